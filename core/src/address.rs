@@ -1,0 +1,163 @@
+//! Servers as users write them: `host[:port[:weight]]`, `[v6]:port`, `/unix/path`.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+/// memcached's own port.
+pub const DEFAULT_PORT: u16 = 11211;
+
+/// One server of a list, its text kept as written: the ring hashes names, not addresses.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServerSpec {
+    pub endpoint: Endpoint,
+    pub weight: u32,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Endpoint {
+    Tcp { host: String, port: u16 },
+    Unix(PathBuf),
+}
+
+/// Where a connection can be made: what a name resolves to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Address {
+    Tcp(SocketAddr),
+    Unix(PathBuf),
+}
+
+impl std::fmt::Display for Address {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Address::Tcp(address) => write!(f, "{address}"),
+            Address::Unix(path) => write!(f, "{}", path.display()),
+        }
+    }
+}
+
+/// A server list that cannot be understood.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServerListError(String);
+
+impl std::fmt::Display for ServerListError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for ServerListError {}
+
+/// Reads server texts, each one server or several separated by commas.
+pub fn parse_servers<'a>(texts: impl IntoIterator<Item = &'a str>) -> Result<Vec<ServerSpec>, ServerListError> {
+    let mut servers: Vec<ServerSpec> = Vec::new();
+    for text in texts.into_iter().flat_map(|text| text.split(',')) {
+        let server = ServerSpec::parse(text.trim())?;
+        if servers.iter().any(|earlier| earlier.endpoint == server.endpoint) {
+            return Err(ServerListError(format!("the server \"{}\" is listed twice", server.name())));
+        }
+        servers.push(server);
+    }
+    if servers.is_empty() {
+        return Err(ServerListError("the server list is empty; name at least one server, as \"host:port\"".into()));
+    }
+    Ok(servers)
+}
+
+impl ServerSpec {
+    fn parse(text: &str) -> Result<Self, ServerListError> {
+        let malformed = |why: &str| {
+            ServerListError(format!(
+                "the server \"{text}\" is malformed: {why}; write host[:port[:weight]], [v6]:port or /unix/path"
+            ))
+        };
+        if text.is_empty() {
+            return Err(malformed("it is empty"));
+        }
+        if text.contains(|c: char| c.is_whitespace() || c.is_control()) {
+            return Err(malformed("it has a space or a control character"));
+        }
+        if text.starts_with('/') {
+            return Self::parse_unix(text).ok_or_else(|| malformed("the weight is not 1 to 65535"));
+        }
+        let (host, rest) = match text.strip_prefix('[') {
+            Some(bracketed) => bracketed.split_once(']').ok_or_else(|| malformed("the bracket is not closed"))?,
+            None => text.split_at(text.find(':').unwrap_or(text.len())),
+        };
+        let numbers: Vec<&str> = match rest.strip_prefix(':') {
+            Some(numbers) => numbers.split(':').collect(),
+            None if rest.is_empty() => Vec::new(),
+            None => return Err(malformed("something stands between the bracket and the port")),
+        };
+        if host.is_empty() {
+            return Err(malformed("the host is missing"));
+        }
+        if numbers.len() > 2 {
+            return Err(malformed("too many colons; put an IPv6 address in brackets"));
+        }
+        let port = match numbers.first() {
+            None => DEFAULT_PORT,
+            Some(port) => parse_positive(port).ok_or_else(|| malformed("the port is not 1 to 65535"))?,
+        };
+        let weight = match numbers.get(1) {
+            None => 1,
+            Some(weight) => parse_positive(weight).ok_or_else(|| malformed("the weight is not 1 to 65535"))?,
+        };
+        Ok(Self { endpoint: Endpoint::Tcp { host: host.to_owned(), port }, weight: weight.into() })
+    }
+
+    fn parse_unix(text: &str) -> Option<Self> {
+        let (path, weight) = match text.rsplit_once(':') {
+            Some((path, digits)) if digits.bytes().all(|byte| byte.is_ascii_digit()) => (path, parse_positive(digits)?),
+            _ => (text, 1),
+        };
+        Some(Self { endpoint: Endpoint::Unix(path.into()), weight: weight.into() })
+    }
+
+    /// The server as messages name it: `host:port`, `[v6]:port` or the path.
+    pub fn name(&self) -> String {
+        match &self.endpoint {
+            Endpoint::Tcp { host, port } if host.contains(':') => format!("[{host}]:{port}"),
+            Endpoint::Tcp { host, port } => format!("{host}:{port}"),
+            Endpoint::Unix(path) => path.display().to_string(),
+        }
+    }
+}
+
+fn parse_positive(digits: &str) -> Option<u16> {
+    digits.parse().ok().filter(|number| *number > 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_way_to_write_a_server_is_read() {
+        let servers = parse_servers(["cache1", "cache2:1234, cache3:1:5", "[::1]:7", "/run/memcached.sock:2"]).unwrap();
+        let described: Vec<_> = servers.iter().map(|server| (server.name(), server.weight)).collect();
+        let expected =
+            [("cache1:11211", 1), ("cache2:1234", 1), ("cache3:1", 5), ("[::1]:7", 1), ("/run/memcached.sock", 2)];
+        assert_eq!(described, expected.map(|(name, weight)| (name.to_owned(), weight)));
+    }
+
+    #[test]
+    fn malformed_lists_say_what_is_wrong() {
+        for (text, why) in [
+            ("", "is empty"),
+            ("a,,b", "is empty"),
+            ("a:0", "the port is not"),
+            ("a:http", "the port is not"),
+            ("a:1:0", "the weight is not"),
+            ("::1", "the host is missing"),
+            ("fe80::1:2", "put an IPv6 address in brackets"),
+            ("[::1", "the bracket is not closed"),
+            ("[::1]x", "between the bracket and the port"),
+            ("a b", "a space"),
+            ("a:1,a:1:2", "listed twice"),
+        ] {
+            let message = parse_servers([text]).unwrap_err().to_string();
+            assert!(message.contains(why), "{text:?}: {message}");
+        }
+        assert!(parse_servers([]).unwrap_err().to_string().contains("the server list is empty"));
+    }
+}

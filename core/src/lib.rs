@@ -1,0 +1,19 @@
+//! The core of Pinyon: sessions, the ring, servers' health, and the blocking way to drive them.
+//!
+//! Arrows point down: `blocking` drives `fleet` and `session`; `session` uses `network` and the protocol crate;
+//! nothing here knows a host language.
+#![deny(unsafe_code)]
+
+pub mod address;
+pub mod error;
+pub mod fork;
+pub mod network;
+pub mod ring;
+pub mod session;
+
+pub use address::{parse_servers, Address, Endpoint, ServerListError, ServerSpec};
+pub use error::{Error, Kind, Sent};
+pub use ring::Ring;
+pub use session::{
+    Completion, Data, Destination, Limits, Outcome, Refused, Reply, Session, SharedBytes, Ticket, Value,
+};

@@ -1,0 +1,128 @@
+//! Sockets: every system call of the core is made here, behind traits that tests replace.
+
+use std::io::{self, IoSlice, IoSliceMut};
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::Duration;
+
+use rustix::io::Errno;
+use rustix::net::{
+    connect, recv, recvmsg, send, sendmsg, socket_with, sockopt, AddressFamily, RecvAncillaryBuffer, RecvFlags,
+    SendAncillaryBuffer, SendFlags, SocketAddrUnix, SocketFlags, SocketType,
+};
+
+use crate::address::Address;
+
+/// Opens streams.
+pub trait Network {
+    type Stream: Stream;
+
+    /// Begins to connect, without waiting.
+    fn open(&self, address: &Address) -> io::Result<Self::Stream>;
+}
+
+/// A connection in the making or made. No call of it waits: it answers `WouldBlock` instead.
+pub trait Stream {
+    /// Whether it is connected by now; an error when it failed.
+    fn connected(&mut self) -> io::Result<bool>;
+
+    /// Hands over the pieces in order, as far as there is room; returns how many bytes it took.
+    fn send(&mut self, pieces: &[IoSlice<'_>]) -> io::Result<usize>;
+
+    /// Fills the buffers in order with what has arrived; returns how many bytes, 0 at the end of the stream.
+    fn receive(&mut self, buffers: &mut [IoSliceMut<'_>]) -> io::Result<usize>;
+}
+
+/// The operating system's network.
+#[derive(Clone, Copy, Debug)]
+pub struct System;
+
+/// A TCP or Unix socket.
+#[derive(Debug)]
+pub struct Socket {
+    fd: OwnedFd,
+    connecting: bool,
+}
+
+impl Network for System {
+    type Stream = Socket;
+
+    fn open(&self, address: &Address) -> io::Result<Socket> {
+        let family = match address {
+            Address::Tcp(SocketAddr::V4(_)) => AddressFamily::INET,
+            Address::Tcp(SocketAddr::V6(_)) => AddressFamily::INET6,
+            Address::Unix(_) => AddressFamily::UNIX,
+        };
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let fd = socket_with(family, SocketType::STREAM, flags, None)?;
+        let begun = match address {
+            Address::Tcp(address) => {
+                sockopt::set_tcp_nodelay(&fd, true)?;
+                sockopt::set_socket_keepalive(&fd, true)?;
+                connect(&fd, address)
+            }
+            Address::Unix(path) => connect(&fd, &SocketAddrUnix::new(path)?),
+        };
+        match begun {
+            Ok(()) => Ok(Socket { fd, connecting: false }),
+            Err(Errno::INPROGRESS) => Ok(Socket { fd, connecting: true }),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+impl Stream for Socket {
+    fn connected(&mut self) -> io::Result<bool> {
+        if !self.connecting {
+            return Ok(true);
+        }
+        sockopt::socket_error(&self.fd)??;
+        self.connecting = rustix::net::getpeername(&self.fd).is_err();
+        Ok(!self.connecting)
+    }
+
+    fn send(&mut self, pieces: &[IoSlice<'_>]) -> io::Result<usize> {
+        let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
+        match pieces {
+            [piece] => Ok(send(&self.fd, piece, flags)?),
+            _ => Ok(sendmsg(&self.fd, pieces, &mut SendAncillaryBuffer::default(), flags)?),
+        }
+    }
+
+    fn receive(&mut self, buffers: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
+        self.receive_with(buffers, RecvFlags::DONTWAIT)
+    }
+}
+
+impl Socket {
+    /// Lets [`Self::receive_waiting`] wait, each time for at most `timeout`.
+    pub(crate) fn let_wait(&self, timeout: Duration) -> io::Result<()> {
+        sockopt::set_socket_timeout(&self.fd, sockopt::Timeout::Recv, Some(timeout))?;
+        Ok(rustix::io::ioctl_fionbio(&self.fd, false)?)
+    }
+
+    /// Like [`Stream::receive`], but waits for bytes. `WouldBlock` says that the socket's timeout has passed,
+    /// `Interrupted` that a signal came.
+    pub(crate) fn receive_waiting(&mut self, buffers: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
+        self.receive_with(buffers, RecvFlags::empty())
+    }
+
+    /// Whether the connection is silent and open, as one at rest must be.
+    pub(crate) fn is_at_rest(&self) -> bool {
+        let mut byte = [0u8];
+        recv(&self.fd, &mut byte, RecvFlags::DONTWAIT | RecvFlags::PEEK) == Err(Errno::AGAIN)
+    }
+
+    fn receive_with(&mut self, buffers: &mut [IoSliceMut<'_>], flags: RecvFlags) -> io::Result<usize> {
+        match buffers {
+            [buffer] => Ok(recv(&self.fd, &mut **buffer, flags)?.0),
+            _ => Ok(recvmsg(&self.fd, buffers, &mut RecvAncillaryBuffer::default(), flags)?.bytes),
+        }
+    }
+}
+
+impl AsFd for Socket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}

@@ -1,0 +1,56 @@
+//! Bytes that have arrived and are not yet read.
+
+/// A buffer of fixed size: lines and small values pass through it, large values go elsewhere.
+pub(crate) struct Incoming {
+    buffer: Box<[u8]>,
+    start: usize,
+    end: usize,
+}
+
+impl Incoming {
+    pub(crate) fn new(capacity: usize) -> Self {
+        Self { buffer: vec![0; capacity].into(), start: 0, end: 0 }
+    }
+
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.buffer[self.start..self.end]
+    }
+
+    /// Where [`Self::bytes`] begins, for [`Self::at`].
+    pub(crate) fn position(&self) -> usize {
+        self.start
+    }
+
+    /// Bytes by position, consumed or not, until the next call of [`Self::room`].
+    pub(crate) fn at(&self, range: std::ops::Range<usize>) -> &[u8] {
+        &self.buffer[range]
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.start == self.end
+    }
+
+    pub(crate) fn consume(&mut self, count: usize) {
+        self.start += count;
+        debug_assert!(self.start <= self.end);
+    }
+
+    /// Where the next bytes go; the unread ones are moved to the front when the end is near.
+    pub(crate) fn room(&mut self) -> &mut [u8] {
+        if self.is_empty() {
+            self.start = 0;
+            self.end = 0;
+        } else if self.end > self.buffer.len() / 2 && self.start > 0 {
+            self.buffer.copy_within(self.start..self.end, 0);
+            self.end -= self.start;
+            self.start = 0;
+        }
+        &mut self.buffer[self.end..]
+    }
+
+    /// `count` bytes have been put where [`Self::room`] said.
+    pub(crate) fn filled(&mut self, count: usize) {
+        self.end += count;
+        debug_assert!(self.end <= self.buffer.len());
+    }
+}

@@ -1,0 +1,397 @@
+//! A session: one connection to one server and the queue of exchanges in flight on it.
+//!
+//! The host submits commands, says when there is something to do with the socket ([`Session::poll`]), and takes
+//! what came of it ([`Session::next`]). A session never waits, never calls the host and keeps no thread; time is
+//! an argument. Every reply is verified against the exchange it answers, and one that does not belong breaks the
+//! connection: another key's value is never handed out.
+//!
+//! House rules: replies are read in `replies.rs` alone, and whatever fails ends in [`Session::fail`].
+
+mod completion;
+mod connecting;
+mod exchange;
+mod incoming;
+mod outgoing;
+mod replies;
+#[cfg(test)]
+mod tests;
+
+use std::collections::VecDeque;
+use std::io::{self, IoSliceMut};
+use std::sync::Arc;
+use std::time::Instant;
+
+use pinyon_proto::{encode, Capabilities, Command, Opaque, ReplyReader, Unsupported};
+
+pub use completion::{Completion, Destination, Outcome, Reply, Ticket, Value};
+pub use outgoing::SharedBytes;
+
+use crate::error::{Error, Kind, Sent};
+use crate::network::{Network, Stream, System};
+use connecting::Attempt;
+use exchange::{Exchange, Keys};
+use incoming::Incoming;
+use outgoing::Outgoing;
+use replies::{Current, Receiving};
+
+/// Values from this size on are received straight into the host's memory, and sent from it.
+pub const LARGE: usize = 16 * 1024;
+
+/// Lines and values below [`LARGE`] fit, with room to take several at once.
+const RECEIVE_BUFFER: usize = 64 * 1024;
+
+/// How much one call of [`Session::poll`] receives at most, so that others get their turn.
+const RECEIVED_PER_POLL: usize = 256 * 1024;
+
+/// What bounds a session's memory.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Exchanges in flight; at most 32,768, half the opaques there are.
+    pub exchanges: usize,
+    /// Bytes submitted and not yet sent, beyond which nothing more is taken.
+    pub unsent: usize,
+    /// The largest value sent or received, in bytes.
+    pub value: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { exchanges: 4096, unsent: 64 * 1024, value: 1024 * 1024 }
+    }
+}
+
+/// A command's data block.
+pub enum Data<'a> {
+    None,
+    /// Copied when submitted; for small values.
+    Copied(&'a [u8]),
+    /// Kept by the caller and sent from where it is.
+    Shared(SharedBytes),
+}
+
+/// Why a command was not taken; nothing of it was sent or queued.
+#[derive(Debug)]
+pub enum Refused {
+    /// The session is not ready or its queue is full: wait, then submit again.
+    Full,
+    Unsupported(Unsupported),
+    TooLarge {
+        size: usize,
+        limit: usize,
+    },
+}
+
+/// What a session waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wants {
+    pub read: bool,
+    pub write: bool,
+    /// When to poll even if nothing has happened.
+    pub until: Option<Instant>,
+}
+
+pub struct Session<N: Network = System> {
+    server: Arc<str>,
+    network: N,
+    limits: Limits,
+    state: State<N::Stream>,
+    capabilities: Capabilities,
+    outgoing: Outgoing,
+    incoming: Incoming,
+    reader: ReplyReader,
+    queue: VecDeque<Exchange>,
+    next_ticket: u64,
+    /// A reply whose head has been read.
+    current: Option<Current>,
+    /// A large value on its way into the host's memory.
+    receiving: Option<Receiving>,
+    /// How many quiet exchanges at the front of the queue are over, as a later reply has shown.
+    silent: usize,
+    /// An error that one of the quiet exchanges at the front of the queue caused; which, the server does not say.
+    unattributed: Option<Error>,
+    /// Whether what was submitted last was quiet.
+    quiet_tail: bool,
+    expired: VecDeque<(Ticket, Error)>,
+}
+
+enum State<S> {
+    /// Not connected, and nobody has asked for it.
+    Closed,
+    Connecting(Attempt<S>),
+    /// Connected; the server's version is awaited.
+    Probing(S, Instant),
+    Ready(S),
+    Broken(Error),
+}
+
+impl<N: Network> Session<N> {
+    /// A session that is not connected: see [`Self::connect`]. `server` is the name for messages.
+    pub fn new(server: Arc<str>, network: N, limits: Limits) -> Self {
+        Self {
+            server,
+            network,
+            limits,
+            state: State::Closed,
+            capabilities: Capabilities::of(None),
+            outgoing: Outgoing::default(),
+            incoming: Incoming::new(RECEIVE_BUFFER),
+            reader: ReplyReader::default(),
+            queue: VecDeque::new(),
+            next_ticket: 0,
+            current: None,
+            receiving: None,
+            silent: 0,
+            unattributed: None,
+            quiet_tail: false,
+            expired: VecDeque::new(),
+        }
+    }
+
+    /// Whether a command submitted now would be taken.
+    pub fn accepts(&self) -> bool {
+        matches!(self.state, State::Ready(_))
+            && self.queue.len() < self.limits.exchanges
+            && self.outgoing.unsent() < self.limits.unsent
+    }
+
+    pub fn is_ready(&self) -> bool {
+        matches!(self.state, State::Ready(_))
+    }
+
+    pub fn is_closed(&self) -> bool {
+        matches!(self.state, State::Closed)
+    }
+
+    /// Whether it is connected with nothing in flight, unsent or unread: at a reply boundary.
+    pub fn is_clean(&self) -> bool {
+        self.is_ready() && self.queue.is_empty() && self.outgoing.unsent() == 0 && self.incoming.is_empty()
+    }
+
+    /// Whether it waits for replies or has something to send.
+    pub fn is_busy(&self) -> bool {
+        !self.queue.is_empty() || self.outgoing.unsent() > 0
+    }
+
+    /// Why the connection broke, if it did.
+    pub fn failure(&self) -> Option<&Error> {
+        match &self.state {
+            State::Broken(error) => Some(error),
+            _ => None,
+        }
+    }
+
+    /// What the connected server can do.
+    pub fn capabilities(&self) -> &Capabilities {
+        &self.capabilities
+    }
+
+    pub fn stream(&self) -> Option<&N::Stream> {
+        match &self.state {
+            State::Connecting(attempt) => attempt.stream(),
+            State::Probing(stream, _) | State::Ready(stream) => Some(stream),
+            State::Closed | State::Broken(_) => None,
+        }
+    }
+
+    /// Queues a command and encodes it for sending. Its data block must be as long as the command says.
+    pub fn submit(&mut self, command: &Command<'_>, data: Data<'_>, deadline: Instant) -> Result<Ticket, Refused> {
+        if !self.accepts() {
+            return Err(Refused::Full);
+        }
+        self.end_quiet_run(deadline);
+        self.enqueue(command, data, false, deadline)
+    }
+
+    /// Like [`Self::submit`], with no reply on success. The outcome is known once a later reply has come: end a
+    /// run of quiet commands with a [`Command::NoOp`], or another loud command, before which one is put.
+    pub fn submit_quiet(
+        &mut self,
+        command: &Command<'_>,
+        data: Data<'_>,
+        deadline: Instant,
+    ) -> Result<Ticket, Refused> {
+        if !self.accepts() {
+            return Err(Refused::Full);
+        }
+        self.enqueue(command, data, true, deadline)
+    }
+
+    fn end_quiet_run(&mut self, deadline: Instant) {
+        if !self.quiet_tail {
+            return;
+        }
+        let ticket = self.enqueue(&Command::NoOp, Data::None, false, deadline);
+        self.abandon(ticket.expect("a no-op suits every server"));
+    }
+
+    fn enqueue(
+        &mut self,
+        command: &Command<'_>,
+        data: Data<'_>,
+        quiet: bool,
+        deadline: Instant,
+    ) -> Result<Ticket, Refused> {
+        let size = match &data {
+            Data::None => 0,
+            Data::Copied(bytes) => bytes.len(),
+            Data::Shared(bytes) => (**bytes).as_ref().len(),
+        };
+        if size > self.limits.value {
+            return Err(Refused::TooLarge { size, limit: self.limits.value });
+        }
+        let begin = self.outgoing.end();
+        let opaque = Opaque(self.next_ticket as u16);
+        let expect = self
+            .outgoing
+            .append(|out| encode(command, &self.capabilities, opaque, quiet, out))
+            .map_err(Refused::Unsupported)?;
+        let stores = !matches!(data, Data::None);
+        match data {
+            Data::None => {}
+            Data::Copied(bytes) => self.outgoing.append_bytes(bytes),
+            Data::Shared(bytes) => self.outgoing.append_shared(bytes),
+        }
+        if stores {
+            self.outgoing.append_bytes(b"\r\n");
+        }
+        let ticket = Ticket(self.next_ticket);
+        self.next_ticket += 1;
+        self.quiet_tail = expect.quiet;
+        self.queue.push_back(Exchange {
+            ticket,
+            name: command.name(),
+            expect,
+            deadline,
+            begin,
+            stores,
+            abandoned: false,
+            keys: Keys::of(command, expect.form),
+        });
+        Ok(ticket)
+    }
+
+    /// Nobody waits for this exchange any more: its reply is read and dropped, its neighbours are undisturbed.
+    pub fn abandon(&mut self, ticket: Ticket) {
+        if let Some(exchange) = self.queue.iter_mut().find(|exchange| exchange.ticket == ticket) {
+            exchange.abandoned = true;
+        }
+        self.expired.retain(|(expired, _)| *expired != ticket);
+    }
+
+    /// Connects, sends and receives as far as the socket allows without waiting. Take what came of it from
+    /// [`Self::next`]. Calling it early, late or for nothing is harmless.
+    pub fn poll(&mut self, now: Instant) {
+        self.advance_connection(now);
+        self.flush();
+        let mut received = 0;
+        while let Ok(count @ 1..) = self.fill_with(Stream::receive) {
+            received += count;
+            if self.receiving.is_none() || received >= RECEIVED_PER_POLL {
+                break;
+            }
+        }
+        self.read_version();
+        self.expire(now);
+    }
+
+    /// What to wait for before the next [`Self::poll`].
+    pub fn wants(&self) -> Wants {
+        let connecting = matches!(self.state, State::Connecting(_));
+        let until = self.queue.iter().filter(|exchange| !exchange.abandoned).map(|exchange| exchange.deadline).min();
+        Wants {
+            read: matches!(self.state, State::Probing(..) | State::Ready(_)),
+            write: connecting || self.outgoing.unsent() > 0,
+            until: self.connection_deadline().or(until),
+        }
+    }
+
+    /// Sends what is unsent, as far as the socket takes it without waiting.
+    pub(crate) fn flush(&mut self) {
+        let (State::Probing(stream, _) | State::Ready(stream)) = &mut self.state else { return };
+        if self.outgoing.unsent() == 0 {
+            return;
+        }
+        if let Err(error) = self.outgoing.send(stream) {
+            self.fail(Error::new(Kind::Closed, &self.server, format!("the connection broke while sending: {error}")));
+        }
+    }
+
+    /// Receives once, by `receive`, which may wait where the host can. Returns how many bytes came; an error is
+    /// one that leaves the connection as it was.
+    pub(crate) fn fill_with(
+        &mut self,
+        receive: impl FnOnce(&mut N::Stream, &mut [IoSliceMut<'_>]) -> io::Result<usize>,
+    ) -> Result<usize, io::ErrorKind> {
+        let (State::Probing(stream, _) | State::Ready(stream)) = &mut self.state else { return Ok(0) };
+        let outcome = match self.receiving.as_mut().map(Receiving::room).filter(|room| !room.is_empty()) {
+            Some(room) => {
+                let wanted = room.len();
+                let mut buffers = [IoSliceMut::new(room), IoSliceMut::new(self.incoming.room())];
+                receive(stream, &mut buffers).map(|count| (count, count.min(wanted)))
+            }
+            None => {
+                let mut buffers = [IoSliceMut::new(self.incoming.room())];
+                receive(stream, &mut buffers).map(|count| (count, 0))
+            }
+        };
+        match outcome {
+            Ok((0, _)) => {
+                self.fail(Error::new(Kind::Closed, &self.server, self.describe_end()));
+                Ok(0)
+            }
+            Ok((count, straight)) => {
+                if let Some(receiving) = &mut self.receiving {
+                    receiving.filled += straight;
+                }
+                self.incoming.filled(count - straight);
+                Ok(count)
+            }
+            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {
+                Err(error.kind())
+            }
+            Err(error) => {
+                let message = format!("the connection broke while a reply was awaited: {error}");
+                self.fail(Error::new(Kind::Closed, &self.server, message));
+                Ok(0)
+            }
+        }
+    }
+
+    fn describe_end(&self) -> String {
+        let begun = self.current.is_some() || self.receiving.is_some() || !self.incoming.is_empty();
+        match begun {
+            true => "the server closed the connection in the middle of a reply".into(),
+            false => "the server closed the connection".into(),
+        }
+    }
+
+    /// Fails the exchanges whose deadline has passed. Their replies are dropped should they come; when nobody
+    /// waits for any reply any more, the server has stopped answering and the connection is closed.
+    fn expire(&mut self, now: Instant) {
+        let position = self.outgoing.position();
+        let mut expired = false;
+        for exchange in self.queue.iter_mut().skip(self.silent) {
+            if exchange.abandoned || exchange.deadline > now {
+                continue;
+            }
+            exchange.abandoned = true;
+            expired = true;
+            let sent = if position > exchange.begin { Sent::Maybe } else { Sent::No };
+            let error = Error::new(Kind::Timeout, &self.server, "the server did not answer in time");
+            self.expired.push_back((exchange.ticket, error.of(exchange.name, sent)));
+        }
+        if expired && self.queue.iter().all(|exchange| exchange.abandoned) {
+            self.fail(Error::new(Kind::Timeout, &self.server, "the server did not answer in time"));
+        }
+    }
+
+    /// Breaks the connection. What is in flight fails with this error.
+    pub fn fail(&mut self, error: Error) {
+        self.state = State::Broken(error);
+    }
+
+    /// Closes the connection without a goodbye, for whoever may share it.
+    pub fn close(&mut self) {
+        self.fail(Error::new(Kind::Closed, &self.server, "the connection was closed"));
+    }
+}

@@ -1,0 +1,276 @@
+//! Reading replies: from bytes that have arrived to completions, each verified against its exchange.
+
+use std::ops::Range;
+
+use pinyon_proto::{Decoded, Form, Head, Malformed, Status};
+
+use super::completion::{Completion, Destination, Outcome, Reply, Ticket, Value};
+use super::{Session, State, LARGE};
+use crate::error::{Error, Kind, Sent};
+use crate::network::Network;
+
+/// A reply whose head has been read and verified, and whose value is awaited.
+pub(super) struct Current {
+    head: Head,
+    index: usize,
+    /// The host has been told that the value is large.
+    announced: bool,
+}
+
+/// A large value on its way into the host's memory.
+pub(super) struct Receiving {
+    destination: Box<dyn Destination>,
+    pub(super) filled: usize,
+}
+
+impl Receiving {
+    /// What is still to be filled.
+    pub(super) fn room(&mut self) -> &mut [u8] {
+        &mut self.destination.bytes_mut()[self.filled..]
+    }
+}
+
+/// How far reading has come.
+enum Step {
+    Completed(Ticket, What),
+    /// There was progress, but nothing to hand out: go on.
+    Again,
+    /// More bytes must arrive first.
+    Wait,
+}
+
+/// What to hand out, by position in the receive buffer: it is lent out only once nothing changes any more.
+enum What {
+    Reply { head: Head, index: usize, value: Place, line: Range<usize>, last: bool },
+    Large(Head),
+    Failed(Error),
+}
+
+enum Place {
+    None,
+    Buffer(Range<usize>),
+    Destination(Box<dyn Destination>),
+}
+
+impl<N: Network> Session<N> {
+    /// The next thing that happened to an exchange, `None` when more bytes have to arrive first. Its bytes are
+    /// borrowed until the next call.
+    #[allow(clippy::should_implement_trait)] // what it returns borrows from the session, as an iterator's items cannot
+    pub fn next(&mut self) -> Option<Completion<'_>> {
+        loop {
+            match self.step() {
+                Ok(Step::Completed(ticket, what)) => return Some(self.lend(ticket, what)),
+                Ok(Step::Again) => {}
+                Ok(Step::Wait) => return None,
+                Err(malformed) => self.fail(Error::new(Kind::Protocol, &self.server, malformed.to_string())),
+            }
+        }
+    }
+
+    /// Where the large value that [`Outcome::Large`] announced is to be received: memory exactly as long as it.
+    pub fn receive_into(&mut self, mut destination: Box<dyn Destination>) {
+        let length = self.reader.awaited_value().expect("a value is awaited");
+        assert_eq!(destination.bytes().len(), length, "the destination is as long as the value");
+        let filled = self.incoming.bytes().len().min(length);
+        destination.bytes_mut()[..filled].copy_from_slice(&self.incoming.bytes()[..filled]);
+        self.incoming.consume(filled);
+        self.reader.take_value();
+        self.receiving = Some(Receiving { destination, filled });
+    }
+
+    fn step(&mut self) -> Result<Step, Malformed> {
+        if let Some((ticket, error)) = self.expired.pop_front() {
+            return Ok(Step::Completed(ticket, What::Failed(error)));
+        }
+        if self.silent > 0 {
+            return Ok(self.finish_silent());
+        }
+        if let State::Broken(error) = &self.state {
+            let error = error.clone();
+            return Ok(self.finish_broken(error));
+        }
+        let Some(front) = self.queue.front() else {
+            return match self.is_ready() && !self.incoming.is_empty() {
+                true => Err(Malformed::new("the server sent what nobody asked for", self.incoming.bytes())),
+                false => Ok(Step::Wait),
+            };
+        };
+        let form = if front.expect.quiet { Form::Quiet } else { front.expect.form };
+        match &self.current {
+            None => self.read_head(form),
+            Some(Current { head, index, .. }) if head.size.is_none() => {
+                let (head, index) = (*head, *index);
+                self.current = None;
+                Ok(self.finish_reply(head, index, Place::None, 0..0))
+            }
+            Some(_) => self.read_value(form),
+        }
+    }
+
+    fn read_head(&mut self, form: Form) -> Result<Step, Malformed> {
+        let start = self.incoming.position();
+        let Decoded::Head { head, key, line, consumed } = self.reader.read(self.incoming.bytes(), form)? else {
+            return Ok(Step::Wait);
+        };
+        if head.status.is_error() {
+            let text = line.escape_ascii().to_string();
+            self.incoming.consume(consumed);
+            return Ok(self.finish_error(head.status, text));
+        }
+        let position = match form {
+            Form::Quiet => {
+                self.answered(&head).ok_or_else(|| Malformed::new("the reply belongs to no request", line))?
+            }
+            _ => 0,
+        };
+        let exchange = &mut self.queue[position];
+        if form == Form::Quiet {
+            exchange.expect.form.check(head.status, line)?;
+        }
+        let index = exchange.verify(&head, key, line)?;
+        let line = start..start + line.len();
+        self.incoming.consume(consumed);
+        if head.size.is_some_and(|size| size > self.limits.value) {
+            self.refuse_value(head.size.unwrap_or_default());
+            return Ok(Step::Again);
+        }
+        if position == 0 && head.size.is_none() {
+            return Ok(self.finish_reply(head, index, Place::None, line));
+        }
+        self.silent = position;
+        self.current = Some(Current { head, index, announced: false });
+        Ok(Step::Again)
+    }
+
+    /// Which exchange a reply answers while quiet ones are in flight: those before it have succeeded in silence.
+    fn answered(&self, head: &Head) -> Option<usize> {
+        let quiet = self.queue.iter().take_while(|exchange| exchange.expect.quiet).count();
+        self.queue.iter().take(quiet + 1).position(|exchange| exchange.is_echoed_by(head))
+    }
+
+    fn read_value(&mut self, form: Form) -> Result<Step, Malformed> {
+        if self.receiving.as_mut().is_some_and(|receiving| !receiving.room().is_empty()) {
+            return Ok(Step::Wait);
+        }
+        let start = self.incoming.position();
+        let Decoded::Value { value, consumed } = self.reader.read(self.incoming.bytes(), form)? else {
+            return Ok(self.announce_large());
+        };
+        let range = start..start + value.len();
+        self.incoming.consume(consumed);
+        let Some(Current { head, index, .. }) = self.current.take() else { unreachable!("a value follows a head") };
+        let value = match self.receiving.take() {
+            Some(receiving) => Place::Destination(receiving.destination),
+            None => Place::Buffer(range),
+        };
+        Ok(self.finish_reply(head, index, value, 0..0))
+    }
+
+    /// Tells the host of a large value that is still on its way, once; after that, makes a place for it unasked.
+    fn announce_large(&mut self) -> Step {
+        let (Some(current), Some(front)) = (&mut self.current, self.queue.front()) else { return Step::Wait };
+        let length = self.reader.awaited_value().unwrap_or_default();
+        if self.receiving.is_some() || length < LARGE {
+            return Step::Wait;
+        }
+        if !current.announced && !front.abandoned {
+            current.announced = true;
+            return Step::Completed(front.ticket, What::Large(current.head));
+        }
+        self.receive_into(Box::new(vec![0; length]));
+        Step::Wait
+    }
+
+    fn refuse_value(&mut self, size: usize) {
+        let limit = self.limits.value;
+        let message =
+            format!("the stored value has {size} bytes, more than the client's limit (max_value_size) of {limit}");
+        self.fail(Error::new(Kind::TooLarge, &self.server, message));
+    }
+
+    fn finish_reply(&mut self, head: Head, index: usize, value: Place, line: Range<usize>) -> Step {
+        let Some(front) = self.queue.front() else { unreachable!("a reply answers an exchange") };
+        let (ticket, abandoned) = (front.ticket, front.abandoned);
+        let last = !matches!(front.expect.form, Form::ClassicGet | Form::Stats) || head.status == Status::End;
+        if last {
+            self.queue.pop_front();
+        }
+        match abandoned {
+            true => Step::Again,
+            false => Step::Completed(ticket, What::Reply { head, index, value, line, last }),
+        }
+    }
+
+    /// A quiet exchange is over, and its silence is its reply.
+    fn finish_silent(&mut self) -> Step {
+        let Some(exchange) = self.queue.pop_front() else { unreachable!("silent exchanges are in the queue") };
+        self.silent -= 1;
+        let error = match self.silent {
+            0 => self.unattributed.take(),
+            _ => self.unattributed.clone(),
+        };
+        if exchange.abandoned {
+            return Step::Again;
+        }
+        let what = match error {
+            Some(error) => What::Failed(error.of(exchange.name, Sent::Maybe)),
+            None => What::Reply { head: exchange.silence(), index: 0, value: Place::None, line: 0..0, last: true },
+        };
+        Step::Completed(exchange.ticket, what)
+    }
+
+    /// The server answered with an error.
+    fn finish_error(&mut self, status: Status, text: String) -> Step {
+        let kind = if text.contains("too large") { Kind::TooLarge } else { Kind::Server };
+        let error = Error::new(kind, &self.server, format!("the server answered \"{text}\""));
+        let Some(front) = self.queue.front() else { unreachable!("an error answers an exchange") };
+        let (quiet, stores) = (front.expect.quiet, front.stores);
+        // A data block whose command was not understood may be taken for commands.
+        if stores && status != Status::ServerError {
+            self.fail(Error {
+                message: format!("{}; the connection was closed after it", error.message),
+                ..error.clone()
+            });
+        }
+        if quiet {
+            let message = format!("{} to one of several quiet commands", error.message);
+            self.unattributed.get_or_insert(Error { message, ..error });
+            return Step::Again;
+        }
+        let Some(exchange) = self.queue.pop_front() else { unreachable!("it was there just now") };
+        match exchange.abandoned {
+            true => Step::Again,
+            false => Step::Completed(exchange.ticket, What::Failed(error.of(exchange.name, Sent::Yes))),
+        }
+    }
+
+    /// The connection is broken, and with it everything in flight.
+    fn finish_broken(&mut self, error: Error) -> Step {
+        let Some(exchange) = self.queue.pop_front() else { return Step::Wait };
+        if exchange.abandoned {
+            return Step::Again;
+        }
+        let sent = if self.outgoing.position() > exchange.begin { Sent::Maybe } else { Sent::No };
+        Step::Completed(exchange.ticket, What::Failed(error.of(exchange.name, sent)))
+    }
+
+    fn lend(&self, ticket: Ticket, what: What) -> Completion<'_> {
+        let outcome = match what {
+            What::Failed(error) => Outcome::Failed(error),
+            What::Large(head) => Outcome::Large(head),
+            What::Reply { head, index, value, line, last } => {
+                let value = match value {
+                    Place::None => Value::None,
+                    Place::Buffer(range) => Value::Borrowed(self.incoming.at(range)),
+                    Place::Destination(destination) => Value::Received(destination),
+                };
+                let reply = Reply { head, index, value, line: self.incoming.at(line) };
+                match last {
+                    true => Outcome::Reply(reply),
+                    false => Outcome::Part(reply),
+                }
+            }
+        };
+        Completion { ticket, outcome }
+    }
+}

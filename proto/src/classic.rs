@@ -1,0 +1,89 @@
+//! Classic text commands, for servers that do not take meta commands.
+
+use crate::number::push;
+use crate::version::META;
+use crate::{Capabilities, Command, Form, Key, Store, Unsupported};
+
+/// Appends a whole command line. A key sent as base64, and what only meta commands can do, is [`Unsupported`].
+pub(crate) fn encode(
+    command: &Command<'_>,
+    capabilities: &Capabilities,
+    out: &mut Vec<u8>,
+) -> Result<Form, Unsupported> {
+    let needs_meta = |what| Unsupported { what, since: Some(META), version: capabilities.version() };
+    if key_of(command).is_some_and(|key| key.base64) {
+        return Err(needs_meta("a key sent as base64"));
+    }
+    let form = match command {
+        Command::Get { key, cas } => {
+            words(out, if *cas { b"gets" } else { b"get" }, key.wire);
+            Form::ClassicGet
+        }
+        Command::GetAndTouch { key, ttl } => {
+            out.extend_from_slice(b"gat ");
+            push(out, *ttl);
+            out.push(b' ');
+            out.extend_from_slice(key.wire);
+            Form::ClassicGet
+        }
+        Command::Touch { key, ttl } => {
+            words(out, b"touch", key.wire);
+            number(out, *ttl);
+            Form::ClassicTouch
+        }
+        Command::Store(store) => {
+            encode_store(store, out);
+            Form::ClassicStore
+        }
+        Command::Delete { key } => {
+            words(out, b"delete", key.wire);
+            Form::ClassicDelete
+        }
+        Command::Arithmetic(arithmetic) => {
+            if arithmetic.initial.is_some() {
+                return Err(needs_meta("an initial value for incr or decr"));
+            }
+            words(out, arithmetic.direction.name().as_bytes(), arithmetic.key.wire);
+            number(out, arithmetic.delta);
+            Form::ClassicNumber
+        }
+        Command::Meta(_) => return Err(needs_meta("a meta command")),
+        Command::GetMany { .. } | Command::NoOp | Command::FlushAll { .. } | Command::Stats(_) | Command::Version => {
+            unreachable!("written the same way for every server")
+        }
+    };
+    out.extend_from_slice(b"\r\n");
+    Ok(form)
+}
+
+fn encode_store(store: &Store<'_>, out: &mut Vec<u8>) {
+    let name = if store.cas.is_some() { "cas" } else { store.mode.name() };
+    words(out, name.as_bytes(), store.key.wire);
+    number(out, store.client_flags);
+    number(out, store.ttl);
+    number(out, store.size);
+    if let Some(cas) = store.cas {
+        number(out, cas);
+    }
+}
+
+fn key_of<'a>(command: &Command<'a>) -> Option<Key<'a>> {
+    match command {
+        Command::Get { key, .. } | Command::GetAndTouch { key, .. } => Some(*key),
+        Command::Touch { key, .. } | Command::Delete { key } => Some(*key),
+        Command::Store(store) => Some(store.key),
+        Command::Arithmetic(arithmetic) => Some(arithmetic.key),
+        _ => None,
+    }
+}
+
+fn words(out: &mut Vec<u8>, name: &[u8], key: &[u8]) {
+    out.extend_from_slice(name);
+    out.push(b' ');
+    out.extend_from_slice(key);
+}
+
+fn number(out: &mut Vec<u8>, value: impl itoa::Integer) {
+    out.push(b' ');
+    push(out, value);
+}

@@ -1,0 +1,312 @@
+//! What a caller can ask of a memcached server.
+
+use crate::version::{self, ServerVersion};
+use crate::Key;
+
+/// One command. Each is written as a meta command or in classic text, whichever the server takes and is faster.
+#[derive(Clone, Copy, Debug)]
+pub enum Command<'a> {
+    /// Reads one item: value and client flags, and the CAS token where `cas` is set.
+    Get { key: Key<'a>, cas: bool },
+    /// Reads many items with one classic `get` line. `keys` are plain keys as sent, separated by single spaces.
+    GetMany { keys: &'a [u8], cas: bool },
+    /// Reads one item and sets its time to live.
+    GetAndTouch { key: Key<'a>, ttl: i32 },
+    /// Sets an item's time to live.
+    Touch { key: Key<'a>, ttl: i32 },
+    /// Stores a value. Only the command line is encoded: the data block and its `\r\n` follow it.
+    Store(Store<'a>),
+    /// Deletes an item.
+    Delete { key: Key<'a> },
+    /// Adds to or subtracts from a decimal value.
+    Arithmetic(Arithmetic<'a>),
+    /// Any meta command with any flags.
+    Meta(MetaCommand<'a>),
+    /// A barrier: its reply comes after those of everything before it.
+    NoOp,
+    /// Forgets every item, after `delay` seconds.
+    FlushAll { delay: u32 },
+    /// The server's statistics.
+    Stats(StatsKind<'a>),
+    /// The server's version.
+    Version,
+}
+
+/// The argument of `stats`, such as `items` or `settings`; empty for the general statistics.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct StatsKind<'a>(&'a [u8]);
+
+impl<'a> StatsKind<'a> {
+    /// `None` when the text could not be sent: anything but letters, digits, spaces and underscores.
+    pub fn new(text: &'a str) -> Option<Self> {
+        let sendable = text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b' ' || byte == b'_');
+        sendable.then_some(Self(text.as_bytes()))
+    }
+
+    pub fn text(&self) -> &'a [u8] {
+        self.0
+    }
+}
+
+/// A value to store, of `size` bytes.
+#[derive(Clone, Copy, Debug)]
+pub struct Store<'a> {
+    pub mode: Mode,
+    pub key: Key<'a>,
+    pub size: usize,
+    pub client_flags: u32,
+    /// Seconds from now up to 30 days, a Unix time above, 0 for no end, negative for at once.
+    pub ttl: i32,
+    /// Store only if the item still has this CAS token.
+    pub cas: Option<u64>,
+}
+
+/// When a store takes effect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    Set,
+    /// Only if there is no such item.
+    Add,
+    /// Only if there is such an item.
+    Replace,
+    Append,
+    Prepend,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub struct Arithmetic<'a> {
+    pub key: Key<'a>,
+    pub direction: Direction,
+    pub delta: u64,
+    /// The value to create the item with when it is missing, and that item's ttl. Needs meta commands.
+    pub initial: Option<(u64, i32)>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    Increment,
+    /// Stops at zero.
+    Decrement,
+}
+
+/// The meta commands. `mn` is [`Command::NoOp`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verb {
+    Get,
+    Store,
+    Delete,
+    Arithmetic,
+    Debug,
+}
+
+/// A meta command with the flags the caller chooses. The opaque, the base64 mark and quiet mode are added by
+/// the encoder; a store's data block follows, as for [`Command::Store`].
+#[derive(Clone, Copy, Debug)]
+pub struct MetaCommand<'a> {
+    pub verb: Verb,
+    pub key: Key<'a>,
+    /// The length of the data block; for [`Verb::Store`] alone.
+    pub size: Option<usize>,
+    pub flags: &'a [Flag<'a>],
+}
+
+/// Every flag of the meta commands, named by what it does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flag<'a> {
+    /// `c`: return the CAS token.
+    ReturnCas,
+    /// `C`: compare the CAS token; on `mg`, send the value only if it differs.
+    CompareCas(u64),
+    /// `E`: use this as the new CAS token.
+    NewCas(u64),
+    /// `f`: return the client flags.
+    ReturnClientFlags,
+    /// `F`: set the client flags.
+    ClientFlags(u32),
+    /// `h`: return whether the item was hit before.
+    HitBefore,
+    /// `l`: return the seconds since the last access.
+    LastAccess,
+    /// `t`: return the remaining ttl, -1 for none.
+    RemainingTtl,
+    /// `s`: return the value's size.
+    Size,
+    /// `I`: mark stale, or let a lower CAS token store and mark stale.
+    Invalidate,
+    /// `k`: return the key.
+    ReturnKey,
+    /// `u`: leave hit, last access and the eviction order alone.
+    NoBump,
+    /// `v`: return the value.
+    Value,
+    /// `x`: drop the value, keep the item.
+    DropValue,
+    /// `M` on `ms`.
+    StoreMode(Mode),
+    /// `M` on `ma`.
+    Direction(Direction),
+    /// `N`: create on miss, with this ttl.
+    Vivify(i32),
+    /// `R`: hand out the right to recache when less than this ttl is left.
+    Recache(i32),
+    /// `T`: set the ttl.
+    Ttl(i32),
+    /// `J`: the initial value.
+    Initial(u64),
+    /// `D`: the delta.
+    Delta(u64),
+    /// `P`: a hint for proxies.
+    ProxyPath(&'a str),
+    /// `L`: a hint for proxies.
+    ProxyLocation(&'a str),
+}
+
+impl Flag<'_> {
+    /// The letter on the wire.
+    pub fn letter(&self) -> u8 {
+        match self {
+            Flag::ReturnCas => b'c',
+            Flag::CompareCas(_) => b'C',
+            Flag::NewCas(_) => b'E',
+            Flag::ReturnClientFlags => b'f',
+            Flag::ClientFlags(_) => b'F',
+            Flag::HitBefore => b'h',
+            Flag::LastAccess => b'l',
+            Flag::RemainingTtl => b't',
+            Flag::Size => b's',
+            Flag::Invalidate => b'I',
+            Flag::ReturnKey => b'k',
+            Flag::NoBump => b'u',
+            Flag::Value => b'v',
+            Flag::DropValue => b'x',
+            Flag::StoreMode(_) | Flag::Direction(_) => b'M',
+            Flag::Vivify(_) => b'N',
+            Flag::Recache(_) => b'R',
+            Flag::Ttl(_) => b'T',
+            Flag::Initial(_) => b'J',
+            Flag::Delta(_) => b'D',
+            Flag::ProxyPath(_) => b'P',
+            Flag::ProxyLocation(_) => b'L',
+        }
+    }
+
+    /// The first version whose `verb` takes this flag, `None` when none does.
+    pub fn since(&self, verb: Verb) -> Option<ServerVersion> {
+        use Verb::{Arithmetic, Delete, Get, Store};
+        let (verbs, since): (&[Verb], _) = match self {
+            Flag::ReturnCas => (&[Get, Store, Arithmetic], version::META),
+            Flag::CompareCas(_) if verb == Get => (&[Get], version::CONDITIONAL_GET),
+            Flag::CompareCas(_) => (&[Store, Delete, Arithmetic], version::META),
+            Flag::NewCas(_) => (&[Get, Store, Delete, Arithmetic], version::EXPLICIT_CAS),
+            Flag::ReturnClientFlags | Flag::HitBefore | Flag::LastAccess => (&[Get], version::META),
+            Flag::NoBump | Flag::Recache(_) => (&[Get], version::META),
+            Flag::ClientFlags(_) | Flag::StoreMode(_) => (&[Store], version::META),
+            Flag::RemainingTtl => (&[Get, Arithmetic], version::META),
+            Flag::Size if verb == Store => (&[Store], version::STORE_VIVIFY),
+            Flag::Size => (&[Get], version::META),
+            Flag::Invalidate => (&[Store, Delete], version::META),
+            Flag::ReturnKey => (&[Get, Store, Delete, Arithmetic], version::META),
+            Flag::Value => (&[Get, Arithmetic], version::META),
+            Flag::DropValue => (&[Delete], version::EXPLICIT_CAS),
+            Flag::Direction(_) | Flag::Initial(_) | Flag::Delta(_) => (&[Arithmetic], version::META),
+            Flag::Vivify(_) if verb == Store => (&[Store], version::STORE_VIVIFY),
+            Flag::Vivify(_) => (&[Get, Arithmetic], version::META),
+            Flag::Ttl(_) => (&[Get, Store, Delete, Arithmetic], version::META),
+            Flag::ProxyPath(_) | Flag::ProxyLocation(_) => (&[Get, Store, Delete, Arithmetic], version::PROXY_HINTS),
+        };
+        verbs.contains(&verb).then_some(since)
+    }
+}
+
+impl Command<'_> {
+    /// The protocol's name for it, for messages.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Command::Get { .. } => "get",
+            Command::GetMany { .. } => "get_many",
+            Command::GetAndTouch { .. } => "gat",
+            Command::Touch { .. } => "touch",
+            Command::Store(store) if store.cas.is_some() => "cas",
+            Command::Store(store) => store.mode.name(),
+            Command::Delete { .. } => "delete",
+            Command::Arithmetic(arithmetic) => arithmetic.direction.name(),
+            Command::Meta(_) => "meta",
+            Command::NoOp => "mn",
+            Command::FlushAll { .. } => "flush_all",
+            Command::Stats(_) => "stats",
+            Command::Version => "version",
+        }
+    }
+
+    /// Whether running it twice does what running it once does, whoever else writes in between.
+    pub fn is_idempotent(&self) -> bool {
+        match self {
+            Command::Get { .. } | Command::GetMany { .. } => true,
+            Command::NoOp | Command::Stats(_) | Command::Version => true,
+            Command::Meta(meta) => meta.only_reads(),
+            _ => false,
+        }
+    }
+}
+
+impl MetaCommand<'_> {
+    fn only_reads(&self) -> bool {
+        let changes =
+            |flag: &Flag<'_>| matches!(flag, Flag::Vivify(_) | Flag::Recache(_) | Flag::Ttl(_) | Flag::NewCas(_));
+        match self.verb {
+            Verb::Get => !self.flags.iter().any(changes),
+            Verb::Debug => true,
+            Verb::Store | Verb::Delete | Verb::Arithmetic => false,
+        }
+    }
+}
+
+impl Mode {
+    pub fn name(self) -> &'static str {
+        match self {
+            Mode::Set => "set",
+            Mode::Add => "add",
+            Mode::Replace => "replace",
+            Mode::Append => "append",
+            Mode::Prepend => "prepend",
+        }
+    }
+
+    pub(crate) fn letter(self) -> u8 {
+        match self {
+            Mode::Set => b'S',
+            Mode::Add => b'E',
+            Mode::Replace => b'R',
+            Mode::Append => b'A',
+            Mode::Prepend => b'P',
+        }
+    }
+}
+
+impl Direction {
+    pub fn name(self) -> &'static str {
+        match self {
+            Direction::Increment => "incr",
+            Direction::Decrement => "decr",
+        }
+    }
+
+    pub(crate) fn letter(self) -> u8 {
+        match self {
+            Direction::Increment => b'I',
+            Direction::Decrement => b'D',
+        }
+    }
+}
+
+impl Verb {
+    pub(crate) fn text(self) -> &'static [u8] {
+        match self {
+            Verb::Get => b"mg ",
+            Verb::Store => b"ms ",
+            Verb::Delete => b"md ",
+            Verb::Arithmetic => b"ma ",
+            Verb::Debug => b"me ",
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! Commands into request bytes: which syntax, and what reply to expect.
+
+use crate::number::{push, push_hex};
+use crate::{classic, meta, Capabilities, Command, ServerVersion, Verb};
+
+/// A number sent with a meta command and echoed in its reply.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Opaque(pub u16);
+
+/// The reply a request asks for: how to read it, and what it must carry to be that request's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Expect {
+    pub form: Form,
+    /// What the reply must echo.
+    pub opaque: Option<Opaque>,
+    /// Whether a miss echoes it too; servers before 1.6.18 do not.
+    pub opaque_on_miss: bool,
+    /// Whether success has no reply at all.
+    pub quiet: bool,
+}
+
+impl Expect {
+    pub(crate) fn plain(form: Form) -> Self {
+        Self { form, opaque: None, opaque_on_miss: false, quiet: false }
+    }
+}
+
+/// The shape of a reply.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    Meta(Verb),
+    /// Whatever comes next while quiet commands are in flight: which of them it answers, its opaque tells.
+    Quiet,
+    /// `MN`.
+    NoOp,
+    /// `VALUE` lines, then `END`.
+    ClassicGet,
+    ClassicStore,
+    ClassicDelete,
+    ClassicTouch,
+    /// The new number alone on a line.
+    ClassicNumber,
+    FlushAll,
+    /// `STAT` lines, then `END` (or `RESET`).
+    Stats,
+    Version,
+}
+
+/// The server's version cannot do what was asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unsupported {
+    pub what: &'static str,
+    /// The first version that can, `None` when no version can.
+    pub since: Option<ServerVersion>,
+    pub version: Option<ServerVersion>,
+}
+
+impl std::fmt::Display for Unsupported {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.since {
+            None => write!(f, "no memcached version takes {}", self.what),
+            Some(since) => {
+                write!(f, "{} needs memcached {since} or newer; the server reports ", self.what)?;
+                match self.version {
+                    Some(version) => write!(f, "{version}"),
+                    None => f.write_str("a version that could not be read"),
+                }
+            }
+        }
+    }
+}
+
+impl std::error::Error for Unsupported {}
+
+/// Appends the request for `command` to `out`, in meta syntax where the server takes it.
+///
+/// `quiet` asks for no reply on success; it applies to meta stores, deletes and arithmetic and to
+/// [`MetaCommand`](crate::MetaCommand)s, and elsewhere the reply comes as usual: see [`Expect::quiet`].
+/// On an error `out` is as before.
+pub fn encode(
+    command: &Command<'_>,
+    capabilities: &Capabilities,
+    opaque: Opaque,
+    quiet: bool,
+    out: &mut Vec<u8>,
+) -> Result<Expect, Unsupported> {
+    if let Some(form) = plain(command, capabilities, out) {
+        return Ok(Expect::plain(form));
+    }
+    if !capabilities.meta() {
+        return classic::encode(command, capabilities, out).map(Expect::plain);
+    }
+    let verb = meta::encode(command, capabilities, out)?;
+    if verb == Verb::Debug {
+        out.extend_from_slice(b"\r\n");
+        return Ok(Expect::plain(Form::Meta(verb)));
+    }
+    let quiet = quiet && !matches!(command, Command::Get { .. } | Command::GetAndTouch { .. } | Command::Touch { .. });
+    out.extend_from_slice(b" O");
+    push_hex(out, opaque.0);
+    out.extend_from_slice(if quiet { b" q\r\n" } else { b"\r\n" });
+    Ok(Expect { form: Form::Meta(verb), opaque: Some(opaque), opaque_on_miss: capabilities.opaque_on_miss(), quiet })
+}
+
+/// The commands that are the same for every server.
+fn plain(command: &Command<'_>, capabilities: &Capabilities, out: &mut Vec<u8>) -> Option<Form> {
+    match command {
+        Command::GetMany { keys, cas } => {
+            out.extend_from_slice(if *cas { b"gets " } else { b"get " });
+            out.extend_from_slice(keys);
+            out.extend_from_slice(b"\r\n");
+            Some(Form::ClassicGet)
+        }
+        Command::NoOp if capabilities.meta() => {
+            out.extend_from_slice(b"mn\r\n");
+            Some(Form::NoOp)
+        }
+        // Older servers have no no-op, and any reply that comes in its turn is a barrier.
+        Command::NoOp | Command::Version => {
+            out.extend_from_slice(b"version\r\n");
+            Some(Form::Version)
+        }
+        Command::FlushAll { delay } => {
+            out.extend_from_slice(b"flush_all");
+            if *delay > 0 {
+                out.push(b' ');
+                push(out, *delay);
+            }
+            out.extend_from_slice(b"\r\n");
+            Some(Form::FlushAll)
+        }
+        Command::Stats(kind) => {
+            out.extend_from_slice(b"stats");
+            if !kind.text().is_empty() {
+                out.push(b' ');
+                out.extend_from_slice(kind.text());
+            }
+            out.extend_from_slice(b"\r\n");
+            Some(Form::Stats)
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,23 @@
+//! The memcached protocol as bytes: meta commands and the classic text commands.
+//!
+//! Nothing here reads a socket or a clock. [`encode`] turns a [`Command`] into a request and says what reply
+//! to [`Expect`]; a [`ReplyReader`] takes whatever bytes have arrived and turns them into reply heads and values.
+//! Facts come from memcached's `doc/protocol.txt` and its parser, `proto_parser.c`.
+#![forbid(unsafe_code)]
+
+mod classic;
+mod command;
+mod encode;
+mod key;
+mod meta;
+mod number;
+mod reader;
+mod reply;
+mod version;
+
+pub use command::{Arithmetic, Command, Direction, Flag, MetaCommand, Mode, StatsKind, Store, Verb};
+pub use encode::{encode, Expect, Form, Opaque, Unsupported};
+pub use key::{Key, KeyError, KeyRules, MAX_KEY, MAX_NAMESPACE};
+pub use reader::{Decoded, ReplyReader, MAX_LINE};
+pub use reply::{Head, Item, Malformed, Status};
+pub use version::{Capabilities, ServerVersion};

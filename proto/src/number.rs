@@ -1,0 +1,86 @@
+//! Decimal and hexadecimal numbers as the protocol writes them.
+
+/// Appends `number` in decimal.
+pub(crate) fn push(out: &mut Vec<u8>, number: impl itoa::Integer) {
+    out.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
+}
+
+/// Appends `number` in lower-case hexadecimal without leading zeros.
+pub(crate) fn push_hex(out: &mut Vec<u8>, number: u16) {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let mut shift = (15 - (number | 1).leading_zeros()) / 4 * 4;
+    loop {
+        out.push(DIGITS[usize::from(number >> shift & 15)]);
+        if shift == 0 {
+            return;
+        }
+        shift -= 4;
+    }
+}
+
+/// Reads digits and nothing else; `None` when there are none, something else stands there or it exceeds 64 bits.
+pub(crate) fn unsigned(text: &[u8]) -> Option<u64> {
+    if text.is_empty() {
+        return None;
+    }
+    text.iter().try_fold(0u64, |number, byte| {
+        let digit = byte.wrapping_sub(b'0');
+        if digit > 9 {
+            return None;
+        }
+        number.checked_mul(10)?.checked_add(u64::from(digit))
+    })
+}
+
+/// Like [`unsigned`], with an optional leading minus.
+pub(crate) fn signed(text: &[u8]) -> Option<i64> {
+    match text.strip_prefix(b"-") {
+        Some(digits) => unsigned(digits)?.try_into().ok().map(|number: i64| -number),
+        None => unsigned(text)?.try_into().ok(),
+    }
+}
+
+/// Reads up to four hexadecimal digits.
+pub(crate) fn hex(text: &[u8]) -> Option<u16> {
+    if text.is_empty() || text.len() > 4 {
+        return None;
+    }
+    text.iter().try_fold(0u16, |number, byte| {
+        let digit = (*byte as char).to_digit(16)?;
+        Some(number << 4 | digit as u16)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn numbers_survive_being_written_and_read(number: u64, short: u16, negative in i64::MIN + 1..0) {
+            let mut text = Vec::new();
+            push(&mut text, number);
+            prop_assert_eq!(unsigned(&text), Some(number));
+
+            text.clear();
+            push(&mut text, negative);
+            prop_assert_eq!(signed(&text), Some(negative));
+
+            text.clear();
+            push_hex(&mut text, short);
+            prop_assert_eq!(hex(&text), Some(short));
+            prop_assert_eq!(text, format!("{short:x}").into_bytes());
+        }
+    }
+
+    #[test]
+    fn what_is_not_a_number_is_refused() {
+        for text in [&b""[..], b"-", b"1 ", b"+1", b"1x", b"18446744073709551616"] {
+            assert_eq!(unsigned(text), None);
+            assert_eq!(signed(text), None);
+        }
+        assert_eq!(hex(b"12345"), None);
+        assert_eq!(hex(b"g"), None);
+    }
+}

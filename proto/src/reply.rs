@@ -1,0 +1,259 @@
+//! Reply lines into heads: what the server said, before any value.
+
+use crate::number::{hex, signed, unsigned};
+use crate::{Form, Opaque, Verb};
+
+/// The first line of a reply, read. Its value, where [`Head::size`] says there is one, follows it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Head {
+    pub status: Status,
+    /// The value's length.
+    pub size: Option<usize>,
+    pub opaque: Option<Opaque>,
+    pub item: Item,
+    /// The number a classic `incr` or `decr` answers.
+    pub number: Option<u64>,
+}
+
+/// What the server said.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Status {
+    /// Stored, deleted, touched; or found, where no value was asked for.
+    #[default]
+    Done,
+    /// Found: the value follows, or is the number of an `incr`.
+    Hit,
+    Miss,
+    NotStored,
+    /// The CAS token differs.
+    Exists,
+    NotFound,
+    /// The reply to a no-op.
+    NoOp,
+    /// Debug text about an item, in the reply's line.
+    Debug,
+    /// The server's version, in the reply's line.
+    Version,
+    /// One name and value, in the reply's line; more follow.
+    Stat,
+    /// The end of `VALUE` or `STAT` lines.
+    End,
+    /// `ERROR`: the server does not know the command.
+    UnknownCommand,
+    /// `CLIENT_ERROR`: the server could not make sense of the request.
+    ClientError,
+    /// `SERVER_ERROR`: the server could not carry out the request.
+    ServerError,
+}
+
+impl Status {
+    pub fn is_error(self) -> bool {
+        matches!(self, Status::UnknownCommand | Status::ClientError | Status::ServerError)
+    }
+}
+
+/// What a reply says of the item, where it was asked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Item {
+    pub client_flags: u32,
+    pub cas: Option<u64>,
+    /// Seconds left, -1 for no end.
+    pub ttl: Option<i64>,
+    /// Seconds since it was last read or written, before this command.
+    pub last_access: Option<u64>,
+    pub hit_before: Option<bool>,
+    pub size: Option<u64>,
+    /// `W`: this caller is to compute the value anew.
+    pub won: bool,
+    /// `X`: the value is stale.
+    pub stale: bool,
+    /// `Z`: another caller is computing it already.
+    pub already_won: bool,
+}
+
+/// A reply that is not what the protocol allows there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Malformed {
+    pub what: &'static str,
+    /// The beginning of what was received, with unprintable bytes escaped.
+    pub excerpt: String,
+}
+
+impl Malformed {
+    pub fn new(what: &'static str, bytes: &[u8]) -> Self {
+        Self { what, excerpt: bytes[..bytes.len().min(60)].escape_ascii().to_string() }
+    }
+}
+
+impl std::fmt::Display for Malformed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}: received \"{}\"", self.what, self.excerpt)
+    }
+}
+
+impl std::error::Error for Malformed {}
+
+impl Form {
+    /// Whether a reply of this form may have this status. Errors may answer anything.
+    fn admits(self, status: Status) -> bool {
+        use Status::{Debug, Done, End, Exists, Hit, Miss, NoOp, NotFound, NotStored, Stat, Version};
+        let admitted: &[Status] = match self {
+            Form::Meta(Verb::Get) => &[Hit, Done, Miss],
+            Form::Meta(Verb::Store) => &[Done, NotStored, Exists, NotFound],
+            Form::Meta(Verb::Delete) => &[Done, NotFound, Exists],
+            Form::Meta(Verb::Arithmetic) => &[Hit, Done, NotFound, NotStored, Exists],
+            Form::Meta(Verb::Debug) => &[Debug, Miss],
+            Form::Quiet => &[Hit, Done, Miss, NotStored, Exists, NotFound, NoOp],
+            Form::NoOp => &[NoOp],
+            Form::ClassicGet => &[Hit, End],
+            Form::ClassicStore => &[Done, NotStored, Exists, NotFound],
+            Form::ClassicDelete | Form::ClassicTouch => &[Done, NotFound],
+            Form::ClassicNumber => &[Hit, NotFound],
+            Form::FlushAll => &[Done],
+            Form::Stats => &[Stat, End],
+            Form::Version => &[Version],
+        };
+        status.is_error() || admitted.contains(&status)
+    }
+
+    /// Refuses a line whose status this form does not admit.
+    pub fn check(self, status: Status, line: &[u8]) -> Result<(), Malformed> {
+        if self.admits(status) {
+            return Ok(());
+        }
+        Err(Malformed::new(self.expectation(), line))
+    }
+
+    fn expectation(self) -> &'static str {
+        match self {
+            Form::Meta(Verb::Get) => "expected VA, HD or EN in reply to mg",
+            Form::Meta(Verb::Store) => "expected HD, NS, EX or NF in reply to ms",
+            Form::Meta(Verb::Delete) => "expected HD, NF or EX in reply to md",
+            Form::Meta(Verb::Arithmetic) => "expected VA, HD, NF, NS or EX in reply to ma",
+            Form::Meta(Verb::Debug) => "expected ME or EN in reply to me",
+            Form::Quiet => "expected a meta reply or MN",
+            Form::NoOp => "expected MN in reply to mn",
+            Form::ClassicGet => "expected VALUE or END in reply to get",
+            Form::ClassicStore => "expected STORED, NOT_STORED, EXISTS or NOT_FOUND in reply to a store",
+            Form::ClassicDelete => "expected DELETED or NOT_FOUND in reply to delete",
+            Form::ClassicTouch => "expected TOUCHED or NOT_FOUND in reply to touch",
+            Form::ClassicNumber => "expected a number or NOT_FOUND in reply to incr or decr",
+            Form::FlushAll => "expected OK in reply to flush_all",
+            Form::Stats => "expected STAT or END in reply to stats",
+            Form::Version => "expected VERSION in reply to version",
+        }
+    }
+}
+
+/// Reads one line, without its `\r\n`. Returns its head, and the key where the line repeats it.
+pub(crate) fn decode<'b>(line: &'b [u8], form: Form) -> Result<(Head, &'b [u8]), Malformed> {
+    let (word, rest) = split_word(line);
+    let status = match (word, form) {
+        (b"VA", Form::Meta(_) | Form::Quiet) => return decode_meta(form, Status::Hit, line, rest),
+        (b"HD", Form::Meta(_) | Form::Quiet) => return decode_meta(form, Status::Done, line, rest),
+        (b"EN", Form::Meta(_) | Form::Quiet) => return decode_meta(form, Status::Miss, line, rest),
+        (b"NF", Form::Meta(_) | Form::Quiet) => return decode_meta(form, Status::NotFound, line, rest),
+        (b"NS", Form::Meta(_) | Form::Quiet) => return decode_meta(form, Status::NotStored, line, rest),
+        (b"EX", Form::Meta(_) | Form::Quiet) => return decode_meta(form, Status::Exists, line, rest),
+        (b"VALUE", Form::ClassicGet) => return decode_value(line, rest),
+        (b"ME", Form::Meta(Verb::Debug)) => Status::Debug,
+        (b"MN", Form::NoOp | Form::Quiet) => Status::NoOp,
+        (b"ERROR", _) => Status::UnknownCommand,
+        (b"CLIENT_ERROR", _) => Status::ClientError,
+        (b"SERVER_ERROR", _) => Status::ServerError,
+        (b"END" | b"RESET", Form::Stats) | (b"END", Form::ClassicGet) => Status::End,
+        (b"STAT", Form::Stats) => Status::Stat,
+        (b"STORED", Form::ClassicStore) | (b"DELETED", Form::ClassicDelete) => Status::Done,
+        (b"TOUCHED", Form::ClassicTouch) | (b"OK", Form::FlushAll) => Status::Done,
+        (b"NOT_STORED", Form::ClassicStore) => Status::NotStored,
+        (b"EXISTS", Form::ClassicStore) => Status::Exists,
+        (b"NOT_FOUND", Form::ClassicStore | Form::ClassicDelete) => Status::NotFound,
+        (b"NOT_FOUND", Form::ClassicTouch | Form::ClassicNumber) => Status::NotFound,
+        (b"VERSION", Form::Version) => Status::Version,
+        (digits, Form::ClassicNumber) => return decode_number(line, digits),
+        _ => return Err(Malformed::new(form.expectation(), line)),
+    };
+    form.check(status, line)?;
+    Ok((Head { status, ..Head::default() }, &[]))
+}
+
+/// The rest of a meta reply: the value's length after `VA`, then flags.
+fn decode_meta<'b>(
+    form: Form,
+    status: Status,
+    line: &'b [u8],
+    mut rest: &'b [u8],
+) -> Result<(Head, &'b [u8]), Malformed> {
+    form.check(status, line)?;
+    let mut head = Head { status, ..Head::default() };
+    if status == Status::Hit {
+        let (size, after) = next_word(rest).unwrap_or_default();
+        head.size = Some(length(size).ok_or_else(|| Malformed::new("a value's length is not a number", line))?);
+        rest = after;
+    }
+    let key = decode_flags(&mut head, rest).ok_or_else(|| Malformed::new("a flag in the reply is malformed", line))?;
+    Ok((head, key))
+}
+
+/// Reads ` f0 c12 …` into the head and returns the key, where there is one.
+fn decode_flags<'b>(head: &mut Head, mut rest: &'b [u8]) -> Option<&'b [u8]> {
+    let mut key: &[u8] = &[];
+    while let [b' ', after @ ..] = rest {
+        let (token, next) = split_word(after);
+        rest = next;
+        let Some((letter, argument)) = token.split_first() else { continue };
+        match letter {
+            b'f' => head.item.client_flags = unsigned(argument)?.try_into().ok()?,
+            b'O' => head.opaque = Some(Opaque(hex(argument)?)),
+            b'c' => head.item.cas = Some(unsigned(argument)?),
+            b't' => head.item.ttl = Some(signed(argument)?),
+            b'l' => head.item.last_access = Some(unsigned(argument)?),
+            b'h' => head.item.hit_before = Some(unsigned(argument)? != 0),
+            b's' => head.item.size = Some(unsigned(argument)?),
+            b'k' => key = argument,
+            b'W' => head.item.won = true,
+            b'X' => head.item.stale = true,
+            b'Z' => head.item.already_won = true,
+            _ => {}
+        }
+    }
+    rest.is_empty().then_some(key)
+}
+
+/// `<key> <flags> <length> [<cas>]`, after `VALUE `.
+fn decode_value<'b>(line: &'b [u8], rest: &'b [u8]) -> Result<(Head, &'b [u8]), Malformed> {
+    let malformed = || Malformed::new("a VALUE line is malformed", line);
+    let (key, rest) = next_word(rest).ok_or_else(malformed)?;
+    let (client_flags, rest) = next_word(rest).ok_or_else(malformed)?;
+    let (size, rest) = next_word(rest).ok_or_else(malformed)?;
+    let cas = match next_word(rest) {
+        Some((cas, &[])) => Some(unsigned(cas).ok_or_else(malformed)?),
+        None if rest.is_empty() => None,
+        _ => return Err(malformed()),
+    };
+    let client_flags = unsigned(client_flags).and_then(|flags| flags.try_into().ok()).ok_or_else(malformed)?;
+    let size = length(size).ok_or_else(|| Malformed::new("a value's length is not a number", line))?;
+    let item = Item { client_flags, cas, ..Item::default() };
+    Ok((Head { status: Status::Hit, size: Some(size), item, ..Head::default() }, key))
+}
+
+fn decode_number<'b>(line: &'b [u8], digits: &'b [u8]) -> Result<(Head, &'b [u8]), Malformed> {
+    let number = unsigned(digits).ok_or_else(|| Malformed::new(Form::ClassicNumber.expectation(), line))?;
+    Ok((Head { status: Status::Hit, number: Some(number), ..Head::default() }, &[]))
+}
+
+fn length(digits: &[u8]) -> Option<usize> {
+    unsigned(digits)?.try_into().ok()
+}
+
+/// The first word and what comes after it, the space included.
+fn split_word(text: &[u8]) -> (&[u8], &[u8]) {
+    let end = text.iter().position(|byte| *byte == b' ').unwrap_or(text.len());
+    text.split_at(end)
+}
+
+/// After a space, the next word and what comes after it.
+fn next_word(text: &[u8]) -> Option<(&[u8], &[u8])> {
+    let (word, rest) = split_word(text.strip_prefix(b" ")?);
+    (!word.is_empty()).then_some((word, rest))
+}
