@@ -27,6 +27,7 @@ fn watch() {
 /// A value of which each process has its own: made anew in a forked child when it is first asked for there.
 ///
 /// The parent's value is left as it is in the child, where a lock inside it may be held by a thread that is not there.
+#[derive(Debug)]
 pub struct PerProcess<T> {
     generation: u64,
     value: T,

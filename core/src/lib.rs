@@ -5,9 +5,14 @@
 #![deny(unsafe_code)]
 
 pub mod address;
+pub mod blocking;
+pub mod doorbell;
 pub mod error;
+pub mod fleet;
 pub mod fork;
+pub mod health;
 pub mod network;
+pub mod pool;
 pub mod ring;
 pub mod session;
 

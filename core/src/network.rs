@@ -1,5 +1,6 @@
 //! Sockets: every system call of the core is made here, behind traits that tests replace.
 
+use std::cell::Cell;
 use std::io::{self, IoSlice, IoSliceMut};
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -42,6 +43,8 @@ pub struct System;
 pub struct Socket {
     fd: OwnedFd,
     connecting: bool,
+    /// Whether [`Self::receive_waiting`] may be called.
+    waits: Cell<bool>,
 }
 
 impl Network for System {
@@ -64,8 +67,8 @@ impl Network for System {
             Address::Unix(path) => connect(&fd, &SocketAddrUnix::new(path)?),
         };
         match begun {
-            Ok(()) => Ok(Socket { fd, connecting: false }),
-            Err(Errno::INPROGRESS) => Ok(Socket { fd, connecting: true }),
+            Ok(()) => Ok(Socket { fd, connecting: false, waits: Cell::new(false) }),
+            Err(Errno::INPROGRESS) => Ok(Socket { fd, connecting: true, waits: Cell::new(false) }),
             Err(error) => Err(error.into()),
         }
     }
@@ -95,8 +98,11 @@ impl Stream for Socket {
 }
 
 impl Socket {
-    /// Lets [`Self::receive_waiting`] wait, each time for at most `timeout`.
+    /// Lets [`Self::receive_waiting`] wait, each time for at most `timeout`; decided once.
     pub(crate) fn let_wait(&self, timeout: Duration) -> io::Result<()> {
+        if self.waits.replace(true) {
+            return Ok(());
+        }
         sockopt::set_socket_timeout(&self.fd, sockopt::Timeout::Recv, Some(timeout))?;
         Ok(rustix::io::ioctl_fionbio(&self.fd, false)?)
     }

@@ -24,6 +24,21 @@ pub struct Key<'a> {
 }
 
 impl<'a> Key<'a> {
+    /// A key as [`KeyRules::push`] wrote it, with what that returned.
+    pub fn from_wire(wire: &'a [u8], base64: bool) -> Self {
+        debug_assert!((1..=MAX_KEY).contains(&wire.len()) && is_plain(wire));
+        Self { wire, base64 }
+    }
+
+    /// A key as [`KeyRules::push`] wrote it; refused when it could not stand on a command line.
+    pub fn new(wire: &'a [u8], base64: bool) -> Result<Self, KeyError> {
+        match wire {
+            [] => Err(KeyError::Empty),
+            _ if wire.len() > MAX_KEY => Err(KeyError::TooLong { length: wire.len(), limit: MAX_KEY }),
+            _ => first_forbidden(wire).map_or(Ok(Self { wire, base64 }), Err),
+        }
+    }
+
     /// The bytes that stand on the command line.
     pub fn wire(&self) -> &'a [u8] {
         self.wire
@@ -99,6 +114,16 @@ impl KeyRules {
             return Ok(false);
         }
         self.push_unusual(key, length, out)
+    }
+
+    /// The key as it is sent: as it stands where it can be, else written to `scratch`.
+    pub fn wire<'a>(&self, key: &'a [u8], scratch: &'a mut Vec<u8>) -> Result<Key<'a>, KeyError> {
+        if self.namespace.is_empty() && !self.encode && !key.is_empty() && key.len() <= MAX_KEY && is_plain(key) {
+            return Ok(Key { wire: key, base64: false });
+        }
+        scratch.clear();
+        let base64 = self.push(key, scratch)?;
+        Ok(Key { wire: scratch, base64 })
     }
 
     #[cold]

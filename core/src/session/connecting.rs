@@ -38,7 +38,7 @@ impl<N: Network> Session<N> {
         self.receiving = None;
         self.silent = 0;
         self.unattributed = None;
-        self.quiet_tail = false;
+        self.quiet_run = 0;
         let failure = "its name has no address".to_owned();
         let addresses = addresses.into_iter();
         self.state = State::Connecting(Attempt { stream: None, addresses, deadline: now + timeout, failure });

@@ -40,6 +40,9 @@ pub const LARGE: usize = 16 * 1024;
 /// Lines and values below [`LARGE`] fit, with room to take several at once.
 const RECEIVE_BUFFER: usize = 64 * 1024;
 
+/// After so many quiet commands a no-op is put in.
+const LONGEST_QUIET_RUN: usize = 128;
+
 /// How much one call of [`Session::poll`] receives at most, so that others get their turn.
 const RECEIVED_PER_POLL: usize = 256 * 1024;
 
@@ -61,6 +64,7 @@ impl Default for Limits {
 }
 
 /// A command's data block.
+#[derive(Clone)]
 pub enum Data<'a> {
     None,
     /// Copied when submitted; for small values.
@@ -109,8 +113,8 @@ pub struct Session<N: Network = System> {
     silent: usize,
     /// An error that one of the quiet exchanges at the front of the queue caused; which, the server does not say.
     unattributed: Option<Error>,
-    /// Whether what was submitted last was quiet.
-    quiet_tail: bool,
+    /// How many quiet commands were submitted since the last loud one.
+    quiet_run: usize,
     expired: VecDeque<(Ticket, Error)>,
 }
 
@@ -142,7 +146,7 @@ impl<N: Network> Session<N> {
             receiving: None,
             silent: 0,
             unattributed: None,
-            quiet_tail: false,
+            quiet_run: 0,
             expired: VecDeque::new(),
         }
     }
@@ -185,6 +189,11 @@ impl<N: Network> Session<N> {
         &self.capabilities
     }
 
+    /// The server's name, as messages give it.
+    pub fn server(&self) -> &Arc<str> {
+        &self.server
+    }
+
     pub fn stream(&self) -> Option<&N::Stream> {
         match &self.state {
             State::Connecting(attempt) => attempt.stream(),
@@ -203,7 +212,8 @@ impl<N: Network> Session<N> {
     }
 
     /// Like [`Self::submit`], with no reply on success. The outcome is known once a later reply has come: end a
-    /// run of quiet commands with a [`Command::NoOp`], or another loud command, before which one is put.
+    /// run of quiet commands with a [`Command::NoOp`]. One is put before any other loud command, and between quiet
+    /// ones now and then, so that an error which does not say whose it is concerns few.
     pub fn submit_quiet(
         &mut self,
         command: &Command<'_>,
@@ -213,11 +223,15 @@ impl<N: Network> Session<N> {
         if !self.accepts() {
             return Err(Refused::Full);
         }
+        if self.quiet_run >= LONGEST_QUIET_RUN {
+            self.end_quiet_run(deadline);
+        }
         self.enqueue(command, data, true, deadline)
     }
 
-    fn end_quiet_run(&mut self, deadline: Instant) {
-        if !self.quiet_tail {
+    /// Puts a no-op behind the quiet commands submitted last, so that their outcome becomes known.
+    pub fn end_quiet_run(&mut self, deadline: Instant) {
+        if self.quiet_run == 0 {
             return;
         }
         let ticket = self.enqueue(&Command::NoOp, Data::None, false, deadline);
@@ -256,7 +270,7 @@ impl<N: Network> Session<N> {
         }
         let ticket = Ticket(self.next_ticket);
         self.next_ticket += 1;
-        self.quiet_tail = expect.quiet;
+        self.quiet_run = if expect.quiet { self.quiet_run + 1 } else { 0 };
         self.queue.push_back(Exchange {
             ticket,
             name: command.name(),

@@ -1,1 +1,29 @@
+//! The native half of the Python package `pinyon`: commands from Python objects, replies into Python objects.
 
+mod admin;
+mod batch;
+mod client;
+mod errors;
+mod host;
+mod keys;
+mod many;
+mod single;
+mod ttl;
+mod values;
+
+use pyo3::prelude::*;
+
+#[pymodule(gil_used = false)]
+mod _native {
+    use pyo3::prelude::*;
+
+    #[pymodule_export]
+    use crate::batch::Batch;
+    #[pymodule_export]
+    use crate::client::Client;
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        module.add("__version__", env!("CARGO_PKG_VERSION"))
+    }
+}

@@ -1,0 +1,159 @@
+//! Quiet batches: commands sent without awaiting a reply to each, with a barrier at the end.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use pinyon_proto::Command;
+
+use super::open::open;
+use super::wait::wait;
+use super::{refused, Failure, Host, Timer};
+use crate::doorbell::Wake;
+use crate::error::{Error, Kind, Sent};
+use crate::fleet::Fleet;
+use crate::fork;
+use crate::pool::Lease;
+use crate::session::{Data, Outcome, Reply, Session, Ticket};
+
+/// Holds a connection to each server it has sent to, until it is finished or dropped.
+pub struct Batch {
+    fleet: Arc<Fleet>,
+    parts: Vec<Part>,
+    generation: u64,
+}
+
+struct Part {
+    server: usize,
+    lease: Lease,
+}
+
+/// Takes the outcomes of a batch's commands, as they become known: each command's, in no order across servers.
+pub trait Outcomes {
+    fn reply(&mut self, server: usize, ticket: Ticket, reply: Reply<'_>);
+    fn failed(&mut self, server: usize, ticket: Ticket, error: Error);
+}
+
+impl Batch {
+    pub fn new(fleet: Arc<Fleet>) -> Self {
+        Self { fleet, parts: Vec::new(), generation: fork::generation() }
+    }
+
+    /// Submits a command to the server that holds `key`, and returns that server and the ticket. It waits only
+    /// when the connection takes no more; each such wait has the client's whole timeout.
+    pub fn submit<H: Host>(
+        &mut self,
+        host: &H,
+        key: &[u8],
+        command: &Command<'_>,
+        data: &Data<'_>,
+        outcomes: &mut impl Outcomes,
+    ) -> Result<(usize, Ticket), Failure<H::Interrupt>> {
+        if self.generation != fork::generation() {
+            let message = "this batch was begun before the process was forked; begin another in the child";
+            return Err(Error::new(Kind::Usage, &"".into(), message).into());
+        }
+        let now = Instant::now();
+        let server = self.fleet.choose(key, now).map_err(|error| error.of(command.name(), Sent::No))?;
+        let mut timer = Timer::start(now, self.fleet.options().timeout);
+        let position = self.part(host, server, now, &mut timer, outcomes)?;
+        let part = &mut self.parts[position];
+        while !part.session().accepts() {
+            if let Some(error) = part.session().failure() {
+                self.fleet.failed(server, error);
+                return Err(error.clone().of(command.name(), Sent::No).into());
+            }
+            part.advance(host, &mut timer, outcomes)?;
+        }
+        let submitted = part.session().submit_quiet(command, data.clone(), timer.deadline);
+        match submitted {
+            Ok(ticket) => Ok((server, ticket)),
+            Err(why) => Err(refused(why, &self.fleet.servers()[server].name, command.name()).into()),
+        }
+    }
+
+    /// Sends what is unsent and waits until the outcome of every command is known.
+    pub fn finish<H: Host>(&mut self, host: &H, outcomes: &mut impl Outcomes) -> Result<(), Failure<H::Interrupt>> {
+        let mut timer = Timer::start(Instant::now(), self.fleet.options().timeout);
+        for part in &mut self.parts {
+            part.session().end_quiet_run(timer.deadline);
+            part.session().flush();
+        }
+        for part in &mut self.parts {
+            while part.session().is_busy() {
+                part.advance(host, &mut timer, outcomes)?;
+            }
+            let server = part.server;
+            match part.session().failure() {
+                Some(error) => self.fleet.failed(server, error),
+                None => self.fleet.servers()[server].health.succeeded(),
+            }
+        }
+        self.parts.clear();
+        Ok(())
+    }
+
+    fn part<H: Host>(
+        &mut self,
+        host: &H,
+        server: usize,
+        now: Instant,
+        timer: &mut Timer,
+        outcomes: &mut impl Outcomes,
+    ) -> Result<usize, Failure<H::Interrupt>> {
+        if let Some(position) = self.parts.iter().position(|part| part.server == server) {
+            if self.parts[position].session().failure().is_none() {
+                return Ok(position);
+            }
+            self.parts.swap_remove(position);
+        }
+        let (open_connections, idle) = self.fleet.pool(server).open_and_idle();
+        if open_connections >= self.fleet.options().max_connections && idle == 0 {
+            // Two batches that each wait for a connection of the other's would wait in vain.
+            self.finish(host, outcomes)?;
+        }
+        let lease = match open(&self.fleet, host, server, now, timer) {
+            Ok(lease) => lease,
+            Err(Failure::Error(error)) => {
+                self.fleet.failed(server, &error);
+                return Err(error.into());
+            }
+            Err(interrupted) => return Err(interrupted),
+        };
+        self.parts.push(Part { server, lease });
+        Ok(self.parts.len() - 1)
+    }
+}
+
+impl Part {
+    fn session(&mut self) -> &mut Session {
+        let Some(session) = self.lease.session() else { unreachable!("an open lease has a session") };
+        session
+    }
+
+    /// Waits once, and takes what has come.
+    fn advance<H: Host>(
+        &mut self,
+        host: &H,
+        timer: &mut Timer,
+        outcomes: &mut impl Outcomes,
+    ) -> Result<(), Failure<H::Interrupt>> {
+        let server = self.server;
+        let session = self.session();
+        match host.unlocked(|| wait(session, timer)) {
+            Wake::Ready => {}
+            Wake::Interrupted => host.interrupted().map_err(Failure::Interrupted)?,
+            Wake::Deadline => {
+                let error = Error::new(Kind::Timeout, session.server(), "the server did not answer in time");
+                session.fail(error);
+            }
+        }
+        while let Some(completion) = session.next() {
+            match completion.outcome {
+                Outcome::Part(reply) | Outcome::Reply(reply) => outcomes.reply(server, completion.ticket, reply),
+                Outcome::Failed(error) => outcomes.failed(server, completion.ticket, error),
+                Outcome::Large(_) => {}
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,96 @@
+//! One command on one server: the operation whose cost everybody feels.
+
+use std::time::Instant;
+
+use pinyon_proto::Command;
+
+use super::open::open;
+use super::wait::wait;
+use super::{refused, Failure, Host, Receive, Timer};
+use crate::doorbell::Wake;
+use crate::error::{Error, Kind, Sent};
+use crate::fleet::Fleet;
+use crate::session::{Data, Outcome};
+
+/// Runs `command` on the server that holds `key`, and hands its replies to `receive`.
+///
+/// What was not sent, or only reads, is tried again when the connection fails: on the same server, then, once that
+/// is marked down, on the next of the ring where failover is on; all within the client's timeout.
+pub fn execute<H: Host>(
+    fleet: &Fleet,
+    host: &H,
+    key: &[u8],
+    command: &Command<'_>,
+    data: &Data<'_>,
+    receive: &mut impl Receive,
+) -> Result<(), Failure<H::Interrupt>> {
+    let mut now = Instant::now();
+    let mut timer = Timer::start(now, fleet.options().timeout);
+    let mut earlier: Option<Error> = None;
+    loop {
+        let server = match fleet.choose(key, now) {
+            Ok(server) => server,
+            Err(down) => return Err(earlier.unwrap_or(down.of(command.name(), Sent::No)).into()),
+        };
+        let error = match attempt(fleet, host, server, now, &mut timer, command, data, receive) {
+            Ok(()) => {
+                fleet.servers()[server].health.succeeded();
+                return Ok(());
+            }
+            Err(Failure::Error(error)) => error,
+            Err(interrupted) => return Err(interrupted),
+        };
+        fleet.failed(server, &error);
+        let repeatable = error.sent == Sent::No || command.is_idempotent();
+        if !repeatable || !error.blames_server() || error.kind == Kind::Protocol || timer.is_over() {
+            return Err(error.into());
+        }
+        earlier = Some(error);
+        now = Instant::now();
+    }
+}
+
+#[allow(clippy::too_many_arguments)] // one step of `execute`, which is its only caller
+fn attempt<H: Host>(
+    fleet: &Fleet,
+    host: &H,
+    server: usize,
+    now: Instant,
+    timer: &mut Timer,
+    command: &Command<'_>,
+    data: &Data<'_>,
+    receive: &mut impl Receive,
+) -> Result<(), Failure<H::Interrupt>> {
+    let name = &fleet.servers()[server].name;
+    let mut lease = open(fleet, host, server, now, timer).map_err(|failure| named(failure, command.name()))?;
+    let Some(session) = lease.session() else { unreachable!("an open lease has a session") };
+    session.submit(command, data.clone(), timer.deadline).map_err(|why| refused(why, name, command.name()))?;
+    loop {
+        match host.unlocked(|| wait(session, timer)) {
+            Wake::Ready => {}
+            Wake::Interrupted => host.interrupted().map_err(Failure::Interrupted)?,
+            Wake::Deadline => session.fail(Error::new(Kind::Timeout, name, "the server did not answer in time")),
+        }
+        while let Some(completion) = session.next() {
+            match completion.outcome {
+                Outcome::Part(reply) => receive.reply(reply),
+                Outcome::Reply(reply) => {
+                    receive.reply(reply);
+                    return Ok(());
+                }
+                Outcome::Large(head) => {
+                    let destination = receive.destination(&head);
+                    session.receive_into(destination);
+                }
+                Outcome::Failed(error) => return Err(error.into()),
+            }
+        }
+    }
+}
+
+fn named<I>(failure: Failure<I>, command: &'static str) -> Failure<I> {
+    match failure {
+        Failure::Error(error) => Failure::Error(error.of(command, Sent::No)),
+        interrupted => interrupted,
+    }
+}

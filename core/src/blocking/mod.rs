@@ -1,0 +1,104 @@
+//! Driving sessions by waiting: a thread takes sessions from the pools, submits, and waits by itself.
+//!
+//! With one exchange in flight a whole operation is two system calls: a send, and a receive that the socket's own
+//! timeout bounds. The host's lock is given up while waiting and at no other time.
+
+mod batch;
+mod execute;
+mod open;
+mod scatter;
+mod wait;
+
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use pinyon_proto::Head;
+
+pub use batch::{Batch, Outcomes};
+pub use execute::execute;
+pub use scatter::{scatter, Work};
+
+use crate::error::{Error, Kind};
+use crate::session::{Destination, Refused, Reply};
+
+/// What the blocking driver asks of the language it serves.
+pub trait Host {
+    /// What the language raises when a signal ends a wait.
+    type Interrupt;
+
+    /// Runs `wait` with the host's lock given up.
+    fn unlocked<T: Send>(&self, wait: impl FnOnce() -> T + Send) -> T;
+
+    /// Called after a signal: an error ends the operation at once.
+    fn interrupted(&self) -> Result<(), Self::Interrupt>;
+
+    /// The addresses of a host name, by `deadline`.
+    fn resolve(&self, name: &str, port: u16, deadline: Instant) -> Result<Vec<SocketAddr>, Unresolved<Self::Interrupt>>;
+}
+
+/// Why a name was not resolved.
+pub enum Unresolved<I> {
+    Failed(String),
+    Interrupted(I),
+}
+
+/// Takes the replies of one command.
+pub trait Receive {
+    fn reply(&mut self, reply: Reply<'_>);
+
+    /// Where a large value is to be received; as long as the head says.
+    fn destination(&mut self, head: &Head) -> Box<dyn Destination> {
+        Box::new(vec![0; head.size.unwrap_or_default()])
+    }
+}
+
+impl<F: FnMut(Reply<'_>)> Receive for F {
+    fn reply(&mut self, reply: Reply<'_>) {
+        self(reply);
+    }
+}
+
+/// Why an operation did not come to its end.
+#[derive(Debug)]
+pub enum Failure<I> {
+    Error(Error),
+    Interrupted(I),
+}
+
+impl<I> From<Error> for Failure<I> {
+    fn from(error: Error) -> Self {
+        Failure::Error(error)
+    }
+}
+
+/// When an operation must be over, and whether any of its time is used up yet.
+#[derive(Clone, Copy, Debug)]
+pub struct Timer {
+    pub deadline: Instant,
+    /// All of the client's timeout lies ahead, so that the socket's own timeout bounds the first wait.
+    whole: bool,
+}
+
+impl Timer {
+    /// An operation that begins `now` and may take `timeout`, as the client's operations do.
+    pub fn start(now: Instant, timeout: Duration) -> Self {
+        Self { deadline: now + timeout, whole: true }
+    }
+
+    fn is_over(&self) -> bool {
+        Instant::now() >= self.deadline
+    }
+}
+
+fn refused(refused: Refused, server: &std::sync::Arc<str>, command: &'static str) -> Error {
+    let error = match refused {
+        Refused::Full => Error::new(Kind::Usage, server, "the connection takes no more commands"),
+        Refused::Unsupported(unsupported) => Error::new(Kind::Unsupported, server, unsupported.to_string()),
+        Refused::TooLarge { size, limit } => Error::new(
+            Kind::TooLarge,
+            server,
+            format!("the value has {size} bytes, more than the client's limit (max_value_size) of {limit}"),
+        ),
+    };
+    error.of(command, crate::error::Sent::No)
+}

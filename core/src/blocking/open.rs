@@ -1,0 +1,127 @@
+//! Getting hold of a session: from the pool, or by connecting.
+
+use std::time::Instant;
+
+use super::wait::wait;
+use super::{Failure, Host, Timer, Unresolved};
+use crate::address::{Address, Endpoint};
+use crate::doorbell::Wake;
+use crate::error::{Error, Kind};
+use crate::fleet::Fleet;
+use crate::pool::{Lease, Offer};
+use crate::session::Session;
+
+/// A lease whose session is ready.
+pub(super) fn open<H: Host>(
+    fleet: &Fleet,
+    host: &H,
+    server: usize,
+    now: Instant,
+    timer: &mut Timer,
+) -> Result<Lease, Failure<H::Interrupt>> {
+    let mut lease = begin(fleet, host, server, now, timer)?;
+    let Some(session) = lease.session() else { unreachable!("opening begins a session") };
+    while !session.is_ready() {
+        if let Some(error) = session.failure() {
+            return Err(error.clone().into());
+        }
+        wait_connected(host, session, timer)?;
+        settle(fleet, session)?;
+    }
+    Ok(lease)
+}
+
+/// A lease whose session is ready, or on its way to be.
+pub(super) fn begin<H: Host>(
+    fleet: &Fleet,
+    host: &H,
+    server: usize,
+    now: Instant,
+    timer: &mut Timer,
+) -> Result<Lease, Failure<H::Interrupt>> {
+    let mut lease = lease(fleet, host, server, now, timer)?;
+    if lease.session().is_some() {
+        return Ok(lease);
+    }
+    let addresses = resolve(fleet, host, server, timer)?;
+    timer.whole = false;
+    let now = Instant::now();
+    let timeout = fleet.options().connect_timeout.min(timer.deadline.saturating_duration_since(now));
+    let mut session = fleet.session(server);
+    session.connect(addresses, now, timeout);
+    lease.hold(session);
+    Ok(lease)
+}
+
+/// Lets a session that has become ready be waited for by its socket's own timeout.
+pub(super) fn settle(fleet: &Fleet, session: &mut Session) -> Result<(), Error> {
+    if !session.is_ready() {
+        return Ok(());
+    }
+    let Some(Err(error)) = session.stream().map(|stream| stream.let_wait(fleet.options().timeout)) else { return Ok(()) };
+    let message = format!("cannot set the socket's timeout: {error}");
+    Err(Error::new(Kind::Connect, session.server(), message))
+}
+
+fn lease<H: Host>(
+    fleet: &Fleet,
+    host: &H,
+    server: usize,
+    now: Instant,
+    timer: &mut Timer,
+) -> Result<Lease, Failure<H::Interrupt>> {
+    let name = &fleet.servers()[server].name;
+    let offer = fleet.pool(server).lease(now);
+    let turn = match offer.map_err(|error| Error::new(Kind::Connect, name, format!("cannot wait: {error}")))? {
+        Offer::Lease(lease) => return Ok(lease),
+        Offer::Wait(turn) => turn,
+    };
+    timer.whole = false;
+    loop {
+        if let Some(lease) = turn.take() {
+            return Ok(lease);
+        }
+        match host.unlocked(|| turn.wait(timer.deadline)) {
+            Wake::Ready => {}
+            Wake::Interrupted => host.interrupted().map_err(Failure::Interrupted)?,
+            Wake::Deadline => {
+                let limit = fleet.options().max_connections;
+                let message = format!("all {limit} connections stayed in use (max_connections)");
+                return Err(Error::new(Kind::Timeout, name, message).into());
+            }
+        }
+    }
+}
+
+fn wait_connected<H: Host>(host: &H, session: &mut Session, timer: &mut Timer) -> Result<(), Failure<H::Interrupt>> {
+    match host.unlocked(|| wait(session, timer)) {
+        Wake::Ready => {}
+        Wake::Interrupted => host.interrupted().map_err(Failure::Interrupted)?,
+        Wake::Deadline => session.poll(Instant::now()),
+    }
+    Ok(())
+}
+
+fn resolve<H: Host>(
+    fleet: &Fleet,
+    host: &H,
+    server: usize,
+    timer: &Timer,
+) -> Result<Vec<Address>, Failure<H::Interrupt>> {
+    let server = &fleet.servers()[server];
+    let (name, port) = match &server.spec.endpoint {
+        Endpoint::Unix(path) => return Ok(vec![Address::Unix(path.clone())]),
+        Endpoint::Tcp { host, port } => (host, *port),
+    };
+    if let Ok(address) = name.parse() {
+        return Ok(vec![Address::Tcp(std::net::SocketAddr::new(address, port))]);
+    }
+    match host.resolve(name, port, timer.deadline) {
+        Ok(addresses) => Ok(addresses.into_iter().map(Address::Tcp).collect()),
+        Err(Unresolved::Interrupted(interrupt)) => Err(Failure::Interrupted(interrupt)),
+        Err(Unresolved::Failed(why)) => {
+            let message = format!("cannot resolve the name \"{name}\": {why}");
+            Err(Error::new(Kind::Connect, &server.name, message).into())
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! Commands for many keys: everything is sent to all servers before anything is read from any.
+
+use std::time::Instant;
+
+use pinyon_proto::Head;
+
+use super::open::{begin, settle};
+use super::wait::{wait, wait_any};
+use super::{refused, Failure, Host, Timer};
+use crate::doorbell::Wake;
+use crate::error::{Error, Kind};
+use crate::fleet::Fleet;
+use crate::pool::Lease;
+use crate::session::{Destination, Outcome, Refused, Reply, Session, Ticket};
+
+/// What is to be done on several servers.
+pub trait Work {
+    /// Submits what is still to be asked of a server until the session takes no more, which is
+    /// [`Refused::Full`]; done when all is submitted.
+    fn submit(&mut self, server: usize, session: &mut Session, deadline: Instant) -> Result<(), Refused>;
+
+    fn reply(&mut self, server: usize, ticket: Ticket, reply: Reply<'_>);
+
+    /// One command failed, as all in flight do when their connection breaks.
+    fn failed(&mut self, server: usize, ticket: Ticket, error: Error);
+
+    /// Where a large value is to be received.
+    fn destination(&mut self, head: &Head) -> Box<dyn Destination> {
+        Box::new(vec![0; head.size.unwrap_or_default()])
+    }
+}
+
+struct Part {
+    server: usize,
+    lease: Lease,
+    submitted: bool,
+}
+
+/// Does the work on all of `servers` (ascending) at once. Returns the servers whose connection failed, and why.
+pub fn scatter<H: Host>(
+    fleet: &Fleet,
+    host: &H,
+    servers: &[usize],
+    timer: &mut Timer,
+    work: &mut impl Work,
+) -> Result<Vec<(usize, Error)>, Failure<H::Interrupt>> {
+    let mut failures = Vec::new();
+    let mut parts = Vec::new();
+    for server in servers.iter().copied() {
+        match begin(fleet, host, server, Instant::now(), timer) {
+            Ok(lease) => parts.push(Part { server, lease, submitted: false }),
+            Err(Failure::Error(error)) => failures.push((server, error)),
+            Err(interrupted) => return Err(interrupted),
+        }
+    }
+    loop {
+        for part in &mut parts {
+            part.advance(fleet, timer, work)?;
+        }
+        parts.retain_mut(|part| match part.is_over() {
+            None => true,
+            Some(Ok(())) => {
+                fleet.servers()[part.server].health.succeeded();
+                false
+            }
+            Some(Err(error)) => {
+                failures.push((part.server, error));
+                false
+            }
+        });
+        if parts.is_empty() {
+            failures.iter().for_each(|(server, error)| fleet.failed(*server, error));
+            return Ok(failures);
+        }
+        match host.unlocked(|| wait_for_parts(&mut parts, timer)) {
+            Wake::Ready => {}
+            Wake::Interrupted => host.interrupted().map_err(Failure::Interrupted)?,
+            Wake::Deadline => parts.iter_mut().for_each(|part| part.time_out(fleet, timer)),
+        }
+    }
+}
+
+impl Part {
+    fn session(&mut self) -> &mut Session {
+        let Some(session) = self.lease.session() else { unreachable!("a begun lease has a session") };
+        session
+    }
+
+    /// Takes what has come, and submits what can be.
+    fn advance(&mut self, fleet: &Fleet, timer: &Timer, work: &mut impl Work) -> Result<(), Error> {
+        let server = self.server;
+        while let Some(completion) = self.session().next() {
+            let ticket = completion.ticket;
+            match completion.outcome {
+                Outcome::Part(reply) | Outcome::Reply(reply) => work.reply(server, ticket, reply),
+                Outcome::Failed(error) => work.failed(server, ticket, error),
+                Outcome::Large(head) => {
+                    let destination = work.destination(&head);
+                    self.session().receive_into(destination);
+                }
+            }
+        }
+        if self.submitted || !self.session().is_ready() {
+            return Ok(());
+        }
+        settle(fleet, self.session())?;
+        match work.submit(server, self.session(), timer.deadline) {
+            Ok(()) => self.submitted = true,
+            Err(Refused::Full) => {}
+            Err(why) => return Err(refused(why, &fleet.servers()[server].name, "")),
+        }
+        Ok(())
+    }
+
+    fn is_over(&mut self) -> Option<Result<(), Error>> {
+        let submitted = self.submitted;
+        let session = self.session();
+        if let Some(error) = session.failure() {
+            return Some(Err(error.clone()));
+        }
+        (submitted && !session.is_busy()).then_some(Ok(()))
+    }
+
+    fn time_out(&mut self, fleet: &Fleet, timer: &Timer) {
+        self.session().poll(Instant::now());
+        if timer.is_over() {
+            let name = &fleet.servers()[self.server].name;
+            self.session().fail(Error::new(Kind::Timeout, name, "the server did not answer in time"));
+        }
+    }
+}
+
+fn wait_for_parts(parts: &mut [Part], timer: &mut Timer) -> Wake {
+    if let [part] = parts {
+        return wait(part.session(), timer);
+    }
+    let mut sessions: Vec<&mut Session> = parts.iter_mut().map(Part::session).collect();
+    wait_any(&mut sessions, timer)
+}

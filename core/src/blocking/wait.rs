@@ -1,0 +1,65 @@
+//! Ways to wait for sessions, with the host's lock given up.
+
+use std::io;
+use std::time::Instant;
+
+use rustix::event::{PollFd, PollFlags};
+
+use super::Timer;
+use crate::doorbell::{wait_for, Wake};
+use crate::network::{Socket, Stream};
+use crate::session::Session;
+
+/// Sends what is unsent and waits until something has arrived, was sent or failed.
+pub(super) fn wait(session: &mut Session, timer: &mut Timer) -> Wake {
+    session.flush();
+    if !timer.whole {
+        return wait_any(&mut [session], timer);
+    }
+    timer.whole = false;
+    if session.wants().write || !session.is_ready() {
+        return wait_any(&mut [session], timer);
+    }
+    match session.fill_with(Socket::receive_waiting) {
+        Ok(_) => Wake::Ready,
+        Err(io::ErrorKind::Interrupted) => Wake::Interrupted,
+        Err(_) => Wake::Deadline,
+    }
+}
+
+/// Sends to all sessions, then receives from those where something has arrived, waiting until there is one.
+pub(super) fn wait_any(sessions: &mut [&mut Session], timer: &mut Timer) -> Wake {
+    timer.whole = false;
+    sessions.iter_mut().for_each(|session| session.flush());
+    if let [session] = sessions {
+        if matches!(session.fill_with(Stream::receive), Ok(1..)) {
+            return Wake::Ready;
+        }
+    }
+    if sessions.iter().any(|session| session.failure().is_some()) {
+        return Wake::Ready;
+    }
+    let connected_by = sessions.iter().filter(|session| !session.is_ready()).filter_map(|session| session.wants().until);
+    let deadline = connected_by.fold(timer.deadline, Instant::min);
+    let mut descriptors: Vec<PollFd<'_>> = sessions.iter().filter_map(|session| interest(session)).collect();
+    match wait_for(&mut descriptors, deadline) {
+        Wake::Ready => {}
+        wake => return wake,
+    }
+    let ready: Vec<bool> = descriptors.iter().map(|descriptor| !descriptor.revents().is_empty()).collect();
+    let now = Instant::now();
+    for (session, ready) in sessions.iter_mut().zip(ready) {
+        if ready {
+            session.poll(now);
+        }
+    }
+    Wake::Ready
+}
+
+fn interest<'s>(session: &'s &mut Session) -> Option<PollFd<'s>> {
+    let wants = session.wants();
+    let mut flags = PollFlags::empty();
+    flags.set(PollFlags::IN, wants.read);
+    flags.set(PollFlags::OUT, wants.write);
+    Some(PollFd::new(session.stream()?, flags))
+}

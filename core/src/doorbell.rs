@@ -1,0 +1,62 @@
+//! Waiting for another thread in a way that a signal or a deadline ends at once.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::Instant;
+
+use rustix::event::{poll, PollFd, PollFlags, Timespec};
+use rustix::io::Errno;
+use rustix::pipe::{pipe_with, PipeFlags};
+
+/// What ended a wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wake {
+    /// What was waited for may have happened.
+    Ready,
+    /// A signal came: let the host look at it, then wait on.
+    Interrupted,
+    /// The deadline has passed.
+    Deadline,
+}
+
+/// Waits until one of the descriptors is ready; `poll(2)`, with the deadline rounded up.
+pub(crate) fn wait_for(descriptors: &mut [PollFd<'_>], deadline: Instant) -> Wake {
+    let left = deadline.saturating_duration_since(Instant::now());
+    let timeout = Timespec { tv_sec: left.as_secs() as i64, tv_nsec: left.subsec_nanos().into() };
+    match poll(descriptors, Some(&timeout)) {
+        Ok(0) => Wake::Deadline,
+        Ok(_) => Wake::Ready,
+        Err(Errno::INTR) => Wake::Interrupted,
+        // Nothing else can be wrong with a poll of open descriptors; the read or write that follows will tell.
+        Err(_) => Wake::Ready,
+    }
+}
+
+/// Rung by one thread, waited for by another.
+#[derive(Debug)]
+pub struct Doorbell {
+    listen: OwnedFd,
+    ring: OwnedFd,
+}
+
+impl Doorbell {
+    pub fn new() -> io::Result<Self> {
+        let (listen, ring) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
+        Ok(Self { listen, ring })
+    }
+
+    pub fn ring(&self) {
+        // A pipe that is full has been rung already.
+        let _ = rustix::io::write(&self.ring, &[1]);
+    }
+
+    pub fn wait(&self, deadline: Instant) -> Wake {
+        wait_for(&mut [PollFd::from_borrowed_fd(self.listen.as_fd(), PollFlags::IN)], deadline)
+    }
+}
+
+impl AsFd for Doorbell {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.listen.as_fd()
+    }
+}

@@ -1,0 +1,254 @@
+//! `pinyon.Client`: what Python sees of it. Each method is one line of the table; the work is done elsewhere.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
+use std::time::Duration;
+
+use pinyon_core::fleet::{Fleet, Options};
+use pinyon_core::{parse_servers, Limits};
+use pinyon_proto::{Direction, KeyRules, Mode, Status};
+use pyo3::prelude::*;
+use pyo3::types::{PyAny, PyDict, PyList};
+
+use crate::batch::Batch;
+use crate::errors::usage;
+use crate::keys::key_bytes;
+use crate::ttl::Ttl;
+use crate::values::Codec;
+
+/// A memcached client that blocks the calling thread while it waits, and that thread alone.
+///
+/// `pinyon.Client` documents its arguments; the methods document themselves.
+#[pyclass(frozen, subclass, module = "pinyon._native")]
+pub(crate) struct Client {
+    pub(crate) fleet: Arc<Fleet>,
+    pub(crate) keys: KeyRules,
+    pub(crate) codec: Codec,
+    closed: AtomicBool,
+}
+
+impl Client {
+    pub(crate) fn check_open(&self, py: Python<'_>) -> PyResult<()> {
+        match self.closed.load(Ordering::Relaxed) {
+            false => Ok(()),
+            true => Err(usage(py, "Closed", "the client was closed; make another")),
+        }
+    }
+}
+
+#[pymethods]
+impl Client {
+    #[new]
+    #[pyo3(signature = (servers, *, namespace, timeout, connect_timeout, serializer, failover, max_connections,
+                        encode_keys, max_value_size))]
+    #[allow(clippy::too_many_arguments)] // Python's keyword arguments
+    fn new(
+        py: Python<'_>,
+        servers: Vec<String>,
+        namespace: &Bound<'_, PyAny>,
+        timeout: f64,
+        connect_timeout: f64,
+        serializer: &Bound<'_, PyAny>,
+        failover: bool,
+        max_connections: usize,
+        encode_keys: bool,
+        max_value_size: usize,
+    ) -> PyResult<Self> {
+        let specs = parse_servers(servers.iter().map(String::as_str));
+        let specs = specs.map_err(|error| usage(py, "InvalidServers", &error.to_string()))?;
+        let namespace = if namespace.is_none() { &[][..] } else { key_bytes(namespace)? };
+        let keys = KeyRules::new(namespace, encode_keys);
+        let keys = keys.map_err(|error| usage(py, "InvalidKey", &format!("the namespace cannot be used: {error}")))?;
+        let options = Options {
+            timeout: duration(py, "timeout", timeout)?,
+            connect_timeout: duration(py, "connect_timeout", connect_timeout)?,
+            failover,
+            max_connections: positive(py, "max_connections", max_connections)?,
+            limits: Limits { value: positive(py, "max_value_size", max_value_size)?, ..Limits::default() },
+        };
+        let fleet = Arc::new(Fleet::new(specs, options));
+        Ok(Self { fleet, keys, codec: Codec::new(serializer)?, closed: AtomicBool::new(false) })
+    }
+
+    /// The value stored under a key, or `default` when there is none.
+    #[pyo3(signature = (key, default = None))]
+    fn get<'py>(
+        &self,
+        key: &Bound<'py, PyAny>,
+        default: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        Ok(self.fetch_value(key)?.or(default))
+    }
+
+    /// The values stored under several keys, as a dict without the keys that have none.
+    ///
+    /// All servers are asked at once. When one fails, its keys are asked of the next server of the ring where
+    /// failover is on; otherwise the error is raised, with what did arrive in its attribute `partial`.
+    fn get_many<'py>(&self, keys: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyDict>> {
+        self.fetch_many(keys)
+    }
+
+    /// The value stored under a key with its CAS token, or None.
+    fn gets<'py>(&self, key: &Bound<'py, PyAny>) -> PyResult<Option<(Bound<'py, PyAny>, u64)>> {
+        self.fetch_with_cas(key)
+    }
+
+    /// The value stored under a key, or None; the item's ttl is set on the way.
+    fn gat<'py>(&self, key: &Bound<'py, PyAny>, ttl: Ttl) -> PyResult<Option<Bound<'py, PyAny>>> {
+        self.fetch_and_touch(key, ttl)
+    }
+
+    /// Sets an item's ttl. Returns whether there is such an item.
+    fn touch(&self, key: &Bound<'_, PyAny>, ttl: Ttl) -> PyResult<bool> {
+        self.touch_item(key, ttl)
+    }
+
+    /// Stores a value.
+    ///
+    /// `ttl`: seconds (int or float, rounded up) or a timedelta until it expires; 0 for no end, negative for at once.
+    #[pyo3(signature = (key, value, ttl = Ttl::NONE), text_signature = "($self, key, value, ttl=0)")]
+    fn set(&self, key: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>, ttl: Ttl) -> PyResult<bool> {
+        Ok(self.store(Mode::Set, key, value, ttl, None)? == Status::Done)
+    }
+
+    /// Stores a value unless the key has one. Returns whether it was stored.
+    #[pyo3(signature = (key, value, ttl = Ttl::NONE), text_signature = "($self, key, value, ttl=0)")]
+    fn add(&self, key: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>, ttl: Ttl) -> PyResult<bool> {
+        Ok(self.store(Mode::Add, key, value, ttl, None)? == Status::Done)
+    }
+
+    /// Stores a value if the key has one already. Returns whether it was stored.
+    #[pyo3(signature = (key, value, ttl = Ttl::NONE), text_signature = "($self, key, value, ttl=0)")]
+    fn replace(&self, key: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>, ttl: Ttl) -> PyResult<bool> {
+        Ok(self.store(Mode::Replace, key, value, ttl, None)? == Status::Done)
+    }
+
+    /// Puts a value behind the one that is stored. Returns whether there was one.
+    fn append(&self, key: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<bool> {
+        Ok(self.store(Mode::Append, key, value, Ttl::NONE, None)? == Status::Done)
+    }
+
+    /// Puts a value before the one that is stored. Returns whether there was one.
+    fn prepend(&self, key: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<bool> {
+        Ok(self.store(Mode::Prepend, key, value, Ttl::NONE, None)? == Status::Done)
+    }
+
+    /// Stores a value if the item is still the one that `gets` returned this CAS token with.
+    ///
+    /// Returns True when it was stored, False when the item has changed, None when it is gone.
+    #[pyo3(signature = (key, value, cas, ttl = Ttl::NONE), text_signature = "($self, key, value, cas, ttl=0)")]
+    fn cas(&self, key: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>, cas: u64, ttl: Ttl) -> PyResult<Option<bool>> {
+        Ok(match self.store(Mode::Set, key, value, ttl, Some(cas))? {
+            Status::Done => Some(true),
+            Status::NotFound => None,
+            _ => Some(false),
+        })
+    }
+
+    /// Stores many values. Returns the keys that were not stored.
+    #[pyo3(signature = (mapping, ttl = Ttl::NONE), text_signature = "($self, mapping, ttl=0)")]
+    fn set_many<'py>(&self, mapping: &Bound<'py, PyAny>, ttl: Ttl) -> PyResult<Bound<'py, PyList>> {
+        self.store_many(mapping, ttl)
+    }
+
+    /// Deletes an item. Returns whether there was one.
+    fn delete(&self, key: &Bound<'_, PyAny>) -> PyResult<bool> {
+        self.delete_item(key)
+    }
+
+    /// Deletes many items. Returns how many there were.
+    fn delete_many(&self, keys: &Bound<'_, PyAny>) -> PyResult<usize> {
+        self.delete_items(keys)
+    }
+
+    /// Adds `delta` to a stored integer and returns the sum, wrapped at 2**64.
+    ///
+    /// A missing item is created with `initial`, where that is given, and `ttl`; otherwise None is returned.
+    #[pyo3(signature = (key, delta = 1, *, initial = None, ttl = Ttl::NONE),
+           text_signature = "($self, key, delta=1, *, initial=None, ttl=0)")]
+    fn incr(&self, key: &Bound<'_, PyAny>, delta: i128, initial: Option<u64>, ttl: Ttl) -> PyResult<Option<u64>> {
+        self.calculate(Direction::Increment, key, natural(key.py(), delta, "decr")?, initial, ttl)
+    }
+
+    /// Subtracts `delta` from a stored integer and returns the difference, at least 0.
+    ///
+    /// A missing item is created with `initial`, where that is given, and `ttl`; otherwise None is returned.
+    #[pyo3(signature = (key, delta = 1, *, initial = None, ttl = Ttl::NONE),
+           text_signature = "($self, key, delta=1, *, initial=None, ttl=0)")]
+    fn decr(&self, key: &Bound<'_, PyAny>, delta: i128, initial: Option<u64>, ttl: Ttl) -> PyResult<Option<u64>> {
+        self.calculate(Direction::Decrement, key, natural(key.py(), delta, "incr")?, initial, ttl)
+    }
+
+    /// What the server knows of an item, as an `ItemMetadata`, or None. The item is not touched by it.
+    fn meta<'py>(&self, key: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        self.metadata(key)
+    }
+
+    /// A batch of commands whose replies are not awaited one by one: `with client.quiet() as batch: …`.
+    ///
+    /// At the end of the block the outcome of every command is awaited; `BatchError` lists those that failed.
+    fn quiet(this: &Bound<'_, Self>) -> PyResult<Batch> {
+        this.get().check_open(this.py())?;
+        Ok(Batch::new(this.clone().unbind()))
+    }
+
+    /// Makes all servers forget all items, now or after `delay` seconds.
+    #[pyo3(signature = (delay = 0))]
+    fn flush_all(&self, py: Python<'_>, delay: u32) -> PyResult<()> {
+        self.flush_servers(py, delay)
+    }
+
+    /// The statistics of each server, as a dict of dicts by server and name.
+    ///
+    /// `kind`: memcached's own sub-statistics, such as "items", "slabs" or "settings".
+    #[pyo3(signature = (kind = None))]
+    fn stats<'py>(&self, py: Python<'py>, kind: Option<&str>) -> PyResult<Bound<'py, PyDict>> {
+        self.server_stats(py, kind.unwrap_or_default())
+    }
+
+    /// The version of each server, as a dict by server.
+    fn version<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        self.server_versions(py)
+    }
+
+    /// Closes the connections. A closed client refuses further use; closing it again does nothing.
+    fn close(&self) {
+        self.closed.store(true, Ordering::Relaxed);
+        self.fleet.close();
+    }
+
+    /// One line about each server: its name, whether it is up, and its connections.
+    fn describe(&self) -> Vec<String> {
+        let describe = |(index, server): (usize, &pinyon_core::fleet::Server)| {
+            let state = if server.health.is_down() { "down" } else { "up" };
+            let (open, idle) = self.fleet.pool(index).open_and_idle();
+            format!("{} {state}, {open} connected, {idle} idle", server.name)
+        };
+        self.fleet.servers().iter().enumerate().map(describe).collect()
+    }
+
+    #[getter]
+    fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::Relaxed)
+    }
+}
+
+fn duration(py: Python<'_>, name: &str, seconds: f64) -> PyResult<Duration> {
+    let valid = Duration::try_from_secs_f64(seconds).ok().filter(|duration| !duration.is_zero());
+    valid
+        .filter(|duration| duration.as_secs() < 1 << 31)
+        .ok_or_else(|| usage(py, "UsageError", &format!("{name} must be a positive number of seconds, not {seconds}")))
+}
+
+fn positive(py: Python<'_>, name: &str, number: usize) -> PyResult<usize> {
+    match number {
+        0 => Err(usage(py, "UsageError", &format!("{name} must be at least 1"))),
+        _ => Ok(number),
+    }
+}
+
+fn natural(py: Python<'_>, delta: i128, opposite: &str) -> PyResult<u64> {
+    delta.try_into().map_err(|_| {
+        usage(py, "UsageError", &format!("delta must be 0 to 2**64-1, not {delta}; for a negative one use {opposite}"))
+    })
+}

@@ -1,0 +1,60 @@
+//! Failures into the exceptions of `pinyon.errors`.
+
+use pinyon_core::blocking::Failure;
+use pinyon_core::{Error, Kind};
+use pinyon_proto::KeyError;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+/// The exception for a failure of the core.
+pub(crate) fn exception(py: Python<'_>, failure: Failure<PyErr>) -> PyErr {
+    match failure {
+        Failure::Error(error) => from_core(py, &error),
+        Failure::Interrupted(raised) => raised,
+    }
+}
+
+pub(crate) fn from_core(py: Python<'_>, error: &Error) -> PyErr {
+    let class = match error.kind {
+        Kind::Connect => "ConnectError",
+        Kind::Timeout => "Timeout",
+        Kind::Closed => "ConnectionLost",
+        Kind::Protocol => "ProtocolError",
+        Kind::Server => "ServerError",
+        Kind::TooLarge => "ValueTooLarge",
+        Kind::Unsupported => "Unsupported",
+        Kind::Usage => "UsageError",
+        Kind::Down => "ServerDown",
+    };
+    let details = PyDict::new(py);
+    let filled = (|| {
+        if !error.server.is_empty() {
+            details.set_item("server", &*error.server)?;
+        }
+        if !error.command.is_empty() {
+            details.set_item("command", error.command)?;
+        }
+        details.set_item("sent", error.sent.as_str())
+    })();
+    match filled {
+        Ok(()) => make(py, class, &error.to_string(), Some(&details)),
+        Err(raised) => raised,
+    }
+}
+
+pub(crate) fn invalid_key(py: Python<'_>, error: &KeyError) -> PyErr {
+    make(py, "InvalidKey", &error.to_string(), None)
+}
+
+/// An exception of the named class of `pinyon.errors`, for what was wrong before any server was involved.
+pub(crate) fn usage(py: Python<'_>, class: &str, message: &str) -> PyErr {
+    make(py, class, message, None)
+}
+
+fn make(py: Python<'_>, class: &str, message: &str, details: Option<&Bound<'_, PyDict>>) -> PyErr {
+    let made = || py.import("pinyon.errors")?.getattr(class)?.call((message,), details);
+    match made() {
+        Ok(exception) => PyErr::from_value(exception),
+        Err(raised) => raised,
+    }
+}

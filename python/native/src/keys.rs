@@ -1,0 +1,18 @@
+//! Keys as Python gives them: text as UTF-8, bytes as they are.
+
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyString};
+
+use crate::errors::usage;
+
+/// The bytes of a key, borrowed from the object.
+pub(crate) fn key_bytes<'k>(key: &'k Bound<'_, PyAny>) -> PyResult<&'k [u8]> {
+    if let Ok(text) = key.cast::<PyString>() {
+        return text.to_str().map(str::as_bytes);
+    }
+    if let Ok(bytes) = key.cast::<PyBytes>() {
+        return Ok(bytes.as_bytes());
+    }
+    let message = format!("keys are str or bytes, not {}", key.get_type().name()?);
+    Err(usage(key.py(), "UnsupportedType", &message))
+}

@@ -1,0 +1,410 @@
+//! Commands for many keys: which server gets which, what came back, and what is asked again elsewhere.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::time::Instant;
+
+use pinyon_core::blocking::{scatter, Timer, Work};
+use pinyon_core::session::{Destination, Session, Ticket};
+use pinyon_core::{Data, Error, Kind, Refused, Reply, Sent};
+use pinyon_proto::{Command, Head, Key, Mode, Status, Store};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyList, PyString};
+use pyo3::IntoPyObjectExt;
+
+use crate::client::Client;
+use crate::errors::{exception, from_core, invalid_key, usage};
+use crate::host::PythonHost;
+use crate::keys::key_bytes;
+use crate::ttl::Ttl;
+use crate::values::{destination, Codec};
+
+/// How many keys one classic `get` line asks for at most, and how long it may get: measured, and well below what
+/// servers and proxies take.
+const KEYS_PER_LINE: usize = 100;
+const BYTES_PER_LINE: usize = 8 * 1024;
+
+/// Python keys with their bytes as they are sent.
+struct Keys<'py> {
+    objects: Vec<Bound<'py, PyAny>>,
+    wire: Vec<u8>,
+    ranges: Vec<(Range<usize>, bool)>,
+}
+
+impl<'py> Keys<'py> {
+    fn new(client: &Client, keys: &Bound<'py, PyAny>) -> PyResult<Self> {
+        let py = keys.py();
+        if keys.is_instance_of::<PyString>() || keys.is_instance_of::<PyBytes>() {
+            return Err(usage(py, "UnsupportedType", "expected several keys, not one; put it in a list"));
+        }
+        let objects = keys.try_iter()?.collect::<PyResult<Vec<_>>>()?;
+        let mut wire = Vec::with_capacity(objects.len() * 40);
+        let mut ranges = Vec::with_capacity(objects.len());
+        for key in &objects {
+            let start = wire.len();
+            let base64 = client.keys.push(key_bytes(key)?, &mut wire).map_err(|error| invalid_key(py, &error))?;
+            ranges.push((start..wire.len(), base64));
+        }
+        Ok(Self { objects, wire, ranges })
+    }
+
+    fn len(&self) -> usize {
+        self.objects.len()
+    }
+
+    fn wire(&self, index: usize) -> (&[u8], bool) {
+        let (range, base64) = &self.ranges[index];
+        (&self.wire[range.clone()], *base64)
+    }
+}
+
+/// The keys of one server, by index, and how far they have come.
+struct Part {
+    server: usize,
+    keys: Vec<u32>,
+    submitted: usize,
+    /// Exchanges in flight: the first key each is about, by position in `keys`, and how many.
+    flight: VecDeque<(Ticket, Range<usize>)>,
+}
+
+impl Part {
+    /// Which keys the exchange was about.
+    fn take(&mut self, ticket: Ticket, last: bool) -> Range<usize> {
+        let position = self.flight.iter().position(|(of, _)| *of == ticket);
+        let position = position.unwrap_or_else(|| unreachable!("every exchange is in flight once"));
+        match last {
+            true => self.flight.remove(position).map(|(_, range)| range).unwrap_or_default(),
+            false => self.flight[position].1.clone(),
+        }
+    }
+}
+
+/// Distributes the keys over the servers that are up. Keys whose server is down, with nobody in its place, are
+/// left out, and the error says why.
+fn distribute(client: &Client, keys: &Keys<'_>, wanted: Vec<u32>) -> PyResult<(Vec<Part>, Option<Error>)> {
+    let fleet = &client.fleet;
+    let now = Instant::now();
+    let part = |server, keys| Part { server, keys, submitted: 0, flight: VecDeque::new() };
+    if fleet.servers().len() == 1 {
+        return Ok(match fleet.choose(&[], now) {
+            Ok(server) => (vec![part(server, wanted)], None),
+            Err(error) => (Vec::new(), Some(error)),
+        });
+    }
+    let mut by_server = vec![Vec::new(); fleet.servers().len()];
+    let mut down = None;
+    for index in wanted {
+        match fleet.choose(key_bytes(&keys.objects[index as usize])?, now) {
+            Ok(server) => by_server[server].push(index),
+            Err(error) => down = Some(error),
+        }
+    }
+    let parts = by_server.into_iter().enumerate().filter(|(_, keys)| !keys.is_empty());
+    Ok((parts.map(|(server, keys)| part(server, keys)).collect(), down))
+}
+
+/// Work on many keys, in as many rounds as it takes to find servers for those whose server failed.
+trait Rounds: Work {
+    /// Begins a round; returns its servers, ascending.
+    fn begin(&mut self, parts: Vec<Part>) -> Vec<usize>;
+    /// The keys that nothing was learned about and that may be asked again.
+    fn left(&mut self) -> Vec<u32>;
+}
+
+/// Returns the error that remained, if one did.
+fn run(py: Python<'_>, client: &Client, keys: &Keys<'_>, work: &mut impl Rounds) -> PyResult<Option<Error>> {
+    let mut timer = Timer::start(Instant::now(), client.fleet.options().timeout);
+    let mut wanted: Vec<u32> = (0..keys.len() as u32).collect();
+    let mut earlier = None;
+    while !wanted.is_empty() {
+        let (parts, down) = distribute(client, keys, wanted)?;
+        let servers = work.begin(parts);
+        let failures = scatter(&client.fleet, &PythonHost(py), &servers, &mut timer, work)
+            .map_err(|failure| exception(py, failure))?;
+        if let Some(down) = down {
+            return Ok(Some(earlier.unwrap_or(down)));
+        }
+        let Some((_, error)) = failures.into_iter().next() else { return Ok(None) };
+        wanted = work.left();
+        let hopeless = error.kind == Kind::Protocol || !error.blames_server() || Instant::now() >= timer.deadline;
+        if hopeless || wanted.is_empty() {
+            return Ok(Some(error));
+        }
+        earlier = Some(error);
+    }
+    Ok(None)
+}
+
+/// An exception with what was achieved in its attribute `partial`.
+fn with_partial(error: Error, command: &'static str, partial: &Bound<'_, PyAny>) -> PyErr {
+    let py = partial.py();
+    let raised = from_core(py, &Error { command, ..error });
+    match raised.value(py).setattr("partial", partial) {
+        Ok(()) => raised,
+        Err(other) => other,
+    }
+}
+
+/// Reads values.
+struct Fetch<'w, 'py> {
+    py: Python<'py>,
+    keys: &'w Keys<'py>,
+    codec: &'w Codec,
+    parts: Vec<Part>,
+    line: Vec<u8>,
+    found: Bound<'py, PyDict>,
+    error: Option<PyErr>,
+}
+
+impl Rounds for Fetch<'_, '_> {
+    fn begin(&mut self, parts: Vec<Part>) -> Vec<usize> {
+        self.parts = parts;
+        self.parts.iter().map(|part| part.server).collect()
+    }
+
+    fn left(&mut self) -> Vec<u32> {
+        let unanswered = |part: &Part| {
+            let first = part.flight.front().map_or(part.submitted, |(_, range)| range.start);
+            part.keys[first..].to_vec()
+        };
+        self.parts.iter().flat_map(unanswered).collect()
+    }
+}
+
+impl Work for Fetch<'_, '_> {
+    fn submit(&mut self, server: usize, session: &mut Session, deadline: Instant) -> Result<(), Refused> {
+        let part = part_of(&mut self.parts, server);
+        while part.submitted < part.keys.len() {
+            if !session.accepts() {
+                return Err(Refused::Full);
+            }
+            let first = part.submitted;
+            let (wire, base64) = self.keys.wire(part.keys[first] as usize);
+            let (ticket, end) = match base64 {
+                true => {
+                    let key = Key::from_wire(wire, true);
+                    (session.submit(&Command::Get { key, cas: false }, Data::None, deadline)?, first + 1)
+                }
+                false => {
+                    let end = join(self.keys, &part.keys, first, &mut self.line);
+                    (session.submit(&Command::GetMany { keys: &self.line, cas: false }, Data::None, deadline)?, end)
+                }
+            };
+            part.flight.push_back((ticket, first..end));
+            part.submitted = end;
+        }
+        Ok(())
+    }
+
+    fn reply(&mut self, server: usize, ticket: Ticket, reply: Reply<'_>) {
+        let part = part_of(&mut self.parts, server);
+        let last = reply.head.status != Status::Hit || reply.head.opaque.is_some();
+        let range = part.take(ticket, last);
+        if reply.head.status != Status::Hit || self.error.is_some() {
+            return;
+        }
+        let key = &self.keys.objects[part.keys[range.start + reply.index] as usize];
+        let kept =
+            self.codec.decode(self.py, &reply.head, reply.value).and_then(|value| self.found.set_item(key, value));
+        self.error = kept.err();
+    }
+
+    fn failed(&mut self, _server: usize, _ticket: Ticket, error: Error) {
+        if !error.blames_server() && self.error.is_none() {
+            self.error = Some(from_core(self.py, &error));
+        }
+    }
+
+    fn destination(&mut self, head: &Head) -> Box<dyn Destination> {
+        destination(self.py, self.codec, head)
+    }
+}
+
+/// Joins plain keys from `first` on into the text of one `get` line; returns where the next line begins.
+fn join(keys: &Keys<'_>, indexes: &[u32], first: usize, line: &mut Vec<u8>) -> usize {
+    line.clear();
+    for (position, index) in indexes.iter().enumerate().skip(first).take(KEYS_PER_LINE) {
+        let (wire, base64) = keys.wire(*index as usize);
+        if base64 || line.len() + wire.len() > BYTES_PER_LINE {
+            return position;
+        }
+        if position > first {
+            line.push(b' ');
+        }
+        line.extend_from_slice(wire);
+    }
+    (first + KEYS_PER_LINE).min(indexes.len())
+}
+
+fn part_of(parts: &mut [Part], server: usize) -> &mut Part {
+    let part = parts.iter_mut().find(|part| part.server == server);
+    part.unwrap_or_else(|| unreachable!("a round is about the servers it began with"))
+}
+
+/// Changes items, each by a quiet command of its own.
+struct Change<'w, 'py> {
+    keys: &'w Keys<'py>,
+    parts: Vec<Part>,
+    what: What<'w>,
+    outcomes: Vec<Outcome>,
+}
+
+/// What to do with every key.
+enum What<'w> {
+    Delete,
+    /// Store the block of the same index.
+    Store(&'w [Block<'w>], Ttl),
+}
+
+/// A value to store.
+struct Block<'v> {
+    data: Data<'v>,
+    size: usize,
+    client_flags: u32,
+}
+
+impl What<'_> {
+    fn command<'k>(&self, index: usize, key: Key<'k>) -> (Command<'k>, Data<'_>) {
+        match self {
+            What::Delete => (Command::Delete { key }, Data::None),
+            What::Store(blocks, Ttl(ttl)) => {
+                let Block { data, size, client_flags } = &blocks[index];
+                let (size, client_flags, ttl) = (*size, *client_flags, *ttl);
+                let store = Store { mode: Mode::Set, key, size, client_flags, ttl, cas: None };
+                (Command::Store(store), data.clone())
+            }
+        }
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Outcome {
+    /// Nothing of it was sent.
+    Unsent,
+    Unknown,
+    Done,
+    /// The server answered that it did not do it.
+    Refused,
+}
+
+impl Rounds for Change<'_, '_> {
+    fn begin(&mut self, parts: Vec<Part>) -> Vec<usize> {
+        self.parts = parts;
+        self.parts.iter().map(|part| part.server).collect()
+    }
+
+    fn left(&mut self) -> Vec<u32> {
+        (0..self.keys.len() as u32).filter(|index| self.outcomes[*index as usize] == Outcome::Unsent).collect()
+    }
+}
+
+impl Work for Change<'_, '_> {
+    fn submit(&mut self, server: usize, session: &mut Session, deadline: Instant) -> Result<(), Refused> {
+        let part = part_of(&mut self.parts, server);
+        while let Some(index) = part.keys.get(part.submitted) {
+            let index = *index as usize;
+            let (wire, base64) = self.keys.wire(index);
+            let (command, data) = self.what.command(index, Key::from_wire(wire, base64));
+            let ticket = session.submit_quiet(&command, data, deadline)?;
+            part.flight.push_back((ticket, part.submitted..part.submitted + 1));
+            self.outcomes[index] = Outcome::Unknown;
+            part.submitted += 1;
+        }
+        session.end_quiet_run(deadline);
+        Ok(())
+    }
+
+    fn reply(&mut self, server: usize, ticket: Ticket, reply: Reply<'_>) {
+        let outcome = match reply.head.status {
+            Status::Done => Outcome::Done,
+            _ => Outcome::Refused,
+        };
+        self.settle(server, ticket, outcome);
+    }
+
+    fn failed(&mut self, server: usize, ticket: Ticket, error: Error) {
+        let outcome = match error.sent {
+            Sent::No => Outcome::Unsent,
+            _ if error.blames_server() => Outcome::Unknown,
+            _ => Outcome::Refused,
+        };
+        self.settle(server, ticket, outcome);
+    }
+}
+
+impl Change<'_, '_> {
+    fn settle(&mut self, server: usize, ticket: Ticket, outcome: Outcome) {
+        let part = part_of(&mut self.parts, server);
+        let range = part.take(ticket, true);
+        self.outcomes[part.keys[range.start] as usize] = outcome;
+    }
+}
+
+impl Client {
+    pub(crate) fn fetch_many<'py>(&self, keys: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyDict>> {
+        let py = keys.py();
+        self.check_open(py)?;
+        let keys = Keys::new(self, keys)?;
+        let found = PyDict::new(py);
+        let parts = Vec::new();
+        let mut fetch = Fetch { py, keys: &keys, codec: &self.codec, parts, line: Vec::new(), found, error: None };
+        let remaining = run(py, self, &keys, &mut fetch)?;
+        match (fetch.error, remaining) {
+            (Some(error), _) => Err(error),
+            (None, Some(error)) => Err(with_partial(error, "get_many", &fetch.found)),
+            (None, None) => Ok(fetch.found),
+        }
+    }
+
+    pub(crate) fn store_many<'py>(&self, mapping: &Bound<'py, PyAny>, ttl: Ttl) -> PyResult<Bound<'py, PyList>> {
+        let py = mapping.py();
+        self.check_open(py)?;
+        let pairs = PyDict::new(py);
+        pairs.update(mapping.cast::<pyo3::types::PyMapping>()?)?;
+        let keys = Keys::new(self, pairs.as_any())?;
+        let values: Vec<_> = pairs.values().iter().collect();
+        let encoded = values.iter().map(|value| self.codec.encode(value)).collect::<PyResult<Vec<_>>>()?;
+        let mut blocks = Vec::with_capacity(encoded.len());
+        for ((value, client_flags), key) in encoded.iter().zip(&keys.objects) {
+            let size = value.bytes()?.len();
+            self.check_size(key, size)?;
+            blocks.push(Block { data: value.data()?, size, client_flags: *client_flags });
+        }
+        let outcomes = vec![Outcome::Unsent; keys.len()];
+        let mut change = Change { keys: &keys, parts: Vec::new(), what: What::Store(&blocks, ttl), outcomes };
+        let remaining = run(py, self, &keys, &mut change)?;
+        let failed = keys.objects.iter().zip(&change.outcomes).filter(|(_, outcome)| **outcome != Outcome::Done);
+        let failed = PyList::new(py, failed.map(|(key, _)| key).collect::<Vec<_>>())?;
+        match remaining {
+            None => Ok(failed),
+            Some(error) => Err(with_partial(error, "set_many", &failed)),
+        }
+    }
+
+    fn check_size(&self, key: &Bound<'_, PyAny>, size: usize) -> PyResult<()> {
+        let limit = self.fleet.options().limits.value;
+        if size <= limit {
+            return Ok(());
+        }
+        let message = format!(
+            "the value of {} has {size} bytes, more than the client's limit (max_value_size) of {limit}; nothing was \
+             stored",
+            key.repr()?
+        );
+        Err(usage(key.py(), "ValueTooLarge", &message))
+    }
+
+    pub(crate) fn delete_items(&self, keys: &Bound<'_, PyAny>) -> PyResult<usize> {
+        let py = keys.py();
+        self.check_open(py)?;
+        let keys = Keys::new(self, keys)?;
+        let outcomes = vec![Outcome::Unsent; keys.len()];
+        let mut change = Change { keys: &keys, parts: Vec::new(), what: What::Delete, outcomes };
+        let remaining = run(py, self, &keys, &mut change)?;
+        let deleted = change.outcomes.iter().filter(|outcome| **outcome == Outcome::Done).count();
+        match remaining {
+            None => Ok(deleted),
+            Some(error) => Err(with_partial(error, "delete_many", &deleted.into_bound_py_any(py)?)),
+        }
+    }
+}

@@ -1,0 +1,98 @@
+"""The blocking client: its arguments, and what is easier said in Python."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Union
+
+from pinyon import _native, serializers
+from pinyon.errors import InvalidServers
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from typing_extensions import Self
+
+DEFAULT_SERVER = "127.0.0.1:11211"
+
+
+class Client(_native.Client):
+    """A client for one or several memcached servers, to be shared by all threads of a process.
+
+    It connects when it is first used, and again whenever it has to. A process that forks, or starts workers with
+    ``multiprocessing``, has nothing to call: the child makes its own connections.
+
+    Args:
+        servers: ``"host[:port[:weight]]"``, ``"[v6]:port"`` or ``"/unix/path"``; several as a comma list or a
+            sequence. Without it, the environment variable ``MEMCACHE_SERVERS``, else ``127.0.0.1:11211``.
+        namespace: put before every key.
+        timeout: seconds an operation may take, all in all.
+        connect_timeout: seconds of that which making a connection may take.
+        serializer: ``"portable"`` (plain data, readable in every language), ``"pickle"``, ``"json"``, ``"raw"``
+            (bytes alone), or an object with ``dump`` and ``load``.
+        failover: whether the keys of a server that is down go to the next one, or fail at once.
+        max_connections: how many connections each server gets at most; further threads wait their turn.
+        encode_keys: send keys with spaces or control bytes as base64, and long ones as a digest, instead of
+            refusing them.
+        max_value_size: the largest value stored or read, in bytes.
+
+    Raises:
+        InvalidServers: the server list is empty or malformed.
+        UsageError: another argument makes no sense.
+    """
+
+    __slots__ = ()
+
+    def __new__(
+        cls,
+        servers: Union[str, Iterable[str], None] = None,
+        *,
+        namespace: Union[str, bytes, None] = None,
+        timeout: float = 1.0,
+        connect_timeout: float = 0.5,
+        serializer: Union[str, serializers.Serializer] = "portable",
+        failover: bool = True,
+        max_connections: int = 64,
+        encode_keys: bool = False,
+        max_value_size: int = 1024 * 1024,
+    ) -> Self:
+        return super().__new__(
+            cls,
+            _server_list(servers),
+            namespace=namespace,
+            timeout=timeout,
+            connect_timeout=connect_timeout,
+            serializer=serializers.find(serializer),
+            failover=failover,
+            max_connections=max_connections,
+            encode_keys=encode_keys,
+            max_value_size=max_value_size,
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        exception: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        state = "closed" if self.is_closed else "; ".join(self.describe())
+        return f"<pinyon.Client {state}>"
+
+
+def _server_list(servers: Union[str, Iterable[str], None]) -> list[str]:
+    if servers is None:
+        servers = os.environ.get("MEMCACHE_SERVERS", "").strip() or DEFAULT_SERVER
+    if isinstance(servers, str):
+        return [servers]
+    listed = list(servers)
+    for server in listed:
+        if not isinstance(server, str):
+            raise InvalidServers(f'a server is given as text, such as "host:port", not {type(server).__qualname__}')
+    return listed

@@ -1,0 +1,137 @@
+"""Everything Pinyon raises: one tree, whose leaves are Python's own errors too where one fits.
+
+A miss is never an error: it is ``None``, ``False`` or a key that is not in the dict.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from typing_extensions import Literal
+
+
+class Error(Exception):
+    """The root of the tree.
+
+    Attributes:
+        server: the server's name as the client was given it, or None where no server was involved.
+        command: the protocol's name of the command, or None where there was none.
+        sent: whether the server may have executed the command: ``"no"`` (nothing of it was sent), ``"maybe"``
+            (it was sent and no answer came) or ``"yes"`` (the server answered).
+        partial: what was achieved before the failure: of ``get_many`` the dict of what arrived, of ``set_many``
+            the keys not known to be stored, of ``delete_many`` the number deleted; else None.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        server: str | None = None,
+        command: str | None = None,
+        sent: Literal["no", "maybe", "yes"] = "no",
+    ) -> None:
+        super().__init__(message)
+        self.server = server
+        self.command = command
+        self.sent = sent
+        self.partial: Any = None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuild, (type(self), self.args, self.__dict__)
+
+
+def _rebuild(kind: type[Error], args: tuple[Any, ...], attributes: dict[str, Any]) -> Error:
+    error = kind.__new__(kind, *args)
+    error.args = args
+    error.__dict__.update(attributes)
+    return error
+
+
+class Timeout(Error, TimeoutError):
+    """The operation was not over within the client's timeout."""
+
+
+class ConnectError(Error, ConnectionError):
+    """No connection could be made: refused, unreachable, or a name that does not resolve."""
+
+
+class ConnectionLost(Error, ConnectionError):
+    """The connection broke while the command was in flight."""
+
+
+class ServerDown(Error, ConnectionError):
+    """The server failed repeatedly, is marked down and not tried until its back-off is over."""
+
+
+class ProtocolError(Error):
+    """The server sent what the protocol does not allow, or a reply to another request.
+
+    The connection is closed, and no value of such a reply is handed out.
+    """
+
+
+class ServerError(Error):
+    """The server answered with an error of its own; the message has its words."""
+
+
+class Unsupported(Error):
+    """The server's version cannot do what was asked; the message names the first that can."""
+
+
+class UsageError(Error, ValueError):
+    """An argument, or the way something was used, makes no sense; the message says what does."""
+
+
+class InvalidKey(UsageError):
+    """A key that cannot be sent: empty, too long, or with spaces or control bytes."""
+
+
+class InvalidServers(UsageError):
+    """A server list that cannot be understood."""
+
+
+class ValueTooLarge(Error, ValueError):
+    """A value beyond ``max_value_size``, or beyond what the server stores."""
+
+
+class UnsupportedType(Error, TypeError):
+    """A key or value of a type that the client does not take; the message names the type and what to do."""
+
+
+class UndecodableValue(Error, ValueError):
+    """A stored value that is not what its flags say."""
+
+
+class UnknownFlags(UndecodableValue):
+    """A stored value whose flags the serializer does not know: another client, or another setting, wrote it."""
+
+
+class Closed(Error):
+    """The client was closed."""
+
+
+class BatchFailure(NamedTuple):
+    """One failed command of a quiet batch."""
+
+    key: str | bytes
+    command: str
+    reason: str
+    error: Error | None
+
+
+class BatchError(Error):
+    """Commands of a quiet batch failed; the others were carried out.
+
+    Attributes:
+        failures: a :class:`BatchFailure` for each.
+    """
+
+    def __init__(self, failures: Sequence[BatchFailure]) -> None:
+        first = failures[0]
+        more = f" and {len(failures) - 1} more" if len(failures) > 1 else ""
+        super().__init__(f"quiet batch: {first.command} of {first.key!r} failed: {first.reason}{more}")
+        self.failures = list(failures)
+        self.sent = "maybe" if any(failure.error and failure.error.sent == "maybe" for failure in failures) else "yes"
