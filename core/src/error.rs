@@ -34,6 +34,8 @@ pub enum Kind {
     Usage,
     /// The server is marked down and not tried now.
     Down,
+    /// All of the client's connections to the server stayed in use.
+    Busy,
 }
 
 /// Whether the server may have carried out the command.

@@ -238,6 +238,15 @@ impl Command<'_> {
         }
     }
 
+    /// Whether it has a quiet form, in meta syntax.
+    pub fn can_be_quiet(&self) -> bool {
+        match self {
+            Command::Store(_) | Command::Delete { .. } | Command::Arithmetic(_) => true,
+            Command::Meta(meta) => meta.verb != Verb::Debug,
+            _ => false,
+        }
+    }
+
     /// Whether running it twice does what running it once does, whoever else writes in between.
     pub fn is_idempotent(&self) -> bool {
         match self {

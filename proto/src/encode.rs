@@ -74,8 +74,8 @@ impl std::error::Error for Unsupported {}
 
 /// Appends the request for `command` to `out`, in meta syntax where the server takes it.
 ///
-/// `quiet` asks for no reply on success; it applies to meta stores, deletes and arithmetic and to
-/// [`MetaCommand`](crate::MetaCommand)s, and elsewhere the reply comes as usual: see [`Expect::quiet`].
+/// `quiet` asks for no reply on success, where [`Command::can_be_quiet`] and the syntax is meta; elsewhere the reply
+/// comes as usual: see [`Expect::quiet`].
 /// On an error `out` is as before.
 pub fn encode(
     command: &Command<'_>,
@@ -95,7 +95,7 @@ pub fn encode(
         out.extend_from_slice(b"\r\n");
         return Ok(Expect::plain(Form::Meta(verb)));
     }
-    let quiet = quiet && !matches!(command, Command::Get { .. } | Command::GetAndTouch { .. } | Command::Touch { .. });
+    let quiet = quiet && command.can_be_quiet();
     out.extend_from_slice(b" O");
     push_hex(out, opaque.0);
     out.extend_from_slice(if quiet { b" q\r\n" } else { b"\r\n" });

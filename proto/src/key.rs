@@ -24,13 +24,8 @@ pub struct Key<'a> {
 }
 
 impl<'a> Key<'a> {
-    /// A key as [`KeyRules::push`] wrote it, with what that returned.
-    pub fn from_wire(wire: &'a [u8], base64: bool) -> Self {
-        debug_assert!((1..=MAX_KEY).contains(&wire.len()) && is_plain(wire));
-        Self { wire, base64 }
-    }
-
-    /// A key as [`KeyRules::push`] wrote it; refused when it could not stand on a command line.
+    /// A key as [`KeyRules::push`] wrote it, with what that returned; refused when it could not stand on a command
+    /// line.
     pub fn new(wire: &'a [u8], base64: bool) -> Result<Self, KeyError> {
         match wire {
             [] => Err(KeyError::Empty),

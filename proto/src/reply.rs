@@ -146,7 +146,7 @@ impl Form {
 }
 
 /// Reads one line, without its `\r\n`. Returns its head, and the key where the line repeats it.
-pub(crate) fn decode<'b>(line: &'b [u8], form: Form) -> Result<(Head, &'b [u8]), Malformed> {
+pub(crate) fn decode(line: &[u8], form: Form) -> Result<(Head, &[u8]), Malformed> {
     let (word, rest) = split_word(line);
     let status = match (word, form) {
         (b"VA", Form::Meta(_) | Form::Quiet) => return decode_meta(form, Status::Hit, line, rest),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Union
+from typing import TYPE_CHECKING
 
 from pinyon import _native, serializers
 from pinyon.errors import InvalidServers
@@ -46,12 +46,12 @@ class Client(_native.Client):
 
     def __new__(
         cls,
-        servers: Union[str, Iterable[str], None] = None,
+        servers: str | Iterable[str] | None = None,
         *,
-        namespace: Union[str, bytes, None] = None,
+        namespace: str | bytes | None = None,
         timeout: float = 1.0,
         connect_timeout: float = 0.5,
-        serializer: Union[str, serializers.Serializer] = "portable",
+        serializer: str | serializers.Serializer = "portable",
         failover: bool = True,
         max_connections: int = 64,
         encode_keys: bool = False,
@@ -86,7 +86,7 @@ class Client(_native.Client):
         return f"<pinyon.Client {state}>"
 
 
-def _server_list(servers: Union[str, Iterable[str], None]) -> list[str]:
+def _server_list(servers: str | Iterable[str] | None) -> list[str]:
     if servers is None:
         servers = os.environ.get("MEMCACHE_SERVERS", "").strip() or DEFAULT_SERVER
     if isinstance(servers, str):

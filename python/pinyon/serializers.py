@@ -10,7 +10,7 @@ from __future__ import annotations
 import datetime
 import json
 import pickle
-from typing import Any, ClassVar, Protocol, Union, runtime_checkable
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import msgpack
 
@@ -131,10 +131,10 @@ class Raw:
         return data
 
 
-_BY_NAME = {"portable": Portable, "pickle": Pickle, "json": Json, "raw": Raw}
+_BY_NAME: dict[str, type[Serializer]] = {"portable": Portable, "pickle": Pickle, "json": Json, "raw": Raw}
 
 
-def find(serializer: Union[str, Serializer]) -> Serializer:
+def find(serializer: str | Serializer) -> Serializer:
     """The serializer of that name, or the object itself; a UsageError for anything else."""
     if isinstance(serializer, str):
         if serializer not in _BY_NAME:

@@ -52,11 +52,15 @@ impl Batch {
             let message = "this batch was begun before the process was forked; begin another in the child";
             return Err(Error::new(Kind::Usage, &"".into(), message).into());
         }
-        let now = Instant::now();
-        let server = self.fleet.choose(key, now).map_err(|error| error.of(command.name(), Sent::No))?;
-        let mut timer = Timer::start(now, self.fleet.options().timeout);
-        let position = self.part(host, server, now, &mut timer, outcomes)?;
+        let mut timer = Timer::start(Instant::now(), self.fleet.options().timeout);
+        let (server, position) = match self.choose(host, key, &mut timer, outcomes) {
+            Err(Failure::Error(error)) => return Err(error.of(command.name(), Sent::No).into()),
+            chosen => chosen?,
+        };
         let part = &mut self.parts[position];
+        if !part.session().accepts() {
+            part.session().flush();
+        }
         while !part.session().accepts() {
             if let Some(error) = part.session().failure() {
                 self.fleet.failed(server, error);
@@ -92,6 +96,30 @@ impl Batch {
         Ok(())
     }
 
+    /// The server for a key, with a connection to it; one whose connection fails is given up for the next, where
+    /// failover is on.
+    fn choose<H: Host>(
+        &mut self,
+        host: &H,
+        key: &[u8],
+        timer: &mut Timer,
+        outcomes: &mut impl Outcomes,
+    ) -> Result<(usize, usize), Failure<H::Interrupt>> {
+        let mut earlier = None;
+        loop {
+            let now = Instant::now();
+            let server = self.fleet.choose(key, now).map_err(|down| earlier.take().unwrap_or(down))?;
+            match self.part(host, server, now, timer, outcomes) {
+                Err(Failure::Error(error)) if error.blames_server() && !timer.is_over() => {
+                    self.fleet.failed(server, &error);
+                    earlier = Some(error);
+                }
+                part => return Ok((server, part?)),
+            }
+        }
+    }
+
+    /// The position of the part for a server.
     fn part<H: Host>(
         &mut self,
         host: &H,
@@ -111,14 +139,7 @@ impl Batch {
             // Two batches that each wait for a connection of the other's would wait in vain.
             self.finish(host, outcomes)?;
         }
-        let lease = match open(&self.fleet, host, server, now, timer) {
-            Ok(lease) => lease,
-            Err(Failure::Error(error)) => {
-                self.fleet.failed(server, &error);
-                return Err(error.into());
-            }
-            Err(interrupted) => return Err(interrupted),
-        };
+        let lease = open(&self.fleet, host, server, now, timer)?;
         self.parts.push(Part { server, lease });
         Ok(self.parts.len() - 1)
     }

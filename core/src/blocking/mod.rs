@@ -33,7 +33,8 @@ pub trait Host {
     fn interrupted(&self) -> Result<(), Self::Interrupt>;
 
     /// The addresses of a host name, by `deadline`.
-    fn resolve(&self, name: &str, port: u16, deadline: Instant) -> Result<Vec<SocketAddr>, Unresolved<Self::Interrupt>>;
+    fn resolve(&self, name: &str, port: u16, deadline: Instant)
+        -> Result<Vec<SocketAddr>, Unresolved<Self::Interrupt>>;
 }
 
 /// Why a name was not resolved.

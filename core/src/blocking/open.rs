@@ -58,7 +58,9 @@ pub(super) fn settle(fleet: &Fleet, session: &mut Session) -> Result<(), Error> 
     if !session.is_ready() {
         return Ok(());
     }
-    let Some(Err(error)) = session.stream().map(|stream| stream.let_wait(fleet.options().timeout)) else { return Ok(()) };
+    let Some(Err(error)) = session.stream().map(|stream| stream.let_wait(fleet.options().timeout)) else {
+        return Ok(());
+    };
     let message = format!("cannot set the socket's timeout: {error}");
     Err(Error::new(Kind::Connect, session.server(), message))
 }
@@ -87,7 +89,7 @@ fn lease<H: Host>(
             Wake::Deadline => {
                 let limit = fleet.options().max_connections;
                 let message = format!("all {limit} connections stayed in use (max_connections)");
-                return Err(Error::new(Kind::Timeout, name, message).into());
+                return Err(Error::new(Kind::Busy, name, message).into());
             }
         }
     }

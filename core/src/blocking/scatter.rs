@@ -104,10 +104,15 @@ impl Part {
             return Ok(());
         }
         settle(fleet, self.session())?;
-        match work.submit(server, self.session(), timer.deadline) {
-            Ok(()) => self.submitted = true,
-            Err(Refused::Full) => {}
-            Err(why) => return Err(refused(why, &fleet.servers()[server].name, "")),
+        while self.session().accepts() {
+            match work.submit(server, self.session(), timer.deadline) {
+                Ok(()) => {
+                    self.submitted = true;
+                    break;
+                }
+                Err(Refused::Full) => self.session().flush(),
+                Err(why) => return Err(refused(why, &fleet.servers()[server].name, "")),
+            }
         }
         Ok(())
     }

@@ -39,9 +39,10 @@ pub(super) fn wait_any(sessions: &mut [&mut Session], timer: &mut Timer) -> Wake
     if sessions.iter().any(|session| session.failure().is_some()) {
         return Wake::Ready;
     }
-    let connected_by = sessions.iter().filter(|session| !session.is_ready()).filter_map(|session| session.wants().until);
+    let connected_by =
+        sessions.iter().filter(|session| !session.is_ready()).filter_map(|session| session.wants().until);
     let deadline = connected_by.fold(timer.deadline, Instant::min);
-    let mut descriptors: Vec<PollFd<'_>> = sessions.iter().filter_map(|session| interest(session)).collect();
+    let Some(mut descriptors) = sessions.iter().map(interest).collect::<Option<Vec<_>>>() else { return Wake::Ready };
     match wait_for(&mut descriptors, deadline) {
         Wake::Ready => {}
         wake => return wake,

@@ -40,6 +40,9 @@ pub const LARGE: usize = 16 * 1024;
 /// Lines and values below [`LARGE`] fit, with room to take several at once.
 const RECEIVE_BUFFER: usize = 64 * 1024;
 
+/// How much is received at first when one value is awaited: of a large one, what comes now is copied once more.
+const WINDOW_FOR_ONE: usize = LARGE + 512;
+
 /// After so many quiet commands a no-op is put in.
 const LONGEST_QUIET_RUN: usize = 128;
 
@@ -207,7 +210,9 @@ impl<N: Network> Session<N> {
         if !self.accepts() {
             return Err(Refused::Full);
         }
-        self.end_quiet_run(deadline);
+        if !matches!(command, Command::NoOp) {
+            self.end_quiet_run(deadline);
+        }
         self.enqueue(command, data, false, deadline)
     }
 
@@ -220,6 +225,9 @@ impl<N: Network> Session<N> {
         data: Data<'_>,
         deadline: Instant,
     ) -> Result<Ticket, Refused> {
+        if !command.can_be_quiet() {
+            return self.submit(command, data, deadline);
+        }
         if !self.accepts() {
             return Err(Refused::Full);
         }
@@ -234,8 +242,10 @@ impl<N: Network> Session<N> {
         if self.quiet_run == 0 {
             return;
         }
-        let ticket = self.enqueue(&Command::NoOp, Data::None, false, deadline);
-        self.abandon(ticket.expect("a no-op suits every server"));
+        self.enqueue(&Command::NoOp, Data::None, false, deadline).expect("a no-op suits every server");
+        if let Some(barrier) = self.queue.back_mut() {
+            barrier.abandoned = true;
+        }
     }
 
     fn enqueue(
@@ -286,8 +296,8 @@ impl<N: Network> Session<N> {
 
     /// Nobody waits for this exchange any more: its reply is read and dropped, its neighbours are undisturbed.
     pub fn abandon(&mut self, ticket: Ticket) {
-        if let Some(exchange) = self.queue.iter_mut().find(|exchange| exchange.ticket == ticket) {
-            exchange.abandoned = true;
+        if let Ok(position) = self.queue.binary_search_by_key(&ticket, |exchange| exchange.ticket) {
+            self.queue[position].abandoned = true;
         }
         self.expired.retain(|(expired, _)| *expired != ticket);
     }
@@ -300,11 +310,10 @@ impl<N: Network> Session<N> {
         let mut received = 0;
         while let Ok(count @ 1..) = self.fill_with(Stream::receive) {
             received += count;
-            if self.receiving.is_none() || received >= RECEIVED_PER_POLL {
+            if !self.awaits_large_value() || received >= RECEIVED_PER_POLL {
                 break;
             }
         }
-        self.read_version();
         self.expire(now);
     }
 
@@ -320,7 +329,7 @@ impl<N: Network> Session<N> {
     }
 
     /// Sends what is unsent, as far as the socket takes it without waiting.
-    pub(crate) fn flush(&mut self) {
+    pub fn flush(&mut self) {
         let (State::Probing(stream, _) | State::Ready(stream)) = &mut self.state else { return };
         if self.outgoing.unsent() == 0 {
             return;
@@ -344,8 +353,15 @@ impl<N: Network> Session<N> {
                 receive(stream, &mut buffers).map(|count| (count, count.min(wanted)))
             }
             None => {
-                let mut buffers = [IoSliceMut::new(self.incoming.room())];
-                receive(stream, &mut buffers).map(|count| (count, 0))
+                let room = self.incoming.room();
+                if room.is_empty() {
+                    return Err(io::ErrorKind::WouldBlock);
+                }
+                let window = match self.queue.front() {
+                    Some(alone) if self.queue.len() == 1 && alone.keys.is_none() => room.len().min(WINDOW_FOR_ONE),
+                    _ => room.len(),
+                };
+                receive(stream, &mut [IoSliceMut::new(&mut room[..window])]).map(|count| (count, 0))
             }
         };
         match outcome {
@@ -358,6 +374,7 @@ impl<N: Network> Session<N> {
                     receiving.filled += straight;
                 }
                 self.incoming.filled(count - straight);
+                self.read_version();
                 Ok(count)
             }
             Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {
@@ -369,6 +386,11 @@ impl<N: Network> Session<N> {
                 Ok(0)
             }
         }
+    }
+
+    /// Whether what arrives next belongs to a large value, straight into its place.
+    fn awaits_large_value(&mut self) -> bool {
+        self.receiving.as_mut().is_some_and(|receiving| !receiving.room().is_empty())
     }
 
     fn describe_end(&self) -> String {

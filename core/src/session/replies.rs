@@ -123,6 +123,9 @@ impl<N: Network> Session<N> {
             }
             _ => 0,
         };
+        if position == 0 && self.unattributed.is_some() {
+            return Err(Malformed::new("an error before this reply belongs to no request", line));
+        }
         let exchange = &mut self.queue[position];
         if form == Form::Quiet {
             exchange.expect.form.check(head.status, line)?;
@@ -149,7 +152,7 @@ impl<N: Network> Session<N> {
     }
 
     fn read_value(&mut self, form: Form) -> Result<Step, Malformed> {
-        if self.receiving.as_mut().is_some_and(|receiving| !receiving.room().is_empty()) {
+        if self.awaits_large_value() {
             return Ok(Step::Wait);
         }
         let start = self.incoming.position();
@@ -224,7 +227,8 @@ impl<N: Network> Session<N> {
         let kind = if text.contains("too large") { Kind::TooLarge } else { Kind::Server };
         let error = Error::new(kind, &self.server, format!("the server answered \"{text}\""));
         let Some(front) = self.queue.front() else { unreachable!("an error answers an exchange") };
-        let (quiet, stores) = (front.expect.quiet, front.stores);
+        let quiet = front.expect.quiet;
+        let stores = front.stores || self.queue.iter().take_while(|one| one.expect.quiet).any(|one| one.stores);
         // A data block whose command was not understood may be taken for commands.
         if stores && status != Status::ServerError {
             self.fail(Error {

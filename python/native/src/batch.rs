@@ -206,7 +206,7 @@ impl Batch {
         exception: &Bound<'_, PyAny>,
         traceback: &Bound<'_, PyAny>,
     ) -> PyResult<bool> {
-        let _ = (exception, traceback);
+        let _ = traceback;
         let Some(kind) = kind else {
             self.finish(py)?;
             return Ok(false);
@@ -215,10 +215,21 @@ impl Batch {
             self.state(py)?.batch = None;
             return Ok(false);
         }
-        // The block's own exception matters more than what the batch still has to report.
-        let _ = self.finish(py);
+        if let Err(error) = self.finish(py) {
+            note(exception, &error.value(py).to_string())?;
+        }
         Ok(false)
     }
+}
+
+/// Adds a line to an exception's traceback, as `add_note` does from Python 3.11 on.
+fn note(exception: &Bound<'_, PyAny>, text: &str) -> PyResult<()> {
+    let notes = match exception.getattr_opt("__notes__")? {
+        Some(notes) => notes.cast_into::<PyList>()?,
+        None => PyList::empty(exception.py()),
+    };
+    notes.append(text)?;
+    exception.setattr("__notes__", notes)
 }
 
 fn batch_error(py: Python<'_>, failures: Vec<(Submitted, Why)>) -> PyResult<PyErr> {

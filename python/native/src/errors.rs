@@ -17,7 +17,7 @@ pub(crate) fn exception(py: Python<'_>, failure: Failure<PyErr>) -> PyErr {
 pub(crate) fn from_core(py: Python<'_>, error: &Error) -> PyErr {
     let class = match error.kind {
         Kind::Connect => "ConnectError",
-        Kind::Timeout => "Timeout",
+        Kind::Timeout | Kind::Busy => "Timeout",
         Kind::Closed => "ConnectionLost",
         Kind::Protocol => "ProtocolError",
         Kind::Server => "ServerError",

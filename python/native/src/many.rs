@@ -56,6 +56,11 @@ impl<'py> Keys<'py> {
         let (range, base64) = &self.ranges[index];
         (&self.wire[range.clone()], *base64)
     }
+
+    fn key(&self, index: usize) -> Key<'_> {
+        let (wire, base64) = self.wire(index);
+        Key::new(wire, base64).unwrap_or_else(|_| unreachable!("the rules write keys that can be sent"))
+    }
 }
 
 /// The keys of one server, by index, and how far they have come.
@@ -179,10 +184,10 @@ impl Work for Fetch<'_, '_> {
                 return Err(Refused::Full);
             }
             let first = part.submitted;
-            let (wire, base64) = self.keys.wire(part.keys[first] as usize);
+            let (_, base64) = self.keys.wire(part.keys[first] as usize);
             let (ticket, end) = match base64 {
                 true => {
-                    let key = Key::from_wire(wire, true);
+                    let key = self.keys.key(part.keys[first] as usize);
                     (session.submit(&Command::Get { key, cas: false }, Data::None, deadline)?, first + 1)
                 }
                 false => {
@@ -303,8 +308,7 @@ impl Work for Change<'_, '_> {
         let part = part_of(&mut self.parts, server);
         while let Some(index) = part.keys.get(part.submitted) {
             let index = *index as usize;
-            let (wire, base64) = self.keys.wire(index);
-            let (command, data) = self.what.command(index, Key::from_wire(wire, base64));
+            let (command, data) = self.what.command(index, self.keys.key(index));
             let ticket = session.submit_quiet(&command, data, deadline)?;
             part.flight.push_back((ticket, part.submitted..part.submitted + 1));
             self.outcomes[index] = Outcome::Unknown;

@@ -176,7 +176,16 @@ pub(crate) struct BytesDestination(Py<PyBytes>);
 
 impl BytesDestination {
     fn new(py: Python<'_>, length: usize) -> PyResult<Self> {
-        Ok(Self(PyBytes::new_with(py, length, |_| Ok(()))?.unbind()))
+        // SAFETY: without a source, a new bytes object of this length is returned with whatever its memory held, or
+        // null with an exception set. Nobody reads it before all of it has been received: a session hands out
+        // complete values only.
+        let object = unsafe {
+            Bound::from_owned_ptr_or_err(
+                py,
+                ffi::PyBytes_FromStringAndSize(std::ptr::null(), length as ffi::Py_ssize_t),
+            )?
+        };
+        Ok(Self(object.cast_into::<PyBytes>()?.unbind()))
     }
 }
 

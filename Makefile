@@ -1,0 +1,57 @@
+# Everything a contributor types. `make help` lists it.
+
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+export PYO3_PYTHON := $(CURDIR)/.venv/bin/python
+export VIRTUAL_ENV := $(CURDIR)/.venv
+FUZZ_SECONDS ?= 60
+
+rust_sources := $(shell find proto core python/native bench/floor -name '*.rs' -o -name 'Cargo.toml' | grep -v /target/) Cargo.toml Cargo.lock
+
+.PHONY: help
+help: ## List these verbs
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: bench
+bench: setup ## The benchmark: Pinyon beside the clients people use, in about two minutes
+	.venv/bin/python -m pinyon_bench run
+
+.PHONY: bench-record
+bench-record: setup ## The long benchmark; rewrites PERFORMANCE.md
+	.venv/bin/python -m pinyon_bench record
+
+.PHONY: test
+test: setup ## Every test, on servers it starts itself
+	cargo test --locked -q
+	cd python && ../.venv/bin/python -m pytest -q
+	cd bench && ../.venv/bin/python -m pytest -q
+
+.PHONY: lint
+lint: setup ## Formatting, lints and types of all languages
+	cargo fmt --all --check
+	cargo clippy --locked --workspace --all-targets -- -D warnings
+	.venv/bin/ruff format --check python bench
+	.venv/bin/ruff check python bench
+	cd python && ../.venv/bin/mypy pinyon
+	cd bench && ../.venv/bin/mypy pinyon_bench
+
+.PHONY: fuzz
+fuzz: ## Each fuzz target for FUZZ_SECONDS (60); needs Rust's nightly toolchain
+	tools/fuzz $(FUZZ_SECONDS)
+
+.PHONY: setup
+setup: .venv/.ready .venv/.pinyon ## Packages, .venv with Pinyon and the benchmark's peers
+
+.venv/.ready: tools/setup tools/debian-packages.txt tools/requirements-build.txt python/requirements-test.txt bench/requirements.txt
+	tools/setup
+	touch $@
+
+.venv/.pinyon: .venv/.ready $(rust_sources) python/pyproject.toml bench/pyproject.toml
+	cd python && ../.venv/bin/maturin develop --release --locked -q
+	.venv/bin/pip install -q --disable-pip-version-check --no-deps -e bench
+	cargo build --release --locked -q -p pinyon-floor
+	touch $@
+
+.PHONY: clean
+clean: ## Remove everything that was built
+	rm -rf target .venv fuzz/target

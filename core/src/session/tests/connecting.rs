@@ -1,0 +1,214 @@
+//! From closed to ready: addresses, the version probe, and starting anew.
+
+use std::time::Duration;
+
+use super::host::{address, delete, echo, get, set, statuses, stream_of, Host, TIMEOUT};
+use super::peer::{Ending, Opening};
+use crate::error::{Kind, Sent};
+use crate::session::{Data, Limits, Refused, Wants};
+use pinyon_proto::Status;
+
+fn unconnected() -> Host {
+    Host::new(Limits::default())
+}
+
+#[test]
+fn a_session_waits_for_what_its_state_needs() {
+    let mut host = unconnected();
+    assert!(host.session.is_closed() && stream_of(&host.session).is_none());
+    assert_eq!(host.session.wants(), Wants { read: false, write: false, until: None });
+
+    host.peer.expect_openings([Opening::After(1)]);
+    host.connect(1);
+    let until = Some(host.now + TIMEOUT);
+    assert_eq!(host.session.wants(), Wants { read: false, write: true, until });
+    assert!(stream_of(&host.session).is_some());
+    assert!(matches!(host.session.submit(&get("k"), Data::None, host.now), Err(Refused::Full)));
+
+    host.turn();
+    assert_eq!(host.session.wants(), Wants { read: true, write: false, until }, "the version is awaited");
+    assert!(!host.session.is_ready() && !host.session.accepts());
+
+    host.answer(b"VERSION 1.6.18\r\n");
+    assert!(host.session.is_ready() && host.session.accepts() && host.session.is_clean());
+    assert_eq!(host.session.wants(), Wants { read: true, write: false, until: None }, "at rest");
+
+    host.submit(get("k"));
+    assert_eq!(host.session.wants(), Wants { read: true, write: true, until }, "unsent, it also wants to read");
+    assert!(host.session.is_busy() && !host.session.is_clean());
+    host.turn();
+    assert_eq!(host.session.wants(), Wants { read: true, write: false, until });
+
+    host.session.close();
+    assert_eq!(host.session.wants().until, until, "what is in flight is yet to be handed out");
+    host.turn();
+    assert_eq!(host.session.wants(), Wants { read: false, write: false, until: None }, "broken");
+}
+
+#[test]
+fn the_second_address_is_tried_when_the_first_is_unreachable_or_refuses() {
+    for opening in [Opening::Unreachable, Opening::Refused] {
+        let mut host = unconnected();
+        host.peer.expect_openings([opening, Opening::After(2)]);
+        host.connect(2);
+        host.turn();
+        host.turn();
+        host.greet("1.6.18");
+        assert_eq!(host.peer.opened(), [address(0), address(1)]);
+    }
+}
+
+#[test]
+fn an_address_that_refuses_later_gives_way_to_the_next() {
+    let mut host = unconnected();
+    host.peer.expect_openings([Opening::Refused, Opening::Refused, Opening::AtOnce]);
+    host.connect(3);
+    host.greet("1.6.18");
+    assert_eq!(host.peer.opened().len(), 3);
+}
+
+#[test]
+fn when_no_address_answers_the_last_failure_is_told() {
+    let mut host = unconnected();
+    host.peer.expect_openings([Opening::Refused, Opening::Unreachable]);
+    host.connect(2);
+    let (kind, message) = host.failure();
+    assert_eq!(kind, Kind::Connect);
+    assert!(message.starts_with("cache1:11211: cannot connect: 127.0.0.1:11212: "), "{message}");
+}
+
+#[test]
+fn a_name_without_addresses_cannot_be_connected_to() {
+    let mut host = unconnected();
+    host.connect(0);
+    assert_eq!(host.failure(), (Kind::Connect, "cache1:11211: cannot connect: its name has no address".into()));
+}
+
+#[test]
+fn a_connection_that_is_not_made_in_time_fails() {
+    let mut host = unconnected();
+    host.peer.expect_openings([Opening::After(usize::MAX)]);
+    host.connect(2);
+    host.pass(TIMEOUT - Duration::from_millis(1));
+    host.turn();
+    assert!(host.session.failure().is_none());
+    host.pass(Duration::from_millis(1));
+    host.turn();
+    let (kind, message) = host.failure();
+    assert_eq!(kind, Kind::Timeout);
+    assert!(message.contains("did not accept the connection in time"), "{message}");
+}
+
+#[test]
+fn a_server_that_accepts_and_stays_silent_fails_in_the_same_time() {
+    let mut host = unconnected();
+    host.connect(1);
+    host.turn();
+    host.peer.reply(b"VERS");
+    host.pass(TIMEOUT);
+    host.turn();
+    let (kind, message) = host.failure();
+    assert_eq!(kind, Kind::Timeout);
+    assert!(message.contains("did not answer \"version\" in time"), "{message}");
+}
+
+#[test]
+fn what_is_not_memcached_is_told_by_its_answer() {
+    for garbage in [&b"HTTP/1.1 400 Bad Request\r\n"[..], b"+OK\r\n", b"END\r\n", b"VERSION\n", &[b'x'; 3000]] {
+        let mut host = unconnected();
+        host.connect(1);
+        host.answer(garbage);
+        let (kind, message) = host.failure();
+        assert_eq!(kind, Kind::Protocol);
+        assert!(message.contains("this is not a memcached server"), "{message}");
+    }
+}
+
+#[test]
+fn a_server_that_answers_the_probe_with_an_error_is_not_used() {
+    for error in ["ERROR", "CLIENT_ERROR unauthenticated", "SERVER_ERROR no backend"] {
+        let mut host = unconnected();
+        host.connect(1);
+        host.answer(format!("{error}\r\n").as_bytes());
+        let (kind, message) = host.failure();
+        assert_eq!(kind, Kind::Protocol);
+        assert!(message.ends_with(&format!("the server answered \"version\" with \"{error}\"")), "{message}");
+    }
+}
+
+#[test]
+fn a_server_that_closes_before_it_answers_the_probe_fails_the_connection() {
+    for ending in [Ending::Closed, Ending::Reset] {
+        let mut host = unconnected();
+        host.connect(1);
+        host.turn();
+        host.peer.end(ending);
+        host.turn();
+        assert_eq!(host.failure().0, Kind::Closed);
+    }
+}
+
+#[test]
+fn the_version_chooses_the_syntax() {
+    for (version, request) in [
+        ("1.6.18", "mg k f v O0\r\n"),
+        ("1.6.10", "mg k f v O0\r\n"),
+        ("1.6.9", "get k\r\n"),
+        ("1.4.25 Ubuntu", "get k\r\n"),
+        ("mcrouter 40", "get k\r\n"),
+    ] {
+        let mut host = Host::connected(version);
+        host.submit(get("k"));
+        assert_eq!(host.sent(), request, "{version}");
+    }
+}
+
+#[test]
+fn more_than_the_version_in_answer_to_the_probe_breaks_the_connection() {
+    let mut host = unconnected();
+    host.connect(1);
+    host.answer(b"VERSION 1.6.18\r\nHD O0\r\n");
+    assert_eq!(host.failure().0, Kind::Protocol);
+}
+
+#[test]
+fn after_a_failure_a_new_connection_starts_clean() {
+    let mut host = Host::connected("1.6.18");
+    let lost = host.submit_value(set("a", 3), b"abc");
+    let quiet = host.submit_quiet(delete("b"));
+    host.turn();
+    host.peer.reply(b"SERVER_ERROR half a rep");
+    host.peer.end(Ending::Closed);
+    let events = host.turns();
+    assert_eq!(
+        events.iter().map(|event| event.failed()).collect::<Vec<_>>(),
+        [(lost, Kind::Closed, Sent::Maybe), (quiet, Kind::Closed, Sent::Maybe)]
+    );
+
+    host.connect(1);
+    host.greet("1.5.0");
+    let deleted = host.submit(delete("k"));
+    assert_eq!(host.sent(), "delete k\r\n");
+    assert_eq!(statuses(&host.answer(b"DELETED\r\n")), [(deleted, Status::Done)]);
+    assert!(host.session.is_clean());
+}
+
+#[test]
+fn a_new_connection_is_not_disturbed_by_what_was_unsent_or_expired_before() {
+    let mut host = Host::connected("1.6.18");
+    host.peer.make_room(3);
+    let first = host.submit(get("a"));
+    host.turn();
+    host.pass(TIMEOUT);
+    assert_eq!(
+        host.turn().iter().map(|event| event.failed()).collect::<Vec<_>>(),
+        [(first, Kind::Timeout, Sent::Maybe)]
+    );
+
+    host.peer.make_room(usize::MAX);
+    host.connect(1);
+    host.greet("1.6.18");
+    let second = host.submit(get("b"));
+    assert_eq!(host.sent(), format!("mg b f v{}\r\n", echo(second)));
+    assert_eq!(statuses(&host.answer(format!("EN{}\r\n", echo(second)).as_bytes())), [(second, Status::Miss)]);
+}

@@ -1,0 +1,16 @@
+//! The session in memory: a scripted peer instead of a network, and an instant instead of a clock.
+
+mod abandoning;
+mod asking;
+mod bounds;
+mod connecting;
+mod deadlines;
+mod faults;
+mod host;
+mod large;
+mod model;
+mod peer;
+mod quiet;
+mod script;
+mod server;
+mod verifying;
