@@ -1,0 +1,70 @@
+//! The floor: what a client's bytes cost on a bare blocking socket.
+//!
+//! A contestant of the benchmark like the others (JSON lines, see `bench/pinyon_bench/protocol.py`), but one that
+//! sends the requests Pinyon sends, reads to the end of each reply and looks at nothing else. Only `verify` compares
+//! replies. No client can be faster by more than noise.
+
+mod client;
+mod connection;
+mod ring;
+mod rows;
+mod timing;
+mod verify;
+
+use std::io::{self, BufRead, Write};
+
+use serde_json::{json, Value};
+
+type Outcome<T> = Result<T, Failure>;
+
+/// Why a request was not done.
+#[derive(Debug)]
+enum Failure {
+    /// The request or a reply of the server makes no sense, or a reply was wrong.
+    Wrong(String),
+    /// The floor has no such operation.
+    Cannot(String),
+    /// The socket failed.
+    Io(io::Error),
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        Failure::Io(error)
+    }
+}
+
+fn main() -> io::Result<()> {
+    let mut output = io::stdout().lock();
+    for line in io::stdin().lock().lines() {
+        let reply = match answer(&line?) {
+            Ok(reply) => reply,
+            Err(Failure::Cannot(reason)) => json!({"ok": false, "cannot": true, "reason": reason}),
+            Err(Failure::Wrong(reason)) => json!({"ok": false, "reason": reason}),
+            Err(Failure::Io(error)) => json!({"ok": false, "reason": error.to_string()}),
+        };
+        writeln!(output, "{reply}")?;
+        output.flush()?;
+    }
+    Ok(())
+}
+
+fn answer(line: &str) -> Outcome<Value> {
+    let request: Value = serde_json::from_str(line).map_err(|error| Failure::Wrong(error.to_string()))?;
+    match request["do"].as_str() {
+        Some("describe") => Ok(json!({
+            "ok": true,
+            "version": env!("CARGO_PKG_VERSION"),
+            "configuration": "Rust, blocking sockets, TCP_NODELAY; Pinyon's bytes; replies read, not checked",
+        })),
+        Some("verify") => {
+            verify::verify(&rows::Row::parse(&request["row"])?)?;
+            Ok(json!({"ok": true}))
+        }
+        Some("time") => {
+            let timing = timing::measure(&rows::Row::parse(&request["row"])?)?;
+            Ok(json!({"ok": true, "wall": timing.wall, "user": timing.user, "system": timing.system}))
+        }
+        other => Err(Failure::Cannot(format!("no request {other:?}"))),
+    }
+}

@@ -1,0 +1,1 @@
+"""Measures memcached clients against each other and against a bare socket."""

@@ -1,0 +1,109 @@
+"""What the harness needs from one client: its bound methods, and which client is made for which row."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Callable, Protocol
+
+from .protocol import Kind, RowSpec, Step, value_of
+
+Call = Callable[..., Any]
+BoundStep = tuple[Call, tuple[Any, ...]]
+
+
+class CannotDo(Exception):
+    """The client has no such operation."""
+
+
+def nothing() -> None:
+    """Does nothing; for clients that have no close."""
+
+
+@dataclass(frozen=True)
+class Calls:
+    """A connected client's methods, bound, so that the timing loop adds the same to every client.
+
+    `set`, `add`, `replace` take key and value; `incr`, `decr` key and delta; `incr_or_create` key, delta and initial.
+    `finish` ends a quiet batch: when it returns, the servers have done everything. For a client that only stops asking
+    for replies it is None, and the harness gets each of the row's keys instead: a reply on a connection says that what
+    was sent on it before is done.
+    """
+
+    get: Call
+    set: Call
+    close: Call
+    add: Call | None = None
+    replace: Call | None = None
+    delete: Call | None = None
+    get_many: Call | None = None
+    incr: Call | None = None
+    decr: Call | None = None
+    incr_or_create: Call | None = None
+    found: Callable[[Any], dict[str, Any]] = dict
+    finish: Callable[[], None] | None = None
+
+
+class Adapter(Protocol):
+    """One client library as the benchmark sees it."""
+
+    def version(self) -> str:
+        """Returns the version of the library, with that of the C library below it if there is one."""
+
+    def configuration(self) -> str:
+        """Returns in one line how the client is set up."""
+
+    def connect(self, servers: list[str], kind: Kind, quiet: bool) -> Calls:
+        """Returns a new client for values of this kind; raises CannotDo without a quiet mode when one is asked for."""
+
+
+@contextmanager
+def connected(adapter: Adapter, row: RowSpec, quiet: bool = False) -> Iterator[Calls]:
+    """Connects a new client for a row's values and closes it on the way out."""
+    calls = adapter.connect(row["servers"], row["kind"], quiet)
+    try:
+        yield calls
+    finally:
+        calls.close()
+
+
+def bind(calls: Calls, steps: list[Step], row: RowSpec) -> list[BoundStep]:
+    """Returns the steps as functions and their arguments; raises CannotDo for an operation that the client lacks."""
+    return [_bind_step(calls, step, row) for step in steps]
+
+
+def _bind_step(calls: Calls, step: Step, row: RowSpec) -> BoundStep:
+    operation, key, *rest = step
+    if operation in ("set", "add", "replace"):
+        return _required(calls, operation), (key, value_of(row["kind"], row["length"], rest[0]))
+    if operation == "multiget":
+        return _required(calls, "get_many"), (key,)
+    if operation == "incr" and rest[1] is not None:
+        return _required(calls, "incr_or_create"), (key, *rest)
+    if operation in ("incr", "decr"):
+        return _required(calls, operation), (key, rest[0])
+    return _required(calls, operation), (key,)
+
+
+def finish_quiet(calls: Calls, row: RowSpec) -> None:
+    """Waits until the servers have done everything that a quiet row sent; does nothing for other rows."""
+    if not row["quiet"]:
+        return
+    if calls.finish is not None:
+        calls.finish()
+        return
+    for key in sorted(row_keys(row)):
+        calls.get(key)
+
+
+def row_keys(row: RowSpec) -> set[str]:
+    """Returns the keys that a row's steps name, those of multi-gets left out."""
+    return {step[1] for phase in row["phases"] for step in phase["steps"] if step[0] != "multiget"}
+
+
+def _required(calls: Calls, name: str) -> Call:
+    call: Call | None = getattr(calls, name)
+    if call is None:
+        raise CannotDo(f"no {name.replace('_', ' ')}")
+    return call

@@ -1,0 +1,93 @@
+"""What the servers say happened: an independent check on every contestant."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .calls import row_keys
+from .protocol import RowSpec, Step, value_of
+from .servers import Server
+
+STORES = ("set", "add", "replace")
+MOST_KEYS_READ = 10
+
+
+@dataclass(frozen=True)
+class Counts:
+    """How many commands servers have done; multi-gets count one get for every key."""
+
+    gets: int
+    sets: int
+    deletes: int
+    evictions: int
+
+    @staticmethod
+    def taken(servers: list[Server]) -> Counts:
+        """Returns the sum of the servers' counters."""
+        all_counters = [server.counters() for server in servers]
+
+        def total(*names: str) -> int:
+            return sum(counters[name] for counters in all_counters for name in names)
+
+        return Counts(total("cmd_get"), total("cmd_set"), total("delete_hits", "delete_misses"), total("evictions"))
+
+    def minus(self, earlier: Counts) -> Counts:
+        """Returns what was counted since."""
+        return Counts(
+            self.gets - earlier.gets,
+            self.sets - earlier.sets,
+            self.deletes - earlier.deletes,
+            self.evictions - earlier.evictions,
+        )
+
+    def differ_from(self, row: RowSpec) -> str:
+        """Returns in words what the row's work should have counted and did not; nothing when all is as it must be.
+
+        A client without a quiet barrier of its own adds one get per key, one without `incr` with an initial value one set.
+        """
+        wanted = expected_counts(row)
+        spare_gets = len(row_keys(row)) if row["quiet"] else 0
+        spare_sets = 1 if any(step[0] == "incr" for phase in row["phases"] for step in phase["steps"]) else 0
+        checks = (
+            ("gets", self.gets, wanted.gets, spare_gets),
+            ("sets", self.sets, wanted.sets, spare_sets),
+            ("deletes", self.deletes, wanted.deletes, 0),
+            ("evictions", self.evictions, 0, 0),
+        )
+        wrong = [f"{got} {name} instead of {want}" for name, got, want, spare in checks if not 0 <= got - want <= spare]
+        return f"the servers counted {', '.join(wrong)}" if wrong else ""
+
+
+def expected_counts(row: RowSpec) -> Counts:
+    """Returns what servers count when a row is timed once, its preparation and warm-up included."""
+    warmup = row["warmup"] if row["connect"] == "outside" else 0
+    work = [(row["prepare"], 1), *((phase["steps"], phase["iterations"] + warmup) for phase in row["phases"])]
+    gets = sum(times * sum(_gets(step) for step in steps) for steps, times in work)
+    sets = sum(times * sum(step[0] in STORES for step in steps) for steps, times in work)
+    deletes = sum(times * sum(step[0] == "delete" for step in steps) for steps, times in work)
+    return Counts(gets, sets, deletes, 0)
+
+
+def _gets(step: Step) -> int:
+    if step[0] == "multiget":
+        return len(step[1])
+    return int(step[0] == "get")
+
+
+def stored_wrongly(row: RowSpec, servers: list[Server]) -> str:
+    """Returns in words which value of bytes the servers hold differently from what was set; nothing if none.
+
+    This is what finds a client that compresses or wraps values and so does other work than the rest.
+    """
+    if row["kind"] == "object":
+        return ""
+    steps = [*row["prepare"], *(step for phase in row["phases"] for step in phase["steps"])]
+    stores = {step[1]: step[2] for step in steps if step[0] in STORES}
+    every = max(1, len(stores) // MOST_KEYS_READ)
+    for key, text in list(stores.items())[::every]:
+        wanted = value_of("bytes", row["length"], text)
+        held = [stored for server in servers if (stored := server.stored(key)) is not None]
+        if held != [wanted]:
+            sizes = ", ".join(f"{len(value)} bytes" for value in held) or "nothing"
+            return f"the servers hold {sizes} under {key[:30]} instead of the {len(wanted)} bytes that were set"
+    return ""

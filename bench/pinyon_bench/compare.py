@@ -1,0 +1,101 @@
+"""Figures from samples: medians over rounds, ratios within rounds, and what is the same within noise."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from statistics import median
+
+from .results import Document, Sample
+
+TRIMMED_FROM = 5
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """The median of the within-round ratios, and their spread.
+
+    From five rounds on the spread leaves out the lowest and the highest round, so that one disturbed round decides
+    nothing.
+    """
+
+    middle: float
+    low: float
+    high: float
+
+    @property
+    def same(self) -> bool:
+        """Whether the two are the same within noise: the spread has 1 inside."""
+        return self.low <= 1.0 <= self.high
+
+
+@dataclass(frozen=True)
+class Figures:
+    """Seconds as the seed's tables have them."""
+
+    user: float
+    system: float
+    real: float
+
+    @property
+    def total(self) -> float:
+        """User and system together."""
+        return self.user + self.system
+
+
+def samples_of(document: Document, row: str, contestant: str) -> list[Sample]:
+    """Returns a cell's samples; none when the cell is void."""
+    if document.gap(row, contestant):
+        return []
+    return [sample for sample in document.samples if (sample.row, sample.contestant) == (row, contestant)]
+
+
+def rates(document: Document, row: str, contestant: str) -> dict[int, float]:
+    """Returns operations per second by round."""
+    return {sample.round: sample.operations / sample.wall for sample in samples_of(document, row, contestant)}
+
+
+def rate(document: Document, row: str, contestant: str) -> float | None:
+    """Returns the median of operations per second, or None for a void cell."""
+    values = rates(document, row, contestant).values()
+    return median(values) if values else None
+
+
+def processor_times(document: Document, row: str, contestant: str) -> dict[int, float]:
+    """Returns microseconds of the client's processor time per operation, by round."""
+    return {
+        sample.round: (sample.user + sample.system) / sample.operations * 1e6
+        for sample in samples_of(document, row, contestant)
+    }
+
+
+def processor_time(document: Document, row: str, contestant: str) -> float | None:
+    """Returns the median microseconds of processor time per operation, or None for a void cell."""
+    values = processor_times(document, row, contestant).values()
+    return median(values) if values else None
+
+
+def figures(document: Document, row: str, contestant: str) -> Figures | None:
+    """Returns the seconds of the seed's table: summed over rounds or their median, as the document says."""
+    samples = samples_of(document, row, contestant)
+    if not samples:
+        return None
+    combine = sum if document.combine == "sum" else median
+    return Figures(
+        combine([sample.user for sample in samples]),
+        combine([sample.system for sample in samples]),
+        combine([sample.wall for sample in samples]),
+    )
+
+
+def rate_ratio(document: Document, row: str, contestant: str, other: str) -> Ratio | None:
+    """Returns how many times the other's rate a contestant reaches; None when either cell is void."""
+    return ratio(rates(document, row, contestant), rates(document, row, other))
+
+
+def ratio(ours: dict[int, float], theirs: dict[int, float]) -> Ratio | None:
+    """Returns the ratio of two measures taken in the same rounds; None without a common round."""
+    values = sorted(ours[number] / theirs[number] for number in ours.keys() & theirs.keys() if theirs[number])
+    if not values:
+        return None
+    spread = values[1:-1] if len(values) >= TRIMMED_FROM else values
+    return Ratio(median(values), spread[0], spread[-1])

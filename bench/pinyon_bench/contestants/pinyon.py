@@ -1,0 +1,66 @@
+"""Pinyon itself."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import pinyon
+
+from ..calls import Calls
+from ..protocol import Kind
+
+
+class PinyonAdapter:
+    """The default client; object rows with the pickle serializer.
+
+    A quiet row is one `with client.quiet() as batch:` block; its gets go through the client while the batch is open.
+    """
+
+    def version(self) -> str:
+        return str(pinyon.__version__)
+
+    def configuration(self) -> str:
+        return "defaults; serializer portable, for object rows pickle"
+
+    def connect(self, servers: list[str], kind: Kind, quiet: bool) -> Calls:
+        client = pinyon.Client(servers, serializer="pickle" if kind == "object" else "portable")
+        if quiet:
+            return _quiet(client)
+        return Calls(
+            get=client.get,
+            set=client.set,
+            close=client.close,
+            add=client.add,
+            replace=client.replace,
+            delete=client.delete,
+            get_many=client.get_many,
+            incr=client.incr,
+            decr=client.decr,
+            incr_or_create=partial(_incr_or_create, client.incr),
+        )
+
+
+def _incr_or_create(incr: Any, key: str, delta: int, initial: int) -> Any:
+    return incr(key, delta, initial=initial)
+
+
+def _quiet(client: Any) -> Calls:
+    block = client.quiet()
+    batch = block.__enter__()
+
+    def finish() -> None:
+        block.__exit__(None, None, None)
+
+    return Calls(
+        get=client.get,
+        set=batch.set,
+        close=client.close,
+        add=batch.add,
+        replace=batch.replace,
+        delete=batch.delete,
+        finish=finish,
+    )
+
+
+ADAPTER = PinyonAdapter()

@@ -1,0 +1,55 @@
+"""pymemcache: pure Python."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import pymemcache
+from pymemcache import serde
+
+from ..calls import Calls
+from ..protocol import Kind
+
+
+class PymemcacheAdapter:
+    """`Client` for one server, `HashClient` for several; bytes go as they are, other values through its own serde."""
+
+    def version(self) -> str:
+        return str(pymemcache.__version__)
+
+    def configuration(self) -> str:
+        return "Client, HashClient for several servers; no_delay; pickle_serde except for bytes; quiet: noreply"
+
+    def connect(self, servers: list[str], kind: Kind, quiet: bool) -> Calls:
+        options = {
+            "no_delay": True,
+            "default_noreply": quiet,
+            "serde": None if kind == "bytes" else serde.pickle_serde,
+        }
+        if len(servers) == 1:
+            client: Any = pymemcache.Client(servers[0], **options)
+        else:
+            client = pymemcache.HashClient(servers, **options)
+
+        def incr_or_create(key: str, delta: int, initial: int) -> Any:
+            value = client.incr(key, delta)
+            if value is not None:
+                return value
+            return initial if client.add(key, str(initial)) else client.incr(key, delta)
+
+        return Calls(
+            get=client.get,
+            set=client.set,
+            close=client.close,
+            add=client.add,
+            replace=client.replace,
+            delete=client.delete,
+            get_many=client.get_many,
+            incr=partial(client.incr, noreply=False) if quiet else client.incr,
+            decr=partial(client.decr, noreply=False) if quiet else client.decr,
+            incr_or_create=incr_or_create,
+        )
+
+
+ADAPTER = PymemcacheAdapter()

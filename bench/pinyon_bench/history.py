@@ -1,0 +1,67 @@
+"""The figures that the seed documents published, beside ours."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+from .compare import figures
+from .grids import FLOOR, NONE, Grid, participants
+from .results import Document
+from .rows import SEED_N
+
+DATA = Path(__file__).with_name("history.json")
+
+
+@dataclass(frozen=True)
+class Published:
+    """One published table: user, system, total and real seconds by row."""
+
+    name: str
+    runtime: str
+    hardware: str
+    iterations: str
+    figures: dict[str, list[float]]
+
+
+def published() -> list[Published]:
+    """Returns the published tables, oldest first."""
+    return [Published(**each) for each in json.loads(DATA.read_text())]
+
+
+def history_grid(document: Document) -> Grid:
+    """Real seconds of the published tables, and of our first contestant and the floor, for n = 2500."""
+    rows = [row.name for row in document.rows_of("seed")]
+    names = participants(document, "seed")
+    ours = [name for name in names if name in (names[0], FLOOR)]
+    lines = [[each.name, *(_past(each, row) for row in rows)] for each in published()]
+    lines += [[f"{name}, here", *(_ours(document, row, name) for row in rows)] for name in ours]
+    header = ["", *(row.replace(":", "\n").replace("multiget", "multi-get") for row in rows)]
+    title = f"History: real seconds for n = {SEED_N}, as published in the seeds, and here"
+    return Grid(title, header, lines, "The seeds call the object rows `ruby`. " + _sources())
+
+
+def _sources() -> str:
+    """Says on what each of the tables was measured, tables of the same machine together."""
+    named: dict[str, list[str]] = {}
+    for each in published():
+        named.setdefault(f"{each.runtime}, {each.hardware}, n {each.iterations}", []).append(each.name)
+    return " ".join(f"{' and '.join(names)}: {source}." for source, names in named.items())
+
+
+def _past(each: Published, row: str) -> str:
+    return _seconds(each.figures[row][3]) if row in each.figures else NONE
+
+
+def _ours(document: Document, row: str, name: str) -> str:
+    """Returns our seconds scaled to the seeds' n; they are already for it unless the run was shortened."""
+    shown = figures(document, row, name)
+    if shown is None:
+        return NONE
+    done = document.seed_iterations * (document.rounds if document.combine == "sum" else 1)
+    return _seconds(shown.real * SEED_N / done)
+
+
+def _seconds(value: float) -> str:
+    return f"{value:.3f}" if value < 10 else f"{value:.2f}"

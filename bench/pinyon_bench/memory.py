@@ -1,0 +1,54 @@
+"""Measures whether a client's memory stays flat: over a million operations, and over connections that fail."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from .contestant import Contestant
+from .results import Memory
+from .rows import Row, all_rows
+from .servers import Server, free_port
+
+WARM_ITERATIONS = 10_000
+OPERATIONS = 1_000_000
+FAILURES = 10_000
+REPLY_SECONDS = 600.0
+
+
+def measure_memory(contestant: Contestant, servers: list[Server]) -> list[Memory]:
+    """Returns resident memory before and after, in kilobytes, each after a warm-up of the same kind."""
+    rows = {row.name: row for row in all_rows()}
+    return [
+        *(_operations(contestant, servers, rows[name]) for name in ("set:36B", "get:36B")),
+        _failures(contestant, fresh=True),
+        _failures(contestant, fresh=False),
+    ]
+
+
+def _operations(contestant: Contestant, servers: list[Server], row: Row) -> Memory:
+    names = [servers[0].name]
+    contestant.ask({"do": "time", "row": row.spec(names, WARM_ITERATIONS)})
+    before = resident_kilobytes(contestant.pid)
+    reply = contestant.ask({"do": "time", "row": row.spec(names, OPERATIONS)}, REPLY_SECONDS)
+    after = resident_kilobytes(contestant.pid)
+    what = f"{OPERATIONS:,} times {row.name}"
+    return Memory(contestant.entry.name, what, before, after, "" if reply["ok"] else reply["reason"])
+
+
+def _failures(contestant: Contestant, fresh: bool) -> Memory:
+    request = {"do": "fail", "servers": [f"127.0.0.1:{free_port()}"], "fresh": fresh}
+    contestant.ask({**request, "attempts": FAILURES // 100})
+    before = resident_kilobytes(contestant.pid)
+    reply = contestant.ask({**request, "attempts": FAILURES}, REPLY_SECONDS)
+    after = resident_kilobytes(contestant.pid)
+    what = f"{FAILURES:,} failing connects" if fresh else f"{FAILURES:,} gets, no server"
+    note = f"{reply['failures']:,} raised: {reply['error']}" if reply["ok"] else reply["reason"]
+    return Memory(contestant.entry.name, what, before, after, note)
+
+
+def resident_kilobytes(pid: int) -> int:
+    """Returns a process's resident memory."""
+    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith("VmRSS:"):
+            return int(line.split()[1])
+    raise ProcessLookupError(f"process {pid} has no resident memory")

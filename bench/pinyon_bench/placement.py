@@ -1,0 +1,55 @@
+"""Which cores the client and the servers run on."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+SAME_CORE, TWO_CORES, UNPINNED = "same-core", "two-cores", "unpinned"
+PLACEMENTS = (SAME_CORE, TWO_CORES, UNPINNED)
+
+
+class PlacementError(Exception):
+    """The machine does not have the cores that the placement needs."""
+
+
+@dataclass(frozen=True)
+class Placement:
+    """The cores of the client, of the servers and of the benchmark itself; None: anywhere."""
+
+    name: str
+    client: set[int] | None
+    server: set[int] | None
+    benchmark: set[int] | None
+
+
+def place(name: str) -> Placement:
+    """Returns the placement of this name on the cores that this process may use.
+
+    The last core is the client's; the benchmark itself keeps off it when there is another one.
+    """
+    cores = sorted(os.sched_getaffinity(0))
+    if name == UNPINNED:
+        return Placement(name, None, None, None)
+    client, others = {cores[-1]}, set(cores[:-1])
+    if name == SAME_CORE:
+        return Placement(name, client, client, others or client)
+    if not others:
+        raise PlacementError("two-cores needs two cores; this process may use one")
+    return Placement(name, client, {min(others)}, others)
+
+
+@contextmanager
+def pinned(cores: set[int] | None) -> Iterator[None]:
+    """Lets processes started inside inherit these cores; None changes nothing."""
+    if cores is None:
+        yield
+        return
+    own = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, cores)
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, own)

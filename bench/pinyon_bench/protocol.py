@@ -1,0 +1,91 @@
+"""What the benchmark and a contestant say to each other: JSON lines, one request, one reply.
+
+The benchmark writes a request to the contestant's standard input; the contestant writes one reply to its standard
+output. Every reply has `ok`; when it is false, `reason` says why, and `cannot` is true where the client lacks the
+operation altogether. At the end of its input the contestant ends.
+
+| request `do` | further fields | reply |
+|---|---|---|
+| `describe` | | `version`, `configuration` (texts) |
+| `verify` | `row` | only `ok`: every reply was compared with what it must be |
+| `time` | `row` | `wall`, `user`, `system` in seconds |
+| `fail` | `servers`, `attempts`, `fresh` | `failures`, `error` (the last one's text) |
+
+A row is data, so a contestant in any language runs the same work:
+
+- a step is a list: `["set", key, text]`, likewise `add` and `replace`; `["get", key]`; `["delete", key]`;
+  `["multiget", [key, ...]]`; `["incr", key, delta, initial or null]`; `["decr", key, delta]`;
+- `kind` says what a step's text becomes: `bytes` (one byte per character, repeated up to `length` unless that is 0),
+  stored as they are, or `object`: the language's empty list, serialised by the client;
+- `prepare` runs once, on a client of its own, before the clock; then a new client runs the `phases`, each its steps
+  times its `iterations`;
+- `connect` is `inside` or `outside` the timing; outside, `warmup` iterations of every phase run before the clock;
+- when `quiet` is true all phases run in one quiet batch: set, add, replace and delete await no reply, the others go
+  through the client while the batch is open, and the batch's final barrier is inside the timing.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Literal, TypedDict, cast
+
+Step = list[Any]
+Kind = Literal["bytes", "object"]
+
+
+class PhaseSpec(TypedDict):
+    """Steps done `iterations` times over."""
+
+    iterations: int
+    steps: list[Step]
+
+
+class RowSpec(TypedDict):
+    """One cell's work for one contestant."""
+
+    name: str
+    servers: list[str]
+    kind: Kind
+    length: int
+    quiet: bool
+    connect: Literal["inside", "outside"]
+    warmup: int
+    prepare: list[Step]
+    phases: list[PhaseSpec]
+
+
+class Timing(TypedDict):
+    """Seconds that a contestant spent: by the clock, in its own code, and in the kernel on its behalf."""
+
+    wall: float
+    user: float
+    system: float
+
+
+class ProtocolError(Exception):
+    """The other side wrote something that is not a message."""
+
+
+def encode(message: dict[str, Any]) -> bytes:
+    """Returns the message as one line."""
+    return json.dumps(message, separators=(",", ":")).encode() + b"\n"
+
+
+def decode(line: bytes) -> dict[str, Any]:
+    """Returns the message on a line; raises ProtocolError when it is not a JSON object."""
+    try:
+        message = json.loads(line)
+    except ValueError:
+        raise ProtocolError(f"not JSON: {line[:80]!r}") from None
+    if not isinstance(message, dict):
+        raise ProtocolError(f"not a JSON object: {line[:80]!r}")
+    return cast("dict[str, Any]", message)
+
+
+def value_of(kind: Kind, length: int, text: str) -> Any:
+    """Returns the value that a step's text stands for."""
+    if kind == "object":
+        return []
+    if length:
+        text = (text * (length // len(text) + 1))[:length]
+    return text.encode("latin-1")

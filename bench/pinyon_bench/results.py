@@ -1,0 +1,186 @@
+"""The result document: everything that was measured, as it was measured; written first, and all that is shown comes from it."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+from typing import Any, TypeVar
+
+FORMAT = 1
+Part = TypeVar("Part")
+
+
+class ResultError(Exception):
+    """A file is not a result document of this format."""
+
+
+@dataclass(frozen=True)
+class Machine:
+    """Where it ran."""
+
+    cpu: str
+    cores: int
+    kernel: str
+    system: str
+
+
+@dataclass(frozen=True)
+class ContestantInfo:
+    """Who took part; `absent` says why it could not, and is empty otherwise."""
+
+    name: str
+    version: str = ""
+    configuration: str = ""
+    absent: str = ""
+
+
+@dataclass(frozen=True)
+class RowInfo:
+    """What a row is; `unit` names what its operations are."""
+
+    name: str
+    group: str
+    unit: str
+    about: str
+
+
+@dataclass(frozen=True)
+class Gap:
+    """Why a contestant has no figures in a row; `cannot` when its client lacks the operation."""
+
+    row: str
+    contestant: str
+    reason: str
+    cannot: bool
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One cell in one round: operations, and seconds by the clock, in user code and in the kernel."""
+
+    round: int
+    row: str
+    contestant: str
+    operations: int
+    wall: float
+    user: float
+    system: float
+
+
+@dataclass(frozen=True)
+class Syscalls:
+    """System calls of the client per call in steady state, by name."""
+
+    contestant: str
+    row: str
+    per_call: dict[str, float]
+
+
+@dataclass(frozen=True)
+class Memory:
+    """Resident memory of a contestant's process in kilobytes, before and after something."""
+
+    contestant: str
+    what: str
+    before: int
+    after: int
+    note: str = ""
+
+
+@dataclass
+class Document:
+    """One run of the benchmark. `combine` says how rounds become one figure in the seed's table: `sum` or `median`."""
+
+    created: str
+    command: str
+    placement: str
+    rounds: int
+    seed_iterations: int
+    combine: str
+    machine: Machine
+    versions: dict[str, str]
+    contestants: list[ContestantInfo]
+    rows: list[RowInfo]
+    gaps: list[Gap] = field(default_factory=list)
+    samples: list[Sample] = field(default_factory=list)
+    syscalls: list[Syscalls] = field(default_factory=list)
+    memory: list[Memory] = field(default_factory=list)
+    format: int = FORMAT
+
+    def present(self) -> list[str]:
+        """Returns the names of the contestants that took part."""
+        return [contestant.name for contestant in self.contestants if not contestant.absent]
+
+    def rows_of(self, group: str) -> list[RowInfo]:
+        """Returns the rows of one group."""
+        return [row for row in self.rows if row.group == group]
+
+    def gap(self, row: str, contestant: str) -> Gap | None:
+        """Returns why a cell is void, or None when it is not."""
+        return next((gap for gap in self.gaps if (gap.row, gap.contestant) == (row, contestant)), None)
+
+
+def write(document: Document, path: Path) -> None:
+    """Writes the document as JSON, making the folder if need be."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(asdict(document), indent=1) + "\n")
+
+
+def read(path: Path) -> Document:
+    """Returns the document in a file; raises ResultError when there is none."""
+    try:
+        raw = json.loads(path.read_text())
+    except OSError as error:
+        raise ResultError(f"{path}: {error.strerror}") from None
+    except ValueError:
+        raise ResultError(f"{path}: not JSON") from None
+    if not isinstance(raw, dict) or raw.get("format") != FORMAT:
+        raise ResultError(f"{path}: not a benchmark result of format {FORMAT}")
+    return _document(raw, path)
+
+
+def _document(raw: dict[str, Any], path: Path) -> Document:
+    parts = {
+        "contestants": ContestantInfo,
+        "rows": RowInfo,
+        "gaps": Gap,
+        "samples": Sample,
+        "syscalls": Syscalls,
+        "memory": Memory,
+    }
+    try:
+        lists: dict[str, Any] = {name: [_part(kind, item) for item in raw[name]] for name, kind in parts.items()}
+        return _part(Document, {**raw, **lists, "machine": _part(Machine, raw["machine"])})
+    except (KeyError, TypeError) as error:
+        raise ResultError(f"{path}: a field is missing or of the wrong type: {error}") from None
+
+
+def _part(kind: type[Part], raw: dict[str, Any]) -> Part:
+    known = {each.name for each in fields(kind)}  # type: ignore[arg-type]
+    unknown = set(raw) - known
+    if unknown:
+        raise TypeError(f"{kind.__name__} has no {', '.join(sorted(unknown))}")
+    return kind(**raw)
+
+
+def this_machine() -> Machine:
+    """Returns what the kernel says of the machine."""
+    return Machine(_cpu_model(), os.cpu_count() or 1, f"{platform.system()} {platform.release()}", _system_name())
+
+
+def _cpu_model() -> str:
+    names = [line.partition(":")[2].strip() for line in _lines("/proc/cpuinfo") if line.startswith("model name")]
+    return names[0] if names else platform.machine()
+
+
+def _system_name() -> str:
+    names = [line.partition("=")[2].strip('"') for line in _lines("/etc/os-release") if line.startswith("PRETTY_NAME=")]
+    return names[0] if names else platform.system()
+
+
+def _lines(path: str) -> list[str]:
+    file = Path(path)
+    return file.read_text().splitlines() if file.exists() else []

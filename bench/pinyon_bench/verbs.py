@@ -1,0 +1,210 @@
+"""What each verb does, from options to tables."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import shlex
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from .contestant import BENCH_FOLDER, REPOSITORY, Contestant, Entry, all_entries
+from .memory import measure_memory
+from .performance import performance_page
+from .placement import TWO_CORES, UNPINNED, Placement, PlacementError, place
+from .results import Document, Gap, RowInfo, read, this_machine, write
+from .rounds import Plan, Runner, describe
+from .rows import MULTIGET_SERVERS, SEED_N, placement_rows
+from .servers import Server, start_servers
+from .syscalls import SYSCALL_ROWS, count_syscalls
+from .tables import make_console, print_tables
+
+RUN_ITERATIONS = 500
+RUN_CELL_SECONDS = 0.05
+RECORD_CELL_SECONDS = 0.3
+REFRESHES_PER_SECOND = 2
+PERFORMANCE_FILE = REPOSITORY / "PERFORMANCE.md"
+RECORDED_PEERS = ("Pinyon", "pylibmc")
+
+
+def run(options: argparse.Namespace) -> None:
+    """Measures, writes the JSON, prints the tables and where the JSON is."""
+    plan = Plan(options.rows, _chosen(options), options.rounds, RUN_ITERATIONS, RUN_CELL_SECONDS)
+    console = make_console()
+    with _session(options, plan.rounds, plan.seed_iterations, "sum") as (document, servers, placement):
+        _run_plan(plan, document, servers, placement, console)
+    _finish(document, options, console)
+
+
+def record(options: argparse.Namespace) -> None:
+    """Measures long and rewrites PERFORMANCE.md; or only rewrites it, from an existing file."""
+    console = make_console()
+    if options.source:
+        document = read(options.source)
+    else:
+        document = _record(options, console)
+    PERFORMANCE_FILE.write_text(performance_page(document))
+    console.print(f"wrote {_relative(PERFORMANCE_FILE)}")
+
+
+def _record(options: argparse.Namespace, console: Console) -> Document:
+    plan = Plan(options.rows, _chosen(options), options.rounds, SEED_N, RECORD_CELL_SECONDS)
+    with _session(options, plan.rounds, plan.seed_iterations, "median") as (document, servers, placement):
+        _run_plan(plan, document, servers, placement, console)
+        chosen = [entry for entry in plan.entries if entry.name in document.present()]
+        _each(chosen, placement, "system calls", lambda each: _add_syscalls(document, each, servers), console)
+        watched = [entry for entry in chosen if entry.name in RECORDED_PEERS]
+        _each(watched, placement, "memory", lambda each: _add_memory(document, each, servers), console)
+    for name in (TWO_CORES, UNPINNED):
+        _add_placement(replace(plan, rows=placement_rows(name)), name, document, console)
+    return _finish(document, options, console)
+
+
+def _add_placement(plan: Plan, name: str, document: Document, console: Console) -> None:
+    """Measures a few rows in another placement; one that the machine cannot offer is left out, and said."""
+    try:
+        placement = place(name)
+    except PlacementError as error:
+        document.gaps += [Gap(row.name, "all", str(error), True) for row in plan.rows]
+        return
+    with start_servers(1, placement.server) as servers:
+        _run_rows(plan, document, servers, placement, console)
+
+
+def tables(options: argparse.Namespace) -> None:
+    """Prints the tables of an existing file."""
+    print_tables(read(options.file), make_console())
+
+
+def syscalls(options: argparse.Namespace) -> None:
+    """Counts system calls, writes the JSON and prints the table."""
+    console = make_console()
+    with _session(options, 0, 0, "median") as (document, servers, placement):
+        document.rows += [RowInfo(row.name, row.group, row.unit, row.about) for row in SYSCALL_ROWS]
+        entries = _described(_chosen(options), placement, document)
+        _each(entries, placement, "system calls", lambda each: _add_syscalls(document, each, servers), console)
+    _finish(document, options, console)
+
+
+def memory(options: argparse.Namespace) -> None:
+    """Measures resident memory, writes the JSON and prints the table."""
+    console = make_console()
+    chosen = options.contestants or [entry for entry in all_entries() if entry.name == "Pinyon"]
+    with _session(options, 0, 0, "median") as (document, servers, placement):
+        entries = _described(chosen, placement, document)
+        _each(entries, placement, "memory", lambda each: _add_memory(document, each, servers), console)
+    _finish(document, options, console)
+
+
+VERBS: dict[str, Callable[[argparse.Namespace], None]] = {
+    "run": run,
+    "record": record,
+    "tables": tables,
+    "syscalls": syscalls,
+    "memory": memory,
+}
+
+
+def _chosen(options: argparse.Namespace) -> list[Entry]:
+    return options.contestants or all_entries()
+
+
+@contextmanager
+def _session(
+    options: argparse.Namespace, rounds: int, iterations: int, combine: str
+) -> Iterator[tuple[Document, list[Server], Placement]]:
+    """An empty document and running servers; the benchmark itself keeps off the measured cores."""
+    placement = place(options.placement)
+    own = os.sched_getaffinity(0)
+    with start_servers(max(MULTIGET_SERVERS), placement.server) as servers:
+        if placement.benchmark:
+            os.sched_setaffinity(0, placement.benchmark)
+        try:
+            versions = {"memcached": servers[0].version(), "Python": platform.python_version()}
+            command = shlex.join(["python", "-m", "pinyon_bench", *sys.argv[1:]])
+            created = time.strftime("%Y-%m-%d %H:%M:%S %z")
+            document = Document(
+                created, command, placement.name, rounds, iterations, combine, this_machine(), versions, [], []
+            )
+            yield document, servers, placement
+        finally:
+            os.sched_setaffinity(0, own)
+
+
+def _run_plan(plan: Plan, document: Document, servers: list[Server], placement: Placement, console: Console) -> None:
+    _described(plan.entries, placement, document)
+    _run_rows(plan, document, servers, placement, console)
+
+
+def _run_rows(plan: Plan, document: Document, servers: list[Server], placement: Placement, console: Console) -> None:
+    document.rows += [RowInfo(row.name, row.group, row.unit, row.about) for row in plan.rows]
+    with _progress(console, plan.cells()) as advance:
+        Runner(plan, servers, placement.client, document, advance).run()
+
+
+def _each(
+    entries: list[Entry], placement: Placement, what: str, work: Callable[[Contestant], None], console: Console
+) -> None:
+    with _progress(console, len(entries)) as advance:
+        for entry in entries:
+            advance(f"{what}  {entry.name}")
+            contestant = Contestant(entry, placement.client)
+            try:
+                work(contestant)
+            finally:
+                contestant.close()
+
+
+def _described(entries: list[Entry], placement: Placement, document: Document) -> list[Entry]:
+    """Adds the contestants to the document; returns those that are present."""
+    for entry in entries:
+        contestant = Contestant(entry, placement.client)
+        document.contestants.append(describe(contestant))
+        contestant.close()
+    return [entry for entry in entries if entry.name in document.present()]
+
+
+def _add_syscalls(document: Document, contestant: Contestant, servers: list[Server]) -> None:
+    counted, gaps = count_syscalls(contestant, servers)
+    document.syscalls += counted
+    document.gaps += gaps
+
+
+def _add_memory(document: Document, contestant: Contestant, servers: list[Server]) -> None:
+    document.memory += measure_memory(contestant, servers)
+
+
+@contextmanager
+def _progress(console: Console, total: int) -> Iterator[Callable[[str], None]]:
+    """A progress bar; the function it gives says what begins next."""
+    columns = (BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), TextColumn("{task.description}"))
+    with Progress(*columns, console=console, transient=True, refresh_per_second=REFRESHES_PER_SECOND) as progress:
+        task = progress.add_task("", total=total)
+        started = iter(range(total))
+
+        def advance(description: str) -> None:
+            progress.update(task, completed=next(started), description=description)
+
+        yield advance
+
+
+def _finish(document: Document, options: argparse.Namespace, console: Console) -> Document:
+    """Writes the JSON, then prints from what was written."""
+    path = options.output or BENCH_FOLDER / "results" / time.strftime("%Y%m%d-%H%M%S.json")
+    write(document, path)
+    written = read(path)
+    print_tables(written, console)
+    console.print(f"\n{_relative(path)}")
+    return written
+
+
+def _relative(path: Path) -> str:
+    return os.path.relpath(path)

@@ -1,0 +1,43 @@
+from __future__ import annotations
+
+import pytest
+
+from pinyon_bench.compare import Ratio, figures, processor_time, rate, rate_ratio, ratio
+from pinyon_bench.results import Document
+
+
+def test_rate_is_the_median_over_rounds(document: Document) -> None:
+    assert rate(document, "set:plain", "fast") == pytest.approx(10_000)
+    assert processor_time(document, "set:plain", "fast") == pytest.approx(50)
+
+
+def test_ratio_is_taken_within_rounds(document: Document) -> None:
+    found = rate_ratio(document, "set:plain", "fast", "slow")
+    assert found is not None
+    assert (found.low, found.middle, found.high) == pytest.approx((2, 2, 2))
+    assert not found.same
+
+
+def test_a_spread_around_one_is_the_same(document: Document) -> None:
+    found = rate_ratio(document, "get:plain", "fast", "slow")
+    assert found is not None and found.same
+
+
+def test_one_disturbed_round_of_five_decides_nothing() -> None:
+    rounds = range(1, 6)
+    ours = {number: 3.0 if number != 4 else 0.5 for number in rounds}
+    assert ratio(ours, dict.fromkeys(rounds, 1.0)) == Ratio(3.0, 3.0, 3.0)
+
+
+def test_a_void_cell_has_no_figures(document: Document) -> None:
+    assert rate(document, "multiget:10:1", "slow") is None
+    assert rate_ratio(document, "multiget:10:1", "fast", "slow") is None
+
+
+def test_the_seeds_seconds_are_sums_or_medians(document: Document) -> None:
+    summed = figures(document, "set:plain", "fast")
+    assert summed is not None
+    assert (summed.real, summed.total) == pytest.approx((0.30, 0.15))
+    document.combine = "median"
+    middle = figures(document, "set:plain", "fast")
+    assert middle is not None and middle.real == pytest.approx(0.10)
