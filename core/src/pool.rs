@@ -41,6 +41,8 @@ struct Idle {
 pub struct Lease {
     pool: Arc<Pool>,
     session: Option<Box<Session>>,
+    /// When it was taken: reading the clock again when it goes back would tell little more.
+    since: Instant,
 }
 
 /// What [`Pool::lease`] has for the caller.
@@ -91,13 +93,13 @@ impl Pool {
         while let Some(Idle { session, since }) = state.idle.pop() {
             let trusted = now.saturating_duration_since(since) < TRUSTED_REST;
             if trusted || session.stream().is_some_and(|stream| stream.is_at_rest()) {
-                return Ok(Offer::Lease(Lease { pool: self.clone(), session: Some(session) }));
+                return Ok(Offer::Lease(Lease { pool: self.clone(), session: Some(session), since: now }));
             }
             state.open -= 1;
         }
         if state.open < self.limit {
             state.open += 1;
-            return Ok(Offer::Lease(Lease { pool: self.clone(), session: None }));
+            return Ok(Offer::Lease(Lease { pool: self.clone(), session: None, since: now }));
         }
         let waiter = Arc::new(Waiter { doorbell: Doorbell::new()?, grant: Mutex::new(Grant::Awaited) });
         state.waiting.push_back(waiter.clone());
@@ -124,7 +126,7 @@ impl Pool {
         (state.open, state.idle.len())
     }
 
-    fn give_back(&self, session: Option<Box<Session>>) {
+    fn give_back(&self, session: Option<Box<Session>>, since: Instant) {
         let mut state = self.lock();
         while let Some(waiter) = state.waiting.pop_front() {
             let mut grant = waiter.grant.lock().unwrap_or_else(PoisonError::into_inner);
@@ -136,7 +138,7 @@ impl Pool {
             return;
         }
         match session {
-            Some(session) => state.idle.push(Idle { session, since: Instant::now() }),
+            Some(session) => state.idle.push(Idle { session, since }),
             None => state.open -= 1,
         }
     }
@@ -165,7 +167,7 @@ impl Lease {
 impl Drop for Lease {
     fn drop(&mut self) {
         let clean = self.session.take().filter(|session| session.is_clean());
-        self.pool.give_back(clean);
+        self.pool.give_back(clean, self.since);
     }
 }
 
@@ -179,7 +181,7 @@ impl Turn {
     pub fn take(&self) -> Option<Lease> {
         let mut grant = self.waiter.grant.lock().unwrap_or_else(PoisonError::into_inner);
         match std::mem::replace(&mut *grant, Grant::Over) {
-            Grant::Given(session) => Some(Lease { pool: self.pool.clone(), session }),
+            Grant::Given(session) => Some(Lease { pool: self.pool.clone(), session, since: Instant::now() }),
             before => {
                 *grant = before;
                 None
@@ -194,7 +196,7 @@ impl Drop for Turn {
         let given = std::mem::replace(&mut *grant, Grant::Over);
         drop(grant);
         match given {
-            Grant::Given(session) => self.pool.give_back(session),
+            Grant::Given(session) => self.pool.give_back(session, Instant::now()),
             Grant::Awaited => self.pool.lock().waiting.retain(|waiter| !Arc::ptr_eq(waiter, &self.waiter)),
             Grant::Over => {}
         }

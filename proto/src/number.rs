@@ -20,16 +20,23 @@ pub(crate) fn push_hex(out: &mut Vec<u8>, number: u16) {
 
 /// Reads digits and nothing else; `None` when there are none, something else stands there or it exceeds 64 bits.
 pub(crate) fn unsigned(text: &[u8]) -> Option<u64> {
-    if text.is_empty() {
+    if text.is_empty() || text.len() > 20 {
         return None;
     }
-    text.iter().try_fold(0u64, |number, byte| {
+    let mut number = 0u64;
+    for byte in text {
         let digit = byte.wrapping_sub(b'0');
         if digit > 9 {
             return None;
         }
-        number.checked_mul(10)?.checked_add(u64::from(digit))
-    })
+        let (tenfold, too_large) = number.overflowing_mul(10);
+        let (sum, overflow) = tenfold.overflowing_add(u64::from(digit));
+        if too_large || overflow {
+            return None;
+        }
+        number = sum;
+    }
+    Some(number)
 }
 
 /// Like [`unsigned`], with an optional leading minus.

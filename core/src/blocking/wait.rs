@@ -17,7 +17,7 @@ pub(super) fn wait(session: &mut Session, timer: &mut Timer) -> Wake {
         return wait_any(&mut [session], timer);
     }
     timer.whole = false;
-    if session.wants().write || !session.is_ready() {
+    if session.has_unsent() || !session.is_ready() {
         return wait_any(&mut [session], timer);
     }
     match session.fill_with(Socket::receive_waiting) {

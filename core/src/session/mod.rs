@@ -176,7 +176,12 @@ impl<N: Network> Session<N> {
 
     /// Whether it waits for replies or has something to send.
     pub fn is_busy(&self) -> bool {
-        !self.queue.is_empty() || self.outgoing.unsent() > 0
+        !self.queue.is_empty() || self.has_unsent()
+    }
+
+    /// Whether some of what was submitted has not been sent yet.
+    pub fn has_unsent(&self) -> bool {
+        self.outgoing.unsent() > 0
     }
 
     /// Why the connection broke, if it did.
@@ -323,7 +328,7 @@ impl<N: Network> Session<N> {
         let until = self.queue.iter().filter(|exchange| !exchange.abandoned).map(|exchange| exchange.deadline).min();
         Wants {
             read: matches!(self.state, State::Probing(..) | State::Ready(_)),
-            write: connecting || self.outgoing.unsent() > 0,
+            write: connecting || self.has_unsent(),
             until: self.connection_deadline().or(until),
         }
     }

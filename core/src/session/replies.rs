@@ -43,7 +43,7 @@ enum Step {
 enum What {
     Reply { head: Head, index: usize, value: Place, line: Range<usize>, last: bool },
     Large(Head),
-    Failed(Error),
+    Failed(Box<Error>),
 }
 
 enum Place {
@@ -80,7 +80,7 @@ impl<N: Network> Session<N> {
 
     fn step(&mut self) -> Result<Step, Malformed> {
         if let Some((ticket, error)) = self.expired.pop_front() {
-            return Ok(Step::Completed(ticket, What::Failed(error)));
+            return Ok(Step::Completed(ticket, What::Failed(Box::new(error))));
         }
         if self.silent > 0 {
             return Ok(self.finish_silent());
@@ -216,7 +216,7 @@ impl<N: Network> Session<N> {
             return Step::Again;
         }
         let what = match error {
-            Some(error) => What::Failed(error.of(exchange.name, Sent::Maybe)),
+            Some(error) => What::Failed(Box::new(error.of(exchange.name, Sent::Maybe))),
             None => What::Reply { head: exchange.silence(), index: 0, value: Place::None, line: 0..0, last: true },
         };
         Step::Completed(exchange.ticket, what)
@@ -244,7 +244,7 @@ impl<N: Network> Session<N> {
         let Some(exchange) = self.queue.pop_front() else { unreachable!("it was there just now") };
         match exchange.abandoned {
             true => Step::Again,
-            false => Step::Completed(exchange.ticket, What::Failed(error.of(exchange.name, Sent::Yes))),
+            false => Step::Completed(exchange.ticket, What::Failed(Box::new(error.of(exchange.name, Sent::Yes)))),
         }
     }
 
@@ -255,12 +255,12 @@ impl<N: Network> Session<N> {
             return Step::Again;
         }
         let sent = if self.outgoing.position() > exchange.begin { Sent::Maybe } else { Sent::No };
-        Step::Completed(exchange.ticket, What::Failed(error.of(exchange.name, sent)))
+        Step::Completed(exchange.ticket, What::Failed(Box::new(error.of(exchange.name, sent))))
     }
 
     fn lend(&self, ticket: Ticket, what: What) -> Completion<'_> {
         let outcome = match what {
-            What::Failed(error) => Outcome::Failed(error),
+            What::Failed(error) => Outcome::Failed(*error),
             What::Large(head) => Outcome::Large(head),
             What::Reply { head, index, value, line, last } => {
                 let value = match value {
