@@ -39,7 +39,7 @@ pub enum Kind {
 }
 
 /// Whether the server may have carried out the command.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Sent {
     /// No: nothing of it was handed to the network.
     No,

@@ -105,9 +105,9 @@ impl Fleet {
         &self.pools()[server]
     }
 
-    /// Closes the connections that are at rest.
+    /// Closes the connections that are at rest, and the others when they come back.
     pub fn close(&self) {
-        self.pools().iter().for_each(|pool| pool.drop_idle());
+        self.pools().iter().for_each(|pool| pool.close());
     }
 
     /// A session for a server, not yet connected.

@@ -1,7 +1,7 @@
 //! Whether a server is worth trying: shared by all threads of a process, and free to ask while all is well.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use crate::error::Error;
@@ -19,6 +19,7 @@ pub struct Health {
     failures: AtomicU32,
     /// When the next probe is due, in nanoseconds since [`epoch`].
     retry_at: AtomicU64,
+    /// Never waited for: in a forked child its lock may be held by a thread that is not there.
     last_error: Mutex<Option<Error>>,
 }
 
@@ -65,12 +66,14 @@ impl Health {
         if failures >= FAILURES {
             self.retry_at.store(nanoseconds(now + back_off(failures, now)), Ordering::Relaxed);
         }
-        *self.last_error.lock().unwrap_or_else(PoisonError::into_inner) = Some(error.clone());
+        if let Ok(mut last_error) = self.last_error.try_lock() {
+            *last_error = Some(error.clone());
+        }
     }
 
     /// Why it failed last.
     pub fn last_error(&self) -> Option<Error> {
-        self.last_error.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.last_error.try_lock().ok()?.clone()
     }
 }
 

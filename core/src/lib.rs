@@ -15,6 +15,7 @@ pub mod network;
 pub mod pool;
 pub mod ring;
 pub mod session;
+pub mod shared;
 
 pub use address::{parse_servers, Address, Endpoint, ServerListError, ServerSpec};
 pub use error::{Error, Kind, Sent};

@@ -23,6 +23,8 @@ struct State {
     idle: Vec<Idle>,
     /// Sessions at rest and with their users.
     open: usize,
+    /// Nothing rests here any more.
+    closed: bool,
     waiting: VecDeque<Arc<Waiter>>,
 }
 
@@ -113,6 +115,12 @@ impl Pool {
         state.idle.clear();
     }
 
+    /// Drops the sessions at rest, and from now on those that come back.
+    pub fn close(&self) {
+        self.lock().closed = true;
+        self.drop_idle();
+    }
+
     /// Drops the sessions at rest unless the lock is held, as it may be for ever in a forked child.
     pub(crate) fn try_drop_idle(&self) {
         if let Ok(mut state) = self.state.try_lock() {
@@ -138,8 +146,8 @@ impl Pool {
             return;
         }
         match session {
-            Some(session) => state.idle.push(Idle { session, since }),
-            None => state.open -= 1,
+            Some(session) if !state.closed => state.idle.push(Idle { session, since }),
+            _ => state.open -= 1,
         }
     }
 

@@ -174,6 +174,10 @@ pub(crate) fn decode(line: &[u8], form: Form) -> Result<(Head, &[u8]), Malformed
         _ => return Err(Malformed::new(form.expectation(), line)),
     };
     form.check(status, line)?;
+    let has_text = status.is_error() || matches!(status, Status::Debug | Status::Stat | Status::Version);
+    if !has_text && !rest.is_empty() {
+        return Err(Malformed::new(form.expectation(), line));
+    }
     Ok((Head { status, ..Head::default() }, &[]))
 }
 

@@ -1,6 +1,6 @@
 """Types of the native half; see ``pinyon.Client`` for what the arguments mean."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import timedelta
 from types import TracebackType
 from typing import Any, TypeVar, final, overload
@@ -11,10 +11,10 @@ from pinyon.metadata import ItemMetadata
 from pinyon.serializers import Serializer
 
 _Key: TypeAlias = str | bytes
-_KeyT = TypeVar("_KeyT", str, bytes)
+_KeyT = TypeVar("_KeyT", bound=str | bytes)
 _Ttl: TypeAlias = int | float | timedelta
 
-__all__ = ["Batch", "Client", "__version__"]
+__all__ = ["Batch", "Client", "Driver", "__version__", "check_plain"]
 
 __version__: str
 
@@ -32,6 +32,8 @@ class Client:
         max_connections: int,
         encode_keys: bool,
         max_value_size: int,
+        loops: tuple[Callable[[], Any], Callable[[Any], Any]] | None = None,
+        connections: int = 1,
     ) -> Self: ...
     @property
     def is_closed(self) -> bool: ...
@@ -79,3 +81,13 @@ class Batch:
         exception: BaseException | None,
         traceback: TracebackType | None,
     ) -> bool: ...
+
+@final
+class Driver:
+    def turn(self) -> None: ...
+    def ready(self, lane: int) -> None: ...
+    def woken(self) -> None: ...
+    def resolved(self, lane: int, port: int, addresses: list[str], why: str = "") -> None: ...
+    def close(self) -> None: ...
+
+def check_plain(value: object, serializer: str) -> None: ...

@@ -70,6 +70,11 @@ class Client(_native.Client):
             max_value_size=max_value_size,
         )
 
+    if not TYPE_CHECKING:
+
+        def __init__(self, *arguments: object, **settings: object) -> None:
+            """Take what ``__new__`` took, so that a subclass may pass its arguments on."""
+
     def __enter__(self) -> Self:
         return self
 

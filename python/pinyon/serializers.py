@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import msgpack
 
+from pinyon._native import check_plain
 from pinyon.errors import UndecodableValue, UnknownFlags, UnsupportedType, UsageError
 
 #: As python-memcached and its successors mark pickled values.
@@ -47,13 +48,8 @@ class Portable:
     native: ClassVar[str] = "plain"
 
     def dump(self, value: Any) -> tuple[bytes, int]:
-        packer = msgpack.Packer(default=_pack_other, strict_types=True, datetime=False)
-        try:
-            return packer.pack(value), MESSAGEPACK
-        except OverflowError:
-            raise UnsupportedType(
-                'the serializer "portable" takes nested integers of up to 64 bits; use serializer="pickle" for larger'
-            ) from None
+        check_plain(value, "portable")
+        return msgpack.packb(value, default=_pack_datetime), MESSAGEPACK
 
     def load(self, data: bytes, flags: int) -> Any:
         if flags != MESSAGEPACK:
@@ -64,16 +60,10 @@ class Portable:
             raise UndecodableValue(f"the stored value is marked as MessagePack but cannot be read: {error}") from error
 
 
-def _pack_other(value: Any) -> Any:
-    if type(value) is datetime.datetime:
-        if value.tzinfo is None:
-            return msgpack.ExtType(_NAIVE_DATETIME, value.isoformat().encode())
-        return msgpack.Timestamp.from_datetime(value)
-    raise UnsupportedType(
-        f'the serializer "portable" does not take {type(value).__qualname__}; it takes bytes, str, int, bool, None, '
-        'float, list, dict and datetime. For other types make the client with serializer="pickle" (safe only where '
-        "nobody else can write to the cache) or an object with dump and load"
-    )
+def _pack_datetime(value: datetime.datetime) -> msgpack.ExtType | msgpack.Timestamp:
+    if value.tzinfo is None:
+        return msgpack.ExtType(_NAIVE_DATETIME, value.isoformat().encode())
+    return msgpack.Timestamp.from_datetime(value)
 
 
 def _unpack_other(code: int, data: bytes) -> Any:
@@ -88,7 +78,10 @@ class Pickle:
     native: ClassVar[str] = "plain"
 
     def dump(self, value: Any) -> tuple[bytes, int]:
-        return pickle.dumps(value, protocol=pickle.HIGHEST_PROTOCOL), PICKLE
+        try:
+            return pickle.dumps(value, protocol=pickle.HIGHEST_PROTOCOL), PICKLE
+        except Exception as error:
+            raise UnsupportedType(f'the serializer "pickle" cannot write this value: {error}') from error
 
     def load(self, data: bytes, flags: int) -> Any:
         if flags != PICKLE:
@@ -105,10 +98,8 @@ class Json:
     native: ClassVar[str] = "plain"
 
     def dump(self, value: Any) -> tuple[bytes, int]:
-        try:
-            return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode(), JSON
-        except (TypeError, ValueError) as error:
-            raise UnsupportedType(f'the serializer "json" cannot write this value: {error}') from error
+        check_plain(value, "json")
+        return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode(), JSON
 
     def load(self, data: bytes, flags: int) -> Any:
         if flags != JSON:

@@ -9,7 +9,7 @@ use crate::rows::{Mode, Step};
 use crate::{Failure, Outcome};
 
 /// Keys on one classic `get` line.
-const KEYS_PER_LINE: usize = 100;
+const KEYS_PER_LINE: usize = 200;
 
 /// Connections to all servers of a row.
 pub struct Client {

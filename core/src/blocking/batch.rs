@@ -7,7 +7,7 @@ use pinyon_proto::Command;
 
 use super::open::open;
 use super::wait::wait;
-use super::{refused, Failure, Host, Timer};
+use super::{Failure, Host, Timer};
 use crate::doorbell::Wake;
 use crate::error::{Error, Kind, Sent};
 use crate::fleet::Fleet;
@@ -48,10 +48,7 @@ impl Batch {
         data: &Data<'_>,
         outcomes: &mut impl Outcomes,
     ) -> Result<(usize, Ticket), Failure<H::Interrupt>> {
-        if self.generation != fork::generation() {
-            let message = "this batch was begun before the process was forked; begin another in the child";
-            return Err(Error::new(Kind::Usage, &"".into(), message).into());
-        }
+        self.check_process()?;
         let mut timer = Timer::start(Instant::now(), self.fleet.options().timeout);
         let (server, position) = match self.choose(host, key, &mut timer, outcomes) {
             Err(Failure::Error(error)) => return Err(error.of(command.name(), Sent::No).into()),
@@ -71,12 +68,13 @@ impl Batch {
         let submitted = part.session().submit_quiet(command, data.clone(), timer.deadline);
         match submitted {
             Ok(ticket) => Ok((server, ticket)),
-            Err(why) => Err(refused(why, &self.fleet.servers()[server].name, command.name()).into()),
+            Err(why) => Err(why.into_error(&self.fleet.servers()[server].name, command.name()).into()),
         }
     }
 
     /// Sends what is unsent and waits until the outcome of every command is known.
     pub fn finish<H: Host>(&mut self, host: &H, outcomes: &mut impl Outcomes) -> Result<(), Failure<H::Interrupt>> {
+        self.check_process()?;
         let mut timer = Timer::start(Instant::now(), self.fleet.options().timeout);
         for part in &mut self.parts {
             part.session().end_quiet_run(timer.deadline);
@@ -94,6 +92,16 @@ impl Batch {
         }
         self.parts.clear();
         Ok(())
+    }
+
+    /// A forked child drops the parent's connections without a word on them.
+    fn check_process(&mut self) -> Result<(), Error> {
+        if self.generation == fork::generation() {
+            return Ok(());
+        }
+        self.parts.clear();
+        let message = "this batch was begun before the process was forked; begin another in the child";
+        Err(Error::new(Kind::Usage, &"".into(), message))
     }
 
     /// The server for a key, with a connection to it; one whose connection fails is given up for the next, where

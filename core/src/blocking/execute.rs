@@ -6,7 +6,7 @@ use pinyon_proto::Command;
 
 use super::open::open;
 use super::wait::wait;
-use super::{refused, Failure, Host, Receive, Timer};
+use super::{Failure, Host, Receive, Timer};
 use crate::doorbell::Wake;
 use crate::error::{Error, Kind, Sent};
 use crate::fleet::Fleet;
@@ -64,7 +64,7 @@ fn attempt<H: Host>(
     let name = &fleet.servers()[server].name;
     let mut lease = open(fleet, host, server, now, timer).map_err(|failure| named(failure, command.name()))?;
     let Some(session) = lease.session() else { unreachable!("an open lease has a session") };
-    session.submit(command, data.clone(), timer.deadline).map_err(|why| refused(why, name, command.name()))?;
+    session.submit(command, data.clone(), timer.deadline).map_err(|why| why.into_error(name, command.name()))?;
     loop {
         match host.unlocked(|| wait(session, timer)) {
             Wake::Ready => {}

@@ -18,8 +18,8 @@ pub use batch::{Batch, Outcomes};
 pub use execute::execute;
 pub use scatter::{scatter, Work};
 
-use crate::error::{Error, Kind};
-use crate::session::{Destination, Refused, Reply};
+use crate::error::Error;
+use crate::session::{Destination, Reply};
 
 /// What the blocking driver asks of the language it serves.
 pub trait Host {
@@ -89,17 +89,4 @@ impl Timer {
     fn is_over(&self) -> bool {
         Instant::now() >= self.deadline
     }
-}
-
-fn refused(refused: Refused, server: &std::sync::Arc<str>, command: &'static str) -> Error {
-    let error = match refused {
-        Refused::Full => Error::new(Kind::Usage, server, "the connection takes no more commands"),
-        Refused::Unsupported(unsupported) => Error::new(Kind::Unsupported, server, unsupported.to_string()),
-        Refused::TooLarge { size, limit } => Error::new(
-            Kind::TooLarge,
-            server,
-            format!("the value has {size} bytes, more than the client's limit (max_value_size) of {limit}"),
-        ),
-    };
-    error.of(command, crate::error::Sent::No)
 }

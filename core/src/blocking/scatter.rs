@@ -6,9 +6,9 @@ use pinyon_proto::Head;
 
 use super::open::{begin, settle};
 use super::wait::{wait, wait_any};
-use super::{refused, Failure, Host, Timer};
+use super::{Failure, Host, Timer};
 use crate::doorbell::Wake;
-use crate::error::{Error, Kind};
+use crate::error::{Error, Kind, Sent};
 use crate::fleet::Fleet;
 use crate::pool::Lease;
 use crate::session::{Destination, Outcome, Refused, Reply, Session, Ticket};
@@ -34,6 +34,8 @@ struct Part {
     server: usize,
     lease: Lease,
     submitted: bool,
+    /// Whether anything of it may have been executed, should it fail.
+    sent: Sent,
 }
 
 /// Does the work on all of `servers` (ascending) at once. Returns the servers whose connection failed, and why.
@@ -48,7 +50,7 @@ pub fn scatter<H: Host>(
     let mut parts = Vec::new();
     for server in servers.iter().copied() {
         match begin(fleet, host, server, Instant::now(), timer) {
-            Ok(lease) => parts.push(Part { server, lease, submitted: false }),
+            Ok(lease) => parts.push(Part { server, lease, submitted: false, sent: Sent::No }),
             Err(Failure::Error(error)) => failures.push((server, error)),
             Err(interrupted) => return Err(interrupted),
         }
@@ -82,18 +84,20 @@ pub fn scatter<H: Host>(
 
 impl Part {
     fn session(&mut self) -> &mut Session {
-        let Some(session) = self.lease.session() else { unreachable!("a begun lease has a session") };
-        session
+        session_of(&mut self.lease)
     }
 
     /// Takes what has come, and submits what can be.
     fn advance(&mut self, fleet: &Fleet, timer: &Timer, work: &mut impl Work) -> Result<(), Error> {
         let server = self.server;
-        while let Some(completion) = self.session().next() {
+        while let Some(completion) = session_of(&mut self.lease).next() {
             let ticket = completion.ticket;
             match completion.outcome {
                 Outcome::Part(reply) | Outcome::Reply(reply) => work.reply(server, ticket, reply),
-                Outcome::Failed(error) => work.failed(server, ticket, error),
+                Outcome::Failed(error) => {
+                    self.sent = self.sent.max(error.sent);
+                    work.failed(server, ticket, error);
+                }
                 Outcome::Large(head) => {
                     let destination = work.destination(&head);
                     self.session().receive_into(destination);
@@ -111,7 +115,7 @@ impl Part {
                     break;
                 }
                 Err(Refused::Full) => self.session().flush(),
-                Err(why) => return Err(refused(why, &fleet.servers()[server].name, "")),
+                Err(why) => return Err(why.into_error(&fleet.servers()[server].name, "")),
             }
         }
         Ok(())
@@ -121,7 +125,8 @@ impl Part {
         let submitted = self.submitted;
         let session = self.session();
         if let Some(error) = session.failure() {
-            return Some(Err(error.clone()));
+            let error = error.clone();
+            return Some(Err(Error { sent: self.sent, ..error }));
         }
         (submitted && !session.is_busy()).then_some(Ok(()))
     }
@@ -133,6 +138,11 @@ impl Part {
             self.session().fail(Error::new(Kind::Timeout, name, "the server did not answer in time"));
         }
     }
+}
+
+fn session_of(lease: &mut Lease) -> &mut Session {
+    let Some(session) = lease.session() else { unreachable!("a begun lease has a session") };
+    session
 }
 
 fn wait_for_parts(parts: &mut [Part], timer: &mut Timer) -> Wake {

@@ -24,6 +24,10 @@ impl<S> Attempt<S> {
     pub(super) fn stream(&self) -> Option<&S> {
         self.stream.as_ref()
     }
+
+    pub(super) fn into_stream(self) -> Option<S> {
+        self.stream
+    }
 }
 
 impl<N: Network> Session<N> {
@@ -39,6 +43,7 @@ impl<N: Network> Session<N> {
         self.silent = 0;
         self.unattributed = None;
         self.quiet_run = 0;
+        self.broken = None;
         let failure = "its name has no address".to_owned();
         let addresses = addresses.into_iter();
         self.state = State::Connecting(Attempt { stream: None, addresses, deadline: now + timeout, failure });
@@ -46,7 +51,7 @@ impl<N: Network> Session<N> {
     }
 
     /// Until when the connection must stand.
-    pub(super) fn connection_deadline(&self) -> Option<Instant> {
+    pub fn connection_deadline(&self) -> Option<Instant> {
         match &self.state {
             State::Connecting(attempt) => Some(attempt.deadline),
             State::Probing(_, deadline) => Some(*deadline),
@@ -107,6 +112,10 @@ impl<N: Network> Session<N> {
                 let version = line.strip_prefix(b"VERSION ").and_then(ServerVersion::parse);
                 self.capabilities = Capabilities::of(version);
                 self.incoming.consume(consumed);
+                if !self.incoming.is_empty() {
+                    let message = "cannot connect: the server sent more than the answer to \"version\"";
+                    return self.fail(Error::new(Kind::Protocol, &self.server, message));
+                }
                 let State::Probing(stream, _) = std::mem::replace(&mut self.state, State::Closed) else { return };
                 self.state = State::Ready(stream);
                 return;

@@ -15,6 +15,8 @@ pub(crate) struct Exchange {
     pub(crate) begin: u64,
     /// Whether a data block follows its command line.
     pub(crate) stores: bool,
+    /// Whether its reply is a number.
+    pub(crate) counts: bool,
     /// Nobody waits for it any more: its reply is read and dropped.
     pub(crate) abandoned: bool,
     /// The keys a classic reply must repeat, in order.
@@ -34,6 +36,9 @@ impl Exchange {
     pub(crate) fn verify(&mut self, head: &Head, key: &[u8], line: &[u8]) -> Result<usize, Malformed> {
         if let (Some(keys), Status::Hit) = (&mut self.keys, head.status) {
             return keys.find(key).ok_or_else(|| Malformed::new("the reply has a key that was not asked for", line));
+        }
+        if self.counts && head.status == Status::Done && !self.expect.quiet {
+            return Err(Malformed::new("expected a number in reply to ma", line));
         }
         let silent_miss = head.opaque.is_none() && head.status == Status::Miss && !self.expect.opaque_on_miss;
         if head.opaque != self.expect.opaque && !silent_miss {

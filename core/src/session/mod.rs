@@ -88,6 +88,21 @@ pub enum Refused {
     },
 }
 
+impl Refused {
+    /// What it is for a caller that cannot wait.
+    pub fn into_error(self, server: &Arc<str>, command: &'static str) -> Error {
+        let error = match self {
+            Refused::Full => Error::new(Kind::Usage, server, "the connection takes no more commands"),
+            Refused::Unsupported(unsupported) => Error::new(Kind::Unsupported, server, unsupported.to_string()),
+            Refused::TooLarge { size, limit } => {
+                let limits = format!("more than the client's limit (max_value_size) of {limit}");
+                Error::new(Kind::TooLarge, server, format!("the value has {size} bytes, {limits}"))
+            }
+        };
+        error.of(command, Sent::No)
+    }
+}
+
 /// What a session waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wants {
@@ -119,6 +134,8 @@ pub struct Session<N: Network = System> {
     /// How many quiet commands were submitted since the last loud one.
     quiet_run: usize,
     expired: VecDeque<(Ticket, Error)>,
+    /// The broken connection, open until the host has stopped watching it.
+    broken: Option<N::Stream>,
 }
 
 enum State<S> {
@@ -151,6 +168,7 @@ impl<N: Network> Session<N> {
             unattributed: None,
             quiet_run: 0,
             expired: VecDeque::new(),
+            broken: None,
         }
     }
 
@@ -182,6 +200,11 @@ impl<N: Network> Session<N> {
     /// Whether some of what was submitted has not been sent yet.
     pub fn has_unsent(&self) -> bool {
         self.outgoing.unsent() > 0
+    }
+
+    /// Whether it waits for the socket to take more.
+    pub fn wants_to_write(&self) -> bool {
+        matches!(self.state, State::Connecting(_)) || self.has_unsent()
     }
 
     /// Why the connection broke, if it did.
@@ -293,6 +316,7 @@ impl<N: Network> Session<N> {
             deadline,
             begin,
             stores,
+            counts: matches!(command, Command::Arithmetic(_)),
             abandoned: false,
             keys: Keys::of(command, expect.form),
         });
@@ -324,11 +348,10 @@ impl<N: Network> Session<N> {
 
     /// What to wait for before the next [`Self::poll`].
     pub fn wants(&self) -> Wants {
-        let connecting = matches!(self.state, State::Connecting(_));
         let until = self.queue.iter().filter(|exchange| !exchange.abandoned).map(|exchange| exchange.deadline).min();
         Wants {
             read: matches!(self.state, State::Probing(..) | State::Ready(_)),
-            write: connecting || self.has_unsent(),
+            write: self.wants_to_write(),
             until: self.connection_deadline().or(until),
         }
     }
@@ -428,7 +451,29 @@ impl<N: Network> Session<N> {
 
     /// Breaks the connection. What is in flight fails with this error.
     pub fn fail(&mut self, error: Error) {
-        self.state = State::Broken(error);
+        self.broken = match std::mem::replace(&mut self.state, State::Broken(error)) {
+            State::Connecting(attempt) => attempt.into_stream(),
+            State::Probing(stream, _) | State::Ready(stream) => Some(stream),
+            State::Closed | State::Broken(_) => self.broken.take(),
+        };
+    }
+
+    /// Makes a broken session one that is not connected. What was in flight must have been taken before.
+    pub fn take_failure(&mut self) -> Option<Error> {
+        debug_assert!(self.queue.is_empty(), "what was in flight has not been taken");
+        match std::mem::replace(&mut self.state, State::Closed) {
+            State::Broken(error) => Some(error),
+            other => {
+                self.state = other;
+                None
+            }
+        }
+    }
+
+    /// Closes the descriptor of a connection that broke: a host that watches it must stop doing so before. Otherwise
+    /// it is closed with the session, or when it connects again.
+    pub fn release(&mut self) {
+        self.broken = None;
     }
 
     /// Closes the connection without a goodbye, for whoever may share it.

@@ -159,6 +159,9 @@ impl<N: Network> Session<N> {
         let Decoded::Value { value, consumed } = self.reader.read(self.incoming.bytes(), form)? else {
             return Ok(self.announce_large());
         };
+        if self.queue.front().is_some_and(|front| front.counts) && !is_number(value) {
+            return Err(Malformed::new("expected a number in reply to ma", value));
+        }
         let range = start..start + value.len();
         self.incoming.consume(consumed);
         let Some(Current { head, index, .. }) = self.current.take() else { unreachable!("a value follows a head") };
@@ -277,4 +280,9 @@ impl<N: Network> Session<N> {
         };
         Completion { ticket, outcome }
     }
+}
+
+fn is_number(text: &[u8]) -> bool {
+    let digits = text.iter().all(u8::is_ascii_digit).then(|| std::str::from_utf8(text).ok()).flatten();
+    digits.is_some_and(|digits| digits.parse::<u64>().is_ok())
 }

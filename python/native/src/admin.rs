@@ -60,6 +60,7 @@ impl Client {
     pub(crate) fn server_versions<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let mut lines = Vec::new();
         self.everywhere(py, Command::Version, |server, reply| lines.push((server, text(&reply))))?;
+        lines.sort_unstable();
         let versions = PyDict::new(py);
         for (server, line) in lines {
             versions.set_item(self.name(server), line.trim_start_matches("VERSION "))?;

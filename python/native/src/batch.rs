@@ -11,7 +11,7 @@ use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyType};
 
-use crate::client::Client;
+use crate::client::{natural, Client};
 use crate::errors::{exception, from_core, invalid_key, usage};
 use crate::host::PythonHost;
 use crate::keys::key_bytes;
@@ -96,6 +96,7 @@ impl Batch {
     ) -> PyResult<()> {
         let py = key.py();
         let client = self.client.get();
+        client.check_open(py)?;
         let bytes = key_bytes(key)?;
         let mut scratch = Vec::new();
         let wire = client.keys.wire(bytes, &mut scratch).map_err(|error| invalid_key(py, &error))?;
@@ -175,17 +176,18 @@ impl Batch {
 
     /// Like `Client.incr`, without the sum; a key that has no value counts as a failure.
     #[pyo3(signature = (key, delta = 1))]
-    fn incr(&self, key: &Bound<'_, PyAny>, delta: u64) -> PyResult<()> {
-        self.calculate(Direction::Increment, key, delta)
+    fn incr(&self, key: &Bound<'_, PyAny>, delta: i128) -> PyResult<()> {
+        self.calculate(Direction::Increment, key, natural(key.py(), delta, "decr")?)
     }
 
     /// Like `Client.decr`, without the difference; a key that has no value counts as a failure.
     #[pyo3(signature = (key, delta = 1))]
-    fn decr(&self, key: &Bound<'_, PyAny>, delta: u64) -> PyResult<()> {
-        self.calculate(Direction::Decrement, key, delta)
+    fn decr(&self, key: &Bound<'_, PyAny>, delta: i128) -> PyResult<()> {
+        self.calculate(Direction::Decrement, key, natural(key.py(), delta, "incr")?)
     }
 
     fn __enter__(this: Bound<'_, Self>) -> PyResult<Bound<'_, Self>> {
+        this.get().client.get().check_open(this.py())?;
         let fleet = this.get().client.get().fleet.clone();
         let mut state = this.get().state(this.py())?;
         if state.batch.is_some() {

@@ -5,14 +5,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pinyon_core::fleet::{Fleet, Options};
-use pinyon_core::{parse_servers, Limits};
-use pinyon_proto::{Direction, KeyRules, Mode, Status};
+use pinyon_core::{parse_servers, Data, Limits};
+use pinyon_proto::{Direction, KeyRules, Mode};
 use pyo3::prelude::*;
 use pyo3::types::{PyAny, PyDict, PyList};
 
 use crate::batch::Batch;
 use crate::errors::usage;
 use crate::keys::key_bytes;
+use crate::requests::{Request, Shape};
+use crate::shared::Loops;
 use crate::ttl::Ttl;
 use crate::values::Codec;
 
@@ -23,7 +25,9 @@ use crate::values::Codec;
 pub(crate) struct Client {
     pub(crate) fleet: Arc<Fleet>,
     pub(crate) keys: KeyRules,
-    pub(crate) codec: Codec,
+    pub(crate) codec: Arc<Codec>,
+    /// Where the client's methods return what a coroutine waits for, instead of waiting themselves.
+    pub(crate) loops: Option<Loops>,
     closed: AtomicBool,
 }
 
@@ -40,7 +44,7 @@ impl Client {
 impl Client {
     #[new]
     #[pyo3(signature = (servers, *, namespace, timeout, connect_timeout, serializer, failover, max_connections,
-                        encode_keys, max_value_size))]
+                        encode_keys, max_value_size, loops = None, connections = 1))]
     #[allow(clippy::too_many_arguments)] // Python's keyword arguments
     fn new(
         py: Python<'_>,
@@ -50,9 +54,11 @@ impl Client {
         connect_timeout: f64,
         serializer: &Bound<'_, PyAny>,
         failover: bool,
-        max_connections: usize,
+        max_connections: isize,
         encode_keys: bool,
-        max_value_size: usize,
+        max_value_size: isize,
+        loops: Option<(Py<PyAny>, Py<PyAny>)>,
+        connections: usize,
     ) -> PyResult<Self> {
         let specs = parse_servers(servers.iter().map(String::as_str));
         let specs = specs.map_err(|error| usage(py, "InvalidServers", &error.to_string()))?;
@@ -67,17 +73,14 @@ impl Client {
             limits: Limits { value: positive(py, "max_value_size", max_value_size)?, ..Limits::default() },
         };
         let fleet = Arc::new(Fleet::new(specs, options));
-        Ok(Self { fleet, keys, codec: Codec::new(serializer)?, closed: AtomicBool::new(false) })
+        let loops = loops.map(|(current, make)| Loops::new(py, current, make, connections)).transpose()?;
+        Ok(Self { fleet, keys, codec: Arc::new(Codec::new(serializer)?), loops, closed: AtomicBool::new(false) })
     }
 
     /// The value stored under a key, or `default` when there is none.
     #[pyo3(signature = (key, default = None))]
-    fn get<'py>(
-        &self,
-        key: &Bound<'py, PyAny>,
-        default: Option<Bound<'py, PyAny>>,
-    ) -> PyResult<Option<Bound<'py, PyAny>>> {
-        Ok(self.fetch_value(key)?.or(default))
+    fn get<'py>(&self, key: &Bound<'py, PyAny>, default: Option<Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyAny>> {
+        self.run(key, Request::Get { cas: false }, Shape::Value, &Data::None, default)
     }
 
     /// The values stored under several keys, as a dict without the keys that have none.
@@ -89,60 +92,62 @@ impl Client {
     }
 
     /// The value stored under a key with its CAS token, or None.
-    fn gets<'py>(&self, key: &Bound<'py, PyAny>) -> PyResult<Option<(Bound<'py, PyAny>, u64)>> {
-        self.fetch_with_cas(key)
+    fn gets<'py>(&self, key: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        self.ask(key, Request::Get { cas: true }, Shape::ValueAndCas)
     }
 
     /// The value stored under a key, or None; the item's ttl is set on the way.
-    fn gat<'py>(&self, key: &Bound<'py, PyAny>, ttl: Ttl) -> PyResult<Option<Bound<'py, PyAny>>> {
-        self.fetch_and_touch(key, ttl)
+    fn gat<'py>(&self, key: &Bound<'py, PyAny>, ttl: Ttl) -> PyResult<Bound<'py, PyAny>> {
+        self.ask(key, Request::GetAndTouch { ttl: ttl.0 }, Shape::Value)
     }
 
     /// Sets an item's ttl. Returns whether there is such an item.
-    fn touch(&self, key: &Bound<'_, PyAny>, ttl: Ttl) -> PyResult<bool> {
-        self.touch_item(key, ttl)
+    fn touch<'py>(&self, key: &Bound<'py, PyAny>, ttl: Ttl) -> PyResult<Bound<'py, PyAny>> {
+        self.ask(key, Request::Touch { ttl: ttl.0 }, Shape::Done)
     }
 
     /// Stores a value.
     ///
     /// `ttl`: seconds (int or float, rounded up) or a timedelta until it expires; 0 for no end, negative for at once.
     #[pyo3(signature = (key, value, ttl = Ttl::NONE), text_signature = "($self, key, value, ttl=0)")]
-    fn set(&self, key: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>, ttl: Ttl) -> PyResult<bool> {
-        Ok(self.store(Mode::Set, key, value, ttl, None)? == Status::Done)
+    fn set<'py>(&self, key: &Bound<'py, PyAny>, value: &Bound<'_, PyAny>, ttl: Ttl) -> PyResult<Bound<'py, PyAny>> {
+        self.store(Mode::Set, key, value, ttl, None)
     }
 
     /// Stores a value unless the key has one. Returns whether it was stored.
     #[pyo3(signature = (key, value, ttl = Ttl::NONE), text_signature = "($self, key, value, ttl=0)")]
-    fn add(&self, key: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>, ttl: Ttl) -> PyResult<bool> {
-        Ok(self.store(Mode::Add, key, value, ttl, None)? == Status::Done)
+    fn add<'py>(&self, key: &Bound<'py, PyAny>, value: &Bound<'_, PyAny>, ttl: Ttl) -> PyResult<Bound<'py, PyAny>> {
+        self.store(Mode::Add, key, value, ttl, None)
     }
 
     /// Stores a value if the key has one already. Returns whether it was stored.
     #[pyo3(signature = (key, value, ttl = Ttl::NONE), text_signature = "($self, key, value, ttl=0)")]
-    fn replace(&self, key: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>, ttl: Ttl) -> PyResult<bool> {
-        Ok(self.store(Mode::Replace, key, value, ttl, None)? == Status::Done)
+    fn replace<'py>(&self, key: &Bound<'py, PyAny>, value: &Bound<'_, PyAny>, ttl: Ttl) -> PyResult<Bound<'py, PyAny>> {
+        self.store(Mode::Replace, key, value, ttl, None)
     }
 
     /// Puts a value behind the one that is stored. Returns whether there was one.
-    fn append(&self, key: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<bool> {
-        Ok(self.store(Mode::Append, key, value, Ttl::NONE, None)? == Status::Done)
+    fn append<'py>(&self, key: &Bound<'py, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        self.store(Mode::Append, key, value, Ttl::NONE, None)
     }
 
     /// Puts a value before the one that is stored. Returns whether there was one.
-    fn prepend(&self, key: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<bool> {
-        Ok(self.store(Mode::Prepend, key, value, Ttl::NONE, None)? == Status::Done)
+    fn prepend<'py>(&self, key: &Bound<'py, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        self.store(Mode::Prepend, key, value, Ttl::NONE, None)
     }
 
     /// Stores a value if the item is still the one that `gets` returned this CAS token with.
     ///
     /// Returns True when it was stored, False when the item has changed, None when it is gone.
     #[pyo3(signature = (key, value, cas, ttl = Ttl::NONE), text_signature = "($self, key, value, cas, ttl=0)")]
-    fn cas(&self, key: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>, cas: u64, ttl: Ttl) -> PyResult<Option<bool>> {
-        Ok(match self.store(Mode::Set, key, value, ttl, Some(cas))? {
-            Status::Done => Some(true),
-            Status::NotFound => None,
-            _ => Some(false),
-        })
+    fn cas<'py>(
+        &self,
+        key: &Bound<'py, PyAny>,
+        value: &Bound<'_, PyAny>,
+        cas: u64,
+        ttl: Ttl,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        self.store(Mode::Set, key, value, ttl, Some(cas))
     }
 
     /// Stores many values. Returns the keys that were not stored.
@@ -152,8 +157,8 @@ impl Client {
     }
 
     /// Deletes an item. Returns whether there was one.
-    fn delete(&self, key: &Bound<'_, PyAny>) -> PyResult<bool> {
-        self.delete_item(key)
+    fn delete<'py>(&self, key: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        self.ask(key, Request::Delete, Shape::Done)
     }
 
     /// Deletes many items. Returns how many there were.
@@ -166,8 +171,16 @@ impl Client {
     /// A missing item is created with `initial`, where that is given, and `ttl`; otherwise None is returned.
     #[pyo3(signature = (key, delta = 1, *, initial = None, ttl = Ttl::NONE),
            text_signature = "($self, key, delta=1, *, initial=None, ttl=0)")]
-    fn incr(&self, key: &Bound<'_, PyAny>, delta: i128, initial: Option<u64>, ttl: Ttl) -> PyResult<Option<u64>> {
-        self.calculate(Direction::Increment, key, natural(key.py(), delta, "decr")?, initial, ttl)
+    fn incr<'py>(
+        &self,
+        key: &Bound<'py, PyAny>,
+        delta: i128,
+        initial: Option<u64>,
+        ttl: Ttl,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let delta = natural(key.py(), delta, "decr")?;
+        let initial = initial.map(|initial| (initial, ttl.0));
+        self.ask(key, Request::Arithmetic { direction: Direction::Increment, delta, initial }, Shape::Number)
     }
 
     /// Subtracts `delta` from a stored integer and returns the difference, at least 0.
@@ -175,13 +188,21 @@ impl Client {
     /// A missing item is created with `initial`, where that is given, and `ttl`; otherwise None is returned.
     #[pyo3(signature = (key, delta = 1, *, initial = None, ttl = Ttl::NONE),
            text_signature = "($self, key, delta=1, *, initial=None, ttl=0)")]
-    fn decr(&self, key: &Bound<'_, PyAny>, delta: i128, initial: Option<u64>, ttl: Ttl) -> PyResult<Option<u64>> {
-        self.calculate(Direction::Decrement, key, natural(key.py(), delta, "incr")?, initial, ttl)
+    fn decr<'py>(
+        &self,
+        key: &Bound<'py, PyAny>,
+        delta: i128,
+        initial: Option<u64>,
+        ttl: Ttl,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let delta = natural(key.py(), delta, "incr")?;
+        let initial = initial.map(|initial| (initial, ttl.0));
+        self.ask(key, Request::Arithmetic { direction: Direction::Decrement, delta, initial }, Shape::Number)
     }
 
     /// What the server knows of an item, as an `ItemMetadata`, or None. The item is not touched by it.
-    fn meta<'py>(&self, key: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
-        self.metadata(key)
+    fn meta<'py>(&self, key: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        self.ask(key, Request::Metadata, Shape::Metadata)
     }
 
     /// A batch of commands whose replies are not awaited one by one: `with client.quiet() as batch: …`.
@@ -212,9 +233,13 @@ impl Client {
     }
 
     /// Closes the connections. A closed client refuses further use; closing it again does nothing.
-    fn close(&self) {
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
         self.closed.store(true, Ordering::Relaxed);
         self.fleet.close();
+        for driver in self.loops.iter().flat_map(Loops::take_drivers) {
+            driver.bind(py).call_method0("close")?;
+        }
+        Ok(())
     }
 
     /// One line about each server: its name, whether it is up, and its connections.
@@ -240,14 +265,12 @@ fn duration(py: Python<'_>, name: &str, seconds: f64) -> PyResult<Duration> {
         .ok_or_else(|| usage(py, "UsageError", &format!("{name} must be a positive number of seconds, not {seconds}")))
 }
 
-fn positive(py: Python<'_>, name: &str, number: usize) -> PyResult<usize> {
-    match number {
-        0 => Err(usage(py, "UsageError", &format!("{name} must be at least 1"))),
-        _ => Ok(number),
-    }
+fn positive(py: Python<'_>, name: &str, number: isize) -> PyResult<usize> {
+    let positive = usize::try_from(number).ok().filter(|number| *number > 0);
+    positive.ok_or_else(|| usage(py, "UsageError", &format!("{name} must be at least 1, not {number}")))
 }
 
-fn natural(py: Python<'_>, delta: i128, opposite: &str) -> PyResult<u64> {
+pub(crate) fn natural(py: Python<'_>, delta: i128, opposite: &str) -> PyResult<u64> {
     delta.try_into().map_err(|_| {
         usage(py, "UsageError", &format!("delta must be 0 to 2**64-1, not {delta}; for a negative one use {opposite}"))
     })

@@ -8,7 +8,8 @@ use crate::errors::usage;
 /// The bytes of a key, borrowed from the object.
 pub(crate) fn key_bytes<'k>(key: &'k Bound<'_, PyAny>) -> PyResult<&'k [u8]> {
     if let Ok(text) = key.cast::<PyString>() {
-        return text.to_str().map(str::as_bytes);
+        let message = "the key has a lone surrogate, which UTF-8 cannot express";
+        return text.to_str().map(str::as_bytes).map_err(|_| usage(key.py(), "InvalidKey", message));
     }
     if let Ok(bytes) = key.cast::<PyBytes>() {
         return Ok(bytes.as_bytes());

@@ -7,6 +7,9 @@ mod errors;
 mod host;
 mod keys;
 mod many;
+mod plain;
+mod requests;
+mod shared;
 mod single;
 mod ttl;
 mod values;
@@ -21,6 +24,10 @@ mod _native {
     use crate::batch::Batch;
     #[pymodule_export]
     use crate::client::Client;
+    #[pymodule_export]
+    use crate::plain::check_plain;
+    #[pymodule_export]
+    use crate::shared::Driver;
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -21,7 +21,7 @@ use crate::values::{destination, Codec};
 
 /// How many keys one classic `get` line asks for at most, and how long it may get: measured, and well below what
 /// servers and proxies take.
-const KEYS_PER_LINE: usize = 100;
+const KEYS_PER_LINE: usize = 200;
 const BYTES_PER_LINE: usize = 8 * 1024;
 
 /// Python keys with their bytes as they are sent.

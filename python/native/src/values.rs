@@ -7,7 +7,7 @@ use std::any::Any;
 use std::sync::Arc;
 
 use pinyon_core::session::LARGE;
-use pinyon_core::{Data, Destination, Value};
+use pinyon_core::{Data, Destination, SharedBytes, Value};
 use pinyon_proto::Head;
 use pyo3::prelude::*;
 use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
@@ -108,6 +108,33 @@ impl Codec {
             (Kind::Plain, INTEGER | INTEGER_OF_PYLIBMC) => decode_integer(py, value.bytes()),
             (Kind::Raw, _) | (Kind::Plain, BYTES) => Ok(into_bytes(py, value).into_any()),
             (Kind::Plain | Kind::Custom, _) => self.load.bind(py).call1((into_bytes(py, value), flags)),
+        }
+    }
+}
+
+/// A value kept until it is sent.
+pub(crate) enum Kept {
+    Nothing,
+    Small(Vec<u8>),
+    Large(SharedBytes),
+}
+
+impl Kept {
+    pub(crate) fn data(&self) -> Data<'_> {
+        match self {
+            Kept::Nothing => Data::None,
+            Kept::Small(bytes) => Data::Copied(bytes),
+            Kept::Large(bytes) => Data::Shared(bytes.clone()),
+        }
+    }
+}
+
+impl From<&Data<'_>> for Kept {
+    fn from(data: &Data<'_>) -> Self {
+        match data {
+            Data::None => Kept::Nothing,
+            Data::Copied(bytes) => Kept::Small(bytes.to_vec()),
+            Data::Shared(bytes) => Kept::Large(bytes.clone()),
         }
     }
 }

@@ -1,0 +1,372 @@
+//! Driving sessions from an event loop: the coroutines of a loop share one connection to each server.
+//!
+//! What is submitted in one turn of the loop leaves in one send at its end, and all replies that have arrived are
+//! taken in one receive. Nothing here waits or calls the loop: after each call the host carries out the
+//! [`Action`]s and resumes what has [`Finished`].
+
+use std::collections::VecDeque;
+use std::os::fd::{AsFd, AsRawFd, RawFd};
+use std::sync::Arc;
+use std::time::Instant;
+
+use pinyon_proto::Head;
+
+use crate::address::{Address, Endpoint};
+use crate::error::{Error, Kind, Sent};
+use crate::fleet::Fleet;
+use crate::session::{Completion, Destination, Outcome, Refused, Reply, Session, Ticket};
+
+/// One request of one coroutine.
+pub trait Operation {
+    /// The protocol's name of its command, for messages.
+    fn name(&self) -> &'static str;
+
+    /// Which server it is for.
+    fn route(&self) -> Route<'_>;
+
+    /// Submits it. It may be called again, when nothing of it was sent or it only reads.
+    fn submit(&mut self, session: &mut Session, deadline: Instant) -> Result<Ticket, Refused>;
+
+    fn reply(&mut self, reply: Reply<'_>);
+
+    /// Where a large value is to be received.
+    fn destination(&mut self, head: &Head) -> Box<dyn Destination>;
+
+    /// Whether running it twice does what running it once does.
+    fn is_idempotent(&self) -> bool;
+
+    /// Whether nobody waits for it any more.
+    fn is_abandoned(&self) -> bool;
+}
+
+pub enum Route<'k> {
+    /// The server that holds this key.
+    Key(&'k [u8]),
+    Server(usize),
+}
+
+/// An operation that is over, successfully unless there is an error.
+pub struct Finished<O> {
+    pub operation: O,
+    pub error: Option<Error>,
+}
+
+/// What the host is to do with its event loop.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Resolve the name and call [`Shared::connect`].
+    Resolve { lane: usize, name: String, port: u16 },
+    /// Call [`Shared::ready`] when the descriptor is readable, or writable where that is asked for; in place of
+    /// what was asked for before.
+    Watch { lane: usize, fd: RawFd, write: bool },
+    /// Stop watching the descriptor, then call [`Shared::forgotten`], which closes it.
+    Forget { lane: usize, fd: RawFd },
+    /// Call [`Shared::turn`] at the end of this turn.
+    EndTurn,
+}
+
+/// The connections of one event loop, and what its coroutines wait for.
+pub struct Shared<O> {
+    fleet: Arc<Fleet>,
+    lanes: Vec<Lane<O>>,
+    /// Connections to each server.
+    connections: usize,
+    turn_is_due: bool,
+    closed: bool,
+    actions: Vec<Action>,
+    finished: Vec<Finished<O>>,
+}
+
+/// One connection and its operations, in order.
+struct Lane<O> {
+    server: usize,
+    session: Box<Session>,
+    resolving: bool,
+    flight: VecDeque<Entry<O>>,
+    /// Not taken by the session yet: it connects, or its queue is full.
+    waiting: VecDeque<Entry<O>>,
+    /// What the host was last told to watch.
+    watched: Option<(RawFd, bool)>,
+    /// The host has been told to stop watching a broken connection, and may not have done so yet.
+    forgotten: bool,
+}
+
+struct Entry<O> {
+    ticket: Ticket,
+    operation: O,
+    deadline: Instant,
+}
+
+impl<O: Operation> Shared<O> {
+    pub fn new(fleet: Arc<Fleet>, connections: usize) -> Self {
+        let lane = |index| Lane {
+            server: index / connections,
+            session: fleet.session(index / connections),
+            resolving: false,
+            flight: VecDeque::new(),
+            waiting: VecDeque::new(),
+            watched: None,
+            forgotten: false,
+        };
+        let lanes = (0..fleet.servers().len() * connections).map(lane).collect();
+        Self { fleet, lanes, connections, turn_is_due: false, closed: false, actions: Vec::new(), finished: Vec::new() }
+    }
+
+    /// What the host is to do now; ask after every call.
+    pub fn take_actions(&mut self) -> Vec<Action> {
+        std::mem::take(&mut self.actions)
+    }
+
+    /// What is over; ask after every call.
+    pub fn take_finished(&mut self) -> Vec<Finished<O>> {
+        std::mem::take(&mut self.finished)
+    }
+
+    /// Begins an operation.
+    pub fn start(&mut self, operation: O, now: Instant) {
+        let deadline = now + self.fleet.options().timeout;
+        self.route(Entry { ticket: Ticket(0), operation, deadline }, now, None);
+    }
+
+    /// Sends what was submitted in this turn.
+    pub fn turn(&mut self, now: Instant) {
+        self.turn_is_due = false;
+        for lane in 0..self.lanes.len() {
+            if self.lanes[lane].session.has_unsent() {
+                self.lanes[lane].session.flush();
+                self.settle(lane, now);
+            }
+        }
+    }
+
+    /// Receives and sends on a connection that is ready for it.
+    pub fn ready(&mut self, lane: usize, now: Instant) {
+        self.lanes[lane].session.poll(now);
+        self.advance(lane, now);
+    }
+
+    /// Goes on with the addresses of a name, or why there are none.
+    pub fn connect(&mut self, lane: usize, resolved: Result<Vec<Address>, String>, now: Instant) {
+        self.lanes[lane].resolving = false;
+        if !self.lanes[lane].session.is_closed() {
+            return;
+        }
+        match resolved {
+            Ok(addresses) => self.lanes[lane].session.connect(addresses, now, self.fleet.options().connect_timeout),
+            Err(why) => {
+                let session = &mut self.lanes[lane].session;
+                let message = format!("cannot resolve the server's name: {why}");
+                session.fail(Error::new(Kind::Connect, &session.server().clone(), message));
+            }
+        }
+        self.advance(lane, now);
+    }
+
+    /// Fails what has waited too long.
+    pub fn expire(&mut self, now: Instant) {
+        for lane in 0..self.lanes.len() {
+            if self.lanes[lane].deadline().is_some_and(|deadline| deadline <= now) {
+                self.lanes[lane].session.poll(now);
+                self.expire_waiting(lane, now);
+                self.advance(lane, now);
+            }
+        }
+    }
+
+    /// When to call [`Self::expire`] next.
+    pub fn deadline(&self) -> Option<Instant> {
+        self.lanes.iter().filter_map(Lane::deadline).min()
+    }
+
+    /// The host has stopped watching a broken connection: its descriptor is closed, and another one opened if needed.
+    pub fn forgotten(&mut self, lane: usize, now: Instant) {
+        self.lanes[lane].forgotten = false;
+        self.lanes[lane].session.release();
+        self.begin_connecting(lane, now);
+    }
+
+    /// Fails everything and closes all connections.
+    pub fn close(&mut self, now: Instant) {
+        self.closed = true;
+        for lane in 0..self.lanes.len() {
+            self.lanes[lane].session.close();
+            self.advance(lane, now);
+        }
+    }
+
+    /// Gives an operation to the connection it belongs to now.
+    fn route(&mut self, entry: Entry<O>, now: Instant, earlier: Option<Error>) {
+        if self.closed {
+            let error = Error::new(Kind::Closed, &"".into(), "the client was closed");
+            return self.fail(entry, error);
+        }
+        let server = match entry.operation.route() {
+            Route::Server(server) => server,
+            Route::Key(key) => match self.fleet.choose(key, now) {
+                Ok(server) => server,
+                Err(down) => return self.fail(entry, earlier.unwrap_or(down)),
+            },
+        };
+        let lanes = server * self.connections..(server + 1) * self.connections;
+        let load = |lane: &usize| self.lanes[*lane].flight.len() + self.lanes[*lane].waiting.len();
+        let Some(lane) = lanes.min_by_key(load) else { return };
+        self.lanes[lane].waiting.push_back(entry);
+        self.submit_waiting(lane);
+        self.begin_connecting(lane, now);
+    }
+
+    /// Submits what waits, in order, as far as the session takes it.
+    fn submit_waiting(&mut self, lane: usize) {
+        while self.lanes[lane].session.accepts() {
+            let Some(mut entry) = self.lanes[lane].waiting.pop_front() else { return };
+            if entry.operation.is_abandoned() {
+                continue;
+            }
+            let Lane { session, flight, waiting, .. } = &mut self.lanes[lane];
+            match entry.operation.submit(session, entry.deadline) {
+                Ok(ticket) => {
+                    entry.ticket = ticket;
+                    flight.push_back(entry);
+                    self.end_turn();
+                }
+                Err(Refused::Full) => return waiting.push_front(entry),
+                Err(why) => {
+                    let error = why.into_error(session.server(), entry.operation.name());
+                    self.fail(entry, error);
+                }
+            }
+        }
+    }
+
+    fn end_turn(&mut self) {
+        if !std::mem::replace(&mut self.turn_is_due, true) {
+            self.actions.push(Action::EndTurn);
+        }
+    }
+
+    fn begin_connecting(&mut self, index: usize, now: Instant) {
+        let lane = &mut self.lanes[index];
+        if lane.waiting.is_empty() || lane.resolving || lane.forgotten || !lane.session.is_closed() {
+            return;
+        }
+        let addresses = match &self.fleet.servers()[lane.server].spec.endpoint {
+            Endpoint::Unix(path) => vec![Address::Unix(path.clone())],
+            Endpoint::Tcp { host, port } => match host.parse() {
+                Ok(address) => vec![Address::Tcp(std::net::SocketAddr::new(address, *port))],
+                Err(_) => {
+                    lane.resolving = true;
+                    let (name, port) = (host.clone(), *port);
+                    return self.actions.push(Action::Resolve { lane: index, name, port });
+                }
+            },
+        };
+        self.connect(index, Ok(addresses), now);
+    }
+
+    /// Takes what came, submits what waits, and mends what broke.
+    fn advance(&mut self, lane: usize, now: Instant) {
+        self.take_completions(lane, now);
+        self.submit_waiting(lane);
+        self.settle(lane, now);
+    }
+
+    fn take_completions(&mut self, index: usize, now: Instant) {
+        loop {
+            let lane = &mut self.lanes[index];
+            let Some(Completion { ticket, outcome }) = lane.session.next() else { return };
+            let Ok(position) = lane.flight.binary_search_by_key(&ticket, |entry| entry.ticket) else { continue };
+            match outcome {
+                Outcome::Part(reply) => lane.flight[position].operation.reply(reply),
+                Outcome::Large(head) => {
+                    let destination = lane.flight[position].operation.destination(&head);
+                    lane.session.receive_into(destination);
+                }
+                Outcome::Reply(reply) => {
+                    lane.flight[position].operation.reply(reply);
+                    let Some(Entry { operation, .. }) = lane.flight.remove(position) else { continue };
+                    self.finished.push(Finished { operation, error: None });
+                }
+                Outcome::Failed(error) => {
+                    let Some(entry) = lane.flight.remove(position) else { continue };
+                    self.retry(index, entry, error, now);
+                }
+            }
+        }
+    }
+
+    /// Tries again what was not sent or only reads, within its deadline.
+    fn retry(&mut self, lane: usize, entry: Entry<O>, error: Error, now: Instant) {
+        let repeatable = error.sent == Sent::No || entry.operation.is_idempotent();
+        let broken = self.lanes[lane].session.failure().is_some();
+        let hopeless = !error.blames_server() || error.kind == Kind::Protocol || entry.deadline <= now;
+        if entry.operation.is_abandoned() || !repeatable || hopeless || !broken {
+            return self.fail(entry, error);
+        }
+        self.lanes[lane].waiting.push_back(entry);
+    }
+
+    /// Keeps the host's watch on a connection up to date, and moves what waits for a broken one to where it belongs
+    /// now.
+    fn settle(&mut self, index: usize, now: Instant) {
+        if let Some(error) = self.lanes[index].session.failure().cloned() {
+            return self.mend(index, error, now);
+        }
+        let lane = &mut self.lanes[index];
+        if lane.session.is_ready() && !lane.session.is_busy() {
+            self.fleet.servers()[lane.server].health.succeeded();
+        }
+        let Some(stream) = lane.session.stream() else { return };
+        let wanted = (stream.as_fd().as_raw_fd(), lane.session.wants_to_write());
+        if lane.watched != Some(wanted) {
+            lane.watched = Some(wanted);
+            self.actions.push(Action::Watch { lane: index, fd: wanted.0, write: wanted.1 });
+        }
+    }
+
+    fn mend(&mut self, index: usize, error: Error, now: Instant) {
+        self.take_completions(index, now);
+        let lane = &mut self.lanes[index];
+        lane.session.take_failure();
+        match lane.watched.take() {
+            None => lane.session.release(),
+            Some((fd, _)) => {
+                lane.forgotten = true;
+                self.actions.push(Action::Forget { lane: index, fd });
+            }
+        }
+        self.fleet.failed(lane.server, &error);
+        for entry in std::mem::take(&mut self.lanes[index].waiting) {
+            self.route(entry, now, Some(error.clone()));
+        }
+    }
+
+    fn expire_waiting(&mut self, lane: usize, now: Instant) {
+        while self.lanes[lane].waiting.front().is_some_and(|entry| entry.deadline <= now) {
+            let Some(entry) = self.lanes[lane].waiting.pop_front() else { return };
+            let session = &self.lanes[lane].session;
+            let why = match session.is_ready() {
+                true => "its turn did not come in time: too much is in flight on this connection",
+                false => "no connection stood in time",
+            };
+            let error = Error::new(Kind::Timeout, session.server(), why);
+            self.fail(entry, error);
+        }
+    }
+
+    fn fail(&mut self, entry: Entry<O>, error: Error) {
+        let error = match error.command {
+            "" => error.of(entry.operation.name(), Sent::No),
+            _ => error,
+        };
+        self.finished.push(Finished { operation: entry.operation, error: Some(error) });
+    }
+}
+
+impl<O> Lane<O> {
+    /// All operations have the client's timeout, so the first of each queue is the first to expire.
+    fn deadline(&self) -> Option<Instant> {
+        let flight = self.flight.front().map(|entry| entry.deadline);
+        let waiting = self.waiting.front().map(|entry| entry.deadline);
+        [flight, waiting, self.session.connection_deadline()].into_iter().flatten().min()
+    }
+}

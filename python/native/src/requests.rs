@@ -1,0 +1,131 @@
+//! The commands on one key: what each sends, and what its reply means in Python. Written once, for every way to
+//! drive them.
+
+use pinyon_core::Reply;
+use pinyon_proto::{Arithmetic, Command, Direction, Flag, Item, Key, MetaCommand, Mode, Status, Store, Verb};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use pyo3::IntoPyObjectExt;
+
+use crate::values::Codec;
+
+/// What to ask of the server, besides the key.
+#[derive(Clone, Copy)]
+pub(crate) enum Request {
+    Get { cas: bool },
+    GetAndTouch { ttl: i32 },
+    Touch { ttl: i32 },
+    Store { mode: Mode, size: usize, client_flags: u32, ttl: i32, cas: Option<u64> },
+    Delete,
+    Arithmetic { direction: Direction, delta: u64, initial: Option<(u64, i32)> },
+    Metadata,
+}
+
+const METADATA: &[Flag<'_>] = &[
+    Flag::ReturnClientFlags,
+    Flag::ReturnCas,
+    Flag::HitBefore,
+    Flag::LastAccess,
+    Flag::Size,
+    Flag::RemainingTtl,
+    Flag::NoBump,
+];
+
+impl Request {
+    pub(crate) fn command<'k>(&self, key: Key<'k>) -> Command<'k> {
+        match *self {
+            Request::Get { cas } => Command::Get { key, cas },
+            Request::GetAndTouch { ttl } => Command::GetAndTouch { key, ttl },
+            Request::Touch { ttl } => Command::Touch { key, ttl },
+            Request::Store { mode, size, client_flags, ttl, cas } => {
+                Command::Store(Store { mode, key, size, client_flags, ttl, cas })
+            }
+            Request::Delete => Command::Delete { key },
+            Request::Arithmetic { direction, delta, initial } => {
+                Command::Arithmetic(Arithmetic { key, direction, delta, initial })
+            }
+            Request::Metadata => Command::Meta(MetaCommand { verb: Verb::Get, key, size: None, flags: METADATA }),
+        }
+    }
+}
+
+/// What the reply becomes in Python.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Shape {
+    /// The value, or the default.
+    Value,
+    /// The value and its CAS token, or None.
+    ValueAndCas,
+    /// Whether it was done.
+    Done,
+    /// True: stored; False: changed meanwhile; None: gone.
+    Compared,
+    /// The number, or None.
+    Number,
+    /// An `ItemMetadata`, or None.
+    Metadata,
+}
+
+/// Makes Python's answer of the replies to a request.
+pub(crate) struct Answer {
+    shape: Shape,
+    status: Status,
+    value: Option<PyResult<Py<PyAny>>>,
+}
+
+impl Answer {
+    pub(crate) fn new(shape: Shape) -> Self {
+        Self { shape, status: Status::Miss, value: None }
+    }
+
+    pub(crate) fn take(&mut self, py: Python<'_>, codec: &Codec, reply: Reply<'_>) {
+        let head = reply.head;
+        self.status = head.status;
+        let value = match (self.shape, head.status) {
+            (Shape::Value, Status::Hit) => codec.decode(py, &head, reply.value),
+            (Shape::ValueAndCas, Status::Hit) => codec
+                .decode(py, &head, reply.value)
+                .and_then(|value| (value, head.item.cas.unwrap_or_default()).into_bound_py_any(py)),
+            (Shape::Number, Status::Hit) => number(&reply).into_bound_py_any(py),
+            (Shape::Metadata, Status::Done) => metadata(py, &head.item),
+            _ => return,
+        };
+        self.value = Some(value.map(Bound::unbind));
+    }
+
+    /// What to return, or raise.
+    pub(crate) fn finish<'py>(
+        self,
+        py: Python<'py>,
+        default: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        match (self.shape, self.status) {
+            (Shape::Done, status) => (status == Status::Done).into_bound_py_any(py),
+            (Shape::Compared, Status::NotFound) => Ok(py.None().into_bound(py)),
+            (Shape::Compared, status) => (status == Status::Done).into_bound_py_any(py),
+            _ => match self.value {
+                Some(value) => value.map(|value| value.into_bound(py)),
+                None => Ok(default.unwrap_or_else(|| py.None().into_bound(py))),
+            },
+        }
+    }
+}
+
+/// The number a meta or classic arithmetic command answers.
+fn number(reply: &Reply<'_>) -> Option<u64> {
+    if reply.head.number.is_some() {
+        return reply.head.number;
+    }
+    std::str::from_utf8(reply.value.bytes()).ok()?.trim_end().parse().ok()
+}
+
+fn metadata<'py>(py: Python<'py>, item: &Item) -> PyResult<Bound<'py, PyAny>> {
+    let fields = PyDict::new(py);
+    fields.set_item("size", item.size)?;
+    fields.set_item("flags", item.client_flags)?;
+    fields.set_item("cas", item.cas)?;
+    fields.set_item("ttl", item.ttl.filter(|ttl| *ttl >= 0))?;
+    fields.set_item("last_access", item.last_access)?;
+    fields.set_item("fetched", item.hit_before)?;
+    py.import("pinyon.metadata")?.getattr("ItemMetadata")?.call((), Some(&fields))
+}

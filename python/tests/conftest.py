@@ -1,0 +1,169 @@
+"""What the tests share: servers, clients, and ways to set them up."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+from faulty import FaultyServer, OlderServer, Step
+from servers import Memcached
+
+import pinyon
+
+T = TypeVar("T")
+
+
+@pytest.fixture(scope="session")
+def memcached() -> Iterator[Memcached]:
+    with Memcached() as server:
+        yield server
+
+
+@pytest.fixture
+def server(memcached: Memcached) -> Memcached:
+    memcached.flush()
+    return memcached
+
+
+@pytest.fixture
+def client(server: Memcached) -> Iterator[pinyon.Client]:
+    with pinyon.Client(server.address, timeout=10) as client:
+        yield client
+
+
+@pytest.fixture(scope="session")
+def four_memcacheds() -> Iterator[list[Memcached]]:
+    with contextlib.ExitStack() as stack:
+        yield [stack.enter_context(Memcached()) for _ in range(4)]
+
+
+@pytest.fixture
+def four(four_memcacheds: list[Memcached]) -> list[Memcached]:
+    for server in four_memcacheds:
+        server.flush()
+    return four_memcacheds
+
+
+@pytest.fixture
+def own_server() -> Iterator[Memcached]:
+    """A server that the test may stop, pause and restart."""
+    with Memcached() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def unix_memcached(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Memcached]:
+    directory = tmp_path_factory.mktemp("s")
+    for parent in (directory, directory.parent, directory.parent.parent):
+        parent.chmod(0o777)
+    with Memcached(path=str(directory / "memcached")) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def ipv6_memcached() -> Iterator[Memcached]:
+    with Memcached(host="::1") as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def classic_server(memcached: Memcached) -> Iterator[OlderServer]:
+    """A server that is spoken to in classic text alone."""
+    with OlderServer(memcached, "1.4.15") as proxy:
+        yield proxy
+
+
+@pytest.fixture(scope="session")
+def older_meta_server(memcached: Memcached) -> Iterator[OlderServer]:
+    """A server whose misses do not echo the opaque."""
+    with OlderServer(memcached, "1.6.12") as proxy:
+        yield proxy
+
+
+@dataclass
+class Setting:
+    """A client, and what is special about where it is used."""
+
+    client: pinyon.Client
+    servers: list[str]
+    version: str
+    namespace: str = ""
+
+    @property
+    def classic(self) -> bool:
+        return self.version == "1.4.15"
+
+
+SETTINGS = ("meta", "older_meta", "classic", "unix", "ipv6", "namespace", "encode_keys", "four")
+
+
+@pytest.fixture(params=SETTINGS)
+def setting(request: pytest.FixtureRequest, server: Memcached) -> Iterator[Setting]:
+    addresses, version = [server.address], real_version(server)
+    options: dict[str, Any] = {}
+    if request.param == "older_meta":
+        addresses, version = [request.getfixturevalue("older_meta_server").address], "1.6.12"
+    elif request.param == "classic":
+        addresses, version = [request.getfixturevalue("classic_server").address], "1.4.15"
+    elif request.param == "four":
+        addresses = [each.address for each in request.getfixturevalue("four")]
+    elif request.param in ("unix", "ipv6"):
+        other: Memcached = request.getfixturevalue(f"{request.param}_memcached")
+        other.flush()
+        addresses = [other.address]
+    elif request.param == "namespace":
+        options = {"namespace": "app:"}
+    elif request.param == "encode_keys":
+        options = {"encode_keys": True}
+    with pinyon.Client(addresses, timeout=10, **options) as client:
+        yield Setting(client, addresses, version, options.get("namespace", ""))
+
+
+def real_version(server: Memcached) -> str:
+    return server.ask(b"version\r\n", b"\r\n").decode().removeprefix("VERSION ").strip()
+
+
+@pytest.fixture
+def faulty() -> Iterator[Callable[..., FaultyServer]]:
+    """Makes faulty servers that end with the test."""
+    with contextlib.ExitStack() as stack:
+
+        def make(*steps: Step, **options: Any) -> FaultyServer:
+            return stack.enter_context(FaultyServer(*steps, **options))
+
+        yield make
+
+
+@pytest.fixture
+def impatient() -> Iterator[Callable[..., pinyon.Client]]:
+    """Makes clients that do not wait long."""
+    with contextlib.ExitStack() as stack:
+
+        def make(*servers: Any, **options: Any) -> pinyon.Client:
+            addresses = [getattr(server, "address", server) for server in servers]
+            options = {"timeout": 0.3, "connect_timeout": 0.3, **options}
+            return stack.enter_context(pinyon.Client(addresses, **options))
+
+        yield make
+
+
+@pytest.fixture(scope="session")
+def repository() -> Path:
+    return Path(__file__).resolve().parents[2]
+
+
+def eventually(attempt: Callable[[], T], within: float = 5.0) -> T:
+    """What ``attempt`` returns once it succeeds, as it does when a server is no longer marked down."""
+    give_up = time.monotonic() + within
+    while True:
+        try:
+            return attempt()
+        except pinyon.Error:
+            if time.monotonic() > give_up:
+                raise
+            time.sleep(0.05)

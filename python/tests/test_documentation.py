@@ -1,0 +1,67 @@
+"""Every Python example of the documentation runs."""
+
+from __future__ import annotations
+
+import doctest
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from servers import Memcached
+
+import pinyon
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+DOCUMENTS = [
+    REPOSITORY / "README.md",
+    REPOSITORY / "python" / "README.md",
+    *sorted((REPOSITORY / "docs").rglob("*.md")),
+]
+DEFAULT = "127.0.0.1:11211"
+
+
+def examples(document: Path) -> list[tuple[int, str]]:
+    """The Python blocks of a document, each with the line it begins on."""
+    text = document.read_text() if document.exists() else ""
+    blocks = re.finditer(r"^( *)```(?:python|py|pycon)\n(.*?)^\1```", text, re.MULTILINE | re.DOTALL)
+    return [(text[: block.start()].count("\n") + 1, block.group(2)) for block in blocks]
+
+
+def run(source: str, name: str, names: dict[str, Any]) -> None:
+    if source.lstrip().startswith(">>>"):
+        test = doctest.DocTestParser().get_doctest(source, names, name, name, 0)
+        runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS)
+        runner.run(test, clear_globs=False)
+        names.update(test.globs)
+        assert runner.summarize(verbose=False).failed == 0
+    else:
+        exec(compile(source, name, "exec"), names)
+
+
+DOCUMENTED = [document for document in DOCUMENTS if examples(document)]
+
+
+@pytest.mark.parametrize("document", DOCUMENTED, ids=lambda document: str(document.relative_to(REPOSITORY)))
+def test_the_examples_of_a_document_run_one_after_the_other(
+    server: Memcached, monkeypatch: pytest.MonkeyPatch, document: Path
+) -> None:
+    monkeypatch.setenv("MEMCACHE_SERVERS", server.address)
+    names: dict[str, Any] = {"__name__": "example"}
+    for line, source in examples(document):
+        run(source.replace(DEFAULT, server.address), f"{document.name}:{line}", names)
+
+
+def test_the_examples_of_the_docstrings_run(server: Memcached) -> None:
+    assert pinyon.__doc__ is not None
+    run(pinyon.__doc__[pinyon.__doc__.index(">>>") :].replace(DEFAULT, server.address), "pinyon", {})
+
+
+def test_examples_are_found(tmp_path: Path) -> None:
+    document = tmp_path / "example.md"
+    document.write_text("# Title\n\n```python\nfirst = 1\n```\n\n```sh\nls\n```\n\n```python\nassert first == 2\n```\n")
+    assert [line for line, _ in examples(document)] == [3, 11]
+    names: dict[str, Any] = {}
+    run(examples(document)[0][1], "first", names)
+    with pytest.raises(AssertionError):
+        run(examples(document)[1][1], "second", names)

@@ -1,0 +1,283 @@
+"""Signals: Ctrl-C ends a wait at once, and no signal disturbs a result."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from faulty import FaultyServer, late, stall
+from servers import Memcached
+
+import pinyon
+
+#: The client's timeout here, and by when an interrupted wait must be over.
+LONG = 20
+AT_ONCE = 2
+
+
+@contextlib.contextmanager
+def interrupt_after(delay: float) -> Iterator[None]:
+    """Presses Ctrl-C."""
+    timer = threading.Timer(delay, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    begun = time.monotonic()
+    interrupted = False
+    try:
+        yield
+    except KeyboardInterrupt:
+        interrupted = True
+    finally:
+        took = time.monotonic() - begun
+        with contextlib.suppress(KeyboardInterrupt):
+            timer.join()
+    assert interrupted
+    assert delay - 0.05 < took < AT_ONCE
+
+
+@contextlib.contextmanager
+def handling(number: int, handler: Callable[..., None]) -> Iterator[None]:
+    previous = signal.signal(number, handler)
+    try:
+        yield
+    finally:
+        signal.signal(number, previous)
+
+
+@pytest.fixture
+def silent() -> Iterator[str]:
+    """A port that accepts connections and says nothing, whose queue of connections may be full."""
+    with socket.create_server(("127.0.0.1", 0), backlog=1) as listener:
+        yield f"127.0.0.1:{listener.getsockname()[1]}"
+
+
+def quietly(client: pinyon.Client, *keys: str) -> None:
+    with client.quiet() as batch:
+        for key in keys:
+            batch.set(key, "new")
+
+
+KEYS = [f"key:{number}" for number in range(50)]
+WAITS: dict[str, Callable[[pinyon.Client], Any]] = {
+    "get": lambda client: client.get("key:0"),
+    "set": lambda client: client.set("key:0", "new"),
+    "incr": lambda client: client.incr("key:0"),
+    "get_many": lambda client: client.get_many(KEYS),
+    "set_many": lambda client: client.set_many(dict.fromkeys(KEYS, "new")),
+    "delete_many": lambda client: client.delete_many(KEYS),
+    "quiet": lambda client: quietly(client, *KEYS),
+    "version": lambda client: client.version(),
+    "stats": lambda client: client.stats(),
+}
+
+
+@pytest.mark.parametrize("wait", WAITS.values(), ids=WAITS)
+@pytest.mark.parametrize("count", [1, 2])
+def test_ctrl_c_ends_a_wait_for_a_reply_at_once(four: list[Memcached], count: int, wait: Callable[..., Any]) -> None:
+    servers = four[:count]
+    with pinyon.Client([server.address for server in servers], timeout=LONG) as client:
+        client.set_many({key: f"value of {key}" for key in KEYS})
+        stalled = next(server for server in servers if server.holds("key:0"))
+        stalled.pause()
+        try:
+            with interrupt_after(0.15):
+                wait(client)
+        finally:
+            stalled.resume()
+        for key in KEYS:
+            client.set(key, f"newer value of {key}")
+        assert client.get_many(KEYS) == {key: f"newer value of {key}" for key in KEYS}
+        assert [client.get(key) for key in KEYS] == [f"newer value of {key}" for key in KEYS]
+
+
+def test_ctrl_c_ends_connecting_at_once(silent: str) -> None:
+    with pinyon.Client(silent, timeout=LONG, connect_timeout=LONG) as client:
+        for use in (lambda: client.get("key"), lambda: client.get_many(["key"]), lambda: quietly(client, "key")):
+            with interrupt_after(0.15):
+                use()
+
+
+def test_ctrl_c_ends_connecting_to_a_full_queue_at_once(silent: str) -> None:
+    host, port = silent.split(":")
+    with contextlib.ExitStack() as stack:
+        for _ in range(4):
+            filler = stack.enter_context(socket.socket())
+            filler.setblocking(False)
+            filler.connect_ex((host, int(port)))
+        client = stack.enter_context(pinyon.Client(silent, timeout=LONG, connect_timeout=LONG))
+        with interrupt_after(0.15):
+            client.get("key")
+
+
+def test_ctrl_c_ends_the_wait_for_a_connection_at_once(server: Memcached) -> None:
+    with pinyon.Client(server.address, timeout=LONG, max_connections=1) as client:
+        with client.quiet() as batch:
+            batch.set("key", "value")
+            with interrupt_after(0.15):
+                client.get("key")
+        assert client.get("key") == "value"
+        assert "1 connected, 1 idle" in repr(client)
+
+
+def test_ctrl_c_in_the_middle_of_a_large_value(faulty: Callable[..., FaultyServer], server: Memcached) -> None:
+    def begin_and_stall(conversation: Any) -> None:
+        conversation.request()
+        conversation.send(b"VA 200000 f0 O0\r\n" + b"x" * 100_000)
+        stall(conversation)
+
+    half = faulty(begin_and_stall)
+    with pinyon.Client(half.address, timeout=LONG) as client:
+        with interrupt_after(0.15):
+            client.get("key")
+        half.heal(server)
+        assert client.set("key", b"y" * 200_000)
+        assert client.get("key") == b"y" * 200_000
+
+
+class Interrupted(BaseException):
+    """Raised by a signal handler."""
+
+
+def test_an_interrupt_at_any_moment_never_costs_a_right_value(four: list[Memcached]) -> None:
+    armed = False
+    interrupted = 0
+    values = {f"key:{number}": f"value {number}" * (number * 40 + 1) for number in range(40)}
+
+    def handler(*_: object) -> None:
+        nonlocal armed
+        if armed:
+            armed = False
+            raise Interrupted
+
+    over = threading.Event()
+
+    def disturb() -> None:
+        while not over.wait(0.002):
+            os.kill(os.getpid(), signal.SIGUSR1)
+
+    with pinyon.Client([server.address for server in four], timeout=LONG) as client, handling(signal.SIGUSR1, handler):
+        client.set_many(values)
+        disturbing = threading.Thread(target=disturb)
+        disturbing.start()
+        try:
+            end = time.monotonic() + 2.5
+            while time.monotonic() < end:
+                for key, value in values.items():
+                    try:
+                        armed = True
+                        single, many = client.get(key), client.get_many(values)
+                        armed = False
+                    except Interrupted:
+                        interrupted += 1
+                        continue
+                    assert single == value
+                    assert many == values
+        finally:
+            armed = False
+            over.set()
+            disturbing.join()
+        assert interrupted > 50
+        assert client.get_many(values) == values
+
+
+@pytest.mark.timeout(30, method="thread")
+def test_handlers_that_do_not_raise_disturb_nothing(four: list[Memcached]) -> None:
+    signals = 0
+
+    def handler(*_: object) -> None:
+        nonlocal signals
+        signals += 1
+
+    with pinyon.Client([server.address for server in four], timeout=LONG) as client, handling(signal.SIGALRM, handler):
+        signal.setitimer(signal.ITIMER_REAL, 0.001, 0.001)
+        try:
+            end = time.monotonic() + 1
+            turn = 0
+            while time.monotonic() < end:
+                turn += 1
+                values = {f"key:{number}": [turn, number] for number in range(100)}
+                assert client.set_many(values) == []
+                assert client.get_many(values) == values
+                assert client.set("large", b"%d" % turn * 100_000)
+                assert client.get("large") == b"%d" % turn * 100_000
+                assert client.incr("turn", initial=1) == turn
+                quietly(client, *values)
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+    assert signals > 100
+
+
+@pytest.mark.timeout(30, method="thread")
+@pytest.mark.parametrize("wait", WAITS.values(), ids=WAITS)
+def test_handlers_that_do_not_raise_move_no_deadline(own_server: Memcached, wait: Callable[..., Any]) -> None:
+    with pinyon.Client(own_server.address, timeout=0.5) as client, handling(signal.SIGALRM, lambda *_: None):
+        client.set("key:0", 1)
+        own_server.pause()
+        signal.setitimer(signal.ITIMER_REAL, 0.01, 0.01)
+        begun = time.monotonic()
+        try:
+            with pytest.raises(pinyon.Error) as raised:
+                wait(client)
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            own_server.resume()
+        assert 0.4 < time.monotonic() - begun < AT_ONCE
+        errors = [failure.error for failure in getattr(raised.value, "failures", [])] or [raised.value]
+        assert all(isinstance(error, pinyon.Timeout) for error in errors)
+
+
+@pytest.mark.timeout(30, method="thread")
+def test_a_reply_that_comes_during_signals_is_still_the_reply(faulty: Callable[..., FaultyServer]) -> None:
+    slow = faulty(late(b"VA 5 f16 O$O\r\nvalue\r\n", 0.4))
+    with pinyon.Client(slow.address, timeout=LONG) as client, handling(signal.SIGALRM, lambda *_: None):
+        signal.setitimer(signal.ITIMER_REAL, 0.01, 0.01)
+        try:
+            assert client.get("key") == "value"
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+
+
+def test_a_handler_may_use_the_client(own_server: Memcached) -> None:
+    found: list[Any] = []
+    with pinyon.Client(own_server.address, timeout=LONG) as client:
+        client.set_many({"key": "value", "other": "other value"})
+
+        def handler(*_: object) -> None:
+            own_server.resume()
+            found.append(client.get("other"))
+
+        with handling(signal.SIGUSR1, handler):
+            own_server.pause()
+            timer = threading.Timer(0.15, os.kill, (os.getpid(), signal.SIGUSR1))
+            timer.start()
+            assert client.get("key") == "value"
+            timer.join()
+    assert found == ["other value"]
+
+
+def test_a_program_ends_at_ctrl_c(silent: str) -> None:
+    program = (
+        "import pinyon, sys\n"
+        "print('ready', flush=True)\n"
+        f"pinyon.Client({silent!r}, timeout={LONG}, connect_timeout={LONG}).get('key')\n"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "ready\n"
+    time.sleep(0.3)
+    begun = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=LONG)
+    assert time.monotonic() - begun < AT_ONCE
+    assert "KeyboardInterrupt" in errors
+    assert process.returncode == -signal.SIGINT

@@ -1,0 +1,109 @@
+"""How long items live."""
+
+from __future__ import annotations
+
+import datetime
+import time
+from typing import Any
+
+import pytest
+from servers import Memcached
+
+import pinyon
+
+DAY = 24 * 60 * 60
+
+
+@pytest.mark.parametrize(
+    ("ttl", "seconds"),
+    [
+        (0, None),
+        (0.0, None),
+        (100, 100),
+        (99.2, 100),
+        (0.001, 1),
+        (True, 1),
+        (datetime.timedelta(minutes=2), 120),
+        (datetime.timedelta(seconds=99, milliseconds=1), 100),
+        (datetime.timedelta(0), None),
+        (30 * DAY, 30 * DAY),
+        (30 * DAY + 1, 30 * DAY + 1),
+        (31 * DAY, 31 * DAY),
+        (datetime.timedelta(days=365), 365 * DAY),
+    ],
+)
+def test_a_ttl_is_seconds_rounded_up(client: pinyon.Client, ttl: Any, seconds: int | None) -> None:
+    client.set("key", "value", ttl)
+    if seconds is None:
+        assert client.meta("key").ttl is None
+    else:
+        assert seconds - 3 <= client.meta("key").ttl <= seconds + 1
+
+
+def test_every_method_with_a_ttl_takes_more_than_thirty_days(client: pinyon.Client) -> None:
+    days = datetime.timedelta(days=40)
+    client.set_many({"set_many": 1, "replace": 1, "cas": 1, "gat": 1, "touch": 1})
+    client.set_many({"set_many": 1}, ttl=days)
+    client.add("add", 1, ttl=days)
+    client.replace("replace", 1, ttl=days)
+    client.cas("cas", 1, client.gets("cas")[1], ttl=days)
+    client.gat("gat", days)
+    client.touch("touch", days)
+    client.incr("incr", initial=1, ttl=days)
+    with client.quiet() as batch:
+        batch.set("batch", 1, ttl=days)
+    for key in ("set_many", "add", "replace", "cas", "gat", "touch", "incr", "batch"):
+        assert 40 * DAY - 3 <= client.meta(key).ttl <= 40 * DAY + 1, key
+
+
+@pytest.mark.parametrize("ttl", [-1, -0.5, -(2**62), datetime.timedelta(seconds=-1), datetime.timedelta(days=-400)])
+def test_a_negative_ttl_has_expired_at_once(client: pinyon.Client, ttl: Any) -> None:
+    client.set("key", "old")
+    assert client.set("key", "new", ttl) is True
+    assert client.get("key") is None
+
+
+def test_items_expire(client: pinyon.Client) -> None:
+    client.set_many({"soon": 1, "later": 2})
+    client.touch("soon", 1)
+    client.set("rounded", 3, 0.2)
+    assert client.get_many(["soon", "later", "rounded"]) == {"soon": 1, "later": 2, "rounded": 3}
+    time.sleep(2.3)
+    assert client.get_many(["soon", "later", "rounded"]) == {"later": 2}
+
+
+@pytest.mark.parametrize("ttl", [datetime.timedelta(days=40 * 365), 40 * 365 * DAY, 1e300, float("inf"), 2**70])
+def test_a_ttl_beyond_the_servers_clock_is_refused(client: pinyon.Client, ttl: Any) -> None:
+    with pytest.raises((OverflowError, ValueError), match="2038"):
+        client.set("key", "value", ttl)
+    assert client.get("key") is None
+
+
+@pytest.mark.parametrize("ttl", [None, "60", b"60", datetime.date(2030, 1, 1), [60]])
+def test_what_is_no_ttl_is_refused(client: pinyon.Client, ttl: Any) -> None:
+    with pytest.raises(TypeError, match=type(ttl).__name__):
+        client.set("key", "value", ttl=ttl)
+    with pytest.raises(TypeError, match="seconds"):
+        client.touch("key", ttl)
+    with pytest.raises(TypeError, match="seconds"):
+        client.set_many({"key": "value"}, ttl=ttl)
+    assert client.get("key") is None
+
+
+def test_none_is_answered_with_what_to_give_instead(client: pinyon.Client) -> None:
+    with pytest.raises(TypeError, match="without end give 0"):
+        client.set("key", "value", None)
+
+
+def test_not_a_number_is_refused(client: pinyon.Client) -> None:
+    with pytest.raises(ValueError, match="NaN"):
+        client.set("key", "value", float("nan"))
+
+
+def test_flush_all_can_be_delayed(own_server: Memcached) -> None:
+    with pinyon.Client(own_server.address, timeout=10) as client:
+        client.set("key", "value")
+        client.flush_all(delay=2)
+        assert client.get("key") == "value"
+        time.sleep(3.2)
+        assert client.get("key") is None

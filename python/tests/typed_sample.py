@@ -1,0 +1,131 @@
+"""The whole API as a typed program uses it; checked by mypy, never run."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterable
+from typing import Any
+
+from pinyon import (
+    Batch,
+    BatchError,
+    BatchFailure,
+    Client,
+    Error,
+    ItemMetadata,
+    Serializer,
+    Timeout,
+    __version__,
+)
+
+
+class Upper:
+    def dump(self, value: Any) -> tuple[bytes, int]:
+        return str(value).upper().encode(), 0
+
+    def load(self, data: bytes, flags: int) -> Any:
+        return data.decode()
+
+
+class Cache(Client):
+    def remember(self, key: str, value: str) -> Any:
+        return value if self.add(key, value) else self.get(key)
+
+
+serializer: Serializer = Upper()
+version: str = __version__
+
+cache = Client(
+    ["127.0.0.1:11211", "/run/memcached.sock"],
+    namespace=b"app:",
+    timeout=1,
+    connect_timeout=0.5,
+    serializer=serializer,
+    failover=False,
+    max_connections=4,
+    encode_keys=True,
+    max_value_size=2**20,
+)
+default_cache: Client = Client()
+named: Cache = Cache("127.0.0.1", serializer="pickle", namespace="app:")
+remembered: Any = named.remember("key", "value")
+
+
+def read(client: Client) -> None:
+    value: Any = client.get("key")
+    value = client.get(b"key", default=5)
+    many: dict[str, Any] = client.get_many(["one", "two"])
+    many_bytes: dict[bytes, Any] = client.get_many(key for key in (b"one", b"two"))
+    pair: tuple[Any, int] | None = client.gets("key")
+    if pair is not None:
+        outcome: bool | None = client.cas("key", pair[0], pair[1], ttl=datetime.timedelta(hours=1))
+        print(outcome)
+    value = client.gat("key", 1.5)
+    item: ItemMetadata | None = client.meta("key")
+    if item is not None:
+        numbers: tuple[int, int, int, int | None, int] = (
+            item.size,
+            item.flags,
+            item.cas,
+            item.ttl,
+            item.last_access,
+        )
+        fetched: bool = item.fetched
+        print(numbers, fetched)
+    print(value, many, many_bytes)
+
+
+def write(client: Client, pairs: dict[str, Any], keys: Iterable[str | bytes]) -> None:
+    done: bool = client.set("key", "value") and client.set(b"key", 1, 60) and client.set("key", None, ttl=0.5)
+    done = client.add("key", 1, ttl=60) and client.replace("key", 1, ttl=60)
+    done = client.append("key", b"x") and client.prepend("key", "x")
+    done = client.touch("key", datetime.timedelta(days=40)) and client.delete("key")
+    not_stored: list[str] = client.set_many(pairs, ttl=60)
+    deleted: int = client.delete_many(keys)
+    number: int | None = client.incr("count")
+    number = client.decr(b"count", 5, initial=0, ttl=60)
+    print(done, not_stored, deleted, number)
+
+
+def mixed(client: Client, keys: list[str | bytes]) -> dict[str | bytes, Any]:
+    client.set_many(dict.fromkeys(keys, 1))
+    return client.get_many(keys)
+
+
+def administer(client: Client) -> None:
+    client.flush_all()
+    client.flush_all(delay=5)
+    stats: dict[str, dict[str, str]] = client.stats()
+    stats = client.stats("items")
+    versions: dict[str, str] = client.version()
+    closed: bool = client.is_closed
+    client.close()
+    print(stats, versions, closed)
+
+
+def batched() -> None:
+    with Client() as client, client.quiet() as batch:
+        opened: Batch = batch
+        opened.set("key", 1, ttl=60)
+        opened.add("key", 1)
+        opened.replace("key", 1)
+        opened.append("key", "x")
+        opened.prepend("key", "x")
+        opened.incr("key", 2)
+        opened.decr("key")
+        opened.delete("key")
+
+
+def careful(client: Client) -> None:
+    try:
+        client.get("key")
+    except BatchError as error:
+        failures: list[BatchFailure] = error.failures
+        print([(failure.key, failure.command, failure.reason, failure.error) for failure in failures])
+    except Timeout as error:
+        system: TimeoutError = error
+        print(system)
+    except Error as error:
+        server: str | None = error.server
+        sent: str = error.sent
+        print(server, error.command, sent, error.partial)

@@ -1,0 +1,14 @@
+"""Mistakes that mypy must find; the comment says which error is expected on a line."""
+
+from __future__ import annotations
+
+from pinyon import Client
+
+client = Client(timeout="1")  # arg-type
+client = Client("127.0.0.1", "namespace")  # misc
+client.set("key", 1, ttl=None)  # arg-type
+client.get(5)  # arg-type
+client.incr("key", 1, 5)  # misc
+number: int = client.incr("key")  # assignment
+size = client.meta("key").size  # union-attr
+client.unknown("key")  # attr-defined
