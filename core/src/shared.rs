@@ -42,6 +42,7 @@ pub trait Operation {
 pub enum Route<'k> {
     /// The server that holds this key.
     Key(&'k [u8]),
+    /// This server and no other: it is not tried again.
     Server(usize),
 }
 
@@ -49,6 +50,7 @@ pub enum Route<'k> {
 pub struct Finished<O> {
     pub operation: O,
     pub error: Option<Error>,
+    pub deadline: Instant,
 }
 
 /// What the host is to do with its event loop.
@@ -117,14 +119,14 @@ impl<O: Operation> Shared<O> {
         std::mem::take(&mut self.actions)
     }
 
-    /// What is over; ask after every call.
+    /// What is over; ask after every call but [`Self::start`], which may be amid the host's own work: what fails at
+    /// once is left for the end of the turn.
     pub fn take_finished(&mut self) -> Vec<Finished<O>> {
         std::mem::take(&mut self.finished)
     }
 
-    /// Begins an operation.
-    pub fn start(&mut self, operation: O, now: Instant) {
-        let deadline = now + self.fleet.options().timeout;
+    /// Begins an operation, to be over by `deadline`.
+    pub fn start(&mut self, operation: O, deadline: Instant, now: Instant) {
         self.route(Entry { ticket: Ticket(0), operation, deadline }, now, None);
     }
 
@@ -183,6 +185,12 @@ impl<O: Operation> Shared<O> {
         self.lanes[lane].forgotten = false;
         self.lanes[lane].session.release();
         self.begin_connecting(lane, now);
+    }
+
+    /// The descriptors that the host watches.
+    pub fn watched(&self) -> impl Iterator<Item = (usize, RawFd)> + '_ {
+        let watched = |(lane, of): (usize, &Lane<O>)| of.watched.map(|(fd, _)| (lane, fd));
+        self.lanes.iter().enumerate().filter_map(watched)
     }
 
     /// Fails everything and closes all connections.
@@ -283,8 +291,8 @@ impl<O: Operation> Shared<O> {
                 }
                 Outcome::Reply(reply) => {
                     lane.flight[position].operation.reply(reply);
-                    let Some(Entry { operation, .. }) = lane.flight.remove(position) else { continue };
-                    self.finished.push(Finished { operation, error: None });
+                    let Some(Entry { operation, deadline, .. }) = lane.flight.remove(position) else { continue };
+                    self.finished.push(Finished { operation, error: None, deadline });
                 }
                 Outcome::Failed(error) => {
                     let Some(entry) = lane.flight.remove(position) else { continue };
@@ -299,7 +307,8 @@ impl<O: Operation> Shared<O> {
         let repeatable = error.sent == Sent::No || entry.operation.is_idempotent();
         let broken = self.lanes[lane].session.failure().is_some();
         let hopeless = !error.blames_server() || error.kind == Kind::Protocol || entry.deadline <= now;
-        if entry.operation.is_abandoned() || !repeatable || hopeless || !broken {
+        let bound = matches!(entry.operation.route(), Route::Server(_));
+        if entry.operation.is_abandoned() || bound || !repeatable || hopeless || !broken {
             return self.fail(entry, error);
         }
         self.lanes[lane].waiting.push_back(entry);
@@ -336,7 +345,10 @@ impl<O: Operation> Shared<O> {
         }
         self.fleet.failed(lane.server, &error);
         for entry in std::mem::take(&mut self.lanes[index].waiting) {
-            self.route(entry, now, Some(error.clone()));
+            match entry.operation.route() {
+                Route::Server(_) => self.fail(entry, error.clone()),
+                Route::Key(_) => self.route(entry, now, Some(error.clone())),
+            }
         }
     }
 
@@ -358,7 +370,8 @@ impl<O: Operation> Shared<O> {
             "" => error.of(entry.operation.name(), Sent::No),
             _ => error,
         };
-        self.finished.push(Finished { operation: entry.operation, error: Some(error) });
+        self.finished.push(Finished { operation: entry.operation, error: Some(error), deadline: entry.deadline });
+        self.end_turn();
     }
 }
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
 
 from pinyon import _native, serializers
+from pinyon._gevent_choice import undecided
 from pinyon.errors import InvalidServers
 
 if TYPE_CHECKING:
@@ -17,7 +18,56 @@ if TYPE_CHECKING:
 DEFAULT_SERVER = "127.0.0.1:11211"
 
 
-class Client(_native.Client):
+class BaseClient(_native.Client):
+    """What the clients of all concurrency models have in common; use one of those."""
+
+    __slots__ = ()
+
+    def __new__(
+        cls,
+        servers: str | Iterable[str] | None = None,
+        *,
+        namespace: str | bytes | None = None,
+        timeout: float = 1.0,
+        connect_timeout: float = 0.5,
+        serializer: str | serializers.Serializer = "portable",
+        failover: bool = True,
+        max_connections: int = 64,
+        encode_keys: bool = False,
+        max_value_size: int = 1024 * 1024,
+        loops: tuple[Callable[[], Any], Callable[[Any], Any]] | None = None,
+        connections: int = 1,
+    ) -> Self:
+        return super().__new__(
+            cls,
+            _server_list(servers),
+            namespace=namespace,
+            timeout=timeout,
+            connect_timeout=connect_timeout,
+            serializer=serializers.find(serializer),
+            failover=failover,
+            max_connections=max_connections,
+            encode_keys=encode_keys,
+            max_value_size=max_value_size,
+            loops=loops,
+            connections=connections,
+        )
+
+    if not TYPE_CHECKING:
+
+        def __init__(self, *arguments: object, **settings: object) -> None:
+            """Take what ``__new__`` took, so that a subclass may pass its arguments on."""
+
+    def begin(self, command: str, *arguments: Any, **settings: Any) -> Any:
+        """Submit the command of that name; returns what the coroutine waits for."""
+        return getattr(BaseClient, command)(self, *arguments, **settings)
+
+    def __repr__(self) -> str:
+        state = "closed" if self.is_closed else "; ".join(self.describe())
+        return f"<pinyon.{type(self).__qualname__} {state}>"
+
+
+class Client(BaseClient):
     """A client for one or several memcached servers, to be shared by all threads of a process.
 
     It connects when it is first used, and again whenever it has to. A process that forks, or starts workers with
@@ -44,36 +94,25 @@ class Client(_native.Client):
 
     __slots__ = ()
 
-    def __new__(
-        cls,
-        servers: str | Iterable[str] | None = None,
-        *,
-        namespace: str | bytes | None = None,
-        timeout: float = 1.0,
-        connect_timeout: float = 0.5,
-        serializer: str | serializers.Serializer = "portable",
-        failover: bool = True,
-        max_connections: int = 64,
-        encode_keys: bool = False,
-        max_value_size: int = 1024 * 1024,
-    ) -> Self:
-        return super().__new__(
+    if TYPE_CHECKING:
+
+        def __new__(
             cls,
-            _server_list(servers),
-            namespace=namespace,
-            timeout=timeout,
-            connect_timeout=connect_timeout,
-            serializer=serializers.find(serializer),
-            failover=failover,
-            max_connections=max_connections,
-            encode_keys=encode_keys,
-            max_value_size=max_value_size,
-        )
+            servers: str | Iterable[str] | None = None,
+            *,
+            namespace: str | bytes | None = None,
+            timeout: float = 1.0,
+            connect_timeout: float = 0.5,
+            serializer: str | serializers.Serializer = "portable",
+            failover: bool = True,
+            max_connections: int = 64,
+            encode_keys: bool = False,
+            max_value_size: int = 1024 * 1024,
+        ) -> Self: ...
+    else:
 
-    if not TYPE_CHECKING:
-
-        def __init__(self, *arguments: object, **settings: object) -> None:
-            """Take what ``__new__`` took, so that a subclass may pass its arguments on."""
+        def __new__(cls, *arguments: Any, **settings: Any) -> Self:
+            return super().__new__(_UndecidedClient if cls is Client else cls, *arguments, **settings)
 
     def __enter__(self) -> Self:
         return self
@@ -86,9 +125,8 @@ class Client(_native.Client):
     ) -> None:
         self.close()
 
-    def __repr__(self) -> str:
-        state = "closed" if self.is_closed else "; ".join(self.describe())
-        return f"<pinyon.Client {state}>"
+
+_UndecidedClient = undecided(Client)
 
 
 def _server_list(servers: str | Iterable[str] | None) -> list[str]:

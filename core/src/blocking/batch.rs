@@ -6,7 +6,7 @@ use std::time::Instant;
 use pinyon_proto::Command;
 
 use super::open::open;
-use super::wait::wait;
+use super::wait::{wait, wait_for_room};
 use super::{Failure, Host, Timer};
 use crate::doorbell::Wake;
 use crate::error::{Error, Kind, Sent};
@@ -55,15 +55,12 @@ impl Batch {
             chosen => chosen?,
         };
         let part = &mut self.parts[position];
-        if !part.session().accepts() {
-            part.session().flush();
-        }
         while !part.session().accepts() {
             if let Some(error) = part.session().failure() {
                 self.fleet.failed(server, error);
                 return Err(error.clone().of(command.name(), Sent::No).into());
             }
-            part.advance(host, &mut timer, outcomes)?;
+            part.advance(host, &mut timer, wait_for_room, outcomes)?;
         }
         let submitted = part.session().submit_quiet(command, data.clone(), timer.deadline);
         match submitted {
@@ -82,7 +79,7 @@ impl Batch {
         }
         for part in &mut self.parts {
             while part.session().is_busy() {
-                part.advance(host, &mut timer, outcomes)?;
+                part.advance(host, &mut timer, wait, outcomes)?;
             }
             let server = part.server;
             match part.session().failure() {
@@ -159,11 +156,12 @@ impl Part {
         session
     }
 
-    /// Waits once, and takes what has come.
+    /// Waits once, in this way, and takes what has come.
     fn advance<H: Host>(
         &mut self,
         host: &H,
         timer: &mut Timer,
+        wait: fn(&mut Session, &mut Timer) -> Wake,
         outcomes: &mut impl Outcomes,
     ) -> Result<(), Failure<H::Interrupt>> {
         let server = self.server;

@@ -146,6 +146,10 @@ fn session_of(lease: &mut Lease) -> &mut Session {
 }
 
 fn wait_for_parts(parts: &mut [Part], timer: &mut Timer) -> Wake {
+    parts.iter_mut().for_each(|part| part.session().flush());
+    if parts.iter_mut().any(|part| !part.submitted && part.session().accepts()) {
+        return Wake::Ready;
+    }
     if let [part] = parts {
         return wait(part.session(), timer);
     }

@@ -13,10 +13,9 @@ use crate::session::Session;
 /// Sends what is unsent and waits until something has arrived, was sent or failed.
 pub(super) fn wait(session: &mut Session, timer: &mut Timer) -> Wake {
     session.flush();
-    if !timer.whole {
+    if !std::mem::replace(&mut timer.whole, false) {
         return wait_any(&mut [session], timer);
     }
-    timer.whole = false;
     if session.has_unsent() || !session.is_ready() {
         return wait_any(&mut [session], timer);
     }
@@ -27,10 +26,19 @@ pub(super) fn wait(session: &mut Session, timer: &mut Timer) -> Wake {
     }
 }
 
-/// Sends to all sessions, then receives from those where something has arrived, waiting until there is one.
+/// Waits until the session takes more commands, or may after what has happened. Nothing needs to arrive for that:
+/// quiet commands have no replies.
+pub(super) fn wait_for_room(session: &mut Session, timer: &mut Timer) -> Wake {
+    session.flush();
+    if session.accepts() {
+        return Wake::Ready;
+    }
+    wait_any(&mut [session], timer)
+}
+
+/// Goes on sending, and receives from the sessions where something has arrived, waiting until one can do either.
 pub(super) fn wait_any(sessions: &mut [&mut Session], timer: &mut Timer) -> Wake {
     timer.whole = false;
-    sessions.iter_mut().for_each(|session| session.flush());
     if let [session] = sessions {
         if matches!(session.fill_with(Stream::receive), Ok(1..)) {
             return Wake::Ready;

@@ -197,9 +197,9 @@ impl<N: Network> Session<N> {
         !self.queue.is_empty() || self.has_unsent()
     }
 
-    /// Whether some of what was submitted has not been sent yet.
+    /// Whether some of what was submitted has still to be sent.
     pub fn has_unsent(&self) -> bool {
-        self.outgoing.unsent() > 0
+        self.outgoing.unsent() > 0 && !matches!(self.state, State::Broken(_) | State::Closed)
     }
 
     /// Whether it waits for the socket to take more.

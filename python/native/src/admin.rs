@@ -1,5 +1,6 @@
 //! Commands that concern servers, not keys: each is asked of every server.
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use pinyon_core::blocking::{scatter, Timer, Work};
@@ -12,6 +13,7 @@ use pyo3::types::PyDict;
 use crate::client::Client;
 use crate::errors::{exception, from_core, usage};
 use crate::host::PythonHost;
+use crate::operations::About;
 
 /// One command for every server; `take` is given each line of the replies.
 struct Everywhere<'w, T> {
@@ -49,46 +51,71 @@ impl Client {
         }
     }
 
-    fn name(&self, server: usize) -> &str {
-        &self.fleet.servers()[server].name
+    fn lines_everywhere(&self, py: Python<'_>, command: Command<'_>) -> PyResult<ServerLines> {
+        let mut lines: ServerLines = self.names().into_iter().map(|name| (name, Vec::new())).collect();
+        self.everywhere(py, command, |server, reply| {
+            if matches!(reply.head.status, Status::Version | Status::Stat) {
+                lines[server].1.push(text(&reply));
+            }
+        })?;
+        Ok(lines)
     }
 
-    pub(crate) fn flush_servers(&self, py: Python<'_>, delay: u32) -> PyResult<()> {
-        self.everywhere(py, Command::FlushAll { delay }, |_, _| {})
+    pub(crate) fn names(&self) -> Vec<Arc<str>> {
+        self.fleet.servers().iter().map(|server| server.name.clone()).collect()
     }
 
-    pub(crate) fn server_versions<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let mut lines = Vec::new();
-        self.everywhere(py, Command::Version, |server, reply| lines.push((server, text(&reply))))?;
-        lines.sort_unstable();
-        let versions = PyDict::new(py);
-        for (server, line) in lines {
-            versions.set_item(self.name(server), line.trim_start_matches("VERSION "))?;
+    pub(crate) fn flush_servers<'py>(&self, py: Python<'py>, delay: u32) -> PyResult<Bound<'py, PyAny>> {
+        if self.loops.get().is_some() {
+            return self.gather_everywhere(py, "flush_all", &About::FlushAll { delay });
         }
-        Ok(versions)
+        self.everywhere(py, Command::FlushAll { delay }, |_, _| {})?;
+        Ok(py.None().into_bound(py))
     }
 
-    pub(crate) fn server_stats<'py>(&self, py: Python<'py>, kind: &str) -> PyResult<Bound<'py, PyDict>> {
+    pub(crate) fn server_versions<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        if self.loops.get().is_some() {
+            return self.gather_everywhere(py, "version", &About::Version);
+        }
+        Ok(versions(py, self.lines_everywhere(py, Command::Version)?)?.into_any())
+    }
+
+    pub(crate) fn server_stats<'py>(&self, py: Python<'py>, kind: &str) -> PyResult<Bound<'py, PyAny>> {
         let command = StatsKind::new(kind).map(Command::Stats).ok_or_else(|| {
             usage(py, "UsageError", &format!("stats kind {kind:?}: only letters, digits, spaces and underscores"))
         })?;
-        let mut lines = Vec::new();
-        self.everywhere(py, command, |server, reply| {
-            if reply.head.status == Status::Stat {
-                lines.push((server, text(&reply)));
-            }
-        })?;
-        let stats = PyDict::new(py);
-        for server in self.fleet.servers() {
-            stats.set_item(&*server.name, PyDict::new(py))?;
+        if self.loops.get().is_some() {
+            return self.gather_everywhere(py, "stats", &About::Stats(kind.to_owned()));
         }
-        for (server, line) in lines {
-            let mut words = line.splitn(3, ' ').skip(1);
-            let (name, value) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
-            stats.as_any().get_item(self.name(server))?.set_item(name, value)?;
-        }
-        Ok(stats)
+        Ok(statistics(py, self.lines_everywhere(py, command)?)?.into_any())
     }
+}
+
+/// Lines of replies, by the server's name.
+pub(crate) type ServerLines = Vec<(Arc<str>, Vec<String>)>;
+
+/// A dict of versions by server.
+pub(crate) fn versions(py: Python<'_>, servers: ServerLines) -> PyResult<Bound<'_, PyDict>> {
+    let versions = PyDict::new(py);
+    for (name, lines) in servers {
+        let version = lines.first().map_or("", |line| line.trim_start_matches("VERSION "));
+        versions.set_item(&*name, version)?;
+    }
+    Ok(versions)
+}
+
+/// A dict of statistics by server, each a dict by name.
+pub(crate) fn statistics(py: Python<'_>, servers: ServerLines) -> PyResult<Bound<'_, PyDict>> {
+    let all = PyDict::new(py);
+    for (name, lines) in servers {
+        let statistics = PyDict::new(py);
+        for line in &lines {
+            let mut words = line.splitn(3, ' ').skip(1);
+            statistics.set_item(words.next().unwrap_or_default(), words.next().unwrap_or_default())?;
+        }
+        all.set_item(&*name, statistics)?;
+    }
+    Ok(all)
 }
 
 fn text(reply: &Reply<'_>) -> String {

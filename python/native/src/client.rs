@@ -1,14 +1,14 @@
 //! `pinyon.Client`: what Python sees of it. Each method is one line of the table; the work is done elsewhere.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use pinyon_core::fleet::{Fleet, Options};
 use pinyon_core::{parse_servers, Data, Limits};
 use pinyon_proto::{Direction, KeyRules, Mode};
 use pyo3::prelude::*;
-use pyo3::types::{PyAny, PyDict, PyList};
+use pyo3::types::PyAny;
 
 use crate::batch::Batch;
 use crate::errors::usage;
@@ -27,7 +27,7 @@ pub(crate) struct Client {
     pub(crate) keys: KeyRules,
     pub(crate) codec: Arc<Codec>,
     /// Where the client's methods return what a coroutine waits for, instead of waiting themselves.
-    pub(crate) loops: Option<Loops>,
+    pub(crate) loops: OnceLock<Loops>,
     closed: AtomicBool,
 }
 
@@ -58,7 +58,7 @@ impl Client {
         encode_keys: bool,
         max_value_size: isize,
         loops: Option<(Py<PyAny>, Py<PyAny>)>,
-        connections: usize,
+        connections: isize,
     ) -> PyResult<Self> {
         let specs = parse_servers(servers.iter().map(String::as_str));
         let specs = specs.map_err(|error| usage(py, "InvalidServers", &error.to_string()))?;
@@ -73,8 +73,21 @@ impl Client {
             limits: Limits { value: positive(py, "max_value_size", max_value_size)?, ..Limits::default() },
         };
         let fleet = Arc::new(Fleet::new(specs, options));
-        let loops = loops.map(|(current, make)| Loops::new(py, current, make, connections)).transpose()?;
-        Ok(Self { fleet, keys, codec: Arc::new(Codec::new(serializer)?), loops, closed: AtomicBool::new(false) })
+        let codec = Arc::new(Codec::new(serializer)?);
+        let client = Self { fleet, keys, codec, loops: OnceLock::new(), closed: AtomicBool::new(false) };
+        if let Some((current, make)) = loops {
+            client.share(py, current, make, connections)?;
+        }
+        Ok(client)
+    }
+
+    /// From now on its methods return what a coroutine waits for, instead of waiting themselves.
+    ///
+    /// `current` returns the running event loop, `make` a driver for it; `connections`: to each server, per loop.
+    fn share(&self, py: Python<'_>, current: Py<PyAny>, make: Py<PyAny>, connections: isize) -> PyResult<()> {
+        let connections = positive(py, "connections", connections)?;
+        let _ = self.loops.set(Loops::new(current, make, connections));
+        Ok(())
     }
 
     /// The value stored under a key, or `default` when there is none.
@@ -87,7 +100,7 @@ impl Client {
     ///
     /// All servers are asked at once. When one fails, its keys are asked of the next server of the ring where
     /// failover is on; otherwise the error is raised, with what did arrive in its attribute `partial`.
-    fn get_many<'py>(&self, keys: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyDict>> {
+    fn get_many<'py>(&self, keys: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         self.fetch_many(keys)
     }
 
@@ -152,7 +165,7 @@ impl Client {
 
     /// Stores many values. Returns the keys that were not stored.
     #[pyo3(signature = (mapping, ttl = Ttl::NONE), text_signature = "($self, mapping, ttl=0)")]
-    fn set_many<'py>(&self, mapping: &Bound<'py, PyAny>, ttl: Ttl) -> PyResult<Bound<'py, PyList>> {
+    fn set_many<'py>(&self, mapping: &Bound<'py, PyAny>, ttl: Ttl) -> PyResult<Bound<'py, PyAny>> {
         self.store_many(mapping, ttl)
     }
 
@@ -162,7 +175,7 @@ impl Client {
     }
 
     /// Deletes many items. Returns how many there were.
-    fn delete_many(&self, keys: &Bound<'_, PyAny>) -> PyResult<usize> {
+    fn delete_many<'py>(&self, keys: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         self.delete_items(keys)
     }
 
@@ -215,7 +228,7 @@ impl Client {
 
     /// Makes all servers forget all items, now or after `delay` seconds.
     #[pyo3(signature = (delay = 0))]
-    fn flush_all(&self, py: Python<'_>, delay: u32) -> PyResult<()> {
+    fn flush_all<'py>(&self, py: Python<'py>, delay: u32) -> PyResult<Bound<'py, PyAny>> {
         self.flush_servers(py, delay)
     }
 
@@ -223,12 +236,12 @@ impl Client {
     ///
     /// `kind`: memcached's own sub-statistics, such as "items", "slabs" or "settings".
     #[pyo3(signature = (kind = None))]
-    fn stats<'py>(&self, py: Python<'py>, kind: Option<&str>) -> PyResult<Bound<'py, PyDict>> {
+    fn stats<'py>(&self, py: Python<'py>, kind: Option<&str>) -> PyResult<Bound<'py, PyAny>> {
         self.server_stats(py, kind.unwrap_or_default())
     }
 
     /// The version of each server, as a dict by server.
-    fn version<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+    fn version<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.server_versions(py)
     }
 
@@ -236,8 +249,8 @@ impl Client {
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         self.closed.store(true, Ordering::Relaxed);
         self.fleet.close();
-        for driver in self.loops.iter().flat_map(Loops::take_drivers) {
-            driver.bind(py).call_method0("close")?;
+        for driver in self.loops.get().into_iter().flat_map(Loops::take_drivers) {
+            driver.get().shut(py)?;
         }
         Ok(())
     }

@@ -42,6 +42,16 @@ pub(crate) fn from_core(py: Python<'_>, error: &Error) -> PyErr {
     }
 }
 
+/// An exception with what was achieved in its attribute `partial`.
+pub(crate) fn with_partial(error: Error, command: &'static str, partial: &Bound<'_, PyAny>) -> PyErr {
+    let py = partial.py();
+    let raised = from_core(py, &Error { command, ..error });
+    match raised.value(py).setattr("partial", partial) {
+        Ok(()) => raised,
+        Err(other) => other,
+    }
+}
+
 pub(crate) fn invalid_key(py: Python<'_>, error: &KeyError) -> PyErr {
     make(py, "InvalidKey", &error.to_string(), None)
 }

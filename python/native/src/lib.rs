@@ -4,9 +4,11 @@ mod admin;
 mod batch;
 mod client;
 mod errors;
+mod gather;
 mod host;
 mod keys;
 mod many;
+mod operations;
 mod plain;
 mod requests;
 mod shared;
@@ -27,7 +29,7 @@ mod _native {
     #[pymodule_export]
     use crate::plain::check_plain;
     #[pymodule_export]
-    use crate::shared::Driver;
+    use crate::shared::{Driver, Waiter};
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -13,7 +13,7 @@ use pyo3::types::{PyBytes, PyDict, PyList, PyString};
 use pyo3::IntoPyObjectExt;
 
 use crate::client::Client;
-use crate::errors::{exception, from_core, invalid_key, usage};
+use crate::errors::{exception, from_core, invalid_key, usage, with_partial};
 use crate::host::PythonHost;
 use crate::keys::key_bytes;
 use crate::ttl::Ttl;
@@ -25,7 +25,7 @@ const KEYS_PER_LINE: usize = 200;
 const BYTES_PER_LINE: usize = 8 * 1024;
 
 /// Python keys with their bytes as they are sent.
-struct Keys<'py> {
+pub(crate) struct Keys<'py> {
     objects: Vec<Bound<'py, PyAny>>,
     wire: Vec<u8>,
     ranges: Vec<(Range<usize>, bool)>,
@@ -48,13 +48,38 @@ impl<'py> Keys<'py> {
         Ok(Self { objects, wire, ranges })
     }
 
-    fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.objects.len()
     }
 
-    fn wire(&self, index: usize) -> (&[u8], bool) {
+    pub(crate) fn wire(&self, index: usize) -> (&[u8], bool) {
         let (range, base64) = &self.ranges[index];
         (&self.wire[range.clone()], *base64)
+    }
+
+    pub(crate) fn is_base64(&self, index: usize) -> bool {
+        self.ranges[index].1
+    }
+
+    /// The keys as the caller gave them.
+    pub(crate) fn unbound(&self) -> Vec<Py<PyAny>> {
+        self.objects.iter().map(|key| key.clone().unbind()).collect()
+    }
+
+    /// Joins plain keys from `first` on into the text of one `get` line; returns where the next line begins.
+    pub(crate) fn join(&self, indexes: &[u32], first: usize, line: &mut Vec<u8>) -> usize {
+        line.clear();
+        for (position, index) in indexes.iter().enumerate().skip(first).take(KEYS_PER_LINE) {
+            let (wire, base64) = self.wire(*index as usize);
+            if base64 || line.len() + wire.len() > BYTES_PER_LINE {
+                return position;
+            }
+            if position > first {
+                line.push(b' ');
+            }
+            line.extend_from_slice(wire);
+        }
+        (first + KEYS_PER_LINE).min(indexes.len())
     }
 
     fn key(&self, index: usize) -> Key<'_> {
@@ -64,9 +89,9 @@ impl<'py> Keys<'py> {
 }
 
 /// The keys of one server, by index, and how far they have come.
-struct Part {
-    server: usize,
-    keys: Vec<u32>,
+pub(crate) struct Part {
+    pub(crate) server: usize,
+    pub(crate) keys: Vec<u32>,
     submitted: usize,
     /// Exchanges in flight: the first key each is about, by position in `keys`, and how many.
     flight: VecDeque<(Ticket, Range<usize>)>,
@@ -86,7 +111,7 @@ impl Part {
 
 /// Distributes the keys over the servers that are up. Keys whose server is down, with nobody in its place, are
 /// left out, and the error says why.
-fn distribute(client: &Client, keys: &Keys<'_>, wanted: Vec<u32>) -> PyResult<(Vec<Part>, Option<Error>)> {
+pub(crate) fn distribute(client: &Client, keys: &Keys<'_>, wanted: Vec<u32>) -> PyResult<(Vec<Part>, Option<Error>)> {
     let fleet = &client.fleet;
     let now = Instant::now();
     let part = |server, keys| Part { server, keys, submitted: 0, flight: VecDeque::new() };
@@ -140,16 +165,6 @@ fn run(py: Python<'_>, client: &Client, keys: &Keys<'_>, work: &mut impl Rounds)
     Ok(None)
 }
 
-/// An exception with what was achieved in its attribute `partial`.
-fn with_partial(error: Error, command: &'static str, partial: &Bound<'_, PyAny>) -> PyErr {
-    let py = partial.py();
-    let raised = from_core(py, &Error { command, ..error });
-    match raised.value(py).setattr("partial", partial) {
-        Ok(()) => raised,
-        Err(other) => other,
-    }
-}
-
 /// Reads values.
 struct Fetch<'w, 'py> {
     py: Python<'py>,
@@ -191,7 +206,7 @@ impl Work for Fetch<'_, '_> {
                     (session.submit(&Command::Get { key, cas: false }, Data::None, deadline)?, first + 1)
                 }
                 false => {
-                    let end = join(self.keys, &part.keys, first, &mut self.line);
+                    let end = self.keys.join(&part.keys, first, &mut self.line);
                     (session.submit(&Command::GetMany { keys: &self.line, cas: false }, Data::None, deadline)?, end)
                 }
             };
@@ -225,22 +240,6 @@ impl Work for Fetch<'_, '_> {
     }
 }
 
-/// Joins plain keys from `first` on into the text of one `get` line; returns where the next line begins.
-fn join(keys: &Keys<'_>, indexes: &[u32], first: usize, line: &mut Vec<u8>) -> usize {
-    line.clear();
-    for (position, index) in indexes.iter().enumerate().skip(first).take(KEYS_PER_LINE) {
-        let (wire, base64) = keys.wire(*index as usize);
-        if base64 || line.len() + wire.len() > BYTES_PER_LINE {
-            return position;
-        }
-        if position > first {
-            line.push(b' ');
-        }
-        line.extend_from_slice(wire);
-    }
-    (first + KEYS_PER_LINE).min(indexes.len())
-}
-
 fn part_of(parts: &mut [Part], server: usize) -> &mut Part {
     let part = parts.iter_mut().find(|part| part.server == server);
     part.unwrap_or_else(|| unreachable!("a round is about the servers it began with"))
@@ -262,10 +261,10 @@ enum What<'w> {
 }
 
 /// A value to store.
-struct Block<'v> {
-    data: Data<'v>,
-    size: usize,
-    client_flags: u32,
+pub(crate) struct Block<'v> {
+    pub(crate) data: Data<'v>,
+    pub(crate) size: usize,
+    pub(crate) client_flags: u32,
 }
 
 impl What<'_> {
@@ -345,10 +344,13 @@ impl Change<'_, '_> {
 }
 
 impl Client {
-    pub(crate) fn fetch_many<'py>(&self, keys: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyDict>> {
+    pub(crate) fn fetch_many<'py>(&self, keys: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         let py = keys.py();
         self.check_open(py)?;
         let keys = Keys::new(self, keys)?;
+        if self.loops.get().is_some() {
+            return self.gather_values(py, keys);
+        }
         let found = PyDict::new(py);
         let parts = Vec::new();
         let mut fetch = Fetch { py, keys: &keys, codec: &self.codec, parts, line: Vec::new(), found, error: None };
@@ -356,11 +358,11 @@ impl Client {
         match (fetch.error, remaining) {
             (Some(error), _) => Err(error),
             (None, Some(error)) => Err(with_partial(error, "get_many", &fetch.found)),
-            (None, None) => Ok(fetch.found),
+            (None, None) => Ok(fetch.found.into_any()),
         }
     }
 
-    pub(crate) fn store_many<'py>(&self, mapping: &Bound<'py, PyAny>, ttl: Ttl) -> PyResult<Bound<'py, PyList>> {
+    pub(crate) fn store_many<'py>(&self, mapping: &Bound<'py, PyAny>, ttl: Ttl) -> PyResult<Bound<'py, PyAny>> {
         let py = mapping.py();
         self.check_open(py)?;
         let pairs = PyDict::new(py);
@@ -374,13 +376,16 @@ impl Client {
             self.check_size(key, size)?;
             blocks.push(Block { data: value.data()?, size, client_flags: *client_flags });
         }
+        if self.loops.get().is_some() {
+            return self.gather_stored(py, &keys, &blocks, ttl);
+        }
         let outcomes = vec![Outcome::Unsent; keys.len()];
         let mut change = Change { keys: &keys, parts: Vec::new(), what: What::Store(&blocks, ttl), outcomes };
         let remaining = run(py, self, &keys, &mut change)?;
         let failed = keys.objects.iter().zip(&change.outcomes).filter(|(_, outcome)| **outcome != Outcome::Done);
         let failed = PyList::new(py, failed.map(|(key, _)| key).collect::<Vec<_>>())?;
         match remaining {
-            None => Ok(failed),
+            None => Ok(failed.into_any()),
             Some(error) => Err(with_partial(error, "set_many", &failed)),
         }
     }
@@ -398,17 +403,21 @@ impl Client {
         Err(usage(key.py(), "ValueTooLarge", &message))
     }
 
-    pub(crate) fn delete_items(&self, keys: &Bound<'_, PyAny>) -> PyResult<usize> {
+    pub(crate) fn delete_items<'py>(&self, keys: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         let py = keys.py();
         self.check_open(py)?;
         let keys = Keys::new(self, keys)?;
+        if self.loops.get().is_some() {
+            return self.gather_deleted(py, &keys);
+        }
         let outcomes = vec![Outcome::Unsent; keys.len()];
         let mut change = Change { keys: &keys, parts: Vec::new(), what: What::Delete, outcomes };
         let remaining = run(py, self, &keys, &mut change)?;
         let deleted = change.outcomes.iter().filter(|outcome| **outcome == Outcome::Done).count();
+        let deleted = deleted.into_bound_py_any(py)?;
         match remaining {
             None => Ok(deleted),
-            Some(error) => Err(with_partial(error, "delete_many", &deleted.into_bound_py_any(py)?)),
+            Some(error) => Err(with_partial(error, "delete_many", &deleted)),
         }
     }
 }

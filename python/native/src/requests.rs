@@ -93,6 +93,16 @@ impl Answer {
         self.value = Some(value.map(Bound::unbind));
     }
 
+    /// Whether the server said that it did it.
+    pub(crate) fn is_done(&self) -> bool {
+        self.status == Status::Done
+    }
+
+    /// What was found, if anything.
+    pub(crate) fn into_value(self) -> Option<PyResult<Py<PyAny>>> {
+        self.value
+    }
+
     /// What to return, or raise.
     pub(crate) fn finish<'py>(
         self,

@@ -10,8 +10,8 @@ use crate::client::Client;
 use crate::errors::{exception, invalid_key};
 use crate::host::PythonHost;
 use crate::keys::key_bytes;
+use crate::operations::{Op, SentKey, Single, Target};
 use crate::requests::{Answer, Request, Shape};
-use crate::shared::Single;
 use crate::ttl::Ttl;
 use crate::values::{destination, Codec};
 
@@ -46,20 +46,19 @@ impl Client {
         let bytes = key_bytes(key)?;
         let mut scratch = Vec::new();
         let wire = self.keys.wire(bytes, &mut scratch).map_err(|error| invalid_key(py, &error))?;
-        if let Some(loops) = &self.loops {
-            let driver = loops.driver(py, &self.fleet)?;
+        if self.loops.get().is_some() {
+            let driver = self.driver(py)?;
             let waiter = driver.get().waiter(py)?;
-            let operation = Single {
+            let single = Single {
                 codec: self.codec.clone(),
-                wire: (wire.wire().to_vec(), wire.is_base64()),
-                routing: (wire.wire() != bytes).then(|| bytes.to_vec()),
+                key: SentKey::new(wire.wire(), wire.is_base64(), bytes),
                 request,
                 data: data.into(),
                 answer: Answer::new(shape),
                 default: default.map(Bound::unbind),
-                waiter: waiter.clone().unbind(),
+                target: Target::Waiter(waiter.clone().unbind()),
             };
-            driver.get().start(py, operation)?;
+            driver.get().start(py, Op::Single(single))?;
             return Ok(waiter);
         }
         let mut receiver = Receiver { py, codec: &self.codec, answer: Answer::new(shape) };

@@ -1,0 +1,145 @@
+//! Commands for many keys or all servers, given to the event loop's driver.
+
+use std::sync::Arc;
+
+use pinyon_proto::Mode;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::client::Client;
+use crate::keys::key_bytes;
+use crate::many::{distribute, Block, Keys};
+use crate::operations::{About, Everywhere, Gather, Gathered, Line, Op, SentKey, Single, Target};
+use crate::requests::{Answer, Request, Shape};
+use crate::shared::Driver;
+use crate::ttl::Ttl;
+use crate::values::Kept;
+
+/// Keys of one `get` line: their server, their text and which they are.
+struct Chunk {
+    server: usize,
+    text: Vec<u8>,
+    keys: Vec<usize>,
+}
+
+impl Client {
+    pub(crate) fn gather_values<'py>(&self, py: Python<'py>, keys: Keys<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let driver = self.driver(py)?;
+        let waiter = driver.get().waiter(py)?;
+        let (parts, down) = distribute(self, &keys, (0..keys.len() as u32).collect())?;
+        let mut chunks = Vec::new();
+        let mut encoded = Vec::new();
+        for part in &parts {
+            let mut first = 0;
+            while first < part.keys.len() {
+                let index = part.keys[first] as usize;
+                if keys.is_base64(index) {
+                    encoded.push(index);
+                    first += 1;
+                    continue;
+                }
+                let mut text = Vec::new();
+                let end = keys.join(&part.keys, first, &mut text);
+                let of_line = part.keys[first..end].iter().map(|index| *index as usize).collect();
+                chunks.push(Chunk { server: part.server, text, keys: of_line });
+                first = end;
+            }
+        }
+        let open = chunks.len() + encoded.len();
+        let values = Gathered::Values(PyDict::new(py).unbind());
+        let gather = Gather::new(waiter.clone().unbind(), "get_many", keys.unbound(), open, values);
+        if let Some(down) = down {
+            gather.fail(py, down);
+        }
+        let line = |Chunk { server, text, keys }| {
+            Op::Line(Line { codec: self.codec.clone(), server, text, keys, gather: gather.clone() })
+        };
+        let mut operations: Vec<Op> = chunks.into_iter().map(line).collect();
+        for index in encoded {
+            let request = Request::Get { cas: false };
+            operations.push(self.member(py, &keys, index, request, Shape::Value, Kept::Nothing, &gather)?);
+        }
+        driver.get().start_all(py, operations, &gather)?;
+        Ok(waiter)
+    }
+
+    pub(crate) fn gather_stored<'py>(
+        &self,
+        py: Python<'py>,
+        keys: &Keys<'py>,
+        blocks: &[Block<'_>],
+        Ttl(ttl): Ttl,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let driver = self.driver(py)?;
+        let waiter = driver.get().waiter(py)?;
+        let known = Gathered::Stored(vec![false; keys.len()]);
+        let gather = Gather::new(waiter.clone().unbind(), "set_many", keys.unbound(), keys.len(), known);
+        let store = |(index, block): (usize, &Block<'_>)| {
+            let Block { size, client_flags, .. } = *block;
+            let request = Request::Store { mode: Mode::Set, size, client_flags, ttl, cas: None };
+            self.member(py, keys, index, request, Shape::Done, (&block.data).into(), &gather)
+        };
+        let operations = blocks.iter().enumerate().map(store).collect::<PyResult<_>>()?;
+        driver.get().start_all(py, operations, &gather)?;
+        Ok(waiter)
+    }
+
+    pub(crate) fn gather_deleted<'py>(&self, py: Python<'py>, keys: &Keys<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let driver = self.driver(py)?;
+        let waiter = driver.get().waiter(py)?;
+        let count = Gathered::Deleted(0);
+        let gather = Gather::new(waiter.clone().unbind(), "delete_many", keys.unbound(), keys.len(), count);
+        let delete = |index| self.member(py, keys, index, Request::Delete, Shape::Done, Kept::Nothing, &gather);
+        let operations = (0..keys.len()).map(delete).collect::<PyResult<_>>()?;
+        driver.get().start_all(py, operations, &gather)?;
+        Ok(waiter)
+    }
+
+    pub(crate) fn gather_everywhere<'py>(
+        &self,
+        py: Python<'py>,
+        name: &'static str,
+        what: &About,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        self.check_open(py)?;
+        let driver = self.driver(py)?;
+        let waiter = driver.get().waiter(py)?;
+        let lines: Vec<_> = self.names().into_iter().map(|name| (name, Vec::new())).collect();
+        let servers = lines.len();
+        let answer = match what {
+            About::Version => Gathered::Versions(lines),
+            About::Stats(_) => Gathered::Stats(lines),
+            About::FlushAll { .. } => Gathered::Nothing,
+        };
+        let gather = Gather::new(waiter.clone().unbind(), name, Vec::new(), servers, answer);
+        let ask = |server| {
+            Op::Everywhere(Everywhere { server, what: what.clone(), lines: Vec::new(), gather: gather.clone() })
+        };
+        driver.get().start_all(py, (0..servers).map(ask).collect(), &gather)?;
+        Ok(waiter)
+    }
+
+    /// One key of many, by index.
+    #[allow(clippy::too_many_arguments)] // all that an operation is made of
+    fn member(
+        &self,
+        py: Python<'_>,
+        keys: &Keys<'_>,
+        index: usize,
+        request: Request,
+        shape: Shape,
+        data: Kept,
+        gather: &Arc<Gather>,
+    ) -> PyResult<Op> {
+        let (wire, base64) = keys.wire(index);
+        let key = SentKey::new(wire, base64, key_bytes(gather.keys[index].bind(py))?);
+        let target = Target::Member(gather.clone(), index);
+        let (codec, answer) = (self.codec.clone(), Answer::new(shape));
+        Ok(Op::Single(Single { codec, key, request, data, answer, default: None, target }))
+    }
+
+    pub(crate) fn driver<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, Driver>> {
+        let Some(loops) = self.loops.get() else { unreachable!("clients that wait by themselves have no driver") };
+        loops.driver(py, &self.fleet)
+    }
+}

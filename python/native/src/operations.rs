@@ -1,0 +1,376 @@
+//! What coroutines wait for: operations of the shared driver, and those of several that have one answer.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use pinyon_core::session::{Destination, Session, Ticket};
+use pinyon_core::shared::{Operation, Route};
+use pinyon_core::{Data, Error, Kind, Refused, Reply};
+use pinyon_proto::{Command, Head, Key, StatsKind, Status};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList};
+use pyo3::IntoPyObjectExt;
+
+use crate::admin::{statistics, versions, ServerLines};
+use crate::errors::{from_core, with_partial};
+use crate::keys::key_bytes;
+use crate::requests::{Answer, Request, Shape};
+use crate::values::{destination, Codec, Kept};
+
+/// One exchange, and who is to hear of it.
+pub(crate) enum Op {
+    Single(Single),
+    Line(Line),
+    Everywhere(Everywhere),
+}
+
+/// A request about one key.
+pub(crate) struct Single {
+    pub(crate) codec: Arc<Codec>,
+    pub(crate) key: SentKey,
+    pub(crate) request: Request,
+    pub(crate) data: Kept,
+    pub(crate) answer: Answer,
+    pub(crate) default: Option<Py<PyAny>>,
+    pub(crate) target: Target,
+}
+
+/// A key, kept as it is sent.
+pub(crate) struct SentKey {
+    pub(crate) wire: Vec<u8>,
+    pub(crate) base64: bool,
+    /// What the ring is asked about, where that is not the key as it is sent.
+    pub(crate) routing: Option<Vec<u8>>,
+}
+
+impl SentKey {
+    pub(crate) fn new(wire: &[u8], base64: bool, raw: &[u8]) -> Self {
+        Self { wire: wire.to_vec(), base64, routing: (wire != raw).then(|| raw.to_vec()) }
+    }
+
+    fn key(&self) -> Key<'_> {
+        Key::new(&self.wire, self.base64).unwrap_or_else(|_| unreachable!("the rules write keys that can be sent"))
+    }
+}
+
+/// One `get` line, for plain keys of one server.
+pub(crate) struct Line {
+    pub(crate) codec: Arc<Codec>,
+    pub(crate) server: usize,
+    pub(crate) text: Vec<u8>,
+    /// The keys, by their index in the gathering.
+    pub(crate) keys: Vec<usize>,
+    pub(crate) gather: Arc<Gather>,
+}
+
+/// A command that concerns a server.
+pub(crate) struct Everywhere {
+    pub(crate) server: usize,
+    pub(crate) what: About,
+    pub(crate) lines: Vec<String>,
+    pub(crate) gather: Arc<Gather>,
+}
+
+#[derive(Clone)]
+pub(crate) enum About {
+    Version,
+    Stats(String),
+    FlushAll { delay: u32 },
+}
+
+/// Who hears of a request's outcome.
+pub(crate) enum Target {
+    /// What a coroutine waits for: an asyncio future, or what the driver has in its place.
+    Waiter(Py<PyAny>),
+    /// One key of many, by index.
+    Member(Arc<Gather>, usize),
+}
+
+/// Several exchanges with one answer.
+pub(crate) struct Gather {
+    waiter: Py<PyAny>,
+    /// The keys that it is about, as the caller gave them.
+    pub(crate) keys: Vec<Py<PyAny>>,
+    name: &'static str,
+    state: Mutex<State>,
+}
+
+struct State {
+    /// Exchanges that are not over yet.
+    open: usize,
+    answer: Gathered,
+    error: Option<PyErr>,
+    failure: Option<Error>,
+}
+
+/// The answer so far.
+pub(crate) enum Gathered {
+    Values(Py<PyDict>),
+    /// Which keys are known to be stored.
+    Stored(Vec<bool>),
+    Deleted(usize),
+    Versions(ServerLines),
+    Stats(ServerLines),
+    Nothing,
+}
+
+/// What an operation that is over leads to.
+pub(crate) enum Outcome {
+    /// A coroutine goes on.
+    Resume(Py<PyAny>, PyResult<Py<PyAny>>),
+    /// Keys whose server failed are asked one by one, each where it belongs now.
+    Again(Vec<Single>),
+    /// Others of the same answer are still open.
+    Open,
+}
+
+impl Operation for Op {
+    fn name(&self) -> &'static str {
+        match self {
+            Op::Single(single) => single.request.command(single.key.key()).name(),
+            Op::Line(line) => line.gather.name,
+            Op::Everywhere(everywhere) => everywhere.gather.name,
+        }
+    }
+
+    fn route(&self) -> Route<'_> {
+        match self {
+            Op::Single(single) => Route::Key(single.key.routing.as_ref().unwrap_or(&single.key.wire)),
+            Op::Line(line) => Route::Server(line.server),
+            Op::Everywhere(everywhere) => Route::Server(everywhere.server),
+        }
+    }
+
+    fn submit(&mut self, session: &mut Session, deadline: Instant) -> Result<Ticket, Refused> {
+        match self {
+            Op::Single(single) => {
+                session.submit(&single.request.command(single.key.key()), single.data.data(), deadline)
+            }
+            Op::Line(line) => session.submit(&Command::GetMany { keys: &line.text, cas: false }, Data::None, deadline),
+            Op::Everywhere(everywhere) => session.submit(&everywhere.what.command(), Data::None, deadline),
+        }
+    }
+
+    fn reply(&mut self, reply: Reply<'_>) {
+        match self {
+            Op::Single(Single { answer, codec, .. }) => Python::attach(|py| answer.take(py, codec, reply)),
+            Op::Line(line) => Python::attach(|py| line.take(py, reply)),
+            Op::Everywhere(everywhere) if matches!(reply.head.status, Status::Version | Status::Stat) => {
+                everywhere.lines.push(String::from_utf8_lossy(reply.line).into_owned());
+            }
+            Op::Everywhere(_) => {}
+        }
+    }
+
+    fn destination(&mut self, head: &Head) -> Box<dyn Destination> {
+        match self {
+            Op::Single(Single { codec, .. }) | Op::Line(Line { codec, .. }) => {
+                Python::attach(|py| destination(py, codec, head))
+            }
+            Op::Everywhere(_) => Box::new(vec![0; head.size.unwrap_or_default()]),
+        }
+    }
+
+    fn is_idempotent(&self) -> bool {
+        match self {
+            Op::Single(single) => single.request.command(single.key.key()).is_idempotent(),
+            Op::Line(_) | Op::Everywhere(_) => false,
+        }
+    }
+
+    fn is_abandoned(&self) -> bool {
+        let waiter = match self {
+            Op::Single(Single { target: Target::Waiter(waiter), .. }) => waiter,
+            Op::Single(Single { target: Target::Member(gather, _), .. }) => &gather.waiter,
+            Op::Line(Line { gather, .. }) | Op::Everywhere(Everywhere { gather, .. }) => &gather.waiter,
+        };
+        Python::attach(|py| {
+            let done = waiter.bind(py).call_method0(intern!(py, "done"));
+            done.is_ok_and(|done| done.is_truthy().unwrap_or(false))
+        })
+    }
+}
+
+impl Op {
+    /// What follows now that it is over, successfully unless there is an error. `in_time`: there is time to ask again.
+    pub(crate) fn finish(self, py: Python<'_>, error: Option<Error>, in_time: bool) -> Outcome {
+        match self {
+            Op::Single(single) => single.finish(py, error),
+            Op::Line(line) => line.finish(py, error, in_time),
+            Op::Everywhere(everywhere) => everywhere.finish(py, error),
+        }
+    }
+}
+
+impl Single {
+    fn finish(self, py: Python<'_>, error: Option<Error>) -> Outcome {
+        let Self { answer, default, target, .. } = self;
+        match target {
+            Target::Waiter(waiter) => {
+                let answered = match error {
+                    Some(error) => Err(from_core(py, &error)),
+                    None => answer.finish(py, default.map(|default| default.into_bound(py))).map(Bound::unbind),
+                };
+                Outcome::Resume(waiter, answered)
+            }
+            Target::Member(gather, index) => gather.finished(py, |state| match error {
+                Some(error) => state.failed(py, error),
+                None => state.member(py, &gather.keys, index, answer),
+            }),
+        }
+    }
+}
+
+impl Line {
+    fn take(&mut self, py: Python<'_>, reply: Reply<'_>) {
+        if reply.head.status != Status::Hit {
+            return;
+        }
+        let index = self.keys[reply.index];
+        let value = self.codec.decode(py, &reply.head, reply.value);
+        self.gather.lock().found(py, &self.gather.keys[index], value.map(Bound::unbind));
+    }
+
+    fn finish(self, py: Python<'_>, error: Option<Error>, in_time: bool) -> Outcome {
+        let Some(error) = error else { return self.gather.finished(py, |_| {}) };
+        if !error.blames_server() || error.kind == Kind::Protocol || !in_time {
+            return self.gather.finished(py, |state| state.failed(py, error));
+        }
+        let wires = self.text.split(|byte| *byte == b' ');
+        let member = |(wire, index): (&[u8], usize)| Single {
+            codec: self.codec.clone(),
+            key: SentKey::new(wire, false, key_bytes(self.gather.keys[index].bind(py)).unwrap_or(wire)),
+            request: Request::Get { cas: false },
+            data: Kept::Nothing,
+            answer: Answer::new(Shape::Value),
+            default: None,
+            target: Target::Member(self.gather.clone(), index),
+        };
+        let singles: Vec<Single> = wires.zip(self.keys.iter().copied()).map(member).collect();
+        self.gather.lock().open += singles.len() - 1;
+        Outcome::Again(singles)
+    }
+}
+
+impl About {
+    fn command(&self) -> Command<'_> {
+        match self {
+            About::Version => Command::Version,
+            About::Stats(kind) => Command::Stats(StatsKind::new(kind).unwrap_or_default()),
+            About::FlushAll { delay } => Command::FlushAll { delay: *delay },
+        }
+    }
+}
+
+impl Everywhere {
+    fn finish(self, py: Python<'_>, error: Option<Error>) -> Outcome {
+        let Self { server, lines, gather, .. } = self;
+        gather.finished(py, |state| match (error, &mut state.answer) {
+            (Some(error), _) => state.failed(py, error),
+            (None, Gathered::Versions(servers) | Gathered::Stats(servers)) => servers[server].1 = lines,
+            (None, _) => {}
+        })
+    }
+}
+
+impl Gather {
+    /// An answer made of so many exchanges.
+    pub(crate) fn new(
+        waiter: Py<PyAny>,
+        name: &'static str,
+        keys: Vec<Py<PyAny>>,
+        open: usize,
+        answer: Gathered,
+    ) -> Arc<Self> {
+        let state = State { open, answer, error: None, failure: None };
+        Arc::new(Self { waiter, keys, name, state: Mutex::new(state) })
+    }
+
+    /// Nothing is to be waited for.
+    pub(crate) fn is_complete(&self) -> bool {
+        self.lock().open == 0
+    }
+
+    /// One exchange is over, with this effect; the last one gives the answer.
+    fn finished(&self, py: Python<'_>, effect: impl FnOnce(&mut State)) -> Outcome {
+        let mut state = self.lock();
+        effect(&mut state);
+        state.open -= 1;
+        if state.open > 0 {
+            return Outcome::Open;
+        }
+        drop(state);
+        let (waiter, answer) = self.resume(py);
+        Outcome::Resume(waiter, answer)
+    }
+
+    /// The answer, once nothing is open.
+    fn answer(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        let mut state = self.lock();
+        if let Some(error) = state.error.take() {
+            return Err(error);
+        }
+        let answer = match std::mem::replace(&mut state.answer, Gathered::Nothing) {
+            Gathered::Values(values) => values.into_bound(py).into_any(),
+            Gathered::Deleted(count) => count.into_bound_py_any(py)?,
+            Gathered::Stored(known) => {
+                let failed = self.keys.iter().zip(known).filter(|(_, stored)| !stored).map(|(key, _)| key);
+                PyList::new(py, failed.collect::<Vec<_>>())?.into_any()
+            }
+            Gathered::Versions(lines) => versions(py, lines)?.into_any(),
+            Gathered::Stats(lines) => statistics(py, lines)?.into_any(),
+            Gathered::Nothing => py.None().into_bound(py),
+        };
+        match state.failure.take() {
+            Some(error) => Err(with_partial(error, self.name, &answer)),
+            None => Ok(answer.unbind()),
+        }
+    }
+
+    /// What the coroutine that waits for it is resumed with.
+    pub(crate) fn resume(&self, py: Python<'_>) -> (Py<PyAny>, PyResult<Py<PyAny>>) {
+        (self.waiter.clone_ref(py), self.answer(py))
+    }
+
+    /// Something of it failed before it was begun.
+    pub(crate) fn fail(&self, py: Python<'_>, error: Error) {
+        self.lock().failed(py, error);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn failed(&mut self, py: Python<'_>, error: Error) {
+        let refused = !error.blames_server() && !matches!(error.kind, Kind::Down | Kind::Closed | Kind::Busy);
+        match self.answer {
+            // The server answered that it did not store it, which is what the answer says.
+            Gathered::Stored(_) if refused => {}
+            _ if refused => drop(self.error.get_or_insert_with(|| from_core(py, &error))),
+            _ => drop(self.failure.get_or_insert(error)),
+        }
+    }
+
+    fn member(&mut self, py: Python<'_>, keys: &[Py<PyAny>], index: usize, answer: Answer) {
+        let done = answer.is_done();
+        match &mut self.answer {
+            Gathered::Stored(known) => known[index] = done,
+            Gathered::Deleted(count) => *count += usize::from(done),
+            _ => {
+                if let Some(value) = answer.into_value() {
+                    self.found(py, &keys[index], value);
+                }
+            }
+        }
+    }
+
+    fn found(&mut self, py: Python<'_>, key: &Py<PyAny>, value: PyResult<Py<PyAny>>) {
+        let Gathered::Values(values) = &self.answer else { return };
+        if let Err(error) = value.and_then(|value| values.bind(py).set_item(key, value)) {
+            self.error.get_or_insert(error);
+        }
+    }
+}

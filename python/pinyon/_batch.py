@@ -1,0 +1,84 @@
+"""Quiet batches of clients that share connections: commands are submitted without waiting for each.
+
+Replies of such clients are taken as they come in any case, so nothing is gained by asking the server for silence; a
+batch here saves the coroutine from being resumed for each reply.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pinyon.errors import BatchError, BatchFailure, Error, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pinyon.client import BaseClient
+
+#: How many commands of a batch may be open before the next one waits.
+OPEN_COMMANDS = 1024
+
+COMMANDS = ("set", "add", "replace", "append", "prepend", "delete", "incr", "decr")
+
+
+class _Submitted(NamedTuple):
+    command: str
+    key: str | bytes
+    waiter: Any
+
+
+class Ledger:
+    """The commands of a batch that are open, and those that failed.
+
+    The generators yield what has to be waited for, and are resumed once it is done: how to wait is the only thing
+    that asyncio and gevent do differently.
+    """
+
+    def __init__(self, client: BaseClient) -> None:
+        self._client = client
+        self._open: deque[_Submitted] | None = None
+        self._failures: list[BatchFailure] = []
+
+    def begin(self) -> None:
+        if self._open is not None:
+            raise UsageError("the batch is open already")
+        self._open = deque()
+        self._failures = []
+
+    def submit(self, command: str, key: str | bytes, *arguments: Any, **settings: Any) -> Iterator[Any]:
+        if self._open is None:
+            raise UsageError("the batch is not open; use it inside its block: with client.quiet() as batch: …")
+        waiter = self._client.begin(command, key, *arguments, **settings)
+        self._open.append(_Submitted(command, key, waiter))
+        while self._open and (self._open[0].waiter.done() or len(self._open) > OPEN_COMMANDS):
+            yield from self._settle_first(self._open)
+
+    def finish(self, exception: BaseException | None) -> Iterator[Any]:
+        """Wait for every outcome; raise what failed, or note it on the block's own exception."""
+        submitted, self._open = self._open, None
+        if submitted is None or (exception is not None and not isinstance(exception, Exception)):
+            return
+        while submitted:
+            yield from self._settle_first(submitted)
+        if not self._failures:
+            return
+        error = BatchError(self._failures)
+        if exception is None:
+            raise error
+        notes = getattr(exception, "__notes__", [])
+        exception.__notes__ = [*notes, str(error)]  # type: ignore[attr-defined]
+
+    def _settle_first(self, submitted: deque[_Submitted]) -> Iterator[Any]:
+        command, key, waiter = submitted[0]
+        if not waiter.done():
+            yield waiter
+        submitted.popleft()
+        try:
+            done = waiter.result()
+        except Error as error:
+            self._failures.append(BatchFailure(key, command, str(error), error))
+            return
+        if done is None or done is False:
+            reason = "not found" if command in ("delete", "incr", "decr") else "not stored"
+            self._failures.append(BatchFailure(key, command, reason, None))
