@@ -20,23 +20,28 @@ pub(crate) fn push_hex(out: &mut Vec<u8>, number: u16) {
 
 /// Reads digits and nothing else; `None` when there are none, something else stands there or it exceeds 64 bits.
 pub(crate) fn unsigned(text: &[u8]) -> Option<u64> {
-    if text.is_empty() || text.len() > 20 {
-        return None;
+    match leading(text)? {
+        (number, []) => Some(number),
+        _ => None,
     }
+}
+
+/// Reads the digits that the text begins with, one at least; returns them and what comes after.
+pub(crate) fn leading(text: &[u8]) -> Option<(u64, &[u8])> {
     let mut number = 0u64;
+    let mut length = 0;
     for byte in text {
         let digit = byte.wrapping_sub(b'0');
         if digit > 9 {
-            return None;
+            break;
         }
-        let (tenfold, too_large) = number.overflowing_mul(10);
-        let (sum, overflow) = tenfold.overflowing_add(u64::from(digit));
-        if too_large || overflow {
-            return None;
-        }
-        number = sum;
+        number = match length {
+            0..19 => number * 10 + u64::from(digit),
+            _ => number.checked_mul(10)?.checked_add(u64::from(digit))?,
+        };
+        length += 1;
     }
-    Some(number)
+    (length > 0).then(|| (number, &text[length..]))
 }
 
 /// Like [`unsigned`], with an optional leading minus.

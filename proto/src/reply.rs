@@ -1,6 +1,6 @@
 //! Reply lines into heads: what the server said, before any value.
 
-use crate::number::{hex, signed, unsigned};
+use crate::number::{hex, leading, signed, unsigned};
 use crate::{Form, Opaque, Verb};
 
 /// The first line of a reply, read. Its value, where [`Head::size`] says there is one, follows it.
@@ -97,23 +97,23 @@ impl Form {
     /// Whether a reply of this form may have this status. Errors may answer anything.
     fn admits(self, status: Status) -> bool {
         use Status::{Debug, Done, End, Exists, Hit, Miss, NoOp, NotFound, NotStored, Stat, Version};
-        let admitted: &[Status] = match self {
-            Form::Meta(Verb::Get) => &[Hit, Done, Miss],
-            Form::Meta(Verb::Store) => &[Done, NotStored, Exists, NotFound],
-            Form::Meta(Verb::Delete) => &[Done, NotFound, Exists],
-            Form::Meta(Verb::Arithmetic) => &[Hit, Done, NotFound, NotStored, Exists],
-            Form::Meta(Verb::Debug) => &[Debug, Miss],
-            Form::Quiet => &[Hit, Done, Miss, NotStored, Exists, NotFound, NoOp],
-            Form::NoOp => &[NoOp],
-            Form::ClassicGet => &[Hit, End],
-            Form::ClassicStore => &[Done, NotStored, Exists, NotFound],
-            Form::ClassicDelete | Form::ClassicTouch => &[Done, NotFound],
-            Form::ClassicNumber => &[Hit, NotFound],
-            Form::FlushAll => &[Done],
-            Form::Stats => &[Stat, End],
-            Form::Version => &[Version],
-        };
-        status.is_error() || admitted.contains(&status)
+        match self {
+            _ if status.is_error() => true,
+            Form::Meta(Verb::Get) => matches!(status, Hit | Done | Miss),
+            Form::Meta(Verb::Store) => matches!(status, Done | NotStored | Exists | NotFound),
+            Form::Meta(Verb::Delete) => matches!(status, Done | NotFound | Exists),
+            Form::Meta(Verb::Arithmetic) => matches!(status, Hit | Done | NotFound | NotStored | Exists),
+            Form::Meta(Verb::Debug) => matches!(status, Debug | Miss),
+            Form::Quiet => matches!(status, Hit | Done | Miss | NotStored | Exists | NotFound | NoOp),
+            Form::NoOp => status == NoOp,
+            Form::ClassicGet => matches!(status, Hit | End),
+            Form::ClassicStore => matches!(status, Done | NotStored | Exists | NotFound),
+            Form::ClassicDelete | Form::ClassicTouch => matches!(status, Done | NotFound),
+            Form::ClassicNumber => matches!(status, Hit | NotFound),
+            Form::FlushAll => status == Done,
+            Form::Stats => matches!(status, Stat | End),
+            Form::Version => status == Version,
+        }
     }
 
     /// Refuses a line whose status this form does not admit.
@@ -191,8 +191,9 @@ fn decode_meta<'b>(
     form.check(status, line)?;
     let mut head = Head { status, ..Head::default() };
     if status == Status::Hit {
-        let (size, after) = next_word(rest).unwrap_or_default();
-        head.size = Some(length(size).ok_or_else(|| Malformed::new("a value's length is not a number", line))?);
+        let size = rest.strip_prefix(b" ").and_then(leading).filter(|(_, after)| matches!(after, [] | [b' ', ..]));
+        let (size, after) = size.ok_or_else(|| Malformed::new("a value's length is not a number", line))?;
+        head.size = usize::try_from(size).ok();
         rest = after;
     }
     let key = decode_flags(&mut head, rest).ok_or_else(|| Malformed::new("a flag in the reply is malformed", line))?;
@@ -202,26 +203,46 @@ fn decode_meta<'b>(
 /// Reads ` f0 c12 …` into the head and returns the key, where there is one.
 fn decode_flags<'b>(head: &mut Head, mut rest: &'b [u8]) -> Option<&'b [u8]> {
     let mut key: &[u8] = &[];
-    while let [b' ', after @ ..] = rest {
-        let (token, next) = split_word(after);
-        rest = next;
-        let Some((letter, argument)) = token.split_first() else { continue };
-        match letter {
-            b'f' => head.item.client_flags = unsigned(argument)?.try_into().ok()?,
-            b'O' => head.opaque = Some(Opaque(hex(argument)?)),
-            b'c' => head.item.cas = Some(unsigned(argument)?),
-            b't' => head.item.ttl = Some(signed(argument)?),
-            b'l' => head.item.last_access = Some(unsigned(argument)?),
-            b'h' => head.item.hit_before = Some(unsigned(argument)? != 0),
-            b's' => head.item.size = Some(unsigned(argument)?),
-            b'k' => key = argument,
-            b'W' => head.item.won = true,
-            b'X' => head.item.stale = true,
-            b'Z' => head.item.already_won = true,
-            _ => {}
-        }
+    while let [b' ', letter, after @ ..] = rest {
+        rest = match letter {
+            b'f' => {
+                let (flags, next) = leading(after)?;
+                head.item.client_flags = flags.try_into().ok()?;
+                next
+            }
+            b'O' => {
+                let (argument, next) = split_word(after);
+                head.opaque = Some(Opaque(hex(argument)?));
+                next
+            }
+            b'k' => {
+                let next;
+                (key, next) = split_word(after);
+                next
+            }
+            _ => {
+                let (argument, next) = split_word(after);
+                decode_metadata(&mut head.item, *letter, argument)?;
+                next
+            }
+        };
     }
-    rest.is_empty().then_some(key)
+    matches!(rest, [] | [b' ']).then_some(key)
+}
+
+fn decode_metadata(item: &mut Item, letter: u8, argument: &[u8]) -> Option<()> {
+    match letter {
+        b'c' => item.cas = Some(unsigned(argument)?),
+        b't' => item.ttl = Some(signed(argument)?),
+        b'l' => item.last_access = Some(unsigned(argument)?),
+        b'h' => item.hit_before = Some(unsigned(argument)? != 0),
+        b's' => item.size = Some(unsigned(argument)?),
+        b'W' => item.won = true,
+        b'X' => item.stale = true,
+        b'Z' => item.already_won = true,
+        _ => {}
+    }
+    Some(())
 }
 
 /// `<key> <flags> <length> [<cas>]`, after `VALUE `.
