@@ -6,6 +6,7 @@ export PYO3_PYTHON := $(CURDIR)/.venv/bin/python
 export VIRTUAL_ENV := $(CURDIR)/.venv
 FUZZ_SECONDS ?= 60
 
+# What Pinyon and the floor are built from.
 rust_sources := $(shell find proto core python/native bench/floor -name '*.rs' -o -name 'Cargo.toml' | grep -v /target/) Cargo.toml Cargo.lock
 
 .PHONY: help
