@@ -20,7 +20,7 @@ pub(crate) struct Exchange {
     /// Nobody waits for it any more: its reply is read and dropped.
     pub(crate) abandoned: bool,
     /// The keys a classic reply must repeat, in order.
-    pub(crate) keys: Option<Keys>,
+    pub(crate) keys: Option<Box<Keys>>,
 }
 
 impl Exchange {
@@ -65,14 +65,14 @@ pub(crate) struct Keys {
 }
 
 impl Keys {
-    pub(crate) fn of(command: &Command<'_>, form: Form) -> Option<Self> {
+    pub(crate) fn of(command: &Command<'_>, form: Form) -> Option<Box<Self>> {
         let text = match command {
             _ if form != Form::ClassicGet => return None,
             Command::GetMany { keys, .. } => keys.to_vec(),
             Command::Get { key, .. } | Command::GetAndTouch { key, .. } => key.wire().to_vec(),
             _ => return None,
         };
-        Some(Self { text, at: 0, index: 0 })
+        Some(Box::new(Self { text, at: 0, index: 0 }))
     }
 
     /// The index of `key`, which must come after the one found before.

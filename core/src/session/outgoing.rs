@@ -78,9 +78,15 @@ impl Outgoing {
     /// Sends until all is sent or the stream takes no more. Returns whether all is sent.
     pub(crate) fn send(&mut self, stream: &mut impl Stream) -> io::Result<bool> {
         while self.unsent > 0 {
-            let mut pieces = [IoSlice::new(&[]); PIECES];
-            let count = self.gather(&mut pieces);
-            match stream.send(&pieces[..count]) {
+            let sent = match self.splices.is_empty() {
+                true => stream.send(&[IoSlice::new(&self.bytes[self.start..])]),
+                false => {
+                    let mut pieces = [IoSlice::new(&[]); PIECES];
+                    let count = self.gather(&mut pieces);
+                    stream.send(&pieces[..count])
+                }
+            };
+            match sent {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
                 Ok(sent) => self.advance(sent),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),

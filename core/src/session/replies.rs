@@ -140,8 +140,11 @@ impl<N: Network> Session<N> {
         if position == 0 && head.size.is_none() {
             return Ok(self.finish_reply(head, index, Place::None, line));
         }
-        self.silent = position;
         self.current = Some(Current { head, index, announced: false });
+        if position == 0 {
+            return self.read_value(form);
+        }
+        self.silent = position;
         Ok(Step::Again)
     }
 
