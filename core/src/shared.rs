@@ -143,6 +143,9 @@ impl<O: Operation> Shared<O> {
 
     /// Receives and sends on a connection that is ready for it.
     pub fn ready(&mut self, lane: usize, now: Instant) {
+        if lane >= self.lanes.len() {
+            return;
+        }
         self.lanes[lane].session.poll(now);
         self.advance(lane, now);
     }
@@ -193,6 +196,12 @@ impl<O: Operation> Shared<O> {
         self.lanes.iter().enumerate().filter_map(watched)
     }
 
+    /// Closes all connections, of an event loop that is over: there is nobody left to resume.
+    pub fn discard(&mut self) {
+        self.closed = true;
+        self.lanes.clear();
+    }
+
     /// Fails everything and closes all connections.
     pub fn close(&mut self, now: Instant) {
         self.closed = true;
@@ -208,19 +217,25 @@ impl<O: Operation> Shared<O> {
             let error = Error::new(Kind::Closed, &"".into(), "the client was closed");
             return self.fail(entry, error);
         }
-        let server = match entry.operation.route() {
-            Route::Server(server) => server,
+        let (server, connection) = match entry.operation.route() {
+            Route::Server(server) => (server, 0),
             Route::Key(key) => match self.fleet.choose(key, now) {
-                Ok(server) => server,
+                Ok(server) => (server, self.connection_of(key)),
                 Err(down) => return self.fail(entry, earlier.unwrap_or(down)),
             },
         };
-        let lanes = server * self.connections..(server + 1) * self.connections;
-        let load = |lane: &usize| self.lanes[*lane].flight.len() + self.lanes[*lane].waiting.len();
-        let Some(lane) = lanes.min_by_key(load) else { return };
+        let lane = server * self.connections + connection;
         self.lanes[lane].waiting.push_back(entry);
         self.submit_waiting(lane);
         self.begin_connecting(lane, now);
+    }
+
+    /// Commands on one key keep their order: they go over one connection.
+    fn connection_of(&self, key: &[u8]) -> usize {
+        match self.connections {
+            1 => 0,
+            connections => hash(key) % connections,
+        }
     }
 
     /// Submits what waits, in order, as far as the session takes it.
@@ -382,4 +397,9 @@ impl<O> Lane<O> {
         let waiting = self.waiting.front().map(|entry| entry.deadline);
         [flight, waiting, self.session.connection_deadline()].into_iter().flatten().min()
     }
+}
+
+/// FNV-1a.
+fn hash(key: &[u8]) -> usize {
+    key.iter().fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193)) as usize
 }

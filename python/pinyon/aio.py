@@ -72,6 +72,9 @@ class _Driver:
             self._loop.remove_writer(fd)
             self._writing.discard(fd)
 
+    def forget_inherited(self, lane: int, fd: int) -> None:
+        """Leave the loop alone: its selector is the parent's, and a child runs a loop of its own."""
+
     def resolve(self, lane: int, name: str, port: int) -> None:
         task = self._loop.create_task(self._resolve(lane, name, port))
         self._resolving.add(task)
@@ -91,6 +94,10 @@ class _Driver:
 
     def _wake(self) -> None:
         self.resume(self._driver.woken())
+
+    def resume_soon(self, finished: list[tuple[asyncio.Future[Any], Any, BaseException | None]]) -> None:
+        if not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self.resume, finished)
 
     @staticmethod
     def resume(finished: list[tuple[asyncio.Future[Any], Any, BaseException | None]] | None) -> None:

@@ -84,6 +84,8 @@ class _Driver:
             watcher.stop()
             watcher.close()
 
+    forget_inherited = forget
+
     def resolve(self, lane: int, name: str, port: int) -> None:
         gevent.spawn(self._resolve, lane, name, port)
 
@@ -107,6 +109,9 @@ class _Driver:
         timer.stop()
         timer.close()
         self.resume(self._driver.woken())
+
+    def resume_soon(self, finished: list[tuple[Waiter, Any, BaseException | None]]) -> None:
+        self._loop.run_callback_threadsafe(self.resume, finished)
 
     def resume(self, finished: list[tuple[Waiter, Any, BaseException | None]] | None) -> None:
         for waiter, value, error in finished or ():

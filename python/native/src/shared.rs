@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use pinyon_core::fleet::Fleet;
 use pinyon_core::shared::{Action, Finished, Shared};
 use pinyon_core::{fork, Address};
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 
@@ -16,8 +17,9 @@ use crate::operations::{Gather, Op, Outcome};
 /// The connections of one event loop.
 ///
 /// Its `host` is the driver in Python, with the methods `waiter()`, `end_turn()`, `watch(lane, fd, write)`,
-/// `forget(lane, fd)`, `resolve(lane, name, port)`, `wake_in(seconds)` and `resume([(waiter, value, error), …])`. What
-/// the host calls returns what it is to resume, so that no native frame is on the stack when a coroutine goes on.
+/// `forget(lane, fd)`, `resolve(lane, name, port)`, `wake_in(seconds)`, `resume([(waiter, value, error), …])`,
+/// `resume_soon`, which does so from the loop, and `forget_inherited(lane, fd)` for a forked child. What the host calls
+/// returns what it is to resume, so that no native frame is on the stack when a coroutine goes on.
 #[pyclass(frozen, module = "pinyon._native")]
 pub(crate) struct Driver {
     shared: Mutex<Shared<Op>>,
@@ -36,6 +38,8 @@ struct Host {
     resolve: Py<PyAny>,
     wake_in: Py<PyAny>,
     resume: Py<PyAny>,
+    resume_soon: Py<PyAny>,
+    forget_inherited: Py<PyAny>,
 }
 
 /// What the host is to resume: `[(waiter, value, error), …]`, or None.
@@ -52,6 +56,8 @@ impl Driver {
             resolve: method("resolve")?,
             wake_in: method("wake_in")?,
             resume: method("resume")?,
+            resume_soon: method("resume_soon")?,
+            forget_inherited: method("forget_inherited")?,
         };
         let timeout = fleet.options().timeout;
         let shared = Mutex::new(Shared::new(fleet, connections));
@@ -68,7 +74,16 @@ impl Driver {
             shared.start(operation, now + self.timeout, now);
             shared.take_actions()
         };
-        self.act(py, actions)
+        self.begun(py, actions)
+    }
+
+    /// Does what follows from a beginning. The alarm is looked at when something has changed for the host.
+    fn begun(&self, py: Python<'_>, actions: Vec<Action>) -> PyResult<()> {
+        if actions.is_empty() {
+            return Ok(());
+        }
+        self.act(py, actions)?;
+        self.set_alarm(py)
     }
 
     /// Begins the operations of one answer, which is given at once when there are none.
@@ -82,21 +97,26 @@ impl Driver {
             operations.into_iter().for_each(|operation| shared.start(operation, now + self.timeout, now));
             shared.take_actions()
         };
-        self.act(py, actions)
+        self.begun(py, actions)
     }
 
-    /// Fails everything in flight, and lets the host resume what waited for it.
+    /// Fails everything in flight, and lets the host resume what waited for it. In a forked child the connections
+    /// are the parent's, and nothing is done.
     pub(crate) fn shut(&self, py: Python<'_>) -> PyResult<()> {
+        if !self.is_of_this_process() {
+            return Ok(());
+        }
         match self.change(py, Shared::close)? {
             None => Ok(()),
-            Some(resumed) => self.host.resume.bind(py).call1((resumed,)).map(drop),
+            Some(resumed) => self.host.resume_soon.bind(py).call1((resumed,)).map(drop),
         }
     }
 
     /// In a forked child: the parent's connections are not watched any more.
     fn leave_watched(&self, py: Python<'_>) -> PyResult<()> {
         let watched: Vec<_> = self.lock(py)?.watched().collect();
-        watched.into_iter().try_for_each(|(lane, fd)| self.host.forget.bind(py).call1((lane, fd)).map(drop))
+        let forget = self.host.forget_inherited.bind(py);
+        watched.into_iter().try_for_each(|(lane, fd)| forget.call1((lane, fd)).map(drop))
     }
 
     fn is_of_this_process(&self) -> bool {
@@ -118,6 +138,9 @@ impl Driver {
     /// Changes the connections' state, then does what follows from it, with the lock given up: the host may come
     /// back at once.
     fn change<'py>(&self, py: Python<'py>, change: impl FnOnce(&mut Shared<Op>, Instant)) -> PyResult<Resumed<'py>> {
+        if !self.is_of_this_process() {
+            return Ok(None);
+        }
         let mut resumed = Vec::new();
         let (mut actions, mut finished) = {
             let mut shared = self.lock(py)?;
@@ -195,6 +218,15 @@ fn to_list(py: Python<'_>, resumed: Vec<Answered>) -> PyResult<Bound<'_, PyList>
 
 #[pymethods]
 impl Driver {
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        let Host { waiter, end_turn, watch, forget, resolve, wake_in, resume, resume_soon, forget_inherited } =
+            &self.host;
+        for method in [waiter, end_turn, watch, forget, resolve, wake_in, resume, resume_soon, forget_inherited] {
+            visit.call(method)?;
+        }
+        Ok(())
+    }
+
     /// The turn that `end_turn` was called in is over.
     fn turn<'py>(&self, py: Python<'py>) -> PyResult<Resumed<'py>> {
         self.change(py, Shared::turn)
@@ -353,7 +385,9 @@ impl Loops {
         let earlier = std::mem::take(&mut *self.lock());
         let mut kept = vec![(current.unbind(), driver.clone().unbind())];
         for (of, driver) in earlier {
-            if !of.is(&kept[0].0) && !over(&of)? {
+            if over(&of)? {
+                driver.get().lock(py)?.discard();
+            } else if !of.is(&kept[0].0) {
                 kept.push((of, driver));
             }
         }

@@ -1,0 +1,259 @@
+"""One face for all concurrency models, so that a scenario is written once, as a coroutine.
+
+A scenario awaits the methods of the client and of its model. Under asyncio and uvloop it is a task; under gevent and
+in threads it is driven in a greenlet or thread of its own, and what it awaits waits there and then.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import threading
+import time
+from collections.abc import Coroutine, Iterable
+from typing import TYPE_CHECKING, Any
+
+import gevent
+import uvloop
+
+import pinyon
+import pinyon.aio
+import pinyon.gevent
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+Scenario = Coroutine[Any, Any, Any]
+
+
+class GaveUpError(Exception):
+    """The time given to a wait was over."""
+
+
+class CancelledError(Exception):
+    """The task was cancelled."""
+
+
+def drive(scenario: Scenario) -> Any:
+    """What a coroutine returns all of whose awaits wait by themselves."""
+    try:
+        scenario.send(None)
+    except StopIteration as stop:
+        return stop.value
+    raise AssertionError("it awaits what does not wait by itself")
+
+
+class Awaited:
+    """A client, or a batch of one, whose methods are awaited and wait by themselves."""
+
+    def __init__(self, wrapped: Any) -> None:
+        self.wrapped = wrapped
+
+    def __getattr__(self, name: str) -> Any:
+        async def call(*arguments: Any, **settings: Any) -> Any:
+            return getattr(self.wrapped, name)(*arguments, **settings)
+
+        return call
+
+    def quiet(self) -> Awaited:
+        return Awaited(self.wrapped.quiet())
+
+    def close(self) -> None:
+        self.wrapped.close()
+
+    async def __aenter__(self) -> Self:
+        self.wrapped.__enter__()
+        return self
+
+    async def __aexit__(self, *exception: Any) -> Any:
+        return self.wrapped.__exit__(*exception)
+
+
+class Model:
+    """How the scenarios are run, and what they do apart from using a client."""
+
+    name: str
+    cancels = True
+
+    def run(self, scenario: Scenario) -> Any:
+        """Runs it to its end, and returns what it returns."""
+        raise NotImplementedError
+
+    def client(self, servers: Any, **settings: Any) -> Any:
+        raise NotImplementedError
+
+    def spawn(self, scenario: Scenario) -> Any:
+        """Begins it at the end of this turn; returns a task."""
+        raise NotImplementedError
+
+    async def join(self, task: Any) -> Any:
+        """What the task returns, or raises."""
+        raise NotImplementedError
+
+    def cancel(self, task: Any) -> None:
+        raise NotImplementedError
+
+    async def sleep(self, seconds: float) -> None:
+        raise NotImplementedError
+
+    async def within(self, seconds: float, scenario: Scenario) -> Any:
+        """What it returns, or ``GaveUpError`` after so many seconds."""
+        raise NotImplementedError
+
+    async def gather(self, scenarios: Iterable[Scenario]) -> list[Any]:
+        """What each of them returns or raises, all having run at the same time."""
+        outcomes: list[Any] = []
+        for task in [self.spawn(scenario) for scenario in scenarios]:
+            try:
+                outcomes.append(await self.join(task))
+            except Exception as error:
+                outcomes.append(error)
+        return outcomes
+
+
+class _Thread(threading.Thread):
+    def __init__(self, scenario: Scenario) -> None:
+        super().__init__(daemon=True)
+        self.scenario = scenario
+        self.value: Any = None
+        self.error: BaseException | None = None
+
+    def run(self) -> None:
+        try:
+            self.value = drive(self.scenario)
+        except BaseException as error:
+            self.error = error
+
+
+class Blocking(Model):
+    name = "blocking"
+    cancels = False
+
+    def run(self, scenario: Scenario) -> Any:
+        return drive(scenario)
+
+    def client(self, servers: Any, **settings: Any) -> Any:
+        return Awaited(pinyon.Client(servers, **settings))
+
+    def spawn(self, scenario: Scenario) -> _Thread:
+        thread = _Thread(scenario)
+        thread.start()
+        return thread
+
+    async def join(self, task: _Thread) -> Any:
+        task.join()
+        if task.error is not None:
+            raise task.error
+        return task.value
+
+    async def sleep(self, seconds: float) -> None:
+        time.sleep(seconds)
+
+
+class Gevent(Model):
+    name = "gevent"
+
+    def run(self, scenario: Scenario) -> Any:
+        return drive(self.join(self.spawn(scenario)))
+
+    def client(self, servers: Any, **settings: Any) -> Any:
+        return Awaited(pinyon.gevent.Client(servers, **settings))
+
+    def spawn(self, scenario: Scenario) -> Any:
+        def run() -> tuple[Any, BaseException | None]:
+            try:
+                return drive(scenario), None
+            except BaseException as error:
+                return None, error
+
+        greenlet = gevent.spawn(run)
+        greenlet.rawlink(lambda _: scenario.close())
+        return greenlet
+
+    async def join(self, task: Any) -> Any:
+        outcome = task.get()
+        value, error = (None, outcome) if isinstance(outcome, gevent.GreenletExit) else outcome
+        if isinstance(error, gevent.GreenletExit):
+            raise CancelledError
+        if error is not None:
+            raise error
+        return value
+
+    def cancel(self, task: Any) -> None:
+        task.kill(block=False)
+
+    async def sleep(self, seconds: float) -> None:
+        gevent.sleep(seconds)
+
+    async def within(self, seconds: float, scenario: Scenario) -> Any:
+        timeout = gevent.Timeout(seconds)
+        timeout.start()
+        try:
+            return await scenario
+        except gevent.Timeout as given_up:
+            if given_up is not timeout:
+                raise
+            raise GaveUpError from None
+        finally:
+            timeout.close()
+
+
+class Asyncio(Model):
+    name = "asyncio"
+
+    def run(self, scenario: Scenario) -> Any:
+        loop = self.loop()
+        try:
+            return loop.run_until_complete(scenario)
+        finally:
+            loop.close()
+
+    def loop(self) -> asyncio.AbstractEventLoop:
+        return asyncio.new_event_loop()
+
+    def client(self, servers: Any, **settings: Any) -> Any:
+        return pinyon.aio.Client(servers, **settings)
+
+    def spawn(self, scenario: Scenario) -> Any:
+        return asyncio.ensure_future(scenario)
+
+    async def join(self, task: Any) -> Any:
+        await asyncio.wait([task])
+        if task.cancelled():
+            raise CancelledError
+        return task.result()
+
+    def cancel(self, task: Any) -> None:
+        task.cancel()
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+
+    async def within(self, seconds: float, scenario: Scenario) -> Any:
+        task = asyncio.ensure_future(scenario)
+        try:
+            return await asyncio.wait_for(task, seconds)
+        except asyncio.TimeoutError as error:
+            if isinstance(error, pinyon.Error):
+                raise
+            raise GaveUpError from None
+
+
+class Uvloop(Asyncio):
+    name = "uvloop"
+
+    def loop(self) -> asyncio.AbstractEventLoop:
+        return uvloop.new_event_loop()
+
+
+MODELS: list[Model] = [Blocking(), Gevent(), Asyncio(), Uvloop()]
+COOPERATIVE = MODELS[1:]
+
+
+def names(model: Model) -> str:
+    return model.name
+
+
+def shuffled(seed: int) -> random.Random:
+    """Chance that is the same each time."""
+    return random.Random(seed)

@@ -1,0 +1,342 @@
+"""The whole API through every concurrency model, and what many coroutines at a time get."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from models import COOPERATIVE, MODELS, CancelledError, GaveUpError, Model, names, shuffled
+from servers import Memcached
+
+import pinyon
+
+model_of_all = pytest.mark.parametrize("model", MODELS, ids=names)
+cooperative = pytest.mark.parametrize("model", COOPERATIVE, ids=names)
+
+
+async def outcome(method: Callable[..., Any], *arguments: Any, **settings: Any) -> Any:
+    """What it gives, or the kind of error that it raises."""
+    try:
+        return await method(*arguments, **settings)
+    except pinyon.Error as error:
+        return type(error)
+
+
+async def whole_api(cache: Any) -> list[Any]:
+    """What every method gives."""
+    given: list[Any] = []
+
+    async def note(method: Callable[..., Any], *arguments: Any, **settings: Any) -> None:
+        given.append(await outcome(method, *arguments, **settings))
+
+    for key in ("text", b"bytes", "ключ"):
+        await note(cache.get, key)
+        await note(cache.get, key, "default")
+        await note(cache.set, key, {"n": [1, 2.5, None, True, "t", b"b"]})
+        await note(cache.get, key)
+        await note(cache.add, key, 1)
+        await note(cache.replace, key, "replaced", 100)
+        await note(cache.append, key, "!")
+        await note(cache.prepend, key, "?")
+        await note(cache.gat, key, 50)
+        await note(cache.touch, key, 60)
+        meta = await cache.meta(key)
+        given.append((meta.size, meta.fetched, 0 < meta.ttl <= 60))
+        value, unique = await cache.gets(key)
+        given.append((value, await cache.cas(key, "swapped", unique), await cache.cas(key, "late", unique)))
+        await note(cache.cas, "missing", 1, unique)
+        await note(cache.delete, key)
+        await note(cache.delete, key)
+        for method in (cache.gets, cache.meta, cache.get):
+            await note(method, key)
+        await note(cache.touch, key, 1)
+        await note(cache.gat, key, 1)
+        await note(cache.replace, key, 1)
+        await note(cache.append, key, "x")
+        await note(cache.incr, key)
+        await note(cache.incr, key, initial=7)
+        await note(cache.incr, key, 5)
+        await note(cache.decr, key, 2, initial=1)
+        await note(cache.get, key)
+    await note(cache.set, "word", "word")
+    await note(cache.incr, "word")
+    for bad in ("", "with space", "x" * 300, 5):
+        await note(cache.get, bad)
+        await note(cache.set, bad, 1)
+        await note(cache.get_many, [bad])
+        await note(cache.set_many, {bad: 1})
+        await note(cache.delete_many, ["word", bad])
+        await note(cache.get, bad)
+    await note(cache.set, "object", object())
+    await note(cache.set, "large", b"x" * (1024 * 1024 + 1))
+    await note(cache.incr, "word", -1)
+    await note(cache.stats, "no such\r\n")
+    given.append([sorted(each) >= ["bytes"] for each in (await cache.stats()).values()])
+    given.append(list((await cache.version()).values()))
+    for count in (0, 1, 3000):
+        items: dict[str | bytes, Any] = {f"many:{n}" if n % 3 else b"many:%d" % n: n for n in range(count)}
+        await note(cache.get_many, list(items))
+        await note(cache.set_many, items, ttl=100)
+        await note(cache.get_many, [*items, "absent"])
+        await note(cache.delete_many, [*items, "absent"])
+        await note(cache.get_many, items)
+    for size in (0, 1, 16383, 16384, 16385, 200_000, 900_000):
+        await note(cache.set, f"size:{size}", b"s" * size)
+        await note(cache.get, f"size:{size}")
+    await note(cache.get_many, [f"size:{size}" for size in (16383, 200_000, 900_000, 0)])
+    async with cache.quiet() as batch:
+        await batch.set("quiet", 1)
+        await batch.incr("quiet", 4)
+        await batch.set("quiet:text", "b")
+        await batch.append("quiet:text", "c")
+        await batch.prepend("quiet:text", "a")
+        await batch.add("quiet:added", 1)
+        await batch.replace("quiet:added", 2)
+        await batch.decr("quiet")
+        for n in range(3000):
+            await batch.set(f"quiet:{n}", n)
+        await batch.delete("quiet:2999")
+    await note(cache.get_many, ["quiet", "quiet:text", "quiet:added", *(f"quiet:{n}" for n in range(3000))])
+    try:
+        async with cache.quiet() as batch:
+            for n in range(1500):
+                await batch.add(f"quiet:{n}", n)
+            await batch.delete("absent")
+            await batch.replace("absent", 1)
+    except pinyon.BatchError as error:
+        given.append((sorted(error.failures), str(error), error.sent))
+    try:
+        async with cache.quiet() as batch:
+            await batch.set("quiet:number", 1)
+            await batch.incr("quiet:text")
+    except pinyon.BatchError as error:
+        # The blocking client's batch ends at a server's error, and so may fail what was set before it, too.
+        given.append([(each.key, each.command, type(each.error)) for each in error.failures if each.command == "incr"])
+    await note(cache.flush_all)
+    await note(cache.get, "quiet")
+    await note(cache.flush_all, 100)
+    cache.close()
+    await note(cache.get, "quiet")
+    await note(cache.get_many, ["quiet"])
+    await note(cache.set_many, {"quiet": 1})
+    await note(cache.version)
+    return given
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{}, {"namespace": "app:"}, {"encode_keys": True}, {"encode_keys": True, "namespace": b"b:"}],
+    ids=str,
+)
+@pytest.mark.parametrize("count", [1, 4])
+@cooperative
+def test_every_method_gives_what_the_blocking_client_gives(
+    model: Model, count: int, settings: dict[str, Any], four: list[Memcached]
+) -> None:
+    servers = [server.address for server in four[:count]]
+    blocking, given = [], []
+    for each, results in ((MODELS[0], blocking), (model, given)):
+        for server in four:
+            server.flush()
+        chosen = {**settings, "timeout": 10}
+        if each is MODELS[0]:
+            chosen.pop("connections", None)
+
+        async def scenario(each: Model = each, chosen: Any = chosen, results: list[Any] = results) -> None:
+            results.extend(await whole_api(each.client(servers, **chosen)))
+
+        each.run(scenario())
+    for position, (expected, got) in enumerate(zip(blocking, given)):
+        assert got == expected, position
+        assert type(got) is type(expected)
+    assert len(blocking) == len(given)
+
+
+async def work(cache: Any, chance: Any, worker: int, rounds: int) -> None:
+    """Random operations; what is read is the key's own."""
+    own = None
+    for number in range(rounds):
+        key = f"key:{chance.randrange(200)}"
+        match = chance.randrange(5)
+        if match == 0:
+            size = chance.choice([3, 100, 3000, 20_000])
+            assert await cache.set(key, f"{key}=" + "v" * size)
+        elif match == 1:
+            wanted = [f"key:{chance.randrange(200)}" for _ in range(10)]
+            for found, value in (await cache.get_many(wanted)).items():
+                assert value.startswith(f"{found}=")
+        elif match == 2:
+            own = number
+            assert await cache.set(f"own:{worker}", own)
+        elif match == 3 and own is not None:
+            assert await cache.get(f"own:{worker}", own) == own
+        else:
+            value = await cache.get(key)
+            assert value is None or value.startswith(f"{key}=")
+
+
+@pytest.mark.parametrize("connections", [1, 3])
+@model_of_all
+def test_64_workers_get_the_values_of_their_own_keys(model: Model, connections: int, four: list[Memcached]) -> None:
+    servers = [server.address for server in four]
+    settings = {"connections": connections} if model.cancels else {"max_connections": connections}
+
+    async def scenario() -> None:
+        cache = model.client(servers, timeout=20, **settings)
+        assert await model.gather(work(cache, shuffled(n), n, 60) for n in range(64)) == [None] * 64
+        cache.close()
+
+    model.run(scenario())
+
+
+@cooperative
+def test_random_cancellations_leave_everybody_their_own_values_and_connections(
+    model: Model, own_server: Memcached
+) -> None:
+    chance = shuffled(1)
+
+    async def worker(cache: Any, number: int, ended: list[int]) -> None:
+        for turn in range(50):
+            task = model.spawn(work(cache, shuffled(number * 1000 + turn), number * 1000 + turn, 5))
+            if turn % 3 == 0:
+                with contextlib.suppress(GaveUpError, CancelledError):
+                    await model.within(chance.random() * 0.004, work(cache, shuffled(turn), 10**6 + number, 5))
+            elif chance.random() < 0.6:
+                await model.sleep(chance.choice([0, 0, 0.0005, 0.002]))
+            model.cancel(task)
+            try:
+                await model.join(task)
+            except CancelledError:
+                ended.append(turn)
+
+    async def scenario() -> None:
+        cache = model.client(own_server.address, timeout=20)
+        await cache.version()
+        before = own_server.statistic("total_connections")
+        ended: list[int] = []
+        assert await model.gather(worker(cache, n, ended) for n in range(64)) == [None] * 64
+        assert len(ended) > 1000
+        assert await model.gather(work(cache, shuffled(n), n, 20) for n in range(64)) == [None] * 64
+        assert own_server.statistic("total_connections") == before + 1
+        assert own_server.connections() == 1
+        cache.close()
+
+    model.run(scenario())
+
+
+@model_of_all
+def test_20000_at_a_time_are_done_in_their_order(model: Model, server: Memcached) -> None:
+    total = 20_000 if model.cancels else 200
+
+    async def scenario() -> None:
+        cache = model.client(server.address, timeout=20)
+        assert await model.gather(cache.set(f"key:{n}", n) for n in range(total)) == [True] * total
+        assert await model.gather(cache.get(f"key:{n}") for n in range(total)) == list(range(total))
+        if model.cancels:
+            assert await model.gather(cache.incr("count", initial=0) for _ in range(5000)) == list(range(5000))
+        cache.close()
+
+    model.run(scenario())
+
+
+@cooperative
+def test_large_values_among_small_ones(model: Model, server: Memcached) -> None:
+    large = b"L" * 900_000
+
+    async def scenario() -> None:
+        cache = model.client(server.address, timeout=20)
+        tasks = []
+        for n in range(2000):
+            tasks.append(model.spawn(cache.set(f"key:{n}", n)))
+            if n % 400 == 0:
+                tasks.append(model.spawn(cache.set(f"large:{n}", large + b"%d" % n)))
+        for task in tasks:
+            assert await model.join(task) is True
+        gets = []
+        for n in range(2000):
+            gets.append((n, model.spawn(cache.get(f"key:{n}"))))
+            if n % 400 == 0:
+                gets.append((large + b"%d" % n, model.spawn(cache.get(f"large:{n}"))))
+        for expected, task in gets:
+            assert await model.join(task) == expected
+        cache.close()
+
+    model.run(scenario())
+
+
+@cooperative
+def test_cancelling_amid_large_values(model: Model, own_server: Memcached) -> None:
+    large = {f"large:{n}": b"%d" % n * (400_000 + n) for n in range(10)}
+
+    async def scenario() -> None:
+        cache = model.client(own_server.address, timeout=20)
+        assert await cache.set_many(large) == []
+        before = own_server.statistic("total_connections")
+        for turn in range(40):
+            tasks = {key: model.spawn(cache.get(key)) for key in large}
+            stores = [model.spawn(cache.set(key, large[key])) for key in list(large)[:3]]
+            for _ in range(turn % 8):
+                await model.sleep(0)
+            for key in list(tasks)[::2]:
+                model.cancel(tasks[key])
+            for store in stores[::2]:
+                model.cancel(store)
+            for key, task in tasks.items():
+                with contextlib.suppress(CancelledError):
+                    assert await model.join(task) == large[key]
+        assert await cache.get_many(large) == large
+        assert own_server.statistic("total_connections") == before + 1
+        cache.close()
+
+    model.run(scenario())
+
+
+@cooperative
+def test_a_batch_is_done_in_its_order_over_several_connections(model: Model, server: Memcached) -> None:
+    async def scenario() -> None:
+        cache = model.client(server.address, timeout=20, connections=3)
+        await model.gather(cache.get("key") for _ in range(10))
+        async with cache.quiet() as batch:
+            await batch.set("key", "a")
+            for letter in "bcdefgh" * 100:
+                await batch.append("key", letter)
+        assert await cache.get("key") == "a" + "bcdefgh" * 100
+        cache.close()
+
+    model.run(scenario())
+
+
+@cooperative
+def test_cancelled_batches_leave_the_client_usable(model: Model, own_server: Memcached) -> None:
+    async def fill(cache: Any) -> None:
+        async with cache.quiet() as batch:
+            for number in range(5000):
+                await batch.set(f"key:{number}", number)
+
+    async def scenario() -> None:
+        cache = model.client(own_server.address, timeout=20)
+        await cache.version()
+        for turn in range(20):
+            task = model.spawn(fill(cache))
+            for _ in range(turn):
+                await model.sleep(0)
+            model.cancel(task)
+            with contextlib.suppress(CancelledError):
+                await model.join(task)
+            for method in ("get_many", "delete_many", "stats", "version"):
+                keys = ([f"key:{number}" for number in range(500)],) if "many" in method else ()
+                ending = model.spawn(getattr(cache, method)(*keys))
+                await model.sleep(0)
+                model.cancel(ending)
+                with contextlib.suppress(CancelledError):
+                    await model.join(ending)
+        await fill(cache)
+        assert await cache.get_many([f"key:{number}" for number in range(5000)]) == {
+            f"key:{number}": number for number in range(5000)
+        }
+        assert own_server.connections() == 1
+        cache.close()
+
+    model.run(scenario())
