@@ -1,7 +1,7 @@
 """How ``pinyon.Client`` comes to let other greenlets run when gevent has patched the process.
 
-Programs make clients before gevent patches, and patch before they import Pinyon; only the first use of a client tells
-which it is. Until then a client is of a class whose methods decide and step aside.
+Some programs make clients before gevent patches, others patch before they import Pinyon; only the first use of a client
+tells which it is. Until then a client is of a class that decides and steps aside.
 """
 
 from __future__ import annotations
@@ -12,28 +12,30 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pinyon.client import BaseClient
 
-METHODS = (
-    "get",
-    "get_many",
-    "gets",
-    "gat",
-    "touch",
-    "set",
-    "add",
-    "replace",
-    "append",
-    "prepend",
-    "cas",
-    "set_many",
-    "delete",
-    "delete_many",
-    "incr",
-    "decr",
-    "meta",
-    "quiet",
-    "flush_all",
-    "stats",
-    "version",
+METHODS = frozenset(
+    (
+        "get",
+        "get_many",
+        "gets",
+        "gat",
+        "touch",
+        "set",
+        "add",
+        "replace",
+        "append",
+        "prepend",
+        "cas",
+        "set_many",
+        "delete",
+        "delete_many",
+        "incr",
+        "decr",
+        "meta",
+        "quiet",
+        "flush_all",
+        "stats",
+        "version",
+    )
 )
 
 
@@ -44,7 +46,10 @@ def is_patched() -> bool:
 
 
 def undecided(blocking: type[BaseClient]) -> type[BaseClient]:
-    """The class of clients that have not been used yet: at first use they become blocking ones, or gevent's."""
+    """The class of clients that have not been used yet: asked for a command, they become blocking ones, or gevent's.
+
+    It is the look-up of the command that decides, so that a method kept in a variable is the real one.
+    """
 
     def decide(client: BaseClient) -> None:
         if not is_patched():
@@ -55,13 +60,16 @@ def undecided(blocking: type[BaseClient]) -> type[BaseClient]:
         client.__class__ = gevent.Client
         client.share(*gevent.LOOPS, 1)
 
-    def deciding(name: str) -> Any:
-        def call(self: BaseClient, *arguments: Any, **settings: Any) -> Any:
+    def look_up(self: BaseClient, name: str) -> Any:
+        if name in METHODS:
             decide(self)
-            return getattr(self, name)(*arguments, **settings)
+            return getattr(self, name)
+        return object.__getattribute__(self, name)
 
-        return call
-
-    methods: dict[str, Any] = {name: deciding(name) for name in METHODS}
-    names = {"__slots__": (), "__module__": blocking.__module__, "__qualname__": blocking.__qualname__}
-    return type(blocking.__name__, (blocking,), {**methods, **names})
+    body = {
+        "__slots__": (),
+        "__module__": blocking.__module__,
+        "__qualname__": blocking.__qualname__,
+        "__getattribute__": look_up,
+    }
+    return type(blocking.__name__, (blocking,), body)
