@@ -35,6 +35,19 @@ impl std::fmt::Display for Address {
     }
 }
 
+impl Endpoint {
+    /// Where it is, unless that takes resolving a name: then that name and the port.
+    pub(crate) fn address(&self) -> Result<Address, (&str, u16)> {
+        match self {
+            Endpoint::Unix(path) => Ok(Address::Unix(path.clone())),
+            Endpoint::Tcp { host, port } => match host.parse() {
+                Ok(ip) => Ok(Address::Tcp(SocketAddr::new(ip, *port))),
+                Err(_) => Err((host, *port)),
+            },
+        }
+    }
+}
+
 /// A server list that cannot be understood.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerListError(String);

@@ -64,6 +64,10 @@ impl Error {
         Self { kind, sent: Sent::No, server: server.clone(), command: "", message: message.into() }
     }
 
+    pub(crate) fn unanswered(server: &Arc<str>) -> Self {
+        Self::new(Kind::Timeout, server, "the server did not answer in time")
+    }
+
     pub(crate) fn of(mut self, command: &'static str, sent: Sent) -> Self {
         self.command = command;
         self.sent = sent;

@@ -11,7 +11,7 @@ use std::time::Instant;
 
 use pinyon_proto::Head;
 
-use crate::address::{Address, Endpoint};
+use crate::address::Address;
 use crate::error::{Error, Kind, Sent};
 use crate::fleet::Fleet;
 use crate::session::{Completion, Destination, Outcome, Refused, Reply, Session, Ticket};
@@ -272,18 +272,13 @@ impl<O: Operation> Shared<O> {
         if lane.waiting.is_empty() || lane.resolving || lane.forgotten || !lane.session.is_closed() {
             return;
         }
-        let addresses = match &self.fleet.servers()[lane.server].spec.endpoint {
-            Endpoint::Unix(path) => vec![Address::Unix(path.clone())],
-            Endpoint::Tcp { host, port } => match host.parse() {
-                Ok(address) => vec![Address::Tcp(std::net::SocketAddr::new(address, *port))],
-                Err(_) => {
-                    lane.resolving = true;
-                    let (name, port) = (host.clone(), *port);
-                    return self.actions.push(Action::Resolve { lane: index, name, port });
-                }
-            },
-        };
-        self.connect(index, Ok(addresses), now);
+        match self.fleet.servers()[lane.server].spec.endpoint.address() {
+            Ok(address) => self.connect(index, Ok(vec![address]), now),
+            Err((name, port)) => {
+                lane.resolving = true;
+                self.actions.push(Action::Resolve { lane: index, name: name.to_owned(), port });
+            }
+        }
     }
 
     /// Takes what came, submits what waits, and mends what broke.

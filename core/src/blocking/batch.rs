@@ -170,7 +170,7 @@ impl Part {
             Wake::Ready => {}
             Wake::Interrupted => host.interrupted().map_err(Failure::Interrupted)?,
             Wake::Deadline => {
-                let error = Error::new(Kind::Timeout, session.server(), "the server did not answer in time");
+                let error = Error::unanswered(session.server());
                 session.fail(error);
             }
         }

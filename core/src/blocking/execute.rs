@@ -69,7 +69,7 @@ fn attempt<H: Host>(
         match host.unlocked(|| wait(session, timer)) {
             Wake::Ready => {}
             Wake::Interrupted => host.interrupted().map_err(Failure::Interrupted)?,
-            Wake::Deadline => session.fail(Error::new(Kind::Timeout, name, "the server did not answer in time")),
+            Wake::Deadline => session.fail(Error::unanswered(name)),
         }
         while let Some(completion) = session.next() {
             match completion.outcome {

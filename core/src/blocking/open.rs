@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use super::wait::wait;
 use super::{Failure, Host, Timer, Unresolved};
-use crate::address::{Address, Endpoint};
+use crate::address::Address;
 use crate::doorbell::Wake;
 use crate::error::{Error, Kind};
 use crate::fleet::Fleet;
@@ -111,13 +111,10 @@ fn resolve<H: Host>(
     timer: &Timer,
 ) -> Result<Vec<Address>, Failure<H::Interrupt>> {
     let server = &fleet.servers()[server];
-    let (name, port) = match &server.spec.endpoint {
-        Endpoint::Unix(path) => return Ok(vec![Address::Unix(path.clone())]),
-        Endpoint::Tcp { host, port } => (host, *port),
+    let (name, port) = match server.spec.endpoint.address() {
+        Ok(address) => return Ok(vec![address]),
+        Err(unresolved) => unresolved,
     };
-    if let Ok(address) = name.parse() {
-        return Ok(vec![Address::Tcp(std::net::SocketAddr::new(address, port))]);
-    }
     match host.resolve(name, port, timer.deadline) {
         Ok(addresses) => Ok(addresses.into_iter().map(Address::Tcp).collect()),
         Err(Unresolved::Interrupted(interrupt)) => Err(Failure::Interrupted(interrupt)),

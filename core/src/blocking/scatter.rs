@@ -8,7 +8,7 @@ use super::open::{begin, settle};
 use super::wait::{wait, wait_any};
 use super::{Failure, Host, Timer};
 use crate::doorbell::Wake;
-use crate::error::{Error, Kind, Sent};
+use crate::error::{Error, Sent};
 use crate::fleet::Fleet;
 use crate::pool::Lease;
 use crate::session::{Destination, Outcome, Refused, Reply, Session, Ticket};
@@ -135,7 +135,7 @@ impl Part {
         self.session().poll(Instant::now());
         if timer.is_over() {
             let name = &fleet.servers()[self.server].name;
-            self.session().fail(Error::new(Kind::Timeout, name, "the server did not answer in time"));
+            self.session().fail(Error::unanswered(name));
         }
     }
 }

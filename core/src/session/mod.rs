@@ -441,11 +441,11 @@ impl<N: Network> Session<N> {
             exchange.abandoned = true;
             expired = true;
             let sent = if position > exchange.begin { Sent::Maybe } else { Sent::No };
-            let error = Error::new(Kind::Timeout, &self.server, "the server did not answer in time");
+            let error = Error::unanswered(&self.server);
             self.expired.push_back((exchange.ticket, error.of(exchange.name, sent)));
         }
         if expired && self.queue.iter().all(|exchange| exchange.abandoned) {
-            self.fail(Error::new(Kind::Timeout, &self.server, "the server did not answer in time"));
+            self.fail(Error::unanswered(&self.server));
         }
     }
 
