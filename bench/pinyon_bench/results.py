@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import os
 import platform
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, fields
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-FORMAT = 1
+FORMAT = 2
 Part = TypeVar("Part")
 
 
@@ -39,12 +41,19 @@ class ContestantInfo:
 
 @dataclass(frozen=True)
 class RowInfo:
-    """What a row is; `unit` names what its operations are."""
+    """What a row is; `unit` names what its operations are.
+
+    `operation`, `size` (of the value, in bytes) and `concurrency` (coroutines at once; 1: one call after another) are
+    what plots put on their axes; they are void where a row has no such thing.
+    """
 
     name: str
     group: str
     unit: str
     about: str
+    operation: str = ""
+    size: int = 0
+    concurrency: int = 0
 
 
 @dataclass(frozen=True)
@@ -58,6 +67,16 @@ class Gap:
 
 
 @dataclass(frozen=True)
+class Latency:
+    """How long single calls took, in seconds, in one cell."""
+
+    mean: float
+    median: float
+    p99: float
+    longest: float
+
+
+@dataclass(frozen=True)
 class Sample:
     """One cell in one round: operations, and seconds by the clock, in user code and in the kernel."""
 
@@ -68,6 +87,7 @@ class Sample:
     wall: float
     user: float
     system: float
+    latency: Latency | None = None
 
 
 @dataclass(frozen=True)
@@ -143,19 +163,24 @@ def read(path: Path) -> Document:
 
 
 def _document(raw: dict[str, Any], path: Path) -> Document:
-    parts = {
-        "contestants": ContestantInfo,
-        "rows": RowInfo,
-        "gaps": Gap,
-        "samples": Sample,
-        "syscalls": Syscalls,
-        "memory": Memory,
+    parts: dict[str, Callable[[dict[str, Any]], Any]] = {
+        "contestants": partial(_part, ContestantInfo),
+        "rows": partial(_part, RowInfo),
+        "gaps": partial(_part, Gap),
+        "samples": _sample,
+        "syscalls": partial(_part, Syscalls),
+        "memory": partial(_part, Memory),
     }
     try:
-        lists: dict[str, Any] = {name: [_part(kind, item) for item in raw[name]] for name, kind in parts.items()}
+        lists: dict[str, Any] = {name: [part(item) for item in raw[name]] for name, part in parts.items()}
         return _part(Document, {**raw, **lists, "machine": _part(Machine, raw["machine"])})
     except (KeyError, TypeError) as error:
         raise ResultError(f"{path}: a field is missing or of the wrong type: {error}") from None
+
+
+def _sample(raw: dict[str, Any]) -> Sample:
+    latency = raw.get("latency")
+    return _part(Sample, {**raw, "latency": None if latency is None else _part(Latency, latency)})
 
 
 def _part(kind: type[Part], raw: dict[str, Any]) -> Part:
