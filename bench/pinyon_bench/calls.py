@@ -26,6 +26,7 @@ class Calls:
     """A connected client's methods, bound, so that the timing loop adds the same to every client.
 
     `set`, `add`, `replace` take key and value; `incr`, `decr` key and delta; `incr_or_create` key, delta and initial.
+    `stored` is what `set` answers when it stored; `keys` makes the client's own form of a key out of text.
     `finish` ends a quiet batch: when it returns, the servers have done everything. For a client that only stops asking
     for replies it is None, and the harness gets each of the row's keys instead: a reply on a connection says that what
     was sent on it before is done.
@@ -42,6 +43,8 @@ class Calls:
     decr: Call | None = None
     incr_or_create: Call | None = None
     found: Callable[[Any], dict[str, Any]] = dict
+    stored: Any = True
+    keys: Callable[[str], str | bytes] = str
     finish: Callable[[], None] | None = None
 
 

@@ -41,13 +41,16 @@ class Counts:
         )
 
     def differ_from(self, row: RowSpec) -> str:
-        """Returns in words what the row's work should have counted and did not; nothing when all is as it must be.
+        """Returns in words what a row of steps should have counted and did not; nothing when all is as it must be.
 
         A client without a quiet barrier of its own adds one get per key, one without `incr` with an initial value one set.
         """
-        wanted = expected_counts(row)
         spare_gets = len(row_keys(row)) if row["quiet"] else 0
         spare_sets = 1 if any(step[0] == "incr" for phase in row["phases"] for step in phase["steps"]) else 0
+        return self.difference(expected_counts(row), spare_gets, spare_sets)
+
+    def difference(self, wanted: Counts, spare_gets: int = 0, spare_sets: int = 0) -> str:
+        """Returns in words what should have been counted and was not, or was besides; so many more may be."""
         checks = (
             ("gets", self.gets, wanted.gets, spare_gets),
             ("sets", self.sets, wanted.sets, spare_sets),
@@ -82,10 +85,14 @@ def stored_wrongly(row: RowSpec, servers: list[Server]) -> str:
     if row["kind"] == "object":
         return ""
     steps = [*row["prepare"], *(step for phase in row["phases"] for step in phase["steps"])]
-    stores = {step[1]: step[2] for step in steps if step[0] in STORES}
-    every = max(1, len(stores) // MOST_KEYS_READ)
-    for key, text in list(stores.items())[::every]:
-        wanted = value_of("bytes", row["length"], text)
+    stores = {step[1]: value_of("bytes", row["length"], step[2]) for step in steps if step[0] in STORES}
+    return held_wrongly(stores, servers)
+
+
+def held_wrongly(values: dict[str, bytes], servers: list[Server]) -> str:
+    """Returns in words which of these values, looked at here and there, the servers hold differently; nothing if none."""
+    every = max(1, len(values) // MOST_KEYS_READ)
+    for key, wanted in list(values.items())[::every]:
         held = [stored for server in servers if (stored := server.stored(key)) is not None]
         if held != [wanted]:
             sizes = ", ".join(f"{len(value)} bytes" for value in held) or "nothing"

@@ -4,19 +4,25 @@ from __future__ import annotations
 
 import argparse
 from fnmatch import fnmatch
+from functools import partial
 from pathlib import Path
 
 from .contestant import Entry, all_entries
+from .coroutines.rows import PairsRow, pairs_rows
+from .coroutines.seed_lines import ITERATIONS, SIZE, SLOW_ITERATIONS
 from .placement import PLACEMENTS, SAME_CORE
-from .rows import Row, all_rows
+from .rounds import RunnableRow
+from .rows import all_rows
 
 DEFAULT_VERB = "run"
 RUN_ROUNDS = 5
 RECORD_ROUNDS = 9
+MOST_SIZE = 1_000_000
 VERB_HELP = {
-    "run": "measure everything in about two minutes; write JSON, then print the tables (the default verb)",
+    "run": "measure everything in about four minutes; write JSON, then print the tables (the default verb)",
     "record": "measure long, with the seeds' full counts in each round, and rewrite PERFORMANCE.md",
     "tables": "print the tables of an existing JSON file",
+    "coroutines": "seed 003's program: set and get values of SIZE bytes ITER times, blocking and in coroutines",
     "syscalls": "count the client's system calls per call in steady state, with strace",
     "memory": "measure Pinyon's resident memory over a million operations and 10,000 connection failures",
 }
@@ -41,7 +47,7 @@ def _parser() -> argparse.ArgumentParser:
     parsers = {name: verbs.add_parser(name, help=text, description=text) for name, text in VERB_HELP.items()}
     for name, rounds in (("run", RUN_ROUNDS), ("record", RECORD_ROUNDS)):
         parsers[name].add_argument("--rounds", type=_positive, default=rounds, help="default: %(default)s")
-        _add_rows(parsers[name])
+        _add_rows(parsers[name], short=name == "run")
         _add_common(parsers[name])
     parsers["record"].add_argument(
         "--from",
@@ -51,29 +57,78 @@ def _parser() -> argparse.ArgumentParser:
         help="rewrite PERFORMANCE.md from this; measure nothing",
     )
     parsers["tables"].add_argument("file", type=Path, metavar="FILE.json")
+    parsers["tables"].add_argument(
+        "--pairs", action="store_true", help="print seed 002's tables with latencies, client by client, instead"
+    )
+    _add_coroutines(parsers["coroutines"])
     for name in ("syscalls", "memory"):
         _add_common(parsers[name])
     return parser
 
 
-def _add_rows(parser: argparse.ArgumentParser) -> None:
+def _add_rows(parser: argparse.ArgumentParser, short: bool) -> None:
+    pairs = pairs_rows(short)
+    known: list[RunnableRow] = [*all_rows(), *pairs]
     parser.add_argument(
         "--rows",
-        type=_rows,
-        default=all_rows(),
+        type=partial(_rows, known),
+        default=[row for row in known if is_default(row, short)],
         metavar="LIST",
-        help="comma-separated names, patterns (get:*) or groups (seed, size, multiget); default: all",
+        help="comma-separated names, patterns (get:*) or groups "
+        "(seed, size, multiget, gevent, asyncio, uvloop, local, slow); "
+        f"default: all{', of those with coroutines a few' if short else ''}",
     )
+
+
+def is_default(row: RunnableRow, short: bool) -> bool:
+    """Returns whether `run` (`short`) or `record` takes the row unasked."""
+    return not short or not isinstance(row, PairsRow) or row.in_run
+
+
+def _add_coroutines(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "size",
+        type=_size,
+        nargs="?",
+        default=SIZE,
+        metavar="SIZE",
+        help="bytes of a value; default: %(default)s",
+    )
+    parser.add_argument(
+        "iterations",
+        type=_positive,
+        nargs="?",
+        metavar="ITER",
+        help=f"default: {ITERATIONS}, over the slow link {SLOW_ITERATIONS}",
+    )
+    parser.add_argument("--slow", action="store_true", help="over a link with a round trip of 30 ms")
+    _add_contestants(parser)
+    _add_placement(parser)
 
 
 def _add_common(parser: argparse.ArgumentParser) -> None:
+    _add_contestants(parser)
+    _add_placement(parser)
+    parser.add_argument("--output", type=Path, metavar="FILE.json", help="default: bench/results/TIME.json")
+
+
+def _add_contestants(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--contestants", type=_entries, default=None, metavar="LIST", help="comma-separated names; default: all"
+        "--contestants", type=_entries, default=None, metavar="LIST", help="comma-separated names or patterns (Pinyon*)"
     )
+
+
+def _add_placement(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--placement", choices=PLACEMENTS, default=SAME_CORE, help="cores of client and servers; default: %(default)s"
     )
-    parser.add_argument("--output", type=Path, metavar="FILE.json", help="default: bench/results/TIME.json")
+
+
+def _size(text: str) -> int:
+    size = _positive(text)
+    if size > MOST_SIZE:
+        raise argparse.ArgumentTypeError(f"more than {MOST_SIZE} bytes")
+    return size
 
 
 def _positive(text: str) -> int:
@@ -82,8 +137,7 @@ def _positive(text: str) -> int:
     return int(text)
 
 
-def _rows(text: str) -> list[Row]:
-    known = all_rows()
+def _rows(known: list[RunnableRow], text: str) -> list[RunnableRow]:
     wanted = _names(text)
     for name in wanted:
         if not any(_matches(row, name) for row in known):
@@ -92,19 +146,19 @@ def _rows(text: str) -> list[Row]:
     return [row for row in known if any(_matches(row, name) for name in wanted)]
 
 
-def _matches(row: Row, name: str) -> bool:
+def _matches(row: RunnableRow, name: str) -> bool:
     """A group's name wins over a row's: `multiget` is both, and means the group and the row."""
     return row.group == name or fnmatch(row.name, name)
 
 
 def _entries(text: str) -> list[Entry]:
-    known = {entry.name.lower(): entry for entry in all_entries()}
+    known = all_entries()
     wanted = [name.lower() for name in _names(text)]
     for name in wanted:
-        if name not in known:
-            names = ", ".join(entry.name for entry in known.values())
+        if not any(fnmatch(entry.name.lower(), name) for entry in known):
+            names = ", ".join(entry.name for entry in known)
             raise argparse.ArgumentTypeError(f"no contestant {name!r}; there are: {names}")
-    return [entry for name, entry in known.items() if name in wanted]
+    return [entry for entry in known if any(fnmatch(entry.name.lower(), name) for name in wanted)]
 
 
 def _names(text: str) -> list[str]:

@@ -46,7 +46,7 @@ def samples_of(document: Document, row: str, contestant: str) -> list[Sample]:
     """Returns a cell's samples; none when the cell is void."""
     if document.gap(row, contestant):
         return []
-    return [sample for sample in document.samples if (sample.row, sample.contestant) == (row, contestant)]
+    return document.cell(row, contestant)
 
 
 def rates(document: Document, row: str, contestant: str) -> dict[int, float]:

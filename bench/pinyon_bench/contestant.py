@@ -9,55 +9,125 @@ import sys
 import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Protocol
 
+from .coroutines.models import ASYNCIO, BLOCKING, GEVENT, MODELS, UVLOOP
 from .placement import pinned
 from .protocol import ProtocolError, decode, encode
 
 REPLY_SECONDS = 120.0
+FLOOR = "floor"
+STEP_GROUPS = ("seed", "size", "multiget", "placement")
+FLOOR_GROUPS = (*STEP_GROUPS, GEVENT, ASYNCIO, UVLOOP)
 BENCH_FOLDER = Path(__file__).resolve().parent.parent
 REPOSITORY = BENCH_FOLDER.parent
 
 
+class AnyRow(Protocol):
+    """What all rows have in common, of steps or of pairs."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def group(self) -> str: ...
+    @property
+    def models(self) -> tuple[str, ...]: ...
+    @property
+    def unit(self) -> str: ...
+    @property
+    def about(self) -> str: ...
+
+
 class ContestantError(Exception):
-    """A contestant ended, hung or wrote something that is not a reply."""
+    """A contestant ended, hung, wrote something that is not a reply, or refused; `cannot` when its client never can."""
+
+    def __init__(self, reason: str, cannot: bool = False) -> None:
+        super().__init__(reason)
+        self.cannot = cannot
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One contestant: its name, the command that runs it, the groups of rows that it takes part in, how to build it."""
+    """One contestant: its name, the command that runs it, the groups of rows that it takes part in, how to build it.
+
+    `models` are the concurrency models of which it is one. A client in coroutines is a contestant of its own, named
+    `CLIENT MODEL`.
+    """
 
     name: str
     command: list[str]
-    groups: tuple[str, ...] = ("seed", "size", "multiget", "placement")
+    groups: tuple[str, ...]
+    models: tuple[str, ...] = (BLOCKING,)
     build: str = ""
+
+    def takes_part(self, row: AnyRow) -> bool:
+        """Returns whether the row is one for this contestant."""
+        return row.group in self.groups and not set(self.models).isdisjoint(row.models)
 
 
 def all_entries() -> list[Entry]:
     """Returns the contestants in their order; the first one present is what the others are compared with."""
     return [
-        _python("Pinyon", "pinyon"),
-        _python("pylibmc", "pylibmc"),
-        _python("pymemcache", "pymemcache"),
-        _python("python-memcached", "python_memcached"),
-        _python("libmc", "libmc"),
-        _python("meta-memcache", "meta_memcache"),
-        Entry("floor", [str(_floor_program())], build="cargo build --release -p pinyon-floor"),
+        _blocking("Pinyon", "pinyon", "gevent", "local", "slow"),
+        _blocking("pylibmc", "pylibmc", "gevent", "local", "slow"),
+        _blocking("pymemcache", "pymemcache", "gevent"),
+        _blocking("python-memcached", "python_memcached"),
+        _blocking("libmc", "libmc", "gevent"),
+        _blocking("meta-memcache", "meta_memcache"),
+        _coroutines("Pinyon", "pinyon.GEVENT", GEVENT, "local", "slow"),
+        _coroutines("pylibmc", "pylibmc", GEVENT),
+        _coroutines("pymemcache", "pymemcache.POOLED", GEVENT, "local", "slow"),
+        _coroutines("libmc", "libmc", GEVENT),
+        *_event_loop(ASYNCIO, "local", "slow"),
+        *_event_loop(UVLOOP),
+        Entry(FLOOR, [_floor_program()], FLOOR_GROUPS, MODELS, "cargo build --release -p pinyon-floor"),
         Entry("bare socket", _python_command("bare_socket"), ("size",)),
     ]
 
 
-def _python(name: str, module: str) -> Entry:
-    return Entry(name, _python_command(module))
+def _event_loop(model: str, *groups: str) -> list[Entry]:
+    """Returns the clients for an event loop; all in the model's own group, the best of them also in these."""
+    return [
+        _coroutines("Pinyon", "pinyon.ASYNCIO", model, *groups),
+        _coroutines("emcache", "emcache.PLAIN", model, *groups),
+        _coroutines("emcache autobatch", "emcache.AUTOBATCH", model),
+        _coroutines("aiomcache", "aiomcache", model, *groups),
+        _coroutines("memcachio", "memcachio", model),
+    ]
 
 
-def _python_command(module: str) -> list[str]:
-    return [sys.executable, "-m", "pinyon_bench.contestants", module]
+def _blocking(name: str, adapter: str, *groups: str) -> Entry:
+    return Entry(name, _python_command(adapter), (*STEP_GROUPS, *groups))
 
 
-def _floor_program() -> Path:
+def _coroutines(client: str, adapter: str, model: str, *groups: str) -> Entry:
+    return Entry(contestant_name(client, model), [*_python_command(adapter), model], (model, *groups), (model,))
+
+
+def contestant_name(client: str, model: str) -> str:
+    """Returns what a client's contestant in a concurrency model is called; the floor is the same in all of them."""
+    return client if model == BLOCKING or client == FLOOR else f"{client} {model}"
+
+
+def _python_command(adapter: str) -> list[str]:
+    return [sys.executable, "-m", "pinyon_bench.contestants", adapter]
+
+
+def _floor_program() -> str:
+    return os.environ.get("PINYON_FLOOR") or str(program("pinyon-floor"))
+
+
+def program(name: str) -> Path:
+    """Returns where cargo puts one of our programs."""
     target = os.environ.get("CARGO_TARGET_DIR") or REPOSITORY / "target"
-    return Path(os.environ.get("PINYON_FLOOR") or Path(target) / "release" / "pinyon-floor")
+    return Path(target) / "release" / name
+
+
+def answered(reply: dict[str, Any]) -> dict[str, Any]:
+    """Returns the reply; raises ContestantError when it is that something could not be done."""
+    if not reply["ok"]:
+        raise ContestantError(reply["reason"], bool(reply.get("cannot")))
+    return reply
 
 
 @dataclass

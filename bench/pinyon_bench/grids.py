@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from .compare import figures, processor_time, rate, rate_ratio
+from .contestant import FLOOR as FLOOR
+from .coroutines.models import MODELS
 from .results import Document, RowInfo
 
-FLOOR = "floor"
 NONE = "–"
 SAME = "~"
+LEAST_SHOWN = 0.005
 GROUP_TITLES = {
     "seed": "The seeds' rows",
     "size": "One get or set, by the size of the value",
@@ -46,12 +48,23 @@ def participants(document: Document, group: str) -> list[str]:
 
 
 def contestants(document: Document) -> Grid:
-    """Who took part, with version and configuration, or why not."""
-    rows = [
-        [info.name, info.version or NONE, f"absent: {info.absent}" if info.absent else info.configuration]
-        for info in document.contestants
-    ]
+    """Who took part, with version and configuration, or why not; a client's models together where these are the same."""
+    names: dict[tuple[str, str, str], list[str]] = {}
+    for info in document.contestants:
+        client, _, model = info.name.rpartition(" ")
+        known = (client, model) if model in MODELS else (info.name, "")
+        said = f"absent: {info.absent}" if info.absent else info.configuration
+        names.setdefault((known[0], info.version or NONE, said), []).append(known[1])
+    rows = [[_with_models(client, models), version, said] for (client, version, said), models in names.items()]
     return Grid("Contestants", ["client", "version", "configuration"], rows)
+
+
+def _with_models(client: str, models: list[str]) -> str:
+    """Returns the client's name with its concurrency models; the blocking one, which has no name, comes first."""
+    named = ", ".join(filter(None, models))
+    if not named:
+        return client
+    return f"{client} {named}" if all(models) else f"{client}, also {named}"
 
 
 def rate_grid(document: Document, group: str) -> Grid:
@@ -88,16 +101,23 @@ def ratio_text(document: Document, row: str, name: str, other: str) -> str:
     return f"{SAME if ratio.same else ''}{ratio.middle:.2f}"
 
 
+def step_rows(document: Document) -> list[RowInfo]:
+    """Returns the rows of blocking clients' steps; those of coroutines have tables of their own."""
+    return [row for row in document.rows if row.group in GROUP_TITLES]
+
+
 def processor_grid(document: Document) -> Grid:
-    """Processor time per operation of every row and contestant."""
-    taking_part = {sample.contestant for sample in document.samples}
+    """Processor time per operation of every row of steps and contestant."""
+    shown = step_rows(document)
+    taking_part = [name for group in GROUP_TITLES for name in participants(document, group)]
     names = [name for name in document.present() if name in taking_part]
-    rows = [[row.name, *(_processor_cell(document, row.name, name) for name in names)] for row in document.rows]
+    rows = [[row.name, *(processor_cell(document, row.name, name) for name in names)] for row in shown]
     note = "Per key where the rate counts keys; for the seeds' multiget per call."
     return Grid("Client CPU (user + system), microseconds per operation", ["", *names], rows, note)
 
 
-def _processor_cell(document: Document, row: str, name: str) -> str:
+def processor_cell(document: Document, row: str, name: str) -> str:
+    """Returns microseconds per operation as shown."""
     value = processor_time(document, row, name)
     return NONE if value is None else f"{value:.2f}"
 
@@ -140,7 +160,7 @@ def seed_caption(document: Document) -> str:
 def noise_sentences(document: Document) -> list[str]:
     """Says of which contestants the rate is the same as the first one's, within noise, row by row."""
     sentences = []
-    for row in document.rows:
+    for row in step_rows(document):
         names = participants(document, row.group)
         same = [name for name in names[1:] if _is_same(document, row.name, name, names[0])]
         if same:
@@ -171,7 +191,7 @@ def syscall_grid(document: Document) -> Grid:
 
 
 def _names_and_counts(per_call: dict[str, float]) -> str:
-    return ", ".join(f"{name} {count:.2f}" for name, count in per_call.items())
+    return ", ".join(f"{name} {count:.2f}" for name, count in per_call.items() if abs(count) >= LEAST_SHOWN)
 
 
 def memory_grid(document: Document) -> Grid:

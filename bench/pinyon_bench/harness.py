@@ -1,41 +1,42 @@
-"""A Python contestant's side: answers the benchmark's requests and times its client.
-
-Timing: `time.perf_counter` and `getrusage(RUSAGE_SELF)` around the loop; the garbage collector runs before the clock
-starts and is off while it runs.
-"""
+"""A Python contestant's side: answers the benchmark's requests and times its client on rows of steps."""
 
 from __future__ import annotations
 
-import gc
-import resource
 import sys
-import time
+from collections.abc import Callable
 from itertools import repeat
 from typing import Any
 
 from .calls import Adapter, BoundStep, CannotDo, bind, connected, finish_quiet
+from .clock import Stopwatch, no_garbage_collection
+from .coroutines.work import PairsHarness
 from .model import verify
 from .protocol import RowSpec, Timing, decode, encode
 
 
-def serve(adapter: Adapter) -> None:
-    """Answers requests until the input ends."""
+def serve(adapter: Any, pairs: PairsHarness) -> None:
+    """Answers requests until the input ends; those for rows of pairs are the other harness's."""
+
+    def do(request: dict[str, Any]) -> dict[str, Any]:
+        return pairs.do(request) if "pairs" in request.get("row", ()) else do_steps(adapter, request)
+
     for line in sys.stdin.buffer:
-        sys.stdout.buffer.write(encode(answer(adapter, decode(line))))
+        sys.stdout.buffer.write(encode(answer(do, decode(line))))
         sys.stdout.buffer.flush()
 
 
-def answer(adapter: Adapter, request: dict[str, Any]) -> dict[str, Any]:
+def answer(do: Callable[[dict[str, Any]], dict[str, Any]], request: dict[str, Any]) -> dict[str, Any]:
     """Returns the reply to one request; a client's error is a reply too."""
     try:
-        return {"ok": True, **_do(adapter, request)}
+        return {"ok": True, **do(request)}
     except CannotDo as cannot:
         return {"ok": False, "cannot": True, "reason": str(cannot)}
     except Exception as error:
         return {"ok": False, "reason": f"{type(error).__name__}: {error}"}
 
 
-def _do(adapter: Adapter, request: dict[str, Any]) -> dict[str, Any]:
+def do_steps(adapter: Adapter, request: dict[str, Any]) -> dict[str, Any]:
+    """Does one request; raises CannotDo, WrongResult or what the client raises."""
     wanted = request["do"]
     if wanted == "describe":
         return {"version": adapter.version(), "configuration": adapter.configuration()}
@@ -52,12 +53,8 @@ def _do(adapter: Adapter, request: dict[str, Any]) -> dict[str, Any]:
 def measure(adapter: Adapter, row: RowSpec) -> Timing:
     """Prepares the servers, then times the row's phases on a new client."""
     _prepare(adapter, row)
-    gc.collect()
-    gc.disable()
-    try:
+    with no_garbage_collection():
         return _time_with_connect(adapter, row) if row["connect"] == "inside" else _time_warm(adapter, row)
-    finally:
-        gc.enable()
 
 
 def _prepare(adapter: Adapter, row: RowSpec) -> None:
@@ -66,12 +63,12 @@ def _prepare(adapter: Adapter, row: RowSpec) -> None:
 
 
 def _time_with_connect(adapter: Adapter, row: RowSpec) -> Timing:
-    before, start = resource.getrusage(resource.RUSAGE_SELF), time.perf_counter()
+    watch = Stopwatch()
     with connected(adapter, row, row["quiet"]) as calls:
         for phase in row["phases"]:
             _run(bind(calls, phase["steps"], row), phase["iterations"])
         finish_quiet(calls, row)
-        return _elapsed(before, start)
+        return watch.elapsed()
 
 
 def _time_warm(adapter: Adapter, row: RowSpec) -> Timing:
@@ -79,11 +76,11 @@ def _time_warm(adapter: Adapter, row: RowSpec) -> Timing:
         work = [(bind(calls, phase["steps"], row), phase["iterations"]) for phase in row["phases"]]
         for steps, _ in work:
             _run(steps, row["warmup"])
-        before, start = resource.getrusage(resource.RUSAGE_SELF), time.perf_counter()
+        watch = Stopwatch()
         for steps, iterations in work:
             _run(steps, iterations)
         finish_quiet(calls, row)
-        return _elapsed(before, start)
+        return watch.elapsed()
 
 
 def _run(steps: list[BoundStep], iterations: int) -> None:
@@ -95,12 +92,6 @@ def _run(steps: list[BoundStep], iterations: int) -> None:
     for _ in repeat(None, iterations):
         for function, arguments in steps:
             function(*arguments)
-
-
-def _elapsed(before: resource.struct_rusage, start: float) -> Timing:
-    wall = time.perf_counter() - start
-    after = resource.getrusage(resource.RUSAGE_SELF)
-    return {"wall": wall, "user": after.ru_utime - before.ru_utime, "system": after.ru_stime - before.ru_stime}
 
 
 def fail(adapter: Adapter, servers: list[str], attempts: int, fresh: bool) -> dict[str, Any]:

@@ -1,19 +1,39 @@
-"""PERFORMANCE.md, written from a result document."""
+"""PERFORMANCE.md and its plots, written from a result document."""
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from . import grids
+from .coroutines import grids as pairs_grids
 from .grids import Grid
 from .history import history_grid
+from .report.figures import Section, sections
 from .results import Document
 from .targets import target_grid
 
+PLOTS = "docs/plots"
 
-def performance_page(document: Document) -> str:
-    """Returns the page as Markdown."""
-    sections = [
+
+def write(document: Document, path: Path) -> None:
+    """Writes the page, and its plots into `docs/plots` beside it, where no others remain; raises OSError."""
+    shown = sections(document)
+    folder = path.parent / PLOTS
+    folder.mkdir(parents=True, exist_ok=True)
+    for old in folder.glob("*.svg"):
+        old.unlink()
+    for section in shown:
+        for plot in section.main_plots:
+            (folder / f"{plot.key}.svg").write_text(plot.svg + "\n", encoding="utf-8")
+    path.write_text(performance_page(document, shown), encoding="utf-8")
+
+
+def performance_page(document: Document, plots: list[Section] | None = None) -> str:
+    """Returns the page as Markdown; with the main plots of these sections, or of all of the document's."""
+    parts = [
         "# Performance",
         _head(document),
+        *(_plots(section) for section in (sections(document) if plots is None else plots)),
         "## How it was measured",
         _method(document),
         _table(grids.contestants(document)),
@@ -22,13 +42,28 @@ def performance_page(document: Document) -> str:
         _seed(document),
         *(_section(grids.rate_grid(document, group)) for group in grids.GROUP_TITLES),
         _section(grids.processor_grid(document)),
+        *(_section(pairs_grids.rate_grid(document, group)) for group in pairs_grids.GROUP_TITLES),
+        *(_section(pairs_grids.processor_grid(document, group)) for group in pairs_grids.GROUP_TITLES),
+        _pairs(document),
         _listed("Same within noise", grids.noise_sentences(document)),
         _listed("Not measured", grids.gap_sentences(document)),
         _section(grids.syscall_grid(document)),
         _section(grids.memory_grid(document)),
         _section(history_grid(document)),
     ]
-    return "\n\n".join(section for section in sections if section) + "\n"
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _plots(section: Section) -> str:
+    if not section.main_plots:
+        return ""
+    images = [f"![{_alternative(plot.title)}]({PLOTS}/{plot.key}.svg)" for plot in section.main_plots]
+    findings = [f"{plot.title}: {plot.finding}" for plot in section.main_plots if plot.finding]
+    return "\n\n".join([f"## {section.title}", section.lead, "\n".join(images), _bullets(findings)])
+
+
+def _alternative(text: str) -> str:
+    return text.replace("[", "(").replace("]", ")")
 
 
 def _head(document: Document) -> str:
@@ -56,6 +91,13 @@ def _seed(document: Document) -> str:
     if not lines:
         return "Not run."
     return "\n".join([f"In {grids.seed_caption(document)}.", "", "```", *lines, "```"])
+
+
+def _pairs(document: Document) -> str:
+    lines = pairs_grids.seed_lines(document)
+    if not lines:
+        return ""
+    return "\n".join(["## Seed 002's tables", "", pairs_grids.SEED_NOTE, "", "```", *lines[:-1], "```"])
 
 
 def _section(grid: Grid) -> str:

@@ -8,7 +8,7 @@ operation altogether. At the end of its input the contestant ends.
 |---|---|---|
 | `describe` | | `version`, `configuration` (texts) |
 | `verify` | `row` | only `ok`: every reply was compared with what it must be |
-| `time` | `row` | `wall`, `user`, `system` in seconds |
+| `time` | `row` | `wall`, `user`, `system` in seconds; for a row of pairs also `latency` |
 | `fail` | `servers`, `attempts`, `fresh` | `failures`, `error` (the last one's text) |
 
 A row is data, so a contestant in any language runs the same work:
@@ -22,6 +22,18 @@ A row is data, so a contestant in any language runs the same work:
 - `connect` is `inside` or `outside` the timing; outside, `warmup` iterations of every phase run before the clock;
 - when `quiet` is true all phases run in one quiet batch: set, add, replace and delete await no reply, the others go
   through the client while the batch is open, and the batch's final barrier is inside the timing.
+
+A row of pairs is another shape of row, for coroutines that share one client: one `operation` (`set` or `get`) for every
+pair of key and text.
+
+- `concurrency` coroutines run at once; 0 is the blocking client, without any. `order` says how they share the pairs:
+  `chunks` cuts them into so many runs, one for each; with `shared` each takes the next pair that none has taken yet.
+- The client is made at the first row of its `server` and kept; `connections` is how many a pool may have.
+- First come the first `warmup` pairs; then, by the clock, all pairs, `passes` times over; then the first `clocked` pairs
+  again, with a clock reading before and after each call: `latency` is their `mean`, `median`, `p99` and `longest` in
+  seconds, or null. So reading the clock slows no rate.
+- Every reply is compared, within the timing too: a set must say that it stored, a get must give the pair's value.
+- `verify` does every pair once, and gets what was set; a get of another key must find nothing.
 """
 
 from __future__ import annotations
@@ -31,6 +43,8 @@ from typing import Any, Literal, TypedDict, cast
 
 Step = list[Any]
 Kind = Literal["bytes", "object"]
+Operation = Literal["set", "get"]
+Order = Literal["chunks", "shared"]
 
 
 class PhaseSpec(TypedDict):
@@ -52,6 +66,22 @@ class RowSpec(TypedDict):
     warmup: int
     prepare: list[Step]
     phases: list[PhaseSpec]
+
+
+class PairsSpec(TypedDict):
+    """One cell's work for one contestant's coroutines."""
+
+    name: str
+    server: str
+    operation: Operation
+    concurrency: int
+    order: Order
+    connections: int
+    length: int
+    warmup: int
+    passes: int
+    clocked: int
+    pairs: list[list[str]]
 
 
 class Timing(TypedDict):
@@ -89,3 +119,9 @@ def value_of(kind: Kind, length: int, text: str) -> Any:
     if length:
         text = (text * (length // len(text) + 1))[:length]
     return text.encode("latin-1")
+
+
+def address_of(server: str) -> tuple[str, int]:
+    """Returns host and port of a server's name."""
+    host, _, port = server.rpartition(":")
+    return host, int(port)

@@ -130,6 +130,17 @@ class Document:
     memory: list[Memory] = field(default_factory=list)
     format: int = FORMAT
 
+    def __post_init__(self) -> None:
+        self._cells: dict[tuple[str, str], list[Sample]] = {}
+        self._indexed = 0
+
+    def cell(self, row: str, contestant: str) -> list[Sample]:
+        """Returns the samples of one cell; none when it is void."""
+        for sample in self.samples[self._indexed :]:
+            self._cells.setdefault((sample.row, sample.contestant), []).append(sample)
+        self._indexed = len(self.samples)
+        return self._cells.get((row, contestant), [])
+
     def present(self) -> list[str]:
         """Returns the names of the contestants that took part."""
         return [contestant.name for contestant in self.contestants if not contestant.absent]

@@ -1,4 +1,4 @@
-"""The workloads: the seeds' ten rows, and the steady-state rows beside them.
+"""The blocking clients' workloads, as rows of steps: the seeds' ten rows, and the steady-state rows beside them.
 
 The seeds' rows are those of Dalli's benchmark: six keys, one server under two names, a new client per row whose connect
 is inside the timing. The others time a client that is connected and warm.
@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
+from .coroutines.models import BLOCKING
 from .protocol import Kind, PhaseSpec, RowSpec, Step
 
 Group = Literal["seed", "size", "multiget", "placement"]
@@ -49,6 +50,7 @@ class Row:
     length: int = 0
     quiet: bool = False
     counting: bool = False
+    models: tuple[str, ...] = (BLOCKING,)
 
     def spec(self, servers: list[str], iterations: int) -> RowSpec:
         """Returns the row as the contestant gets it."""
@@ -76,7 +78,7 @@ class Row:
 
 
 def all_rows() -> list[Row]:
-    """Returns every row in the order in which rows are run and shown."""
+    """Returns every row of steps in the order in which rows are run and shown."""
     return [*seed_rows(), *_single_rows(), *_multiget_rows()]
 
 

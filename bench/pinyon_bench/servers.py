@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from .placement import pinned
 
+LOCAL_HOST = "127.0.0.1"
 FIRST_PORT = 19122
 START_SECONDS = 5.0
 MEMORY_MEGABYTES = 256
@@ -32,11 +33,12 @@ class Server:
     port: int
     process: subprocess.Popen[bytes]
     connection: socket.socket
+    host: str = LOCAL_HOST
 
     @property
     def name(self) -> str:
         """The server's address as clients take it."""
-        return f"127.0.0.1:{self.port}"
+        return f"{self.host}:{self.port}"
 
     def version(self) -> str:
         """Returns what `version` answers."""
@@ -51,6 +53,11 @@ class Server:
     def flush(self) -> None:
         """Empties the server."""
         self._ask(b"flush_all\r\n", b"OK\r\n")
+
+    def store(self, values: dict[str, bytes]) -> None:
+        """Stores bytes under their keys, all at once."""
+        parts = (b"set %b 0 0 %d noreply\r\n%b\r\n" % (key.encode(), len(values[key]), values[key]) for key in values)
+        self._ask(b"".join(parts) + b"mn\r\n", b"MN\r\n")
 
     def stored(self, key: str) -> bytes | None:
         """Returns the bytes stored under a key, whatever their flags; None when there are none."""
@@ -79,33 +86,37 @@ def start_servers(count: int, cores: set[int] | None) -> Iterator[list[Server]]:
     server should not change from run to run.
     """
     with ExitStack() as stack:
-        yield [stack.enter_context(_start(FIRST_PORT + number, cores)) for number in range(count)]
+        yield [stack.enter_context(start_server(cores, FIRST_PORT + number)) for number in range(count)]
 
 
 @contextmanager
-def _start(wanted_port: int, cores: set[int] | None) -> Iterator[Server]:
+def start_server(
+    cores: set[int] | None, wanted_port: int = FIRST_PORT, host: str = LOCAL_HOST, inside: tuple[str, ...] = ()
+) -> Iterator[Server]:
+    """Runs one memcached, through the command `inside` if there is one, which makes way for it; ends it on the way out."""
     binary = shutil.which("memcached")
     if binary is None:
         raise ServerError("memcached is not installed: apt-get install memcached")
     for attempt in range(ATTEMPTS):
         port = wanted_port if attempt == 0 and is_free(wanted_port) else free_port()
         with pinned(cores):
-            process = subprocess.Popen([binary, *_arguments(port)], stderr=subprocess.DEVNULL)
+            process = subprocess.Popen([*inside, binary, *_arguments(host, port)], stderr=subprocess.DEVNULL)
         try:
-            connection = _connect(process, port)
+            connection = _connect(process, host, port)
             if connection is None:
                 continue
             with connection:
-                yield Server(port, process, connection)
+                yield Server(port, process, connection, host)
             return
         finally:
             _end(process)
-    raise ServerError(f"memcached ended {ATTEMPTS} times before it answered; try: memcached {' '.join(_arguments(0))}")
+    arguments = " ".join(_arguments(host, 0))
+    raise ServerError(f"memcached ended {ATTEMPTS} times before it answered; try: memcached {arguments}")
 
 
-def _arguments(port: int) -> list[str]:
-    arguments = ["-p", str(port), "-t", "1", "-U", "0", "-m", str(MEMORY_MEGABYTES), "-l", "127.0.0.1"]
-    if has_ipv6():
+def _arguments(host: str, port: int) -> list[str]:
+    arguments = ["-p", str(port), "-t", "1", "-U", "0", "-m", str(MEMORY_MEGABYTES), "-l", host]
+    if host == LOCAL_HOST and has_ipv6():
         arguments += ["-l", "::1"]
     if os.geteuid() == 0:
         arguments += ["-u", _unprivileged_user()]
@@ -120,14 +131,14 @@ def _unprivileged_user() -> str:
     raise ServerError("memcached does not run as root and there is no user memcache or nobody")
 
 
-def _connect(process: subprocess.Popen[bytes], port: int) -> socket.socket | None:
+def _connect(process: subprocess.Popen[bytes], host: str, port: int) -> socket.socket | None:
     """Returns a connection as soon as memcached answers, or None when it ended instead (the port was taken)."""
     until = time.monotonic() + START_SECONDS
     while time.monotonic() < until:
         if process.poll() is not None:
             return None
         try:
-            return socket.create_connection(("127.0.0.1", port), timeout=START_SECONDS)
+            return socket.create_connection((host, port), timeout=START_SECONDS)
         except ConnectionRefusedError:
             time.sleep(0.01)
     raise ServerError(f"memcached does not answer on port {port} after {START_SECONDS} seconds")
@@ -145,7 +156,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 def free_port() -> int:
     """Returns a port that nobody listened on a moment ago."""
     with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
+        probe.bind((LOCAL_HOST, 0))
         port: int = probe.getsockname()[1]
         return port
 
@@ -155,7 +166,7 @@ def is_free(port: int) -> bool:
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            probe.bind(("127.0.0.1", port))
+            probe.bind((LOCAL_HOST, port))
         except OSError:
             return False
     return True

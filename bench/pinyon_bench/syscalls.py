@@ -13,46 +13,68 @@ import signal
 import subprocess
 import tempfile
 from pathlib import Path
+from typing import Any
 
-from .contestant import Contestant, ContestantError
+from .contestant import Contestant, ContestantError, answered
+from .coroutines.cells import prepare
+from .coroutines.rows import PairsRow, pairs_rows
 from .results import Gap, Syscalls
-from .rounds import server_names
-from .rows import Row, all_rows
+from .rounds import RunnableRow
+from .rows import all_rows
 from .servers import Server, ServerError
+from .step_cells import server_names
 
-SYSCALL_ROWS = [row for row in all_rows() if row.name in ("get:36B", "set:36B", "multiget:100:1")]
+STEP_ROWS = ("get:36B", "set:36B", "multiget:100:1")
+CONCURRENCY = 64
 FEW, MORE = 200, 1200
-LEAST_SHOWN = 0.01
+PAIRS, PASSES = 10 * CONCURRENCY, 10
+LEAST_COUNTED = 0.001
 ATTACH_SECONDS = 10.0
 SUMMARY_LINE = re.compile(r"^\s*[\d.]+\s+[\d.]+\s+\d+\s+(\d+)\s+(?:\d+\s+)?(\w+)$")
+
+
+def syscall_rows() -> list[RunnableRow]:
+    """Returns the rows for which system calls are counted."""
+    coroutines = [row for row in pairs_rows(short=True) if row.concurrency == CONCURRENCY]
+    return [*(row for row in all_rows() if row.name in STEP_ROWS), *coroutines]
 
 
 def count_syscalls(contestant: Contestant, servers: list[Server]) -> tuple[list[Syscalls], list[Gap]]:
     """Returns the counts for each row that the contestant can do, and the gaps for the others."""
     counted, gaps = [], []
-    for row in SYSCALL_ROWS:
-        if row.group not in contestant.entry.groups:
+    for row in syscall_rows():
+        if not contestant.entry.takes_part(row):
             continue
         try:
             per_call = _per_call(contestant, row, servers)
             counted.append(Syscalls(contestant.entry.name, row.name, per_call))
         except ContestantError as error:
-            gaps.append(Gap(row.name, contestant.entry.name, str(error), False))
+            gaps.append(Gap(row.name, contestant.entry.name, str(error), error.cannot))
     return counted, gaps
 
 
-def _per_call(contestant: Contestant, row: Row, servers: list[Server]) -> dict[str, float]:
-    contestant.ask({"do": "time", "row": row.spec(server_names(row, servers), FEW)})
-    few = _traced(contestant, row, servers, FEW)
-    more = _traced(contestant, row, servers, MORE)
-    counts = {name: (more[name] - few.get(name, 0)) / (MORE - FEW) for name in more}
-    return {name: count for name, count in sorted(counts.items()) if abs(count) >= LEAST_SHOWN}
+def _per_call(contestant: Contestant, row: RunnableRow, servers: list[Server]) -> dict[str, float]:
+    few_spec, more_spec, difference = _specs(row, servers)
+    answered(contestant.ask({"do": "time", "row": few_spec}))
+    few = _traced(contestant, few_spec)
+    more = _traced(contestant, more_spec)
+    counts = {name: (more[name] - few.get(name, 0)) / difference for name in more}
+    return {name: count for name, count in sorted(counts.items()) if abs(count) >= LEAST_COUNTED}
 
 
-def _traced(contestant: Contestant, row: Row, servers: list[Server], iterations: int) -> dict[str, int]:
-    """Returns the system calls of one timed run, warm-up held equal."""
-    spec = row.spec(server_names(row, servers), iterations)
-    spec["warmup"] = FEW
+def _specs(row: RunnableRow, servers: list[Server]) -> tuple[dict[str, Any], dict[str, Any], int]:
+    """Returns the row with few and with more calls, all else and the size of the request being equal; and how many more."""
+    if isinstance(row, PairsRow):
+        specs = [row.spec(servers[0].name, PAIRS, passes) for passes in (1, 1 + PASSES)]
+        prepare(specs[0], servers[0])
+        return {**specs[0]}, {**specs[1]}, PAIRS * PASSES
+    few, more = (row.spec(server_names(row, servers), iterations) for iterations in (FEW, MORE))
+    more["warmup"] = few["warmup"]
+    return {**few}, {**more}, MORE - FEW
+
+
+def _traced(contestant: Contestant, spec: dict[str, Any]) -> dict[str, int]:
+    """Returns the system calls of one timed run."""
     with tempfile.TemporaryDirectory() as folder:
         summary = Path(folder) / "summary"
         tracer = _attach(contestant.pid, summary)
@@ -61,8 +83,7 @@ def _traced(contestant: Contestant, row: Row, servers: list[Server], iterations:
         finally:
             tracer.send_signal(signal.SIGINT)
             tracer.wait(ATTACH_SECONDS)
-        if not reply["ok"]:
-            raise ContestantError(reply["reason"])
+        answered(reply)
         return _parse(summary.read_text())
 
 

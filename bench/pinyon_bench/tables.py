@@ -8,6 +8,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from . import grids
+from .coroutines import grids as pairs_grids
 from .grids import Grid
 from .history import history_grid
 from .results import Document
@@ -22,15 +23,24 @@ def make_console() -> Console:
     return console if console.is_terminal else Console(highlight=False, emoji=False, width=PLAIN_WIDTH)
 
 
-def print_tables(document: Document, console: Console) -> None:
-    """Prints everything that a document has: who, the seeds' rows, the others, what is the same, gaps, history."""
+def print_tables(document: Document, console: Console, pairs: bool = False) -> None:
+    """Prints what a document has: who, the seeds' rows, the others, what is the same, gaps, history.
+
+    With `pairs` it prints instead the tables of seed 002, client by client.
+    """
     print_head(document, console)
+    if pairs:
+        _print_pairs(document, console)
+        return
     _print_grid(grids.contestants(document), console, text=frozenset({0, 1, 2}))
     _print_seed(document, console)
     for group in grids.GROUP_TITLES:
         _print_grid(grids.rate_grid(document, group), console)
-    if document.samples:
-        _print_grid(grids.processor_grid(document), console)
+    _print_grid(grids.processor_grid(document), console)
+    for group in pairs_grids.GROUP_TITLES:
+        _print_grid(pairs_grids.rate_grid(document, group), console)
+    for group in pairs_grids.GROUP_TITLES:
+        _print_grid(pairs_grids.processor_grid(document, group), console)
     _print_list("Same within noise", grids.noise_sentences(document), console)
     _print_list("Not measured", grids.gap_sentences(document), console)
     _print_grid(grids.syscall_grid(document), console, text=frozenset({0, 1, 3}))
@@ -56,6 +66,15 @@ def _print_seed(document: Document, console: Console) -> None:
     console.print(f"\n[bold]{grids.GROUP_TITLES['seed']}[/], {grids.seed_caption(document)}")
     for line in lines:
         console.print(line, markup=False, no_wrap=True, overflow="ignore", crop=False)
+
+
+def _print_pairs(document: Document, console: Console) -> None:
+    lines = pairs_grids.seed_lines(document)
+    console.print()
+    for line in lines:
+        console.print(line, markup=False)
+    if lines:
+        console.print(f"[dim]{escape(pairs_grids.SEED_NOTE)}[/]")
 
 
 def _print_grid(grid: Grid, console: Console, text: frozenset[int] = frozenset({0})) -> None:

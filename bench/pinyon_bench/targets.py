@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
-from .compare import Ratio, processor_times, rate_ratio, rates, ratio
-from .grids import FLOOR, Grid
+from .compare import processor_times, rate_ratio, rates, ratio
+from .coroutines.targets import pairs_targets
+from .goals import OURS, Target, at_least, spread_of
+from .grids import FLOOR, Grid, step_rows
 from .results import Document
 
-OURS, PEER, BARE = "Pinyon", "pylibmc", "bare socket"
+PEER, BARE = "pylibmc", "bare socket"
 SINGLE_TO_FLOOR = 0.95
 SINGLE_TO_PEER = 1.05
 MULTIGET_TO_PEER = 1.4
@@ -18,17 +19,8 @@ QUIET_TO_PLAIN = 6.0
 LARGE_TO_PEER = 2.0
 LARGE_TO_BARE = 0.9
 SYSCALLS_PER_CALL = 2
+SYSCALL_TARGET_ROWS = ("get:36B", "set:36B")
 MEMORY_GROWTH_KILOBYTES = 256
-
-
-@dataclass(frozen=True)
-class Target:
-    """One target in words, what was measured, and whether that meets it."""
-
-    text: str
-    measured: str
-    met: bool
-    spread: str = ""
 
 
 def target_grid(document: Document) -> Grid:
@@ -47,18 +39,19 @@ def targets(document: Document) -> list[Target]:
         *_syscalls(document),
         *_memory(document),
         *_processor(document),
+        *pairs_targets(document),
     ]
 
 
 def _single(document: Document) -> Iterator[Target]:
     for row in ("get:36B", "set:36B"):
-        yield from _at_least(row, f"times {FLOOR}", rate_ratio(document, row, OURS, FLOOR), SINGLE_TO_FLOOR)
-        yield from _at_least(row, f"times {PEER}", rate_ratio(document, row, OURS, PEER), SINGLE_TO_PEER)
+        yield from at_least(row, f"times {FLOOR}", rate_ratio(document, row, OURS, FLOOR), SINGLE_TO_FLOOR)
+        yield from at_least(row, f"times {PEER}", rate_ratio(document, row, OURS, PEER), SINGLE_TO_PEER)
 
 
 def _multiget(document: Document) -> Iterator[Target]:
     one, four = "multiget:100:1", "multiget:100:4"
-    yield from _at_least(one, f"times {PEER}", rate_ratio(document, one, OURS, PEER), MULTIGET_TO_PEER)
+    yield from at_least(one, f"times {PEER}", rate_ratio(document, one, OURS, PEER), MULTIGET_TO_PEER)
     ours, floor = (ratio(rates(document, four, name), rates(document, one, name)) for name in (OURS, FLOOR))
     if ours and floor:
         kept = ours.middle / floor.middle
@@ -68,18 +61,18 @@ def _multiget(document: Document) -> Iterator[Target]:
 
 def _quiet(document: Document) -> Iterator[Target]:
     gain = ratio(rates(document, "setq:plain", OURS), rates(document, "set:plain", OURS))
-    yield from _at_least("setq:plain", "times set:plain", gain, QUIET_TO_PLAIN)
+    yield from at_least("setq:plain", "times set:plain", gain, QUIET_TO_PLAIN)
 
 
 def _large(document: Document) -> Iterator[Target]:
     row = "get:100KB"
-    yield from _at_least(row, f"times {PEER}", rate_ratio(document, row, OURS, PEER), LARGE_TO_PEER)
-    yield from _at_least(row, f"times a {BARE} (Python)", rate_ratio(document, row, OURS, BARE), LARGE_TO_BARE)
+    yield from at_least(row, f"times {PEER}", rate_ratio(document, row, OURS, PEER), LARGE_TO_PEER)
+    yield from at_least(row, f"times a {BARE} (Python)", rate_ratio(document, row, OURS, BARE), LARGE_TO_BARE)
 
 
 def _syscalls(document: Document) -> Iterator[Target]:
     for each in document.syscalls:
-        if each.contestant == OURS and not each.row.startswith("multiget"):
+        if each.contestant == OURS and each.row in SYSCALL_TARGET_ROWS:
             count = sum(each.per_call.values())
             exact = round(count, 1) == SYSCALLS_PER_CALL
             yield Target(f"{each.row}: exactly {SYSCALLS_PER_CALL} system calls", f"{count:.2f}", exact)
@@ -94,21 +87,11 @@ def _memory(document: Document) -> Iterator[Target]:
 
 
 def _processor(document: Document) -> Iterator[Target]:
-    for row in document.rows:
+    for row in step_rows(document):
         if row.group == "placement":
             continue
         ours, theirs = (processor_times(document, row.name, name) for name in (OURS, PEER))
         found = ratio(ours, theirs)
         if found:
             text = f"{row.name}: CPU per operation at most {PEER}'s"
-            yield Target(text, f"{found.middle:.3f}", found.middle <= 1.0, _spread(found))
-
-
-def _at_least(row: str, what: str, found: Ratio | None, wanted: float) -> Iterator[Target]:
-    if found:
-        met = found.middle >= wanted
-        yield Target(f"{row}: at least {wanted:g} {what}", f"{found.middle:.3f}", met, _spread(found))
-
-
-def _spread(found: Ratio) -> str:
-    return f"{found.low:.2f}–{found.high:.2f}"
+            yield Target(text, f"{found.middle:.3f}", found.middle <= 1.0, spread_of(found))

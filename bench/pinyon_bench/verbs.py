@@ -9,22 +9,24 @@ import shlex
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from . import performance, report
 from .contestant import BENCH_FOLDER, REPOSITORY, Contestant, Entry, all_entries
+from .coroutines import seed_lines
+from .coroutines.link import Link, LinkError, slow_link
 from .memory import measure_memory
-from .performance import performance_page
 from .placement import TWO_CORES, UNPINNED, Placement, PlacementError, place
-from .results import Document, Gap, RowInfo, read, this_machine, write
-from .rounds import Plan, Runner, describe
+from .results import Document, Gap, read, this_machine, write
+from .rounds import Plan, Runner, describe, info_of
 from .rows import MULTIGET_SERVERS, SEED_N, placement_rows
 from .servers import Server, start_servers
-from .syscalls import SYSCALL_ROWS, count_syscalls
+from .syscalls import count_syscalls, syscall_rows
 from .tables import make_console, print_tables
 
 RUN_ITERATIONS = 500
@@ -51,7 +53,7 @@ def record(options: argparse.Namespace) -> None:
         document = read(options.source)
     else:
         document = _record(options, console)
-    PERFORMANCE_FILE.write_text(performance_page(document))
+    performance.write(document, PERFORMANCE_FILE)
     console.print(f"wrote {_relative(PERFORMANCE_FILE)}")
 
 
@@ -64,7 +66,7 @@ def _record(options: argparse.Namespace, console: Console) -> Document:
         watched = [entry for entry in chosen if entry.name in RECORDED_PEERS]
         _each(watched, placement, "memory", lambda each: _add_memory(document, each, servers), console)
     for name in (TWO_CORES, UNPINNED):
-        _add_placement(replace(plan, rows=placement_rows(name)), name, document, console)
+        _add_placement(replace(plan, rows=[*placement_rows(name)]), name, document, console)
     return _finish(document, options, console)
 
 
@@ -81,14 +83,23 @@ def _add_placement(plan: Plan, name: str, document: Document, console: Console) 
 
 def tables(options: argparse.Namespace) -> None:
     """Prints the tables of an existing file."""
-    print_tables(read(options.file), make_console())
+    print_tables(read(options.file), make_console(), pairs=options.pairs)
+
+
+def coroutines(options: argparse.Namespace) -> None:
+    """Runs seed 003's program: prints its lines, writes nothing."""
+    console = make_console()
+    with _session(options, 0, 0, "median") as (_, servers, placement):
+        entries = options.contestants or [entry for entry in all_entries() if entry.name in seed_lines.CONTESTANTS]
+        iterations = options.iterations or (seed_lines.SLOW_ITERATIONS if options.slow else seed_lines.ITERATIONS)
+        seed_lines.print_seed_lines(options.size, iterations, options.slow, entries, servers, placement, console)
 
 
 def syscalls(options: argparse.Namespace) -> None:
     """Counts system calls, writes the JSON and prints the table."""
     console = make_console()
     with _session(options, 0, 0, "median") as (document, servers, placement):
-        document.rows += [RowInfo(row.name, row.group, row.unit, row.about) for row in SYSCALL_ROWS]
+        document.rows += [info_of(row) for row in syscall_rows()]
         entries = _described(_chosen(options), placement, document)
         _each(entries, placement, "system calls", lambda each: _add_syscalls(document, each, servers), console)
     _finish(document, options, console)
@@ -108,6 +119,7 @@ VERBS: dict[str, Callable[[argparse.Namespace], None]] = {
     "run": run,
     "record": record,
     "tables": tables,
+    "coroutines": coroutines,
     "syscalls": syscalls,
     "memory": memory,
 }
@@ -145,9 +157,26 @@ def _run_plan(plan: Plan, document: Document, servers: list[Server], placement: 
 
 
 def _run_rows(plan: Plan, document: Document, servers: list[Server], placement: Placement, console: Console) -> None:
-    document.rows += [RowInfo(row.name, row.group, row.unit, row.about) for row in plan.rows]
-    with _progress(console, plan.cells()) as advance:
-        Runner(plan, servers, placement.client, document, advance).run()
+    with _slow_link(plan, document, servers, placement) as link, _progress(console, plan.cells()) as advance:
+        document.rows += [info_of(row) for row in plan.rows]
+        Runner(plan, servers, link, placement.client, document, advance).run()
+
+
+@contextmanager
+def _slow_link(plan: Plan, document: Document, servers: list[Server], placement: Placement) -> Iterator[Link | None]:
+    """The slow link when there are rows for it; the document says how it is made, or why there is none."""
+    if not plan.needs_slow_link():
+        yield None
+        return
+    with ExitStack() as stack:
+        try:
+            link = stack.enter_context(slow_link(servers[0], placement))
+        except LinkError as error:
+            document.versions["slow link"] = f"none: {error}"
+            yield None
+            return
+        document.versions["slow link"] = link.how
+        yield link
 
 
 def _each(
@@ -197,12 +226,14 @@ def _progress(console: Console, total: int) -> Iterator[Callable[[str], None]]:
 
 
 def _finish(document: Document, options: argparse.Namespace, console: Console) -> Document:
-    """Writes the JSON, then prints from what was written."""
+    """Writes the JSON, prints from what was written, and writes the report beside it."""
     path = options.output or BENCH_FOLDER / "results" / time.strftime("%Y%m%d-%H%M%S.json")
     write(document, path)
     written = read(path)
     print_tables(written, console)
     console.print(f"\n{_relative(path)}")
+    if written.samples:
+        console.print(_relative(report.write(written, path)))
     return written
 
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from pinyon_bench.cli import RECORD_ROUNDS, RUN_ROUNDS, parse
+from pinyon_bench.coroutines.rows import PairsRow
 from pinyon_bench.rows import all_rows
 
 
@@ -10,7 +11,15 @@ def test_no_verb_means_run() -> None:
     assert parse([]).verb == "run"
     assert parse(["--rounds", "2"]).rounds == 2
     assert (parse([]).rounds, parse(["record"]).rounds) == (RUN_ROUNDS, RECORD_ROUNDS)
-    assert parse([]).rows == all_rows()
+    assert parse([]).rows[: len(all_rows())] == all_rows()
+
+
+def test_run_takes_few_of_the_coroutines_rows_and_record_all() -> None:
+    few, all_of_them = ({row.name: row for row in parse([verb]).rows} for verb in ("run", "record"))
+    assert {"gevent:get:16", "slow:get:10KB:100"} <= set(few) < set(all_of_them)
+    assert isinstance(few["gevent:get:16"], PairsRow) and few["gevent:get:16"].count == 2_500
+    assert isinstance(all_of_them["gevent:get:16"], PairsRow) and all_of_them["gevent:get:16"].count == 25_000
+    assert [row.name for row in parse(["--rows", "uvloop:set:8"]).rows] == ["uvloop:set:8"]
 
 
 def test_rows_are_chosen_by_name_pattern_or_group() -> None:
@@ -26,7 +35,16 @@ def test_contestants_keep_their_order() -> None:
 
 @pytest.mark.parametrize(
     "arguments",
-    [["frob"], ["--rows", "nothing"], ["--rows", ","], ["--contestants", "nobody"], ["--rounds", "0"], ["tables"]],
+    [
+        ["coroutines", "0"],
+        ["coroutines", "2000000"],
+        ["frob"],
+        ["--rows", "nothing"],
+        ["--rows", ","],
+        ["--contestants", "nobody"],
+        ["--rounds", "0"],
+        ["tables"],
+    ],
 )
 def test_bad_arguments_are_refused(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as stopped:

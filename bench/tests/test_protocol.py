@@ -1,12 +1,13 @@
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
 
 from pinyon_bench.calls import Calls
 from pinyon_bench.checks import Counts, expected_counts
-from pinyon_bench.harness import answer
+from pinyon_bench.harness import answer, do_steps
 from pinyon_bench.model import Model, WrongResult
 from pinyon_bench.protocol import Kind, ProtocolError, decode, encode, value_of
 from pinyon_bench.rows import all_rows, seed_rows
@@ -41,7 +42,7 @@ class Dictionary:
 
 def ask(adapter: Dictionary, do: str, name: str) -> dict[str, Any]:
     row = next(row for row in all_rows() if row.name == name)
-    return answer(adapter, {"do": do, "row": row.spec(["nowhere:1"], 3)})
+    return answer(partial(do_steps, adapter), {"do": do, "row": row.spec(["nowhere:1"], 3)})
 
 
 def test_a_message_is_one_line() -> None:

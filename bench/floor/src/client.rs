@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::io::Write;
 
-use crate::connection::Connection;
+use crate::connection::{Connection, Reply};
 use crate::ring::Ring;
 use crate::rows::{Mode, Step};
 use crate::{Failure, Outcome};
@@ -66,17 +66,39 @@ impl Client {
         let server = self.request(step)?;
         let connection = &mut self.connections[server];
         connection.send()?;
-        let reply = connection.reply()?;
-        let opaque = format!(" O{:x}", self.opaque);
-        if !reply.line.ends_with(opaque.as_bytes()) {
-            return Err(unexpected(reply.line));
+        answer(&connection.reply()?, self.opaque)
+    }
+
+    /// Sends all steps to the one server at once, then reads each reply to its end and calls `each`.
+    pub fn run_together(&mut self, steps: &[Step], mut each: impl FnMut()) -> Outcome<()> {
+        self.together(steps, |_, _| {
+            each();
+            Ok(())
+        })
+    }
+
+    /// Sends all steps to the one server at once, then returns what they were answered, in their order.
+    pub fn ask_together(&mut self, steps: &[Step]) -> Outcome<Vec<Answer>> {
+        let mut answers = Vec::with_capacity(steps.len());
+        self.together(steps, |opaque, reply| {
+            answers.push(answer(&reply, opaque)?);
+            Ok(())
+        })?;
+        Ok(answers)
+    }
+
+    fn together(&mut self, steps: &[Step], mut each: impl FnMut(u32, Reply<'_>) -> Outcome<()>) -> Outcome<()> {
+        let mut opaque = self.opaque;
+        for step in steps {
+            self.request(step)?;
         }
-        match &reply.line[..2] {
-            b"VA" => Ok(Answer::Value(reply.value.to_vec())),
-            b"HD" => Ok(Answer::Done),
-            b"EN" | b"NF" | b"NS" => Ok(Answer::Refused),
-            _ => Err(unexpected(reply.line)),
+        let connection = &mut self.connections[0];
+        connection.send()?;
+        for _ in steps {
+            opaque = opaque.wrapping_add(1);
+            each(opaque, connection.reply()?)?;
         }
+        Ok(())
     }
 
     /// Ends a quiet batch: a no-op to every server, and its reply.
@@ -167,6 +189,18 @@ impl Client {
             return 0;
         }
         self.ring.server_of(key)
+    }
+}
+
+fn answer(reply: &Reply<'_>, opaque: u32) -> Outcome<Answer> {
+    if !reply.line.ends_with(format!(" O{opaque:x}").as_bytes()) {
+        return Err(unexpected(reply.line));
+    }
+    match &reply.line[..2] {
+        b"VA" => Ok(Answer::Value(reply.value.to_vec())),
+        b"HD" => Ok(Answer::Done),
+        b"EN" | b"NF" | b"NS" => Ok(Answer::Refused),
+        _ => Err(unexpected(reply.line)),
     }
 }
 

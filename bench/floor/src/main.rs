@@ -6,6 +6,7 @@
 
 mod client;
 mod connection;
+mod pairs;
 mod ring;
 mod rows;
 mod timing;
@@ -55,16 +56,31 @@ fn answer(line: &str) -> Outcome<Value> {
         Some("describe") => Ok(json!({
             "ok": true,
             "version": env!("CARGO_PKG_VERSION"),
-            "configuration": "Rust, blocking sockets, TCP_NODELAY; Pinyon's bytes; replies read, not checked",
+            "configuration": "Rust, blocking sockets, TCP_NODELAY; Pinyon's bytes; replies read, not checked; \
+                              N coroutines: N requests in one write, then their replies",
         })),
+        Some("verify") if pairs::is_pairs(&request["row"]) => {
+            pairs::Pairs::parse(&request["row"])?.verify()?;
+            Ok(json!({"ok": true}))
+        }
+        Some("time") if pairs::is_pairs(&request["row"]) => {
+            let (timing, latency) = pairs::Pairs::parse(&request["row"])?.measure()?;
+            let latency = latency.map(
+                |each| json!({"mean": each.mean, "median": each.median, "p99": each.p99, "longest": each.longest}),
+            );
+            let mut reply = timed(&timing);
+            reply["latency"] = latency.into();
+            Ok(reply)
+        }
         Some("verify") => {
             verify::verify(&rows::Row::parse(&request["row"])?)?;
             Ok(json!({"ok": true}))
         }
-        Some("time") => {
-            let timing = timing::measure(&rows::Row::parse(&request["row"])?)?;
-            Ok(json!({"ok": true, "wall": timing.wall, "user": timing.user, "system": timing.system}))
-        }
+        Some("time") => Ok(timed(&timing::measure(&rows::Row::parse(&request["row"])?)?)),
         other => Err(Failure::Cannot(format!("no request {other:?}"))),
     }
+}
+
+fn timed(timing: &timing::Timing) -> Value {
+    json!({"ok": true, "wall": timing.wall, "user": timing.user, "system": timing.system})
 }

@@ -59,9 +59,10 @@ impl Row {
     }
 }
 
-struct Values {
-    kind: String,
-    length: usize,
+/// What a step's text stands for.
+pub struct Values {
+    pub kind: String,
+    pub length: usize,
 }
 
 impl Values {
@@ -91,7 +92,8 @@ impl Values {
         Ok(Step::Store { mode, key: key(&step[1])?, value, flags })
     }
 
-    fn value(&self, text: &str) -> (Vec<u8>, u32) {
+    /// Returns the bytes of a value, and its flags.
+    pub fn value(&self, text: &str) -> (Vec<u8>, u32) {
         if self.kind == "object" {
             return (PICKLED_LIST.to_vec(), PICKLE_FLAG);
         }
@@ -106,26 +108,26 @@ fn count(step: &Value, down: bool) -> Outcome<Step> {
     Ok(Step::Count { key: key(&step[1])?, delta, down, initial: step[3].as_u64() })
 }
 
-fn key(value: &Value) -> Outcome<Vec<u8>> {
+pub fn key(value: &Value) -> Outcome<Vec<u8>> {
     Ok(string(value)?.into_bytes())
 }
 
-fn string(value: &Value) -> Outcome<String> {
+pub fn string(value: &Value) -> Outcome<String> {
     Ok(value.as_str().ok_or_else(|| wrong("not a text"))?.to_owned())
 }
 
-fn text<'a>(row: &'a Value, name: &str) -> Outcome<&'a str> {
+pub fn text<'a>(row: &'a Value, name: &str) -> Outcome<&'a str> {
     row[name].as_str().ok_or_else(|| wrong(name))
 }
 
-fn number(row: &Value, name: &str) -> Outcome<u64> {
+pub fn number(row: &Value, name: &str) -> Outcome<u64> {
     row[name].as_u64().ok_or_else(|| wrong(name))
 }
 
-fn list<'a>(row: &'a Value, name: &str) -> Outcome<&'a [Value]> {
+pub fn list<'a>(row: &'a Value, name: &str) -> Outcome<&'a [Value]> {
     Ok(row[name].as_array().ok_or_else(|| wrong(name))?)
 }
 
-fn wrong(what: &str) -> Failure {
+pub fn wrong(what: &str) -> Failure {
     Failure::Wrong(format!("a row's field is missing or of the wrong type: {what}"))
 }

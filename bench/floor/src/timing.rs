@@ -14,7 +14,8 @@ pub struct Timing {
     pub system: f64,
 }
 
-struct Start {
+/// The moment a timing begins.
+pub struct Start {
     clock: Instant,
     user: f64,
     system: f64,
@@ -55,12 +56,14 @@ fn run_steps(client: &mut Client, steps: &[Step], iterations: u64) -> Outcome<()
 }
 
 impl Start {
-    fn now() -> Start {
+    /// Reads the clock and the processor time.
+    pub fn now() -> Start {
         let (user, system) = processor_time();
         Start { clock: Instant::now(), user, system }
     }
 
-    fn elapsed(&self) -> Timing {
+    /// Returns what has passed since.
+    pub fn elapsed(&self) -> Timing {
         let wall = self.clock.elapsed().as_secs_f64();
         let (user, system) = processor_time();
         Timing { wall, user: user - self.user, system: system - self.system }

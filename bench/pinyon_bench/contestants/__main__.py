@@ -1,29 +1,33 @@
-"""Runs one Python contestant: `python -m pinyon_bench.contestants MODULE`, spoken to in JSON lines."""
+"""Runs one Python contestant, spoken to in JSON lines: `python -m pinyon_bench.contestants MODULE[.ADAPTER] [MODEL]`."""
 
 from __future__ import annotations
 
 import importlib
 import sys
 
-from ..calls import Adapter
+from ..coroutines.models import BLOCKING, MODELS, make_model
+from ..coroutines.work import PairsHarness
 from ..harness import serve
 from ..protocol import encode
 
 
 def main() -> int:
-    """Serves the adapter named on the command line; says why when its library cannot be imported."""
-    if len(sys.argv) != 2:
-        print("usage: python -m pinyon_bench.contestants MODULE", file=sys.stderr)
+    """Serves the adapter and concurrency model named on the command line; says why when one cannot be imported."""
+    names = sys.argv[1:]
+    model_name = names[1] if len(names) == 2 else BLOCKING
+    if len(names) not in (1, 2) or model_name not in MODELS:
+        print(f"usage: python -m pinyon_bench.contestants MODULE[.ADAPTER] [{'|'.join(MODELS)}]", file=sys.stderr)
         return 2
+    module, _, attribute = names[0].partition(".")
     try:
-        module = importlib.import_module(f"{__package__}.{sys.argv[1]}")
+        model = make_model(model_name)
+        adapter = getattr(importlib.import_module(f"{__package__}.{module}"), attribute or "ADAPTER")
     except ImportError as error:
         sys.stdin.buffer.readline()
         sys.stdout.buffer.write(encode({"ok": False, "reason": f"cannot be imported: {error}"}))
         sys.stdout.buffer.flush()
         return 1
-    adapter: Adapter = module.ADAPTER
-    serve(adapter)
+    serve(adapter, PairsHarness(adapter, model))
     return 0
 
 

@@ -63,4 +63,36 @@ def _quiet(client: Any) -> Calls:
     )
 
 
+class PinyonGeventAdapter(PinyonAdapter):
+    """The client for gevent, by its own name, so that it is the same whether or not the process is patched."""
+
+    def configuration(self) -> str:
+        return "pinyon.gevent.Client, defaults (one connection)"
+
+    def connect(self, servers: list[str], kind: Kind, quiet: bool) -> Calls:
+        from pinyon.gevent import Client
+
+        client = Client(servers)
+        return Calls(get=client.get, set=client.set, close=client.close)
+
+
+class PinyonAsyncioAdapter(PinyonAdapter):
+    """The client for asyncio and uvloop."""
+
+    def configuration(self) -> str:
+        return "pinyon.aio.Client, defaults (one connection)"
+
+    async def connect(self, server: str, connections: int) -> Calls:  # type: ignore[override]
+        from pinyon.aio import Client
+
+        client = Client(server)
+
+        async def close() -> None:
+            client.close()
+
+        return Calls(get=client.get, set=client.set, close=close)
+
+
 ADAPTER = PinyonAdapter()
+GEVENT = PinyonGeventAdapter()
+ASYNCIO = PinyonAsyncioAdapter()

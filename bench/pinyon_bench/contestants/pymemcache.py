@@ -52,4 +52,22 @@ class PymemcacheAdapter:
         )
 
 
+class PymemcachePooledAdapter:
+    """`PooledClient`, its sockets and locks patched by gevent; its pool grows to one connection for each greenlet."""
+
+    def version(self) -> str:
+        return str(pymemcache.__version__)
+
+    def configuration(self) -> str:
+        return "PooledClient, pool without limit, monkey-patched, no_delay"
+
+    def connect(self, servers: list[str], kind: Kind, quiet: bool) -> Calls:
+        from gevent import monkey
+
+        monkey.patch_all(ssl=False)
+        client = pymemcache.PooledClient(servers[0], no_delay=True, default_noreply=False)
+        return Calls(get=client.get, set=client.set, close=client.close)
+
+
 ADAPTER = PymemcacheAdapter()
+POOLED = PymemcachePooledAdapter()

@@ -1,0 +1,63 @@
+"""emcache: asyncio over a Cython parser, with or without gathering the gets of one turn of the loop."""
+
+from __future__ import annotations
+
+import asyncio
+from importlib.metadata import version
+from typing import Any
+
+import emcache
+
+from ..calls import Calls
+from ..coroutines.rows import POOL
+from ..protocol import address_of
+
+CONNECT_SECONDS = 15.0
+POLL_SECONDS = 0.005
+BATCH_KEYS = 32
+
+
+class EmcacheAdapter:
+    """A full pool from the start: otherwise it opens one connection after another while operations already wait."""
+
+    def __init__(self, autobatching: bool) -> None:
+        self._autobatching = autobatching
+
+    def version(self) -> str:
+        return version("emcache")
+
+    def configuration(self) -> str:
+        batching = f"autobatching, {BATCH_KEYS} keys" if self._autobatching else "no autobatching"
+        return f"{batching}; {POOL}, all opened before the clock; no timeout, no purging"
+
+    async def connect(self, server: str, connections: int) -> Calls:
+        host, port = address_of(server)
+        client = await emcache.create_client(
+            [emcache.MemcachedHostAddress(host, port)],
+            timeout=None,
+            max_connections=connections,
+            min_connections=connections,
+            purge_unused_connections_after=None,
+            autobatching=self._autobatching,
+            autobatching_max_keys=BATCH_KEYS,
+        )
+        await asyncio.wait_for(_filled(client, connections), CONNECT_SECONDS)
+
+        async def get(key: bytes) -> Any:
+            item = await client.get(key)
+            return None if item is None else item.value
+
+        return Calls(get=get, set=client.set, close=client.close, stored=None, keys=str.encode)
+
+
+async def _filled(client: Any, connections: int) -> None:
+    """Waits until the pool has all its connections."""
+    while True:
+        pools = client.cluster_managment().connection_pool_metrics().values()
+        if all(pool.cur_connections >= connections for pool in pools):
+            return
+        await asyncio.sleep(POLL_SECONDS)
+
+
+PLAIN = EmcacheAdapter(autobatching=False)
+AUTOBATCH = EmcacheAdapter(autobatching=True)

@@ -1,0 +1,43 @@
+"""memcachio: asyncio in pure Python, with requests in flight on a connection."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import memcachio
+
+from ..calls import Calls
+from ..coroutines.rows import POOL
+from ..protocol import address_of
+
+IDLE_SECONDS = 3600.0
+
+
+class MemcachioAdapter:
+    """Its `get` takes any number of keys and returns a dictionary, here as with one key."""
+
+    def version(self) -> str:
+        return str(memcachio.__version__)
+
+    def configuration(self) -> str:
+        return f"{POOL}; socket_nodelay, idle_connection_timeout {IDLE_SECONDS:g}"
+
+    async def connect(self, server: str, connections: int) -> Calls:
+        client = memcachio.Client(
+            address_of(server),
+            max_connections=connections,
+            socket_nodelay=True,
+            idle_connection_timeout=IDLE_SECONDS,
+        )
+
+        async def get(key: bytes) -> Any:
+            item = (await client.get(key)).get(key)
+            return None if item is None else item.value
+
+        async def close() -> None:
+            client.connection_pool.close()
+
+        return Calls(get=get, set=client.set, close=close, keys=str.encode)
+
+
+ADAPTER = MemcachioAdapter()

@@ -1,0 +1,196 @@
+"""The rows of pairs: the seeds' workloads for coroutines.
+
+Seed 002 sets and gets 25,000 pairs of UUIDs, from blocking calls to 256 coroutines. Seed 003 sets and gets values of
+three sizes, on a server nearby and over a slow link. `run` takes a few of the rows and few of the pairs, `record` all.
+"""
+
+from __future__ import annotations
+
+import random
+import uuid
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Literal
+
+from ..protocol import Operation, Order, PairsSpec
+from ..rows import SIZES
+from .models import ASYNCIO, BLOCKING, GEVENT, UVLOOP
+
+PairsGroup = Literal["gevent", "asyncio", "uvloop", "local", "slow"]
+Link = Literal["near", "slow"]
+NEAR: Link = "near"
+SLOW: Link = "slow"
+
+SYNC = "sync"
+OPERATIONS: tuple[Operation, Operation] = ("set", "get")
+PAIRS = 25_000
+PAIRS_CLOCKED = 5_000
+PAIRS_SEED = 2
+UUID_LENGTH = 32
+PAIRS_CONCURRENCIES = (0, 1, 2, 4, 8, 16, 64, 256)
+SIZES_CONCURRENCIES = (0, 1, 2, 4, 10, 100)
+SIZES_ITERATIONS = 10_000
+MOST_BYTES = 32 << 20
+
+RUN_PAIRS = 2_500
+RUN_PAIRS_CLOCKED = 500
+RUN_PAIRS_CONCURRENCIES = (0, 1, 16, 64, 256)
+RUN_SIZES = ("64B", "10KB")
+RUN_SIZES_CONCURRENCIES = (0, 1, 100)
+RUN_SIZES_ITERATIONS = 500
+RUN_SLOW_ROUNDS = 2
+RECORD_SLOW_ROUNDS = 5
+
+NEAR_CONNECTIONS = 2
+SLOW_CONNECTIONS = 100
+#: What clients with a pool say of it in their configuration.
+POOL = f"{NEAR_CONNECTIONS} connections, {SLOW_CONNECTIONS} over the slow link"
+WARM_UP = 200
+#: Round trips that a timed cell over the slow link takes.
+RUN_SLOW_TURNS, RECORD_SLOW_TURNS = 4, 10
+
+
+@dataclass(frozen=True)
+class PairsRow:
+    """One workload: the same operation for so many pairs, by `concurrency` coroutines (0: blocking calls)."""
+
+    name: str
+    group: PairsGroup
+    operation: Operation
+    size: int
+    concurrency: int
+    about: str
+    models: tuple[str, ...]
+    order: Order
+    link: Link
+    count: int
+    clocked: int
+    warmup: int
+    in_run: bool
+    most_rounds: int | None = None
+    unit: str = "operations"
+
+    def spec(self, server: str, count: int | None = None, passes: int = 1) -> PairsSpec:
+        """Returns the row as the contestant gets it, with its own number of pairs or another."""
+        pairs = self.pairs(count or self.count)
+        return {
+            "name": self.name,
+            "server": server,
+            "operation": self.operation,
+            "concurrency": self.concurrency,
+            "order": self.order,
+            "connections": SLOW_CONNECTIONS if self.link == SLOW else NEAR_CONNECTIONS,
+            "length": 0 if self.order == "chunks" else self.size,
+            "warmup": min(self.warmup, len(pairs)),
+            "passes": passes,
+            "clocked": min(self.clocked, len(pairs)),
+            "pairs": pairs,
+        }
+
+    def pairs(self, count: int) -> list[list[str]]:
+        """Returns the first pairs of key and text; the gets of seed 003 all have its first key."""
+        if self.order == "chunks":
+            return uuid_pairs()[:count]
+        if self.operation == "get":
+            return [["key1", "x"]] * count
+        return [[f"key{number}", "x"] for number in range(1, count + 1)]
+
+
+@lru_cache(maxsize=1)
+def uuid_pairs() -> list[list[str]]:
+    """Returns the pairs of seed 002: random UUIDs as 32 hexadecimal digits, the same every time, all distinct."""
+    source = random.Random(PAIRS_SEED)
+    texts = [uuid.UUID(int=source.getrandbits(128), version=4).hex for _ in range(2 * PAIRS)]
+    if len(set(texts)) != len(texts):
+        raise ValueError("two of the UUIDs are the same")
+    return [list(pair) for pair in zip(texts[::2], texts[1::2])]
+
+
+def pairs_rows(short: bool) -> list[PairsRow]:
+    """Returns all rows of pairs; `short` with the counts of `run`, otherwise with those of `record`."""
+    seed_002 = [
+        _uuid_row(group, operation, concurrency, short)
+        for group in (GEVENT, ASYNCIO, UVLOOP)
+        for concurrency in PAIRS_CONCURRENCIES
+        for operation in OPERATIONS
+        if concurrency or group == GEVENT
+    ]
+    seed_003 = [
+        _size_row(group, operation, label, concurrency, short)
+        for group in ("local", "slow")
+        for concurrency in SIZES_CONCURRENCIES
+        for label in SIZES
+        for operation in OPERATIONS
+    ]
+    return [*seed_002, *seed_003]
+
+
+def _uuid_row(group: str, operation: Operation, concurrency: int, short: bool) -> PairsRow:
+    return PairsRow(
+        name=f"{group}:{operation}:{concurrency or SYNC}",
+        group=group,  # type: ignore[arg-type]
+        operation=operation,
+        size=UUID_LENGTH,
+        concurrency=concurrency,
+        about=f"{operation} of {PAIRS:,} pairs of UUIDs, {_who(concurrency)} with one client",
+        models=(group,) if concurrency else (BLOCKING,),
+        order="chunks",
+        link=NEAR,
+        count=RUN_PAIRS if short else PAIRS,
+        clocked=RUN_PAIRS_CLOCKED if short else PAIRS_CLOCKED,
+        warmup=max(WARM_UP, 2 * concurrency),
+        in_run=concurrency in RUN_PAIRS_CONCURRENCIES,
+    )
+
+
+def _who(concurrency: int) -> str:
+    return f"{concurrency} coroutine{'s' * (concurrency > 1)}" if concurrency else "blocking calls"
+
+
+def _size_row(group: str, operation: Operation, label: str, concurrency: int, short: bool) -> PairsRow:
+    row = size_row(operation, SIZES[label], concurrency, RUN_SIZES_ITERATIONS if short else SIZES_ITERATIONS)
+    row = replace(
+        row,
+        name=f"local:{operation}:{label}:{concurrency or SYNC}",
+        in_run=label in RUN_SIZES and concurrency in RUN_SIZES_CONCURRENCIES,
+    )
+    return row if group == "local" else over_slow_link(row, short)
+
+
+def size_row(operation: Operation, size: int, concurrency: int, iterations: int) -> PairsRow:
+    """Returns a row of seed 003: sets of `key1` and on, or as many gets of `key1`.
+
+    The seed's program starts a coroutine for each of them, and a semaphore lets so many work at a time. In Python the
+    semaphore alone takes longer than any client, so here there are only so many, and each takes the next key.
+    """
+    count = max(1, min(iterations, MOST_BYTES // size))
+    return PairsRow(
+        name=f"local:{operation}:{size}:{concurrency or SYNC}",
+        group="local",
+        operation=operation,
+        size=size,
+        concurrency=concurrency,
+        about=f"{operation} of {size:,} bytes, {_who(concurrency)} at a time",
+        models=(GEVENT, ASYNCIO) if concurrency else (BLOCKING,),
+        order="shared",
+        link=NEAR,
+        count=count,
+        clocked=count // 5,
+        warmup=WARM_UP,
+        in_run=False,
+    )
+
+
+def over_slow_link(row: PairsRow, short: bool) -> PairsRow:
+    """Returns the row over the slow link: as many operations as take a few round trips."""
+    turns = RUN_SLOW_TURNS if short else RECORD_SLOW_TURNS
+    return replace(
+        row,
+        name=row.name.replace("local:", "slow:", 1),
+        group="slow",
+        link=SLOW,
+        count=max(1, min(turns * max(row.concurrency, 1), MOST_BYTES // row.size)),
+        clocked=row.concurrency,
+        warmup=max(1, row.concurrency),
+        most_rounds=RUN_SLOW_ROUNDS if short else RECORD_SLOW_ROUNDS,
+    )

@@ -1,0 +1,157 @@
+"""A Python contestant's side for rows of pairs: what every concurrency model shares.
+
+A model says how calls run at once; the work, its checks and its clock are the same for all of them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from statistics import fmean
+from time import perf_counter
+from typing import Any, Protocol
+
+from ..calls import Call, Calls, CannotDo
+from ..clock import Stopwatch, no_garbage_collection
+from ..model import expect
+from ..protocol import Order, PairsSpec, value_of
+
+#: One call: its arguments, and what it must answer.
+Item = tuple[tuple[Any, ...], Any]
+ABSENT = "absent"
+
+
+class ConcurrencyModel(Protocol):
+    """A concurrency model: plain calls, greenlets, or tasks of an event loop."""
+
+    def connect(self, adapter: Any, server: str, connections: int) -> Calls:
+        """Returns a new client of this model."""
+
+    def run(self, call: Call, items: list[Item], concurrency: int, order: Order, seconds: list[float] | None) -> None:
+        """Makes all calls and checks what they answer, so many at once; adds how long each took to `seconds`.
+
+        Raises WrongResult, or what the client raises.
+        """
+
+    def close(self, calls: Calls) -> None:
+        """Closes a client."""
+
+
+def call_each(call: Call, items: Iterable[Item]) -> None:
+    """Makes one call after another; raises WrongResult at the first that does not answer as it must."""
+    for arguments, wanted in items:
+        reply = call(*arguments)
+        if reply != wanted:
+            expect([call_name(call), *arguments], reply, wanted)
+
+
+def clock_each(call: Call, items: Iterable[Item], seconds: list[float]) -> None:
+    """The same, with the clock read around each call."""
+    for arguments, wanted in items:
+        start = perf_counter()
+        reply = call(*arguments)
+        seconds.append(perf_counter() - start)
+        if reply != wanted:
+            expect([call_name(call), *arguments], reply, wanted)
+
+
+def call_name(call: Call) -> str:
+    """Returns what a call is called in messages."""
+    return getattr(call, "__name__", "call")
+
+
+def parts_of(items: list[Item], concurrency: int, order: Order) -> Sequence[Iterable[Item]]:
+    """Returns what each coroutine iterates over: a chunk of its own, or what all of them share."""
+    if order == "shared":
+        return [iter(items)] * min(concurrency, len(items))
+    size = max(1, math.ceil(len(items) / concurrency))
+    return [items[start : start + size] for start in range(0, len(items), size)]
+
+
+class PairsHarness:
+    """Verifies and times an adapter's client on rows of pairs, and keeps the client of each server between requests."""
+
+    def __init__(self, adapter: Any, model: ConcurrencyModel) -> None:
+        self._adapter = adapter
+        self._model = model
+        self._clients: dict[str, Calls] = {}
+
+    def do(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Does one request; raises CannotDo, WrongResult or what the client raises, and drops its clients then."""
+        actions: dict[str, Callable[[PairsSpec], dict[str, Any]]] = {"verify": self._verify, "time": self._time}
+        if request["do"] not in actions:
+            raise CannotDo(f"no request {request['do']!r}")
+        try:
+            return actions[request["do"]](request["row"])
+        except BaseException:
+            with suppress(Exception):
+                self.close()
+            raise
+
+    def close(self) -> None:
+        """Closes all clients."""
+        while self._clients:
+            self._model.close(self._clients.popitem()[1])
+
+    def _client(self, row: PairsSpec) -> Calls:
+        server = row["server"]
+        if server not in self._clients:
+            self._clients[server] = self._model.connect(self._adapter, server, row["connections"])
+        return self._clients[server]
+
+    def _verify(self, row: PairsSpec) -> dict[str, Any]:
+        calls = self._client(row)
+        if row["operation"] == "set":
+            self._run(calls.set, set_items(row, calls), row)
+        self._run(calls.get, get_items(row, calls), row)
+        self._run(calls.get, [((calls.keys(ABSENT),), None)], row)
+        return {}
+
+    def _time(self, row: PairsSpec) -> dict[str, Any]:
+        calls = self._client(row)
+        stores = row["operation"] == "set"
+        call, items = (calls.set, set_items(row, calls)) if stores else (calls.get, get_items(row, calls))
+        self._run(call, items[: row["warmup"]], row)
+        seconds: list[float] = []
+        with no_garbage_collection():
+            work = items * row["passes"]
+            watch = Stopwatch()
+            self._run(call, work, row)
+            timing = watch.elapsed()
+            self._run(call, items[: row["clocked"]], row, seconds)
+        return {**timing, "latency": latency_of(seconds)}
+
+    def _run(self, call: Call, items: list[Item], row: PairsSpec, seconds: list[float] | None = None) -> None:
+        self._model.run(call, items, row["concurrency"], row["order"], seconds)
+
+
+def set_items(row: PairsSpec, calls: Calls) -> list[Item]:
+    """Returns a set for each pair."""
+    values = values_of(row)
+    return [((calls.keys(key), values[text]), calls.stored) for key, text in row["pairs"]]
+
+
+def get_items(row: PairsSpec, calls: Calls) -> list[Item]:
+    """Returns a get for each pair."""
+    values = values_of(row)
+    return [((calls.keys(key),), values[text]) for key, text in row["pairs"]]
+
+
+def values_of(row: PairsSpec) -> dict[str, Any]:
+    """Returns the value of each text, made once however many pairs have it."""
+    return {text: value_of("bytes", row["length"], text) for text in {text for _, text in row["pairs"]}}
+
+
+def latency_of(seconds: list[float]) -> dict[str, float] | None:
+    """Returns mean, median, 99th percentile and longest of single calls; None without any."""
+    if not seconds:
+        return None
+    ordered = sorted(seconds)
+    count = len(ordered)
+    return {
+        "mean": fmean(ordered),
+        "median": ordered[(count - 1) // 2],
+        "p99": ordered[math.ceil(count * 0.99) - 1],
+        "longest": ordered[-1],
+    }

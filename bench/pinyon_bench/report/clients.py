@@ -1,0 +1,95 @@
+"""Who is who in a result document, and how each client looks: the same in every plot.
+
+A contestant is a client, perhaps driven by a coroutine library: `Pinyon gevent` and `Pinyon` are the same client. Only
+two things are known of names: that the first contestant with figures is ours, and which two are bounds, not clients.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Union
+
+from ..coroutines.models import ASYNCIO, GEVENT, UVLOOP
+from ..grids import FLOOR
+from ..results import Document
+from ..targets import BARE
+
+COROUTINE_GROUPS = (GEVENT, ASYNCIO, UVLOOP)
+BOUNDS = (FLOOR, BARE)
+
+Dashes = Union[str, tuple[float, tuple[float, ...]]]
+
+OUR_COLOUR = "#c2410c"
+BOUND_COLOUR = "#6b7280"
+# Okabe and Ito's colours without the yellow, which fades on white, and Tol's for those after them.
+OTHER_COLOURS = ("#0072b2", "#009e73", "#cc79a7", "#56b4e9", "#a6761d", "#882255", "#332288", "#999933", "#44aa99")
+OTHER_MARKERS = ("s", "^", "D", "v", "P", "X", "<", ">", "p")
+BOUND_MARKERS = ("", "|")
+BOUND_DASHES: tuple[Dashes, ...] = ((0, (4, 2)), (0, (1, 1.5)))
+VARIANT_DASHES: tuple[Dashes, ...] = ("-", (0, (7, 1.5)), (0, (5, 1, 1, 1)), (0, (2, 1)))
+
+
+@dataclass(frozen=True)
+class Style:
+    """How a client is drawn; `strong` for ours."""
+
+    colour: str
+    marker: str
+    dashes: Dashes = "-"
+    strong: bool = False
+
+    @property
+    def width(self) -> float:
+        """The thickness of its lines."""
+        return 2.8 if self.strong else 1.4
+
+    @property
+    def ink(self) -> str:
+        """The colour of its name: darker, because letters are thinner than lines."""
+        if self.strong:
+            return self.colour
+        return "#" + "".join(f"{int(self.colour[at : at + 2], 16) * 7 // 10:02x}" for at in (1, 3, 5))
+
+
+def client_of(contestant: str) -> str:
+    """Returns the client's name: the contestant's without the coroutine library that drives it."""
+    return " ".join(word for word in contestant.split() if word not in COROUTINE_GROUPS) or contestant
+
+
+class Clients:
+    """The clients of one document, in its order."""
+
+    def __init__(self, document: Document) -> None:
+        measured = {sample.contestant for sample in document.samples}
+        order = [info.name for info in document.contestants if info.name in measured]
+        self.names = list(dict.fromkeys(client_of(name) for name in order))
+        self.ours = self.names[0] if self.names else ""
+        self._others = [name for name in self.names if name != self.ours and name not in BOUNDS]
+
+    def is_ours(self, contestant: str) -> bool:
+        """Whether it is our client, blocking or in coroutines."""
+        return client_of(contestant) == self.ours
+
+    def is_bound(self, contestant: str) -> bool:
+        """Whether it only shows what is the least that a client can do."""
+        return client_of(contestant) in BOUNDS
+
+    def is_other(self, contestant: str) -> bool:
+        """Whether it is a client that ours is to be compared with."""
+        return not self.is_ours(contestant) and not self.is_bound(contestant)
+
+    def style(self, contestant: str) -> Style:
+        """Returns how a client is drawn."""
+        client = client_of(contestant)
+        if client == self.ours:
+            return Style(OUR_COLOUR, "o", strong=True)
+        if client in BOUNDS:
+            number = BOUNDS.index(client)
+            return Style(BOUND_COLOUR, BOUND_MARKERS[number], BOUND_DASHES[number])
+        number = self._others.index(client)
+        return Style(OTHER_COLOURS[number % len(OTHER_COLOURS)], OTHER_MARKERS[number % len(OTHER_MARKERS)])
+
+    def labels(self, contestants: list[str]) -> dict[str, str]:
+        """Returns what to write beside each in one plot: the clients' names where those say which are meant."""
+        clients = {name: client_of(name) for name in contestants}
+        return clients if len(set(clients.values())) == len(clients) else {name: name for name in contestants}

@@ -1,0 +1,315 @@
+"""Which plots there are: each takes its rows from the document, and is not there when the document has none."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ..compare import rates, ratio
+from ..results import Document, RowInfo
+from .clients import COROUTINE_GROUPS, Clients
+from .drawing import Words, draw_curves, draw_latencies, draw_processor, short_number
+from .findings import (
+    growth_sentence,
+    latency_sentence,
+    processor_sentence,
+    rate_sentence,
+    speed_up_sentence,
+)
+from .measures import (
+    Curve,
+    Value,
+    curves,
+    keys_and_servers,
+    operation_of,
+    percentiles,
+    processor_value,
+    size_of,
+)
+
+OPERATIONS = ("get", "set")
+TYPICAL_CONCURRENCY = 16
+LATENCY_CONCURRENCIES = (16, 64)
+TYPICAL_KEYS = 100
+PER_SECOND = "operations per second"
+
+
+@dataclass(frozen=True)
+class Plot:
+    """One figure: its SVG, what it shows, what is seen in it; the `main` ones stand in PERFORMANCE.md too."""
+
+    key: str
+    title: str
+    svg: str
+    finding: str
+    main: bool
+
+
+@dataclass(frozen=True)
+class Section:
+    """Plots of one kind, and how to read them."""
+
+    key: str
+    title: str
+    lead: str
+    plots: list[Plot]
+
+    @property
+    def main_plots(self) -> list[Plot]:
+        """Those that stand in PERFORMANCE.md too."""
+        return [plot for plot in self.plots if plot.main]
+
+
+def sections(document: Document) -> list[Section]:
+    """Returns every section that has a plot."""
+    clients = Clients(document)
+    kinds = [
+        Section(
+            "concurrency",
+            "Rate against concurrency",
+            "Operations per second of coroutines that share one client, by how many run at once. Hollow marks on the "
+            "left are blocking calls, one after another.",
+            list(_concurrency(document, clients)),
+        ),
+        Section(
+            "latency",
+            "Latency of single calls",
+            "From the median (full) to the 99th percentile (hollow), by how many coroutines run at once. The axis is "
+            "logarithmic.",
+            list(_latency(document, clients)),
+        ),
+        Section(
+            "processor",
+            "CPU per operation",
+            "Processor time of the client's process: strong in user code, light in the kernel.",
+            list(_processor(document, clients)),
+        ),
+        Section(
+            "size",
+            "Rate against value size",
+            "Operations per second of a client that is connected and warm, by the size of the value.",
+            list(_sizes(document, clients)),
+        ),
+        Section(
+            "slow",
+            "Speed-up on a slow link",
+            "How many times the rate of our blocking client is reached over a link with a delay, by how many coroutines "
+            "run at once. Both axes are logarithmic.",
+            list(_slow(document, clients)),
+        ),
+        Section(
+            "multiget",
+            "Multi-get",
+            "Keys per second, by how many keys one call asks for. Both axes are logarithmic.",
+            list(_multiget(document, clients)),
+        ),
+    ]
+    return [section for section in kinds if section.plots]
+
+
+def rows_measured(document: Document, group: str, operation: str) -> list[RowInfo]:
+    """Returns the rows of a group and an operation in which our client, or any other, has figures."""
+    measured = {sample.row for sample in document.samples}
+    return [row for row in document.rows_of(group) if row.name in measured and operation_of(row) == operation]
+
+
+def nearest(values: set[int], wanted: int) -> int:
+    """Returns the value that is nearest to the wanted one by ratio."""
+    return min(values, key=lambda value: (abs(math.log(value / wanted)), value))
+
+
+def _panels(document: Document) -> Iterator[tuple[str, str, list[RowInfo]]]:
+    """Gives each coroutine library, operation and its rows, when there are rows of more than blocking calls."""
+    for group in COROUTINE_GROUPS:
+        for operation in OPERATIONS:
+            rows = rows_measured(document, group, operation)
+            if any(row.concurrency for row in rows):
+                yield group, operation, rows
+
+
+def _concurrency(document: Document, clients: Clients) -> Iterator[Plot]:
+    for group, operation, rows in _panels(document):
+        words = Words(f"concurrency-{group}-{operation}", f"{operation}, {group}", PER_SECOND, "coroutines at once")
+        found = curves(document, rows, lambda row: row.concurrency)
+        svg = draw_curves(words, found, clients, _whole)
+        typical = nearest({row.concurrency for row in rows if row.concurrency}, TYPICAL_CONCURRENCY)
+        row = next(row for row in rows if row.concurrency == typical)
+        finding = _joined(
+            rate_sentence(document, clients, row, f"With {typical} coroutines"),
+            growth_sentence(document, clients, rows),
+        )
+        yield Plot(words.key, f"{operation}s per second by concurrency, {group}", svg, finding, operation == "get")
+
+
+def _latency(document: Document, clients: Clients) -> Iterator[Plot]:
+    for group, operation, rows in _panels(document):
+        found = {
+            (name, row.concurrency): span
+            for row in rows
+            if row.concurrency in LATENCY_CONCURRENCIES
+            for name in document.present()
+            if (span := percentiles(document, row.name, name))
+        }
+        if not found:
+            continue
+        words = Words(
+            f"latency-{group}-{operation}",
+            f"{operation}, {group}: latency",
+            "median to p99; client, coroutines at once",
+            "",
+        )
+        sentences = []
+        for concurrency in sorted({concurrency for _, concurrency in found}):
+            spans = {name: span for (name, many), span in found.items() if many == concurrency}
+            sentences.append(latency_sentence(clients, spans, concurrency))
+        title = f"latency of {operation}, {group}"
+        yield Plot(words.key, title, draw_latencies(words, found, clients), _joined(*sentences), operation == "get")
+
+
+def _processor(document: Document, clients: Clients) -> Iterator[Plot]:
+    for kind, row in _processor_rows(document):
+        values = {name: processor_value(document, row.name, name) for name in document.present()}
+        times = {name: value for name, value in values.items() if value}
+        operation = operation_of(row)
+        title = f"{operation}, {kind}: CPU"
+        words = Words(
+            f"processor-{row.group}-{operation}",
+            title,
+            "strong: user code, light: kernel",
+            "microseconds per operation",
+        )
+        finding = processor_sentence(document, clients, row)
+        yield Plot(
+            words.key,
+            f"CPU per {operation}, {kind}",
+            draw_processor(words, times, clients),
+            finding,
+            operation == "get",
+        )
+
+
+def _processor_rows(document: Document) -> Iterator[tuple[str, RowInfo]]:
+    """Gives the rows of which the processor time is shown, each with what is special about it."""
+    for operation in OPERATIONS:
+        rows = [row for row in rows_measured(document, "size", operation) if size_of(row)]
+        if rows:
+            smallest = min(rows, key=size_of)
+            yield f"blocking, {size_text(size_of(smallest))}", smallest
+    for group, _, rows in _panels(document):
+        typical = nearest({row.concurrency for row in rows if row.concurrency}, TYPICAL_CONCURRENCY)
+        yield f"{group}, {typical} at once", next(row for row in rows if row.concurrency == typical)
+
+
+def _sizes(document: Document, clients: Clients) -> Iterator[Plot]:
+    for group in ("size", "local"):
+        for operation in OPERATIONS:
+            rows = [row for row in rows_measured(document, group, operation) if size_of(row)]
+            concurrent = {row.concurrency for row in rows if row.concurrency}
+            many = nearest(concurrent, TYPICAL_CONCURRENCY) if group == "local" and concurrent else None
+            rows = [row for row in rows if many is None or row.concurrency == many]
+            if len({size_of(row) for row in rows}) < 2:
+                continue
+            kind = "blocking" if many is None else f"{many} at once"
+            words = Words(
+                f"{group}-{operation}",
+                f"{operation}, {kind}, by value size",
+                PER_SECOND,
+                "bytes of the value (K: 1024)",
+            )
+            svg = draw_curves(
+                words,
+                curves(document, rows, size_of),
+                clients,
+                _size_on_axis,
+            )
+            ends = (min(rows, key=size_of), max(rows, key=size_of))
+            finding = _joined(
+                *(rate_sentence(document, clients, row, f"With values of {size_text(size_of(row))}") for row in ends)
+            )
+            title = f"{operation}s per second by value size, {kind}"
+            yield Plot(words.key, title, svg, finding, group == "size")
+
+
+def _slow(document: Document, clients: Clients) -> Iterator[Plot]:
+    sizes = sorted({size_of(row) for row in document.rows_of("slow")})
+    for size in sizes:
+        for operation in OPERATIONS:
+            rows = [row for row in rows_measured(document, "slow", operation) if size_of(row) == size]
+            plot = _speed_up(document, clients, rows, operation, size, main=operation == "get" and size == sizes[0])
+            if plot:
+                yield plot
+
+
+def _speed_up(
+    document: Document, clients: Clients, rows: list[RowInfo], operation: str, size: int, main: bool
+) -> Plot | None:
+    most = max((row.concurrency for row in rows), default=0)
+    first = min(rows, key=lambda row: row.concurrency, default=None)
+    if first is None or most < 2:
+        return None
+    calling = [curve.contestant for curve in curves(document, [first], lambda row: 1)]
+    baseline = next((name for name in calling if clients.is_ours(name)), None)
+    if baseline is None:
+        return None
+    gains = _gains(document, rows, first, baseline)
+    label = size_text(size)
+    words = Words(
+        f"slow-{operation}-{label.replace(' ', '')}",
+        f"{operation} of {label}, slow link: speed-up",
+        "times the rate of blocking calls",
+        "coroutines at once",
+    )
+    svg = draw_curves(words, gains, clients, _whole, logarithmic=True, level=1.0)
+    at_most = {curve.contestant: curve.points[most].middle for curve in gains if most in curve.points}
+    finding = speed_up_sentence(clients, at_most, most, baseline)
+    return Plot(words.key, f"speed-up of {operation}s of {label} on a slow link", svg, finding, main)
+
+
+def _gains(document: Document, rows: list[RowInfo], first: RowInfo, baseline: str) -> list[Curve]:
+    """Returns each contestant's rates over the baseline's in the first row, round by round."""
+    against = rates(document, first.name, baseline)
+    found = []
+    for name in document.present():
+        gains = {row.concurrency: ratio(rates(document, row.name, name), against) for row in rows}
+        values = {many: Value(gain.middle, gain.low, gain.high) for many, gain in sorted(gains.items()) if gain}
+        blocking = values.pop(0, None)
+        if len(values) > 1:
+            found.append(Curve(name, {float(many): value for many, value in values.items()}, blocking))
+    return found
+
+
+def _multiget(document: Document, clients: Clients) -> Iterator[Plot]:
+    measured = {sample.row for sample in document.samples}
+    rows = [row for row in document.rows_of("multiget") if row.name in measured and all(keys_and_servers(row))]
+    for servers in sorted({keys_and_servers(row)[1] for row in rows}):
+        alike = [row for row in rows if keys_and_servers(row)[1] == servers]
+        counts = {keys_and_servers(row)[0] for row in alike}
+        if len(counts) < 2:
+            continue
+        where = "1 server" if servers == 1 else f"{servers} servers"
+        words = Words(f"multiget-{servers}", f"multi-get, {where}", "keys per second", "keys per call")
+        found = curves(document, alike, lambda row: keys_and_servers(row)[0])
+        svg = draw_curves(words, found, clients, short_number, logarithmic=True)
+        shown = [row for row in alike if keys_and_servers(row)[0] in (nearest(counts, TYPICAL_KEYS), max(counts))]
+        finding = _joined(
+            *(rate_sentence(document, clients, row, f"With {keys_and_servers(row)[0]:,} keys") for row in shown)
+        )
+        yield Plot(words.key, f"keys per second of multi-get from {where}", svg, finding, servers == 1)
+
+
+def size_text(size: int) -> str:
+    """Returns a size as rows name it: 64 B, 10 KB."""
+    return f"{size / 1024:g} KB" if size >= 1024 else f"{size} B"
+
+
+def _size_on_axis(size: float) -> str:
+    return size_text(int(size)).rstrip("B").replace(" ", "")
+
+
+def _whole(value: float) -> str:
+    return f"{value:g}"
+
+
+def _joined(*sentences: str) -> str:
+    return " ".join(sentence for sentence in sentences if sentence)

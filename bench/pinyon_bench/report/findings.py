@@ -1,0 +1,145 @@
+"""What a plot shows, in sentences: ours beside the best of the other clients, computed from the document."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..compare import Ratio, processor_times, rate, rate_ratio, ratio
+from ..grids import FLOOR
+from ..results import Document, RowInfo
+from .clients import Clients, client_of
+from .measures import Percentiles, processor_value
+
+SAME = "the same within noise as"
+
+
+@dataclass(frozen=True)
+class Standing:
+    """Ours in a row beside the best of the other clients; the rest is void where there is none, or no floor.
+
+    The names are the clients', or the contestants' where clients have several in the row.
+    """
+
+    ours: str
+    rate: float
+    other: str = ""
+    other_rate: float = 0.0
+    ratio: Ratio | None = None
+    floor: Ratio | None = None
+
+
+def standing(document: Document, clients: Clients, row: str) -> Standing | None:
+    """Returns how ours stands in a row by its rate, or None when it has no figures there."""
+    found = {name: rate(document, row, name) for name in document.present()}
+    known = {name: value for name, value in found.items() if value is not None}
+    labels = clients.labels(list(known))
+    ours = max((name for name in known if clients.is_ours(name)), key=known.__getitem__, default=None)
+    if ours is None:
+        return None
+    floor = next((name for name in known if client_of(name) == FLOOR), "")
+    to_floor = rate_ratio(document, row, ours, floor)
+    other = max((name for name in known if clients.is_other(name)), key=known.__getitem__, default=None)
+    if other is None:
+        return Standing(labels[ours], known[ours], floor=to_floor)
+    to_other = rate_ratio(document, row, ours, other)
+    return Standing(labels[ours], known[ours], labels[other], known[other], to_other, to_floor)
+
+
+def beside(found: Standing) -> str:
+    """Returns how ours stands to the best of the others and to the floor, as the end of a sentence."""
+    ends = []
+    if found.ratio:
+        who = f"{found.other}, the fastest of the others"
+        ends.append(f"{SAME} {who}" if found.ratio.same else f"{times(found.ratio.middle)} the rate of {who}")
+    if found.floor:
+        same = f"{SAME} the {FLOOR}" if found.floor.same else f"{times(found.floor.middle)} that of the {FLOOR}"
+        ends.append(same)
+    return "".join(f", {end}" for end in ends)
+
+
+def times(factor: float) -> str:
+    """Returns a factor with as many digits as say something."""
+    return f"{factor:.0f} times" if factor >= 20 else f"{factor:.2g} times" if factor >= 5 else f"{factor:.2f} times"
+
+
+def rate_sentence(document: Document, clients: Clients, row: RowInfo, where: str) -> str:
+    """Says our rate in a row and how it stands; `where` begins the sentence."""
+    found = standing(document, clients, row.name)
+    if found is None:
+        return ""
+    return f"{where} {found.ours} reaches {found.rate:,.0f} {row.unit} per second{beside(found)}."
+
+
+def growth_sentence(document: Document, clients: Clients, rows: list[RowInfo]) -> str:
+    """Says with how many coroutines our rate is highest, beside that with the fewest and that of blocking calls."""
+    stood = {row.concurrency: standing(document, clients, row.name) for row in rows}
+    known = {concurrency: found.rate for concurrency, found in stood.items() if found}
+    blocking = known.pop(0, None)
+    if len(known) < 2:
+        return ""
+    fewest, best = min(known), max(known, key=known.__getitem__)
+    sentence = (
+        f"Its rate is highest with {best}: {known[best]:,.0f}, {times(known[best] / known[fewest])} that with {fewest}"
+    )
+    if blocking is not None:
+        sentence += f" and {times(known[best] / blocking)} that of blocking calls"
+    return sentence + "."
+
+
+def processor_sentence(document: Document, clients: Clients, row: RowInfo) -> str:
+    """Says our processor time per operation, and how it stands to the least of the others."""
+    found = {name: processor_value(document, row.name, name) for name in document.present()}
+    known = {name: value for name, value in found.items() if value}
+    ours = next((name for name in known if clients.is_ours(name)), None)
+    if ours is None:
+        return ""
+    value = known[ours]
+    sentence = f"{client_of(ours)} takes {value.total.middle:.1f} µs, {value.user:.1f} of it in user code"
+    other = min(
+        (name for name in known if clients.is_other(name)), key=lambda name: known[name].total.middle, default=""
+    )
+    against = ratio(processor_times(document, row.name, ours), processor_times(document, row.name, other))
+    if against:
+        who = f"{client_of(other)}, which takes least of the others"
+        how = f"{SAME} {who}" if against.same else f"{times(against.middle)} that of {who}"
+        sentence += f": {how}"
+    return sentence + "."
+
+
+def latency_sentence(clients: Clients, spans: dict[str, Percentiles], concurrency: int) -> str:
+    """Says our median and p99 with so many coroutines, and the best p99 of the others."""
+    ours = next((name for name in spans if clients.is_ours(name)), None)
+    if ours is None:
+        return ""
+    span = spans[ours]
+    sentence = (
+        f"With {concurrency} coroutines half of the calls of {client_of(ours)} are done within {time_text(span.median.middle)} "
+        f"and 99 of 100 within {time_text(span.p99.middle)}"
+    )
+    others = [name for name in spans if clients.is_other(name)]
+    if others:
+        best = min(others, key=lambda name: spans[name].p99.middle)
+        sentence += f"; the lowest p99 of the others is {time_text(spans[best].p99.middle)}, of {client_of(best)}"
+    return sentence + "."
+
+
+def time_text(microseconds: float) -> str:
+    """Returns a time with three digits and its unit."""
+    if microseconds < 1000:
+        return f"{microseconds:.0f} µs"
+    return f"{microseconds / 1000:.3g} ms"
+
+
+def speed_up_sentence(clients: Clients, gains: dict[str, float], concurrency: int, baseline: str) -> str:
+    """Says how many times the baseline's rate ours reaches, and the best of the others."""
+    ours = max((name for name in gains if clients.is_ours(name)), key=gains.__getitem__, default=None)
+    if ours is None:
+        return ""
+    sentence = (
+        f"With {concurrency} coroutines {ours} does {times(gains[ours])} the rate of blocking calls of {baseline}"
+    )
+    others = [name for name in gains if clients.is_other(name)]
+    if others:
+        best = max(others, key=gains.__getitem__)
+        sentence += f"; the best of the others, {best}, {times(gains[best])}"
+    return sentence + "."

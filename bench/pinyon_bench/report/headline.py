@@ -1,0 +1,64 @@
+"""The few ratios that a reader wants first: ours against the best of the other clients."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ..results import Document, RowInfo
+from .clients import COROUTINE_GROUPS, Clients
+from .figures import TYPICAL_CONCURRENCY, TYPICAL_KEYS, nearest, rows_measured, size_text
+from .findings import Standing, standing, times
+from .measures import keys_and_servers, operation_of, size_of
+
+
+@dataclass(frozen=True)
+class Headline:
+    """One ratio: what was done, how many times the best other's rate, and the rates behind it."""
+
+    what: str
+    factor: str
+    rates: str
+    tone: str
+
+
+def headlines(document: Document) -> list[Headline]:
+    """Returns a headline for each of the chosen rows in which both ours and another have figures."""
+    clients = Clients(document)
+    found = ((what, row.unit, standing(document, clients, row.name)) for what, row in _chosen(document))
+    return [_headline(what, unit, stood) for what, unit, stood in found if stood and stood.ratio]
+
+
+def _headline(what: str, unit: str, stood: Standing) -> Headline:
+    assert stood.ratio is not None
+    middle = stood.ratio.middle
+    tone = "same" if stood.ratio.same else "faster" if middle > 1 else "slower"
+    each = "/s" if unit == "operations" else f" {unit}/s"
+    rates = f"{stood.ours} {stood.rate:,.0f}{each}, {stood.other} {stood.other_rate:,.0f}{each}"
+    if stood.ratio.same:
+        rates += "; the same within noise"
+    return Headline(what, times(middle).replace(" times", "×"), rates, tone)
+
+
+def _chosen(document: Document) -> Iterator[tuple[str, RowInfo]]:
+    yield from _blocking(document)
+    for group in COROUTINE_GROUPS:
+        rows = [row for row in rows_measured(document, group, "get") if row.concurrency]
+        if rows:
+            many = nearest({row.concurrency for row in rows}, TYPICAL_CONCURRENCY)
+            yield f"{group}: get, {many} at once", next(row for row in rows if row.concurrency == many)
+    slow = [row for row in rows_measured(document, "slow", "get") if row.concurrency]
+    if slow:
+        row = min(slow, key=lambda row: (size_of(row), -row.concurrency))
+        yield f"slow link: get of {size_text(size_of(row))}, {row.concurrency} at once", row
+
+
+def _blocking(document: Document) -> Iterator[tuple[str, RowInfo]]:
+    for operation in ("get", "set"):
+        rows = [row for row in rows_measured(document, "size", operation) if size_of(row)]
+        for row in sorted({min(rows, key=size_of), max(rows, key=size_of)}, key=size_of) if rows else []:
+            yield f"{operation_of(row)} of {size_text(size_of(row))}", row
+    one = [row for row in document.rows_of("multiget") if keys_and_servers(row)[1] == 1]
+    if one:
+        many = nearest({keys_and_servers(row)[0] for row in one}, TYPICAL_KEYS)
+        yield f"multi-get of {many} keys", next(row for row in one if keys_and_servers(row)[0] == many)

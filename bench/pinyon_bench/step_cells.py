@@ -1,0 +1,79 @@
+"""Verifies and times rows of steps, one contestant and row at a time; the servers check what the contestant says."""
+
+from __future__ import annotations
+
+from .checks import Counts, stored_wrongly
+from .contestant import Contestant, ContestantError, answered
+from .results import Sample
+from .rows import Row
+from .servers import Server
+
+VERIFY_SECONDS = 20.0
+LONGEST_CELL_SECONDS = 20.0
+TRIAL_SECONDS = 0.005
+VERIFY_OPERATIONS = 100
+MOST_VERIFY_ITERATIONS = 20
+
+
+class StepCells:
+    """The cells of rows of steps: full counts for the seed's rows, about `cell_seconds` for each of the others."""
+
+    def __init__(self, servers: list[Server], seed_iterations: int, cell_seconds: float) -> None:
+        self._servers = servers
+        self._seed_iterations = seed_iterations
+        self._cell_seconds = cell_seconds
+        self._iterations: dict[tuple[str, str], int] = {}
+
+    def verify(self, contestant: Contestant, row: Row) -> None:
+        """Chooses the cell's iterations; raises ContestantError when a reply is wrong, or the row takes far too long."""
+        few = max(3, min(MOST_VERIFY_ITERATIONS, VERIFY_OPERATIONS // row.operations))
+        spec = row.spec(server_names(row, self._servers), few)
+        self._flush()
+        answered(contestant.ask({"do": "verify", "row": spec}, VERIFY_SECONDS))
+        wrong = stored_wrongly(spec, self._servers)
+        if wrong:
+            raise ContestantError(wrong)
+        self._choose_iterations(contestant, row, few)
+
+    def _choose_iterations(self, contestant: Contestant, row: Row, few: int) -> None:
+        """Finds by trials how many iterations fill a cell."""
+        seconds = self._cell(contestant, row, few).wall
+        while seconds < TRIAL_SECONDS:
+            few *= 4
+            seconds = self._cell(contestant, row, few).wall
+        per_iteration = seconds / few
+        fitting = max(3, round(self._cell_seconds / per_iteration))
+        iterations = self._seed_iterations if row.group == "seed" else fitting
+        expected = iterations * per_iteration
+        if expected > LONGEST_CELL_SECONDS:
+            each = f"{per_iteration * 1e3:.0f} ms per iteration"
+            raise ContestantError(f"not timed: {each} would be {expected:.0f} s a round")
+        self._iterations[row.name, contestant.entry.name] = iterations
+
+    def time(self, contestant: Contestant, row: Row, number: int) -> Sample:
+        """Returns a timed cell; raises ContestantError when it failed or the servers counted something else."""
+        return self._cell(contestant, row, self._iterations[row.name, contestant.entry.name], number)
+
+    def _cell(self, contestant: Contestant, row: Row, iterations: int, number: int = 0) -> Sample:
+        spec = row.spec(server_names(row, self._servers), iterations)
+        self._flush()
+        before = Counts.taken(self._servers)
+        reply = answered(contestant.ask({"do": "time", "row": spec}))
+        wrong = Counts.taken(self._servers).minus(before).differ_from(spec)
+        if wrong:
+            raise ContestantError(wrong)
+        operations = iterations * row.operations
+        return Sample(
+            number, row.name, contestant.entry.name, operations, reply["wall"], reply["user"], reply["system"]
+        )
+
+    def _flush(self) -> None:
+        for server in self._servers:
+            server.flush()
+
+
+def server_names(row: Row, servers: list[Server]) -> list[str]:
+    """Returns the servers as the row's clients get them: the seed's rows know one process under two names."""
+    if row.group == "seed":
+        return [servers[0].name, f"localhost:{servers[0].port}"]
+    return [server.name for server in servers[: row.servers]]

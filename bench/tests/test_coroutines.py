@@ -1,0 +1,199 @@
+from __future__ import annotations
+
+import asyncio
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+import pytest
+
+from pinyon_bench.calls import Calls
+from pinyon_bench.contestant import all_entries, program
+from pinyon_bench.coroutines import link
+from pinyon_bench.coroutines.cells import expected_counts
+from pinyon_bench.coroutines.models import Blocking, Greenlets, Tasks
+from pinyon_bench.coroutines.rows import PAIRS, PairsRow, pairs_rows, uuid_pairs
+from pinyon_bench.coroutines.work import ConcurrencyModel, PairsHarness, latency_of, parts_of
+from pinyon_bench.harness import answer
+from pinyon_bench.placement import UNPINNED, place
+
+
+class Dictionary:
+    """A client whose cache is a dictionary; it may answer gets or sets wrongly from a certain call on."""
+
+    def __init__(self, wrong_get: int | None = None, wrong_set: int | None = None) -> None:
+        self._items: dict[str, Any] = {}
+        self._calls = {"get": 0, "set": 0}
+        self._wrong = {"get": wrong_get, "set": wrong_set}
+        self.connects = 0
+
+    def get(self, key: str) -> Any:
+        return b"wrong" if self._is_wrong("get") else self._items.get(key)
+
+    def set(self, key: str, value: bytes) -> bool:
+        self._items[key] = value
+        return not self._is_wrong("set")
+
+    def _is_wrong(self, name: str) -> bool:
+        self._calls[name] += 1
+        first = self._wrong[name]
+        return first is not None and self._calls[name] >= first
+
+    def connect(self, servers: list[str], kind: str, quiet: bool) -> Calls:
+        self.connects += 1
+        return Calls(get=self.get, set=self.set, close=lambda: None)
+
+
+class AsyncDictionary(Dictionary):
+    """The same, awaited, with a turn of the loop in each call."""
+
+    async def connect(self, server: str, connections: int) -> Calls:  # type: ignore[override]
+        self.connects += 1
+
+        async def get(key: str) -> Any:
+            await asyncio.sleep(0)
+            return self.get(key)
+
+        async def store(key: str, value: bytes) -> bool:
+            await asyncio.sleep(0)
+            return self.set(key, value)
+
+        async def close() -> None:
+            pass
+
+        return Calls(get=get, set=store, close=close)
+
+
+@pytest.fixture(params=["blocking", "gevent", "asyncio"])
+def model(request: pytest.FixtureRequest) -> Iterator[tuple[ConcurrencyModel, type[Dictionary]]]:
+    if request.param == "asyncio":
+        loop = asyncio.new_event_loop()
+        yield Tasks(loop), AsyncDictionary
+        loop.close()
+    else:
+        yield (Blocking() if request.param == "blocking" else Greenlets()), Dictionary
+
+
+def row_named(name: str) -> PairsRow:
+    return next(row for row in pairs_rows(short=True) if row.name == name)
+
+
+def ask(harness: PairsHarness, do: str, name: str, count: int = 50) -> dict[str, Any]:
+    return answer(harness.do, {"do": do, "row": row_named(name).spec("nowhere:1", count)})
+
+
+@pytest.mark.parametrize("group", ["gevent", "local"])
+def test_a_right_client_is_verified_and_timed_with_one_connect(model: Any, group: str) -> None:
+    size = "" if group == "gevent" else ":10KB"
+    adapter = model[1]()
+    harness = PairsHarness(adapter, model[0])
+    for operation in ("set", "get"):
+        name = f"{group}:{operation}{size}:{16 if group == 'gevent' else 10}"
+        assert ask(harness, "verify", name) == {"ok": True}
+        reply = ask(harness, "time", name)
+        assert set(reply) == {"ok", "wall", "user", "system", "latency"}
+        assert 0 < reply["latency"]["median"] <= reply["latency"]["p99"] <= reply["latency"]["longest"]
+    assert adapter.connects == 1
+
+
+@pytest.mark.parametrize("do", ["verify", "time"])
+@pytest.mark.parametrize("wrong", [{"wrong_get": 100}, {"wrong_set": 40}])
+def test_a_wrong_answer_is_found_also_while_the_clock_runs(model: Any, do: str, wrong: dict[str, int]) -> None:
+    adapter = model[1](**wrong)
+    harness = PairsHarness(adapter, model[0])
+    operation = "get" if "wrong_get" in wrong else "set"
+    for key, text in uuid_pairs()[:200]:
+        adapter._items[key] = text.encode()
+    reply = ask(harness, do, f"gevent:{operation}:16", 200)
+    assert not reply["ok"] and "WrongResult" in reply["reason"]
+
+
+def test_latency_figures() -> None:
+    assert latency_of([]) is None
+    assert latency_of([3.0]) == {"mean": 3.0, "median": 3.0, "p99": 3.0, "longest": 3.0}
+    hundred = latency_of([float(number) for number in range(200, 0, -1)])
+    assert hundred == {"mean": 100.5, "median": 100.0, "p99": 198.0, "longest": 200.0}
+
+
+def test_coroutines_share_the_pairs() -> None:
+    items: list[Any] = list(range(10))
+    assert parts_of(items, 4, "chunks") == [[0, 1, 2], [3, 4, 5], [6, 7, 8], [9]]
+    first, second = parts_of(items, 2, "shared")
+    assert [next(iter(first)), next(iter(second)), *first, *second] == items
+
+
+def test_the_pairs_are_distinct_uuids_and_the_same_every_time() -> None:
+    texts = [text for pair in uuid_pairs() for text in pair]
+    assert len(set(texts)) == 2 * PAIRS and all(len(text) == 32 and text[12] == "4" for text in texts)
+    uuid_pairs.cache_clear()
+    assert texts == [text for pair in uuid_pairs() for text in pair]
+
+
+def test_what_the_server_must_count() -> None:
+    spec = row_named("asyncio:set:64").spec("nowhere:1", 500, 3)
+    assert expected_counts(spec).sets == 200 + 3 * 500 + 500 and expected_counts(spec).gets == 0
+
+
+def test_each_row_has_its_contestants() -> None:
+    def names(row: str) -> set[str]:
+        return {entry.name for entry in all_entries() if entry.takes_part(row_named(row))}
+
+    assert names("gevent:get:sync") == {"Pinyon", "pylibmc", "pymemcache", "libmc", "floor"}
+    assert names("gevent:get:16") == {"Pinyon gevent", "pylibmc gevent", "pymemcache gevent", "libmc gevent", "floor"}
+    assert len(names("uvloop:get:16")) == 6
+    assert {"Pinyon gevent", "Pinyon asyncio", "emcache asyncio"} <= names("slow:get:64B:100")
+
+
+def test_without_root_there_is_no_netem(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(link.os, "geteuid", lambda: 1000)
+    with pytest.raises(link.LinkError, match="root"), link.netem_link(place(UNPINNED)):
+        pass
+
+
+def test_a_failed_command_of_the_link_is_undone(monkeypatch: pytest.MonkeyPatch) -> None:
+    done: list[str] = []
+
+    def run(command: str) -> None:
+        done.append(command)
+        if command.startswith("tc"):
+            raise link.LinkError("tc: unknown")
+
+    monkeypatch.setattr(link.os, "geteuid", lambda: 0)
+    monkeypatch.setattr(link.shutil, "which", lambda name: name)
+    monkeypatch.setattr(link, "_run", run)
+    monkeypatch.setattr(link, "_run_quietly", done.append)
+    with pytest.raises(link.LinkError, match="tc: unknown"), link.netem_link(place(UNPINNED)):
+        pass
+    assert done[-2].startswith("ip link delete") and done[-1].startswith("ip netns delete")
+
+
+@pytest.mark.skipif(not program(link.PROXY_PROGRAM).exists(), reason="the floor's programs are not built")
+def test_the_delay_proxy_delays_and_keeps_every_byte() -> None:
+    sent = bytes(range(256)) * 8192
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        threading.Thread(target=partial(_echo, listener), daemon=True).start()
+        host, port = listener.getsockname()
+        with link.delay_proxy(f"{host}:{port}", 20, None) as address:
+            near_host, _, near_port = address.rpartition(":")
+            with socket.create_connection((near_host, int(near_port)), timeout=20) as near:
+                started = time.monotonic()
+                sender = threading.Thread(target=near.sendall, args=(sent,), daemon=True)
+                sender.start()
+                first = near.recv(1)
+                assert time.monotonic() - started >= 0.040
+                received = bytearray(first)
+                while len(received) < len(sent):
+                    received += near.recv(1 << 16)
+                sender.join(20)
+                near.shutdown(socket.SHUT_WR)
+                assert received == sent and near.recv(1) == b""
+
+
+def _echo(listener: socket.socket) -> None:
+    connection = listener.accept()[0]
+    with connection:
+        while part := connection.recv(1 << 16):
+            connection.sendall(part)
