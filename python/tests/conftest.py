@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -11,11 +12,23 @@ from typing import Any, TypeVar
 
 import pytest
 from faulty import FaultyServer, OlderServer, Step
+from gate import Gate
+from models import Model
 from servers import Memcached
 
 import pinyon
 
 T = TypeVar("T")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """A test that is a coroutine is a scenario: the concurrency model it is given runs it."""
+    if not inspect.iscoroutinefunction(pyfuncitem.obj):
+        return None
+    arguments = {name: pyfuncitem.funcargs[name] for name in inspect.signature(pyfuncitem.obj).parameters}
+    arguments["model"].run(pyfuncitem.obj(**arguments))
+    return True
 
 
 @pytest.fixture(scope="session")
@@ -54,6 +67,20 @@ def own_server() -> Iterator[Memcached]:
     """A server that the test may stop, pause and restart."""
     with Memcached() as server:
         yield server
+
+
+@pytest.fixture(scope="session")
+def roomy() -> Iterator[Memcached]:
+    """A server that takes values of many megabytes."""
+    with Memcached("-I", "32m") as server:
+        yield server
+
+
+@pytest.fixture
+def gate(roomy: Memcached) -> Iterator[Gate]:
+    roomy.flush()
+    with Gate(roomy) as gate:
+        yield gate
 
 
 @pytest.fixture(scope="session")
@@ -148,6 +175,20 @@ def impatient() -> Iterator[Callable[..., pinyon.Client]]:
             addresses = [getattr(server, "address", server) for server in servers]
             options = {"timeout": 0.3, "connect_timeout": 0.3, **options}
             return stack.enter_context(pinyon.Client(addresses, **options))
+
+        yield make
+
+
+@pytest.fixture
+def connect(model: Model) -> Iterator[Callable[..., Any]]:
+    """Makes clients of the test's concurrency model."""
+    with contextlib.ExitStack() as stack:
+
+        def make(*servers: Any, **settings: Any) -> Any:
+            addresses = [getattr(server, "address", server) for server in servers]
+            client = model.client(addresses, **{"timeout": 20, **settings})
+            stack.callback(client.close)
+            return client
 
         yield make
 

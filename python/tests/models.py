@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import random
+import signal
 import threading
 import time
 from collections.abc import Coroutine, Iterable
 from typing import TYPE_CHECKING, Any
 
 import gevent
+import pytest
 import uvloop
 
 import pinyon
@@ -22,6 +24,9 @@ import pinyon.gevent
 
 if TYPE_CHECKING:
     from typing_extensions import Self
+
+#: By when an interrupted wait must be over, on slow machines too.
+AT_ONCE = 5
 
 Scenario = Coroutine[Any, Any, Any]
 
@@ -100,6 +105,15 @@ class Model:
         """What it returns, or ``GaveUpError`` after so many seconds."""
         raise NotImplementedError
 
+    async def abandon(self, scenario: Scenario, once: threading.Event) -> None:
+        """Begins it, and cancels it once that has happened."""
+        task = self.spawn(scenario)
+        while not once.is_set():
+            await self.sleep(0.001)
+        self.cancel(task)
+        with pytest.raises(CancelledError):
+            await self.join(task)
+
     async def gather(self, scenarios: Iterable[Scenario]) -> list[Any]:
         """What each of them returns or raises, all having run at the same time."""
         outcomes: list[Any] = []
@@ -149,12 +163,44 @@ class Blocking(Model):
     async def sleep(self, seconds: float) -> None:
         time.sleep(seconds)
 
+    async def abandon(self, scenario: Scenario, once: threading.Event) -> None:
+        """A thread cannot be cancelled; what ends its wait is a signal's handler that raises."""
+
+        def interrupt(*_: object) -> None:
+            raise CancelledError
+
+        pressed_at: list[float] = []
+
+        def press() -> None:
+            once.wait()
+            pressed_at.append(time.monotonic())
+            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGUSR1)
+
+        previous = signal.signal(signal.SIGUSR1, interrupt)
+        pressing = threading.Thread(target=press, daemon=True)
+        pressing.start()
+        try:
+            with pytest.raises(CancelledError):
+                await scenario
+            assert time.monotonic() - pressed_at[0] < AT_ONCE
+        finally:
+            pressing.join(5)
+            signal.signal(signal.SIGUSR1, previous)
+
 
 class Gevent(Model):
     name = "gevent"
 
     def run(self, scenario: Scenario) -> Any:
-        return drive(self.join(self.spawn(scenario)))
+        hub = gevent.get_hub()
+        unhandled: list[Any] = []
+        hub.print_exception = lambda *context: unhandled.append(context)
+        try:
+            outcome = drive(self.join(self.spawn(scenario)))
+        finally:
+            del hub.print_exception
+        assert not unhandled
+        return outcome
 
     def client(self, servers: Any, **settings: Any) -> Any:
         return Awaited(pinyon.gevent.Client(servers, **settings))
@@ -203,10 +249,14 @@ class Asyncio(Model):
 
     def run(self, scenario: Scenario) -> Any:
         loop = self.loop()
+        unhandled: list[dict[str, Any]] = []
+        loop.set_exception_handler(lambda _, context: unhandled.append(context))
         try:
-            return loop.run_until_complete(scenario)
+            outcome = loop.run_until_complete(scenario)
         finally:
             loop.close()
+        assert not unhandled
+        return outcome
 
     def loop(self) -> asyncio.AbstractEventLoop:
         return asyncio.new_event_loop()
@@ -246,12 +296,18 @@ class Uvloop(Asyncio):
         return uvloop.new_event_loop()
 
 
-MODELS: list[Model] = [Blocking(), Gevent(), Asyncio(), Uvloop()]
-COOPERATIVE = MODELS[1:]
+BLOCKING = Blocking()
+COOPERATIVE: list[Model] = [Gevent(), Asyncio(), Uvloop()]
+MODELS = [BLOCKING, *COOPERATIVE]
 
 
-def names(model: Model) -> str:
-    return model.name
+def run_by(models: list[Model]) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("model", models, ids=lambda model: model.name)
+
+
+every_model = run_by(MODELS)
+cooperative = run_by(COOPERATIVE)
+on_asyncio = run_by(COOPERATIVE[1:])
 
 
 def shuffled(seed: int) -> random.Random:

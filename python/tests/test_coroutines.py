@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable
 from typing import Any
 
 import pytest
-from models import COOPERATIVE, MODELS, CancelledError, GaveUpError, Model, names, shuffled
+from models import BLOCKING, Model, cooperative, every_model, shuffled
 from servers import Memcached
 
 import pinyon
 
-model_of_all = pytest.mark.parametrize("model", MODELS, ids=names)
-cooperative = pytest.mark.parametrize("model", COOPERATIVE, ids=names)
+Connect = Callable[..., Any]
 
 
 async def outcome(method: Callable[..., Any], *arguments: Any, **settings: Any) -> Any:
@@ -136,18 +134,13 @@ def test_every_method_gives_what_the_blocking_client_gives(
     model: Model, count: int, settings: dict[str, Any], four: list[Memcached]
 ) -> None:
     servers = [server.address for server in four[:count]]
-    blocking, given = [], []
-    for each, results in ((MODELS[0], blocking), (model, given)):
+
+    def given_by(each: Model) -> list[Any]:
         for server in four:
             server.flush()
-        chosen = {**settings, "timeout": 10}
-        if each is MODELS[0]:
-            chosen.pop("connections", None)
+        return each.run(whole_api(each.client(servers, timeout=10, **settings)))
 
-        async def scenario(each: Model = each, chosen: Any = chosen, results: list[Any] = results) -> None:
-            results.extend(await whole_api(each.client(servers, **chosen)))
-
-        each.run(scenario())
+    blocking, given = given_by(BLOCKING), given_by(model)
     for position, (expected, got) in enumerate(zip(blocking, given)):
         assert got == expected, position
         assert type(got) is type(expected)
@@ -178,165 +171,52 @@ async def work(cache: Any, chance: Any, worker: int, rounds: int) -> None:
 
 
 @pytest.mark.parametrize("connections", [1, 3])
-@model_of_all
-def test_64_workers_get_the_values_of_their_own_keys(model: Model, connections: int, four: list[Memcached]) -> None:
-    servers = [server.address for server in four]
-    settings = {"connections": connections} if model.cancels else {"max_connections": connections}
-
-    async def scenario() -> None:
-        cache = model.client(servers, timeout=20, **settings)
-        assert await model.gather(work(cache, shuffled(n), n, 60) for n in range(64)) == [None] * 64
-        cache.close()
-
-    model.run(scenario())
-
-
-@cooperative
-def test_random_cancellations_leave_everybody_their_own_values_and_connections(
-    model: Model, own_server: Memcached
+@every_model
+async def test_64_workers_get_the_values_of_their_own_keys(
+    model: Model, connections: int, four: list[Memcached], connect: Connect
 ) -> None:
-    chance = shuffled(1)
-
-    async def worker(cache: Any, number: int, ended: list[int]) -> None:
-        for turn in range(50):
-            task = model.spawn(work(cache, shuffled(number * 1000 + turn), number * 1000 + turn, 5))
-            if turn % 3 == 0:
-                with contextlib.suppress(GaveUpError, CancelledError):
-                    await model.within(chance.random() * 0.004, work(cache, shuffled(turn), 10**6 + number, 5))
-            elif chance.random() < 0.6:
-                await model.sleep(chance.choice([0, 0, 0.0005, 0.002]))
-            model.cancel(task)
-            try:
-                await model.join(task)
-            except CancelledError:
-                ended.append(turn)
-
-    async def scenario() -> None:
-        cache = model.client(own_server.address, timeout=20)
-        await cache.version()
-        before = own_server.statistic("total_connections")
-        ended: list[int] = []
-        assert await model.gather(worker(cache, n, ended) for n in range(64)) == [None] * 64
-        assert len(ended) > 1000
-        assert await model.gather(work(cache, shuffled(n), n, 20) for n in range(64)) == [None] * 64
-        assert own_server.statistic("total_connections") == before + 1
-        assert own_server.connections() == 1
-        cache.close()
-
-    model.run(scenario())
+    cache = connect(*four, **{"connections" if model.cancels else "max_connections": connections})
+    assert await model.gather(work(cache, shuffled(n), n, 60) for n in range(64)) == [None] * 64
 
 
-@model_of_all
-def test_20000_at_a_time_are_done_in_their_order(model: Model, server: Memcached) -> None:
+@every_model
+async def test_20000_at_a_time_are_done_in_their_order(model: Model, server: Memcached, connect: Connect) -> None:
     total = 20_000 if model.cancels else 200
-
-    async def scenario() -> None:
-        cache = model.client(server.address, timeout=20)
-        assert await model.gather(cache.set(f"key:{n}", n) for n in range(total)) == [True] * total
-        assert await model.gather(cache.get(f"key:{n}") for n in range(total)) == list(range(total))
-        if model.cancels:
-            assert await model.gather(cache.incr("count", initial=0) for _ in range(5000)) == list(range(5000))
-        cache.close()
-
-    model.run(scenario())
+    cache = connect(server)
+    assert await model.gather(cache.set(f"key:{n}", n) for n in range(total)) == [True] * total
+    assert await model.gather(cache.get(f"key:{n}") for n in range(total)) == list(range(total))
+    if model.cancels:
+        assert await model.gather(cache.incr("count", initial=0) for _ in range(5000)) == list(range(5000))
 
 
 @cooperative
-def test_large_values_among_small_ones(model: Model, server: Memcached) -> None:
+async def test_large_values_among_small_ones(model: Model, server: Memcached, connect: Connect) -> None:
     large = b"L" * 900_000
-
-    async def scenario() -> None:
-        cache = model.client(server.address, timeout=20)
-        tasks = []
-        for n in range(2000):
-            tasks.append(model.spawn(cache.set(f"key:{n}", n)))
-            if n % 400 == 0:
-                tasks.append(model.spawn(cache.set(f"large:{n}", large + b"%d" % n)))
-        for task in tasks:
-            assert await model.join(task) is True
-        gets = []
-        for n in range(2000):
-            gets.append((n, model.spawn(cache.get(f"key:{n}"))))
-            if n % 400 == 0:
-                gets.append((large + b"%d" % n, model.spawn(cache.get(f"large:{n}"))))
-        for expected, task in gets:
-            assert await model.join(task) == expected
-        cache.close()
-
-    model.run(scenario())
+    cache = connect(server)
+    tasks = []
+    for n in range(2000):
+        tasks.append(model.spawn(cache.set(f"key:{n}", n)))
+        if n % 400 == 0:
+            tasks.append(model.spawn(cache.set(f"large:{n}", large + b"%d" % n)))
+    for task in tasks:
+        assert await model.join(task) is True
+    gets = []
+    for n in range(2000):
+        gets.append((n, model.spawn(cache.get(f"key:{n}"))))
+        if n % 400 == 0:
+            gets.append((large + b"%d" % n, model.spawn(cache.get(f"large:{n}"))))
+    for expected, task in gets:
+        assert await model.join(task) == expected
 
 
 @cooperative
-def test_cancelling_amid_large_values(model: Model, own_server: Memcached) -> None:
-    large = {f"large:{n}": b"%d" % n * (400_000 + n) for n in range(10)}
-
-    async def scenario() -> None:
-        cache = model.client(own_server.address, timeout=20)
-        assert await cache.set_many(large) == []
-        before = own_server.statistic("total_connections")
-        for turn in range(40):
-            tasks = {key: model.spawn(cache.get(key)) for key in large}
-            stores = [model.spawn(cache.set(key, large[key])) for key in list(large)[:3]]
-            for _ in range(turn % 8):
-                await model.sleep(0)
-            for key in list(tasks)[::2]:
-                model.cancel(tasks[key])
-            for store in stores[::2]:
-                model.cancel(store)
-            for key, task in tasks.items():
-                with contextlib.suppress(CancelledError):
-                    assert await model.join(task) == large[key]
-        assert await cache.get_many(large) == large
-        assert own_server.statistic("total_connections") == before + 1
-        cache.close()
-
-    model.run(scenario())
-
-
-@cooperative
-def test_a_batch_is_done_in_its_order_over_several_connections(model: Model, server: Memcached) -> None:
-    async def scenario() -> None:
-        cache = model.client(server.address, timeout=20, connections=3)
-        await model.gather(cache.get("key") for _ in range(10))
-        async with cache.quiet() as batch:
-            await batch.set("key", "a")
-            for letter in "bcdefgh" * 100:
-                await batch.append("key", letter)
-        assert await cache.get("key") == "a" + "bcdefgh" * 100
-        cache.close()
-
-    model.run(scenario())
-
-
-@cooperative
-def test_cancelled_batches_leave_the_client_usable(model: Model, own_server: Memcached) -> None:
-    async def fill(cache: Any) -> None:
-        async with cache.quiet() as batch:
-            for number in range(5000):
-                await batch.set(f"key:{number}", number)
-
-    async def scenario() -> None:
-        cache = model.client(own_server.address, timeout=20)
-        await cache.version()
-        for turn in range(20):
-            task = model.spawn(fill(cache))
-            for _ in range(turn):
-                await model.sleep(0)
-            model.cancel(task)
-            with contextlib.suppress(CancelledError):
-                await model.join(task)
-            for method in ("get_many", "delete_many", "stats", "version"):
-                keys = ([f"key:{number}" for number in range(500)],) if "many" in method else ()
-                ending = model.spawn(getattr(cache, method)(*keys))
-                await model.sleep(0)
-                model.cancel(ending)
-                with contextlib.suppress(CancelledError):
-                    await model.join(ending)
-        await fill(cache)
-        assert await cache.get_many([f"key:{number}" for number in range(5000)]) == {
-            f"key:{number}": number for number in range(5000)
-        }
-        assert own_server.connections() == 1
-        cache.close()
-
-    model.run(scenario())
+async def test_a_batch_is_done_in_its_order_over_several_connections(
+    model: Model, server: Memcached, connect: Connect
+) -> None:
+    cache = connect(server, connections=3)
+    await model.gather(cache.get("key") for _ in range(10))
+    async with cache.quiet() as batch:
+        await batch.set("key", "a")
+        for letter in "bcdefgh" * 100:
+            await batch.append("key", letter)
+    assert await cache.get("key") == "a" + "bcdefgh" * 100

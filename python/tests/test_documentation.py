@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import doctest
+import inspect
 import re
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 from servers import Memcached
 
 import pinyon
+from pinyon.client import BaseClient
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 DOCUMENTS = [
@@ -19,6 +21,10 @@ DOCUMENTS = [
     *sorted((REPOSITORY / "docs").rglob("*.md")),
 ]
 DEFAULT = "127.0.0.1:11211"
+
+
+#: Whole programs, which test_examples.py runs.
+PROGRAMS = {path.read_text() for path in (REPOSITORY / "docs" / "examples").glob("*.py")}
 
 
 def examples(document: Path) -> list[tuple[int, str]]:
@@ -49,7 +55,21 @@ def test_the_examples_of_a_document_run_one_after_the_other(
     monkeypatch.setenv("MEMCACHE_SERVERS", server.address)
     names: dict[str, Any] = {"__name__": "example"}
     for line, source in examples(document):
+        if source in PROGRAMS:
+            continue
         run(source.replace(DEFAULT, server.address), f"{document.name}:{line}", names)
+
+
+@pytest.mark.parametrize("page", ["gevent", "asyncio"])
+def test_the_limits_of_a_page_have_their_defaults(page: str) -> None:
+    """Both pages say what both clients do."""
+    text = (REPOSITORY / "docs" / f"{page}.md").read_text()
+    rows = dict(re.findall(r"^\| `(\w+)` \| ([\d.,]+)", text, re.MULTILINE))
+    documented = {setting: float(default.replace(",", "")) for setting, default in rows.items()}
+    documented["max_value_size"] *= 1024 * 1024
+    settings = inspect.signature(BaseClient.__new__).parameters
+    assert set(documented) >= {"timeout", "connect_timeout", "connections", "max_value_size"}
+    assert documented == {setting: settings[setting].default for setting in documented if setting in settings}
 
 
 def test_the_examples_of_the_docstrings_run(server: Memcached) -> None:

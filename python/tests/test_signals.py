@@ -11,13 +11,18 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 from faulty import FaultyServer, late, stall
+from gate import Gate
+from models import Model, every_model
 from servers import Memcached
 
 import pinyon
+
+TESTS = str(Path(__file__).parent)
 
 #: The client's timeout here, and by when an interrupted wait must be over.
 LONG = 20
@@ -281,3 +286,52 @@ def test_a_program_ends_at_ctrl_c(silent: str) -> None:
     assert time.monotonic() - begun < AT_ONCE
     assert "KeyboardInterrupt" in errors
     assert process.returncode == -signal.SIGINT
+
+
+CTRL_C_AND_GO_ON = """
+import asyncio, sys, uvloop
+sys.path.insert(0, sys.argv[1])
+from models import MODELS
+model = next(each for each in MODELS if each.name == sys.argv[2])
+run = {"asyncio": asyncio.run, "uvloop": uvloop.run}.get(model.name, model.run)
+cache = model.client(sys.argv[3], timeout=1000)
+
+def say(what):
+    print(what, flush=True)
+    sys.stdin.readline()
+
+async def wait():
+    await cache.set("key", "value")
+    say("connected")
+    await model.gather(cache.get(f"key:{n}") for n in range(10 if model.cancels else 1))
+
+async def use():
+    await cache.set("key", "right")
+    return await model.gather(cache.get("key") for _ in range(10))
+
+try:
+    run(wait())
+except KeyboardInterrupt:
+    say("interrupted")
+say(run(use()))
+"""
+
+
+@every_model
+def test_ctrl_c_ends_the_waits_of_a_program_that_then_goes_on(model: Model, gate: Gate) -> None:
+    command = [sys.executable, "-W", "ignore", "-c", CTRL_C_AND_GO_ON, TESTS, model.name, gate.address]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1) as process:
+        assert process.stdout is not None
+        assert process.stdin is not None
+        try:
+            assert process.stdout.readline() == "connected\n"
+            held = gate.hold(replies=0)
+            process.stdin.write("\n")
+            assert held.wait(10)
+            process.send_signal(signal.SIGINT)
+            assert process.stdout.readline() == "interrupted\n"
+            gate.release()
+            process.stdin.write("\n")
+            assert process.stdout.readline() == f"{['right'] * 10}\n"
+        finally:
+            process.kill()

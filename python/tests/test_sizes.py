@@ -19,13 +19,6 @@ BODY = bytes(range(256)) * (MIB // 128)
 
 
 @pytest.fixture(scope="module")
-def roomy() -> Iterator[Memcached]:
-    """A server that takes values of many megabytes."""
-    with Memcached("-I", "32m") as server:
-        yield server
-
-
-@pytest.fixture(scope="module")
 def roomy_classic(roomy: Memcached) -> Iterator[OlderServer]:
     with OlderServer(roomy, "1.4.15") as proxy:
         yield proxy

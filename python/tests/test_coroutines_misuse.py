@@ -1,0 +1,142 @@
+"""What cannot work says so."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from models import Model, cooperative, on_asyncio
+from processes import what_it_prints
+from servers import Memcached
+
+import pinyon
+import pinyon.aio
+
+Connect = Callable[..., Any]
+TESTS = str(Path(__file__).parent)
+
+
+@cooperative
+async def test_a_closed_client_fails_what_waits_and_what_comes(
+    model: Model, own_server: Memcached, connect: Connect
+) -> None:
+    cache = connect(own_server)
+    await cache.set("key", "value")
+    own_server.pause()
+    waiting = [model.spawn(cache.get("key")) for _ in range(5000)]
+    await model.sleep(0.01)
+    cache.close()
+    for task in waiting:
+        with pytest.raises((pinyon.Closed, pinyon.ConnectionLost), match="closed"):
+            await model.join(task)
+    own_server.resume()
+    for method, arguments in (("get", "k"), ("set", "kv"), ("get_many", ["kl"]), ("stats", ""), ("version", "")):
+        with pytest.raises(pinyon.Closed, match="closed"):
+            await getattr(cache, method)(*arguments)
+    with pytest.raises(pinyon.Error, match="closed"):
+        async with cache.quiet() as batch:
+            await batch.set("key", "value")
+    cache.close()
+    assert own_server.has_connections(0)
+
+
+def test_outside_of_a_loop_there_is_a_clear_error(server: Memcached) -> None:
+    cache = pinyon.aio.Client(server.address)
+    for attempt in (lambda: cache.get("key"), lambda: cache.get_many(["a"]), cache.version):
+        with pytest.raises(pinyon.UsageError, match="inside a running event loop"):
+            attempt()
+    cache.close()
+
+
+@on_asyncio
+async def test_a_thread_beside_the_loops_own_is_outside_of_it(
+    model: Model, own_server: Memcached, connect: Connect
+) -> None:
+    cache = connect(own_server)
+    assert await cache.set("key", "value")
+    with pytest.raises(pinyon.UsageError, match="inside a running event loop"):
+        await asyncio.get_running_loop().run_in_executor(None, cache.get, "key")
+    assert await cache.get("key") == "value"
+    assert own_server.connections() == 1
+
+
+@on_asyncio
+async def test_what_one_loop_began_is_not_awaited_in_another(
+    model: Model, own_server: Memcached, connect: Connect
+) -> None:
+    cache = connect(own_server)
+    assert await cache.set("key", "value")
+    own_server.pause()
+    begun = cache.get("key")
+
+    async def await_it() -> Any:
+        return await begun
+
+    with pytest.raises(RuntimeError, match="attached to a different loop"):
+        await asyncio.get_running_loop().run_in_executor(None, model.run, await_it())
+    own_server.resume()
+    assert await cache.get("key") == "value"
+
+
+BATCH_OF_ANOTHER_LOOP = """
+import sys, threading
+sys.path.insert(0, sys.argv[1])
+import pinyon
+from models import MODELS
+model = next(each for each in MODELS if each.name == sys.argv[2])
+cache = model.client(sys.argv[3], timeout=1)
+opened, used = threading.Event(), threading.Event()
+
+async def open_it():
+    global batch
+    async with cache.quiet() as batch:
+        for n in range(2000):
+            await batch.set(f"own:{n}", n)
+        opened.set()
+        while not used.is_set():
+            await model.sleep(0.01)
+    assert await cache.get("own:1999") == 1999
+
+async def use_it():
+    try:
+        for n in range(2000):
+            await batch.set(f"strange:{n}", n)
+    except pinyon.UsageError as error:
+        print(error)
+
+home = threading.Thread(target=lambda: model.run(open_it()), daemon=True)
+home.start()
+opened.wait()
+model.run(use_it())
+used.set()
+home.join(5)
+print("left" if not home.is_alive() else "waits forever")
+"""
+
+
+@cooperative
+def test_a_batch_of_one_loop_is_not_used_in_another(model: Model, server: Memcached) -> None:
+    said = what_it_prints(BATCH_OF_ANOTHER_LOOP, TESTS, model.name, server.address)
+    assert "loop" in said or "hub" in said or "thread" in said
+    assert said.splitlines()[-1] == "left"
+
+
+WITHOUT_GEVENT = """
+import sys
+sys.modules["gevent"] = None
+import pinyon, pinyon.aio
+with pinyon.Client(sys.argv[1]) as cache:
+    assert cache.set("key", "value") and cache.get("key") == "value"
+try:
+    import pinyon.gevent
+except ImportError as error:
+    print(error)
+"""
+
+
+def test_without_gevent_all_else_works(server: Memcached) -> None:
+    said = what_it_prints(WITHOUT_GEVENT, server.address)
+    assert said == "pinyon.gevent needs gevent; install it with: pip install gevent"
