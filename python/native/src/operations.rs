@@ -144,6 +144,9 @@ impl Operation for Op {
 
     fn submit(&mut self, session: &mut Session, deadline: Instant) -> Result<Ticket, Refused> {
         match self {
+            Op::Single(Single { request: Request::Get { cas: false }, key, .. }) => {
+                session.submit_joined_get(key.key(), deadline)
+            }
             Op::Single(single) => {
                 session.submit(&single.request.command(single.key.key()), single.data.data(), deadline)
             }

@@ -23,15 +23,16 @@ enum Step {
 
 fn ask() -> impl Strategy<Value = Ask> {
     prop_oneof![
-        (0usize..10).prop_map(Ask::Get),
-        (0usize..10, 0usize..10).prop_map(|(from, to)| Ask::GetMany(from.min(to), from.max(to))),
-        (0usize..10).prop_map(Ask::Set),
-        (0usize..10).prop_map(Ask::SetShared),
-        (0usize..10).prop_map(Ask::QuietSet),
-        (0usize..10).prop_map(Ask::Delete),
-        (0usize..10).prop_map(Ask::QuietDelete),
-        Just(Ask::Count),
-        Just(Ask::NoOp),
+        1 => (0usize..10).prop_map(Ask::Get),
+        3 => (0usize..10).prop_map(Ask::JoinedGet),
+        1 => (0usize..10, 0usize..10).prop_map(|(from, to)| Ask::GetMany(from.min(to), from.max(to))),
+        1 => (0usize..10).prop_map(Ask::Set),
+        1 => (0usize..10).prop_map(Ask::SetShared),
+        1 => (0usize..10).prop_map(Ask::QuietSet),
+        1 => (0usize..10).prop_map(Ask::Delete),
+        1 => (0usize..10).prop_map(Ask::QuietDelete),
+        1 => Just(Ask::Count),
+        1 => Just(Ask::NoOp),
     ]
 }
 

@@ -13,6 +13,7 @@ use crate::session::{Data, Ticket};
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Ask {
     Get(usize),
+    JoinedGet(usize),
     GetMany(usize, usize),
     Set(usize),
     SetShared(usize),
@@ -54,9 +55,13 @@ impl Ledger {
         let name = |key: usize| format!("k{key}");
         let deadline = host.now + TIMEOUT;
         let (ticket, expected) = match ask {
-            Ask::Get(key) => {
+            Ask::Get(key) | Ask::JoinedGet(key) => {
                 let value = self.stored.contains(&key).then(|| value_of(&name(key)));
-                (host.submit(get(&name(key))), Expected::Value(value))
+                let ticket = match ask {
+                    Ask::Get(_) => host.submit(get(&name(key))),
+                    _ => host.submit_joined_get(&name(key)),
+                };
+                (ticket, Expected::Value(value))
             }
             Ask::GetMany(from, to) => {
                 let keys = from..=to;
