@@ -133,7 +133,7 @@ pub struct Session<N: Network = System> {
     unattributed: Option<Error>,
     /// How many quiet commands were submitted since the last loud one.
     quiet_run: usize,
-    /// The `get` line that is being written.
+    /// The `get` line that is being gathered.
     line: OpenLine,
     expired: VecDeque<(Ticket, Error)>,
     /// The broken connection, open until the host has stopped watching it.
@@ -179,7 +179,7 @@ impl<N: Network> Session<N> {
     pub fn accepts(&self) -> bool {
         matches!(self.state, State::Ready(_))
             && self.queue.len() < self.limits.exchanges
-            && self.outgoing.unsent() < self.limits.unsent
+            && self.outgoing.unsent() + self.line.bytes < self.limits.unsent
     }
 
     pub fn is_ready(&self) -> bool {
@@ -202,7 +202,7 @@ impl<N: Network> Session<N> {
 
     /// Whether some of what was submitted has still to be sent.
     pub fn has_unsent(&self) -> bool {
-        self.outgoing.unsent() > 0 && !matches!(self.state, State::Broken(_) | State::Closed)
+        self.outgoing.unsent() + self.line.bytes > 0 && !matches!(self.state, State::Broken(_) | State::Closed)
     }
 
     /// Whether it waits for the socket to take more.

@@ -17,11 +17,16 @@ const LONGEST_QUIET_RUN: usize = 128;
 pub const KEYS_PER_LINE: usize = 200;
 pub const BYTES_PER_LINE: usize = 8 * 1024;
 
-/// A `get` line that the next get may join: nothing has been submitted or sent since.
+/// From how many keys on a classic line costs less than as many meta commands: the server sends each line's reply by
+/// itself, while it gathers those to meta commands.
+const FEWEST_KEYS_PER_LINE: usize = 16;
+
+/// Gets at the end of the queue that nothing has been submitted or sent behind: more may join them, and only then are
+/// they encoded.
 #[derive(Default)]
 pub(super) struct OpenLine {
-    keys: usize,
-    bytes: usize,
+    pub(super) keys: usize,
+    pub(super) bytes: usize,
 }
 
 impl<N: Network> Session<N> {
@@ -57,7 +62,7 @@ impl<N: Network> Session<N> {
         self.enqueue(command, data, true, deadline)
     }
 
-    /// Reads the value of a key, by one classic `get` line for all gets that are submitted so one after another: it
+    /// Reads the value of a key. Many gets that are submitted so one after another share one classic `get` line: it
     /// costs the server about half of as many commands, and repeats the keys that it found. Each keeps a ticket, a
     /// deadline and an outcome of its own.
     pub fn submit_joined_get(&mut self, key: Key<'_>, deadline: Instant) -> Result<Ticket, Refused> {
@@ -72,44 +77,64 @@ impl<N: Network> Session<N> {
         if self.line.keys == KEYS_PER_LINE || self.line.bytes + wire.len() > BYTES_PER_LINE {
             self.end_line();
         }
-        let begin = self.outgoing.end();
-        self.outgoing.append_bytes(if self.line.keys == 0 { b"get " } else { b" " });
-        self.outgoing.append_bytes(wire);
         self.line.keys += 1;
         self.line.bytes += wire.len() + 1;
-        Ok(self.push(Exchange {
-            ticket: Ticket(self.next_ticket),
-            name: "get",
-            expect: Expect::classic(Form::ClassicGet),
-            deadline,
-            begin,
-            stores: false,
-            counts: false,
-            abandoned: false,
-            about: About::KeyOfLine(wire.into()),
-        }))
+        Ok(self.push_of_line(About::KeyOfLine(wire.into()), deadline))
     }
 
-    /// Ends the line that gets have joined, so that the next one begins another.
+    /// Encodes the gets that were to be joined, so that the next one begins another line.
     pub(super) fn end_line(&mut self) {
-        if self.line.keys == 0 {
-            return;
+        let OpenLine { keys, .. } = std::mem::take(&mut self.line);
+        let fewest = if self.capabilities.meta() { FEWEST_KEYS_PER_LINE } else { 2 };
+        let first = self.queue.len() - keys;
+        match keys {
+            0 => {}
+            _ if keys < fewest => self.encode_apart(first),
+            _ => self.encode_line(first),
         }
-        self.line = OpenLine::default();
+    }
+
+    fn encode_apart(&mut self, first: usize) {
+        for exchange in self.queue.range_mut(first..) {
+            let About::KeyOfLine(wire) = std::mem::replace(&mut exchange.about, About::Echo) else { continue };
+            let key = Key::new(&wire, false).expect("it was a key when it was submitted");
+            let command = Command::Get { key, cas: false };
+            let opaque = Opaque(exchange.ticket.0 as u16);
+            exchange.begin = self.outgoing.end();
+            exchange.expect = self
+                .outgoing
+                .append(|out| encode(&command, &self.capabilities, opaque, false, out))
+                .expect("every server takes a get");
+            exchange.about = About::of(&command, exchange.expect.form);
+        }
+    }
+
+    fn encode_line(&mut self, first: usize) {
         let begin = self.outgoing.end();
+        self.outgoing.append_bytes(b"get");
+        for exchange in self.queue.range_mut(first..) {
+            let About::KeyOfLine(wire) = &exchange.about else { continue };
+            self.outgoing.append_bytes(b" ");
+            self.outgoing.append_bytes(wire);
+            exchange.begin = begin;
+        }
         self.outgoing.append_bytes(b"\r\n");
-        let deadline = self.queue.back().map(|last| last.deadline).expect("a line has keys");
+        let deadline = self.queue[first].deadline;
+        self.push_of_line(About::EndOfLine, deadline);
+    }
+
+    fn push_of_line(&mut self, about: About, deadline: Instant) -> Ticket {
         self.push(Exchange {
             ticket: Ticket(self.next_ticket),
             name: "get",
             expect: Expect::classic(Form::ClassicGet),
             deadline,
-            begin,
+            begin: u64::MAX,
             stores: false,
             counts: false,
-            abandoned: true,
-            about: About::EndOfLine,
-        });
+            abandoned: matches!(about, About::EndOfLine),
+            about,
+        })
     }
 
     /// Puts a no-op behind the quiet commands submitted last, so that their outcome becomes known.

@@ -7,13 +7,14 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::client::Client;
+use crate::driver::Driver;
 use crate::keys::key_bytes;
 use crate::many::{distribute, Block, Keys};
 use crate::operations::{About, Everywhere, Gather, Gathered, Line, Op, SentKey, Single, Target};
 use crate::requests::{Answer, Request, Shape};
-use crate::shared::Driver;
 use crate::ttl::Ttl;
 use crate::values::Kept;
+use crate::waiter::Waiter;
 
 /// Keys of one `get` line: their server, their text and which they are.
 struct Chunk {
@@ -25,7 +26,7 @@ struct Chunk {
 impl Client {
     pub(crate) fn gather_values<'py>(&self, py: Python<'py>, keys: Keys<'py>) -> PyResult<Bound<'py, PyAny>> {
         let driver = self.driver(py)?;
-        let waiter = driver.get().waiter(py)?;
+        let waiter = Driver::waiter(&driver)?;
         let (parts, down) = distribute(self, &keys, (0..keys.len() as u32).collect())?;
         let mut chunks = Vec::new();
         let mut encoded = Vec::new();
@@ -47,7 +48,7 @@ impl Client {
         }
         let open = chunks.len() + encoded.len();
         let values = Gathered::Values(PyDict::new(py).unbind());
-        let gather = Gather::new(waiter.clone().unbind(), "get_many", keys.unbound(), open, values);
+        let gather = Gather::new(waiter.clone_ref(py), "get_many", keys.unbound(), open, values);
         if let Some(down) = down {
             gather.fail(py, down);
         }
@@ -60,7 +61,7 @@ impl Client {
             operations.push(self.member(py, &keys, index, request, Shape::Value, Kept::Nothing, &gather)?);
         }
         driver.get().start_all(py, operations, &gather)?;
-        Ok(waiter)
+        self.hand_out(py, waiter)
     }
 
     pub(crate) fn gather_stored<'py>(
@@ -71,9 +72,9 @@ impl Client {
         Ttl(ttl): Ttl,
     ) -> PyResult<Bound<'py, PyAny>> {
         let driver = self.driver(py)?;
-        let waiter = driver.get().waiter(py)?;
+        let waiter = Driver::waiter(&driver)?;
         let known = Gathered::Stored(vec![false; keys.len()]);
-        let gather = Gather::new(waiter.clone().unbind(), "set_many", keys.unbound(), keys.len(), known);
+        let gather = Gather::new(waiter.clone_ref(py), "set_many", keys.unbound(), keys.len(), known);
         let store = |(index, block): (usize, &Block<'_>)| {
             let Block { size, client_flags, .. } = *block;
             let request = Request::Store { mode: Mode::Set, size, client_flags, ttl, cas: None };
@@ -81,18 +82,18 @@ impl Client {
         };
         let operations = blocks.iter().enumerate().map(store).collect::<PyResult<_>>()?;
         driver.get().start_all(py, operations, &gather)?;
-        Ok(waiter)
+        self.hand_out(py, waiter)
     }
 
     pub(crate) fn gather_deleted<'py>(&self, py: Python<'py>, keys: &Keys<'py>) -> PyResult<Bound<'py, PyAny>> {
         let driver = self.driver(py)?;
-        let waiter = driver.get().waiter(py)?;
+        let waiter = Driver::waiter(&driver)?;
         let count = Gathered::Deleted(0);
-        let gather = Gather::new(waiter.clone().unbind(), "delete_many", keys.unbound(), keys.len(), count);
+        let gather = Gather::new(waiter.clone_ref(py), "delete_many", keys.unbound(), keys.len(), count);
         let delete = |index| self.member(py, keys, index, Request::Delete, Shape::Done, Kept::Nothing, &gather);
         let operations = (0..keys.len()).map(delete).collect::<PyResult<_>>()?;
         driver.get().start_all(py, operations, &gather)?;
-        Ok(waiter)
+        self.hand_out(py, waiter)
     }
 
     pub(crate) fn gather_everywhere<'py>(
@@ -103,7 +104,7 @@ impl Client {
     ) -> PyResult<Bound<'py, PyAny>> {
         self.check_open(py)?;
         let driver = self.driver(py)?;
-        let waiter = driver.get().waiter(py)?;
+        let waiter = Driver::waiter(&driver)?;
         let lines: Vec<_> = self.names().into_iter().map(|name| (name, Vec::new())).collect();
         let servers = lines.len();
         let answer = match what {
@@ -111,12 +112,12 @@ impl Client {
             About::Stats(_) => Gathered::Stats(lines),
             About::FlushAll { .. } => Gathered::Nothing,
         };
-        let gather = Gather::new(waiter.clone().unbind(), name, Vec::new(), servers, answer);
+        let gather = Gather::new(waiter.clone_ref(py), name, Vec::new(), servers, answer);
         let ask = |server| {
             Op::Everywhere(Everywhere { server, what: what.clone(), lines: Vec::new(), gather: gather.clone() })
         };
         driver.get().start_all(py, (0..servers).map(ask).collect(), &gather)?;
-        Ok(waiter)
+        self.hand_out(py, waiter)
     }
 
     /// One key of many, by index.
@@ -136,6 +137,14 @@ impl Client {
         let target = Target::Member(gather.clone(), index);
         let (codec, answer) = (self.codec.clone(), Answer::new(shape));
         Ok(Op::Single(Single { codec, key, request, data, answer, default: None, target }))
+    }
+
+    /// What the caller gets: what its coroutine is to wait for, or the outcome, where waiting is not left to it.
+    pub(crate) fn hand_out<'py>(&self, py: Python<'py>, waiter: Waiter) -> PyResult<Bound<'py, PyAny>> {
+        match waiter {
+            Waiter::Greenlet(waiter) if !self.submits_only => waiter.get().wait(py),
+            waiter => Ok(waiter.into_object(py)),
+        }
     }
 
     pub(crate) fn driver<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, Driver>> {

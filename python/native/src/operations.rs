@@ -7,7 +7,6 @@ use pinyon_core::session::{Destination, Session, Ticket};
 use pinyon_core::shared::{Operation, Route};
 use pinyon_core::{Data, Error, Kind, Refused, Reply};
 use pinyon_proto::{Command, Head, Key, StatsKind, Status};
-use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use pyo3::IntoPyObjectExt;
@@ -17,6 +16,7 @@ use crate::errors::{from_core, with_partial};
 use crate::keys::key_bytes;
 use crate::requests::{Answer, Request, Shape};
 use crate::values::{destination, Codec, Kept};
+use crate::waiter::{self, Waiter};
 
 /// One exchange, and who is to hear of it.
 pub(crate) enum Op {
@@ -81,15 +81,14 @@ pub(crate) enum About {
 
 /// Who hears of a request's outcome.
 pub(crate) enum Target {
-    /// What a coroutine waits for: an asyncio future, or what the driver has in its place.
-    Waiter(Py<PyAny>),
+    Waiter(Waiter),
     /// One key of many, by index.
     Member(Arc<Gather>, usize),
 }
 
 /// Several exchanges with one answer.
 pub(crate) struct Gather {
-    waiter: Py<PyAny>,
+    waiter: Waiter,
     /// The keys that it is about, as the caller gave them.
     pub(crate) keys: Vec<Py<PyAny>>,
     name: &'static str,
@@ -118,7 +117,7 @@ pub(crate) enum Gathered {
 /// What an operation that is over leads to.
 pub(crate) enum Outcome {
     /// A coroutine goes on.
-    Resume(Py<PyAny>, PyResult<Py<PyAny>>),
+    Answered(Waiter, waiter::Answer),
     /// Keys whose server failed are asked one by one, each where it belongs now.
     Again(Vec<Single>),
     /// Others of the same answer are still open.
@@ -188,10 +187,7 @@ impl Operation for Op {
             Op::Single(Single { target: Target::Member(gather, _), .. }) => &gather.waiter,
             Op::Line(Line { gather, .. }) | Op::Everywhere(Everywhere { gather, .. }) => &gather.waiter,
         };
-        Python::attach(|py| {
-            let done = waiter.bind(py).call_method0(intern!(py, "done"));
-            done.is_ok_and(|done| done.is_truthy().unwrap_or(false))
-        })
+        Python::attach(|py| waiter.is_done(py))
     }
 }
 
@@ -215,7 +211,7 @@ impl Single {
                     Some(error) => Err(from_core(py, &error)),
                     None => answer.finish(py, default.map(|default| default.into_bound(py))).map(Bound::unbind),
                 };
-                Outcome::Resume(waiter, answered)
+                Outcome::Answered(waiter, answered)
             }
             Target::Member(gather, index) => gather.finished(py, |state| match error {
                 Some(error) => state.failed(py, error),
@@ -280,7 +276,7 @@ impl Everywhere {
 impl Gather {
     /// An answer made of so many exchanges.
     pub(crate) fn new(
-        waiter: Py<PyAny>,
+        waiter: Waiter,
         name: &'static str,
         keys: Vec<Py<PyAny>>,
         open: usize,
@@ -304,8 +300,8 @@ impl Gather {
             return Outcome::Open;
         }
         drop(state);
-        let (waiter, answer) = self.resume(py);
-        Outcome::Resume(waiter, answer)
+        let (waiter, answer) = self.answered(py);
+        Outcome::Answered(waiter, answer)
     }
 
     /// The answer, once nothing is open.
@@ -332,7 +328,7 @@ impl Gather {
     }
 
     /// What the coroutine that waits for it is resumed with.
-    pub(crate) fn resume(&self, py: Python<'_>) -> (Py<PyAny>, PyResult<Py<PyAny>>) {
+    pub(crate) fn answered(&self, py: Python<'_>) -> (Waiter, waiter::Answer) {
         (self.waiter.clone_ref(py), self.answer(py))
     }
 

@@ -7,6 +7,7 @@ use pinyon_proto::{Head, Mode};
 use pyo3::prelude::*;
 
 use crate::client::Client;
+use crate::driver::Driver;
 use crate::errors::{exception, invalid_key};
 use crate::host::PythonHost;
 use crate::keys::key_bytes;
@@ -48,7 +49,7 @@ impl Client {
         let wire = self.keys.wire(bytes, &mut scratch).map_err(|error| invalid_key(py, &error))?;
         if self.loops.get().is_some() {
             let driver = self.driver(py)?;
-            let waiter = driver.get().waiter(py)?;
+            let waiter = Driver::waiter(&driver)?;
             let single = Single {
                 codec: self.codec.clone(),
                 key: SentKey::new(wire.wire(), wire.is_base64(), bytes),
@@ -56,10 +57,10 @@ impl Client {
                 data: data.into(),
                 answer: Answer::new(shape),
                 default: default.map(Bound::unbind),
-                target: Target::Waiter(waiter.clone().unbind()),
+                target: Target::Waiter(waiter.clone_ref(py)),
             };
             driver.get().start(py, Op::Single(single))?;
-            return Ok(waiter);
+            return self.hand_out(py, waiter);
         }
         let mut receiver = Receiver { py, codec: &self.codec, answer: Answer::new(shape) };
         execute(&self.fleet, &PythonHost(py), bytes, &request.command(wire), data, &mut receiver)

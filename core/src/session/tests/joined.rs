@@ -6,62 +6,112 @@ use crate::error::{Kind, Sent};
 use crate::session::{Limits, Ticket, KEYS_PER_LINE, LARGE};
 use pinyon_proto::{Key, Status};
 
-fn joined<const COUNT: usize>(host: &mut Host, names: [&str; COUNT]) -> [Ticket; COUNT] {
-    names.map(|name| host.submit_joined_get(name))
+/// So many keys share a line from the beginning on.
+const MANY: usize = 16;
+
+fn names(count: usize) -> Vec<String> {
+    (0..count).map(|number| format!("k{number}")).collect()
+}
+
+fn joined(host: &mut Host, names: &[String]) -> Vec<Ticket> {
+    names.iter().map(|name| host.submit_joined_get(name)).collect()
+}
+
+/// A line's reply, with the value `vN` for each of these keys.
+fn hits(numbers: impl IntoIterator<Item = usize>) -> String {
+    let value = |number: usize| format!("VALUE k{number} 0 {}\r\nv{number}\r\n", format!("v{number}").len());
+    numbers.into_iter().map(value).collect()
+}
+
+/// A reply for each of these exchanges: the value `vN`, or nothing, for the Nth.
+fn expected(tickets: &[Ticket], found: impl Fn(usize) -> bool) -> Vec<(Ticket, Vec<u8>)> {
+    let value = |number: usize| if found(number) { format!("v{number}").into_bytes() } else { Vec::new() };
+    tickets.iter().enumerate().map(|(number, ticket)| (*ticket, value(number))).collect()
+}
+
+fn owned(events: &[Event]) -> Vec<(Ticket, Vec<u8>)> {
+    values(events).into_iter().map(|(ticket, value)| (ticket, value.to_vec())).collect()
 }
 
 #[test]
-fn gets_of_one_turn_leave_as_one_line() {
+fn many_gets_leave_as_one_line() {
     let mut host = Host::connected("1.6.18");
-    let [a, b, c] = joined(&mut host, ["a", "b", "c"]);
-    assert_eq!(host.sent(), "get a b c\r\n");
-    let events = host.answer(b"VALUE a 0 1\r\nA\r\nVALUE c 7 2\r\nCC\r\nEND\r\n");
-    assert_eq!(values(&events), [(a, &b"A"[..]), (b, b""), (c, b"CC")]);
-    assert_eq!(statuses(&events), [(a, Status::Hit), (b, Status::Miss), (c, Status::Hit)]);
+    let names = names(MANY);
+    let tickets = joined(&mut host, &names);
+    assert_eq!(host.sent(), format!("get {}\r\n", names.join(" ")));
+    let events = host.answer((hits((0..MANY).filter(|number| number % 3 != 1)) + "END\r\n").as_bytes());
+    assert_eq!(owned(&events), expected(&tickets, |number| number % 3 != 1));
+    let status = |number: usize| if number % 3 == 1 { Status::Miss } else { Status::Hit };
+    assert!(statuses(&events).iter().enumerate().all(|(number, (_, found))| *found == status(number)));
     assert!(host.session.is_clean());
+}
+
+#[test]
+fn a_few_go_by_themselves() {
+    let mut host = Host::connected("1.6.18");
+    let tickets = joined(&mut host, &names(2));
+    let [first, second] = tickets[..] else { unreachable!() };
+    assert_eq!(host.sent(), format!("mg k0 f v{}\r\nmg k1 f v{}\r\n", echo(first), echo(second)));
+    let events = host.answer(format!("VA 2 f0{}\r\nv0\r\nEN{}\r\n", echo(first), echo(second)).as_bytes());
+    assert_eq!(owned(&events), expected(&tickets, |number| number == 0));
+}
+
+#[test]
+fn a_server_without_meta_commands_is_asked_for_two_in_one_line() {
+    let mut host = Host::connected("1.5.22");
+    let alone = host.submit_joined_get("k0");
+    assert_eq!(host.sent(), "get k0\r\n");
+    assert_eq!(owned(&host.answer((hits([0]) + "END\r\n").as_bytes())), [(alone, b"v0".to_vec()), (alone, vec![])]);
+    let tickets = joined(&mut host, &names(2));
+    assert_eq!(host.sent(), "get k0 k1\r\n");
+    assert_eq!(owned(&host.answer((hits([0, 1]) + "END\r\n").as_bytes())), expected(&tickets, |_| true));
 }
 
 #[test]
 fn a_value_is_handed_out_before_the_line_has_ended() {
     let mut host = Host::connected("1.6.18");
-    let [a, _, c, d] = joined(&mut host, ["a", "b", "c", "d"]);
-    assert_eq!(values(&host.answer(b"VALUE a 0 1\r\nA\r\n")), [(a, &b"A"[..])]);
-    let events = host.answer(b"VALUE c 0 1\r\nC\r\n");
-    assert_eq!(values(&events).last(), Some(&(c, &b"C"[..])));
-    assert_eq!(statuses(&host.answer(b"END\r\n")), [(d, Status::Miss)]);
+    let tickets = joined(&mut host, &names(MANY));
+    assert_eq!(owned(&host.answer(hits([0]).as_bytes())), [(tickets[0], b"v0".to_vec())]);
+    assert_eq!(owned(&host.answer(hits([2]).as_bytes())).last(), Some(&(tickets[2], b"v2".to_vec())));
+    let misses: Vec<_> = tickets[3..].iter().map(|ticket| (*ticket, Status::Miss)).collect();
+    assert_eq!(statuses(&host.answer(b"END\r\n")), misses);
 }
 
 #[test]
-fn the_same_key_may_be_asked_for_twice() {
+fn the_same_key_may_be_asked_for_again() {
     let mut host = Host::connected("1.6.18");
-    let [first, second] = joined(&mut host, ["a", "a"]);
-    let events = host.answer(b"VALUE a 0 1\r\nA\r\nVALUE a 0 1\r\nA\r\nEND\r\n");
-    assert_eq!(values(&events), [(first, &b"A"[..]), (second, b"A")]);
+    let tickets: Vec<_> = (0..MANY).map(|_| host.submit_joined_get("k7")).collect();
+    let events = host.answer((hits([7; MANY]) + "END\r\n").as_bytes());
+    let own: Vec<_> = tickets.iter().map(|ticket| (*ticket, b"v7".to_vec())).collect();
+    assert_eq!(owned(&events), own);
 }
 
 #[test]
-fn whatever_else_is_submitted_comes_after_the_line() {
+fn whatever_else_is_submitted_comes_after_them() {
     let mut host = Host::connected("1.6.18");
-    let [a, b] = joined(&mut host, ["a", "b"]);
+    let tickets = joined(&mut host, &names(MANY));
     let loud = host.submit(get("c"));
     let next = host.submit_joined_get("d");
     let quiet = host.submit_quiet(delete("e"));
     let last = host.submit_joined_get("f");
-    let requests = format!("get a b\r\nmg c f v{}\r\nget d\r\nmd e{} q\r\nmn\r\nget f\r\n", echo(loud), echo(quiet));
-    assert_eq!(host.sent(), requests);
-    let replies = format!("VALUE b 0 1\r\nB\r\nEND\r\nEN{}\r\nEND\r\nMN\r\nVALUE f 0 1\r\nF\r\nEND\r\n", echo(loud));
-    let events = host.answer(replies.as_bytes());
-    let expected = [(a, &b""[..]), (b, b"B"), (loud, b""), (next, b""), (quiet, b""), (last, b"F")];
-    assert_eq!(values(&events), expected);
+    let line = names(MANY).join(" ");
+    let others = [echo(loud), echo(next), echo(quiet), echo(last)];
+    let [c, d, e, f] = &others;
+    assert_eq!(host.sent(), format!("get {line}\r\nmg c f v{c}\r\nmg d f v{d}\r\nmd e{e} q\r\nmn\r\nmg f f v{f}\r\n"));
+    let replies = hits([3]) + &format!("END\r\nEN{c}\r\nEN{d}\r\nMN\r\nVA 1 f0{f}\r\nF\r\n");
+    let mut all = expected(&tickets, |number| number == 3);
+    all.extend([(loud, vec![]), (next, vec![]), (quiet, vec![]), (last, b"F".to_vec())]);
+    assert_eq!(owned(&host.answer(replies.as_bytes())), all);
     assert!(host.session.is_clean());
 }
 
 #[test]
 fn a_line_takes_so_many_keys_and_no_more() {
     let mut host = Host::connected("1.6.18");
-    let names: Vec<String> = (0..=KEYS_PER_LINE).map(|number| format!("k{number}")).collect();
-    let tickets: Vec<Ticket> = names.iter().map(|name| host.submit_joined_get(name)).collect();
-    assert_eq!(host.sent(), format!("get {}\r\nget {}\r\n", names[..KEYS_PER_LINE].join(" "), names[KEYS_PER_LINE]));
+    let names = names(KEYS_PER_LINE + MANY);
+    let tickets = joined(&mut host, &names);
+    let (first, second) = names.split_at(KEYS_PER_LINE);
+    assert_eq!(host.sent(), format!("get {}\r\nget {}\r\n", first.join(" "), second.join(" ")));
     let events = host.answer(b"END\r\nEND\r\n");
     assert_eq!(statuses(&events), tickets.iter().map(|ticket| (*ticket, Status::Miss)).collect::<Vec<_>>());
 }
@@ -69,94 +119,114 @@ fn a_line_takes_so_many_keys_and_no_more() {
 #[test]
 fn keys_sent_as_base64_go_alone() {
     let mut host = Host::connected("1.6.18");
-    host.submit_joined_get("a");
+    joined(&mut host, &names(MANY));
     let encoded = host.session.submit_joined_get(Key::new(b"AAEC", true).unwrap(), host.now + TIMEOUT).unwrap();
-    assert_eq!(host.sent(), format!("get a\r\nmg AAEC b f v{}\r\n", echo(encoded)));
+    assert_eq!(host.sent(), format!("get {}\r\nmg AAEC b f v{}\r\n", names(MANY).join(" "), echo(encoded)));
 }
 
 #[test]
 fn a_key_that_nobody_asked_for_breaks_the_connection() {
     let mut host = Host::connected("1.6.18");
-    let [a, b] = joined(&mut host, ["a", "b"]);
+    let tickets = joined(&mut host, &names(MANY));
     host.sent();
-    let failed = failures(&host.answer(b"VALUE c 0 1\r\nC\r\nEND\r\n"));
-    assert_eq!(failed, [(a, Kind::Protocol, Sent::Maybe), (b, Kind::Protocol, Sent::Maybe)]);
+    let failed = failures(&host.answer((hits([99]) + "END\r\n").as_bytes()));
+    assert_eq!(failed, tickets.iter().map(|ticket| (*ticket, Kind::Protocol, Sent::Maybe)).collect::<Vec<_>>());
     assert_eq!(host.failure().0, Kind::Protocol);
 }
 
 #[test]
 fn a_key_out_of_its_order_breaks_the_connection() {
     let mut host = Host::connected("1.6.18");
-    let [a, b] = joined(&mut host, ["a", "b"]);
-    let events = host.answer(b"VALUE b 0 1\r\nB\r\nVALUE a 0 1\r\nA\r\nEND\r\n");
-    assert_eq!(values(&events), [(a, &b""[..]), (b, b"B")]);
+    let tickets = joined(&mut host, &names(MANY));
+    let events = host.answer((hits([1]) + &hits([0]) + "END\r\n").as_bytes());
+    let (handed_out, failed) = events.split_at(2);
+    assert_eq!(owned(handed_out), expected(&tickets[..2], |number| number == 1));
+    assert!(failed.iter().all(|event| event.failed().1 == Kind::Protocol) && failed.len() == MANY - 2);
     assert_eq!(host.failure().0, Kind::Protocol);
 }
 
 #[test]
 fn a_value_behind_the_last_key_breaks_the_connection() {
     let mut host = Host::connected("1.6.18");
-    let [a] = joined(&mut host, ["a"]);
-    let events = host.answer(b"VALUE a 0 1\r\nA\r\nVALUE a 0 1\r\nA\r\nEND\r\n");
-    assert_eq!(values(&events), [(a, &b"A"[..])]);
+    let tickets = joined(&mut host, &names(MANY));
+    let events = host.answer((hits(0..MANY) + &hits([MANY - 1]) + "END\r\n").as_bytes());
+    assert_eq!(owned(&events), expected(&tickets, |_| true));
     assert_eq!(host.failure().0, Kind::Protocol);
 }
 
 #[test]
 fn an_error_concerns_the_keys_that_were_not_answered() {
     let mut host = Host::connected("1.6.18");
-    let [a, b, c] = joined(&mut host, ["a", "b", "c"]);
-    let next = host.submit_joined_get("d");
+    let tickets = joined(&mut host, &names(MANY));
+    let next = host.submit(get("d"));
     host.sent();
-    assert_eq!(values(&host.answer(b"VALUE a 0 1\r\nA\r\n")), [(a, &b"A"[..])]);
-    let events = host.answer(b"SERVER_ERROR out of memory writing get response\r\n");
-    let failed = failures(&events).into_iter().map(|(ticket, kind, _)| (ticket, kind)).collect::<Vec<_>>();
-    assert_eq!(failed, [(b, Kind::Server), (c, Kind::Server), (next, Kind::Server)]);
+    assert_eq!(owned(&host.answer(hits([0]).as_bytes())), [(tickets[0], b"v0".to_vec())]);
+    let failed = failures(&host.answer(b"SERVER_ERROR out of memory writing get response\r\n"));
+    assert_eq!(failed, tickets[1..].iter().map(|ticket| (*ticket, Kind::Server, Sent::Maybe)).collect::<Vec<_>>());
+    assert_eq!(statuses(&host.answer(format!("EN{}\r\n", echo(next)).as_bytes())), [(next, Status::Miss)]);
     assert!(host.session.is_clean());
 }
 
 #[test]
 fn one_that_is_abandoned_leaves_the_others_their_replies() {
-    let mut host = Host::connected("1.6.18");
-    let [a, b, c] = joined(&mut host, ["a", "b", "c"]);
-    host.session.abandon(b);
-    host.sent();
-    let events = host.answer(b"VALUE a 0 1\r\nA\r\nVALUE b 0 1\r\nB\r\nVALUE c 0 1\r\nC\r\nEND\r\n");
-    assert_eq!(values(&events), [(a, &b"A"[..]), (c, b"C")]);
-    assert!(host.session.is_clean());
+    for sent_before in [false, true] {
+        let mut host = Host::connected("1.6.18");
+        let mut tickets = joined(&mut host, &names(MANY));
+        if sent_before {
+            host.sent();
+        }
+        host.session.abandon(tickets[1]);
+        let mut all = expected(&tickets, |_| true);
+        all.remove(1);
+        tickets.remove(1);
+        assert_eq!(owned(&host.answer((hits(0..MANY) + "END\r\n").as_bytes())), all);
+        assert!(host.session.is_clean());
+    }
 }
 
 #[test]
 fn each_has_a_deadline_of_its_own() {
     let mut host = Host::connected("1.6.18");
-    let short = host.session.submit_joined_get(key("a"), host.now + TIMEOUT / 2).unwrap();
-    let long = host.submit_joined_get("b");
+    let hasty = host.session.submit_joined_get(key("k0"), host.now + TIMEOUT / 2).unwrap();
+    let tickets = joined(&mut host, &names(MANY)[1..]);
     host.sent();
     host.pass(TIMEOUT / 2);
-    assert_eq!(failures(&host.turn()), [(short, Kind::Timeout, Sent::Maybe)]);
-    assert_eq!(values(&host.answer(b"VALUE a 0 1\r\nA\r\nVALUE b 0 1\r\nB\r\nEND\r\n")), [(long, &b"B"[..])]);
+    assert_eq!(failures(&host.turn()), [(hasty, Kind::Timeout, Sent::Maybe)]);
+    let events = host.answer((hits(0..MANY) + "END\r\n").as_bytes());
+    assert_eq!(owned(&events), expected(&[&[hasty], &tickets[..]].concat(), |_| true)[1..]);
     assert!(host.session.is_clean());
+}
+
+#[test]
+fn gets_that_were_not_encoded_yet_were_not_sent() {
+    let mut host = Host::connected("1.6.18");
+    let tickets = joined(&mut host, &names(3));
+    host.session.close();
+    let failed = failures(&host.turns());
+    assert_eq!(failed, tickets.iter().map(|ticket| (*ticket, Kind::Closed, Sent::No)).collect::<Vec<_>>());
 }
 
 #[test]
 fn a_large_value_behind_a_miss_is_received_into_its_place() {
     let mut host = Host::connected("1.6.18");
-    let [a, b, c] = joined(&mut host, ["a", "b", "c"]);
+    let tickets = joined(&mut host, &names(MANY));
     host.sent();
     let value = vec![b'x'; LARGE * 3];
-    let mut reply = format!("VALUE b 0 {}\r\n", value.len()).into_bytes();
+    let mut reply = format!("VALUE k1 0 {}\r\n", value.len()).into_bytes();
     reply.extend_from_slice(&value);
-    reply.extend_from_slice(b"\r\nVALUE c 0 1\r\nC\r\nEND\r\n");
+    reply.extend_from_slice(("\r\n".to_owned() + &hits(2..MANY) + "END\r\n").as_bytes());
     host.peer.behave(Faults { receive_width: Some(5000), ..Faults::default() });
     let events = host.answer(&reply);
     let replies: Vec<Event> = events.into_iter().filter(|event| !matches!(event, Event::Large(..))).collect();
-    assert_eq!(values(&replies), [(a, &b""[..]), (b, &value[..]), (c, b"C")]);
+    let mut all = expected(&tickets, |number| number > 1);
+    all[1].1 = value;
+    assert!(owned(&replies) == all);
     assert!(host.session.is_clean());
 }
 
 #[test]
 fn a_full_queue_counts_every_key() {
     let mut host = Host::connected_within("1.6.18", Limits { exchanges: 2, ..Limits::default() });
-    joined(&mut host, ["a", "b"]);
+    joined(&mut host, &names(2));
     assert!(!host.session.accepts());
 }

@@ -12,6 +12,8 @@ use crate::session::Limits;
 #[derive(Clone, Debug)]
 enum Step {
     Ask(Ask),
+    /// So many gets one after another, which may be joined.
+    Join(Vec<usize>),
     /// Abandons one of those awaited.
     Abandon(usize),
     /// The peer takes so many bytes more.
@@ -23,16 +25,16 @@ enum Step {
 
 fn ask() -> impl Strategy<Value = Ask> {
     prop_oneof![
-        1 => (0usize..10).prop_map(Ask::Get),
-        3 => (0usize..10).prop_map(Ask::JoinedGet),
-        1 => (0usize..10, 0usize..10).prop_map(|(from, to)| Ask::GetMany(from.min(to), from.max(to))),
-        1 => (0usize..10).prop_map(Ask::Set),
-        1 => (0usize..10).prop_map(Ask::SetShared),
-        1 => (0usize..10).prop_map(Ask::QuietSet),
-        1 => (0usize..10).prop_map(Ask::Delete),
-        1 => (0usize..10).prop_map(Ask::QuietDelete),
-        1 => Just(Ask::Count),
-        1 => Just(Ask::NoOp),
+        (0usize..10).prop_map(Ask::Get),
+        (0usize..10).prop_map(Ask::JoinedGet),
+        (0usize..10, 0usize..10).prop_map(|(from, to)| Ask::GetMany(from.min(to), from.max(to))),
+        (0usize..10).prop_map(Ask::Set),
+        (0usize..10).prop_map(Ask::SetShared),
+        (0usize..10).prop_map(Ask::QuietSet),
+        (0usize..10).prop_map(Ask::Delete),
+        (0usize..10).prop_map(Ask::QuietDelete),
+        Just(Ask::Count),
+        Just(Ask::NoOp),
     ]
 }
 
@@ -40,6 +42,7 @@ fn step() -> impl Strategy<Value = Step> {
     let length = prop_oneof![0usize..4, 0usize..100, 0usize..100_000];
     prop_oneof![
         6 => ask().prop_map(Step::Ask),
+        1 => proptest::collection::vec(0usize..10, 0..40).prop_map(Step::Join),
         1 => any::<usize>().prop_map(Step::Abandon),
         3 => length.clone().prop_map(Step::Take),
         3 => length.prop_map(Step::Arrive),
@@ -65,6 +68,11 @@ impl Run {
     fn step(&mut self, step: &Step) {
         match step {
             Step::Ask(ask) => drop(self.ledger.submit(&mut self.host, *ask)),
+            Step::Join(keys) => {
+                for key in keys {
+                    self.ledger.submit(&mut self.host, Ask::JoinedGet(*key));
+                }
+            }
             Step::Abandon(choice) => {
                 let awaited = self.ledger.awaited();
                 if !awaited.is_empty() {

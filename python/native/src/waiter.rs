@@ -1,0 +1,156 @@
+//! What coroutines wait for.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use pyo3::intern;
+use pyo3::prelude::*;
+
+use crate::driver::Driver;
+use crate::errors::usage;
+
+/// What a coroutine waits for.
+pub(crate) enum Waiter {
+    Future(Py<PyAny>),
+    Greenlet(Py<GreenletWaiter>),
+}
+
+/// What it is resumed with.
+pub(crate) type Answer = PyResult<Py<PyAny>>;
+
+impl Waiter {
+    pub(crate) fn clone_ref(&self, py: Python<'_>) -> Self {
+        match self {
+            Waiter::Future(future) => Waiter::Future(future.clone_ref(py)),
+            Waiter::Greenlet(waiter) => Waiter::Greenlet(waiter.clone_ref(py)),
+        }
+    }
+
+    pub(crate) fn into_object(self, py: Python<'_>) -> Bound<'_, PyAny> {
+        match self {
+            Waiter::Future(future) => future.into_bound(py),
+            Waiter::Greenlet(waiter) => waiter.into_bound(py).into_any(),
+        }
+    }
+
+    /// Whether nothing is awaited any more.
+    pub(crate) fn is_done(&self, py: Python<'_>) -> bool {
+        match self {
+            Waiter::Future(future) => is_done(future.bind(py)),
+            Waiter::Greenlet(waiter) => waiter.get().done(),
+        }
+    }
+
+    /// Gives it its outcome. Returns the greenlet that is to be resumed then; a loop resumes its tasks by itself.
+    pub(crate) fn finish<'py>(self, py: Python<'py>, answer: Answer) -> PyResult<Option<Bound<'py, PyAny>>> {
+        match self {
+            Waiter::Future(future) => finish_future(future.bind(py), answer).map(|()| None),
+            Waiter::Greenlet(waiter) => Ok(waiter.get().finish(answer).map(|greenlet| greenlet.into_bound(py))),
+        }
+    }
+}
+
+fn is_done(future: &Bound<'_, PyAny>) -> bool {
+    future.call_method0(intern!(future.py(), "done")).is_ok_and(|done| done.is_truthy().unwrap_or(false))
+}
+
+fn finish_future(future: &Bound<'_, PyAny>, answer: Answer) -> PyResult<()> {
+    let py = future.py();
+    if is_done(future) {
+        return Ok(());
+    }
+    match answer {
+        Ok(value) => future.call_method1(intern!(py, "set_result"), (value,))?,
+        Err(error) => future.call_method1(intern!(py, "set_exception"), (error.into_value(py),))?,
+    };
+    Ok(())
+}
+
+/// What one greenlet waits for, or may wait for later.
+#[pyclass(frozen, name = "Waiter", module = "pinyon._native")]
+pub(crate) struct GreenletWaiter {
+    driver: Py<Driver>,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// Who waits.
+    greenlet: Option<Py<PyAny>>,
+    outcome: Option<Answer>,
+    abandoned: bool,
+}
+
+impl GreenletWaiter {
+    pub(crate) fn new(driver: Py<Driver>) -> Self {
+        Self { driver, state: Mutex::default() }
+    }
+
+    /// Keeps the outcome. Returns the greenlet that waits for it, if one does.
+    fn finish(&self, answer: Answer) -> Option<Py<PyAny>> {
+        let mut state = self.lock();
+        if state.abandoned || state.outcome.is_some() {
+            return None;
+        }
+        state.outcome = Some(answer);
+        state.greenlet.take()
+    }
+
+    /// Registers the greenlet that is about to wait. Returns whether it has to.
+    fn begin(&self, greenlet: &Bound<'_, PyAny>) -> bool {
+        let mut state = self.lock();
+        let open = state.outcome.is_none();
+        if open {
+            state.greenlet = Some(greenlet.clone().unbind());
+        }
+        open
+    }
+
+    /// Nobody waits any more, whatever ended the wait.
+    fn abandon(&self) {
+        let mut state = self.lock();
+        state.abandoned = true;
+        state.greenlet = None;
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[pymethods]
+impl GreenletWaiter {
+    /// Lets other greenlets run until it is done, and returns the outcome, or raises it. Whatever ends the wait
+    /// otherwise, as a timeout or a kill does, abandons the request.
+    pub(crate) fn wait<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let driver = self.driver.get();
+        let current = driver.current_greenlet(py)?;
+        if self.begin(&current) {
+            let resumed = driver.switch_from(&current);
+            if let Err(interruption) = resumed {
+                self.abandon();
+                return Err(interruption);
+            }
+        }
+        self.result(py)
+    }
+
+    /// Whether nothing is awaited any more.
+    pub(crate) fn done(&self) -> bool {
+        let state = self.lock();
+        state.abandoned || state.outcome.is_some()
+    }
+
+    /// The outcome, once it is known; an error is raised.
+    fn result<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let mut state = self.lock();
+        match &state.outcome {
+            Some(Ok(value)) => Ok(value.bind(py).clone()),
+            Some(Err(error)) => Err(error.clone_ref(py)),
+            None => {
+                state.abandoned = true;
+                let message = "the greenlet was resumed by something else while it waited for a reply";
+                Err(usage(py, "UsageError", message))
+            }
+        }
+    }
+}
