@@ -235,8 +235,10 @@ impl<O: Operation> Shared<O> {
             },
         };
         let lane = server * self.connections + connection;
+        if self.lanes[lane].waiting.is_empty() && self.lanes[lane].session.accepts() {
+            return self.submit(lane, entry);
+        }
         self.lanes[lane].waiting.push_back(entry);
-        self.submit_waiting(lane);
         self.begin_connecting(lane, now);
     }
 
@@ -251,22 +253,26 @@ impl<O: Operation> Shared<O> {
     /// Submits what waits, in order, as far as the session takes it.
     fn submit_waiting(&mut self, lane: usize) {
         while self.lanes[lane].session.accepts() {
-            let Some(mut entry) = self.lanes[lane].waiting.pop_front() else { return };
-            if entry.operation.is_abandoned() {
-                continue;
+            let Some(entry) = self.lanes[lane].waiting.pop_front() else { return };
+            if !entry.operation.is_abandoned() {
+                self.submit(lane, entry);
             }
-            let Lane { session, flight, waiting, .. } = &mut self.lanes[lane];
-            match entry.operation.submit(session, entry.deadline) {
-                Ok(ticket) => {
-                    entry.ticket = ticket;
-                    flight.push_back(entry);
-                    self.end_turn();
-                }
-                Err(Refused::Full) => return waiting.push_front(entry),
-                Err(why) => {
-                    let error = why.into_error(session.server(), entry.operation.name());
-                    self.fail(entry, error);
-                }
+        }
+    }
+
+    /// Submits what the session has room for.
+    fn submit(&mut self, lane: usize, mut entry: Entry<O>) {
+        let Lane { session, flight, waiting, .. } = &mut self.lanes[lane];
+        match entry.operation.submit(session, entry.deadline) {
+            Ok(ticket) => {
+                entry.ticket = ticket;
+                flight.push_back(entry);
+                self.end_turn();
+            }
+            Err(Refused::Full) => waiting.push_front(entry),
+            Err(why) => {
+                let error = why.into_error(session.server(), entry.operation.name());
+                self.fail(entry, error);
             }
         }
     }

@@ -26,6 +26,7 @@ class _Driver:
     """Tells one event loop what its connections wait for."""
 
     NO_LOOP = "pinyon.aio.Client is used inside a running event loop; outside of one, use pinyon.Client"
+    current_greenlet = None
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop

@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use pinyon_core::fleet::{Fleet, Options};
-use pinyon_core::{parse_servers, Data, Limits};
+use pinyon_core::{parse_servers, Limits};
 use pinyon_proto::{Direction, KeyRules, Mode};
 use pyo3::prelude::*;
 use pyo3::types::PyAny;
@@ -59,7 +59,7 @@ impl Client {
         max_connections: isize,
         encode_keys: bool,
         max_value_size: isize,
-        loops: Option<(Py<PyAny>, Py<PyAny>)>,
+        loops: Option<(Py<PyAny>, Bound<'_, PyAny>)>,
         connections: isize,
     ) -> PyResult<Self> {
         let specs = parse_servers(servers.iter().map(String::as_str));
@@ -79,7 +79,7 @@ impl Client {
         let shared = OnceLock::new();
         let client = Self { fleet, keys, codec, loops: shared, submits_only: false, closed: Arc::default() };
         if let Some((current, make)) = loops {
-            client.share(py, current, make, connections)?;
+            client.share(current, make, connections)?;
         }
         Ok(client)
     }
@@ -87,9 +87,9 @@ impl Client {
     /// From now on its methods return what a coroutine waits for, instead of waiting themselves.
     ///
     /// `current` returns the running event loop, `make` a driver for it; `connections`: to each server, per loop.
-    fn share(&self, py: Python<'_>, current: Py<PyAny>, make: Py<PyAny>, connections: isize) -> PyResult<()> {
-        let connections = positive(py, "connections", connections)?;
-        let _ = self.loops.set(Arc::new(Loops::new(current, make, connections)));
+    fn share(&self, current: Py<PyAny>, make: Bound<'_, PyAny>, connections: isize) -> PyResult<()> {
+        let connections = positive(make.py(), "connections", connections)?;
+        let _ = self.loops.set(Arc::new(Loops::new(current, make, connections)?));
         Ok(())
     }
 
@@ -108,7 +108,7 @@ impl Client {
     /// The value stored under a key, or `default` when there is none.
     #[pyo3(signature = (key, default = None))]
     fn get<'py>(&self, key: &Bound<'py, PyAny>, default: Option<Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyAny>> {
-        self.run(key, Request::Get { cas: false }, Shape::Value, &Data::None, default)
+        self.run(key, Request::Get { cas: false }, Shape::Value, None, default)
     }
 
     /// The values stored under several keys, as a dict without the keys that have none.

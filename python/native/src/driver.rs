@@ -15,7 +15,7 @@ use pyo3::prelude::*;
 
 use crate::errors::usage;
 use crate::operations::{Gather, Op, Outcome};
-use crate::waiter::{Answer, GreenletWaiter, Waiter};
+use crate::waiter::{Answer, Waiter};
 
 /// The connections of one event loop.
 #[pyclass(frozen, module = "pinyon._native")]
@@ -98,13 +98,10 @@ impl Driver {
     }
 
     /// What a coroutine is to wait for.
-    pub(crate) fn waiter(this: &Bound<'_, Self>) -> PyResult<Waiter> {
-        let py = this.py();
-        match &this.get().coroutines {
+    pub(crate) fn waiter(&self, py: Python<'_>) -> PyResult<Waiter> {
+        match &self.coroutines {
             Coroutines::Tasks { create_future } => Ok(Waiter::Future(create_future.call0(py)?)),
-            Coroutines::Greenlets { .. } => {
-                Ok(Waiter::Greenlet(Py::new(py, GreenletWaiter::new(this.clone().unbind()))?))
-            }
+            Coroutines::Greenlets { .. } => Ok(Waiter::Greenlet(Arc::default())),
         }
     }
 
@@ -316,7 +313,7 @@ impl Driver {
                 Outcome::Open => {}
                 Outcome::Again(singles) => {
                     let (mut shared, now) = (self.lock(py)?, Instant::now());
-                    singles.into_iter().for_each(|single| shared.start(Op::Single(single), deadline, now));
+                    singles.into_iter().for_each(|single| shared.start(Op::Single(single.into()), deadline, now));
                 }
             }
         }

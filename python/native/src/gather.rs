@@ -7,14 +7,12 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::client::Client;
-use crate::driver::Driver;
-use crate::keys::key_bytes;
+use crate::loops::Caller;
 use crate::many::{distribute, Block, Keys};
 use crate::operations::{About, Everywhere, Gather, Gathered, Line, Op, SentKey, Single, Target};
 use crate::requests::{Answer, Request, Shape};
 use crate::ttl::Ttl;
 use crate::values::Kept;
-use crate::waiter::Waiter;
 
 /// Keys of one `get` line: their server, their text and which they are.
 struct Chunk {
@@ -25,8 +23,8 @@ struct Chunk {
 
 impl Client {
     pub(crate) fn gather_values<'py>(&self, py: Python<'py>, keys: Keys<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let driver = self.driver(py)?;
-        let waiter = Driver::waiter(&driver)?;
+        let caller = self.caller(py)?;
+        let waiter = caller.waiter()?;
         let (parts, down) = distribute(self, &keys, (0..keys.len() as u32).collect())?;
         let mut chunks = Vec::new();
         let mut encoded = Vec::new();
@@ -60,8 +58,8 @@ impl Client {
             let request = Request::Get { cas: false };
             operations.push(self.member(py, &keys, index, request, Shape::Value, Kept::Nothing, &gather)?);
         }
-        driver.get().start_all(py, operations, &gather)?;
-        self.hand_out(py, waiter)
+        caller.driver.get().start_all(py, operations, &gather)?;
+        caller.wait(waiter, self.submits_only)
     }
 
     pub(crate) fn gather_stored<'py>(
@@ -71,8 +69,8 @@ impl Client {
         blocks: &[Block<'_>],
         Ttl(ttl): Ttl,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let driver = self.driver(py)?;
-        let waiter = Driver::waiter(&driver)?;
+        let caller = self.caller(py)?;
+        let waiter = caller.waiter()?;
         let known = Gathered::Stored(vec![false; keys.len()]);
         let gather = Gather::new(waiter.clone_ref(py), "set_many", keys.unbound(), keys.len(), known);
         let store = |(index, block): (usize, &Block<'_>)| {
@@ -81,19 +79,19 @@ impl Client {
             self.member(py, keys, index, request, Shape::Done, (&block.data).into(), &gather)
         };
         let operations = blocks.iter().enumerate().map(store).collect::<PyResult<_>>()?;
-        driver.get().start_all(py, operations, &gather)?;
-        self.hand_out(py, waiter)
+        caller.driver.get().start_all(py, operations, &gather)?;
+        caller.wait(waiter, self.submits_only)
     }
 
     pub(crate) fn gather_deleted<'py>(&self, py: Python<'py>, keys: &Keys<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let driver = self.driver(py)?;
-        let waiter = Driver::waiter(&driver)?;
+        let caller = self.caller(py)?;
+        let waiter = caller.waiter()?;
         let count = Gathered::Deleted(0);
         let gather = Gather::new(waiter.clone_ref(py), "delete_many", keys.unbound(), keys.len(), count);
         let delete = |index| self.member(py, keys, index, Request::Delete, Shape::Done, Kept::Nothing, &gather);
         let operations = (0..keys.len()).map(delete).collect::<PyResult<_>>()?;
-        driver.get().start_all(py, operations, &gather)?;
-        self.hand_out(py, waiter)
+        caller.driver.get().start_all(py, operations, &gather)?;
+        caller.wait(waiter, self.submits_only)
     }
 
     pub(crate) fn gather_everywhere<'py>(
@@ -103,8 +101,8 @@ impl Client {
         what: &About,
     ) -> PyResult<Bound<'py, PyAny>> {
         self.check_open(py)?;
-        let driver = self.driver(py)?;
-        let waiter = Driver::waiter(&driver)?;
+        let caller = self.caller(py)?;
+        let waiter = caller.waiter()?;
         let lines: Vec<_> = self.names().into_iter().map(|name| (name, Vec::new())).collect();
         let servers = lines.len();
         let answer = match what {
@@ -116,8 +114,8 @@ impl Client {
         let ask = |server| {
             Op::Everywhere(Everywhere { server, what: what.clone(), lines: Vec::new(), gather: gather.clone() })
         };
-        driver.get().start_all(py, (0..servers).map(ask).collect(), &gather)?;
-        self.hand_out(py, waiter)
+        caller.driver.get().start_all(py, (0..servers).map(ask).collect(), &gather)?;
+        caller.wait(waiter, self.submits_only)
     }
 
     /// One key of many, by index.
@@ -133,22 +131,14 @@ impl Client {
         gather: &Arc<Gather>,
     ) -> PyResult<Op> {
         let (wire, base64) = keys.wire(index);
-        let key = SentKey::new(wire, base64, key_bytes(gather.keys[index].bind(py))?);
+        let key = SentKey::new(wire, base64, gather.keys[index].bind(py))?;
         let target = Target::Member(gather.clone(), index);
         let (codec, answer) = (self.codec.clone(), Answer::new(shape));
-        Ok(Op::Single(Single { codec, key, request, data, answer, default: None, target }))
+        Ok(Op::Single(Single { codec, key, request, data, answer, default: None, target }.into()))
     }
 
-    /// What the caller gets: what its coroutine is to wait for, or the outcome, where waiting is not left to it.
-    pub(crate) fn hand_out<'py>(&self, py: Python<'py>, waiter: Waiter) -> PyResult<Bound<'py, PyAny>> {
-        match waiter {
-            Waiter::Greenlet(waiter) if !self.submits_only => waiter.get().wait(py),
-            waiter => Ok(waiter.into_object(py)),
-        }
-    }
-
-    pub(crate) fn driver<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, Driver>> {
+    pub(crate) fn caller<'py>(&self, py: Python<'py>) -> PyResult<Caller<'py>> {
         let Some(loops) = self.loops.get() else { unreachable!("clients that wait by themselves have no driver") };
-        loops.driver(py, &self.fleet)
+        loops.caller(py, &self.fleet)
     }
 }

@@ -3,10 +3,12 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use pinyon_core::fleet::Fleet;
+use pyo3::intern;
 use pyo3::prelude::*;
 
 use crate::driver::Driver;
 use crate::errors::usage;
+use crate::waiter::{GreenletWaiter, Waiter};
 
 pub(crate) struct Loops {
     /// Returns the running loop, or None.
@@ -14,27 +16,70 @@ pub(crate) struct Loops {
     /// The driver's class in Python, which makes one for a loop. `is_over(loop)` says whether a loop has ended, and
     /// `NO_LOOP` what it means that none runs.
     make: Py<PyAny>,
+    /// Returns the running greenlet, where coroutines are greenlets.
+    current_greenlet: Option<Py<PyAny>>,
     connections: usize,
     drivers: Mutex<Vec<(Py<PyAny>, Py<Driver>)>>,
 }
 
-impl Loops {
-    pub(crate) fn new(current: Py<PyAny>, make: Py<PyAny>, connections: usize) -> Self {
-        Self { current, make, connections, drivers: Mutex::default() }
+/// The coroutine that has called: the connections of its loop, and itself if it is a greenlet.
+pub(crate) struct Caller<'py> {
+    pub(crate) driver: Bound<'py, Driver>,
+    greenlet: Option<Bound<'py, PyAny>>,
+}
+
+impl<'py> Caller<'py> {
+    /// What it is to wait for.
+    pub(crate) fn waiter(&self) -> PyResult<Waiter> {
+        self.driver.get().waiter(self.driver.py())
     }
 
-    /// The driver of the running loop.
-    pub(crate) fn driver<'py>(&self, py: Python<'py>, fleet: &Arc<Fleet>) -> PyResult<Bound<'py, Driver>> {
-        let current = self.current.bind(py).call0()?;
-        let known = self.lock().iter().find(|(of, _)| of.is(&current)).map(|(_, driver)| driver.clone_ref(py));
-        match known {
-            Some(driver) if driver.get().is_of_this_process() => Ok(driver.into_bound(py)),
-            Some(inherited) => {
-                inherited.get().leave_watched(py)?;
-                self.add(py, fleet, current)
+    /// Lets it wait, if it is a greenlet; a task is handed what it awaits. So is whoever wants to wait `later`.
+    pub(crate) fn wait(self, waiter: Waiter, later: bool) -> PyResult<Bound<'py, PyAny>> {
+        let py = self.driver.py();
+        match (waiter, self.greenlet) {
+            (Waiter::Future(future), _) => Ok(future.into_bound(py)),
+            (Waiter::Greenlet(slot), Some(greenlet)) if !later => slot.wait(self.driver.get(), &greenlet),
+            (Waiter::Greenlet(slot), _) => {
+                let waiter = GreenletWaiter { slot, driver: self.driver.unbind() };
+                Ok(Bound::new(py, waiter)?.into_any())
             }
-            None => self.add(py, fleet, current),
         }
+    }
+}
+
+impl Loops {
+    pub(crate) fn new(current: Py<PyAny>, make: Bound<'_, PyAny>, connections: usize) -> PyResult<Self> {
+        let current_greenlet = Some(make.getattr("current_greenlet")?.unbind());
+        let current_greenlet = current_greenlet.filter(|current| !current.is_none(make.py()));
+        Ok(Self { current, make: make.unbind(), current_greenlet, connections, drivers: Mutex::default() })
+    }
+
+    pub(crate) fn caller<'py>(&self, py: Python<'py>, fleet: &Arc<Fleet>) -> PyResult<Caller<'py>> {
+        let Some(current_greenlet) = &self.current_greenlet else {
+            return Ok(Caller { driver: self.driver(self.current.bind(py).call0()?, fleet)?, greenlet: None });
+        };
+        let greenlet = current_greenlet.bind(py).call0()?;
+        // Nearly every greenlet is its hub's child, which is quicker to see than to ask for the hub.
+        let driver = match self.known(&greenlet.getattr(intern!(py, "parent"))?) {
+            Some(driver) => driver,
+            None => self.driver(self.current.bind(py).call0()?, fleet)?,
+        };
+        Ok(Caller { driver, greenlet: Some(greenlet) })
+    }
+
+    /// The driver of a loop.
+    fn driver<'py>(&self, current: Bound<'py, PyAny>, fleet: &Arc<Fleet>) -> PyResult<Bound<'py, Driver>> {
+        match self.known(&current) {
+            Some(driver) => Ok(driver),
+            None => self.add(current, fleet),
+        }
+    }
+
+    fn known<'py>(&self, current: &Bound<'py, PyAny>) -> Option<Bound<'py, Driver>> {
+        let drivers = self.lock();
+        let (_, driver) = drivers.iter().find(|(of, _)| of.is(current))?;
+        driver.get().is_of_this_process().then(|| driver.bind(current.py()).clone())
     }
 
     /// The drivers of all loops.
@@ -48,15 +93,15 @@ impl Loops {
     }
 
     #[cold]
-    fn add<'py>(
-        &self,
-        py: Python<'py>,
-        fleet: &Arc<Fleet>,
-        current: Bound<'py, PyAny>,
-    ) -> PyResult<Bound<'py, Driver>> {
+    fn add<'py>(&self, current: Bound<'py, PyAny>, fleet: &Arc<Fleet>) -> PyResult<Bound<'py, Driver>> {
+        let py = current.py();
         let make = self.make.bind(py);
         if current.is_none() {
             return Err(usage(py, "UsageError", &make.getattr("NO_LOOP")?.extract::<String>()?));
+        }
+        let inherited = self.lock().iter().find(|(of, _)| of.is(&current)).map(|(_, driver)| driver.clone_ref(py));
+        if let Some(inherited) = inherited {
+            inherited.get().leave_watched(py)?;
         }
         let host = make.call1((&current,))?;
         let driver = Bound::new(py, Driver::new(&host, fleet.clone(), self.connections)?)?;

@@ -8,7 +8,8 @@ use pinyon_core::shared::{Operation, Route};
 use pinyon_core::{Data, Error, Kind, Refused, Reply};
 use pinyon_proto::{Command, Head, Key, StatsKind, Status};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList};
+use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
+use pyo3::types::{PyBytes, PyDict, PyList, PyString};
 use pyo3::IntoPyObjectExt;
 
 use crate::admin::{statistics, versions, ServerLines};
@@ -20,7 +21,7 @@ use crate::waiter::{self, Waiter};
 
 /// One exchange, and who is to hear of it.
 pub(crate) enum Op {
-    Single(Single),
+    Single(Box<Single>),
     Line(Line),
     Everywhere(Everywhere),
 }
@@ -36,21 +37,46 @@ pub(crate) struct Single {
     pub(crate) target: Target,
 }
 
-/// A key, kept as it is sent.
-pub(crate) struct SentKey {
-    pub(crate) wire: Vec<u8>,
-    pub(crate) base64: bool,
-    /// What the ring is asked about, where that is not the key as it is sent.
-    pub(crate) routing: Option<Vec<u8>>,
+/// A key, kept until its request is over.
+pub(crate) enum SentKey {
+    /// Sent as Python has it.
+    Text(PyBackedStr),
+    Bytes(PyBackedBytes),
+    /// The ring is asked about the key that was given.
+    Rewritten {
+        wire: Vec<u8>,
+        base64: bool,
+        given: Vec<u8>,
+    },
 }
 
 impl SentKey {
-    pub(crate) fn new(wire: &[u8], base64: bool, raw: &[u8]) -> Self {
-        Self { wire: wire.to_vec(), base64, routing: (wire != raw).then(|| raw.to_vec()) }
+    pub(crate) fn new(wire: &[u8], base64: bool, given: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let bytes = key_bytes(given)?;
+        if wire != bytes {
+            return Ok(SentKey::Rewritten { wire: wire.to_vec(), base64, given: bytes.to_vec() });
+        }
+        match given.cast::<PyString>() {
+            Ok(text) => Ok(SentKey::Text(PyBackedStr::try_from(text.clone())?)),
+            Err(_) => Ok(SentKey::Bytes(PyBackedBytes::from(given.cast::<PyBytes>()?.clone()))),
+        }
     }
 
     fn key(&self) -> Key<'_> {
-        Key::new(&self.wire, self.base64).unwrap_or_else(|_| unreachable!("the rules write keys that can be sent"))
+        let (wire, base64) = match self {
+            SentKey::Text(text) => (text.as_bytes(), false),
+            SentKey::Bytes(bytes) => (&**bytes, false),
+            SentKey::Rewritten { wire, base64, .. } => (&**wire, *base64),
+        };
+        Key::new(wire, base64).unwrap_or_else(|_| unreachable!("the rules write keys that can be sent"))
+    }
+
+    fn given(&self) -> &[u8] {
+        match self {
+            SentKey::Text(text) => text.as_bytes(),
+            SentKey::Bytes(bytes) => bytes,
+            SentKey::Rewritten { given, .. } => given,
+        }
     }
 }
 
@@ -135,7 +161,7 @@ impl Operation for Op {
 
     fn route(&self) -> Route<'_> {
         match self {
-            Op::Single(single) => Route::Key(single.key.routing.as_ref().unwrap_or(&single.key.wire)),
+            Op::Single(single) => Route::Key(single.key.given()),
             Op::Line(line) => Route::Server(line.server),
             Op::Everywhere(everywhere) => Route::Server(everywhere.server),
         }
@@ -143,12 +169,10 @@ impl Operation for Op {
 
     fn submit(&mut self, session: &mut Session, deadline: Instant) -> Result<Ticket, Refused> {
         match self {
-            Op::Single(Single { request: Request::Get { cas: false }, key, .. }) => {
-                session.submit_joined_get(key.key(), deadline)
-            }
-            Op::Single(single) => {
-                session.submit(&single.request.command(single.key.key()), single.data.data(), deadline)
-            }
+            Op::Single(single) => match single.request {
+                Request::Get { cas: false } => session.submit_joined_get(single.key.key(), deadline),
+                request => session.submit(&request.command(single.key.key()), single.data.data(), deadline),
+            },
             Op::Line(line) => session.submit(&Command::GetMany { keys: &line.text, cas: false }, Data::None, deadline),
             Op::Everywhere(everywhere) => session.submit(&everywhere.what.command(), Data::None, deadline),
         }
@@ -156,7 +180,7 @@ impl Operation for Op {
 
     fn reply(&mut self, reply: Reply<'_>) {
         match self {
-            Op::Single(Single { answer, codec, .. }) => Python::attach(|py| answer.take(py, codec, reply)),
+            Op::Single(single) => Python::attach(|py| single.answer.take(py, &single.codec, reply)),
             Op::Line(line) => Python::attach(|py| line.take(py, reply)),
             Op::Everywhere(everywhere) if matches!(reply.head.status, Status::Version | Status::Stat) => {
                 everywhere.lines.push(String::from_utf8_lossy(reply.line).into_owned());
@@ -166,12 +190,12 @@ impl Operation for Op {
     }
 
     fn destination(&mut self, head: &Head) -> Box<dyn Destination> {
-        match self {
-            Op::Single(Single { codec, .. }) | Op::Line(Line { codec, .. }) => {
-                Python::attach(|py| destination(py, codec, head))
-            }
-            Op::Everywhere(_) => Box::new(vec![0; head.size.unwrap_or_default()]),
-        }
+        let codec = match self {
+            Op::Single(single) => &single.codec,
+            Op::Line(line) => &line.codec,
+            Op::Everywhere(_) => return Box::new(vec![0; head.size.unwrap_or_default()]),
+        };
+        Python::attach(|py| destination(py, codec, head))
     }
 
     fn is_idempotent(&self) -> bool {
@@ -183,8 +207,10 @@ impl Operation for Op {
 
     fn is_abandoned(&self) -> bool {
         let waiter = match self {
-            Op::Single(Single { target: Target::Waiter(waiter), .. }) => waiter,
-            Op::Single(Single { target: Target::Member(gather, _), .. }) => &gather.waiter,
+            Op::Single(single) => match &single.target {
+                Target::Waiter(waiter) => waiter,
+                Target::Member(gather, _) => &gather.waiter,
+            },
             Op::Line(Line { gather, .. }) | Op::Everywhere(Everywhere { gather, .. }) => &gather.waiter,
         };
         Python::attach(|py| waiter.is_done(py))
@@ -236,19 +262,33 @@ impl Line {
         if !error.blames_server() || error.kind == Kind::Protocol || !in_time {
             return self.gather.finished(py, |state| state.failed(py, error));
         }
-        let wires = self.text.split(|byte| *byte == b' ');
-        let member = |(wire, index): (&[u8], usize)| Single {
+        let wires = self.text.split(|byte| *byte == b' ').zip(self.keys.iter().copied());
+        let singles = wires.map(|(wire, index)| self.member(py, wire, index)).collect::<PyResult<Vec<_>>>();
+        let singles = match singles {
+            Ok(singles) => singles,
+            Err(error) => {
+                return self.gather.finished(py, |state| {
+                    state.error.get_or_insert(error);
+                })
+            }
+        };
+        self.gather.lock().open += singles.len() - 1;
+        Outcome::Again(singles)
+    }
+}
+
+impl Line {
+    /// One of its keys, to be asked by itself.
+    fn member(&self, py: Python<'_>, wire: &[u8], index: usize) -> PyResult<Single> {
+        Ok(Single {
             codec: self.codec.clone(),
-            key: SentKey::new(wire, false, key_bytes(self.gather.keys[index].bind(py)).unwrap_or(wire)),
+            key: SentKey::new(wire, false, self.gather.keys[index].bind(py))?,
             request: Request::Get { cas: false },
             data: Kept::Nothing,
             answer: Answer::new(Shape::Value),
             default: None,
             target: Target::Member(self.gather.clone(), index),
-        };
-        let singles: Vec<Single> = wires.zip(self.keys.iter().copied()).map(member).collect();
-        self.gather.lock().open += singles.len() - 1;
-        Outcome::Again(singles)
+        })
     }
 }
 

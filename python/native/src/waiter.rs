@@ -1,6 +1,6 @@
 //! What coroutines wait for.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -11,7 +11,7 @@ use crate::errors::usage;
 /// What a coroutine waits for.
 pub(crate) enum Waiter {
     Future(Py<PyAny>),
-    Greenlet(Py<GreenletWaiter>),
+    Greenlet(Arc<Slot>),
 }
 
 /// What it is resumed with.
@@ -21,14 +21,7 @@ impl Waiter {
     pub(crate) fn clone_ref(&self, py: Python<'_>) -> Self {
         match self {
             Waiter::Future(future) => Waiter::Future(future.clone_ref(py)),
-            Waiter::Greenlet(waiter) => Waiter::Greenlet(waiter.clone_ref(py)),
-        }
-    }
-
-    pub(crate) fn into_object(self, py: Python<'_>) -> Bound<'_, PyAny> {
-        match self {
-            Waiter::Future(future) => future.into_bound(py),
-            Waiter::Greenlet(waiter) => waiter.into_bound(py).into_any(),
+            Waiter::Greenlet(slot) => Waiter::Greenlet(slot.clone()),
         }
     }
 
@@ -36,7 +29,7 @@ impl Waiter {
     pub(crate) fn is_done(&self, py: Python<'_>) -> bool {
         match self {
             Waiter::Future(future) => is_done(future.bind(py)),
-            Waiter::Greenlet(waiter) => waiter.get().done(),
+            Waiter::Greenlet(slot) => slot.is_done(),
         }
     }
 
@@ -44,7 +37,7 @@ impl Waiter {
     pub(crate) fn finish<'py>(self, py: Python<'py>, answer: Answer) -> PyResult<Option<Bound<'py, PyAny>>> {
         match self {
             Waiter::Future(future) => finish_future(future.bind(py), answer).map(|()| None),
-            Waiter::Greenlet(waiter) => Ok(waiter.get().finish(answer).map(|greenlet| greenlet.into_bound(py))),
+            Waiter::Greenlet(slot) => Ok(slot.finish(answer).map(|greenlet| greenlet.into_bound(py))),
         }
     }
 }
@@ -65,12 +58,9 @@ fn finish_future(future: &Bound<'_, PyAny>, answer: Answer) -> PyResult<()> {
     Ok(())
 }
 
-/// What one greenlet waits for, or may wait for later.
-#[pyclass(frozen, name = "Waiter", module = "pinyon._native")]
-pub(crate) struct GreenletWaiter {
-    driver: Py<Driver>,
-    state: Mutex<State>,
-}
+/// Where a greenlet's outcome is put.
+#[derive(Default)]
+pub(crate) struct Slot(Mutex<State>);
 
 #[derive(Default)]
 struct State {
@@ -80,9 +70,17 @@ struct State {
     abandoned: bool,
 }
 
-impl GreenletWaiter {
-    pub(crate) fn new(driver: Py<Driver>) -> Self {
-        Self { driver, state: Mutex::default() }
+impl Slot {
+    /// Lets other greenlets run until it is done, and returns the outcome, or raises it. Whatever ends the wait
+    /// otherwise, as a timeout or a kill does, abandons the request.
+    pub(crate) fn wait<'py>(&self, driver: &Driver, greenlet: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        if self.begin(greenlet) {
+            if let Err(interruption) = driver.switch_from(greenlet) {
+                self.abandon();
+                return Err(interruption);
+            }
+        }
+        self.outcome(greenlet.py())
     }
 
     /// Keeps the outcome. Returns the greenlet that waits for it, if one does.
@@ -112,36 +110,12 @@ impl GreenletWaiter {
         state.greenlet = None;
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-#[pymethods]
-impl GreenletWaiter {
-    /// Lets other greenlets run until it is done, and returns the outcome, or raises it. Whatever ends the wait
-    /// otherwise, as a timeout or a kill does, abandons the request.
-    pub(crate) fn wait<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let driver = self.driver.get();
-        let current = driver.current_greenlet(py)?;
-        if self.begin(&current) {
-            let resumed = driver.switch_from(&current);
-            if let Err(interruption) = resumed {
-                self.abandon();
-                return Err(interruption);
-            }
-        }
-        self.result(py)
-    }
-
-    /// Whether nothing is awaited any more.
-    pub(crate) fn done(&self) -> bool {
+    fn is_done(&self) -> bool {
         let state = self.lock();
         state.abandoned || state.outcome.is_some()
     }
 
-    /// The outcome, once it is known; an error is raised.
-    fn result<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+    fn outcome<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let mut state = self.lock();
         match &state.outcome {
             Some(Ok(value)) => Ok(value.bind(py).clone()),
@@ -152,5 +126,35 @@ impl GreenletWaiter {
                 Err(usage(py, "UsageError", message))
             }
         }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What a greenlet may wait for later.
+#[pyclass(frozen, name = "Waiter", module = "pinyon._native")]
+pub(crate) struct GreenletWaiter {
+    pub(crate) slot: Arc<Slot>,
+    pub(crate) driver: Py<Driver>,
+}
+
+#[pymethods]
+impl GreenletWaiter {
+    /// Lets other greenlets run until it is done, and returns the outcome, or raises it.
+    fn wait<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let driver = self.driver.get();
+        self.slot.wait(driver, &driver.current_greenlet(py)?)
+    }
+
+    /// Whether nothing is awaited any more.
+    fn done(&self) -> bool {
+        self.slot.is_done()
+    }
+
+    /// The outcome, once it is known; an error is raised.
+    fn result<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.slot.outcome(py)
     }
 }
