@@ -130,11 +130,6 @@ impl<O: Operation> Shared<O> {
         self.route(Entry { ticket: Ticket(0), operation, deadline }, now, None);
     }
 
-    /// Coroutines are about to run that may submit: the end of this turn is asked for now, to come right behind them.
-    pub fn expect_turn(&mut self) {
-        self.end_turn();
-    }
-
     /// How many connections to a server are established.
     pub fn open_connections(&self, server: usize) -> usize {
         self.lanes.iter().filter(|lane| lane.server == server && lane.session.is_ready()).count()

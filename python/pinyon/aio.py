@@ -30,9 +30,9 @@ class _Driver:
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
+        self.create_future = loop.create_future
         self._resolving: set[asyncio.Task[None]] = set()
         self._writing: set[int] = set()
-        self.create_future = loop.create_future
 
     @staticmethod
     def is_over(loop: asyncio.AbstractEventLoop) -> bool:
@@ -80,7 +80,7 @@ class _Driver:
             addresses = [str(address[0]) for *_, address in found]
         except OSError as error:
             why = str(error)
-        self._driver.resolved(lane, port, addresses, why)
+        self._loop.call_soon(self._driver.resolved, lane, port, addresses, why)
 
     def wake_in(self, seconds: float) -> None:
         self._loop.call_later(seconds, self._driver.woken)

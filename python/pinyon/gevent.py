@@ -33,8 +33,6 @@ class _Driver:
     """Tells one hub what its connections wait for."""
 
     NO_LOOP = "there is no gevent hub in this thread"
-    #: Greenlets wait by switching to the hub.
-    create_future = None
     current_greenlet = staticmethod(getcurrent)
 
     def __init__(self, hub: Any) -> None:

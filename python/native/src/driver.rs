@@ -10,7 +10,6 @@ use pinyon_core::fleet::Fleet;
 use pinyon_core::shared::{Action, Finished, Shared};
 use pinyon_core::{fork, Address};
 use pyo3::gc::{PyTraverseError, PyVisit};
-use pyo3::intern;
 use pyo3::prelude::*;
 
 use crate::errors::usage;
@@ -54,25 +53,30 @@ struct Host {
 
 /// How coroutines wait.
 enum Coroutines {
-    /// For futures, which the loop makes.
-    Tasks { create_future: Py<PyAny> },
+    Tasks {
+        create_future: Py<PyAny>,
+    },
     /// By switching to the hub, which switches back.
-    Greenlets { hub: Py<PyAny>, switch: Py<PyAny>, current: Py<PyAny> },
+    Greenlets {
+        hub: Py<PyAny>,
+        switch: Py<PyAny>,
+        current: Py<PyAny>,
+    },
 }
 
 impl Driver {
-    /// `host`: the driver in Python. Its attribute `create_future` makes what tasks wait for; where that is None,
-    /// coroutines are greenlets, and `hub` and `current_greenlet` are asked for.
+    /// `host`: the driver in Python. Where it has no `current_greenlet`, coroutines are tasks, and what they wait
+    /// for its `create_future` makes; otherwise they are greenlets of its `hub`.
     pub(crate) fn new(host: &Bound<'_, PyAny>, fleet: Arc<Fleet>, connections: usize) -> PyResult<Self> {
         let attribute = |name| -> PyResult<Py<PyAny>> { Ok(host.getattr(name)?.unbind()) };
-        let create_future = attribute("create_future")?;
-        let coroutines = match create_future.is_none(host.py()) {
-            false => Coroutines::Tasks { create_future },
-            true => Coroutines::Greenlets {
-                hub: attribute("hub")?,
-                switch: host.getattr("hub")?.getattr("switch")?.unbind(),
-                current: attribute("current_greenlet")?,
-            },
+        let current = attribute("current_greenlet")?;
+        let coroutines = match current.is_none(host.py()) {
+            true => Coroutines::Tasks { create_future: attribute("create_future")? },
+            false => {
+                let hub = attribute("hub")?;
+                let switch = hub.getattr(host.py(), "switch")?;
+                Coroutines::Greenlets { hub, switch, current }
+            }
         };
         let host = Host {
             end_turn: attribute("end_turn")?,
@@ -118,7 +122,7 @@ impl Driver {
     pub(crate) fn start_all(&self, py: Python<'_>, operations: Vec<Op>, gather: &Gather) -> PyResult<()> {
         if gather.is_complete() {
             let (waiter, answer) = gather.answered(py);
-            return waiter.finish(py, answer).map(drop);
+            return waiter.resume(py, answer);
         }
         let actions = {
             let (mut shared, now) = (self.lock(py)?, Instant::now());
@@ -178,20 +182,18 @@ impl Driver {
     pub(crate) fn current_greenlet<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         match &self.coroutines {
             Coroutines::Greenlets { current, .. } => current.bind(py).call0(),
-            Coroutines::Tasks { .. } => unreachable!("tasks wait for futures"),
+            Coroutines::Tasks { .. } => unreachable!("tasks do not switch"),
         }
     }
 
     /// Lets other greenlets run: the next one whose outcome is known, without a detour by the hub, or else the hub.
     pub(crate) fn switch_from(&self, current: &Bound<'_, PyAny>) -> PyResult<()> {
-        let Coroutines::Greenlets { hub, switch, .. } = &self.coroutines else {
-            unreachable!("tasks wait for futures")
-        };
+        let Coroutines::Greenlets { hub, switch, .. } = &self.coroutines else { unreachable!("tasks do not switch") };
         let py = current.py();
         if !current.is(hub) {
             while let Some((waiter, answer)) = self.next_answered() {
-                if let Some(greenlet) = waiter.finish(py, answer)? {
-                    return greenlet.call_method0(intern!(py, "switch")).map(drop);
+                if waiter.switch_to(py, answer)? {
+                    return Ok(());
                 }
             }
         }
@@ -234,39 +236,16 @@ impl Driver {
         resumed
     }
 
-    /// Resumes the coroutines whose outcome is known. An error is one that a greenlet died of; the others are
-    /// resumed in the next turn then.
+    /// Resumes the coroutines whose outcome is known. An error is one that a greenlet died of, or that ends the loop;
+    /// the others are resumed in the next turn then.
     fn resume(&self, py: Python<'_>) -> PyResult<()> {
-        if self.answered().is_empty() {
-            return Ok(());
-        }
-        if matches!(self.coroutines, Coroutines::Tasks { .. }) {
-            return self.wake_tasks(py);
-        }
         self.resuming.store(true, Ordering::Relaxed);
         let mut resumed = Ok(());
         while let (Ok(()), Some((waiter, answer))) = (&resumed, self.next_answered()) {
-            resumed = match waiter.finish(py, answer) {
-                Ok(Some(greenlet)) => greenlet.call_method0(intern!(py, "switch")).map(drop),
-                Ok(None) => Ok(()),
-                Err(error) => Err(error),
-            };
+            resumed = waiter.resume(py, answer);
         }
         self.resuming.store(false, Ordering::Relaxed);
         resumed
-    }
-
-    /// Tasks run once this turn of the loop is over, and what they submit is sent behind the last of them.
-    fn wake_tasks(&self, py: Python<'_>) -> PyResult<()> {
-        while let Some((waiter, answer)) = self.next_answered() {
-            waiter.finish(py, answer)?;
-        }
-        let actions = {
-            let mut shared = self.lock(py)?;
-            shared.expect_turn();
-            shared.take_actions()
-        };
-        self.act(py, actions)
     }
 
     /// Changes the connections' state, then does what follows from it, with the lock given up: the host may come

@@ -4,12 +4,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use pyo3::intern;
 use pyo3::prelude::*;
+use pyo3::types::PyList;
 
 use crate::driver::Driver;
 use crate::errors::usage;
 
 /// What a coroutine waits for.
 pub(crate) enum Waiter {
+    /// An asyncio future.
     Future(Py<PyAny>),
     Greenlet(Arc<Slot>),
 }
@@ -28,34 +30,69 @@ impl Waiter {
     /// Whether nothing is awaited any more.
     pub(crate) fn is_done(&self, py: Python<'_>) -> bool {
         match self {
-            Waiter::Future(future) => is_done(future.bind(py)),
+            Waiter::Future(future) => is_done(future.bind(py)).unwrap_or(false),
             Waiter::Greenlet(slot) => slot.is_done(),
         }
     }
 
-    /// Gives it its outcome. Returns the greenlet that is to be resumed then; a loop resumes its tasks by itself.
-    pub(crate) fn finish<'py>(self, py: Python<'py>, answer: Answer) -> PyResult<Option<Bound<'py, PyAny>>> {
+    /// Gives it its outcome, and lets the coroutines that wait for it run until they wait again.
+    pub(crate) fn resume(self, py: Python<'_>, answer: Answer) -> PyResult<()> {
         match self {
-            Waiter::Future(future) => finish_future(future.bind(py), answer).map(|()| None),
-            Waiter::Greenlet(slot) => Ok(slot.finish(answer).map(|greenlet| greenlet.into_bound(py))),
+            Waiter::Future(future) => resume_future(future.bind(py), answer),
+            Waiter::Greenlet(slot) => match slot.finish(answer) {
+                Some(greenlet) => switch_to(py, &greenlet),
+                None => Ok(()),
+            },
         }
     }
-}
 
-fn is_done(future: &Bound<'_, PyAny>) -> bool {
-    future.call_method0(intern!(future.py(), "done")).is_ok_and(|done| done.is_truthy().unwrap_or(false))
-}
-
-fn finish_future(future: &Bound<'_, PyAny>, answer: Answer) -> PyResult<()> {
-    let py = future.py();
-    if is_done(future) {
-        return Ok(());
+    /// Gives a greenlet its outcome and switches to it. Returns whether one waited.
+    pub(crate) fn switch_to(self, py: Python<'_>, answer: Answer) -> PyResult<bool> {
+        let Waiter::Greenlet(slot) = self else { unreachable!("only greenlets switch") };
+        let Some(greenlet) = slot.finish(answer) else { return Ok(false) };
+        switch_to(py, &greenlet).map(|()| true)
     }
+}
+
+/// Gives a future its outcome. A task that awaits it goes on at once, from the loop's callback that has received the
+/// reply, and not by a callback of its own in the loop's next turn: that would cost more than all the rest.
+fn resume_future(future: &Bound<'_, PyAny>, answer: Answer) -> PyResult<()> {
+    let py = future.py();
+    let Some((callback, context)) = only_callback(future)? else {
+        return if is_done(future)? { Ok(()) } else { set_outcome(future, answer) };
+    };
+    future.call_method1(intern!(py, "remove_done_callback"), (&callback,))?;
+    set_outcome(future, answer)?;
+    context.call_method1(intern!(py, "run"), (callback, future)).map(drop)
+}
+
+/// The callback and its context of a future that has one. Other futures than asyncio's may not tell.
+fn only_callback<'py>(future: &Bound<'py, PyAny>) -> PyResult<Option<(Bound<'py, PyAny>, Bound<'py, PyAny>)>> {
+    let callbacks = future.getattr_opt(intern!(future.py(), "_callbacks"))?;
+    let Some(callbacks) = callbacks.as_ref().and_then(|callbacks| callbacks.cast::<PyList>().ok()) else {
+        return Ok(None);
+    };
+    match callbacks.len() {
+        1 => callbacks.get_item(0)?.extract().map(Some),
+        _ => Ok(None),
+    }
+}
+
+fn is_done(future: &Bound<'_, PyAny>) -> PyResult<bool> {
+    future.call_method0(intern!(future.py(), "done"))?.is_truthy()
+}
+
+fn set_outcome(future: &Bound<'_, PyAny>, answer: Answer) -> PyResult<()> {
+    let py = future.py();
     match answer {
         Ok(value) => future.call_method1(intern!(py, "set_result"), (value,))?,
         Err(error) => future.call_method1(intern!(py, "set_exception"), (error.into_value(py),))?,
     };
     Ok(())
+}
+
+fn switch_to(py: Python<'_>, greenlet: &Py<PyAny>) -> PyResult<()> {
+    greenlet.call_method0(py, intern!(py, "switch")).map(drop)
 }
 
 /// Where a greenlet's outcome is put.
