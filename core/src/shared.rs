@@ -140,7 +140,7 @@ impl<O: Operation> Shared<O> {
         self.turn_is_due = false;
         for lane in 0..self.lanes.len() {
             if self.lanes[lane].session.has_unsent() {
-                self.lanes[lane].session.flush();
+                self.send(lane);
                 self.settle(lane, now);
             }
         }
@@ -255,6 +255,18 @@ impl<O: Operation> Shared<O> {
         }
     }
 
+    /// Sends as far as the socket takes it: what is sent makes room for what waits.
+    fn send(&mut self, lane: usize) {
+        loop {
+            self.lanes[lane].session.flush();
+            let Lane { session, waiting, .. } = &self.lanes[lane];
+            if session.has_unsent() || waiting.is_empty() || !session.accepts() {
+                return;
+            }
+            self.submit_waiting(lane);
+        }
+    }
+
     /// Submits what the session has room for.
     fn submit(&mut self, lane: usize, mut entry: Entry<O>) {
         let Lane { session, flight, waiting, .. } = &mut self.lanes[lane];
@@ -295,7 +307,10 @@ impl<O: Operation> Shared<O> {
     /// Takes what came, submits what waits, and mends what broke.
     fn advance(&mut self, lane: usize, now: Instant) {
         self.take_completions(lane, now);
-        self.submit_waiting(lane);
+        if !self.lanes[lane].waiting.is_empty() {
+            self.submit_waiting(lane);
+            self.send(lane);
+        }
         self.settle(lane, now);
     }
 

@@ -2,7 +2,7 @@
 //! is written in Python.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
@@ -24,8 +24,9 @@ pub(crate) struct Driver {
     coroutines: Coroutines,
     /// Outcomes that have not been given to their coroutines yet.
     answered: Mutex<VecDeque<(Waiter, Answer)>>,
-    /// Coroutines are being resumed: what they submit is sent when all of them have been.
-    resuming: AtomicBool,
+    /// The thread in which coroutines are being resumed, 0 for none. What they submit is sent when all of them have
+    /// been.
+    resuming_in: AtomicUsize,
     turn_is_due: AtomicBool,
     /// When the host was told to wake it.
     alarm: Mutex<Option<Instant>>,
@@ -93,7 +94,7 @@ impl Driver {
             host,
             coroutines,
             answered: Mutex::default(),
-            resuming: AtomicBool::default(),
+            resuming_in: AtomicUsize::default(),
             turn_is_due: AtomicBool::default(),
             alarm: Mutex::default(),
             timeout,
@@ -148,10 +149,10 @@ impl Driver {
             return Ok(());
         }
         self.change(py, Shared::close)?;
-        match self.answered().is_empty() {
-            true => Ok(()),
-            false => self.host.end_turn_from_outside.call0(py).map(drop),
+        if self.answered().is_empty() {
+            return Ok(());
         }
+        self.host.end_turn_from_outside.call0(py).map(drop)
     }
 
     /// Closes the connections of a loop that is over: there is nobody left to resume.
@@ -165,6 +166,11 @@ impl Driver {
         let watched: Vec<_> = self.lock(py)?.watched().collect();
         let forget = self.host.forget_inherited.bind(py);
         watched.into_iter().try_for_each(|(lane, fd)| forget.call1((lane, fd)).map(drop))
+    }
+
+    /// Whether it is from its own loop that the calling coroutine was resumed.
+    pub(crate) fn is_resuming_here(&self) -> bool {
+        self.resuming_in.load(Ordering::Relaxed) == this_thread()
     }
 
     pub(crate) fn is_of_this_process(&self) -> bool {
@@ -239,12 +245,12 @@ impl Driver {
     /// Resumes the coroutines whose outcome is known. An error is one that a greenlet died of, or that ends the loop;
     /// the others are resumed in the next turn then.
     fn resume(&self, py: Python<'_>) -> PyResult<()> {
-        self.resuming.store(true, Ordering::Relaxed);
+        self.resuming_in.store(this_thread(), Ordering::Relaxed);
         let mut resumed = Ok(());
         while let (Ok(()), Some((waiter, answer))) = (&resumed, self.next_answered()) {
             resumed = waiter.resume(py, answer);
         }
-        self.resuming.store(false, Ordering::Relaxed);
+        self.resuming_in.store(0, Ordering::Relaxed);
         resumed
     }
 
@@ -268,7 +274,7 @@ impl Driver {
     fn act(&self, py: Python<'_>, actions: Vec<Action>) -> PyResult<()> {
         for action in actions {
             match action {
-                Action::EndTurn if self.resuming.load(Ordering::Relaxed) => {
+                Action::EndTurn if self.is_resuming_here() => {
                     self.turn_is_due.store(true, Ordering::Relaxed);
                 }
                 Action::EndTurn => drop(self.host.end_turn.call0(py)?),
@@ -311,6 +317,13 @@ impl Driver {
         let seconds = deadline.saturating_duration_since(Instant::now()).as_secs_f64();
         self.host.wake_in.call1(py, (seconds,)).map(drop)
     }
+}
+
+/// A number from 1 on that no other thread of the process has or had: a thread may end while it is resuming.
+fn this_thread() -> usize {
+    static THREADS: AtomicUsize = AtomicUsize::new(1);
+    thread_local!(static NUMBER: usize = THREADS.fetch_add(1, Ordering::Relaxed));
+    NUMBER.with(|number| *number)
 }
 
 #[pymethods]
