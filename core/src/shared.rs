@@ -35,6 +35,10 @@ pub trait Operation {
     /// Whether running it twice does what running it once does.
     fn is_idempotent(&self) -> bool;
 
+    /// The server has failed one of several operations and does not say which. Whether to submit this one again, by
+    /// itself then.
+    fn insists(&mut self) -> bool;
+
     /// Whether nobody waits for it any more.
     fn is_abandoned(&self) -> bool;
 }
@@ -339,7 +343,11 @@ impl<O: Operation> Shared<O> {
     }
 
     /// Tries again what was not sent or only reads, within its deadline.
-    fn retry(&mut self, lane: usize, entry: Entry<O>, error: Error, now: Instant) {
+    fn retry(&mut self, lane: usize, mut entry: Entry<O>, error: Error, now: Instant) {
+        let unattributed = matches!(error.kind, Kind::Server | Kind::TooLarge) && error.sent == Sent::Maybe;
+        if unattributed && entry.deadline > now && entry.operation.insists() {
+            return self.lanes[lane].waiting.push_back(entry);
+        }
         let repeatable = error.sent == Sent::No || entry.operation.is_idempotent();
         let broken = self.lanes[lane].session.failure().is_some();
         let hopeless = !error.blames_server() || error.kind == Kind::Protocol || entry.deadline <= now;

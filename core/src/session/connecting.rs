@@ -45,6 +45,7 @@ impl<N: Network> Session<N> {
         self.unattributed = None;
         self.quiet_run = 0;
         self.line = OpenLine::default();
+        self.stores = 0;
         self.broken = None;
         let failure = "its name has no address".to_owned();
         let addresses = addresses.into_iter();

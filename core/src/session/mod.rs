@@ -135,6 +135,8 @@ pub struct Session<N: Network = System> {
     quiet_run: usize,
     /// The `get` line that is being gathered.
     line: OpenLine,
+    /// How many stores were joined since anything else was submitted or sent.
+    stores: usize,
     expired: VecDeque<(Ticket, Error)>,
     /// The broken connection, open until the host has stopped watching it.
     broken: Option<N::Stream>,
@@ -170,6 +172,7 @@ impl<N: Network> Session<N> {
             unattributed: None,
             quiet_run: 0,
             line: OpenLine::default(),
+            stores: 0,
             expired: VecDeque::new(),
             broken: None,
         }
@@ -271,7 +274,7 @@ impl<N: Network> Session<N> {
 
     /// Sends what is unsent, as far as the socket takes it without waiting.
     pub fn flush(&mut self) {
-        self.end_line();
+        self.end_joined();
         let (State::Probing(stream, _) | State::Ready(stream)) = &mut self.state else { return };
         if self.outgoing.unsent() == 0 {
             return;

@@ -21,6 +21,9 @@ pub const BYTES_PER_LINE: usize = 8 * 1024;
 /// itself, while it gathers those to meta commands.
 const FEWEST_KEYS_PER_LINE: usize = 16;
 
+/// So many stores of a run are answered each; from then on the others, and a no-op behind them, cost less.
+const LOUD_STORES: usize = 3;
+
 /// Gets at the end of the queue that nothing has been submitted or sent behind: more may join them, and only then are
 /// they encoded.
 #[derive(Default)]
@@ -82,8 +85,38 @@ impl<N: Network> Session<N> {
         Ok(self.push_of_line(About::KeyOfLine(wire.into()), deadline))
     }
 
+    /// Like [`Self::submit`], for a store that may be done twice. Of many that are submitted so one after another all but
+    /// the first few are quiet, which costs the server about half: the no-op that is sent behind them tells that they
+    /// are done. An error whose command the server does not name is told to all that it may belong to, as
+    /// [`Sent::Maybe`](crate::Sent::Maybe): submit those again by [`Self::submit`].
+    pub fn submit_joined_store(
+        &mut self,
+        command: &Command<'_>,
+        data: Data<'_>,
+        deadline: Instant,
+    ) -> Result<Ticket, Refused> {
+        let stores = self.stores + 1;
+        let submitted = match stores > LOUD_STORES {
+            true => self.submit_quiet(command, data, deadline),
+            false => self.submit(command, data, deadline),
+        };
+        if submitted.is_ok() {
+            self.stores = stores;
+        }
+        submitted
+    }
+
+    /// Ends what was joined, before something else is submitted or all is sent.
+    pub(super) fn end_joined(&mut self) {
+        self.end_line();
+        if std::mem::take(&mut self.stores) > LOUD_STORES {
+            let deadline = self.queue.back().map(|last| last.deadline).expect("a run has stores");
+            self.end_quiet_run(deadline);
+        }
+    }
+
     /// Encodes the gets that were to be joined, so that the next one begins another line.
-    pub(super) fn end_line(&mut self) {
+    fn end_line(&mut self) {
         let OpenLine { keys, .. } = std::mem::take(&mut self.line);
         let fewest = if self.capabilities.meta() { FEWEST_KEYS_PER_LINE } else { 2 };
         let first = self.queue.len() - keys;
@@ -164,6 +197,7 @@ impl<N: Network> Session<N> {
             return Err(Refused::TooLarge { size, limit: self.limits.value });
         }
         self.end_line();
+        self.stores = 0;
         let begin = self.outgoing.end();
         let opaque = Opaque(self.next_ticket as u16);
         let expect = self

@@ -62,6 +62,7 @@ enum Ask {
     JoinedGets,
     GetMany,
     Set,
+    JoinedSet,
     Delete,
     Increment,
     Touch,
@@ -195,7 +196,7 @@ impl Run {
             Ask::JoinedGets => return self.ask_joined(number, patient),
             Ask::Get => Command::Get { key, cas: false },
             Ask::GetMany => Command::GetMany { keys: all.as_bytes(), cas: false },
-            Ask::Set => Command::Store(Store { mode, key, size, client_flags: 0, ttl: 0, cas: None }),
+            Ask::Set | Ask::JoinedSet => Command::Store(Store { mode, key, size, client_flags: 0, ttl: 0, cas: None }),
             Ask::Delete => Command::Delete { key },
             Ask::Increment => Command::Arithmetic(Arithmetic {
                 key: Key::new(b"counter", false).unwrap(),
@@ -210,9 +211,10 @@ impl Run {
             Ask::Debug => Command::Meta(MetaCommand { verb: Verb::Debug, key, size: None, flags: &[] }),
             Ask::NoOp => Command::NoOp,
         };
-        let data = if matches!(ask, Ask::Set) { Data::Copied(&value) } else { Data::None };
+        let data = if matches!(ask, Ask::Set | Ask::JoinedSet) { Data::Copied(&value) } else { Data::None };
         let deadline = self.deadline(patient);
         let submitted = match quiet {
+            _ if matches!(ask, Ask::JoinedSet) => self.session.submit_joined_store(&command, data, deadline),
             true => self.session.submit_quiet(&command, data, deadline),
             false => self.session.submit(&command, data, deadline),
         };

@@ -134,7 +134,7 @@ impl Client {
         let key = SentKey::new(wire, base64, gather.keys[index].bind(py))?;
         let target = Target::Member(gather.clone(), index);
         let (codec, answer) = (self.codec.clone(), Answer::new(shape));
-        Ok(Op::Single(Single { codec, key, request, data, answer, default: None, target }.into()))
+        Ok(Op::Single(Single { codec, key, request, data, alone: false, answer, default: None, target }.into()))
     }
 
     pub(crate) fn caller<'py>(&self, py: Python<'py>) -> PyResult<Caller<'py>> {

@@ -32,6 +32,8 @@ pub(crate) struct Single {
     pub(crate) key: SentKey,
     pub(crate) request: Request,
     pub(crate) data: Kept,
+    /// It is not to be joined with others.
+    pub(crate) alone: bool,
     pub(crate) answer: Answer,
     pub(crate) default: Option<Py<PyAny>>,
     pub(crate) target: Target,
@@ -171,6 +173,10 @@ impl Operation for Op {
         match self {
             Op::Single(single) => match single.request {
                 Request::Get { cas: false } => session.submit_joined_get(single.key.key(), deadline),
+                request if request.may_be_repeated() && !single.alone => {
+                    let command = request.command(single.key.key());
+                    session.submit_joined_store(&command, single.data.data(), deadline)
+                }
                 request => session.submit(&request.command(single.key.key()), single.data.data(), deadline),
             },
             Op::Line(line) => session.submit(&Command::GetMany { keys: &line.text, cas: false }, Data::None, deadline),
@@ -202,6 +208,13 @@ impl Operation for Op {
         match self {
             Op::Single(single) => single.request.command(single.key.key()).is_idempotent(),
             Op::Line(_) | Op::Everywhere(_) => false,
+        }
+    }
+
+    fn insists(&mut self) -> bool {
+        match self {
+            Op::Single(single) if single.request.may_be_repeated() => !std::mem::replace(&mut single.alone, true),
+            _ => false,
         }
     }
 
@@ -285,6 +298,7 @@ impl Line {
             key: SentKey::new(wire, false, self.gather.keys[index].bind(py))?,
             request: Request::Get { cas: false },
             data: Kept::Nothing,
+            alone: false,
             answer: Answer::new(Shape::Value),
             default: None,
             target: Target::Member(self.gather.clone(), index),

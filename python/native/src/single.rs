@@ -92,6 +92,7 @@ impl Client {
             key: SentKey::new(wire.wire(), wire.is_base64(), key)?,
             request,
             data: value.map_or(Ok(Kept::Nothing), Encoded::keep)?,
+            alone: false,
             answer: Answer::new(shape),
             default: default.map(Bound::unbind),
             target: Target::Waiter(waiter.clone_ref(py)),

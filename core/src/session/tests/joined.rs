@@ -1,9 +1,10 @@
-//! Gets that share a `get` line: each hears of its own key, whatever becomes of the others.
+//! Gets that share a `get` line, and stores that share a no-op: each hears of its own outcome, whatever becomes of the
+//! others.
 
-use super::host::{delete, echo, failures, get, key, statuses, values, Event, Host, TIMEOUT};
+use super::host::{delete, echo, failures, get, key, set, statuses, values, Event, Host, TIMEOUT};
 use super::peer::Faults;
 use crate::error::{Kind, Sent};
-use crate::session::{Limits, Ticket, KEYS_PER_LINE, LARGE};
+use crate::session::{Data, Limits, Ticket, KEYS_PER_LINE, LARGE};
 use pinyon_proto::{Key, Status};
 
 /// So many keys share a line from the beginning on.
@@ -229,4 +230,71 @@ fn a_full_queue_counts_every_key() {
     let mut host = Host::connected_within("1.6.18", Limits { exchanges: 2, ..Limits::default() });
     joined(&mut host, &names(2));
     assert!(!host.session.accepts());
+}
+
+/// So many stores of a run are answered each.
+const LOUD: usize = 3;
+
+fn stores(host: &mut Host, names: &[String]) -> Vec<Ticket> {
+    let store = |name: &String| {
+        let deadline = host.now + TIMEOUT;
+        host.session.submit_joined_store(&set(name, 1), Data::Copied(b"x"), deadline).expect("it is taken")
+    };
+    names.iter().map(store).collect()
+}
+
+fn request(number: usize, ticket: Ticket, quiet: &str) -> String {
+    format!("ms k{number} 1{}{quiet}\r\nx\r\n", echo(ticket))
+}
+
+/// The replies to the loud ones.
+fn stored(tickets: &[Ticket]) -> String {
+    tickets[..LOUD].iter().map(|ticket| format!("HD{}\r\n", echo(*ticket))).collect()
+}
+
+#[test]
+fn of_many_stores_all_but_the_first_few_are_quiet() {
+    let mut host = Host::connected("1.6.18");
+    let tickets = stores(&mut host, &names(6));
+    let requests = |(number, ticket): (usize, &Ticket)| request(number, *ticket, if number < LOUD { "" } else { " q" });
+    assert_eq!(host.sent(), tickets.iter().enumerate().map(requests).collect::<String>() + "mn\r\n");
+    let events = host.answer((stored(&tickets) + "MN\r\n").as_bytes());
+    assert_eq!(statuses(&events), tickets.iter().map(|ticket| (*ticket, Status::Done)).collect::<Vec<_>>());
+    assert!(host.session.is_clean());
+}
+
+#[test]
+fn a_few_stores_are_answered_each() {
+    let mut host = Host::connected("1.6.18");
+    let tickets = stores(&mut host, &names(LOUD));
+    assert!(!host.sent().contains("mn"));
+    stores(&mut host, &names(LOUD));
+    assert!(!host.sent().contains("mn"), "what was sent before does not count");
+    assert_eq!(statuses(&host.answer(stored(&tickets).as_bytes())).len(), LOUD);
+}
+
+#[test]
+fn whatever_else_is_submitted_ends_the_run() {
+    let mut host = Host::connected("1.6.18");
+    stores(&mut host, &names(LOUD + 1));
+    host.submit_joined_get("k0");
+    stores(&mut host, &names(LOUD));
+    host.submit(delete("k0"));
+    stores(&mut host, &names(LOUD));
+    let requests = host.sent();
+    let verbs: Vec<&str> = requests.split("\r\n").filter(|line| line.starts_with('m')).map(|line| &line[..2]).collect();
+    assert_eq!(verbs.join(" "), "ms ms ms ms mn mg ms ms ms md ms ms ms");
+}
+
+#[test]
+fn an_error_without_a_name_is_told_to_all_quiet_stores_it_may_belong_to() {
+    let mut host = Host::connected("1.6.18");
+    let tickets = stores(&mut host, &names(6));
+    host.sent();
+    let events = host.answer((stored(&tickets) + "SERVER_ERROR out of memory storing object\r\nMN\r\n").as_bytes());
+    let (done, failed) = events.split_at(LOUD);
+    assert_eq!(statuses(done), tickets[..LOUD].iter().map(|ticket| (*ticket, Status::Done)).collect::<Vec<_>>());
+    let unattributed = tickets[LOUD..].iter().map(|ticket| (*ticket, Kind::Server, Sent::Maybe));
+    assert_eq!(failures(failed), unattributed.collect::<Vec<_>>());
+    assert!(host.session.is_clean());
 }

@@ -18,6 +18,7 @@ pub enum Ask {
     Set(usize),
     SetShared(usize),
     QuietSet(usize),
+    JoinedSet(usize),
     Delete(usize),
     QuietDelete(usize),
     Count,
@@ -70,7 +71,7 @@ impl Ledger {
                 let values = found.map(|(index, key)| (index, value_of(&name(key)))).collect();
                 (host.submit(get_many(&names.join(" "))), Expected::Values(values))
             }
-            Ask::Set(key) | Ask::SetShared(key) | Ask::QuietSet(key) => {
+            Ask::Set(key) | Ask::SetShared(key) | Ask::QuietSet(key) | Ask::JoinedSet(key) => {
                 let value = value_of(&name(key));
                 let (name, size) = (name(key), value.len());
                 let ticket = match ask {
@@ -78,7 +79,8 @@ impl Ledger {
                     Ask::SetShared(_) => {
                         host.session.submit(&set(&name, size), Data::Shared(Arc::new(value)), deadline)
                     }
-                    _ => host.session.submit_quiet(&set(&name, size), Data::Copied(&value), deadline),
+                    Ask::QuietSet(_) => host.session.submit_quiet(&set(&name, size), Data::Copied(&value), deadline),
+                    _ => host.session.submit_joined_store(&set(&name, size), Data::Copied(&value), deadline),
                 };
                 self.stored.insert(key);
                 (ticket.unwrap(), Expected::Status(Status::Done))
