@@ -35,6 +35,10 @@ pub trait Operation {
     /// Whether running it twice does what running it once does.
     fn is_idempotent(&self) -> bool;
 
+    /// The server has failed one of several operations and does not say which. Whether to submit this one again, by
+    /// itself then.
+    fn insists(&mut self) -> bool;
+
     /// Whether nobody waits for it any more.
     fn is_abandoned(&self) -> bool;
 }
@@ -130,12 +134,17 @@ impl<O: Operation> Shared<O> {
         self.route(Entry { ticket: Ticket(0), operation, deadline }, now, None);
     }
 
+    /// How many connections to a server are established.
+    pub fn open_connections(&self, server: usize) -> usize {
+        self.lanes.iter().filter(|lane| lane.server == server && lane.session.is_ready()).count()
+    }
+
     /// Sends what was submitted in this turn.
     pub fn turn(&mut self, now: Instant) {
         self.turn_is_due = false;
         for lane in 0..self.lanes.len() {
             if self.lanes[lane].session.has_unsent() {
-                self.lanes[lane].session.flush();
+                self.send(lane);
                 self.settle(lane, now);
             }
         }
@@ -225,8 +234,10 @@ impl<O: Operation> Shared<O> {
             },
         };
         let lane = server * self.connections + connection;
+        if self.lanes[lane].waiting.is_empty() && self.lanes[lane].session.accepts() {
+            return self.submit(lane, entry);
+        }
         self.lanes[lane].waiting.push_back(entry);
-        self.submit_waiting(lane);
         self.begin_connecting(lane, now);
     }
 
@@ -241,22 +252,38 @@ impl<O: Operation> Shared<O> {
     /// Submits what waits, in order, as far as the session takes it.
     fn submit_waiting(&mut self, lane: usize) {
         while self.lanes[lane].session.accepts() {
-            let Some(mut entry) = self.lanes[lane].waiting.pop_front() else { return };
-            if entry.operation.is_abandoned() {
-                continue;
+            let Some(entry) = self.lanes[lane].waiting.pop_front() else { return };
+            if !entry.operation.is_abandoned() {
+                self.submit(lane, entry);
             }
-            let Lane { session, flight, waiting, .. } = &mut self.lanes[lane];
-            match entry.operation.submit(session, entry.deadline) {
-                Ok(ticket) => {
-                    entry.ticket = ticket;
-                    flight.push_back(entry);
-                    self.end_turn();
-                }
-                Err(Refused::Full) => return waiting.push_front(entry),
-                Err(why) => {
-                    let error = why.into_error(session.server(), entry.operation.name());
-                    self.fail(entry, error);
-                }
+        }
+    }
+
+    /// Sends as far as the socket takes it: what is sent makes room for what waits.
+    fn send(&mut self, lane: usize) {
+        loop {
+            self.lanes[lane].session.flush();
+            let Lane { session, waiting, .. } = &self.lanes[lane];
+            if session.has_unsent() || waiting.is_empty() || !session.accepts() {
+                return;
+            }
+            self.submit_waiting(lane);
+        }
+    }
+
+    /// Submits what the session has room for.
+    fn submit(&mut self, lane: usize, mut entry: Entry<O>) {
+        let Lane { session, flight, waiting, .. } = &mut self.lanes[lane];
+        match entry.operation.submit(session, entry.deadline) {
+            Ok(ticket) => {
+                entry.ticket = ticket;
+                flight.push_back(entry);
+                self.end_turn();
+            }
+            Err(Refused::Full) => waiting.push_front(entry),
+            Err(why) => {
+                let error = why.into_error(session.server(), entry.operation.name());
+                self.fail(entry, error);
             }
         }
     }
@@ -284,7 +311,10 @@ impl<O: Operation> Shared<O> {
     /// Takes what came, submits what waits, and mends what broke.
     fn advance(&mut self, lane: usize, now: Instant) {
         self.take_completions(lane, now);
-        self.submit_waiting(lane);
+        if !self.lanes[lane].waiting.is_empty() {
+            self.submit_waiting(lane);
+            self.send(lane);
+        }
         self.settle(lane, now);
     }
 
@@ -313,7 +343,11 @@ impl<O: Operation> Shared<O> {
     }
 
     /// Tries again what was not sent or only reads, within its deadline.
-    fn retry(&mut self, lane: usize, entry: Entry<O>, error: Error, now: Instant) {
+    fn retry(&mut self, lane: usize, mut entry: Entry<O>, error: Error, now: Instant) {
+        let unattributed = matches!(error.kind, Kind::Server | Kind::TooLarge) && error.sent == Sent::Maybe;
+        if unattributed && entry.deadline > now && entry.operation.insists() {
+            return self.lanes[lane].waiting.push_back(entry);
+        }
         let repeatable = error.sent == Sent::No || entry.operation.is_idempotent();
         let broken = self.lanes[lane].session.failure().is_some();
         let hopeless = !error.blames_server() || error.kind == Kind::Protocol || entry.deadline <= now;

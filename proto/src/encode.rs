@@ -20,7 +20,8 @@ pub struct Expect {
 }
 
 impl Expect {
-    pub(crate) fn plain(form: Form) -> Self {
+    /// A reply in classic syntax, which echoes nothing.
+    pub fn classic(form: Form) -> Self {
         Self { form, opaque: None, opaque_on_miss: false, quiet: false }
     }
 }
@@ -85,15 +86,15 @@ pub fn encode(
     out: &mut Vec<u8>,
 ) -> Result<Expect, Unsupported> {
     if let Some(form) = plain(command, capabilities, out) {
-        return Ok(Expect::plain(form));
+        return Ok(Expect::classic(form));
     }
     if !capabilities.meta() {
-        return classic::encode(command, capabilities, out).map(Expect::plain);
+        return classic::encode(command, capabilities, out).map(Expect::classic);
     }
     let verb = meta::encode(command, capabilities, out)?;
     if verb == Verb::Debug {
         out.extend_from_slice(b"\r\n");
-        return Ok(Expect::plain(Form::Meta(verb)));
+        return Ok(Expect::classic(Form::Meta(verb)));
     }
     let quiet = quiet && command.can_be_quiet();
     out.extend_from_slice(b" O");

@@ -28,33 +28,36 @@ class _Submitted(NamedTuple):
     waiter: Any
 
 
-class Ledger:
+class BaseBatch:
     """The commands of a batch that are open, and those that failed.
 
     The generators yield what has to be waited for, and are resumed once it is done: how to wait is the only thing
-    that asyncio and gevent do differently.
+    that asyncio and gevent do differently. Each of ``COMMANDS`` is a method, which calls ``submit``.
     """
 
     def __init__(self, client: BaseClient) -> None:
-        self._client = client
+        self._client = client.submitting()
         self._open: deque[_Submitted] | None = None
         self._failures: list[BatchFailure] = []
 
-    def begin(self) -> None:
+    def submit(self, command: str, *arguments: Any, **settings: Any) -> Any:
+        raise NotImplementedError
+
+    def _begin(self) -> None:
         if self._open is not None:
             raise UsageError("the batch is open already")
         self._open = deque()
         self._failures = []
 
-    def submit(self, command: str, key: str | bytes, *arguments: Any, **settings: Any) -> Iterator[Any]:
+    def _submit(self, command: str, key: str | bytes, *arguments: Any, **settings: Any) -> Iterator[Any]:
         if self._open is None:
             raise UsageError("the batch is not open; use it inside its block: with client.quiet() as batch: …")
-        waiter = self._client.begin(command, key, *arguments, **settings)
+        waiter = getattr(self._client, command)(key, *arguments, **settings)
         self._open.append(_Submitted(command, key, waiter))
         while self._open and (self._open[0].waiter.done() or len(self._open) > OPEN_COMMANDS):
             yield from self._settle_first(self._open)
 
-    def finish(self, exception: BaseException | None) -> Iterator[Any]:
+    def _finish(self, exception: BaseException | None) -> Iterator[Any]:
         """Wait for every outcome; raise what failed, or note it on the block's own exception."""
         submitted, self._open = self._open, None
         if submitted is None or (exception is not None and not isinstance(exception, Exception)):
@@ -82,3 +85,16 @@ class Ledger:
         if done is None or done is False:
             reason = "not found" if command in ("delete", "incr", "decr") else "not stored"
             self._failures.append(BatchFailure(key, command, reason, None))
+
+
+def _method(command: str) -> Any:
+    def method(self: BaseBatch, key: str | bytes, *arguments: Any, **settings: Any) -> Any:
+        return self.submit(command, key, *arguments, **settings)
+
+    method.__name__ = command
+    method.__doc__ = f"Like ``Client.{command}``, its outcome known at the end of the block."
+    return method
+
+
+for _command in COMMANDS:
+    setattr(BaseBatch, _command, _method(_command))

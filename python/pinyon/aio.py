@@ -10,9 +10,8 @@ import asyncio
 import socket
 from typing import TYPE_CHECKING, Any
 
-from pinyon._batch import COMMANDS, Ledger
+from pinyon._batch import BaseBatch
 from pinyon.client import BaseClient
-from pinyon.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -23,21 +22,17 @@ if TYPE_CHECKING:
     from pinyon import _native
 
 
-def _running_loop() -> asyncio.AbstractEventLoop:
-    loop = asyncio._get_running_loop()
-    if loop is None:
-        raise UsageError("pinyon.aio.Client is used inside a running event loop; outside of one, use pinyon.Client")
-    return loop
-
-
 class _Driver:
     """Tells one event loop what its connections wait for."""
 
+    NO_LOOP = "pinyon.aio.Client is used inside a running event loop; outside of one, use pinyon.Client"
+    current_greenlet = None
+
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
+        self.create_future = loop.create_future
         self._resolving: set[asyncio.Task[None]] = set()
         self._writing: set[int] = set()
-        self.waiter = loop.create_future
 
     @staticmethod
     def is_over(loop: asyncio.AbstractEventLoop) -> bool:
@@ -47,22 +42,20 @@ class _Driver:
         self._driver = driver
 
     def end_turn(self) -> None:
-        self._loop.call_soon(self._turn)
+        self._loop.call_soon(self._driver.turn)
 
-    def _turn(self) -> None:
-        self.resume(self._driver.turn())
+    def end_turn_from_outside(self) -> None:
+        if not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._driver.turn)
 
     def watch(self, lane: int, fd: int, write: bool) -> None:
-        self._loop.add_reader(fd, self._ready, lane)
+        self._loop.add_reader(fd, self._driver.ready, lane)
         if write:
-            self._loop.add_writer(fd, self._ready, lane)
+            self._loop.add_writer(fd, self._driver.ready, lane)
             self._writing.add(fd)
         elif fd in self._writing:
             self._loop.remove_writer(fd)
             self._writing.discard(fd)
-
-    def _ready(self, lane: int) -> None:
-        self.resume(self._driver.ready(lane))
 
     def forget(self, lane: int, fd: int) -> None:
         if self._loop.is_closed():
@@ -87,40 +80,20 @@ class _Driver:
             addresses = [str(address[0]) for *_, address in found]
         except OSError as error:
             why = str(error)
-        self.resume(self._driver.resolved(lane, port, addresses, why))
+        self._loop.call_soon(self._driver.resolved, lane, port, addresses, why)
 
     def wake_in(self, seconds: float) -> None:
-        self._loop.call_later(seconds, self._wake)
-
-    def _wake(self) -> None:
-        self.resume(self._driver.woken())
-
-    def resume_soon(self, finished: list[tuple[asyncio.Future[Any], Any, BaseException | None]]) -> None:
-        if not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(self.resume, finished)
-
-    @staticmethod
-    def resume(finished: list[tuple[asyncio.Future[Any], Any, BaseException | None]] | None) -> None:
-        for future, value, error in finished or ():
-            if future.done():
-                continue
-            if error is None:
-                future.set_result(value)
-            else:
-                future.set_exception(error)
+        self._loop.call_later(seconds, self._driver.woken)
 
 
-class Batch:
+class Batch(BaseBatch):
     """Commands whose replies are not awaited one by one: ``async with client.quiet() as batch: await batch.set(…)``.
 
     Leaving the block waits until every command's outcome is known, and raises ``BatchError`` if any failed.
     """
 
-    def __init__(self, client: Client) -> None:
-        self._ledger = Ledger(client)
-
     async def __aenter__(self) -> Self:
-        self._ledger.begin()
+        self._begin()
         return self
 
     async def __aexit__(
@@ -129,22 +102,12 @@ class Batch:
         exception: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        for waiter in self._ledger.finish(exception):
+        for waiter in self._finish(exception):
             await asyncio.wait([waiter])
 
-    @staticmethod
-    def _command(name: str) -> Any:
-        async def submit(self: Batch, key: str | bytes, *arguments: Any, **settings: Any) -> None:
-            for waiter in self._ledger.submit(name, key, *arguments, **settings):
-                await asyncio.wait([waiter])
-
-        submit.__name__ = name
-        submit.__doc__ = f"Like ``Client.{name}``, its outcome known at the end of the block."
-        return submit
-
-
-for _name in COMMANDS:
-    setattr(Batch, _name, Batch._command(_name))
+    async def submit(self, command: str, *arguments: Any, **settings: Any) -> None:
+        for waiter in self._submit(command, *arguments, **settings):
+            await asyncio.wait([waiter])
 
 
 class Client(BaseClient):
@@ -162,7 +125,7 @@ class Client(BaseClient):
     __slots__ = ()
 
     def __new__(cls, servers: str | Iterable[str] | None = None, *, connections: int = 1, **settings: Any) -> Self:
-        return super().__new__(cls, servers, loops=(_running_loop, _Driver), connections=connections, **settings)
+        return super().__new__(cls, servers, loops=(asyncio._get_running_loop, _Driver), connections=connections, **settings)
 
     def quiet(self) -> Batch:  # type: ignore[override]
         """Return a batch of commands whose replies are not awaited one by one."""

@@ -58,10 +58,6 @@ class BaseClient(_native.Client):
         def __init__(self, *arguments: object, **settings: object) -> None:
             """Take what ``__new__`` took, so that a subclass may pass its arguments on."""
 
-    def begin(self, command: str, *arguments: Any, **settings: Any) -> Any:
-        """Submit the command of that name; returns what the coroutine waits for."""
-        return getattr(BaseClient, command)(self, *arguments, **settings)
-
     def __repr__(self) -> str:
         state = "closed" if self.is_closed else "; ".join(self.describe())
         return f"<pinyon.{type(self).__qualname__} {state}>"

@@ -6,6 +6,7 @@ use pinyon_proto::{Capabilities, Decoded, Form, ReplyReader, ServerVersion, Stat
 
 use super::incoming::Incoming;
 use super::outgoing::Outgoing;
+use super::submitting::OpenLine;
 use super::{Session, State, RECEIVE_BUFFER};
 use crate::address::Address;
 use crate::error::{Error, Kind};
@@ -43,6 +44,8 @@ impl<N: Network> Session<N> {
         self.silent = 0;
         self.unattributed = None;
         self.quiet_run = 0;
+        self.line = OpenLine::default();
+        self.stores = 0;
         self.broken = None;
         let failure = "its name has no address".to_owned();
         let addresses = addresses.into_iter();

@@ -19,8 +19,30 @@ pub(crate) struct Exchange {
     pub(crate) counts: bool,
     /// Nobody waits for it any more: its reply is read and dropped.
     pub(crate) abandoned: bool,
-    /// The keys a classic reply must repeat, in order.
-    pub(crate) keys: Option<Box<Keys>>,
+    pub(crate) about: About,
+}
+
+/// What tells the replies to an exchange, besides their order.
+pub(crate) enum About {
+    /// What the server echoes of a meta command, if anything: see [`Expect::opaque`].
+    Echo,
+    /// The keys that a classic `get` of its own repeats.
+    Keys(Box<Keys>),
+    /// One key of a `get` line that several exchanges share.
+    KeyOfLine(Box<[u8]>),
+    /// The `END` of a shared line, behind the exchanges of its keys.
+    EndOfLine,
+}
+
+impl About {
+    pub(crate) fn of(command: &Command<'_>, form: Form) -> Self {
+        match command {
+            _ if form != Form::ClassicGet => About::Echo,
+            Command::GetMany { keys, .. } => About::Keys(Keys::new(keys)),
+            Command::Get { key, .. } | Command::GetAndTouch { key, .. } => About::Keys(Keys::new(key.wire())),
+            _ => About::Echo,
+        }
+    }
 }
 
 impl Exchange {
@@ -34,7 +56,7 @@ impl Exchange {
 
     /// Refuses a reply that belongs to another request. Returns which of the exchange's keys it is about.
     pub(crate) fn verify(&mut self, head: &Head, key: &[u8], line: &[u8]) -> Result<usize, Malformed> {
-        if let (Some(keys), Status::Hit) = (&mut self.keys, head.status) {
+        if let (About::Keys(keys), Status::Hit) = (&mut self.about, head.status) {
             return keys.find(key).ok_or_else(|| Malformed::new("the reply has a key that was not asked for", line));
         }
         if self.counts && head.status == Status::Done && !self.expect.quiet {
@@ -47,10 +69,28 @@ impl Exchange {
         Ok(0)
     }
 
-    /// What it means that a quiet exchange has no reply.
+    /// Whether this reply is its last.
+    pub(crate) fn ends_with(&self, head: &Head) -> bool {
+        let several = matches!(self.expect.form, Form::ClassicGet | Form::Stats);
+        !several || head.status == Status::End || matches!(self.about, About::KeyOfLine(_))
+    }
+
+    pub(crate) fn is_in_line(&self) -> bool {
+        matches!(self.about, About::KeyOfLine(_) | About::EndOfLine)
+    }
+
+    /// Whether a reply on the shared line that it is in is its own.
+    pub(crate) fn is_answered_in_line(&self, head: &Head, key: &[u8]) -> bool {
+        match &self.about {
+            About::KeyOfLine(own) => head.status == Status::Hit && **own == *key,
+            _ => head.status == Status::End,
+        }
+    }
+
+    /// What it means that there is no reply to it though one to a later exchange has come.
     pub(crate) fn silence(&self) -> Head {
         let status = match self.expect.form {
-            Form::Meta(Verb::Get) => Status::Miss,
+            Form::Meta(Verb::Get) | Form::ClassicGet => Status::Miss,
             _ => Status::Done,
         };
         Head { status, ..Head::default() }
@@ -65,14 +105,8 @@ pub(crate) struct Keys {
 }
 
 impl Keys {
-    pub(crate) fn of(command: &Command<'_>, form: Form) -> Option<Box<Self>> {
-        let text = match command {
-            _ if form != Form::ClassicGet => return None,
-            Command::GetMany { keys, .. } => keys.to_vec(),
-            Command::Get { key, .. } | Command::GetAndTouch { key, .. } => key.wire().to_vec(),
-            _ => return None,
-        };
-        Some(Box::new(Self { text, at: 0, index: 0 }))
+    fn new(text: &[u8]) -> Box<Self> {
+        Box::new(Self { text: text.to_vec(), at: 0, index: 0 })
     }
 
     /// The index of `key`, which must come after the one found before.
@@ -98,10 +132,10 @@ mod tests {
 
     #[test]
     fn keys_are_found_in_order_and_each_once() {
-        let command = Command::GetMany { keys: b"a ab abc b", cas: false };
-        let mut keys = Keys::of(&command, Form::ClassicGet).unwrap();
+        let text = b"a ab abc b";
+        let mut keys = Keys::new(text);
         assert_eq!([keys.find(b"a"), keys.find(b"abc"), keys.find(b"b")], [Some(0), Some(2), Some(3)]);
-        let mut keys = Keys::of(&command, Form::ClassicGet).unwrap();
+        let mut keys = Keys::new(text);
         assert_eq!([keys.find(b"ab"), keys.find(b"a")], [Some(1), None]);
     }
 }

@@ -13,6 +13,7 @@ mod exchange;
 mod incoming;
 mod outgoing;
 mod replies;
+mod submitting;
 #[cfg(test)]
 mod tests;
 
@@ -21,18 +22,20 @@ use std::io::{self, IoSliceMut};
 use std::sync::Arc;
 use std::time::Instant;
 
-use pinyon_proto::{encode, Capabilities, Command, Opaque, ReplyReader, Unsupported};
+use pinyon_proto::{Capabilities, ReplyReader, Unsupported};
 
 pub use completion::{Completion, Destination, Outcome, Reply, Ticket, Value};
 pub use outgoing::SharedBytes;
+pub use submitting::{BYTES_PER_LINE, KEYS_PER_LINE};
 
 use crate::error::{Error, Kind, Sent};
 use crate::network::{Network, Stream, System};
 use connecting::Attempt;
-use exchange::{Exchange, Keys};
+use exchange::{About, Exchange};
 use incoming::Incoming;
 use outgoing::Outgoing;
 use replies::{Current, Receiving};
+use submitting::OpenLine;
 
 /// Values from this size on are received straight into the host's memory, and sent from it.
 pub const LARGE: usize = 16 * 1024;
@@ -42,9 +45,6 @@ const RECEIVE_BUFFER: usize = 64 * 1024;
 
 /// How much is received at first when one value is awaited: of a large one, what comes now is copied once more.
 const WINDOW_FOR_ONE: usize = LARGE + 512;
-
-/// After so many quiet commands a no-op is put in.
-const LONGEST_QUIET_RUN: usize = 128;
 
 /// How much one call of [`Session::poll`] receives at most, so that others get their turn.
 const RECEIVED_PER_POLL: usize = 256 * 1024;
@@ -133,6 +133,10 @@ pub struct Session<N: Network = System> {
     unattributed: Option<Error>,
     /// How many quiet commands were submitted since the last loud one.
     quiet_run: usize,
+    /// The `get` line that is being gathered.
+    line: OpenLine,
+    /// How many stores were joined since anything else was submitted or sent.
+    stores: usize,
     expired: VecDeque<(Ticket, Error)>,
     /// The broken connection, open until the host has stopped watching it.
     broken: Option<N::Stream>,
@@ -167,6 +171,8 @@ impl<N: Network> Session<N> {
             silent: 0,
             unattributed: None,
             quiet_run: 0,
+            line: OpenLine::default(),
+            stores: 0,
             expired: VecDeque::new(),
             broken: None,
         }
@@ -176,7 +182,7 @@ impl<N: Network> Session<N> {
     pub fn accepts(&self) -> bool {
         matches!(self.state, State::Ready(_))
             && self.queue.len() < self.limits.exchanges
-            && self.outgoing.unsent() < self.limits.unsent
+            && self.outgoing.unsent() + self.line.bytes < self.limits.unsent
     }
 
     pub fn is_ready(&self) -> bool {
@@ -199,7 +205,7 @@ impl<N: Network> Session<N> {
 
     /// Whether some of what was submitted has still to be sent.
     pub fn has_unsent(&self) -> bool {
-        self.outgoing.unsent() > 0 && !matches!(self.state, State::Broken(_) | State::Closed)
+        self.outgoing.unsent() + self.line.bytes > 0 && !matches!(self.state, State::Broken(_) | State::Closed)
     }
 
     /// Whether it waits for the socket to take more.
@@ -231,96 +237,6 @@ impl<N: Network> Session<N> {
             State::Probing(stream, _) | State::Ready(stream) => Some(stream),
             State::Closed | State::Broken(_) => None,
         }
-    }
-
-    /// Queues a command and encodes it for sending. Its data block must be as long as the command says.
-    pub fn submit(&mut self, command: &Command<'_>, data: Data<'_>, deadline: Instant) -> Result<Ticket, Refused> {
-        if !self.accepts() {
-            return Err(Refused::Full);
-        }
-        if !matches!(command, Command::NoOp) {
-            self.end_quiet_run(deadline);
-        }
-        self.enqueue(command, data, false, deadline)
-    }
-
-    /// Like [`Self::submit`], with no reply on success. The outcome is known once a later reply has come: end a
-    /// run of quiet commands with a [`Command::NoOp`]. One is put before any other loud command, and between quiet
-    /// ones now and then, so that an error which does not say whose it is concerns few.
-    pub fn submit_quiet(
-        &mut self,
-        command: &Command<'_>,
-        data: Data<'_>,
-        deadline: Instant,
-    ) -> Result<Ticket, Refused> {
-        if !command.can_be_quiet() {
-            return self.submit(command, data, deadline);
-        }
-        if !self.accepts() {
-            return Err(Refused::Full);
-        }
-        if self.quiet_run >= LONGEST_QUIET_RUN {
-            self.end_quiet_run(deadline);
-        }
-        self.enqueue(command, data, true, deadline)
-    }
-
-    /// Puts a no-op behind the quiet commands submitted last, so that their outcome becomes known.
-    pub fn end_quiet_run(&mut self, deadline: Instant) {
-        if self.quiet_run == 0 {
-            return;
-        }
-        self.enqueue(&Command::NoOp, Data::None, false, deadline).expect("a no-op suits every server");
-        if let Some(barrier) = self.queue.back_mut() {
-            barrier.abandoned = true;
-        }
-    }
-
-    fn enqueue(
-        &mut self,
-        command: &Command<'_>,
-        data: Data<'_>,
-        quiet: bool,
-        deadline: Instant,
-    ) -> Result<Ticket, Refused> {
-        let size = match &data {
-            Data::None => 0,
-            Data::Copied(bytes) => bytes.len(),
-            Data::Shared(bytes) => (**bytes).as_ref().len(),
-        };
-        if size > self.limits.value {
-            return Err(Refused::TooLarge { size, limit: self.limits.value });
-        }
-        let begin = self.outgoing.end();
-        let opaque = Opaque(self.next_ticket as u16);
-        let expect = self
-            .outgoing
-            .append(|out| encode(command, &self.capabilities, opaque, quiet, out))
-            .map_err(Refused::Unsupported)?;
-        let stores = !matches!(data, Data::None);
-        match data {
-            Data::None => {}
-            Data::Copied(bytes) => self.outgoing.append_bytes(bytes),
-            Data::Shared(bytes) => self.outgoing.append_shared(bytes),
-        }
-        if stores {
-            self.outgoing.append_bytes(b"\r\n");
-        }
-        let ticket = Ticket(self.next_ticket);
-        self.next_ticket += 1;
-        self.quiet_run = if expect.quiet { self.quiet_run + 1 } else { 0 };
-        self.queue.push_back(Exchange {
-            ticket,
-            name: command.name(),
-            expect,
-            deadline,
-            begin,
-            stores,
-            counts: matches!(command, Command::Arithmetic(_)),
-            abandoned: false,
-            keys: Keys::of(command, expect.form),
-        });
-        Ok(ticket)
     }
 
     /// Nobody waits for this exchange any more: its reply is read and dropped, its neighbours are undisturbed.
@@ -358,6 +274,7 @@ impl<N: Network> Session<N> {
 
     /// Sends what is unsent, as far as the socket takes it without waiting.
     pub fn flush(&mut self) {
+        self.end_joined();
         let (State::Probing(stream, _) | State::Ready(stream)) = &mut self.state else { return };
         if self.outgoing.unsent() == 0 {
             return;
@@ -381,14 +298,12 @@ impl<N: Network> Session<N> {
                 receive(stream, &mut buffers).map(|count| (count, count.min(wanted)))
             }
             None => {
+                let awaits_one_value = awaits_one_value(&self.queue);
                 let room = self.incoming.room();
                 if room.is_empty() {
                     return Err(io::ErrorKind::WouldBlock);
                 }
-                let window = match self.queue.front() {
-                    Some(alone) if self.queue.len() == 1 && alone.keys.is_none() => room.len().min(WINDOW_FOR_ONE),
-                    _ => room.len(),
-                };
+                let window = if awaits_one_value { room.len().min(WINDOW_FOR_ONE) } else { room.len() };
                 receive(stream, &mut [IoSliceMut::new(&mut room[..window])]).map(|count| (count, 0))
             }
         };
@@ -480,4 +395,11 @@ impl<N: Network> Session<N> {
     pub fn close(&mut self) {
         self.fail(Error::new(Kind::Closed, &self.server, "the connection was closed"));
     }
+}
+
+/// Whether one value at most is in flight.
+fn awaits_one_value(queue: &VecDeque<Exchange>) -> bool {
+    let mut exchanges = queue.iter().filter(|exchange| !matches!(exchange.about, About::EndOfLine));
+    let alone = exchanges.next().is_some_and(|first| !matches!(first.about, About::Keys(_)));
+    alone && exchanges.next().is_none()
 }

@@ -5,6 +5,7 @@ use std::ops::Range;
 use pinyon_proto::{Decoded, Form, Head, Malformed, Status};
 
 use super::completion::{Completion, Destination, Outcome, Reply, Ticket, Value};
+use super::exchange::About;
 use super::{Session, State, LARGE};
 use crate::error::{Error, Kind, Sent};
 use crate::network::Network;
@@ -117,12 +118,8 @@ impl<N: Network> Session<N> {
             self.incoming.consume(consumed);
             return Ok(self.finish_error(head.status, text));
         }
-        let position = match form {
-            Form::Quiet => {
-                self.answered(&head).ok_or_else(|| Malformed::new("the reply belongs to no request", line))?
-            }
-            _ => 0,
-        };
+        let position = self.answered(form, &head, key);
+        let position = position.ok_or_else(|| Malformed::new("the reply belongs to no request", line))?;
         if position == 0 && self.unattributed.is_some() {
             return Err(Malformed::new("an error before this reply belongs to no request", line));
         }
@@ -148,10 +145,25 @@ impl<N: Network> Session<N> {
         Ok(Step::Again)
     }
 
-    /// Which exchange a reply answers while quiet ones are in flight: those before it have succeeded in silence.
-    fn answered(&self, head: &Head) -> Option<usize> {
-        let quiet = self.queue.iter().take_while(|exchange| exchange.expect.quiet).count();
-        self.queue.iter().take(quiet + 1).position(|exchange| exchange.is_echoed_by(head))
+    /// Which exchange a reply answers. Those before it are quiet ones that have succeeded in silence, or keys of a
+    /// shared line that were not found.
+    fn answered(&self, form: Form, head: &Head, key: &[u8]) -> Option<usize> {
+        if form == Form::Quiet {
+            let quiet = self.queue.iter().take_while(|exchange| exchange.expect.quiet).count();
+            return self.queue.iter().take(quiet + 1).position(|exchange| exchange.is_echoed_by(head));
+        }
+        if !self.queue.front()?.is_in_line() {
+            return Some(0);
+        }
+        for (position, exchange) in self.queue.iter().enumerate() {
+            if exchange.is_answered_in_line(head, key) {
+                return Some(position);
+            }
+            if matches!(exchange.about, About::EndOfLine) {
+                break;
+            }
+        }
+        None
     }
 
     fn read_value(&mut self, form: Form) -> Result<Step, Malformed> {
@@ -200,7 +212,7 @@ impl<N: Network> Session<N> {
     fn finish_reply(&mut self, head: Head, index: usize, value: Place, line: Range<usize>) -> Step {
         let Some(front) = self.queue.front() else { unreachable!("a reply answers an exchange") };
         let (ticket, abandoned) = (front.ticket, front.abandoned);
-        let last = !matches!(front.expect.form, Form::ClassicGet | Form::Stats) || head.status == Status::End;
+        let last = front.ends_with(&head);
         if last {
             self.queue.pop_front();
         }
@@ -210,7 +222,7 @@ impl<N: Network> Session<N> {
         }
     }
 
-    /// A quiet exchange is over, and its silence is its reply.
+    /// An exchange is over without a reply of its own, which says how it went.
     fn finish_silent(&mut self) -> Step {
         let Some(exchange) = self.queue.pop_front() else { unreachable!("silent exchanges are in the queue") };
         self.silent -= 1;
@@ -233,6 +245,12 @@ impl<N: Network> Session<N> {
         let kind = if text.contains("too large") { Kind::TooLarge } else { Kind::Server };
         let error = Error::new(kind, &self.server, format!("the server answered \"{text}\""));
         let Some(front) = self.queue.front() else { unreachable!("an error answers an exchange") };
+        if front.is_in_line() {
+            let end = self.queue.iter().position(|exchange| matches!(exchange.about, About::EndOfLine));
+            self.silent = end.map_or(0, |end| end + 1);
+            self.unattributed = Some(error);
+            return Step::Again;
+        }
         let quiet = front.expect.quiet;
         let stores = front.stores || self.queue.iter().take_while(|one| one.expect.quiet).any(|one| one.stores);
         // A data block whose command was not understood may be taken for commands.

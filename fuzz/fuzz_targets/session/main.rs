@@ -58,8 +58,11 @@ enum Step<'a> {
 #[derive(Arbitrary, Clone, Copy, Debug)]
 enum Ask {
     Get,
+    /// This key and those behind it, each by a get that may be joined.
+    JoinedGets,
     GetMany,
     Set,
+    JoinedSet,
     Delete,
     Increment,
     Touch,
@@ -190,9 +193,10 @@ impl Run {
         let value = value_of(number);
         let (mode, size) = (Mode::Set, value.len());
         let command = match ask {
+            Ask::JoinedGets => return self.ask_joined(number, patient),
             Ask::Get => Command::Get { key, cas: false },
             Ask::GetMany => Command::GetMany { keys: all.as_bytes(), cas: false },
-            Ask::Set => Command::Store(Store { mode, key, size, client_flags: 0, ttl: 0, cas: None }),
+            Ask::Set | Ask::JoinedSet => Command::Store(Store { mode, key, size, client_flags: 0, ttl: 0, cas: None }),
             Ask::Delete => Command::Delete { key },
             Ask::Increment => Command::Arithmetic(Arithmetic {
                 key: Key::new(b"counter", false).unwrap(),
@@ -207,20 +211,35 @@ impl Run {
             Ask::Debug => Command::Meta(MetaCommand { verb: Verb::Debug, key, size: None, flags: &[] }),
             Ask::NoOp => Command::NoOp,
         };
-        let data = if matches!(ask, Ask::Set) { Data::Copied(&value) } else { Data::None };
-        let deadline = self.now + Duration::from_millis(if patient { 100_000 } else { 50 });
+        let data = if matches!(ask, Ask::Set | Ask::JoinedSet) { Data::Copied(&value) } else { Data::None };
+        let deadline = self.deadline(patient);
         let submitted = match quiet {
+            _ if matches!(ask, Ask::JoinedSet) => self.session.submit_joined_store(&command, data, deadline),
             true => self.session.submit_quiet(&command, data, deadline),
             false => self.session.submit(&command, data, deadline),
         };
         if let Ok(ticket) = submitted {
             let about = match ask {
-                Ask::Get | Ask::MetaGet => About::Key(number),
+                Ask::Get | Ask::JoinedGets | Ask::MetaGet => About::Key(number),
                 Ask::GetMany => About::Keys,
                 _ => About::NoValue,
             };
             assert!(self.awaited.insert(ticket, about).is_none());
         }
+    }
+
+    fn ask_joined(&mut self, first: usize, patient: bool) {
+        for number in (first..first + 20).map(|number| number % KEYS) {
+            let name = server::name_of(number);
+            let key = Key::new(name.as_bytes(), false).unwrap();
+            if let Ok(ticket) = self.session.submit_joined_get(key, self.deadline(patient)) {
+                assert!(self.awaited.insert(ticket, About::Key(number)).is_none());
+            }
+        }
+    }
+
+    fn deadline(&self, patient: bool) -> Instant {
+        self.now + Duration::from_millis(if patient { 100_000 } else { 50 })
     }
 
     fn turn(&mut self) {

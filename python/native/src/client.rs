@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use pinyon_core::fleet::{Fleet, Options};
-use pinyon_core::{parse_servers, Data, Limits};
+use pinyon_core::{parse_servers, Limits};
 use pinyon_proto::{Direction, KeyRules, Mode};
 use pyo3::prelude::*;
 use pyo3::types::PyAny;
@@ -13,8 +13,8 @@ use pyo3::types::PyAny;
 use crate::batch::Batch;
 use crate::errors::usage;
 use crate::keys::key_bytes;
+use crate::loops::Loops;
 use crate::requests::{Request, Shape};
-use crate::shared::Loops;
 use crate::ttl::Ttl;
 use crate::values::Codec;
 
@@ -27,8 +27,10 @@ pub(crate) struct Client {
     pub(crate) keys: KeyRules,
     pub(crate) codec: Arc<Codec>,
     /// Where the client's methods return what a coroutine waits for, instead of waiting themselves.
-    pub(crate) loops: OnceLock<Loops>,
-    closed: AtomicBool,
+    pub(crate) loops: OnceLock<Arc<Loops>>,
+    /// Its methods return what a greenlet may wait for later, instead of letting it wait.
+    pub(crate) submits_only: bool,
+    closed: Arc<AtomicBool>,
 }
 
 impl Client {
@@ -57,7 +59,7 @@ impl Client {
         max_connections: isize,
         encode_keys: bool,
         max_value_size: isize,
-        loops: Option<(Py<PyAny>, Py<PyAny>)>,
+        loops: Option<(Py<PyAny>, Bound<'_, PyAny>)>,
         connections: isize,
     ) -> PyResult<Self> {
         let specs = parse_servers(servers.iter().map(String::as_str));
@@ -74,9 +76,10 @@ impl Client {
         };
         let fleet = Arc::new(Fleet::new(specs, options));
         let codec = Arc::new(Codec::new(serializer)?);
-        let client = Self { fleet, keys, codec, loops: OnceLock::new(), closed: AtomicBool::new(false) };
+        let shared = OnceLock::new();
+        let client = Self { fleet, keys, codec, loops: shared, submits_only: false, closed: Arc::default() };
         if let Some((current, make)) = loops {
-            client.share(py, current, make, connections)?;
+            client.share(current, make, connections)?;
         }
         Ok(client)
     }
@@ -84,16 +87,28 @@ impl Client {
     /// From now on its methods return what a coroutine waits for, instead of waiting themselves.
     ///
     /// `current` returns the running event loop, `make` a driver for it; `connections`: to each server, per loop.
-    fn share(&self, py: Python<'_>, current: Py<PyAny>, make: Py<PyAny>, connections: isize) -> PyResult<()> {
-        let connections = positive(py, "connections", connections)?;
-        let _ = self.loops.set(Loops::new(current, make, connections));
+    fn share(&self, current: Py<PyAny>, make: Bound<'_, PyAny>, connections: isize) -> PyResult<()> {
+        let connections = positive(make.py(), "connections", connections)?;
+        let _ = self.loops.set(Arc::new(Loops::new(current, make, connections)?));
         Ok(())
+    }
+
+    /// The same client, whose methods return what a coroutine may wait for later.
+    fn submitting(&self) -> Self {
+        Self {
+            fleet: self.fleet.clone(),
+            keys: self.keys.clone(),
+            codec: self.codec.clone(),
+            loops: self.loops.clone(),
+            submits_only: true,
+            closed: self.closed.clone(),
+        }
     }
 
     /// The value stored under a key, or `default` when there is none.
     #[pyo3(signature = (key, default = None))]
     fn get<'py>(&self, key: &Bound<'py, PyAny>, default: Option<Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyAny>> {
-        self.run(key, Request::Get { cas: false }, Shape::Value, &Data::None, default)
+        self.run(key, Request::Get { cas: false }, Shape::Value, None, default)
     }
 
     /// The values stored under several keys, as a dict without the keys that have none.
@@ -249,18 +264,21 @@ impl Client {
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         self.closed.store(true, Ordering::Relaxed);
         self.fleet.close();
-        for driver in self.loops.get().into_iter().flat_map(Loops::take_drivers) {
+        for driver in self.loops.get().into_iter().flat_map(|loops| loops.take_drivers()) {
             driver.get().shut(py)?;
         }
         Ok(())
     }
 
     /// One line about each server: its name, whether it is up, and its connections.
-    fn describe(&self) -> Vec<String> {
+    fn describe(&self, py: Python<'_>) -> PyResult<Vec<String>> {
         let describe = |(index, server): (usize, &pinyon_core::fleet::Server)| {
             let state = if server.health.is_down() { "down" } else { "up" };
+            if let Some(loops) = self.loops.get() {
+                return Ok(format!("{} {state}, {} connected", server.name, loops.open_connections(py, index)?));
+            }
             let (open, idle) = self.fleet.pool(index).open_and_idle();
-            format!("{} {state}, {open} connected, {idle} idle", server.name)
+            Ok(format!("{} {state}, {open} connected, {idle} idle", server.name))
         };
         self.fleet.servers().iter().enumerate().map(describe).collect()
     }

@@ -7,11 +7,10 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::client::Client;
-use crate::keys::key_bytes;
+use crate::loops::Caller;
 use crate::many::{distribute, Block, Keys};
 use crate::operations::{About, Everywhere, Gather, Gathered, Line, Op, SentKey, Single, Target};
 use crate::requests::{Answer, Request, Shape};
-use crate::shared::Driver;
 use crate::ttl::Ttl;
 use crate::values::Kept;
 
@@ -24,8 +23,8 @@ struct Chunk {
 
 impl Client {
     pub(crate) fn gather_values<'py>(&self, py: Python<'py>, keys: Keys<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let driver = self.driver(py)?;
-        let waiter = driver.get().waiter(py)?;
+        let caller = self.caller(py)?;
+        let waiter = caller.waiter()?;
         let (parts, down) = distribute(self, &keys, (0..keys.len() as u32).collect())?;
         let mut chunks = Vec::new();
         let mut encoded = Vec::new();
@@ -47,7 +46,7 @@ impl Client {
         }
         let open = chunks.len() + encoded.len();
         let values = Gathered::Values(PyDict::new(py).unbind());
-        let gather = Gather::new(waiter.clone().unbind(), "get_many", keys.unbound(), open, values);
+        let gather = Gather::new(waiter.clone_ref(py), "get_many", keys.unbound(), open, values);
         if let Some(down) = down {
             gather.fail(py, down);
         }
@@ -59,8 +58,8 @@ impl Client {
             let request = Request::Get { cas: false };
             operations.push(self.member(py, &keys, index, request, Shape::Value, Kept::Nothing, &gather)?);
         }
-        driver.get().start_all(py, operations, &gather)?;
-        Ok(waiter)
+        caller.driver.get().start_all(py, operations, &gather)?;
+        caller.wait(waiter, self.submits_only)
     }
 
     pub(crate) fn gather_stored<'py>(
@@ -70,29 +69,29 @@ impl Client {
         blocks: &[Block<'_>],
         Ttl(ttl): Ttl,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let driver = self.driver(py)?;
-        let waiter = driver.get().waiter(py)?;
+        let caller = self.caller(py)?;
+        let waiter = caller.waiter()?;
         let known = Gathered::Stored(vec![false; keys.len()]);
-        let gather = Gather::new(waiter.clone().unbind(), "set_many", keys.unbound(), keys.len(), known);
+        let gather = Gather::new(waiter.clone_ref(py), "set_many", keys.unbound(), keys.len(), known);
         let store = |(index, block): (usize, &Block<'_>)| {
             let Block { size, client_flags, .. } = *block;
             let request = Request::Store { mode: Mode::Set, size, client_flags, ttl, cas: None };
             self.member(py, keys, index, request, Shape::Done, (&block.data).into(), &gather)
         };
         let operations = blocks.iter().enumerate().map(store).collect::<PyResult<_>>()?;
-        driver.get().start_all(py, operations, &gather)?;
-        Ok(waiter)
+        caller.driver.get().start_all(py, operations, &gather)?;
+        caller.wait(waiter, self.submits_only)
     }
 
     pub(crate) fn gather_deleted<'py>(&self, py: Python<'py>, keys: &Keys<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let driver = self.driver(py)?;
-        let waiter = driver.get().waiter(py)?;
+        let caller = self.caller(py)?;
+        let waiter = caller.waiter()?;
         let count = Gathered::Deleted(0);
-        let gather = Gather::new(waiter.clone().unbind(), "delete_many", keys.unbound(), keys.len(), count);
+        let gather = Gather::new(waiter.clone_ref(py), "delete_many", keys.unbound(), keys.len(), count);
         let delete = |index| self.member(py, keys, index, Request::Delete, Shape::Done, Kept::Nothing, &gather);
         let operations = (0..keys.len()).map(delete).collect::<PyResult<_>>()?;
-        driver.get().start_all(py, operations, &gather)?;
-        Ok(waiter)
+        caller.driver.get().start_all(py, operations, &gather)?;
+        caller.wait(waiter, self.submits_only)
     }
 
     pub(crate) fn gather_everywhere<'py>(
@@ -102,8 +101,8 @@ impl Client {
         what: &About,
     ) -> PyResult<Bound<'py, PyAny>> {
         self.check_open(py)?;
-        let driver = self.driver(py)?;
-        let waiter = driver.get().waiter(py)?;
+        let caller = self.caller(py)?;
+        let waiter = caller.waiter()?;
         let lines: Vec<_> = self.names().into_iter().map(|name| (name, Vec::new())).collect();
         let servers = lines.len();
         let answer = match what {
@@ -111,12 +110,12 @@ impl Client {
             About::Stats(_) => Gathered::Stats(lines),
             About::FlushAll { .. } => Gathered::Nothing,
         };
-        let gather = Gather::new(waiter.clone().unbind(), name, Vec::new(), servers, answer);
+        let gather = Gather::new(waiter.clone_ref(py), name, Vec::new(), servers, answer);
         let ask = |server| {
             Op::Everywhere(Everywhere { server, what: what.clone(), lines: Vec::new(), gather: gather.clone() })
         };
-        driver.get().start_all(py, (0..servers).map(ask).collect(), &gather)?;
-        Ok(waiter)
+        caller.driver.get().start_all(py, (0..servers).map(ask).collect(), &gather)?;
+        caller.wait(waiter, self.submits_only)
     }
 
     /// One key of many, by index.
@@ -132,14 +131,14 @@ impl Client {
         gather: &Arc<Gather>,
     ) -> PyResult<Op> {
         let (wire, base64) = keys.wire(index);
-        let key = SentKey::new(wire, base64, key_bytes(gather.keys[index].bind(py))?);
+        let key = SentKey::new(wire, base64, gather.keys[index].bind(py))?;
         let target = Target::Member(gather.clone(), index);
         let (codec, answer) = (self.codec.clone(), Answer::new(shape));
-        Ok(Op::Single(Single { codec, key, request, data, answer, default: None, target }))
+        Ok(Op::Single(Single { codec, key, request, data, alone: false, answer, default: None, target }.into()))
     }
 
-    pub(crate) fn driver<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, Driver>> {
+    pub(crate) fn caller<'py>(&self, py: Python<'py>) -> PyResult<Caller<'py>> {
         let Some(loops) = self.loops.get() else { unreachable!("clients that wait by themselves have no driver") };
-        loops.driver(py, &self.fleet)
+        loops.caller(py, &self.fleet)
     }
 }

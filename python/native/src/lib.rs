@@ -3,18 +3,20 @@
 mod admin;
 mod batch;
 mod client;
+mod driver;
 mod errors;
 mod gather;
 mod host;
 mod keys;
+mod loops;
 mod many;
 mod operations;
 mod plain;
 mod requests;
-mod shared;
 mod single;
 mod ttl;
 mod values;
+mod waiter;
 
 use pyo3::prelude::*;
 
@@ -27,9 +29,11 @@ mod _native {
     #[pymodule_export]
     use crate::client::Client;
     #[pymodule_export]
+    use crate::driver::Driver;
+    #[pymodule_export]
     use crate::plain::check_plain;
     #[pymodule_export]
-    use crate::shared::{Driver, Waiter};
+    use crate::waiter::GreenletWaiter;
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::time::Instant;
 
 use pinyon_core::blocking::{scatter, Timer, Work};
-use pinyon_core::session::{Destination, Session, Ticket};
+use pinyon_core::session::{Destination, Session, Ticket, BYTES_PER_LINE, KEYS_PER_LINE};
 use pinyon_core::{Data, Error, Kind, Refused, Reply, Sent};
 use pinyon_proto::{Command, Head, Key, Mode, Status, Store};
 use pyo3::prelude::*;
@@ -18,11 +18,6 @@ use crate::host::PythonHost;
 use crate::keys::key_bytes;
 use crate::ttl::Ttl;
 use crate::values::{destination, Codec};
-
-/// How many keys one classic `get` line asks for at most, and how long it may get: measured, and well below what
-/// servers and proxies take.
-const KEYS_PER_LINE: usize = 200;
-const BYTES_PER_LINE: usize = 8 * 1024;
 
 /// Python keys with their bytes as they are sent.
 pub(crate) struct Keys<'py> {

@@ -7,9 +7,9 @@ use pinyon_core::session::{Destination, Session, Ticket};
 use pinyon_core::shared::{Operation, Route};
 use pinyon_core::{Data, Error, Kind, Refused, Reply};
 use pinyon_proto::{Command, Head, Key, StatsKind, Status};
-use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList};
+use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
+use pyo3::types::{PyBytes, PyDict, PyList, PyString};
 use pyo3::IntoPyObjectExt;
 
 use crate::admin::{statistics, versions, ServerLines};
@@ -17,10 +17,11 @@ use crate::errors::{from_core, with_partial};
 use crate::keys::key_bytes;
 use crate::requests::{Answer, Request, Shape};
 use crate::values::{destination, Codec, Kept};
+use crate::waiter::{self, Waiter};
 
 /// One exchange, and who is to hear of it.
 pub(crate) enum Op {
-    Single(Single),
+    Single(Box<Single>),
     Line(Line),
     Everywhere(Everywhere),
 }
@@ -31,26 +32,53 @@ pub(crate) struct Single {
     pub(crate) key: SentKey,
     pub(crate) request: Request,
     pub(crate) data: Kept,
+    /// It is not to be joined with others.
+    pub(crate) alone: bool,
     pub(crate) answer: Answer,
     pub(crate) default: Option<Py<PyAny>>,
     pub(crate) target: Target,
 }
 
-/// A key, kept as it is sent.
-pub(crate) struct SentKey {
-    pub(crate) wire: Vec<u8>,
-    pub(crate) base64: bool,
-    /// What the ring is asked about, where that is not the key as it is sent.
-    pub(crate) routing: Option<Vec<u8>>,
+/// A key, kept until its request is over.
+pub(crate) enum SentKey {
+    /// Sent as Python has it.
+    Text(PyBackedStr),
+    Bytes(PyBackedBytes),
+    /// The ring is asked about the key that was given.
+    Rewritten {
+        wire: Vec<u8>,
+        base64: bool,
+        given: Vec<u8>,
+    },
 }
 
 impl SentKey {
-    pub(crate) fn new(wire: &[u8], base64: bool, raw: &[u8]) -> Self {
-        Self { wire: wire.to_vec(), base64, routing: (wire != raw).then(|| raw.to_vec()) }
+    pub(crate) fn new(wire: &[u8], base64: bool, given: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let bytes = key_bytes(given)?;
+        if wire != bytes {
+            return Ok(SentKey::Rewritten { wire: wire.to_vec(), base64, given: bytes.to_vec() });
+        }
+        match given.cast::<PyString>() {
+            Ok(text) => Ok(SentKey::Text(PyBackedStr::try_from(text.clone())?)),
+            Err(_) => Ok(SentKey::Bytes(PyBackedBytes::from(given.cast::<PyBytes>()?.clone()))),
+        }
     }
 
     fn key(&self) -> Key<'_> {
-        Key::new(&self.wire, self.base64).unwrap_or_else(|_| unreachable!("the rules write keys that can be sent"))
+        let (wire, base64) = match self {
+            SentKey::Text(text) => (text.as_bytes(), false),
+            SentKey::Bytes(bytes) => (&**bytes, false),
+            SentKey::Rewritten { wire, base64, .. } => (&**wire, *base64),
+        };
+        Key::new(wire, base64).unwrap_or_else(|_| unreachable!("the rules write keys that can be sent"))
+    }
+
+    fn given(&self) -> &[u8] {
+        match self {
+            SentKey::Text(text) => text.as_bytes(),
+            SentKey::Bytes(bytes) => bytes,
+            SentKey::Rewritten { given, .. } => given,
+        }
     }
 }
 
@@ -81,15 +109,14 @@ pub(crate) enum About {
 
 /// Who hears of a request's outcome.
 pub(crate) enum Target {
-    /// What a coroutine waits for: an asyncio future, or what the driver has in its place.
-    Waiter(Py<PyAny>),
+    Waiter(Waiter),
     /// One key of many, by index.
     Member(Arc<Gather>, usize),
 }
 
 /// Several exchanges with one answer.
 pub(crate) struct Gather {
-    waiter: Py<PyAny>,
+    waiter: Waiter,
     /// The keys that it is about, as the caller gave them.
     pub(crate) keys: Vec<Py<PyAny>>,
     name: &'static str,
@@ -118,7 +145,7 @@ pub(crate) enum Gathered {
 /// What an operation that is over leads to.
 pub(crate) enum Outcome {
     /// A coroutine goes on.
-    Resume(Py<PyAny>, PyResult<Py<PyAny>>),
+    Answered(Waiter, waiter::Answer),
     /// Keys whose server failed are asked one by one, each where it belongs now.
     Again(Vec<Single>),
     /// Others of the same answer are still open.
@@ -136,7 +163,7 @@ impl Operation for Op {
 
     fn route(&self) -> Route<'_> {
         match self {
-            Op::Single(single) => Route::Key(single.key.routing.as_ref().unwrap_or(&single.key.wire)),
+            Op::Single(single) => Route::Key(single.key.given()),
             Op::Line(line) => Route::Server(line.server),
             Op::Everywhere(everywhere) => Route::Server(everywhere.server),
         }
@@ -144,9 +171,14 @@ impl Operation for Op {
 
     fn submit(&mut self, session: &mut Session, deadline: Instant) -> Result<Ticket, Refused> {
         match self {
-            Op::Single(single) => {
-                session.submit(&single.request.command(single.key.key()), single.data.data(), deadline)
-            }
+            Op::Single(single) => match single.request {
+                Request::Get { cas: false } => session.submit_joined_get(single.key.key(), deadline),
+                request if request.may_be_repeated() && !single.alone => {
+                    let command = request.command(single.key.key());
+                    session.submit_joined_store(&command, single.data.data(), deadline)
+                }
+                request => session.submit(&request.command(single.key.key()), single.data.data(), deadline),
+            },
             Op::Line(line) => session.submit(&Command::GetMany { keys: &line.text, cas: false }, Data::None, deadline),
             Op::Everywhere(everywhere) => session.submit(&everywhere.what.command(), Data::None, deadline),
         }
@@ -154,7 +186,7 @@ impl Operation for Op {
 
     fn reply(&mut self, reply: Reply<'_>) {
         match self {
-            Op::Single(Single { answer, codec, .. }) => Python::attach(|py| answer.take(py, codec, reply)),
+            Op::Single(single) => Python::attach(|py| single.answer.take(py, &single.codec, reply)),
             Op::Line(line) => Python::attach(|py| line.take(py, reply)),
             Op::Everywhere(everywhere) if matches!(reply.head.status, Status::Version | Status::Stat) => {
                 everywhere.lines.push(String::from_utf8_lossy(reply.line).into_owned());
@@ -164,12 +196,12 @@ impl Operation for Op {
     }
 
     fn destination(&mut self, head: &Head) -> Box<dyn Destination> {
-        match self {
-            Op::Single(Single { codec, .. }) | Op::Line(Line { codec, .. }) => {
-                Python::attach(|py| destination(py, codec, head))
-            }
-            Op::Everywhere(_) => Box::new(vec![0; head.size.unwrap_or_default()]),
-        }
+        let codec = match self {
+            Op::Single(single) => &single.codec,
+            Op::Line(line) => &line.codec,
+            Op::Everywhere(_) => return Box::new(vec![0; head.size.unwrap_or_default()]),
+        };
+        Python::attach(|py| destination(py, codec, head))
     }
 
     fn is_idempotent(&self) -> bool {
@@ -179,16 +211,22 @@ impl Operation for Op {
         }
     }
 
+    fn insists(&mut self) -> bool {
+        match self {
+            Op::Single(single) if single.request.may_be_repeated() => !std::mem::replace(&mut single.alone, true),
+            _ => false,
+        }
+    }
+
     fn is_abandoned(&self) -> bool {
         let waiter = match self {
-            Op::Single(Single { target: Target::Waiter(waiter), .. }) => waiter,
-            Op::Single(Single { target: Target::Member(gather, _), .. }) => &gather.waiter,
+            Op::Single(single) => match &single.target {
+                Target::Waiter(waiter) => waiter,
+                Target::Member(gather, _) => &gather.waiter,
+            },
             Op::Line(Line { gather, .. }) | Op::Everywhere(Everywhere { gather, .. }) => &gather.waiter,
         };
-        Python::attach(|py| {
-            let done = waiter.bind(py).call_method0(intern!(py, "done"));
-            done.is_ok_and(|done| done.is_truthy().unwrap_or(false))
-        })
+        Python::attach(|py| waiter.is_done(py))
     }
 }
 
@@ -212,7 +250,7 @@ impl Single {
                     Some(error) => Err(from_core(py, &error)),
                     None => answer.finish(py, default.map(|default| default.into_bound(py))).map(Bound::unbind),
                 };
-                Outcome::Resume(waiter, answered)
+                Outcome::Answered(waiter, answered)
             }
             Target::Member(gather, index) => gather.finished(py, |state| match error {
                 Some(error) => state.failed(py, error),
@@ -237,19 +275,34 @@ impl Line {
         if !error.blames_server() || error.kind == Kind::Protocol || !in_time {
             return self.gather.finished(py, |state| state.failed(py, error));
         }
-        let wires = self.text.split(|byte| *byte == b' ');
-        let member = |(wire, index): (&[u8], usize)| Single {
+        let wires = self.text.split(|byte| *byte == b' ').zip(self.keys.iter().copied());
+        let singles = wires.map(|(wire, index)| self.member(py, wire, index)).collect::<PyResult<Vec<_>>>();
+        let singles = match singles {
+            Ok(singles) => singles,
+            Err(error) => {
+                return self.gather.finished(py, |state| {
+                    state.error.get_or_insert(error);
+                })
+            }
+        };
+        self.gather.lock().open += singles.len() - 1;
+        Outcome::Again(singles)
+    }
+}
+
+impl Line {
+    /// One of its keys, to be asked by itself.
+    fn member(&self, py: Python<'_>, wire: &[u8], index: usize) -> PyResult<Single> {
+        Ok(Single {
             codec: self.codec.clone(),
-            key: SentKey::new(wire, false, key_bytes(self.gather.keys[index].bind(py)).unwrap_or(wire)),
+            key: SentKey::new(wire, false, self.gather.keys[index].bind(py))?,
             request: Request::Get { cas: false },
             data: Kept::Nothing,
+            alone: false,
             answer: Answer::new(Shape::Value),
             default: None,
             target: Target::Member(self.gather.clone(), index),
-        };
-        let singles: Vec<Single> = wires.zip(self.keys.iter().copied()).map(member).collect();
-        self.gather.lock().open += singles.len() - 1;
-        Outcome::Again(singles)
+        })
     }
 }
 
@@ -277,7 +330,7 @@ impl Everywhere {
 impl Gather {
     /// An answer made of so many exchanges.
     pub(crate) fn new(
-        waiter: Py<PyAny>,
+        waiter: Waiter,
         name: &'static str,
         keys: Vec<Py<PyAny>>,
         open: usize,
@@ -301,8 +354,8 @@ impl Gather {
             return Outcome::Open;
         }
         drop(state);
-        let (waiter, answer) = self.resume(py);
-        Outcome::Resume(waiter, answer)
+        let (waiter, answer) = self.answered(py);
+        Outcome::Answered(waiter, answer)
     }
 
     /// The answer, once nothing is open.
@@ -329,7 +382,7 @@ impl Gather {
     }
 
     /// What the coroutine that waits for it is resumed with.
-    pub(crate) fn resume(&self, py: Python<'_>) -> (Py<PyAny>, PyResult<Py<PyAny>>) {
+    pub(crate) fn answered(&self, py: Python<'_>) -> (Waiter, waiter::Answer) {
         (self.waiter.clone_ref(py), self.answer(py))
     }
 

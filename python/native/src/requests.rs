@@ -32,6 +32,11 @@ const METADATA: &[Flag<'_>] = &[
 ];
 
 impl Request {
+    /// Whether it is a store that does the same when it is done twice.
+    pub(crate) fn may_be_repeated(&self) -> bool {
+        matches!(self, Request::Store { mode: Mode::Set, cas: None, .. })
+    }
+
     pub(crate) fn command<'k>(&self, key: Key<'k>) -> Command<'k> {
         match *self {
             Request::Get { cas } => Command::Get { key, cas },

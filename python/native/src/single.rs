@@ -10,10 +10,12 @@ use crate::client::Client;
 use crate::errors::{exception, invalid_key};
 use crate::host::PythonHost;
 use crate::keys::key_bytes;
+use crate::loops::Caller;
 use crate::operations::{Op, SentKey, Single, Target};
 use crate::requests::{Answer, Request, Shape};
 use crate::ttl::Ttl;
-use crate::values::{destination, Codec};
+use crate::values::{destination, Codec, Encoded, Kept};
+use crate::waiter::Waiter;
 
 struct Receiver<'c, 'py> {
     py: Python<'py>,
@@ -32,39 +34,71 @@ impl Receive for Receiver<'_, '_> {
 }
 
 impl Client {
-    /// Runs a request about a key, and returns what it comes to in Python.
+    /// Runs a request about a key, and returns what it comes to in Python, or what a coroutine waits for.
     pub(crate) fn run<'py>(
         &self,
         key: &Bound<'py, PyAny>,
         request: Request,
         shape: Shape,
-        data: &Data<'_>,
+        value: Option<&Encoded<'_>>,
+        default: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        self.check_open(key.py())?;
+        if self.loops.get().is_none() {
+            return self.execute(key, request, shape, value, default);
+        }
+        let caller = self.caller(key.py())?;
+        let waiter = self.submit(&caller, key, request, shape, value, default)?;
+        caller.wait(waiter, self.submits_only)
+    }
+
+    #[inline(never)]
+    fn execute<'py>(
+        &self,
+        key: &Bound<'py, PyAny>,
+        request: Request,
+        shape: Shape,
+        value: Option<&Encoded<'_>>,
         default: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let py = key.py();
-        self.check_open(py)?;
         let bytes = key_bytes(key)?;
         let mut scratch = Vec::new();
         let wire = self.keys.wire(bytes, &mut scratch).map_err(|error| invalid_key(py, &error))?;
-        if self.loops.get().is_some() {
-            let driver = self.driver(py)?;
-            let waiter = driver.get().waiter(py)?;
-            let single = Single {
-                codec: self.codec.clone(),
-                key: SentKey::new(wire.wire(), wire.is_base64(), bytes),
-                request,
-                data: data.into(),
-                answer: Answer::new(shape),
-                default: default.map(Bound::unbind),
-                target: Target::Waiter(waiter.clone().unbind()),
-            };
-            driver.get().start(py, Op::Single(single))?;
-            return Ok(waiter);
-        }
+        let data = value.map_or(Ok(Data::None), Encoded::data)?;
         let mut receiver = Receiver { py, codec: &self.codec, answer: Answer::new(shape) };
-        execute(&self.fleet, &PythonHost(py), bytes, &request.command(wire), data, &mut receiver)
+        execute(&self.fleet, &PythonHost(py), bytes, &request.command(wire), &data, &mut receiver)
             .map_err(|failure| exception(py, failure))?;
         receiver.answer.finish(py, default)
+    }
+
+    /// In a frame of its own: a greenlet that waits keeps a copy of the stack below it.
+    #[inline(never)]
+    fn submit<'py>(
+        &self,
+        caller: &Caller<'py>,
+        key: &Bound<'py, PyAny>,
+        request: Request,
+        shape: Shape,
+        value: Option<&Encoded<'_>>,
+        default: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Waiter> {
+        let py = key.py();
+        let mut scratch = Vec::new();
+        let wire = self.keys.wire(key_bytes(key)?, &mut scratch).map_err(|error| invalid_key(py, &error))?;
+        let waiter = caller.waiter()?;
+        let single = Single {
+            codec: self.codec.clone(),
+            key: SentKey::new(wire.wire(), wire.is_base64(), key)?,
+            request,
+            data: value.map_or(Ok(Kept::Nothing), Encoded::keep)?,
+            alone: false,
+            answer: Answer::new(shape),
+            default: default.map(Bound::unbind),
+            target: Target::Waiter(waiter.clone_ref(py)),
+        };
+        caller.driver.get().start(py, Op::Single(single.into()))?;
+        Ok(waiter)
     }
 
     /// Runs a request without a data block.
@@ -74,7 +108,7 @@ impl Client {
         request: Request,
         shape: Shape,
     ) -> PyResult<Bound<'py, PyAny>> {
-        self.run(key, request, shape, &Data::None, None)
+        self.run(key, request, shape, None, None)
     }
 
     pub(crate) fn store<'py>(
@@ -88,6 +122,6 @@ impl Client {
         let (encoded, client_flags) = self.codec.encode(value)?;
         let request = Request::Store { mode, size: encoded.bytes()?.len(), client_flags, ttl, cas };
         let shape = if cas.is_some() { Shape::Compared } else { Shape::Done };
-        self.run(key, request, shape, &encoded.data()?, None)
+        self.run(key, request, shape, Some(&encoded), None)
     }
 }

@@ -116,6 +116,8 @@ impl Codec {
 pub(crate) enum Kept {
     Nothing,
     Small(Vec<u8>),
+    /// As Python has it, small.
+    Object(PyBackedBytes),
     Large(SharedBytes),
 }
 
@@ -124,6 +126,7 @@ impl Kept {
         match self {
             Kept::Nothing => Data::None,
             Kept::Small(bytes) => Data::Copied(bytes),
+            Kept::Object(bytes) => Data::Copied(bytes),
             Kept::Large(bytes) => Data::Shared(bytes.clone()),
         }
     }
@@ -152,6 +155,16 @@ impl Encoded<'_> {
             Encoded::Text(text) => Arc::new(Text(PyBackedStr::try_from((*text).clone())?)),
             Encoded::Owned(bytes) => Arc::new(bytes.clone()),
         }))
+    }
+
+    /// For a command that may have to be sent again.
+    pub(crate) fn keep(&self) -> PyResult<Kept> {
+        match self {
+            Encoded::Bytes(bytes) if bytes.as_bytes().len() < LARGE => {
+                Ok(Kept::Object(PyBackedBytes::from((*bytes).clone())))
+            }
+            _ => Ok((&self.data()?).into()),
+        }
     }
 
     pub(crate) fn bytes(&self) -> PyResult<&[u8]> {

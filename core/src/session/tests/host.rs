@@ -77,6 +77,10 @@ impl Host {
         self.session.submit(&command, Data::Copied(value), self.now + TIMEOUT).expect("it is taken")
     }
 
+    pub fn submit_joined_get(&mut self, name: &str) -> Ticket {
+        self.session.submit_joined_get(key(name), self.now + TIMEOUT).expect("it is taken")
+    }
+
     pub fn submit_quiet(&mut self, command: Command<'_>) -> Ticket {
         let data = match &command {
             Command::Store(store) => Data::Copied(&b"xxxxxxxxxx"[..store.size]),

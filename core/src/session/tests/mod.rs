@@ -7,6 +7,7 @@ mod connecting;
 mod deadlines;
 mod faults;
 mod host;
+mod joined;
 mod large;
 mod model;
 mod peer;

@@ -12,6 +12,9 @@ use crate::session::Limits;
 #[derive(Clone, Debug)]
 enum Step {
     Ask(Ask),
+    /// Gets or sets one after another, which may be joined.
+    JoinGets(Vec<usize>),
+    JoinSets(Vec<usize>),
     /// Abandons one of those awaited.
     Abandon(usize),
     /// The peer takes so many bytes more.
@@ -24,10 +27,12 @@ enum Step {
 fn ask() -> impl Strategy<Value = Ask> {
     prop_oneof![
         (0usize..10).prop_map(Ask::Get),
+        (0usize..10).prop_map(Ask::JoinedGet),
         (0usize..10, 0usize..10).prop_map(|(from, to)| Ask::GetMany(from.min(to), from.max(to))),
         (0usize..10).prop_map(Ask::Set),
         (0usize..10).prop_map(Ask::SetShared),
         (0usize..10).prop_map(Ask::QuietSet),
+        (0usize..10).prop_map(Ask::JoinedSet),
         (0usize..10).prop_map(Ask::Delete),
         (0usize..10).prop_map(Ask::QuietDelete),
         Just(Ask::Count),
@@ -39,6 +44,8 @@ fn step() -> impl Strategy<Value = Step> {
     let length = prop_oneof![0usize..4, 0usize..100, 0usize..100_000];
     prop_oneof![
         6 => ask().prop_map(Step::Ask),
+        1 => proptest::collection::vec(0usize..10, 0..40).prop_map(Step::JoinGets),
+        1 => proptest::collection::vec(0usize..10, 0..10).prop_map(Step::JoinSets),
         1 => any::<usize>().prop_map(Step::Abandon),
         3 => length.clone().prop_map(Step::Take),
         3 => length.prop_map(Step::Arrive),
@@ -64,6 +71,8 @@ impl Run {
     fn step(&mut self, step: &Step) {
         match step {
             Step::Ask(ask) => drop(self.ledger.submit(&mut self.host, *ask)),
+            Step::JoinGets(keys) => self.ask_all(keys, Ask::JoinedGet),
+            Step::JoinSets(keys) => self.ask_all(keys, Ask::JoinedSet),
             Step::Abandon(choice) => {
                 let awaited = self.ledger.awaited();
                 if !awaited.is_empty() {
@@ -81,6 +90,12 @@ impl Run {
                 self.turn();
             }
             Step::Poll => self.turn(),
+        }
+    }
+
+    fn ask_all(&mut self, keys: &[usize], ask: fn(usize) -> Ask) {
+        for key in keys {
+            self.ledger.submit(&mut self.host, ask(*key));
         }
     }
 

@@ -13,10 +13,12 @@ use crate::session::{Data, Ticket};
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Ask {
     Get(usize),
+    JoinedGet(usize),
     GetMany(usize, usize),
     Set(usize),
     SetShared(usize),
     QuietSet(usize),
+    JoinedSet(usize),
     Delete(usize),
     QuietDelete(usize),
     Count,
@@ -54,9 +56,13 @@ impl Ledger {
         let name = |key: usize| format!("k{key}");
         let deadline = host.now + TIMEOUT;
         let (ticket, expected) = match ask {
-            Ask::Get(key) => {
+            Ask::Get(key) | Ask::JoinedGet(key) => {
                 let value = self.stored.contains(&key).then(|| value_of(&name(key)));
-                (host.submit(get(&name(key))), Expected::Value(value))
+                let ticket = match ask {
+                    Ask::Get(_) => host.submit(get(&name(key))),
+                    _ => host.submit_joined_get(&name(key)),
+                };
+                (ticket, Expected::Value(value))
             }
             Ask::GetMany(from, to) => {
                 let keys = from..=to;
@@ -65,7 +71,7 @@ impl Ledger {
                 let values = found.map(|(index, key)| (index, value_of(&name(key)))).collect();
                 (host.submit(get_many(&names.join(" "))), Expected::Values(values))
             }
-            Ask::Set(key) | Ask::SetShared(key) | Ask::QuietSet(key) => {
+            Ask::Set(key) | Ask::SetShared(key) | Ask::QuietSet(key) | Ask::JoinedSet(key) => {
                 let value = value_of(&name(key));
                 let (name, size) = (name(key), value.len());
                 let ticket = match ask {
@@ -73,7 +79,8 @@ impl Ledger {
                     Ask::SetShared(_) => {
                         host.session.submit(&set(&name, size), Data::Shared(Arc::new(value)), deadline)
                     }
-                    _ => host.session.submit_quiet(&set(&name, size), Data::Copied(&value), deadline),
+                    Ask::QuietSet(_) => host.session.submit_quiet(&set(&name, size), Data::Copied(&value), deadline),
+                    _ => host.session.submit_joined_store(&set(&name, size), Data::Copied(&value), deadline),
                 };
                 self.stored.insert(key);
                 (ticket.unwrap(), Expected::Status(Status::Done))

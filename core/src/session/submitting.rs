@@ -1,0 +1,236 @@
+//! Taking commands: each is encoded for sending, and its exchange put into the queue.
+
+use std::time::Instant;
+
+use pinyon_proto::{encode, Command, Expect, Form, Key, Opaque};
+
+use super::completion::Ticket;
+use super::exchange::{About, Exchange};
+use super::{Data, Refused, Session};
+use crate::network::Network;
+
+/// After so many quiet commands a no-op is put in.
+const LONGEST_QUIET_RUN: usize = 128;
+
+/// How many keys one classic `get` line asks for at most, and how long it may get: measured, and well below what
+/// servers and proxies take.
+pub const KEYS_PER_LINE: usize = 200;
+pub const BYTES_PER_LINE: usize = 8 * 1024;
+
+/// From how many keys on a classic line costs less than as many meta commands: the server sends each line's reply by
+/// itself, while it gathers those to meta commands.
+const FEWEST_KEYS_PER_LINE: usize = 16;
+
+/// So many stores of a run are answered each; from then on the others, and a no-op behind them, cost less.
+const LOUD_STORES: usize = 3;
+
+/// Gets at the end of the queue that nothing has been submitted or sent behind: more may join them, and only then are
+/// they encoded.
+#[derive(Default)]
+pub(super) struct OpenLine {
+    pub(super) keys: usize,
+    pub(super) bytes: usize,
+}
+
+impl<N: Network> Session<N> {
+    /// Queues a command and encodes it for sending. Its data block must be as long as the command says.
+    pub fn submit(&mut self, command: &Command<'_>, data: Data<'_>, deadline: Instant) -> Result<Ticket, Refused> {
+        if !self.accepts() {
+            return Err(Refused::Full);
+        }
+        if !matches!(command, Command::NoOp) {
+            self.end_quiet_run(deadline);
+        }
+        self.enqueue(command, data, false, deadline)
+    }
+
+    /// Like [`Self::submit`], with no reply on success. The outcome is known once a later reply has come: end a
+    /// run of quiet commands with a [`Command::NoOp`]. One is put before any other loud command, and between quiet
+    /// ones now and then, so that an error which does not say whose it is concerns few.
+    pub fn submit_quiet(
+        &mut self,
+        command: &Command<'_>,
+        data: Data<'_>,
+        deadline: Instant,
+    ) -> Result<Ticket, Refused> {
+        if !command.can_be_quiet() {
+            return self.submit(command, data, deadline);
+        }
+        if !self.accepts() {
+            return Err(Refused::Full);
+        }
+        if self.quiet_run >= LONGEST_QUIET_RUN {
+            self.end_quiet_run(deadline);
+        }
+        self.enqueue(command, data, true, deadline)
+    }
+
+    /// Reads the value of a key. Many gets that are submitted so one after another share one classic `get` line: it
+    /// costs the server about half of as many commands, and repeats the keys that it found. Each keeps a ticket, a
+    /// deadline and an outcome of its own.
+    pub fn submit_joined_get(&mut self, key: Key<'_>, deadline: Instant) -> Result<Ticket, Refused> {
+        if key.is_base64() {
+            return self.submit(&Command::Get { key, cas: false }, Data::None, deadline);
+        }
+        if !self.accepts() {
+            return Err(Refused::Full);
+        }
+        self.end_quiet_run(deadline);
+        let wire = key.wire();
+        if self.line.keys == KEYS_PER_LINE || self.line.bytes + wire.len() > BYTES_PER_LINE {
+            self.end_line();
+        }
+        self.line.keys += 1;
+        self.line.bytes += wire.len() + 1;
+        Ok(self.push_of_line(About::KeyOfLine(wire.into()), deadline))
+    }
+
+    /// Like [`Self::submit`], for a store that may be done twice. Of many that are submitted so one after another all but
+    /// the first few are quiet, which costs the server about half: the no-op that is sent behind them tells that they
+    /// are done. An error whose command the server does not name is told to all that it may belong to, as
+    /// [`Sent::Maybe`](crate::Sent::Maybe): submit those again by [`Self::submit`].
+    pub fn submit_joined_store(
+        &mut self,
+        command: &Command<'_>,
+        data: Data<'_>,
+        deadline: Instant,
+    ) -> Result<Ticket, Refused> {
+        let stores = self.stores + 1;
+        let submitted = match stores > LOUD_STORES {
+            true => self.submit_quiet(command, data, deadline),
+            false => self.submit(command, data, deadline),
+        };
+        if submitted.is_ok() {
+            self.stores = stores;
+        }
+        submitted
+    }
+
+    /// Ends what was joined, before something else is submitted or all is sent.
+    pub(super) fn end_joined(&mut self) {
+        self.end_line();
+        if std::mem::take(&mut self.stores) > LOUD_STORES {
+            let deadline = self.queue.back().map(|last| last.deadline).expect("a run has stores");
+            self.end_quiet_run(deadline);
+        }
+    }
+
+    /// Encodes the gets that were to be joined, so that the next one begins another line.
+    fn end_line(&mut self) {
+        let OpenLine { keys, .. } = std::mem::take(&mut self.line);
+        let fewest = if self.capabilities.meta() { FEWEST_KEYS_PER_LINE } else { 2 };
+        let first = self.queue.len() - keys;
+        match keys {
+            0 => {}
+            _ if keys < fewest => self.encode_apart(first),
+            _ => self.encode_line(first),
+        }
+    }
+
+    fn encode_apart(&mut self, first: usize) {
+        for exchange in self.queue.range_mut(first..) {
+            let About::KeyOfLine(wire) = std::mem::replace(&mut exchange.about, About::Echo) else { continue };
+            let key = Key::new(&wire, false).expect("it was a key when it was submitted");
+            let command = Command::Get { key, cas: false };
+            let opaque = Opaque(exchange.ticket.0 as u16);
+            exchange.begin = self.outgoing.end();
+            exchange.expect = self
+                .outgoing
+                .append(|out| encode(&command, &self.capabilities, opaque, false, out))
+                .expect("every server takes a get");
+            exchange.about = About::of(&command, exchange.expect.form);
+        }
+    }
+
+    fn encode_line(&mut self, first: usize) {
+        let begin = self.outgoing.end();
+        self.outgoing.append_bytes(b"get");
+        for exchange in self.queue.range_mut(first..) {
+            let About::KeyOfLine(wire) = &exchange.about else { continue };
+            self.outgoing.append_bytes(b" ");
+            self.outgoing.append_bytes(wire);
+            exchange.begin = begin;
+        }
+        self.outgoing.append_bytes(b"\r\n");
+        let deadline = self.queue[first].deadline;
+        self.push_of_line(About::EndOfLine, deadline);
+    }
+
+    fn push_of_line(&mut self, about: About, deadline: Instant) -> Ticket {
+        self.push(Exchange {
+            ticket: Ticket(self.next_ticket),
+            name: "get",
+            expect: Expect::classic(Form::ClassicGet),
+            deadline,
+            begin: u64::MAX,
+            stores: false,
+            counts: false,
+            abandoned: matches!(about, About::EndOfLine),
+            about,
+        })
+    }
+
+    /// Puts a no-op behind the quiet commands submitted last, so that their outcome becomes known.
+    pub fn end_quiet_run(&mut self, deadline: Instant) {
+        if self.quiet_run == 0 {
+            return;
+        }
+        self.enqueue(&Command::NoOp, Data::None, false, deadline).expect("a no-op suits every server");
+        if let Some(barrier) = self.queue.back_mut() {
+            barrier.abandoned = true;
+        }
+    }
+
+    fn enqueue(
+        &mut self,
+        command: &Command<'_>,
+        data: Data<'_>,
+        quiet: bool,
+        deadline: Instant,
+    ) -> Result<Ticket, Refused> {
+        let size = match &data {
+            Data::None => 0,
+            Data::Copied(bytes) => bytes.len(),
+            Data::Shared(bytes) => (**bytes).as_ref().len(),
+        };
+        if size > self.limits.value {
+            return Err(Refused::TooLarge { size, limit: self.limits.value });
+        }
+        self.end_line();
+        self.stores = 0;
+        let begin = self.outgoing.end();
+        let opaque = Opaque(self.next_ticket as u16);
+        let expect = self
+            .outgoing
+            .append(|out| encode(command, &self.capabilities, opaque, quiet, out))
+            .map_err(Refused::Unsupported)?;
+        let stores = !matches!(data, Data::None);
+        match data {
+            Data::None => {}
+            Data::Copied(bytes) => self.outgoing.append_bytes(bytes),
+            Data::Shared(bytes) => self.outgoing.append_shared(bytes),
+        }
+        if stores {
+            self.outgoing.append_bytes(b"\r\n");
+        }
+        self.quiet_run = if expect.quiet { self.quiet_run + 1 } else { 0 };
+        Ok(self.push(Exchange {
+            ticket: Ticket(self.next_ticket),
+            name: command.name(),
+            expect,
+            deadline,
+            begin,
+            stores,
+            counts: matches!(command, Command::Arithmetic(_)),
+            abandoned: false,
+            about: About::of(command, expect.form),
+        }))
+    }
+
+    fn push(&mut self, exchange: Exchange) -> Ticket {
+        let ticket = exchange.ticket;
+        self.next_ticket += 1;
+        self.queue.push_back(exchange);
+        ticket
+    }
+}

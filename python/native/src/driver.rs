@@ -1,0 +1,367 @@
+//! Clients whose coroutines share connections: between the core's shared sessions and an event loop's driver, which
+//! is written in Python.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::time::{Duration, Instant};
+
+use pinyon_core::fleet::Fleet;
+use pinyon_core::shared::{Action, Finished, Shared};
+use pinyon_core::{fork, Address};
+use pyo3::gc::{PyTraverseError, PyVisit};
+use pyo3::prelude::*;
+
+use crate::errors::usage;
+use crate::operations::{Gather, Op, Outcome};
+use crate::waiter::{Answer, Waiter};
+
+/// The connections of one event loop.
+#[pyclass(frozen, module = "pinyon._native")]
+pub(crate) struct Driver {
+    shared: Mutex<Shared<Op>>,
+    host: Host,
+    coroutines: Coroutines,
+    /// Outcomes that have not been given to their coroutines yet.
+    answered: Mutex<VecDeque<(Waiter, Answer)>>,
+    /// The thread in which coroutines are being resumed, 0 for none. What they submit is sent when all of them have
+    /// been.
+    resuming_in: AtomicUsize,
+    turn_is_due: AtomicBool,
+    /// When the host was told to wake it.
+    alarm: Mutex<Option<Instant>>,
+    timeout: Duration,
+    generation: u64,
+}
+
+/// What the driver in Python does with its event loop.
+struct Host {
+    /// `end_turn()`: call `turn` soon.
+    end_turn: Py<PyAny>,
+    /// `end_turn_from_outside()`: the same, from any thread.
+    end_turn_from_outside: Py<PyAny>,
+    /// `watch(lane, fd, write)`: call `ready(lane)` when the descriptor is readable, or writable where that is asked.
+    watch: Py<PyAny>,
+    /// `forget(lane, fd)`: watch it no more.
+    forget: Py<PyAny>,
+    /// `forget_inherited(lane, fd)`: the same, in a forked child.
+    forget_inherited: Py<PyAny>,
+    /// `resolve(lane, name, port)`: call `resolved` with the addresses of a name.
+    resolve: Py<PyAny>,
+    /// `wake_in(seconds)`: call `woken` then.
+    wake_in: Py<PyAny>,
+}
+
+/// How coroutines wait.
+enum Coroutines {
+    Tasks {
+        create_future: Py<PyAny>,
+    },
+    /// By switching to the hub, which switches back.
+    Greenlets {
+        hub: Py<PyAny>,
+        switch: Py<PyAny>,
+        current: Py<PyAny>,
+    },
+}
+
+impl Driver {
+    /// `host`: the driver in Python. Where it has no `current_greenlet`, coroutines are tasks, and what they wait
+    /// for its `create_future` makes; otherwise they are greenlets of its `hub`.
+    pub(crate) fn new(host: &Bound<'_, PyAny>, fleet: Arc<Fleet>, connections: usize) -> PyResult<Self> {
+        let attribute = |name| -> PyResult<Py<PyAny>> { Ok(host.getattr(name)?.unbind()) };
+        let current = attribute("current_greenlet")?;
+        let coroutines = match current.is_none(host.py()) {
+            true => Coroutines::Tasks { create_future: attribute("create_future")? },
+            false => {
+                let hub = attribute("hub")?;
+                let switch = hub.getattr(host.py(), "switch")?;
+                Coroutines::Greenlets { hub, switch, current }
+            }
+        };
+        let host = Host {
+            end_turn: attribute("end_turn")?,
+            end_turn_from_outside: attribute("end_turn_from_outside")?,
+            watch: attribute("watch")?,
+            forget: attribute("forget")?,
+            forget_inherited: attribute("forget_inherited")?,
+            resolve: attribute("resolve")?,
+            wake_in: attribute("wake_in")?,
+        };
+        let timeout = fleet.options().timeout;
+        Ok(Self {
+            shared: Mutex::new(Shared::new(fleet, connections)),
+            host,
+            coroutines,
+            answered: Mutex::default(),
+            resuming_in: AtomicUsize::default(),
+            turn_is_due: AtomicBool::default(),
+            alarm: Mutex::default(),
+            timeout,
+            generation: fork::generation(),
+        })
+    }
+
+    /// What a coroutine is to wait for.
+    pub(crate) fn waiter(&self, py: Python<'_>) -> PyResult<Waiter> {
+        match &self.coroutines {
+            Coroutines::Tasks { create_future } => Ok(Waiter::Future(create_future.call0(py)?)),
+            Coroutines::Greenlets { .. } => Ok(Waiter::Greenlet(Arc::default())),
+        }
+    }
+
+    pub(crate) fn start(&self, py: Python<'_>, operation: Op) -> PyResult<()> {
+        let actions = {
+            let (mut shared, now) = (self.lock(py)?, Instant::now());
+            shared.start(operation, now + self.timeout, now);
+            shared.take_actions()
+        };
+        self.begun(py, actions)
+    }
+
+    /// Begins the operations of one answer, which is given at once when there are none.
+    pub(crate) fn start_all(&self, py: Python<'_>, operations: Vec<Op>, gather: &Gather) -> PyResult<()> {
+        if gather.is_complete() {
+            let (waiter, answer) = gather.answered(py);
+            return waiter.resume(py, answer);
+        }
+        let actions = {
+            let (mut shared, now) = (self.lock(py)?, Instant::now());
+            operations.into_iter().for_each(|operation| shared.start(operation, now + self.timeout, now));
+            shared.take_actions()
+        };
+        self.begun(py, actions)
+    }
+
+    /// Does what follows from a beginning. The alarm is looked at when something has changed for the host.
+    fn begun(&self, py: Python<'_>, actions: Vec<Action>) -> PyResult<()> {
+        if actions.is_empty() {
+            return Ok(());
+        }
+        self.act(py, actions)?;
+        self.set_alarm(py)
+    }
+
+    /// Fails everything in flight; what waited for it is resumed by its loop. In a forked child the connections are
+    /// the parent's, and nothing is done.
+    pub(crate) fn shut(&self, py: Python<'_>) -> PyResult<()> {
+        if !self.is_of_this_process() {
+            return Ok(());
+        }
+        self.change(py, Shared::close)?;
+        if self.answered().is_empty() {
+            return Ok(());
+        }
+        self.host.end_turn_from_outside.call0(py).map(drop)
+    }
+
+    /// Closes the connections of a loop that is over: there is nobody left to resume.
+    pub(crate) fn discard(&self, py: Python<'_>) -> PyResult<()> {
+        self.lock(py)?.discard();
+        Ok(())
+    }
+
+    /// In a forked child: the parent's connections are not watched any more.
+    pub(crate) fn leave_watched(&self, py: Python<'_>) -> PyResult<()> {
+        let watched: Vec<_> = self.lock(py)?.watched().collect();
+        let forget = self.host.forget_inherited.bind(py);
+        watched.into_iter().try_for_each(|(lane, fd)| forget.call1((lane, fd)).map(drop))
+    }
+
+    /// Whether it is from its own loop that the calling coroutine was resumed.
+    pub(crate) fn is_resuming_here(&self) -> bool {
+        self.resuming_in.load(Ordering::Relaxed) == this_thread()
+    }
+
+    pub(crate) fn is_of_this_process(&self) -> bool {
+        self.generation == fork::generation()
+    }
+
+    /// How many connections it has to a server.
+    pub(crate) fn open_connections(&self, py: Python<'_>, server: usize) -> PyResult<usize> {
+        match self.is_of_this_process() {
+            true => Ok(self.lock(py)?.open_connections(server)),
+            false => Ok(0),
+        }
+    }
+
+    pub(crate) fn current_greenlet<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        match &self.coroutines {
+            Coroutines::Greenlets { current, .. } => current.bind(py).call0(),
+            Coroutines::Tasks { .. } => unreachable!("tasks do not switch"),
+        }
+    }
+
+    /// Lets other greenlets run: the next one whose outcome is known, without a detour by the hub, or else the hub.
+    pub(crate) fn switch_from(&self, current: &Bound<'_, PyAny>) -> PyResult<()> {
+        let Coroutines::Greenlets { hub, switch, .. } = &self.coroutines else { unreachable!("tasks do not switch") };
+        let py = current.py();
+        if !current.is(hub) {
+            while let Some((waiter, answer)) = self.next_answered() {
+                if waiter.switch_to(py, answer)? {
+                    return Ok(());
+                }
+            }
+        }
+        switch.call0(py).map(drop)
+    }
+
+    /// Held while replies are read, and so while a serializer's `load` runs.
+    fn lock(&self, py: Python<'_>) -> PyResult<MutexGuard<'_, Shared<Op>>> {
+        match self.shared.try_lock() {
+            Ok(shared) => Ok(shared),
+            Err(TryLockError::Poisoned(poisoned)) => Ok(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) => {
+                let message = "the client cannot be used while it reads a reply, as from a serializer's load";
+                Err(usage(py, "UsageError", message))
+            }
+        }
+    }
+
+    fn answered(&self) -> MutexGuard<'_, VecDeque<(Waiter, Answer)>> {
+        self.answered.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn next_answered(&self) -> Option<(Waiter, Answer)> {
+        self.answered().pop_front()
+    }
+
+    /// Something has happened in the loop. Coroutines whose outcome is known go on, and what they submit is sent.
+    fn advance(&self, py: Python<'_>, change: impl FnOnce(&mut Shared<Op>, Instant)) -> PyResult<()> {
+        if !self.is_of_this_process() {
+            return Ok(());
+        }
+        self.change(py, change)?;
+        let resumed = self.resume(py);
+        if self.turn_is_due.swap(false, Ordering::Relaxed) {
+            self.change(py, Shared::turn)?;
+        }
+        if !self.answered().is_empty() {
+            self.host.end_turn.call0(py)?;
+        }
+        resumed
+    }
+
+    /// Resumes the coroutines whose outcome is known. An error is one that a greenlet died of, or that ends the loop;
+    /// the others are resumed in the next turn then.
+    fn resume(&self, py: Python<'_>) -> PyResult<()> {
+        self.resuming_in.store(this_thread(), Ordering::Relaxed);
+        let mut resumed = Ok(());
+        while let (Ok(()), Some((waiter, answer))) = (&resumed, self.next_answered()) {
+            resumed = waiter.resume(py, answer);
+        }
+        self.resuming_in.store(0, Ordering::Relaxed);
+        resumed
+    }
+
+    /// Changes the connections' state, then does what follows from it, with the lock given up: the host may come
+    /// back at once.
+    fn change(&self, py: Python<'_>, change: impl FnOnce(&mut Shared<Op>, Instant)) -> PyResult<()> {
+        let (mut actions, mut finished) = {
+            let mut shared = self.lock(py)?;
+            change(&mut shared, Instant::now());
+            (shared.take_actions(), shared.take_finished())
+        };
+        while !actions.is_empty() || !finished.is_empty() {
+            self.act(py, actions)?;
+            self.settle(py, finished)?;
+            let mut shared = self.lock(py)?;
+            (actions, finished) = (shared.take_actions(), shared.take_finished());
+        }
+        self.set_alarm(py)
+    }
+
+    fn act(&self, py: Python<'_>, actions: Vec<Action>) -> PyResult<()> {
+        for action in actions {
+            match action {
+                Action::EndTurn if self.is_resuming_here() => {
+                    self.turn_is_due.store(true, Ordering::Relaxed);
+                }
+                Action::EndTurn => drop(self.host.end_turn.call0(py)?),
+                Action::Watch { lane, fd, write } => drop(self.host.watch.call1(py, (lane, fd, write))?),
+                Action::Resolve { lane, name, port } => drop(self.host.resolve.call1(py, (lane, name, port))?),
+                Action::Forget { lane, fd } => {
+                    self.host.forget.call1(py, (lane, fd))?;
+                    self.lock(py)?.forgotten(lane, Instant::now());
+                }
+            };
+        }
+        Ok(())
+    }
+
+    /// Collects the outcomes of operations that are over.
+    fn settle(&self, py: Python<'_>, finished: Vec<Finished<Op>>) -> PyResult<()> {
+        for Finished { operation, error, deadline } in finished {
+            let in_time = error.is_some() && Instant::now() < deadline;
+            match operation.finish(py, error, in_time) {
+                Outcome::Answered(waiter, answer) => self.answered().push_back((waiter, answer)),
+                Outcome::Open => {}
+                Outcome::Again(singles) => {
+                    let (mut shared, now) = (self.lock(py)?, Instant::now());
+                    singles.into_iter().for_each(|single| shared.start(Op::Single(single.into()), deadline, now));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn set_alarm(&self, py: Python<'_>) -> PyResult<()> {
+        let Some(deadline) = self.lock(py)?.deadline() else { return Ok(()) };
+        {
+            let mut alarm = self.alarm.lock().unwrap_or_else(PoisonError::into_inner);
+            if alarm.is_some_and(|alarm| alarm <= deadline) {
+                return Ok(());
+            }
+            *alarm = Some(deadline);
+        }
+        let seconds = deadline.saturating_duration_since(Instant::now()).as_secs_f64();
+        self.host.wake_in.call1(py, (seconds,)).map(drop)
+    }
+}
+
+/// A number from 1 on that no other thread of the process has or had: a thread may end while it is resuming.
+fn this_thread() -> usize {
+    static THREADS: AtomicUsize = AtomicUsize::new(1);
+    thread_local!(static NUMBER: usize = THREADS.fetch_add(1, Ordering::Relaxed));
+    NUMBER.with(|number| *number)
+}
+
+#[pymethods]
+impl Driver {
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        let Host { end_turn, end_turn_from_outside, watch, forget, forget_inherited, resolve, wake_in } = &self.host;
+        let methods = [end_turn, end_turn_from_outside, watch, forget, forget_inherited, resolve, wake_in];
+        methods.into_iter().try_for_each(|method| visit.call(method))?;
+        match &self.coroutines {
+            Coroutines::Tasks { create_future } => visit.call(create_future),
+            Coroutines::Greenlets { hub, switch, current } => {
+                [hub, switch, current].into_iter().try_for_each(|object| visit.call(object))
+            }
+        }
+    }
+
+    /// The turn that `end_turn` was called in is over.
+    fn turn(&self, py: Python<'_>) -> PyResult<()> {
+        self.advance(py, Shared::turn)
+    }
+
+    /// A watched descriptor is ready.
+    fn ready(&self, py: Python<'_>, lane: usize) -> PyResult<()> {
+        self.advance(py, |shared, now| shared.ready(lane, now))
+    }
+
+    /// The time that `wake_in` was told has passed.
+    fn woken(&self, py: Python<'_>) -> PyResult<()> {
+        *self.alarm.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        self.advance(py, Shared::expire)
+    }
+
+    /// The addresses of a name, as the texts of IP addresses; none, and why, when it could not be resolved.
+    #[pyo3(signature = (lane, port, addresses, why = ""))]
+    fn resolved(&self, py: Python<'_>, lane: usize, port: u16, addresses: Vec<String>, why: &str) -> PyResult<()> {
+        let parsed = addresses.iter().filter_map(|text| text.parse().ok());
+        let addresses: Vec<_> = parsed.map(|ip| Address::Tcp(std::net::SocketAddr::new(ip, port))).collect();
+        let resolved = if addresses.is_empty() { Err(why.to_owned()) } else { Ok(addresses) };
+        self.advance(py, |shared, now| shared.connect(lane, resolved, now))
+    }
+}

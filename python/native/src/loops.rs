@@ -1,0 +1,129 @@
+//! How a client finds the connections of the event loop that it is used in.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use pinyon_core::fleet::Fleet;
+use pyo3::prelude::*;
+
+use crate::driver::Driver;
+use crate::errors::usage;
+use crate::waiter::{GreenletWaiter, Waiter};
+
+pub(crate) struct Loops {
+    /// Returns the running loop, or None.
+    current: Py<PyAny>,
+    /// The driver's class in Python, which makes one for a loop. `is_over(loop)` says whether a loop has ended, and
+    /// `NO_LOOP` what it means that none runs.
+    make: Py<PyAny>,
+    /// Returns the running greenlet, where coroutines are greenlets.
+    current_greenlet: Option<Py<PyAny>>,
+    connections: usize,
+    drivers: Mutex<Vec<(Py<PyAny>, Py<Driver>)>>,
+}
+
+/// The coroutine that has called: the connections of its loop, and itself if it is a greenlet.
+pub(crate) struct Caller<'py> {
+    pub(crate) driver: Bound<'py, Driver>,
+    greenlet: Option<Bound<'py, PyAny>>,
+}
+
+impl<'py> Caller<'py> {
+    /// What it is to wait for.
+    pub(crate) fn waiter(&self) -> PyResult<Waiter> {
+        self.driver.get().waiter(self.driver.py())
+    }
+
+    /// Lets it wait, if it is a greenlet; a task is handed what it awaits. So is whoever wants to wait `later`.
+    pub(crate) fn wait(self, waiter: Waiter, later: bool) -> PyResult<Bound<'py, PyAny>> {
+        let py = self.driver.py();
+        match (waiter, self.greenlet) {
+            (Waiter::Future(future), _) => Ok(future.into_bound(py)),
+            (Waiter::Greenlet(slot), Some(greenlet)) if !later => slot.wait(self.driver.get(), &greenlet),
+            (Waiter::Greenlet(slot), _) => {
+                let waiter = GreenletWaiter { slot, driver: self.driver.unbind() };
+                Ok(Bound::new(py, waiter)?.into_any())
+            }
+        }
+    }
+}
+
+impl Loops {
+    pub(crate) fn new(current: Py<PyAny>, make: Bound<'_, PyAny>, connections: usize) -> PyResult<Self> {
+        let current_greenlet = Some(make.getattr("current_greenlet")?.unbind());
+        let current_greenlet = current_greenlet.filter(|current| !current.is_none(make.py()));
+        Ok(Self { current, make: make.unbind(), current_greenlet, connections, drivers: Mutex::default() })
+    }
+
+    pub(crate) fn caller<'py>(&self, py: Python<'py>, fleet: &Arc<Fleet>) -> PyResult<Caller<'py>> {
+        let greenlet = self.current_greenlet.as_ref().map(|current| current.bind(py).call0()).transpose()?;
+        let driver = match self.resuming(py) {
+            Some(driver) => driver,
+            None => self.driver(self.current.bind(py).call0()?, fleet)?,
+        };
+        Ok(Caller { driver, greenlet })
+    }
+
+    /// The driver whose loop has resumed the caller: in a busy program nearly always there is one, and that is quicker
+    /// to see than to ask for the loop.
+    fn resuming<'py>(&self, py: Python<'py>) -> Option<Bound<'py, Driver>> {
+        let drivers = self.lock();
+        let resuming = drivers.iter().map(|(_, driver)| driver).find(|driver| driver.get().is_resuming_here())?;
+        resuming.get().is_of_this_process().then(|| resuming.bind(py).clone())
+    }
+
+    /// The driver of a loop.
+    fn driver<'py>(&self, current: Bound<'py, PyAny>, fleet: &Arc<Fleet>) -> PyResult<Bound<'py, Driver>> {
+        match self.known(&current) {
+            Some(driver) => Ok(driver),
+            None => self.add(current, fleet),
+        }
+    }
+
+    fn known<'py>(&self, current: &Bound<'py, PyAny>) -> Option<Bound<'py, Driver>> {
+        let drivers = self.lock();
+        let (_, driver) = drivers.iter().find(|(of, _)| of.is(current))?;
+        driver.get().is_of_this_process().then(|| driver.bind(current.py()).clone())
+    }
+
+    /// The drivers of all loops.
+    pub(crate) fn take_drivers(&self) -> Vec<Py<Driver>> {
+        std::mem::take(&mut *self.lock()).into_iter().map(|(_, driver)| driver).collect()
+    }
+
+    /// How many connections the drivers of all loops have to each server.
+    pub(crate) fn open_connections(&self, py: Python<'_>, server: usize) -> PyResult<usize> {
+        self.lock().iter().map(|(_, driver)| driver.get().open_connections(py, server)).sum()
+    }
+
+    #[cold]
+    fn add<'py>(&self, current: Bound<'py, PyAny>, fleet: &Arc<Fleet>) -> PyResult<Bound<'py, Driver>> {
+        let py = current.py();
+        let make = self.make.bind(py);
+        if current.is_none() {
+            return Err(usage(py, "UsageError", &make.getattr("NO_LOOP")?.extract::<String>()?));
+        }
+        let inherited = self.lock().iter().find(|(of, _)| of.is(&current)).map(|(_, driver)| driver.clone_ref(py));
+        if let Some(inherited) = inherited {
+            inherited.get().leave_watched(py)?;
+        }
+        let host = make.call1((&current,))?;
+        let driver = Bound::new(py, Driver::new(&host, fleet.clone(), self.connections)?)?;
+        host.call_method1("attach", (&driver,))?;
+        let is_over = make.getattr("is_over")?;
+        let earlier = std::mem::take(&mut *self.lock());
+        let mut kept = vec![(current.unbind(), driver.clone().unbind())];
+        for (of, driver) in earlier {
+            if is_over.call1((&of,))?.is_truthy()? {
+                driver.get().discard(py)?;
+            } else if !of.is(&kept[0].0) {
+                kept.push((of, driver));
+            }
+        }
+        *self.lock() = kept;
+        Ok(driver)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<(Py<PyAny>, Py<Driver>)>> {
+        self.drivers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,197 @@
+//! What coroutines wait for.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::PyList;
+
+use crate::driver::Driver;
+use crate::errors::usage;
+
+/// What a coroutine waits for.
+pub(crate) enum Waiter {
+    /// An asyncio future.
+    Future(Py<PyAny>),
+    Greenlet(Arc<Slot>),
+}
+
+/// What it is resumed with.
+pub(crate) type Answer = PyResult<Py<PyAny>>;
+
+impl Waiter {
+    pub(crate) fn clone_ref(&self, py: Python<'_>) -> Self {
+        match self {
+            Waiter::Future(future) => Waiter::Future(future.clone_ref(py)),
+            Waiter::Greenlet(slot) => Waiter::Greenlet(slot.clone()),
+        }
+    }
+
+    /// Whether nothing is awaited any more.
+    pub(crate) fn is_done(&self, py: Python<'_>) -> bool {
+        match self {
+            Waiter::Future(future) => is_done(future.bind(py)).unwrap_or(false),
+            Waiter::Greenlet(slot) => slot.is_done(),
+        }
+    }
+
+    /// Gives it its outcome, and lets the coroutines that wait for it run until they wait again.
+    pub(crate) fn resume(self, py: Python<'_>, answer: Answer) -> PyResult<()> {
+        match self {
+            Waiter::Future(future) => resume_future(future.bind(py), answer),
+            Waiter::Greenlet(slot) => match slot.finish(answer) {
+                Some(greenlet) => switch_to(py, &greenlet),
+                None => Ok(()),
+            },
+        }
+    }
+
+    /// Gives a greenlet its outcome and switches to it. Returns whether one waited.
+    pub(crate) fn switch_to(self, py: Python<'_>, answer: Answer) -> PyResult<bool> {
+        let Waiter::Greenlet(slot) = self else { unreachable!("only greenlets switch") };
+        let Some(greenlet) = slot.finish(answer) else { return Ok(false) };
+        switch_to(py, &greenlet).map(|()| true)
+    }
+}
+
+/// Gives a future its outcome. A task that awaits it goes on at once, from the loop's callback that has received the
+/// reply, and not by a callback of its own in the loop's next turn: that would cost more than all the rest.
+fn resume_future(future: &Bound<'_, PyAny>, answer: Answer) -> PyResult<()> {
+    let py = future.py();
+    let Some((callback, context)) = only_callback(future)? else {
+        return if is_done(future)? { Ok(()) } else { set_outcome(future, answer) };
+    };
+    future.call_method1(intern!(py, "remove_done_callback"), (&callback,))?;
+    set_outcome(future, answer)?;
+    context.call_method1(intern!(py, "run"), (callback, future)).map(drop)
+}
+
+/// The callback and its context of a future that has one. Other futures than asyncio's may not tell.
+fn only_callback<'py>(future: &Bound<'py, PyAny>) -> PyResult<Option<(Bound<'py, PyAny>, Bound<'py, PyAny>)>> {
+    let callbacks = future.getattr_opt(intern!(future.py(), "_callbacks"))?;
+    let Some(callbacks) = callbacks.as_ref().and_then(|callbacks| callbacks.cast::<PyList>().ok()) else {
+        return Ok(None);
+    };
+    match callbacks.len() {
+        1 => callbacks.get_item(0)?.extract().map(Some),
+        _ => Ok(None),
+    }
+}
+
+fn is_done(future: &Bound<'_, PyAny>) -> PyResult<bool> {
+    future.call_method0(intern!(future.py(), "done"))?.is_truthy()
+}
+
+fn set_outcome(future: &Bound<'_, PyAny>, answer: Answer) -> PyResult<()> {
+    let py = future.py();
+    match answer {
+        Ok(value) => future.call_method1(intern!(py, "set_result"), (value,))?,
+        Err(error) => future.call_method1(intern!(py, "set_exception"), (error.into_value(py),))?,
+    };
+    Ok(())
+}
+
+fn switch_to(py: Python<'_>, greenlet: &Py<PyAny>) -> PyResult<()> {
+    greenlet.call_method0(py, intern!(py, "switch")).map(drop)
+}
+
+/// Where a greenlet's outcome is put.
+#[derive(Default)]
+pub(crate) struct Slot(Mutex<State>);
+
+#[derive(Default)]
+struct State {
+    /// Who waits.
+    greenlet: Option<Py<PyAny>>,
+    outcome: Option<Answer>,
+    abandoned: bool,
+}
+
+impl Slot {
+    /// Lets other greenlets run until it is done, and returns the outcome, or raises it. Whatever ends the wait
+    /// otherwise, as a timeout or a kill does, abandons the request.
+    pub(crate) fn wait<'py>(&self, driver: &Driver, greenlet: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        if self.begin(greenlet) {
+            if let Err(interruption) = driver.switch_from(greenlet) {
+                self.abandon();
+                return Err(interruption);
+            }
+        }
+        self.outcome(greenlet.py())
+    }
+
+    /// Keeps the outcome. Returns the greenlet that waits for it, if one does.
+    fn finish(&self, answer: Answer) -> Option<Py<PyAny>> {
+        let mut state = self.lock();
+        if state.abandoned || state.outcome.is_some() {
+            return None;
+        }
+        state.outcome = Some(answer);
+        state.greenlet.take()
+    }
+
+    /// Registers the greenlet that is about to wait. Returns whether it has to.
+    fn begin(&self, greenlet: &Bound<'_, PyAny>) -> bool {
+        let mut state = self.lock();
+        let open = state.outcome.is_none();
+        if open {
+            state.greenlet = Some(greenlet.clone().unbind());
+        }
+        open
+    }
+
+    /// Nobody waits any more, whatever ended the wait.
+    fn abandon(&self) {
+        let mut state = self.lock();
+        state.abandoned = true;
+        state.greenlet = None;
+    }
+
+    fn is_done(&self) -> bool {
+        let state = self.lock();
+        state.abandoned || state.outcome.is_some()
+    }
+
+    fn outcome<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let mut state = self.lock();
+        match &state.outcome {
+            Some(Ok(value)) => Ok(value.bind(py).clone()),
+            Some(Err(error)) => Err(error.clone_ref(py)),
+            None => {
+                state.abandoned = true;
+                let message = "the greenlet was resumed by something else while it waited for a reply";
+                Err(usage(py, "UsageError", message))
+            }
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What a greenlet may wait for later.
+#[pyclass(frozen, name = "Waiter", module = "pinyon._native")]
+pub(crate) struct GreenletWaiter {
+    pub(crate) slot: Arc<Slot>,
+    pub(crate) driver: Py<Driver>,
+}
+
+#[pymethods]
+impl GreenletWaiter {
+    /// Lets other greenlets run until it is done, and returns the outcome, or raises it.
+    fn wait<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let driver = self.driver.get();
+        self.slot.wait(driver, &driver.current_greenlet(py)?)
+    }
+
+    /// Whether nothing is awaited any more.
+    fn done(&self) -> bool {
+        self.slot.is_done()
+    }
+
+    /// The outcome, once it is known; an error is raised.
+    fn result<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.slot.outcome(py)
+    }
+}
