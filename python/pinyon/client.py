@@ -35,6 +35,8 @@ class BaseClient(_native.Client):
         max_connections: int = 64,
         encode_keys: bool = False,
         max_value_size: int = 1024 * 1024,
+        max_in_flight: int = 4096,
+        max_unsent: int = 64 * 1024,
         loops: tuple[Callable[[], Any], Callable[[Any], Any]] | None = None,
         connections: int = 1,
     ) -> Self:
@@ -49,6 +51,8 @@ class BaseClient(_native.Client):
             max_connections=max_connections,
             encode_keys=encode_keys,
             max_value_size=max_value_size,
+            max_in_flight=max_in_flight,
+            max_unsent=max_unsent,
             loops=loops,
             connections=connections,
         )
@@ -82,6 +86,8 @@ class Client(BaseClient):
         encode_keys: send keys with spaces or control bytes as base64, and long ones as a digest, instead of
             refusing them.
         max_value_size: the largest value stored or read, in bytes.
+        max_in_flight: how many requests a connection has in flight at most; further ones wait their turn.
+        max_unsent: how many bytes a connection keeps that are submitted and not yet sent, before others wait.
 
     Raises:
         InvalidServers: the server list is empty or malformed.
@@ -104,6 +110,8 @@ class Client(BaseClient):
             max_connections: int = 64,
             encode_keys: bool = False,
             max_value_size: int = 1024 * 1024,
+            max_in_flight: int = 4096,
+            max_unsent: int = 64 * 1024,
         ) -> Self: ...
     else:
 

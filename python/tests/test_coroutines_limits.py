@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -12,16 +11,8 @@ from models import CancelledError, Model, cooperative, every_model
 from servers import Memcached
 
 import pinyon
-from pinyon.client import BaseClient
 
 Connect = Callable[..., Any]
-
-has_limits = pytest.mark.skipif(
-    "max_in_flight" not in inspect.signature(BaseClient.__new__).parameters, reason="the client has no such settings"
-)
-has_failed = pytest.mark.skipif(
-    "failed" not in inspect.signature(BaseClient.get_many).parameters, reason="get_many has no such argument"
-)
 
 KEYS = [f"key:{number}" for number in range(500)]
 
@@ -30,7 +21,6 @@ async def read(cache: Any, key: str) -> Any:
     return await cache.get(key)
 
 
-@has_limits
 @cooperative
 async def test_no_more_than_the_limit_is_in_flight(model: Model, gate: Gate, connect: Connect) -> None:
     cache = connect(gate, max_in_flight=8)
@@ -47,7 +37,6 @@ async def test_no_more_than_the_limit_is_in_flight(model: Model, gate: Gate, con
     assert gate.accepted == 1
 
 
-@has_limits
 @cooperative
 async def test_what_is_cancelled_in_the_queue_is_never_sent(model: Model, gate: Gate, connect: Connect) -> None:
     cache = connect(gate, max_in_flight=1)
@@ -67,7 +56,6 @@ async def test_what_is_cancelled_in_the_queue_is_never_sent(model: Model, gate: 
     assert gate.target.statistic("cmd_get") == before + 2
 
 
-@has_limits
 @cooperative
 async def test_what_waits_for_its_turn_has_its_deadline(model: Model, gate: Gate, connect: Connect) -> None:
     cache = connect(gate, max_in_flight=2, timeout=0.4)
@@ -80,7 +68,6 @@ async def test_what_waits_for_its_turn_has_its_deadline(model: Model, gate: Gate
     assert await cache.get("key") == "value"
 
 
-@has_limits
 @cooperative
 async def test_what_exceeds_the_unsent_bytes_is_stored_in_its_order(model: Model, gate: Gate, connect: Connect) -> None:
     cache = connect(gate, max_unsent=1000)
@@ -95,7 +82,6 @@ async def test_what_exceeds_the_unsent_bytes_is_stored_in_its_order(model: Model
     assert gate.accepted == 1
 
 
-@has_limits
 @pytest.mark.parametrize("setting", ["max_in_flight", "max_unsent"])
 @cooperative
 def test_a_limit_is_positive(model: Model, setting: str) -> None:
@@ -104,7 +90,6 @@ def test_a_limit_is_positive(model: Model, setting: str) -> None:
             model.client("127.0.0.1:11211", **{setting: wrong})
 
 
-@has_failed
 @pytest.mark.parametrize("count", [1, 2])
 @every_model
 async def test_the_keys_of_servers_that_failed_are_left_out(

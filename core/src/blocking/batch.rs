@@ -167,8 +167,7 @@ impl Part {
         let server = self.server;
         let session = self.session();
         match host.unlocked(|| wait(session, timer)) {
-            Wake::Ready => {}
-            Wake::Interrupted => host.interrupted().map_err(Failure::Interrupted)?,
+            Wake::Ready | Wake::Interrupted => host.interrupted().map_err(Failure::Interrupted)?,
             Wake::Deadline => {
                 let error = Error::unanswered(session.server());
                 session.fail(error);

@@ -85,6 +85,8 @@ fn attempt<H: Host>(
                 Outcome::Failed(error) => return Err(error.into()),
             }
         }
+        // A signal that came since interrupts no wait that begins after it.
+        host.interrupted().map_err(Failure::Interrupted)?;
     }
 }
 

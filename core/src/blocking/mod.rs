@@ -29,7 +29,7 @@ pub trait Host {
     /// Runs `wait` with the host's lock given up.
     fn unlocked<T: Send>(&self, wait: impl FnOnce() -> T + Send) -> T;
 
-    /// Called after a signal: an error ends the operation at once.
+    /// Called after a wait, and before another one: a signal may have come, and an error ends the operation at once.
     fn interrupted(&self) -> Result<(), Self::Interrupt>;
 
     /// The addresses of a host name, by `deadline`.

@@ -84,8 +84,7 @@ fn lease<H: Host>(
             return Ok(lease);
         }
         match host.unlocked(|| turn.wait(timer.deadline)) {
-            Wake::Ready => {}
-            Wake::Interrupted => host.interrupted().map_err(Failure::Interrupted)?,
+            Wake::Ready | Wake::Interrupted => host.interrupted().map_err(Failure::Interrupted)?,
             Wake::Deadline => {
                 let limit = fleet.options().max_connections;
                 let message = format!("all {limit} connections stayed in use (max_connections)");
@@ -97,8 +96,7 @@ fn lease<H: Host>(
 
 fn wait_connected<H: Host>(host: &H, session: &mut Session, timer: &mut Timer) -> Result<(), Failure<H::Interrupt>> {
     match host.unlocked(|| wait(session, timer)) {
-        Wake::Ready => {}
-        Wake::Interrupted => host.interrupted().map_err(Failure::Interrupted)?,
+        Wake::Ready | Wake::Interrupted => host.interrupted().map_err(Failure::Interrupted)?,
         Wake::Deadline => session.poll(Instant::now()),
     }
     Ok(())

@@ -75,8 +75,7 @@ pub fn scatter<H: Host>(
             return Ok(failures);
         }
         match host.unlocked(|| wait_for_parts(&mut parts, timer)) {
-            Wake::Ready => {}
-            Wake::Interrupted => host.interrupted().map_err(Failure::Interrupted)?,
+            Wake::Ready | Wake::Interrupted => host.interrupted().map_err(Failure::Interrupted)?,
             Wake::Deadline => parts.iter_mut().for_each(|part| part.time_out(fleet, timer)),
         }
     }

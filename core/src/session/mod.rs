@@ -52,12 +52,17 @@ const RECEIVED_PER_POLL: usize = 256 * 1024;
 /// What bounds a session's memory.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Exchanges in flight; at most 32,768, half the opaques there are.
+    /// Exchanges in flight; at most [`Self::MOST_EXCHANGES`].
     pub exchanges: usize,
     /// Bytes submitted and not yet sent, beyond which nothing more is taken.
     pub unsent: usize,
     /// The largest value sent or received, in bytes.
     pub value: usize,
+}
+
+impl Limits {
+    /// Half the opaques there are, so that no two in flight have the same.
+    pub const MOST_EXCHANGES: usize = 32_768;
 }
 
 impl Default for Limits {

@@ -8,7 +8,7 @@ use pinyon_core::fleet::{Fleet, Options};
 use pinyon_core::{parse_servers, Limits};
 use pinyon_proto::{Direction, KeyRules, Mode};
 use pyo3::prelude::*;
-use pyo3::types::PyAny;
+use pyo3::types::{PyAny, PyDict};
 
 use crate::batch::Batch;
 use crate::errors::usage;
@@ -46,7 +46,8 @@ impl Client {
 impl Client {
     #[new]
     #[pyo3(signature = (servers, *, namespace, timeout, connect_timeout, serializer, failover, max_connections,
-                        encode_keys, max_value_size, loops = None, connections = 1))]
+                        encode_keys, max_value_size, max_in_flight, max_unsent, loops = None,
+                        connections = 1))]
     #[allow(clippy::too_many_arguments)] // Python's keyword arguments
     fn new(
         py: Python<'_>,
@@ -59,6 +60,8 @@ impl Client {
         max_connections: isize,
         encode_keys: bool,
         max_value_size: isize,
+        max_in_flight: isize,
+        max_unsent: isize,
         loops: Option<(Py<PyAny>, Bound<'_, PyAny>)>,
         connections: isize,
     ) -> PyResult<Self> {
@@ -72,7 +75,11 @@ impl Client {
             connect_timeout: duration(py, "connect_timeout", connect_timeout)?,
             failover,
             max_connections: positive(py, "max_connections", max_connections)?,
-            limits: Limits { value: positive(py, "max_value_size", max_value_size)?, ..Limits::default() },
+            limits: Limits {
+                exchanges: up_to(py, "max_in_flight", max_in_flight, Limits::MOST_EXCHANGES)?,
+                unsent: positive(py, "max_unsent", max_unsent)?,
+                value: positive(py, "max_value_size", max_value_size)?,
+            },
         };
         let fleet = Arc::new(Fleet::new(specs, options));
         let codec = Arc::new(Codec::new(serializer)?);
@@ -114,9 +121,16 @@ impl Client {
     /// The values stored under several keys, as a dict without the keys that have none.
     ///
     /// All servers are asked at once. When one fails, its keys are asked of the next server of the ring where
-    /// failover is on; otherwise the error is raised, with what did arrive in its attribute `partial`.
-    fn get_many<'py>(&self, keys: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        self.fetch_many(keys)
+    /// failover is on; otherwise the error is raised, with what did arrive in its attribute `partial`. Where a dict
+    /// `failed` is given, nothing is raised for a server that failed: its keys are left out, and the dict gets the
+    /// error under the server's name.
+    #[pyo3(signature = (keys, *, failed = None))]
+    fn get_many<'py>(
+        &self,
+        keys: &Bound<'py, PyAny>,
+        failed: Option<Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        self.fetch_many(keys, failed)
     }
 
     /// The value stored under a key with its CAS token, or None.
@@ -299,6 +313,14 @@ fn duration(py: Python<'_>, name: &str, seconds: f64) -> PyResult<Duration> {
 fn positive(py: Python<'_>, name: &str, number: isize) -> PyResult<usize> {
     let positive = usize::try_from(number).ok().filter(|number| *number > 0);
     positive.ok_or_else(|| usage(py, "UsageError", &format!("{name} must be at least 1, not {number}")))
+}
+
+fn up_to(py: Python<'_>, name: &str, number: isize, most: usize) -> PyResult<usize> {
+    let number = positive(py, name, number)?;
+    match number <= most {
+        true => Ok(number),
+        false => Err(usage(py, "UsageError", &format!("{name} must be at most {most}, not {number}"))),
+    }
 }
 
 pub(crate) fn natural(py: Python<'_>, delta: i128, opposite: &str) -> PyResult<u64> {

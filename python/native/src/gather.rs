@@ -22,7 +22,12 @@ struct Chunk {
 }
 
 impl Client {
-    pub(crate) fn gather_values<'py>(&self, py: Python<'py>, keys: Keys<'py>) -> PyResult<Bound<'py, PyAny>> {
+    pub(crate) fn gather_values<'py>(
+        &self,
+        py: Python<'py>,
+        keys: Keys<'py>,
+        failed: Option<Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
         let caller = self.caller(py)?;
         let waiter = caller.waiter()?;
         let (parts, down) = distribute(self, &keys, (0..keys.len() as u32).collect())?;
@@ -45,11 +50,9 @@ impl Client {
             }
         }
         let open = chunks.len() + encoded.len();
-        let values = Gathered::Values(PyDict::new(py).unbind());
+        let values = Gathered::Values { found: PyDict::new(py).unbind(), failed: failed.map(Bound::unbind) };
         let gather = Gather::new(waiter.clone_ref(py), "get_many", keys.unbound(), open, values);
-        if let Some(down) = down {
-            gather.fail(py, down);
-        }
+        down.into_iter().for_each(|error| gather.fail(py, error));
         let line = |Chunk { server, text, keys }| {
             Op::Line(Line { codec: self.codec.clone(), server, text, keys, gather: gather.clone() })
         };

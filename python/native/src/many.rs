@@ -105,27 +105,34 @@ impl Part {
 }
 
 /// Distributes the keys over the servers that are up. Keys whose server is down, with nobody in its place, are
-/// left out, and the error says why.
-pub(crate) fn distribute(client: &Client, keys: &Keys<'_>, wanted: Vec<u32>) -> PyResult<(Vec<Part>, Option<Error>)> {
+/// left out, and the errors say why, one for each server.
+pub(crate) fn distribute(client: &Client, keys: &Keys<'_>, wanted: Vec<u32>) -> PyResult<(Vec<Part>, Vec<Error>)> {
     let fleet = &client.fleet;
     let now = Instant::now();
     let part = |server, keys| Part { server, keys, submitted: 0, flight: VecDeque::new() };
     if fleet.servers().len() == 1 {
         return Ok(match fleet.choose(&[], now) {
-            Ok(server) => (vec![part(server, wanted)], None),
-            Err(error) => (Vec::new(), Some(error)),
+            Ok(server) => (vec![part(server, wanted)], Vec::new()),
+            Err(error) => (Vec::new(), vec![error]),
         });
     }
     let mut by_server = vec![Vec::new(); fleet.servers().len()];
-    let mut down = None;
+    let mut down = Vec::new();
     for index in wanted {
         match fleet.choose(key_bytes(&keys.objects[index as usize])?, now) {
             Ok(server) => by_server[server].push(index),
-            Err(error) => down = Some(error),
+            Err(error) => add_server(&mut down, error),
         }
     }
     let parts = by_server.into_iter().enumerate().filter(|(_, keys)| !keys.is_empty());
     Ok((parts.map(|(server, keys)| part(server, keys)).collect(), down))
+}
+
+/// Keeps the first error of each server.
+pub(crate) fn add_server(errors: &mut Vec<Error>, error: Error) {
+    if errors.iter().all(|known| known.server != error.server) {
+        errors.push(error);
+    }
 }
 
 /// Work on many keys, in as many rounds as it takes to find servers for those whose server failed.
@@ -136,28 +143,48 @@ trait Rounds: Work {
     fn left(&mut self) -> Vec<u32>;
 }
 
-/// Returns the error that remained, if one did.
-fn run(py: Python<'_>, client: &Client, keys: &Keys<'_>, work: &mut impl Rounds) -> PyResult<Option<Error>> {
+/// Returns the errors that remained, one for each server that failed.
+fn run(py: Python<'_>, client: &Client, keys: &Keys<'_>, work: &mut impl Rounds) -> PyResult<Vec<Error>> {
     let mut timer = Timer::start(Instant::now(), client.fleet.options().timeout);
     let mut wanted: Vec<u32> = (0..keys.len() as u32).collect();
-    let mut earlier = None;
+    let mut earlier = Vec::new();
     while !wanted.is_empty() {
         let (parts, down) = distribute(client, keys, wanted)?;
         let servers = work.begin(parts);
         let failures = scatter(&client.fleet, &PythonHost(py), &servers, &mut timer, work)
             .map_err(|failure| exception(py, failure))?;
-        if let Some(down) = down {
-            return Ok(Some(earlier.unwrap_or(down)));
+        let failures: Vec<Error> = failures.into_iter().map(|(_, error)| error).collect();
+        if !down.is_empty() {
+            failures.into_iter().chain(down).for_each(|error| add_server(&mut earlier, error));
+            return Ok(earlier);
         }
-        let Some((_, error)) = failures.into_iter().next() else { return Ok(None) };
         wanted = work.left();
-        let hopeless = error.kind == Kind::Protocol || !error.blames_server() || Instant::now() >= timer.deadline;
-        if hopeless || wanted.is_empty() {
-            return Ok(Some(error));
+        let hopeless = |error: &Error| error.kind == Kind::Protocol || !error.blames_server();
+        if failures.is_empty() || wanted.is_empty() || failures.iter().any(hopeless) || Instant::now() >= timer.deadline
+        {
+            return Ok(failures);
         }
-        earlier = Some(error);
+        earlier = failures;
     }
-    Ok(None)
+    Ok(Vec::new())
+}
+
+/// What many keys came to, or the first error of the servers that failed, with what was achieved beside it.
+fn outcome<'py>(achieved: Bound<'py, PyAny>, errors: Vec<Error>, name: &'static str) -> PyResult<Bound<'py, PyAny>> {
+    match errors.into_iter().next() {
+        None => Ok(achieved),
+        Some(error) => Err(with_partial(error, name, &achieved)),
+    }
+}
+
+/// Notes in `failed` which servers failed, where it is asked for: what is returned is no error then.
+pub(crate) fn note_failed(failed: Option<&Bound<'_, PyDict>>, errors: Vec<Error>) -> PyResult<Vec<Error>> {
+    let Some(failed) = failed else { return Ok(errors) };
+    for error in errors {
+        let error = Error { command: "get_many", ..error };
+        failed.set_item(&*error.server, from_core(failed.py(), &error).into_value(failed.py()))?;
+    }
+    Ok(Vec::new())
 }
 
 /// Reads values.
@@ -339,21 +366,24 @@ impl Change<'_, '_> {
 }
 
 impl Client {
-    pub(crate) fn fetch_many<'py>(&self, keys: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    pub(crate) fn fetch_many<'py>(
+        &self,
+        keys: &Bound<'py, PyAny>,
+        failed: Option<Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
         let py = keys.py();
         self.check_open(py)?;
         let keys = Keys::new(self, keys)?;
         if self.loops.get().is_some() {
-            return self.gather_values(py, keys);
+            return self.gather_values(py, keys, failed);
         }
         let found = PyDict::new(py);
         let parts = Vec::new();
         let mut fetch = Fetch { py, keys: &keys, codec: &self.codec, parts, line: Vec::new(), found, error: None };
-        let remaining = run(py, self, &keys, &mut fetch)?;
-        match (fetch.error, remaining) {
-            (Some(error), _) => Err(error),
-            (None, Some(error)) => Err(with_partial(error, "get_many", &fetch.found)),
-            (None, None) => Ok(fetch.found.into_any()),
+        let errors = run(py, self, &keys, &mut fetch)?;
+        match fetch.error {
+            Some(error) => Err(error),
+            None => outcome(fetch.found.into_any(), note_failed(failed.as_ref(), errors)?, "get_many"),
         }
     }
 
@@ -376,13 +406,10 @@ impl Client {
         }
         let outcomes = vec![Outcome::Unsent; keys.len()];
         let mut change = Change { keys: &keys, parts: Vec::new(), what: What::Store(&blocks, ttl), outcomes };
-        let remaining = run(py, self, &keys, &mut change)?;
+        let errors = run(py, self, &keys, &mut change)?;
         let failed = keys.objects.iter().zip(&change.outcomes).filter(|(_, outcome)| **outcome != Outcome::Done);
         let failed = PyList::new(py, failed.map(|(key, _)| key).collect::<Vec<_>>())?;
-        match remaining {
-            None => Ok(failed.into_any()),
-            Some(error) => Err(with_partial(error, "set_many", &failed)),
-        }
+        outcome(failed.into_any(), errors, "set_many")
     }
 
     fn check_size(&self, key: &Bound<'_, PyAny>, size: usize) -> PyResult<()> {
@@ -407,12 +434,8 @@ impl Client {
         }
         let outcomes = vec![Outcome::Unsent; keys.len()];
         let mut change = Change { keys: &keys, parts: Vec::new(), what: What::Delete, outcomes };
-        let remaining = run(py, self, &keys, &mut change)?;
+        let errors = run(py, self, &keys, &mut change)?;
         let deleted = change.outcomes.iter().filter(|outcome| **outcome == Outcome::Done).count();
-        let deleted = deleted.into_bound_py_any(py)?;
-        match remaining {
-            None => Ok(deleted),
-            Some(error) => Err(with_partial(error, "delete_many", &deleted)),
-        }
+        outcome(deleted.into_bound_py_any(py)?, errors, "delete_many")
     }
 }

@@ -15,6 +15,7 @@ use pyo3::IntoPyObjectExt;
 use crate::admin::{statistics, versions, ServerLines};
 use crate::errors::{from_core, with_partial};
 use crate::keys::key_bytes;
+use crate::many::{add_server, note_failed};
 use crate::requests::{Answer, Request, Shape};
 use crate::values::{destination, Codec, Kept};
 use crate::waiter::{self, Waiter};
@@ -128,12 +129,17 @@ struct State {
     open: usize,
     answer: Gathered,
     error: Option<PyErr>,
-    failure: Option<Error>,
+    /// One for each server that failed.
+    failures: Vec<Error>,
 }
 
 /// The answer so far.
 pub(crate) enum Gathered {
-    Values(Py<PyDict>),
+    Values {
+        found: Py<PyDict>,
+        /// Where the servers that failed are to be noted.
+        failed: Option<Py<PyDict>>,
+    },
     /// Which keys are known to be stored.
     Stored(Vec<bool>),
     Deleted(usize),
@@ -336,7 +342,7 @@ impl Gather {
         open: usize,
         answer: Gathered,
     ) -> Arc<Self> {
-        let state = State { open, answer, error: None, failure: None };
+        let state = State { open, answer, error: None, failures: Vec::new() };
         Arc::new(Self { waiter, keys, name, state: Mutex::new(state) })
     }
 
@@ -364,8 +370,12 @@ impl Gather {
         if let Some(error) = state.error.take() {
             return Err(error);
         }
+        let mut failures = std::mem::take(&mut state.failures);
         let answer = match std::mem::replace(&mut state.answer, Gathered::Nothing) {
-            Gathered::Values(values) => values.into_bound(py).into_any(),
+            Gathered::Values { found, failed } => {
+                failures = note_failed(failed.map(|failed| failed.into_bound(py)).as_ref(), failures)?;
+                found.into_bound(py).into_any()
+            }
             Gathered::Deleted(count) => count.into_bound_py_any(py)?,
             Gathered::Stored(known) => {
                 let failed = self.keys.iter().zip(known).filter(|(_, stored)| !stored).map(|(key, _)| key);
@@ -375,7 +385,7 @@ impl Gather {
             Gathered::Stats(lines) => statistics(py, lines)?.into_any(),
             Gathered::Nothing => py.None().into_bound(py),
         };
-        match state.failure.take() {
+        match failures.into_iter().next() {
             Some(error) => Err(with_partial(error, self.name, &answer)),
             None => Ok(answer.unbind()),
         }
@@ -403,7 +413,7 @@ impl State {
             // The server answered that it did not store it, which is what the answer says.
             Gathered::Stored(_) if refused => {}
             _ if refused => drop(self.error.get_or_insert_with(|| from_core(py, &error))),
-            _ => drop(self.failure.get_or_insert(error)),
+            _ => add_server(&mut self.failures, error),
         }
     }
 
@@ -421,8 +431,8 @@ impl State {
     }
 
     fn found(&mut self, py: Python<'_>, key: &Py<PyAny>, value: PyResult<Py<PyAny>>) {
-        let Gathered::Values(values) = &self.answer else { return };
-        if let Err(error) = value.and_then(|value| values.bind(py).set_item(key, value)) {
+        let Gathered::Values { found, .. } = &self.answer else { return };
+        if let Err(error) = value.and_then(|value| found.bind(py).set_item(key, value)) {
             self.error.get_or_insert(error);
         }
     }
