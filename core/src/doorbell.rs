@@ -2,7 +2,7 @@
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use rustix::event::{poll, PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
@@ -13,17 +13,22 @@ use rustix::pipe::{pipe_with, PipeFlags};
 pub enum Wake {
     /// What was waited for may have happened.
     Ready,
-    /// A signal came: let the host look at it, then wait on.
+    /// A signal came, or may have come unnoticed: let the host look at it, then wait on.
     Interrupted,
     /// The deadline has passed.
     Deadline,
 }
 
+/// A signal that comes just before a wait, or to another thread, does not end it: the host looks this often.
+const LONGEST_SLEEP: Duration = Duration::from_millis(100);
+
 /// Waits until one of the descriptors is ready; `poll(2)`, with the deadline rounded up.
 pub(crate) fn wait_for(descriptors: &mut [PollFd<'_>], deadline: Instant) -> Wake {
-    let left = deadline.saturating_duration_since(Instant::now());
+    let all = deadline.saturating_duration_since(Instant::now());
+    let left = all.min(LONGEST_SLEEP);
     let timeout = Timespec { tv_sec: left.as_secs() as i64, tv_nsec: left.subsec_nanos().into() };
     match poll(descriptors, Some(&timeout)) {
+        Ok(0) if left < all => Wake::Interrupted,
         Ok(0) => Wake::Deadline,
         Ok(_) => Wake::Ready,
         Err(Errno::INTR) => Wake::Interrupted,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from pinyon.errors import BatchError, BatchFailure, Error, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from pinyon.client import BaseClient
 
@@ -35,6 +35,9 @@ class BaseBatch:
     that asyncio and gevent do differently. Each of ``COMMANDS`` is a method, which calls ``submit``.
     """
 
+    #: The running event loop; what is submitted in one cannot be waited for in another.
+    current_loop: Callable[[], Any]
+
     def __init__(self, client: BaseClient) -> None:
         self._client = client.submitting()
         self._open: deque[_Submitted] | None = None
@@ -48,10 +51,16 @@ class BaseBatch:
             raise UsageError("the batch is open already")
         self._open = deque()
         self._failures = []
+        self._loop = self.current_loop()
+
+    def _check_loop(self) -> None:
+        if self.current_loop() is not self._loop:
+            raise UsageError("the batch was opened in another event loop; each loop needs a batch of its own")
 
     def _submit(self, command: str, key: str | bytes, *arguments: Any, **settings: Any) -> Iterator[Any]:
         if self._open is None:
             raise UsageError("the batch is not open; use it inside its block: with client.quiet() as batch: …")
+        self._check_loop()
         waiter = getattr(self._client, command)(key, *arguments, **settings)
         self._open.append(_Submitted(command, key, waiter))
         while self._open and (self._open[0].waiter.done() or len(self._open) > OPEN_COMMANDS):
@@ -62,6 +71,7 @@ class BaseBatch:
         submitted, self._open = self._open, None
         if submitted is None or (exception is not None and not isinstance(exception, Exception)):
             return
+        self._check_loop()
         while submitted:
             yield from self._settle_first(submitted)
         if not self._failures:

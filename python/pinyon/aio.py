@@ -42,7 +42,8 @@ class _Driver:
         self._driver = driver
 
     def end_turn(self) -> None:
-        self._loop.call_soon(self._driver.turn)
+        if not self._loop.is_closed():
+            self._loop.call_soon(self._driver.turn)
 
     def end_turn_from_outside(self) -> None:
         if not self._loop.is_closed():
@@ -91,6 +92,8 @@ class Batch(BaseBatch):
 
     Leaving the block waits until every command's outcome is known, and raises ``BatchError`` if any failed.
     """
+
+    current_loop = staticmethod(asyncio.get_running_loop)
 
     async def __aenter__(self) -> Self:
         self._begin()

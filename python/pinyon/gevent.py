@@ -37,6 +37,7 @@ class _Driver:
 
     def __init__(self, hub: Any) -> None:
         self.hub = hub
+        #: Its ``ptr`` is 0 once it is destroyed, and so is all that it watched.
         self._loop = hub.loop
         self._watchers: dict[int, Any] = {}
 
@@ -48,10 +49,12 @@ class _Driver:
         self._driver = driver
 
     def end_turn(self) -> None:
-        self._loop.run_callback(self._driver.turn)
+        if self._loop.ptr:
+            self._loop.run_callback(self._driver.turn)
 
     def end_turn_from_outside(self) -> None:
-        self._loop.run_callback_threadsafe(self._driver.turn)
+        if self._loop.ptr:
+            self._loop.run_callback_threadsafe(self._driver.turn)
 
     def watch(self, lane: int, fd: int, write: bool) -> None:
         self.forget(lane, fd)
@@ -60,7 +63,7 @@ class _Driver:
 
     def forget(self, lane: int, fd: int) -> None:
         watcher = self._watchers.pop(lane, None)
-        if watcher is not None:
+        if watcher is not None and self._loop.ptr:
             watcher.stop()
             watcher.close()
 
@@ -97,6 +100,8 @@ class Batch(BaseBatch):
 
     Leaving the block waits until every command's outcome is known, and raises ``BatchError`` if any failed.
     """
+
+    current_loop = staticmethod(get_hub)
 
     def __enter__(self) -> Self:
         self._begin()

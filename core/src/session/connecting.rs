@@ -6,7 +6,6 @@ use pinyon_proto::{Capabilities, Decoded, Form, ReplyReader, ServerVersion, Stat
 
 use super::incoming::Incoming;
 use super::outgoing::Outgoing;
-use super::submitting::OpenLine;
 use super::{Session, State, RECEIVE_BUFFER};
 use crate::address::Address;
 use crate::error::{Error, Kind};
@@ -44,8 +43,7 @@ impl<N: Network> Session<N> {
         self.silent = 0;
         self.unattributed = None;
         self.quiet_run = 0;
-        self.line = OpenLine::default();
-        self.stores = 0;
+        self.forget_joined();
         self.broken = None;
         let failure = "its name has no address".to_owned();
         let addresses = addresses.into_iter();

@@ -11,7 +11,7 @@ pub(crate) struct Exchange {
     pub(crate) name: &'static str,
     pub(crate) expect: Expect,
     pub(crate) deadline: Instant,
-    /// Where its request begins in the stream of bytes sent.
+    /// Where its request begins in the stream of bytes sent; [`NOT_ENCODED`] as long as it has none.
     pub(crate) begin: u64,
     /// Whether a data block follows its command line.
     pub(crate) stores: bool,
@@ -21,6 +21,8 @@ pub(crate) struct Exchange {
     pub(crate) abandoned: bool,
     pub(crate) about: About,
 }
+
+pub(crate) const NOT_ENCODED: u64 = u64::MAX;
 
 /// What tells the replies to an exchange, besides their order.
 pub(crate) enum About {

@@ -371,6 +371,7 @@ impl<N: Network> Session<N> {
 
     /// Breaks the connection. What is in flight fails with this error.
     pub fn fail(&mut self, error: Error) {
+        self.forget_joined();
         self.broken = match std::mem::replace(&mut self.state, State::Broken(error)) {
             State::Connecting(attempt) => attempt.into_stream(),
             State::Probing(stream, _) | State::Ready(stream) => Some(stream),

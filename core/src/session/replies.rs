@@ -5,7 +5,7 @@ use std::ops::Range;
 use pinyon_proto::{Decoded, Form, Head, Malformed, Status};
 
 use super::completion::{Completion, Destination, Outcome, Reply, Ticket, Value};
-use super::exchange::About;
+use super::exchange::{About, NOT_ENCODED};
 use super::{Session, State, LARGE};
 use crate::error::{Error, Kind, Sent};
 use crate::network::Network;
@@ -90,7 +90,7 @@ impl<N: Network> Session<N> {
             let error = error.clone();
             return Ok(self.finish_broken(error));
         }
-        let Some(front) = self.queue.front() else {
+        let Some(front) = self.queue.front().filter(|front| front.begin != NOT_ENCODED) else {
             return match self.is_ready() && !self.incoming.is_empty() {
                 true => Err(Malformed::new("the server sent what nobody asked for", self.incoming.bytes())),
                 false => Ok(Step::Wait),

@@ -5,7 +5,7 @@ use std::time::Instant;
 use pinyon_proto::{encode, Command, Expect, Form, Key, Opaque};
 
 use super::completion::Ticket;
-use super::exchange::{About, Exchange};
+use super::exchange::{About, Exchange, NOT_ENCODED};
 use super::{Data, Refused, Session};
 use crate::network::Network;
 
@@ -82,7 +82,7 @@ impl<N: Network> Session<N> {
         }
         self.line.keys += 1;
         self.line.bytes += wire.len() + 1;
-        Ok(self.push_of_line(About::KeyOfLine(wire.into()), deadline))
+        Ok(self.push_of_line(About::KeyOfLine(wire.into()), NOT_ENCODED, deadline))
     }
 
     /// Like [`Self::submit`], for a store that may be done twice. Of many that are submitted so one after another all but
@@ -113,6 +113,12 @@ impl<N: Network> Session<N> {
             let deadline = self.queue.back().map(|last| last.deadline).expect("a run has stores");
             self.end_quiet_run(deadline);
         }
+    }
+
+    /// The connection is broken, and what was joined is never sent.
+    pub(super) fn forget_joined(&mut self) {
+        self.line = OpenLine::default();
+        self.stores = 0;
     }
 
     /// Encodes the gets that were to be joined, so that the next one begins another line.
@@ -153,16 +159,16 @@ impl<N: Network> Session<N> {
         }
         self.outgoing.append_bytes(b"\r\n");
         let deadline = self.queue[first].deadline;
-        self.push_of_line(About::EndOfLine, deadline);
+        self.push_of_line(About::EndOfLine, begin, deadline);
     }
 
-    fn push_of_line(&mut self, about: About, deadline: Instant) -> Ticket {
+    fn push_of_line(&mut self, about: About, begin: u64, deadline: Instant) -> Ticket {
         self.push(Exchange {
             ticket: Ticket(self.next_ticket),
             name: "get",
             expect: Expect::classic(Form::ClassicGet),
             deadline,
-            begin: u64::MAX,
+            begin,
             stores: false,
             counts: false,
             abandoned: matches!(about, About::EndOfLine),

@@ -4,7 +4,8 @@
 use super::host::{delete, echo, failures, get, key, set, statuses, values, Event, Host, TIMEOUT};
 use super::peer::Faults;
 use crate::error::{Kind, Sent};
-use crate::session::{Data, Limits, Ticket, KEYS_PER_LINE, LARGE};
+use crate::network::Stream;
+use crate::session::{Data, Limits, Outcome, Ticket, KEYS_PER_LINE, LARGE};
 use pinyon_proto::{Key, Status};
 
 /// So many keys share a line from the beginning on.
@@ -205,6 +206,21 @@ fn gets_that_were_not_encoded_yet_were_not_sent() {
     host.session.close();
     let failed = failures(&host.turns());
     assert_eq!(failed, tickets.iter().map(|ticket| (*ticket, Kind::Closed, Sent::No)).collect::<Vec<_>>());
+    host.session.flush();
+    assert_eq!(host.peer.take_received(), b"");
+}
+
+#[test]
+fn a_server_that_speaks_before_it_is_asked_is_not_heard() {
+    for reply in [hits([0]), "END\r\n".into()] {
+        let mut host = Host::connected("1.6.18");
+        let tickets = joined(&mut host, &names(3));
+        host.peer.reply(reply.as_bytes());
+        assert!(host.session.fill_with(Stream::receive).is_ok());
+        assert!(matches!(host.session.next().unwrap().outcome, Outcome::Failed(error) if error.kind == Kind::Protocol));
+        assert_eq!(failures(&host.turns()).len(), tickets.len() - 1);
+        assert_eq!(host.peer.take_received(), b"");
+    }
 }
 
 #[test]
