@@ -128,7 +128,9 @@ class Client(BaseClient):
     __slots__ = ()
 
     def __new__(cls, servers: str | Iterable[str] | None = None, *, connections: int = 1, **settings: Any) -> Self:
-        return super().__new__(cls, servers, loops=(asyncio._get_running_loop, _Driver), connections=connections, **settings)
+        return super().__new__(
+            cls, servers, loops=(asyncio._get_running_loop, _Driver), connections=connections, **settings
+        )
 
     def quiet(self) -> Batch:  # type: ignore[override]
         """Return a batch of commands whose replies are not awaited one by one."""

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from faulty import FaultyServer, Step, cut, drip, half_close, late, reply, reset, say, stall, swap
+from faulty import Conversation, FaultyServer, Step, cut, drip, half_close, late, render, reply, reset, say, stall, swap
 from models import Model, cooperative, every_model
 from servers import Memcached, free_port
 
@@ -186,3 +186,32 @@ async def comes_back(model: Model, cache: Any, server: Memcached) -> None:
     server.restart()
     assert await eventually(model, lambda: cache.set_many(SOME)) == []
     assert await eventually(model, lambda: cache.get_many(SOME)) == SOME
+
+
+def store_all_but(key: bytes) -> Step:
+    """A server without room for one key, which says so and does not say of which."""
+
+    def step(conversation: Conversation) -> None:
+        while True:
+            request = conversation.request()
+            words = request.split()
+            if words[0] == b"mn":
+                conversation.send(b"MN\r\n")
+            elif words[1] == key:
+                conversation.send(b"SERVER_ERROR out of memory storing object\r\n")
+            elif b"q" not in words:
+                conversation.send(render(b"HD O$O\r\n", request))
+
+    return step
+
+
+@cooperative
+async def test_one_of_many_sets_fails_and_the_others_do_not(model: Model, connect: Connect) -> None:
+    with FaultyServer(store_all_but(b"key:7")) as server:
+        cache = connect(server)
+        outcomes = await model.gather(cache.set(f"key:{number}", "value") for number in range(20))
+        assert isinstance(outcomes[7], pinyon.ServerError)
+        assert "out of memory" in str(outcomes[7])
+        assert outcomes[:7] + outcomes[8:] == [True] * 19
+        assert any(b" q" in request for request in server.conversations[0].requests), "some were to be quiet"
+        assert server.accepted == 1

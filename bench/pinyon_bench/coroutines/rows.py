@@ -39,7 +39,8 @@ RUN_SIZES = ("64B", "10KB")
 RUN_SIZES_CONCURRENCIES = (0, 1, 100)
 RUN_SIZES_ITERATIONS = 500
 RUN_SLOW_ROUNDS = 2
-RECORD_SLOW_ROUNDS = 5
+#: Rows of pairs are many, and their cells long.
+RECORD_PAIRS_ROUNDS = 3
 
 NEAR_CONNECTIONS = 2
 SLOW_CONNECTIONS = 100
@@ -140,6 +141,7 @@ def _uuid_row(group: str, operation: Operation, concurrency: int, short: bool) -
         clocked=RUN_PAIRS_CLOCKED if short else PAIRS_CLOCKED,
         warmup=max(WARM_UP, 2 * concurrency),
         in_run=concurrency in RUN_PAIRS_CONCURRENCIES,
+        most_rounds=None if short else RECORD_PAIRS_ROUNDS,
     )
 
 
@@ -178,6 +180,7 @@ def size_row(operation: Operation, size: int, concurrency: int, iterations: int)
         clocked=count // 5,
         warmup=WARM_UP,
         in_run=False,
+        most_rounds=RECORD_PAIRS_ROUNDS,
     )
 
 
@@ -192,5 +195,5 @@ def over_slow_link(row: PairsRow, short: bool) -> PairsRow:
         count=max(1, min(turns * max(row.concurrency, 1), MOST_BYTES // row.size)),
         clocked=row.concurrency,
         warmup=max(1, row.concurrency),
-        most_rounds=RUN_SLOW_ROUNDS if short else RECORD_SLOW_ROUNDS,
+        most_rounds=RUN_SLOW_ROUNDS if short else RECORD_PAIRS_ROUNDS,
     )
