@@ -177,14 +177,17 @@ impl Operation for Op {
 
     fn submit(&mut self, session: &mut Session, deadline: Instant) -> Result<Ticket, Refused> {
         match self {
-            Op::Single(single) => match single.request {
-                Request::Get { cas: false } => session.submit_joined_get(single.key.key(), deadline),
-                request if request.may_be_repeated() && !single.alone => {
-                    let command = request.command(single.key.key());
-                    session.submit_joined_store(&command, single.data.data(), deadline)
+            Op::Single(single) => {
+                let request = single.request;
+                let command = request.command(single.key.key());
+                match request {
+                    _ if single.alone || !request.may_be_joined() => {
+                        session.submit(&command, single.data.data(), deadline)
+                    }
+                    Request::Get { .. } => session.submit_joined_get(single.key.key(), deadline),
+                    _ => session.submit_joined_store(&command, single.data.data(), deadline),
                 }
-                request => session.submit(&request.command(single.key.key()), single.data.data(), deadline),
-            },
+            }
             Op::Line(line) => session.submit(&Command::GetMany { keys: &line.text, cas: false }, Data::None, deadline),
             Op::Everywhere(everywhere) => session.submit(&everywhere.what.command(), Data::None, deadline),
         }
@@ -219,7 +222,7 @@ impl Operation for Op {
 
     fn insists(&mut self) -> bool {
         match self {
-            Op::Single(single) if single.request.may_be_repeated() => !std::mem::replace(&mut single.alone, true),
+            Op::Single(single) if single.request.may_be_joined() => !std::mem::replace(&mut single.alone, true),
             _ => false,
         }
     }

@@ -32,9 +32,10 @@ const METADATA: &[Flag<'_>] = &[
 ];
 
 impl Request {
-    /// Whether it is a store that does the same when it is done twice.
-    pub(crate) fn may_be_repeated(&self) -> bool {
-        matches!(self, Request::Store { mode: Mode::Set, cas: None, .. })
+    /// Whether it does the same when it is done twice, so that it may be joined with others and, should the server
+    /// fail one of them, be tried by itself.
+    pub(crate) fn may_be_joined(&self) -> bool {
+        matches!(self, Request::Get { cas: false } | Request::Store { mode: Mode::Set, cas: None, .. })
     }
 
     pub(crate) fn command<'k>(&self, key: Key<'k>) -> Command<'k> {
