@@ -37,14 +37,13 @@ class BaseBatch:
 
     #: The running event loop; what is submitted in one cannot be waited for in another.
     current_loop: Callable[[], Any]
+    #: Submits a command by its name, and waits where it must.
+    submit: Callable[..., Any]
 
     def __init__(self, client: BaseClient) -> None:
         self._client = client.submitting()
         self._open: deque[_Submitted] | None = None
         self._failures: list[BatchFailure] = []
-
-    def submit(self, command: str, *arguments: Any, **settings: Any) -> Any:
-        raise NotImplementedError
 
     def _begin(self) -> None:
         if self._open is not None:
