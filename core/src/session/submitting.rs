@@ -76,6 +76,7 @@ impl<N: Network> Session<N> {
             return Err(Refused::Full);
         }
         self.end_quiet_run(deadline);
+        self.stores = 0;
         let wire = key.wire();
         if self.line.keys == KEYS_PER_LINE || self.line.bytes + wire.len() > BYTES_PER_LINE {
             self.end_line();

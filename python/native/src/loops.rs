@@ -66,9 +66,7 @@ impl Loops {
     /// The driver whose loop has resumed the caller: in a busy program nearly always there is one, and that is quicker
     /// to see than to ask for the loop.
     fn resuming<'py>(&self, py: Python<'py>) -> Option<Bound<'py, Driver>> {
-        let drivers = self.lock();
-        let resuming = drivers.iter().map(|(_, driver)| driver).find(|driver| driver.get().is_resuming_here())?;
-        resuming.get().is_of_this_process().then(|| resuming.bind(py).clone())
+        self.find(py, |_, driver| driver.is_resuming_here())
     }
 
     /// The driver of a loop.
@@ -80,9 +78,14 @@ impl Loops {
     }
 
     fn known<'py>(&self, current: &Bound<'py, PyAny>) -> Option<Bound<'py, Driver>> {
+        self.find(current.py(), |of, _| of.is(current))
+    }
+
+    /// A driver of this process, by its loop or itself.
+    fn find<'py>(&self, py: Python<'py>, is_it: impl Fn(&Py<PyAny>, &Driver) -> bool) -> Option<Bound<'py, Driver>> {
         let drivers = self.lock();
-        let (_, driver) = drivers.iter().find(|(of, _)| of.is(current))?;
-        driver.get().is_of_this_process().then(|| driver.bind(current.py()).clone())
+        let (_, driver) = drivers.iter().find(|(of, driver)| is_it(of, driver.get()))?;
+        driver.get().is_of_this_process().then(|| driver.bind(py).clone())
     }
 
     /// The drivers of all loops.
@@ -92,7 +95,8 @@ impl Loops {
 
     /// How many connections the drivers of all loops have to each server.
     pub(crate) fn open_connections(&self, py: Python<'_>, server: usize) -> PyResult<usize> {
-        self.lock().iter().map(|(_, driver)| driver.get().open_connections(py, server)).sum()
+        let drivers: Vec<_> = self.lock().iter().map(|(_, driver)| driver.clone_ref(py)).collect();
+        drivers.into_iter().map(|driver| driver.get().open_connections(py, server)).sum()
     }
 
     #[cold]

@@ -170,7 +170,11 @@ fn run(py: Python<'_>, client: &Client, keys: &Keys<'_>, work: &mut impl Rounds)
 }
 
 /// What many keys came to, or the first error of the servers that failed, with what was achieved beside it.
-fn outcome<'py>(achieved: Bound<'py, PyAny>, errors: Vec<Error>, name: &'static str) -> PyResult<Bound<'py, PyAny>> {
+pub(crate) fn outcome<'py>(
+    achieved: Bound<'py, PyAny>,
+    errors: Vec<Error>,
+    name: &'static str,
+) -> PyResult<Bound<'py, PyAny>> {
     match errors.into_iter().next() {
         None => Ok(achieved),
         Some(error) => Err(with_partial(error, name, &achieved)),

@@ -13,9 +13,9 @@ use pyo3::types::{PyBytes, PyDict, PyList, PyString};
 use pyo3::IntoPyObjectExt;
 
 use crate::admin::{statistics, versions, ServerLines};
-use crate::errors::{from_core, with_partial};
+use crate::errors::from_core;
 use crate::keys::key_bytes;
-use crate::many::{add_server, note_failed};
+use crate::many::{add_server, note_failed, outcome};
 use crate::requests::{Answer, Request, Shape};
 use crate::values::{destination, Codec, Kept};
 use crate::waiter::{self, Waiter};
@@ -388,10 +388,7 @@ impl Gather {
             Gathered::Stats(lines) => statistics(py, lines)?.into_any(),
             Gathered::Nothing => py.None().into_bound(py),
         };
-        match failures.into_iter().next() {
-            Some(error) => Err(with_partial(error, self.name, &answer)),
-            None => Ok(answer.unbind()),
-        }
+        outcome(answer, failures, self.name).map(Bound::unbind)
     }
 
     /// What the coroutine that waits for it is resumed with.

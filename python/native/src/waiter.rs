@@ -38,11 +38,8 @@ impl Waiter {
     /// Gives it its outcome, and lets the coroutines that wait for it run until they wait again.
     pub(crate) fn resume(self, py: Python<'_>, answer: Answer) -> PyResult<()> {
         match self {
-            Waiter::Future(future) => resume_future(future.bind(py), answer),
-            Waiter::Greenlet(slot) => match slot.finish(answer) {
-                Some(greenlet) => switch_to(py, &greenlet),
-                None => Ok(()),
-            },
+            Waiter::Future(ref future) => resume_future(future.bind(py), answer),
+            Waiter::Greenlet(_) => self.switch_to(py, answer).map(drop),
         }
     }
 
@@ -50,7 +47,7 @@ impl Waiter {
     pub(crate) fn switch_to(self, py: Python<'_>, answer: Answer) -> PyResult<bool> {
         let Waiter::Greenlet(slot) = self else { unreachable!("only greenlets switch") };
         let Some(greenlet) = slot.finish(answer) else { return Ok(false) };
-        switch_to(py, &greenlet).map(|()| true)
+        greenlet.call_method0(py, intern!(py, "switch")).map(|_| true)
     }
 }
 
@@ -89,10 +86,6 @@ fn set_outcome(future: &Bound<'_, PyAny>, answer: Answer) -> PyResult<()> {
         Err(error) => future.call_method1(intern!(py, "set_exception"), (error.into_value(py),))?,
     };
     Ok(())
-}
-
-fn switch_to(py: Python<'_>, greenlet: &Py<PyAny>) -> PyResult<()> {
-    greenlet.call_method0(py, intern!(py, "switch")).map(drop)
 }
 
 /// Where a greenlet's outcome is put.

@@ -297,9 +297,12 @@ fn whatever_else_is_submitted_ends_the_run() {
     stores(&mut host, &names(LOUD));
     host.submit(delete("k0"));
     stores(&mut host, &names(LOUD));
+    host.submit_joined_get("k0");
+    stores(&mut host, &names(1));
     let requests = host.sent();
     let verbs: Vec<&str> = requests.split("\r\n").filter(|line| line.starts_with('m')).map(|line| &line[..2]).collect();
-    assert_eq!(verbs.join(" "), "ms ms ms ms mn mg ms ms ms md ms ms ms");
+    assert_eq!(verbs.join(" "), "ms ms ms ms mn mg ms ms ms md ms ms ms mg ms");
+    assert_eq!(requests.matches(" q\r\n").count(), 1);
 }
 
 #[test]
