@@ -55,6 +55,12 @@ impl Doorbell {
         let _ = rustix::io::write(&self.ring, &[1]);
     }
 
+    /// Forgets how often it was rung.
+    pub fn silence(&self) {
+        let mut rung = [0; 64];
+        while matches!(rustix::io::read(&self.listen, &mut rung), Ok(64)) {}
+    }
+
     pub fn wait(&self, deadline: Instant) -> Wake {
         wait_for(&mut [PollFd::from_borrowed_fd(self.listen.as_fd(), PollFlags::IN)], deadline)
     }

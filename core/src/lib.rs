@@ -6,13 +6,17 @@
 
 pub mod address;
 pub mod blocking;
+mod connection;
 pub mod doorbell;
+pub mod driven;
 pub mod error;
 pub mod fleet;
 pub mod fork;
 pub mod health;
+pub mod locks;
 pub mod network;
 pub mod pool;
+pub mod redis;
 pub mod ring;
 pub mod session;
 pub mod shared;

@@ -4,6 +4,7 @@ use std::cell::Cell;
 use std::io::{self, IoSlice, IoSliceMut};
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
 use std::time::Duration;
 
 use rustix::io::Errno;
@@ -41,7 +42,7 @@ pub struct System;
 /// A TCP or Unix socket.
 #[derive(Debug)]
 pub struct Socket {
-    fd: OwnedFd,
+    fd: Arc<OwnedFd>,
     connecting: bool,
     /// Whether [`Self::receive_waiting`] may be called.
     waits: Cell<bool>,
@@ -66,6 +67,7 @@ impl Network for System {
             }
             Address::Unix(path) => connect(&fd, &SocketAddrUnix::new(path)?),
         };
+        let fd = Arc::new(fd);
         match begun {
             Ok(()) => Ok(Socket { fd, connecting: false, waits: Cell::new(false) }),
             Err(Errno::INPROGRESS) => Ok(Socket { fd, connecting: true, waits: Cell::new(false) }),
@@ -111,6 +113,11 @@ impl Socket {
     /// `Interrupted` that a signal came.
     pub(crate) fn receive_waiting(&mut self, buffers: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
         self.receive_with(buffers, RecvFlags::empty())
+    }
+
+    /// The descriptor, for whoever waits for it while others use the connection, and may close it.
+    pub(crate) fn descriptor(&self) -> Arc<OwnedFd> {
+        self.fd.clone()
     }
 
     /// Whether the connection is silent and open, as one at rest must be.

@@ -12,6 +12,7 @@ use std::time::Instant;
 use pinyon_proto::Head;
 
 use crate::address::Address;
+use crate::driven::{Action, Driven};
 use crate::error::{Error, Kind, Sent};
 use crate::fleet::Fleet;
 use crate::session::{Completion, Destination, Outcome, Refused, Reply, Session, Ticket};
@@ -55,20 +56,6 @@ pub struct Finished<O> {
     pub operation: O,
     pub error: Option<Error>,
     pub deadline: Instant,
-}
-
-/// What the host is to do with its event loop.
-#[derive(Debug, PartialEq, Eq)]
-pub enum Action {
-    /// Resolve the name and call [`Shared::connect`].
-    Resolve { lane: usize, name: String, port: u16 },
-    /// Call [`Shared::ready`] when the descriptor is readable, or writable where that is asked for; in place of
-    /// what was asked for before.
-    Watch { lane: usize, fd: RawFd, write: bool },
-    /// Stop watching the descriptor, then call [`Shared::forgotten`], which closes it.
-    Forget { lane: usize, fd: RawFd },
-    /// Call [`Shared::turn`] at the end of this turn.
-    EndTurn,
 }
 
 /// The connections of one event loop, and what its coroutines wait for.
@@ -118,29 +105,28 @@ impl<O: Operation> Shared<O> {
         Self { fleet, lanes, connections, turn_is_due: false, closed: false, actions: Vec::new(), finished: Vec::new() }
     }
 
-    /// What the host is to do now; ask after every call.
-    pub fn take_actions(&mut self) -> Vec<Action> {
-        std::mem::take(&mut self.actions)
-    }
-
-    /// What is over; ask after every call but [`Self::start`], which may be amid the host's own work: what fails at
-    /// once is left for the end of the turn.
-    pub fn take_finished(&mut self) -> Vec<Finished<O>> {
-        std::mem::take(&mut self.finished)
-    }
-
     /// Begins an operation, to be over by `deadline`.
     pub fn start(&mut self, operation: O, deadline: Instant, now: Instant) {
         self.route(Entry { ticket: Ticket(0), operation, deadline }, now, None);
     }
+}
 
-    /// How many connections to a server are established.
-    pub fn open_connections(&self, server: usize) -> usize {
+impl<O: Operation> Driven for Shared<O> {
+    type Finished = Finished<O>;
+
+    fn take_actions(&mut self) -> Vec<Action> {
+        std::mem::take(&mut self.actions)
+    }
+
+    fn take_finished(&mut self) -> Vec<Self::Finished> {
+        std::mem::take(&mut self.finished)
+    }
+
+    fn open_connections(&self, server: usize) -> usize {
         self.lanes.iter().filter(|lane| lane.server == server && lane.session.is_ready()).count()
     }
 
-    /// Sends what was submitted in this turn.
-    pub fn turn(&mut self, now: Instant) {
+    fn turn(&mut self, now: Instant) {
         self.turn_is_due = false;
         for lane in 0..self.lanes.len() {
             if self.lanes[lane].session.has_unsent() {
@@ -150,8 +136,7 @@ impl<O: Operation> Shared<O> {
         }
     }
 
-    /// Receives and sends on a connection that is ready for it.
-    pub fn ready(&mut self, lane: usize, now: Instant) {
+    fn ready(&mut self, lane: usize, now: Instant) {
         if lane >= self.lanes.len() {
             return;
         }
@@ -159,8 +144,7 @@ impl<O: Operation> Shared<O> {
         self.advance(lane, now);
     }
 
-    /// Goes on with the addresses of a name, or why there are none.
-    pub fn connect(&mut self, lane: usize, resolved: Result<Vec<Address>, String>, now: Instant) {
+    fn connect(&mut self, lane: usize, resolved: Result<Vec<Address>, String>, now: Instant) {
         self.lanes[lane].resolving = false;
         if !self.lanes[lane].session.is_closed() {
             return;
@@ -176,8 +160,7 @@ impl<O: Operation> Shared<O> {
         self.advance(lane, now);
     }
 
-    /// Fails what has waited too long.
-    pub fn expire(&mut self, now: Instant) {
+    fn expire(&mut self, now: Instant) {
         for lane in 0..self.lanes.len() {
             if self.lanes[lane].deadline().is_some_and(|deadline| deadline <= now) {
                 self.lanes[lane].session.poll(now);
@@ -187,39 +170,36 @@ impl<O: Operation> Shared<O> {
         }
     }
 
-    /// When to call [`Self::expire`] next.
-    pub fn deadline(&self) -> Option<Instant> {
+    fn deadline(&self) -> Option<Instant> {
         self.lanes.iter().filter_map(Lane::deadline).min()
     }
 
-    /// The host has stopped watching a broken connection: its descriptor is closed, and another one opened if needed.
-    pub fn forgotten(&mut self, lane: usize, now: Instant) {
+    fn forgotten(&mut self, lane: usize, now: Instant) {
         self.lanes[lane].forgotten = false;
         self.lanes[lane].session.release();
         self.begin_connecting(lane, now);
     }
 
-    /// The descriptors that the host watches.
-    pub fn watched(&self) -> impl Iterator<Item = (usize, RawFd)> + '_ {
+    fn watched(&self) -> impl Iterator<Item = (usize, RawFd)> + '_ {
         let watched = |(lane, of): (usize, &Lane<O>)| of.watched.map(|(fd, _)| (lane, fd));
         self.lanes.iter().enumerate().filter_map(watched)
     }
 
-    /// Closes all connections, of an event loop that is over: there is nobody left to resume.
-    pub fn discard(&mut self) {
+    fn discard(&mut self) {
         self.closed = true;
         self.lanes.clear();
     }
 
-    /// Fails everything and closes all connections.
-    pub fn close(&mut self, now: Instant) {
+    fn close(&mut self, now: Instant) {
         self.closed = true;
         for lane in 0..self.lanes.len() {
             self.lanes[lane].session.close();
             self.advance(lane, now);
         }
     }
+}
 
+impl<O: Operation> Shared<O> {
     /// Gives an operation to the connection it belongs to now.
     fn route(&mut self, entry: Entry<O>, now: Instant, earlier: Option<Error>) {
         if self.closed {

@@ -1,4 +1,4 @@
-//! The memcached protocol as bytes: meta commands and the classic text commands.
+//! The memcached protocol as bytes: meta commands and the classic text commands. Beside it, in [`resp`], that of Redis.
 //!
 //! Nothing here reads a socket or a clock. [`encode`] turns a [`Command`] into a request and says what reply
 //! to [`Expect`]; a [`ReplyReader`] takes whatever bytes have arrived and turns them into reply heads and values.
@@ -13,6 +13,7 @@ mod meta;
 mod number;
 mod reader;
 mod reply;
+pub mod resp;
 mod version;
 
 pub use command::{Arithmetic, Command, Direction, Flag, MetaCommand, Mode, StatsKind, Store, Verb};

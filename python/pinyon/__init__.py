@@ -1,4 +1,4 @@
-"""One client for shared caches (memcached), as fast as a bare socket.
+"""One client for shared caches (memcached) and shared locks (Redis, Valkey), as fast as a bare socket.
 
 >>> import pinyon
 >>> cache = pinyon.Client("127.0.0.1:11211")
@@ -6,19 +6,29 @@
 True
 >>> cache.get("greeting")
 'hello'
+>>> locks = pinyon.Locks("redis://127.0.0.1:6379/0")
+>>> with locks.lock("account:1", "account:2") as held:
+...     held.token > 0
+True
 """
 
 from pinyon._native import Batch, __version__
 from pinyon.client import Client
 from pinyon.errors import (
+    AlreadyHeld,
     BatchError,
     BatchFailure,
     Closed,
     ConnectError,
     ConnectionLost,
+    Deadlock,
     Error,
     InvalidKey,
+    InvalidName,
     InvalidServers,
+    LockError,
+    LockLost,
+    LockTimeout,
     ProtocolError,
     ServerDown,
     ServerError,
@@ -30,10 +40,12 @@ from pinyon.errors import (
     UsageError,
     ValueTooLarge,
 )
+from pinyon.locks import Held, Lock, Locks, LockStatus
 from pinyon.metadata import ItemMetadata
 from pinyon.serializers import Serializer
 
 __all__ = [
+    "AlreadyHeld",
     "Batch",
     "BatchError",
     "BatchFailure",
@@ -41,10 +53,19 @@ __all__ = [
     "Closed",
     "ConnectError",
     "ConnectionLost",
+    "Deadlock",
     "Error",
+    "Held",
     "InvalidKey",
+    "InvalidName",
     "InvalidServers",
     "ItemMetadata",
+    "Lock",
+    "LockError",
+    "LockLost",
+    "LockStatus",
+    "LockTimeout",
+    "Locks",
     "ProtocolError",
     "Serializer",
     "ServerDown",

@@ -1,4 +1,4 @@
-"""How ``pinyon.Client`` comes to let other greenlets run when gevent has patched the process.
+"""How ``pinyon.Client`` and ``pinyon.Locks`` come to let other greenlets run when gevent has patched the process.
 
 Some programs make clients before gevent patches, others patch before they import Pinyon; only the first use of a client
 tells which it is. Until then a client is of a class that decides and steps aside.
@@ -7,36 +7,7 @@ tells which it is. Until then a client is of a class that decides and steps asid
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from pinyon.client import BaseClient
-
-METHODS = frozenset(
-    (
-        "get",
-        "get_many",
-        "gets",
-        "gat",
-        "touch",
-        "set",
-        "add",
-        "replace",
-        "append",
-        "prepend",
-        "cas",
-        "set_many",
-        "delete",
-        "delete_many",
-        "incr",
-        "decr",
-        "meta",
-        "quiet",
-        "flush_all",
-        "stats",
-        "version",
-    )
-)
+from typing import Any
 
 
 def is_patched() -> bool:
@@ -45,23 +16,29 @@ def is_patched() -> bool:
     return monkey is not None and bool(monkey.is_module_patched("socket"))
 
 
-def undecided(blocking: type[BaseClient]) -> type[BaseClient]:
-    """The class of clients that have not been used yet: asked for a command, they become blocking ones, or gevent's.
+def undecided(blocking: type[Any], methods: frozenset[str], name: str, *settings: Any) -> type[Any]:
+    """The class of clients that have not been used yet: asked for a method, they become blocking ones, or gevent's.
 
-    It is the look-up of the command that decides, so that a method kept in a variable is the real one.
+    It is the look-up of the method that decides, so that one kept in a variable is the real one.
+
+    Args:
+        blocking: the class of clients that block.
+        methods: those that decide.
+        name: of the class in ``pinyon.gevent``.
+        settings: what ``share`` is told besides the loops.
     """
 
-    def decide(client: BaseClient) -> None:
+    def decide(client: Any) -> None:
         if not is_patched():
             client.__class__ = blocking
             return
         from pinyon import gevent
 
-        client.__class__ = gevent.Client
-        client.share(*gevent.LOOPS, 1)
+        client.__class__ = getattr(gevent, name)
+        client.share(*gevent.LOOPS, *settings)
 
-    def look_up(self: BaseClient, name: str) -> Any:
-        if name in METHODS:
+    def look_up(self: Any, name: str) -> Any:
+        if name in methods:
             decide(self)
             return getattr(self, name)
         return object.__getattribute__(self, name)

@@ -15,7 +15,18 @@ _Key: TypeAlias = str | bytes
 _KeyT = TypeVar("_KeyT", bound=str | bytes)
 _Ttl: TypeAlias = int | float | timedelta
 
-__all__ = ["Batch", "Client", "Driver", "Waiter", "__version__", "check_plain"]
+__all__ = [
+    "Batch",
+    "Client",
+    "Driver",
+    "Grant",
+    "Keeper",
+    "Locks",
+    "LocksDriver",
+    "Waiter",
+    "__version__",
+    "check_plain",
+]
 
 __version__: str
 
@@ -101,3 +112,72 @@ class Waiter:
     def result(self) -> Any: ...
 
 def check_plain(value: object, serializer: str) -> None: ...
+
+@disjoint_base
+class Locks:
+    def __new__(
+        cls,
+        *,
+        server: str,
+        host: str | None,
+        port: int,
+        path: str | None,
+        user: str | None,
+        password: str | bytes | None,
+        database: int,
+        namespace: str | bytes,
+        handler: str,
+        fairness: str,
+        heartbeat: float,
+        command_timeout: float,
+        connect_timeout: float,
+        warn: Callable[[str], Any],
+        loops: tuple[Callable[[], Any], Callable[[Any], Any]] | None = None,
+    ) -> Self: ...
+    def share(self, current: Callable[[], Any], make: Callable[[Any], Any]) -> None: ...
+    def take(
+        self,
+        names: tuple[str | bytes, ...],
+        *,
+        owner: int,
+        ttl: float,
+        wait: float | None,
+        renewal: bool | float,
+        reentrant: bool,
+    ) -> Any: ...
+    def inspect(self, names: tuple[str | bytes, ...]) -> Any: ...
+    def take_away(self, names: tuple[str | bytes, ...], token: int | None) -> Any: ...
+    def command(self, parts: tuple[str | bytes | int | float, ...]) -> Any: ...
+    def keeper(self) -> Keeper: ...
+    @property
+    def prefix(self) -> bytes: ...
+    @property
+    def server(self) -> str: ...
+    @property
+    def is_closed(self) -> bool: ...
+    def close(self) -> None: ...
+
+@final
+class Grant:
+    @property
+    def token(self) -> int: ...
+    @property
+    def lost(self) -> str | None: ...
+    def remaining(self) -> float | None: ...
+    def on_lost(self, callback: Callable[[], object]) -> None: ...
+    def release(self) -> Any: ...
+    def extend(self, ttl: float) -> Any: ...
+    def park(self, wait: float | None, relock: float) -> Any: ...
+    def notify(self, most: int) -> Any: ...
+    def cancel(self) -> None: ...
+
+@final
+class Keeper:
+    def keep(self, warn: Callable[[str], Any]) -> bool: ...
+
+@final
+class LocksDriver:
+    def turn(self) -> None: ...
+    def ready(self, lane: int) -> None: ...
+    def woken(self) -> None: ...
+    def resolved(self, lane: int, port: int, addresses: list[str], why: str = "") -> None: ...

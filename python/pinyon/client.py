@@ -130,7 +130,33 @@ class Client(BaseClient):
         self.close()
 
 
-_UndecidedClient = undecided(Client)
+METHODS = frozenset(
+    (
+        "get",
+        "get_many",
+        "gets",
+        "gat",
+        "touch",
+        "set",
+        "add",
+        "replace",
+        "append",
+        "prepend",
+        "cas",
+        "set_many",
+        "delete",
+        "delete_many",
+        "incr",
+        "decr",
+        "meta",
+        "quiet",
+        "flush_all",
+        "stats",
+        "version",
+    )
+)
+
+_UndecidedClient = undecided(Client, METHODS, "Client", 1)
 
 
 def _server_list(servers: str | Iterable[str] | None) -> list[str]:

@@ -113,6 +113,36 @@ class Closed(Error):
     """The client was closed."""
 
 
+class LockError(Error):
+    """What can go wrong with a lock."""
+
+
+class LockTimeout(LockError, TimeoutError):
+    """The names were not to be had in time."""
+
+
+class LockLost(LockError):
+    """The lock is not held any more: its ttl passed, it was deleted, or somebody released it by force."""
+
+
+class AlreadyHeld(LockError):
+    """Whoever asks holds one of the names already, and would wait for itself."""
+
+
+class Deadlock(LockError):
+    """The holders of the names wait, in turn, for what whoever asks holds.
+
+    Attributes:
+        cycle: the holders, each ``client:owner:number``.
+    """
+
+    cycle: list[str]
+
+
+class InvalidName(UsageError):
+    """A name that no lock can have: empty, too long, or with a NUL."""
+
+
 class BatchFailure(NamedTuple):
     """One failed command of a quiet batch."""
 

@@ -15,7 +15,7 @@ try:
 except ImportError as error:
     raise ImportError("pinyon.gevent needs gevent; install it with: pip install gevent") from error
 
-from pinyon import client
+from pinyon import client, locks
 from pinyon._batch import BaseBatch
 from pinyon.client import BaseClient
 from pinyon.errors import Error
@@ -147,3 +147,24 @@ class Client(client.Client):
     def quiet(self) -> Batch:  # type: ignore[override]
         """Return a batch of commands whose replies are not awaited one by one."""
         return Batch(self)
+
+
+class Locks(locks.Locks):
+    """Locks on one Redis or Valkey server, to be shared by all greenlets of all hubs of a process.
+
+    Its methods are those of ``pinyon.Locks``, and let other greenlets run while they wait. Each hub has its own
+    connection. Whatever ends a greenlet's wait for a lock takes it out of the queue.
+
+    Args:
+        url: as for ``pinyon.Locks``, and so are the other settings.
+    """
+
+    __slots__ = ()
+
+    _current = staticmethod(getcurrent)
+
+    def __new__(cls, url: str = locks.DEFAULT_URL, **settings: Any) -> Self:
+        return locks.BaseLocks.__new__(cls, url, loops=LOOPS, **settings)
+
+    def take(self, names: Any, **arguments: Any) -> Any:
+        return locks.BaseLocks.take(self, names, **arguments)

@@ -4,11 +4,8 @@ use std::any::Any;
 
 use pinyon_proto::Head;
 
+pub use crate::connection::Ticket;
 use crate::error::Error;
-
-/// Names one exchange of one session.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Ticket(pub u64);
 
 /// Something happened to an exchange.
 #[derive(Debug)]

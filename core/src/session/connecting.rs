@@ -1,34 +1,14 @@
-//! How a session comes to be ready: one address after the other, then the server's version.
+//! How a session comes to be ready: once it is connected, the server's version says what may be sent.
 
 use std::time::{Duration, Instant};
 
 use pinyon_proto::{Capabilities, Decoded, Form, ReplyReader, ServerVersion, Status};
 
-use super::incoming::Incoming;
-use super::outgoing::Outgoing;
-use super::{Session, State, RECEIVE_BUFFER};
+use super::Session;
 use crate::address::Address;
+use crate::connection::{Incoming, Outgoing, RECEIVE_BUFFER};
 use crate::error::{Error, Kind};
-use crate::network::{Network, Stream};
-
-/// An attempt to connect, to one address at a time.
-pub(super) struct Attempt<S> {
-    stream: Option<S>,
-    addresses: std::vec::IntoIter<Address>,
-    deadline: Instant,
-    /// Why the address before this one failed.
-    failure: String,
-}
-
-impl<S> Attempt<S> {
-    pub(super) fn stream(&self) -> Option<&S> {
-        self.stream.as_ref()
-    }
-
-    pub(super) fn into_stream(self) -> Option<S> {
-        self.stream
-    }
-}
+use crate::network::Network;
 
 impl<N: Network> Session<N> {
     /// Begins to connect, to the first of `addresses` that answers, with `timeout` for all of it. A session whose
@@ -44,68 +24,27 @@ impl<N: Network> Session<N> {
         self.unattributed = None;
         self.quiet_run = 0;
         self.forget_joined();
-        self.broken = None;
-        let failure = "its name has no address".to_owned();
-        let addresses = addresses.into_iter();
-        self.state = State::Connecting(Attempt { stream: None, addresses, deadline: now + timeout, failure });
+        self.connection.connect(addresses, now, timeout);
         self.advance_connection(now);
     }
 
     /// Until when the connection must stand.
     pub fn connection_deadline(&self) -> Option<Instant> {
-        match &self.state {
-            State::Connecting(attempt) => Some(attempt.deadline),
-            State::Probing(_, deadline) => Some(*deadline),
-            State::Closed | State::Ready(_) | State::Broken(_) => None,
-        }
+        self.connection.deadline()
     }
 
     /// Goes on connecting as far as it can without waiting.
     pub(super) fn advance_connection(&mut self, now: Instant) {
-        if self.connection_deadline().is_some_and(|deadline| deadline <= now) {
-            let why = match self.state {
-                State::Probing(..) => "it accepted the connection but did not answer \"version\" in time",
-                _ => "it did not accept the connection in time",
-            };
-            return self.fail(Error::new(Kind::Timeout, &self.server, format!("cannot connect: {why}")));
+        match self.connection.advance(now, "version") {
+            Ok(true) => self.outgoing.append_bytes(b"version\r\n"),
+            Ok(false) => {}
+            Err(error) => self.fail(error),
         }
-        let State::Connecting(attempt) = &mut self.state else { return };
-        loop {
-            let opened = match attempt.stream.take() {
-                Some(stream) => Ok(stream),
-                None => match attempt.addresses.next() {
-                    Some(address) => self.network.open(&address).map_err(|error| (address, error)),
-                    None => break,
-                },
-            };
-            let mut stream = match opened {
-                Ok(stream) => stream,
-                Err((address, error)) => {
-                    attempt.failure = format!("{address}: {error}");
-                    continue;
-                }
-            };
-            match stream.connected() {
-                Ok(true) => {
-                    let deadline = attempt.deadline;
-                    self.state = State::Probing(stream, deadline);
-                    self.outgoing.append_bytes(b"version\r\n");
-                    return;
-                }
-                Ok(false) => {
-                    attempt.stream = Some(stream);
-                    return;
-                }
-                Err(error) => attempt.failure = error.to_string(),
-            }
-        }
-        let message = format!("cannot connect: {}", attempt.failure);
-        self.fail(Error::new(Kind::Connect, &self.server, message));
     }
 
     /// Reads the answer to the version probe, which makes the session ready.
     pub(super) fn read_version(&mut self) {
-        if !matches!(self.state, State::Probing(..)) {
+        if !self.connection.is_greeting() {
             return;
         }
         let error = match self.reader.read(self.incoming.bytes(), Form::Version) {
@@ -115,11 +54,9 @@ impl<N: Network> Session<N> {
                 self.incoming.consume(consumed);
                 if !self.incoming.is_empty() {
                     let message = "cannot connect: the server sent more than the answer to \"version\"";
-                    return self.fail(Error::new(Kind::Protocol, &self.server, message));
+                    return self.fail(Error::new(Kind::Protocol, self.server(), message));
                 }
-                let State::Probing(stream, _) = std::mem::replace(&mut self.state, State::Closed) else { return };
-                self.state = State::Ready(stream);
-                return;
+                return self.connection.ready();
             }
             Ok(Decoded::Head { line, .. }) => {
                 format!("cannot connect: the server answered \"version\" with \"{}\"", line.escape_ascii())
@@ -127,6 +64,6 @@ impl<N: Network> Session<N> {
             Ok(Decoded::Partial | Decoded::Value { .. }) => return,
             Err(malformed) => format!("cannot connect: this is not a memcached server: {malformed}"),
         };
-        self.fail(Error::new(Kind::Protocol, &self.server, error));
+        self.fail(Error::new(Kind::Protocol, self.server(), error));
     }
 }

@@ -10,8 +10,6 @@
 mod completion;
 mod connecting;
 mod exchange;
-mod incoming;
-mod outgoing;
 mod replies;
 mod submitting;
 #[cfg(test)]
@@ -24,30 +22,22 @@ use std::time::Instant;
 
 use pinyon_proto::{Capabilities, ReplyReader, Unsupported};
 
+pub use crate::connection::{SharedBytes, Wants};
 pub use completion::{Completion, Destination, Outcome, Reply, Ticket, Value};
-pub use outgoing::SharedBytes;
 pub use submitting::{BYTES_PER_LINE, KEYS_PER_LINE};
 
+use crate::connection::{Connection, Incoming, Outgoing, Unreceived, RECEIVED_PER_POLL, RECEIVE_BUFFER};
 use crate::error::{Error, Kind, Sent};
 use crate::network::{Network, Stream, System};
-use connecting::Attempt;
 use exchange::{About, Exchange};
-use incoming::Incoming;
-use outgoing::Outgoing;
 use replies::{Current, Receiving};
 use submitting::OpenLine;
 
 /// Values from this size on are received straight into the host's memory, and sent from it.
 pub const LARGE: usize = 16 * 1024;
 
-/// Lines and values below [`LARGE`] fit, with room to take several at once.
-const RECEIVE_BUFFER: usize = 64 * 1024;
-
 /// How much is received at first when one value is awaited: of a large one, what comes now is copied once more.
 const WINDOW_FOR_ONE: usize = LARGE + 512;
-
-/// How much one call of [`Session::poll`] receives at most, so that others get their turn.
-const RECEIVED_PER_POLL: usize = 256 * 1024;
 
 /// What bounds a session's memory.
 #[derive(Clone, Copy, Debug)]
@@ -108,20 +98,9 @@ impl Refused {
     }
 }
 
-/// What a session waits for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Wants {
-    pub read: bool,
-    pub write: bool,
-    /// When to poll even if nothing has happened.
-    pub until: Option<Instant>,
-}
-
 pub struct Session<N: Network = System> {
-    server: Arc<str>,
-    network: N,
+    connection: Connection<N>,
     limits: Limits,
-    state: State<N::Stream>,
     capabilities: Capabilities,
     outgoing: Outgoing,
     incoming: Incoming,
@@ -143,28 +122,14 @@ pub struct Session<N: Network = System> {
     /// How many stores were joined since anything else was submitted or sent.
     stores: usize,
     expired: VecDeque<(Ticket, Error)>,
-    /// The broken connection, open until the host has stopped watching it.
-    broken: Option<N::Stream>,
-}
-
-enum State<S> {
-    /// Not connected, and nobody has asked for it.
-    Closed,
-    Connecting(Attempt<S>),
-    /// Connected; the server's version is awaited.
-    Probing(S, Instant),
-    Ready(S),
-    Broken(Error),
 }
 
 impl<N: Network> Session<N> {
     /// A session that is not connected: see [`Self::connect`]. `server` is the name for messages.
     pub fn new(server: Arc<str>, network: N, limits: Limits) -> Self {
         Self {
-            server,
-            network,
+            connection: Connection::new(server, network),
             limits,
-            state: State::Closed,
             capabilities: Capabilities::of(None),
             outgoing: Outgoing::default(),
             incoming: Incoming::new(RECEIVE_BUFFER),
@@ -179,23 +144,22 @@ impl<N: Network> Session<N> {
             line: OpenLine::default(),
             stores: 0,
             expired: VecDeque::new(),
-            broken: None,
         }
     }
 
     /// Whether a command submitted now would be taken.
     pub fn accepts(&self) -> bool {
-        matches!(self.state, State::Ready(_))
+        self.connection.is_ready()
             && self.queue.len() < self.limits.exchanges
             && self.outgoing.unsent() + self.line.bytes < self.limits.unsent
     }
 
     pub fn is_ready(&self) -> bool {
-        matches!(self.state, State::Ready(_))
+        self.connection.is_ready()
     }
 
     pub fn is_closed(&self) -> bool {
-        matches!(self.state, State::Closed)
+        self.connection.is_closed()
     }
 
     /// Whether it is connected with nothing in flight, unsent or unread: at a reply boundary.
@@ -210,20 +174,17 @@ impl<N: Network> Session<N> {
 
     /// Whether some of what was submitted has still to be sent.
     pub fn has_unsent(&self) -> bool {
-        self.outgoing.unsent() + self.line.bytes > 0 && !matches!(self.state, State::Broken(_) | State::Closed)
+        self.outgoing.unsent() + self.line.bytes > 0 && !self.connection.is_down()
     }
 
     /// Whether it waits for the socket to take more.
     pub fn wants_to_write(&self) -> bool {
-        matches!(self.state, State::Connecting(_)) || self.has_unsent()
+        self.connection.is_connecting() || self.has_unsent()
     }
 
     /// Why the connection broke, if it did.
     pub fn failure(&self) -> Option<&Error> {
-        match &self.state {
-            State::Broken(error) => Some(error),
-            _ => None,
-        }
+        self.connection.failure()
     }
 
     /// What the connected server can do.
@@ -233,15 +194,11 @@ impl<N: Network> Session<N> {
 
     /// The server's name, as messages give it.
     pub fn server(&self) -> &Arc<str> {
-        &self.server
+        self.connection.server()
     }
 
     pub fn stream(&self) -> Option<&N::Stream> {
-        match &self.state {
-            State::Connecting(attempt) => attempt.stream(),
-            State::Probing(stream, _) | State::Ready(stream) => Some(stream),
-            State::Closed | State::Broken(_) => None,
-        }
+        self.connection.stream()
     }
 
     /// Nobody waits for this exchange any more: its reply is read and dropped, its neighbours are undisturbed.
@@ -271,7 +228,7 @@ impl<N: Network> Session<N> {
     pub fn wants(&self) -> Wants {
         let until = self.queue.iter().filter(|exchange| !exchange.abandoned).map(|exchange| exchange.deadline).min();
         Wants {
-            read: matches!(self.state, State::Probing(..) | State::Ready(_)),
+            read: self.connection.is_greeting() || self.connection.is_ready(),
             write: self.wants_to_write(),
             until: self.connection_deadline().or(until),
         }
@@ -280,12 +237,8 @@ impl<N: Network> Session<N> {
     /// Sends what is unsent, as far as the socket takes it without waiting.
     pub fn flush(&mut self) {
         self.end_joined();
-        let (State::Probing(stream, _) | State::Ready(stream)) = &mut self.state else { return };
-        if self.outgoing.unsent() == 0 {
-            return;
-        }
-        if let Err(error) = self.outgoing.send(stream) {
-            self.fail(Error::new(Kind::Closed, &self.server, format!("the connection broke while sending: {error}")));
+        if let Err(error) = self.connection.send(&mut self.outgoing) {
+            self.fail(error);
         }
     }
 
@@ -295,12 +248,13 @@ impl<N: Network> Session<N> {
         &mut self,
         receive: impl FnOnce(&mut N::Stream, &mut [IoSliceMut<'_>]) -> io::Result<usize>,
     ) -> Result<usize, io::ErrorKind> {
-        let (State::Probing(stream, _) | State::Ready(stream)) = &mut self.state else { return Ok(0) };
+        let Some(stream) = self.connection.connected() else { return Ok(0) };
+        let mut straight = 0;
         let outcome = match self.receiving.as_mut().map(Receiving::room).filter(|room| !room.is_empty()) {
             Some(room) => {
                 let wanted = room.len();
                 let mut buffers = [IoSliceMut::new(room), IoSliceMut::new(self.incoming.room())];
-                receive(stream, &mut buffers).map(|count| (count, count.min(wanted)))
+                receive(stream, &mut buffers).inspect(|count| straight = wanted.min(*count))
             }
             None => {
                 let awaits_one_value = awaits_one_value(&self.queue);
@@ -309,15 +263,12 @@ impl<N: Network> Session<N> {
                     return Err(io::ErrorKind::WouldBlock);
                 }
                 let window = if awaits_one_value { room.len().min(WINDOW_FOR_ONE) } else { room.len() };
-                receive(stream, &mut [IoSliceMut::new(&mut room[..window])]).map(|count| (count, 0))
+                receive(stream, &mut [IoSliceMut::new(&mut room[..window])])
             }
         };
-        match outcome {
-            Ok((0, _)) => {
-                self.fail(Error::new(Kind::Closed, &self.server, self.describe_end()));
-                Ok(0)
-            }
-            Ok((count, straight)) => {
+        let in_reply = || self.current.is_some() || self.receiving.is_some() || !self.incoming.is_empty();
+        match self.connection.received(outcome, in_reply) {
+            Ok(count) => {
                 if let Some(receiving) = &mut self.receiving {
                     receiving.filled += straight;
                 }
@@ -325,12 +276,9 @@ impl<N: Network> Session<N> {
                 self.read_version();
                 Ok(count)
             }
-            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {
-                Err(error.kind())
-            }
-            Err(error) => {
-                let message = format!("the connection broke while a reply was awaited: {error}");
-                self.fail(Error::new(Kind::Closed, &self.server, message));
+            Err(Unreceived::NotNow(kind)) => Err(kind),
+            Err(Unreceived::Broken(error)) => {
+                self.fail(error);
                 Ok(0)
             }
         }
@@ -339,14 +287,6 @@ impl<N: Network> Session<N> {
     /// Whether what arrives next belongs to a large value, straight into its place.
     fn awaits_large_value(&mut self) -> bool {
         self.receiving.as_mut().is_some_and(|receiving| !receiving.room().is_empty())
-    }
-
-    fn describe_end(&self) -> String {
-        let begun = self.current.is_some() || self.receiving.is_some() || !self.incoming.is_empty();
-        match begun {
-            true => "the server closed the connection in the middle of a reply".into(),
-            false => "the server closed the connection".into(),
-        }
     }
 
     /// Fails the exchanges whose deadline has passed. Their replies are dropped should they come; when nobody
@@ -361,45 +301,35 @@ impl<N: Network> Session<N> {
             exchange.abandoned = true;
             expired = true;
             let sent = if position > exchange.begin { Sent::Maybe } else { Sent::No };
-            let error = Error::unanswered(&self.server);
+            let error = Error::unanswered(self.connection.server());
             self.expired.push_back((exchange.ticket, error.of(exchange.name, sent)));
         }
         if expired && self.queue.iter().all(|exchange| exchange.abandoned) {
-            self.fail(Error::unanswered(&self.server));
+            self.fail(Error::unanswered(self.server()));
         }
     }
 
     /// Breaks the connection. What is in flight fails with this error.
     pub fn fail(&mut self, error: Error) {
         self.forget_joined();
-        self.broken = match std::mem::replace(&mut self.state, State::Broken(error)) {
-            State::Connecting(attempt) => attempt.into_stream(),
-            State::Probing(stream, _) | State::Ready(stream) => Some(stream),
-            State::Closed | State::Broken(_) => self.broken.take(),
-        };
+        self.connection.fail(error);
     }
 
     /// Makes a broken session one that is not connected. What was in flight must have been taken before.
     pub fn take_failure(&mut self) -> Option<Error> {
         debug_assert!(self.queue.is_empty(), "what was in flight has not been taken");
-        match std::mem::replace(&mut self.state, State::Closed) {
-            State::Broken(error) => Some(error),
-            other => {
-                self.state = other;
-                None
-            }
-        }
+        self.connection.take_failure()
     }
 
     /// Closes the descriptor of a connection that broke: a host that watches it must stop doing so before. Otherwise
     /// it is closed with the session, or when it connects again.
     pub fn release(&mut self) {
-        self.broken = None;
+        self.connection.release();
     }
 
     /// Closes the connection without a goodbye, for whoever may share it.
     pub fn close(&mut self) {
-        self.fail(Error::new(Kind::Closed, &self.server, "the connection was closed"));
+        self.fail(Error::new(Kind::Closed, self.server(), "the connection was closed"));
     }
 }
 

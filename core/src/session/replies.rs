@@ -6,7 +6,7 @@ use pinyon_proto::{Decoded, Form, Head, Malformed, Status};
 
 use super::completion::{Completion, Destination, Outcome, Reply, Ticket, Value};
 use super::exchange::{About, NOT_ENCODED};
-use super::{Session, State, LARGE};
+use super::{Session, LARGE};
 use crate::error::{Error, Kind, Sent};
 use crate::network::Network;
 
@@ -63,7 +63,7 @@ impl<N: Network> Session<N> {
                 Ok(Step::Completed(ticket, what)) => return Some(self.lend(ticket, what)),
                 Ok(Step::Again) => {}
                 Ok(Step::Wait) => return None,
-                Err(malformed) => self.fail(Error::new(Kind::Protocol, &self.server, malformed.to_string())),
+                Err(malformed) => self.fail(Error::new(Kind::Protocol, self.server(), malformed.to_string())),
             }
         }
     }
@@ -86,7 +86,7 @@ impl<N: Network> Session<N> {
         if self.silent > 0 {
             return Ok(self.finish_silent());
         }
-        if let State::Broken(error) = &self.state {
+        if let Some(error) = self.failure() {
             let error = error.clone();
             return Ok(self.finish_broken(error));
         }
@@ -206,7 +206,7 @@ impl<N: Network> Session<N> {
         let limit = self.limits.value;
         let message =
             format!("the stored value has {size} bytes, more than the client's limit (max_value_size) of {limit}");
-        self.fail(Error::new(Kind::TooLarge, &self.server, message));
+        self.fail(Error::new(Kind::TooLarge, self.server(), message));
     }
 
     fn finish_reply(&mut self, head: Head, index: usize, value: Place, line: Range<usize>) -> Step {
@@ -243,7 +243,7 @@ impl<N: Network> Session<N> {
     /// The server answered with an error.
     fn finish_error(&mut self, status: Status, text: String) -> Step {
         let kind = if text.contains("too large") { Kind::TooLarge } else { Kind::Server };
-        let error = Error::new(kind, &self.server, format!("the server answered \"{text}\""));
+        let error = Error::new(kind, self.server(), format!("the server answered \"{text}\""));
         let Some(front) = self.queue.front() else { unreachable!("an error answers an exchange") };
         if front.is_in_line() {
             let end = self.queue.iter().position(|exchange| matches!(exchange.about, About::EndOfLine));

@@ -2,6 +2,7 @@
 
 mod replies;
 mod requests;
+mod resp;
 
 use serde_json::Value;
 

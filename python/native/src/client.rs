@@ -13,8 +13,9 @@ use pyo3::types::{PyAny, PyDict};
 use crate::batch::Batch;
 use crate::errors::usage;
 use crate::keys::key_bytes;
-use crate::loops::Loops;
+use crate::loops::{LoopDriver, Loops};
 use crate::requests::{Request, Shape};
+use crate::shared::{Connections, Driver};
 use crate::ttl::Ttl;
 use crate::values::Codec;
 
@@ -27,7 +28,7 @@ pub(crate) struct Client {
     pub(crate) keys: KeyRules,
     pub(crate) codec: Arc<Codec>,
     /// Where the client's methods return what a coroutine waits for, instead of waiting themselves.
-    pub(crate) loops: OnceLock<Arc<Loops>>,
+    pub(crate) loops: OnceLock<Arc<Loops<Driver>>>,
     /// Its methods return what a greenlet may wait for later, instead of letting it wait.
     pub(crate) submits_only: bool,
     closed: Arc<AtomicBool>,
@@ -96,6 +97,7 @@ impl Client {
     /// `current` returns the running event loop, `make` a driver for it; `connections`: to each server, per loop.
     fn share(&self, current: Py<PyAny>, make: Bound<'_, PyAny>, connections: isize) -> PyResult<()> {
         let connections = positive(make.py(), "connections", connections)?;
+        let connections = Connections { fleet: self.fleet.clone(), to_each: connections };
         let _ = self.loops.set(Arc::new(Loops::new(current, make, connections)?));
         Ok(())
     }
@@ -279,7 +281,7 @@ impl Client {
         self.closed.store(true, Ordering::Relaxed);
         self.fleet.close();
         for driver in self.loops.get().into_iter().flat_map(|loops| loops.take_drivers()) {
-            driver.get().shut(py)?;
+            driver.get().event_loop().shut(py)?;
         }
         Ok(())
     }
@@ -303,7 +305,7 @@ impl Client {
     }
 }
 
-fn duration(py: Python<'_>, name: &str, seconds: f64) -> PyResult<Duration> {
+pub(crate) fn duration(py: Python<'_>, name: &str, seconds: f64) -> PyResult<Duration> {
     let valid = Duration::try_from_secs_f64(seconds).ok().filter(|duration| !duration.is_zero());
     valid
         .filter(|duration| duration.as_secs() < 1 << 31)

@@ -1,37 +1,48 @@
-//! Clients whose coroutines share connections: between the core's shared sessions and an event loop's driver, which
-//! is written in Python.
+//! Clients whose coroutines share connections: between a machine of the core and an event loop's driver, which is
+//! written in Python.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use pinyon_core::fleet::Fleet;
-use pinyon_core::shared::{Action, Finished, Shared};
+use pinyon_core::driven::{Action, Driven};
 use pinyon_core::{fork, Address};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 
 use crate::errors::usage;
-use crate::operations::{Gather, Op, Outcome};
 use crate::waiter::{Answer, Waiter};
 
-/// The connections of one event loop.
-#[pyclass(frozen, module = "pinyon._native")]
-pub(crate) struct Driver {
-    shared: Mutex<Shared<Op>>,
+/// A machine whose outcomes coroutines wait for.
+pub(crate) trait Machine: Driven + Sized {
+    /// What [`Self::settle`] needs besides the outcomes.
+    type Context;
+
+    /// Collects the outcomes of what is over: [`Waiting::answer`] takes them. Nothing is locked meanwhile.
+    fn settle(event_loop: &EventLoop<Self>, py: Python<'_>, finished: Vec<Self::Finished>) -> PyResult<()>;
+}
+
+/// A machine, driven by one event loop.
+pub(crate) struct EventLoop<M: Machine> {
+    shared: Mutex<M>,
+    context: M::Context,
     host: Host,
-    coroutines: Coroutines,
-    /// Outcomes that have not been given to their coroutines yet.
-    answered: Mutex<VecDeque<(Waiter, Answer)>>,
+    waiting: Waiting,
     /// The thread in which coroutines are being resumed, 0 for none. What they submit is sent when all of them have
     /// been.
     resuming_in: AtomicUsize,
     turn_is_due: AtomicBool,
     /// When the host was told to wake it.
     alarm: Mutex<Option<Instant>>,
-    timeout: Duration,
     generation: u64,
+}
+
+/// The coroutines that wait, whatever for.
+pub(crate) struct Waiting {
+    coroutines: Coroutines,
+    /// Outcomes that have not been given to their coroutines yet.
+    answered: Mutex<VecDeque<(Waiter, Answer)>>,
 }
 
 /// What the driver in Python does with its event loop.
@@ -65,10 +76,10 @@ enum Coroutines {
     },
 }
 
-impl Driver {
+impl<M: Machine> EventLoop<M> {
     /// `host`: the driver in Python. Where it has no `current_greenlet`, coroutines are tasks, and what they wait
     /// for its `create_future` makes; otherwise they are greenlets of its `hub`.
-    pub(crate) fn new(host: &Bound<'_, PyAny>, fleet: Arc<Fleet>, connections: usize) -> PyResult<Self> {
+    pub(crate) fn new(host: &Bound<'_, PyAny>, machine: M, context: M::Context) -> PyResult<Self> {
         let attribute = |name| -> PyResult<Py<PyAny>> { Ok(host.getattr(name)?.unbind()) };
         let current = attribute("current_greenlet")?;
         let coroutines = match current.is_none(host.py()) {
@@ -88,49 +99,25 @@ impl Driver {
             resolve: attribute("resolve")?,
             wake_in: attribute("wake_in")?,
         };
-        let timeout = fleet.options().timeout;
         Ok(Self {
-            shared: Mutex::new(Shared::new(fleet, connections)),
+            shared: Mutex::new(machine),
+            context,
             host,
-            coroutines,
-            answered: Mutex::default(),
+            waiting: Waiting { coroutines, answered: Mutex::default() },
             resuming_in: AtomicUsize::default(),
             turn_is_due: AtomicBool::default(),
             alarm: Mutex::default(),
-            timeout,
             generation: fork::generation(),
         })
     }
 
-    /// What a coroutine is to wait for.
-    pub(crate) fn waiter(&self, py: Python<'_>) -> PyResult<Waiter> {
-        match &self.coroutines {
-            Coroutines::Tasks { create_future } => Ok(Waiter::Future(create_future.call0(py)?)),
-            Coroutines::Greenlets { .. } => Ok(Waiter::Greenlet(Arc::default())),
-        }
-    }
-
-    pub(crate) fn start(&self, py: Python<'_>, operation: Op) -> PyResult<()> {
-        let actions = {
+    /// Begins something that a coroutine asks for. What fails at once is left for the end of the turn.
+    pub(crate) fn begin<T>(&self, py: Python<'_>, begin: impl FnOnce(&mut M, Instant) -> T) -> PyResult<T> {
+        let (begun, actions) = {
             let (mut shared, now) = (self.lock(py)?, Instant::now());
-            shared.start(operation, now + self.timeout, now);
-            shared.take_actions()
+            (begin(&mut shared, now), shared.take_actions())
         };
-        self.begun(py, actions)
-    }
-
-    /// Begins the operations of one answer, which is given at once when there are none.
-    pub(crate) fn start_all(&self, py: Python<'_>, operations: Vec<Op>, gather: &Gather) -> PyResult<()> {
-        if gather.is_complete() {
-            let (waiter, answer) = gather.answered(py);
-            return waiter.resume(py, answer);
-        }
-        let actions = {
-            let (mut shared, now) = (self.lock(py)?, Instant::now());
-            operations.into_iter().for_each(|operation| shared.start(operation, now + self.timeout, now));
-            shared.take_actions()
-        };
-        self.begun(py, actions)
+        self.begun(py, actions).map(|()| begun)
     }
 
     /// Does what follows from a beginning. The alarm is looked at when something has changed for the host.
@@ -148,8 +135,8 @@ impl Driver {
         if !self.is_of_this_process() {
             return Ok(());
         }
-        self.change(py, Shared::close)?;
-        if self.answered().is_empty() {
+        self.change(py, M::close)?;
+        if self.waiting.answered().is_empty() {
             return Ok(());
         }
         self.host.end_turn_from_outside.call0(py).map(drop)
@@ -168,6 +155,14 @@ impl Driver {
         watched.into_iter().try_for_each(|(lane, fd)| forget.call1((lane, fd)).map(drop))
     }
 
+    pub(crate) fn context(&self) -> &M::Context {
+        &self.context
+    }
+
+    pub(crate) fn waiting(&self) -> &Waiting {
+        &self.waiting
+    }
+
     /// Whether it is from its own loop that the calling coroutine was resumed.
     pub(crate) fn is_resuming_here(&self) -> bool {
         self.resuming_in.load(Ordering::Relaxed) == this_thread()
@@ -182,6 +177,28 @@ impl Driver {
         match self.is_of_this_process() {
             true => Ok(self.lock(py)?.open_connections(server)),
             false => Ok(0),
+        }
+    }
+
+    /// Held while replies are read, and so while a serializer's `load` runs.
+    pub(crate) fn lock(&self, py: Python<'_>) -> PyResult<MutexGuard<'_, M>> {
+        match self.shared.try_lock() {
+            Ok(shared) => Ok(shared),
+            Err(TryLockError::Poisoned(poisoned)) => Ok(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) => {
+                let message = "the client cannot be used while it reads a reply, as from a serializer's load";
+                Err(usage(py, "UsageError", message))
+            }
+        }
+    }
+}
+
+impl Waiting {
+    /// What a coroutine is to wait for.
+    pub(crate) fn waiter(&self, py: Python<'_>) -> PyResult<Waiter> {
+        match &self.coroutines {
+            Coroutines::Tasks { create_future } => Ok(Waiter::Future(create_future.call0(py)?)),
+            Coroutines::Greenlets { .. } => Ok(Waiter::Greenlet(Arc::default())),
         }
     }
 
@@ -206,16 +223,9 @@ impl Driver {
         switch.call0(py).map(drop)
     }
 
-    /// Held while replies are read, and so while a serializer's `load` runs.
-    fn lock(&self, py: Python<'_>) -> PyResult<MutexGuard<'_, Shared<Op>>> {
-        match self.shared.try_lock() {
-            Ok(shared) => Ok(shared),
-            Err(TryLockError::Poisoned(poisoned)) => Ok(poisoned.into_inner()),
-            Err(TryLockError::WouldBlock) => {
-                let message = "the client cannot be used while it reads a reply, as from a serializer's load";
-                Err(usage(py, "UsageError", message))
-            }
-        }
+    /// A coroutine is to go on, after those that were to before.
+    pub(crate) fn answer(&self, waiter: Waiter, answer: Answer) {
+        self.answered().push_back((waiter, answer));
     }
 
     fn answered(&self) -> MutexGuard<'_, VecDeque<(Waiter, Answer)>> {
@@ -225,18 +235,20 @@ impl Driver {
     fn next_answered(&self) -> Option<(Waiter, Answer)> {
         self.answered().pop_front()
     }
+}
 
+impl<M: Machine> EventLoop<M> {
     /// Something has happened in the loop. Coroutines whose outcome is known go on, and what they submit is sent.
-    fn advance(&self, py: Python<'_>, change: impl FnOnce(&mut Shared<Op>, Instant)) -> PyResult<()> {
+    fn advance(&self, py: Python<'_>, change: impl FnOnce(&mut M, Instant)) -> PyResult<()> {
         if !self.is_of_this_process() {
             return Ok(());
         }
         self.change(py, change)?;
         let resumed = self.resume(py);
         if self.turn_is_due.swap(false, Ordering::Relaxed) {
-            self.change(py, Shared::turn)?;
+            self.change(py, M::turn)?;
         }
-        if !self.answered().is_empty() {
+        if !self.waiting.answered().is_empty() {
             self.host.end_turn.call0(py)?;
         }
         resumed
@@ -247,7 +259,7 @@ impl Driver {
     fn resume(&self, py: Python<'_>) -> PyResult<()> {
         self.resuming_in.store(this_thread(), Ordering::Relaxed);
         let mut resumed = Ok(());
-        while let (Ok(()), Some((waiter, answer))) = (&resumed, self.next_answered()) {
+        while let (Ok(()), Some((waiter, answer))) = (&resumed, self.waiting.next_answered()) {
             resumed = waiter.resume(py, answer);
         }
         self.resuming_in.store(0, Ordering::Relaxed);
@@ -256,7 +268,7 @@ impl Driver {
 
     /// Changes the connections' state, then does what follows from it, with the lock given up: the host may come
     /// back at once.
-    fn change(&self, py: Python<'_>, change: impl FnOnce(&mut Shared<Op>, Instant)) -> PyResult<()> {
+    fn change(&self, py: Python<'_>, change: impl FnOnce(&mut M, Instant)) -> PyResult<()> {
         let (mut actions, mut finished) = {
             let mut shared = self.lock(py)?;
             change(&mut shared, Instant::now());
@@ -264,7 +276,7 @@ impl Driver {
         };
         while !actions.is_empty() || !finished.is_empty() {
             self.act(py, actions)?;
-            self.settle(py, finished)?;
+            M::settle(self, py, finished)?;
             let mut shared = self.lock(py)?;
             (actions, finished) = (shared.take_actions(), shared.take_finished());
         }
@@ -285,22 +297,6 @@ impl Driver {
                     self.lock(py)?.forgotten(lane, Instant::now());
                 }
             };
-        }
-        Ok(())
-    }
-
-    /// Collects the outcomes of operations that are over.
-    fn settle(&self, py: Python<'_>, finished: Vec<Finished<Op>>) -> PyResult<()> {
-        for Finished { operation, error, deadline } in finished {
-            let in_time = error.is_some() && Instant::now() < deadline;
-            match operation.finish(py, error, in_time) {
-                Outcome::Answered(waiter, answer) => self.answered().push_back((waiter, answer)),
-                Outcome::Open => {}
-                Outcome::Again(singles) => {
-                    let (mut shared, now) = (self.lock(py)?, Instant::now());
-                    singles.into_iter().for_each(|single| shared.start(Op::Single(single.into()), deadline, now));
-                }
-            }
         }
         Ok(())
     }
@@ -326,13 +322,13 @@ fn this_thread() -> usize {
     NUMBER.with(|number| *number)
 }
 
-#[pymethods]
-impl Driver {
-    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+/// What the driver in Python calls.
+impl<M: Machine> EventLoop<M> {
+    pub(crate) fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
         let Host { end_turn, end_turn_from_outside, watch, forget, forget_inherited, resolve, wake_in } = &self.host;
         let methods = [end_turn, end_turn_from_outside, watch, forget, forget_inherited, resolve, wake_in];
         methods.into_iter().try_for_each(|method| visit.call(method))?;
-        match &self.coroutines {
+        match &self.waiting.coroutines {
             Coroutines::Tasks { create_future } => visit.call(create_future),
             Coroutines::Greenlets { hub, switch, current } => {
                 [hub, switch, current].into_iter().try_for_each(|object| visit.call(object))
@@ -341,24 +337,30 @@ impl Driver {
     }
 
     /// The turn that `end_turn` was called in is over.
-    fn turn(&self, py: Python<'_>) -> PyResult<()> {
-        self.advance(py, Shared::turn)
+    pub(crate) fn turn(&self, py: Python<'_>) -> PyResult<()> {
+        self.advance(py, M::turn)
     }
 
     /// A watched descriptor is ready.
-    fn ready(&self, py: Python<'_>, lane: usize) -> PyResult<()> {
+    pub(crate) fn ready(&self, py: Python<'_>, lane: usize) -> PyResult<()> {
         self.advance(py, |shared, now| shared.ready(lane, now))
     }
 
     /// The time that `wake_in` was told has passed.
-    fn woken(&self, py: Python<'_>) -> PyResult<()> {
+    pub(crate) fn woken(&self, py: Python<'_>) -> PyResult<()> {
         *self.alarm.lock().unwrap_or_else(PoisonError::into_inner) = None;
-        self.advance(py, Shared::expire)
+        self.advance(py, M::expire)
     }
 
     /// The addresses of a name, as the texts of IP addresses; none, and why, when it could not be resolved.
-    #[pyo3(signature = (lane, port, addresses, why = ""))]
-    fn resolved(&self, py: Python<'_>, lane: usize, port: u16, addresses: Vec<String>, why: &str) -> PyResult<()> {
+    pub(crate) fn resolved(
+        &self,
+        py: Python<'_>,
+        lane: usize,
+        port: u16,
+        addresses: Vec<String>,
+        why: &str,
+    ) -> PyResult<()> {
         let parsed = addresses.iter().filter_map(|text| text.parse().ok());
         let addresses: Vec<_> = parsed.map(|ip| Address::Tcp(std::net::SocketAddr::new(ip, port))).collect();
         let resolved = if addresses.is_empty() { Err(why.to_owned()) } else { Ok(addresses) };

@@ -61,6 +61,16 @@ pub(crate) fn usage(py: Python<'_>, class: &str, message: &str) -> PyErr {
     make(py, class, message, None)
 }
 
+/// An exception about locks, with what it carries besides its message.
+pub(crate) fn lock_failure(py: Python<'_>, class: &str, message: &str, more: Option<(&str, Vec<String>)>) -> PyErr {
+    let raised = make(py, class, message, None);
+    let Some((name, value)) = more else { return raised };
+    match raised.value(py).setattr(name, value) {
+        Ok(()) => raised,
+        Err(other) => other,
+    }
+}
+
 fn make(py: Python<'_>, class: &str, message: &str, details: Option<&Bound<'_, PyDict>>) -> PyErr {
     let made = || py.import("pinyon.errors")?.getattr(class)?.call((message,), details);
     match made() {

@@ -11,6 +11,7 @@ use crate::loops::Caller;
 use crate::many::{distribute, Block, Keys};
 use crate::operations::{About, Everywhere, Gather, Gathered, Line, Op, SentKey, Single, Target};
 use crate::requests::{Answer, Request, Shape};
+use crate::shared::Driver;
 use crate::ttl::Ttl;
 use crate::values::Kept;
 
@@ -140,8 +141,8 @@ impl Client {
         Ok(Op::Single(Single { codec, key, request, data, alone: false, answer, default: None, target }.into()))
     }
 
-    pub(crate) fn caller<'py>(&self, py: Python<'py>) -> PyResult<Caller<'py>> {
+    pub(crate) fn caller<'py>(&self, py: Python<'py>) -> PyResult<Caller<'py, Driver>> {
         let Some(loops) = self.loops.get() else { unreachable!("clients that wait by themselves have no driver") };
-        loops.caller(py, &self.fleet)
+        loops.caller(py)
     }
 }

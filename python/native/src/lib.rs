@@ -8,11 +8,13 @@ mod errors;
 mod gather;
 mod host;
 mod keys;
+mod locks;
 mod loops;
 mod many;
 mod operations;
 mod plain;
 mod requests;
+mod shared;
 mod single;
 mod ttl;
 mod values;
@@ -29,9 +31,11 @@ mod _native {
     #[pymodule_export]
     use crate::client::Client;
     #[pymodule_export]
-    use crate::driver::Driver;
+    use crate::locks::{Grant, Keeper, Locks, LocksDriver};
     #[pymodule_export]
     use crate::plain::check_plain;
+    #[pymodule_export]
+    use crate::shared::Driver;
     #[pymodule_export]
     use crate::waiter::GreenletWaiter;
 

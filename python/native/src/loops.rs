@@ -1,15 +1,29 @@
 //! How a client finds the connections of the event loop that it is used in.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use pinyon_core::fleet::Fleet;
 use pyo3::prelude::*;
+use pyo3::pyclass::boolean_struct::True;
+use pyo3::{PyClass, PyClassInitializer};
 
-use crate::driver::Driver;
+use crate::driver::{EventLoop, Machine};
 use crate::errors::usage;
 use crate::waiter::{GreenletWaiter, Waiter};
 
-pub(crate) struct Loops {
+/// What a driver in Python drives: the class of a client's connections in one event loop.
+pub(crate) trait LoopDriver: PyClass<Frozen = True> + Into<PyClassInitializer<Self>> + Sync {
+    type Machine: Machine;
+
+    /// What the client says of the connections to be made.
+    type Settings;
+
+    /// `host`: the driver in Python.
+    fn new(host: &Bound<'_, PyAny>, settings: &Self::Settings) -> PyResult<Self>;
+
+    fn event_loop(&self) -> &EventLoop<Self::Machine>;
+}
+
+pub(crate) struct Loops<D: LoopDriver> {
     /// Returns the running loop, or None.
     current: Py<PyAny>,
     /// The driver's class in Python, which makes one for a loop. `is_over(loop)` says whether a loop has ended, and
@@ -17,20 +31,20 @@ pub(crate) struct Loops {
     make: Py<PyAny>,
     /// Returns the running greenlet, where coroutines are greenlets.
     current_greenlet: Option<Py<PyAny>>,
-    connections: usize,
-    drivers: Mutex<Vec<(Py<PyAny>, Py<Driver>)>>,
+    settings: D::Settings,
+    drivers: Mutex<Vec<(Py<PyAny>, Py<D>)>>,
 }
 
 /// The coroutine that has called: the connections of its loop, and itself if it is a greenlet.
-pub(crate) struct Caller<'py> {
-    pub(crate) driver: Bound<'py, Driver>,
+pub(crate) struct Caller<'py, D> {
+    pub(crate) driver: Bound<'py, D>,
     greenlet: Option<Bound<'py, PyAny>>,
 }
 
-impl<'py> Caller<'py> {
+impl<'py, D: LoopDriver> Caller<'py, D> {
     /// What it is to wait for.
     pub(crate) fn waiter(&self) -> PyResult<Waiter> {
-        self.driver.get().waiter(self.driver.py())
+        self.driver.get().event_loop().waiting().waiter(self.driver.py())
     }
 
     /// Lets it wait, if it is a greenlet; a task is handed what it awaits. So is whoever wants to wait `later`.
@@ -38,69 +52,72 @@ impl<'py> Caller<'py> {
         let py = self.driver.py();
         match (waiter, self.greenlet) {
             (Waiter::Future(future), _) => Ok(future.into_bound(py)),
-            (Waiter::Greenlet(slot), Some(greenlet)) if !later => slot.wait(self.driver.get(), &greenlet),
-            (Waiter::Greenlet(slot), _) => {
-                let waiter = GreenletWaiter { slot, driver: self.driver.unbind() };
-                Ok(Bound::new(py, waiter)?.into_any())
+            (Waiter::Greenlet(slot), Some(greenlet)) if !later => {
+                slot.wait(self.driver.get().event_loop().waiting(), &greenlet)
             }
+            (Waiter::Greenlet(slot), _) => Ok(Bound::new(py, GreenletWaiter::new(slot, self.driver))?.into_any()),
         }
     }
 }
 
-impl Loops {
-    pub(crate) fn new(current: Py<PyAny>, make: Bound<'_, PyAny>, connections: usize) -> PyResult<Self> {
+impl<D: LoopDriver> Loops<D> {
+    pub(crate) fn new(current: Py<PyAny>, make: Bound<'_, PyAny>, settings: D::Settings) -> PyResult<Self> {
         let current_greenlet = Some(make.getattr("current_greenlet")?.unbind());
         let current_greenlet = current_greenlet.filter(|current| !current.is_none(make.py()));
-        Ok(Self { current, make: make.unbind(), current_greenlet, connections, drivers: Mutex::default() })
+        Ok(Self { current, make: make.unbind(), current_greenlet, settings, drivers: Mutex::default() })
     }
 
-    pub(crate) fn caller<'py>(&self, py: Python<'py>, fleet: &Arc<Fleet>) -> PyResult<Caller<'py>> {
+    pub(crate) fn caller<'py>(&self, py: Python<'py>) -> PyResult<Caller<'py, D>> {
         let greenlet = self.current_greenlet.as_ref().map(|current| current.bind(py).call0()).transpose()?;
         let driver = match self.resuming(py) {
             Some(driver) => driver,
-            None => self.driver(self.current.bind(py).call0()?, fleet)?,
+            None => self.driver(self.current.bind(py).call0()?)?,
         };
         Ok(Caller { driver, greenlet })
     }
 
     /// The driver whose loop has resumed the caller: in a busy program nearly always there is one, and that is quicker
     /// to see than to ask for the loop.
-    fn resuming<'py>(&self, py: Python<'py>) -> Option<Bound<'py, Driver>> {
+    fn resuming<'py>(&self, py: Python<'py>) -> Option<Bound<'py, D>> {
         self.find(py, |_, driver| driver.is_resuming_here())
     }
 
     /// The driver of a loop.
-    fn driver<'py>(&self, current: Bound<'py, PyAny>, fleet: &Arc<Fleet>) -> PyResult<Bound<'py, Driver>> {
+    fn driver<'py>(&self, current: Bound<'py, PyAny>) -> PyResult<Bound<'py, D>> {
         match self.known(&current) {
             Some(driver) => Ok(driver),
-            None => self.add(current, fleet),
+            None => self.add(current),
         }
     }
 
-    fn known<'py>(&self, current: &Bound<'py, PyAny>) -> Option<Bound<'py, Driver>> {
+    fn known<'py>(&self, current: &Bound<'py, PyAny>) -> Option<Bound<'py, D>> {
         self.find(current.py(), |of, _| of.is(current))
     }
 
     /// A driver of this process, by its loop or itself.
-    fn find<'py>(&self, py: Python<'py>, is_it: impl Fn(&Py<PyAny>, &Driver) -> bool) -> Option<Bound<'py, Driver>> {
+    fn find<'py>(
+        &self,
+        py: Python<'py>,
+        is_it: impl Fn(&Py<PyAny>, &EventLoop<D::Machine>) -> bool,
+    ) -> Option<Bound<'py, D>> {
         let drivers = self.lock();
-        let (_, driver) = drivers.iter().find(|(of, driver)| is_it(of, driver.get()))?;
-        driver.get().is_of_this_process().then(|| driver.bind(py).clone())
+        let (_, driver) = drivers.iter().find(|(of, driver)| is_it(of, driver.get().event_loop()))?;
+        driver.get().event_loop().is_of_this_process().then(|| driver.bind(py).clone())
     }
 
     /// The drivers of all loops.
-    pub(crate) fn take_drivers(&self) -> Vec<Py<Driver>> {
+    pub(crate) fn take_drivers(&self) -> Vec<Py<D>> {
         std::mem::take(&mut *self.lock()).into_iter().map(|(_, driver)| driver).collect()
     }
 
     /// How many connections the drivers of all loops have to each server.
     pub(crate) fn open_connections(&self, py: Python<'_>, server: usize) -> PyResult<usize> {
         let drivers: Vec<_> = self.lock().iter().map(|(_, driver)| driver.clone_ref(py)).collect();
-        drivers.into_iter().map(|driver| driver.get().open_connections(py, server)).sum()
+        drivers.into_iter().map(|driver| driver.get().event_loop().open_connections(py, server)).sum()
     }
 
     #[cold]
-    fn add<'py>(&self, current: Bound<'py, PyAny>, fleet: &Arc<Fleet>) -> PyResult<Bound<'py, Driver>> {
+    fn add<'py>(&self, current: Bound<'py, PyAny>) -> PyResult<Bound<'py, D>> {
         let py = current.py();
         let make = self.make.bind(py);
         if current.is_none() {
@@ -108,17 +125,17 @@ impl Loops {
         }
         let inherited = self.lock().iter().find(|(of, _)| of.is(&current)).map(|(_, driver)| driver.clone_ref(py));
         if let Some(inherited) = inherited {
-            inherited.get().leave_watched(py)?;
+            inherited.get().event_loop().leave_watched(py)?;
         }
         let host = make.call1((&current,))?;
-        let driver = Bound::new(py, Driver::new(&host, fleet.clone(), self.connections)?)?;
+        let driver = Bound::new(py, D::new(&host, &self.settings)?)?;
         host.call_method1("attach", (&driver,))?;
         let is_over = make.getattr("is_over")?;
         let earlier = std::mem::take(&mut *self.lock());
         let mut kept = vec![(current.unbind(), driver.clone().unbind())];
         for (of, driver) in earlier {
             if is_over.call1((&of,))?.is_truthy()? {
-                driver.get().discard(py)?;
+                driver.get().event_loop().discard(py)?;
             } else if !of.is(&kept[0].0) {
                 kept.push((of, driver));
             }
@@ -127,7 +144,7 @@ impl Loops {
         Ok(driver)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Vec<(Py<PyAny>, Py<Driver>)>> {
+    fn lock(&self) -> MutexGuard<'_, Vec<(Py<PyAny>, Py<D>)>> {
         self.drivers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -13,6 +13,7 @@ use crate::keys::key_bytes;
 use crate::loops::Caller;
 use crate::operations::{Op, SentKey, Single, Target};
 use crate::requests::{Answer, Request, Shape};
+use crate::shared::Driver;
 use crate::ttl::Ttl;
 use crate::values::{destination, Codec, Encoded, Kept};
 use crate::waiter::Waiter;
@@ -76,7 +77,7 @@ impl Client {
     #[inline(never)]
     fn submit<'py>(
         &self,
-        caller: &Caller<'py>,
+        caller: &Caller<'py, Driver>,
         key: &Bound<'py, PyAny>,
         request: Request,
         shape: Shape,

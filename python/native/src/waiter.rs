@@ -6,8 +6,9 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 
-use crate::driver::Driver;
+use crate::driver::Waiting;
 use crate::errors::usage;
+use crate::loops::LoopDriver;
 
 /// What a coroutine waits for.
 pub(crate) enum Waiter {
@@ -103,9 +104,9 @@ struct State {
 impl Slot {
     /// Lets other greenlets run until it is done, and returns the outcome, or raises it. Whatever ends the wait
     /// otherwise, as a timeout or a kill does, abandons the request.
-    pub(crate) fn wait<'py>(&self, driver: &Driver, greenlet: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    pub(crate) fn wait<'py>(&self, waiting: &Waiting, greenlet: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         if self.begin(greenlet) {
-            if let Err(interruption) = driver.switch_from(greenlet) {
+            if let Err(interruption) = waiting.switch_from(greenlet) {
                 self.abandon();
                 return Err(interruption);
             }
@@ -166,16 +167,29 @@ impl Slot {
 /// What a greenlet may wait for later.
 #[pyclass(frozen, name = "Waiter", module = "pinyon._native")]
 pub(crate) struct GreenletWaiter {
-    pub(crate) slot: Arc<Slot>,
-    pub(crate) driver: Py<Driver>,
+    slot: Arc<Slot>,
+    /// The driver of its loop, of any client.
+    driver: Py<PyAny>,
+    waiting: for<'d> fn(&'d Bound<'_, PyAny>) -> &'d Waiting,
+}
+
+impl GreenletWaiter {
+    pub(crate) fn new<D: LoopDriver>(slot: Arc<Slot>, driver: Bound<'_, D>) -> Self {
+        Self { slot, driver: driver.into_any().unbind(), waiting: waiting_for::<D> }
+    }
+}
+
+fn waiting_for<'d, D: LoopDriver>(driver: &'d Bound<'_, PyAny>) -> &'d Waiting {
+    let driver = driver.cast::<D>().unwrap_or_else(|_| unreachable!("it is made with a driver of this class"));
+    driver.get().event_loop().waiting()
 }
 
 #[pymethods]
 impl GreenletWaiter {
     /// Lets other greenlets run until it is done, and returns the outcome, or raises it.
     fn wait<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let driver = self.driver.get();
-        self.slot.wait(driver, &driver.current_greenlet(py)?)
+        let waiting = (self.waiting)(self.driver.bind(py));
+        self.slot.wait(waiting, &waiting.current_greenlet(py)?)
     }
 
     /// Whether nothing is awaited any more.

@@ -10,8 +10,10 @@ mod host;
 mod joined;
 mod large;
 mod model;
-mod peer;
+
 mod quiet;
 mod script;
 mod server;
 mod verifying;
+
+use crate::connection::peer;

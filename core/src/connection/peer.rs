@@ -93,6 +93,11 @@ impl Peer {
         std::mem::take(&mut self.0.borrow_mut().received)
     }
 
+    /// How many hold on to it: a stream that is open does.
+    pub fn holders(&self) -> usize {
+        Rc::strong_count(&self.0)
+    }
+
     /// Whether everything it has sent has arrived.
     pub fn is_drained(&self) -> bool {
         self.0.borrow().replies.is_empty()

@@ -1,0 +1,88 @@
+//! From closed to connected: one address after the other, all within one deadline.
+
+use std::time::{Duration, Instant};
+
+use super::{Connection, State};
+use crate::address::Address;
+use crate::error::{Error, Kind};
+use crate::network::{Network, Stream};
+
+/// An attempt to connect, to one address at a time.
+pub(super) struct Attempt<S> {
+    stream: Option<S>,
+    addresses: std::vec::IntoIter<Address>,
+    deadline: Instant,
+    /// Why the address before this one failed.
+    failure: String,
+}
+
+impl<S> Attempt<S> {
+    pub(super) fn stream(&self) -> Option<&S> {
+        self.stream.as_ref()
+    }
+
+    pub(super) fn into_stream(self) -> Option<S> {
+        self.stream
+    }
+
+    pub(super) fn deadline(&self) -> Instant {
+        self.deadline
+    }
+}
+
+impl<N: Network> Connection<N> {
+    /// Begins to connect, to the first of `addresses` that answers, with `timeout` for all of it and the greeting:
+    /// [`Self::advance`] does so.
+    pub(crate) fn connect(&mut self, addresses: Vec<Address>, now: Instant, timeout: Duration) {
+        self.broken = None;
+        let failure = "its name has no address".to_owned();
+        let addresses = addresses.into_iter();
+        self.state = State::Connecting(Attempt { stream: None, addresses, deadline: now + timeout, failure });
+    }
+
+    /// Goes on connecting as far as it can without waiting. Returns whether it is connected just now, and the server
+    /// is to be greeted. `greeting` is what the server has to answer, as a message names it.
+    pub(crate) fn advance(&mut self, now: Instant, greeting: &str) -> Result<bool, Error> {
+        if self.deadline().is_some_and(|deadline| deadline <= now) {
+            return Err(self.too_late(greeting));
+        }
+        let State::Connecting(attempt) = &mut self.state else { return Ok(false) };
+        loop {
+            let opened = match attempt.stream.take() {
+                Some(stream) => Ok(stream),
+                None => match attempt.addresses.next() {
+                    Some(address) => self.network.open(&address).map_err(|error| (address, error)),
+                    None => break,
+                },
+            };
+            let mut stream = match opened {
+                Ok(stream) => stream,
+                Err((address, error)) => {
+                    attempt.failure = format!("{address}: {error}");
+                    continue;
+                }
+            };
+            match stream.connected() {
+                Ok(true) => {
+                    self.state = State::Greeting(stream, attempt.deadline);
+                    return Ok(true);
+                }
+                Ok(false) => {
+                    attempt.stream = Some(stream);
+                    return Ok(false);
+                }
+                Err(error) => attempt.failure = error.to_string(),
+            }
+        }
+        let message = format!("cannot connect: {}", attempt.failure);
+        Err(Error::new(Kind::Connect, &self.server, message))
+    }
+
+    fn too_late(&self, greeting: &str) -> Error {
+        let why = match self.is_greeting() {
+            true => format!("it accepted the connection but did not answer \"{greeting}\" in time"),
+            false => "it did not accept the connection in time".to_owned(),
+        };
+        Error::new(Kind::Timeout, &self.server, format!("cannot connect: {why}"))
+    }
+}

@@ -1,0 +1,205 @@
+//! What sessions of any protocol are built on: one connection to one server, from nothing to ready to broken.
+//!
+//! A session keeps the bytes ([`Outgoing`], [`Incoming`]) and the exchanges; here is the stream and how it stands. Once
+//! it is connected the session greets the server as its protocol has it, and says when it is [ready](Connection::ready).
+//! Nothing here waits, and what goes wrong is returned: the session [fails](Connection::fail) with it, once it has
+//! looked after what it has in flight.
+
+mod connecting;
+mod incoming;
+mod outgoing;
+#[cfg(test)]
+pub(crate) mod peer;
+
+use std::io;
+use std::sync::Arc;
+use std::time::Instant;
+
+pub(crate) use incoming::Incoming;
+pub(crate) use outgoing::Outgoing;
+pub use outgoing::SharedBytes;
+
+use crate::error::{Error, Kind};
+use crate::network::Network;
+use connecting::Attempt;
+
+/// Lines and small values fit, with room to take several at once.
+pub(crate) const RECEIVE_BUFFER: usize = 64 * 1024;
+
+/// How much one poll receives at most, so that others get their turn.
+pub(crate) const RECEIVED_PER_POLL: usize = 256 * 1024;
+
+/// Names one exchange of one session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Ticket(pub u64);
+
+/// What a session waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wants {
+    pub read: bool,
+    pub write: bool,
+    /// When to poll even if nothing has happened.
+    pub until: Option<Instant>,
+}
+
+pub(crate) struct Connection<N: Network> {
+    server: Arc<str>,
+    network: N,
+    state: State<N::Stream>,
+    /// The broken stream, open until the host has stopped watching it.
+    broken: Option<N::Stream>,
+}
+
+enum State<S> {
+    /// Not connected, and nobody has asked for it.
+    Closed,
+    Connecting(Attempt<S>),
+    /// Connected; until this instant the server's answer to the greeting is awaited.
+    Greeting(S, Instant),
+    Ready(S),
+    Broken(Error),
+}
+
+/// Why nothing was received.
+pub(crate) enum Unreceived {
+    /// Nothing is there yet, or a signal came; the connection is as it was.
+    NotNow(io::ErrorKind),
+    Broken(Error),
+}
+
+impl<N: Network> Connection<N> {
+    pub(crate) fn new(server: Arc<str>, network: N) -> Self {
+        Self { server, network, state: State::Closed, broken: None }
+    }
+
+    /// The server's name, as messages give it.
+    pub(crate) fn server(&self) -> &Arc<str> {
+        &self.server
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        matches!(self.state, State::Closed)
+    }
+
+    pub(crate) fn is_connecting(&self) -> bool {
+        matches!(self.state, State::Connecting(_))
+    }
+
+    pub(crate) fn is_greeting(&self) -> bool {
+        matches!(self.state, State::Greeting(..))
+    }
+
+    pub(crate) fn is_ready(&self) -> bool {
+        matches!(self.state, State::Ready(_))
+    }
+
+    /// Whether it is over, or has not begun.
+    pub(crate) fn is_down(&self) -> bool {
+        matches!(self.state, State::Broken(_) | State::Closed)
+    }
+
+    /// Why it broke, if it did.
+    pub(crate) fn failure(&self) -> Option<&Error> {
+        match &self.state {
+            State::Broken(error) => Some(error),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn stream(&self) -> Option<&N::Stream> {
+        match &self.state {
+            State::Connecting(attempt) => attempt.stream(),
+            State::Greeting(stream, _) | State::Ready(stream) => Some(stream),
+            State::Closed | State::Broken(_) => None,
+        }
+    }
+
+    /// The stream, where bytes can pass.
+    pub(crate) fn connected(&mut self) -> Option<&mut N::Stream> {
+        match &mut self.state {
+            State::Greeting(stream, _) | State::Ready(stream) => Some(stream),
+            State::Closed | State::Connecting(_) | State::Broken(_) => None,
+        }
+    }
+
+    /// Until when the connection must be ready.
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        match &self.state {
+            State::Connecting(attempt) => Some(attempt.deadline()),
+            State::Greeting(_, deadline) => Some(*deadline),
+            State::Closed | State::Ready(_) | State::Broken(_) => None,
+        }
+    }
+
+    /// The server has answered the greeting.
+    pub(crate) fn ready(&mut self) {
+        self.state = match std::mem::replace(&mut self.state, State::Closed) {
+            State::Greeting(stream, _) => State::Ready(stream),
+            other => other,
+        };
+    }
+
+    /// Sends what is unsent, as far as the socket takes it without waiting.
+    pub(crate) fn send(&mut self, outgoing: &mut Outgoing) -> Result<(), Error> {
+        let Some(stream) = self.connected() else { return Ok(()) };
+        if outgoing.unsent() == 0 {
+            return Ok(());
+        }
+        match outgoing.send(stream) {
+            Ok(_) => Ok(()),
+            Err(error) => Err(self.broke(format!("the connection broke while sending: {error}"))),
+        }
+    }
+
+    /// What came of receiving: how many bytes, or why there are none.
+    pub(crate) fn received(
+        &self,
+        outcome: io::Result<usize>,
+        in_reply: impl FnOnce() -> bool,
+    ) -> Result<usize, Unreceived> {
+        match outcome {
+            Ok(0) if in_reply() => {
+                Err(Unreceived::Broken(self.broke("the server closed the connection in the middle of a reply")))
+            }
+            Ok(0) => Err(Unreceived::Broken(self.broke("the server closed the connection"))),
+            Ok(count) => Ok(count),
+            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {
+                Err(Unreceived::NotNow(error.kind()))
+            }
+            Err(error) => {
+                let message = format!("the connection broke while a reply was awaited: {error}");
+                Err(Unreceived::Broken(self.broke(message)))
+            }
+        }
+    }
+
+    /// Breaks the connection; why is kept, and the stream until [`Self::release`].
+    pub(crate) fn fail(&mut self, error: Error) {
+        self.broken = match std::mem::replace(&mut self.state, State::Broken(error)) {
+            State::Connecting(attempt) => attempt.into_stream(),
+            State::Greeting(stream, _) | State::Ready(stream) => Some(stream),
+            State::Closed | State::Broken(_) => self.broken.take(),
+        };
+    }
+
+    /// Makes a broken connection one that nobody has asked for.
+    pub(crate) fn take_failure(&mut self) -> Option<Error> {
+        match std::mem::replace(&mut self.state, State::Closed) {
+            State::Broken(error) => Some(error),
+            other => {
+                self.state = other;
+                None
+            }
+        }
+    }
+
+    /// Closes the descriptor of a connection that broke: a host that watches it must stop doing so before. Otherwise
+    /// it is closed with the connection, or when it connects again.
+    pub(crate) fn release(&mut self) {
+        self.broken = None;
+    }
+
+    fn broke(&self, message: impl Into<String>) -> Error {
+        Error::new(Kind::Closed, &self.server, message)
+    }
+}

@@ -1,0 +1,66 @@
+//! Machines that an event loop drives: what any host does with one, whatever its connections are for.
+//!
+//! A machine never waits and never calls its host. After each call the host carries out the [`Action`]s and resumes
+//! what has finished; how something begins is each machine's own.
+
+use std::os::fd::RawFd;
+use std::time::Instant;
+
+use crate::address::Address;
+
+/// What the host is to do with its event loop.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Resolve the name and call [`Driven::connect`].
+    Resolve { lane: usize, name: String, port: u16 },
+    /// Call [`Driven::ready`] when the descriptor is readable, or writable where that is asked for; in place of
+    /// what was asked for before.
+    Watch { lane: usize, fd: RawFd, write: bool },
+    /// Stop watching the descriptor, then call [`Driven::forgotten`], which closes it.
+    Forget { lane: usize, fd: RawFd },
+    /// Call [`Driven::turn`] at the end of this turn.
+    EndTurn,
+}
+
+/// A machine of one event loop. Its connections are known by their lanes, numbered from 0.
+pub trait Driven {
+    /// Something that is over.
+    type Finished;
+
+    /// What the host is to do now; ask after every call.
+    fn take_actions(&mut self) -> Vec<Action>;
+
+    /// What is over; ask after every call but one that begins something, which may be amid the host's own work: what
+    /// fails at once is left for the end of the turn.
+    fn take_finished(&mut self) -> Vec<Self::Finished>;
+
+    /// How many connections to a server are established.
+    fn open_connections(&self, server: usize) -> usize;
+
+    /// Sends what was submitted in this turn.
+    fn turn(&mut self, now: Instant);
+
+    /// Receives and sends on a connection that is ready for it.
+    fn ready(&mut self, lane: usize, now: Instant);
+
+    /// Goes on with the addresses of a name, or why there are none.
+    fn connect(&mut self, lane: usize, resolved: Result<Vec<Address>, String>, now: Instant);
+
+    /// Does what is due: fails what has waited too long.
+    fn expire(&mut self, now: Instant);
+
+    /// When to call [`Self::expire`] next.
+    fn deadline(&self) -> Option<Instant>;
+
+    /// The host has stopped watching a broken connection: its descriptor is closed, and another one opened if needed.
+    fn forgotten(&mut self, lane: usize, now: Instant);
+
+    /// The descriptors that the host watches.
+    fn watched(&self) -> impl Iterator<Item = (usize, RawFd)> + '_;
+
+    /// Closes all connections, of an event loop that is over: there is nobody left to resume.
+    fn discard(&mut self);
+
+    /// Fails everything and closes all connections.
+    fn close(&mut self, now: Instant);
+}

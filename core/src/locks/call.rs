@@ -1,0 +1,175 @@
+//! What is asked of a server, and what it answers: the words that the machine, the handlers and the tests' model
+//! share. How a call is sent is a handler's matter.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A lock's name, without its prefix.
+pub type Name = Arc<[u8]>;
+
+/// The names of one lock: sorted, each once.
+pub type Names = Arc<[Name]>;
+
+/// One try to take a lock: the value that is compared on the server, and what makes sending it twice harmless.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Attempt {
+    /// Of one process's connection; grants are pushed to it.
+    pub client: Arc<str>,
+    /// Whoever holds or waits: a thread, greenlet or task, numbered by its client.
+    pub owner: u64,
+    pub number: u64,
+}
+
+impl fmt::Display for Attempt {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}:{:x}:{:x}", self.client, self.owner, self.number)
+    }
+}
+
+impl fmt::Debug for Attempt {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, formatter)
+    }
+}
+
+impl Attempt {
+    /// Reads what [`Display`](fmt::Display) wrote.
+    pub fn parse(text: &[u8]) -> Option<Self> {
+        let mut parts = std::str::from_utf8(text).ok()?.splitn(3, ':');
+        let (client, owner, number) = (parts.next()?, parts.next()?, parts.next()?);
+        let hex = |digits| u64::from_str_radix(digits, 16).ok();
+        Some(Self { client: client.into(), owner: hex(owner)?, number: hex(number)? })
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Call {
+    /// Once per connection: lifts the counter of the tokens to the server's clock.
+    Open,
+    /// Takes all names or none. `wait`: queues up where they are not free. `nested`: its owner holds locks already.
+    Lock {
+        attempt: Attempt,
+        names: Names,
+        ttl: Duration,
+        wait: bool,
+        nested: bool,
+    },
+    /// Gives the names back, or stops waiting for them. `tombstone`: the attempt may still be on its way to the server
+    /// by an earlier connection, and must not be granted then.
+    Unlock {
+        attempt: Attempt,
+        names: Names,
+        tombstone: bool,
+    },
+    /// Says that a waiter is alive, and asks how it stands.
+    Poll {
+        attempt: Attempt,
+        names: Names,
+        ttl: Duration,
+        nested: bool,
+    },
+    Extend {
+        held: Vec<(Attempt, Names, Duration)>,
+    },
+    /// Gives the names back and waits to be notified by whoever holds them.
+    Park {
+        attempt: Attempt,
+        names: Names,
+        ttl: Duration,
+    },
+    /// A parked waiter wants its names back without having been notified.
+    Unpark {
+        attempt: Attempt,
+        names: Names,
+        ttl: Duration,
+    },
+    /// Lets parked waiters queue up again: the first `most`, or all for 0.
+    Notify {
+        attempt: Attempt,
+        names: Names,
+        most: u32,
+    },
+    Inspect {
+        names: Names,
+    },
+    /// Takes the names from whoever holds them; only where the holder's token is this one, if one is given.
+    ForceRelease {
+        names: Names,
+        token: Option<u64>,
+    },
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Answer {
+    Opened {
+        counter: u64,
+    },
+    Granted {
+        token: u64,
+    },
+    /// In the queue. `pttl`: when the first of those in the way expires, if nothing prolongs it.
+    Queued {
+        pttl: Option<Duration>,
+    },
+    /// Not in the queue.
+    Busy {
+        pttl: Option<Duration>,
+        holder: Option<Holder>,
+    },
+    /// A tombstone stands.
+    Cancelled,
+    /// It would wait for an owner that waits for it: the holders in turn.
+    Deadlock {
+        cycle: Vec<Attempt>,
+    },
+    /// The server knows nothing of this waiter.
+    Unknown,
+    /// Not all names are this attempt's.
+    NotHeld,
+    Released {
+        released: usize,
+        granted: usize,
+    },
+    /// For each attempt, whether it still holds all its names.
+    Extended(Vec<bool>),
+    Notified {
+        moved: u32,
+    },
+    Inspected(Vec<Inspected>),
+    ForceReleased {
+        released: usize,
+    },
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Holder {
+    pub attempt: Attempt,
+    /// Unknown where the pure handler took the lock.
+    pub token: Option<u64>,
+}
+
+/// How one name stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Inspected {
+    pub holder: Option<Holder>,
+    pub pttl: Option<Duration>,
+    /// In the order of the queue.
+    pub waiting: Vec<Attempt>,
+}
+
+/// What a server sends without being asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Pushed {
+    Granted {
+        attempt: Attempt,
+        token: u64,
+    },
+    ForceReleased {
+        attempt: Attempt,
+    },
+    /// A client of the pure handler, or for one, has given these names back.
+    Freed {
+        names: Vec<Name>,
+    },
+}

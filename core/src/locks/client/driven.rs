@@ -1,0 +1,99 @@
+//! How a host drives a client.
+
+use std::os::fd::{OwnedFd, RawFd};
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::link::COMMANDS;
+use super::{Client, Finished};
+use crate::address::Address;
+use crate::driven::{Action, Driven};
+use crate::locks::clock::boot_time;
+
+impl<W> Driven for Client<W> {
+    type Finished = Finished<W>;
+
+    fn take_actions(&mut self) -> Vec<Action> {
+        std::mem::take(&mut self.actions)
+    }
+
+    fn take_finished(&mut self) -> Vec<Finished<W>> {
+        std::mem::take(&mut self.finished)
+    }
+
+    fn open_connections(&self, _: usize) -> usize {
+        self.link.lanes.iter().filter(|lane| lane.session.is_ready()).count()
+    }
+
+    fn turn(&mut self, now: Instant) {
+        self.turn_is_due = false;
+        self.pump(now);
+        self.link.flush();
+        self.advance(now);
+    }
+
+    fn ready(&mut self, lane: usize, now: Instant) {
+        if let Some(lane) = self.link.lanes.get_mut(lane) {
+            lane.session.poll(now);
+            self.advance(now);
+        }
+    }
+
+    fn connect(&mut self, lane: usize, resolved: Result<Vec<Address>, String>, now: Instant) {
+        self.resolved(lane, resolved, now);
+    }
+
+    fn expire(&mut self, now: Instant) {
+        self.machine.expire(boot_time());
+        self.expire_commands(now);
+        self.try_again(now);
+        for lane in &mut self.link.lanes {
+            if lane.session.wants().until.is_some_and(|until| until <= now) {
+                lane.session.poll(now);
+            }
+        }
+        self.connect_if_wanted(now);
+        self.advance(now);
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        let link = self.link.deadline();
+        let Some(due) = self.machine.due() else { return link };
+        let due = Instant::now() + (due - boot_time());
+        Some(link.map_or(due, |link| link.min(due)))
+    }
+
+    fn forgotten(&mut self, lane: usize, now: Instant) {
+        self.forgotten_lane(lane, now);
+    }
+
+    fn watched(&self) -> impl Iterator<Item = (usize, RawFd)> + '_ {
+        self.link.watched()
+    }
+
+    fn discard(&mut self) {
+        self.closed = true;
+        for lane in &mut self.link.lanes {
+            lane.session.close();
+            while lane.session.next().is_some() {}
+            lane.session.take_failure();
+            lane.session.release();
+        }
+    }
+
+    fn close(&mut self, now: Instant) {
+        self.closed = true;
+        let error = self.is_closed_error();
+        self.machine.close(&error);
+        self.link.lanes[COMMANDS].session.fail(error);
+        self.advance(now);
+    }
+}
+
+impl<W> Client<W> {
+    /// The descriptors to wait for, and whether each is to be written to: owned, as the client may close its own
+    /// meanwhile.
+    pub fn descriptors(&self) -> Vec<(usize, Arc<OwnedFd>, bool)> {
+        self.link.descriptors()
+    }
+}

@@ -1,0 +1,111 @@
+//! What is said on a new connection before anything is locked: where pushes are wanted, and what the server is like.
+
+use std::time::Instant;
+
+use pinyon_proto::resp::Value;
+
+use super::link::{About, COMMANDS, PUSHES};
+use super::{Client, Finished};
+use crate::error::{Error, Kind};
+use crate::locks::clock::boot_time;
+use crate::locks::handler::Redirection;
+use crate::locks::script::{self, Parts, ScriptError};
+use crate::redis::Protocol;
+
+impl<W> Client<W> {
+    /// A connection stands.
+    pub(super) fn greeted(&mut self, lane: usize, now: Instant) {
+        if lane == PUSHES {
+            return self.subscribe(PUSHES, now);
+        }
+        let server = self.link.lanes[COMMANDS].session.server().clone();
+        self.link.handler.meet(&server);
+        match &*server.mode {
+            "cluster" => self.ask_for_slot(now),
+            "sentinel" => {
+                self.refuse_server("this is a Sentinel, which keeps no locks: name the primary that it watches")
+            }
+            _ => self.subscribe_somewhere(now),
+        }
+    }
+
+    /// A cluster's node says whether it is the one that has the keys.
+    fn ask_for_slot(&mut self, now: Instant) {
+        let key = self.settings.keys.counter();
+        self.submit_first(&[b"EXISTS", &key], About::Slot, now);
+    }
+
+    pub(super) fn told_slot(&mut self, reply: Value, now: Instant) {
+        match reply {
+            Value::Error(error) => match ScriptError::of(error) {
+                ScriptError::Moved { slot, address, asking: false } => self.redirect(Redirection { slot, address }),
+                error => self.refuse_server(&error.to_string()),
+            },
+            _ => self.subscribe_somewhere(now),
+        }
+    }
+
+    fn subscribe_somewhere(&mut self, now: Instant) {
+        match self.link.lanes[COMMANDS].session.server().protocol {
+            Protocol::Resp3 => self.subscribe(COMMANDS, now),
+            Protocol::Resp2 => self.connect_lane(PUSHES, now),
+        }
+    }
+
+    fn subscribe(&mut self, lane: usize, now: Instant) {
+        let keys = &self.settings.keys;
+        let (own, freed) = (keys.channel(self.machine.client()), keys.freed());
+        let command: [&[u8]; 3] = [b"SUBSCRIBE", &own, &freed];
+        match lane {
+            COMMANDS => self.submit_first(&command, About::Subscription, now),
+            _ => drop(self.link.lanes[lane].session.submit(&command, now + self.settings.options.patience)),
+        }
+    }
+
+    /// What the server pushes arrives from now on, or never will.
+    pub(super) fn subscribed(&mut self, reply: Value, now: Instant) {
+        match reply {
+            Value::Error(error) => self.refuse_server(&format!(
+                "it does not let this user subscribe to the channels of the locks, which tell a waiter that it has its \
+                 lock ({error}); permit SUBSCRIBE and the channels &{}*",
+                self.settings.keys.prefix().escape_ascii()
+            )),
+            _ => {
+                let deadline = now + self.settings.options.patience;
+                self.link.push(Parts::of(["INFO", "memory"]), About::Info, deadline);
+                self.rise(now);
+            }
+        }
+    }
+
+    /// What arrived without having been asked for.
+    pub(super) fn pushed(&mut self, push: &[Value]) {
+        if let Some(pushed) = script::pushed(&self.settings.keys, push) {
+            self.machine.pushed(pushed, boot_time());
+        }
+    }
+
+    fn submit_first(&mut self, parts: &[&[u8]], about: About<W>, now: Instant) {
+        let deadline = now + self.settings.options.patience;
+        self.link.submit_first(parts, about, deadline);
+    }
+
+    /// Locks must not be thrown out to make room for other keys.
+    pub(super) fn informed(&mut self, info: &Value) {
+        let Value::Bytes(text) = info else { return };
+        let text = String::from_utf8_lossy(text);
+        let Some(policy) = text.lines().find_map(|line| line.strip_prefix("maxmemory_policy:")) else { return };
+        if policy != "noeviction" {
+            self.finished.push(Finished::Warning(format!(
+                "{}: maxmemory-policy is {policy}: the server may throw out locks that are held when its memory is full; \
+                 set maxmemory-policy noeviction, or keep locks on a server of their own",
+                self.settings.server
+            )));
+        }
+    }
+
+    fn refuse_server(&mut self, why: &str) {
+        let message = format!("cannot use this server: {why}");
+        self.link.lanes[COMMANDS].session.fail(Error::new(Kind::Connect, &self.settings.server, message));
+    }
+}

@@ -1,0 +1,448 @@
+//! The way to the server: connections made when they are wanted, calls out, answers and pushes in.
+
+use std::collections::VecDeque;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use pinyon_proto::resp::Value;
+
+use super::{Client, Failure, Finished, Outcome};
+use crate::address::{Address, Endpoint};
+use crate::driven::Action;
+use crate::error::{Error, Kind, Sent};
+use crate::locks::clock::boot_time;
+use crate::locks::handler::{Handler, Redirection};
+use crate::locks::script::{Parts, ScriptError};
+use crate::redis::{Event, Refused, Session, Ticket};
+
+/// The commands' connection, and the pushes' where one connection cannot carry both (RESP2).
+pub(super) const COMMANDS: usize = 0;
+pub(super) const PUSHES: usize = 1;
+
+/// After a failure the next try to connect comes so much later, doubled each time.
+const FIRST_PAUSE: Duration = Duration::from_millis(50);
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+
+/// How long a slot that is being moved is left alone.
+const MOVING: Duration = Duration::from_millis(20);
+
+pub(super) struct Link<W> {
+    pub(super) lanes: [Lane; 2],
+    pub(super) handler: Handler,
+    pub(super) phase: Phase,
+    /// What is to be sent, in order; some of it waits for a connection.
+    outbox: VecDeque<Item<W>>,
+    /// What cannot be sent at all.
+    refused: Vec<(About<W>, Refused)>,
+    /// What each exchange of the commands' connection is about, in order.
+    flight: VecDeque<(Ticket, About<W>)>,
+    /// How often in a row no connection could be made, and since when there is none.
+    failures: u32,
+    down_since: Option<Instant>,
+    retry_at: Option<Instant>,
+    has_been_up: bool,
+    /// The connection was given up for another node's.
+    moved: bool,
+    resolving: bool,
+    /// When calls that wait for a slot to be moved are sent once more.
+    again_at: Option<Instant>,
+}
+
+pub(super) struct Lane {
+    pub(super) session: Session,
+    /// What the host was last told to watch.
+    watched: Option<(RawFd, bool)>,
+    /// The host has been told to stop watching a broken connection, and may not have done so yet.
+    forgotten: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Phase {
+    Down,
+    /// Being connected; or connected, and what the server pushes does not arrive yet.
+    Rising,
+    Up,
+}
+
+struct Item<W> {
+    parts: Parts,
+    about: About<W>,
+    deadline: Instant,
+}
+
+pub(super) enum About<W> {
+    /// A command of a handler's job.
+    Job(u64),
+    /// A command of the user's own.
+    Command(W),
+    /// What the server tells about itself.
+    Info,
+    /// Whether a cluster's node has the keys.
+    Slot,
+    Subscription,
+}
+
+impl<W> Link<W> {
+    pub(super) fn new(handler: Handler, sessions: [Session; 2]) -> Self {
+        Self {
+            lanes: sessions.map(|session| Lane { session, watched: None, forgotten: false }),
+            handler,
+            phase: Phase::Down,
+            outbox: VecDeque::new(),
+            refused: Vec::new(),
+            flight: VecDeque::new(),
+            failures: 0,
+            down_since: None,
+            retry_at: None,
+            has_been_up: false,
+            moved: false,
+            resolving: false,
+            again_at: None,
+        }
+    }
+
+    pub(super) fn push(&mut self, parts: Parts, about: About<W>, deadline: Instant) {
+        self.outbox.push_back(Item { parts, about, deadline });
+    }
+
+    pub(super) fn is_down(&self) -> bool {
+        self.phase == Phase::Down
+    }
+
+    /// Whether no answer is awaited.
+    pub(super) fn is_quiet(&self) -> bool {
+        self.flight.is_empty() && self.outbox.is_empty() && self.phase != Phase::Rising
+    }
+
+    pub(super) fn is_up(&self) -> bool {
+        self.phase == Phase::Up
+    }
+
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        let waiting = self.outbox.iter().filter(|item| !self.is_up() && matches!(item.about, About::Command(_)));
+        let sessions = self.lanes.iter().filter_map(|lane| lane.session.wants().until);
+        sessions.chain(waiting.map(|item| item.deadline)).chain(self.retry_at).chain(self.again_at).min()
+    }
+
+    pub(super) fn watched(&self) -> impl Iterator<Item = (usize, RawFd)> + '_ {
+        self.lanes.iter().enumerate().filter_map(|(lane, of)| of.watched.map(|(fd, _)| (lane, fd)))
+    }
+
+    pub(super) fn descriptors(&self) -> Vec<(usize, Arc<OwnedFd>, bool)> {
+        let of = |(index, lane): (usize, &Lane)| {
+            let descriptor = lane.session.stream()?.descriptor();
+            Some((index, descriptor, lane.session.wants().write))
+        };
+        self.lanes.iter().enumerate().filter_map(of).collect()
+    }
+
+    /// Submits what is to be sent, in order, as far as the connection takes it.
+    fn submit(&mut self) {
+        while self.is_up() && self.lanes[COMMANDS].session.accepts() {
+            let Some(Item { parts, about, deadline }) = self.outbox.pop_front() else { return };
+            match self.lanes[COMMANDS].session.submit(&parts.slices(), deadline) {
+                Ok(ticket) => self.flight.push_back((ticket, about)),
+                Err(Refused::Full) => return self.outbox.push_front(Item { parts, about, deadline }),
+                Err(refused) => self.refused.push((about, refused)),
+            }
+        }
+    }
+
+    /// Before anything of the outbox, on a connection that has just been made.
+    pub(super) fn submit_first(&mut self, parts: &[&[u8]], about: About<W>, deadline: Instant) {
+        let submitted = self.lanes[COMMANDS].session.submit(parts, deadline);
+        self.flight.push_back((submitted.expect("a new connection has room"), about));
+    }
+
+    pub(super) fn flush(&mut self) {
+        loop {
+            self.submit();
+            for lane in &mut self.lanes {
+                lane.session.flush();
+            }
+            let commands = &self.lanes[COMMANDS].session;
+            if self.outbox.is_empty() || !self.is_up() || commands.has_unsent() || !commands.accepts() {
+                return;
+            }
+        }
+    }
+
+    fn take_about(&mut self, ticket: Ticket) -> Option<About<W>> {
+        let position = self.flight.binary_search_by_key(&ticket, |(ticket, _)| *ticket).ok()?;
+        self.flight.remove(position).map(|(_, about)| about)
+    }
+
+    /// When to connect again, after so many failures in a row.
+    fn pause(&self) -> Duration {
+        let pause = FIRST_PAUSE * 2u32.saturating_pow(self.failures.saturating_sub(1).min(8));
+        pause.min(LONGEST_PAUSE)
+    }
+}
+
+impl<W> Client<W> {
+    /// Begins to connect, if somebody needs it and nothing speaks against it yet.
+    pub(super) fn connect_if_wanted(&mut self, now: Instant) {
+        let wanted = !self.machine.is_idle() || !self.link.outbox.is_empty();
+        let link = &mut self.link;
+        let waits = link.resolving || link.lanes.iter().any(|lane| lane.forgotten);
+        let too_early = link.retry_at.is_some_and(|at| at > now);
+        if self.closed || !wanted || waits || too_early || link.phase != Phase::Down {
+            return;
+        }
+        link.retry_at = None;
+        link.phase = Phase::Rising;
+        self.connect_lane(COMMANDS, now);
+    }
+
+    pub(super) fn connect_lane(&mut self, lane: usize, now: Instant) {
+        match self.endpoint.address() {
+            Ok(address) => self.resolved(lane, Ok(vec![address]), now),
+            Err((name, port)) => {
+                self.link.resolving = true;
+                self.actions.push(Action::Resolve { lane, name: name.to_owned(), port });
+            }
+        }
+    }
+
+    pub(super) fn resolved(&mut self, lane: usize, resolved: Result<Vec<Address>, String>, now: Instant) {
+        self.link.resolving = false;
+        if self.closed || !self.link.lanes[lane].session.is_closed() {
+            return;
+        }
+        let timeout = self.settings.connect_timeout;
+        let session = &mut self.link.lanes[lane].session;
+        match resolved {
+            Ok(addresses) => session.connect(addresses, now, timeout),
+            Err(why) => {
+                let message = format!("cannot resolve the server's name: {why}");
+                session.fail(Error::new(Kind::Connect, &self.settings.server, message));
+            }
+        }
+        self.advance(now);
+    }
+
+    /// Takes what has come, says what follows from it, and mends what broke.
+    pub(super) fn advance(&mut self, now: Instant) {
+        self.tell_refused();
+        for lane in [COMMANDS, PUSHES] {
+            self.take_from(lane, now);
+        }
+        self.pump(now);
+        let failed = self.link.lanes.iter().find_map(|lane| lane.session.failure().cloned());
+        match failed {
+            Some(error) => self.mend(error, now),
+            None => self.watch(),
+        }
+        self.take_events();
+        if !self.link.outbox.is_empty() || self.link.lanes.iter().any(|lane| lane.session.has_unsent()) {
+            self.end_turn();
+        }
+    }
+
+    /// Commands of the user's that no connection takes; calls are always such as can be sent.
+    fn tell_refused(&mut self) {
+        for (about, refused) in std::mem::take(&mut self.link.refused) {
+            let About::Command(waiter) = about else { continue };
+            let error = refused.into_error(&self.settings.server, "");
+            self.finish(waiter, Outcome::Failed(Failure::Server(error)));
+        }
+    }
+
+    fn take_from(&mut self, lane: usize, now: Instant) {
+        while let Some(event) = self.link.lanes[lane].session.next() {
+            match event {
+                Event::Ready => self.greeted(lane, now),
+                Event::Pushed(message) => self.pushed(&message),
+                Event::Reply(_, reply) if lane == PUSHES => self.subscribed(reply, now),
+                Event::Reply(ticket, reply) => self.replied(ticket, reply, now),
+                Event::Failed(_, error) if lane == PUSHES => self.link.lanes[PUSHES].session.fail(error),
+                Event::Failed(ticket, error) => self.failed(ticket, error),
+            }
+        }
+    }
+
+    fn replied(&mut self, ticket: Ticket, reply: Value, now: Instant) {
+        match self.link.take_about(ticket) {
+            Some(About::Job(job)) => {
+                self.link.handler.reply(job, reply);
+                self.take_answers();
+            }
+            Some(About::Command(waiter)) => self.finish(waiter, Outcome::Value(reply)),
+            Some(About::Info) => self.informed(&reply),
+            Some(About::Slot) => self.told_slot(reply, now),
+            Some(About::Subscription) => self.subscribed(reply, now),
+            None => {}
+        }
+    }
+
+    /// A command of the user's fails alone; a call without an answer says that the connection is no good any more.
+    fn failed(&mut self, ticket: Ticket, error: Error) {
+        match self.link.take_about(ticket) {
+            Some(About::Command(waiter)) => self.finish(waiter, Outcome::Failed(Failure::Server(error))),
+            Some(About::Job(_) | About::Slot | About::Subscription)
+                if self.link.lanes[COMMANDS].session.failure().is_none() =>
+            {
+                self.link.lanes[COMMANDS].session.fail(error);
+            }
+            _ => {}
+        }
+    }
+
+    fn take_answers(&mut self) {
+        let answers = self.link.handler.take_answers();
+        if let Some(redirection) = self.link.handler.take_redirection() {
+            return self.redirect(redirection);
+        }
+        for (call, answer) in answers {
+            let answer = answer.map_err(|error| self.explain(&error));
+            self.machine.answer(call, answer, boot_time());
+        }
+        if let Some(warning) = self.link.handler.take_warning() {
+            self.finished.push(Finished::Warning(format!("{}: {warning}", self.settings.server)));
+        }
+    }
+
+    /// Sends once more what waits for a slot to be moved.
+    pub(super) fn try_again(&mut self, now: Instant) {
+        if self.link.again_at.is_some_and(|at| at <= now) {
+            self.link.again_at = None;
+            self.link.handler.try_again();
+            self.pump(now);
+        }
+    }
+
+    /// What the server says, and what to do about it.
+    fn explain(&self, error: &ScriptError) -> Error {
+        let remedy = match error {
+            ScriptError::ReadOnly(_) => "; it is a replica: name the primary",
+            ScriptError::OutOfMemory(_) => "; raise its maxmemory, or keep locks on a server of their own",
+            ScriptError::Forbidden { .. } => "; see the permissions that locks need in the documentation",
+            _ => "",
+        };
+        Error::new(Kind::Server, &self.settings.server, format!("{error}{remedy}")).of("", Sent::Yes)
+    }
+
+    /// The keys are on another node of the cluster: what is under way is asked again there.
+    pub(super) fn redirect(&mut self, Redirection { slot, address }: Redirection) {
+        let Some((host, port)) = address.rsplit_once(':') else { return };
+        let Ok(port) = port.parse() else { return };
+        let message = format!("slot {slot} is on {address}");
+        if let Endpoint::Tcp { host: asked, .. } = &self.endpoint {
+            let host = if host.is_empty() { asked.clone() } else { host.trim_matches(['[', ']']).to_owned() };
+            self.endpoint = Endpoint::Tcp { host, port };
+        }
+        self.link.moved = true;
+        self.link.lanes[COMMANDS].session.fail(Error::new(Kind::Closed, &self.settings.server, message));
+    }
+
+    /// Turns what the machine wants into commands.
+    pub(super) fn pump(&mut self, now: Instant) {
+        if !self.link.is_up() {
+            return;
+        }
+        let deadline = now + self.settings.options.patience;
+        for (id, call) in self.machine.take_calls() {
+            self.link.handler.begin(id, call);
+        }
+        for (job, parts) in self.link.handler.take_commands() {
+            self.link.push(parts, About::Job(job), deadline);
+        }
+        self.take_answers();
+        if self.link.handler.is_waiting() && self.link.again_at.is_none() {
+            self.link.again_at = Some(now + MOVING);
+        }
+    }
+
+    /// A connection is broken: both are, and what was on its way is asked again on the next.
+    fn mend(&mut self, error: Error, now: Instant) {
+        let was_up = self.link.is_up();
+        self.link.phase = Phase::Down;
+        for lane in [COMMANDS, PUSHES] {
+            self.link.lanes[lane].session.fail(error.clone());
+            self.take_from(lane, now);
+            let broken = &mut self.link.lanes[lane];
+            broken.session.take_failure();
+            match broken.watched.take() {
+                None => broken.session.release(),
+                Some((fd, _)) => {
+                    broken.forgotten = true;
+                    self.actions.push(Action::Forget { lane, fd });
+                }
+            }
+        }
+        self.link.flight.clear();
+        self.link.handler.reset();
+        self.link.outbox.retain(|item| matches!(item.about, About::Command(_)));
+        self.link.down_since.get_or_insert(now);
+        let moved = std::mem::take(&mut self.link.moved);
+        self.machine.disconnected(&error, moved, boot_time());
+        if !was_up && !moved {
+            self.endpoint = self.settings.endpoint.clone();
+            self.unreachable(&error, now);
+        }
+        self.take_events();
+        if !self.link.lanes.iter().any(|lane| lane.forgotten) {
+            self.connect_if_wanted(now);
+        }
+    }
+
+    /// No connection could be made. A server that was there may be back soon; one that never was is told of at once.
+    fn unreachable(&mut self, error: &Error, now: Instant) {
+        let link = &mut self.link;
+        link.failures += 1;
+        link.retry_at = Some(now + link.pause());
+        let down_for = link.down_since.map_or(Duration::ZERO, |since| now.saturating_duration_since(since));
+        if link.has_been_up && down_for < self.settings.options.patience {
+            return;
+        }
+        self.machine.unreachable(error, boot_time());
+        for item in std::mem::take(&mut self.link.outbox) {
+            if let About::Command(waiter) = item.about {
+                self.finish(waiter, Outcome::Failed(Failure::Server(error.clone())));
+            }
+        }
+    }
+
+    /// Commands that no connection came for in time.
+    pub(super) fn expire_commands(&mut self, now: Instant) {
+        if self.link.is_up() {
+            return;
+        }
+        let (late, waiting) = std::mem::take(&mut self.link.outbox).into_iter().partition(|item| item.deadline <= now);
+        self.link.outbox = waiting;
+        let late: VecDeque<Item<W>> = late;
+        for item in late {
+            let About::Command(waiter) = item.about else { continue };
+            let error = Error::new(Kind::Timeout, &self.settings.server, "no connection stood in time");
+            self.finish(waiter, Outcome::Failed(Failure::Server(error)));
+        }
+    }
+
+    /// Keeps the host's watch on the connections up to date.
+    fn watch(&mut self) {
+        for (index, lane) in self.link.lanes.iter_mut().enumerate() {
+            let Some(stream) = lane.session.stream() else { continue };
+            let wanted = (stream.as_fd().as_raw_fd(), lane.session.wants().write);
+            if lane.watched != Some(wanted) {
+                lane.watched = Some(wanted);
+                self.actions.push(Action::Watch { lane: index, fd: wanted.0, write: wanted.1 });
+            }
+        }
+    }
+
+    pub(super) fn forgotten_lane(&mut self, lane: usize, now: Instant) {
+        let of = &mut self.link.lanes[lane];
+        of.forgotten = false;
+        of.session.release();
+        self.connect_if_wanted(now);
+    }
+
+    /// What the server pushes arrives from now on: everything may be asked.
+    pub(super) fn rise(&mut self, now: Instant) {
+        let link = &mut self.link;
+        (link.phase, link.failures, link.down_since, link.has_been_up) = (Phase::Up, 0, None, true);
+        self.machine.connected(boot_time());
+        self.pump(now);
+    }
+}

@@ -1,0 +1,279 @@
+//! A client's locks on one server: the machine, what speaks for it, and its connection, driven by a host.
+//!
+//! Whoever waits is represented by a waiter of the host's: handed in with what it wants, handed out with what came of it.
+//! All that is begun in one turn leaves in one send.
+
+mod driven;
+mod greeting;
+mod link;
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use pinyon_proto::resp::Value;
+
+use super::call::{Answer, Call};
+use super::clock::boot_time;
+use super::handler::{Handler, HandlerKind};
+use super::keys::Keys;
+use super::machine::{Event, Failure, Fairness, Loss, Machine, NotHeld, Options, Request};
+use super::script::Parts;
+use crate::address::Endpoint;
+use crate::driven::Action;
+use crate::error::{Error, Kind};
+use crate::network::System;
+use crate::redis;
+use link::{About, Link};
+
+/// What a client is made of.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    pub endpoint: Endpoint,
+    /// The server's name for messages.
+    pub server: Arc<str>,
+    /// As whom to log in, and to which database.
+    pub login: redis::Settings,
+    pub keys: Keys,
+    pub handler: HandlerKind,
+    pub connect_timeout: Duration,
+    pub options: Options,
+}
+
+impl Settings {
+    fn session(&self) -> redis::Session {
+        redis::Session::new(self.server.clone(), System, self.login.clone())
+    }
+
+    fn handler(&self) -> Handler {
+        let throughput = self.options.fairness == Fairness::Throughput;
+        Handler::new(self.handler, self.keys.clone(), self.options.waiter_ttl(), throughput)
+    }
+}
+
+/// What somebody wants. What was taken goes by its number.
+#[derive(Debug)]
+pub enum Wish {
+    /// [`Outcome::Granted`].
+    Lock(Request),
+    /// To give it back: [`Outcome::Released`].
+    Release { number: u64 },
+    /// To hold it for `ttl` from now: [`Outcome::Extended`].
+    Extend { number: u64, ttl: Duration },
+    /// To give its names back until it is notified, for at most `wait`, and then take them again, for at most `relock`:
+    /// [`Outcome::Granted`].
+    Park { number: u64, wait: Option<Duration>, relock: Duration },
+    /// To notify those that are parked on its names, `most` of them, 0 for all: [`Outcome::Answered`].
+    Notify { number: u64, most: u32 },
+    /// What belongs to no lock of this client's: [`Outcome::Answered`].
+    Ask(Call),
+    /// Any command, on the same connection: [`Outcome::Value`], which may be an error of the server's.
+    Execute { parts: Parts, deadline: Instant },
+}
+
+/// What came of what somebody waited for.
+#[derive(Debug)]
+pub enum Outcome {
+    Granted { number: u64, token: u64, notified: bool },
+    Failed(Failure),
+    Released { held: bool },
+    Extended { held: bool },
+    Answered(Answer),
+    Value(Value),
+}
+
+#[derive(Debug)]
+pub enum Finished<W> {
+    Done {
+        waiter: W,
+        outcome: Outcome,
+    },
+    /// Nobody waited for this: a lock is not held any more, though nobody gave it back.
+    Lost {
+        number: u64,
+        loss: Loss,
+    },
+    /// Something that whoever runs the program should know.
+    Warning(String),
+}
+
+/// For what of an attempt somebody waits.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum Awaited {
+    Grant,
+    Release,
+    Extension,
+    Answer,
+}
+
+pub struct Client<W> {
+    settings: Settings,
+    /// Where the keys are: in a cluster perhaps not where the settings say.
+    endpoint: Endpoint,
+    machine: Machine,
+    link: Link<W>,
+    waiting: HashMap<(u64, Awaited), VecDeque<W>>,
+    finished: Vec<Finished<W>>,
+    actions: Vec<Action>,
+    turn_is_due: bool,
+    closed: bool,
+}
+
+impl<W> Client<W> {
+    /// `client`: a name that no other client of any process has, ever.
+    pub fn new(settings: Settings, client: Arc<str>) -> Self {
+        Self {
+            machine: Machine::new(client.clone(), settings.options.clone()),
+            link: Link::new(settings.handler(), [settings.session(), settings.session()]),
+            endpoint: settings.endpoint.clone(),
+            settings,
+            waiting: HashMap::new(),
+            finished: Vec::new(),
+            actions: Vec::new(),
+            turn_is_due: false,
+            closed: false,
+        }
+    }
+
+    /// Begins what somebody wants; the outcome that the wish names comes of it, or [`Outcome::Failed`]. Returns the
+    /// number that a lock goes by, if it has got as far as that.
+    pub fn begin(&mut self, wish: Wish, waiter: W, now: Instant) -> Option<u64> {
+        if self.closed {
+            self.refuse(waiter, Failure::Server(self.is_closed_error()));
+            return None;
+        }
+        let at = boot_time();
+        let begun = match wish {
+            Wish::Lock(request) => {
+                self.machine.lock(request, at).map(|number| (number, Awaited::Grant)).map_err(Outcome::Failed)
+            }
+            Wish::Release { number } => {
+                let released = self.machine.release(number, at);
+                released.map(|()| (number, Awaited::Release)).map_err(|NotHeld| Outcome::Released { held: false })
+            }
+            Wish::Extend { number, ttl } => {
+                let extended = self.machine.extend(number, ttl, at);
+                extended.map(|()| (number, Awaited::Extension)).map_err(|NotHeld| Outcome::Extended { held: false })
+            }
+            Wish::Park { number, wait, relock } => {
+                let parked = self.machine.park(number, wait, relock, at);
+                parked.map(|()| (number, Awaited::Grant)).map_err(|NotHeld| Outcome::Failed(Failure::NotHeld))
+            }
+            Wish::Notify { number, most } => match self.machine.names(number) {
+                Some(names) => {
+                    let call = Call::Notify { attempt: self.machine.attempt(number), names, most };
+                    Ok((self.machine.question(call, at), Awaited::Answer))
+                }
+                None => Err(Outcome::Failed(Failure::NotHeld)),
+            },
+            Wish::Ask(call) => Ok((self.machine.question(call, at), Awaited::Answer)),
+            Wish::Execute { parts, deadline } => {
+                self.link.push(parts, About::Command(waiter), deadline);
+                self.begun(now);
+                return None;
+            }
+        };
+        match begun {
+            Ok((number, awaited)) => {
+                self.waiting.entry((number, awaited)).or_default().push_back(waiter);
+                self.begun(now);
+                Some(number)
+            }
+            Err(outcome) => {
+                self.finish(waiter, outcome);
+                self.end_turn();
+                None
+            }
+        }
+    }
+
+    /// Nobody waits for this lock any more.
+    pub fn cancel(&mut self, number: u64, now: Instant) {
+        self.waiting.remove(&(number, Awaited::Grant));
+        self.machine.cancel(number, boot_time());
+        self.begun(now);
+    }
+
+    /// The token of a lock that is held, and how long it is still believed in.
+    pub fn held(&self, number: u64) -> Option<(u64, Duration)> {
+        self.machine.held(number, boot_time())
+    }
+
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// Whether nothing is on its way: what is held may still have to be renewed, by [`Driven::deadline`].
+    pub fn is_quiet(&self) -> bool {
+        self.link.is_quiet()
+    }
+
+    fn finish(&mut self, waiter: W, outcome: Outcome) {
+        self.finished.push(Finished::Done { waiter, outcome });
+    }
+
+    fn refuse(&mut self, waiter: W, failure: Failure) {
+        self.finish(waiter, Outcome::Failed(failure));
+        self.end_turn();
+    }
+
+    /// Something was begun amid the host's own work: it is sent at the end of the turn.
+    fn begun(&mut self, now: Instant) {
+        self.take_events();
+        if self.link.is_down() {
+            self.connect_if_wanted(now);
+        }
+        self.end_turn();
+    }
+
+    fn end_turn(&mut self) {
+        if !std::mem::replace(&mut self.turn_is_due, true) {
+            self.actions.push(Action::EndTurn);
+        }
+    }
+
+    /// Hands what the machine says to those who wait for it.
+    fn take_events(&mut self) {
+        for event in self.machine.take_events() {
+            let (number, awaited, outcome) = match event {
+                Event::Granted { number, token, notified } => {
+                    (number, Awaited::Grant, Outcome::Granted { number, token, notified })
+                }
+                Event::Failed { number, failure } => (number, Awaited::Grant, Outcome::Failed(failure)),
+                Event::Released { number, held } => (number, Awaited::Release, Outcome::Released { held }),
+                Event::ReleaseFailed { number, error } => {
+                    (number, Awaited::Release, Outcome::Failed(Failure::Server(error)))
+                }
+                Event::Extended { number, answer: Ok(held) } => {
+                    (number, Awaited::Extension, Outcome::Extended { held })
+                }
+                Event::Extended { number, answer: Err(error) } => {
+                    (number, Awaited::Extension, Outcome::Failed(Failure::Server(error)))
+                }
+                Event::Answered { request, answer } => {
+                    (request, Awaited::Answer, answer.map_or_else(Outcome::Failed, Outcome::Answered))
+                }
+                Event::Lost { number, loss } => {
+                    self.finished.push(Finished::Lost { number, loss });
+                    continue;
+                }
+            };
+            if let Some(waiter) = self.take_waiter(number, awaited) {
+                self.finish(waiter, outcome);
+            }
+        }
+    }
+
+    fn take_waiter(&mut self, number: u64, awaited: Awaited) -> Option<W> {
+        let waiters = self.waiting.get_mut(&(number, awaited))?;
+        let first = waiters.pop_front();
+        if waiters.is_empty() {
+            self.waiting.remove(&(number, awaited));
+        }
+        first
+    }
+
+    fn is_closed_error(&self) -> Error {
+        Error::new(Kind::Closed, &self.settings.server, "the client was closed")
+    }
+}

@@ -1,0 +1,312 @@
+//! What turns calls into commands, and their replies into answers: by scripts, or without.
+//!
+//! Scripts are loaded where the server does not know them, and then the calls sent again. Where the server lets its user
+//! run none, calls go without, unless scripts were insisted on.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+
+use pinyon_proto::resp::Value;
+
+use super::call::{Answer, Call};
+use super::keys::Keys;
+use super::pure::Pure;
+use super::script::{self, Missing, Parts, ScriptError, Shas, Via};
+use crate::redis::ServerInfo;
+
+/// Which handler a user wants.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum HandlerKind {
+    /// Scripts, or plain commands where the server permits no scripts.
+    #[default]
+    Auto,
+    Script,
+    Pure,
+}
+
+/// From this version on servers have functions, and `PEXPIRE … NX`.
+const FUNCTIONS_SINCE: u16 = 7;
+
+pub(super) struct Handler {
+    kind: HandlerKind,
+    keys: Keys,
+    waiter_ttl: Duration,
+    throughput: bool,
+    speaks: Speaks,
+    next_job: u64,
+    commands: Vec<(u64, Parts)>,
+    answers: Vec<(u64, Result<Answer, ScriptError>)>,
+    warning: Option<String>,
+    redirected: Option<Redirection>,
+    server: ServerInfo,
+}
+
+/// A cluster serves the keys elsewhere.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Redirection {
+    pub(super) slot: u16,
+    /// `host:port`; without a host, the one that was asked.
+    pub(super) address: Box<str>,
+}
+
+enum Speaks {
+    Scripts(Scripts),
+    Plainly(Box<Pure>),
+}
+
+struct Scripts {
+    via: Option<Via>,
+    jobs: BTreeMap<u64, Job>,
+    /// Calls that wait until the scripts are loaded, or until a slot has been moved.
+    waiting: VecDeque<(u64, Call)>,
+}
+
+enum Job {
+    Call {
+        id: u64,
+        call: Call,
+    },
+    LoadFunctions,
+    /// How many replies are still to come, and those that came.
+    LoadScripts {
+        replies: Vec<Value>,
+    },
+}
+
+impl Handler {
+    pub(super) fn new(kind: HandlerKind, keys: Keys, waiter_ttl: Duration, throughput: bool) -> Self {
+        Self {
+            kind,
+            keys,
+            waiter_ttl,
+            throughput,
+            speaks: Speaks::Scripts(Scripts::new(None)),
+            next_job: 0,
+            commands: Vec::new(),
+            answers: Vec::new(),
+            warning: None,
+            redirected: None,
+            server: ServerInfo::default(),
+        }
+    }
+
+    /// A connection stands, to this server. What was on its way is forgotten: it is begun anew.
+    pub(super) fn meet(&mut self, server: &ServerInfo) {
+        let known = std::mem::replace(&mut self.server, server.clone()) == *server;
+        self.reset();
+        if self.kind == HandlerKind::Pure {
+            self.speak_plainly();
+        } else if !known {
+            let has_functions = self.has_version(FUNCTIONS_SINCE);
+            self.speaks = Speaks::Scripts(Scripts::new(has_functions.then_some(Via::Functions)));
+        }
+        if matches!(&self.speaks, Speaks::Scripts(Scripts { via: None, .. })) {
+            self.load_scripts();
+        }
+    }
+
+    /// The connection broke.
+    pub(super) fn reset(&mut self) {
+        self.commands.clear();
+        self.answers.clear();
+        match &mut self.speaks {
+            Speaks::Scripts(scripts) => {
+                scripts.jobs.clear();
+                scripts.waiting.clear();
+            }
+            Speaks::Plainly(pure) => pure.reset(),
+        }
+    }
+
+    pub(super) fn begin(&mut self, id: u64, call: Call) {
+        match &mut self.speaks {
+            Speaks::Plainly(pure) => pure.begin(id, call),
+            Speaks::Scripts(Scripts { via: None, waiting, .. }) => waiting.push_back((id, call)),
+            Speaks::Scripts(_) => self.send(id, call),
+        }
+    }
+
+    /// What to send now: each command with the job that its reply belongs to.
+    pub(super) fn take_commands(&mut self) -> Vec<(u64, Parts)> {
+        if let Speaks::Plainly(pure) = &mut self.speaks {
+            self.commands.extend(pure.take_commands());
+        }
+        std::mem::take(&mut self.commands)
+    }
+
+    pub(super) fn take_answers(&mut self) -> Vec<(u64, Result<Answer, ScriptError>)> {
+        if let Speaks::Plainly(pure) = &mut self.speaks {
+            let answers = pure.take_answers().into_iter();
+            self.answers.extend(answers.map(|(id, answer)| (id, answer.map_err(ScriptError::of))));
+        }
+        for (_, answer) in &self.answers {
+            if let Err(ScriptError::Moved { slot, address, asking: false }) = answer {
+                self.redirected = Some(Redirection { slot: *slot, address: address.clone() });
+            }
+        }
+        std::mem::take(&mut self.answers)
+    }
+
+    /// Something that whoever runs the program should know.
+    pub(super) fn take_warning(&mut self) -> Option<String> {
+        self.warning.take()
+    }
+
+    /// Where to connect to instead.
+    pub(super) fn take_redirection(&mut self) -> Option<Redirection> {
+        self.redirected.take()
+    }
+
+    /// Whether calls wait for a slot that is being moved; [`Self::try_again`] sends them once more.
+    pub(super) fn is_waiting(&self) -> bool {
+        matches!(&self.speaks, Speaks::Scripts(Scripts { via: Some(_), waiting, .. }) if !waiting.is_empty())
+    }
+
+    pub(super) fn try_again(&mut self) {
+        let Speaks::Scripts(scripts) = &mut self.speaks else { return };
+        for (id, call) in std::mem::take(&mut scripts.waiting) {
+            self.send(id, call);
+        }
+    }
+
+    pub(super) fn reply(&mut self, job: u64, reply: Value) {
+        let scripts = match &mut self.speaks {
+            Speaks::Plainly(pure) => return pure.reply(job, reply),
+            Speaks::Scripts(scripts) => scripts,
+        };
+        match scripts.jobs.remove(&job) {
+            Some(Job::Call { id, call }) => self.replied(id, call, reply),
+            Some(Job::LoadFunctions) => {
+                if let Value::Error(error) = reply {
+                    self.step_down(ScriptError::of(error));
+                }
+            }
+            Some(Job::LoadScripts { mut replies }) => {
+                replies.push(reply);
+                self.loading(job, replies);
+            }
+            None => {}
+        }
+    }
+
+    fn send(&mut self, id: u64, call: Call) {
+        let Speaks::Scripts(Scripts { via: Some(via), jobs, .. }) = &mut self.speaks else { return };
+        let mut parts = Parts::default();
+        script::encode(&call, &self.keys, self.waiter_ttl, self.throughput, via, &mut parts);
+        let job = self.next_job;
+        self.next_job += 1;
+        jobs.insert(job, Job::Call { id, call });
+        self.commands.push((job, parts));
+    }
+
+    fn replied(&mut self, id: u64, call: Call, reply: Value) {
+        match script::decode(&call, reply) {
+            Err(ScriptError::NotLoaded) => self.load_and_send(id, call),
+            Err(ScriptError::TryAgain(_) | ScriptError::Moved { asking: true, .. }) => {
+                if let Speaks::Scripts(scripts) = &mut self.speaks {
+                    scripts.waiting.push_back((id, call));
+                }
+            }
+            Err(error) if is_about_scripts(&error) => {
+                if let Speaks::Scripts(scripts) = &mut self.speaks {
+                    scripts.waiting.push_back((id, call));
+                }
+                self.step_down(error);
+            }
+            answer => self.answers.push((id, answer)),
+        }
+    }
+
+    /// The server has none of the scripts, or has lost them. Commands are carried out in order, so that the call may
+    /// follow at once.
+    fn load_and_send(&mut self, id: u64, call: Call) {
+        let Speaks::Scripts(scripts) = &mut self.speaks else { return };
+        let is_loading = scripts.jobs.values().any(|job| !matches!(job, Job::Call { .. }));
+        match &scripts.via {
+            Some(Via::Functions) if !is_loading => {
+                let job = self.next_job;
+                self.next_job += 1;
+                scripts.jobs.insert(job, Job::LoadFunctions);
+                self.commands.push((job, script::loading_functions()));
+            }
+            Some(Via::EvalSha(_)) if !is_loading => self.load_scripts(),
+            _ => {}
+        }
+        self.send(id, call);
+    }
+
+    fn load_scripts(&mut self) {
+        let Speaks::Scripts(scripts) = &mut self.speaks else { return };
+        let job = self.next_job;
+        self.next_job += 1;
+        scripts.jobs.insert(job, Job::LoadScripts { replies: Vec::new() });
+        self.commands.extend(script::loading_scripts().into_iter().map(|parts| (job, parts)));
+    }
+
+    fn loading(&mut self, job: u64, replies: Vec<Value>) {
+        let Speaks::Scripts(scripts) = &mut self.speaks else { return };
+        if replies.len() < script::loading_scripts().len() {
+            scripts.jobs.insert(job, Job::LoadScripts { replies });
+            return;
+        }
+        match Shas::read(&replies) {
+            Ok(shas) => {
+                scripts.via = Some(Via::EvalSha(shas));
+                self.try_again();
+            }
+            Err(error) => self.step_down(error),
+        }
+    }
+
+    /// Scripts of this kind cannot be had: others, or none.
+    fn step_down(&mut self, error: ScriptError) {
+        let Speaks::Scripts(scripts) = &mut self.speaks else { return };
+        let mut calls = std::mem::take(&mut scripts.waiting);
+        calls.extend(std::mem::take(&mut scripts.jobs).into_values().filter_map(|job| match job {
+            Job::Call { id, call } => Some((id, call)),
+            Job::LoadFunctions | Job::LoadScripts { .. } => None,
+        }));
+        calls.make_contiguous().sort_unstable_by_key(|(id, _)| *id);
+        match (&scripts.via, self.kind) {
+            (Some(Via::Functions), _) => {
+                *scripts = Scripts::new(None);
+                scripts.waiting = calls;
+                self.load_scripts();
+            }
+            (_, HandlerKind::Auto) => {
+                self.warning = Some(format!(
+                    "locks go without scripts, unfairly and with more commands: {error}; permit FCALL and FUNCTION LOAD, \
+                     or EVALSHA and SCRIPT LOAD, or ask for handler=\"pure\""
+                ));
+                self.speak_plainly();
+                calls.into_iter().for_each(|(id, call)| self.begin(id, call));
+            }
+            _ => self.answers.extend(calls.into_iter().map(|(id, _)| (id, Err(error.clone())))),
+        }
+    }
+
+    fn speak_plainly(&mut self) {
+        let expire_nx = self.has_version(FUNCTIONS_SINCE);
+        let pure = Pure::new(self.keys.clone(), expire_nx, self.waiter_ttl, self.next_job);
+        self.speaks = Speaks::Plainly(Box::new(pure));
+    }
+
+    fn has_version(&self, major: u16) -> bool {
+        self.server.version.as_ref().is_some_and(|version| version.major >= major)
+    }
+}
+
+impl Scripts {
+    fn new(via: Option<Via>) -> Self {
+        Self { via, jobs: BTreeMap::new(), waiting: VecDeque::new() }
+    }
+}
+
+/// Whether other ways to say the same may do better.
+fn is_about_scripts(error: &ScriptError) -> bool {
+    match error {
+        ScriptError::Forbidden { missing: Missing::Command(_), .. } => true,
+        ScriptError::Other(error) => error.message.starts_with("unknown command"),
+        _ => false,
+    }
+}

@@ -1,0 +1,276 @@
+//! The keys of a namespace, the names that locks may have, and the cluster slot that a key is in.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::sync::Arc;
+
+use super::call::{Attempt, Name, Names};
+
+/// How long a name may be, in bytes.
+pub const LONGEST_NAME: usize = 1024;
+/// How many names one lock may have.
+pub const MOST_NAMES: usize = 1000;
+/// How long a namespace may be, in bytes.
+pub const LONGEST_NAMESPACE: usize = 256;
+/// The slots of a cluster.
+pub const SLOTS: u16 = 16384;
+
+/// A namespace's keys. They share a hash tag, so they are all on one server of a cluster.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Keys {
+    prefix: Arc<[u8]>,
+}
+
+impl Keys {
+    pub fn new(namespace: impl AsRef<[u8]>) -> Result<Self, NamespaceError> {
+        let namespace = namespace.as_ref();
+        if namespace.is_empty() {
+            return Err(NamespaceError::Empty);
+        }
+        if namespace.len() > LONGEST_NAMESPACE {
+            return Err(NamespaceError::TooLong { length: namespace.len() });
+        }
+        if namespace.contains(&b'}') {
+            return Err(NamespaceError::Brace { namespace: namespace.into() });
+        }
+        Ok(Self { prefix: [b"{", namespace, b"}:"].concat().into() })
+    }
+
+    /// What all keys begin with.
+    pub fn prefix(&self) -> &[u8] {
+        &self.prefix
+    }
+
+    pub fn slot(&self) -> u16 {
+        slot(&self.prefix)
+    }
+
+    /// Of one name: it exists while the name is locked.
+    pub fn lock(&self, name: &[u8]) -> Vec<u8> {
+        self.key(b"l:", name)
+    }
+
+    /// The counter of tokens and tickets.
+    pub fn counter(&self) -> Vec<u8> {
+        self.key(b"#f", b"")
+    }
+
+    pub fn queue(&self) -> Vec<u8> {
+        self.key(b"#q", b"")
+    }
+
+    /// The waiters' records.
+    pub fn waiters(&self) -> Vec<u8> {
+        self.key(b"#w", b"")
+    }
+
+    /// Those that wait to be notified.
+    pub fn parked(&self) -> Vec<u8> {
+        self.key(b"#n", b"")
+    }
+
+    /// It exists while clients of the pure handler wait.
+    pub fn pure_waiters(&self) -> Vec<u8> {
+        self.key(b"#p", b"")
+    }
+
+    pub fn tombstone(&self, attempt: &Attempt) -> Vec<u8> {
+        self.key(b"#x:", attempt.to_string().as_bytes())
+    }
+
+    /// Where one client's grants are pushed.
+    pub fn channel(&self, client: &str) -> Vec<u8> {
+        self.key(b"#c:", client.as_bytes())
+    }
+
+    /// Where freed names are published.
+    pub fn freed(&self) -> Vec<u8> {
+        self.key(b"#freed", b"")
+    }
+
+    fn key(&self, kind: &[u8], of: &[u8]) -> Vec<u8> {
+        [&self.prefix[..], kind, of].concat()
+    }
+}
+
+/// The names of one lock, sorted and each once.
+pub fn names<N: AsRef<[u8]>>(given: impl IntoIterator<Item = N>) -> Result<Names, NameError> {
+    let mut names: Vec<Name> = Vec::new();
+    for name in given {
+        names.push(checked(name.as_ref())?);
+    }
+    names.sort_unstable();
+    names.dedup();
+    match names.len() {
+        0 => Err(NameError::None),
+        count if count > MOST_NAMES => Err(NameError::TooMany { count }),
+        _ => Ok(names.into()),
+    }
+}
+
+fn checked(name: &[u8]) -> Result<Name, NameError> {
+    if name.is_empty() {
+        return Err(NameError::Empty);
+    }
+    if name.len() > LONGEST_NAME {
+        return Err(NameError::TooLong { name: name.into() });
+    }
+    match name.iter().position(|byte| *byte == 0) {
+        Some(at) => Err(NameError::Nul { name: name.into(), at }),
+        None => Ok(name.into()),
+    }
+}
+
+/// The slot of a key: of what stands between its first `{` and the next `}`, or of all of it where nothing does.
+pub fn slot(key: &[u8]) -> u16 {
+    crc16(hash_tag(key)) % SLOTS
+}
+
+fn hash_tag(key: &[u8]) -> &[u8] {
+    let Some(open) = key.iter().position(|byte| *byte == b'{') else { return key };
+    let inside = &key[open + 1..];
+    match inside.iter().position(|byte| *byte == b'}') {
+        None | Some(0) => key,
+        Some(close) => &inside[..close],
+    }
+}
+
+/// CRC-16/XMODEM.
+fn crc16(bytes: &[u8]) -> u16 {
+    bytes.iter().fold(0, |crc, byte| {
+        let shifted = |crc: u16, _| if crc & 0x8000 == 0 { crc << 1 } else { (crc << 1) ^ 0x1021 };
+        (0..8).fold(crc ^ (u16::from(*byte) << 8), shifted)
+    })
+}
+
+/// Names that no lock can have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NameError {
+    None,
+    TooMany { count: usize },
+    Empty,
+    TooLong { name: Box<[u8]> },
+    Nul { name: Box<[u8]>, at: usize },
+}
+
+impl fmt::Display for NameError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::None => write!(f, "a lock needs at least one name"),
+            Self::TooMany { count } => write!(f, "{count} names for one lock: at most {MOST_NAMES} are possible"),
+            Self::Empty => write!(f, "a lock's name is empty"),
+            Self::TooLong { name } => {
+                write!(
+                    f,
+                    "the lock's name {} has {} bytes: at most {LONGEST_NAME} are possible",
+                    shown(name),
+                    name.len()
+                )
+            }
+            Self::Nul { name, at } => write!(f, "the lock's name {} has a NUL at byte {at}", shown(name)),
+        }
+    }
+}
+
+impl std::error::Error for NameError {}
+
+/// A namespace that cannot be a hash tag.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NamespaceError {
+    Empty,
+    TooLong { length: usize },
+    Brace { namespace: Box<[u8]> },
+}
+
+impl fmt::Display for NamespaceError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Empty => write!(f, "the namespace is empty"),
+            Self::TooLong { length } => {
+                write!(f, "the namespace has {length} bytes: at most {LONGEST_NAMESPACE} are possible")
+            }
+            Self::Brace { namespace } => {
+                write!(f, "the namespace {} has a }} in it: it would end the keys' hash tag", shown(namespace))
+            }
+        }
+    }
+}
+
+impl std::error::Error for NamespaceError {}
+
+/// A name for people to read: in quotes, escaped, and shortened.
+pub fn shown(name: &[u8]) -> String {
+    const MOST: usize = 40;
+    let (start, dots) = if name.len() > MOST { (&name[..MOST], "…") } else { (name, "") };
+    let text = match std::str::from_utf8(start) {
+        Ok(text) => Cow::Borrowed(text),
+        // Only shortening may have cut a character.
+        Err(error) if error.error_len().is_none() && !dots.is_empty() => {
+            String::from_utf8_lossy(&start[..error.valid_up_to()])
+        }
+        Err(_) => return format!("\"{}{dots}\"", start.escape_ascii()),
+    };
+    format!("\"{}{dots}\"", text.escape_debug())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn checksum_and_slots_are_the_cluster_specification_s() {
+        assert_eq!(crc16(b"123456789"), 0x31c3);
+        for (key, expected) in [("foo", 12182), ("bar", 5061), ("hello", 866), ("", 0)] {
+            assert_eq!(slot(key.as_bytes()), expected, "{key}");
+        }
+    }
+
+    #[test]
+    fn only_a_hash_tag_that_is_not_empty_counts() {
+        assert_eq!(slot(b"{user1000}.following"), slot(b"user1000"));
+        assert_eq!(hash_tag(b"foo{}{bar}"), b"foo{}{bar}");
+        assert_eq!(hash_tag(b"foo{{bar}}zap"), b"{bar");
+        assert_eq!(hash_tag(b"foo{bar}{zap}"), b"bar");
+        assert_eq!(hash_tag(b"foo{bar"), b"foo{bar");
+    }
+
+    #[test]
+    fn all_keys_of_a_namespace_share_its_slot() {
+        let keys = Keys::new("app{").unwrap();
+        let attempt = Attempt::parse(b"0.1.0:1:2").unwrap();
+        assert_eq!(keys.lock(b"{x}"), b"{app{}:l:{x}");
+        assert_eq!(keys.tombstone(&attempt), b"{app{}:#x:0.1.0:1:2");
+        for key in [keys.lock(b"{x}"), keys.counter(), keys.queue(), keys.freed(), keys.channel("{y}")] {
+            assert_eq!(slot(&key), slot(b"app{"));
+            assert_eq!(slot(&key), keys.slot());
+        }
+        assert_eq!(Keys::new(""), Err(NamespaceError::Empty));
+        assert_eq!(Keys::new("x".repeat(257)), Err(NamespaceError::TooLong { length: 257 }));
+        let brace = Keys::new("}a").unwrap_err();
+        assert_eq!(brace.to_string(), "the namespace \"}a\" has a } in it: it would end the keys' hash tag");
+    }
+
+    #[test]
+    fn names_are_sorted_and_each_once() {
+        let sorted = names(["b", "a", "b"]).unwrap();
+        assert_eq!(sorted.iter().map(|name| &name[..]).collect::<Vec<_>>(), [b"a", b"b"]);
+        assert_eq!(names((0..1000).map(|n| n.to_string())).unwrap().len(), 1000);
+        assert_eq!(names([[255; 1024]]).unwrap().len(), 1);
+    }
+
+    #[test]
+    fn an_impossible_name_is_named() {
+        let text = |names: Result<Names, NameError>| names.unwrap_err().to_string();
+        assert_eq!(text(names::<&str>([])), "a lock needs at least one name");
+        assert_eq!(text(names(["a", ""])), "a lock's name is empty");
+        assert_eq!(text(names(["a\0b"])), "the lock's name \"a\\0b\" has a NUL at byte 1");
+        assert_eq!(text(names((0..1001).map(|n| n.to_string()))), "1001 names for one lock: at most 1000 are possible");
+        let long = format!("{}ä{}", "x".repeat(39), "y".repeat(1000));
+        let start = "x".repeat(39);
+        assert_eq!(
+            text(names([long])),
+            format!("the lock's name \"{start}…\" has 1041 bytes: at most 1024 are possible")
+        );
+        assert_eq!(text(names([b"\xff\0"])), "the lock's name \"\\xff\\x00\" has a NUL at byte 1");
+    }
+}

@@ -1,0 +1,222 @@
+//! What servers say, asked and unasked.
+
+use super::entry::{Held, State};
+use super::time::believed;
+use super::{About, Answer, Event, Failure, InFlight, Loss, Machine, Moment};
+use crate::error::{Error, Kind};
+use crate::locks::call::{Attempt, Holder, Pushed};
+
+impl Machine {
+    /// The answer to a call that [`Machine::take_calls`] gave out. An error is the server's own: when the connection
+    /// breaks, say [`Machine::disconnected`] instead.
+    pub fn answer(&mut self, id: u64, answer: Result<Answer, Error>, now: Moment) {
+        let Some(InFlight { about, sent }) = self.flight.remove(&id) else { return };
+        match (about, answer) {
+            (About::Open | About::Tidy, _) => {}
+            (About::Lock(number) | About::Unpark(number), Ok(answer)) => self.asked(number, answer, sent, now),
+            (About::Lock(number) | About::Unpark(number), Err(error)) => self.refused(number, error, now),
+            (About::Poll(number), Ok(answer)) => self.polled(number, answer, sent, now),
+            (About::Poll(number), Err(_)) => self.poll_again(number, now),
+            (About::Unlock(number), answer) => self.unlocked(number, answer, sent, now),
+            (About::Extend { numbers, wanted }, answer) => self.extended(&numbers, wanted, answer, sent, now),
+            (About::Park(number), answer) => self.parked(number, answer, sent, now),
+            (About::Question(request), Ok(Answer::NotHeld)) => {
+                self.events.push_back(Event::Answered { request, answer: Err(Failure::NotHeld) });
+            }
+            (About::Question(request), answer) => {
+                self.events.push_back(Event::Answered { request, answer: answer.map_err(Failure::Server) });
+            }
+        }
+    }
+
+    /// What the server sent without being asked.
+    pub fn pushed(&mut self, pushed: Pushed, now: Moment) {
+        match pushed {
+            Pushed::Granted { attempt, token } if self.is_mine(&attempt) => {
+                self.pushed_grant(attempt.number, token, now)
+            }
+            Pushed::ForceReleased { attempt } if self.is_mine(&attempt) => {
+                if self.entries.get(&attempt.number).is_some_and(|entry| matches!(entry.state, State::Held(_))) {
+                    self.lose(attempt.number, Loss::Forced, now);
+                }
+            }
+            Pushed::Freed { names } => {
+                let waits_for = |names: &[_], wanted: &[_]| wanted.iter().any(|name| names.contains(name));
+                let numbers = self.entries.iter().filter(|(_, entry)| waits_for(&names, &entry.names));
+                for number in numbers.map(|(number, _)| *number).collect::<Vec<_>>() {
+                    match self.entries[&number].state {
+                        State::Refused { .. } => self.ask(number, now),
+                        State::Queued { poll_at: Some(_), .. } => self.send_poll(number, now),
+                        _ => {}
+                    }
+                }
+            }
+            Pushed::Granted { .. } | Pushed::ForceReleased { .. } => {}
+        }
+    }
+
+    fn is_mine(&self, attempt: &Attempt) -> bool {
+        attempt.client == self.client
+    }
+
+    /// A grant may be read long after it was made: it is as old as the last question that was answered "queued", at most.
+    fn pushed_grant(&mut self, number: u64, token: u64, now: Moment) {
+        let Some(entry) = self.entries.get(&number) else { return };
+        match entry.state {
+            State::Queued { since, .. } | State::Parked { since, .. } | State::Asking(Some(since)) => {
+                self.granted(number, token, since, now);
+            }
+            _ => {}
+        }
+    }
+
+    /// The answer of one that wants its names, to a question that was sent at `sent`.
+    fn asked(&mut self, number: u64, answer: Answer, sent: Moment, now: Moment) {
+        let Some(entry) = self.entries.get(&number) else { return };
+        if !matches!(entry.state, State::Asking(_) | State::Queued { .. } | State::Parked { .. }) {
+            return;
+        }
+        match answer {
+            Answer::Granted { token } => self.granted(number, token, sent, now),
+            Answer::Queued { pttl } => {
+                let poll_at = Some(self.poll_after(pttl, now));
+                let entry = self.entries.get_mut(&number).expect("it was there");
+                match &mut entry.state {
+                    State::Parked { since, poll_at: at, .. } => (*since, *at) = (sent, poll_at),
+                    state => *state = State::Queued { since: sent, poll_at },
+                }
+            }
+            Answer::Busy { pttl, holder } => self.busy(number, pttl, holder, now),
+            Answer::Deadlock { cycle } => self.fail(number, Failure::Deadlock { cycle }, now),
+            Answer::Unknown => self.ask_anew(number, now),
+            other => {
+                let message = format!("the server's answer makes no sense here: {other:?}");
+                let error = Error::new(Kind::Protocol, &"".into(), message);
+                self.fail(number, Failure::Server(error), now);
+            }
+        }
+    }
+
+    /// The server has forgotten this waiter, and it lines up again.
+    fn ask_anew(&mut self, number: u64, now: Moment) {
+        let entry = self.entries.get_mut(&number).expect("it was there");
+        if matches!(entry.state, State::Parked { .. }) {
+            entry.deadline = now + entry.wait.unwrap_or_default();
+        }
+        self.ask(number, now);
+    }
+
+    fn busy(&mut self, number: u64, pttl: Option<std::time::Duration>, holder: Option<Holder>, now: Moment) {
+        if self.entries[&number].wait.is_none() {
+            return self.fail(number, Failure::Busy { holder, pttl }, now);
+        }
+        let again_at = self.poll_after(pttl, now);
+        self.entries.entry(number).and_modify(|entry| entry.state = State::Refused { again_at });
+    }
+
+    /// A poll prolongs what it finds granted, so that it may be believed in anew.
+    fn polled(&mut self, number: u64, answer: Answer, sent: Moment, now: Moment) {
+        let Some(entry) = self.entries.get_mut(&number) else { return };
+        match (&mut entry.state, &answer) {
+            (State::Held(held), Answer::Granted { .. }) => held.until = held.until.max(sent + believed(entry.ttl)),
+            (State::Queued { .. } | State::Parked { .. }, _) => self.asked(number, answer, sent, now),
+            _ => {}
+        }
+    }
+
+    fn poll_again(&mut self, number: u64, now: Moment) {
+        let at = self.poll_after(None, now);
+        let Some(entry) = self.entries.get_mut(&number) else { return };
+        if let State::Queued { poll_at, .. } | State::Parked { poll_at, .. } = &mut entry.state {
+            *poll_at = Some(at);
+        }
+    }
+
+    /// It was granted, at `since` at the earliest.
+    fn granted(&mut self, number: u64, token: u64, since: Moment, now: Moment) {
+        let Some(entry) = self.entries.get_mut(&number) else { return };
+        let until = since + believed(entry.ttl);
+        if until <= now {
+            entry.state = match entry.state {
+                State::Parked { until, .. } => State::Parked { since, poll_at: None, until },
+                _ => State::Queued { since, poll_at: None },
+            };
+            return self.send_poll(number, now);
+        }
+        let renew_at = Self::renewal_after(entry.renewal, now, since, entry.ttl);
+        let notified = matches!(entry.state, State::Parked { .. });
+        entry.state = State::Held(Held { token, until, granted: now, renew_at, extending: false });
+        self.holding.entry(entry.owner).or_default().push(number);
+        self.wake_by(renew_at.map_or(until, |renew_at| renew_at.min(until)));
+        self.events.push_back(Event::Granted { number, token, notified });
+    }
+
+    /// The server would not take or keep the question.
+    fn refused(&mut self, number: u64, error: Error, now: Moment) {
+        let Some(entry) = self.entries.get(&number) else { return };
+        if matches!(entry.state, State::Asking(_) | State::Queued { .. }) {
+            self.fail(number, Failure::Server(error), now);
+        }
+    }
+
+    fn unlocked(&mut self, number: u64, answer: Result<Answer, Error>, sent: Moment, now: Moment) {
+        let Some(entry) = self.entries.get(&number) else { return };
+        let State::Releasing { until, again, .. } = entry.state else {
+            if matches!(entry.state, State::Cancelling { .. }) {
+                self.forget(number, now);
+            }
+            return;
+        };
+        let event = match answer {
+            // Asked for the second time, it may have been given back by the first.
+            Ok(Answer::Released { released, .. }) => {
+                Event::Released { number, held: released == entry.names.len() || again && sent < until }
+            }
+            Ok(_) => Event::Released { number, held: false },
+            Err(error) => Event::ReleaseFailed { number, error },
+        };
+        self.events.push_back(event);
+        self.forget(number, now);
+    }
+
+    fn extended(&mut self, numbers: &[u64], wanted: bool, answer: Result<Answer, Error>, sent: Moment, now: Moment) {
+        let (each, error) = match answer {
+            Ok(Answer::Extended(each)) => (each, None),
+            Ok(_) => (Vec::new(), None),
+            Err(error) => (Vec::new(), Some(error)),
+        };
+        for (index, number) in numbers.iter().copied().enumerate() {
+            let answer = each.get(index).copied();
+            let retry_at = self.options.heartbeat.min(self.options.patience);
+            let Some(entry) = self.entries.get_mut(&number) else { continue };
+            let State::Held(held) = &mut entry.state else { continue };
+            held.extending = false;
+            match answer {
+                Some(true) => {
+                    held.until = sent + believed(entry.ttl);
+                    held.renew_at = Self::renewal_after(entry.renewal, held.granted, sent, entry.ttl);
+                    let due = held.renew_at.map_or(held.until, |renew_at| renew_at.min(held.until));
+                    self.wake_by(due);
+                }
+                Some(false) => self.lose(number, Loss::Gone, now),
+                None => {
+                    held.renew_at = held.renew_at.map(|_| now + retry_at);
+                    let due = held.renew_at.map_or(held.until, |renew_at| renew_at.min(held.until));
+                    self.wake_by(due);
+                }
+            }
+            if wanted {
+                let answer = error.clone().map_or(Ok(answer == Some(true)), Err);
+                self.events.push_back(Event::Extended { number, answer });
+            }
+        }
+    }
+
+    fn parked(&mut self, number: u64, answer: Result<Answer, Error>, sent: Moment, now: Moment) {
+        match answer {
+            Ok(Answer::NotHeld) => self.fail(number, Failure::NotHeld, now),
+            Ok(answer) => self.asked(number, answer, sent, now),
+            Err(error) => self.fail(number, Failure::Server(error), now),
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! What is sent to the server, and what an attempt's state becomes by it.
+
+use std::time::Duration;
+
+use super::entry::State;
+use super::{About, Call, InFlight, Machine, Moment};
+
+/// How many locks one call prolongs.
+pub(super) const EXTENDED_AT_ONCE: usize = 100;
+
+impl Machine {
+    pub(super) fn send(&mut self, about: About, call: Call, now: Moment) {
+        let id = self.next_call;
+        self.next_call += 1;
+        self.flight.insert(id, InFlight { about, sent: now });
+        self.calls.push((id, call));
+    }
+
+    /// Asks for an attempt's names; once there is a connection, if there is none.
+    pub(super) fn ask(&mut self, number: u64, now: Moment) {
+        let connected = self.connected;
+        let Some(entry) = self.entries.get_mut(&number) else { return };
+        entry.state = State::Asking(connected.then_some(now));
+        if !connected {
+            return;
+        }
+        let (names, ttl, wait, nested) = (entry.names.clone(), entry.ttl, entry.wait.is_some(), entry.nested);
+        let attempt = self.attempt(number);
+        self.send(About::Lock(number), Call::Lock { attempt, names, ttl, wait, nested }, now);
+    }
+
+    pub(super) fn send_poll(&mut self, number: u64, now: Moment) {
+        let connected = self.connected;
+        let Some(entry) = self.entries.get_mut(&number) else { return };
+        if let State::Queued { poll_at, .. } | State::Parked { poll_at, .. } = &mut entry.state {
+            *poll_at = None;
+        }
+        if !connected {
+            return;
+        }
+        let (names, ttl, nested) = (entry.names.clone(), entry.ttl, entry.nested);
+        let attempt = self.attempt(number);
+        self.send(About::Poll(number), Call::Poll { attempt, names, ttl, nested }, now);
+    }
+
+    pub(super) fn send_unlock(&mut self, number: u64, tombstone: bool, now: Moment) {
+        if !self.connected {
+            return;
+        }
+        let Some(entry) = self.entries.get(&number) else { return };
+        let (attempt, names) = (self.attempt(number), entry.names.clone());
+        self.send(About::Unlock(number), Call::Unlock { attempt, names, tombstone }, now);
+    }
+
+    pub(super) fn send_tidy(&mut self, number: u64, now: Moment) {
+        if !self.connected {
+            return;
+        }
+        let Some(entry) = self.entries.get(&number) else { return };
+        let (attempt, names) = (self.attempt(number), entry.names.clone());
+        self.send(About::Tidy, Call::Unlock { attempt, names, tombstone: false }, now);
+    }
+
+    pub(super) fn send_extend(&mut self, numbers: Vec<u64>, wanted: bool, now: Moment) {
+        let mut held = Vec::with_capacity(numbers.len());
+        for number in &numbers {
+            let attempt = self.attempt(*number);
+            let Some(entry) = self.entries.get_mut(number) else { continue };
+            if let State::Held(held) = &mut entry.state {
+                held.extending = true;
+            }
+            held.push((attempt, entry.names.clone(), entry.ttl));
+        }
+        if self.connected {
+            self.send(About::Extend { numbers, wanted }, Call::Extend { held }, now);
+        }
+    }
+
+    /// One that was parked wants its names back: it waits for them as long as it would have for a new lock.
+    pub(super) fn send_unpark(&mut self, number: u64, now: Moment) {
+        let patience = self.options.patience;
+        let Some(entry) = self.entries.get_mut(&number) else { return };
+        entry.deadline = now + entry.wait.unwrap_or(patience);
+        entry.state = State::Queued { since: now, poll_at: None };
+        let deadline = entry.deadline;
+        let (names, ttl) = (entry.names.clone(), entry.ttl);
+        self.wake_by(deadline);
+        if self.connected {
+            let attempt = self.attempt(number);
+            self.send(About::Unpark(number), Call::Unpark { attempt, names, ttl }, now);
+        }
+    }
+
+    /// When a waiter speaks again: as soon as what is in its way may have expired, and often enough to be known alive.
+    pub(super) fn poll_after(&mut self, pttl: Option<Duration>, now: Moment) -> Moment {
+        let stagger = self.stagger();
+        let heartbeat = self.options.heartbeat;
+        let at = now + pttl.map_or(heartbeat, |pttl| heartbeat.min(pttl + stagger));
+        self.wake_by(at);
+        at
+    }
+}

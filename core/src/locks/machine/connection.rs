@@ -1,0 +1,123 @@
+//! Losing the server and finding it again: nothing is forgotten that it may still know.
+
+use super::entry::State;
+use super::{About, Call, Event, Failure, Machine, Moment};
+use crate::error::Error;
+
+impl Machine {
+    /// A connection stands, and what the server pushes for this client arrives by it. What went unanswered on an earlier
+    /// one is asked again, under the same identity.
+    pub fn connected(&mut self, now: Moment) {
+        self.connected = true;
+        self.send(About::Open, Call::Open, now);
+        let numbers: Vec<u64> = self.entries.keys().copied().collect();
+        for number in &numbers {
+            let entry = &self.entries[number];
+            if matches!(entry.state, State::Releasing { .. } | State::Cancelling { .. }) {
+                self.send_unlock(*number, true, now);
+            }
+        }
+        let mut held = Vec::new();
+        for number in numbers {
+            let Some(entry) = self.entries.get(&number) else { continue };
+            match entry.state {
+                State::Asking(_) => self.ask(number, now),
+                State::Queued { .. } | State::Parked { .. } => self.send_poll(number, now),
+                State::Held(ref lock) if lock.renew_at.is_some() => held.push(number),
+                _ => {}
+            }
+        }
+        for batch in held.chunks(super::asking::EXTENDED_AT_ONCE) {
+            self.send_extend(batch.to_vec(), false, now);
+        }
+    }
+
+    /// The connection broke. What waits goes on waiting, until its time is over; what cannot be asked twice fails.
+    ///
+    /// `moved`: it was given up for another one, and nothing of what was under way has been carried out.
+    pub fn disconnected(&mut self, error: &Error, moved: bool, now: Moment) {
+        self.connected = false;
+        self.calls.clear();
+        for (_, call) in std::mem::take(&mut self.flight) {
+            match call.about {
+                About::Question(request) => {
+                    let answer = Err(Failure::Server(error.clone()));
+                    self.events.push_back(Event::Answered { request, answer });
+                }
+                About::Extend { numbers, wanted } => self.extension_unanswered(&numbers, wanted.then_some(error), now),
+                _ => {}
+            }
+        }
+        let numbers: Vec<u64> = self.entries.keys().copied().collect();
+        for number in numbers {
+            let Some(entry) = self.entries.get_mut(&number) else { continue };
+            match &mut entry.state {
+                State::Asking(Some(_)) if entry.wait.is_none() && !moved => {
+                    self.events.push_back(Event::Failed { number, failure: Failure::Server(error.clone()) });
+                    self.cancel(number, now);
+                }
+                State::Releasing { again, .. } => *again = true,
+                _ => {}
+            }
+        }
+    }
+
+    /// No connection could be made. What no server has heard of fails.
+    pub fn unreachable(&mut self, error: &Error, now: Moment) {
+        let never_asked =
+            |entry: &super::Entry| matches!(entry.state, State::Lined | State::Asking(None) | State::Refused { .. });
+        let numbers: Vec<u64> =
+            self.entries.iter().filter(|(_, entry)| never_asked(entry)).map(|(number, _)| *number).collect();
+        for number in numbers {
+            if self.entries.contains_key(&number) {
+                self.fail(number, Failure::Server(error.clone()), now);
+            }
+        }
+        self.answer_questions(error);
+    }
+
+    fn answer_questions(&mut self, error: &Error) {
+        self.calls.clear();
+        for call in std::mem::take(&mut self.flight).into_values() {
+            if let About::Question(request) = call.about {
+                self.events.push_back(Event::Answered { request, answer: Err(Failure::Server(error.clone())) });
+            }
+        }
+    }
+
+    /// The client is closed: nothing is awaited any more, and nothing that is held is given back.
+    pub fn close(&mut self, error: &Error) {
+        for (number, entry) in &self.entries {
+            let number = *number;
+            let event = match entry.state {
+                State::Lined
+                | State::Asking(_)
+                | State::Queued { .. }
+                | State::Refused { .. }
+                | State::Parked { .. } => Event::Failed { number, failure: Failure::Server(error.clone()) },
+                State::Releasing { .. } => Event::ReleaseFailed { number, error: error.clone() },
+                State::Held(_) | State::Cancelling { .. } | State::Lost => continue,
+            };
+            self.events.push_back(event);
+        }
+        self.entries.retain(|_, entry| matches!(entry.state, State::Held(_) | State::Lost));
+        self.answer_questions(error);
+    }
+
+    pub(super) fn unanswered(&self) -> Error {
+        Error::unanswered(&"".into())
+    }
+
+    /// Whether it was done nobody knows: what is renewed is asked again, and the clock goes on from before.
+    fn extension_unanswered(&mut self, numbers: &[u64], wanted: Option<&Error>, now: Moment) {
+        for number in numbers.iter().copied() {
+            let Some(entry) = self.entries.get_mut(&number) else { continue };
+            let State::Held(held) = &mut entry.state else { continue };
+            held.extending = false;
+            held.renew_at = held.renew_at.map(|_| now);
+            if let Some(error) = wanted {
+                self.events.push_back(Event::Extended { number, answer: Err(error.clone()) });
+            }
+        }
+    }
+}

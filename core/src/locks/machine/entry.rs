@@ -1,0 +1,106 @@
+//! One attempt, and how it stands.
+
+use std::time::Duration;
+
+use super::time::Moment;
+use super::{Renewal, Request};
+use crate::locks::call::Names;
+
+pub(super) struct Entry {
+    pub(super) names: Names,
+    pub(super) owner: u64,
+    pub(super) ttl: Duration,
+    /// How long to wait in all; `None` for one that takes what is free or goes.
+    pub(super) wait: Option<Duration>,
+    /// When waiting is over.
+    pub(super) deadline: Moment,
+    pub(super) renewal: Renewal,
+    /// Its owner holds other locks: it goes to the server whoever waits here.
+    pub(super) nested: bool,
+    /// It stands in the table.
+    pub(super) lined_up: bool,
+    /// How often its owner has taken it.
+    pub(super) holds: u32,
+    pub(super) state: State,
+}
+
+pub(super) enum State {
+    /// Others of this process come first.
+    Lined,
+    /// The server is asked; when, if it has been sent.
+    Asking(Option<Moment>),
+    /// In the server's queue. `since`: when the question was sent that it answered so; what is granted was not
+    /// granted before. `poll_at`: when to say that it is alive, unless that is under way.
+    Queued {
+        since: Moment,
+        poll_at: Option<Moment>,
+    },
+    /// Not free, and the server keeps no queue.
+    Refused {
+        again_at: Moment,
+    },
+    Held(Held),
+    /// Gave its names back and waits to be notified, for long enough at the latest.
+    Parked {
+        since: Moment,
+        poll_at: Option<Moment>,
+        until: Option<Moment>,
+    },
+    /// Given back; the answer is awaited. `again`: it was asked before, on a connection that broke.
+    Releasing {
+        until: Moment,
+        deadline: Moment,
+        again: bool,
+    },
+    /// Nobody wants it any more, and the server may not know yet.
+    Cancelling {
+        forget_at: Moment,
+    },
+    /// Its holder has not given it back yet.
+    Lost,
+}
+
+pub(super) struct Held {
+    pub(super) token: u64,
+    /// Until when it is believed in.
+    pub(super) until: Moment,
+    pub(super) granted: Moment,
+    pub(super) renew_at: Option<Moment>,
+    /// An extension is under way.
+    pub(super) extending: bool,
+}
+
+impl Entry {
+    pub(super) fn new(request: Request, nested: bool, impatient: Moment, now: Moment) -> Self {
+        Self {
+            names: request.names,
+            owner: request.owner,
+            ttl: request.ttl,
+            wait: request.wait,
+            deadline: request.wait.map_or(impatient, |wait| now + wait),
+            renewal: request.renewal,
+            nested,
+            lined_up: !nested,
+            holds: 1,
+            state: State::Lined,
+        }
+    }
+
+    /// When there is something to do about it.
+    pub(super) fn due(&self) -> Option<Moment> {
+        let earlier = |other: Option<Moment>| other.map_or(self.deadline, |other| other.min(self.deadline));
+        match &self.state {
+            State::Lined | State::Asking(_) => Some(self.deadline),
+            State::Queued { poll_at, .. } => Some(earlier(*poll_at)),
+            State::Refused { again_at } => Some(earlier(Some(*again_at))),
+            State::Held(held) => {
+                let renew_at = held.renew_at.filter(|_| !held.extending);
+                Some(renew_at.map_or(held.until, |renew_at| renew_at.min(held.until)))
+            }
+            State::Parked { poll_at, until, .. } => [*poll_at, *until].into_iter().flatten().min(),
+            State::Releasing { deadline, .. } => Some(*deadline),
+            State::Cancelling { forget_at } => Some(*forget_at),
+            State::Lost => None,
+        }
+    }
+}

@@ -1,0 +1,426 @@
+//! A client's locks: every attempt to take one, from the first question to the last answer.
+//!
+//! The machine does no I/O, keeps no thread and reads no clock. Its host hands it what people want, what a server
+//! answered and what time it is; it says what to ask the server ([`Machine::take_calls`]), what has come of it
+//! ([`Machine::take_events`]) and when to look again ([`Machine::due`]).
+//!
+//! What it holds to:
+//! - An attempt goes to the server at most once at a time, under one identity: asked twice, it is granted once.
+//! - A lock is believed in until its ttl has passed since the question that was answered, by a clock that counts
+//!   suspend, whatever the server says later. A grant that was read too late is confirmed before it is believed.
+//! - Whoever stops waiting is taken out of the server's queue; whatever the server still grants it is given back.
+
+mod answers;
+mod asking;
+mod connection;
+mod entry;
+mod table;
+mod time;
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+pub use table::Fairness;
+pub use time::Moment;
+
+use super::call::{Answer, Attempt, Call, Holder, Names};
+use crate::error::Error;
+use entry::{Entry, State};
+use table::Table;
+
+/// How a client behaves.
+#[derive(Clone, Debug)]
+pub struct Options {
+    pub fairness: Fairness,
+    /// How often a waiter says that it is alive, if nothing else makes it speak.
+    pub heartbeat: Duration,
+    /// How long an answer may take before it is given up.
+    pub patience: Duration,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { fairness: Fairness::Fifo, heartbeat: Duration::from_secs(5), patience: Duration::from_secs(2) }
+    }
+}
+
+impl Options {
+    /// How long a server remembers a waiter that it does not hear of.
+    pub fn waiter_ttl(&self) -> Duration {
+        self.heartbeat * 3
+    }
+}
+
+/// What somebody wants to lock.
+#[derive(Clone, Debug)]
+pub struct Request {
+    pub names: Names,
+    pub owner: u64,
+    /// How long the lock lasts, if it is not renewed.
+    pub ttl: Duration,
+    /// How long to wait for it; `None` takes it at once or not at all.
+    pub wait: Option<Duration>,
+    pub renewal: Renewal,
+    /// Whether an owner may take again what it holds.
+    pub reentrant: bool,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Renewal {
+    /// It ends after its ttl.
+    Never,
+    #[default]
+    Always,
+    /// Until it has been held for so long.
+    For(Duration),
+}
+
+/// What came of something.
+#[derive(Clone, Debug)]
+pub enum Event {
+    Granted {
+        number: u64,
+        token: u64,
+        /// Of one that was parked: whether somebody notified it.
+        notified: bool,
+    },
+    Failed {
+        number: u64,
+        failure: Failure,
+    },
+    /// It was given back. `held`: it was this attempt's to the end.
+    Released {
+        number: u64,
+        held: bool,
+    },
+    /// Nobody knows whether it was given back; it ends with its ttl.
+    ReleaseFailed {
+        number: u64,
+        error: Error,
+    },
+    /// Whether it is held still.
+    Extended {
+        number: u64,
+        answer: Result<bool, Error>,
+    },
+    /// It is not held any more, though nobody gave it back.
+    Lost {
+        number: u64,
+        loss: Loss,
+    },
+    Answered {
+        request: u64,
+        answer: Result<Answer, Failure>,
+    },
+}
+
+/// Why a lock was not taken, or a question not answered.
+#[derive(Clone, Debug)]
+pub enum Failure {
+    /// The time to wait has passed.
+    Timeout,
+    /// Somebody has it, and waiting was not asked for. `holder` is unknown where it is another of this process.
+    Busy { holder: Option<Holder>, pttl: Option<Duration> },
+    /// Its owner holds one of the names already.
+    AlreadyHeld,
+    /// It would wait for an owner that waits for it: the holders in turn.
+    Deadlock { cycle: Vec<Attempt> },
+    /// Not all of the names are held.
+    NotHeld,
+    /// The server, or the way to it.
+    Server(Error),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Loss {
+    /// Its time ran out before the server confirmed a renewal.
+    Expired,
+    /// The server says that it is not held any more: it expired there, or was deleted.
+    Gone,
+    /// Somebody has released it by force.
+    Forced,
+}
+
+/// An error that a host's mistake causes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NotHeld;
+
+pub struct Machine {
+    options: Options,
+    client: Arc<str>,
+    next_number: u64,
+    entries: BTreeMap<u64, Entry>,
+    table: Table,
+    /// What each owner holds.
+    holding: HashMap<u64, Vec<u64>>,
+    connected: bool,
+    next_call: u64,
+    flight: BTreeMap<u64, InFlight>,
+    calls: Vec<(u64, Call)>,
+    events: VecDeque<Event>,
+    due: Option<Moment>,
+    jitter: u64,
+}
+
+/// A call that has not been answered.
+struct InFlight {
+    about: About,
+    sent: Moment,
+}
+
+enum About {
+    Open,
+    Lock(u64),
+    Poll(u64),
+    Unlock(u64),
+    /// What is lost is given back in any case: the server may know some of it still.
+    Tidy,
+    Extend {
+        numbers: Vec<u64>,
+        /// Asked for by the holder, and not by the clock.
+        wanted: bool,
+    },
+    Park(u64),
+    Unpark(u64),
+    Question(u64),
+}
+
+impl Machine {
+    /// `client` names this client to servers: unique among all processes of all times.
+    pub fn new(client: Arc<str>, options: Options) -> Self {
+        let seed = client
+            .bytes()
+            .fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
+        Self {
+            table: Table::new(options.fairness),
+            options,
+            client,
+            next_number: 1,
+            entries: BTreeMap::new(),
+            holding: HashMap::new(),
+            connected: false,
+            next_call: 0,
+            flight: BTreeMap::new(),
+            calls: Vec::new(),
+            events: VecDeque::new(),
+            due: None,
+            jitter: seed | 1,
+        }
+    }
+
+    /// What to send, in this order; ask after every call. Answer each by [`Self::answer`].
+    pub fn take_calls(&mut self) -> Vec<(u64, Call)> {
+        std::mem::take(&mut self.calls)
+    }
+
+    /// What has happened; ask after every call.
+    pub fn take_events(&mut self) -> VecDeque<Event> {
+        std::mem::take(&mut self.events)
+    }
+
+    /// When to call [`Self::expire`]; earlier or later is harmless.
+    pub fn due(&self) -> Option<Moment> {
+        self.due
+    }
+
+    pub fn client(&self) -> &Arc<str> {
+        &self.client
+    }
+
+    /// Whether there is anything that needs a connection.
+    pub fn is_idle(&self) -> bool {
+        self.entries.is_empty() && self.flight.is_empty()
+    }
+
+    /// Takes a lock: [`Event::Granted`] or [`Event::Failed`] tells. Returns the number that they, and everything else
+    /// about it, go by.
+    pub fn lock(&mut self, request: Request, now: Moment) -> Result<u64, Failure> {
+        if let Some(number) = self.held_again(&request)? {
+            return Ok(number);
+        }
+        let nested = self.holding.contains_key(&request.owner);
+        if request.wait.is_none() && !nested && !self.table.is_free(&request.names) {
+            return Err(Failure::Busy { holder: None, pttl: None });
+        }
+        let number = self.next_number;
+        self.next_number += 1;
+        let names = request.names.clone();
+        let entry = Entry::new(request, nested, now + self.options.patience, now);
+        self.wake_by(entry.deadline);
+        self.entries.insert(number, entry);
+        if nested || self.table.enter(number, &names) {
+            self.ask(number, now);
+        }
+        Ok(number)
+    }
+
+    /// Gives a lock back: [`Event::Released`] or [`Event::ReleaseFailed`] tells, unless others of its owner have it
+    /// still. What is lost is forgotten.
+    pub fn release(&mut self, number: u64, now: Moment) -> Result<(), NotHeld> {
+        let patience = self.options.patience;
+        let entry = self.entries.get_mut(&number).ok_or(NotHeld)?;
+        match &mut entry.state {
+            State::Held(_) if entry.holds > 1 => {
+                entry.holds -= 1;
+                self.events.push_back(Event::Released { number, held: true });
+            }
+            State::Held(held) => {
+                let (until, deadline) = (held.until, now + patience);
+                entry.state = State::Releasing { until, deadline, again: false };
+                self.wake_by(deadline);
+                self.send_unlock(number, false, now);
+                self.hand_on(number, now);
+            }
+            State::Lost => {
+                entry.holds -= 1;
+                if entry.holds == 0 {
+                    self.entries.remove(&number);
+                }
+                self.events.push_back(Event::Released { number, held: false });
+            }
+            _ => return Err(NotHeld),
+        }
+        Ok(())
+    }
+
+    /// Stops waiting, or gives back without waiting for the answer. No event follows.
+    pub fn cancel(&mut self, number: u64, now: Moment) {
+        let Some(entry) = self.entries.get(&number) else { return };
+        match entry.state {
+            State::Lined | State::Asking(None) | State::Refused { .. } | State::Lost => self.forget(number, now),
+            State::Releasing { .. } | State::Cancelling { .. } => self.begin_cancelling(number, now),
+            State::Held(_) if entry.holds > 1 => {
+                self.entries.entry(number).and_modify(|entry| entry.holds -= 1);
+            }
+            _ => {
+                self.begin_cancelling(number, now);
+                self.send_unlock(number, false, now);
+                self.hand_on(number, now);
+            }
+        }
+    }
+
+    /// Lets a held lock last for `ttl` from now: [`Event::Extended`] tells.
+    pub fn extend(&mut self, number: u64, ttl: Duration, now: Moment) -> Result<(), NotHeld> {
+        let entry = self.entries.get_mut(&number).ok_or(NotHeld)?;
+        match &mut entry.state {
+            State::Held(held) if held.until > now => held.extending = true,
+            _ => return Err(NotHeld),
+        }
+        entry.ttl = ttl;
+        self.send_extend(vec![number], true, now);
+        Ok(())
+    }
+
+    /// Gives the names back and waits, for at most `wait`, until whoever holds them notifies; then takes them again,
+    /// for at most `relock`: [`Event::Granted`] or [`Event::Failed`] tells.
+    pub fn park(&mut self, number: u64, wait: Option<Duration>, relock: Duration, now: Moment) -> Result<(), NotHeld> {
+        let entry = self.entries.get_mut(&number).ok_or(NotHeld)?;
+        if !matches!(&entry.state, State::Held(held) if held.until > now) || entry.holds > 1 {
+            return Err(NotHeld);
+        }
+        let until = wait.map(|wait| now + wait);
+        entry.wait = Some(relock);
+        entry.state = State::Parked { since: now, poll_at: None, until };
+        let (names, ttl) = (entry.names.clone(), entry.ttl);
+        let attempt = self.attempt(number);
+        self.send(About::Park(number), Call::Park { attempt, names, ttl }, now);
+        self.hand_on(number, now);
+        if let Some(until) = until {
+            self.wake_by(until);
+        }
+        Ok(())
+    }
+
+    /// Asks the server something that belongs to no attempt of its own: [`Event::Answered`] tells.
+    pub fn question(&mut self, call: Call, now: Moment) -> u64 {
+        let request = self.next_number;
+        self.next_number += 1;
+        self.wake_by(now + self.options.patience);
+        self.send(About::Question(request), call, now);
+        request
+    }
+
+    /// The token of a lock that is held, and how long it is still believed in.
+    pub fn held(&self, number: u64, now: Moment) -> Option<(u64, Duration)> {
+        match &self.entries.get(&number)?.state {
+            State::Held(held) if held.until > now => Some((held.token, held.until - now)),
+            _ => None,
+        }
+    }
+
+    /// What a lock that is held consists of.
+    pub fn names(&self, number: u64) -> Option<Names> {
+        let entry = self.entries.get(&number)?;
+        matches!(entry.state, State::Held(_)).then(|| entry.names.clone())
+    }
+
+    /// The attempt that goes by a number, as servers know it.
+    pub fn attempt(&self, number: u64) -> Attempt {
+        let owner = self.entries.get(&number).map_or(0, |entry| entry.owner);
+        Attempt { client: self.client.clone(), owner, number }
+    }
+
+    /// What an owner that holds one of the names already is answered: the lock that it has, if that covers all of them
+    /// and it may.
+    fn held_again(&mut self, request: &Request) -> Result<Option<u64>, Failure> {
+        let Some(held) = self.holding.get(&request.owner) else { return Ok(None) };
+        let shares = |number: &&u64| {
+            let entry = &self.entries[*number];
+            request.names.iter().any(|name| entry.names.contains(name))
+        };
+        let Some(number) = held.iter().find(shares).copied() else { return Ok(None) };
+        let entry = self.entries.get_mut(&number).expect("what is held is known");
+        let State::Held(held) = &entry.state else { return Ok(None) };
+        if !request.reentrant || !request.names.iter().all(|name| entry.names.contains(name)) {
+            return Err(match request.wait {
+                Some(_) => Failure::AlreadyHeld,
+                None => Failure::Busy { holder: None, pttl: None },
+            });
+        }
+        entry.holds += 1;
+        self.events.push_back(Event::Granted { number, token: held.token, notified: false });
+        Ok(Some(number))
+    }
+
+    /// An attempt is done with its names: those of this process that waited for them go to the server.
+    fn hand_on(&mut self, number: u64, now: Moment) {
+        let Some(entry) = self.entries.get_mut(&number) else { return };
+        if let Some(held) = self.holding.get_mut(&entry.owner) {
+            held.retain(|held| *held != number);
+            if held.is_empty() {
+                self.holding.remove(&entry.owner);
+            }
+        }
+        if !std::mem::replace(&mut entry.lined_up, false) {
+            return;
+        }
+        let names = entry.names.clone();
+        for next in self.table.leave(number, &names) {
+            self.ask(next, now);
+        }
+    }
+
+    fn forget(&mut self, number: u64, now: Moment) {
+        self.hand_on(number, now);
+        self.entries.remove(&number);
+    }
+
+    fn fail(&mut self, number: u64, failure: Failure, now: Moment) {
+        self.events.push_back(Event::Failed { number, failure });
+        self.forget(number, now);
+    }
+
+    fn wake_by(&mut self, moment: Moment) {
+        self.due = Some(self.due.map_or(moment, |due| due.min(moment)));
+    }
+
+    /// A few milliseconds, each time others, so that those who wait for the same do not all come at once.
+    fn stagger(&mut self) -> Duration {
+        self.jitter ^= self.jitter << 13;
+        self.jitter ^= self.jitter >> 7;
+        self.jitter ^= self.jitter << 17;
+        Duration::from_micros(1000 + self.jitter % 20_000)
+    }
+}

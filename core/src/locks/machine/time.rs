@@ -1,0 +1,148 @@
+//! Instants of a clock that goes on while the machine is suspended, and what is due when.
+
+use std::ops::{Add, Sub};
+use std::time::Duration;
+
+use super::entry::State;
+use super::{About, Event, Failure, Loss, Machine, Renewal};
+
+/// Time since the computer was started, suspend included.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Moment(pub Duration);
+
+impl Add<Duration> for Moment {
+    type Output = Moment;
+    fn add(self, duration: Duration) -> Moment {
+        Moment(self.0.saturating_add(duration))
+    }
+}
+
+impl Sub for Moment {
+    type Output = Duration;
+    fn sub(self, earlier: Moment) -> Duration {
+        self.0.saturating_sub(earlier.0)
+    }
+}
+
+/// Renewals that are due so soon after the others go with them.
+const TOGETHER: u32 = 8;
+
+/// For how long one that was given up is remembered, should the connection come back.
+const REMEMBERED: Duration = Duration::from_secs(60);
+
+/// How long a lock of this ttl is believed in: clocks drift, and the server counts in milliseconds.
+pub(super) fn believed(ttl: Duration) -> Duration {
+    ttl - ttl / 100 - Duration::from_millis(2).min(ttl / 10)
+}
+
+impl Machine {
+    /// Does what is due.
+    pub fn expire(&mut self, now: Moment) {
+        if self.due.is_none_or(|due| due > now) {
+            return;
+        }
+        self.due = None;
+        let numbers: Vec<u64> = self.entries.keys().copied().collect();
+        for number in numbers {
+            self.expire_one(number, now);
+        }
+        self.expire_questions(now);
+        self.renew(now);
+        let dues = self.entries.values().filter_map(|entry| entry.due());
+        self.due = dues.fold(self.due, |due, other| Some(due.map_or(other, |due| due.min(other))));
+    }
+
+    fn expire_one(&mut self, number: u64, now: Moment) {
+        let Some(entry) = self.entries.get_mut(&number) else { return };
+        match entry.state {
+            State::Lined | State::Asking(None) if entry.deadline <= now => self.fail(number, Failure::Timeout, now),
+            State::Refused { .. } if entry.deadline <= now => self.fail(number, Failure::Timeout, now),
+            State::Asking(Some(_)) | State::Queued { .. } if entry.deadline <= now => {
+                self.events.push_back(Event::Failed { number, failure: Failure::Timeout });
+                self.cancel(number, now);
+            }
+            State::Refused { again_at } if again_at <= now => self.ask(number, now),
+            State::Parked { until: Some(until), .. } if until <= now => self.send_unpark(number, now),
+            State::Queued { poll_at: Some(poll_at), .. } | State::Parked { poll_at: Some(poll_at), .. }
+                if poll_at <= now =>
+            {
+                self.send_poll(number, now);
+            }
+            State::Held(ref held) if held.until <= now => self.lose(number, Loss::Expired, now),
+            State::Releasing { deadline, .. } if deadline <= now => {
+                let error = self.unanswered();
+                self.events.push_back(Event::ReleaseFailed { number, error });
+                self.begin_cancelling(number, now);
+            }
+            State::Cancelling { forget_at } if forget_at <= now => drop(self.entries.remove(&number)),
+            _ => {}
+        }
+    }
+
+    /// Questions that no server has been there for.
+    fn expire_questions(&mut self, now: Moment) {
+        let patience = self.options.patience;
+        let mut next = None;
+        let mut late = Vec::new();
+        for (id, call) in &self.flight {
+            match call.about {
+                About::Question(request) if call.sent + patience <= now => late.push((*id, request)),
+                About::Question(_) => next = next.or(Some(call.sent + patience)),
+                _ => {}
+            }
+        }
+        for (id, request) in late {
+            self.flight.remove(&id);
+            self.calls.retain(|(call, _)| *call != id);
+            let answer = Err(Failure::Server(self.unanswered()));
+            self.events.push_back(Event::Answered { request, answer });
+        }
+        self.due = [self.due, next].into_iter().flatten().min();
+    }
+
+    /// Prolongs what is due for it, in one call.
+    fn renew(&mut self, now: Moment) {
+        let is_due = |slack: bool| {
+            move |(_, entry): &(&u64, &super::Entry)| match &entry.state {
+                State::Held(held) if !held.extending => held.renew_at.is_some_and(|at| match slack {
+                    true => at <= now + entry.ttl / (3 * TOGETHER),
+                    false => at <= now,
+                }),
+                _ => false,
+            }
+        };
+        if !self.connected || !self.entries.iter().any(|entry| is_due(false)(&entry)) {
+            return;
+        }
+        let numbers: Vec<u64> = self.entries.iter().filter(is_due(true)).map(|(number, _)| *number).collect();
+        for batch in numbers.chunks(super::asking::EXTENDED_AT_ONCE) {
+            self.send_extend(batch.to_vec(), false, now);
+        }
+    }
+
+    /// A lock is not held any more, and nobody gave it back.
+    pub(super) fn lose(&mut self, number: u64, loss: Loss, now: Moment) {
+        let Some(entry) = self.entries.get_mut(&number) else { return };
+        entry.state = State::Lost;
+        self.events.push_back(Event::Lost { number, loss });
+        self.send_tidy(number, now);
+        self.hand_on(number, now);
+    }
+
+    pub(super) fn begin_cancelling(&mut self, number: u64, now: Moment) {
+        let forget_at = now + REMEMBERED;
+        self.entries.entry(number).and_modify(|entry| entry.state = State::Cancelling { forget_at });
+        self.wake_by(forget_at);
+    }
+
+    /// When a lock whose ttl began anew at `since` is prolonged.
+    pub(super) fn renewal_after(renewal: Renewal, granted: Moment, since: Moment, ttl: Duration) -> Option<Moment> {
+        let first = since + ttl / 3;
+        let at = if first > granted { first } else { since + 2 * ttl / 3 };
+        match renewal {
+            Renewal::Never => None,
+            Renewal::Always => Some(at),
+            Renewal::For(longest) => (at < granted + longest).then_some(at),
+        }
+    }
+}

@@ -1,0 +1,331 @@
+//! The scripts' meaning in Rust: a server in memory, for the simulation, and for traces that run on both.
+
+#[path = "model/queue.rs"]
+mod queue;
+#[path = "model/run.rs"]
+mod run;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::call::{Answer, Attempt, Call, Holder, Inspected, Name, Names, Pushed};
+use queue::Queue;
+use run::Run;
+
+/// How many tokens there are to a millisecond of the clock.
+const PER_MS: u64 = 4096;
+const TOMBSTONE_TTL: Duration = Duration::from_secs(60);
+
+/// A server. Time, wherever it is an argument, is its clock: what has passed since the beginning of 2024.
+#[derive(Clone, Debug)]
+pub struct Model {
+    /// How long a waiter is believed to live that says nothing. Callers may differ in it, and in the next.
+    pub waiter_ttl: Duration,
+    /// Free names go to whoever asks, in no order.
+    pub throughput: bool,
+    counter: Option<u64>,
+    locks: BTreeMap<Name, Lock>,
+    queue: Queue,
+    tombstones: BTreeMap<Attempt, Duration>,
+    pure_waiters: Option<Duration>,
+    clients: BTreeSet<Arc<str>>,
+    pushes: Vec<Push>,
+}
+
+/// What the server publishes, and who hears it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Push {
+    /// The client whose channel it is; none for the channel of freed names.
+    pub client: Option<Arc<str>>,
+    pub pushed: Pushed,
+}
+
+#[derive(Clone, Debug)]
+struct Lock {
+    holder: Holder,
+    expires: Duration,
+}
+
+impl Model {
+    pub fn new(waiter_ttl: Duration, throughput: bool) -> Self {
+        Self {
+            waiter_ttl,
+            throughput,
+            counter: None,
+            locks: BTreeMap::new(),
+            queue: Queue::default(),
+            tombstones: BTreeMap::new(),
+            pure_waiters: None,
+            clients: BTreeSet::new(),
+            pushes: Vec::new(),
+        }
+    }
+
+    /// Runs one call. `now` never goes back, unless the server's clock does.
+    pub fn call(&mut self, now: Duration, call: &Call) -> Answer {
+        self.expire(now);
+        match call {
+            Call::Open => Answer::Opened { counter: self.open(now) },
+            Call::Lock { attempt, names, ttl, wait, nested } => self.lock(now, attempt, names, *ttl, *wait, *nested),
+            Call::Unlock { attempt, names, tombstone } => self.unlock(now, attempt, names, *tombstone),
+            Call::Poll { attempt, names, ttl, .. } => {
+                let mut run = Run::new(self, now, Some(attempt));
+                run.standing(attempt, names, *ttl).unwrap_or(Answer::Unknown)
+            }
+            Call::Extend { held } => Answer::Extended(
+                held.iter().map(|(attempt, names, ttl)| self.extend(now, attempt, names, *ttl)).collect(),
+            ),
+            Call::Park { attempt, names, ttl } => self.park(now, attempt, names, *ttl),
+            Call::Unpark { attempt, names, ttl } => {
+                let mut run = Run::new(self, now, Some(attempt));
+                run.forget_if_parked(attempt);
+                run.take(attempt, names, *ttl, true, false)
+            }
+            Call::Notify { attempt, names, most } => match self.holds(attempt, names) {
+                true => Answer::Notified { moved: Run::new(self, now, None).notify(names, *most) },
+                false => Answer::NotHeld,
+            },
+            Call::Inspect { names } => Answer::Inspected(names.iter().map(|name| self.inspect(now, name)).collect()),
+            Call::ForceRelease { names, token } => self.force_release(now, names, *token),
+        }
+    }
+
+    /// What has been published since this was last asked, in order.
+    pub fn take_pushes(&mut self) -> Vec<Push> {
+        std::mem::take(&mut self.pushes)
+    }
+
+    fn open(&mut self, now: Duration) -> u64 {
+        let counter = self.counter.unwrap_or(0).max(floor(now));
+        self.counter = Some(counter);
+        counter
+    }
+
+    fn lock(
+        &mut self,
+        now: Duration,
+        attempt: &Attempt,
+        names: &Names,
+        ttl: Duration,
+        wait: bool,
+        nested: bool,
+    ) -> Answer {
+        let idle = self.queue.is_empty() && !self.tombstones.contains_key(attempt);
+        if idle && names.iter().all(|name| !self.locks.contains_key(name)) {
+            let token = self.counter.unwrap_or(0) + 1;
+            self.counter = Some(token);
+            if token >= PER_MS {
+                self.hold(now, attempt, names, ttl, token);
+                return Answer::Granted { token };
+            }
+        }
+        Run::new(self, now, Some(attempt)).take(attempt, names, ttl, wait, nested)
+    }
+
+    fn unlock(&mut self, now: Duration, attempt: &Attempt, names: &Names, tombstone: bool) -> Answer {
+        let freed = self.give_up(attempt, names);
+        if tombstone {
+            self.tombstones.insert(attempt.clone(), now + TOMBSTONE_TTL);
+        }
+        let mut run = Run::new(self, now, None);
+        if freed.len() < names.len() {
+            run.drop(attempt);
+        }
+        run.grant(names);
+        run.announce(&freed);
+        Answer::Released { released: freed.len(), granted: run.granted }
+    }
+
+    fn extend(&mut self, now: Duration, attempt: &Attempt, names: &Names, ttl: Duration) -> bool {
+        let held = self.holds(attempt, names);
+        if held {
+            self.prolong(now, names, ttl);
+        }
+        held
+    }
+
+    fn park(&mut self, now: Duration, attempt: &Attempt, names: &Names, ttl: Duration) -> Answer {
+        if !self.holds(attempt, names) {
+            return match self.queue.waiter(attempt) {
+                Some(_) => Answer::Queued { pttl: None },
+                None => Answer::NotHeld,
+            };
+        }
+        let freed = self.give_up(attempt, names);
+        let mut run = Run::new(self, now, None);
+        run.park(attempt, names, ttl);
+        run.grant(names);
+        run.announce(&freed);
+        Answer::Queued { pttl: None }
+    }
+
+    fn inspect(&self, now: Duration, name: &Name) -> Inspected {
+        let lock = self.locks.get(name);
+        Inspected {
+            holder: lock.map(|lock| lock.holder.clone()),
+            pttl: lock.map(|lock| lock.expires - now),
+            waiting: self.queue.live(name, now),
+        }
+    }
+
+    fn force_release(&mut self, now: Duration, names: &Names, token: Option<u64>) -> Answer {
+        let (mut freed, mut told) = (Vec::new(), BTreeSet::new());
+        for name in names.iter() {
+            let Some(lock) = self.locks.get(name) else { continue };
+            if token.is_some() && lock.holder.token != token {
+                continue;
+            }
+            let attempt = lock.holder.attempt.clone();
+            self.locks.remove(name);
+            freed.push(name.clone());
+            if told.insert(attempt.clone()) {
+                self.tell(&attempt.client.clone(), Pushed::ForceReleased { attempt });
+            }
+        }
+        let mut run = Run::new(self, now, None);
+        run.grant(names);
+        run.announce(&freed);
+        Answer::ForceReleased { released: freed.len() }
+    }
+
+    fn next_number(&mut self, now: Duration) -> u64 {
+        let mut number = self.counter.unwrap_or(0) + 1;
+        if number < PER_MS {
+            number = number.max(floor(now));
+        }
+        self.counter = Some(number);
+        number
+    }
+
+    fn holder(&self, name: &Name) -> Option<&Attempt> {
+        self.locks.get(name).map(|lock| &lock.holder.attempt)
+    }
+
+    fn holds(&self, attempt: &Attempt, names: &Names) -> bool {
+        names.iter().all(|name| self.holder(name) == Some(attempt))
+    }
+
+    fn hold(&mut self, now: Duration, attempt: &Attempt, names: &Names, ttl: Duration, token: u64) {
+        for name in names.iter() {
+            let holder = Holder { attempt: attempt.clone(), token: Some(token) };
+            self.locks.insert(name.clone(), Lock { holder, expires: now + ttl });
+        }
+    }
+
+    fn prolong(&mut self, now: Duration, names: &Names, ttl: Duration) {
+        for name in names.iter() {
+            if let Some(lock) = self.locks.get_mut(name) {
+                lock.expires = now + ttl;
+            }
+        }
+    }
+
+    /// Deletes those of the names that the attempt holds.
+    fn give_up(&mut self, attempt: &Attempt, names: &Names) -> Vec<Name> {
+        let freed: Vec<Name> = names.iter().filter(|name| self.holder(name) == Some(attempt)).cloned().collect();
+        for name in &freed {
+            self.locks.remove(name);
+        }
+        freed
+    }
+
+    /// Whether the client hears it.
+    fn tell(&mut self, client: &Arc<str>, pushed: Pushed) -> bool {
+        let heard = self.clients.contains(client);
+        if heard {
+            self.pushes.push(Push { client: Some(client.clone()), pushed });
+        }
+        heard
+    }
+
+    fn expire(&mut self, now: Duration) {
+        self.locks.retain(|_, lock| lock.expires >= now);
+        self.tombstones.retain(|_, expires| *expires >= now);
+        self.pure_waiters = self.pure_waiters.filter(|expires| *expires >= now);
+        self.queue.expire(now);
+    }
+}
+
+/// What clients of the pure handler do, and what happens to servers.
+impl Model {
+    /// The client listens on its channel.
+    pub fn connect(&mut self, client: &Arc<str>) {
+        self.clients.insert(client.clone());
+    }
+
+    pub fn disconnect(&mut self, client: &Arc<str>) {
+        self.clients.remove(client);
+    }
+
+    /// `SET … NX PX`, as the pure handler takes a name: its token is known to the holder alone.
+    pub fn set_nx(&mut self, now: Duration, name: &Name, attempt: &Attempt, ttl: Duration) -> bool {
+        self.expire(now);
+        let free = !self.locks.contains_key(name);
+        if free {
+            let holder = Holder { attempt: attempt.clone(), token: None };
+            self.locks.insert(name.clone(), Lock { holder, expires: now + ttl });
+        }
+        free
+    }
+
+    /// Clients of the pure handler wait, and will say so again within `ttl`.
+    pub fn pure_waits(&mut self, now: Duration, ttl: Duration) {
+        self.pure_waiters = Some(now + ttl);
+    }
+
+    /// Somebody deletes a name's key, or it expires.
+    pub fn delete(&mut self, name: &Name) {
+        self.locks.remove(name);
+    }
+
+    /// A waiter's ttl is over.
+    pub fn expire_waiter(&mut self, attempt: &Attempt) {
+        self.queue.expire_waiter(attempt);
+    }
+
+    /// Somebody deletes the queue's members, and leaves the waiters' records.
+    pub fn delete_queue(&mut self) {
+        self.queue.delete_members();
+    }
+
+    /// Somebody deletes the waiters' records, and leaves their members.
+    pub fn delete_waiters(&mut self) {
+        self.queue.delete_records();
+    }
+
+    /// All keys are lost; connections stay.
+    pub fn flush(&mut self) {
+        let clients = std::mem::take(&mut self.clients);
+        let pushes = std::mem::take(&mut self.pushes);
+        *self = Self { clients, pushes, ..Self::new(self.waiter_ttl, self.throughput) };
+    }
+
+    /// Tombstones' ttl, and that of clients of the pure handler, is over.
+    pub fn end_tombstones(&mut self) {
+        self.tombstones.clear();
+        self.pure_waiters = None;
+    }
+
+    pub fn set_counter(&mut self, counter: u64) {
+        self.counter = Some(counter);
+    }
+
+    pub fn counter(&self) -> Option<u64> {
+        self.counter
+    }
+
+    /// How many names an attempt holds.
+    pub fn holding(&self, attempt: &Attempt) -> usize {
+        self.locks.values().filter(|lock| lock.holder.attempt == *attempt).count()
+    }
+
+    /// Whether nothing but the counter, and tombstones, is left.
+    pub fn is_idle(&self) -> bool {
+        self.locks.is_empty() && self.queue.is_empty() && self.queue.has_no_members()
+    }
+}
+
+fn floor(now: Duration) -> u64 {
+    now.as_millis() as u64 * PER_MS
+}

@@ -1,0 +1,441 @@
+//! One call's view of the queue: who is next, and what becomes of the caller.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use super::queue::{joined, owner, Class, Member, ParkedMember, Waiter};
+use super::{Answer, Attempt, Model, Name, Names, Push, Pushed};
+
+/// What one call may spend on the queue.
+const BUDGET: i64 = 2500;
+/// How many waiters are looked at for one name: nested ones, and any where throughput goes before order.
+const NESTED_LOOK: usize = 64;
+const THROUGHPUT_LOOK: usize = 16;
+/// How many owners a search for a cycle visits.
+const OWNERS: usize = 1000;
+
+pub(super) struct Run<'a> {
+    model: &'a mut Model,
+    now: Duration,
+    /// The attempt that is answered rather than pushed to, and its token once it is granted.
+    answered: Option<Attempt>,
+    token: Option<u64>,
+    pub granted: usize,
+    budget: i64,
+    heads: BTreeMap<Name, Option<Attempt>>,
+    failed: BTreeSet<Attempt>,
+    taken: BTreeSet<Name>,
+    due: Vec<Name>,
+    is_due: BTreeSet<Name>,
+}
+
+/// The first live waiter for a name.
+#[derive(PartialEq)]
+enum Head {
+    Nobody,
+    First(Attempt),
+    /// The budget is spent.
+    Unknown,
+}
+
+impl<'a> Run<'a> {
+    pub fn new(model: &'a mut Model, now: Duration, answered: Option<&Attempt>) -> Self {
+        Self {
+            model,
+            now,
+            answered: answered.cloned(),
+            token: None,
+            granted: 0,
+            budget: BUDGET,
+            heads: BTreeMap::new(),
+            failed: BTreeSet::new(),
+            taken: BTreeSet::new(),
+            due: Vec::new(),
+            is_due: BTreeSet::new(),
+        }
+    }
+
+    /// Grants what can be granted for these names, and for those of waiters that are dropped on the way.
+    pub fn grant(&mut self, names: &[Name]) {
+        self.make_due(names);
+        let mut at = 0;
+        while at < self.due.len() && self.budget > 0 {
+            let name = self.due[at].clone();
+            at += 1;
+            self.is_due.remove(&name);
+            if self.taken.contains(&name) {
+                continue;
+            }
+            if self.model.throughput {
+                self.try_each(&name, None, THROUGHPUT_LOOK);
+                continue;
+            }
+            let Head::First(first) = self.head(&name) else { continue };
+            match self.waiter(&first).class {
+                Class::Nested => self.try_each(&name, Some(Class::Nested), NESTED_LOOK),
+                Class::Plain => {
+                    self.try_one(&first);
+                }
+            }
+        }
+        self.due.clear();
+        self.is_due.clear();
+    }
+
+    /// Tells clients of the pure handler, if any wait, which of these names are free now.
+    pub fn announce(&mut self, names: &[Name]) {
+        let names: Vec<Name> = names.iter().filter(|name| !self.taken.contains(*name)).cloned().collect();
+        if self.model.pure_waiters.is_some() && !names.is_empty() {
+            self.model.pushes.push(Push { client: None, pushed: Pushed::Freed { names } });
+        }
+    }
+
+    /// The answer to an attempt that the server knows.
+    pub fn standing(&mut self, attempt: &Attempt, names: &Names, ttl: Duration) -> Option<Answer> {
+        if self.model.tombstones.contains_key(attempt) {
+            return Some(Answer::Cancelled);
+        }
+        if self.model.holds(attempt, names) {
+            self.model.prolong(self.now, names, ttl);
+            let token = self.model.locks[&names[0]].holder.token.unwrap_or(0);
+            return Some(Answer::Granted { token });
+        }
+        let waiter = self.model.queue.waiter(attempt)?.clone();
+        Some(self.stay(waiter, names, ttl))
+    }
+
+    pub fn take(&mut self, attempt: &Attempt, names: &Names, ttl: Duration, wait: bool, nested: bool) -> Answer {
+        if let Some(answer) = self.standing(attempt, names, ttl) {
+            return answer;
+        }
+        let leftovers = self.model.give_up(attempt, names);
+        self.make_due(&leftovers);
+        let mut free = self.all_free(names);
+        if free && !nested && !self.model.throughput && self.anyone_waits(names) {
+            self.grant(names);
+            free = self.all_free(names) && !self.anyone_waits(names);
+        }
+        let answer = if free {
+            let token = self.model.next_number(self.now);
+            self.model.hold(self.now, attempt, names, ttl, token);
+            self.taken.extend(names.iter().cloned());
+            Answer::Granted { token }
+        } else if !wait {
+            let holder = names.iter().find_map(|name| self.model.locks.get(name)).map(|lock| lock.holder.clone());
+            Answer::Busy { pttl: self.soonest(names), holder }
+        } else {
+            match nested.then(|| self.cycle(attempt, names)).flatten() {
+                Some(cycle) => Answer::Deadlock { cycle },
+                None => {
+                    self.enqueue(attempt, names, ttl, if nested { Class::Nested } else { Class::Plain });
+                    Answer::Queued { pttl: self.soonest(names) }
+                }
+            }
+        };
+        self.grant(&[]);
+        self.token.map_or(answer, |token| Answer::Granted { token })
+    }
+
+    /// A waiter has asked again.
+    fn stay(&mut self, mut waiter: Waiter, names: &Names, ttl: Duration) -> Answer {
+        waiter.ttl = ttl;
+        waiter.expiry = self.now + self.model.waiter_ttl;
+        let (now, keep) = (self.now, self.model.waiter_ttl);
+        self.model.queue.save(&waiter, now, keep);
+        if waiter.parked {
+            self.model.queue.parked.keep(now, keep);
+            self.model.queue.settle();
+            return Answer::Queued { pttl: None };
+        }
+        if self.model.queue.has_members(&waiter) {
+            self.model.queue.members.keep(now, keep);
+        } else {
+            self.add_members(&waiter, keep);
+        }
+        self.try_one(&waiter.attempt);
+        self.grant(&waiter.names);
+        if let Some(token) = self.token {
+            return Answer::Granted { token };
+        }
+        if waiter.class == Class::Nested {
+            if let Some(cycle) = self.cycle(&waiter.attempt, names) {
+                self.drop(&waiter.attempt);
+                self.grant(&[]);
+                return Answer::Deadlock { cycle };
+            }
+        }
+        Answer::Queued { pttl: self.soonest(names) }
+    }
+
+    fn enqueue(&mut self, attempt: &Attempt, names: &Names, ttl: Duration, class: Class) {
+        let waiter = self.new_waiter(attempt, names, ttl, class, false);
+        let (now, keep) = (self.now, self.model.waiter_ttl);
+        self.add_members(&waiter, keep);
+        self.model.queue.save(&waiter, now, keep);
+        self.sweep(waiter.ticket);
+    }
+
+    pub fn park(&mut self, attempt: &Attempt, names: &Names, ttl: Duration) {
+        let waiter = self.new_waiter(attempt, names, ttl, Class::Plain, true);
+        let (now, keep) = (self.now, self.model.waiter_ttl);
+        self.model.queue.add_parked(&waiter, now, keep);
+        self.model.queue.save(&waiter, now, keep);
+    }
+
+    fn new_waiter(&mut self, attempt: &Attempt, names: &Names, ttl: Duration, class: Class, parked: bool) -> Waiter {
+        let ticket = self.model.next_number(self.now);
+        let expiry = self.now + self.model.waiter_ttl;
+        Waiter { attempt: attempt.clone(), names: names.clone(), ttl, expiry, ticket, class, parked }
+    }
+
+    pub fn forget_if_parked(&mut self, attempt: &Attempt) {
+        if self.model.queue.waiter(attempt).is_some_and(|waiter| waiter.parked) {
+            self.forget(attempt);
+        }
+    }
+
+    /// Moves parked waiters on exactly these names into the queue; how many.
+    pub fn notify(&mut self, names: &Names, most: u32) -> u32 {
+        let of = joined(names);
+        let all: Vec<ParkedMember> =
+            self.model.queue.parked.content.iter().filter(|member| member.names == of).cloned().collect();
+        let mut moved = 0;
+        for member in all {
+            if most > 0 && moved == most {
+                break;
+            }
+            moved += u32::from(self.move_parked(member, names));
+        }
+        self.model.queue.settle();
+        moved
+    }
+
+    fn move_parked(&mut self, member: ParkedMember, names: &Names) -> bool {
+        let waiter = self.model.queue.waiter(&member.attempt).cloned();
+        let Some(mut waiter) = waiter.filter(|waiter| waiter.parked && waiter.ticket == member.ticket) else {
+            self.model.queue.parked.content.remove(&member);
+            return false;
+        };
+        if waiter.expiry <= self.now || !self.model.clients.contains(&waiter.attempt.client) {
+            self.forget(&waiter.attempt);
+            return false;
+        }
+        if waiter.names != *names {
+            return false;
+        }
+        self.model.queue.parked.content.remove(&member);
+        waiter.ticket = self.model.next_number(self.now);
+        waiter.parked = false;
+        let (now, keep) = (self.now, waiter.expiry - self.now);
+        self.add_members(&waiter, keep);
+        self.model.queue.save(&waiter, now, keep);
+        true
+    }
+
+    /// Forgets a waiter that was in others' way.
+    pub fn drop(&mut self, attempt: &Attempt) {
+        let Some(waiter) = self.forget(attempt) else { return };
+        self.budget -= waiter.names.len() as i64;
+        if !waiter.parked {
+            self.failed.clear();
+            self.make_due(&waiter.names);
+        }
+    }
+
+    fn forget(&mut self, attempt: &Attempt) -> Option<Waiter> {
+        let waiter = self.model.queue.waiter(attempt)?.clone();
+        self.model.queue.forget(&waiter);
+        for name in waiter.names.iter() {
+            self.heads.remove(name);
+        }
+        Some(waiter)
+    }
+
+    fn add_members(&mut self, waiter: &Waiter, keep: Duration) {
+        self.model.queue.add_members(waiter, self.now, keep);
+        for name in waiter.names.iter() {
+            self.heads.remove(name);
+        }
+    }
+
+    fn make_due(&mut self, names: &[Name]) {
+        for name in names {
+            if self.is_due.insert(name.clone()) {
+                self.due.push(name.clone());
+            }
+        }
+    }
+
+    fn waiter(&self, attempt: &Attempt) -> &Waiter {
+        self.model.queue.waiter(attempt).expect("a live waiter has a record")
+    }
+
+    /// Whether the member stands for a live waiter. Members of others are taken out.
+    fn is_live(&mut self, member: &Member) -> bool {
+        self.budget -= 1;
+        let waiter = self.model.queue.waiter(&member.attempt);
+        let Some(waiter) = waiter.filter(|waiter| !waiter.parked && waiter.ticket == member.ticket) else {
+            self.model.queue.members.content.remove(member);
+            self.model.queue.settle();
+            return false;
+        };
+        if waiter.expiry > self.now {
+            return true;
+        }
+        self.drop(&member.attempt);
+        false
+    }
+
+    fn head(&mut self, name: &Name) -> Head {
+        if let Some(cached) = self.heads.get(name) {
+            return cached.clone().map_or(Head::Nobody, Head::First);
+        }
+        loop {
+            if self.budget <= 0 {
+                return Head::Unknown;
+            }
+            let first = self.model.queue.of(name).next().cloned();
+            let attempt = first.as_ref().map(|member| member.attempt.clone());
+            if first.as_ref().is_none_or(|member| self.is_live(member)) {
+                self.heads.insert(name.clone(), attempt.clone());
+                return attempt.map_or(Head::Nobody, Head::First);
+            }
+        }
+    }
+
+    fn anyone_waits(&mut self, names: &Names) -> bool {
+        names.iter().any(|name| self.head(name) != Head::Nobody)
+    }
+
+    fn all_free(&self, names: &Names) -> bool {
+        names.iter().all(|name| !self.model.locks.contains_key(name))
+    }
+
+    fn try_each(&mut self, name: &Name, class: Option<Class>, most: usize) {
+        let wanted = |member: &&Member| class.is_none_or(|class| member.class == class);
+        let members: Vec<Member> = self.model.queue.of(name).filter(wanted).take(most).cloned().collect();
+        for member in members {
+            if self.budget <= 0 {
+                return;
+            }
+            if self.is_live(&member) && self.try_one(&member.attempt) {
+                return;
+            }
+        }
+    }
+
+    /// Gives the waiter its names, if it can have them. One whose client has gone is dropped.
+    fn try_one(&mut self, attempt: &Attempt) -> bool {
+        if self.failed.contains(attempt) {
+            return false;
+        }
+        let waiter = self.waiter(attempt).clone();
+        self.budget -= waiter.names.len() as i64;
+        if !self.fits(&waiter) {
+            self.failed.insert(attempt.clone());
+            return false;
+        }
+        let token = self.model.next_number(self.now);
+        if self.answered.as_ref() == Some(attempt) {
+            self.token = Some(token);
+        } else if self.model.tell(&attempt.client, Pushed::Granted { attempt: attempt.clone(), token }) {
+            self.granted += 1;
+        } else {
+            self.drop(attempt);
+            return false;
+        }
+        self.forget(attempt);
+        self.model.hold(self.now, attempt, &waiter.names, waiter.ttl, token);
+        self.taken.extend(waiter.names.iter().cloned());
+        true
+    }
+
+    fn fits(&mut self, waiter: &Waiter) -> bool {
+        let in_order = waiter.class == Class::Plain && !self.model.throughput;
+        let attempt = &waiter.attempt;
+        let after = |first: &Option<Attempt>| first.as_ref().is_some_and(|first| first != attempt);
+        for name in waiter.names.iter() {
+            if self.taken.contains(name) || (in_order && self.heads.get(name).is_some_and(after)) {
+                return false;
+            }
+        }
+        if !self.all_free(&waiter.names) {
+            return false;
+        }
+        !in_order || waiter.names.iter().all(|name| self.head(name) == Head::First(attempt.clone()))
+    }
+
+    /// When the first of the names expires.
+    fn soonest(&self, names: &Names) -> Option<Duration> {
+        names.iter().filter_map(|name| self.model.locks.get(name)).map(|lock| lock.expires - self.now).min()
+    }
+
+    /// The holders in turn, from those of `names` to one of the attempt's own owner, each waiting for the next.
+    fn cycle(&self, attempt: &Attempt, names: &Names) -> Option<Vec<Attempt>> {
+        let me = owner(attempt);
+        let mut found: Vec<(Attempt, Option<usize>)> = Vec::new();
+        let mut seen = BTreeSet::new();
+        let (mut names, mut from) = (names.clone(), None);
+        let mut at = 0;
+        loop {
+            for holder in names.iter().filter_map(|name| self.model.holder(name)) {
+                if owner(holder) == me {
+                    return Some(path(&found, holder, from));
+                }
+                if !seen.contains(&owner(holder)) && found.len() < OWNERS {
+                    seen.insert(owner(holder));
+                    found.push((holder.clone(), from));
+                }
+            }
+            let (holder, _) = found.get(at)?;
+            from = Some(at);
+            at += 1;
+            let waiting = self.model.queue.nested.get(&owner(holder));
+            let waiter = waiting.and_then(|attempt| self.model.queue.waiter(attempt));
+            names = match waiter {
+                Some(waiter) if waiter.expiry > self.now => waiter.names.clone(),
+                _ => [].into(),
+            };
+        }
+    }
+
+    /// Looks at one member of the queue and one of the parked, which every fourth ticket chooses.
+    fn sweep(&mut self, ticket: u64) {
+        if ticket % 4 != 0 {
+            return;
+        }
+        let index = ticket / 4;
+        let queue = &self.model.queue.members.content;
+        if let Some(member) = chosen(index, queue.len()).and_then(|at| queue.iter().nth(at)).cloned() {
+            self.is_live(&member);
+        }
+        let parked = &self.model.queue.parked.content;
+        let Some(member) = chosen(index, parked.len()).and_then(|at| parked.iter().nth(at)).cloned() else { return };
+        match self.model.queue.waiter(&member.attempt) {
+            Some(waiter) if waiter.parked && waiter.ticket == member.ticket => {
+                if waiter.expiry <= self.now {
+                    self.forget(&member.attempt);
+                }
+            }
+            _ => {
+                self.model.queue.parked.content.remove(&member);
+                self.model.queue.settle();
+            }
+        }
+    }
+}
+
+fn chosen(index: u64, size: usize) -> Option<usize> {
+    (size > 0).then(|| (index % size as u64) as usize)
+}
+
+fn path(found: &[(Attempt, Option<usize>)], last: &Attempt, mut from: Option<usize>) -> Vec<Attempt> {
+    let mut turns = vec![last.clone()];
+    while let Some(at) = from {
+        let (holder, before) = &found[at];
+        turns.push(holder.clone());
+        from = *before;
+    }
+    turns.reverse();
+    turns
+}

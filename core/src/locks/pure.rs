@@ -1,0 +1,542 @@
+//! The handler that does without scripts: plain commands on the same keys, for servers that allow no others.
+//!
+//! A lock is taken in one transaction, whatever holds its names: `MSETNX` takes all or none, and `PEXPIRE … NX` touches
+//! no ttl that is set. What must look before it acts does so under `WATCH`, which is the connection's and not the
+//! command's: all that is to be done that way is gathered into one section at a time, and no other transaction is
+//! begun before it ends. There is no queue: whoever finds names taken hears when they are freed, and tries again.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+
+use pinyon_proto::resp::{ServerError, Value};
+
+use super::call::{Answer, Attempt, Call, Holder, Inspected, Name, Names};
+use super::keys::Keys;
+use super::script::{self, Parts};
+use super::token;
+
+/// A call of the handler's own: nobody waits for its answer.
+const NOBODY: u64 = u64::MAX;
+
+pub(crate) struct Pure {
+    keys: Keys,
+    /// The server has `PEXPIRE … NX`.
+    expire_nx: bool,
+    waiter_ttl: Duration,
+    next_job: u64,
+    /// The highest token or counter seen: a token below says that the counter was lost.
+    highest: u64,
+    /// The counter has been looked at on this connection.
+    opened: bool,
+    jobs: BTreeMap<u64, Job>,
+    /// What begins once the section has ended.
+    held_back: VecDeque<(u64, Call)>,
+    /// What is to be done in the next section.
+    gathered: Vec<(u64, Call)>,
+    /// The values of a section's keys are awaited.
+    watching: bool,
+    commands: Vec<(u64, Parts)>,
+    answers: Vec<(u64, Result<Answer, ServerError>)>,
+}
+
+/// Commands that have been sent together, and what their replies will mean.
+struct Job {
+    replies: Vec<Value>,
+    expected: usize,
+    stage: Stage,
+}
+
+enum Stage {
+    /// A transaction that takes the names if they are free.
+    Take {
+        id: u64,
+        call: Call,
+    },
+    /// The same again, after the others have been told that somebody waits; it also tells who holds the names.
+    TakeOrTell {
+        id: u64,
+        call: Call,
+    },
+    /// `WATCH`, then the values of all keys of a section.
+    Watch {
+        calls: Vec<(u64, Call)>,
+    },
+    /// The section's transaction.
+    Commit {
+        calls: Vec<(u64, Call)>,
+        results: Vec<Then>,
+    },
+    Inspect {
+        id: u64,
+        names: usize,
+    },
+    /// Whatever the answer.
+    Aside,
+}
+
+/// What a section's call is answered once its transaction is done.
+enum Then {
+    Answer(Answer),
+    /// Granted, with the token at this place of the transaction's replies.
+    Token(usize),
+}
+
+impl Pure {
+    /// `first_job`: from where on its jobs are numbered.
+    pub(crate) fn new(keys: Keys, expire_nx: bool, waiter_ttl: Duration, first_job: u64) -> Self {
+        Self {
+            keys,
+            expire_nx,
+            waiter_ttl,
+            next_job: first_job,
+            highest: 0,
+            opened: false,
+            jobs: BTreeMap::new(),
+            held_back: VecDeque::new(),
+            gathered: Vec::new(),
+            watching: false,
+            commands: Vec::new(),
+            answers: Vec::new(),
+        }
+    }
+
+    pub(crate) fn begin(&mut self, id: u64, call: Call) {
+        match call {
+            Call::Park { .. } | Call::Unpark { .. } | Call::Notify { .. } => {
+                let message = "conditions need scripts on the server: use handler=\"script\"".into();
+                self.answers.push((id, Err(ServerError { code: "".into(), message })));
+            }
+            Call::Inspect { names } => self.inspect(id, &names),
+            Call::Lock { .. } if self.takes_at_once(&call) => match self.watching || !self.opened {
+                true => self.held_back.push_back((id, call)),
+                false => self.take(id, call),
+            },
+            _ => self.gathered.push((id, call)),
+        }
+    }
+
+    /// What to send now: each command with the job that its reply belongs to.
+    pub(crate) fn take_commands(&mut self) -> Vec<(u64, Parts)> {
+        if !self.watching && !self.gathered.is_empty() {
+            self.open_section();
+        }
+        std::mem::take(&mut self.commands)
+    }
+
+    pub(crate) fn take_answers(&mut self) -> Vec<(u64, Result<Answer, ServerError>)> {
+        std::mem::take(&mut self.answers)
+    }
+
+    /// The connection broke.
+    pub(crate) fn reset(&mut self) {
+        let highest = self.highest;
+        *self = Self { highest, ..Self::new(self.keys.clone(), self.expire_nx, self.waiter_ttl, self.next_job) };
+    }
+
+    pub(crate) fn reply(&mut self, job: u64, reply: Value) {
+        let Some(waiting) = self.jobs.get_mut(&job) else { return };
+        waiting.replies.push(reply);
+        if waiting.replies.len() < waiting.expected {
+            return;
+        }
+        let Job { replies, stage, .. } = self.jobs.remove(&job).expect("it was there");
+        match stage {
+            Stage::Take { id, call } => self.taken(id, call, replies),
+            Stage::TakeOrTell { id, call } => self.taken_or_told(id, call, replies),
+            Stage::Watch { calls } => self.act(calls, replies),
+            Stage::Commit { calls, results } => self.committed(calls, results, replies),
+            Stage::Inspect { id, names } => self.inspected(id, names, replies),
+            Stage::Aside => {}
+        }
+    }
+
+    fn send(&mut self, stage: Stage, commands: Vec<Parts>) {
+        let job = self.next_job;
+        self.next_job += 1;
+        self.jobs.insert(job, Job { replies: Vec::new(), expected: commands.len(), stage });
+        self.commands.extend(commands.into_iter().map(|parts| (job, parts)));
+    }
+
+    /// Whether one transaction can take it without looking first.
+    fn takes_at_once(&self, call: &Call) -> bool {
+        matches!(call, Call::Lock { names, .. } if names.len() == 1 || self.expire_nx)
+    }
+
+    fn take(&mut self, id: u64, call: Call) {
+        let mut commands = vec![parts(&[b"MULTI"])];
+        commands.extend(self.taking(&call));
+        commands.push(parts(&[b"EXEC"]));
+        self.send(Stage::Take { id, call }, commands);
+    }
+
+    /// The counter, then the names.
+    fn taking(&self, call: &Call) -> Vec<Parts> {
+        let Call::Lock { attempt, names, ttl, .. } = call else { return Vec::new() };
+        let (value, ttl) = (attempt.to_string(), milliseconds(*ttl));
+        let counter = parts(&[b"INCR", &self.keys.counter()]);
+        if let [name] = &names[..] {
+            return vec![counter, parts(&[b"SET", &self.keys.lock(name), value.as_bytes(), b"NX", b"PX", &ttl])];
+        }
+        let mut set = parts(&[b"MSETNX"]);
+        for name in names.iter() {
+            set.push(self.keys.lock(name));
+            set.push(&value);
+        }
+        let mut commands = vec![counter, set];
+        commands.extend(names.iter().map(|name| parts(&[b"PEXPIRE", &self.keys.lock(name), &ttl, b"NX"])));
+        commands
+    }
+
+    fn taken(&mut self, id: u64, call: Call, replies: Vec<Value>) {
+        match executed(replies) {
+            Err(error) => self.answers.push((id, Err(error))),
+            Ok(results) => match token_if_taken(&results) {
+                Some(token) => self.granted(id, call, token),
+                None if self.watching => self.held_back.push_back((id, call)),
+                None => self.take_or_tell(id, call),
+            },
+        }
+    }
+
+    /// A counter that was lost is lifted before its token is handed out: the lock draws another one.
+    fn granted(&mut self, id: u64, call: Call, token: u64) {
+        if token > self.highest {
+            self.highest = token;
+            return self.answers.push((id, Ok(Answer::Granted { token })));
+        }
+        let Call::Lock { attempt, names, ttl, .. } = call else { return };
+        self.gathered.push((NOBODY, Call::Open));
+        self.gathered.push((id, Call::Poll { attempt, names, ttl, nested: false }));
+    }
+
+    fn take_or_tell(&mut self, id: u64, call: Call) {
+        let Call::Lock { names, wait, .. } = &call else { return };
+        if *wait {
+            let ttl = milliseconds(self.waiter_ttl);
+            self.send(Stage::Aside, vec![parts(&[b"SET", &self.keys.pure_waiters(), b"1", b"PX", &ttl])]);
+        }
+        let mut commands = vec![parts(&[b"MULTI"])];
+        commands.extend(self.taking(&call));
+        commands.push(self.values_of(names));
+        commands.extend(names.iter().map(|name| parts(&[b"PTTL", &self.keys.lock(name)])));
+        commands.push(parts(&[b"EXEC"]));
+        self.send(Stage::TakeOrTell { id, call }, commands);
+    }
+
+    fn taken_or_told(&mut self, id: u64, call: Call, replies: Vec<Value>) {
+        let results = match executed(replies) {
+            Err(error) => return self.answers.push((id, Err(error))),
+            Ok(results) => results,
+        };
+        if let Some(token) = token_if_taken(&results) {
+            return self.granted(id, call, token);
+        }
+        let Call::Lock { attempt, names, ttl, .. } = call else { return };
+        let at = results.len() - names.len() - 1;
+        let values = holders(&results[at]);
+        if values.iter().all(|holder| is_of(holder, &attempt)) {
+            // The reply to an earlier try was lost.
+            return self.gathered.push((id, Call::Poll { attempt, names, ttl, nested: false }));
+        }
+        let pttl = results[at + 1..].iter().filter_map(positive).min();
+        let holder = values.into_iter().flatten().next();
+        self.answers.push((id, Ok(Answer::Busy { pttl, holder })));
+    }
+
+    /// Reads, under `WATCH`, the values of all that the gathered calls concern.
+    fn open_section(&mut self) {
+        let calls = std::mem::take(&mut self.gathered);
+        let mut keys: Vec<Vec<u8>> = calls.iter().flat_map(|(_, call)| self.keys_of(call)).collect();
+        keys.push(self.keys.counter());
+        let commands = vec![with_each(b"WATCH", &keys), with_each(b"MGET", &keys), parts(&[b"TIME"])];
+        self.watching = true;
+        self.send(Stage::Watch { calls }, commands);
+    }
+
+    fn keys_of(&self, call: &Call) -> Vec<Vec<u8>> {
+        let of = |names: &Names| names.iter().map(|name| self.keys.lock(name)).collect::<Vec<_>>();
+        match call {
+            Call::Lock { names, .. }
+            | Call::Unlock { names, .. }
+            | Call::Poll { names, .. }
+            | Call::ForceRelease { names, .. } => of(names),
+            Call::Extend { held } => held.iter().flat_map(|(_, names, _)| of(names)).collect(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// The section's values are there: says what follows from them, in one transaction.
+    fn act(&mut self, calls: Vec<(u64, Call)>, replies: Vec<Value>) {
+        self.watching = false;
+        let (values, floor) = match read(&replies) {
+            Ok(read) => read,
+            Err(error) => {
+                self.answers.extend(calls.into_iter().map(|(id, _)| (id, Err(error.clone()))));
+                return self.go_on();
+            }
+        };
+        let mut commands = vec![parts(&[b"MULTI"])];
+        let mut results = Vec::new();
+        let mut at = 0;
+        for (_, call) in &calls {
+            let count = self.keys_of(call).len();
+            results.push(self.follow(call, &values[at..at + count], values.last(), floor, &mut commands));
+            at += count;
+        }
+        if commands.len() == 1 {
+            self.send(Stage::Aside, vec![parts(&[b"UNWATCH"])]);
+            for ((id, _), then) in calls.into_iter().zip(results) {
+                let Then::Answer(answer) = then else { continue };
+                self.answer(id, answer);
+            }
+        } else {
+            commands.push(parts(&[b"EXEC"]));
+            self.send(Stage::Commit { calls, results }, commands);
+        }
+        self.go_on();
+    }
+
+    /// What held back for the section.
+    fn go_on(&mut self) {
+        if self.watching || !self.opened {
+            return;
+        }
+        for (id, call) in std::mem::take(&mut self.held_back) {
+            self.take(id, call);
+        }
+    }
+
+    /// What one call does, given its keys' values.
+    fn follow(
+        &self,
+        call: &Call,
+        values: &[Value],
+        counter: Option<&Value>,
+        floor: u64,
+        commands: &mut Vec<Parts>,
+    ) -> Then {
+        // `MULTI` itself has no reply among the transaction's.
+        let next = commands.len() - 1;
+        let holders: Vec<Option<Holder>> = values.iter().map(holder).collect();
+        match call {
+            Call::Open => {
+                let (counter, least) = (counter.and_then(number).unwrap_or(0), floor.max(self.highest));
+                if counter < least {
+                    commands.push(parts(&[b"SET", &self.keys.counter(), least.to_string().as_bytes()]));
+                }
+                Then::Answer(Answer::Opened { counter: counter.max(least) })
+            }
+            Call::Lock { .. } => match values.iter().all(|value| matches!(value, Value::Null)) {
+                true => {
+                    let Call::Lock { attempt, names, ttl, .. } = call else { unreachable!("it is one") };
+                    commands.push(parts(&[b"INCR", &self.keys.counter()]));
+                    self.set_each(attempt, names, *ttl, commands);
+                    Then::Token(next)
+                }
+                false => {
+                    let holder = holders.into_iter().flatten().next();
+                    Then::Answer(Answer::Busy { pttl: None, holder })
+                }
+            },
+            Call::Poll { attempt, names, ttl, .. } => {
+                if !holders.iter().all(|holder| is_of(holder, attempt)) {
+                    return Then::Answer(Answer::Unknown);
+                }
+                commands.push(parts(&[b"INCR", &self.keys.counter()]));
+                self.prolong(names, *ttl, commands);
+                Then::Token(next)
+            }
+            Call::Unlock { attempt, names, .. } => {
+                let mine = names.iter().zip(&holders).filter(|(_, holder)| is_of(holder, attempt));
+                let released = self.delete(mine.map(|(name, _)| name.clone()).collect(), commands);
+                Then::Answer(Answer::Released { released, granted: 0 })
+            }
+            Call::ForceRelease { names, token } => {
+                let taken = names.iter().zip(&holders).filter(|(_, holder)| {
+                    holder.as_ref().is_some_and(|holder| token.is_none() || holder.token == *token)
+                });
+                let taken: Vec<_> = taken.collect();
+                for (_, holder) in &taken {
+                    let Some(Holder { attempt, .. }) = holder else { continue };
+                    let message = format!("l {attempt}");
+                    commands.push(parts(&[b"PUBLISH", &self.keys.channel(&attempt.client), message.as_bytes()]));
+                }
+                let released = self.delete(taken.into_iter().map(|(name, _)| name.clone()).collect(), commands);
+                Then::Answer(Answer::ForceReleased { released })
+            }
+            Call::Extend { held } => {
+                let mut at = 0;
+                let mut each = Vec::with_capacity(held.len());
+                for (attempt, names, ttl) in held {
+                    let is_held = holders[at..at + names.len()].iter().all(|holder| is_of(holder, attempt));
+                    at += names.len();
+                    each.push(is_held);
+                    if is_held {
+                        self.prolong(names, *ttl, commands);
+                    }
+                }
+                Then::Answer(Answer::Extended(each))
+            }
+            _ => Then::Answer(Answer::Unknown),
+        }
+    }
+
+    fn set_each(&self, attempt: &Attempt, names: &Names, ttl: Duration, commands: &mut Vec<Parts>) {
+        let (value, ttl) = (attempt.to_string(), milliseconds(ttl));
+        for name in names.iter() {
+            commands.push(parts(&[b"SET", &self.keys.lock(name), value.as_bytes(), b"PX", &ttl]));
+        }
+    }
+
+    fn prolong(&self, names: &Names, ttl: Duration, commands: &mut Vec<Parts>) {
+        let ttl = milliseconds(ttl);
+        commands.extend(names.iter().map(|name| parts(&[b"PEXPIRE", &self.keys.lock(name), &ttl])));
+    }
+
+    /// Deletes the names' keys, and tells those who wait for them. Returns how many.
+    fn delete(&self, names: Vec<Name>, commands: &mut Vec<Parts>) -> usize {
+        if names.is_empty() {
+            return 0;
+        }
+        let keys: Vec<Vec<u8>> = names.iter().map(|name| self.keys.lock(name)).collect();
+        commands.push(with_each(b"DEL", &keys));
+        commands.push(parts(&[b"PUBLISH", &self.keys.freed(), &names.join(&0)]));
+        names.len()
+    }
+
+    fn committed(&mut self, calls: Vec<(u64, Call)>, results: Vec<Then>, replies: Vec<Value>) {
+        if matches!(replies.last(), Some(Value::Null)) {
+            // Something has changed since it was looked at.
+            return self.gathered.extend(calls);
+        }
+        match executed(replies) {
+            Err(error) => self.answers.extend(calls.into_iter().map(|(id, _)| (id, Err(error.clone())))),
+            Ok(transaction) => {
+                for ((id, _), then) in calls.into_iter().zip(results) {
+                    let answer = match then {
+                        Then::Answer(answer) => answer,
+                        Then::Token(at) => Answer::Granted { token: number(&transaction[at]).unwrap_or(0) },
+                    };
+                    self.answer(id, answer);
+                }
+                self.go_on();
+            }
+        }
+    }
+
+    fn answer(&mut self, id: u64, answer: Answer) {
+        match answer {
+            Answer::Opened { counter } => (self.opened, self.highest) = (true, self.highest.max(counter)),
+            Answer::Granted { token } => self.highest = self.highest.max(token),
+            _ => {}
+        }
+        self.answers.push((id, Ok(answer)));
+    }
+
+    fn inspect(&mut self, id: u64, names: &Names) {
+        let mut commands = vec![self.values_of(names)];
+        commands.extend(names.iter().map(|name| parts(&[b"PTTL", &self.keys.lock(name)])));
+        self.send(Stage::Inspect { id, names: names.len() }, commands);
+    }
+
+    fn inspected(&mut self, id: u64, names: usize, mut replies: Vec<Value>) {
+        if let Some(error) = first_error(&mut replies) {
+            return self.answers.push((id, Err(error)));
+        }
+        let holders = holders(&replies[0]);
+        let each = holders.into_iter().zip(&replies[1..=names]).map(|(holder, pttl)| Inspected {
+            holder,
+            pttl: positive(pttl),
+            waiting: Vec::new(),
+        });
+        self.answers.push((id, Ok(Answer::Inspected(each.collect()))));
+    }
+
+    fn values_of(&self, names: &Names) -> Parts {
+        let keys: Vec<Vec<u8>> = names.iter().map(|name| self.keys.lock(name)).collect();
+        with_each(b"MGET", &keys)
+    }
+}
+
+fn parts(parts: &[&[u8]]) -> Parts {
+    Parts::of(parts)
+}
+
+fn with_each(command: &[u8], keys: &[Vec<u8>]) -> Parts {
+    Parts::of(std::iter::once(command).chain(keys.iter().map(Vec::as_slice)))
+}
+
+fn milliseconds(duration: Duration) -> Vec<u8> {
+    duration.as_millis().to_string().into_bytes()
+}
+
+/// What a transaction returned; an error of one of its commands tells more than that of `EXEC`.
+fn executed(mut replies: Vec<Value>) -> Result<Vec<Value>, ServerError> {
+    if let Some(error) = first_error(&mut replies) {
+        return Err(error);
+    }
+    match replies.pop() {
+        Some(Value::Array(mut results)) => match first_error(&mut results) {
+            Some(error) => Err(error),
+            None => Ok(results),
+        },
+        other => Err(ServerError { code: "".into(), message: format!("EXEC was answered with {other:?}").into() }),
+    }
+}
+
+fn first_error(replies: &mut Vec<Value>) -> Option<ServerError> {
+    let at = replies.iter().position(|reply| matches!(reply, Value::Error(_)))?;
+    match replies.swap_remove(at) {
+        Value::Error(error) => Some(error),
+        _ => None,
+    }
+}
+
+/// The token that a taking transaction drew, if it then took the names.
+fn token_if_taken(results: &[Value]) -> Option<u64> {
+    let taken = matches!(results.get(1), Some(Value::Integer(1) | Value::Status(_)));
+    results.first().filter(|_| taken).and_then(number)
+}
+
+/// A section's values, and the least that the counter should be, by the server's clock.
+fn read(replies: &[Value]) -> Result<(Vec<Value>, u64), ServerError> {
+    match replies {
+        [Value::Error(error), ..] | [_, Value::Error(error), _] | [_, _, Value::Error(error)] => Err(error.clone()),
+        [_, Value::Array(values), Value::Array(time)] => {
+            let seconds = time.first().and_then(number).unwrap_or(0);
+            let micros = time.get(1).and_then(number).unwrap_or(0);
+            Ok((values.clone(), token::floor(seconds * 1000 + micros / 1000)))
+        }
+        other => Err(ServerError { code: "".into(), message: format!("unexpected replies: {other:?}").into() }),
+    }
+}
+
+fn holders(values: &Value) -> Vec<Option<Holder>> {
+    match values {
+        Value::Array(values) => values.iter().map(holder).collect(),
+        _ => Vec::new(),
+    }
+}
+
+fn holder(value: &Value) -> Option<Holder> {
+    match value {
+        Value::Bytes(value) => script::holder_in(value),
+        _ => None,
+    }
+}
+
+fn is_of(holder: &Option<Holder>, attempt: &Attempt) -> bool {
+    holder.as_ref().is_some_and(|holder| holder.attempt == *attempt)
+}
+
+fn number(value: &Value) -> Option<u64> {
+    match value {
+        Value::Integer(number) => u64::try_from(*number).ok(),
+        Value::Bytes(digits) => std::str::from_utf8(digits).ok()?.parse().ok(),
+        _ => None,
+    }
+}
+
+fn positive(pttl: &Value) -> Option<Duration> {
+    number(pttl).filter(|pttl| *pttl > 0).map(Duration::from_millis)
+}

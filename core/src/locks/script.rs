@@ -1,0 +1,556 @@
+//! The handler that uses scripts: calls into commands, replies into answers, pushes into what they say.
+
+use std::fmt;
+use std::time::Duration;
+
+use pinyon_proto::resp::{ServerError, Value};
+
+use super::call::{Answer, Attempt, Call, Holder, Inspected, Name, Pushed};
+use super::keys::Keys;
+use super::scripts::{self, Function};
+
+/// One command, its name first. What it has allocated is used again by the next.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Parts {
+    bytes: Vec<u8>,
+    ends: Vec<usize>,
+}
+
+impl Parts {
+    pub fn clear(&mut self) {
+        self.bytes.clear();
+        self.ends.clear();
+    }
+
+    pub fn push(&mut self, part: impl AsRef<[u8]>) {
+        self.bytes.extend_from_slice(part.as_ref());
+        self.ends.push(self.bytes.len());
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = &[u8]> {
+        let starts = std::iter::once(&0).chain(&self.ends);
+        starts.zip(&self.ends).map(|(start, end)| &self.bytes[*start..*end])
+    }
+
+    /// As [`encode`](pinyon_proto::resp::encode) takes it.
+    pub fn slices(&self) -> Vec<&[u8]> {
+        self.iter().collect()
+    }
+
+    fn push_display(&mut self, part: impl fmt::Display) {
+        use std::io::Write;
+        write!(self.bytes, "{part}").expect("memory");
+        self.ends.push(self.bytes.len());
+    }
+
+    pub(super) fn of<P: AsRef<[u8]>>(parts: impl IntoIterator<Item = P>) -> Self {
+        let mut all = Self::default();
+        parts.into_iter().for_each(|part| all.push(part));
+        all
+    }
+}
+
+/// How the functions are called.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Via {
+    /// `FCALL`, from version 7 on.
+    Functions,
+    EvalSha(Shas),
+}
+
+/// What `SCRIPT LOAD` has answered for each function.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Shas(Vec<Box<[u8]>>);
+
+impl Shas {
+    /// From the replies to [`loading_scripts`], in order.
+    pub fn read(replies: &[Value]) -> Result<Self, ScriptError> {
+        let sha = |reply: &Value| match reply {
+            Value::Bytes(sha) | Value::Status(sha) => Ok(sha.clone()),
+            Value::Error(error) => Err(ScriptError::of(error.clone())),
+            other => Err(ScriptError::Unexpected(format!("{other:?}"))),
+        };
+        let shas = replies.iter().map(sha).collect::<Result<Vec<_>, _>>()?;
+        match shas.len() == Function::ALL.len() {
+            true => Ok(Self(shas)),
+            false => Err(ScriptError::Unexpected(format!("{} replies", shas.len()))),
+        }
+    }
+}
+
+/// The command that loads the library; harmless where it is loaded already.
+pub fn loading_functions() -> Parts {
+    Parts::of(["FUNCTION", "LOAD", "REPLACE", scripts::library()])
+}
+
+/// The commands that load the scripts.
+pub fn loading_scripts() -> Vec<Parts> {
+    Function::ALL.iter().map(|function| Parts::of(["SCRIPT", "LOAD", function.source()])).collect()
+}
+
+/// Writes a call's command to `out`. `waiter_ttl`: how long the server believes that a waiter lives which says nothing.
+/// `throughput`: free names go to whoever asks, in no order.
+pub fn encode(call: &Call, keys: &Keys, waiter_ttl: Duration, throughput: bool, via: &Via, out: &mut Parts) {
+    out.clear();
+    let function = function_of(call);
+    match via {
+        Via::Functions => {
+            out.push("FCALL");
+            out.push(function.name());
+        }
+        Via::EvalSha(Shas(shas)) => {
+            out.push("EVALSHA");
+            out.push(&shas[function as usize]);
+        }
+    }
+    push_keys(call, keys, out);
+    let fairness = if throughput { "t" } else { "" };
+    let mut waiter = |attempt: &Attempt, ttl: &Duration, flags: &[&str]| {
+        out.push_display(attempt);
+        out.push_display(milliseconds(*ttl));
+        out.push_display(milliseconds(waiter_ttl));
+        out.push(flags.concat());
+    };
+    match call {
+        Call::Open | Call::Inspect { .. } => {}
+        Call::Lock { attempt, ttl, wait, nested, .. } => {
+            waiter(attempt, ttl, &[if *wait { "w" } else { "" }, nesting(*nested), fairness]);
+        }
+        Call::Poll { attempt, ttl, nested, .. } => waiter(attempt, ttl, &[nesting(*nested), fairness]),
+        Call::Park { attempt, ttl, .. } | Call::Unpark { attempt, ttl, .. } => waiter(attempt, ttl, &[fairness]),
+        Call::Unlock { attempt, tombstone, .. } => {
+            out.push_display(attempt);
+            out.push([if *tombstone { "x" } else { "" }, fairness].concat());
+        }
+        Call::Extend { held } => {
+            out.push_display(held.len());
+            for (attempt, names, ttl) in held {
+                out.push_display(attempt);
+                out.push_display(milliseconds(*ttl));
+                out.push_display(names.len());
+            }
+        }
+        Call::Notify { attempt, most, .. } => {
+            out.push_display(attempt);
+            out.push_display(most);
+        }
+        Call::ForceRelease { token, .. } => {
+            out.push(token.map_or(String::new(), |token| token.to_string()));
+            out.push(fairness);
+        }
+    }
+}
+
+fn function_of(call: &Call) -> Function {
+    match call {
+        Call::Open => Function::Open,
+        Call::Lock { .. } => Function::Lock,
+        Call::Unlock { .. } => Function::Unlock,
+        Call::Poll { .. } => Function::Poll,
+        Call::Extend { .. } => Function::Extend,
+        Call::Park { .. } => Function::Park,
+        Call::Unpark { .. } => Function::Unpark,
+        Call::Notify { .. } => Function::Notify,
+        Call::Inspect { .. } => Function::Inspect,
+        Call::ForceRelease { .. } => Function::ForceRelease,
+    }
+}
+
+/// How many keys, then the keys.
+fn push_keys(call: &Call, keys: &Keys, out: &mut Parts) {
+    let names: Vec<&[Name]> = match call {
+        Call::Open => Vec::new(),
+        Call::Extend { held } => held.iter().map(|(_, names, _)| &names[..]).collect(),
+        Call::Lock { names, .. }
+        | Call::Unlock { names, .. }
+        | Call::Poll { names, .. }
+        | Call::Park { names, .. }
+        | Call::Unpark { names, .. }
+        | Call::Notify { names, .. }
+        | Call::Inspect { names }
+        | Call::ForceRelease { names, .. } => vec![&names[..]],
+    };
+    out.push_display(3 + names.iter().map(|names| names.len()).sum::<usize>());
+    out.push(keys.counter());
+    out.push(keys.queue());
+    out.push(keys.waiters());
+    for name in names.into_iter().flatten() {
+        out.bytes.extend_from_slice(keys.prefix());
+        out.bytes.extend_from_slice(b"l:");
+        out.push(name);
+    }
+}
+
+fn nesting(nested: bool) -> &'static str {
+    if nested {
+        "n"
+    } else {
+        ""
+    }
+}
+
+fn milliseconds(duration: Duration) -> u128 {
+    duration.as_millis().max(1)
+}
+
+/// What the reply to a call says.
+pub fn decode(call: &Call, reply: Value) -> Result<Answer, ScriptError> {
+    let items = match reply {
+        Value::Array(items) => items,
+        Value::Error(error) => return Err(ScriptError::of(error)),
+        other => return Err(ScriptError::Unexpected(format!("{other:?}"))),
+    };
+    let answer = match call {
+        Call::Open => number(&items, 0).map(|counter| Answer::Opened { counter }),
+        Call::Lock { .. } | Call::Poll { .. } | Call::Park { .. } | Call::Unpark { .. } => taken(&items),
+        Call::Unlock { .. } => released(&items),
+        Call::Extend { held } => extended(&items, held.len()),
+        Call::Notify { .. } => notified(&items),
+        Call::Inspect { names } => inspected(&items, names.len()),
+        Call::ForceRelease { .. } => {
+            number(&items, 0).map(|released| Answer::ForceReleased { released: released as usize })
+        }
+    };
+    answer.ok_or_else(|| ScriptError::Unexpected(format!("{items:?}")))
+}
+
+fn taken(items: &[Value]) -> Option<Answer> {
+    Some(match number(items, 0)? {
+        0 => Answer::Queued { pttl: pttl(items.get(2)?)? },
+        1 => Answer::Granted { token: number(items, 1)? },
+        2 => Answer::Busy { pttl: pttl(items.get(1)?)?, holder: holder(items.get(2)?) },
+        3 => Answer::Cancelled,
+        4 => Answer::Deadlock { cycle: items[1..].iter().map(attempt).collect::<Option<_>>()? },
+        5 => Answer::Unknown,
+        6 => Answer::NotHeld,
+        _ => return None,
+    })
+}
+
+fn released(items: &[Value]) -> Option<Answer> {
+    Some(Answer::Released { released: number(items, 0)? as usize, granted: number(items, 1)? as usize })
+}
+
+fn extended(items: &[Value], count: usize) -> Option<Answer> {
+    let extended: Vec<bool> = (0..items.len()).map(|at| Some(number(items, at)? == 1)).collect::<Option<_>>()?;
+    (extended.len() == count).then_some(Answer::Extended(extended))
+}
+
+fn notified(items: &[Value]) -> Option<Answer> {
+    match number(items, 0)? {
+        0 => Some(Answer::Notified { moved: u32::try_from(number(items, 1)?).ok()? }),
+        6 => Some(Answer::NotHeld),
+        _ => None,
+    }
+}
+
+fn inspected(items: &[Value], count: usize) -> Option<Answer> {
+    let one = |item: &Value| match item {
+        Value::Array(fields) => Some(Inspected {
+            holder: holder(fields.first()?),
+            pttl: pttl(fields.get(1)?)?,
+            waiting: fields[2..].iter().map(attempt).collect::<Option<_>>()?,
+        }),
+        _ => None,
+    };
+    let all: Vec<Inspected> = items.iter().map(one).collect::<Option<_>>()?;
+    (all.len() == count).then_some(Answer::Inspected(all))
+}
+
+fn number(items: &[Value], at: usize) -> Option<u64> {
+    match items.get(at)? {
+        Value::Integer(number) => u64::try_from(*number).ok(),
+        _ => None,
+    }
+}
+
+/// Negative where the server knows of none.
+fn pttl(value: &Value) -> Option<Option<Duration>> {
+    match value {
+        Value::Integer(pttl) => Some(u64::try_from(*pttl).ok().map(Duration::from_millis)),
+        _ => None,
+    }
+}
+
+fn attempt(value: &Value) -> Option<Attempt> {
+    match value {
+        Value::Bytes(text) => Attempt::parse(text),
+        _ => None,
+    }
+}
+
+/// From a lock's value; none where there is no value, or somebody else has written it.
+fn holder(value: &Value) -> Option<Holder> {
+    match value {
+        Value::Bytes(value) => holder_in(value),
+        _ => None,
+    }
+}
+
+/// From the text of a lock's value.
+pub(super) fn holder_in(value: &[u8]) -> Option<Holder> {
+    let mut words = value.splitn(2, |byte| *byte == b' ');
+    let attempt = Attempt::parse(words.next()?)?;
+    Some(Holder { attempt, token: words.next().and_then(decimal) })
+}
+
+fn decimal(text: &[u8]) -> Option<u64> {
+    std::str::from_utf8(text).ok()?.parse().ok()
+}
+
+/// What a push says that belongs to this namespace: a message on its client's channel or on that of freed names, as
+/// `[message, channel, payload]`.
+pub fn pushed(keys: &Keys, push: &[Value]) -> Option<Pushed> {
+    let [Value::Bytes(kind) | Value::Status(kind), Value::Bytes(channel), Value::Bytes(payload)] = push else {
+        return None;
+    };
+    if !matches!(&kind[..], b"message" | b"smessage") {
+        return None;
+    }
+    let channel = channel.strip_prefix(keys.prefix())?;
+    if channel == b"#freed" {
+        let names = payload.split(|byte| *byte == 0).map(Name::from).collect();
+        return Some(Pushed::Freed { names });
+    }
+    if !channel.starts_with(b"#c:") {
+        return None;
+    }
+    let words: Vec<&[u8]> = payload.split(|byte| *byte == b' ').collect();
+    match words[..] {
+        [b"g", attempt, token] => Some(Pushed::Granted { attempt: Attempt::parse(attempt)?, token: decimal(token)? }),
+        [b"l", attempt] => Some(Pushed::ForceReleased { attempt: Attempt::parse(attempt)? }),
+        _ => None,
+    }
+}
+
+/// Why a call was not carried out. The server has changed nothing, unless it is said here.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ScriptError {
+    /// The server does not know the functions or the scripts: they are to be loaded, and the call sent again.
+    NotLoaded,
+    /// The user lacks a permission. A script that only misses the permission to publish has given its names back.
+    Forbidden {
+        missing: Missing,
+        error: ServerError,
+    },
+    /// The server is a replica.
+    ReadOnly(ServerError),
+    OutOfMemory(ServerError),
+    /// The server reads its data from disk, or has lost its primary, and will be able to answer later.
+    Loading(ServerError),
+    /// A script runs for too long.
+    Scripting(ServerError),
+    /// The slot has moved to another node for good, or, when `asking`, for this command.
+    Moved {
+        slot: u16,
+        address: Box<str>,
+        asking: bool,
+    },
+    /// The slot is moving right now: the same again, a little later.
+    TryAgain(ServerError),
+    /// The cluster serves nothing now.
+    ClusterDown(ServerError),
+    /// The keys are not in one slot.
+    CrossSlot(ServerError),
+    /// Anything else that the server says.
+    Other(ServerError),
+    /// Not a reply of these functions.
+    Unexpected(String),
+}
+
+/// What a user is not permitted to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Missing {
+    /// The command that was sent, such as `fcall`.
+    Command(Box<str>),
+    /// A command that the script runs.
+    Inside,
+    Keys,
+    Channels,
+}
+
+impl ScriptError {
+    pub fn of(error: ServerError) -> Self {
+        let (code, message) = actual(&error);
+        let has = |text| message.contains(text);
+        match code {
+            "NOSCRIPT" => Self::NotLoaded,
+            "ERR" if message.starts_with("Function not found") => Self::NotLoaded,
+            _ if has("executing the script can't") || code == "NOPERM" => {
+                Self::Forbidden { missing: missing(message), error }
+            }
+            "READONLY" => Self::ReadOnly(error),
+            "OOM" => Self::OutOfMemory(error),
+            "LOADING" | "MASTERDOWN" => Self::Loading(error),
+            "BUSY" => Self::Scripting(error),
+            "MOVED" | "ASK" => Self::moved(code, message).unwrap_or(Self::Other(error)),
+            "TRYAGAIN" => Self::TryAgain(error),
+            "CLUSTERDOWN" => Self::ClusterDown(error),
+            "CROSSSLOT" => Self::CrossSlot(error),
+            _ => Self::Other(error),
+        }
+    }
+
+    fn moved(code: &str, message: &str) -> Option<Self> {
+        let (slot, address) = message.split_once(' ')?;
+        let address = address.split(' ').next()?;
+        Some(Self::Moved { slot: slot.parse().ok()?, address: address.into(), asking: code == "ASK" })
+    }
+}
+
+/// The code and message of an error. Up to Redis 6 one of a command inside a script is wrapped:
+/// `ERR Error running script (call to f_…): @user_script:3: @user_script: 3: -READONLY You can't …`.
+fn actual(error: &ServerError) -> (&str, &str) {
+    let (code, message) = (&*error.code, &*error.message);
+    let wrapped = message.starts_with("Error running script").then(|| message.split_once(": -")).flatten();
+    match wrapped.and_then(|(_, inner)| inner.split_once(' ')) {
+        Some((code, message)) => (code, message),
+        None => (code, message),
+    }
+}
+
+fn missing(message: &str) -> Missing {
+    if message.contains("channel") {
+        return Missing::Channels;
+    }
+    if message.contains("keys") {
+        return Missing::Keys;
+    }
+    match message.split('\'').nth(1) {
+        Some(command) if message.contains("run the '") => Missing::Command(command.into()),
+        _ => Missing::Inside,
+    }
+}
+
+impl fmt::Display for ScriptError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotLoaded => write!(f, "the server does not know the locks' scripts"),
+            Self::Forbidden { missing, error } => write!(f, "{missing} ({error})"),
+            Self::Moved { slot, address, .. } => write!(f, "slot {slot} is at {address}"),
+            Self::Unexpected(reply) => write!(f, "not a reply of the locks' scripts: {reply}"),
+            Self::ReadOnly(error)
+            | Self::OutOfMemory(error)
+            | Self::Loading(error)
+            | Self::Scripting(error)
+            | Self::TryAgain(error)
+            | Self::ClusterDown(error)
+            | Self::CrossSlot(error)
+            | Self::Other(error) => write!(f, "{error}"),
+        }
+    }
+}
+
+impl std::error::Error for ScriptError {}
+
+impl fmt::Display for Missing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Command(command) => write!(f, "the user may not run {}", command.to_uppercase()),
+            Self::Inside => write!(f, "the user may not run a command that the locks' scripts use"),
+            Self::Keys => write!(f, "the user may not use the namespace's keys"),
+            Self::Channels => write!(f, "the user may not use the namespace's channels"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::keys::names;
+    use super::*;
+
+    fn a(text: &str) -> Attempt {
+        Attempt::parse(text.as_bytes()).unwrap()
+    }
+
+    fn bytes(text: &str) -> Value {
+        Value::Bytes(text.as_bytes().into())
+    }
+
+    fn error(code: &str, message: &str) -> ScriptError {
+        ScriptError::of(ServerError { code: code.into(), message: message.into() })
+    }
+
+    fn lock() -> Call {
+        let ttl = Duration::from_secs(10);
+        Call::Lock { attempt: a("c.1.0:1:ff"), names: names(["b", "a"]).unwrap(), ttl, wait: true, nested: true }
+    }
+
+    fn words(call: &Call, throughput: bool, via: &Via) -> Vec<String> {
+        let mut out = Parts::default();
+        encode(call, &Keys::new("n").unwrap(), Duration::from_secs(30), throughput, via, &mut out);
+        out.iter().map(|part| String::from_utf8(part.to_vec()).unwrap()).collect()
+    }
+
+    #[test]
+    fn a_call_is_one_command() {
+        let expected = "FCALL pinyon_lock_1 5 {n}:#f {n}:#q {n}:#w {n}:l:a {n}:l:b c.1.0:1:ff 10000 30000 wnt";
+        assert_eq!(words(&lock(), true, &Via::Functions).join(" "), expected);
+        let held = vec![
+            (a("c:1:1"), names(["a", "b"]).unwrap(), Duration::from_millis(7)),
+            (a("c:1:2"), names(["c"]).unwrap(), Duration::ZERO),
+        ];
+        let expected = "FCALL pinyon_extend_1 6 {n}:#f {n}:#q {n}:#w {n}:l:a {n}:l:b {n}:l:c 2 c:1:1 7 2 c:1:2 1 1";
+        assert_eq!(words(&Call::Extend { held }, false, &Via::Functions).join(" "), expected);
+        let shas = Shas::read(&(0..10).map(|n| bytes(&n.to_string())).collect::<Vec<_>>()).unwrap();
+        let call = Call::ForceRelease { names: names(["a"]).unwrap(), token: None };
+        assert_eq!(words(&call, false, &Via::EvalSha(shas)).join(" "), "EVALSHA 9 4 {n}:#f {n}:#q {n}:#w {n}:l:a  ");
+    }
+
+    #[test]
+    fn replies_of_the_wrong_shape_are_errors() {
+        let array = |items: &[i64]| Value::Array(items.iter().map(|n| Value::Integer(*n)).collect());
+        assert_eq!(decode(&lock(), array(&[1, 1 << 52])), Ok(Answer::Granted { token: 1 << 52 }));
+        for reply in [array(&[]), array(&[1]), array(&[1, -1]), array(&[7]), Value::Null, array(&[0, 5]), bytes("OK")] {
+            assert!(matches!(decode(&lock(), reply), Err(ScriptError::Unexpected(_))));
+        }
+        let busy = Value::Array(vec![Value::Integer(2), Value::Integer(-1), bytes("somebody else's")]);
+        assert_eq!(decode(&lock(), busy), Ok(Answer::Busy { pttl: None, holder: None }));
+        let none = Value::Array(Vec::new());
+        assert!(decode(&Call::Inspect { names: names(["a"]).unwrap() }, none.clone()).is_err());
+        assert!(
+            decode(&Call::Extend { held: vec![(a("c:1:1"), names(["a"]).unwrap(), Duration::ZERO)] }, none).is_err()
+        );
+    }
+
+    #[test]
+    fn pushes_of_the_namespace_are_told_apart() {
+        let keys = Keys::new("n").unwrap();
+        let read = |channel: &str, payload: &str| pushed(&keys, &[bytes("message"), bytes(channel), bytes(payload)]);
+        let granted = Pushed::Granted { attempt: a("c:1:2"), token: 7 };
+        assert_eq!(read("{n}:#c:c", "g c:1:2 7"), Some(granted));
+        assert_eq!(read("{n}:#c:c", "l c:1:2"), Some(Pushed::ForceReleased { attempt: a("c:1:2") }));
+        let freed = Pushed::Freed { names: vec![b"a"[..].into(), b"g b"[..].into()] };
+        assert_eq!(read("{n}:#freed", "a\0g b"), Some(freed));
+        for (channel, payload) in [("{m}:#freed", "a"), ("{n}:#c:c", "g c:1:2"), ("{n}:#c:c", "g x 7"), ("{n}:x", "")] {
+            assert_eq!(read(channel, payload), None);
+        }
+        assert_eq!(pushed(&keys, &[bytes("subscribe"), bytes("{n}:#c:c"), Value::Integer(1)]), None);
+    }
+
+    #[test]
+    fn errors_say_what_is_to_be_done() {
+        assert_eq!(error("NOSCRIPT", "No matching script. Please use EVAL."), ScriptError::NotLoaded);
+        assert_eq!(error("ERR", "Function not found"), ScriptError::NotLoaded);
+        let moved = |asking| ScriptError::Moved { slot: 3999, address: "127.0.0.1:6381".into(), asking };
+        assert_eq!(error("MOVED", "3999 127.0.0.1:6381"), moved(false));
+        assert_eq!(error("ASK", "3999 127.0.0.1:6381"), moved(true));
+        let replica = "You can't write against a read only replica. script: pinyon_lock_1, on @user_function:29.";
+        assert!(matches!(error("READONLY", replica), ScriptError::ReadOnly(_)));
+        let wrapped = "Error running script (call to f_5f): @user_script:4: @user_script: 4: -READONLY You can't";
+        assert!(matches!(error("ERR", wrapped), ScriptError::ReadOnly(_)));
+        assert!(matches!(error("ERR", "Error running script (call to f_5f): boom"), ScriptError::Other(_)));
+        for (code, message, says) in [
+            ("NOPERM", "this user has no permissions to run the 'fcall' command", "the user may not run FCALL"),
+            ("NOPERM", "User u has no permissions to run the 'evalsha' command", "the user may not run EVALSHA"),
+            ("NOPERM", "this user has no permissions to access one of the keys used as arguments", "keys"),
+            ("ERR", "The user executing the script can't run this command or subcommand script: x", "scripts use"),
+            ("ERR", "The user executing the script can't publish to the channel mentioned in it", "channels"),
+            ("ERR", "Error running script (call to f_5): The user executing the script can't run this", "scripts use"),
+        ] {
+            let error = error(code, message);
+            assert!(matches!(error, ScriptError::Forbidden { .. }), "{error:?}");
+            assert!(error.to_string().contains(says), "{error}");
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! The server's side, in Lua: a library of functions (Redis and Valkey from 7 on), or the same as single scripts.
+//!
+//! Each function's file has up to two parts. What stands above the line `--- shared parts` handles the ordinary case by
+//! itself. As a script a function is put together so that this part runs first, and only what goes on pays for making
+//! the shared functions, which a library makes once.
+
+use std::sync::LazyLock;
+
+/// What the library is loaded as. Its number changes whenever its functions' arguments, replies or keys do.
+pub const LIBRARY: &str = "pinyon_locks_1";
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Function {
+    Open,
+    Lock,
+    Unlock,
+    Poll,
+    Extend,
+    Park,
+    Unpark,
+    Notify,
+    Inspect,
+    ForceRelease,
+}
+
+impl Function {
+    pub const ALL: [Function; 10] = [
+        Self::Open,
+        Self::Lock,
+        Self::Unlock,
+        Self::Poll,
+        Self::Extend,
+        Self::Park,
+        Self::Unpark,
+        Self::Notify,
+        Self::Inspect,
+        Self::ForceRelease,
+    ];
+
+    /// Its name in the library.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Open => "pinyon_open_1",
+            Self::Lock => "pinyon_lock_1",
+            Self::Unlock => "pinyon_unlock_1",
+            Self::Poll => "pinyon_poll_1",
+            Self::Extend => "pinyon_extend_1",
+            Self::Park => "pinyon_park_1",
+            Self::Unpark => "pinyon_unpark_1",
+            Self::Notify => "pinyon_notify_1",
+            Self::Inspect => "pinyon_inspect_1",
+            Self::ForceRelease => "pinyon_force_release_1",
+        }
+    }
+
+    /// As a script by itself, for `SCRIPT LOAD` and `EVAL`.
+    pub fn source(self) -> &'static str {
+        &SOURCES[self as usize]
+    }
+
+    fn body(self) -> Body {
+        let text = match self {
+            Self::Open => include_str!("scripts/open.lua"),
+            Self::Lock => include_str!("scripts/lock.lua"),
+            Self::Unlock => include_str!("scripts/unlock.lua"),
+            Self::Poll => include_str!("scripts/poll.lua"),
+            Self::Extend => include_str!("scripts/extend.lua"),
+            Self::Park => include_str!("scripts/park.lua"),
+            Self::Unpark => include_str!("scripts/unpark.lua"),
+            Self::Notify => include_str!("scripts/notify.lua"),
+            Self::Inspect => include_str!("scripts/inspect.lua"),
+            Self::ForceRelease => include_str!("scripts/force_release.lua"),
+        };
+        match text.split_once("--- shared parts\n") {
+            Some((alone, rest)) => Body { alone, rest },
+            None => Body { alone: "", rest: text },
+        }
+    }
+
+    fn parts(self) -> &'static [&'static str] {
+        match self {
+            Self::Open | Self::Extend => &[COMMON],
+            Self::Inspect | Self::Notify => &[COMMON, QUEUE],
+            Self::Unlock | Self::Park | Self::ForceRelease => &[COMMON, QUEUE, GRANT],
+            Self::Lock | Self::Poll | Self::Unpark => &[COMMON, QUEUE, GRANT, TAKE],
+        }
+    }
+
+    /// What the server is told of it. What gives locks back or keeps them must go on when memory is short.
+    fn flags(self) -> &'static str {
+        match self {
+            Self::Lock => "",
+            Self::Inspect => "'no-writes'",
+            _ => "'allow-oom'",
+        }
+    }
+}
+
+struct Body {
+    alone: &'static str,
+    rest: &'static str,
+}
+
+/// What the ordinary case needs, and what the rest needs beside it.
+const ALONE: &str = "call, sub, format = redis.call, string.sub, string.format\n";
+const SHARED: &str = "find, concat = string.find, table.concat\n";
+const COMMON: &str = include_str!("scripts/common.lua");
+const QUEUE: &str = include_str!("scripts/queue.lua");
+const GRANT: &str = include_str!("scripts/grant.lua");
+const TAKE: &str = include_str!("scripts/take.lua");
+
+static SOURCES: LazyLock<Vec<String>> = LazyLock::new(|| Function::ALL.map(script).into());
+
+static LIBRARY_SOURCE: LazyLock<String> = LazyLock::new(|| {
+    let mut source = format!("#!lua name={LIBRARY}\nlocal call, sub, format, find, concat\n");
+    // While a library is loaded, none of Lua's own and of the server's functions are there.
+    source.extend([COMMON, QUEUE, GRANT, TAKE]);
+    for function in Function::ALL {
+        let (Body { alone, rest }, name, flags) = (function.body(), function.name(), function.flags());
+        source.push_str(&format!(
+            "\nredis.register_function{{function_name = '{name}', flags = {{{flags}}}, callback = function(KEYS, ARGV)\n\
+             if not call then {ALONE}{SHARED}end\n{alone}{rest}end}}\n"
+        ));
+    }
+    source
+});
+
+/// The library's source, for `FUNCTION LOAD`.
+pub fn library() -> &'static str {
+    &LIBRARY_SOURCE
+}
+
+fn script(function: Function) -> String {
+    let Body { alone, rest } = function.body();
+    ["local ", ALONE, alone, "local ", SHARED, &function.parts().concat(), rest].concat()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_function_has_its_source() {
+        for (index, function) in Function::ALL.into_iter().enumerate() {
+            assert_eq!(function as usize, index);
+            assert!(library().contains(&format!("function_name = '{}'", function.name())));
+        }
+        assert!(!Function::Extend.source().contains("local function grant"));
+        let lock = Function::Lock.source();
+        assert!(lock.find("INCR").unwrap() < lock.find("local function").unwrap(), "the ordinary case first");
+    }
+}

@@ -1,0 +1,13 @@
+-- extend: n, then n times: attempt, ttl, count of names; their keys follow in the same order
+-- -> n times 1: extended, or 0: not all of its names are its own any more
+local reply, key = {}, 4
+for i = 1, tonumber(ARGV[1]) do
+  local attempt, ttl, count = ARGV[3 * i - 1], ARGV[3 * i], tonumber(ARGV[3 * i + 1])
+  local past = key + count
+  reply[i] = owned(call("MGET", unpack(KEYS, key, past - 1)), attempt) == count and 1 or 0
+  if reply[i] == 1 then
+    for at = key, past - 1 do call("PEXPIRE", KEYS[at], ttl) end
+  end
+  key = past
+end
+return reply

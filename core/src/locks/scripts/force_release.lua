@@ -1,0 +1,21 @@
+-- force_release: token or "", flags (t: throughput before order)
+-- -> {how many names were released}; of those whose holder has this token, if one is given
+local only = ARGV[1]
+local run, freed, told = new_run(KEYS, false, has(ARGV[2], "t")), {}, {}
+local values, names = call("MGET", unpack(KEYS, 4)), names_in(KEYS)
+for i = 1, #names do
+  local value = values[i]
+  local holder, token
+  if value then holder, token = holder_in(value) end
+  if value and (only == "" or only == token) then
+    call("DEL", KEYS[i + 3])
+    freed[#freed + 1] = names[i]
+    if not told[holder] then
+      told[holder] = true
+      tell(run, holder, "l " .. holder)
+    end
+  end
+end
+grant(run, names)
+announce(run, freed)
+return {#freed}

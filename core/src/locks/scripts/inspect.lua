@@ -1,0 +1,15 @@
+-- inspect -> for each name {value or nil, pttl, attempts that wait, ...}: the first thousand that have not expired
+local run, reply = new_run(KEYS, false, false), {}
+local values = call("MGET", unpack(KEYS, 4))
+for i, name in ipairs(names_in(KEYS)) do
+  local entry = {values[i], call("PTTL", KEYS[i + 3])}
+  for _, member in ipairs(lexical(run.queue, name .. "\0", name .. "\1", "1000")) do
+    local from = #name + 3
+    local waiter = waiter_of(run, sub(member, from + 17))
+    if waiter and waiter.ticket == sub(member, from, from + 15) and waiter.expiry > run.now then
+      entry[#entry + 1] = waiter.attempt
+    end
+  end
+  reply[i] = entry
+end
+return reply

@@ -1,0 +1,7 @@
+-- open -> {counter}, once it is not behind the clock
+local counter, floor = tonumber(call("GET", KEYS[1]) or "0"), floor_number()
+if counter < floor then
+  counter = floor
+  call("SET", KEYS[1], format("%.0f", counter))
+end
+return {counter}

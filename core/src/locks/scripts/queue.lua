@@ -1,0 +1,194 @@
+-- Waiters: their records in #w, and their members in #q, one per name, or in #n while they are parked.
+--
+-- A record is `expiry16 ticket16 class state ttl NUL name NUL name …`, without the spaces: decimal numbers of a fixed
+-- width, so that it is cut rather than parsed.
+
+local NESTED, PLAIN = "0", "1"
+local QUEUED, PARKED = "q", "p"
+
+-- What one call may spend on the queue, about one unit for a command. The rest is done by later calls.
+local BUDGET = 2500
+
+-- One call's view of the queue. `self` is the attempt that is answered rather than pushed to.
+local function new_run(keys, self, throughput)
+  local prefix = prefix_in(keys)
+  return {
+    prefix = prefix, counter = keys[1], queue = keys[2], records = keys[3], parked = prefix .. "#n",
+    self = self, throughput = throughput, now = clock(), budget = BUDGET, granted = 0,
+    waiters = {}, heads = {}, failed = {}, taken = {}, due = {}, is_due = {},
+  }
+end
+
+local function read(attempt, record)
+  local from = find(record, "\0", 35, true)
+  if not from then return false end
+  local waiter = {
+    attempt = attempt, expiry = tonumber(sub(record, 1, 16)), ticket = sub(record, 17, 32),
+    class = sub(record, 33, 33), state = sub(record, 34, 34), ttl = sub(record, 35, from - 1), names = {},
+  }
+  local names = waiter.names
+  repeat
+    local to = find(record, "\0", from + 1, true)
+    names[#names + 1] = sub(record, from + 1, to and to - 1)
+    from = to
+  until not to
+  return waiter
+end
+
+local function waiter_of(run, attempt)
+  local waiter = run.waiters[attempt]
+  if waiter == nil then
+    local record = call("HGET", run.records, attempt)
+    waiter = record and read(attempt, record)
+    run.waiters[attempt] = waiter
+  end
+  return waiter
+end
+
+local function lock_keys(run, names)
+  local keys, prefix = {}, run.prefix .. "l:"
+  for i = 1, #names do keys[i] = prefix .. names[i] end
+  return keys
+end
+
+local function members(waiter)
+  local list, tail = {}, "\0" .. waiter.class .. waiter.ticket .. "\0" .. waiter.attempt
+  for i, name in ipairs(waiter.names) do list[i] = name .. tail end
+  return list
+end
+
+local function parked_member(waiter)
+  return concat(waiter.names, "\1") .. "\0" .. waiter.ticket .. "\0" .. waiter.attempt
+end
+
+-- Lets a key outlive this waiter, by half its ttl at least. Emptied, it goes by itself; it expires only after crashes.
+local function keep(key, waiter_ttl)
+  if call("PTTL", key) < 1.5 * waiter_ttl then call("PEXPIRE", key, format("%.0f", 2 * waiter_ttl)) end
+end
+
+-- Writes the record, with a new expiry.
+local function save(run, waiter, waiter_ttl)
+  waiter.expiry = run.now + waiter_ttl
+  local record = format("%016.0f", waiter.expiry) .. waiter.ticket .. waiter.class .. waiter.state .. waiter.ttl
+    .. "\0" .. concat(waiter.names, "\0")
+  if waiter.class == NESTED and waiter.state == QUEUED then
+    call("HSET", run.records, waiter.attempt, record, "o:" .. owner_of(waiter.attempt), waiter.attempt)
+  else
+    call("HSET", run.records, waiter.attempt, record)
+  end
+  run.waiters[waiter.attempt] = waiter
+  keep(run.records, waiter_ttl)
+end
+
+local function add_members(run, waiter, waiter_ttl)
+  local list = {}
+  for i, member in ipairs(members(waiter)) do
+    list[2 * i - 1], list[2 * i] = "0", member
+    run.heads[waiter.names[i]] = nil
+  end
+  call("ZADD", run.queue, unpack(list))
+  keep(run.queue, waiter_ttl)
+end
+
+local function park(run, waiter, waiter_ttl)
+  call("ZADD", run.parked, "0", parked_member(waiter))
+  keep(run.parked, waiter_ttl)
+  save(run, waiter, waiter_ttl)
+end
+
+local function forget(run, waiter)
+  local attempt = waiter.attempt
+  if waiter.state == PARKED then
+    call("ZREM", run.parked, parked_member(waiter))
+  else
+    call("ZREM", run.queue, unpack(members(waiter)))
+  end
+  local owner = waiter.class == NESTED and "o:" .. owner_of(attempt)
+  if owner and call("HGET", run.records, owner) == attempt then
+    call("HDEL", run.records, attempt, owner)
+  else
+    call("HDEL", run.records, attempt)
+  end
+  run.waiters[attempt] = false
+  for _, name in ipairs(waiter.names) do run.heads[name] = nil end
+end
+
+-- These names' queues are to be looked at before the call ends.
+local function make_due(run, names)
+  for _, name in ipairs(names) do
+    if not run.is_due[name] then
+      run.is_due[name] = true
+      run.due[#run.due + 1] = name
+    end
+  end
+end
+
+-- Forgets a waiter that was in others' way.
+local function drop(run, waiter)
+  forget(run, waiter)
+  run.budget = run.budget - #waiter.names
+  if waiter.state == QUEUED then
+    run.failed = {}
+    make_due(run, waiter.names)
+  end
+end
+
+local function lexical(key, low, high, count)
+  return call("ZRANGEBYLEX", key, "[" .. low, "(" .. high, "LIMIT", "0", count)
+end
+
+-- The live waiter that a member of #q stands for. Members of others are taken out.
+local function live(run, name, member)
+  run.budget = run.budget - 1
+  local from = #name + 3
+  local waiter = waiter_of(run, sub(member, from + 17))
+  if not waiter or waiter.state ~= QUEUED or waiter.ticket ~= sub(member, from, from + 15) then
+    call("ZREM", run.queue, member)
+    return nil
+  end
+  if waiter.expiry <= run.now then
+    drop(run, waiter)
+    return nil
+  end
+  return waiter
+end
+
+local UNKNOWN = {}
+
+-- The first live waiter for the name; `UNKNOWN` when the budget is spent; false when nobody waits.
+local function head(run, name)
+  local first = run.heads[name]
+  if first ~= nil then return first end
+  repeat
+    if run.budget <= 0 then return UNKNOWN end
+    local member = lexical(run.queue, name .. "\0", name .. "\1", "1")[1]
+    first = member and live(run, name, member)
+  until first or not member
+  run.heads[name] = first or false
+  return run.heads[name]
+end
+
+-- A member here and there is looked at, so that what dead waiters left behind for names that nobody asks for any more
+-- goes too. Every fourth ticket chooses one.
+local function sweep(run, ticket)
+  if ticket % 4 ~= 0 then return end
+  local index = ticket / 4
+  local size = call("ZCARD", run.queue)
+  if size > 0 then
+    local at = format("%.0f", index % size)
+    local member = call("ZRANGE", run.queue, at, at)[1]
+    live(run, sub(member, 1, (find(member, "\0", 1, true) or 1) - 1), member)
+  end
+  size = call("ZCARD", run.parked)
+  if size > 0 then
+    local at = format("%.0f", index % size)
+    local member = call("ZRANGE", run.parked, at, at)[1]
+    local from = (find(member, "\0", 1, true) or 0) + 1
+    local waiter = waiter_of(run, sub(member, from + 17))
+    if not waiter or waiter.state ~= PARKED or waiter.ticket ~= sub(member, from, from + 15) then
+      call("ZREM", run.parked, member)
+    elseif waiter.expiry <= run.now then
+      forget(run, waiter)
+    end
+  end
+end

@@ -1,0 +1,311 @@
+//! Threads that share a client's locks: one of those that wait receives for all, the others sleep until it hands them
+//! what is theirs.
+//!
+//! Nobody waits for what happens while no thread does: renewals, and locks that are lost. For that a thread of the
+//! host's own, the keeper, calls [`Station::keep`] again and again.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags};
+
+use super::client::{Client, Finished, Outcome, Wish};
+use super::machine::Loss;
+use crate::address::Address;
+use crate::blocking::{Host, Unresolved};
+use crate::doorbell::{wait_for, Doorbell, Wake};
+use crate::driven::{Action, Driven};
+
+/// How often a thread that sleeps lets its host look at signals.
+const LONGEST_SLEEP: Duration = Duration::from_millis(100);
+
+/// How long the keeper sleeps when nothing is due.
+const IDLE: Duration = Duration::from_secs(3600);
+
+pub struct Station {
+    shared: Mutex<Shared>,
+    keeper: Condvar,
+    /// Wakes the thread that receives, when what it waits for has changed.
+    bell: Doorbell,
+}
+
+struct Shared {
+    client: Client<Arc<Slot>>,
+    /// A thread receives for all.
+    leading: bool,
+    /// Those that sleep.
+    following: Vec<Arc<Slot>>,
+    notes: Vec<Note>,
+    /// A name to be resolved by whoever comes next.
+    unresolved: Option<(usize, String, u16)>,
+    kept_until: Option<Instant>,
+    closed: bool,
+}
+
+/// Something that no thread waits for.
+#[derive(Debug)]
+pub enum Note {
+    Lost { number: u64, loss: Loss },
+    Warning(String),
+}
+
+/// Where a thread finds what came of what it wanted.
+#[derive(Default)]
+pub struct Slot {
+    outcome: Mutex<Option<Outcome>>,
+    wake: Condvar,
+}
+
+enum Step {
+    Done(Outcome),
+    Interrupted,
+    Resolve(usize, String, u16),
+}
+
+impl Slot {
+    fn take(&self) -> Option<Outcome> {
+        self.outcome.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    fn give(&self, outcome: Outcome) {
+        *self.outcome.lock().unwrap_or_else(PoisonError::into_inner) = Some(outcome);
+        self.wake.notify_one();
+    }
+}
+
+impl Station {
+    pub fn new(client: Client<Arc<Slot>>) -> std::io::Result<Self> {
+        let shared = Shared {
+            client,
+            leading: false,
+            following: Vec::new(),
+            notes: Vec::new(),
+            unresolved: None,
+            kept_until: None,
+            closed: false,
+        };
+        Ok(Self { shared: Mutex::new(shared), keeper: Condvar::new(), bell: Doorbell::new()? })
+    }
+
+    /// Begins what is wanted and waits for what comes of it. A lock is given up when the wait for it is interrupted.
+    pub fn run<H: Host>(&self, host: &H, wish: Wish) -> Result<Outcome, H::Interrupt> {
+        let slot = Arc::new(Slot::default());
+        let is_lock = matches!(wish, Wish::Lock(_) | Wish::Park { .. });
+        let (number, mut step) = host.unlocked(|| {
+            let mut shared = self.lock();
+            let number = shared.client.begin(wish, slot.clone(), Instant::now());
+            (number.filter(|_| is_lock), self.step(shared, &slot))
+        });
+        loop {
+            let interrupted = match step {
+                Step::Done(outcome) => return Ok(outcome),
+                Step::Interrupted => host.interrupted().err(),
+                Step::Resolve(lane, name, port) => self.resolve(host, lane, &name, port),
+            };
+            if let Some(interrupt) = interrupted {
+                if let Some(number) = number {
+                    self.cancel(number);
+                }
+                return Err(interrupt);
+            }
+            step = host.unlocked(|| self.step(self.lock(), &slot));
+        }
+    }
+
+    /// Stops waiting for a lock, or gives it back without waiting for the answer.
+    pub fn cancel(&self, number: u64) {
+        let (mut shared, now) = (self.lock(), Instant::now());
+        shared.client.cancel(number, now);
+        shared.client.turn(now);
+        self.settle(&mut shared);
+    }
+
+    /// Looks at the client, or changes it without waiting.
+    pub fn with<T>(&self, look: impl FnOnce(&mut Client<Arc<Slot>>) -> T) -> T {
+        look(&mut self.lock().client)
+    }
+
+    /// What the keeper does: renews what is due, and returns what nobody waits for. `None` says that the client is
+    /// closed. It returns every now and then with nothing, so that the host may look at signals.
+    pub fn keep(&self) -> Option<Vec<Note>> {
+        let mut shared = self.lock();
+        if shared.closed {
+            return None;
+        }
+        if shared.notes.is_empty() {
+            let now = Instant::now();
+            let due = shared.client.deadline();
+            let is_due = due.is_some_and(|due| due <= now);
+            if is_due && !shared.leading {
+                return self.tend(shared);
+            }
+            // Whoever leads does what is due.
+            let until = if is_due { now + LONGEST_SLEEP } else { due.unwrap_or(now + IDLE) };
+            shared.kept_until = Some(until);
+            let sleep = until.saturating_duration_since(now);
+            shared = self.keeper.wait_timeout(shared, sleep).unwrap_or_else(PoisonError::into_inner).0;
+            shared.kept_until = None;
+        }
+        match shared.closed {
+            true => None,
+            false => Some(std::mem::take(&mut shared.notes)),
+        }
+    }
+
+    /// Fails what is waited for. What is held is not given back.
+    pub fn close(&self) {
+        let mut shared = self.lock();
+        shared.closed = true;
+        shared.client.close(Instant::now());
+        self.settle(&mut shared);
+        self.keeper.notify_all();
+        self.bell.ring();
+    }
+
+    /// In a forked child: the parent's connections are closed here without a word.
+    pub fn abandon(&self) {
+        if let Ok(mut shared) = self.shared.try_lock() {
+            shared.client.discard();
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Shared> {
+        self.shared.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn resolve<H: Host>(&self, host: &H, lane: usize, name: &str, port: u16) -> Option<H::Interrupt> {
+        let deadline = Instant::now() + self.with(|client| client.settings().connect_timeout);
+        let resolved = match host.resolve(name, port, deadline) {
+            Ok(addresses) => Ok(addresses.into_iter().map(Address::Tcp).collect()),
+            Err(Unresolved::Failed(why)) => Err(why),
+            Err(Unresolved::Interrupted(interrupt)) => {
+                self.lock().unresolved = Some((lane, name.to_owned(), port));
+                return Some(interrupt);
+            }
+        };
+        let mut shared = self.lock();
+        shared.client.connect(lane, resolved, Instant::now());
+        self.settle(&mut shared);
+        None
+    }
+
+    /// Goes on until the slot's outcome is there, or the host has to do something.
+    fn step<'s>(&'s self, mut shared: MutexGuard<'s, Shared>, slot: &Arc<Slot>) -> Step {
+        shared.client.turn(Instant::now());
+        self.settle(&mut shared);
+        loop {
+            if let Some(outcome) = slot.take() {
+                return Step::Done(outcome);
+            }
+            if let Some((lane, name, port)) = shared.unresolved.take() {
+                return Step::Resolve(lane, name, port);
+            }
+            if shared.leading {
+                shared.following.push(slot.clone());
+                let (woken, sleep) =
+                    slot.wake.wait_timeout(shared, LONGEST_SLEEP).unwrap_or_else(PoisonError::into_inner);
+                shared = woken;
+                shared.following.retain(|following| !Arc::ptr_eq(following, slot));
+                if sleep.timed_out() && slot.outcome.lock().unwrap_or_else(PoisonError::into_inner).is_none() {
+                    return Step::Interrupted;
+                }
+                continue;
+            }
+            let wake;
+            (shared, wake) = self.receive(shared);
+            let outcome = slot.take();
+            if outcome.is_none() && wake == Wake::Ready {
+                continue;
+            }
+            self.promote(&shared);
+            return outcome.map_or(Step::Interrupted, Step::Done);
+        }
+    }
+
+    /// The keeper leads until nothing is on its way.
+    fn tend<'s>(&'s self, mut shared: MutexGuard<'s, Shared>) -> Option<Vec<Note>> {
+        shared.client.expire(Instant::now());
+        shared.client.turn(Instant::now());
+        self.settle(&mut shared);
+        if !shared.leading && !shared.client.is_quiet() && shared.unresolved.is_none() {
+            (shared, _) = self.receive(shared);
+            self.promote(&shared);
+        }
+        (!shared.closed).then(|| std::mem::take(&mut shared.notes))
+    }
+
+    /// Waits once for what the client's connections wait for, and takes what has come.
+    fn receive<'s>(&'s self, mut shared: MutexGuard<'s, Shared>) -> (MutexGuard<'s, Shared>, Wake) {
+        shared.leading = true;
+        let now = Instant::now();
+        let due = shared.client.deadline().map_or(now + LONGEST_SLEEP, |due| due.min(now + LONGEST_SLEEP));
+        let interests: Vec<(usize, Arc<OwnedFd>, bool)> = shared.client.descriptors();
+        drop(shared);
+        let mut descriptors: Vec<PollFd<'_>> = interests.iter().map(|(_, fd, write)| interest(fd, *write)).collect();
+        descriptors.push(PollFd::from_borrowed_fd(self.bell.as_fd(), PollFlags::IN));
+        let wake = wait_for(&mut descriptors, due);
+        let ready: Vec<bool> = descriptors.iter().map(|descriptor| !descriptor.revents().is_empty()).collect();
+        let mut shared = self.lock();
+        if ready.last() == Some(&true) {
+            self.bell.silence();
+        }
+        let now = Instant::now();
+        for ((lane, ..), _) in interests.iter().zip(&ready).filter(|(_, ready)| **ready) {
+            shared.client.ready(*lane, now);
+        }
+        shared.client.expire(now);
+        shared.client.turn(now);
+        self.settle(&mut shared);
+        shared.leading = false;
+        (shared, wake)
+    }
+
+    /// Somebody else leads from here on, if anybody waits.
+    fn promote(&self, shared: &Shared) {
+        if let Some(next) = shared.following.first() {
+            next.wake.notify_one();
+        }
+    }
+
+    /// Does what the client wants done, and hands out what is over.
+    fn settle(&self, shared: &mut Shared) {
+        loop {
+            let (actions, finished) = (shared.client.take_actions(), shared.client.take_finished());
+            if actions.is_empty() && finished.is_empty() {
+                break;
+            }
+            for action in actions {
+                match action {
+                    Action::Resolve { lane, name, port } => shared.unresolved = Some((lane, name, port)),
+                    Action::Forget { lane, .. } => {
+                        shared.client.forgotten(lane, Instant::now());
+                        self.bell.ring();
+                    }
+                    Action::Watch { .. } if shared.leading => self.bell.ring(),
+                    Action::Watch { .. } => {}
+                    Action::EndTurn => shared.client.turn(Instant::now()),
+                }
+            }
+            for finished in finished {
+                match finished {
+                    Finished::Done { waiter, outcome } => waiter.give(outcome),
+                    Finished::Lost { number, loss } => shared.notes.push(Note::Lost { number, loss }),
+                    Finished::Warning(text) => shared.notes.push(Note::Warning(text)),
+                }
+            }
+        }
+        let due = shared.client.deadline();
+        let early = due.is_some_and(|due| shared.kept_until.is_some_and(|until| due < until));
+        if early || !shared.notes.is_empty() {
+            shared.kept_until = None;
+            self.keeper.notify_all();
+        }
+    }
+}
+
+fn interest(fd: &OwnedFd, write: bool) -> PollFd<'_> {
+    let mut flags = PollFlags::IN;
+    flags.set(PollFlags::OUT, write);
+    PollFd::from_borrowed_fd(fd.as_fd(), flags)
+}

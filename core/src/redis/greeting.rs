@@ -1,0 +1,192 @@
+//! How a session comes to be ready: it says who it is, learns what the server is, and makes sure that it serves.
+//!
+//! All commands of a greeting leave in one send. First that of RESP3; where the server does not know `HELLO`, its other
+//! replies are passed over and another greeting follows, that of RESP2.
+
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+use pinyon_proto::resp::{encode, Decoded, Reader, ServerError, Value};
+
+use super::info::ServerInfo;
+use super::session::Session;
+use super::settings::{Password, Settings};
+use crate::address::Address;
+use crate::connection::{Incoming, Outgoing, RECEIVE_BUFFER};
+use crate::error::Error;
+use crate::network::Network;
+
+/// What a server is asked before it is used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    Hello,
+    Auth,
+    /// What the server is.
+    Info,
+    /// Whether it is a replica.
+    Role,
+    Select,
+    /// Whether it serves: while it loads its data it answers nothing but the steps before.
+    Ping,
+}
+
+impl Step {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Step::Hello => "HELLO",
+            Step::Auth => "AUTH",
+            Step::Info | Step::Role => "INFO",
+            Step::Select => "SELECT",
+            Step::Ping => "PING",
+        }
+    }
+}
+
+/// The replies that are awaited.
+#[derive(Default)]
+pub(super) struct Greeting {
+    steps: VecDeque<Step>,
+    /// `HELLO` was refused: the replies that are left mean nothing.
+    falls_back: bool,
+}
+
+impl Greeting {
+    fn resp3(settings: &Settings) -> Self {
+        let selects = (settings.database != 0).then_some(Step::Select);
+        let steps = [Some(Step::Hello), selects, Some(Step::Ping)];
+        Self { steps: steps.into_iter().flatten().collect(), falls_back: false }
+    }
+
+    fn resp2(settings: &Settings) -> Self {
+        let logs_in = settings.password.is_some().then_some(Step::Auth);
+        let selects = (settings.database != 0).then_some(Step::Select);
+        let steps = [logs_in, Some(Step::Info), Some(Step::Role), selects, Some(Step::Ping)];
+        Self { steps: steps.into_iter().flatten().collect(), falls_back: false }
+    }
+
+    fn write(&self, settings: &Settings, out: &mut Vec<u8>) {
+        let password = settings.password.as_ref().map(Password::bytes);
+        let user = settings.user.as_deref().map(str::as_bytes);
+        for step in &self.steps {
+            match (step, password, user) {
+                (Step::Hello, Some(password), user) => {
+                    encode(&[b"HELLO", b"3", b"AUTH", user.unwrap_or(b"default"), password], out)
+                }
+                (Step::Hello, None, _) => encode(&[b"HELLO", b"3"], out),
+                (Step::Auth, Some(password), Some(user)) => encode(&[b"AUTH", user, password], out),
+                (Step::Auth, password, _) => encode(&[b"AUTH", password.unwrap_or_default()], out),
+                (Step::Info, ..) => encode(&[b"INFO", b"server"], out),
+                (Step::Role, ..) => encode(&[b"INFO", b"replication"], out),
+                (Step::Select, ..) => encode(&[b"SELECT", settings.database.to_string().as_bytes()], out),
+                (Step::Ping, ..) => encode(&[b"PING"], out),
+            }
+        }
+    }
+
+    /// What the server has to answer next.
+    pub(super) fn awaited(&self) -> &'static str {
+        self.steps.front().map_or("", |step| step.name())
+    }
+}
+
+impl<N: Network> Session<N> {
+    /// Begins to connect, to the first of `addresses` that answers, with `timeout` for all of it. A session whose
+    /// connection broke starts anew; take what was in flight from [`Session::next`] before.
+    pub fn connect(&mut self, addresses: Vec<Address>, now: Instant, timeout: Duration) {
+        assert!(self.queue.is_empty(), "what was in flight has not been taken");
+        self.outgoing = Outgoing::default();
+        self.incoming = Incoming::new(RECEIVE_BUFFER);
+        self.reader = Reader::new(self.settings.limits.reply);
+        self.arrived = None;
+        self.announced = false;
+        self.subscribed = false;
+        self.info = ServerInfo::default();
+        self.connection.connect(addresses, now, timeout);
+        self.advance_connection(now);
+    }
+
+    /// Goes on connecting as far as it can without waiting.
+    pub(super) fn advance_connection(&mut self, now: Instant) {
+        match self.connection.advance(now, self.greeting.awaited()) {
+            Ok(true) => self.greet(Greeting::resp3(&self.settings)),
+            Ok(false) => {}
+            Err(error) => self.fail(error),
+        }
+    }
+
+    fn greet(&mut self, greeting: Greeting) {
+        let mut requests = Vec::new();
+        greeting.write(&self.settings, &mut requests);
+        self.outgoing.append_bytes(&requests);
+        self.greeting = greeting;
+    }
+
+    /// Reads the answers to the greeting, the last of which makes the session ready. What has come of an answer stays
+    /// in the receive buffer until it is whole, so that a message can quote it.
+    pub(super) fn read_greeting(&mut self) {
+        while self.connection.is_greeting() {
+            let mut reader = Reader::new(self.settings.limits.reply);
+            let outcome = match reader.read(self.incoming.bytes()) {
+                Ok((_, None)) if self.incoming.room().is_empty() => Err(self.answers_too_much()),
+                Ok((_, None)) => return,
+                Ok((consumed, Some(decoded))) => {
+                    self.incoming.consume(consumed);
+                    match decoded {
+                        Decoded::Reply(reply) => self.answered(&reply),
+                        Decoded::Push(_) => Ok(()), // nothing was subscribed to, so it is for nobody
+                    }
+                }
+                Err(malformed) => Err(self.is_no_redis(malformed.what)),
+            };
+            if let Err(error) = outcome {
+                return self.fail(error);
+            }
+        }
+    }
+
+    fn answered(&mut self, reply: &Value) -> Result<(), Error> {
+        let Some(step) = self.greeting.steps.pop_front() else { return Err(self.answers_too_much()) };
+        if !self.greeting.falls_back {
+            self.take_answer(step, reply)?;
+        }
+        if !self.greeting.steps.is_empty() {
+            return Ok(());
+        }
+        if self.greeting.falls_back {
+            self.greet(Greeting::resp2(&self.settings));
+            self.flush();
+            return Ok(());
+        }
+        if !matches!(self.incoming.bytes(), [] | [b'>', ..]) {
+            return Err(self.answers_too_much());
+        }
+        self.connection.ready();
+        Ok(())
+    }
+
+    fn take_answer(&mut self, step: Step, reply: &Value) -> Result<(), Error> {
+        match (step, reply) {
+            (Step::Hello, Value::Error(error)) if is_unknown(error) => self.greeting.falls_back = true,
+            (Step::Info | Step::Role | Step::Ping, Value::Error(error)) if !is_fatal(error) => {}
+            (_, Value::Error(error)) => return Err(self.refused(step, error)),
+            (Step::Hello, reply) => {
+                self.info = ServerInfo::of_hello(reply).ok_or_else(|| self.answers_oddly(step))?;
+            }
+            (Step::Info | Step::Role, reply) => self.info.learn_from(reply),
+            (Step::Ping, _) | (_, Value::Status(_)) => {}
+            _ => return Err(self.answers_oddly(step)),
+        }
+        Ok(())
+    }
+}
+
+/// Whether the server speaks RESP2 alone.
+fn is_unknown(error: &ServerError) -> bool {
+    let unknown = error.message.get(..15).is_some_and(|words| words.eq_ignore_ascii_case("unknown command"));
+    &*error.code == "NOPROTO" || unknown
+}
+
+/// Whether the server serves nothing at all, where it otherwise only refuses to tell about itself.
+fn is_fatal(error: &ServerError) -> bool {
+    matches!(&*error.code, "NOAUTH" | "DENIED" | "LOADING" | "MASTERDOWN")
+}

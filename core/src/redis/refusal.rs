@@ -1,0 +1,105 @@
+//! Why a server cannot be used, and what to do about it. What servers say is quoted without the password.
+
+use pinyon_proto::resp::ServerError;
+
+use super::greeting::Step;
+use super::session::Session;
+use crate::error::{Error, Kind};
+use crate::network::Network;
+
+impl<N: Network> Session<N> {
+    /// The server has answered a step of the greeting with an error.
+    pub(super) fn refused(&self, step: Step, error: &ServerError) -> Error {
+        let why = match &*error.code {
+            "WRONGPASS" => self.wrong_password(),
+            "NOAUTH" if self.settings.password.is_none() => "the server wants a password: set \"password\"".into(),
+            "DENIED" => {
+                "the server is in protected mode and serves its own machine only: set a password for its default \
+                         user, or \"protected-mode no\" where its network is safe"
+                    .into()
+            }
+            "LOADING" => "the server is loading its data into memory: try again when it has".into(),
+            "MASTERDOWN" => {
+                "the server is a replica without a link to its master, and serves nothing until it has one: \
+                             connect to the master"
+                    .into()
+            }
+            "NOPERM" => {
+                format!("the user {} may not use {}: allow it in the server's ACL", self.user(), step.name())
+            }
+            _ => self.refused_in_words(step, &error.message),
+        };
+        self.cannot_connect(format!("{why} (it answered \"{}\")", self.quote(error)))
+    }
+
+    /// Errors without a code of their own.
+    fn refused_in_words(&self, step: Step, message: &str) -> String {
+        let says = |words: &str| message.contains(words);
+        let database = self.settings.database;
+        match step {
+            Step::Select if says("cluster mode") => {
+                format!(
+                    "the server is part of a cluster, which has database 0 alone: database {database} was asked for"
+                )
+            }
+            Step::Select => format!("the server has no database {database}: correct \"database\""),
+            Step::Auth if says("wrong number of arguments") => {
+                "the server knows no users, which came with Redis 6: leave out \"user\"".into()
+            }
+            Step::Auth if says("invalid password") => self.wrong_password(),
+            Step::Hello | Step::Auth if says("without any password") || says("no password is set") => {
+                "the server has no password: leave out \"password\"".into()
+            }
+            _ if says("max number of clients") => {
+                "the server has as many clients as it takes: raise its \"maxclients\", \
+                                                   or look for clients that leave connections open"
+                    .into()
+            }
+            _ => format!("the server refused {}", step.name()),
+        }
+    }
+
+    fn wrong_password(&self) -> String {
+        let user = self.user();
+        format!(
+            "the server refused the password of user {user}, or has no such user: correct \"user\" and \"password\""
+        )
+    }
+
+    fn user(&self) -> String {
+        format!("\"{}\"", self.settings.user.as_deref().unwrap_or("default").escape_debug())
+    }
+
+    /// An answer that no step can have.
+    pub(super) fn answers_oddly(&self, step: Step) -> Error {
+        self.cannot_connect(format!("the server's answer to {} is not one of Redis", step.name()))
+    }
+
+    pub(super) fn answers_too_much(&self) -> Error {
+        self.cannot_connect("the server sent more than the answers to the greeting".into())
+    }
+
+    /// What has arrived is not RESP.
+    pub(super) fn is_no_redis(&self, what: &str) -> Error {
+        let bytes = self.incoming.bytes();
+        let instead = match bytes {
+            [0x15, 0x03, ..] => ", as TLS does, which is not supported here",
+            _ if bytes.starts_with(b"HTTP/") => ", as HTTP does",
+            _ if bytes.starts_with(b"ERROR\r\n") || bytes.starts_with(b"CLIENT_ERROR") => ", as memcached does",
+            _ => "",
+        };
+        let said: String = self.settings.redact(&bytes[..bytes.len().min(4096)]).chars().take(80).collect();
+        self.cannot_connect(format!("this is not a Redis server: {what}: it answered \"{said}\"{instead}"))
+    }
+
+    fn cannot_connect(&self, why: String) -> Error {
+        Error::new(Kind::Connect, self.connection.server(), format!("cannot connect: {why}"))
+    }
+
+    /// What the server said, but for the arguments that it repeats: the password is one.
+    fn quote(&self, error: &ServerError) -> String {
+        let said = error.to_string();
+        let said = said.split(", with args beginning with").next().unwrap_or_default();
+        self.settings.redact(said.as_bytes())
+    }
+}

@@ -1,0 +1,151 @@
+//! Reading what the server sends: from bytes that have arrived to events.
+
+use pinyon_proto::resp::{Decoded, Malformed, Value};
+
+use super::session::{Event, Session};
+use crate::error::{Error, Kind};
+use crate::network::Network;
+
+/// How the messages begin that a subscribed connection receives as arrays in RESP2.
+const MESSAGES: [&str; 9] = [
+    "message",
+    "pmessage",
+    "smessage",
+    "subscribe",
+    "unsubscribe",
+    "psubscribe",
+    "punsubscribe",
+    "ssubscribe",
+    "sunsubscribe",
+];
+
+impl<N: Network> Session<N> {
+    /// The next thing that happened, `None` when more bytes have to arrive first.
+    #[allow(clippy::should_implement_trait)] // named as it is in the session of memcached
+    pub fn next(&mut self) -> Option<Event> {
+        loop {
+            if let Some((ticket, error)) = self.expired.pop_front() {
+                return Some(Event::Failed(ticket, error));
+            }
+            if let Some(error) = self.connection.failure() {
+                let error = error.clone();
+                return self.next_failed(error);
+            }
+            if !self.is_ready() {
+                return None;
+            }
+            if !std::mem::replace(&mut self.announced, true) {
+                return Some(Event::Ready);
+            }
+            let handed = match self.decode() {
+                Ok(None) => return None,
+                Ok(Some(decoded)) => self.hand_out(decoded),
+                Err(malformed) => Err(malformed),
+            };
+            match handed {
+                Ok(Some(event)) => return Some(event),
+                Ok(None) => {}
+                Err(malformed) => {
+                    self.fail(Error::new(Kind::Protocol, self.connection.server(), malformed.to_string()));
+                }
+            }
+        }
+    }
+
+    /// Whether a value has begun to arrive and its rest is awaited: more is to be received at once.
+    pub(super) fn is_amid_value(&mut self) -> bool {
+        if !self.is_ready() || self.arrived.is_some() || self.reader.is_between_values() {
+            return false;
+        }
+        match self.decode() {
+            Ok(decoded) => self.arrived = decoded,
+            Err(malformed) => {
+                self.fail(Error::new(Kind::Protocol, self.connection.server(), malformed.to_string()));
+                return false;
+            }
+        }
+        self.arrived.is_none()
+    }
+
+    fn decode(&mut self) -> Result<Option<Decoded>, Malformed> {
+        if let Some(decoded) = self.arrived.take() {
+            return Ok(Some(decoded));
+        }
+        let (consumed, decoded) = self.reader.read(self.incoming.bytes())?;
+        self.incoming.consume(consumed);
+        Ok(decoded)
+    }
+
+    /// Finds out whom it is for. `None`: nobody waits for it.
+    fn hand_out(&mut self, decoded: Decoded) -> Result<Option<Event>, Malformed> {
+        match decoded {
+            Decoded::Push(values) => Ok(self.push(values)),
+            Decoded::Reply(Value::Array(values)) if self.is_subscriber_only() && is_message(&values) => {
+                Ok(self.push(values))
+            }
+            Decoded::Reply(value) => self.reply(value),
+        }
+    }
+
+    fn reply(&mut self, value: Value) -> Result<Option<Event>, Malformed> {
+        let Some(front) = self.queue.front() else {
+            return Err(unexpected("the server sent what nobody asked for", &value));
+        };
+        if front.confirmations.is_some() && !matches!(value, Value::Error(_)) {
+            return Err(unexpected("expected the confirmation of a subscription", &value));
+        }
+        Ok(self.finish(value))
+    }
+
+    /// A push is for the host, unless it confirms the subscription whose turn it is.
+    fn push(&mut self, values: Vec<Value>) -> Option<Event> {
+        let awaited = self.queue.front_mut().and_then(|front| front.confirmations.as_mut());
+        let Some(confirmations) = awaited.filter(|awaited| begins_with(&values, awaited.kind)) else {
+            return Some(Event::Pushed(values));
+        };
+        confirmations.missing -= 1;
+        match confirmations.missing {
+            0 => self.finish(Value::Array(values)),
+            _ => None,
+        }
+    }
+
+    fn finish(&mut self, value: Value) -> Option<Event> {
+        let exchange = self.queue.pop_front()?;
+        (!exchange.abandoned).then_some(Event::Reply(exchange.ticket, value))
+    }
+
+    /// The connection is broken, and with it everything in flight.
+    fn next_failed(&mut self, error: Error) -> Option<Event> {
+        loop {
+            let exchange = self.queue.pop_front()?;
+            if !exchange.abandoned {
+                let sent = exchange.sent(self.outgoing.position());
+                return Some(Event::Failed(exchange.ticket, error.of("", sent)));
+            }
+        }
+    }
+}
+
+fn is_message(values: &[Value]) -> bool {
+    MESSAGES.iter().any(|kind| begins_with(values, kind))
+}
+
+fn begins_with(values: &[Value], kind: &str) -> bool {
+    match values.first() {
+        Some(Value::Bytes(text) | Value::Status(text)) => **text == *kind.as_bytes(),
+        _ => false,
+    }
+}
+
+fn unexpected(what: &'static str, value: &Value) -> Malformed {
+    match value {
+        Value::Bytes(text) | Value::Status(text) | Value::BigNumber(text) => Malformed::new(what, text),
+        Value::Error(error) => Malformed::new(what, error.to_string().as_bytes()),
+        Value::Array(values) | Value::Set(values) => {
+            Malformed::new(what, format!("an aggregate of {} values", values.len()).as_bytes())
+        }
+        Value::Map(pairs) => Malformed::new(what, format!("a map of {} pairs", pairs.len()).as_bytes()),
+        scalar => Malformed::new(what, format!("{scalar:?}").as_bytes()),
+    }
+}

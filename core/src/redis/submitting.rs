@@ -1,0 +1,141 @@
+//! Taking commands: each is encoded for sending, and its exchange put into the queue.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Instant;
+
+use pinyon_proto::resp::encode;
+
+use super::session::Session;
+use crate::connection::Ticket;
+use crate::error::{Error, Kind, Sent};
+use crate::network::Network;
+
+/// Why a command was not taken; nothing of it was sent or queued.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refused {
+    /// The session is not ready or its queue is full: wait, then submit again.
+    Full,
+    TooLarge {
+        size: usize,
+        limit: usize,
+    },
+    /// Its replies could not be told from those to other commands.
+    Unanswerable(&'static str),
+}
+
+impl Refused {
+    /// What it is for a caller that cannot wait.
+    pub fn into_error(self, server: &Arc<str>, command: &'static str) -> Error {
+        let error = match self {
+            Refused::Full => Error::new(Kind::Usage, server, "the connection takes no more commands"),
+            Refused::Unanswerable(why) => Error::new(Kind::Usage, server, why),
+            Refused::TooLarge { size, limit } => {
+                let message = format!("the command has {size} bytes, more than the limit of {limit}");
+                Error::new(Kind::TooLarge, server, message)
+            }
+        };
+        error.of(command, Sent::No)
+    }
+}
+
+/// One command and its reply, in the queue of those in flight.
+pub(super) struct Exchange {
+    pub(super) ticket: Ticket,
+    pub(super) deadline: Instant,
+    /// Where its request begins in the stream of bytes sent.
+    begin: u64,
+    /// Nobody waits for it any more: its reply is read and dropped.
+    pub(super) abandoned: bool,
+    /// The confirmations that stand for its reply, where it is about subscriptions.
+    pub(super) confirmations: Option<Confirmations>,
+}
+
+impl Exchange {
+    /// Whether its request was sent, now that the stream is sent up to `position`.
+    pub(super) fn sent(&self, position: u64) -> Sent {
+        match position > self.begin {
+            true => Sent::Maybe,
+            false => Sent::No,
+        }
+    }
+}
+
+/// The reply to a command about subscriptions is one message for each of its channels: a push in RESP3.
+#[derive(Clone, Copy)]
+pub(super) struct Confirmations {
+    /// The command, as the messages name it.
+    pub(super) kind: &'static str,
+    pub(super) missing: usize,
+}
+
+impl Confirmations {
+    /// What a command is confirmed by, if that is how it is answered.
+    fn of(parts: &[&[u8]]) -> Option<Self> {
+        const KINDS: [&str; 6] =
+            ["subscribe", "unsubscribe", "psubscribe", "punsubscribe", "ssubscribe", "sunsubscribe"];
+        let kind = KINDS.into_iter().find(|kind| is(parts, 0, kind))?;
+        Some(Self { kind, missing: parts.len() - 1 })
+    }
+}
+
+impl<N: Network> Session<N> {
+    /// Queues a command, its name first, and encodes it for sending; its outcome is an event with the ticket returned.
+    ///
+    /// `SUBSCRIBE` and its kin, which must name their channels, are answered by the confirmation of the last one: an
+    /// array, whichever the protocol. With RESP2 a connection that has subscribed takes no other commands, and messages
+    /// come as pushes all the same.
+    pub fn submit(&mut self, parts: &[&[u8]], deadline: Instant) -> Result<Ticket, Refused> {
+        let confirmations = self.check(parts)?;
+        if !self.accepts() {
+            return Err(Refused::Full);
+        }
+        self.subscribed |= confirmations.is_some();
+        let begin = self.outgoing.end();
+        let Ok(()) = self.outgoing.append(|out| {
+            encode(parts, out);
+            Ok::<(), Infallible>(())
+        });
+        let ticket = Ticket(self.next_ticket);
+        self.next_ticket += 1;
+        self.queue.push_back(Exchange { ticket, deadline, begin, abandoned: false, confirmations });
+        Ok(ticket)
+    }
+
+    /// Refuses what is never taken.
+    fn check(&self, parts: &[&[u8]]) -> Result<Option<Confirmations>, Refused> {
+        let (size, limit) = (parts.iter().map(|part| part.len()).sum(), self.settings.limits.command);
+        if size > limit {
+            return Err(Refused::TooLarge { size, limit });
+        }
+        let confirmations = Confirmations::of(parts);
+        match confirmations {
+            _ if parts.is_empty() => Err(Refused::Unanswerable("a command without a name is never answered")),
+            Some(Confirmations { missing: 0, .. }) => {
+                Err(Refused::Unanswerable("a command about subscriptions must name its channels"))
+            }
+            _ if changes_replies(parts) => {
+                Err(Refused::Unanswerable("a command that changes how replies come is not for a shared connection"))
+            }
+            _ => Ok(confirmations),
+        }
+    }
+
+    /// Nobody waits for this exchange any more: its reply is read and dropped, its neighbours are undisturbed.
+    pub fn abandon(&mut self, ticket: Ticket) {
+        if let Ok(position) = self.queue.binary_search_by_key(&ticket, |exchange| exchange.ticket) {
+            self.queue[position].abandoned = true;
+        }
+        self.expired.retain(|(expired, _)| *expired != ticket);
+    }
+}
+
+/// Whether it is answered by a stream, or changes the protocol, or turns replies off.
+fn changes_replies(parts: &[&[u8]]) -> bool {
+    const NAMES: [&str; 5] = ["monitor", "sync", "psync", "hello", "reset"];
+    NAMES.iter().any(|name| is(parts, 0, name)) || is(parts, 0, "client") && is(parts, 1, "reply")
+}
+
+fn is(parts: &[&[u8]], index: usize, word: &str) -> bool {
+    parts.get(index).is_some_and(|part| part.eq_ignore_ascii_case(word.as_bytes()))
+}

@@ -1,0 +1,204 @@
+//! From closed to ready: what is said, in both protocols, and what is learned.
+
+use std::time::Duration;
+
+use pinyon_proto::ServerVersion;
+
+use super::host::{bytes, replies, status, Host, TIMEOUT, WELCOME};
+use crate::connection::peer::{Ending, Faults, Opening};
+use crate::error::{Kind, Sent};
+use crate::redis::{Event, Protocol, Refused, ServerInfo, Settings, Wants};
+
+#[test]
+fn a_session_waits_for_what_its_state_needs() {
+    let mut host = Host::new(Settings::default());
+    assert!(host.session.is_closed() && host.session.stream().is_none());
+    assert_eq!(host.session.wants(), Wants { read: false, write: false, until: None });
+
+    host.peer.expect_openings([Opening::After(1)]);
+    host.connect(1);
+    let until = Some(host.now + TIMEOUT);
+    assert_eq!(host.session.wants(), Wants { read: false, write: true, until });
+    assert_eq!(host.session.submit(&[b"PING"], host.now), Err(Refused::Full));
+
+    assert!(host.turn().is_empty());
+    assert_eq!(host.session.wants(), Wants { read: true, write: false, until }, "the greeting is awaited");
+    assert!(!host.session.is_ready() && !host.session.accepts());
+
+    assert!(matches!(host.answer(WELCOME)[..], [Event::Ready]));
+    assert!(host.session.is_ready() && host.session.accepts() && !host.session.is_busy());
+    assert_eq!(host.session.wants(), Wants { read: true, write: false, until: None }, "at rest");
+
+    host.submit("GET k");
+    assert_eq!(host.session.wants(), Wants { read: true, write: true, until }, "unsent, it also wants to read");
+    host.turn();
+    assert_eq!(host.session.wants(), Wants { read: true, write: false, until });
+}
+
+#[test]
+fn hello_tells_what_the_server_is() {
+    let host = Host::connected();
+    let expected = ServerInfo {
+        protocol: Protocol::Resp3,
+        version: Some(ServerVersion::new(7, 0, 15)),
+        kind: "redis".into(),
+        mode: "standalone".into(),
+        role: "master".into(),
+    };
+    assert_eq!(*host.session.server(), expected);
+    assert_eq!(&**host.session.name(), "redis1:6379");
+}
+
+#[test]
+fn a_server_without_hello_is_asked_by_info() {
+    for refusal in ["-ERR unknown command `HELLO`", "-NOPROTO unsupported protocol version", "-unknown command"] {
+        let mut host = Host::new(Settings::default());
+        host.connect(1);
+        assert_eq!(host.sent(), ["HELLO 3", "PING"]);
+        host.answer(format!("{refusal}\r\n+PONG\r\n").as_bytes());
+        assert_eq!(host.sent(), ["INFO server", "INFO replication", "PING"]);
+        let server = "redis_version:5.0.14\r\nredis_mode:standalone\r\n";
+        host.answer(format!("${}\r\n{server}\r\n$10\r\nrole:slave\r\n+PONG\r\n", server.len()).as_bytes());
+        assert!(host.session.is_ready(), "{:?}", host.session.failure());
+        let expected = ServerInfo {
+            protocol: Protocol::Resp2,
+            version: Some(ServerVersion::new(5, 0, 14)),
+            kind: "redis".into(),
+            mode: "standalone".into(),
+            role: "replica".into(),
+        };
+        assert_eq!(*host.session.server(), expected);
+    }
+}
+
+#[test]
+fn user_password_and_database_are_told_in_either_protocol() {
+    let cases = [
+        (None, "AUTH default secret", "AUTH secret"),
+        (Some("default"), "AUTH default secret", "AUTH default secret"),
+        (Some("worker"), "AUTH worker secret", "AUTH worker secret"),
+    ];
+    for (user, resp3, resp2) in cases {
+        let user = user.map(str::to_owned);
+        let settings = Settings { user, password: Some("secret".into()), database: 3, ..Settings::default() };
+        let mut host = Host::new(settings);
+        host.connect(1);
+        assert_eq!(host.sent(), [&format!("HELLO 3 {resp3}"), "SELECT 3", "PING"]);
+        host.answer(b"-ERR unknown command 'HELLO', with args beginning with: '3' 'AUTH' 'secret'\r\n");
+        host.answer(b"-NOAUTH Authentication required.\r\n-NOAUTH Authentication required.\r\n");
+        assert_eq!(host.sent(), [resp2, "INFO server", "INFO replication", "SELECT 3", "PING"]);
+        host.answer(b"+OK\r\n$0\r\n\r\n$0\r\n\r\n+OK\r\n+PONG\r\n");
+        assert!(host.session.is_ready(), "{:?}", host.session.failure());
+    }
+}
+
+#[test]
+fn a_user_who_may_not_ask_is_let_in_without_an_answer() {
+    let mut host = Host::new(Settings::default());
+    host.connect(1);
+    host.answer(b"-NOPROTO no\r\n-NOPERM no permissions to run the 'ping' command\r\n");
+    host.answer(b"-NOPERM no\r\n-ERR unknown command 'INFO'\r\n-NOPERM no\r\n");
+    assert!(host.session.is_ready(), "{:?}", host.session.failure());
+    assert_eq!(*host.session.server(), ServerInfo::default());
+}
+
+#[test]
+fn a_greeting_that_comes_byte_by_byte_is_understood() {
+    let mut host = Host::new(Settings::default());
+    host.peer.behave(Faults { receive_width: Some(1), send_width: Some(1), ..Faults::default() });
+    host.connect(1);
+    assert!(matches!(host.answer(WELCOME)[..], [Event::Ready]));
+}
+
+#[test]
+fn a_push_amid_the_greeting_disturbs_nothing() {
+    let mut host = Host::new(Settings::default());
+    host.connect(1);
+    let mut bytes = b">1\r\n+early\r\n".to_vec();
+    bytes.extend_from_slice(WELCOME);
+    bytes.extend_from_slice(b">1\r\n+late\r\n");
+    let events = host.answer(&bytes);
+    assert!(matches!(&events[..], [Event::Ready, Event::Pushed(late)] if *late == [status("late")]), "{events:?}");
+}
+
+#[test]
+fn more_than_the_greeting_breaks_the_connection_before_anything_is_submitted() {
+    let mut host = Host::new(Settings::default());
+    host.connect(1);
+    let events = host.answer(&[WELCOME, b"+OK\r\n"].concat());
+    assert!(events.is_empty(), "{events:?}");
+    assert!(host.failure().1.ends_with("cannot connect: the server sent more than the answers to the greeting"));
+}
+
+#[test]
+fn every_address_is_tried_within_one_deadline() {
+    let mut host = Host::new(Settings::default());
+    host.peer.expect_openings([Opening::Unreachable, Opening::Refused, Opening::AtOnce]);
+    host.connect(3);
+    assert!(matches!(host.answer(WELCOME)[..], [Event::Ready]));
+    assert_eq!(host.peer.opened().len(), 3);
+
+    let mut host = Host::new(Settings::default());
+    host.connect(0);
+    assert_eq!(host.failure(), (Kind::Connect, "redis1:6379: cannot connect: its name has no address".into()));
+}
+
+#[test]
+fn a_server_that_stays_silent_is_given_up() {
+    let mut host = Host::new(Settings::default());
+    host.peer.expect_openings([Opening::After(usize::MAX)]);
+    host.connect(1);
+    host.pass(TIMEOUT - Duration::from_millis(1));
+    host.turn();
+    assert!(host.session.failure().is_none());
+    host.pass(Duration::from_millis(1));
+    host.turn();
+    assert_eq!(host.failure().0, Kind::Timeout);
+
+    for (answers, awaited) in [(&b""[..], "HELLO"), (b"%1\r\n", "HELLO"), (b"-NOPROTO no\r\n+PONG\r\n", "INFO")] {
+        let mut host = Host::new(Settings::default());
+        host.connect(1);
+        host.answer(answers);
+        host.pass(TIMEOUT);
+        host.turn();
+        let (kind, message) = host.failure();
+        assert_eq!(kind, Kind::Timeout);
+        assert!(message.ends_with(&format!("but did not answer \"{awaited}\" in time")), "{message}");
+    }
+}
+
+#[test]
+fn after_a_failure_a_new_connection_starts_clean() {
+    let mut host = Host::connected_by_resp2();
+    let lost = host.submit("GET k");
+    host.submit("SUBSCRIBE c");
+    host.turn();
+    host.peer.reply(b"$100\r\nhalf a rep");
+    host.turn();
+    host.peer.end(Ending::Closed);
+    let events = host.turns();
+    assert!(matches!(&events[0], Event::Failed(ticket, error) if *ticket == lost && error.sent == Sent::Maybe));
+    assert_eq!(events.len(), 2);
+    assert!(host.session.take_failure().is_some() && host.session.is_closed());
+
+    host.connect(1);
+    assert!(matches!(host.answer(WELCOME)[..], [Event::Ready]));
+    assert_eq!(host.session.server().protocol, Protocol::Resp3);
+    host.sent();
+    let got = host.submit("GET k");
+    assert_eq!(host.sent(), ["GET k"]);
+    assert_eq!(replies(&host.answer(b"$1\r\nv\r\n")), [(got, bytes("v"))]);
+}
+
+#[test]
+fn nothing_is_taken_over_from_the_connection_before() {
+    let mut host = Host::connected();
+    host.submit("SUBSCRIBE c");
+    host.session.close();
+    host.turns();
+    host.connect(1);
+    host.answer(b"-NOPROTO no\r\n+PONG\r\n");
+    assert!(matches!(host.answer(b"-NOPERM no\r\n-NOPERM no\r\n+PONG\r\n")[..], [Event::Ready]));
+    assert_eq!(*host.session.server(), ServerInfo::default(), "it tells nothing of itself");
+    assert!(!host.session.is_subscriber_only());
+}

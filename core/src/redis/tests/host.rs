@@ -1,0 +1,183 @@
+//! A host: it drives a session turn by turn and notes what it is handed.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::time::{Duration, Instant};
+
+use pinyon_proto::resp::{encode, Value};
+
+use crate::address::Address;
+use crate::connection::peer::Peer;
+use crate::error::{Kind, Sent};
+use crate::redis::{Event, Session, Settings, Ticket};
+
+/// How long every exchange may take, unless a test says otherwise.
+pub const TIMEOUT: Duration = Duration::from_secs(1);
+
+/// What a server answers `HELLO 3`, and then `PING`.
+pub const WELCOME: &[u8] =
+    b"%5\r\n$6\r\nserver\r\n$5\r\nredis\r\n$7\r\nversion\r\n$6\r\n7.0.15\r\n$5\r\nproto\r\n:3\r\n\
+    $4\r\nmode\r\n$10\r\nstandalone\r\n$4\r\nrole\r\n$6\r\nmaster\r\n+PONG\r\n";
+
+pub struct Host {
+    pub session: Session<Peer>,
+    pub peer: Peer,
+    pub now: Instant,
+}
+
+impl Host {
+    pub fn new(settings: Settings) -> Self {
+        let peer = Peer::default();
+        Self { session: Session::new("redis1:6379".into(), peer.clone(), settings), peer, now: Instant::now() }
+    }
+
+    /// Connected by RESP3, with nothing in flight.
+    pub fn connected() -> Self {
+        Self::connected_with(Settings::default())
+    }
+
+    pub fn connected_with(settings: Settings) -> Self {
+        let mut host = Self::new(settings);
+        host.connect(1);
+        assert_eq!(host.sent(), ["HELLO 3", "PING"]);
+        assert!(matches!(host.answer(WELCOME)[..], [Event::Ready]), "{:?}", host.session.failure());
+        host
+    }
+
+    /// Connected to a server that knows no `HELLO`.
+    pub fn connected_by_resp2() -> Self {
+        let mut host = Self::new(Settings::default());
+        host.connect(1);
+        assert_eq!(host.sent(), ["HELLO 3", "PING"]);
+        host.answer(b"-ERR unknown command 'HELLO', with args beginning with: '3' \r\n+PONG\r\n");
+        assert_eq!(host.sent(), ["INFO server", "INFO replication", "PING"]);
+        assert!(matches!(
+            host.answer(b"$20\r\nredis_version:5.0.14\r\n$11\r\nrole:master\r\n+PONG\r\n")[..],
+            [Event::Ready]
+        ));
+        host
+    }
+
+    /// Begins to connect to a server with so many addresses.
+    pub fn connect(&mut self, addresses: u16) {
+        let addresses = (0..addresses).map(|number| SocketAddr::from((Ipv4Addr::LOCALHOST, 6379 + number)));
+        self.session.connect(addresses.map(Address::Tcp).collect(), self.now, TIMEOUT);
+    }
+
+    /// Submits a command of words.
+    pub fn submit(&mut self, command: &str) -> Ticket {
+        let parts: Vec<&[u8]> = command.split(' ').map(str::as_bytes).collect();
+        self.session.submit(&parts, self.now + TIMEOUT).expect("it is taken")
+    }
+
+    /// The commands that the peer has received since it was last asked, as words.
+    pub fn sent(&mut self) -> Vec<String> {
+        self.session.poll(self.now);
+        commands(&self.peer.take_received())
+    }
+
+    /// The peer replies, and the session is driven until nothing happens any more.
+    pub fn answer(&mut self, bytes: &[u8]) -> Vec<Event> {
+        self.peer.reply(bytes);
+        self.turns()
+    }
+
+    /// One poll, and all that comes of it.
+    pub fn turn(&mut self) -> Vec<Event> {
+        self.session.poll(self.now);
+        std::iter::from_fn(|| self.session.next()).collect()
+    }
+
+    /// Turns until nothing happens any more.
+    pub fn turns(&mut self) -> Vec<Event> {
+        let mut events = Vec::new();
+        let mut idle = 0;
+        while idle < 3 {
+            let unread = !self.peer.is_drained() && self.session.failure().is_none();
+            let turn = self.turn();
+            idle = if turn.is_empty() && !unread { idle + 1 } else { 0 };
+            events.extend(turn);
+        }
+        events
+    }
+
+    pub fn pass(&mut self, time: Duration) {
+        self.now += time;
+    }
+
+    pub fn failure(&self) -> (Kind, String) {
+        let error = self.session.failure().expect("the connection is broken");
+        (error.kind, error.to_string())
+    }
+}
+
+/// Requests as words; they must be whole.
+pub fn commands(mut requests: &[u8]) -> Vec<String> {
+    let mut reader = pinyon_proto::resp::Reader::default();
+    let mut commands = Vec::new();
+    while !requests.is_empty() {
+        let (consumed, command) = reader.read(requests).expect("commands are RESP");
+        requests = &requests[consumed..];
+        let Some(pinyon_proto::resp::Decoded::Reply(Value::Array(parts))) = command else {
+            panic!("half a command: {command:?}");
+        };
+        let words: Vec<String> = parts.iter().map(text).collect();
+        commands.push(words.join(" "));
+    }
+    commands
+}
+
+/// A string's text.
+pub fn text(value: &Value) -> String {
+    match value {
+        Value::Bytes(text) | Value::Status(text) => String::from_utf8(text.to_vec()).unwrap(),
+        other => panic!("not a string: {other:?}"),
+    }
+}
+
+/// The one reply among the events, and its ticket.
+pub fn replies(events: &[Event]) -> Vec<(Ticket, Value)> {
+    let reply = |event: &Event| match event {
+        Event::Reply(ticket, value) => (*ticket, value.clone()),
+        other => panic!("not a reply: {other:?}"),
+    };
+    events.iter().map(reply).collect()
+}
+
+pub fn failures(events: &[Event]) -> Vec<(Ticket, Kind, Sent)> {
+    let failure = |event: &Event| match event {
+        Event::Failed(ticket, error) => (*ticket, error.kind, error.sent),
+        other => panic!("not a failure: {other:?}"),
+    };
+    events.iter().map(failure).collect()
+}
+
+/// The pushes among the events, as words.
+pub fn pushes(events: &[Event]) -> Vec<String> {
+    let push = |event: &Event| match event {
+        Event::Pushed(values) => values.iter().map(text).collect::<Vec<_>>().join(" "),
+        other => panic!("not a push: {other:?}"),
+    };
+    events.iter().map(push).collect()
+}
+
+pub fn bytes(text: &str) -> Value {
+    Value::Bytes(text.as_bytes().into())
+}
+
+pub fn status(text: &str) -> Value {
+    Value::Status(text.as_bytes().into())
+}
+
+/// A command as bytes, for a peer that replies with one.
+pub fn array(words: &str) -> Vec<u8> {
+    let mut out = Vec::new();
+    encode(&words.split(' ').map(str::as_bytes).collect::<Vec<_>>(), &mut out);
+    out
+}
+
+/// A push as bytes.
+pub fn push(words: &str) -> Vec<u8> {
+    let mut out = array(words);
+    out[0] = b'>';
+    out
+}

@@ -1,0 +1,374 @@
+//! The functions, the scripts and the model side by side.
+//!
+//! In the tests `x`, `y` and so on are clients; `x2` is owner 2 of `x`, and `x.5` its attempt 5.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use pinyon_core::locks::call::{Answer, Attempt, Call, Name, Names, Pushed};
+use pinyon_core::locks::keys::{self, Keys};
+use pinyon_core::locks::script::{self, Parts, ScriptError, Shas, Via};
+use pinyon_proto::resp::Value;
+
+use crate::model::Model;
+use crate::redis::{Connection, Redis};
+
+pub const LONG: Duration = Duration::from_secs(100);
+/// How much two servers' times may differ.
+const TOLERANCE: Duration = Duration::from_secs(5);
+const BEGINNING_OF_2024: Duration = Duration::from_secs(1_704_067_200);
+
+pub struct Lab {
+    pub redis: Connection,
+    pub model: Model,
+    pub worlds: Vec<World>,
+    pub waiter_ttl: Duration,
+    pub throughput: bool,
+    pub calls: usize,
+    started: (Instant, Duration),
+    connected: BTreeMap<Arc<str>, bool>,
+    asked: BTreeMap<Attempt, Names>,
+    server: Redis,
+}
+
+/// A namespace, and how its functions are called.
+pub struct World {
+    pub keys: Keys,
+    pub via: Via,
+}
+
+impl Lab {
+    pub fn new() -> Self {
+        let server = Redis::start();
+        let mut redis = server.connect();
+        let loaded = redis.run(&script::loading_functions().slices());
+        assert!(!matches!(loaded, Value::Error(_)), "{loaded:?}");
+        let scripts = script::loading_scripts();
+        let replies = redis.run_all(&scripts.iter().map(Parts::slices).collect::<Vec<_>>());
+        let shas = Via::EvalSha(Shas::read(&replies).unwrap());
+        let worlds = [("functions", Via::Functions), ("scripts", shas)];
+        let worlds = worlds.map(|(namespace, via)| World { keys: Keys::new(namespace).unwrap(), via });
+        let since_2024 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap() - BEGINNING_OF_2024;
+        let mut lab = Self {
+            redis,
+            model: Model::new(LONG, false),
+            worlds: worlds.into(),
+            waiter_ttl: LONG,
+            throughput: false,
+            calls: 0,
+            started: (Instant::now(), since_2024),
+            connected: BTreeMap::new(),
+            asked: BTreeMap::new(),
+            server,
+        };
+        lab.subscribe(b"SUBSCRIBE", Keys::freed);
+        lab.set_counter(u64::try_from(since_2024.as_millis()).unwrap() * 4096 + (1 << 40));
+        lab
+    }
+
+    /// What the clock of the servers says, since the beginning of 2024.
+    pub fn now(&self) -> Duration {
+        self.started.1 + self.started.0.elapsed()
+    }
+
+    /// Asks the servers as a user with all permissions but for these ACL rules.
+    pub fn call_restricted(&mut self, rules: &[&[u8]], call: &Call) -> Vec<Result<Answer, ScriptError>> {
+        let user: [&[u8]; 8] = [b"ACL", b"SETUSER", b"user", b"on", b">password", b"~*", b"&*", b"+@all"];
+        self.redis.run(&[&user, rules].concat());
+        let mut restricted = self.server.connect();
+        restricted.run(&[b"AUTH", b"user", b"password"]);
+        let unrestricted = std::mem::replace(&mut self.redis, restricted);
+        let (answers, _) = self.call_servers(call);
+        self.redis = unrestricted;
+        answers
+    }
+
+    /// Asks all three. Returns what they have answered and pushed, all the same.
+    pub fn call(&mut self, call: &Call) -> (Answer, Vec<Pushed>) {
+        self.calls += 1;
+        if let Call::Lock { attempt, names, .. }
+        | Call::Park { attempt, names, .. }
+        | Call::Unpark { attempt, names, .. } = call
+        {
+            self.asked.insert(attempt.clone(), names.clone());
+            if !self.connected.contains_key(&attempt.client) {
+                self.connect(&attempt.client);
+            }
+        }
+        let (answers, pushes) = self.call_servers(call);
+        (self.model.waiter_ttl, self.model.throughput) = (self.waiter_ttl, self.throughput);
+        let expected = self.model.call(self.now(), call);
+        let expected_pushes: Vec<Pushed> = self.model.take_pushes().into_iter().map(|push| push.pushed).collect();
+        for (index, answer) in answers.into_iter().enumerate() {
+            let answer = answer.unwrap_or_else(|error| panic!("{call:?}: {error}"));
+            assert!(alike(&answer, &expected), "{call:?}\nworld {index}: {answer:?}\nmodel: {expected:?}");
+            assert_eq!(pushes[index], expected_pushes, "{call:?}, world {index}");
+        }
+        self.check_grants(&expected_pushes);
+        (expected, expected_pushes)
+    }
+
+    pub fn call_servers(&mut self, call: &Call) -> (Vec<Result<Answer, ScriptError>>, Vec<Vec<Pushed>>) {
+        let mut commands = Vec::new();
+        for world in &self.worlds {
+            let mut parts = Parts::default();
+            script::encode(call, &world.keys, self.waiter_ttl, self.throughput, &world.via, &mut parts);
+            commands.push(parts);
+        }
+        let replies = self.redis.run_all(&commands.iter().map(Parts::slices).collect::<Vec<_>>());
+        let answers = replies.into_iter().map(|reply| script::decode(call, reply)).collect();
+        (answers, self.take_pushes())
+    }
+
+    fn take_pushes(&mut self) -> Vec<Vec<Pushed>> {
+        let mut pushes = vec![Vec::new(); self.worlds.len()];
+        for push in self.redis.pushes.drain(..) {
+            for (world, pushes) in self.worlds.iter().zip(&mut pushes) {
+                pushes.extend(script::pushed(&world.keys, &push));
+            }
+        }
+        pushes
+    }
+
+    /// Whoever is pushed a grant holds all the names that it has asked for, with that token.
+    fn check_grants(&mut self, pushes: &[Pushed]) {
+        for pushed in pushes {
+            let Pushed::Granted { attempt, token } = pushed else { continue };
+            let value = Value::Bytes(format!("{attempt} {token}").into_bytes().into());
+            let names = self.asked[attempt].clone();
+            for values in self.values(&names) {
+                assert!(values.iter().all(|held| *held == value), "{attempt} {token} does not hold all: {values:?}");
+            }
+        }
+    }
+
+    /// The names' values in each world.
+    pub fn values(&mut self, names: &Names) -> Vec<Vec<Value>> {
+        let keys = |world: &World| names.iter().map(|name| world.keys.lock(name)).collect::<Vec<_>>();
+        let keys: Vec<Vec<Vec<u8>>> = self.worlds.iter().map(keys).collect();
+        let command = |keys: &'_ Vec<Vec<u8>>| -> Vec<Vec<u8>> { [&[b"MGET".to_vec()], &keys[..]].concat() };
+        let commands: Vec<Vec<Vec<u8>>> = keys.iter().map(command).collect();
+        let slices: Vec<Vec<&[u8]>> =
+            commands.iter().map(|parts| parts.iter().map(|part| &part[..]).collect()).collect();
+        let array = |reply| match reply {
+            Value::Array(values) => values,
+            other => panic!("{other:?}"),
+        };
+        self.redis.run_all(&slices).into_iter().map(array).collect()
+    }
+
+    pub fn all_keys(&mut self, world: usize) -> Vec<Vec<u8>> {
+        let pattern = [self.worlds[world].keys.prefix(), b"*"].concat();
+        match self.redis.run(&[b"KEYS", &pattern]) {
+            Value::Array(keys) => keys.into_iter().map(|key| bytes(key).expect("a key")).collect(),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// Runs a command in each world, with a key of that world as its second word.
+    pub fn each(&mut self, key: impl Fn(&Keys) -> Vec<u8>, command: &[u8], arguments: &[&[u8]]) -> Vec<Value> {
+        let keys: Vec<Vec<u8>> = self.worlds.iter().map(|world| key(&world.keys)).collect();
+        keys.iter().map(|key| self.redis.run(&[&[command, key], arguments].concat())).collect()
+    }
+
+    /// These commands are answered by pushes.
+    fn subscribe(&mut self, command: &[u8], channel: impl Fn(&Keys) -> Vec<u8>) {
+        for world in &self.worlds {
+            self.redis.run_all(&[vec![command, &channel(&world.keys)]]);
+        }
+        self.redis.pushes.clear();
+    }
+
+    pub fn connect(&mut self, client: &Arc<str>) {
+        self.connected.insert(client.clone(), true);
+        self.model.connect(client);
+        self.subscribe(b"SUBSCRIBE", |keys| keys.channel(client));
+    }
+
+    pub fn disconnect(&mut self, client: &Arc<str>) {
+        self.connected.insert(client.clone(), false);
+        self.model.disconnect(client);
+        self.subscribe(b"UNSUBSCRIBE", |keys| keys.channel(client));
+    }
+
+    pub fn is_connected(&self, client: &Arc<str>) -> bool {
+        self.connected.get(client).copied().unwrap_or(false)
+    }
+
+    pub fn set_counter(&mut self, counter: u64) {
+        self.model.set_counter(counter);
+        self.each(Keys::counter, b"SET", &[counter.to_string().as_bytes()]);
+    }
+
+    pub fn delete(&mut self, name: &Name) {
+        self.model.delete(name);
+        self.each(|keys| keys.lock(name), b"DEL", &[]);
+    }
+
+    pub fn delete_queue(&mut self) {
+        self.model.delete_queue();
+        self.each(Keys::queue, b"DEL", &[]);
+    }
+
+    pub fn delete_waiters(&mut self) {
+        self.model.delete_waiters();
+        self.each(Keys::waiters, b"DEL", &[]);
+    }
+
+    pub fn flush(&mut self) {
+        self.model.flush();
+        self.redis.run(&[b"FLUSHALL"]);
+    }
+
+    /// Lets a waiter's ttl be over.
+    pub fn expire_waiter(&mut self, attempt: &Attempt) {
+        self.model.expire_waiter(attempt);
+        let field = attempt.to_string().into_bytes();
+        let records = self.each(Keys::waiters, b"HGET", &[&field]);
+        for (world, record) in records.into_iter().enumerate() {
+            let Some(mut record) = bytes(record) else { continue };
+            record[..16].fill(b'0');
+            let key = self.worlds[world].keys.waiters();
+            self.redis.run(&[b"HSET", &key, &field, &record]);
+        }
+    }
+
+    /// A client of the pure handler takes a name.
+    pub fn set_nx(&mut self, name: &Name, attempt: &Attempt, ttl: Duration) -> bool {
+        let taken = self.model.set_nx(self.now(), name, attempt, ttl);
+        let (value, ttl) = (attempt.to_string(), ttl.as_millis().to_string());
+        let arguments: [&[u8]; 4] = [value.as_bytes(), b"NX", b"PX", ttl.as_bytes()];
+        for reply in self.each(|keys| keys.lock(name), b"SET", &arguments) {
+            assert_eq!(reply != Value::Null, taken);
+        }
+        taken
+    }
+
+    pub fn pure_waits(&mut self) {
+        self.model.pure_waits(self.now(), LONG);
+        self.each(Keys::pure_waiters, b"SET", &[b"1", b"PX", b"100000"]);
+    }
+
+    /// Only the counter is left, in the model as well.
+    pub fn assert_nothing_left(&mut self) {
+        assert!(self.model.is_idle(), "{:?}", self.model);
+        for world in 0..self.worlds.len() {
+            let counter = self.worlds[world].keys.counter();
+            assert_eq!(self.all_keys(world).iter().map(|key| shown(key)).collect::<Vec<_>>(), [shown(&counter)]);
+        }
+    }
+
+    pub fn lock(&mut self, who: &str, on: &str) -> Answer {
+        self.call(&lock(who, on, true, false)).0
+    }
+
+    pub fn nested(&mut self, who: &str, on: &str) -> Answer {
+        self.call(&lock(who, on, true, true)).0
+    }
+
+    pub fn try_lock(&mut self, who: &str, on: &str) -> Answer {
+        self.call(&lock(who, on, false, false)).0
+    }
+
+    /// Who has been pushed a grant by it.
+    pub fn unlock(&mut self, who: &str, on: &str) -> Vec<String> {
+        let call = Call::Unlock { attempt: attempt(who), names: names(on), tombstone: false };
+        woken(&self.call(&call).1)
+    }
+
+    pub fn poll(&mut self, who: &str, on: &str) -> Answer {
+        self.call(&Call::Poll { attempt: attempt(who), names: names(on), ttl: LONG, nested: false }).0
+    }
+
+    /// Who holds the name.
+    pub fn holder(&mut self, name: &str) -> String {
+        let Answer::Inspected(names) = self.call(&Call::Inspect { names: names(name) }).0 else { unreachable!() };
+        names[0].holder.as_ref().map_or(String::new(), |holder| who(&holder.attempt))
+    }
+
+    /// Who waits for the name, in order.
+    pub fn waiting(&mut self, name: &str) -> Vec<String> {
+        let Answer::Inspected(names) = self.call(&Call::Inspect { names: names(name) }).0 else { unreachable!() };
+        names[0].waiting.iter().map(who).collect()
+    }
+}
+
+pub fn lock(who: &str, on: &str, wait: bool, nested: bool) -> Call {
+    Call::Lock { attempt: attempt(who), names: names(on), ttl: LONG, wait, nested }
+}
+
+/// `x`, or `x2`: the client `x`, its owner 0 or 2. `x2.5` is its attempt 5, and 1 where it is not said.
+pub fn attempt(who: &str) -> Attempt {
+    let (owner, number) = who.split_once('.').unwrap_or((who, "1"));
+    let (client, owner) = owner.split_at(1);
+    Attempt { client: client.into(), owner: owner.parse().unwrap_or(0), number: number.parse().unwrap() }
+}
+
+pub fn who(attempt: &Attempt) -> String {
+    let owner = if attempt.owner == 0 { String::new() } else { attempt.owner.to_string() };
+    let number = if attempt.number == 1 { String::new() } else { format!(".{}", attempt.number) };
+    format!("{}{owner}{number}", attempt.client)
+}
+
+pub fn names(words: &str) -> Names {
+    keys::names(words.split(' ')).unwrap()
+}
+
+pub fn woken(pushes: &[Pushed]) -> Vec<String> {
+    let granted = |pushed: &Pushed| match pushed {
+        Pushed::Granted { attempt, .. } => Some(who(attempt)),
+        _ => None,
+    };
+    pushes.iter().filter_map(granted).collect()
+}
+
+pub fn bytes(value: Value) -> Option<Vec<u8>> {
+    match value {
+        Value::Bytes(bytes) => Some(bytes.into()),
+        _ => None,
+    }
+}
+
+fn shown(key: &[u8]) -> String {
+    key.escape_ascii().to_string()
+}
+
+pub fn is_granted(answer: &Answer) -> bool {
+    matches!(answer, Answer::Granted { .. })
+}
+
+pub fn is_queued(answer: &Answer) -> bool {
+    matches!(answer, Answer::Queued { .. })
+}
+
+pub fn token(answer: Answer) -> u64 {
+    match answer {
+        Answer::Granted { token } => token,
+        other => panic!("not granted: {other:?}"),
+    }
+}
+
+/// The same but for some time between them.
+fn alike(one: &Answer, other: &Answer) -> bool {
+    match (one, other) {
+        (Answer::Queued { pttl: one }, Answer::Queued { pttl: other }) => near(one, other),
+        (Answer::Busy { pttl: one, holder }, Answer::Busy { pttl: other, holder: by }) => {
+            near(one, other) && holder == by
+        }
+        (Answer::Inspected(one), Answer::Inspected(other)) => {
+            one.len() == other.len()
+                && one.iter().zip(other).all(|(one, other)| {
+                    near(&one.pttl, &other.pttl) && one.holder == other.holder && one.waiting == other.waiting
+                })
+        }
+        _ => one == other,
+    }
+}
+
+fn near(one: &Option<Duration>, other: &Option<Duration>) -> bool {
+    match (one, other) {
+        (Some(one), Some(other)) => one.abs_diff(*other) < TOLERANCE,
+        _ => one == other,
+    }
+}

@@ -1,0 +1,190 @@
+//! Where a client's locks are kept: by threads together, or by each event loop.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use pinyon_core::fork;
+use pinyon_core::locks::client::{Client, Settings, Wish};
+use pinyon_core::locks::machine::Request;
+use pinyon_core::locks::new_client;
+use pinyon_core::locks::station::{Note, Slot, Station};
+use pyo3::prelude::*;
+use pyo3::IntoPyObjectExt;
+
+use super::answers::answer;
+use super::driver::{LocksDriver, Wait};
+use super::grant::{Grant, GrantState, Registry};
+use crate::errors::usage;
+use crate::host::PythonHost;
+use crate::loops::{Caller, LoopDriver, Loops};
+use crate::waiter::Waiter;
+
+/// Who keeps the locks of the thread or coroutine that asks.
+pub(crate) enum Backend {
+    Threads(Arc<Home>),
+    Loop { driver: Py<LocksDriver>, loops: Arc<Loops<LocksDriver>> },
+}
+
+/// What the threads of a process share.
+pub(crate) struct Home {
+    pub(crate) station: Station,
+    pub(crate) registry: Registry,
+    generation: u64,
+}
+
+impl Home {
+    pub(crate) fn new(settings: &Settings) -> std::io::Result<Self> {
+        let client: Client<Arc<Slot>> = Client::new(settings.clone(), new_client());
+        Ok(Self { station: Station::new(client)?, registry: Registry::default(), generation: fork::generation() })
+    }
+}
+
+impl Backend {
+    pub(crate) fn clone_ref(&self, py: Python<'_>) -> Self {
+        match self {
+            Backend::Threads(home) => Backend::Threads(home.clone()),
+            Backend::Loop { driver, loops } => Backend::Loop { driver: driver.clone_ref(py), loops: loops.clone() },
+        }
+    }
+
+    /// Whether it is this process's, and not one's that it was forked from.
+    pub(crate) fn is_here(&self) -> bool {
+        match self {
+            Backend::Threads(home) => home.generation == fork::generation(),
+            Backend::Loop { driver, .. } => driver.get().event_loop().is_of_this_process(),
+        }
+    }
+
+    /// The token of a lock that is held, and how long it is still believed in.
+    pub(crate) fn held(&self, py: Python<'_>, number: u64) -> PyResult<Option<(u64, Duration)>> {
+        if !self.is_here() {
+            return Ok(None);
+        }
+        match self {
+            Backend::Threads(home) => Ok(home.station.with(|client| client.held(number))),
+            Backend::Loop { driver, .. } => driver.get().held(py, number),
+        }
+    }
+
+    /// The coroutine that has called: one of the loop that the locks are kept by.
+    fn caller<'py>(&self, py: Python<'py>) -> PyResult<Caller<'py, LocksDriver>> {
+        let Backend::Loop { driver, loops } = self else { unreachable!("threads do not call by a loop") };
+        let caller = loops.caller(py)?;
+        match caller.driver.is(driver) {
+            true => Ok(caller),
+            false => Err(usage(py, "UsageError", "this lock was taken in another event loop: use it there")),
+        }
+    }
+
+    /// Takes a lock. Returns the grant, or what comes of trying; a task is handed what it awaits, and the grant.
+    pub(crate) fn lock<'py>(&self, py: Python<'py>, request: Request) -> PyResult<Bound<'py, PyAny>> {
+        let state = GrantState::new(request.names.clone());
+        let grant = Py::new(py, Grant::new(state.clone(), self.clone_ref(py)))?;
+        match self {
+            Backend::Threads(home) => {
+                let outcome = home.station.run(&PythonHost(py), Wish::Lock(request))?;
+                home.registry.follow(&outcome, &state);
+                answer(py, outcome, Some(&state), Some(grant)).map(|value| value.into_bound(py))
+            }
+            Backend::Loop { driver, .. } => {
+                let caller = self.caller(py)?;
+                let waiter = caller.waiter()?;
+                let is_task = matches!(waiter, Waiter::Future(_));
+                let wait =
+                    Wait { waiter: waiter.clone_ref(py), state: Some(state.clone()), grant: Some(grant.clone_ref(py)) };
+                let begun =
+                    driver.get().event_loop().begin(py, |client, now| client.begin(Wish::Lock(request), wait, now))?;
+                if let Some(number) = begun {
+                    state.begun(number);
+                }
+                let waited = caller.wait(waiter, false);
+                match is_task {
+                    true => (waited?, grant).into_bound_py_any(py),
+                    false => waited.inspect_err(|_| self.give_up(py, &state)),
+                }
+            }
+        }
+    }
+
+    /// Carries out a wish about a lock, and returns what came of it, or what a coroutine waits for.
+    pub(crate) fn run<'py>(
+        &self,
+        py: Python<'py>,
+        wish: Wish,
+        state: Option<&Arc<GrantState>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        if !self.is_here() {
+            let message = "this lock belongs to the process that this one was forked from";
+            return Err(usage(py, "LockLost", message));
+        }
+        match self {
+            Backend::Threads(home) => {
+                let outcome = home.station.run(&PythonHost(py), wish)?;
+                if let Some(state) = state {
+                    home.registry.follow(&outcome, state);
+                }
+                answer(py, outcome, state, None).map(|value| value.into_bound(py))
+            }
+            Backend::Loop { driver, .. } => {
+                let caller = self.caller(py)?;
+                let waiter = caller.waiter()?;
+                let is_park = matches!(wish, Wish::Park { .. });
+                let wait = Wait { waiter: waiter.clone_ref(py), state: state.cloned(), grant: None };
+                driver.get().event_loop().begin(py, |client, now| client.begin(wish, wait, now))?;
+                let waited = caller.wait(waiter, false);
+                match state.filter(|_| is_park) {
+                    Some(state) => waited.inspect_err(|_| self.give_up(py, state)),
+                    None => waited,
+                }
+            }
+        }
+    }
+
+    /// Nobody wants it any more: it is given back without waiting for the answer.
+    pub(crate) fn cancel(&self, py: Python<'_>, state: &Arc<GrantState>) -> PyResult<()> {
+        if !self.is_here() {
+            return Ok(());
+        }
+        match self {
+            Backend::Threads(home) => {
+                home.registry.remove(state);
+                home.station.cancel(state.number());
+                Ok(())
+            }
+            Backend::Loop { driver, .. } => {
+                driver.get().registry().remove(state);
+                driver.get().event_loop().begin(py, |client, now| client.cancel(state.number(), now))
+            }
+        }
+    }
+
+    /// Whatever ended the wait is raised; that it could not be told to the server as well is not.
+    fn give_up(&self, py: Python<'_>, state: &Arc<GrantState>) {
+        if let Err(raised) = self.cancel(py, state) {
+            raised.write_unraisable(py, None);
+        }
+    }
+}
+
+/// Does what nobody waits for: renewals, and telling of what is lost.
+#[pyclass(frozen, module = "pinyon._native")]
+pub(crate) struct Keeper {
+    pub(crate) home: Arc<Home>,
+}
+
+#[pymethods]
+impl Keeper {
+    /// Waits until there is something to do, or to look at signals, and does it. Returns whether to call again; `warn` is
+    /// called with what whoever runs the program should know.
+    fn keep(&self, py: Python<'_>, warn: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let home = &self.home;
+        let Some(notes) = py.detach(|| home.station.keep()) else { return Ok(false) };
+        for note in notes {
+            match note {
+                Note::Lost { number, loss } => home.registry.lose(py, number, loss),
+                Note::Warning(text) => drop(warn.call1((text,))?),
+            }
+        }
+        Ok(true)
+    }
+}

@@ -1,0 +1,289 @@
+//! `pinyon.Locks`: what Python sees of it.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+
+use pinyon_core::fork::PerProcess;
+use pinyon_core::locks::call::{Call, Names};
+use pinyon_core::locks::client::{Settings, Wish};
+use pinyon_core::locks::keys::{self, Keys};
+use pinyon_core::locks::machine::{Fairness, Options, Renewal, Request};
+use pinyon_core::locks::script::Parts;
+use pinyon_core::locks::HandlerKind;
+use pinyon_core::{redis, Endpoint};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyString, PyTuple};
+
+use super::backend::{Backend, Home, Keeper};
+use super::driver::{Connection, LocksDriver};
+use super::grant::seconds;
+use crate::client::duration;
+use crate::errors::usage;
+use crate::keys::key_bytes;
+use crate::loops::{LoopDriver, Loops};
+
+/// Locks on one Redis or Valkey server. `pinyon.Locks` documents its arguments.
+#[pyclass(frozen, subclass, name = "Locks", module = "pinyon._native")]
+pub(crate) struct Locks {
+    settings: Settings,
+    homes: PerProcess<OnceLock<Arc<Home>>>,
+    loops: OnceLock<Arc<Loops<LocksDriver>>>,
+    warn: Py<PyAny>,
+    closed: AtomicBool,
+}
+
+#[pymethods]
+impl Locks {
+    /// `host` and `port`, or `path`: where the server is.
+    #[new]
+    #[pyo3(signature = (*, server, host, port, path, user, password, database, namespace, handler, fairness, heartbeat,
+                        command_timeout, connect_timeout, warn, loops = None))]
+    #[allow(clippy::too_many_arguments)] // Python's keyword arguments
+    fn new(
+        py: Python<'_>,
+        server: &str,
+        host: Option<String>,
+        port: u16,
+        path: Option<String>,
+        user: Option<String>,
+        password: Option<&Bound<'_, PyAny>>,
+        database: u32,
+        namespace: &Bound<'_, PyAny>,
+        handler: &str,
+        fairness: &str,
+        heartbeat: f64,
+        command_timeout: f64,
+        connect_timeout: f64,
+        warn: Py<PyAny>,
+        loops: Option<(Py<PyAny>, Bound<'_, PyAny>)>,
+    ) -> PyResult<Self> {
+        let endpoint = match (host, path) {
+            (Some(host), _) => Endpoint::Tcp { host, port },
+            (None, path) => Endpoint::Unix(path.unwrap_or_default().into()),
+        };
+        let keys = Keys::new(key_bytes(namespace)?).map_err(|error| usage(py, "UsageError", &error.to_string()))?;
+        let password = password.map(|password| key_bytes(password).map(redis::Password::from)).transpose()?;
+        let settings = Settings {
+            endpoint,
+            server: server.into(),
+            login: redis::Settings { user, password, database, ..redis::Settings::default() },
+            keys,
+            handler: handler_kind(py, handler)?,
+            connect_timeout: duration(py, "connect_timeout", connect_timeout)?,
+            options: Options {
+                fairness: fairness_of(py, fairness)?,
+                heartbeat: duration(py, "heartbeat", heartbeat)?,
+                patience: duration(py, "command_timeout", command_timeout)?,
+            },
+        };
+        let homes = PerProcess::new(OnceLock::new());
+        let locks = Self { settings, homes, loops: OnceLock::new(), warn, closed: AtomicBool::new(false) };
+        if let Some((current, make)) = loops {
+            locks.share(current, make)?;
+        }
+        Ok(locks)
+    }
+
+    /// From now on its methods return what a coroutine waits for, instead of waiting themselves.
+    fn share(&self, current: Py<PyAny>, make: Bound<'_, PyAny>) -> PyResult<()> {
+        let connection = Connection { settings: self.settings.clone(), warn: self.warn.clone_ref(make.py()) };
+        let _ = self.loops.set(Arc::new(Loops::new(current, make, connection)?));
+        Ok(())
+    }
+
+    /// Takes all names. `wait`: for how many seconds, None to take them at once or return None.
+    /// `renewal`: True, False, or how many seconds it may be held at most.
+    #[pyo3(signature = (names, *, owner, ttl, wait, renewal, reentrant))]
+    #[allow(clippy::too_many_arguments)] // Python's keyword arguments
+    fn take<'py>(
+        &self,
+        py: Python<'py>,
+        names: &Bound<'py, PyTuple>,
+        owner: u64,
+        ttl: f64,
+        wait: Option<f64>,
+        renewal: &Bound<'py, PyAny>,
+        reentrant: bool,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let request = Request {
+            names: lock_names(names)?,
+            owner,
+            ttl: ttl_of(py, ttl)?,
+            wait: wait.map(|wait| seconds(py, "timeout", wait)).transpose()?,
+            renewal: renewal_of(renewal)?,
+            reentrant,
+        };
+        self.backend(py)?.lock(py, request)
+    }
+
+    /// Of each name: who holds it, the token, how long it lasts, and who waits.
+    fn inspect<'py>(&self, py: Python<'py>, names: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyAny>> {
+        self.ask(py, Call::Inspect { names: lock_names(names)? })
+    }
+
+    /// Takes the names from whoever holds them. Returns how many were held.
+    fn take_away<'py>(
+        &self,
+        py: Python<'py>,
+        names: &Bound<'py, PyTuple>,
+        token: Option<u64>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        self.ask(py, Call::ForceRelease { names: lock_names(names)?, token })
+    }
+
+    /// Sends a command on the same connection, and returns what the server answers.
+    fn command<'py>(&self, py: Python<'py>, parts: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyAny>> {
+        let mut command = Parts::default();
+        for part in parts {
+            push_part(&mut command, &part)?;
+        }
+        let deadline = Instant::now() + self.settings.options.patience;
+        self.backend(py)?.run(py, Wish::Execute { parts: command, deadline }, None)
+    }
+
+    /// Who does what nobody waits for; for threads only.
+    fn keeper(&self, py: Python<'_>) -> PyResult<Keeper> {
+        Ok(Keeper { home: self.home(py)? })
+    }
+
+    /// What all keys of the namespace begin with.
+    #[getter]
+    fn prefix<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        PyBytes::new(py, self.settings.keys.prefix())
+    }
+
+    #[getter]
+    fn server(&self) -> &str {
+        &self.settings.server
+    }
+
+    #[getter]
+    fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::Relaxed)
+    }
+
+    /// Fails what waits, and closes the connections. What is held ends with its ttl.
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        self.closed.store(true, Ordering::Relaxed);
+        if let Some(home) = self.known_home() {
+            home.station.close();
+        }
+        let Some(loops) = self.loops.get() else { return Ok(()) };
+        loops.take_drivers().into_iter().try_for_each(|driver| driver.get().event_loop().shut(py))
+    }
+}
+
+impl Locks {
+    fn ask<'py>(&self, py: Python<'py>, call: Call) -> PyResult<Bound<'py, PyAny>> {
+        self.backend(py)?.run(py, Wish::Ask(call), None)
+    }
+
+    fn backend(&self, py: Python<'_>) -> PyResult<Backend> {
+        if self.is_closed() {
+            return Err(usage(py, "Closed", "the locks' client was closed; make another"));
+        }
+        match self.loops.get() {
+            Some(loops) => Ok(Backend::Loop { driver: loops.caller(py)?.driver.unbind(), loops: loops.clone() }),
+            None => self.home(py).map(Backend::Threads),
+        }
+    }
+
+    /// This process's; a forked child begins without the parent's locks and connection.
+    fn home(&self, py: Python<'_>) -> PyResult<Arc<Home>> {
+        let home = self.homes.get(|parents| {
+            if let Some(home) = parents.get() {
+                home.station.abandon();
+            }
+            OnceLock::new()
+        });
+        if let Some(home) = home.get() {
+            return Ok(home.clone());
+        }
+        let made = Home::new(&self.settings).map_err(|error| {
+            usage(py, "ConnectError", &format!("no pipe could be made for this process's threads: {error}"))
+        })?;
+        Ok(home.get_or_init(|| Arc::new(made)).clone())
+    }
+
+    fn known_home(&self) -> Option<Arc<Home>> {
+        self.homes.get(|_| OnceLock::new()).get().cloned()
+    }
+}
+
+impl Drop for Locks {
+    fn drop(&mut self) {
+        if let Some(home) = self.known_home() {
+            home.station.close();
+        }
+    }
+}
+
+fn lock_names(names: &Bound<'_, PyTuple>) -> PyResult<Names> {
+    let py = names.py();
+    let texts: Vec<Bound<'_, PyAny>> = names.iter().collect();
+    let texts = texts.iter().map(|name| name_bytes(name)).collect::<PyResult<Vec<&[u8]>>>()?;
+    keys::names(texts).map_err(|error| usage(py, "InvalidName", &error.to_string()))
+}
+
+fn name_bytes<'n>(name: &'n Bound<'_, PyAny>) -> PyResult<&'n [u8]> {
+    if let Ok(text) = name.cast::<PyString>() {
+        let message = "the lock's name has a lone surrogate, which UTF-8 cannot express";
+        return text.to_str().map(str::as_bytes).map_err(|_| usage(name.py(), "InvalidName", message));
+    }
+    if let Ok(bytes) = name.cast::<PyBytes>() {
+        return Ok(bytes.as_bytes());
+    }
+    let message = format!("names of locks are str or bytes, not {}", name.get_type().name()?);
+    Err(usage(name.py(), "UnsupportedType", &message))
+}
+
+fn ttl_of(py: Python<'_>, ttl: f64) -> PyResult<Duration> {
+    let duration = duration(py, "ttl", ttl)?;
+    match duration >= Duration::from_millis(1) {
+        true => Ok(duration),
+        false => Err(usage(py, "UsageError", &format!("ttl must be at least a millisecond, not {ttl}"))),
+    }
+}
+
+fn renewal_of(renewal: &Bound<'_, PyAny>) -> PyResult<Renewal> {
+    match renewal.extract::<bool>() {
+        Ok(true) => Ok(Renewal::Always),
+        Ok(false) => Ok(Renewal::Never),
+        Err(_) => Ok(Renewal::For(duration(renewal.py(), "max_hold", renewal.extract()?)?)),
+    }
+}
+
+fn handler_kind(py: Python<'_>, name: &str) -> PyResult<HandlerKind> {
+    match name {
+        "auto" => Ok(HandlerKind::Auto),
+        "script" => Ok(HandlerKind::Script),
+        "pure" => Ok(HandlerKind::Pure),
+        _ => {
+            let message = format!("handler must be \"auto\", \"script\" or \"pure\", not {name:?}");
+            Err(usage(py, "UsageError", &message))
+        }
+    }
+}
+
+fn fairness_of(py: Python<'_>, name: &str) -> PyResult<Fairness> {
+    match name {
+        "fifo" => Ok(Fairness::Fifo),
+        "throughput" => Ok(Fairness::Throughput),
+        _ => Err(usage(py, "UsageError", &format!("fairness must be \"fifo\" or \"throughput\", not {name:?}"))),
+    }
+}
+
+/// Text, bytes and numbers, as Redis takes them.
+fn push_part(command: &mut Parts, part: &Bound<'_, PyAny>) -> PyResult<()> {
+    if part.is_instance_of::<PyString>() || part.is_instance_of::<PyBytes>() {
+        command.push(key_bytes(part)?);
+        return Ok(());
+    }
+    if part.is_instance_of::<pyo3::types::PyBool>() || part.extract::<f64>().is_err() {
+        let message = format!("parts of a command are str, bytes, int or float, not {}", part.get_type().name()?);
+        return Err(usage(part.py(), "UnsupportedType", &message));
+    }
+    command.push(part.str()?.to_str()?);
+    Ok(())
+}

@@ -1,0 +1,12 @@
+//! Shared locks: between the core's lock client and `pinyon.Locks`, blocking or in coroutines.
+
+mod answers;
+mod backend;
+mod client;
+mod driver;
+mod grant;
+
+pub(crate) use backend::Keeper;
+pub(crate) use client::Locks;
+pub(crate) use driver::LocksDriver;
+pub(crate) use grant::Grant;

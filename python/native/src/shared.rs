@@ -1,0 +1,105 @@
+//! The memcached client's connections in one event loop, and how its operations begin and end.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use pinyon_core::fleet::Fleet;
+use pinyon_core::shared::{Finished, Shared};
+use pyo3::gc::{PyTraverseError, PyVisit};
+use pyo3::prelude::*;
+
+use crate::driver::{EventLoop, Machine};
+use crate::loops::LoopDriver;
+use crate::operations::{Gather, Op, Outcome};
+
+/// The connections of one event loop.
+#[pyclass(frozen, module = "pinyon._native")]
+pub(crate) struct Driver {
+    event_loop: EventLoop<Shared<Op>>,
+    timeout: Duration,
+}
+
+/// How the connections of each event loop are made.
+pub(crate) struct Connections {
+    pub(crate) fleet: Arc<Fleet>,
+    /// How many to each server.
+    pub(crate) to_each: usize,
+}
+
+impl Driver {
+    pub(crate) fn start(&self, py: Python<'_>, operation: Op) -> PyResult<()> {
+        self.event_loop.begin(py, |shared, now| shared.start(operation, now + self.timeout, now))
+    }
+
+    /// Begins the operations of one answer, which is given at once when there are none.
+    pub(crate) fn start_all(&self, py: Python<'_>, operations: Vec<Op>, gather: &Gather) -> PyResult<()> {
+        if gather.is_complete() {
+            let (waiter, answer) = gather.answered(py);
+            return waiter.resume(py, answer);
+        }
+        self.event_loop.begin(py, |shared, now| {
+            operations.into_iter().for_each(|operation| shared.start(operation, now + self.timeout, now));
+        })
+    }
+}
+
+impl Machine for Shared<Op> {
+    type Context = ();
+
+    fn settle(event_loop: &EventLoop<Self>, py: Python<'_>, finished: Vec<Finished<Op>>) -> PyResult<()> {
+        for Finished { operation, error, deadline } in finished {
+            let in_time = error.is_some() && Instant::now() < deadline;
+            match operation.finish(py, error, in_time) {
+                Outcome::Answered(waiter, answer) => event_loop.waiting().answer(waiter, answer),
+                Outcome::Open => {}
+                Outcome::Again(singles) => {
+                    let (mut shared, now) = (event_loop.lock(py)?, Instant::now());
+                    singles.into_iter().for_each(|single| shared.start(Op::Single(single.into()), deadline, now));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl LoopDriver for Driver {
+    type Machine = Shared<Op>;
+    type Settings = Connections;
+
+    fn new(host: &Bound<'_, PyAny>, Connections { fleet, to_each }: &Connections) -> PyResult<Self> {
+        let timeout = fleet.options().timeout;
+        Ok(Self { event_loop: EventLoop::new(host, Shared::new(fleet.clone(), *to_each), ())?, timeout })
+    }
+
+    fn event_loop(&self) -> &EventLoop<Shared<Op>> {
+        &self.event_loop
+    }
+}
+
+#[pymethods]
+impl Driver {
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        self.event_loop.traverse(&visit)
+    }
+
+    /// The turn that `end_turn` was called in is over.
+    fn turn(&self, py: Python<'_>) -> PyResult<()> {
+        self.event_loop.turn(py)
+    }
+
+    /// A watched descriptor is ready.
+    fn ready(&self, py: Python<'_>, lane: usize) -> PyResult<()> {
+        self.event_loop.ready(py, lane)
+    }
+
+    /// The time that `wake_in` was told has passed.
+    fn woken(&self, py: Python<'_>) -> PyResult<()> {
+        self.event_loop.woken(py)
+    }
+
+    /// The addresses of a name, as the texts of IP addresses; none, and why, when it could not be resolved.
+    #[pyo3(signature = (lane, port, addresses, why = ""))]
+    fn resolved(&self, py: Python<'_>, lane: usize, port: u16, addresses: Vec<String>, why: &str) -> PyResult<()> {
+        self.event_loop.resolved(py, lane, port, addresses, why)
+    }
+}
