@@ -15,6 +15,7 @@ use run::Run;
 
 /// How many tokens there are to a millisecond of the clock.
 const PER_MS: u64 = 4096;
+const PER_US: u64 = 4;
 const TOMBSTONE_TTL: Duration = Duration::from_secs(60);
 
 /// A server. Time, wherever it is an argument, is its clock: what has passed since the beginning of 2024.
@@ -327,5 +328,5 @@ impl Model {
 }
 
 fn floor(now: Duration) -> u64 {
-    now.as_millis() as u64 * PER_MS
+    now.as_millis() as u64 * PER_MS + u64::from(now.subsec_micros()) % 1000 * PER_US
 }

@@ -74,6 +74,15 @@ enum Stage {
     Aside,
 }
 
+/// What a section does.
+#[derive(Default)]
+struct Acts {
+    commands: Vec<Parts>,
+    /// Published behind the transaction, not in it: a server that tells the publisher itself then may put the message
+    /// into the middle of the transaction's reply (redis/redis#12326).
+    messages: Vec<Parts>,
+}
+
 /// What a section's call is answered once its transaction is done.
 enum Then {
     Answer(Answer),
@@ -151,6 +160,9 @@ impl Pure {
     }
 
     fn send(&mut self, stage: Stage, commands: Vec<Parts>) {
+        if commands.is_empty() {
+            return;
+        }
         let job = self.next_job;
         self.next_job += 1;
         self.jobs.insert(job, Job { replies: Vec::new(), expected: commands.len(), stage });
@@ -275,23 +287,25 @@ impl Pure {
                 return self.go_on();
             }
         };
-        let mut commands = vec![parts(&[b"MULTI"])];
+        let mut acts = Acts::default();
         let mut results = Vec::new();
         let mut at = 0;
         for (_, call) in &calls {
             let count = self.keys_of(call).len();
-            results.push(self.follow(call, &values[at..at + count], values.last(), floor, &mut commands));
+            results.push(self.follow(call, &values[at..at + count], values.last(), floor, &mut acts));
             at += count;
         }
-        if commands.len() == 1 {
+        if acts.commands.is_empty() {
             self.send(Stage::Aside, vec![parts(&[b"UNWATCH"])]);
             for ((id, _), then) in calls.into_iter().zip(results) {
                 let Then::Answer(answer) = then else { continue };
                 self.answer(id, answer);
             }
         } else {
-            commands.push(parts(&[b"EXEC"]));
+            let (begin, end) = (parts(&[b"MULTI"]), parts(&[b"EXEC"]));
+            let commands = std::iter::once(begin).chain(acts.commands).chain([end]).collect();
             self.send(Stage::Commit { calls, results }, commands);
+            self.send(Stage::Aside, acts.messages);
         }
         self.go_on();
     }
@@ -307,30 +321,22 @@ impl Pure {
     }
 
     /// What one call does, given its keys' values.
-    fn follow(
-        &self,
-        call: &Call,
-        values: &[Value],
-        counter: Option<&Value>,
-        floor: u64,
-        commands: &mut Vec<Parts>,
-    ) -> Then {
-        // `MULTI` itself has no reply among the transaction's.
-        let next = commands.len() - 1;
+    fn follow(&self, call: &Call, values: &[Value], counter: Option<&Value>, floor: u64, acts: &mut Acts) -> Then {
+        let next = acts.commands.len();
         let holders: Vec<Option<Holder>> = values.iter().map(holder).collect();
         match call {
             Call::Open => {
                 let (counter, least) = (counter.and_then(number).unwrap_or(0), floor.max(self.highest));
                 if counter < least {
-                    commands.push(parts(&[b"SET", &self.keys.counter(), least.to_string().as_bytes()]));
+                    acts.commands.push(parts(&[b"SET", &self.keys.counter(), least.to_string().as_bytes()]));
                 }
                 Then::Answer(Answer::Opened { counter: counter.max(least) })
             }
             Call::Lock { .. } => match values.iter().all(|value| matches!(value, Value::Null)) {
                 true => {
                     let Call::Lock { attempt, names, ttl, .. } = call else { unreachable!("it is one") };
-                    commands.push(parts(&[b"INCR", &self.keys.counter()]));
-                    self.set_each(attempt, names, *ttl, commands);
+                    acts.commands.push(parts(&[b"INCR", &self.keys.counter()]));
+                    self.set_each(attempt, names, *ttl, acts);
                     Then::Token(next)
                 }
                 false => {
@@ -342,13 +348,13 @@ impl Pure {
                 if !holders.iter().all(|holder| is_of(holder, attempt)) {
                     return Then::Answer(Answer::Unknown);
                 }
-                commands.push(parts(&[b"INCR", &self.keys.counter()]));
-                self.prolong(names, *ttl, commands);
+                acts.commands.push(parts(&[b"INCR", &self.keys.counter()]));
+                self.prolong(names, *ttl, acts);
                 Then::Token(next)
             }
             Call::Unlock { attempt, names, .. } => {
                 let mine = names.iter().zip(&holders).filter(|(_, holder)| is_of(holder, attempt));
-                let released = self.delete(mine.map(|(name, _)| name.clone()).collect(), commands);
+                let released = self.delete(mine.map(|(name, _)| name.clone()).collect(), acts);
                 Then::Answer(Answer::Released { released, granted: 0 })
             }
             Call::ForceRelease { names, token } => {
@@ -359,9 +365,9 @@ impl Pure {
                 for (_, holder) in &taken {
                     let Some(Holder { attempt, .. }) = holder else { continue };
                     let message = format!("l {attempt}");
-                    commands.push(parts(&[b"PUBLISH", &self.keys.channel(&attempt.client), message.as_bytes()]));
+                    acts.messages.push(parts(&[b"PUBLISH", &self.keys.channel(&attempt.client), message.as_bytes()]));
                 }
-                let released = self.delete(taken.into_iter().map(|(name, _)| name.clone()).collect(), commands);
+                let released = self.delete(taken.into_iter().map(|(name, _)| name.clone()).collect(), acts);
                 Then::Answer(Answer::ForceReleased { released })
             }
             Call::Extend { held } => {
@@ -372,7 +378,7 @@ impl Pure {
                     at += names.len();
                     each.push(is_held);
                     if is_held {
-                        self.prolong(names, *ttl, commands);
+                        self.prolong(names, *ttl, acts);
                     }
                 }
                 Then::Answer(Answer::Extended(each))
@@ -381,26 +387,26 @@ impl Pure {
         }
     }
 
-    fn set_each(&self, attempt: &Attempt, names: &Names, ttl: Duration, commands: &mut Vec<Parts>) {
+    fn set_each(&self, attempt: &Attempt, names: &Names, ttl: Duration, acts: &mut Acts) {
         let (value, ttl) = (attempt.to_string(), milliseconds(ttl));
         for name in names.iter() {
-            commands.push(parts(&[b"SET", &self.keys.lock(name), value.as_bytes(), b"PX", &ttl]));
+            acts.commands.push(parts(&[b"SET", &self.keys.lock(name), value.as_bytes(), b"PX", &ttl]));
         }
     }
 
-    fn prolong(&self, names: &Names, ttl: Duration, commands: &mut Vec<Parts>) {
+    fn prolong(&self, names: &Names, ttl: Duration, acts: &mut Acts) {
         let ttl = milliseconds(ttl);
-        commands.extend(names.iter().map(|name| parts(&[b"PEXPIRE", &self.keys.lock(name), &ttl])));
+        acts.commands.extend(names.iter().map(|name| parts(&[b"PEXPIRE", &self.keys.lock(name), &ttl])));
     }
 
     /// Deletes the names' keys, and tells those who wait for them. Returns how many.
-    fn delete(&self, names: Vec<Name>, commands: &mut Vec<Parts>) -> usize {
+    fn delete(&self, names: Vec<Name>, acts: &mut Acts) -> usize {
         if names.is_empty() {
             return 0;
         }
         let keys: Vec<Vec<u8>> = names.iter().map(|name| self.keys.lock(name)).collect();
-        commands.push(with_each(b"DEL", &keys));
-        commands.push(parts(&[b"PUBLISH", &self.keys.freed(), &names.join(&0)]));
+        acts.commands.push(with_each(b"DEL", &keys));
+        acts.messages.push(parts(&[b"PUBLISH", &self.keys.freed(), &names.join(&0)]));
         names.len()
     }
 
@@ -505,7 +511,7 @@ fn read(replies: &[Value]) -> Result<(Vec<Value>, u64), ServerError> {
         [_, Value::Array(values), Value::Array(time)] => {
             let seconds = time.first().and_then(number).unwrap_or(0);
             let micros = time.get(1).and_then(number).unwrap_or(0);
-            Ok((values.clone(), token::floor(seconds * 1000 + micros / 1000)))
+            Ok((values.clone(), token::floor(seconds * 1_000_000 + micros)))
         }
         other => Err(ServerError { code: "".into(), message: format!("unexpected replies: {other:?}").into() }),
     }

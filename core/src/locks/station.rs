@@ -134,8 +134,8 @@ impl Station {
             return None;
         }
         if shared.notes.is_empty() {
-            let now = Instant::now();
             let due = shared.client.deadline();
+            let now = Instant::now();
             let is_due = due.is_some_and(|due| due <= now);
             if is_due && !shared.leading {
                 return self.tend(shared);

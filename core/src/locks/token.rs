@@ -3,11 +3,12 @@
 /// The beginning of 2024, in milliseconds since 1970.
 const EPOCH: u64 = 1_704_067_200_000;
 
-/// Tokens per millisecond of the server's clock: more than it can grant.
+/// Tokens per millisecond of the server's clock, and per microsecond within it: more than it can grant.
 const PER_MILLISECOND: u64 = 4096;
+const PER_MICROSECOND: u64 = 4;
 
-/// The least that the counter is to be at a time of the server's clock, in milliseconds since 1970. A counter that was
+/// The least that the counter is to be at a time of the server's clock, in microseconds since 1970. A counter that was
 /// lost begins there, above all that it ever gave out.
 pub fn floor(server_time: u64) -> u64 {
-    server_time.saturating_sub(EPOCH) * PER_MILLISECOND
+    (server_time / 1000).saturating_sub(EPOCH) * PER_MILLISECOND + server_time % 1000 * PER_MICROSECOND
 }

@@ -59,7 +59,8 @@ impl<W> Driven for Client<W> {
     fn deadline(&self) -> Option<Instant> {
         let link = self.link.deadline();
         let Some(due) = self.machine.due() else { return link };
-        let due = Instant::now() + (due - boot_time());
+        let (now, at) = (Instant::now(), boot_time());
+        let due = if due > at { now + (due - at) } else { now.checked_sub(at - due).unwrap_or(now) };
         Some(link.map_or(due, |link| link.min(due)))
     }
 

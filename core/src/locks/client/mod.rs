@@ -194,6 +194,11 @@ impl<W> Client<W> {
         self.begun(now);
     }
 
+    /// Nobody is left who could give this lock back.
+    pub fn forsake(&mut self, number: u64) {
+        self.machine.forsake(number);
+    }
+
     /// The token of a lock that is held, and how long it is still believed in.
     pub fn held(&self, number: u64) -> Option<(u64, Duration)> {
         self.machine.held(number, boot_time())

@@ -1,16 +1,23 @@
 //! What servers say, asked and unasked.
 
-use super::entry::{Held, State};
+use super::entry::{Entry, Held, State};
 use super::time::believed;
 use super::{About, Answer, Event, Failure, InFlight, Loss, Machine, Moment};
 use crate::error::{Error, Kind};
-use crate::locks::call::{Attempt, Holder, Pushed};
+use crate::locks::call::{Holder, Pushed};
 
 impl Machine {
     /// The answer to a call that [`Machine::take_calls`] gave out. An error is the server's own: when the connection
     /// breaks, say [`Machine::disconnected`] instead.
     pub fn answer(&mut self, id: u64, answer: Result<Answer, Error>, now: Moment) {
         let Some(InFlight { about, sent }) = self.flight.remove(&id) else { return };
+        if let About::Lock(number) | About::Poll(number) | About::Unpark(number) | About::Park(number) = about {
+            let Some(entry) = self.entries.get_mut(&number) else { return };
+            if entry.parked_by.is_some_and(|call| id < call) {
+                return;
+            }
+            entry.parked_by = None;
+        }
         match (about, answer) {
             (About::Open | About::Tidy, _) => {}
             (About::Lock(number) | About::Unpark(number), Ok(answer)) => self.asked(number, answer, sent, now),
@@ -32,12 +39,16 @@ impl Machine {
     /// What the server sent without being asked.
     pub fn pushed(&mut self, pushed: Pushed, now: Moment) {
         match pushed {
-            Pushed::Granted { attempt, token } if self.is_mine(&attempt) => {
-                self.pushed_grant(attempt.number, token, now)
+            Pushed::Granted { attempt, token } => {
+                if let Some(number) = self.number_of(&attempt) {
+                    self.pushed_grant(number, token, now);
+                }
             }
-            Pushed::ForceReleased { attempt } if self.is_mine(&attempt) => {
-                if self.entries.get(&attempt.number).is_some_and(|entry| matches!(entry.state, State::Held(_))) {
-                    self.lose(attempt.number, Loss::Forced, now);
+            Pushed::ForceReleased { attempt } => {
+                let number = self.number_of(&attempt);
+                let is_held = |number: &u64| matches!(self.entries[number].state, State::Held(_));
+                if let Some(number) = number.filter(is_held) {
+                    self.lose(number, Loss::Forced, now);
                 }
             }
             Pushed::Freed { names } => {
@@ -51,17 +62,12 @@ impl Machine {
                     }
                 }
             }
-            Pushed::Granted { .. } | Pushed::ForceReleased { .. } => {}
         }
-    }
-
-    fn is_mine(&self, attempt: &Attempt) -> bool {
-        attempt.client == self.client
     }
 
     /// A grant may be read long after it was made: it is as old as the last question that was answered "queued", at most.
     fn pushed_grant(&mut self, number: u64, token: u64, now: Moment) {
-        let Some(entry) = self.entries.get(&number) else { return };
+        let Some(entry) = self.entries.get(&number).filter(|entry| entry.parked_by.is_none()) else { return };
         match entry.state {
             State::Queued { since, .. } | State::Parked { since, .. } | State::Asking(Some(since)) => {
                 self.granted(number, token, since, now);
@@ -101,14 +107,21 @@ impl Machine {
     fn ask_anew(&mut self, number: u64, now: Moment) {
         let entry = self.entries.get_mut(&number).expect("it was there");
         if matches!(entry.state, State::Parked { .. }) {
-            entry.deadline = now + entry.wait.unwrap_or_default();
+            let deadline = now + entry.wait.unwrap_or_default();
+            entry.deadline = deadline;
+            self.wake_by(deadline);
         }
         self.ask(number, now);
     }
 
     fn busy(&mut self, number: u64, pttl: Option<std::time::Duration>, holder: Option<Holder>, now: Moment) {
-        if self.entries[&number].wait.is_none() {
-            return self.fail(number, Failure::Busy { holder, pttl }, now);
+        let entry = &self.entries[&number];
+        if !entry.waits() {
+            let failure = match entry.wait {
+                None => Failure::Busy { holder, pttl },
+                Some(_) => Failure::Timeout,
+            };
+            return self.fail(number, failure, now);
         }
         let again_at = self.poll_after(pttl, now);
         self.entries.entry(number).and_modify(|entry| entry.state = State::Refused { again_at });
@@ -213,6 +226,10 @@ impl Machine {
     }
 
     fn parked(&mut self, number: u64, answer: Result<Answer, Error>, sent: Moment, now: Moment) {
+        let is_waiting = |entry: &Entry| matches!(entry.state, State::Parked { .. } | State::Queued { .. });
+        if !self.entries.get(&number).is_some_and(is_waiting) {
+            return;
+        }
         match answer {
             Ok(Answer::NotHeld) => self.fail(number, Failure::NotHeld, now),
             Ok(answer) => self.asked(number, answer, sent, now),

@@ -9,11 +9,12 @@ use super::{About, Call, InFlight, Machine, Moment};
 pub(super) const EXTENDED_AT_ONCE: usize = 100;
 
 impl Machine {
-    pub(super) fn send(&mut self, about: About, call: Call, now: Moment) {
+    pub(super) fn send(&mut self, about: About, call: Call, now: Moment) -> u64 {
         let id = self.next_call;
         self.next_call += 1;
         self.flight.insert(id, InFlight { about, sent: now });
         self.calls.push((id, call));
+        id
     }
 
     /// Asks for an attempt's names; once there is a connection, if there is none.
@@ -24,7 +25,7 @@ impl Machine {
         if !connected {
             return;
         }
-        let (names, ttl, wait, nested) = (entry.names.clone(), entry.ttl, entry.wait.is_some(), entry.nested);
+        let (names, ttl, wait, nested) = (entry.names.clone(), entry.ttl, entry.waits(), entry.nested);
         let attempt = self.attempt(number);
         self.send(About::Lock(number), Call::Lock { attempt, names, ttl, wait, nested }, now);
     }
@@ -52,13 +53,13 @@ impl Machine {
         self.send(About::Unlock(number), Call::Unlock { attempt, names, tombstone }, now);
     }
 
-    pub(super) fn send_tidy(&mut self, number: u64, now: Moment) {
+    pub(super) fn send_tidy(&mut self, number: u64, tombstone: bool, now: Moment) {
         if !self.connected {
             return;
         }
         let Some(entry) = self.entries.get(&number) else { return };
         let (attempt, names) = (self.attempt(number), entry.names.clone());
-        self.send(About::Tidy, Call::Unlock { attempt, names, tombstone: false }, now);
+        self.send(About::Tidy, Call::Unlock { attempt, names, tombstone }, now);
     }
 
     pub(super) fn send_extend(&mut self, numbers: Vec<u64>, wanted: bool, now: Moment) {

@@ -19,8 +19,10 @@ impl Machine {
         }
         let mut held = Vec::new();
         for number in numbers {
-            let Some(entry) = self.entries.get(&number) else { continue };
+            let Some(entry) = self.entries.get_mut(&number) else { continue };
+            let parking = entry.parked_by.take().is_some();
             match entry.state {
+                State::Queued { .. } | State::Parked { .. } if parking => self.take_anew(number, now),
                 State::Asking(_) => self.ask(number, now),
                 State::Queued { .. } | State::Parked { .. } => self.send_poll(number, now),
                 State::Held(ref lock) if lock.renew_at.is_some() => held.push(number),
@@ -29,6 +31,22 @@ impl Machine {
         }
         for batch in held.chunks(super::asking::EXTENDED_AT_ONCE) {
             self.send_extend(batch.to_vec(), false, now);
+        }
+    }
+
+    /// One whose parking went unanswered may have been parked or not, and may still be: that attempt is given up, and
+    /// another one takes the names, as if it had been woken.
+    fn take_anew(&mut self, number: u64, now: Moment) {
+        self.send_tidy(number, true, now);
+        let attempt = self.next_number;
+        self.next_number += 1;
+        self.renumbered.insert(attempt, number);
+        if let Some(entry) = self.entries.get_mut(&number) {
+            self.renumbered.remove(&std::mem::replace(&mut entry.attempt, attempt));
+            let deadline = now + entry.wait.unwrap_or_default();
+            entry.deadline = deadline;
+            self.wake_by(deadline);
+            self.ask(number, now);
         }
     }
 
@@ -51,8 +69,9 @@ impl Machine {
         let numbers: Vec<u64> = self.entries.keys().copied().collect();
         for number in numbers {
             let Some(entry) = self.entries.get_mut(&number) else { continue };
+            let waits = entry.waits();
             match &mut entry.state {
-                State::Asking(Some(_)) if entry.wait.is_none() && !moved => {
+                State::Asking(Some(_)) if !waits && !moved => {
                     self.events.push_back(Event::Failed { number, failure: Failure::Server(error.clone()) });
                     self.cancel(number, now);
                 }

@@ -7,10 +7,12 @@ use super::{Renewal, Request};
 use crate::locks::call::Names;
 
 pub(super) struct Entry {
+    /// The number that the server knows it by.
+    pub(super) attempt: u64,
     pub(super) names: Names,
     pub(super) owner: u64,
     pub(super) ttl: Duration,
-    /// How long to wait in all; `None` for one that takes what is free or goes.
+    /// How long to wait in all. One that takes what is free or goes waits for no time, or `None` where it expects to go.
     pub(super) wait: Option<Duration>,
     /// When waiting is over.
     pub(super) deadline: Moment,
@@ -21,6 +23,9 @@ pub(super) struct Entry {
     pub(super) lined_up: bool,
     /// How often its owner has taken it.
     pub(super) holds: u32,
+    /// The call that parked it, until that or a later one is answered: what was said before is about the lock that was
+    /// given up.
+    pub(super) parked_by: Option<u64>,
     pub(super) state: State,
 }
 
@@ -71,19 +76,26 @@ pub(super) struct Held {
 }
 
 impl Entry {
-    pub(super) fn new(request: Request, nested: bool, impatient: Moment, now: Moment) -> Self {
+    pub(super) fn new(attempt: u64, request: Request, nested: bool, impatient: Moment, now: Moment) -> Self {
         Self {
+            attempt,
             names: request.names,
             owner: request.owner,
             ttl: request.ttl,
             wait: request.wait,
-            deadline: request.wait.map_or(impatient, |wait| now + wait),
+            deadline: request.wait.filter(|wait| !wait.is_zero()).map_or(impatient, |wait| now + wait),
             renewal: request.renewal,
             nested,
             lined_up: !nested,
             holds: 1,
+            parked_by: None,
             state: State::Lined,
         }
+    }
+
+    /// Whether it waits where its names are not free.
+    pub(super) fn waits(&self) -> bool {
+        self.wait.is_some_and(|wait| !wait.is_zero())
     }
 
     /// When there is something to do about it.

@@ -15,6 +15,8 @@ mod asking;
 mod connection;
 mod entry;
 mod table;
+#[cfg(test)]
+mod tests;
 mod time;
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -25,7 +27,7 @@ pub use table::Fairness;
 pub use time::Moment;
 
 use super::call::{Answer, Attempt, Call, Holder, Names};
-use crate::error::Error;
+use crate::error::{Error, Kind};
 use entry::{Entry, State};
 use table::Table;
 
@@ -59,7 +61,8 @@ pub struct Request {
     pub owner: u64,
     /// How long the lock lasts, if it is not renewed.
     pub ttl: Duration,
-    /// How long to wait for it; `None` takes it at once or not at all.
+    /// How long to wait for it. No time, or `None`, takes it at once or not at all: [`Failure::Timeout`] tells, or
+    /// [`Failure::Busy`].
     pub wait: Option<Duration>,
     pub renewal: Renewal,
     /// Whether an owner may take again what it holds.
@@ -151,6 +154,8 @@ pub struct Machine {
     client: Arc<str>,
     next_number: u64,
     entries: BTreeMap<u64, Entry>,
+    /// What goes by another number than the server knows it by: its attempt, and its number.
+    renumbered: BTreeMap<u64, u64>,
     table: Table,
     /// What each owner holds.
     holding: HashMap<u64, Vec<u64>>,
@@ -198,6 +203,7 @@ impl Machine {
             client,
             next_number: 1,
             entries: BTreeMap::new(),
+            renumbered: BTreeMap::new(),
             holding: HashMap::new(),
             connected: false,
             next_call: 0,
@@ -240,13 +246,17 @@ impl Machine {
             return Ok(number);
         }
         let nested = self.holding.contains_key(&request.owner);
-        if request.wait.is_none() && !nested && !self.table.is_free(&request.names) {
-            return Err(Failure::Busy { holder: None, pttl: None });
+        if !nested && !self.table.is_free(&request.names) {
+            match request.wait {
+                None => return Err(Failure::Busy { holder: None, pttl: None }),
+                Some(Duration::ZERO) => return Err(Failure::Timeout),
+                Some(_) => {}
+            }
         }
         let number = self.next_number;
         self.next_number += 1;
         let names = request.names.clone();
-        let entry = Entry::new(request, nested, now + self.options.patience, now);
+        let entry = Entry::new(number, request, nested, now + self.options.patience, now);
         self.wake_by(entry.deadline);
         self.entries.insert(number, entry);
         if nested || self.table.enter(number, &names) {
@@ -274,10 +284,11 @@ impl Machine {
             }
             State::Lost => {
                 entry.holds -= 1;
-                if entry.holds == 0 {
-                    self.entries.remove(&number);
-                }
+                let is_over = entry.holds == 0;
                 self.events.push_back(Event::Released { number, held: false });
+                if is_over {
+                    self.forget(number, now);
+                }
             }
             _ => return Err(NotHeld),
         }
@@ -301,12 +312,32 @@ impl Machine {
         }
     }
 
+    /// Nobody is left who could give a lock back: it is not renewed any more.
+    pub fn forsake(&mut self, number: u64) {
+        let Some(entry) = self.entries.get_mut(&number) else { return };
+        match &mut entry.state {
+            State::Held(held) => {
+                held.renew_at = None;
+                (entry.renewal, entry.holds) = (Renewal::Never, 0);
+            }
+            State::Lost => drop(self.entries.remove(&number)),
+            _ => {}
+        }
+    }
+
     /// Lets a held lock last for `ttl` from now: [`Event::Extended`] tells.
     pub fn extend(&mut self, number: u64, ttl: Duration, now: Moment) -> Result<(), NotHeld> {
         let entry = self.entries.get_mut(&number).ok_or(NotHeld)?;
-        match &mut entry.state {
-            State::Held(held) if held.until > now => held.extending = true,
-            _ => return Err(NotHeld),
+        let State::Held(held) = &mut entry.state else { return Err(NotHeld) };
+        if held.until <= now {
+            return Err(NotHeld);
+        }
+        held.extending = true;
+        if !self.connected {
+            held.extending = false;
+            let answer = Err(Error::new(Kind::Closed, &"".into(), "there is no connection to the server now"));
+            self.events.push_back(Event::Extended { number, answer });
+            return Ok(());
         }
         entry.ttl = ttl;
         self.send_extend(vec![number], true, now);
@@ -325,7 +356,10 @@ impl Machine {
         entry.state = State::Parked { since: now, poll_at: None, until };
         let (names, ttl) = (entry.names.clone(), entry.ttl);
         let attempt = self.attempt(number);
-        self.send(About::Park(number), Call::Park { attempt, names, ttl }, now);
+        if self.connected {
+            let call = self.send(About::Park(number), Call::Park { attempt, names, ttl }, now);
+            self.entries.entry(number).and_modify(|entry| entry.parked_by = Some(call));
+        }
         self.hand_on(number, now);
         if let Some(until) = until {
             self.wake_by(until);
@@ -358,8 +392,15 @@ impl Machine {
 
     /// The attempt that goes by a number, as servers know it.
     pub fn attempt(&self, number: u64) -> Attempt {
-        let owner = self.entries.get(&number).map_or(0, |entry| entry.owner);
+        let (owner, number) = self.entries.get(&number).map_or((0, number), |entry| (entry.owner, entry.attempt));
         Attempt { client: self.client.clone(), owner, number }
+    }
+
+    /// The number that an attempt goes by, if it is this client's.
+    fn number_of(&self, attempt: &Attempt) -> Option<u64> {
+        let is_it = |number: &u64| self.entries.get(number).is_some_and(|entry| entry.attempt == attempt.number);
+        let of = [Some(attempt.number), self.renumbered.get(&attempt.number).copied()];
+        of.into_iter().flatten().find(is_it).filter(|_| attempt.client == self.client)
     }
 
     /// What an owner that holds one of the names already is answered: the lock that it has, if that covers all of them
@@ -404,7 +445,9 @@ impl Machine {
 
     fn forget(&mut self, number: u64, now: Moment) {
         self.hand_on(number, now);
-        self.entries.remove(&number);
+        if let Some(entry) = self.entries.remove(&number) {
+            self.renumbered.remove(&entry.attempt);
+        }
     }
 
     fn fail(&mut self, number: u64, failure: Failure, now: Moment) {

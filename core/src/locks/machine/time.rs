@@ -74,7 +74,7 @@ impl Machine {
                 self.events.push_back(Event::ReleaseFailed { number, error });
                 self.begin_cancelling(number, now);
             }
-            State::Cancelling { forget_at } if forget_at <= now => drop(self.entries.remove(&number)),
+            State::Cancelling { forget_at } if forget_at <= now => self.forget(number, now),
             _ => {}
         }
     }
@@ -124,9 +124,13 @@ impl Machine {
     pub(super) fn lose(&mut self, number: u64, loss: Loss, now: Moment) {
         let Some(entry) = self.entries.get_mut(&number) else { return };
         entry.state = State::Lost;
+        let forsaken = entry.holds == 0;
         self.events.push_back(Event::Lost { number, loss });
-        self.send_tidy(number, now);
+        self.send_tidy(number, false, now);
         self.hand_on(number, now);
+        if forsaken {
+            self.entries.remove(&number);
+        }
     }
 
     pub(super) fn begin_cancelling(&mut self, number: u64, now: Moment) {

@@ -17,8 +17,9 @@
 --
 -- What every function but the ordinary lock and unlock uses:
 
--- 2024-01-01 in milliseconds: the clock's part of a number is counted from there, 4096 numbers to the millisecond.
-local EPOCH, PER_MS = 1704067200000, 4096
+-- 2024-01-01 in milliseconds: the clock's part of a number is counted from there, 4096 numbers to the millisecond, and
+-- four of them to each microsecond.
+local EPOCH, PER_MS, PER_US = 1704067200000, 4096, 4
 
 -- The server's clock, in milliseconds.
 local function clock()
@@ -26,8 +27,11 @@ local function clock()
   return time[1] * 1000 + (time[2] - time[2] % 1000) / 1000
 end
 
+-- The least that the counter is to be now: a counter that is lost and lost again begins higher each time.
 local function floor_number()
-  return (clock() - EPOCH) * PER_MS
+  local time = call("TIME")
+  local micros = time[2] % 1000
+  return (time[1] * 1000 + (time[2] - micros) / 1000 - EPOCH) * PER_MS + micros * PER_US
 end
 
 -- The next token or ticket. One so small says that the counter was lost, and it goes on from the clock.
