@@ -7,7 +7,7 @@ export VIRTUAL_ENV := $(CURDIR)/.venv
 FUZZ_SECONDS ?= 60
 
 # What Pinyon and the floor are built from.
-rust_sources := $(shell find proto core python/native bench/floor -name '*.rs' -o -name 'Cargo.toml' | grep -v /target/) Cargo.toml Cargo.lock
+rust_sources := $(shell find proto core python/native bench/floor -name '*.rs' -o -name '*.lua' -o -name 'Cargo.toml' | grep -v /target/) Cargo.toml Cargo.lock
 
 .PHONY: help
 help: ## List these verbs

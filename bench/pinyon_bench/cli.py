@@ -8,21 +8,24 @@ from functools import partial
 from pathlib import Path
 
 from .contestant import Entry, all_entries
-from .coroutines.rows import PairsRow, pairs_rows
+from .coroutines.rows import pairs_rows
 from .coroutines.seed_lines import ITERATIONS, SIZE, SLOW_ITERATIONS
+from .locks.rows import lock_rows
 from .placement import PLACEMENTS, SAME_CORE
 from .rounds import RunnableRow
-from .rows import all_rows
+from .rows import Row, all_rows
 
 DEFAULT_VERB = "run"
 RUN_ROUNDS = 5
 RECORD_ROUNDS = 9
+LOCKS_ROUNDS = 3
 MOST_SIZE = 1_000_000
 VERB_HELP = {
-    "run": "measure everything in about four minutes; write JSON, then print the tables (the default verb)",
+    "run": "measure everything in about six minutes; write JSON, then print the tables (the default verb)",
     "record": "measure long, with the seeds' full counts in each round, and rewrite PERFORMANCE.md",
     "tables": "print the tables of an existing JSON file",
     "coroutines": "seed 003's program: set and get values of SIZE bytes ITER times, blocking and in coroutines",
+    "locks": "measure locks alone: seed 004's tests beside other libraries, with the server's own statistics",
     "syscalls": "count the client's system calls per call in steady state, with strace",
     "memory": "measure Pinyon's resident memory over a million operations and 10,000 connection failures",
 }
@@ -34,13 +37,29 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     names_no_verb = not arguments or arguments[0].startswith("-")
     if names_no_verb and not asks_for_help:
         arguments = [DEFAULT_VERB, *arguments]
-    return _parser().parse_args(arguments)
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    if options.verb == "locks":
+        _choose_locks(options, parser)
+    return options
+
+
+def _choose_locks(options: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
+    """Turns the names of rows into those of the short or of the long run."""
+    known: list[RunnableRow] = [*lock_rows(options.quick)]
+    if options.rows is None:
+        options.rows = [row for row in known if is_default(row, options.quick)]
+        return
+    try:
+        options.rows = _rows(known, options.rows)
+    except argparse.ArgumentTypeError as error:
+        parser.error(str(error))
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m pinyon_bench",
-        description="Measures memcached clients against each other and against a bare socket.",
+        description="Measures memcached clients and locks against each other and against a bare socket.",
         epilog="VERB --help lists a verb's options.",
     )
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
@@ -60,29 +79,41 @@ def _parser() -> argparse.ArgumentParser:
     parsers["tables"].add_argument(
         "--pairs", action="store_true", help="print seed 002's tables with latencies, client by client, instead"
     )
+    parsers["tables"].add_argument(
+        "--locks", action="store_true", help="print seed 004's tables, library by library, instead"
+    )
     _add_coroutines(parsers["coroutines"])
+    _add_locks(parsers["locks"])
     for name in ("syscalls", "memory"):
         _add_common(parsers[name])
     return parser
 
 
 def _add_rows(parser: argparse.ArgumentParser, short: bool) -> None:
-    pairs = pairs_rows(short)
-    known: list[RunnableRow] = [*all_rows(), *pairs]
+    known: list[RunnableRow] = [*all_rows(), *pairs_rows(short), *lock_rows(short)]
     parser.add_argument(
         "--rows",
         type=partial(_rows, known),
         default=[row for row in known if is_default(row, short)],
         metavar="LIST",
         help="comma-separated names, patterns (get:*) or groups "
-        "(seed, size, multiget, gevent, asyncio, uvloop, local, slow); "
-        f"default: all{', of those with coroutines a few' if short else ''}",
+        "(seed, size, multiget, gevent, asyncio, uvloop, local, slow, locks); "
+        f"default: all{', of those with coroutines and locks a few' if short else ''}",
     )
 
 
 def is_default(row: RunnableRow, short: bool) -> bool:
     """Returns whether `run` (`short`) or `record` takes the row unasked."""
-    return not short or not isinstance(row, PairsRow) or row.in_run
+    return not short or isinstance(row, Row) or row.in_run
+
+
+def _add_locks(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--quick", action="store_true", help="as short as in `run`: about a minute instead of twenty")
+    parser.add_argument("--rounds", type=_positive, default=LOCKS_ROUNDS, help="at most; default: %(default)s")
+    parser.add_argument(
+        "--rows", metavar="LIST", help="comma-separated names or patterns (locks:mutex:*); default: all"
+    )
+    _add_common(parser)
 
 
 def _add_coroutines(parser: argparse.ArgumentParser) -> None:
@@ -147,8 +178,8 @@ def _rows(known: list[RunnableRow], text: str) -> list[RunnableRow]:
 
 
 def _matches(row: RunnableRow, name: str) -> bool:
-    """A group's name wins over a row's: `multiget` is both, and means the group and the row."""
-    return row.group == name or fnmatch(row.name, name)
+    """A group's name wins over a row's: `multiget` is both, and means the group and the row; `locks` are several."""
+    return name in (row.group, row.group.partition(":")[0]) or fnmatch(row.name, name)
 
 
 def _entries(text: str) -> list[Entry]:

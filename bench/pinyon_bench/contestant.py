@@ -7,18 +7,20 @@ import select
 import subprocess
 import sys
 import tempfile
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, Protocol
 
 from .coroutines.models import ASYNCIO, BLOCKING, GEVENT, MODELS, UVLOOP
+from .locks.entries import FLOOR_LOCK_GROUPS, LOCK_CONTESTANTS, LOCK_GROUPS
 from .placement import pinned
 from .protocol import ProtocolError, decode, encode
 
 REPLY_SECONDS = 120.0
 FLOOR = "floor"
 STEP_GROUPS = ("seed", "size", "multiget", "placement")
-FLOOR_GROUPS = (*STEP_GROUPS, GEVENT, ASYNCIO, UVLOOP)
+FLOOR_GROUPS = (*STEP_GROUPS, GEVENT, ASYNCIO, UVLOOP, *FLOOR_LOCK_GROUPS)
 BENCH_FOLDER = Path(__file__).resolve().parent.parent
 REPOSITORY = BENCH_FOLDER.parent
 
@@ -80,6 +82,7 @@ def all_entries() -> list[Entry]:
         _coroutines("libmc", "libmc", GEVENT),
         *_event_loop(ASYNCIO, "local", "slow"),
         *_event_loop(UVLOOP),
+        *(_locks(*each) for each in LOCK_CONTESTANTS),
         Entry(FLOOR, [_floor_program()], FLOOR_GROUPS, MODELS, "cargo build --release -p pinyon-floor"),
         Entry("bare socket", _python_command("bare_socket"), ("size",)),
     ]
@@ -102,6 +105,11 @@ def _blocking(name: str, adapter: str, *groups: str) -> Entry:
 
 def _coroutines(client: str, adapter: str, model: str, *groups: str) -> Entry:
     return Entry(contestant_name(client, model), [*_python_command(adapter), model], (model, *groups), (model,))
+
+
+def _locks(client: str, adapter: str, model: str) -> Entry:
+    command = [sys.executable, "-m", "pinyon_bench.locks.contestants", adapter, model]
+    return Entry(contestant_name(client, model), command, LOCK_GROUPS, (model,))
 
 
 def contestant_name(client: str, model: str) -> str:
@@ -141,11 +149,25 @@ class Contestant:
 
     def ask(self, request: dict[str, Any], seconds: float = REPLY_SECONDS) -> dict[str, Any]:
         """Returns the reply to a request; raises ContestantError when there is none within `seconds`."""
+        self.send(request)
+        return self.receive(seconds)
+
+    def send(self, request: dict[str, Any]) -> None:
+        """Sends a request, whose reply is to be received."""
         process = self._running()
-        assert process.stdin is not None and process.stdout is not None
+        assert process.stdin is not None
         try:
             process.stdin.write(encode(request))
             process.stdin.flush()
+        except OSError as error:
+            self.close()
+            raise ContestantError(f"{error}{self._last_words()}") from None
+
+    def receive(self, seconds: float = REPLY_SECONDS) -> dict[str, Any]:
+        """Returns the reply to what was sent; raises ContestantError when there is none within `seconds`."""
+        process = self._running()
+        assert process.stdout is not None
+        try:
             if not select.select([process.stdout], [], [], seconds)[0]:
                 raise ContestantError(f"no reply within {seconds:g} seconds")
             return self._checked(process.stdout.readline())
@@ -182,6 +204,12 @@ class Contestant:
         self._errors.seek(0)
         lines = self._errors.read().decode(errors="replace").strip().splitlines()
         return f": {lines[-1]}" if lines else ""
+
+    def hang_up(self) -> None:
+        """Ends the process's input, upon which it ends; does not wait for it."""
+        if self._process is not None and self._process.stdin is not None:
+            with suppress(BrokenPipeError):
+                self._process.stdin.close()
 
     def close(self) -> None:
         """Ends the process, if there is one: by the end of its input, or else by its id."""

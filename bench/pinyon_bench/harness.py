@@ -20,9 +20,24 @@ def serve(adapter: Any, pairs: PairsHarness) -> None:
     def do(request: dict[str, Any]) -> dict[str, Any]:
         return pairs.do(request) if "pairs" in request.get("row", ()) else do_steps(adapter, request)
 
+    answer_requests(do)
+
+
+def answer_requests(do: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
+    """Answers one request after another until the input ends."""
     for line in sys.stdin.buffer:
-        sys.stdout.buffer.write(encode(answer(do, decode(line))))
-        sys.stdout.buffer.flush()
+        _write(answer(do, decode(line)))
+
+
+def refuse(reason: str) -> None:
+    """Answers the first request with why none can be done."""
+    sys.stdin.buffer.readline()
+    _write({"ok": False, "reason": reason})
+
+
+def _write(reply: dict[str, Any]) -> None:
+    sys.stdout.buffer.write(encode(reply))
+    sys.stdout.buffer.flush()
 
 
 def answer(do: Callable[[dict[str, Any]], dict[str, Any]], request: dict[str, Any]) -> dict[str, Any]:

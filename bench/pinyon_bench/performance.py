@@ -8,7 +8,10 @@ from . import grids
 from .coroutines import grids as pairs_grids
 from .grids import Grid
 from .history import history_grid
-from .report.figures import Section, sections
+from .locks import seed_lines as lock_lines
+from .locks.grids import lock_grids
+from .report.figures import sections
+from .report.plots import Section
 from .results import Document
 from .targets import target_grid
 
@@ -45,6 +48,8 @@ def performance_page(document: Document, plots: list[Section] | None = None) -> 
         *(_section(pairs_grids.rate_grid(document, group)) for group in pairs_grids.GROUP_TITLES),
         *(_section(pairs_grids.processor_grid(document, group)) for group in pairs_grids.GROUP_TITLES),
         _pairs(document),
+        *(_section(grid) for grid in lock_grids(document)),
+        _locks(document),
         _listed("Same within noise", grids.noise_sentences(document)),
         _listed("Not measured", grids.gap_sentences(document)),
         _section(grids.syscall_grid(document)),
@@ -78,9 +83,10 @@ def _head(document: Document) -> str:
 def _method(document: Document) -> str:
     return (
         f"`{document.command}` (`make bench-record`) repeats it and rewrites this page from its JSON.\n\n"
-        f"Placement {document.placement}, `memcached -t 1`, {document.rounds} rounds in which the contestants take\n"
-        "turns row by row (A B C, then C B A), each in a process of its own. Every contestant's results are verified on\n"
-        "every row before it is timed, and the servers' own counters are checked around every timed cell. Rates are\n"
+        f"Placement {document.placement}, `memcached -t 1` and for locks `redis-server`, {document.rounds} rounds in which the\n"
+        "contestants take turns row by row (A B C, then C B A), each in a process of its own. Every contestant's results\n"
+        "are verified on every row before it is timed, and memcached's own counters are checked around every timed cell;\n"
+        "Redis's are kept: its commands, their time, its reads. Rates are\n"
         "medians over the rounds, ratios are medians of the ratios within each round. Where a ratio's spread over the\n"
         "rounds has 1 inside, the two are called the same."
     )
@@ -98,6 +104,13 @@ def _pairs(document: Document) -> str:
     if not lines:
         return ""
     return "\n".join(["## Seed 002's tables", "", pairs_grids.SEED_NOTE, "", "```", *lines[:-1], "```"])
+
+
+def _locks(document: Document) -> str:
+    lines = lock_lines.seed_lines(document)
+    if not lines:
+        return ""
+    return "\n".join(["## Seed 004's tables", "", lock_lines.SEED_NOTE, "", "```", *lines[:-1], "```"])
 
 
 def _section(grid: Grid) -> str:

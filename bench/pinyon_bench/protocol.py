@@ -7,8 +7,8 @@ operation altogether. At the end of its input the contestant ends.
 | request `do` | further fields | reply |
 |---|---|---|
 | `describe` | | `version`, `configuration` (texts) |
-| `verify` | `row` | only `ok`: every reply was compared with what it must be |
-| `time` | `row` | `wall`, `user`, `system` in seconds; for a row of pairs also `latency` |
+| `verify` | `row` | `ok`: every reply was compared with what it must be; for a row of locks also `wall`, `cycles` |
+| `time` | `row` | `wall`, `user`, `system` in seconds; for a row of pairs or locks also `latency` |
 | `fail` | `servers`, `attempts`, `fresh` | `failures`, `error` (the last one's text) |
 
 A row is data, so a contestant in any language runs the same work:
@@ -34,6 +34,18 @@ pair of key and text.
   seconds, or null. So reading the clock slows no rate.
 - Every reply is compared, within the timing too: a set must say that it stored, a get must give the pair's value.
 - `verify` does every pair once, and gets what was set; a get of another key must find nothing.
+
+A row of locks is a third shape of row. A cycle takes a lock of `keys` of the `names`, which lives `ttl` seconds, and
+releases it; `workers` do so at once (threads, greenlets or tasks), on one client that is kept from row to row.
+
+- `workload` says what a cycle is and how many there are: `ping` is one command and its reply, `pair` a lock and its
+  release, `pipelined` both sent at once, `mutex` the same by workers that share `count` cycles. `latency` is that of the
+  command, or of taking the lock. For `section` every worker sleeps, locks, writes, increases, reads and deletes a value
+  and unlocks, for `seconds`. For `handover` there are as many processes as workers, each of which does this request: it
+  locks and unlocks one name from `start` on (seconds of the clock that all processes share) for `seconds`, and replies
+  with `held`: nanoseconds since then at which it asked for the lock, had it, and began to release it.
+- First come `warmup` cycles. A reply has `cycles`, how many were done by the clock; those of `verify` are run with a chance
+  for two to be inside at once, which is found, and its `wall` tells how long they took.
 """
 
 from __future__ import annotations
@@ -45,6 +57,7 @@ Step = list[Any]
 Kind = Literal["bytes", "object"]
 Operation = Literal["set", "get"]
 Order = Literal["chunks", "shared"]
+Workload = Literal["ping", "pair", "pipelined", "mutex", "section", "handover"]
 
 
 class PhaseSpec(TypedDict):
@@ -82,6 +95,22 @@ class PairsSpec(TypedDict):
     passes: int
     clocked: int
     pairs: list[list[str]]
+
+
+class LocksSpec(TypedDict):
+    """One cell's work for one contestant that locks."""
+
+    name: str
+    server: str
+    workload: Workload
+    workers: int
+    keys: int
+    names: list[str]
+    ttl: int
+    warmup: int
+    count: int
+    seconds: float
+    start: float
 
 
 class Timing(TypedDict):

@@ -43,8 +43,8 @@ class ContestantInfo:
 class RowInfo:
     """What a row is; `unit` names what its operations are.
 
-    `operation`, `size` (of the value, in bytes) and `concurrency` (coroutines at once; 1: one call after another) are
-    what plots put on their axes; they are void where a row has no such thing.
+    `operation`, `size` (of the value, in bytes), `concurrency` (coroutines or workers at once; 1: one call after another)
+    and `keys` (locked at once) are what plots put on their axes; they are void where a row has no such thing.
     """
 
     name: str
@@ -54,6 +54,7 @@ class RowInfo:
     operation: str = ""
     size: int = 0
     concurrency: int = 0
+    keys: int = 0
 
 
 @dataclass(frozen=True)
@@ -110,6 +111,33 @@ class Memory:
     note: str = ""
 
 
+@dataclass(frozen=True)
+class ServerWork:
+    """What Redis counted in one cell: its commands by name, those of them that clients sent, the microseconds that these
+    took with the scripts inside them, and how often it read from a socket.
+    """
+
+    round: int
+    row: str
+    contestant: str
+    cycles: int
+    calls: dict[str, int]
+    sent: dict[str, float]
+    microseconds: float
+    reads: int
+
+
+@dataclass(frozen=True)
+class Handovers:
+    """How often a lock was taken in one cell by one of many processes, and how often from another, waited for."""
+
+    round: int
+    row: str
+    contestant: str
+    taken: int
+    from_another: int
+
+
 @dataclass
 class Document:
     """One run of the benchmark. `combine` says how rounds become one figure in the seed's table: `sum` or `median`."""
@@ -128,6 +156,8 @@ class Document:
     samples: list[Sample] = field(default_factory=list)
     syscalls: list[Syscalls] = field(default_factory=list)
     memory: list[Memory] = field(default_factory=list)
+    server_work: list[ServerWork] = field(default_factory=list)
+    handovers: list[Handovers] = field(default_factory=list)
     format: int = FORMAT
 
     def __post_init__(self) -> None:
@@ -182,8 +212,13 @@ def _document(raw: dict[str, Any], path: Path) -> Document:
         "syscalls": partial(_part, Syscalls),
         "memory": partial(_part, Memory),
     }
+    later: dict[str, Callable[[dict[str, Any]], Any]] = {
+        "server_work": partial(_part, ServerWork),
+        "handovers": partial(_part, Handovers),
+    }
     try:
         lists: dict[str, Any] = {name: [part(item) for item in raw[name]] for name, part in parts.items()}
+        lists |= {name: [part(item) for item in raw.get(name, ())] for name, part in later.items()}
         return _part(Document, {**raw, **lists, "machine": _part(Machine, raw["machine"])})
     except (KeyError, TypeError) as error:
         raise ResultError(f"{path}: a field is missing or of the wrong type: {error}") from None

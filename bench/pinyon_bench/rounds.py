@@ -10,12 +10,16 @@ from .contestant import Contestant, ContestantError, Entry
 from .coroutines.cells import PairsCells
 from .coroutines.link import Link
 from .coroutines.rows import PairsRow
+from .locks.cells import LocksCells
+from .locks.rows import LocksRow
+from .locks.server import LockServer
 from .results import ContestantInfo, Document, Gap, RowInfo
 from .rows import Row
 from .servers import Server
 from .step_cells import StepCells
 
-RunnableRow = Union[Row, PairsRow]
+RunnableRow = Union[Row, PairsRow, LocksRow]
+NO_LOCK_SERVER = "there is no redis-server"
 
 
 @dataclass(frozen=True)
@@ -40,16 +44,22 @@ class Plan:
         """Returns whether there is a row over the slow link."""
         return any(isinstance(row, PairsRow) and row.link == "slow" for row in self.rows)
 
+    def needs_lock_server(self) -> bool:
+        """Returns whether there is a row of locks."""
+        return any(isinstance(row, LocksRow) for row in self.rows)
+
 
 def most_rounds(row: RunnableRow, rounds: int) -> int:
     """Returns in how many rounds a row is timed: all, unless it takes long and hardly varies."""
-    return (row.most_rounds if isinstance(row, PairsRow) else None) or rounds
+    return (None if isinstance(row, Row) else row.most_rounds) or rounds
 
 
 def info_of(row: RunnableRow) -> RowInfo:
     """Returns the row as the document has it."""
     if isinstance(row, Row):
         return RowInfo(row.name, row.group, row.unit, row.about)
+    if isinstance(row, LocksRow):
+        return RowInfo(row.name, row.group, row.unit, row.about, row.workload, 0, row.workers, row.keys)
     return RowInfo(row.name, row.group, row.unit, row.about, row.operation, row.size, row.concurrency)
 
 
@@ -61,6 +71,7 @@ class Runner:
         plan: Plan,
         servers: list[Server],
         slow: Link | None,
+        lock_server: LockServer | None,
         cores: set[int] | None,
         document: Document,
         advance: Callable[[str], None],
@@ -71,6 +82,7 @@ class Runner:
         self._contestants = [Contestant(entry, cores) for entry in plan.entries]
         self._step_cells = StepCells(servers, plan.seed_iterations, plan.cell_seconds)
         self._pairs_cells = PairsCells(servers, slow)
+        self._locks_cells = LocksCells(lock_server, NO_LOCK_SERVER, cores, plan.cell_seconds)
 
     def run(self) -> None:
         """Runs everything; ends the contestants' processes whatever happens."""
@@ -78,6 +90,7 @@ class Runner:
             for number in range(self._plan.rounds + 1):
                 self._round(number)
         finally:
+            self._locks_cells.close()
             for contestant in self._contestants:
                 contestant.close()
 
@@ -107,10 +120,22 @@ class Runner:
                 samples.append(self._pairs_cells.time(contestant, row, number))
             else:
                 self._pairs_cells.verify(contestant, row)
+        elif isinstance(row, LocksRow):
+            self._locks_cell(contestant, row, number)
         elif number:
             samples.append(self._step_cells.time(contestant, row, number))
         else:
             self._step_cells.verify(contestant, row)
+
+    def _locks_cell(self, contestant: Contestant, row: LocksRow, number: int) -> None:
+        if not number:
+            self._locks_cells.verify(contestant, row)
+            return
+        measured = self._locks_cells.time(contestant, row, number)
+        self._document.samples.append(measured.sample)
+        self._document.server_work.append(measured.work)
+        if measured.handovers:
+            self._document.handovers.append(measured.handovers)
 
 
 def describe(contestant: Contestant) -> ContestantInfo:

@@ -109,7 +109,7 @@ def start_server(
                 yield Server(port, process, connection, host)
             return
         finally:
-            _end(process)
+            end_process(process)
     arguments = " ".join(_arguments(host, 0))
     raise ServerError(f"memcached ended {ATTEMPTS} times before it answered; try: memcached {arguments}")
 
@@ -144,7 +144,8 @@ def _connect(process: subprocess.Popen[bytes], host: str, port: int) -> socket.s
     raise ServerError(f"memcached does not answer on port {port} after {START_SECONDS} seconds")
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
+def end_process(process: subprocess.Popen[bytes]) -> None:
+    """Ends a process, by force when it does not end in time."""
     process.terminate()
     try:
         process.wait(START_SECONDS)

@@ -13,16 +13,17 @@ import signal
 import subprocess
 import tempfile
 from pathlib import Path
-from typing import Any
+from typing import Any, Union
 
 from .contestant import Contestant, ContestantError, answered
 from .coroutines.cells import prepare
 from .coroutines.rows import PairsRow, pairs_rows
 from .results import Gap, Syscalls
-from .rounds import RunnableRow
-from .rows import all_rows
+from .rows import Row, all_rows
 from .servers import Server, ServerError
 from .step_cells import server_names
+
+CountedRow = Union[Row, PairsRow]
 
 STEP_ROWS = ("get:36B", "set:36B", "multiget:100:1")
 CONCURRENCY = 64
@@ -33,7 +34,7 @@ ATTACH_SECONDS = 10.0
 SUMMARY_LINE = re.compile(r"^\s*[\d.]+\s+[\d.]+\s+\d+\s+(\d+)\s+(?:\d+\s+)?(\w+)$")
 
 
-def syscall_rows() -> list[RunnableRow]:
+def syscall_rows() -> list[CountedRow]:
     """Returns the rows for which system calls are counted."""
     coroutines = [row for row in pairs_rows(short=True) if row.concurrency == CONCURRENCY]
     return [*(row for row in all_rows() if row.name in STEP_ROWS), *coroutines]
@@ -53,7 +54,7 @@ def count_syscalls(contestant: Contestant, servers: list[Server]) -> tuple[list[
     return counted, gaps
 
 
-def _per_call(contestant: Contestant, row: RunnableRow, servers: list[Server]) -> dict[str, float]:
+def _per_call(contestant: Contestant, row: CountedRow, servers: list[Server]) -> dict[str, float]:
     few_spec, more_spec, difference = _specs(row, servers)
     answered(contestant.ask({"do": "time", "row": few_spec}))
     few = _traced(contestant, few_spec)
@@ -62,7 +63,7 @@ def _per_call(contestant: Contestant, row: RunnableRow, servers: list[Server]) -
     return {name: count for name, count in sorted(counts.items()) if abs(count) >= LEAST_COUNTED}
 
 
-def _specs(row: RunnableRow, servers: list[Server]) -> tuple[dict[str, Any], dict[str, Any], int]:
+def _specs(row: CountedRow, servers: list[Server]) -> tuple[dict[str, Any], dict[str, Any], int]:
     """Returns the row with few and with more calls, all else and the size of the request being equal; and how many more."""
     if isinstance(row, PairsRow):
         specs = [row.spec(servers[0].name, PAIRS, passes) for passes in (1, 1 + PASSES)]

@@ -11,6 +11,8 @@ from . import grids
 from .coroutines import grids as pairs_grids
 from .grids import Grid
 from .history import history_grid
+from .locks import seed_lines as lock_lines
+from .locks.grids import lock_grids
 from .results import Document
 from .targets import target_grid
 
@@ -23,14 +25,14 @@ def make_console() -> Console:
     return console if console.is_terminal else Console(highlight=False, emoji=False, width=PLAIN_WIDTH)
 
 
-def print_tables(document: Document, console: Console, pairs: bool = False) -> None:
+def print_tables(document: Document, console: Console, pairs: bool = False, locks: bool = False) -> None:
     """Prints what a document has: who, the seeds' rows, the others, what is the same, gaps, history.
 
-    With `pairs` it prints instead the tables of seed 002, client by client.
+    With `pairs` it prints instead the tables of seed 002, client by client, and with `locks` those of seed 004.
     """
     print_head(document, console)
-    if pairs:
-        _print_pairs(document, console)
+    if pairs or locks:
+        print_seed_lines(document, console, pairs, locks)
         return
     _print_grid(grids.contestants(document), console, text=frozenset({0, 1, 2}))
     _print_seed(document, console)
@@ -41,6 +43,8 @@ def print_tables(document: Document, console: Console, pairs: bool = False) -> N
         _print_grid(pairs_grids.rate_grid(document, group), console)
     for group in pairs_grids.GROUP_TITLES:
         _print_grid(pairs_grids.processor_grid(document, group), console)
+    for grid in lock_grids(document):
+        _print_grid(grid, console)
     _print_list("Same within noise", grids.noise_sentences(document), console)
     _print_list("Not measured", grids.gap_sentences(document), console)
     _print_grid(grids.syscall_grid(document), console, text=frozenset({0, 1, 3}))
@@ -68,13 +72,20 @@ def _print_seed(document: Document, console: Console) -> None:
         console.print(line, markup=False, no_wrap=True, overflow="ignore", crop=False)
 
 
-def _print_pairs(document: Document, console: Console) -> None:
-    lines = pairs_grids.seed_lines(document)
+def print_seed_lines(document: Document, console: Console, pairs: bool, locks: bool) -> None:
+    """Prints the tables of seed 002, of seed 004, or both, in the seeds' layout."""
+    if pairs:
+        _print_lines(pairs_grids.seed_lines(document), pairs_grids.SEED_NOTE, console)
+    if locks:
+        _print_lines(lock_lines.seed_lines(document), lock_lines.SEED_NOTE, console)
+
+
+def _print_lines(lines: list[str], note: str, console: Console) -> None:
     console.print()
     for line in lines:
         console.print(line, markup=False)
     if lines:
-        console.print(f"[dim]{escape(pairs_grids.SEED_NOTE)}[/]")
+        console.print(f"[dim]{escape(note)}[/]")
 
 
 def _print_grid(grid: Grid, console: Console, text: frozenset[int] = frozenset({0})) -> None:

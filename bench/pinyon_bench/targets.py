@@ -8,6 +8,7 @@ from .compare import processor_times, rate_ratio, rates, ratio
 from .coroutines.targets import pairs_targets
 from .goals import OURS, Target, at_least, spread_of
 from .grids import FLOOR, Grid, step_rows
+from .locks.targets import lock_targets
 from .results import Document
 
 PEER, BARE = "pylibmc", "bare socket"
@@ -40,6 +41,7 @@ def targets(document: Document) -> list[Target]:
         *_memory(document),
         *_processor(document),
         *pairs_targets(document),
+        *lock_targets(document),
     ]
 
 

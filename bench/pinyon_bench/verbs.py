@@ -8,7 +8,7 @@ import platform
 import shlex
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -20,14 +20,15 @@ from . import performance, report
 from .contestant import BENCH_FOLDER, REPOSITORY, Contestant, Entry, all_entries
 from .coroutines import seed_lines
 from .coroutines.link import Link, LinkError, slow_link
+from .locks.server import LockServer, start_lock_server
 from .memory import measure_memory
 from .placement import TWO_CORES, UNPINNED, Placement, PlacementError, place
 from .results import Document, Gap, read, this_machine, write
-from .rounds import Plan, Runner, describe, info_of
+from .rounds import Plan, RunnableRow, Runner, describe, info_of
 from .rows import MULTIGET_SERVERS, SEED_N, placement_rows
-from .servers import Server, start_servers
+from .servers import Server, ServerError, start_servers
 from .syscalls import count_syscalls, syscall_rows
-from .tables import make_console, print_tables
+from .tables import make_console, print_seed_lines, print_tables
 
 RUN_ITERATIONS = 500
 RUN_CELL_SECONDS = 0.05
@@ -39,7 +40,7 @@ RECORDED_PEERS = ("Pinyon", "pylibmc")
 
 def run(options: argparse.Namespace) -> None:
     """Measures, writes the JSON, prints the tables and where the JSON is."""
-    plan = Plan(options.rows, _chosen(options), options.rounds, RUN_ITERATIONS, RUN_CELL_SECONDS)
+    plan = Plan(options.rows, _entries_for(options), options.rounds, RUN_ITERATIONS, RUN_CELL_SECONDS)
     console = make_console()
     with _session(options, plan.rounds, plan.seed_iterations, "sum") as (document, servers, placement):
         _run_plan(plan, document, servers, placement, console)
@@ -58,7 +59,7 @@ def record(options: argparse.Namespace) -> None:
 
 
 def _record(options: argparse.Namespace, console: Console) -> Document:
-    plan = Plan(options.rows, _chosen(options), options.rounds, SEED_N, RECORD_CELL_SECONDS)
+    plan = Plan(options.rows, _entries_for(options), options.rounds, SEED_N, RECORD_CELL_SECONDS)
     with _session(options, plan.rounds, plan.seed_iterations, "median") as (document, servers, placement):
         _run_plan(plan, document, servers, placement, console)
         chosen = [entry for entry in plan.entries if entry.name in document.present()]
@@ -83,7 +84,17 @@ def _add_placement(plan: Plan, name: str, document: Document, console: Console) 
 
 def tables(options: argparse.Namespace) -> None:
     """Prints the tables of an existing file."""
-    print_tables(read(options.file), make_console(), pairs=options.pairs)
+    print_tables(read(options.file), make_console(), pairs=options.pairs, locks=options.locks)
+
+
+def locks(options: argparse.Namespace) -> None:
+    """Measures locks alone, writes the JSON and prints the tables, with those of seed 004 in its layout."""
+    cell_seconds = RUN_CELL_SECONDS if options.quick else RECORD_CELL_SECONDS
+    plan = Plan(options.rows, _entries_for(options), options.rounds, 0, cell_seconds)
+    console = make_console()
+    with _session(options, plan.rounds, 0, "median", servers=0) as (document, servers, placement):
+        _run_plan(plan, document, servers, placement, console)
+    print_seed_lines(_finish(document, options, console), console, pairs=False, locks=True)
 
 
 def coroutines(options: argparse.Namespace) -> None:
@@ -100,7 +111,7 @@ def syscalls(options: argparse.Namespace) -> None:
     console = make_console()
     with _session(options, 0, 0, "median") as (document, servers, placement):
         document.rows += [info_of(row) for row in syscall_rows()]
-        entries = _described(_chosen(options), placement, document)
+        entries = _described(_taking_part(_chosen(options), syscall_rows()), placement, document)
         _each(entries, placement, "system calls", lambda each: _add_syscalls(document, each, servers), console)
     _finish(document, options, console)
 
@@ -120,6 +131,7 @@ VERBS: dict[str, Callable[[argparse.Namespace], None]] = {
     "record": record,
     "tables": tables,
     "coroutines": coroutines,
+    "locks": locks,
     "syscalls": syscalls,
     "memory": memory,
 }
@@ -129,24 +141,34 @@ def _chosen(options: argparse.Namespace) -> list[Entry]:
     return options.contestants or all_entries()
 
 
+def _entries_for(options: argparse.Namespace) -> list[Entry]:
+    """Returns those of the chosen contestants that take part in any of the chosen rows."""
+    return _taking_part(_chosen(options), options.rows)
+
+
+def _taking_part(entries: list[Entry], rows: Sequence[RunnableRow]) -> list[Entry]:
+    return [entry for entry in entries if any(entry.takes_part(row) for row in rows)]
+
+
 @contextmanager
 def _session(
-    options: argparse.Namespace, rounds: int, iterations: int, combine: str
+    options: argparse.Namespace, rounds: int, iterations: int, combine: str, servers: int = max(MULTIGET_SERVERS)
 ) -> Iterator[tuple[Document, list[Server], Placement]]:
-    """An empty document and running servers; the benchmark itself keeps off the measured cores."""
+    """An empty document and so many running memcached; the benchmark itself keeps off the measured cores."""
     placement = place(options.placement)
     own = os.sched_getaffinity(0)
-    with start_servers(max(MULTIGET_SERVERS), placement.server) as servers:
+    with start_servers(servers, placement.server) as started:
         if placement.benchmark:
             os.sched_setaffinity(0, placement.benchmark)
         try:
-            versions = {"memcached": servers[0].version(), "Python": platform.python_version()}
+            versions = {"memcached": started[0].version()} if started else {}
+            versions["Python"] = platform.python_version()
             command = shlex.join(["python", "-m", "pinyon_bench", *sys.argv[1:]])
             created = time.strftime("%Y-%m-%d %H:%M:%S %z")
             document = Document(
                 created, command, placement.name, rounds, iterations, combine, this_machine(), versions, [], []
             )
-            yield document, servers, placement
+            yield document, started, placement
         finally:
             os.sched_setaffinity(0, own)
 
@@ -157,9 +179,12 @@ def _run_plan(plan: Plan, document: Document, servers: list[Server], placement: 
 
 
 def _run_rows(plan: Plan, document: Document, servers: list[Server], placement: Placement, console: Console) -> None:
-    with _slow_link(plan, document, servers, placement) as link, _progress(console, plan.cells()) as advance:
+    with ExitStack() as stack:
+        link = stack.enter_context(_slow_link(plan, document, servers, placement))
+        lock_server = stack.enter_context(_lock_server(plan, document, placement))
+        advance = stack.enter_context(_progress(console, plan.cells()))
         document.rows += [info_of(row) for row in plan.rows]
-        Runner(plan, servers, link, placement.client, document, advance).run()
+        Runner(plan, servers, link, lock_server, placement.client, document, advance).run()
 
 
 @contextmanager
@@ -177,6 +202,23 @@ def _slow_link(plan: Plan, document: Document, servers: list[Server], placement:
             return
         document.versions["slow link"] = link.how
         yield link
+
+
+@contextmanager
+def _lock_server(plan: Plan, document: Document, placement: Placement) -> Iterator[LockServer | None]:
+    """A Redis server when there are rows for it; the document has its version, or why there is none."""
+    if not plan.needs_lock_server():
+        yield None
+        return
+    with ExitStack() as stack:
+        try:
+            server = stack.enter_context(start_lock_server(placement.server))
+        except ServerError as error:
+            document.versions["redis-server"] = f"none: {error}"
+            yield None
+            return
+        document.versions["redis-server"] = server.version()
+        yield server
 
 
 def _each(

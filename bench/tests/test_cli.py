@@ -22,6 +22,18 @@ def test_run_takes_few_of_the_coroutines_rows_and_record_all() -> None:
     assert [row.name for row in parse(["--rows", "uvloop:set:8"]).rows] == ["uvloop:set:8"]
 
 
+def test_locks_run_short_or_long() -> None:
+    few, all_of_them = ({row.name: row for row in parse(["locks", *quick]).rows} for quick in (["--quick"], []))
+    assert {"locks:mutex:1/1", "locks:handover:8", "locks:ping"} <= set(few) < set(all_of_them)
+    assert set(few) <= {row.name for row in parse([]).rows} and set(all_of_them) <= {
+        row.name for row in parse(["record"]).rows
+    }
+    assert [row.name for row in parse(["locks", "--rows", "locks:pair:*"]).rows] == [
+        f"locks:pair:{keys}" for keys in (1, 2, 3, 5, 10)
+    ]
+    assert {row.group.partition(":")[0] for row in parse(["--rows", "locks"]).rows} == {"locks"}
+
+
 def test_rows_are_chosen_by_name_pattern_or_group() -> None:
     assert [row.name for row in parse(["--rows", "get:36B,incr"]).rows] == ["incr", "get:36B"]
     assert {row.group for row in parse(["--rows", "size"]).rows} == {"size"}
@@ -41,6 +53,7 @@ def test_contestants_keep_their_order() -> None:
         ["frob"],
         ["--rows", "nothing"],
         ["--rows", ","],
+        ["locks", "--rows", "seed"],
         ["--contestants", "nobody"],
         ["--rounds", "0"],
         ["tables"],

@@ -13,10 +13,12 @@ from pathlib import Path
 import pytest
 
 from pinyon_bench import performance, report
+from pinyon_bench.locks.rows import lock_rows
 from pinyon_bench.report.clients import client_of
 from pinyon_bench.report.figures import sections
 from pinyon_bench.report.page import page
-from pinyon_bench.results import ContestantInfo, Document, Latency, Machine, RowInfo, Sample
+from pinyon_bench.results import ContestantInfo, Document, Handovers, Latency, Machine, RowInfo, Sample, ServerWork
+from pinyon_bench.rounds import info_of
 from pinyon_bench.targets import targets
 
 ROUNDS = 3
@@ -38,6 +40,22 @@ DRIVEN = {
     "asyncio": ("Pinyon", "emcache", "emcache autobatch", "aiomcache", "memcachio"),
 }
 DRIVEN["uvloop"] = DRIVEN["asyncio"]
+# Microseconds of locking and unlocking one key, and how many commands each key takes; none: one command for all of them.
+LOCKING = {
+    "Pinyon script": (45.0, 0),
+    "Pinyon pure": (70.0, 0),
+    "redis-py": (160.0, 2),
+    "python-redis-lock": (190.0, 3),
+    "redlock-py": (150.0, 2),
+    "pottery": (620.0, 2),
+    "aioredlock": (230.0, 2),
+    "coredis": (500.0, 2),
+}
+LOCKING_IN = {
+    "": ("Pinyon script", "Pinyon pure", "redis-py", "python-redis-lock", "redlock-py", "pottery"),
+    " gevent": ("Pinyon script", "Pinyon pure", "redis-py", "python-redis-lock"),
+    " asyncio": ("Pinyon script", "Pinyon pure", "redis-py", "aioredlock", "coredis"),
+}
 VOID = {"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr"}
 
 
@@ -126,6 +144,39 @@ def seconds(row: RowInfo, contestant: str) -> float:
     return (cost + waiting) / 1e6
 
 
+def lockers_of(row: RowInfo) -> list[str]:
+    everybody = [f"{name}{model}" for model, names in LOCKING_IN.items() for name in names]
+    if row.operation == "pipelined":
+        return ["floor"]
+    if row.operation in ("ping", "handover"):
+        return [*LOCKING_IN[""], *(["floor"] if row.operation == "ping" else [])]
+    return [*everybody, "floor"] if row.operation == "pair" else everybody
+
+
+def lock_samples(row: RowInfo, chance: random.Random) -> Iterator[Sample]:
+    for number in range(1, ROUNDS + 1):
+        for contestant in lockers_of(row):
+            cost, commands = LOCKING.get(contestant.removesuffix(" gevent").removesuffix(" asyncio"), (38.0, 0))
+            keys = max(row.keys, 1)
+            each = (cost * (keys if commands else 1 + keys / 9) * chance.lognormvariate(0, 0.03)) / 1e6
+            if row.operation == "ping":
+                each /= 2
+            middle = each * (row.concurrency if commands else 1)
+            if row.operation == "section":
+                each += 1e-4
+            latency = Latency(middle * 1.1, middle, middle * (30 if commands else 2.5), middle * 60)
+            times = (each * 1000, each * 300, each * 250)
+            yield Sample(number, row.name, contestant, 1000, *times, latency)
+
+
+def work_of(sample: Sample, keys: int) -> ServerWork:
+    commands = LOCKING.get(sample.contestant.removesuffix(" gevent").removesuffix(" asyncio"), (0, 0))[1]
+    calls = {"evalsha": 1000 * (commands * keys or 2), "publish": 1000}
+    sent = {"evalsha": float(calls["evalsha"])}
+    cell = (sample.round, sample.row, sample.contestant)
+    return ServerWork(*cell, 1000, calls, sent, 4.5 * calls["evalsha"], calls["evalsha"])
+
+
 def samples_of(row: RowInfo, chance: random.Random) -> Iterator[Sample]:
     for number in range(1, ROUNDS + 1):
         for contestant in contestants_of(row):
@@ -145,6 +196,12 @@ def full() -> Document:
     rows = [*blocking_rows(), *coroutine_rows(), *slow_rows()]
     chance = random.Random(3)
     names = list(dict.fromkeys(name for row in rows for name in contestants_of(row)))
+    locking = [info_of(row) for row in lock_rows(short=False)]
+    lock_names = [name for row in locking for name in lockers_of(row)]
+    samples = [sample for row in rows for sample in samples_of(row, chance)]
+    locked = [sample for row in locking for sample in lock_samples(row, chance)]
+    keys = {row.name: max(row.keys, 1) for row in locking}
+    names = list(dict.fromkeys([*names, *lock_names]))
     return Document(
         created="2026-01-01 00:00:00 +0000",
         command="python -m pinyon_bench run",
@@ -155,8 +212,14 @@ def full() -> Document:
         machine=Machine("A Processor", 2, "Linux 6", "Debian"),
         versions={"memcached": "1.6.18", "Python": "3.11"},
         contestants=[ContestantInfo(name, "1.0", "defaults") for name in names],
-        rows=rows,
-        samples=[sample for row in rows for sample in samples_of(row, chance)],
+        rows=[*rows, *locking],
+        samples=[*samples, *locked],
+        server_work=[work_of(sample, keys[sample.row]) for sample in locked],
+        handovers=[
+            Handovers(sample.round, sample.row, sample.contestant, 1000, 990)
+            for sample in locked
+            if sample.row == "locks:handover:8"
+        ],
     )
 
 
@@ -215,6 +278,20 @@ def test_a_document_without_coroutines_has_fewer_plots(full: Document, document:
     assert [section.key for section in sections(fewer)] == ["processor", "size", "multiget"]
     for other in (document, replace(document, samples=[], rows=[])):
         Reader(page(other))
+
+
+def test_locks_have_plots_of_each_model_and_a_finding(full: Document) -> None:
+    found = {plot.key: plot for section in sections(full) if section.key == "locks" for plot in section.plots}
+    assert {"locks-mutex-asyncio", "locks-section-gevent", "locks-handover", "locks-commands-10-19"} < set(found)
+    names = set(re.findall(r">([^<>]+)</text>", found["locks-mutex-asyncio"].svg))
+    assert {"Pinyon script", "Pinyon pure", "redis-py", "aioredlock", "coredis"} < names
+    assert "Pinyon" not in names and "pottery" not in names
+    assert re.match(
+        r"With 1/1 Pinyon script asyncio does [\d,]+ cycles per second, [\d.]+ times the rate of redis-py asyncio",
+        found["locks-mutex-asyncio"].finding,
+    )
+    assert "Pinyon script sends 2.00 commands per cycle" in found["locks-commands-10-19"].finding
+    assert re.search(r"8 processes .* [\d.]+ and [\d.]+ round trips; ", found["locks-handover"].finding)
 
 
 def test_text_of_the_document_is_escaped(full: Document) -> None:

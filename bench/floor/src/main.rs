@@ -3,9 +3,12 @@
 //! A contestant of the benchmark like the others (JSON lines, see `bench/pinyon_bench/protocol.py`), but one that
 //! sends the requests Pinyon sends, reads to the end of each reply and looks at nothing else. Only `verify` compares
 //! replies. No client can be faster by more than noise.
+//!
+//! For locks it is the least that a lock can be: a script that takes, and a script that releases.
 
 mod client;
 mod connection;
+mod locks;
 mod pairs;
 mod ring;
 mod rows;
@@ -57,19 +60,23 @@ fn answer(line: &str) -> Outcome<Value> {
             "ok": true,
             "version": env!("CARGO_PKG_VERSION"),
             "configuration": "Rust, blocking sockets, TCP_NODELAY; Pinyon's bytes; replies read, not checked; \
-                              N coroutines: N requests in one write, then their replies",
+                              N coroutines: N requests in one write, then their replies; \
+                              locks: EVALSHA of a minimal lock and its release",
         })),
+        Some("verify") if locks::is_locks(&request["row"]) => {
+            Ok(locked(locks::Locks::parse(&request["row"])?.verify()?))
+        }
+        Some("time") if locks::is_locks(&request["row"]) => {
+            Ok(locked(locks::Locks::parse(&request["row"])?.measure()?))
+        }
         Some("verify") if pairs::is_pairs(&request["row"]) => {
             pairs::Pairs::parse(&request["row"])?.verify()?;
             Ok(json!({"ok": true}))
         }
         Some("time") if pairs::is_pairs(&request["row"]) => {
             let (timing, latency) = pairs::Pairs::parse(&request["row"])?.measure()?;
-            let latency = latency.map(
-                |each| json!({"mean": each.mean, "median": each.median, "p99": each.p99, "longest": each.longest}),
-            );
             let mut reply = timed(&timing);
-            reply["latency"] = latency.into();
+            reply["latency"] = seconds(latency);
             Ok(reply)
         }
         Some("verify") => {
@@ -79,6 +86,18 @@ fn answer(line: &str) -> Outcome<Value> {
         Some("time") => Ok(timed(&timing::measure(&rows::Row::parse(&request["row"])?)?)),
         other => Err(Failure::Cannot(format!("no request {other:?}"))),
     }
+}
+
+fn locked(done: locks::Done) -> Value {
+    let mut reply = timed(&done.timing);
+    reply["cycles"] = done.cycles.into();
+    reply["latency"] = seconds(done.latency);
+    reply
+}
+
+fn seconds(latency: Option<pairs::Latency>) -> Value {
+    let fields = |each: pairs::Latency| json!({"mean": each.mean, "median": each.median, "p99": each.p99, "longest": each.longest});
+    latency.map(fields).into()
 }
 
 fn timed(timing: &timing::Timing) -> Value {

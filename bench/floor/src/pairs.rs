@@ -117,7 +117,8 @@ impl Pairs {
 }
 
 impl Latency {
-    fn of(mut seconds: Vec<f64>) -> Option<Latency> {
+    /// Returns the figures of single operations, or none without any.
+    pub fn of(mut seconds: Vec<f64>) -> Option<Latency> {
         seconds.sort_by(f64::total_cmp);
         let longest = *seconds.last()?;
         let count = seconds.len();

@@ -7,8 +7,7 @@ import sys
 
 from ..coroutines.models import BLOCKING, MODELS, make_model
 from ..coroutines.work import PairsHarness
-from ..harness import serve
-from ..protocol import encode
+from ..harness import refuse, serve
 
 
 def main() -> int:
@@ -23,9 +22,7 @@ def main() -> int:
         model = make_model(model_name)
         adapter = getattr(importlib.import_module(f"{__package__}.{module}"), attribute or "ADAPTER")
     except ImportError as error:
-        sys.stdin.buffer.readline()
-        sys.stdout.buffer.write(encode({"ok": False, "reason": f"cannot be imported: {error}"}))
-        sys.stdout.buffer.flush()
+        refuse(f"cannot be imported: {error}")
         return 1
     serve(adapter, PairsHarness(adapter, model))
     return 0

@@ -18,7 +18,7 @@ class PairsCells:
     """The cells of rows of pairs, on the first server, or over the slow link when there is one."""
 
     def __init__(self, servers: list[Server], slow: Link | None) -> None:
-        self._server = servers[0]
+        self._servers = servers
         self._slow = slow
 
     def verify(self, contestant: Contestant, row: PairsRow) -> None:
@@ -47,7 +47,7 @@ class PairsCells:
 
     def _link(self, row: PairsRow) -> Link:
         if row.link == "near":
-            return Link("", self._server, self._server.name)
+            return Link("", self._servers[0], self._servers[0].name)
         if self._slow is None:
             raise ContestantError("there is no slow link")
         return self._slow

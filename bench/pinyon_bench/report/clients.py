@@ -1,7 +1,7 @@
 """Who is who in a result document, and how each client looks: the same in every plot.
 
-A contestant is a client, perhaps driven by a coroutine library: `Pinyon gevent` and `Pinyon` are the same client. Only
-two things are known of names: that the first contestant with figures is ours, and which two are bounds, not clients.
+A contestant is a client, perhaps driven by a coroutine library: `Pinyon gevent` and `Pinyon` are the same client, and so
+is `Pinyon pure`, whose locks use one of its two handlers. Only two things are known of names: that the first contestant with figures is ours, and which two are bounds, not clients.
 """
 
 from __future__ import annotations
@@ -11,10 +11,12 @@ from typing import Union
 
 from ..coroutines.models import ASYNCIO, GEVENT, UVLOOP
 from ..grids import FLOOR
+from ..locks.entries import HANDLERS
 from ..results import Document
 from ..targets import BARE
 
 COROUTINE_GROUPS = (GEVENT, ASYNCIO, UVLOOP)
+VARIANTS = (*COROUTINE_GROUPS, *HANDLERS)
 BOUNDS = (FLOOR, BARE)
 
 Dashes = Union[str, tuple[float, tuple[float, ...]]]
@@ -52,8 +54,13 @@ class Style:
 
 
 def client_of(contestant: str) -> str:
-    """Returns the client's name: the contestant's without the coroutine library that drives it."""
-    return " ".join(word for word in contestant.split() if word not in COROUTINE_GROUPS) or contestant
+    """Returns the client's name: the contestant's without the coroutine library that drives it, or its handler of locks."""
+    return without(VARIANTS, contestant)
+
+
+def without(words: tuple[str, ...], contestant: str) -> str:
+    """Returns the contestant's name without these words, unless it consists of them."""
+    return " ".join(word for word in contestant.split() if word not in words) or contestant
 
 
 class Clients:
@@ -63,7 +70,7 @@ class Clients:
         measured = {sample.contestant for sample in document.samples}
         order = [info.name for info in document.contestants if info.name in measured]
         self.names = list(dict.fromkeys(client_of(name) for name in order))
-        self.ours = self.names[0] if self.names else ""
+        self.ours = next((name for name in self.names if name not in BOUNDS), "")
         self._others = [name for name in self.names if name != self.ours and name not in BOUNDS]
 
     def is_ours(self, contestant: str) -> bool:
@@ -91,5 +98,8 @@ class Clients:
 
     def labels(self, contestants: list[str]) -> dict[str, str]:
         """Returns what to write beside each in one plot: the clients' names where those say which are meant."""
-        clients = {name: client_of(name) for name in contestants}
-        return clients if len(set(clients.values())) == len(clients) else {name: name for name in contestants}
+        for words in (VARIANTS, COROUTINE_GROUPS):
+            shorter = {name: without(words, name) for name in contestants}
+            if len(set(shorter.values())) == len(shorter):
+                return shorter
+        return {name: name for name in contestants}

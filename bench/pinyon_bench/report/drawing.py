@@ -1,4 +1,4 @@
-"""The three kinds of plots: curves along an axis, bars of processor time, and the span from median to p99.
+"""The kinds of plots: curves along an axis, bars, bars of processor time, and the span from median to p99.
 
 Each returns an SVG element. Names stand beside what they name, so that no legend is needed.
 """
@@ -24,6 +24,8 @@ LABEL_GAP = 20.0
 ROUND_STEPS = (1, 2, 5, 10)
 AXIS_TITLE_HEIGHT = 13.0
 NAME_GAP = 5.0
+#: Bars that differ by more than this many times stand on a logarithmic axis.
+MUCH = 20.0
 WEIGHTS = {False: "normal", True: "bold"}
 
 
@@ -229,6 +231,40 @@ def draw_processor(words: Words, times: dict[str, ProcessorTime], clients: Clien
             )
         axes.set_xlim(0)
         axes.xaxis.set_major_locator(MaxNLocator(6, steps=ROUND_STEPS))
+        _embolden(axes, [clients.style(name) for name in names])
+        return svg_of(axes, words.key, f"{words.title}: {words.unit}")
+
+
+def draw_bars(words: Words, values: dict[str, Value], clients: Clients, level: float | None = None) -> str:
+    """Draws a bar for each value, the least on top, on a logarithmic axis where they differ much; `level` gets a line."""
+    names = sorted(values, key=lambda name: values[name].middle, reverse=True)
+    labels = clients.labels(names)
+    with manner():
+        axes = _bar_axes(words, len(names), [labels[name] for name in names], right=48)
+        middles = [value.middle for value in values.values()]
+        if max(middles) > MUCH * min(middles) > 0:
+            axes.set_xscale("log")
+            axes.set_xlim(min(middles) / 2, max(middles) * 1.3)
+            axes.xaxis.set_minor_locator(NullLocator())
+            axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: short_number(value)))
+        else:
+            axes.set_xlim(0, max(middles) * 1.05)
+            axes.xaxis.set_major_locator(MaxNLocator(6, steps=ROUND_STEPS))
+        if level is not None:
+            axes.axvline(level, color=FAINT_INK, linewidth=1)
+        for number, name in enumerate(names):
+            value, style = values[name], clients.style(name)
+            axes.barh(number, value.middle, 0.68, color=style.colour)
+            axes.plot([value.low, value.high], [number, number], color=INK, linewidth=1.2)
+            axes.annotate(
+                f"{value.middle:.3g}" if value.middle < 1000 else f"{value.middle:,.0f}",
+                (max(value.middle, value.high), number),
+                xytext=(5, 0),
+                textcoords="offset points",
+                verticalalignment="center",
+                fontweight=WEIGHTS[style.strong],
+                annotation_clip=False,
+            )
         _embolden(axes, [clients.style(name) for name in names])
         return svg_of(axes, words.key, f"{words.title}: {words.unit}")
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from ..compare import rates, ratio
 from ..results import Document, RowInfo
@@ -17,6 +16,7 @@ from .findings import (
     rate_sentence,
     speed_up_sentence,
 )
+from .locks import lock_section
 from .measures import (
     Curve,
     Value,
@@ -27,38 +27,13 @@ from .measures import (
     processor_value,
     size_of,
 )
+from .plots import Plot, Section
 
 OPERATIONS = ("get", "set")
 TYPICAL_CONCURRENCY = 16
 LATENCY_CONCURRENCIES = (16, 64)
 TYPICAL_KEYS = 100
 PER_SECOND = "operations per second"
-
-
-@dataclass(frozen=True)
-class Plot:
-    """One figure: its SVG, what it shows, what is seen in it; the `main` ones stand in PERFORMANCE.md too."""
-
-    key: str
-    title: str
-    svg: str
-    finding: str
-    main: bool
-
-
-@dataclass(frozen=True)
-class Section:
-    """Plots of one kind, and how to read them."""
-
-    key: str
-    title: str
-    lead: str
-    plots: list[Plot]
-
-    @property
-    def main_plots(self) -> list[Plot]:
-        """Those that stand in PERFORMANCE.md too."""
-        return [plot for plot in self.plots if plot.main]
 
 
 def sections(document: Document) -> list[Section]:
@@ -104,6 +79,7 @@ def sections(document: Document) -> list[Section]:
             "Keys per second, by how many keys one call asks for. Both axes are logarithmic.",
             list(_multiget(document, clients)),
         ),
+        lock_section(document, clients),
     ]
     return [section for section in kinds if section.plots]
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from ..locks.measures import keys_label, lock_rows_of
+from ..locks.rows import MUTEX, MUTEX_WORKERS, PAIR
 from ..results import Document, RowInfo
 from .clients import COROUTINE_GROUPS, Clients
 from .figures import TYPICAL_CONCURRENCY, TYPICAL_KEYS, nearest, rows_measured, size_text
@@ -51,6 +53,14 @@ def _chosen(document: Document) -> Iterator[tuple[str, RowInfo]]:
     if slow:
         row = min(slow, key=lambda row: (size_of(row), -row.concurrency))
         yield f"slow link: get of {size_text(size_of(row))}, {row.concurrency} at once", row
+    yield from _locks(document)
+
+
+def _locks(document: Document) -> Iterator[tuple[str, RowInfo]]:
+    for row in lock_rows_of(document, PAIR)[:1]:
+        yield "lock and unlock 1 key, alone", row
+    for row in lock_rows_of(document, MUTEX)[-1:]:
+        yield f"locks of {MUTEX_WORKERS} workers, {keys_label(row)} keys", row
 
 
 def _blocking(document: Document) -> Iterator[tuple[str, RowInfo]]:

@@ -12,6 +12,8 @@ from .. import grids
 from ..coroutines import grids as pairs_grids
 from ..grids import NONE, Grid
 from ..history import history_grid
+from ..locks import seed_lines as lock_lines
+from ..locks.grids import lock_grids
 from ..results import Document
 from ..targets import target_grid, targets
 from .clients import Clients
@@ -55,6 +57,8 @@ def page(document: Document) -> str:
         seed_caption=grids.seed_caption(document),
         pairs_lines=pairs_grids.seed_lines(document),
         pairs_note=pairs_grids.SEED_NOTE,
+        lock_lines=lock_lines.seed_lines(document),
+        lock_note=lock_lines.SEED_NOTE,
         same=grids.noise_sentences(document),
         gaps=grids.gap_sentences(document),
         svg=Markup,
@@ -68,6 +72,7 @@ def _tables(document: Document) -> list[Table]:
         grids.processor_grid(document),
         *(pairs_grids.rate_grid(document, group) for group in pairs_grids.GROUP_TITLES),
         *(pairs_grids.processor_grid(document, group) for group in pairs_grids.GROUP_TITLES),
+        *lock_grids(document),
         grids.syscall_grid(document),
         grids.memory_grid(document),
         history_grid(document) if grids.participants(document, "seed") else Grid("", []),

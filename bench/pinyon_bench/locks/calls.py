@@ -1,0 +1,78 @@
+"""What the harness needs from one lock library, and how many names are locked with a library that knows single ones."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import (
+    AbstractAsyncContextManager,
+    AbstractContextManager,
+    AsyncExitStack,
+    ExitStack,
+    asynccontextmanager,
+    contextmanager,
+)
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+Names = Sequence[str]
+Single = Callable[[str], AbstractContextManager[Any]]
+AsyncSingle = Callable[[str], AbstractAsyncContextManager[Any]]
+
+
+@dataclass(frozen=True)
+class LockCalls:
+    """A connected library: `lock` makes a context of some names, `execute` sends any command and gives its reply.
+
+    In a library for asyncio the context is one for `async with`, and `execute` and `close` are awaited.
+    """
+
+    lock: Callable[[Names], Any]
+    execute: Callable[..., Any]
+    close: Callable[[], Any]
+
+
+class LockAdapter(Protocol):
+    """One lock library as the benchmark sees it."""
+
+    def version(self) -> str:
+        """Returns the version of the library."""
+
+    def configuration(self) -> str:
+        """Returns in one line how the library is used."""
+
+    def connect(self, server: str, ttl: int) -> Any:
+        """Returns the LockCalls of a new client, awaited with asyncio, whose locks live so many seconds."""
+
+
+def nested(single: Single) -> Callable[[Names], AbstractContextManager[Any]]:
+    """Returns what locks many names one after another, in sorted order, so that no two workers wait for each other."""
+
+    def lock(names: Names) -> AbstractContextManager[Any]:
+        return single(names[0]) if len(names) == 1 else _all(single, names)
+
+    return lock
+
+
+@contextmanager
+def _all(single: Single, names: Names) -> Iterator[None]:
+    with ExitStack() as stack:
+        for name in sorted(names):
+            stack.enter_context(single(name))
+        yield
+
+
+def nested_async(single: AsyncSingle) -> Callable[[Names], AbstractAsyncContextManager[Any]]:
+    """Returns the same for asyncio."""
+
+    def lock(names: Names) -> AbstractAsyncContextManager[Any]:
+        return single(names[0]) if len(names) == 1 else _all_async(single, names)
+
+    return lock
+
+
+@asynccontextmanager
+async def _all_async(single: AsyncSingle, names: Names) -> AsyncIterator[None]:
+    async with AsyncExitStack() as stack:
+        for name in sorted(names):
+            await stack.enter_async_context(single(name))
+        yield

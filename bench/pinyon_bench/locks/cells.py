@@ -1,0 +1,150 @@
+"""Verifies and times rows of locks, one contestant and row at a time; Redis says what it has done for them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from ..contestant import Contestant, ContestantError, answered
+from ..coroutines.work import latency_of
+from ..results import Handovers, Latency, Sample, ServerWork
+from .handover import Processes, handover_seconds, held_by_all
+from .origins import Origins, listening
+from .rows import HANDOVER, PAIR, PING, PIPELINED, LocksRow
+from .server import LockServer, Statistics
+
+VERIFY_CYCLES, VERIFY_WORKERS, VERIFY_SECONDS = 12, 3, 0.1
+VERIFY_LIMIT, TIME_LIMIT = 30.0, 120.0
+#: Cycles of a trial, for those who verify as fast as this; the others do as many as to verify.
+TRIAL_CYCLES, TRIAL_WALL = 100, 0.1
+WARM_UP = 20
+#: A cell may take so many times the seconds that those have which are as long as one likes.
+LONGEST_CELLS = 50.0
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What one timed cell gave."""
+
+    sample: Sample
+    work: ServerWork
+    handovers: Handovers | None = None
+
+
+class LocksCells:
+    """The cells of rows of locks, on one Redis server; `without` says why there is none."""
+
+    def __init__(self, server: LockServer | None, without: str, cores: set[int] | None, cell_seconds: float) -> None:
+        self._server = server
+        self._without = without
+        self._cores = cores
+        self._cell_seconds = cell_seconds
+        self._counts: dict[tuple[str, str], int] = {}
+        self._origins: dict[tuple[str, str], Origins] = {}
+        self._processes: dict[str, Processes] = {}
+
+    def close(self) -> None:
+        """Ends the processes of the hand-over."""
+        for processes in self._processes.values():
+            processes.close()
+
+    def verify(self, contestant: Contestant, row: LocksRow) -> None:
+        """Finds how many cycles the cell has; raises ContestantError when a lock is none, stays, or takes far too long."""
+        server, cell = self._required(), (row.name, contestant.entry.name)
+        server.reset()
+        with listening(server) as origins:
+            if row.workload == HANDOVER:
+                spec = row.spec(server.name, 0, VERIFY_SECONDS)
+                held_by_all(self._processes_of(contestant, row).ask("verify", spec, VERIFY_LIMIT))
+                wall = 0.0
+            else:
+                wall = self._verify_alone(contestant, row, server)
+        self._origins[cell] = origins
+        left = server.locks_left()
+        if left:
+            raise ContestantError(f"{len(left)} locks were left behind, of {left[0]!r}")
+        if row.workload == HANDOVER:
+            self._counts[cell] = 0
+            return
+        per_cycle = 0.0 if row.seconds else self._trial(contestant, row, server, wall)
+        self._require_time(row, per_cycle, wall)
+        self._counts[cell] = row.count or (0 if row.seconds else max(2, round(self._cell_seconds / per_cycle)))
+
+    def _verify_alone(self, contestant: Contestant, row: LocksRow, server: LockServer) -> float:
+        workers = min(row.workers, VERIFY_WORKERS)
+        count, seconds = (0, VERIFY_SECONDS) if row.seconds else (VERIFY_CYCLES, 0.0)
+        spec = row.spec(server.name, count, seconds, workers)
+        reply = answered(contestant.ask({"do": "verify", "row": spec}, VERIFY_LIMIT))
+        return float(reply["wall"])
+
+    def _trial(self, contestant: Contestant, row: LocksRow, server: LockServer, wall: float) -> float:
+        """Returns how long a cycle takes a single worker."""
+        cycles = TRIAL_CYCLES if wall < TRIAL_WALL else VERIFY_CYCLES
+        spec = row.spec(server.name, cycles, 0.0, workers=1)
+        return float(answered(contestant.ask({"do": "time", "row": spec}, VERIFY_LIMIT))["wall"]) / cycles
+
+    def _require_time(self, row: LocksRow, per_cycle: float, wall: float) -> None:
+        """Raises ContestantError when a cell would take too long.
+
+        Those who poll wait for each other, and the more of them there are the longer; verification has told how long few
+        of them need.
+        """
+        waiting = max(0.0, wall - (VERIFY_SECONDS if row.seconds else 0.0)) * row.workers / VERIFY_WORKERS
+        expected = row.seconds + row.count * per_cycle + (waiting if row.workers > 1 else 0.0)
+        if expected > row.seconds + self._cell_seconds * LONGEST_CELLS:
+            raise ContestantError(f"not timed: its {row.workers} workers would take about {expected:.0f} s a round")
+
+    def time(self, contestant: Contestant, row: LocksRow, number: int) -> Measured:
+        """Returns a timed cell; raises ContestantError when it failed."""
+        server, name = self._required(), contestant.entry.name
+        count = self._counts[row.name, name]
+        warmup = WARM_UP if row.workload in (PING, PAIR, PIPELINED) else 0
+        spec = row.spec(server.name, count, row.seconds, warmup=warmup)
+        server.reset()
+        before = server.statistics()
+        if row.workload == HANDOVER:
+            replies = self._processes_of(contestant, row).ask("time", spec, TIME_LIMIT)
+        else:
+            replies = [answered(contestant.ask({"do": "time", "row": spec}, TIME_LIMIT))]
+        work = self._work(server.statistics().since(before), row, name, number, sum_of(replies, "cycles") + warmup)
+        if row.workload == HANDOVER:
+            return _handed_over(replies, work)
+        reply = replies[0]
+        latency = None if reply["latency"] is None else Latency(**reply["latency"])
+        times = (reply["wall"], reply["user"], reply["system"])
+        return Measured(Sample(number, row.name, name, reply["cycles"], *times, latency), work)
+
+    def _work(self, counted: Statistics, row: LocksRow, name: str, number: int, cycles: int) -> ServerWork:
+        origins = self._origins[row.name, name]
+        shares = {command: origins.share_sent(command) for command in counted.calls}
+        sent = {command: calls * shares[command] for command, calls in counted.calls.items() if shares[command]}
+        spent = sum(microseconds * shares[command] for command, microseconds in counted.microseconds.items())
+        return ServerWork(number, row.name, name, cycles, counted.calls, sent, spent, counted.reads)
+
+    def _processes_of(self, contestant: Contestant, row: LocksRow) -> Processes:
+        name = contestant.entry.name
+        if name not in self._processes:
+            self._processes[name] = Processes(contestant.entry, self._cores, row.workers)
+        return self._processes[name]
+
+    def _required(self) -> LockServer:
+        if self._server is None:
+            raise ContestantError(self._without)
+        return self._server
+
+
+def _handed_over(replies: list[dict[str, Any]], work: ServerWork) -> Measured:
+    """Puts the replies of all processes together: `latency` is that of the hand-over."""
+    found = held_by_all(replies)
+    seconds = list(handover_seconds(found))
+    latency = latency_of(seconds)
+    wall = max(reply["wall"] for reply in replies)
+    times = (wall, sum_of(replies, "user"), sum_of(replies, "system"))
+    cell = (work.round, work.row, work.contestant)
+    sample = Sample(*cell, len(found), *times, None if latency is None else Latency(**latency))
+    return Measured(sample, work, Handovers(*cell, len(found), len(seconds)))
+
+
+def sum_of(replies: list[dict[str, Any]], name: str) -> Any:
+    """Returns the sum of a field of all replies."""
+    return sum(reply[name] for reply in replies)

@@ -1,0 +1,50 @@
+"""aioredlock: the Redlock algorithm for asyncio on the old aioredis, here with a single master."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from importlib.metadata import version
+from typing import Any
+
+import aioredis
+from aioredlock import Aioredlock
+
+from ...protocol import address_of
+from ..calls import LockCalls, nested_async
+
+#: It has no waiting without end; three tries are its default.
+TRIES = 1_000_000
+
+
+class AioredlockAdapter:
+    """`Aioredlock.lock` as a context."""
+
+    def version(self) -> str:
+        return f"{version('aioredlock')} (aioredis {version('aioredis')})"
+
+    def configuration(self) -> str:
+        return (
+            "Aioredlock([one server]), default delay (tries after 0.1 to 0.3 s), tries without end; "
+            "many names: nested, sorted"
+        )
+
+    async def connect(self, server: str, ttl: int) -> LockCalls:
+        address = address_of(server)
+        manager = Aioredlock([address], retry_count=TRIES)
+        client = await aioredis.create_redis_pool(address)
+
+        @asynccontextmanager
+        async def single(name: str) -> AsyncIterator[Any]:
+            async with await manager.lock(name, lock_timeout=ttl) as held:
+                yield held
+
+        async def close() -> None:
+            await manager.destroy()
+            client.close()
+            await client.wait_closed()
+
+        return LockCalls(nested_async(single), client.execute, close)
+
+
+ADAPTER = AioredlockAdapter()

@@ -1,0 +1,67 @@
+"""Pinyon's locks, by scripts or by plain commands."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from typing import Any
+
+import pinyon
+
+from ...calls import CannotDo
+from ..calls import LockCalls, Names
+
+NAMESPACE = "bench"
+TIMEOUT_SECONDS = 60
+
+
+class PinyonLocks:
+    """`Locks` of one of Pinyon's modules, with one of its two handlers."""
+
+    def __init__(self, module: str, handler: str) -> None:
+        self._module = module
+        self._handler = handler
+
+    def version(self) -> str:
+        """Returns the version; raises CannotDo when this Pinyon has no locks."""
+        self._locks_class()
+        return str(pinyon.__version__)
+
+    def configuration(self) -> str:
+        return f'{self._module}.Locks, handler="{self._handler}", otherwise defaults (one connection)'
+
+    def connect(self, server: str, ttl: int) -> Any:
+        locks = self._locks_class()(f"redis://{server}/0", namespace=NAMESPACE, handler=self._handler)
+
+        def lock(names: Names) -> Any:
+            return locks.lock(*names, ttl=ttl, timeout=TIMEOUT_SECONDS)
+
+        return LockCalls(lock, locks.execute, locks.close)
+
+    def _locks_class(self) -> Any:
+        found = getattr(importlib.import_module(self._module), "Locks", None)
+        if found is None:
+            raise CannotDo(f"this Pinyon has no {self._module}.Locks")
+        return found
+
+
+class PinyonAsyncLocks(PinyonLocks):
+    """The same for asyncio."""
+
+    async def connect(self, server: str, ttl: int) -> LockCalls:
+        calls: LockCalls = super().connect(server, ttl)
+
+        async def close() -> None:
+            closing = calls.close()
+            if inspect.isawaitable(closing):
+                await closing
+
+        return LockCalls(calls.lock, calls.execute, close)
+
+
+SCRIPT = PinyonLocks("pinyon", "script")
+PURE = PinyonLocks("pinyon", "pure")
+GEVENT_SCRIPT = PinyonLocks("pinyon.gevent", "script")
+GEVENT_PURE = PinyonLocks("pinyon.gevent", "pure")
+ASYNCIO_SCRIPT = PinyonAsyncLocks("pinyon.aio", "script")
+ASYNCIO_PURE = PinyonAsyncLocks("pinyon.aio", "pure")

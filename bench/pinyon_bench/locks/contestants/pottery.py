@@ -1,0 +1,37 @@
+"""pottery: the Redlock algorithm with a pool of threads for every call, here with a single master."""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+from typing import Any
+
+import redis
+from pottery import Redlock
+
+from ...protocol import address_of
+from ..calls import LockCalls, nested
+
+
+class PotteryAdapter:
+    """`pottery.Redlock` as a context."""
+
+    def version(self) -> str:
+        return f"{version('pottery')} (redis-py {version('redis')})"
+
+    def configuration(self) -> str:
+        return (
+            "Redlock(key, one master, auto_release_time), defaults (tries after 0 to 0.2 s); many names: nested, sorted"
+        )
+
+    def connect(self, server: str, ttl: int) -> Any:
+        host, port = address_of(server)
+        client = redis.Redis(host, port)
+        masters = {client}
+
+        def single(name: str) -> Any:
+            return Redlock(key=name, masters=masters, auto_release_time=ttl)
+
+        return LockCalls(nested(single), client.execute_command, client.close)
+
+
+ADAPTER = PotteryAdapter()

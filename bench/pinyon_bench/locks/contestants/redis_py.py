@@ -1,0 +1,62 @@
+"""redis-py's own lock: SET NX, then tries again every 0.1 seconds."""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+from typing import Any
+
+import redis
+import redis.asyncio
+
+from ...protocol import address_of
+from ..calls import LockCalls, nested, nested_async
+
+
+class RedisPyAdapter:
+    """`Redis.lock` of a client with its default pool, which opens a connection for each worker."""
+
+    def version(self) -> str:
+        return f"{version('redis')} (hiredis {version('hiredis')})"
+
+    def configuration(self) -> str:
+        return "Redis.lock(name, timeout), defaults (tries every 0.1 s); many names: nested, sorted"
+
+    def connect(self, server: str, ttl: int) -> Any:
+        host, port = address_of(server)
+        client = redis.Redis(host, port)
+
+        def single(name: str) -> Any:
+            return client.lock(name, timeout=ttl)
+
+        return LockCalls(nested(single), client.execute_command, client.close)
+
+
+class RedisPyGeventAdapter(RedisPyAdapter):
+    """The same, its sockets, locks and sleeps patched by gevent."""
+
+    def configuration(self) -> str:
+        return f"{super().configuration()}; monkey-patched"
+
+    def connect(self, server: str, ttl: int) -> Any:
+        from gevent import monkey
+
+        monkey.patch_all(ssl=False)
+        return super().connect(server, ttl)
+
+
+class RedisPyAsyncAdapter(RedisPyAdapter):
+    """`redis.asyncio`."""
+
+    async def connect(self, server: str, ttl: int) -> LockCalls:
+        host, port = address_of(server)
+        client = redis.asyncio.Redis(host=host, port=port)
+
+        def single(name: str) -> Any:
+            return client.lock(name, timeout=ttl)
+
+        return LockCalls(nested_async(single), client.execute_command, client.aclose)
+
+
+ADAPTER = RedisPyAdapter()
+GEVENT = RedisPyGeventAdapter()
+ASYNCIO = RedisPyAsyncAdapter()

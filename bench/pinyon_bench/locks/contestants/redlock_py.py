@@ -1,0 +1,48 @@
+"""redlock-py: the Redlock algorithm, here with a single master."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.metadata import version
+from typing import Any
+
+import redis
+from redlock import CannotObtainLock, Redlock
+
+from ...protocol import address_of
+from ..calls import LockCalls, nested
+
+#: It has no waiting without end; three tries are its default.
+TRIES = 1_000_000
+MILLISECONDS = 1000
+
+
+class RedlockPyAdapter:
+    """`Redlock.lock` and `unlock`; it has no context of its own."""
+
+    def version(self) -> str:
+        return f"{version('redlock-py')} (redis-py {version('redis')})"
+
+    def configuration(self) -> str:
+        return "Redlock([one server]), default delay (tries every 0.2 s), tries without end; many names: nested, sorted"
+
+    def connect(self, server: str, ttl: int) -> Any:
+        host, port = address_of(server)
+        client = redis.Redis(host, port)
+        manager = Redlock([client], retry_count=TRIES)
+
+        @contextmanager
+        def single(name: str) -> Iterator[None]:
+            held = manager.lock(name, ttl * MILLISECONDS)
+            if not held:
+                raise CannotObtainLock(name)
+            try:
+                yield
+            finally:
+                manager.unlock(held)
+
+        return LockCalls(nested(single), client.execute_command, client.close)
+
+
+ADAPTER = RedlockPyAdapter()

@@ -1,0 +1,29 @@
+"""Which lock libraries take part, with the module of each and its concurrency model."""
+
+from __future__ import annotations
+
+from ..coroutines.models import ASYNCIO, BLOCKING, GEVENT
+from .rows import HANDOVER, MUTEX, PAIR, PING, PIPELINED, SECTION, group_of
+
+SCRIPT, PURE = HANDLERS = ("script", "pure")
+
+#: Client, module and adapter in `locks.contestants`, model; what is compared with comes first.
+LOCK_CONTESTANTS = (
+    ("Pinyon script", "pinyon.SCRIPT", BLOCKING),
+    ("Pinyon pure", "pinyon.PURE", BLOCKING),
+    ("redis-py", "redis_py", BLOCKING),
+    ("python-redis-lock", "python_redis_lock", BLOCKING),
+    ("redlock-py", "redlock_py", BLOCKING),
+    ("pottery", "pottery", BLOCKING),
+    ("Pinyon script", "pinyon.GEVENT_SCRIPT", GEVENT),
+    ("Pinyon pure", "pinyon.GEVENT_PURE", GEVENT),
+    ("redis-py", "redis_py.GEVENT", GEVENT),
+    ("python-redis-lock", "python_redis_lock.GEVENT", GEVENT),
+    ("Pinyon script", "pinyon.ASYNCIO_SCRIPT", ASYNCIO),
+    ("Pinyon pure", "pinyon.ASYNCIO_PURE", ASYNCIO),
+    ("redis-py", "redis_py.ASYNCIO", ASYNCIO),
+    ("aioredlock", "aioredlock", ASYNCIO),
+    ("coredis", "coredis", ASYNCIO),
+)
+LOCK_GROUPS = tuple(group_of(workload) for workload in (PING, PAIR, MUTEX, SECTION, HANDOVER))
+FLOOR_LOCK_GROUPS = tuple(group_of(workload) for workload in (PING, PAIR, PIPELINED))

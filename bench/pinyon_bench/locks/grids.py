@@ -1,0 +1,164 @@
+"""The tables of locks as data, made only from a result document."""
+
+from __future__ import annotations
+
+from statistics import median
+
+from ..compare import rate, rate_ratio, samples_of
+from ..contestant import FLOOR
+from ..grids import NONE, Grid, participants
+from ..results import Document, RowInfo
+from .measures import (
+    PING_ROW,
+    PerCycle,
+    commands_sent,
+    handover_row,
+    in_round_trips,
+    keys_label,
+    latencies,
+    lock_rows_of,
+    middle_of,
+    model_of,
+    p99_of,
+    per_cycle,
+    published,
+    reads,
+    server_time,
+    share_from_another,
+)
+from .rows import HANDOVER, MUTEX, PAIR, PIPELINED, SECTION, SECTION_COMMANDS, group_of
+
+RATE_TITLES: dict[str, str] = {
+    PAIR: "Locks: lock and unlock, alone, by names",
+    MUTEX: "Locks: seed 004's test 1, 10 workers, n of 2n−1 names",
+    SECTION: "Locks: seed 004's test 2, 100 workers, n of 2n−1 names",
+}
+ROW_LABELS: dict[str, str] = {MUTEX: "test 1", SECTION: "test 2", HANDOVER: "processes"}
+TOGETHER = "floor, both in one write"
+MILLISECONDS, MICROSECONDS = 1e3, 1e6
+
+
+def rate_grid(document: Document, workload: str) -> Grid:
+    """Cycles per second of each library, by how many names it locks at once."""
+    rows, names = lock_rows_of(document, workload), participants(document, group_of(workload))
+    cells = [[name, *(_rate_cell(document, row, name, _first(names, name)) for row in rows)] for name in names]
+    if workload == PAIR:
+        cells += _together(document, rows)
+    note = "In parentheses times the rate of the first one of the same concurrency model."
+    header = ["", *(keys_label(row) for row in rows)]
+    return Grid(f"{RATE_TITLES[workload]}, cycles per second", header, cells, note)
+
+
+def _first(names: list[str], name: str) -> str:
+    return next(other for other in names if model_of(other) == model_of(name))
+
+
+def _rate_cell(document: Document, row: RowInfo, name: str, first: str) -> str:
+    value = rate(document, row.name, name)
+    if value is None:
+        return NONE
+    found = rate_ratio(document, row.name, name, first)
+    return f"{value:,.0f}" if found is None or name == first else f"{value:,.0f} ({found.middle:.2g})"
+
+
+def _together(document: Document, pairs: list[RowInfo]) -> list[list[str]]:
+    """Returns the line of the floor that sends lock and unlock at once."""
+    found = {row.keys: rate(document, row.name, FLOOR) for row in lock_rows_of(document, PIPELINED)}
+    if not any(found.values()):
+        return []
+    return [[TOGETHER, *(NONE if (value := found.get(row.keys)) is None else f"{value:,.0f}" for row in pairs)]]
+
+
+def waiting_grid(document: Document) -> Grid:
+    """How long ten workers wait for one name, and how long it takes from one process to the next."""
+    one = next((row.name for row in lock_rows_of(document, MUTEX) if row.keys == 1), "")
+    between = handover_row(document) or ""
+    names = [name for name in document.present() if any(samples_of(document, row, name) for row in (one, between))]
+    cells = [
+        [name, *_times(document, one, name, MILLISECONDS, 2), *_times(document, between, name, MICROSECONDS, 0)]
+        + [_round_trips(document, name, FLOOR), _round_trips(document, name, name), _share(document, name)]
+        for name in names
+    ]
+    header = ["", "wait p50 ms", "wait p99 ms", "next p50 µs", "next p99 µs", "round trips", "own trips", "moved"]
+    note = (
+        "wait: of 10 workers for one name (test 1). next: from a release to the next of 8 processes. round trips: the same, "
+        "p50 and p99, in round trips of a bare socket; own trips: of the library's own client. moved: part of the grants that "
+        "went to another process that waited; the others were taken again by the one that released."
+    )
+    return Grid("Locks: waiting, and the way from one process to the next", header, cells, note)
+
+
+def _times(document: Document, row: str, name: str, unit: float, digits: int) -> list[str]:
+    found = (latencies(document, row, name, part) for part in (middle_of, p99_of))
+    return [f"{median(values.values()) * unit:,.{digits}f}" if values else NONE for values in found]
+
+
+def _round_trips(document: Document, name: str, of: str) -> str:
+    found = [in_round_trips(document, name, part, of) for part in (middle_of, p99_of)]
+    return " / ".join(f"{each.middle:.1f}" for each in found if each) or NONE
+
+
+def _share(document: Document, name: str) -> str:
+    share = share_from_another(document, name)
+    return NONE if share is None else f"{share:.2f}"
+
+
+def commands_grid(document: Document) -> Grid:
+    """How many commands clients send for a cycle, and what wakes others up."""
+    rows = [row for workload in (PAIR, MUTEX, SECTION, HANDOVER) for row in lock_rows_of(document, workload)]
+    rows = [row for row in rows if any(work.row == row.name for work in document.server_work)]
+    names = _counted(document)
+    between = handover_row(document) or ""
+    cells = [
+        [name, *(_figure(document, row.name, name, commands_sent, 2) for row in rows)]
+        + [_figure(document, between, name, published, 2)]
+        for name in names
+    ]
+    note = (
+        "From the server's command statistics around the timed cells, without what scripts call. Test 2 has "
+        f"{SECTION_COMMANDS} commands of its own. PUBLISH: messages per cycle of the 8 processes."
+    )
+    title = "Locks: commands that clients send per cycle"
+    return Grid(title, ["", *(_row_label(row) for row in rows), "PUBLISH"], cells, note)
+
+
+def server_grid(document: Document) -> Grid:
+    """How long Redis works for an uncontended cycle, and how often it reads from a socket."""
+    rows = lock_rows_of(document, PAIR)
+    cells = [
+        [name, *(_figure(document, row.name, name, server_time, 1) for row in rows)]
+        + [_figure(document, row.name, name, reads, 2) for row in rows]
+        for name in _counted(document)
+    ]
+    cells = [line for line in cells if any(cell != NONE for cell in line[1:])]
+    header = ["", *(f"µs {keys_label(row)}" for row in rows), *(f"reads {keys_label(row)}" for row in rows)]
+    note = (
+        "Per uncontended cycle, by names: microseconds of its commands, and reads from sockets, which are round trips."
+    )
+    return Grid("Locks: what Redis does for a cycle", header, cells, note)
+
+
+def _counted(document: Document) -> list[str]:
+    counted = {work.contestant for work in document.server_work if work.row not in (PING_ROW,)}
+    return [name for name in document.present() if name in counted]
+
+
+def _row_label(row: RowInfo) -> str:
+    label = ROW_LABELS.get(row.operation, "alone")
+    return label if row.operation == HANDOVER else f"{label} {keys_label(row)}"
+
+
+def _figure(document: Document, row: str, name: str, part: PerCycle, digits: int) -> str:
+    value = per_cycle(document, row, name, part)
+    return NONE if value is None else f"{value:,.{digits}f}"
+
+
+def lock_grids(document: Document) -> list[Grid]:
+    """Returns every table of locks that has lines."""
+    found = [
+        *(rate_grid(document, workload) for workload in RATE_TITLES),
+        waiting_grid(document),
+        commands_grid(document),
+        server_grid(document),
+    ]
+    return [grid for grid in found if grid.rows]

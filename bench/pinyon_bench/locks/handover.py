@@ -1,0 +1,70 @@
+"""From one process to the next: when each held the lock, put together from what all of them say."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from ..contestant import Contestant, ContestantError, Entry, answered
+from ..protocol import LocksSpec
+
+START_SECONDS = 0.1
+NANOSECONDS = 1e9
+
+
+@dataclass(frozen=True)
+class Held:
+    """A stretch for which a process had the lock: when it asked for it, had it, and began to release it."""
+
+    process: int
+    asked: int
+    entered: int
+    leaving: int
+
+
+class Processes:
+    """As many processes of one contestant as a row has workers, started at the first request and kept."""
+
+    def __init__(self, entry: Entry, cores: set[int] | None, count: int) -> None:
+        self._contestants = [Contestant(entry, cores) for _ in range(count)]
+
+    def ask(self, do: str, row: LocksSpec, seconds: float) -> list[dict[str, Any]]:
+        """Returns every process's reply to the request, which all do at the same time; raises ContestantError."""
+        try:
+            # Before the others begin, each has started.
+            self._ask_all({"do": "describe"}, seconds)
+            return self._ask_all({"do": do, "row": {**row, "start": time.monotonic() + START_SECONDS}}, seconds)
+        except ContestantError:
+            self.close()
+            raise
+
+    def _ask_all(self, request: dict[str, Any], seconds: float) -> list[dict[str, Any]]:
+        for contestant in self._contestants:
+            contestant.send(request)
+        return [answered(contestant.receive(seconds)) for contestant in self._contestants]
+
+    def close(self) -> None:
+        """Ends the processes, all at the same time."""
+        for contestant in self._contestants:
+            contestant.hang_up()
+        for contestant in self._contestants:
+            contestant.close()
+
+
+def held_by_all(replies: list[dict[str, Any]]) -> list[Held]:
+    """Returns all stretches in their order; raises ContestantError when two of them overlap."""
+    found = [Held(number, *times) for number, reply in enumerate(replies) for times in reply["held"]]
+    found.sort(key=lambda held: held.entered)
+    for earlier, later in zip(found, found[1:]):
+        if later.entered < earlier.leaving:
+            raise ContestantError("two processes held the lock at once")
+    return found
+
+
+def handover_seconds(found: list[Held]) -> Iterator[float]:
+    """Gives how long each hand-over took: from a release to the next holder, another process that waited for it."""
+    for earlier, later in zip(found, found[1:]):
+        if later.process != earlier.process and later.asked < earlier.leaving:
+            yield (later.entered - earlier.leaving) / NANOSECONDS

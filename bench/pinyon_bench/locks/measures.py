@@ -1,0 +1,100 @@
+"""What Redis did for a cycle, and how long hand-overs took, by round; made only from a result document."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from statistics import median
+
+from ..compare import Ratio, ratio, samples_of
+from ..coroutines.models import ASYNCIO, BLOCKING, GEVENT
+from ..grids import FLOOR
+from ..results import Document, Latency, RowInfo, ServerWork
+from .rows import HANDOVER, PING, group_of
+
+PUBLISHES = ("publish", "spublish")
+PING_ROW = group_of(PING)
+#: Why a figure is taken from each: a function of what Redis counted in one cell.
+PerCycle = Callable[[ServerWork], float]
+
+
+def commands_sent(work: ServerWork) -> float:
+    """Returns how many commands clients sent per cycle."""
+    return sum(work.sent.values()) / work.cycles
+
+
+def published(work: ServerWork) -> float:
+    """Returns how many messages were published per cycle, by clients or scripts."""
+    return sum(work.calls.get(name, 0) for name in PUBLISHES) / work.cycles
+
+
+def reads(work: ServerWork) -> float:
+    """Returns how often Redis read from a socket per cycle; a client that sends at once what it can waits as often."""
+    return work.reads / work.cycles
+
+
+def server_time(work: ServerWork) -> float:
+    """Returns the microseconds that commands took per cycle, with the scripts inside them."""
+    return work.microseconds / work.cycles
+
+
+def per_cycle(document: Document, row: str, contestant: str, part: PerCycle) -> float | None:
+    """Returns the median over rounds, or None for a void cell."""
+    found = [
+        part(work)
+        for work in document.server_work
+        if (work.row, work.contestant) == (row, contestant) and work.cycles and not document.gap(row, contestant)
+    ]
+    return median(found) if found else None
+
+
+def model_of(contestant: str) -> str:
+    """Returns a contestant's concurrency model."""
+    last = contestant.rpartition(" ")[2]
+    return last if last in (GEVENT, ASYNCIO) else BLOCKING
+
+
+def lock_rows_of(document: Document, workload: str) -> list[RowInfo]:
+    """Returns the rows of a workload, by their number of keys."""
+    return sorted(document.rows_of(group_of(workload)), key=lambda row: row.keys)
+
+
+def handover_row(document: Document) -> str | None:
+    """Returns the name of the row of hand-overs between processes."""
+    return next((row.name for row in document.rows_of(group_of(HANDOVER))), None)
+
+
+def keys_label(row: RowInfo) -> str:
+    """Returns which part of which names a row locks: 3, or 3/5."""
+    return row.name.rpartition(":")[2]
+
+
+def latencies(document: Document, row: str, contestant: str, part: Callable[[Latency], float]) -> dict[int, float]:
+    """Returns one figure of the latencies of a cell, in seconds, by round."""
+    found = samples_of(document, row, contestant)
+    return {sample.round: part(sample.latency) for sample in found if sample.latency}
+
+
+def middle_of(latency: Latency) -> float:
+    """Returns the median."""
+    return latency.median
+
+
+def p99_of(latency: Latency) -> float:
+    """Returns the 99th percentile."""
+    return latency.p99
+
+
+def in_round_trips(
+    document: Document, contestant: str, part: Callable[[Latency], float], of: str = FLOOR
+) -> Ratio | None:
+    """Returns a figure of the hand-overs in round trips of the same round, those of the floor or of another."""
+    row = handover_row(document)
+    if row is None:
+        return None
+    return ratio(latencies(document, row, contestant, part), latencies(document, PING_ROW, of, middle_of))
+
+
+def share_from_another(document: Document, contestant: str) -> float | None:
+    """Returns which part of the grants went from one process to another that waited."""
+    found = [each for each in document.handovers if each.contestant == contestant and each.taken]
+    return median(each.from_another / each.taken for each in found) if found else None

@@ -1,0 +1,119 @@
+"""A redis-server of the benchmark's own: started on a free port, pinned, asked for its statistics, ended."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import redis
+
+from ..placement import pinned
+from ..servers import ATTEMPTS, LOCAL_HOST, START_SECONDS, ServerError, end_process, free_port
+
+PROGRAM = "redis-server"
+#: Locks of the workloads live far longer than this; whatever else a client leaves behind lives shorter.
+LOCK_MILLISECONDS = 1_000_000
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """What the server has counted since its start: calls and microseconds by command, and reads from sockets.
+
+    Commands that scripts call are counted like those that clients send, and their time also in that of the script.
+    """
+
+    calls: dict[str, int]
+    microseconds: dict[str, int]
+    reads: int
+
+    def since(self, earlier: Statistics) -> Statistics:
+        """Returns what was counted since, without what asking for it took."""
+        calls = {name: count - earlier.calls.get(name, 0) for name, count in self.calls.items() if name != "info"}
+        spent = {name: self.microseconds[name] - earlier.microseconds.get(name, 0) for name in calls}
+        used = {name: count for name, count in calls.items() if count}
+        return Statistics(used, {name: spent[name] for name in used}, self.reads - earlier.reads - 1)
+
+
+@dataclass(frozen=True)
+class LockServer:
+    """One running Redis and a connection to ask it questions."""
+
+    port: int
+    process: subprocess.Popen[bytes]
+    connection: Any
+
+    @property
+    def name(self) -> str:
+        """The server's address as contestants take it."""
+        return f"{LOCAL_HOST}:{self.port}"
+
+    def version(self) -> str:
+        """Returns the server's version."""
+        return str(self.connection.info("server")["redis_version"])
+
+    def statistics(self) -> Statistics:
+        """Returns what the server has counted so far."""
+        answer = self.connection.info("stats", "commandstats")
+        commands = {name[8:]: each for name, each in answer.items() if name.startswith("cmdstat_")}
+        calls = {name: int(each["calls"]) for name, each in commands.items()}
+        microseconds = {name: int(each["usec"]) for name, each in commands.items()}
+        return Statistics(calls, microseconds, int(answer["total_reads_processed"]))
+
+    def reset(self) -> None:
+        """Empties the server and sets its counters to zero."""
+        self.connection.flushall()
+        self.connection.config_resetstat()
+
+    def locks_left(self) -> list[str]:
+        """Returns the keys that still have the lifetime of a workload's lock."""
+        keys = self.connection.keys()
+        return [key.decode(errors="replace") for key in keys if self.connection.pttl(key) > LOCK_MILLISECONDS]
+
+
+@contextmanager
+def start_lock_server(cores: set[int] | None) -> Iterator[LockServer]:
+    """Runs one redis-server without persistence on these cores (None: anywhere) and ends it on the way out."""
+    binary = shutil.which(PROGRAM)
+    if binary is None:
+        raise ServerError(f"{PROGRAM} is not installed: apt-get install {PROGRAM}")
+    with tempfile.TemporaryDirectory(prefix="pinyon-redis-") as folder:
+        for _ in range(ATTEMPTS):
+            port = free_port()
+            with pinned(cores):
+                process = subprocess.Popen([binary, *_arguments(port, folder)], stdout=subprocess.DEVNULL)
+            try:
+                connection = _connect(process, port)
+                if connection is None:
+                    continue
+                with connection:
+                    yield LockServer(port, process, connection)
+                return
+            finally:
+                end_process(process)
+    raise ServerError(f"{PROGRAM} ended {ATTEMPTS} times before it answered; try: {PROGRAM} --port 0")
+
+
+def _arguments(port: int, folder: str) -> list[str]:
+    words = f"--port {port} --bind {LOCAL_HOST} --appendonly no --daemonize no --loglevel warning".split()
+    return [*words, "--save", "", "--dir", folder]
+
+
+def _connect(process: subprocess.Popen[bytes], port: int) -> Any | None:
+    """Returns a connection as soon as Redis answers, or None when it ended instead (the port was taken)."""
+    client = redis.Redis(LOCAL_HOST, port, socket_timeout=START_SECONDS)
+    until = time.monotonic() + START_SECONDS
+    while time.monotonic() < until:
+        if process.poll() is not None:
+            return None
+        try:
+            client.ping()
+            return client
+        except redis.ConnectionError:
+            time.sleep(0.01)
+    raise ServerError(f"{PROGRAM} does not answer on port {port} after {START_SECONDS} seconds")

@@ -1,0 +1,52 @@
+"""What the workers of a cell share: the cycles that are still to do, and what has happened so far."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+
+from ..model import WrongResult
+from ..protocol import LocksSpec
+
+DRAWS_SEED = 19
+#: The i-th of the second test's workers sleeps i of these, and the shortest sleep besides.
+DELAY_STEP, SHORTEST_DELAY = 1e-5, 1e-3
+LARGEST_VALUE = 10**18
+
+
+class Tally:
+    """Counts cycles, and finds two workers inside at once."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.seconds: list[float] = []
+        self._inside = False
+
+    def enter(self) -> None:
+        """Says that a worker is inside; raises WrongResult when another is."""
+        if self._inside:
+            raise WrongResult("two workers were inside at once")
+        self._inside = True
+
+    def leave(self) -> None:
+        """Says that the worker is outside again."""
+        self._inside = False
+        self.count += 1
+
+    def require(self, count: int) -> None:
+        """Raises WrongResult when there were not as many cycles."""
+        if self.count != count:
+            raise WrongResult(f"the counter is {self.count} instead of {count}")
+
+
+def draws_of(row: LocksSpec, count: int) -> Iterator[list[str]]:
+    """Returns the names of each cycle, drawn at random and the same every time; workers share the iterator."""
+    source = random.Random(DRAWS_SEED)
+    return iter([source.sample(row["names"], row["keys"]) for _ in range(count)])
+
+
+def delays_of(workers: int) -> list[float]:
+    """Returns how long each worker of the second test sleeps before a cycle, in seconds."""
+    delays = [number * DELAY_STEP + SHORTEST_DELAY for number in range(1, workers + 1)]
+    random.Random(DRAWS_SEED).shuffle(delays)
+    return delays

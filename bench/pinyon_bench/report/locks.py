@@ -1,0 +1,160 @@
+"""The plots of locks: cycles by the number of keys, waiting, hand-overs between processes, commands per cycle."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ..compare import rate, rate_ratio
+from ..grids import FLOOR
+from ..locks.measures import (
+    PerCycle,
+    commands_sent,
+    handover_row,
+    in_round_trips,
+    keys_label,
+    lock_rows_of,
+    middle_of,
+    model_of,
+    p99_of,
+    server_time,
+)
+from ..locks.rows import LOCK_MODELS, MUTEX, PAIR, SECTION
+from ..results import Document, RowInfo
+from .clients import Clients
+from .drawing import Words, draw_bars, draw_curves, draw_latencies
+from .findings import SAME, time_text, times
+from .measures import Value, curves, percentiles, summary
+from .plots import Plot, Section
+
+PER_SECOND = "cycles per second"
+KINDS = {
+    MUTEX: ("test 1, 10 workers", "keys locked, of 2n−1"),
+    SECTION: ("test 2, 100 workers", "keys locked, of 2n−1"),
+    PAIR: ("alone", "keys locked"),
+}
+MAIN_KINDS = (MUTEX, PAIR)
+
+
+def lock_section(document: Document, clients: Clients) -> Section:
+    """Returns the section of locks; it has no plots when there were no locks."""
+    plots = [
+        *_rates(document, clients),
+        *_handover(document, clients),
+        *_commands(document, clients),
+        *_server_time(document, clients),
+    ]
+    return Section(
+        "locks",
+        "Locks",
+        "A cycle takes a lock of n keys and releases it. In seed 004's tests the keys are drawn from 2n−1, so that only one "
+        "worker is inside at a time. The axes of rates are logarithmic.",
+        plots,
+    )
+
+
+def _rates(document: Document, clients: Clients) -> Iterator[Plot]:
+    for workload, (kind, axis) in KINDS.items():
+        rows = lock_rows_of(document, workload)
+        found = curves(document, rows, lambda row: row.keys)
+        for model in LOCK_MODELS:
+            shown = [curve for curve in found if model_of(curve.contestant) == model and len(curve.points) > 1]
+            if not any(curve.contestant != FLOOR for curve in shown):
+                continue
+            words = Words(f"locks-{workload}-{model}", f"locks, {kind}, {model}", PER_SECOND, axis)
+            svg = draw_curves(words, shown, clients, lambda keys: f"{keys:g}", logarithmic=True)
+            ends = [row for row in rows if row.keys in (rows[0].keys, rows[-1].keys)]
+            finding = " ".join(filter(None, (_sentence(document, clients, row, model) for row in ends)))
+            title = f"cycles per second by keys, {kind}, {model}"
+            yield Plot(words.key, title, svg, finding, workload in MAIN_KINDS)
+
+
+def _sentence(document: Document, clients: Clients, row: RowInfo, model: str) -> str:
+    """Says how ours stands in a row among the contestants of one concurrency model."""
+    found = {name: rate(document, row.name, name) for name in document.present() if model_of(name) == model}
+    known = {name: value for name, value in found.items() if value is not None}
+    ours = max((name for name in known if clients.is_ours(name)), key=known.__getitem__, default=None)
+    if ours is None:
+        return ""
+    keys = keys_label(row) if "/" in keys_label(row) else f"{row.keys} key{'s' * (row.keys > 1)}"
+    sentence = f"With {keys} {ours} does {known[ours]:,.0f} cycles per second"
+    other = max((name for name in known if clients.is_other(name)), key=known.__getitem__, default=None)
+    against = rate_ratio(document, row.name, ours, other) if other else None
+    if against:
+        who = f"{other}, the fastest of the others"
+        sentence += f", {SAME} {who}" if against.same else f", {times(against.middle)} the rate of {who}"
+    floor = rate_ratio(document, row.name, ours, FLOOR)
+    if floor:
+        sentence += f", {times(floor.middle)} that of the {FLOOR}"
+    return sentence + "."
+
+
+def _handover(document: Document, clients: Clients) -> Iterator[Plot]:
+    row = next((row for row in document.rows if row.name == handover_row(document)), None)
+    if row is None:
+        return
+    found = {name: span for name in document.present() if (span := percentiles(document, row.name, name))}
+    if not found:
+        return
+    words = Words("locks-handover", "locks: from a release to the next holder", "median to p99; client, processes", "")
+    svg = draw_latencies(words, {(name, row.concurrency): span for name, span in found.items()}, clients)
+    ours = next((name for name in found if clients.is_ours(name)), None)
+    finding = ""
+    if ours:
+        span = found[ours]
+        finding = (
+            f"Of {row.concurrency} processes that want one key the next one has it {time_text(span.median.middle)} after "
+            f"{ours} begins to release it, in 99 of 100 cases within {time_text(span.p99.middle)}"
+        )
+        trips = [in_round_trips(document, ours, part) for part in (middle_of, p99_of)]
+        if all(trips):
+            finding += ": " + " and ".join(f"{each.middle:.1f}" for each in trips if each) + " round trips"
+        others = [name for name in found if clients.is_other(name)]
+        if others:
+            best = min(others, key=lambda name: found[name].median.middle)
+            finding += f"; the shortest median of the others is {time_text(found[best].median.middle)}, of {best}"
+        finding += "."
+    yield Plot(words.key, "time from a release in one process to the next holder", svg, finding, True)
+
+
+def _commands(document: Document, clients: Clients) -> Iterator[Plot]:
+    rows = lock_rows_of(document, MUTEX)
+    for row in {rows[0].name: rows[0], rows[-1].name: rows[-1]}.values() if rows else []:
+        values = _values(document, row, commands_sent)
+        if values:
+            label = keys_label(row)
+            key = f"locks-commands-{label.replace('/', '-')}"
+            words = Words(key, f"locks, test 1, {label}: commands", "commands that clients send per cycle", "commands")
+            svg = draw_bars(words, values, clients)
+            finding = _least(values, clients, "sends {:.2f} commands per cycle")
+            yield Plot(words.key, f"commands per cycle, test 1, {label}", svg, finding, row is rows[-1])
+
+
+def _server_time(document: Document, clients: Clients) -> Iterator[Plot]:
+    rows = lock_rows_of(document, PAIR)
+    values = _values(document, rows[0], server_time) if rows else {}
+    if values:
+        words = Words(
+            "locks-server", "locks, alone, 1 key: the server", "microseconds of Redis per cycle", "microseconds"
+        )
+        finding = _least(values, clients, "costs Redis {:.1f} µs per cycle")
+        yield Plot(words.key, "server time per cycle", draw_bars(words, values, clients), finding, False)
+
+
+def _values(document: Document, row: RowInfo, part: PerCycle) -> dict[str, Value]:
+    found: dict[str, list[float]] = {}
+    for work in document.server_work:
+        if work.row == row.name and work.cycles and not document.gap(row.name, work.contestant):
+            found.setdefault(work.contestant, []).append(part(work))
+    return {name: value for name, each in found.items() if (value := summary(each))}
+
+
+def _least(values: dict[str, Value], clients: Clients, says: str) -> str:
+    ours = min((name for name in values if clients.is_ours(name)), key=lambda name: values[name].middle, default=None)
+    if ours is None:
+        return ""
+    sentence = f"{ours} {says.format(values[ours].middle)}"
+    others = [name for name in values if clients.is_other(name)]
+    if others:
+        least = min(others, key=lambda name: values[name].middle)
+        sentence += f", {least}, which needs least of the others, {values[least].middle:.1f}"
+    return sentence + "."
