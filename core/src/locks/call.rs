@@ -34,6 +34,18 @@ impl fmt::Debug for Attempt {
 }
 
 impl Attempt {
+    /// Writes what [`Display`](fmt::Display) writes, quicker: it is a part of nearly every command.
+    pub fn write_to(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(self.client.as_bytes());
+        for number in [self.owner, self.number] {
+            out.push(b':');
+            let digits = (64 - number.leading_zeros()).div_ceil(4).max(1);
+            for digit in (0..digits).rev() {
+                out.push(b"0123456789abcdef"[(number >> (4 * digit) & 15) as usize]);
+            }
+        }
+    }
+
     /// Reads what [`Display`](fmt::Display) wrote.
     pub fn parse(text: &[u8]) -> Option<Self> {
         let mut parts = std::str::from_utf8(text).ok()?.splitn(3, ':');
@@ -172,4 +184,23 @@ pub enum Pushed {
     Freed {
         names: Vec<Name>,
     },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn an_attempt_is_written_in_one_way_and_read_back(owner: u64, number: u64, small in 0u64..20) {
+            for (owner, number) in [(owner, number), (small, number), (owner, small)] {
+                let attempt = Attempt { client: "0123.ab.0".into(), owner, number };
+                let mut written = Vec::new();
+                attempt.write_to(&mut written);
+                prop_assert_eq!(std::str::from_utf8(&written).unwrap(), attempt.to_string());
+                prop_assert_eq!(Attempt::parse(&written), Some(attempt));
+            }
+        }
+    }
 }

@@ -283,8 +283,7 @@ impl Pure {
         let (values, floor) = match read(&replies) {
             Ok(read) => read,
             Err(error) => {
-                self.answers.extend(calls.into_iter().map(|(id, _)| (id, Err(error.clone()))));
-                return self.go_on();
+                return self.refused(calls, &error);
             }
         };
         let mut acts = Acts::default();
@@ -307,6 +306,14 @@ impl Pure {
             self.send(Stage::Commit { calls, results }, commands);
             self.send(Stage::Aside, acts.messages);
         }
+        self.go_on();
+    }
+
+    /// The server does not carry out a section. Whatever waited for the counter to be looked at is told the same when it
+    /// is sent.
+    fn refused(&mut self, calls: Vec<(u64, Call)>, error: &ServerError) {
+        self.opened |= calls.iter().any(|(_, call)| matches!(call, Call::Open));
+        self.answers.extend(calls.into_iter().map(|(id, _)| (id, Err(error.clone()))));
         self.go_on();
     }
 
@@ -416,7 +423,7 @@ impl Pure {
             return self.gathered.extend(calls);
         }
         match executed(replies) {
-            Err(error) => self.answers.extend(calls.into_iter().map(|(id, _)| (id, Err(error.clone())))),
+            Err(error) => self.refused(calls, &error),
             Ok(transaction) => {
                 for ((id, _), then) in calls.into_iter().zip(results) {
                     let answer = match then {

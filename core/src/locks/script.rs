@@ -37,10 +37,20 @@ impl Parts {
         self.iter().collect()
     }
 
-    fn push_display(&mut self, part: impl fmt::Display) {
-        use std::io::Write;
-        write!(self.bytes, "{part}").expect("memory");
+    fn push_attempt(&mut self, attempt: &Attempt) {
+        attempt.write_to(&mut self.bytes);
         self.ends.push(self.bytes.len());
+    }
+
+    fn push_number(&mut self, number: u64) {
+        self.bytes.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
+        self.ends.push(self.bytes.len());
+    }
+
+    /// Room for a command of so many parts.
+    fn reserve(&mut self, parts: usize) {
+        self.bytes.reserve(parts * 40);
+        self.ends.reserve(parts);
     }
 
     pub(super) fn of<P: AsRef<[u8]>>(parts: impl IntoIterator<Item = P>) -> Self {
@@ -92,6 +102,7 @@ pub fn loading_scripts() -> Vec<Parts> {
 /// `throughput`: free names go to whoever asks, in no order.
 pub fn encode(call: &Call, keys: &Keys, waiter_ttl: Duration, throughput: bool, via: &Via, out: &mut Parts) {
     out.clear();
+    out.reserve(16);
     let function = function_of(call);
     match via {
         Via::Functions => {
@@ -106,9 +117,9 @@ pub fn encode(call: &Call, keys: &Keys, waiter_ttl: Duration, throughput: bool, 
     push_keys(call, keys, out);
     let fairness = if throughput { "t" } else { "" };
     let mut waiter = |attempt: &Attempt, ttl: &Duration, flags: &[&str]| {
-        out.push_display(attempt);
-        out.push_display(milliseconds(*ttl));
-        out.push_display(milliseconds(waiter_ttl));
+        out.push_attempt(attempt);
+        out.push_number(milliseconds(*ttl));
+        out.push_number(milliseconds(waiter_ttl));
         out.push(flags.concat());
     };
     match call {
@@ -119,20 +130,20 @@ pub fn encode(call: &Call, keys: &Keys, waiter_ttl: Duration, throughput: bool, 
         Call::Poll { attempt, ttl, nested, .. } => waiter(attempt, ttl, &[nesting(*nested), fairness]),
         Call::Park { attempt, ttl, .. } | Call::Unpark { attempt, ttl, .. } => waiter(attempt, ttl, &[fairness]),
         Call::Unlock { attempt, tombstone, .. } => {
-            out.push_display(attempt);
+            out.push_attempt(attempt);
             out.push([if *tombstone { "x" } else { "" }, fairness].concat());
         }
         Call::Extend { held } => {
-            out.push_display(held.len());
+            out.push_number(held.len() as u64);
             for (attempt, names, ttl) in held {
-                out.push_display(attempt);
-                out.push_display(milliseconds(*ttl));
-                out.push_display(names.len());
+                out.push_attempt(attempt);
+                out.push_number(milliseconds(*ttl));
+                out.push_number(names.len() as u64);
             }
         }
         Call::Notify { attempt, most, .. } => {
-            out.push_display(attempt);
-            out.push_display(most);
+            out.push_attempt(attempt);
+            out.push_number(u64::from(*most));
         }
         Call::ForceRelease { token, .. } => {
             out.push(token.map_or(String::new(), |token| token.to_string()));
@@ -170,10 +181,11 @@ fn push_keys(call: &Call, keys: &Keys, out: &mut Parts) {
         | Call::Inspect { names }
         | Call::ForceRelease { names, .. } => vec![&names[..]],
     };
-    out.push_display(3 + names.iter().map(|names| names.len()).sum::<usize>());
-    out.push(keys.counter());
-    out.push(keys.queue());
-    out.push(keys.waiters());
+    out.push_number(3 + names.iter().map(|names| names.len() as u64).sum::<u64>());
+    for kind in [b"#f", b"#q", b"#w"] {
+        out.bytes.extend_from_slice(keys.prefix());
+        out.push(kind);
+    }
     for name in names.into_iter().flatten() {
         out.bytes.extend_from_slice(keys.prefix());
         out.bytes.extend_from_slice(b"l:");
@@ -189,8 +201,8 @@ fn nesting(nested: bool) -> &'static str {
     }
 }
 
-fn milliseconds(duration: Duration) -> u128 {
-    duration.as_millis().max(1)
+fn milliseconds(duration: Duration) -> u64 {
+    (duration.as_millis() as u64).max(1)
 }
 
 /// What the reply to a call says.

@@ -5,6 +5,7 @@
 //! host's own, the keeper, calls [`Station::keep`] again and again.
 
 use std::os::fd::{AsFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -20,8 +21,8 @@ use crate::driven::{Action, Driven};
 /// How often a thread that sleeps lets its host look at signals.
 const LONGEST_SLEEP: Duration = Duration::from_millis(100);
 
-/// How long the keeper sleeps when nothing is due.
-const IDLE: Duration = Duration::from_secs(3600);
+/// How often the keeper reads what a server says to a client that asks for nothing.
+const IDLE: Duration = Duration::from_secs(5);
 
 pub struct Station {
     shared: Mutex<Shared>,
@@ -54,6 +55,8 @@ pub enum Note {
 #[derive(Default)]
 pub struct Slot {
     outcome: Mutex<Option<Outcome>>,
+    /// Its thread sleeps, and is to be woken.
+    sleeps: AtomicBool,
     wake: Condvar,
 }
 
@@ -70,7 +73,9 @@ impl Slot {
 
     fn give(&self, outcome: Outcome) {
         *self.outcome.lock().unwrap_or_else(PoisonError::into_inner) = Some(outcome);
-        self.wake.notify_one();
+        if self.sleeps.load(Ordering::Relaxed) {
+            self.wake.notify_one();
+        }
     }
 }
 
@@ -128,7 +133,17 @@ impl Station {
 
     /// What the keeper does: renews what is due, and returns what nobody waits for. `None` says that the client is
     /// closed. It returns every now and then with nothing, so that the host may look at signals.
-    pub fn keep(&self) -> Option<Vec<Note>> {
+    pub fn keep<H: Host>(&self, host: &H) -> Result<Option<Vec<Note>>, H::Interrupt> {
+        let unresolved = self.lock().unresolved.take();
+        if let Some((lane, name, port)) = unresolved {
+            if let Some(interrupt) = self.resolve(host, lane, &name, port) {
+                return Err(interrupt);
+            }
+        }
+        Ok(host.unlocked(|| self.keep_once()))
+    }
+
+    fn keep_once(&self) -> Option<Vec<Note>> {
         let mut shared = self.lock();
         if shared.closed {
             return None;
@@ -137,15 +152,19 @@ impl Station {
             let due = shared.client.deadline();
             let now = Instant::now();
             let is_due = due.is_some_and(|due| due <= now);
-            if is_due && !shared.leading {
+            if !shared.leading && (is_due || !shared.client.is_quiet()) {
                 return self.tend(shared);
             }
             // Whoever leads does what is due.
-            let until = if is_due { now + LONGEST_SLEEP } else { due.unwrap_or(now + IDLE) };
+            let idle = now + IDLE;
+            let until = if is_due { now + LONGEST_SLEEP } else { due.map_or(idle, |due| due.min(idle)) };
             shared.kept_until = Some(until);
             let sleep = until.saturating_duration_since(now);
             shared = self.keeper.wait_timeout(shared, sleep).unwrap_or_else(PoisonError::into_inner).0;
             shared.kept_until = None;
+            if !shared.leading {
+                self.read(&mut shared);
+            }
         }
         match shared.closed {
             true => None,
@@ -192,10 +211,12 @@ impl Station {
 
     /// Goes on until the slot's outcome is there, or the host has to do something.
     fn step<'s>(&'s self, mut shared: MutexGuard<'s, Shared>, slot: &Arc<Slot>) -> Step {
-        shared.client.turn(Instant::now());
         self.settle(&mut shared);
         loop {
             if let Some(outcome) = slot.take() {
+                if !shared.leading {
+                    self.promote(&mut shared);
+                }
                 return Step::Done(outcome);
             }
             if let Some((lane, name, port)) = shared.unresolved.take() {
@@ -203,9 +224,11 @@ impl Station {
             }
             if shared.leading {
                 shared.following.push(slot.clone());
+                slot.sleeps.store(true, Ordering::Relaxed);
                 let (woken, sleep) =
                     slot.wake.wait_timeout(shared, LONGEST_SLEEP).unwrap_or_else(PoisonError::into_inner);
                 shared = woken;
+                slot.sleeps.store(false, Ordering::Relaxed);
                 shared.following.retain(|following| !Arc::ptr_eq(following, slot));
                 if sleep.timed_out() && slot.outcome.lock().unwrap_or_else(PoisonError::into_inner).is_none() {
                     return Step::Interrupted;
@@ -218,7 +241,7 @@ impl Station {
             if outcome.is_none() && wake == Wake::Ready {
                 continue;
             }
-            self.promote(&shared);
+            self.promote(&mut shared);
             return outcome.map_or(Step::Interrupted, Step::Done);
         }
     }
@@ -230,7 +253,7 @@ impl Station {
         self.settle(&mut shared);
         if !shared.leading && !shared.client.is_quiet() && shared.unresolved.is_none() {
             (shared, _) = self.receive(shared);
-            self.promote(&shared);
+            self.promote(&mut shared);
         }
         (!shared.closed).then(|| std::mem::take(&mut shared.notes))
     }
@@ -254,17 +277,30 @@ impl Station {
         for ((lane, ..), _) in interests.iter().zip(&ready).filter(|(_, ready)| **ready) {
             shared.client.ready(*lane, now);
         }
-        shared.client.expire(now);
-        shared.client.turn(now);
+        if due <= now {
+            shared.client.expire(now);
+        }
         self.settle(&mut shared);
         shared.leading = false;
         (shared, wake)
     }
 
-    /// Somebody else leads from here on, if anybody waits.
-    fn promote(&self, shared: &Shared) {
+    /// Takes what has come, without waiting.
+    fn read(&self, shared: &mut Shared) {
+        let lanes: Vec<usize> = shared.client.watched().map(|(lane, _)| lane).collect();
+        for lane in lanes {
+            shared.client.ready(lane, Instant::now());
+        }
+        self.settle(shared);
+    }
+
+    /// Somebody else leads from here on, if anybody waits; the keeper, where an answer is awaited all the same.
+    fn promote(&self, shared: &mut Shared) {
         if let Some(next) = shared.following.first() {
             next.wake.notify_one();
+        } else if shared.kept_until.is_some() && !shared.client.is_quiet() {
+            shared.kept_until = None;
+            self.keeper.notify_all();
         }
     }
 

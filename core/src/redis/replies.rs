@@ -38,7 +38,13 @@ impl<N: Network> Session<N> {
                 return Some(Event::Ready);
             }
             let handed = match self.decode() {
-                Ok(None) => return None,
+                Ok(None) => match self.looked_at.take() {
+                    Some(now) => {
+                        self.expire(now);
+                        continue;
+                    }
+                    None => return None,
+                },
                 Ok(Some(decoded)) => self.hand_out(decoded),
                 Err(malformed) => Err(malformed),
             };

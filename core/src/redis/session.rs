@@ -41,6 +41,8 @@ pub struct Session<N: Network = System> {
     pub(super) arrived: Option<Decoded>,
     pub(super) queue: VecDeque<Exchange>,
     pub(super) expired: VecDeque<(Ticket, Error)>,
+    /// When it was last polled: what was not answered in time is told once all that has arrived was handed out.
+    pub(super) looked_at: Option<Instant>,
     pub(super) next_ticket: u64,
     /// Whether [`Event::Ready`] has been handed out.
     pub(super) announced: bool,
@@ -62,6 +64,7 @@ impl<N: Network> Session<N> {
             arrived: None,
             queue: VecDeque::new(),
             expired: VecDeque::new(),
+            looked_at: None,
             next_ticket: 0,
             announced: false,
             subscribed: false,
@@ -80,7 +83,7 @@ impl<N: Network> Session<N> {
                 break;
             }
         }
-        self.expire(now);
+        self.looked_at = Some(now);
     }
 
     /// What to wait for before the next [`Self::poll`].
@@ -88,7 +91,7 @@ impl<N: Network> Session<N> {
         let until = self.queue.iter().filter(|exchange| !exchange.abandoned).map(|exchange| exchange.deadline).min();
         Wants {
             read: self.connection.is_greeting() || self.connection.is_ready(),
-            write: self.connection.is_connecting() || self.has_unsent(),
+            write: self.wants_to_write(),
             until: self.connection.deadline().or(until),
         }
     }
@@ -134,7 +137,7 @@ impl<N: Network> Session<N> {
 
     /// Fails the exchanges whose deadline has passed. Their replies are dropped should they come; when nobody
     /// waits for any reply any more, the server has stopped answering and the connection is closed.
-    fn expire(&mut self, now: Instant) {
+    pub(super) fn expire(&mut self, now: Instant) {
         let position = self.outgoing.position();
         let mut expired = false;
         for exchange in &mut self.queue {
@@ -210,6 +213,11 @@ impl<N: Network> Session<N> {
     /// Whether it waits for replies or has something to send.
     pub fn is_busy(&self) -> bool {
         !self.queue.is_empty() || self.has_unsent()
+    }
+
+    /// Whether it waits for the socket to take more.
+    pub fn wants_to_write(&self) -> bool {
+        self.connection.is_connecting() || self.has_unsent()
     }
 
     /// Whether some of what was submitted has still to be sent.

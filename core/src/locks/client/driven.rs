@@ -29,7 +29,8 @@ impl<W> Driven for Client<W> {
         self.turn_is_due = false;
         self.pump(now);
         self.link.flush();
-        self.advance(now);
+        self.sent(now);
+        self.take_events();
     }
 
     fn ready(&mut self, lane: usize, now: Instant) {

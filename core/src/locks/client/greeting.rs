@@ -58,7 +58,11 @@ impl<W> Client<W> {
         let command: [&[u8]; 3] = [b"SUBSCRIBE", &own, &freed];
         match lane {
             COMMANDS => self.submit_first(&command, About::Subscription, now),
-            _ => drop(self.link.lanes[lane].session.submit(&command, now + self.settings.options.patience)),
+            _ => {
+                let submitted = self.link.lanes[lane].session.submit(&command, now + self.settings.options.patience);
+                submitted.expect("a new connection has room");
+                self.link.fresh = true;
+            }
         }
     }
 
@@ -95,7 +99,7 @@ impl<W> Client<W> {
         let Value::Bytes(text) = info else { return };
         let text = String::from_utf8_lossy(text);
         let Some(policy) = text.lines().find_map(|line| line.strip_prefix("maxmemory_policy:")) else { return };
-        if policy != "noeviction" {
+        if policy != "noeviction" && !std::mem::replace(&mut self.warned_of_policy, true) {
             self.finished.push(Finished::Warning(format!(
                 "{}: maxmemory-policy is {policy}: the server may throw out locks that are held when its memory is full; \
                  set maxmemory-policy noeviction, or keep locks on a server of their own",

@@ -45,6 +45,8 @@ pub(super) struct Link<W> {
     /// The connection was given up for another node's.
     moved: bool,
     resolving: bool,
+    /// Something was submitted since the last send.
+    pub(super) fresh: bool,
     /// When calls that wait for a slot to be moved are sent once more.
     again_at: Option<Instant>,
 }
@@ -98,11 +100,13 @@ impl<W> Link<W> {
             has_been_up: false,
             moved: false,
             resolving: false,
+            fresh: false,
             again_at: None,
         }
     }
 
     pub(super) fn push(&mut self, parts: Parts, about: About<W>, deadline: Instant) {
+        self.fresh = true;
         self.outbox.push_back(Item { parts, about, deadline });
     }
 
@@ -132,7 +136,7 @@ impl<W> Link<W> {
     pub(super) fn descriptors(&self) -> Vec<(usize, Arc<OwnedFd>, bool)> {
         let of = |(index, lane): (usize, &Lane)| {
             let descriptor = lane.session.stream()?.descriptor();
-            Some((index, descriptor, lane.session.wants().write))
+            Some((index, descriptor, lane.session.wants_to_write()))
         };
         self.lanes.iter().enumerate().filter_map(of).collect()
     }
@@ -153,9 +157,17 @@ impl<W> Link<W> {
     pub(super) fn submit_first(&mut self, parts: &[&[u8]], about: About<W>, deadline: Instant) {
         let submitted = self.lanes[COMMANDS].session.submit(parts, deadline);
         self.flight.push_back((submitted.expect("a new connection has room"), about));
+        self.fresh = true;
+    }
+
+    /// Whether a send would do more than the last one did: what the socket did not take waits for the socket.
+    fn has_something_to_send(&self) -> bool {
+        let takes_more = !self.outbox.is_empty() && self.lanes[COMMANDS].session.accepts();
+        self.fresh || self.is_up() && takes_more
     }
 
     pub(super) fn flush(&mut self) {
+        self.fresh = false;
         loop {
             self.submit();
             for lane in &mut self.lanes {
@@ -186,11 +198,10 @@ impl<W> Client<W> {
         let wanted = !self.machine.is_idle() || !self.link.outbox.is_empty();
         let link = &mut self.link;
         let waits = link.resolving || link.lanes.iter().any(|lane| lane.forgotten);
-        let too_early = link.retry_at.is_some_and(|at| at > now);
-        if self.closed || !wanted || waits || too_early || link.phase != Phase::Down {
+        link.retry_at = link.retry_at.filter(|at| *at > now);
+        if self.closed || !wanted || waits || link.retry_at.is_some() || link.phase != Phase::Down {
             return;
         }
-        link.retry_at = None;
         link.phase = Phase::Rising;
         self.connect_lane(COMMANDS, now);
     }
@@ -224,18 +235,15 @@ impl<W> Client<W> {
 
     /// Takes what has come, says what follows from it, and mends what broke.
     pub(super) fn advance(&mut self, now: Instant) {
-        self.tell_refused();
         for lane in [COMMANDS, PUSHES] {
-            self.take_from(lane, now);
+            if !self.link.lanes[lane].session.is_closed() {
+                self.take_from(lane, now);
+            }
         }
         self.pump(now);
-        let failed = self.link.lanes.iter().find_map(|lane| lane.session.failure().cloned());
-        match failed {
-            Some(error) => self.mend(error, now),
-            None => self.watch(),
-        }
+        self.sent(now);
         self.take_events();
-        if !self.link.outbox.is_empty() || self.link.lanes.iter().any(|lane| lane.session.has_unsent()) {
+        if self.link.has_something_to_send() {
             self.end_turn();
         }
     }
@@ -246,6 +254,15 @@ impl<W> Client<W> {
             let About::Command(waiter) = about else { continue };
             let error = refused.into_error(&self.settings.server, "");
             self.finish(waiter, Outcome::Failed(Failure::Server(error)));
+        }
+    }
+
+    /// Mends what broke, if anything did.
+    pub(super) fn sent(&mut self, now: Instant) {
+        self.tell_refused();
+        match self.link.lanes.iter().find_map(|lane| lane.session.failure()) {
+            Some(error) => self.mend(error.clone(), now),
+            None => self.watch(),
         }
     }
 
@@ -342,13 +359,20 @@ impl<W> Client<W> {
             return;
         }
         let deadline = now + self.settings.options.patience;
-        for (id, call) in self.machine.take_calls() {
-            self.link.handler.begin(id, call);
+        loop {
+            let calls = self.machine.take_calls();
+            let is_over = calls.is_empty();
+            for (id, call) in calls {
+                self.link.handler.begin(id, call);
+            }
+            for (job, parts) in self.link.handler.take_commands() {
+                self.link.push(parts, About::Job(job), deadline);
+            }
+            self.take_answers();
+            if is_over {
+                break;
+            }
         }
-        for (job, parts) in self.link.handler.take_commands() {
-            self.link.push(parts, About::Job(job), deadline);
-        }
-        self.take_answers();
         if self.link.handler.is_waiting() && self.link.again_at.is_none() {
             self.link.again_at = Some(now + MOVING);
         }
@@ -423,7 +447,7 @@ impl<W> Client<W> {
     fn watch(&mut self) {
         for (index, lane) in self.link.lanes.iter_mut().enumerate() {
             let Some(stream) = lane.session.stream() else { continue };
-            let wanted = (stream.as_fd().as_raw_fd(), lane.session.wants().write);
+            let wanted = (stream.as_fd().as_raw_fd(), lane.session.wants_to_write());
             if lane.watched != Some(wanted) {
                 lane.watched = Some(wanted);
                 self.actions.push(Action::Watch { lane: index, fd: wanted.0, write: wanted.1 });

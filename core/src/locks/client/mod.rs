@@ -116,6 +116,8 @@ pub struct Client<W> {
     finished: Vec<Finished<W>>,
     actions: Vec<Action>,
     turn_is_due: bool,
+    /// That the server may throw locks out has been told.
+    warned_of_policy: bool,
     closed: bool,
 }
 
@@ -131,6 +133,7 @@ impl<W> Client<W> {
             finished: Vec::new(),
             actions: Vec::new(),
             turn_is_due: false,
+            warned_of_policy: false,
             closed: false,
         }
     }

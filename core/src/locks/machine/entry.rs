@@ -98,15 +98,15 @@ impl Entry {
         self.wait.is_some_and(|wait| !wait.is_zero())
     }
 
-    /// When there is something to do about it.
-    pub(super) fn due(&self) -> Option<Moment> {
+    /// When there is something to do about it. What is to be renewed waits for a connection.
+    pub(super) fn due(&self, connected: bool) -> Option<Moment> {
         let earlier = |other: Option<Moment>| other.map_or(self.deadline, |other| other.min(self.deadline));
         match &self.state {
             State::Lined | State::Asking(_) => Some(self.deadline),
             State::Queued { poll_at, .. } => Some(earlier(*poll_at)),
             State::Refused { again_at } => Some(earlier(Some(*again_at))),
             State::Held(held) => {
-                let renew_at = held.renew_at.filter(|_| !held.extending);
+                let renew_at = held.renew_at.filter(|_| connected && !held.extending);
                 Some(renew_at.map_or(held.until, |renew_at| renew_at.min(held.until)))
             }
             State::Parked { poll_at, until, .. } => [*poll_at, *until].into_iter().flatten().min(),

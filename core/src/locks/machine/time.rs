@@ -48,7 +48,7 @@ impl Machine {
         }
         self.expire_questions(now);
         self.renew(now);
-        let dues = self.entries.values().filter_map(|entry| entry.due());
+        let dues = self.entries.values().filter_map(|entry| entry.due(self.connected));
         self.due = dues.fold(self.due, |due, other| Some(due.map_or(other, |due| due.min(other))));
     }
 
