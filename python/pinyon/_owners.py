@@ -40,7 +40,7 @@ class Owners:
 
     def number_of(self, owner: Any) -> int:
         """Return the number of a thread, greenlet or task."""
-        number = self._known.get(owner)
+        number: int | None = self._known.get(owner)
         if number is None:
             number = self._known[owner] = next(_numbers)
         return number

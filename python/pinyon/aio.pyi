@@ -5,6 +5,9 @@ from typing import Any, TypeVar
 
 from typing_extensions import Self, TypeAlias
 
+from pinyon._aio_locks import Held as Held
+from pinyon._aio_locks import Lock as Lock
+from pinyon._aio_locks import Locks as Locks
 from pinyon.errors import Error
 from pinyon.metadata import ItemMetadata
 from pinyon.serializers import Serializer

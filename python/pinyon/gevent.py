@@ -16,6 +16,7 @@ except ImportError as error:
     raise ImportError("pinyon.gevent needs gevent; install it with: pip install gevent") from error
 
 from pinyon import client, locks
+from pinyon._base_locks import DEFAULT_URL, BaseLocks
 from pinyon._batch import BaseBatch
 from pinyon.client import BaseClient
 from pinyon.errors import Error
@@ -82,8 +83,9 @@ class _Driver:
         self._loop.run_callback(self._driver.resolved, lane, port, addresses, why)
 
     def wake_in(self, seconds: float) -> None:
-        timer = self._loop.timer(seconds)
-        timer.start(self._wake, timer)
+        if self._loop.ptr:
+            timer = self._loop.timer(seconds)
+            timer.start(self._wake, timer)
 
     def _wake(self, timer: Any) -> None:
         timer.stop()
@@ -163,8 +165,8 @@ class Locks(locks.Locks):
 
     _current = staticmethod(getcurrent)
 
-    def __new__(cls, url: str = locks.DEFAULT_URL, **settings: Any) -> Self:
-        return locks.BaseLocks.__new__(cls, url, loops=LOOPS, **settings)
+    def __new__(cls, url: str = DEFAULT_URL, **settings: Any) -> Self:
+        return BaseLocks.__new__(cls, url, loops=LOOPS, **settings)
 
     def take(self, names: Any, **arguments: Any) -> Any:
-        return locks.BaseLocks.take(self, names, **arguments)
+        return BaseLocks.take(self, names, **arguments)

@@ -14,7 +14,7 @@ import pytest
 from faulty import FaultyServer, OlderServer, Step
 from gate import Gate
 from models import Model
-from servers import Memcached
+from servers import Memcached, Redis
 
 import pinyon
 
@@ -189,6 +189,50 @@ def connect(model: Model) -> Iterator[Callable[..., Any]]:
             client = model.client(addresses, **{"timeout": 20, **settings})
             stack.callback(client.close)
             return client
+
+        yield make
+
+
+@pytest.fixture(scope="session")
+def redis_of_all() -> Iterator[Redis]:
+    with Redis() as server:
+        yield server
+
+
+@pytest.fixture
+def redis(redis_of_all: Redis) -> Redis:
+    """A Redis that is empty."""
+    redis_of_all.ask("FLUSHALL")
+    return redis_of_all
+
+
+@pytest.fixture
+def own_redis() -> Iterator[Redis]:
+    """A Redis that the test may stop, pause and restart."""
+    with Redis() as server:
+        yield server
+
+
+@pytest.fixture
+def redis_with() -> Iterator[Callable[..., Redis]]:
+    """Starts Redis with arguments; it ends with the test."""
+    with contextlib.ExitStack() as stack:
+
+        def start(*arguments: str, **settings: Any) -> Redis:
+            return stack.enter_context(Redis(*arguments, **settings))
+
+        yield start
+
+
+@pytest.fixture
+def locks_on(model: Model) -> Iterator[Callable[..., Any]]:
+    """Makes locks of the test's concurrency model."""
+    with contextlib.ExitStack() as stack:
+
+        def make(place: Redis | str, **settings: Any) -> Any:
+            locks = model.locks(getattr(place, "url", place), **settings)
+            stack.callback(locks.close)
+            return locks
 
         yield make
 

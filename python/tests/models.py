@@ -74,6 +74,45 @@ class Awaited:
         return self.wrapped.__exit__(*exception)
 
 
+#: The methods of locks that wait.
+AWAITED = {
+    *("acquire", "release", "extend", "wait", "wait_for", "notify", "notify_all"),
+    *("try_lock", "status", "is_locked", "owner", "waiting", "force_release", "execute"),
+}
+
+
+class AwaitedLocks:
+    """Locks, one of them or what is held of it, whose methods are awaited and wait by themselves."""
+
+    def __init__(self, wrapped: Any) -> None:
+        self.wrapped = wrapped
+
+    def __getattr__(self, name: str) -> Any:
+        method = getattr(self.wrapped, name)
+        if name == "lock":
+            return lambda *names, **settings: AwaitedLocks(method(*names, **settings))
+        if name not in AWAITED:
+            return method
+
+        async def call(*arguments: Any, **settings: Any) -> Any:
+            return _awaited(method(*arguments, **settings))
+
+        return call
+
+    def __repr__(self) -> str:
+        return repr(self.wrapped)
+
+    async def __aenter__(self) -> Any:
+        return _awaited(self.wrapped.__enter__())
+
+    async def __aexit__(self, *exception: Any) -> Any:
+        return self.wrapped.__exit__(*exception)
+
+
+def _awaited(value: Any) -> Any:
+    return AwaitedLocks(value) if isinstance(value, pinyon.Held) else value
+
+
 class Model:
     """How the scenarios are run, and what they do apart from using a client."""
 
@@ -85,6 +124,9 @@ class Model:
         raise NotImplementedError
 
     def client(self, servers: Any, **settings: Any) -> Any:
+        raise NotImplementedError
+
+    def locks(self, url: str, **settings: Any) -> Any:
         raise NotImplementedError
 
     def spawn(self, scenario: Scenario) -> Any:
@@ -149,6 +191,9 @@ class Blocking(Model):
     def client(self, servers: Any, **settings: Any) -> Any:
         return Awaited(pinyon.Client(servers, **settings))
 
+    def locks(self, url: str, **settings: Any) -> Any:
+        return AwaitedLocks(pinyon.Locks(url, **settings))
+
     def spawn(self, scenario: Scenario) -> _Thread:
         thread = _Thread(scenario)
         thread.start()
@@ -204,6 +249,9 @@ class Gevent(Model):
 
     def client(self, servers: Any, **settings: Any) -> Any:
         return Awaited(pinyon.gevent.Client(servers, **settings))
+
+    def locks(self, url: str, **settings: Any) -> Any:
+        return AwaitedLocks(pinyon.gevent.Locks(url, **settings))
 
     def spawn(self, scenario: Scenario) -> Any:
         def run() -> tuple[Any, BaseException | None]:
@@ -263,6 +311,9 @@ class Asyncio(Model):
 
     def client(self, servers: Any, **settings: Any) -> Any:
         return pinyon.aio.Client(servers, **settings)
+
+    def locks(self, url: str, **settings: Any) -> Any:
+        return pinyon.aio.Locks(url, **settings)
 
     def spawn(self, scenario: Scenario) -> Any:
         return asyncio.ensure_future(scenario)

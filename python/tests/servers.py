@@ -1,4 +1,4 @@
-"""Real memcached processes for the tests."""
+"""Real memcached and Redis processes for the tests."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import socket
 import subprocess
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 PORTS = range(20000, 32000)
 
 
-class Memcached:
-    """One memcached process, which can be stopped and started again at the same place.
+class Server:
+    """One server process, which can be stopped and started again at the same place.
 
     Args:
-        arguments: further ones for the command line, such as ``"-I", "8m"``.
+        arguments: further ones for the command line.
         path: the unix socket to listen on instead of a port.
         host: the address to listen on.
     """
@@ -44,20 +44,20 @@ class Memcached:
 
     def start(self) -> Self:
         for _ in range(5):
-            self.process = subprocess.Popen(self._command(), stderr=subprocess.DEVNULL)
-            if self._answers(self.process):
+            self._run()
+            if self._answers():
                 return self
             self.stop()
             if not self.path:
                 self.port = free_port(self.host)
-        raise RuntimeError("memcached does not start")
+        raise RuntimeError(f"{type(self).__name__} does not start")
 
     def restart(self) -> None:
         """Starts it again where it was, empty."""
         self.stop()
-        self.process = subprocess.Popen(self._command(), stderr=subprocess.DEVNULL)
-        if not self._answers(self.process):
-            raise RuntimeError(f"memcached does not start again at {self.address}")
+        self._run()
+        if not self._answers():
+            raise RuntimeError(f"{type(self).__name__} does not start again at {self.address}")
 
     def stop(self) -> None:
         process, self.process = self.process, None
@@ -78,9 +78,60 @@ class Memcached:
         assert self.process is not None
         os.kill(self.process.pid, signal.SIGCONT)
 
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def connect(self) -> socket.socket:
+        if self.path:
+            connection = socket.socket(socket.AF_UNIX)
+            connection.settimeout(5)
+            connection.connect(self.path)
+            return connection
+        return socket.create_connection((self.host, self.port), timeout=5)
+
+    def greet(self) -> None:
+        """Asks it something that it answers once it is ready; raises ``OSError`` before."""
+        raise NotImplementedError
+
+    def command(self) -> list[str]:
+        """What starts it."""
+        raise NotImplementedError
+
+    def _run(self) -> None:
+        self.process = subprocess.Popen(self.command(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+    def _answers(self) -> bool:
+        process = self.process
+        assert process is not None
+        give_up = time.monotonic() + 10
+        while time.monotonic() < give_up and process.poll() is None:
+            try:
+                self.greet()
+            except OSError:
+                time.sleep(0.01)
+            else:
+                return process.poll() is None
+        return False
+
+
+class Memcached(Server):
+    """One memcached process."""
+
+    def greet(self) -> None:
+        self.ask(b"version\r\n", b"\r\n")
+
+    def command(self) -> list[str]:
+        place = ["-s", self.path, "-a", "0777"] if self.path else ["-l", self.host, "-p", str(self.port), "-U", "0"]
+        user = ["-u", "nobody"] if os.getuid() == 0 else []
+        executable = shutil.which("memcached") or "/usr/bin/memcached"
+        return [executable, "-t", "2", "-m", "256", *place, *user, *self.arguments]
+
     def ask(self, request: bytes, end: bytes) -> bytes:
         """Sends a request on a connection of its own; returns the reply up to and with ``end``."""
-        with self._connect() as connection:
+        with self.connect() as connection:
             connection.sendall(request)
             reply = b""
             while not reply.endswith(end):
@@ -117,36 +168,67 @@ class Memcached:
             time.sleep(0.01)
         return True
 
-    def __enter__(self) -> Self:
-        return self.start()
 
-    def __exit__(self, *_: object) -> None:
-        self.stop()
+class Redis(Server):
+    """One Redis process that keeps nothing on disk.
 
-    def _command(self) -> list[str]:
-        place = ["-s", self.path, "-a", "0777"] if self.path else ["-l", self.host, "-p", str(self.port), "-U", "0"]
-        user = ["-u", "nobody"] if os.getuid() == 0 else []
-        executable = shutil.which("memcached") or "/usr/bin/memcached"
-        return [executable, "-t", "2", "-m", "256", *place, *user, *self.arguments]
+    Args:
+        arguments: further ones for the command line, such as ``"--requirepass", "secret"``.
+    """
 
-    def _connect(self) -> socket.socket:
-        if self.path:
-            connection = socket.socket(socket.AF_UNIX)
-            connection.settimeout(5)
-            connection.connect(self.path)
-            return connection
-        return socket.create_connection((self.host, self.port), timeout=5)
+    @property
+    def url(self) -> str:
+        return f"unix://{self.path}" if self.path else f"redis://{self.host}:{self.port}"
 
-    def _answers(self, process: subprocess.Popen[bytes]) -> bool:
-        give_up = time.monotonic() + 10
-        while time.monotonic() < give_up and process.poll() is None:
-            try:
-                self.ask(b"version\r\n", b"\r\n")
-            except OSError:
-                time.sleep(0.01)
-            else:
-                return process.poll() is None
-        return False
+    def greet(self) -> None:
+        self.ask("PING")
+
+    def command(self) -> list[str]:
+        place = ["--port", "0", "--unixsocket", self.path] if self.path else ["--port", str(self.port)]
+        executable = shutil.which("redis-server") or "/usr/bin/redis-server"
+        return [executable, "--bind", self.host, *place, "--save", "", "--appendonly", "no", *self.arguments]
+
+    def ask(self, *parts: str | int | bytes) -> Any:
+        """Sends a command on a connection of its own; returns the reply, an error as text."""
+        texts = [part if isinstance(part, bytes) else str(part).encode() for part in parts]
+        request = b"*%d\r\n" % len(texts) + b"".join(b"$%d\r\n%s\r\n" % (len(text), text) for text in texts)
+        with self.connect() as connection, connection.makefile("rb") as replies:
+            connection.sendall(request)
+            return _reply(replies)
+
+    def keys(self) -> set[bytes]:
+        return set(self.ask("KEYS", "*"))
+
+    def left_behind(self) -> set[bytes]:
+        """The keys of locks: none when nobody holds or waits, but the counter, which stays, the mark of those that wait
+        without scripts, and tombstones, both of which expire."""
+        return {key for key in self.keys() if not key.endswith((b":#f", b":#p")) and b":#x:" not in key}
+
+    def calls(self) -> dict[str, int]:
+        """How often each command was carried out since the counts were reset."""
+        text = self.ask("INFO", "commandstats").decode()
+        counts = re.findall(r"^cmdstat_(\S+?):calls=(\d+)", text, re.MULTILINE)
+        return {command: int(count) for command, count in counts}
+
+    def clients(self) -> int:
+        """How many connections are open, without the one that asks."""
+        return len(self.ask("CLIENT", "LIST").splitlines()) - 1
+
+
+def _reply(replies: BinaryIO) -> Any:
+    line = replies.readline()
+    if not line.endswith(b"\r\n"):
+        raise ConnectionError("the server closed the connection")
+    kind, text = line[:1], line[1:-2]
+    if kind in b"+-":
+        return text.decode()
+    if kind == b":":
+        return int(text)
+    if text == b"-1":
+        return None
+    if kind == b"$":
+        return replies.read(int(text) + 2)[:-2]
+    return [_reply(replies) for _ in range(int(text))]
 
 
 def free_port(host: str = "127.0.0.1") -> int:

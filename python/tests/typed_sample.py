@@ -6,13 +6,21 @@ import datetime
 from collections.abc import Iterable
 from typing import Any
 
+import pinyon.aio
+import pinyon.gevent
 from pinyon import (
     Batch,
     BatchError,
     BatchFailure,
     Client,
+    Deadlock,
     Error,
+    Held,
     ItemMetadata,
+    Lock,
+    LockLost,
+    Locks,
+    LockStatus,
     Serializer,
     Timeout,
     __version__,
@@ -129,3 +137,82 @@ def careful(client: Client) -> None:
         server: str | None = error.server
         sent: str = error.sent
         print(server, error.command, sent, error.partial)
+
+
+locks = Locks(
+    "redis://127.0.0.1:6379/0",
+    namespace="app",
+    ttl=10,
+    timeout=5.5,
+    reentrant=False,
+    handler="auto",
+    fairness="fifo",
+    username=None,
+    password=b"secret",
+    heartbeat=5,
+    command_timeout=2,
+    connect_timeout=1,
+)
+greenlets_locks: Locks = pinyon.gevent.Locks("unix:///run/redis.sock")
+
+
+def told(held: Held) -> None:
+    print(held.token, held.token_bytes, held.names, held.is_lost)
+
+
+def lock(locks: Locks, name: str | bytes) -> None:
+    reusable: Lock = locks.lock(
+        name, b"other", ttl=10, timeout=5, renew=True, max_hold=60, reentrant=True, on_lost=told
+    )
+    with reusable as held:
+        left: float = held.remaining()
+        held.check()
+        held.on_lost(told)
+        kept: bool = held.extend(30) and held.wait(5)
+        ready: Any = held.wait_for(lambda: left > 1, timeout=5)
+        count: int = held.notify() + held.notify(2) + held.notify_all()
+        print(left, kept, ready, count)
+    taken: Held | None = locks.try_lock(name, ttl=5, renew=False)
+    if taken is not None:
+        given_back: bool = taken.release()
+        print(given_back)
+    with Locks() as others:
+        statuses: list[LockStatus] = others.status(name)
+        holder: str | None = statuses[0].holder or others.owner(name)
+        numbers: tuple[bool, int, int] = (others.is_locked(name), others.waiting(name), others.force_release(name))
+        value: Any = others.execute("SET", "k", b"v", "PX", 5, 2.5)
+        print(holder, numbers, value)
+
+
+@locks.synchronized("report:{user_id}", ttl=5)
+def report(user_id: int) -> str:
+    return str(user_id)
+
+
+reported: str = report(5)
+
+
+async def lock_in_a_loop(name: str) -> None:
+    async with pinyon.aio.Locks("redis://127.0.0.1") as locks, locks.lock(name, timeout=5) as held:
+        entered: pinyon.aio.Held = held
+        kept: bool = await entered.extend(30) and await held.wait(5) and await held.release()
+        count: int = await held.notify() + await held.notify_all()
+        statuses: list[LockStatus] = await locks.status(name)
+        taken: pinyon.aio.Held | None = await locks.try_lock(name)
+        numbers: tuple[bool, int, int] = (
+            await locks.is_locked(name),
+            await locks.waiting(name),
+            await locks.force_release(name, token=5),
+        )
+        value: Any = await locks.execute("GET", "k")
+        print(kept, count, statuses, taken, numbers, value, held.remaining())
+
+
+def careful_lock(locks: Locks) -> None:
+    try:
+        locks.lock("a").acquire()
+    except Deadlock as error:
+        cycle: list[str] = error.cycle
+        print(cycle)
+    except (LockLost, pinyon.AlreadyHeld, pinyon.LockTimeout) as error:
+        print(error)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pinyon import Client
+from pinyon import Client, Locks
 
 client = Client(timeout="1")  # arg-type
 client = Client("127.0.0.1", "namespace")  # misc
@@ -12,3 +12,11 @@ client.incr("key", 1, 5)  # misc
 number: int = client.incr("key")  # assignment
 size = client.meta("key").size  # union-attr
 client.unknown("key")  # attr-defined
+
+locks = Locks("redis://127.0.0.1")
+locks.lock("a", ttl="5")  # arg-type
+locks.lock(5)  # arg-type
+with locks.lock("a") as held:
+    held.token = 5  # misc
+    held.unknown()  # attr-defined
+locks.try_lock("a").release()  # union-attr

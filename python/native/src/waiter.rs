@@ -36,6 +36,14 @@ impl Waiter {
         }
     }
 
+    /// Whether a greenlet's wait was ended by something else than its outcome.
+    pub(crate) fn was_abandoned(&self) -> bool {
+        match self {
+            Waiter::Future(_) => false,
+            Waiter::Greenlet(slot) => slot.lock().abandoned,
+        }
+    }
+
     /// Gives it its outcome, and lets the coroutines that wait for it run until they wait again.
     pub(crate) fn resume(self, py: Python<'_>, answer: Answer) -> PyResult<()> {
         match self {

@@ -97,10 +97,13 @@ impl Backend {
                 if let Some(number) = begun {
                     state.begun(number);
                 }
-                let waited = caller.wait(waiter, false);
+                let waited = caller.wait(waiter.clone_ref(py), false);
+                if waiter.was_abandoned() {
+                    self.give_up(py, &state);
+                }
                 match is_task {
                     true => (waited?, grant).into_bound_py_any(py),
-                    false => waited.inspect_err(|_| self.give_up(py, &state)),
+                    false => waited,
                 }
             }
         }
@@ -131,11 +134,11 @@ impl Backend {
                 let is_park = matches!(wish, Wish::Park { .. });
                 let wait = Wait { waiter: waiter.clone_ref(py), state: state.cloned(), grant: None };
                 driver.get().event_loop().begin(py, |client, now| client.begin(wish, wait, now))?;
-                let waited = caller.wait(waiter, false);
-                match state.filter(|_| is_park) {
-                    Some(state) => waited.inspect_err(|_| self.give_up(py, state)),
-                    None => waited,
+                let waited = caller.wait(waiter.clone_ref(py), false);
+                if let Some(state) = state.filter(|_| is_park && waiter.was_abandoned()) {
+                    self.give_up(py, state);
                 }
+                waited
             }
         }
     }
@@ -155,6 +158,20 @@ impl Backend {
                 driver.get().registry().remove(state);
                 driver.get().event_loop().begin(py, |client, now| client.cancel(state.number(), now))
             }
+        }
+    }
+
+    /// Nobody has what would give this lock back any more.
+    pub(super) fn forsake(&self, state: &Arc<GrantState>) {
+        if !self.is_here() {
+            return;
+        }
+        match self {
+            Backend::Threads(home) if home.registry.take(state) => {
+                home.station.with(|client| client.forsake(state.number()));
+            }
+            Backend::Loop { driver, .. } if driver.get().registry().take(state) => driver.get().forsake(state.number()),
+            _ => {}
         }
     }
 
@@ -178,7 +195,7 @@ impl Keeper {
     /// called with what whoever runs the program should know.
     fn keep(&self, py: Python<'_>, warn: &Bound<'_, PyAny>) -> PyResult<bool> {
         let home = &self.home;
-        let Some(notes) = py.detach(|| home.station.keep()) else { return Ok(false) };
+        let Some(notes) = home.station.keep(&PythonHost(py))? else { return Ok(false) };
         for note in notes {
             match note {
                 Note::Lost { number, loss } => home.registry.lose(py, number, loss),

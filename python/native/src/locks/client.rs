@@ -238,7 +238,7 @@ fn name_bytes<'n>(name: &'n Bound<'_, PyAny>) -> PyResult<&'n [u8]> {
     Err(usage(name.py(), "UnsupportedType", &message))
 }
 
-fn ttl_of(py: Python<'_>, ttl: f64) -> PyResult<Duration> {
+pub(super) fn ttl_of(py: Python<'_>, ttl: f64) -> PyResult<Duration> {
     let duration = duration(py, "ttl", ttl)?;
     match duration >= Duration::from_millis(1) {
         true => Ok(duration),

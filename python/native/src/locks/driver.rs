@@ -50,6 +50,15 @@ impl LocksDriver {
     pub(crate) fn held(&self, py: Python<'_>, number: u64) -> PyResult<Option<(u64, Duration)>> {
         Ok(self.event_loop.lock(py)?.held(number))
     }
+
+    /// Nobody is left who could give this lock back.
+    pub(crate) fn forsake(&self, number: u64) {
+        Python::attach(|py| {
+            if let Ok(mut client) = self.event_loop.lock(py) {
+                client.forsake(number);
+            }
+        });
+    }
 }
 
 impl Machine for Client<Wait> {

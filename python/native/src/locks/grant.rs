@@ -11,7 +11,7 @@ use pinyon_core::locks::machine::Loss;
 use pyo3::prelude::*;
 
 use super::backend::Backend;
-use crate::client::duration;
+use super::client::ttl_of;
 use crate::errors::usage;
 
 /// A lock that was asked for, and is held once it is granted.
@@ -99,12 +99,22 @@ impl Registry {
 
     /// One that is not held any more has nothing to lose.
     pub(crate) fn remove(&self, state: &Arc<GrantState>) {
+        self.take(state);
+        // They may keep it alive that they are to be told of.
+        let kept_alive = std::mem::take(&mut state.lost().callbacks);
+        drop(kept_alive);
+    }
+
+    /// Forgets it. Returns whether it was the last that could give its lock back.
+    pub(crate) fn take(&self, state: &Arc<GrantState>) -> bool {
         let mut states = self.lock();
-        let Some(of_number) = states.get_mut(&state.number()) else { return };
+        let Some(of_number) = states.get_mut(&state.number()) else { return false };
         of_number.retain(|other| other.strong_count() > 0 && !std::ptr::eq(other.as_ptr(), &**state));
-        if of_number.is_empty() {
+        let was_last = of_number.is_empty();
+        if was_last {
             states.remove(&state.number());
         }
+        was_last
     }
 
     pub(crate) fn lose(&self, py: Python<'_>, number: u64, why: Loss) {
@@ -120,6 +130,13 @@ impl Registry {
 impl Grant {
     pub(crate) fn new(state: Arc<GrantState>, backend: Backend) -> Self {
         Self { state, backend }
+    }
+}
+
+/// What was not given back is not renewed for ever.
+impl Drop for Grant {
+    fn drop(&mut self) {
+        self.backend.forsake(&self.state);
     }
 }
 
@@ -170,7 +187,7 @@ impl Grant {
 
     /// Lets it last for `ttl` seconds from now. Returns whether it is held still.
     fn extend<'py>(&self, py: Python<'py>, ttl: f64) -> PyResult<Bound<'py, PyAny>> {
-        let (number, ttl) = (self.state.number(), duration(py, "ttl", ttl)?);
+        let (number, ttl) = (self.state.number(), ttl_of(py, ttl)?);
         self.backend.run(py, Wish::Extend { number, ttl }, Some(&self.state))
     }
 

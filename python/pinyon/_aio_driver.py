@@ -1,0 +1,80 @@
+"""How the native clients are driven by an asyncio or uvloop event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pinyon import _native
+
+
+class Driver:
+    """Tells one event loop what its connections wait for."""
+
+    NO_LOOP = "a client of pinyon.aio is used inside a running event loop; outside of one, use a blocking one of pinyon"
+    current_greenlet = None
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self.create_future = loop.create_future
+        self._resolving: set[asyncio.Task[None]] = set()
+        self._writing: set[int] = set()
+
+    @staticmethod
+    def is_over(loop: asyncio.AbstractEventLoop) -> bool:
+        return loop.is_closed()
+
+    def attach(self, driver: _native.Driver) -> None:
+        self._driver = driver
+
+    def end_turn(self) -> None:
+        if not self._loop.is_closed():
+            self._loop.call_soon(self._driver.turn)
+
+    def end_turn_from_outside(self) -> None:
+        if not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._driver.turn)
+
+    def watch(self, lane: int, fd: int, write: bool) -> None:
+        self._loop.add_reader(fd, self._driver.ready, lane)
+        if write:
+            self._loop.add_writer(fd, self._driver.ready, lane)
+            self._writing.add(fd)
+        elif fd in self._writing:
+            self._loop.remove_writer(fd)
+            self._writing.discard(fd)
+
+    def forget(self, lane: int, fd: int) -> None:
+        if self._loop.is_closed():
+            return
+        self._loop.remove_reader(fd)
+        if fd in self._writing:
+            self._loop.remove_writer(fd)
+            self._writing.discard(fd)
+
+    def forget_inherited(self, lane: int, fd: int) -> None:
+        """Leave the loop alone: its selector is the parent's, and a child runs a loop of its own."""
+
+    def resolve(self, lane: int, name: str, port: int) -> None:
+        task = self._loop.create_task(self._resolve(lane, name, port))
+        self._resolving.add(task)
+        task.add_done_callback(self._resolving.discard)
+
+    async def _resolve(self, lane: int, name: str, port: int) -> None:
+        addresses, why = [], "it has no address"
+        try:
+            found = await self._loop.getaddrinfo(name, port, type=socket.SOCK_STREAM)
+            addresses = [str(address[0]) for *_, address in found]
+        except OSError as error:
+            why = str(error)
+        self._loop.call_soon(self._driver.resolved, lane, port, addresses, why)
+
+    def wake_in(self, seconds: float) -> None:
+        if not self._loop.is_closed():
+            self._loop.call_later(seconds, self._driver.woken)
+
+
+#: How a native client finds the running loop, and makes a driver for one.
+LOOPS = (asyncio._get_running_loop, Driver)

@@ -1,0 +1,41 @@
+"""The command ``pinyon``: looks at locks, releases them by force, and puts them under stress."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING
+
+from pinyon.cli.arguments import parse
+from pinyon.errors import ConnectError, Error
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+#: Exit statuses besides 0: the answer is no, it could not be asked, and what a shell expects of the interrupted.
+NO, TROUBLE, INTERRUPTED, BROKEN_PIPE = 1, 2, 130, 141
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Carry out a command line, by default the process's own. Return the exit status."""
+    options = parse(arguments)
+    try:
+        status: int = options.verb(options)
+        sys.stdout.flush()
+    except ConnectError as error:
+        return _trouble(f"{error}\nSay where the server is with --url, or in REDIS_URL.")
+    except Error as error:
+        return _trouble(str(error))
+    except KeyboardInterrupt:
+        print("pinyon: interrupted", file=sys.stderr)
+        return INTERRUPTED
+    except BrokenPipeError:
+        # Python flushes once more at its end, and would complain.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return BROKEN_PIPE
+    return status
+
+
+def _trouble(message: str) -> int:
+    print(f"pinyon: {message}", file=sys.stderr)
+    return TROUBLE

@@ -1,0 +1,90 @@
+"""What can be typed."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import os
+from typing import TYPE_CHECKING
+
+from pinyon import __version__
+from pinyon.cli import looking, releasing
+from pinyon.cli import stress as stressing
+from pinyon.locks import DEFAULT_URL
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+DRIVERS = ("blocking", "gevent", "asyncio")
+HANDLERS = ("auto", "script", "pure")
+
+
+def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
+    """Read a command line; its ``verb`` carries it out. Ends the process with 2 where it makes no sense."""
+    parser = argparse.ArgumentParser(prog="pinyon", description="Looks after what Pinyon keeps on servers.")
+    parser.add_argument("--version", action="version", version=f"pinyon {__version__}")
+    rooms = parser.add_subparsers(metavar="locks", required=True)
+    locks = rooms.add_parser("locks", help="locks that processes share", description="Locks that processes share.")
+    verbs = locks.add_subparsers(metavar="VERB", required=True)
+    _add_looking(verbs)
+    _add_releasing(verbs)
+    _add_stress(verbs)
+    return parser.parse_args(arguments)
+
+
+def _add_looking(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    each = _add_verb(verbs, "list", "all names of a namespace that are locked", looking.list_all)
+    one = _add_verb(verbs, "show", "who holds a lock, until when, and who waits for it", looking.show)
+    one.add_argument("names", nargs="+", metavar="NAME", type=os.fsencode)
+    for verb in (each, one):
+        verb.add_argument("--json", action="store_true", help="print JSON")
+
+
+def _add_releasing(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    verb = _add_verb(verbs, "release", "take locks from whoever holds them", releasing.release)
+    verb.add_argument("names", nargs="+", metavar="NAME", type=os.fsencode)
+    verb.add_argument("--token", type=_count, metavar="N", help="only where the holder's fencing token is this one")
+    verb.add_argument("--yes", action="store_true", help="do not ask")
+
+
+def _add_stress(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    text = "many processes fight for few locks, and every critical section is checked"
+    verb = _add_verb(verbs, "stress", text, stressing.stress)
+    verb.add_argument("-f", "--forks", type=_count, default=30, metavar="N", help="processes (30)")
+    verb.add_argument(
+        "-t", "--tries", type=_count, default=10, metavar="N", help="failures until a key is given up (10)"
+    )
+    verb.add_argument("-s", "--sleep", type=_seconds, default=2.0, metavar="S", help="seconds in each section (2)")
+    verb.add_argument("-k", "--keys", type=_count, default=5, metavar="N", help="keys that each goes through (5)")
+    verb.add_argument("--concurrency", type=_count, default=1, metavar="N", help="threads or coroutines in each (1)")
+    verb.add_argument("--driver", choices=DRIVERS, default="blocking", help="how each waits (blocking)")
+    verb.add_argument("--handler", choices=HANDLERS, default="auto", help="how the server keeps the locks (auto)")
+    verb.add_argument("--seconds", type=_seconds, metavar="S", help="begin anew with the keys for that long")
+
+
+def _add_verb(
+    verbs: argparse._SubParsersAction[argparse.ArgumentParser], name: str, text: str, verb: object
+) -> argparse.ArgumentParser:
+    parser = verbs.add_parser(name, help=text, description=f"{text[0].upper()}{text[1:]}.")
+    parser.set_defaults(verb=verb)
+    url = os.environ.get("REDIS_URL") or DEFAULT_URL
+    parser.add_argument("--url", default=url, help=f"the server (REDIS_URL, or else {DEFAULT_URL})")
+    parser.add_argument("--namespace", default=b"pinyon", type=os.fsencode, metavar="NAME", help="whose locks (pinyon)")
+    return parser
+
+
+def _count(text: str) -> int:
+    number = int(text) if text.isascii() and text.isdigit() else 0
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no whole number from 1 on")
+    return number
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = math.nan
+    if not 0 < seconds < math.inf:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds above 0")
+    return seconds

@@ -1,0 +1,80 @@
+"""``pinyon locks list`` and ``pinyon locks show``."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from pinyon.cli.standing import (
+    described,
+    locked_names,
+    namespace_of,
+    opened,
+    process_of,
+    statuses,
+    time_left,
+    token_of,
+)
+from pinyon.cli.terminal import complain, print_rows, say, text_of
+
+if TYPE_CHECKING:
+    import argparse
+
+    from pinyon.locks import LockStatus
+
+
+def list_all(options: argparse.Namespace) -> int:
+    """Print all names of a namespace that are locked. Return 0."""
+    with opened(options.url, options.namespace) as locks:
+        found = [status for status in statuses(locks, locked_names(locks)) if status.holder is not None]
+        if options.json:
+            _print_json(found)
+        elif found:
+            rows = [
+                (
+                    text_of(each.name),
+                    text_of(each.holder or ""),
+                    token_of(each),
+                    time_left(each),
+                    str(len(each.waiting)),
+                )
+                for each in found
+            ]
+            print_rows(("NAME", "HOLDER", "TOKEN", "LEFT", "WAITING"), rows, right=("TOKEN", "LEFT", "WAITING"))
+        else:
+            complain(f"nothing is locked in {namespace_of(locks)}")
+    return 0
+
+
+def show(options: argparse.Namespace) -> int:
+    """Print who holds each name, until when, and who waits. Return 1 if all of them are free."""
+    with opened(options.url, options.namespace) as locks:
+        found = statuses(locks, options.names)
+    if options.json:
+        _print_json(found)
+    else:
+        for status in found:
+            _print_one(status)
+    return 0 if any(status.holder is not None for status in found) else 1
+
+
+def _print_one(status: LockStatus) -> None:
+    say(text_of(status.name), style="bold")
+    if status.holder is None:
+        say("  free")
+    else:
+        say(f"  holder   {described(status.holder)}")
+        say(f"  token    {token_of(status)}")
+        say(f"  left     {time_left(status)}")
+    for number, attempt in enumerate(status.waiting, 1):
+        say(f"  {'waiting' if number == 1 else '':7}  {number}. {described(attempt)}")
+
+
+def _print_json(found: list[LockStatus]) -> None:
+    print(json.dumps([_as_json(status) for status in found], indent=2))
+
+
+def _as_json(status: LockStatus) -> dict[str, Any]:
+    name = status.name if isinstance(status.name, str) else status.name.decode("utf-8", "surrogateescape")
+    process = None if status.holder is None else process_of(status.holder)
+    return {**status._asdict(), "name": name, "process": process}

@@ -1,0 +1,74 @@
+"""How locks stand, from the server."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from pinyon.cli.terminal import duration, text_of
+from pinyon.locks import Locks, LockStatus
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+#: Names that one question to the server is about.
+_AT_ONCE = 100
+
+
+def opened(url: str, namespace: bytes, handler: str = "auto") -> Locks:
+    """Return the locks of a namespace, for people to look at."""
+    return Locks(url, namespace=namespace, handler=handler)
+
+
+def statuses(locks: Locks, names: list[bytes]) -> list[LockStatus]:
+    """Return how the names stand, however many there are."""
+    return [
+        status for first in range(0, len(names), _AT_ONCE) for status in locks.status(*names[first : first + _AT_ONCE])
+    ]
+
+
+def locked_names(locks: Locks) -> list[bytes]:
+    """Return the names that are locked, in their order."""
+    prefix = locks.prefix + b"l:"
+    return sorted(key[len(prefix) :] for key in keys_from(locks, prefix))
+
+
+def keys_from(locks: Locks, prefix: bytes) -> set[bytes]:
+    """Return the keys that begin with this."""
+    return {key for keys in _scan(locks, re.sub(rb"([\\*?\[\]])", rb"\\\1", prefix) + b"*") for key in keys}
+
+
+def _scan(locks: Locks, pattern: bytes) -> Iterator[list[bytes]]:
+    cursor = b"0"
+    while True:
+        cursor, keys = locks.execute("SCAN", cursor, "MATCH", pattern, "COUNT", 1000)
+        yield keys
+        if cursor == b"0":
+            return
+
+
+def process_of(attempt: str) -> int | None:
+    """Return the number of the process that made ``client:owner:number``, on whatever host that was."""
+    found = re.fullmatch(r"[0-9a-f]{16}\.([0-9a-f]{1,8})\.[0-9a-f]+:[0-9a-f]+:[0-9a-f]+", attempt)
+    return int(found.group(1), 16) if found else None
+
+
+def described(attempt: str) -> str:
+    """Return who holds or waits, with the number of its process."""
+    process = process_of(attempt)
+    return text_of(attempt) if process is None else f"{attempt} (process {process})"
+
+
+def token_of(status: LockStatus) -> str:
+    """Return the holder's token; one that the pure handler took is known to the holder alone."""
+    return str(status.token) if status.token is not None else "unknown"
+
+
+def time_left(status: LockStatus) -> str:
+    """Return how long it lasts, if nothing prolongs it."""
+    return duration(status.remaining) if status.remaining is not None else "for ever"
+
+
+def namespace_of(locks: Locks) -> str:
+    """Return the namespace and the server, as people can read them."""
+    return f"namespace {text_of(locks.prefix[1:-2])} on {locks.server}"

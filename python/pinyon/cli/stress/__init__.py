@@ -1,0 +1,122 @@
+"""``pinyon locks stress``: many processes fight for few locks, and every critical section is checked.
+
+Each worker takes a random one of its keys, locks it, writes a random value beside it, sleeps and reads the value back.
+Another value is a mismatch and ends the run; any exception is a failure of that key, which is given up after some.
+In the end the sections of all processes are laid side by side: none may overlap, and tokens must increase.
+
+All of it happens in a namespace of the run's own, which is deleted in the end.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import secrets
+import signal
+import sys
+import time
+from typing import TYPE_CHECKING
+
+import pinyon
+from pinyon.cli.standing import keys_from, opened
+from pinyon.cli.stress.plan import Broken, Complete, Mismatch, Plan
+from pinyon.cli.stress.processes import Processes
+from pinyon.cli.stress.progress import PATIENCE, Bar
+from pinyon.cli.stress.results import Results, Verdict
+from pinyon.cli.terminal import complain, say, text_of
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Iterator
+
+
+_WORKERS = {"blocking": "threads", "gevent": "greenlets", "asyncio": "tasks"}
+
+
+def stress(options: argparse.Namespace) -> int:
+    """Carry out a stress run. Return 0 if the locks held, 1 if they did not, 2 if nothing was shown."""
+    if options.driver == "gevent" and importlib.util.find_spec("gevent") is None:
+        complain("--driver gevent needs gevent; install it with: pip install gevent")
+        return 2
+    plan = Plan(
+        url=options.url,
+        namespace=options.namespace + b":stress:" + secrets.token_hex(8).encode(),
+        driver=options.driver,
+        handler=options.handler,
+        forks=options.forks,
+        concurrency=options.concurrency,
+        keys=options.keys,
+        tries=options.tries,
+        sleep=options.sleep,
+        until=None if options.seconds is None else time.monotonic() + options.seconds,
+    )
+    with opened(plan.url, plan.namespace, plan.handler) as locks:
+        # Whatever the server does not permit is said once, and not by each process.
+        locks.status("key:0")
+        workers = f"{plan.workers} {_WORKERS[plan.driver]} in {plan.forks} processes"
+        say(f"{workers}, {plan.keys} keys on {locks.server}, {plan.sleep:g} s in each section")
+    with _ended_by_signals():
+        try:
+            results = _results_of(plan)
+        finally:
+            _clean_up(plan)
+    return _judge(plan, results)
+
+
+def _results_of(plan: Plan) -> Results:
+    results = Results()
+    with Processes(plan) as processes, Bar(plan) as bar:
+        for event in processes.events(PATIENCE):
+            if event is not None:
+                results.add(event)
+            bar.show(results)
+            if isinstance(event, Complete):
+                bar.tell(f"[{event.process}] Complete; Ok: {event.ok}, Failures: {event.failures}")
+            elif isinstance(event, Broken):
+                bar.tell(f"[{event.process}] Broken: {event.why}")
+            elif isinstance(event, Mismatch):
+                bar.tell(f"[{event.process}] Value mismatch")
+                break
+    return results
+
+
+def _judge(plan: Plan, results: Results) -> int:
+    verdict = Verdict(plan, results)
+    for what, found in verdict.rows:
+        say(f"{what:10} {found}")
+    for violation in verdict.violations:
+        say(f"  {violation}", style="red")
+    words, style = {0: ("PASS", "bold green"), 1: ("FAIL", "bold red"), 2: ("NOTHING SHOWN", "bold yellow")}[
+        verdict.status
+    ]
+    say(words, style=style)
+    return verdict.status
+
+
+def _clean_up(plan: Plan) -> None:
+    """Delete the run's namespace; Ctrl-C has been typed already, if it was."""
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        with opened(plan.url, plan.namespace, plan.handler) as locks:
+            keys = sorted(keys_from(locks, locks.prefix))
+            for first in range(0, len(keys), 100):
+                locks.execute("DEL", *keys[first : first + 100])
+    except pinyon.Error as error:
+        complain(f"keys of namespace {text_of(plan.namespace)} may be left: {error}")
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+@contextlib.contextmanager
+def _ended_by_signals() -> Iterator[None]:
+    """Let what ends a process end it in order, so that it leaves nothing behind."""
+
+    def end(number: int, _: object) -> None:
+        sys.exit(128 + number)
+
+    before = {number: signal.signal(number, end) for number in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,90 @@
+"""What a stress run is to do, and what its processes tell of it."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Union
+
+
+class Plan(NamedTuple):
+    """What each process is to do.
+
+    Attributes:
+        url: of the server.
+        namespace: of this run alone.
+        driver: how a worker waits: ``blocking``, ``gevent`` or ``asyncio``.
+        handler: how the server keeps the locks: ``auto``, ``script`` or ``pure``.
+        forks: processes.
+        concurrency: workers in each: threads, greenlets or tasks.
+        keys: that each worker goes through.
+        tries: failures after which a worker gives up a key.
+        sleep: seconds in each section; also the timeout of its lock, and half its ttl.
+        until: when to stop beginning anew with the keys, on the clock of all processes; None goes through them once.
+    """
+
+    url: str
+    namespace: bytes
+    driver: str
+    handler: str
+    forks: int
+    concurrency: int
+    keys: int
+    tries: int
+    sleep: float
+    until: float | None
+
+    @property
+    def workers(self) -> int:
+        """How many fight for the keys."""
+        return self.forks * self.concurrency
+
+
+class Section(NamedTuple):
+    """A critical section, held from its beginning to its end.
+
+    Attributes:
+        key: what was locked.
+        start, end: when it was held for certain, on the clock of all processes.
+        token: its fencing token.
+        process: whose it was.
+    """
+
+    key: str
+    start: float
+    end: float
+    token: int
+    process: int
+
+
+class Failure(NamedTuple):
+    """A section that came to nothing: most often the lock was not to be had in time."""
+
+    key: str
+    error: str
+    given_up: bool
+
+
+class Mismatch(NamedTuple):
+    """Somebody wrote while the lock was held: it does not keep others out."""
+
+    key: str
+    process: int
+    written: bytes
+    read: bytes | None
+
+
+class Complete(NamedTuple):
+    """A process is through."""
+
+    process: int
+    ok: int
+    failures: int
+
+
+class Broken(NamedTuple):
+    """A process ended before it was through."""
+
+    process: int
+    why: str
+
+
+Event = Union[Section, Failure, Mismatch, Complete, Broken]

@@ -1,0 +1,267 @@
+"""Locks as a program uses them, in every concurrency model."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from locking import nothing_left, queued, until
+from models import Model, every_model, shuffled
+from servers import Redis
+
+import pinyon
+
+LocksOn = Callable[..., Any]
+
+
+@every_model
+async def test_taking_and_giving_back(model: Model, redis: Redis, locks_on: LocksOn) -> None:
+    locks, others = locks_on(redis, namespace="app"), locks_on(redis, namespace="app")
+    async with locks.lock("a", b"b", ttl=7, timeout=1) as held:
+        assert held.names == ("a", b"b")
+        assert redis.keys() == {b"{app}:l:a", b"{app}:l:b", b"{app}:#f"}
+        assert 6 < held.remaining() < 7
+        held.check()
+        assert not held.is_lost
+        assert held.token_bytes == b"%016x" % held.token
+        assert "'a', b'b'" in repr(held)
+        assert str(held.token) in repr(held)
+        for other in (locks, others):
+            status = {each.name: each for each in await other.status("c", "b", "a")}
+            assert list(status) == ["c", "b", "a"]
+            assert status["a"].holder == status["b"].holder == await other.owner("c", "a")
+            assert status["a"].token == held.token
+            assert 6 < status["a"].remaining < 7.1
+            assert status["c"] == ("c", None, None, None, [])
+            assert await other.is_locked("c", "a")
+            assert not await other.is_locked("c")
+            assert await other.try_lock("a", "c") is None
+    assert held.is_lost
+    assert held.remaining() == 0
+    with pytest.raises(pinyon.LockLost, match="given back"):
+        held.check()
+    assert await held.release() is False
+    assert await others.owner("a") is None
+    await nothing_left(model, redis)
+
+
+@every_model
+async def test_handed_over_to_who_waits(model: Model, redis: Redis, locks_on: LocksOn) -> None:
+    locks, others = locks_on(redis), locks_on(redis)
+    held = await locks.lock("a").acquire()
+    waiting = model.spawn(others.lock("a", timeout=5).acquire())
+    here = model.spawn(locks.lock("a", timeout=5).acquire())
+    await until(model, lambda: queued(redis) == 1)
+    assert await locks.waiting("a", "b") == 1
+    assert await held.release() is True
+    later = await model.join(waiting)
+    assert later.token > held.token
+    assert await later.release() is True
+    last = await model.join(here)
+    assert last.token > later.token
+    assert await last.release() is True
+    await nothing_left(model, redis)
+
+
+@every_model
+async def test_all_names_or_none(model: Model, redis: Redis, locks_on: LocksOn) -> None:
+    locks, others = locks_on(redis), locks_on(redis)
+    names = [f"name {number}" for number in range(1000)]
+    held = await locks.lock("name 500").acquire()
+    assert await others.try_lock(*names) is None
+    assert redis.left_behind() == {b"{pinyon}:l:name 500"}
+    waiting = model.spawn(others.lock(*names, timeout=10).acquire())
+    await until(model, lambda: queued(redis) == 1000)
+    assert await locks.is_locked(*names[:500]) is False
+    await held.release()
+    every = await model.join(waiting)
+    assert await locks.owner(*names[:1]) == await locks.owner(names[-1])
+    assert await locks.try_lock("name 999") is None
+    assert await every.release() is True
+    await nothing_left(model, redis)
+
+
+@pytest.mark.parametrize("timeout", [0, 0.2])
+@every_model
+async def test_who_waits_in_vain(model: Model, timeout: float, redis: Redis, locks_on: LocksOn) -> None:
+    locks, others = locks_on(redis), locks_on(redis)
+    async with locks.lock("a", "b"):
+        for other in (locks, others):
+            begun = time.monotonic()
+            # Whoever asks is not who holds.
+            waiting = model.spawn(other.lock("b", "c", timeout=timeout).acquire())
+            with pytest.raises(pinyon.LockTimeout, match='the lock on "b", "c" was not to be had in time') as raised:
+                await model.join(waiting)
+            assert isinstance(raised.value, TimeoutError)
+            assert timeout <= time.monotonic() - begun < timeout + 1
+        await until(model, lambda: queued(redis) == 0)
+        assert await others.try_lock("b") is None
+        free = await others.try_lock("c")
+        assert await free.release()
+    await nothing_left(model, redis)
+
+
+@every_model
+async def test_what_is_free_is_had_without_waiting(model: Model, redis: Redis, locks_on: LocksOn) -> None:
+    locks = locks_on(redis)
+    async with locks.lock("a", timeout=0), locks.lock("b", timeout=math.inf):
+        pass
+    held = await locks.try_lock("a")
+    assert await held.release() is True
+    await nothing_left(model, redis)
+
+
+@pytest.mark.parametrize("lose", ["FLUSHALL", "restart"])
+@every_model
+async def test_tokens_only_ever_rise(model: Model, lose: str, own_redis: Redis, locks_on: LocksOn) -> None:
+    locks, others = locks_on(own_redis), locks_on(own_redis)
+    tokens = []
+    for _ in range(3):
+        for each in (locks, others):
+            for name in ("a", "b"):
+                async with each.lock(name) as held:
+                    tokens.append(held.token)
+        if lose == "restart":
+            own_redis.restart()
+        else:
+            own_redis.ask("FLUSHALL")
+    assert tokens == sorted(set(tokens))
+    assert len(tokens) == 12
+
+
+@every_model
+async def test_first_come_first_served_among_clients(model: Model, redis: Redis, locks_on: LocksOn) -> None:
+    clients = [locks_on(redis) for _ in range(3)]
+    order: list[int] = []
+
+    async def visit(number: int) -> None:
+        async with clients[number % 3].lock("a", timeout=20):
+            order.append(number)
+
+    held = await clients[0].lock("a").acquire()
+    tasks = []
+    for number in range(12):
+        tasks.append(model.spawn(visit(number)))
+        # One of each client is known to the server; those behind it keep their order in the client.
+        if number < 3 and number % 3:
+            await until(model, lambda expected=number: queued(redis) == expected)
+        await model.sleep(0.01)
+    await held.release()
+    for task in tasks:
+        await model.join(task)
+    for client in range(3):
+        assert [number for number in order if number % 3 == client] == list(range(client, 12, 3))
+    assert order.index(1) < order.index(2)
+    await nothing_left(model, redis)
+
+
+@every_model
+async def test_a_waiter_for_two_names_does_not_keep_others_from_one(
+    model: Model, redis: Redis, locks_on: LocksOn
+) -> None:
+    """One waits for A, another for A and B: when A is freed, the first one has it."""
+    holder, one, two = (locks_on(redis) for _ in range(3))
+    a = await holder.lock("a").acquire()
+    b = await model.join(model.spawn(holder.lock("b").acquire()))
+    first = model.spawn(one.lock("a", timeout=5).acquire())
+    await until(model, lambda: queued(redis) == 1)
+    both = model.spawn(two.lock("a", "b", timeout=5).acquire())
+    await until(model, lambda: queued(redis) == 3)
+    await a.release()
+    had = await model.join(first)
+    await b.release()
+    await had.release()
+    assert await (await model.join(both)).release()
+    await nothing_left(model, redis)
+
+
+@every_model
+async def test_throughput_lets_pass_whoever_finds_its_names_free(model: Model, redis: Redis, locks_on: LocksOn) -> None:
+    holder, one, two = (locks_on(redis, fairness="throughput") for _ in range(3))
+    a = await holder.lock("a").acquire()
+    both = model.spawn(one.lock("a", "b", timeout=5).acquire())
+    await until(model, lambda: queued(redis) == 2)
+    async with two.lock("b", timeout=0):
+        pass
+    await a.release()
+    assert await (await model.join(both)).release()
+    await nothing_left(model, redis)
+
+
+@every_model
+async def test_taking_again_what_one_holds(model: Model, redis: Redis, locks_on: LocksOn) -> None:
+    locks = locks_on(redis)
+    again = locks.lock("a", "b", reentrant=True)
+    async with again as outer:
+        with pytest.raises(pinyon.AlreadyHeld, match="reentrant=True"):
+            await locks.lock("b", "c").acquire()
+        with pytest.raises(pinyon.AlreadyHeld):
+            await locks.lock("b", "c", reentrant=True).acquire()
+        assert await locks.try_lock("b") is None
+        async with again as inner, locks.lock("a", reentrant=True) as part:
+            assert inner.token == outer.token == part.token
+        outer.check()
+        assert await locks.is_locked("a")
+        stranger = model.spawn(locks.try_lock("a", reentrant=True))
+        assert await model.join(stranger) is None
+    await nothing_left(model, redis)
+
+
+@pytest.mark.parametrize("count", [1, 2], ids=["of one client", "of two clients"])
+@every_model
+async def test_two_who_wait_for_each_other_are_told(model: Model, count: int, redis: Redis, locks_on: LocksOn) -> None:
+    clients = [locks_on(redis) for _ in range(count)] * 2
+    has = [False, False]
+
+    async def cross(number: int) -> str:
+        own, other = "ab"[number], "ba"[number]
+        async with clients[number].lock(own):
+            has[number] = True
+            await until(model, lambda: all(has))
+            try:
+                async with clients[number].lock(other, timeout=5):
+                    return "had both"
+            except pinyon.Deadlock as error:
+                return f"was told of {len(error.cycle)}"
+
+    assert sorted(await model.gather(cross(number) for number in range(2))) == ["had both", "was told of 2"]
+    await nothing_left(model, redis)
+
+
+@every_model
+async def test_nested_locks_in_one_order_are_no_deadlock(model: Model, redis: Redis, locks_on: LocksOn) -> None:
+    clients = [locks_on(redis) for _ in range(2)]
+
+    async def nest(number: int) -> None:
+        for _ in range(5):
+            async with clients[number % 2].lock("a", timeout=20), clients[number % 2].lock("b", timeout=20):
+                pass
+
+    assert await model.gather(nest(number) for number in range(6)) == [None] * 6
+    await nothing_left(model, redis)
+
+
+@every_model
+async def test_nobody_is_ever_inside_with_another(model: Model, redis: Redis, locks_on: LocksOn) -> None:
+    clients = [locks_on(redis) for _ in range(3)]
+    inside: dict[str, int] = {}
+    tokens: dict[str, list[int]] = {}
+
+    async def work(number: int) -> None:
+        chance = shuffled(number)
+        for _ in range(10):
+            names = chance.sample("abcdef", chance.randint(1, 4))
+            async with clients[number % 3].lock(*names, timeout=30) as held:
+                for name in names:
+                    assert inside.setdefault(name, number) == number
+                    tokens.setdefault(name, []).append(held.token)
+                await model.sleep(0)
+                for name in names:
+                    del inside[name]
+
+    assert await model.gather(work(number) for number in range(24)) == [None] * 24
+    assert all(each == sorted(set(each)) for each in tokens.values())
+    await nothing_left(model, redis)

@@ -1,0 +1,133 @@
+"""Waiting for something that other holders of the same names bring about."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from locking import nothing_left, until
+from models import Model, every_model
+from servers import Redis
+
+import pinyon
+
+LocksOn = Callable[..., Any]
+
+
+def parked(redis: Redis) -> int:
+    count: int = redis.ask("ZCARD", "{pinyon}:#n")
+    return count
+
+
+async def take_one(locks: Any, items: list[int]) -> int:
+    async with locks.lock("a", "b", timeout=10) as held:
+        while not items:
+            assert await held.wait(10) is True
+            held.check()
+        return items.pop(0)
+
+
+@every_model
+async def test_what_is_notified_goes_on_holding_the_names(model: Model, redis: Redis, locks_on: LocksOn) -> None:
+    clients = [locks_on(redis) for _ in range(3)]
+    items: list[int] = []
+    tasks = []
+    for number, client in enumerate(clients):
+        tasks.append(model.spawn(take_one(client, items)))
+        await until(model, lambda expected=number + 1: parked(redis) == expected)
+    async with clients[0].lock("a", "b") as held:
+        assert await held.notify() == 1
+        items.append(1)
+    assert await model.join(tasks[0]) == 1
+    assert parked(redis) == 2
+    async with clients[0].lock("a", "b") as held:
+        items.extend((2, 3))
+        assert await held.notify_all() == 2
+        assert await held.notify() == 0
+    assert sorted([await model.join(task) for task in tasks[1:]]) == [2, 3]
+    await nothing_left(model, redis)
+
+
+@every_model
+async def test_only_those_who_wait_on_the_same_names_are_notified(
+    model: Model, redis: Redis, locks_on: LocksOn
+) -> None:
+    locks = locks_on(redis)
+    items: list[int] = []
+    task = model.spawn(take_one(locks, items))
+    await until(model, lambda: parked(redis) == 1)
+    async with locks.lock("a") as held:
+        assert await held.notify_all() == 0
+    async with locks.lock("a", "b") as held:
+        items.append(7)
+        assert await held.notify(5) == 1
+        with pytest.raises(pinyon.UsageError, match="count must be at least 1, not 0"):
+            await held.notify(0)
+    assert await model.join(task) == 7
+    await nothing_left(model, redis)
+
+
+@pytest.mark.parametrize("timeout", [0, 0.2])
+@every_model
+async def test_a_wait_in_vain_has_the_names_again(
+    model: Model, timeout: float, redis: Redis, locks_on: LocksOn
+) -> None:
+    locks, others = locks_on(redis), locks_on(redis)
+    async with locks.lock("a", timeout=0) as held:
+        token, begun = held.token, time.monotonic()
+        assert await held.wait(timeout) is False
+        assert timeout <= time.monotonic() - begun < timeout + 1
+        held.check()
+        assert held.token > token
+        assert await others.try_lock("a") is None
+    await nothing_left(model, redis)
+
+
+@every_model
+async def test_names_that_cannot_be_had_again_in_time(model: Model, redis: Redis, locks_on: LocksOn) -> None:
+    locks, others = locks_on(redis, timeout=0.2), locks_on(redis)
+
+    async def wait() -> None:
+        async with locks.lock("a") as held:
+            await held.wait(0.1)
+
+    task = model.spawn(wait())
+    await until(model, lambda: parked(redis) == 1)
+    async with others.lock("a"):
+        with pytest.raises(pinyon.LockTimeout):
+            await model.join(task)
+    await nothing_left(model, redis)
+
+
+@every_model
+async def test_waiting_for_a_predicate(model: Model, redis: Redis, locks_on: LocksOn) -> None:
+    locks, others = locks_on(redis), locks_on(redis)
+    items: list[int] = []
+
+    async def wait(timeout: float | None) -> Any:
+        async with locks.lock("a") as held:
+            return await held.wait_for(lambda: sum(items) > 2 and sum(items), timeout)
+
+    task = model.spawn(wait(None))
+    for count in range(1, 4):
+        await until(model, lambda: parked(redis) == 1)
+        async with others.lock("a") as held:
+            items.append(1)
+            assert await held.notify() == 1, count
+    assert await model.join(task) == 3
+    assert await wait(0) == 3
+    items.clear()
+    assert await wait(0.2) is False
+    await nothing_left(model, redis)
+
+
+@every_model
+async def test_a_lock_taken_twice_is_not_given_back_by_waiting(model: Model, redis: Redis, locks_on: LocksOn) -> None:
+    lock = locks_on(redis, reentrant=True).lock("a")
+    async with lock as outer, lock as inner:
+        with pytest.raises(pinyon.LockError):
+            await inner.wait(0.1)
+        outer.check()
+    await nothing_left(model, redis)

@@ -1,0 +1,60 @@
+"""What locks cost the server, by its own count: two commands a cycle, and nobody is woken in vain."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from models import Model, every_model
+from servers import Redis
+
+LocksOn = Callable[..., Any]
+
+CYCLES = 200
+#: What the functions do for a lock that nobody else wants.
+INSIDE = {"exists", "incr", "psetex", "mget", "del"}
+
+
+@pytest.mark.parametrize("workers", [1, 10])
+@pytest.mark.parametrize("names", [1, 10])
+@every_model
+async def test_a_cycle_is_two_commands(model: Model, names: int, workers: int, redis: Redis, locks_on: LocksOn) -> None:
+    locks = locks_on(redis)
+    wanted = [f"name {number}" for number in range(names)]
+
+    async def work() -> None:
+        for _ in range(CYCLES // workers):
+            async with locks.lock(*wanted, timeout=20):
+                pass
+
+    async with locks.lock("warm up"):
+        pass
+    redis.ask("CONFIG", "RESETSTAT")
+    assert await model.gather(work() for _ in range(workers)) == [None] * workers
+    counts = redis.calls()
+    assert counts.pop("fcall") == 2 * CYCLES
+    assert set(counts) <= INSIDE | {"config|resetstat"}
+
+
+@every_model
+async def test_among_clients_a_hand_over_is_two_commands_and_one_push(
+    model: Model, redis: Redis, locks_on: LocksOn
+) -> None:
+    """Who waits asks once, is told once, and gives back once."""
+    clients = [locks_on(redis) for _ in range(4)]
+
+    async def work(client: Any) -> int:
+        for _ in range(25):
+            async with client.lock("a", timeout=20):
+                pass
+        return 1
+
+    for client in clients:
+        async with client.lock("warm up"):
+            pass
+    redis.ask("CONFIG", "RESETSTAT")
+    assert await model.gather(work(client) for client in clients) == [1] * 4
+    counts = redis.calls()
+    assert counts["fcall"] == 2 * 100
+    assert counts.get("publish", 0) <= 100

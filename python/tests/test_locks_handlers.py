@@ -1,0 +1,191 @@
+"""Ways to speak to the server: functions, scripts, plain commands, RESP2; and users who may not do everything."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from locking import nothing_left, until
+from models import Model, cooperative, every_model, shuffled
+from servers import Redis
+
+import pinyon
+
+LocksOn = Callable[..., Any]
+RedisWith = Callable[..., Redis]
+
+#: What is taken away from the server, and what the client is told.
+WAYS: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
+    "functions": ((), {}),
+    "scripts": (("--rename-command", "FCALL", "", "--rename-command", "FUNCTION", ""), {}),
+    "RESP2": (("--rename-command", "HELLO", ""), {}),
+    "pure": ((), {"handler": "pure"}),
+    "pure over RESP2": (("--rename-command", "HELLO", ""), {"handler": "pure"}),
+}
+every_way = pytest.mark.parametrize("way", WAYS)
+
+
+async def use(model: Model, redis: Redis, clients: list[Any]) -> None:
+    """Nobody is ever inside with another, who waits in vain is told, and what is lost is noticed."""
+    inside: dict[str, int] = {}
+
+    async def work(number: int) -> None:
+        chance = shuffled(number)
+        for _ in range(4):
+            names = chance.sample("abcde", chance.randint(1, 3))
+            async with clients[number % len(clients)].lock(*names, timeout=20) as held:
+                for name in names:
+                    assert inside.setdefault(name, number) == number
+                await model.sleep(0)
+                held.check()
+                for name in names:
+                    del inside[name]
+
+    assert await model.gather(work(number) for number in range(12)) == [None] * 12
+    await nothing_left(model, redis)
+    tokens = []
+    for locks in clients * 2:
+        async with locks.lock("a", "b") as held:
+            tokens.append(held.token)
+            for other in clients:
+                stranger = model.spawn(other.try_lock("b"))
+                assert await model.join(stranger) is None
+                waiting = model.spawn(other.lock("a", timeout=0.02).acquire())
+                with pytest.raises(pinyon.LockTimeout):
+                    await model.join(waiting)
+                assert await other.is_locked("a")
+            assert await held.extend(5)
+    assert tokens == sorted(set(tokens))
+    renewed = [await locks.lock(f"renewed {n}", ttl=0.2).acquire() for n, locks in enumerate(clients)]
+    await model.sleep(0.5)
+    assert all([await each.release() for each in renewed])
+    for locks in clients:
+        lost: list[Any] = []
+        held = await locks.lock("a", ttl=0.2, on_lost=lost.append).acquire()
+        assert await clients[0].force_release("a") == 1
+        await until(model, lambda lost=lost: lost)
+        assert not await held.release()
+    await nothing_left(model, redis)
+
+
+@every_way
+@every_model
+async def test_every_way_to_speak_keeps_locks(
+    model: Model, way: str, redis_with: RedisWith, locks_on: LocksOn, caplog: pytest.LogCaptureFixture
+) -> None:
+    arguments, settings = WAYS[way]
+    redis = redis_with(*arguments)
+    clients = [locks_on(redis, **settings) for _ in range(2)]
+    await use(model, redis, clients)
+    calls = redis.calls()
+    assert ("fcall" in calls) == (way in ("functions", "RESP2"))
+    assert ("evalsha" in calls) == (way == "scripts")
+    assert redis.clients() == (4 if "RESP2" in way else 2)
+    assert not caplog.records
+
+
+@every_model
+async def test_clients_with_and_without_scripts_share_locks(model: Model, redis: Redis, locks_on: LocksOn) -> None:
+    clients = [locks_on(redis, handler="script"), locks_on(redis, handler="pure")]
+    await use(model, redis, clients)
+    for locks, others in (clients, clients[::-1]):
+        held = await locks.lock("a").acquire()
+        waiting = model.spawn(others.lock("a", "b", timeout=10).acquire())
+        await model.sleep(0.1)
+        begun = time.monotonic()
+        assert await held.release()
+        later = await model.join(waiting)
+        assert time.monotonic() - begun < 1, "who waits is told, and does not have to look again by itself"
+        assert later.token > held.token
+        assert await later.release()
+    await nothing_left(model, redis)
+
+
+@pytest.mark.parametrize("way", ["functions", "scripts"])
+@every_model
+async def test_scripts_that_the_server_has_forgotten_are_loaded_again(
+    model: Model, way: str, redis_with: RedisWith, locks_on: LocksOn
+) -> None:
+    redis = redis_with(*WAYS[way][0])
+    locks = locks_on(redis)
+    forget = ("FUNCTION", "FLUSH") if way == "functions" else ("SCRIPT", "FLUSH")
+    for _ in range(3):
+        async with locks.lock("a", "b"):
+            assert redis.ask(*forget) == "OK"
+        assert redis.ask(*forget) == "OK"
+        assert await model.gather(one(locks, f"name {number}") for number in range(8)) == [True] * 8
+    await nothing_left(model, redis)
+
+
+async def one(locks: Any, *names: str) -> bool:
+    async with locks.lock(*names, timeout=5) as held:
+        return not held.is_lost
+
+
+@cooperative
+async def test_conditions_need_scripts(model: Model, redis: Redis, locks_on: LocksOn) -> None:
+    locks = locks_on(redis, handler="pure")
+    async with locks.lock("a") as held:
+        with pytest.raises(pinyon.ServerError, match='handler="script"'):
+            await held.notify()
+
+
+EVERYTHING = ("on", ">secret", "~*", "&*", "+@all")
+
+
+def as_user(redis: Redis, *rules: str) -> str:
+    assert redis.ask("ACL", "SETUSER", "app", "reset", *rules) == "OK"
+    return f"redis://app:secret@{redis.address}"
+
+
+NO_SCRIPTS = (*EVERYTHING, "-@scripting")
+
+
+@every_model
+async def test_a_user_who_may_run_no_scripts_does_without(
+    model: Model, own_redis: Redis, locks_on: LocksOn, caplog: pytest.LogCaptureFixture
+) -> None:
+    url = as_user(own_redis, *NO_SCRIPTS)
+    clients = [locks_on(url), locks_on(own_redis)]
+    await use(model, own_redis, clients)
+    await until(model, lambda: len(caplog.records) == 1)
+    assert caplog.records[0].name == "pinyon.locks"
+    assert caplog.records[0].levelno == logging.WARNING
+    assert "locks go without scripts" in caplog.text
+    assert 'handler="pure"' in caplog.text
+    strict = locks_on(url, handler="script")
+    with pytest.raises(pinyon.ServerError, match=r"the user may not run .*; see the permissions"):
+        await strict.lock("a").acquire()
+    assert "secret" not in caplog.text
+    await nothing_left(model, own_redis)
+
+
+FORBIDDEN: dict[str, tuple[tuple[str, ...], type[pinyon.Error], str]] = {
+    "no channels": ((*EVERYTHING, "resetchannels"), pinyon.ConnectError, r"permit SUBSCRIBE and the channels &\{pin"),
+    "other keys": (
+        ("on", ">secret", "~other:*", "&*", "+@all"),
+        pinyon.ServerError,
+        "may not use the namespace's keys",
+    ),
+    "no publishing": ((*EVERYTHING, "-subscribe"), pinyon.ConnectError, "permit SUBSCRIBE"),
+}
+
+
+@pytest.mark.parametrize("case", FORBIDDEN)
+@pytest.mark.parametrize("handler", ["auto", "pure"])
+@every_model
+async def test_a_user_who_may_not_do_enough_is_told_what_is_missing(
+    model: Model, handler: str, case: str, own_redis: Redis, locks_on: LocksOn
+) -> None:
+    rules, kind, says = FORBIDDEN[case]
+    locks = locks_on(as_user(own_redis, *rules), handler=handler)
+    for use_it in (lambda: locks.lock("a", timeout=5).acquire(), lambda: locks.try_lock("a")):
+        with pytest.raises(pinyon.Error, match=says if handler == "auto" else "") as raised:
+            await use_it()
+        assert handler == "pure" or type(raised.value) is kind
+        assert own_redis.address in str(raised.value)
+        assert "secret" not in str(raised.value)
+    assert own_redis.left_behind() == set()

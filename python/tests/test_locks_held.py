@@ -1,0 +1,176 @@
+"""What a holder can count on: renewal, an end that it is told of, and errors that hide nothing."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+from locking import nothing_left, until
+from models import Model, every_model
+from servers import Redis
+
+import pinyon
+
+LocksOn = Callable[..., Any]
+
+
+@every_model
+async def test_renewed_while_the_body_sleeps(model: Model, redis: Redis, locks_on: LocksOn) -> None:
+    locks, others = locks_on(redis), locks_on(redis)
+    lost: list[Any] = []
+    many = [f"name {number}" for number in range(150)]
+    async with locks.lock("a", "b", ttl=0.3, on_lost=lost.append) as held:
+        tasks = [model.spawn(locks.lock(name, ttl=0.4).acquire()) for name in many]
+        others_held = [await model.join(task) for task in tasks]
+        end = time.monotonic() + 1.1
+        while time.monotonic() < end:
+            held.check()
+            assert await others.try_lock("b") is None
+            await model.sleep(0.05)
+    assert lost == []
+    assert not any(other.is_lost for other in others_held)
+    assert all([await other.release() for other in others_held])
+    await nothing_left(model, redis)
+
+
+@pytest.mark.parametrize(
+    ("settings", "lasts"), [({"max_hold": 0.5}, 0.5), ({"renew": False}, 0.3)], ids=["max_hold", "without renewal"]
+)
+@every_model
+async def test_it_ends_when_it_is_not_renewed(
+    model: Model, settings: dict[str, Any], lasts: float, redis: Redis, locks_on: LocksOn
+) -> None:
+    locks, others = locks_on(redis), locks_on(redis)
+    lost: list[Any] = []
+    begun = time.monotonic()
+    held = await locks.lock("a", ttl=0.3, on_lost=lost.append, **settings).acquire()
+    waiting = model.spawn(others.lock("a", timeout=5).acquire())
+    await until(model, lambda: lost)
+    assert lasts - 0.1 < time.monotonic() - begun < lasts + 0.6
+    assert held.is_lost
+    assert lost[0].token == held.token
+    assert lost[0].remaining() == 0
+    with pytest.raises(pinyon.LockLost, match="ttl passed before a renewal was confirmed"):
+        held.check()
+    assert await held.release() is False
+    later = await model.join(waiting)
+    assert later.token > held.token
+    assert await later.release()
+    assert len(lost) == 1
+    await nothing_left(model, redis)
+
+
+async def delete(redis: Redis, others: Any) -> None:
+    redis.ask("DEL", "{pinyon}:l:a")
+
+
+async def flush(redis: Redis, others: Any) -> None:
+    redis.ask("FLUSHALL")
+
+
+async def force(redis: Redis, others: Any) -> None:
+    assert await others.force_release("a", "c") == 1
+
+
+LOSSES = {"DEL": delete, "FLUSHALL": flush, "force_release": force}
+Lose = Callable[[Redis, Any], Awaitable[None]]
+every_loss = pytest.mark.parametrize("lose", LOSSES.values(), ids=LOSSES)
+
+
+@every_loss
+@every_model
+async def test_a_lost_lock_is_told_of(model: Model, lose: Lose, redis: Redis, locks_on: LocksOn) -> None:
+    locks, others = locks_on(redis), locks_on(redis)
+    lost: list[Any] = []
+
+    async def work() -> None:
+        async with locks.lock("a", "b", ttl=0.6, on_lost=lost.append) as held:
+            held.on_lost(lost.append)
+            await lose(redis, others)
+            await until(model, lambda: len(lost) == 2, within=2)
+            assert held.is_lost
+            with pytest.raises(pinyon.LockLost):
+                held.check()
+            held.on_lost(lost.append)
+            assert len(lost) == 3, "it is lost already: told at once"
+            assert await held.extend(5) is False
+            for method in (held.wait, held.notify):
+                with pytest.raises(pinyon.LockLost):
+                    await method()
+            async with others.lock("a", timeout=2) as other:
+                assert other.token > held.token
+
+    with pytest.raises(pinyon.LockLost, match="was lost before it was given back"):
+        await work()
+    async with locks.lock("a", "b"):
+        pass
+    await nothing_left(model, redis)
+
+
+@every_model
+async def test_a_loss_does_not_hide_the_bodys_own_error(model: Model, redis: Redis, locks_on: LocksOn) -> None:
+    locks = locks_on(redis)
+
+    async def work(error: type[Exception] | None) -> None:
+        async with locks.lock("a"):
+            redis.ask("DEL", "{pinyon}:l:a")
+            if error is not None:
+                raise error
+
+    with pytest.raises(ZeroDivisionError):
+        await work(ZeroDivisionError)
+    with pytest.raises(pinyon.LockLost):
+        await work(None)
+    await nothing_left(model, redis)
+
+
+@every_model
+async def test_a_callback_that_raises_disturbs_nothing(
+    model: Model, redis: Redis, locks_on: LocksOn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    unraisable: list[Any] = []
+    monkeypatch.setattr("sys.unraisablehook", unraisable.append)
+    locks = locks_on(redis)
+    told: list[Any] = []
+    held = await locks.lock("a", on_lost=lambda held: 1 / 0).acquire()
+    other = await locks.try_lock("b", on_lost=told.append)
+    assert await locks.force_release("a", "b") == 2
+    await until(model, lambda: told and unraisable)
+    assert not await held.release()
+    assert not await other.release()
+    async with locks.lock("a", "b"):
+        pass
+
+
+@every_model
+async def test_force_release_with_a_token_takes_that_holders_only(
+    model: Model, redis: Redis, locks_on: LocksOn
+) -> None:
+    locks, others = locks_on(redis), locks_on(redis)
+    held = await locks.lock("a").acquire()
+    assert await others.force_release("a", token=held.token - 1) == 0
+    held.check()
+    assert await others.force_release("a", token=held.token) == 1
+    assert await others.force_release("a") == 0
+    assert await held.release() is False
+    await nothing_left(model, redis)
+
+
+@every_model
+async def test_extending(model: Model, redis: Redis, locks_on: LocksOn) -> None:
+    locks = locks_on(redis)
+    held = await locks.lock("a", "b", ttl=5, renew=False).acquire()
+    assert await held.extend(60) is True
+    assert 58 < held.remaining() < 60
+    assert 58_000 < redis.ask("PTTL", "{pinyon}:l:b") <= 60_000
+    assert await held.extend(2) is True
+    assert held.remaining() < 2
+    for ttl in (0, -1, float("nan"), 0.0001):
+        with pytest.raises(pinyon.UsageError, match="ttl"):
+            await held.extend(ttl)
+    held.check()
+    assert await held.release()
+    assert await held.extend(60) is False
+    await nothing_left(model, redis)

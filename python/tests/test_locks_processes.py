@@ -1,0 +1,371 @@
+"""Threads, event loops, processes and their ends."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import threading
+import time
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from locking import nothing_left, queued, until
+from models import BLOCKING, Model, cooperative, every_model, on_asyncio
+from processes import what_it_prints
+from servers import Redis
+
+import pinyon
+import pinyon.aio
+
+LocksOn = Callable[..., Any]
+
+
+def test_threads_share_locks_and_one_connection(own_redis: Redis) -> None:
+    locks = pinyon.Locks(own_redis.url)
+    inside, errors = [0], []
+
+    def work() -> None:
+        try:
+            for _ in range(25):
+                with locks.lock("a", timeout=20):
+                    inside[0] += 1
+                    assert inside[0] == 1
+                    inside[0] -= 1
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=work) for _ in range(16)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(20)
+    assert not errors
+    assert own_redis.clients() == 1
+    assert own_redis.left_behind() == set()
+    locks.close()
+    BLOCKING.run(until(BLOCKING, lambda: own_redis.clients() == 0))
+
+
+@cooperative
+def test_two_loops_in_two_threads_share_locks(model: Model, own_redis: Redis) -> None:
+    locks = model.locks(own_redis.url)
+    inside: list[int] = []
+    errors: list[BaseException] = []
+
+    async def work(number: int) -> None:
+        for _ in range(20):
+            async with locks.lock("a", timeout=20):
+                inside.append(number)
+                assert inside == [number]
+                await model.sleep(0)
+                inside.pop()
+
+    def run(number: int) -> None:
+        async def scenario() -> None:
+            assert await model.gather(work(number) for _ in range(5)) == [None] * 5
+
+        try:
+            model.run(scenario())
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=run, args=(number,)) for number in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(20)
+    assert not errors
+    assert own_redis.left_behind() == set()
+    locks.close()
+    BLOCKING.run(until(BLOCKING, lambda: own_redis.clients() == 0))
+
+
+@on_asyncio
+def test_used_again_after_a_loop_was_closed(model: Model, own_redis: Redis) -> None:
+    """Those that an earlier loop left waiting do not wait any more once its connection is closed."""
+    locks = model.locks(own_redis.url, ttl=0.5, heartbeat=0.2)
+    kept: list[Any] = []
+
+    async def scenario(number: int) -> None:
+        async with locks.lock("a", timeout=5):
+            pass
+        kept.append(await locks.lock("kept", timeout=5).acquire())
+        model.spawn(locks.lock("kept", timeout=5).acquire())
+        await model.sleep(0.01)
+
+    for number in range(3):
+        loop = model.loop()  # type: ignore[attr-defined]
+        loop.run_until_complete(scenario(number))
+        for task in asyncio.all_tasks(loop):
+            task.cancel()
+        loop.run_until_complete(asyncio.sleep(0))
+        loop.close()
+    assert own_redis.clients() == 1
+    tokens = [held.token for held in kept]
+    assert tokens == sorted(set(tokens))
+    locks.close()
+
+
+@on_asyncio
+async def test_what_was_taken_in_one_loop_is_not_given_back_in_another(
+    model: Model, redis: Redis, locks_on: LocksOn
+) -> None:
+    locks = locks_on(redis)
+    held = await locks.lock("a").acquire()
+    errors: list[BaseException] = []
+
+    async def elsewhere() -> None:
+        await locks.is_locked("a")
+        await held.release()
+
+    def run() -> None:
+        try:
+            asyncio.run(elsewhere())
+        except BaseException as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join(5)
+    assert isinstance(errors[0], pinyon.UsageError)
+    assert "another event loop" in str(errors[0])
+    held.check()
+    assert await held.release()
+
+
+@every_model
+async def test_what_nobody_can_give_back_is_not_renewed(model: Model, redis: Redis, locks_on: LocksOn) -> None:
+    locks, others = locks_on(redis), locks_on(redis)
+    kept = await locks.lock("kept", ttl=0.4).acquire()
+    assert await locks.lock("dropped", ttl=0.4).acquire()
+    gc.collect()
+    began = time.monotonic()
+    async with others.lock("dropped", timeout=5):
+        assert time.monotonic() - began < 1
+    await model.sleep(0.4)
+    kept.check()
+    assert await kept.release()
+    await nothing_left(model, redis)
+
+
+@every_model
+async def test_what_was_given_back_is_forgotten(model: Model, redis: Redis, locks_on: LocksOn) -> None:
+    locks = locks_on(redis)
+    gone = []
+    for release in (True, False):
+        held = await locks.lock("a", on_lost=lambda held: None).acquire()
+        gone.append(weakref.ref(getattr(held, "wrapped", held)))
+        if not release:
+            assert await locks.force_release("a") == 1
+            await until(model, lambda held=held: held.is_lost)
+        await held.release()
+        del held
+    gc.collect()
+    await until(model, lambda: gc.collect() is not None and all(each() is None for each in gone))
+
+
+@on_asyncio
+async def test_left_by_another_task_than_the_one_that_entered(model: Model, redis: Redis, locks_on: LocksOn) -> None:
+    lock = locks_on(redis).lock("a")
+    await lock.__aenter__()
+    await model.join(model.spawn(lock.__aexit__(None, None, None)))
+    with pytest.raises(pinyon.UsageError, match="left by somebody who has not entered it"):
+        await lock.__aexit__(None, None, None)
+    await nothing_left(model, redis)
+
+
+FORK = """
+import os, sys, threading, time, pinyon
+locks = pinyon.Locks(sys.argv[1], ttl=0.6)
+lost = []
+held = locks.lock("a", on_lost=lost.append).acquire()
+waited = []
+def wait():
+    with locks.lock("a", timeout=10) as mine:
+        waited.append(mine.token)
+waiting = threading.Thread(target=wait)
+waiting.start()
+time.sleep(0.1)
+child = os.fork()
+if child == 0:
+    status = 1
+    try:
+        assert held.is_lost and held.remaining() == 0
+        for use in (held.check, held.release, held.notify):
+            try:
+                use()
+            except pinyon.LockLost as error:
+                assert "forked" in str(error), error
+            else:
+                raise AssertionError(use)
+        assert locks.try_lock("a") is None
+        assert locks.is_locked("a")
+        with locks.lock("b", ttl=0.3) as mine:
+            time.sleep(0.5)
+            mine.check()
+        status = 0
+    finally:
+        os._exit(status)
+assert os.waitpid(child, 0)[1] == 0
+time.sleep(0.4)
+held.check()
+assert held.release() and not lost
+waiting.join()
+assert waited[0] > held.token
+print("fine")
+"""
+
+FORK_IN_A_TASK = """
+import asyncio, os, sys, pinyon.aio
+locks = pinyon.aio.Locks(sys.argv[1], ttl=0.6)
+
+async def take(name):
+    async with locks.lock(name, timeout=5) as held:
+        return held.token
+
+async def main():
+    held = await locks.lock("a").acquire()
+    waiting = asyncio.ensure_future(take("a"))
+    await asyncio.sleep(0.1)
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            asyncio._set_running_loop(None)
+            asyncio.set_event_loop(None)
+            async def inside():
+                assert held.is_lost
+                assert await locks.try_lock("a") is None
+                assert await take("b")
+                return "fine"
+            status = 0 if asyncio.run(inside()) == "fine" else 2
+        finally:
+            os._exit(status)
+    await asyncio.get_running_loop().run_in_executor(None, os.waitpid, child, 0)
+    held.check()
+    assert await held.release()
+    assert await waiting > held.token
+    print("fine")
+
+asyncio.run(main())
+"""
+
+FORK_IN_A_GREENLET = """
+import os, sys, gevent, gevent.os, pinyon.gevent
+locks = pinyon.gevent.Locks(sys.argv[1], ttl=0.6)
+
+def take(name):
+    with locks.lock(name, timeout=5) as held:
+        return held.token
+
+def main():
+    held = locks.lock("a").acquire()
+    waiting = gevent.spawn(take, "a")
+    gevent.sleep(0.1)
+    child = gevent.os.fork_and_watch()
+    if child == 0:
+        status = 1
+        try:
+            assert held.is_lost
+            assert locks.try_lock("a") is None
+            assert take("b")
+            status = 0
+        finally:
+            os._exit(status)
+    assert gevent.os.waitpid(child, 0)[1] == 0
+    held.check()
+    assert held.release()
+    assert waiting.get(5) > held.token
+    print("fine")
+
+gevent.spawn(main).get(15)
+"""
+
+
+@pytest.mark.parametrize("program", [FORK, FORK_IN_A_TASK, FORK_IN_A_GREENLET], ids=["thread", "task", "greenlet"])
+def test_a_forked_child_begins_without_the_parents_locks(program: str, redis: Redis) -> None:
+    assert what_it_prints(program, redis.url) == "fine"
+    BLOCKING.run(nothing_left(BLOCKING, redis))
+
+
+LEAVE_HOLDING = """
+import sys, pinyon
+locks = pinyon.Locks(sys.argv[1], ttl=0.5)
+held = locks.lock("a", on_lost=lambda held: None).acquire()
+print("leaving")
+"""
+
+LEAVE_THE_LOOP_HOLDING = """
+import asyncio, sys, pinyon.aio
+locks = pinyon.aio.Locks(sys.argv[1], ttl=0.5)
+async def main():
+    held = await locks.lock("a", on_lost=lambda held: None).acquire()
+    asyncio.ensure_future(locks.lock("a", timeout=60).acquire())
+    await asyncio.sleep(0.05)
+    print("leaving")
+asyncio.run(main())
+"""
+
+
+@pytest.mark.parametrize("program", [LEAVE_HOLDING, LEAVE_THE_LOOP_HOLDING], ids=["thread", "task"])
+def test_a_program_ends_at_once_and_silently_with_locks_held(program: str, redis: Redis) -> None:
+    begun = time.monotonic()
+    done = what_it_says(program, redis.url)
+    assert done == "leaving"
+    assert time.monotonic() - begun < 4
+    with pinyon.Locks(redis.url) as locks, locks.lock("a", timeout=5):
+        pass
+
+
+def what_it_says(program: str, *arguments: str) -> str:
+    """Also what it says where nobody is to look."""
+    silently = "import sys, os\nos.dup2(1, 2)\n"
+    return what_it_prints(silently + program, *arguments)
+
+
+CHOOSE = """
+import pinyon, sys
+locks = pinyon.Locks(sys.argv[1])
+lock = locks.lock("a")
+@locks.synchronized("b{n}")
+def work(n):
+    return n
+import gevent.monkey
+gevent.monkey.patch_all()
+import gevent, time
+turns = []
+def tick():
+    while True:
+        turns.append(1)
+        time.sleep(0.005)
+ticking = gevent.spawn(tick)
+with lock:
+    waiting = gevent.spawn(lambda: lock.acquire().release())
+    time.sleep(0.1)
+    assert len(turns) > 5
+assert waiting.get(5) and work(1) == 1
+print(type(locks).__module__, type(locks).__qualname__)
+"""
+
+
+def test_a_process_that_gevent_has_patched_uses_greenlets(redis: Redis) -> None:
+    assert what_it_prints(CHOOSE, redis.url) == "pinyon.gevent Locks"
+    assert what_it_prints(CHOOSE.replace("gevent.monkey.patch_all()", "raise SystemExit(print('not asked'))"), "/x")
+
+
+def test_closed_from_another_thread_than_the_loops(redis: Redis) -> None:
+    async def scenario() -> None:
+        locks, others = pinyon.aio.Locks(redis.url), pinyon.aio.Locks(redis.url)
+        held = await others.lock("a").acquire()
+        waiting = asyncio.ensure_future(locks.lock("a", timeout=20).acquire())
+        while queued(redis) == 0:
+            await asyncio.sleep(0.01)
+        await asyncio.get_running_loop().run_in_executor(None, locks.close)
+        with pytest.raises(pinyon.Error, match="closed"):
+            await asyncio.wait_for(waiting, 2)
+        assert await held.release()
+        others.close()
+
+    asyncio.run(scenario())
