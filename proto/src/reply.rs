@@ -248,7 +248,7 @@ fn decode_metadata(item: &mut Item, letter: u8, argument: &[u8]) -> Option<()> {
 /// `<key> <flags> <length> [<cas>]`, after `VALUE `.
 fn decode_value<'b>(line: &'b [u8], rest: &'b [u8]) -> Result<(Head, &'b [u8]), Malformed> {
     let malformed = || Malformed::new("a VALUE line is malformed", line);
-    let (key, rest) = next_word(rest).ok_or_else(malformed)?;
+    let (key, rest) = next_long_word(rest).ok_or_else(malformed)?;
     let (client_flags, rest) = next_word(rest).ok_or_else(malformed)?;
     let (size, rest) = next_word(rest).ok_or_else(malformed)?;
     let cas = match next_word(rest) {
@@ -280,5 +280,12 @@ fn split_word(text: &[u8]) -> (&[u8], &[u8]) {
 /// After a space, the next word and what comes after it.
 fn next_word(text: &[u8]) -> Option<(&[u8], &[u8])> {
     let (word, rest) = split_word(text.strip_prefix(b" ")?);
+    (!word.is_empty()).then_some((word, rest))
+}
+
+/// The same, quicker for a word as long as a key is.
+fn next_long_word(text: &[u8]) -> Option<(&[u8], &[u8])> {
+    let text = text.strip_prefix(b" ")?;
+    let (word, rest) = text.split_at(memchr::memchr(b' ', text).unwrap_or(text.len()));
     (!word.is_empty()).then_some((word, rest))
 }
