@@ -46,6 +46,27 @@ pub enum Status {
     ServerError,
 }
 
+impl Head {
+    /// A head that says nothing else.
+    pub const fn of(status: Status) -> Self {
+        Self { status, size: None, opaque: None, item: Item::UNKNOWN, number: None }
+    }
+}
+
+impl Item {
+    const UNKNOWN: Self = Self {
+        client_flags: 0,
+        cas: None,
+        ttl: None,
+        last_access: None,
+        hit_before: None,
+        size: None,
+        won: false,
+        stale: false,
+        already_won: false,
+    };
+}
+
 impl Status {
     pub fn is_error(self) -> bool {
         matches!(self, Status::UnknownCommand | Status::ClientError | Status::ServerError)
@@ -178,7 +199,7 @@ pub(crate) fn decode(line: &[u8], form: Form) -> Result<(Head, &[u8]), Malformed
     if !has_text && !rest.is_empty() {
         return Err(Malformed::new(form.expectation(), line));
     }
-    Ok((Head { status, ..Head::default() }, &[]))
+    Ok((Head::of(status), &[]))
 }
 
 /// The rest of a meta reply: the value's length after `VA`, then flags.
@@ -189,7 +210,7 @@ fn decode_meta<'b>(
     mut rest: &'b [u8],
 ) -> Result<(Head, &'b [u8]), Malformed> {
     form.check(status, line)?;
-    let mut head = Head { status, ..Head::default() };
+    let mut head = Head::of(status);
     if status == Status::Hit {
         let size = rest.strip_prefix(b" ").and_then(leading).filter(|(_, after)| matches!(after, [] | [b' ', ..]));
         let (size, after) = size.ok_or_else(|| Malformed::new("a value's length is not a number", line))?;

@@ -90,12 +90,11 @@ impl Exchange {
     }
 
     /// What it means that there is no reply to it though one to a later exchange has come.
-    pub(crate) fn silence(&self) -> Head {
-        let status = match self.expect.form {
-            Form::Meta(Verb::Get) | Form::ClassicGet => Status::Miss,
-            _ => Status::Done,
-        };
-        Head { status, ..Head::default() }
+    pub(crate) fn silence(&self) -> &'static Head {
+        match self.expect.form {
+            Form::Meta(Verb::Get) | Form::ClassicGet => const { &Head::of(Status::Miss) },
+            _ => const { &Head::of(Status::Done) },
+        }
     }
 }
 

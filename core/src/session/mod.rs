@@ -22,7 +22,7 @@ use std::io::{self, IoSliceMut};
 use std::sync::Arc;
 use std::time::Instant;
 
-use pinyon_proto::{Capabilities, ReplyReader, Unsupported};
+use pinyon_proto::{Capabilities, Head, ReplyReader, Unsupported};
 
 pub use completion::{Completion, Destination, Outcome, Reply, Ticket, Value};
 pub use outgoing::SharedBytes;
@@ -128,6 +128,8 @@ pub struct Session<N: Network = System> {
     reader: ReplyReader,
     queue: VecDeque<Exchange>,
     next_ticket: u64,
+    /// The head that was read last.
+    head: Head,
     /// A reply whose head has been read.
     current: Option<Current>,
     /// A large value on its way into the host's memory.
@@ -171,6 +173,7 @@ impl<N: Network> Session<N> {
             reader: ReplyReader::default(),
             queue: VecDeque::new(),
             next_ticket: 0,
+            head: Head::default(),
             current: None,
             receiving: None,
             silent: 0,

@@ -275,7 +275,7 @@ impl Line {
             return;
         }
         let index = self.keys[reply.index];
-        let value = self.codec.decode(py, &reply.head, reply.value);
+        let value = self.codec.decode(py, reply.head, reply.value);
         self.gather.lock().found(py, &self.gather.keys[index], value.map(Bound::unbind));
     }
 

@@ -88,9 +88,9 @@ impl Answer {
         let head = reply.head;
         self.status = head.status;
         let value = match (self.shape, head.status) {
-            (Shape::Value, Status::Hit) => codec.decode(py, &head, reply.value),
+            (Shape::Value, Status::Hit) => codec.decode(py, head, reply.value),
             (Shape::ValueAndCas, Status::Hit) => codec
-                .decode(py, &head, reply.value)
+                .decode(py, head, reply.value)
                 .and_then(|value| (value, head.item.cas.unwrap_or_default()).into_bound_py_any(py)),
             (Shape::Number, Status::Hit) => number(&reply).into_bound_py_any(py),
             (Shape::Metadata, Status::Done) => metadata(py, &head.item),
