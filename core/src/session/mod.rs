@@ -35,7 +35,7 @@ use exchange::{About, Exchange};
 use incoming::Incoming;
 use outgoing::Outgoing;
 use replies::{Current, Receiving};
-use submitting::OpenLine;
+use submitting::Lines;
 
 /// Values from this size on are received straight into the host's memory, and sent from it.
 pub const LARGE: usize = 16 * 1024;
@@ -140,8 +140,7 @@ pub struct Session<N: Network = System> {
     unattributed: Option<Error>,
     /// How many quiet commands were submitted since the last loud one.
     quiet_run: usize,
-    /// The `get` line that is being gathered.
-    line: OpenLine,
+    lines: Lines,
     /// How many stores were joined since anything else was submitted or sent.
     stores: usize,
     expired: VecDeque<(Ticket, Error)>,
@@ -179,7 +178,7 @@ impl<N: Network> Session<N> {
             silent: 0,
             unattributed: None,
             quiet_run: 0,
-            line: OpenLine::default(),
+            lines: Lines::default(),
             stores: 0,
             expired: VecDeque::new(),
             broken: None,
@@ -190,7 +189,7 @@ impl<N: Network> Session<N> {
     pub fn accepts(&self) -> bool {
         matches!(self.state, State::Ready(_))
             && self.queue.len() < self.limits.exchanges
-            && self.outgoing.unsent() + self.line.bytes < self.limits.unsent
+            && self.outgoing.unsent() + self.lines.unencoded() < self.limits.unsent
     }
 
     pub fn is_ready(&self) -> bool {
@@ -213,7 +212,7 @@ impl<N: Network> Session<N> {
 
     /// Whether some of what was submitted has still to be sent.
     pub fn has_unsent(&self) -> bool {
-        self.outgoing.unsent() + self.line.bytes > 0 && !matches!(self.state, State::Broken(_) | State::Closed)
+        self.outgoing.unsent() + self.lines.unencoded() > 0 && !matches!(self.state, State::Broken(_) | State::Closed)
     }
 
     /// Whether it waits for the socket to take more.

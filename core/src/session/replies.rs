@@ -5,7 +5,7 @@ use std::ops::Range;
 use pinyon_proto::{Decoded, Form, Head, Malformed, Status};
 
 use super::completion::{Completion, Destination, Outcome, Reply, Ticket, Value};
-use super::exchange::{About, NOT_ENCODED};
+use super::exchange::{About, Exchange, NOT_ENCODED};
 use super::{Session, State, LARGE};
 use crate::error::{Error, Kind, Sent};
 use crate::network::Network;
@@ -158,8 +158,9 @@ impl<N: Network> Session<N> {
         if !self.queue.front()?.is_in_line() {
             return Some(0);
         }
+        let keys = self.lines.answered();
         for (position, exchange) in self.queue.iter().enumerate() {
-            if exchange.is_answered_in_line(head, key) {
+            if exchange.is_answered_in_line(keys, head, key) {
                 return Some(position);
             }
             if matches!(exchange.about, About::EndOfLine) {
@@ -217,7 +218,7 @@ impl<N: Network> Session<N> {
         let (ticket, abandoned) = (front.ticket, front.abandoned);
         let last = front.ends_with(&self.head);
         if last {
-            self.queue.pop_front();
+            self.pop_exchange();
         }
         match abandoned {
             true => Step::Again,
@@ -225,9 +226,18 @@ impl<N: Network> Session<N> {
         }
     }
 
+    /// The exchange at the front of the queue is over.
+    fn pop_exchange(&mut self) -> Option<Exchange> {
+        let exchange = self.queue.pop_front()?;
+        if matches!(exchange.about, About::EndOfLine) {
+            self.lines.end();
+        }
+        Some(exchange)
+    }
+
     /// An exchange is over without a reply of its own, which says how it went.
     fn finish_silent(&mut self) -> Step {
-        let Some(exchange) = self.queue.pop_front() else { unreachable!("silent exchanges are in the queue") };
+        let Some(exchange) = self.pop_exchange() else { unreachable!("silent exchanges are in the queue") };
         self.silent -= 1;
         let error = match self.silent {
             0 => self.unattributed.take(),
