@@ -42,7 +42,12 @@ enum Step {
 /// What to hand out, by position in the receive buffer: it is lent out only once nothing changes any more.
 enum What {
     /// [`Session::head`] is its head.
-    Reply { index: usize, value: Place, line: Range<usize>, last: bool },
+    Reply {
+        index: usize,
+        value: Place,
+        line: Range<usize>,
+        last: bool,
+    },
     /// A quiet command was done, or a key was not found: what the server did not say.
     Silence(&'static Head),
     Large,

@@ -10,11 +10,12 @@ use pinyon_core::fleet::Fleet;
 use pinyon_core::shared::{Action, Finished, Shared};
 use pinyon_core::{fork, Address};
 use pyo3::gc::{PyTraverseError, PyVisit};
+use pyo3::intern;
 use pyo3::prelude::*;
 
 use crate::errors::usage;
 use crate::operations::{Gather, Op, Outcome};
-use crate::waiter::{Answer, Waiter};
+use crate::waiter::{Answer, Slot, Waiter};
 
 /// The connections of one event loop.
 #[pyclass(frozen, module = "pinyon._native")]
@@ -24,6 +25,8 @@ pub(crate) struct Driver {
     coroutines: Coroutines,
     /// Outcomes that have not been given to their coroutines yet.
     answered: Mutex<VecDeque<(Waiter, Answer)>>,
+    /// No more than have waited at a time.
+    spare_slots: Mutex<Vec<Arc<Slot>>>,
     /// The thread in which coroutines are being resumed, 0 for none. What they submit is sent when all of them have
     /// been.
     resuming_in: AtomicUsize,
@@ -62,7 +65,14 @@ enum Coroutines {
         hub: Py<PyAny>,
         switch: Py<PyAny>,
         current: Py<PyAny>,
+        usual: Usual,
     },
+}
+
+/// The class that most greenlets are of, and its method that switches to one, looked up once.
+struct Usual {
+    class: Py<PyAny>,
+    switch: Py<PyAny>,
 }
 
 impl Driver {
@@ -76,7 +86,9 @@ impl Driver {
             false => {
                 let hub = attribute("hub")?;
                 let switch = hub.getattr(host.py(), "switch")?;
-                Coroutines::Greenlets { hub, switch, current }
+                let class = attribute("usual_greenlet")?;
+                let usual = Usual { switch: class.getattr(host.py(), "switch")?, class };
+                Coroutines::Greenlets { hub, switch, current, usual }
             }
         };
         let host = Host {
@@ -94,6 +106,7 @@ impl Driver {
             host,
             coroutines,
             answered: Mutex::default(),
+            spare_slots: Mutex::default(),
             resuming_in: AtomicUsize::default(),
             turn_is_due: AtomicBool::default(),
             alarm: Mutex::default(),
@@ -106,8 +119,20 @@ impl Driver {
     pub(crate) fn waiter(&self, py: Python<'_>) -> PyResult<Waiter> {
         match &self.coroutines {
             Coroutines::Tasks { create_future } => Ok(Waiter::Future(create_future.call0(py)?)),
-            Coroutines::Greenlets { .. } => Ok(Waiter::Greenlet(Arc::default())),
+            Coroutines::Greenlets { .. } => Ok(Waiter::Greenlet(self.spare_slots().pop().unwrap_or_default())),
         }
+    }
+
+    /// A greenlet has got its outcome: the memory it came in serves another.
+    pub(crate) fn reuse(&self, mut slot: Arc<Slot>) {
+        if let Some(unshared) = Arc::get_mut(&mut slot) {
+            unshared.clear();
+            self.spare_slots().push(slot);
+        }
+    }
+
+    fn spare_slots(&self) -> MutexGuard<'_, Vec<Arc<Slot>>> {
+        self.spare_slots.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn start(&self, py: Python<'_>, operation: Op) -> PyResult<()> {
@@ -123,7 +148,7 @@ impl Driver {
     pub(crate) fn start_all(&self, py: Python<'_>, operations: Vec<Op>, gather: &Gather) -> PyResult<()> {
         if gather.is_complete() {
             let (waiter, answer) = gather.answered(py);
-            return waiter.resume(py, answer);
+            return waiter.resume(self, py, answer);
         }
         let actions = {
             let (mut shared, now) = (self.lock(py)?, Instant::now());
@@ -195,15 +220,30 @@ impl Driver {
     /// Lets other greenlets run: the next one whose outcome is known, without a detour by the hub, or else the hub.
     pub(crate) fn switch_from(&self, current: &Bound<'_, PyAny>) -> PyResult<()> {
         let Coroutines::Greenlets { hub, switch, .. } = &self.coroutines else { unreachable!("tasks do not switch") };
-        let py = current.py();
-        if !current.is(hub) {
-            while let Some((waiter, answer)) = self.next_answered() {
-                if waiter.switch_to(py, answer)? {
-                    return Ok(());
-                }
+        let next = if current.is(hub) { None } else { self.next_greenlet() };
+        match next {
+            Some(greenlet) => self.switch_to(greenlet.bind(current.py())),
+            None => call(switch.bind(current.py())),
+        }
+    }
+
+    /// The next greenlet whose outcome is known. In a frame of its own, as what it does is done before the switch.
+    #[inline(never)]
+    fn next_greenlet(&self) -> Option<Py<PyAny>> {
+        loop {
+            let (waiter, answer) = self.next_answered()?;
+            if let Some(greenlet) = waiter.awaken(answer) {
+                return Some(greenlet);
             }
         }
-        switch.call0(py).map(drop)
+    }
+
+    pub(crate) fn switch_to(&self, greenlet: &Bound<'_, PyAny>) -> PyResult<()> {
+        let Coroutines::Greenlets { usual, .. } = &self.coroutines else { unreachable!("tasks do not switch") };
+        match greenlet.get_type().is(&usual.class) {
+            true => usual.switch.bind(greenlet.py()).call1((greenlet,)).map(drop),
+            false => switch_to_unusual(greenlet),
+        }
     }
 
     /// Held while replies are read, and so while a serializer's `load` runs.
@@ -248,7 +288,7 @@ impl Driver {
         self.resuming_in.store(this_thread(), Ordering::Relaxed);
         let mut resumed = Ok(());
         while let (Ok(()), Some((waiter, answer))) = (&resumed, self.next_answered()) {
-            resumed = waiter.resume(py, answer);
+            resumed = waiter.resume(self, py, answer);
         }
         self.resuming_in.store(0, Ordering::Relaxed);
         resumed
@@ -319,6 +359,16 @@ impl Driver {
     }
 }
 
+#[inline(never)]
+fn call(switch: &Bound<'_, PyAny>) -> PyResult<()> {
+    switch.call0().map(drop)
+}
+
+#[inline(never)]
+fn switch_to_unusual(greenlet: &Bound<'_, PyAny>) -> PyResult<()> {
+    greenlet.call_method0(intern!(greenlet.py(), "switch")).map(drop)
+}
+
 /// A number from 1 on that no other thread of the process has or had: a thread may end while it is resuming.
 fn this_thread() -> usize {
     static THREADS: AtomicUsize = AtomicUsize::new(1);
@@ -334,8 +384,8 @@ impl Driver {
         methods.into_iter().try_for_each(|method| visit.call(method))?;
         match &self.coroutines {
             Coroutines::Tasks { create_future } => visit.call(create_future),
-            Coroutines::Greenlets { hub, switch, current } => {
-                [hub, switch, current].into_iter().try_for_each(|object| visit.call(object))
+            Coroutines::Greenlets { hub, switch, current, usual: Usual { class, switch: usual } } => {
+                [hub, switch, current, class, usual].into_iter().try_for_each(|object| visit.call(object))
             }
         }
     }

@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 
 use crate::driver::Driver;
 use crate::errors::usage;
-use crate::waiter::{GreenletWaiter, Waiter};
+use crate::waiter::{GreenletWaiter, Slot, Waiter};
 
 pub(crate) struct Loops {
     /// Returns the running loop, or None.
@@ -38,13 +38,20 @@ impl<'py> Caller<'py> {
         let py = self.driver.py();
         match (waiter, self.greenlet) {
             (Waiter::Future(future), _) => Ok(future.into_bound(py)),
-            (Waiter::Greenlet(slot), Some(greenlet)) if !later => slot.wait(self.driver.get(), &greenlet),
-            (Waiter::Greenlet(slot), _) => {
-                let waiter = GreenletWaiter { slot, driver: self.driver.unbind() };
-                Ok(Bound::new(py, waiter)?.into_any())
+            (Waiter::Greenlet(slot), Some(greenlet)) if !later => {
+                let outcome = slot.wait(self.driver.get(), &greenlet);
+                self.driver.get().reuse(slot);
+                outcome
             }
+            (Waiter::Greenlet(slot), _) => wait_later(slot, self.driver),
         }
     }
+}
+
+#[inline(never)]
+fn wait_later(slot: Arc<Slot>, driver: Bound<'_, Driver>) -> PyResult<Bound<'_, PyAny>> {
+    let py = driver.py();
+    Ok(Bound::new(py, GreenletWaiter { slot, driver: driver.unbind() })?.into_any())
 }
 
 impl Loops {

@@ -47,8 +47,7 @@ impl Client {
         if self.loops.get().is_none() {
             return self.execute(key, request, shape, value, default);
         }
-        let caller = self.caller(key.py())?;
-        let waiter = self.submit(&caller, key, request, shape, value, default)?;
+        let (caller, waiter) = self.submit(key, request, shape, value, default)?;
         caller.wait(waiter, self.submits_only)
     }
 
@@ -76,14 +75,14 @@ impl Client {
     #[inline(never)]
     fn submit<'py>(
         &self,
-        caller: &Caller<'py>,
         key: &Bound<'py, PyAny>,
         request: Request,
         shape: Shape,
         value: Option<&Encoded<'_>>,
         default: Option<Bound<'py, PyAny>>,
-    ) -> PyResult<Waiter> {
+    ) -> PyResult<(Caller<'py>, Waiter)> {
         let py = key.py();
+        let caller = self.caller(py)?;
         let mut scratch = Vec::new();
         let wire = self.keys.wire(key_bytes(key)?, &mut scratch).map_err(|error| invalid_key(py, &error))?;
         let waiter = caller.waiter()?;
@@ -98,7 +97,7 @@ impl Client {
             target: Target::Waiter(waiter.clone_ref(py)),
         };
         caller.driver.get().start(py, Op::Single(single.into()))?;
-        Ok(waiter)
+        Ok((caller, waiter))
     }
 
     /// Runs a request without a data block.

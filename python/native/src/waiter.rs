@@ -36,18 +36,20 @@ impl Waiter {
     }
 
     /// Gives it its outcome, and lets the coroutines that wait for it run until they wait again.
-    pub(crate) fn resume(self, py: Python<'_>, answer: Answer) -> PyResult<()> {
+    pub(crate) fn resume(self, driver: &Driver, py: Python<'_>, answer: Answer) -> PyResult<()> {
         match self {
             Waiter::Future(ref future) => resume_future(future.bind(py), answer),
-            Waiter::Greenlet(_) => self.switch_to(py, answer).map(drop),
+            Waiter::Greenlet(_) => match self.awaken(answer) {
+                Some(greenlet) => driver.switch_to(greenlet.bind(py)),
+                None => Ok(()),
+            },
         }
     }
 
-    /// Gives a greenlet its outcome and switches to it. Returns whether one waited.
-    pub(crate) fn switch_to(self, py: Python<'_>, answer: Answer) -> PyResult<bool> {
+    /// Gives a greenlet its outcome. Returns the greenlet, to be switched to, if it waits.
+    pub(crate) fn awaken(self, answer: Answer) -> Option<Py<PyAny>> {
         let Waiter::Greenlet(slot) = self else { unreachable!("only greenlets switch") };
-        let Some(greenlet) = slot.finish(answer) else { return Ok(false) };
-        greenlet.call_method0(py, intern!(py, "switch")).map(|_| true)
+        slot.finish(answer)
     }
 }
 
@@ -113,6 +115,11 @@ impl Slot {
         self.outcome(greenlet.py())
     }
 
+    /// Makes it as new.
+    pub(crate) fn clear(&mut self) {
+        *self.0.get_mut().unwrap_or_else(PoisonError::into_inner) = State::default();
+    }
+
     /// Keeps the outcome. Returns the greenlet that waits for it, if one does.
     fn finish(&self, answer: Answer) -> Option<Py<PyAny>> {
         let mut state = self.lock();
@@ -124,6 +131,7 @@ impl Slot {
     }
 
     /// Registers the greenlet that is about to wait. Returns whether it has to.
+    #[inline(never)]
     fn begin(&self, greenlet: &Bound<'_, PyAny>) -> bool {
         let mut state = self.lock();
         let open = state.outcome.is_none();
@@ -134,6 +142,7 @@ impl Slot {
     }
 
     /// Nobody waits any more, whatever ended the wait.
+    #[inline(never)]
     fn abandon(&self) {
         let mut state = self.lock();
         state.abandoned = true;
@@ -145,6 +154,7 @@ impl Slot {
         state.abandoned || state.outcome.is_some()
     }
 
+    #[inline(never)]
     fn outcome<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let mut state = self.lock();
         match &state.outcome {
