@@ -14,6 +14,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 
 use crate::errors::usage;
+use crate::futures::Futures;
 use crate::operations::{Gather, Op, Outcome};
 use crate::waiter::{Answer, Slot, Waiter};
 
@@ -57,9 +58,7 @@ struct Host {
 
 /// How coroutines wait.
 enum Coroutines {
-    Tasks {
-        create_future: Py<PyAny>,
-    },
+    Tasks(Futures),
     /// By switching to the hub, which switches back.
     Greenlets {
         hub: Py<PyAny>,
@@ -76,13 +75,13 @@ struct Usual {
 }
 
 impl Driver {
-    /// `host`: the driver in Python. Where it has no `current_greenlet`, coroutines are tasks, and what they wait
-    /// for its `create_future` makes; otherwise they are greenlets of its `hub`.
+    /// `host`: the driver in Python. Where it has no `current_greenlet`, coroutines are tasks of its `loop`; otherwise
+    /// they are greenlets of its `hub`.
     pub(crate) fn new(host: &Bound<'_, PyAny>, fleet: Arc<Fleet>, connections: usize) -> PyResult<Self> {
         let attribute = |name| -> PyResult<Py<PyAny>> { Ok(host.getattr(name)?.unbind()) };
         let current = attribute("current_greenlet")?;
         let coroutines = match current.is_none(host.py()) {
-            true => Coroutines::Tasks { create_future: attribute("create_future")? },
+            true => Coroutines::Tasks(Futures::new(host)?),
             false => {
                 let hub = attribute("hub")?;
                 let switch = hub.getattr(host.py(), "switch")?;
@@ -118,7 +117,7 @@ impl Driver {
     /// What a coroutine is to wait for.
     pub(crate) fn waiter(&self, py: Python<'_>) -> PyResult<Waiter> {
         match &self.coroutines {
-            Coroutines::Tasks { create_future } => Ok(Waiter::Future(create_future.call0(py)?)),
+            Coroutines::Tasks(futures) => Ok(Waiter::Future(futures.create(py)?)),
             Coroutines::Greenlets { .. } => Ok(Waiter::Greenlet(self.spare_slots().pop().unwrap_or_default())),
         }
     }
@@ -213,7 +212,7 @@ impl Driver {
     pub(crate) fn current_greenlet<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         match &self.coroutines {
             Coroutines::Greenlets { current, .. } => current.bind(py).call0(),
-            Coroutines::Tasks { .. } => unreachable!("tasks do not switch"),
+            Coroutines::Tasks(_) => unreachable!("tasks do not switch"),
         }
     }
 
@@ -236,6 +235,12 @@ impl Driver {
                 return Some(greenlet);
             }
         }
+    }
+
+    /// Gives the future of a task its outcome, and lets the task run.
+    pub(crate) fn resume_task(&self, future: &Bound<'_, PyAny>, answer: Answer) -> PyResult<()> {
+        let Coroutines::Tasks(futures) = &self.coroutines else { unreachable!("greenlets have no futures") };
+        futures.resume(future, answer)
     }
 
     pub(crate) fn switch_to(&self, greenlet: &Bound<'_, PyAny>) -> PyResult<()> {
@@ -383,7 +388,7 @@ impl Driver {
         let methods = [end_turn, end_turn_from_outside, watch, forget, forget_inherited, resolve, wake_in];
         methods.into_iter().try_for_each(|method| visit.call(method))?;
         match &self.coroutines {
-            Coroutines::Tasks { create_future } => visit.call(create_future),
+            Coroutines::Tasks(futures) => futures.traverse(&visit),
             Coroutines::Greenlets { hub, switch, current, usual: Usual { class, switch: usual } } => {
                 [hub, switch, current, class, usual].into_iter().try_for_each(|object| visit.call(object))
             }

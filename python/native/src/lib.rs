@@ -5,6 +5,7 @@ mod batch;
 mod client;
 mod driver;
 mod errors;
+mod futures;
 mod gather;
 mod host;
 mod keys;

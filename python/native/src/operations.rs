@@ -54,9 +54,9 @@ pub(crate) enum SentKey {
 }
 
 impl SentKey {
-    pub(crate) fn new(wire: &[u8], base64: bool, given: &Bound<'_, PyAny>) -> PyResult<Self> {
-        let bytes = key_bytes(given)?;
-        if wire != bytes {
+    /// `bytes` are those of `given`.
+    pub(crate) fn new(wire: &[u8], base64: bool, given: &Bound<'_, PyAny>, bytes: &[u8]) -> PyResult<Self> {
+        if !std::ptr::eq(wire, bytes) && wire != bytes {
             return Ok(SentKey::Rewritten { wire: wire.to_vec(), base64, given: bytes.to_vec() });
         }
         match given.cast::<PyString>() {
@@ -302,9 +302,10 @@ impl Line {
 impl Line {
     /// One of its keys, to be asked by itself.
     fn member(&self, py: Python<'_>, wire: &[u8], index: usize) -> PyResult<Single> {
+        let given = self.gather.keys[index].bind(py);
         Ok(Single {
             codec: self.codec.clone(),
-            key: SentKey::new(wire, false, self.gather.keys[index].bind(py))?,
+            key: SentKey::new(wire, false, given, key_bytes(given)?)?,
             request: Request::Get { cas: false },
             data: Kept::Nothing,
             alone: false,

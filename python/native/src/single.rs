@@ -84,11 +84,12 @@ impl Client {
         let py = key.py();
         let caller = self.caller(py)?;
         let mut scratch = Vec::new();
-        let wire = self.keys.wire(key_bytes(key)?, &mut scratch).map_err(|error| invalid_key(py, &error))?;
+        let bytes = key_bytes(key)?;
+        let wire = self.keys.wire(bytes, &mut scratch).map_err(|error| invalid_key(py, &error))?;
         let waiter = caller.waiter()?;
         let single = Single {
             codec: self.codec.clone(),
-            key: SentKey::new(wire.wire(), wire.is_base64(), key)?,
+            key: SentKey::new(wire.wire(), wire.is_base64(), key, bytes)?,
             request,
             data: value.map_or(Ok(Kept::Nothing), Encoded::keep)?,
             alone: false,

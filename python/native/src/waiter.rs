@@ -2,12 +2,11 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::PyList;
 
 use crate::driver::Driver;
 use crate::errors::usage;
+use crate::futures::is_done;
 
 /// What a coroutine waits for.
 pub(crate) enum Waiter {
@@ -38,8 +37,8 @@ impl Waiter {
     /// Gives it its outcome, and lets the coroutines that wait for it run until they wait again.
     pub(crate) fn resume(self, driver: &Driver, py: Python<'_>, answer: Answer) -> PyResult<()> {
         match self {
-            Waiter::Future(ref future) => resume_future(future.bind(py), answer),
-            Waiter::Greenlet(_) => match self.awaken(answer) {
+            Waiter::Future(future) => driver.resume_task(future.bind(py), answer),
+            Waiter::Greenlet(slot) => match slot.finish(answer) {
                 Some(greenlet) => driver.switch_to(greenlet.bind(py)),
                 None => Ok(()),
             },
@@ -51,43 +50,6 @@ impl Waiter {
         let Waiter::Greenlet(slot) = self else { unreachable!("only greenlets switch") };
         slot.finish(answer)
     }
-}
-
-/// Gives a future its outcome. A task that awaits it goes on at once, from the loop's callback that has received the
-/// reply, and not by a callback of its own in the loop's next turn: that would cost more than all the rest.
-fn resume_future(future: &Bound<'_, PyAny>, answer: Answer) -> PyResult<()> {
-    let py = future.py();
-    let Some((callback, context)) = only_callback(future)? else {
-        return if is_done(future)? { Ok(()) } else { set_outcome(future, answer) };
-    };
-    future.call_method1(intern!(py, "remove_done_callback"), (&callback,))?;
-    set_outcome(future, answer)?;
-    context.call_method1(intern!(py, "run"), (callback, future)).map(drop)
-}
-
-/// The callback and its context of a future that has one. Other futures than asyncio's may not tell.
-fn only_callback<'py>(future: &Bound<'py, PyAny>) -> PyResult<Option<(Bound<'py, PyAny>, Bound<'py, PyAny>)>> {
-    let callbacks = future.getattr_opt(intern!(future.py(), "_callbacks"))?;
-    let Some(callbacks) = callbacks.as_ref().and_then(|callbacks| callbacks.cast::<PyList>().ok()) else {
-        return Ok(None);
-    };
-    match callbacks.len() {
-        1 => callbacks.get_item(0)?.extract().map(Some),
-        _ => Ok(None),
-    }
-}
-
-fn is_done(future: &Bound<'_, PyAny>) -> PyResult<bool> {
-    future.call_method0(intern!(future.py(), "done"))?.is_truthy()
-}
-
-fn set_outcome(future: &Bound<'_, PyAny>, answer: Answer) -> PyResult<()> {
-    let py = future.py();
-    match answer {
-        Ok(value) => future.call_method1(intern!(py, "set_result"), (value,))?,
-        Err(error) => future.call_method1(intern!(py, "set_exception"), (error.into_value(py),))?,
-    };
-    Ok(())
 }
 
 /// Where a greenlet's outcome is put.
