@@ -15,7 +15,8 @@ use pyo3::prelude::*;
 
 use crate::errors::usage;
 use crate::futures::Futures;
-use crate::operations::{Gather, Op, Outcome};
+use crate::operations::{Gather, Op, Outcome, Single};
+use crate::spare::Spare;
 use crate::waiter::{Answer, Slot, Waiter};
 
 /// The connections of one event loop.
@@ -26,8 +27,9 @@ pub(crate) struct Driver {
     coroutines: Coroutines,
     /// Outcomes that have not been given to their coroutines yet.
     answered: Mutex<VecDeque<(Waiter, Answer)>>,
-    /// No more than have waited at a time.
-    spare_slots: Mutex<Vec<Arc<Slot>>>,
+    spare_slots: Spare<Arc<Slot>>,
+    /// Cleared ones.
+    spare_singles: Spare<Box<Single>>,
     /// The thread in which coroutines are being resumed, 0 for none. What they submit is sent when all of them have
     /// been.
     resuming_in: AtomicUsize,
@@ -105,7 +107,8 @@ impl Driver {
             host,
             coroutines,
             answered: Mutex::default(),
-            spare_slots: Mutex::default(),
+            spare_slots: Spare::default(),
+            spare_singles: Spare::default(),
             resuming_in: AtomicUsize::default(),
             turn_is_due: AtomicBool::default(),
             alarm: Mutex::default(),
@@ -118,7 +121,7 @@ impl Driver {
     pub(crate) fn waiter(&self, py: Python<'_>) -> PyResult<Waiter> {
         match &self.coroutines {
             Coroutines::Tasks(futures) => Ok(Waiter::Future(futures.create(py)?)),
-            Coroutines::Greenlets { .. } => Ok(Waiter::Greenlet(self.spare_slots().pop().unwrap_or_default())),
+            Coroutines::Greenlets { .. } => Ok(Waiter::Greenlet(self.spare_slots.take().unwrap_or_default())),
         }
     }
 
@@ -126,18 +129,15 @@ impl Driver {
     pub(crate) fn reuse(&self, mut slot: Arc<Slot>) {
         if let Some(unshared) = Arc::get_mut(&mut slot) {
             unshared.clear();
-            self.spare_slots().push(slot);
+            self.spare_slots.give(slot);
         }
     }
 
-    fn spare_slots(&self) -> MutexGuard<'_, Vec<Arc<Slot>>> {
-        self.spare_slots.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(crate) fn start(&self, py: Python<'_>, operation: Op) -> PyResult<()> {
+    pub(crate) fn start(&self, py: Python<'_>, single: Single) -> PyResult<()> {
+        let single = single.boxed(self.spare_singles.take());
         let actions = {
             let (mut shared, now) = (self.lock(py)?, Instant::now());
-            shared.start(operation, now + self.timeout, now);
+            shared.start(Op::Single(single), now + self.timeout, now);
             shared.take_actions()
         };
         self.begun(py, actions)
@@ -336,7 +336,7 @@ impl Driver {
 
     /// Collects the outcomes of operations that are over.
     fn settle(&self, py: Python<'_>, finished: Vec<Finished<Op>>) -> PyResult<()> {
-        for Finished { operation, error, deadline } in finished {
+        for Finished { mut operation, error, deadline } in finished {
             let in_time = error.is_some() && Instant::now() < deadline;
             match operation.finish(py, error, in_time) {
                 Outcome::Answered(waiter, answer) => self.answered().push_back((waiter, answer)),
@@ -345,6 +345,10 @@ impl Driver {
                     let (mut shared, now) = (self.lock(py)?, Instant::now());
                     singles.into_iter().for_each(|single| shared.start(Op::Single(single.into()), deadline, now));
                 }
+            }
+            if let Op::Single(mut single) = operation {
+                single.clear();
+                self.spare_singles.give(single);
             }
         }
         Ok(())

@@ -15,6 +15,7 @@ mod operations;
 mod plain;
 mod requests;
 mod single;
+mod spare;
 mod ttl;
 mod values;
 mod waiter;

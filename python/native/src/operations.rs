@@ -110,6 +110,7 @@ pub(crate) enum About {
 
 /// Who hears of a request's outcome.
 pub(crate) enum Target {
+    Nobody,
     Waiter(Waiter),
     /// One key of many, by index.
     Member(Arc<Gather>, usize),
@@ -232,6 +233,7 @@ impl Operation for Op {
             Op::Single(single) => match &single.target {
                 Target::Waiter(waiter) => waiter,
                 Target::Member(gather, _) => &gather.waiter,
+                Target::Nobody => return true,
             },
             Op::Line(Line { gather, .. }) | Op::Everywhere(Everywhere { gather, .. }) => &gather.waiter,
         };
@@ -241,7 +243,7 @@ impl Operation for Op {
 
 impl Op {
     /// What follows now that it is over, successfully unless there is an error. `in_time`: there is time to ask again.
-    pub(crate) fn finish(self, py: Python<'_>, error: Option<Error>, in_time: bool) -> Outcome {
+    pub(crate) fn finish(&mut self, py: Python<'_>, error: Option<Error>, in_time: bool) -> Outcome {
         match self {
             Op::Single(single) => single.finish(py, error),
             Op::Line(line) => line.finish(py, error, in_time),
@@ -251,9 +253,24 @@ impl Op {
 }
 
 impl Single {
-    fn finish(self, py: Python<'_>, error: Option<Error>) -> Outcome {
-        let Self { answer, default, target, .. } = self;
-        match target {
+    /// In the memory of one that is over, where there is one.
+    pub(crate) fn boxed(self, over: Option<Box<Single>>) -> Box<Single> {
+        let Some(mut place) = over else { return Box::new(self) };
+        *place = self;
+        place
+    }
+
+    /// What it holds of Python's is given up.
+    pub(crate) fn clear(&mut self) {
+        self.key = SentKey::Rewritten { wire: Vec::new(), base64: false, given: Vec::new() };
+        self.data = Kept::Nothing;
+    }
+
+    fn finish(&mut self, py: Python<'_>, error: Option<Error>) -> Outcome {
+        let answer = std::mem::replace(&mut self.answer, Answer::new(Shape::Done));
+        let default = self.default.take();
+        match std::mem::replace(&mut self.target, Target::Nobody) {
+            Target::Nobody => Outcome::Open,
             Target::Waiter(waiter) => {
                 let answered = match error {
                     Some(error) => Err(from_core(py, &error)),
@@ -279,7 +296,7 @@ impl Line {
         self.gather.lock().found(py, &self.gather.keys[index], value.map(Bound::unbind));
     }
 
-    fn finish(self, py: Python<'_>, error: Option<Error>, in_time: bool) -> Outcome {
+    fn finish(&mut self, py: Python<'_>, error: Option<Error>, in_time: bool) -> Outcome {
         let Some(error) = error else { return self.gather.finished(py, |_| {}) };
         if !error.blames_server() || error.kind == Kind::Protocol || !in_time {
             return self.gather.finished(py, |state| state.failed(py, error));
@@ -327,11 +344,11 @@ impl About {
 }
 
 impl Everywhere {
-    fn finish(self, py: Python<'_>, error: Option<Error>) -> Outcome {
-        let Self { server, lines, gather, .. } = self;
-        gather.finished(py, |state| match (error, &mut state.answer) {
+    fn finish(&mut self, py: Python<'_>, error: Option<Error>) -> Outcome {
+        let lines = std::mem::take(&mut self.lines);
+        self.gather.finished(py, |state| match (error, &mut state.answer) {
             (Some(error), _) => state.failed(py, error),
-            (None, Gathered::Versions(servers) | Gathered::Stats(servers)) => servers[server].1 = lines,
+            (None, Gathered::Versions(servers) | Gathered::Stats(servers)) => servers[self.server].1 = lines,
             (None, _) => {}
         })
     }

@@ -11,7 +11,7 @@ use crate::errors::{exception, invalid_key};
 use crate::host::PythonHost;
 use crate::keys::key_bytes;
 use crate::loops::Caller;
-use crate::operations::{Op, SentKey, Single, Target};
+use crate::operations::{SentKey, Single, Target};
 use crate::requests::{Answer, Request, Shape};
 use crate::ttl::Ttl;
 use crate::values::{destination, Codec, Encoded, Kept};
@@ -97,7 +97,7 @@ impl Client {
             default: default.map(Bound::unbind),
             target: Target::Waiter(waiter.clone_ref(py)),
         };
-        caller.driver.get().start(py, Op::Single(single.into()))?;
+        caller.driver.get().start(py, single)?;
         Ok((caller, waiter))
     }
 
