@@ -33,6 +33,13 @@ impl Receive for Receiver<'_, '_> {
     }
 }
 
+/// A request that has been begun.
+enum Begun<'py> {
+    /// What it came to.
+    Over(Bound<'py, PyAny>),
+    Waits(Caller<'py>, Waiter),
+}
+
 impl Client {
     /// Runs a request about a key, and returns what it comes to in Python, or what a coroutine waits for.
     pub(crate) fn run<'py>(
@@ -43,12 +50,33 @@ impl Client {
         value: Option<&Encoded<'_>>,
         default: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
+        let begun = self.begin(key, request, shape, value, default)?;
+        self.end(begun)
+    }
+
+    /// In a frame of its own, and so is all that is done before a wait: a greenlet that waits keeps a copy of the stack
+    /// below it.
+    #[inline(never)]
+    fn begin<'py>(
+        &self,
+        key: &Bound<'py, PyAny>,
+        request: Request,
+        shape: Shape,
+        value: Option<&Encoded<'_>>,
+        default: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Begun<'py>> {
         self.check_open(key.py())?;
-        if self.loops.get().is_none() {
-            return self.execute(key, request, shape, value, default);
+        match self.loops.get() {
+            None => self.execute(key, request, shape, value, default).map(Begun::Over),
+            Some(_) => self.submit(key, request, shape, value, default),
         }
-        let (caller, waiter) = self.submit(key, request, shape, value, default)?;
-        caller.wait(waiter, self.submits_only)
+    }
+
+    fn end<'py>(&self, begun: Begun<'py>) -> PyResult<Bound<'py, PyAny>> {
+        match begun {
+            Begun::Over(answer) => Ok(answer),
+            Begun::Waits(caller, waiter) => caller.wait(waiter, self.submits_only),
+        }
     }
 
     #[inline(never)]
@@ -71,8 +99,6 @@ impl Client {
         receiver.answer.finish(py, default)
     }
 
-    /// In a frame of its own: a greenlet that waits keeps a copy of the stack below it.
-    #[inline(never)]
     fn submit<'py>(
         &self,
         key: &Bound<'py, PyAny>,
@@ -80,7 +106,7 @@ impl Client {
         shape: Shape,
         value: Option<&Encoded<'_>>,
         default: Option<Bound<'py, PyAny>>,
-    ) -> PyResult<(Caller<'py>, Waiter)> {
+    ) -> PyResult<Begun<'py>> {
         let py = key.py();
         let caller = self.caller(py)?;
         let mut scratch = Vec::new();
@@ -98,7 +124,7 @@ impl Client {
             target: Target::Waiter(waiter.clone_ref(py)),
         };
         caller.driver.get().start(py, single)?;
-        Ok((caller, waiter))
+        Ok(Begun::Waits(caller, waiter))
     }
 
     /// Runs a request without a data block.
@@ -119,9 +145,22 @@ impl Client {
         Ttl(ttl): Ttl,
         cas: Option<u64>,
     ) -> PyResult<Bound<'py, PyAny>> {
+        let begun = self.begin_store(mode, key, value, ttl, cas)?;
+        self.end(begun)
+    }
+
+    #[inline(never)]
+    fn begin_store<'py>(
+        &self,
+        mode: Mode,
+        key: &Bound<'py, PyAny>,
+        value: &Bound<'_, PyAny>,
+        ttl: i32,
+        cas: Option<u64>,
+    ) -> PyResult<Begun<'py>> {
         let (encoded, client_flags) = self.codec.encode(value)?;
         let request = Request::Store { mode, size: encoded.bytes()?.len(), client_flags, ttl, cas };
         let shape = if cas.is_some() { Shape::Compared } else { Shape::Done };
-        self.run(key, request, shape, Some(&encoded), None)
+        self.begin(key, request, shape, Some(&encoded), None)
     }
 }
