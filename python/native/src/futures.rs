@@ -62,7 +62,7 @@ impl Futures {
             Futures::Others(_) if is_done(future)? => Ok(()),
             Futures::Others(_) => match answer {
                 Ok(value) => future.call_method1(intern!(py, "set_result"), (value,)),
-                Err(error) => future.call_method1(intern!(py, "set_exception"), (error.into_value(py),)),
+                Err(error) => future.call_method1(intern!(py, "set_exception"), ((*error).into_value(py),)),
             }
             .map(drop),
         }
@@ -99,7 +99,7 @@ impl Asyncio {
         let py = future.py();
         match answer {
             Ok(value) => self.set_result.bind(py).call1((future, value)),
-            Err(error) => self.set_exception.bind(py).call1((future, error.into_value(py))),
+            Err(error) => self.set_exception.bind(py).call1((future, (*error).into_value(py))),
         }
         .map(drop)
     }

@@ -273,8 +273,11 @@ impl Single {
             Target::Nobody => Outcome::Open,
             Target::Waiter(waiter) => {
                 let answered = match error {
-                    Some(error) => Err(from_core(py, &error)),
-                    None => answer.finish(py, default.map(|default| default.into_bound(py))).map(Bound::unbind),
+                    Some(error) => Err(Box::new(from_core(py, &error))),
+                    None => answer
+                        .finish(py, default.map(|default| default.into_bound(py)))
+                        .map(Bound::unbind)
+                        .map_err(Box::new),
                 };
                 Outcome::Answered(waiter, answered)
             }
@@ -411,7 +414,7 @@ impl Gather {
 
     /// What the coroutine that waits for it is resumed with.
     pub(crate) fn answered(&self, py: Python<'_>) -> (Waiter, waiter::Answer) {
-        (self.waiter.clone_ref(py), self.answer(py))
+        (self.waiter.clone_ref(py), self.answer(py).map_err(Box::new))
     }
 
     /// Something of it failed before it was begun.

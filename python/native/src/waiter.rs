@@ -15,8 +15,8 @@ pub(crate) enum Waiter {
     Greenlet(Arc<Slot>),
 }
 
-/// What it is resumed with.
-pub(crate) type Answer = PyResult<Py<PyAny>>;
+/// What it is resumed with. It passes through many hands, and an error, which is large, is rare.
+pub(crate) type Answer = Result<Py<PyAny>, Box<PyErr>>;
 
 impl Waiter {
     pub(crate) fn clone_ref(&self, py: Python<'_>) -> Self {
@@ -121,7 +121,7 @@ impl Slot {
         let mut state = self.lock();
         match &state.outcome {
             Some(Ok(value)) => Ok(value.bind(py).clone()),
-            Some(Err(error)) => Err(error.clone_ref(py)),
+            Some(Err(error)) => Err((**error).clone_ref(py)),
             None => {
                 state.abandoned = true;
                 let message = "the greenlet was resumed by something else while it waited for a reply";
