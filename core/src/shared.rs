@@ -126,8 +126,11 @@ impl<O: Operation> Shared<O> {
     /// What is over; ask after every call but [`Self::start`], which may be amid the host's own work: what fails at
     /// once is left for the end of the turn.
     pub fn take_finished(&mut self) -> Vec<Finished<O>> {
-        let as_many = Vec::with_capacity(self.finished.len());
-        std::mem::replace(&mut self.finished, as_many)
+        if self.finished.is_empty() {
+            return Vec::new();
+        }
+        let room_for_as_many = Vec::with_capacity(self.finished.len());
+        std::mem::replace(&mut self.finished, room_for_as_many)
     }
 
     /// Begins an operation, to be over by `deadline`.
