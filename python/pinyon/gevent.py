@@ -34,6 +34,7 @@ class _Driver:
 
     NO_LOOP = "there is no gevent hub in this thread"
     current_greenlet = staticmethod(getcurrent)
+    usual_greenlet = gevent.Greenlet
 
     def __init__(self, hub: Any) -> None:
         self.hub = hub
