@@ -119,7 +119,11 @@ impl<O: Operation> Driven for Shared<O> {
     }
 
     fn take_finished(&mut self) -> Vec<Self::Finished> {
-        std::mem::take(&mut self.finished)
+        if self.finished.is_empty() {
+            return Vec::new();
+        }
+        let room_for_as_many = Vec::with_capacity(self.finished.len());
+        std::mem::replace(&mut self.finished, room_for_as_many)
     }
 
     fn open_connections(&self, server: usize) -> usize {
@@ -302,7 +306,7 @@ impl<O: Operation> Shared<O> {
         loop {
             let lane = &mut self.lanes[index];
             let Some(Completion { ticket, outcome }) = lane.session.next() else { return };
-            let Ok(position) = lane.flight.binary_search_by_key(&ticket, |entry| entry.ticket) else { continue };
+            let Some(position) = position(&lane.flight, ticket) else { continue };
             match outcome {
                 Outcome::Part(reply) => lane.flight[position].operation.reply(reply),
                 Outcome::Large(head) => {
@@ -311,11 +315,11 @@ impl<O: Operation> Shared<O> {
                 }
                 Outcome::Reply(reply) => {
                     lane.flight[position].operation.reply(reply);
-                    let Some(Entry { operation, deadline, .. }) = lane.flight.remove(position) else { continue };
+                    let Some(Entry { operation, deadline, .. }) = take(&mut lane.flight, position) else { continue };
                     self.finished.push(Finished { operation, error: None, deadline });
                 }
                 Outcome::Failed(error) => {
-                    let Some(entry) = lane.flight.remove(position) else { continue };
+                    let Some(entry) = take(&mut lane.flight, position) else { continue };
                     self.retry(index, entry, error, now);
                 }
             }
@@ -405,6 +409,21 @@ impl<O> Lane<O> {
         let flight = self.flight.front().map(|entry| entry.deadline);
         let waiting = self.waiting.front().map(|entry| entry.deadline);
         [flight, waiting, self.session.connection_deadline()].into_iter().flatten().min()
+    }
+}
+
+/// Replies come in order, so it is mostly the first.
+fn position<O>(flight: &VecDeque<Entry<O>>, ticket: Ticket) -> Option<usize> {
+    match flight.front() {
+        Some(first) if first.ticket == ticket => Some(0),
+        _ => flight.binary_search_by_key(&ticket, |entry| entry.ticket).ok(),
+    }
+}
+
+fn take<O>(flight: &mut VecDeque<Entry<O>>, position: usize) -> Option<Entry<O>> {
+    match position {
+        0 => flight.pop_front(),
+        _ => flight.remove(position),
     }
 }
 

@@ -152,6 +152,9 @@ fn is_plain(key: &[u8]) -> bool {
 }
 
 fn first_forbidden(key: &[u8]) -> Option<KeyError> {
+    if is_plain(key) {
+        return None;
+    }
     let position = key.iter().position(|byte| is_forbidden(*byte))?;
     Some(KeyError::Forbidden { byte: key[position], position })
 }

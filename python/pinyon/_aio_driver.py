@@ -17,8 +17,9 @@ class Driver:
     current_greenlet = None
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._loop = loop
-        self.create_future = loop.create_future
+        self.loop = loop
+        #: Where a loop makes asyncio's futures, they are made without asking it.
+        self.create_future = None if type(loop.create_future()) is asyncio.Future else loop.create_future
         self._resolving: set[asyncio.Task[None]] = set()
         self._writing: set[int] = set()
 
@@ -30,50 +31,50 @@ class Driver:
         self._driver = driver
 
     def end_turn(self) -> None:
-        if not self._loop.is_closed():
-            self._loop.call_soon(self._driver.turn)
+        if not self.loop.is_closed():
+            self.loop.call_soon(self._driver.turn)
 
     def end_turn_from_outside(self) -> None:
-        if not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(self._driver.turn)
+        if not self.loop.is_closed():
+            self.loop.call_soon_threadsafe(self._driver.turn)
 
     def watch(self, lane: int, fd: int, write: bool) -> None:
-        self._loop.add_reader(fd, self._driver.ready, lane)
+        self.loop.add_reader(fd, self._driver.ready, lane)
         if write:
-            self._loop.add_writer(fd, self._driver.ready, lane)
+            self.loop.add_writer(fd, self._driver.ready, lane)
             self._writing.add(fd)
         elif fd in self._writing:
-            self._loop.remove_writer(fd)
+            self.loop.remove_writer(fd)
             self._writing.discard(fd)
 
     def forget(self, lane: int, fd: int) -> None:
-        if self._loop.is_closed():
+        if self.loop.is_closed():
             return
-        self._loop.remove_reader(fd)
+        self.loop.remove_reader(fd)
         if fd in self._writing:
-            self._loop.remove_writer(fd)
+            self.loop.remove_writer(fd)
             self._writing.discard(fd)
 
     def forget_inherited(self, lane: int, fd: int) -> None:
         """Leave the loop alone: its selector is the parent's, and a child runs a loop of its own."""
 
     def resolve(self, lane: int, name: str, port: int) -> None:
-        task = self._loop.create_task(self._resolve(lane, name, port))
+        task = self.loop.create_task(self._resolve(lane, name, port))
         self._resolving.add(task)
         task.add_done_callback(self._resolving.discard)
 
     async def _resolve(self, lane: int, name: str, port: int) -> None:
         addresses, why = [], "it has no address"
         try:
-            found = await self._loop.getaddrinfo(name, port, type=socket.SOCK_STREAM)
+            found = await self.loop.getaddrinfo(name, port, type=socket.SOCK_STREAM)
             addresses = [str(address[0]) for *_, address in found]
         except OSError as error:
             why = str(error)
-        self._loop.call_soon(self._driver.resolved, lane, port, addresses, why)
+        self.loop.call_soon(self._driver.resolved, lane, port, addresses, why)
 
     def wake_in(self, seconds: float) -> None:
-        if not self._loop.is_closed():
-            self._loop.call_later(seconds, self._driver.woken)
+        if not self.loop.is_closed():
+            self.loop.call_later(seconds, self._driver.woken)
 
 
 #: How a native client finds the running loop, and makes a driver for one.

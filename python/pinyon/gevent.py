@@ -35,6 +35,7 @@ class _Driver:
 
     NO_LOOP = "there is no gevent hub in this thread"
     current_greenlet = staticmethod(getcurrent)
+    usual_greenlet = gevent.Greenlet
 
     def __init__(self, hub: Any) -> None:
         self.hub = hub

@@ -21,10 +21,10 @@ async def test_renewed_while_the_body_sleeps(model: Model, redis: Redis, locks_o
     locks, others = locks_on(redis), locks_on(redis)
     lost: list[Any] = []
     many = [f"name {number}" for number in range(150)]
-    async with locks.lock("a", "b", ttl=0.3, on_lost=lost.append) as held:
-        tasks = [model.spawn(locks.lock(name, ttl=0.4).acquire()) for name in many]
+    async with locks.lock("a", "b", ttl=0.5, on_lost=lost.append) as held:
+        tasks = [model.spawn(locks.lock(name, ttl=0.6).acquire()) for name in many]
         others_held = [await model.join(task) for task in tasks]
-        end = time.monotonic() + 1.1
+        end = time.monotonic() + 1.6
         while time.monotonic() < end:
             held.check()
             assert await others.try_lock("b") is None

@@ -112,6 +112,16 @@ pub enum Call {
     },
 }
 
+impl Call {
+    /// The attempt that this call takes names for, now or once it is their turn.
+    pub(super) fn taker(&self) -> Option<&Attempt> {
+        match self {
+            Self::Lock { attempt, .. } | Self::Unpark { attempt, .. } => Some(attempt),
+            _ => None,
+        }
+    }
+}
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
     Opened {

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use pinyon_proto::resp::Value;
 
-use super::call::{Answer, Call};
+use super::call::{Answer, Attempt, Call};
 use super::keys::Keys;
 use super::pure::Pure;
 use super::script::{self, Missing, Parts, ScriptError, Shas, Via};
@@ -119,6 +119,10 @@ impl Handler {
     }
 
     pub(super) fn begin(&mut self, id: u64, call: Call) {
+        if let (Call::Unlock { attempt, .. }, Speaks::Scripts(scripts)) = (&call, &mut self.speaks) {
+            let cancelled = take_cancelled(&mut scripts.waiting, attempt);
+            self.answers.extend(cancelled.into_iter().map(|id| (id, Ok(Answer::Cancelled))));
+        }
         match &mut self.speaks {
             Speaks::Plainly(pure) => pure.begin(id, call),
             Speaks::Scripts(Scripts { via: None, waiting, .. }) => waiting.push_back((id, call)),
@@ -201,6 +205,10 @@ impl Handler {
 
     fn replied(&mut self, id: u64, call: Call, reply: Value) {
         match script::decode(&call, reply) {
+            // Sent again, it would come behind what takes it back.
+            Err(error) if is_to_be_repeated(&error) && self.is_given_up(&call) => {
+                self.answers.push((id, Ok(Answer::Cancelled)));
+            }
             Err(ScriptError::NotLoaded) => self.load_and_send(id, call),
             Err(ScriptError::TryAgain(_) | ScriptError::Moved { asking: true, .. }) => {
                 if let Speaks::Scripts(scripts) = &mut self.speaks {
@@ -215,6 +223,14 @@ impl Handler {
             }
             answer => self.answers.push((id, answer)),
         }
+    }
+
+    /// Whether the call takes names for an attempt whose unlock is on its way.
+    fn is_given_up(&self, call: &Call) -> bool {
+        let (Some(attempt), Speaks::Scripts(scripts)) = (call.taker(), &self.speaks) else { return false };
+        let gives_up =
+            |job: &Job| matches!(job, Job::Call { call: Call::Unlock { attempt: of, .. }, .. } if of == attempt);
+        scripts.jobs.values().any(gives_up)
     }
 
     /// The server has none of the scripts, or has lost them. Commands are carried out in order, so that the call may
@@ -302,11 +318,78 @@ impl Scripts {
     }
 }
 
+/// Whether the call was not carried out, and is sent again behind those that have been sent since.
+fn is_to_be_repeated(error: &ScriptError) -> bool {
+    matches!(error, ScriptError::NotLoaded | ScriptError::TryAgain(_) | ScriptError::Moved { asking: true, .. })
+}
+
+/// Takes out the calls that take names for this attempt; it is given up.
+fn take_cancelled(calls: &mut VecDeque<(u64, Call)>, attempt: &Attempt) -> Vec<u64> {
+    let is_cancelled = |call: &Call| call.taker() == Some(attempt);
+    let cancelled = calls.iter().filter(|(_, call)| is_cancelled(call)).map(|(id, _)| *id).collect();
+    calls.retain(|(_, call)| !is_cancelled(call));
+    cancelled
+}
+
 /// Whether other ways to say the same may do better.
 fn is_about_scripts(error: &ScriptError) -> bool {
     match error {
         ScriptError::Forbidden { missing: Missing::Command(_), .. } => true,
         ScriptError::Other(error) => error.message.starts_with("unknown command"),
         _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::locks::call::Names;
+    use pinyon_proto::resp::ServerError;
+    use pinyon_proto::ServerVersion;
+
+    fn handler() -> Handler {
+        let mut handler = Handler::new(HandlerKind::Script, Keys::new("ns").unwrap(), Duration::from_secs(15), false);
+        let version = Some(ServerVersion { major: 7, minor: 0, patch: 15 });
+        handler.meet(&ServerInfo { version, ..ServerInfo::default() });
+        handler
+    }
+
+    fn lock_and_unlock() -> [Call; 2] {
+        let attempt = Attempt { client: "0123.ab.0".into(), owner: 1, number: 1 };
+        let names: Names = [b"a".as_slice().into()].into();
+        let ttl = Duration::from_secs(10);
+        let lock = Call::Lock { attempt: attempt.clone(), names: names.clone(), ttl, wait: true, nested: false };
+        [lock, Call::Unlock { attempt, names, tombstone: false }]
+    }
+
+    fn error(code: &str, message: &str) -> Value {
+        Value::Error(ServerError { code: code.into(), message: message.into() })
+    }
+
+    #[test]
+    fn a_lock_is_not_sent_again_behind_its_unlock() {
+        let mut handler = handler();
+        let [lock, unlock] = lock_and_unlock();
+        handler.begin(1, lock);
+        handler.begin(2, unlock);
+        let jobs: Vec<u64> = handler.take_commands().into_iter().map(|(job, _)| job).collect();
+        handler.reply(jobs[0], error("ERR", "Function not found"));
+        assert!(handler.take_commands().is_empty(), "the unlock is carried out by now, if others have loaded it");
+        assert!(matches!(handler.take_answers()[..], [(1, Ok(Answer::Cancelled))]));
+    }
+
+    #[test]
+    fn a_lock_that_waits_for_its_slot_does_not_survive_its_unlock() {
+        let mut handler = handler();
+        let [lock, unlock] = lock_and_unlock();
+        handler.begin(1, lock);
+        let (job, _) = handler.take_commands().remove(0);
+        handler.reply(job, error("TRYAGAIN", "Multiple keys request during rehashing of slot"));
+        assert!(handler.is_waiting());
+        handler.begin(2, unlock);
+        assert_eq!(handler.take_commands().len(), 1);
+        assert!(matches!(handler.take_answers()[..], [(1, Ok(Answer::Cancelled))]));
+        handler.try_again();
+        assert!(handler.take_commands().is_empty());
     }
 }

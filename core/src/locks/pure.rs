@@ -120,8 +120,32 @@ impl Pure {
                 true => self.held_back.push_back((id, call)),
                 false => self.take(id, call),
             },
+            Call::Unlock { ref attempt, .. } => {
+                self.cancel(attempt);
+                self.gathered.push((id, call));
+            }
             _ => self.gathered.push((id, call)),
         }
+    }
+
+    /// What would take names for an attempt that is given up, and has not begun, does not begin any more.
+    fn cancel(&mut self, attempt: &Attempt) {
+        let is_cancelled = |call: &Call| call.taker() == Some(attempt);
+        let cancelled = self.held_back.iter().chain(&self.gathered).filter(|(_, call)| is_cancelled(call));
+        self.answers.extend(cancelled.map(|(id, _)| (*id, Ok(Answer::Cancelled))));
+        self.held_back.retain(|(_, call)| !is_cancelled(call));
+        self.gathered.retain(|(_, call)| !is_cancelled(call));
+    }
+
+    /// Whether the call takes names for an attempt whose unlock has begun: it would come behind that, begun again.
+    fn is_given_up(&self, call: &Call) -> bool {
+        let Some(attempt) = call.taker() else { return false };
+        let sections = self.jobs.values().flat_map(|job| match &job.stage {
+            Stage::Watch { calls } | Stage::Commit { calls, .. } => &calls[..],
+            _ => &[],
+        });
+        let gives_up = |call: &Call| matches!(call, Call::Unlock { attempt: of, .. } if of == attempt);
+        sections.chain(&self.gathered).any(|(_, call)| gives_up(call))
     }
 
     /// What to send now: each command with the job that its reply belongs to.
@@ -204,6 +228,7 @@ impl Pure {
             Err(error) => self.answers.push((id, Err(error))),
             Ok(results) => match token_if_taken(&results) {
                 Some(token) => self.granted(id, call, token),
+                None if self.is_given_up(&call) => self.answers.push((id, Ok(Answer::Cancelled))),
                 None if self.watching => self.held_back.push_back((id, call)),
                 None => self.take_or_tell(id, call),
             },
@@ -420,7 +445,9 @@ impl Pure {
     fn committed(&mut self, calls: Vec<(u64, Call)>, results: Vec<Then>, replies: Vec<Value>) {
         if matches!(replies.last(), Some(Value::Null)) {
             // Something has changed since it was looked at.
-            return self.gathered.extend(calls);
+            let (given_up, again): (Vec<_>, Vec<_>) = calls.into_iter().partition(|(_, call)| self.is_given_up(call));
+            self.answers.extend(given_up.into_iter().map(|(id, _)| (id, Ok(Answer::Cancelled))));
+            return self.gathered.extend(again);
         }
         match executed(replies) {
             Err(error) => self.refused(calls, &error),

@@ -29,7 +29,7 @@ pub enum Outcome<'s> {
 /// A reply, its bytes borrowed from the receive buffer.
 #[derive(Debug)]
 pub struct Reply<'s> {
-    pub head: Head,
+    pub head: &'s Head,
     /// Which of the keys of a [`GetMany`](pinyon_proto::Command::GetMany) this is about.
     pub index: usize,
     pub value: Value<'s>,

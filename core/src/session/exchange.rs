@@ -1,5 +1,6 @@
 //! One request and its reply, in the queue of those in flight.
 
+use std::ops::Range;
 use std::time::Instant;
 
 use pinyon_proto::{Command, Expect, Form, Head, Malformed, Status, Verb};
@@ -30,8 +31,8 @@ pub(crate) enum About {
     Echo,
     /// The keys that a classic `get` of its own repeats.
     Keys(Box<Keys>),
-    /// One key of a `get` line that several exchanges share.
-    KeyOfLine(Box<[u8]>),
+    /// One key of a `get` line that several exchanges share: its place among the keys of the line.
+    KeyOfLine(Range<usize>),
     /// The `END` of a shared line, behind the exchanges of its keys.
     EndOfLine,
 }
@@ -82,20 +83,19 @@ impl Exchange {
     }
 
     /// Whether a reply on the shared line that it is in is its own.
-    pub(crate) fn is_answered_in_line(&self, head: &Head, key: &[u8]) -> bool {
+    pub(crate) fn is_answered_in_line(&self, keys: &[u8], head: &Head, key: &[u8]) -> bool {
         match &self.about {
-            About::KeyOfLine(own) => head.status == Status::Hit && **own == *key,
+            About::KeyOfLine(own) => head.status == Status::Hit && keys.get(own.clone()) == Some(key),
             _ => head.status == Status::End,
         }
     }
 
     /// What it means that there is no reply to it though one to a later exchange has come.
-    pub(crate) fn silence(&self) -> Head {
-        let status = match self.expect.form {
-            Form::Meta(Verb::Get) | Form::ClassicGet => Status::Miss,
-            _ => Status::Done,
-        };
-        Head { status, ..Head::default() }
+    pub(crate) fn silence(&self) -> &'static Head {
+        match self.expect.form {
+            Form::Meta(Verb::Get) | Form::ClassicGet => const { &Head::of(Status::Miss) },
+            _ => const { &Head::of(Status::Done) },
+        }
     }
 }
 

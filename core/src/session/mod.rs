@@ -20,7 +20,7 @@ use std::io::{self, IoSliceMut};
 use std::sync::Arc;
 use std::time::Instant;
 
-use pinyon_proto::{Capabilities, ReplyReader, Unsupported};
+use pinyon_proto::{Capabilities, Head, ReplyReader, Unsupported};
 
 pub use crate::connection::{SharedBytes, Wants};
 pub use completion::{Completion, Destination, Outcome, Reply, Ticket, Value};
@@ -31,7 +31,7 @@ use crate::error::{Error, Kind, Sent};
 use crate::network::{Network, Stream, System};
 use exchange::{About, Exchange};
 use replies::{Current, Receiving};
-use submitting::OpenLine;
+use submitting::Lines;
 
 /// Values from this size on are received straight into the host's memory, and sent from it.
 pub const LARGE: usize = 16 * 1024;
@@ -107,6 +107,8 @@ pub struct Session<N: Network = System> {
     reader: ReplyReader,
     queue: VecDeque<Exchange>,
     next_ticket: u64,
+    /// The head that was read last.
+    head: Head,
     /// A reply whose head has been read.
     current: Option<Current>,
     /// A large value on its way into the host's memory.
@@ -117,8 +119,7 @@ pub struct Session<N: Network = System> {
     unattributed: Option<Error>,
     /// How many quiet commands were submitted since the last loud one.
     quiet_run: usize,
-    /// The `get` line that is being gathered.
-    line: OpenLine,
+    lines: Lines,
     /// How many stores were joined since anything else was submitted or sent.
     stores: usize,
     expired: VecDeque<(Ticket, Error)>,
@@ -136,12 +137,13 @@ impl<N: Network> Session<N> {
             reader: ReplyReader::default(),
             queue: VecDeque::new(),
             next_ticket: 0,
+            head: Head::default(),
             current: None,
             receiving: None,
             silent: 0,
             unattributed: None,
             quiet_run: 0,
-            line: OpenLine::default(),
+            lines: Lines::default(),
             stores: 0,
             expired: VecDeque::new(),
         }
@@ -151,7 +153,7 @@ impl<N: Network> Session<N> {
     pub fn accepts(&self) -> bool {
         self.connection.is_ready()
             && self.queue.len() < self.limits.exchanges
-            && self.outgoing.unsent() + self.line.bytes < self.limits.unsent
+            && self.outgoing.unsent() + self.lines.unencoded() < self.limits.unsent
     }
 
     pub fn is_ready(&self) -> bool {
@@ -174,7 +176,7 @@ impl<N: Network> Session<N> {
 
     /// Whether some of what was submitted has still to be sent.
     pub fn has_unsent(&self) -> bool {
-        self.outgoing.unsent() + self.line.bytes > 0 && !self.connection.is_down()
+        self.outgoing.unsent() + self.lines.unencoded() > 0 && !self.connection.is_down()
     }
 
     /// Whether it waits for the socket to take more.

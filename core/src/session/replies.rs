@@ -5,14 +5,13 @@ use std::ops::Range;
 use pinyon_proto::{Decoded, Form, Head, Malformed, Status};
 
 use super::completion::{Completion, Destination, Outcome, Reply, Ticket, Value};
-use super::exchange::{About, NOT_ENCODED};
+use super::exchange::{About, Exchange, NOT_ENCODED};
 use super::{Session, LARGE};
 use crate::error::{Error, Kind, Sent};
 use crate::network::Network;
 
 /// A reply whose head has been read and verified, and whose value is awaited.
 pub(super) struct Current {
-    head: Head,
     index: usize,
     /// The host has been told that the value is large.
     announced: bool,
@@ -42,8 +41,16 @@ enum Step {
 
 /// What to hand out, by position in the receive buffer: it is lent out only once nothing changes any more.
 enum What {
-    Reply { head: Head, index: usize, value: Place, line: Range<usize>, last: bool },
-    Large(Head),
+    /// [`Session::head`] is its head.
+    Reply {
+        index: usize,
+        value: Place,
+        line: Range<usize>,
+        last: bool,
+    },
+    /// A quiet command was done, or a key was not found: what the server did not say.
+    Silence(&'static Head),
+    Large,
     Failed(Box<Error>),
 }
 
@@ -99,10 +106,10 @@ impl<N: Network> Session<N> {
         let form = if front.expect.quiet { Form::Quiet } else { front.expect.form };
         match &self.current {
             None => self.read_head(form),
-            Some(Current { head, index, .. }) if head.size.is_none() => {
-                let (head, index) = (*head, *index);
+            Some(Current { index, .. }) if self.head.size.is_none() => {
+                let index = *index;
                 self.current = None;
-                Ok(self.finish_reply(head, index, Place::None, 0..0))
+                Ok(self.finish_reply(index, Place::None, 0..0))
             }
             Some(_) => self.read_value(form),
         }
@@ -130,14 +137,15 @@ impl<N: Network> Session<N> {
         let index = exchange.verify(&head, key, line)?;
         let line = start..start + line.len();
         self.incoming.consume(consumed);
+        self.head = head;
         if head.size.is_some_and(|size| size > self.limits.value) {
             self.refuse_value(head.size.unwrap_or_default());
             return Ok(Step::Again);
         }
         if position == 0 && head.size.is_none() {
-            return Ok(self.finish_reply(head, index, Place::None, line));
+            return Ok(self.finish_reply(index, Place::None, line));
         }
-        self.current = Some(Current { head, index, announced: false });
+        self.current = Some(Current { index, announced: false });
         if position == 0 {
             return self.read_value(form);
         }
@@ -155,8 +163,9 @@ impl<N: Network> Session<N> {
         if !self.queue.front()?.is_in_line() {
             return Some(0);
         }
+        let keys = self.lines.answered();
         for (position, exchange) in self.queue.iter().enumerate() {
-            if exchange.is_answered_in_line(head, key) {
+            if exchange.is_answered_in_line(keys, head, key) {
                 return Some(position);
             }
             if matches!(exchange.about, About::EndOfLine) {
@@ -179,12 +188,12 @@ impl<N: Network> Session<N> {
         }
         let range = start..start + value.len();
         self.incoming.consume(consumed);
-        let Some(Current { head, index, .. }) = self.current.take() else { unreachable!("a value follows a head") };
+        let Some(Current { index, .. }) = self.current.take() else { unreachable!("a value follows a head") };
         let value = match self.receiving.take() {
             Some(receiving) => Place::Destination(receiving.destination),
             None => Place::Buffer(range),
         };
-        Ok(self.finish_reply(head, index, value, 0..0))
+        Ok(self.finish_reply(index, value, 0..0))
     }
 
     /// Tells the host of a large value that is still on its way, once; after that, makes a place for it unasked.
@@ -196,7 +205,7 @@ impl<N: Network> Session<N> {
         }
         if !current.announced && !front.abandoned {
             current.announced = true;
-            return Step::Completed(front.ticket, What::Large(current.head));
+            return Step::Completed(front.ticket, What::Large);
         }
         self.receive_into(Box::new(vec![0; length]));
         Step::Wait
@@ -209,22 +218,31 @@ impl<N: Network> Session<N> {
         self.fail(Error::new(Kind::TooLarge, self.server(), message));
     }
 
-    fn finish_reply(&mut self, head: Head, index: usize, value: Place, line: Range<usize>) -> Step {
+    fn finish_reply(&mut self, index: usize, value: Place, line: Range<usize>) -> Step {
         let Some(front) = self.queue.front() else { unreachable!("a reply answers an exchange") };
         let (ticket, abandoned) = (front.ticket, front.abandoned);
-        let last = front.ends_with(&head);
+        let last = front.ends_with(&self.head);
         if last {
-            self.queue.pop_front();
+            self.pop_exchange();
         }
         match abandoned {
             true => Step::Again,
-            false => Step::Completed(ticket, What::Reply { head, index, value, line, last }),
+            false => Step::Completed(ticket, What::Reply { index, value, line, last }),
         }
+    }
+
+    /// The exchange at the front of the queue is over.
+    fn pop_exchange(&mut self) -> Option<Exchange> {
+        let exchange = self.queue.pop_front()?;
+        if matches!(exchange.about, About::EndOfLine) {
+            self.lines.end();
+        }
+        Some(exchange)
     }
 
     /// An exchange is over without a reply of its own, which says how it went.
     fn finish_silent(&mut self) -> Step {
-        let Some(exchange) = self.queue.pop_front() else { unreachable!("silent exchanges are in the queue") };
+        let Some(exchange) = self.pop_exchange() else { unreachable!("silent exchanges are in the queue") };
         self.silent -= 1;
         let error = match self.silent {
             0 => self.unattributed.take(),
@@ -235,7 +253,7 @@ impl<N: Network> Session<N> {
         }
         let what = match error {
             Some(error) => What::Failed(Box::new(error.of(exchange.name, Sent::Maybe))),
-            None => What::Reply { head: exchange.silence(), index: 0, value: Place::None, line: 0..0, last: true },
+            None => What::Silence(exchange.silence()),
         };
         Step::Completed(exchange.ticket, what)
     }
@@ -285,14 +303,15 @@ impl<N: Network> Session<N> {
     fn lend(&self, ticket: Ticket, what: What) -> Completion<'_> {
         let outcome = match what {
             What::Failed(error) => Outcome::Failed(*error),
-            What::Large(head) => Outcome::Large(head),
-            What::Reply { head, index, value, line, last } => {
+            What::Large => Outcome::Large(self.head),
+            What::Silence(head) => Outcome::Reply(Reply { head, index: 0, value: Value::None, line: &[] }),
+            What::Reply { index, value, line, last } => {
                 let value = match value {
                     Place::None => Value::None,
                     Place::Buffer(range) => Value::Borrowed(self.incoming.at(range)),
                     Place::Destination(destination) => Value::Received(destination),
                 };
-                let reply = Reply { head, index, value, line: self.incoming.at(line) };
+                let reply = Reply { head: &self.head, index, value, line: self.incoming.at(line) };
                 match last {
                     true => Outcome::Reply(reply),
                     false => Outcome::Part(reply),

@@ -1,5 +1,7 @@
 //! Taking commands: each is encoded for sending, and its exchange put into the queue.
 
+use std::collections::VecDeque;
+use std::ops::Range;
 use std::time::Instant;
 
 use pinyon_proto::{encode, Command, Expect, Form, Key, Opaque};
@@ -24,12 +26,48 @@ const FEWEST_KEYS_PER_LINE: usize = 16;
 /// So many stores of a run are answered each; from then on the others, and a no-op behind them, cost less.
 const LOUD_STORES: usize = 3;
 
-/// Gets at the end of the queue that nothing has been submitted or sent behind: more may join them, and only then are
-/// they encoded.
+/// The `get` lines that several exchanges share.
 #[derive(Default)]
-pub(super) struct OpenLine {
-    pub(super) keys: usize,
-    pub(super) bytes: usize,
+pub(super) struct Lines {
+    /// How many gets at the end of the queue nothing has been submitted or sent behind: more may join them, and only
+    /// then are they encoded.
+    keys: usize,
+    /// Their keys, each with a space before it.
+    open: Vec<u8>,
+    /// The keys of the lines that were encoded, until the last reply to each.
+    encoded: VecDeque<Vec<u8>>,
+    /// Memory for the next one.
+    spare: Vec<u8>,
+}
+
+impl Lines {
+    /// How many bytes are still to be encoded.
+    pub(super) fn unencoded(&self) -> usize {
+        self.open.len()
+    }
+
+    /// The keys of the line that is answered next.
+    pub(super) fn answered(&self) -> &[u8] {
+        self.encoded.front().map_or(&[], Vec::as_slice)
+    }
+
+    /// The last reply to a line has come.
+    pub(super) fn end(&mut self) {
+        self.spare = self.encoded.pop_front().unwrap_or_default();
+        self.spare.clear();
+    }
+
+    /// Returns where the key stands.
+    fn join(&mut self, key: &[u8]) -> Range<usize> {
+        self.keys += 1;
+        self.open.push(b' ');
+        self.open.extend_from_slice(key);
+        self.open.len() - key.len()..self.open.len()
+    }
+
+    fn is_full_for(&self, key: &[u8]) -> bool {
+        self.keys == KEYS_PER_LINE || self.open.len() + key.len() > BYTES_PER_LINE
+    }
 }
 
 impl<N: Network> Session<N> {
@@ -78,12 +116,11 @@ impl<N: Network> Session<N> {
         self.end_quiet_run(deadline);
         self.stores = 0;
         let wire = key.wire();
-        if self.line.keys == KEYS_PER_LINE || self.line.bytes + wire.len() > BYTES_PER_LINE {
+        if self.lines.is_full_for(wire) {
             self.end_line();
         }
-        self.line.keys += 1;
-        self.line.bytes += wire.len() + 1;
-        Ok(self.push_of_line(About::KeyOfLine(wire.into()), NOT_ENCODED, deadline))
+        let place = self.lines.join(wire);
+        Ok(self.push_of_line(About::KeyOfLine(place), NOT_ENCODED, deadline))
     }
 
     /// Like [`Self::submit`], for a store that may be done twice. Of many that are submitted so one after another all but
@@ -118,26 +155,37 @@ impl<N: Network> Session<N> {
 
     /// The connection is broken, and what was joined is never sent.
     pub(super) fn forget_joined(&mut self) {
-        self.line = OpenLine::default();
+        self.lines = Lines::default();
         self.stores = 0;
     }
 
     /// Encodes the gets that were to be joined, so that the next one begins another line.
     fn end_line(&mut self) {
-        let OpenLine { keys, .. } = std::mem::take(&mut self.line);
+        let keys = std::mem::take(&mut self.lines.keys);
+        if keys == 0 {
+            return;
+        }
+        let next = std::mem::take(&mut self.lines.spare);
+        let mut text = std::mem::replace(&mut self.lines.open, next);
         let fewest = if self.capabilities.meta() { FEWEST_KEYS_PER_LINE } else { 2 };
         let first = self.queue.len() - keys;
-        match keys {
-            0 => {}
-            _ if keys < fewest => self.encode_apart(first),
-            _ => self.encode_line(first),
+        match keys < fewest {
+            true => {
+                self.encode_apart(first, &text);
+                text.clear();
+                self.lines.spare = text;
+            }
+            false => {
+                self.encode_line(first, &text);
+                self.lines.encoded.push_back(text);
+            }
         }
     }
 
-    fn encode_apart(&mut self, first: usize) {
+    fn encode_apart(&mut self, first: usize, text: &[u8]) {
         for exchange in self.queue.range_mut(first..) {
-            let About::KeyOfLine(wire) = std::mem::replace(&mut exchange.about, About::Echo) else { continue };
-            let key = Key::new(&wire, false).expect("it was a key when it was submitted");
+            let About::KeyOfLine(place) = std::mem::replace(&mut exchange.about, About::Echo) else { continue };
+            let key = Key::new(&text[place], false).expect("it was a key when it was submitted");
             let command = Command::Get { key, cas: false };
             let opaque = Opaque(exchange.ticket.0 as u16);
             exchange.begin = self.outgoing.end();
@@ -149,16 +197,14 @@ impl<N: Network> Session<N> {
         }
     }
 
-    fn encode_line(&mut self, first: usize) {
+    fn encode_line(&mut self, first: usize, text: &[u8]) {
         let begin = self.outgoing.end();
         self.outgoing.append_bytes(b"get");
+        self.outgoing.append_bytes(text);
+        self.outgoing.append_bytes(b"\r\n");
         for exchange in self.queue.range_mut(first..) {
-            let About::KeyOfLine(wire) = &exchange.about else { continue };
-            self.outgoing.append_bytes(b" ");
-            self.outgoing.append_bytes(wire);
             exchange.begin = begin;
         }
-        self.outgoing.append_bytes(b"\r\n");
         let deadline = self.queue[first].deadline;
         self.push_of_line(About::EndOfLine, begin, deadline);
     }

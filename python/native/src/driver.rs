@@ -9,10 +9,13 @@ use std::time::Instant;
 use pinyon_core::driven::{Action, Driven};
 use pinyon_core::{fork, Address};
 use pyo3::gc::{PyTraverseError, PyVisit};
+use pyo3::intern;
 use pyo3::prelude::*;
 
 use crate::errors::usage;
-use crate::waiter::{Answer, Waiter};
+use crate::futures::Futures;
+use crate::spare::Spare;
+use crate::waiter::{Answer, Slot, Waiter};
 
 /// A machine whose outcomes coroutines wait for.
 pub(crate) trait Machine: Driven + Sized {
@@ -43,6 +46,7 @@ pub(crate) struct Waiting {
     coroutines: Coroutines,
     /// Outcomes that have not been given to their coroutines yet.
     answered: Mutex<VecDeque<(Waiter, Answer)>>,
+    spare_slots: Spare<Arc<Slot>>,
 }
 
 /// What the driver in Python does with its event loop.
@@ -65,29 +69,36 @@ struct Host {
 
 /// How coroutines wait.
 enum Coroutines {
-    Tasks {
-        create_future: Py<PyAny>,
-    },
+    Tasks(Futures),
     /// By switching to the hub, which switches back.
     Greenlets {
         hub: Py<PyAny>,
         switch: Py<PyAny>,
         current: Py<PyAny>,
+        usual: Usual,
     },
 }
 
+/// The class that most greenlets are of, and its method that switches to one, looked up once.
+struct Usual {
+    class: Py<PyAny>,
+    switch: Py<PyAny>,
+}
+
 impl<M: Machine> EventLoop<M> {
-    /// `host`: the driver in Python. Where it has no `current_greenlet`, coroutines are tasks, and what they wait
-    /// for its `create_future` makes; otherwise they are greenlets of its `hub`.
+    /// `host`: the driver in Python. Where it has no `current_greenlet`, coroutines are tasks of its `loop`; otherwise
+    /// they are greenlets of its `hub`.
     pub(crate) fn new(host: &Bound<'_, PyAny>, machine: M, context: M::Context) -> PyResult<Self> {
         let attribute = |name| -> PyResult<Py<PyAny>> { Ok(host.getattr(name)?.unbind()) };
         let current = attribute("current_greenlet")?;
         let coroutines = match current.is_none(host.py()) {
-            true => Coroutines::Tasks { create_future: attribute("create_future")? },
+            true => Coroutines::Tasks(Futures::new(host)?),
             false => {
                 let hub = attribute("hub")?;
                 let switch = hub.getattr(host.py(), "switch")?;
-                Coroutines::Greenlets { hub, switch, current }
+                let class = attribute("usual_greenlet")?;
+                let usual = Usual { switch: class.getattr(host.py(), "switch")?, class };
+                Coroutines::Greenlets { hub, switch, current, usual }
             }
         };
         let host = Host {
@@ -103,7 +114,7 @@ impl<M: Machine> EventLoop<M> {
             shared: Mutex::new(machine),
             context,
             host,
-            waiting: Waiting { coroutines, answered: Mutex::default() },
+            waiting: Waiting { coroutines, answered: Mutex::default(), spare_slots: Spare::default() },
             resuming_in: AtomicUsize::default(),
             turn_is_due: AtomicBool::default(),
             alarm: Mutex::default(),
@@ -197,30 +208,59 @@ impl Waiting {
     /// What a coroutine is to wait for.
     pub(crate) fn waiter(&self, py: Python<'_>) -> PyResult<Waiter> {
         match &self.coroutines {
-            Coroutines::Tasks { create_future } => Ok(Waiter::Future(create_future.call0(py)?)),
-            Coroutines::Greenlets { .. } => Ok(Waiter::Greenlet(Arc::default())),
+            Coroutines::Tasks(futures) => Ok(Waiter::Future(futures.create(py)?)),
+            Coroutines::Greenlets { .. } => Ok(Waiter::Greenlet(self.spare_slots.take().unwrap_or_default())),
+        }
+    }
+
+    /// A greenlet has got its outcome: the memory it came in serves another.
+    pub(crate) fn reuse(&self, mut slot: Arc<Slot>) {
+        if let Some(unshared) = Arc::get_mut(&mut slot) {
+            unshared.clear();
+            self.spare_slots.give(slot);
         }
     }
 
     pub(crate) fn current_greenlet<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         match &self.coroutines {
             Coroutines::Greenlets { current, .. } => current.bind(py).call0(),
-            Coroutines::Tasks { .. } => unreachable!("tasks do not switch"),
+            Coroutines::Tasks(_) => unreachable!("tasks do not switch"),
         }
     }
 
     /// Lets other greenlets run: the next one whose outcome is known, without a detour by the hub, or else the hub.
     pub(crate) fn switch_from(&self, current: &Bound<'_, PyAny>) -> PyResult<()> {
         let Coroutines::Greenlets { hub, switch, .. } = &self.coroutines else { unreachable!("tasks do not switch") };
-        let py = current.py();
-        if !current.is(hub) {
-            while let Some((waiter, answer)) = self.next_answered() {
-                if waiter.switch_to(py, answer)? {
-                    return Ok(());
-                }
+        let next = if current.is(hub) { None } else { self.next_greenlet() };
+        match next {
+            Some(greenlet) => self.switch_to(greenlet.bind(current.py())),
+            None => call(switch.bind(current.py())),
+        }
+    }
+
+    /// The next greenlet whose outcome is known. In a frame of its own, as what it does is done before the switch.
+    #[inline(never)]
+    fn next_greenlet(&self) -> Option<Py<PyAny>> {
+        loop {
+            let (waiter, answer) = self.next_answered()?;
+            if let Some(greenlet) = waiter.awaken(answer) {
+                return Some(greenlet);
             }
         }
-        switch.call0(py).map(drop)
+    }
+
+    /// Gives the future of a task its outcome, and lets the task run.
+    pub(crate) fn resume_task(&self, future: &Bound<'_, PyAny>, answer: Answer) -> PyResult<()> {
+        let Coroutines::Tasks(futures) = &self.coroutines else { unreachable!("greenlets have no futures") };
+        futures.resume(future, answer)
+    }
+
+    pub(crate) fn switch_to(&self, greenlet: &Bound<'_, PyAny>) -> PyResult<()> {
+        let Coroutines::Greenlets { usual, .. } = &self.coroutines else { unreachable!("tasks do not switch") };
+        match greenlet.get_type().is(&usual.class) {
+            true => usual.switch.bind(greenlet.py()).call1((greenlet,)).map(drop),
+            false => switch_to_unusual(greenlet),
+        }
     }
 
     /// A coroutine is to go on, after those that were to before.
@@ -260,7 +300,7 @@ impl<M: Machine> EventLoop<M> {
         self.resuming_in.store(this_thread(), Ordering::Relaxed);
         let mut resumed = Ok(());
         while let (Ok(()), Some((waiter, answer))) = (&resumed, self.waiting.next_answered()) {
-            resumed = waiter.resume(py, answer);
+            resumed = waiter.resume(&self.waiting, py, answer);
         }
         self.resuming_in.store(0, Ordering::Relaxed);
         resumed
@@ -315,6 +355,16 @@ impl<M: Machine> EventLoop<M> {
     }
 }
 
+#[inline(never)]
+fn call(switch: &Bound<'_, PyAny>) -> PyResult<()> {
+    switch.call0().map(drop)
+}
+
+#[inline(never)]
+fn switch_to_unusual(greenlet: &Bound<'_, PyAny>) -> PyResult<()> {
+    greenlet.call_method0(intern!(greenlet.py(), "switch")).map(drop)
+}
+
 /// A number from 1 on that no other thread of the process has or had: a thread may end while it is resuming.
 fn this_thread() -> usize {
     static THREADS: AtomicUsize = AtomicUsize::new(1);
@@ -329,9 +379,9 @@ impl<M: Machine> EventLoop<M> {
         let methods = [end_turn, end_turn_from_outside, watch, forget, forget_inherited, resolve, wake_in];
         methods.into_iter().try_for_each(|method| visit.call(method))?;
         match &self.waiting.coroutines {
-            Coroutines::Tasks { create_future } => visit.call(create_future),
-            Coroutines::Greenlets { hub, switch, current } => {
-                [hub, switch, current].into_iter().try_for_each(|object| visit.call(object))
+            Coroutines::Tasks(futures) => futures.traverse(visit),
+            Coroutines::Greenlets { hub, switch, current, usual: Usual { class, switch: usual } } => {
+                [hub, switch, current, class, usual].into_iter().try_for_each(|object| visit.call(object))
             }
         }
     }

@@ -7,6 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::client::Client;
+use crate::keys::key_bytes;
 use crate::loops::Caller;
 use crate::many::{distribute, Block, Keys};
 use crate::operations::{About, Everywhere, Gather, Gathered, Line, Op, SentKey, Single, Target};
@@ -135,7 +136,8 @@ impl Client {
         gather: &Arc<Gather>,
     ) -> PyResult<Op> {
         let (wire, base64) = keys.wire(index);
-        let key = SentKey::new(wire, base64, gather.keys[index].bind(py))?;
+        let given = gather.keys[index].bind(py);
+        let key = SentKey::new(wire, base64, given, key_bytes(given)?)?;
         let target = Target::Member(gather.clone(), index);
         let (codec, answer) = (self.codec.clone(), Answer::new(shape));
         Ok(Op::Single(Single { codec, key, request, data, alone: false, answer, default: None, target }.into()))

@@ -1,6 +1,6 @@
 //! How a client finds the connections of the event loop that it is used in.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use pyo3::prelude::*;
 use pyo3::pyclass::boolean_struct::True;
@@ -8,7 +8,7 @@ use pyo3::{PyClass, PyClassInitializer};
 
 use crate::driver::{EventLoop, Machine};
 use crate::errors::usage;
-use crate::waiter::{GreenletWaiter, Waiter};
+use crate::waiter::{GreenletWaiter, Slot, Waiter};
 
 /// What a driver in Python drives: the class of a client's connections in one event loop.
 pub(crate) trait LoopDriver: PyClass<Frozen = True> + Into<PyClassInitializer<Self>> + Sync {
@@ -53,11 +53,20 @@ impl<'py, D: LoopDriver> Caller<'py, D> {
         match (waiter, self.greenlet) {
             (Waiter::Future(future), _) => Ok(future.into_bound(py)),
             (Waiter::Greenlet(slot), Some(greenlet)) if !later => {
-                slot.wait(self.driver.get().event_loop().waiting(), &greenlet)
+                let waiting = self.driver.get().event_loop().waiting();
+                let outcome = slot.wait(waiting, &greenlet);
+                waiting.reuse(slot);
+                outcome
             }
-            (Waiter::Greenlet(slot), _) => Ok(Bound::new(py, GreenletWaiter::new(slot, self.driver))?.into_any()),
+            (Waiter::Greenlet(slot), _) => wait_later(slot, self.driver),
         }
     }
+}
+
+#[inline(never)]
+fn wait_later<D: LoopDriver>(slot: Arc<Slot>, driver: Bound<'_, D>) -> PyResult<Bound<'_, PyAny>> {
+    let py = driver.py();
+    Ok(Bound::new(py, GreenletWaiter::new(slot, driver))?.into_any())
 }
 
 impl<D: LoopDriver> Loops<D> {

@@ -251,7 +251,7 @@ impl Work for Fetch<'_, '_> {
         }
         let key = &self.keys.objects[part.keys[range.start + reply.index] as usize];
         let kept =
-            self.codec.decode(self.py, &reply.head, reply.value).and_then(|value| self.found.set_item(key, value));
+            self.codec.decode(self.py, reply.head, reply.value).and_then(|value| self.found.set_item(key, value));
         self.error = kept.err();
     }
 

@@ -54,9 +54,9 @@ pub(crate) enum SentKey {
 }
 
 impl SentKey {
-    pub(crate) fn new(wire: &[u8], base64: bool, given: &Bound<'_, PyAny>) -> PyResult<Self> {
-        let bytes = key_bytes(given)?;
-        if wire != bytes {
+    /// `bytes` are those of `given`.
+    pub(crate) fn new(wire: &[u8], base64: bool, given: &Bound<'_, PyAny>, bytes: &[u8]) -> PyResult<Self> {
+        if !std::ptr::eq(wire, bytes) && wire != bytes {
             return Ok(SentKey::Rewritten { wire: wire.to_vec(), base64, given: bytes.to_vec() });
         }
         match given.cast::<PyString>() {
@@ -110,6 +110,7 @@ pub(crate) enum About {
 
 /// Who hears of a request's outcome.
 pub(crate) enum Target {
+    Nobody,
     Waiter(Waiter),
     /// One key of many, by index.
     Member(Arc<Gather>, usize),
@@ -232,6 +233,7 @@ impl Operation for Op {
             Op::Single(single) => match &single.target {
                 Target::Waiter(waiter) => waiter,
                 Target::Member(gather, _) => &gather.waiter,
+                Target::Nobody => return true,
             },
             Op::Line(Line { gather, .. }) | Op::Everywhere(Everywhere { gather, .. }) => &gather.waiter,
         };
@@ -241,7 +243,7 @@ impl Operation for Op {
 
 impl Op {
     /// What follows now that it is over, successfully unless there is an error. `in_time`: there is time to ask again.
-    pub(crate) fn finish(self, py: Python<'_>, error: Option<Error>, in_time: bool) -> Outcome {
+    pub(crate) fn finish(&mut self, py: Python<'_>, error: Option<Error>, in_time: bool) -> Outcome {
         match self {
             Op::Single(single) => single.finish(py, error),
             Op::Line(line) => line.finish(py, error, in_time),
@@ -251,13 +253,31 @@ impl Op {
 }
 
 impl Single {
-    fn finish(self, py: Python<'_>, error: Option<Error>) -> Outcome {
-        let Self { answer, default, target, .. } = self;
-        match target {
+    /// In the memory of one that is over, where there is one.
+    pub(crate) fn boxed(self, over: Option<Box<Single>>) -> Box<Single> {
+        let Some(mut place) = over else { return Box::new(self) };
+        *place = self;
+        place
+    }
+
+    /// What it holds of Python's is given up.
+    pub(crate) fn clear(&mut self) {
+        self.key = SentKey::Rewritten { wire: Vec::new(), base64: false, given: Vec::new() };
+        self.data = Kept::Nothing;
+    }
+
+    fn finish(&mut self, py: Python<'_>, error: Option<Error>) -> Outcome {
+        let answer = std::mem::replace(&mut self.answer, Answer::new(Shape::Done));
+        let default = self.default.take();
+        match std::mem::replace(&mut self.target, Target::Nobody) {
+            Target::Nobody => Outcome::Open,
             Target::Waiter(waiter) => {
                 let answered = match error {
-                    Some(error) => Err(from_core(py, &error)),
-                    None => answer.finish(py, default.map(|default| default.into_bound(py))).map(Bound::unbind),
+                    Some(error) => Err(Box::new(from_core(py, &error))),
+                    None => answer
+                        .finish(py, default.map(|default| default.into_bound(py)))
+                        .map(Bound::unbind)
+                        .map_err(Box::new),
                 };
                 Outcome::Answered(waiter, answered)
             }
@@ -275,11 +295,11 @@ impl Line {
             return;
         }
         let index = self.keys[reply.index];
-        let value = self.codec.decode(py, &reply.head, reply.value);
+        let value = self.codec.decode(py, reply.head, reply.value);
         self.gather.lock().found(py, &self.gather.keys[index], value.map(Bound::unbind));
     }
 
-    fn finish(self, py: Python<'_>, error: Option<Error>, in_time: bool) -> Outcome {
+    fn finish(&mut self, py: Python<'_>, error: Option<Error>, in_time: bool) -> Outcome {
         let Some(error) = error else { return self.gather.finished(py, |_| {}) };
         if !error.blames_server() || error.kind == Kind::Protocol || !in_time {
             return self.gather.finished(py, |state| state.failed(py, error));
@@ -302,9 +322,10 @@ impl Line {
 impl Line {
     /// One of its keys, to be asked by itself.
     fn member(&self, py: Python<'_>, wire: &[u8], index: usize) -> PyResult<Single> {
+        let given = self.gather.keys[index].bind(py);
         Ok(Single {
             codec: self.codec.clone(),
-            key: SentKey::new(wire, false, self.gather.keys[index].bind(py))?,
+            key: SentKey::new(wire, false, given, key_bytes(given)?)?,
             request: Request::Get { cas: false },
             data: Kept::Nothing,
             alone: false,
@@ -326,11 +347,11 @@ impl About {
 }
 
 impl Everywhere {
-    fn finish(self, py: Python<'_>, error: Option<Error>) -> Outcome {
-        let Self { server, lines, gather, .. } = self;
-        gather.finished(py, |state| match (error, &mut state.answer) {
+    fn finish(&mut self, py: Python<'_>, error: Option<Error>) -> Outcome {
+        let lines = std::mem::take(&mut self.lines);
+        self.gather.finished(py, |state| match (error, &mut state.answer) {
             (Some(error), _) => state.failed(py, error),
-            (None, Gathered::Versions(servers) | Gathered::Stats(servers)) => servers[server].1 = lines,
+            (None, Gathered::Versions(servers) | Gathered::Stats(servers)) => servers[self.server].1 = lines,
             (None, _) => {}
         })
     }
@@ -393,7 +414,7 @@ impl Gather {
 
     /// What the coroutine that waits for it is resumed with.
     pub(crate) fn answered(&self, py: Python<'_>) -> (Waiter, waiter::Answer) {
-        (self.waiter.clone_ref(py), self.answer(py))
+        (self.waiter.clone_ref(py), self.answer(py).map_err(Box::new))
     }
 
     /// Something of it failed before it was begun.

@@ -76,7 +76,7 @@ pub(crate) enum Shape {
 pub(crate) struct Answer {
     shape: Shape,
     status: Status,
-    value: Option<PyResult<Py<PyAny>>>,
+    value: Option<Result<Py<PyAny>, Box<PyErr>>>,
 }
 
 impl Answer {
@@ -88,15 +88,15 @@ impl Answer {
         let head = reply.head;
         self.status = head.status;
         let value = match (self.shape, head.status) {
-            (Shape::Value, Status::Hit) => codec.decode(py, &head, reply.value),
+            (Shape::Value, Status::Hit) => codec.decode(py, head, reply.value),
             (Shape::ValueAndCas, Status::Hit) => codec
-                .decode(py, &head, reply.value)
+                .decode(py, head, reply.value)
                 .and_then(|value| (value, head.item.cas.unwrap_or_default()).into_bound_py_any(py)),
             (Shape::Number, Status::Hit) => number(&reply).into_bound_py_any(py),
             (Shape::Metadata, Status::Done) => metadata(py, &head.item),
             _ => return,
         };
-        self.value = Some(value.map(Bound::unbind));
+        self.value = Some(value.map(Bound::unbind).map_err(Box::new));
     }
 
     /// Whether the server said that it did it.
@@ -106,7 +106,7 @@ impl Answer {
 
     /// What was found, if anything.
     pub(crate) fn into_value(self) -> Option<PyResult<Py<PyAny>>> {
-        self.value
+        self.value.map(|value| value.map_err(|error| *error))
     }
 
     /// What to return, or raise.
@@ -120,7 +120,7 @@ impl Answer {
             (Shape::Compared, Status::NotFound) => Ok(py.None().into_bound(py)),
             (Shape::Compared, status) => (status == Status::Done).into_bound_py_any(py),
             _ => match self.value {
-                Some(value) => value.map(|value| value.into_bound(py)),
+                Some(value) => value.map(|value| value.into_bound(py)).map_err(|error| *error),
                 None => Ok(default.unwrap_or_else(|| py.None().into_bound(py))),
             },
         }

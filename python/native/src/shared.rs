@@ -10,7 +10,8 @@ use pyo3::prelude::*;
 
 use crate::driver::{EventLoop, Machine};
 use crate::loops::LoopDriver;
-use crate::operations::{Gather, Op, Outcome};
+use crate::operations::{Gather, Op, Outcome, Single};
+use crate::spare::Spare;
 
 /// The connections of one event loop.
 #[pyclass(frozen, module = "pinyon._native")]
@@ -27,15 +28,16 @@ pub(crate) struct Connections {
 }
 
 impl Driver {
-    pub(crate) fn start(&self, py: Python<'_>, operation: Op) -> PyResult<()> {
-        self.event_loop.begin(py, |shared, now| shared.start(operation, now + self.timeout, now))
+    pub(crate) fn start(&self, py: Python<'_>, single: Single) -> PyResult<()> {
+        let single = single.boxed(self.event_loop.context().take());
+        self.event_loop.begin(py, |shared, now| shared.start(Op::Single(single), now + self.timeout, now))
     }
 
     /// Begins the operations of one answer, which is given at once when there are none.
     pub(crate) fn start_all(&self, py: Python<'_>, operations: Vec<Op>, gather: &Gather) -> PyResult<()> {
         if gather.is_complete() {
             let (waiter, answer) = gather.answered(py);
-            return waiter.resume(py, answer);
+            return waiter.resume(self.event_loop.waiting(), py, answer);
         }
         self.event_loop.begin(py, |shared, now| {
             operations.into_iter().for_each(|operation| shared.start(operation, now + self.timeout, now));
@@ -44,10 +46,11 @@ impl Driver {
 }
 
 impl Machine for Shared<Op> {
-    type Context = ();
+    /// Requests that are over, cleared: the next ones are kept in their memory.
+    type Context = Spare<Box<Single>>;
 
     fn settle(event_loop: &EventLoop<Self>, py: Python<'_>, finished: Vec<Finished<Op>>) -> PyResult<()> {
-        for Finished { operation, error, deadline } in finished {
+        for Finished { mut operation, error, deadline } in finished {
             let in_time = error.is_some() && Instant::now() < deadline;
             match operation.finish(py, error, in_time) {
                 Outcome::Answered(waiter, answer) => event_loop.waiting().answer(waiter, answer),
@@ -56,6 +59,10 @@ impl Machine for Shared<Op> {
                     let (mut shared, now) = (event_loop.lock(py)?, Instant::now());
                     singles.into_iter().for_each(|single| shared.start(Op::Single(single.into()), deadline, now));
                 }
+            }
+            if let Op::Single(mut single) = operation {
+                single.clear();
+                event_loop.context().give(single);
             }
         }
         Ok(())
@@ -68,7 +75,8 @@ impl LoopDriver for Driver {
 
     fn new(host: &Bound<'_, PyAny>, Connections { fleet, to_each }: &Connections) -> PyResult<Self> {
         let timeout = fleet.options().timeout;
-        Ok(Self { event_loop: EventLoop::new(host, Shared::new(fleet.clone(), *to_each), ())?, timeout })
+        let shared = Shared::new(fleet.clone(), *to_each);
+        Ok(Self { event_loop: EventLoop::new(host, shared, Spare::default())?, timeout })
     }
 
     fn event_loop(&self) -> &EventLoop<Shared<Op>> {

@@ -11,7 +11,7 @@ use crate::errors::{exception, invalid_key};
 use crate::host::PythonHost;
 use crate::keys::key_bytes;
 use crate::loops::Caller;
-use crate::operations::{Op, SentKey, Single, Target};
+use crate::operations::{SentKey, Single, Target};
 use crate::requests::{Answer, Request, Shape};
 use crate::shared::Driver;
 use crate::ttl::Ttl;
@@ -34,6 +34,13 @@ impl Receive for Receiver<'_, '_> {
     }
 }
 
+/// A request that has been begun.
+enum Begun<'py> {
+    /// What it came to.
+    Over(Bound<'py, PyAny>),
+    Waits(Caller<'py, Driver>, Waiter),
+}
+
 impl Client {
     /// Runs a request about a key, and returns what it comes to in Python, or what a coroutine waits for.
     pub(crate) fn run<'py>(
@@ -44,13 +51,33 @@ impl Client {
         value: Option<&Encoded<'_>>,
         default: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
+        let begun = self.begin(key, request, shape, value, default)?;
+        self.end(begun)
+    }
+
+    /// In a frame of its own, and so is all that is done before a wait: a greenlet that waits keeps a copy of the stack
+    /// below it.
+    #[inline(never)]
+    fn begin<'py>(
+        &self,
+        key: &Bound<'py, PyAny>,
+        request: Request,
+        shape: Shape,
+        value: Option<&Encoded<'_>>,
+        default: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Begun<'py>> {
         self.check_open(key.py())?;
-        if self.loops.get().is_none() {
-            return self.execute(key, request, shape, value, default);
+        match self.loops.get() {
+            None => self.execute(key, request, shape, value, default).map(Begun::Over),
+            Some(_) => self.submit(key, request, shape, value, default),
         }
-        let caller = self.caller(key.py())?;
-        let waiter = self.submit(&caller, key, request, shape, value, default)?;
-        caller.wait(waiter, self.submits_only)
+    }
+
+    fn end<'py>(&self, begun: Begun<'py>) -> PyResult<Bound<'py, PyAny>> {
+        match begun {
+            Begun::Over(answer) => Ok(answer),
+            Begun::Waits(caller, waiter) => caller.wait(waiter, self.submits_only),
+        }
     }
 
     #[inline(never)]
@@ -73,24 +100,23 @@ impl Client {
         receiver.answer.finish(py, default)
     }
 
-    /// In a frame of its own: a greenlet that waits keeps a copy of the stack below it.
-    #[inline(never)]
     fn submit<'py>(
         &self,
-        caller: &Caller<'py, Driver>,
         key: &Bound<'py, PyAny>,
         request: Request,
         shape: Shape,
         value: Option<&Encoded<'_>>,
         default: Option<Bound<'py, PyAny>>,
-    ) -> PyResult<Waiter> {
+    ) -> PyResult<Begun<'py>> {
         let py = key.py();
+        let caller = self.caller(py)?;
         let mut scratch = Vec::new();
-        let wire = self.keys.wire(key_bytes(key)?, &mut scratch).map_err(|error| invalid_key(py, &error))?;
+        let bytes = key_bytes(key)?;
+        let wire = self.keys.wire(bytes, &mut scratch).map_err(|error| invalid_key(py, &error))?;
         let waiter = caller.waiter()?;
         let single = Single {
             codec: self.codec.clone(),
-            key: SentKey::new(wire.wire(), wire.is_base64(), key)?,
+            key: SentKey::new(wire.wire(), wire.is_base64(), key, bytes)?,
             request,
             data: value.map_or(Ok(Kept::Nothing), Encoded::keep)?,
             alone: false,
@@ -98,8 +124,8 @@ impl Client {
             default: default.map(Bound::unbind),
             target: Target::Waiter(waiter.clone_ref(py)),
         };
-        caller.driver.get().start(py, Op::Single(single.into()))?;
-        Ok(waiter)
+        caller.driver.get().start(py, single)?;
+        Ok(Begun::Waits(caller, waiter))
     }
 
     /// Runs a request without a data block.
@@ -120,9 +146,22 @@ impl Client {
         Ttl(ttl): Ttl,
         cas: Option<u64>,
     ) -> PyResult<Bound<'py, PyAny>> {
+        let begun = self.begin_store(mode, key, value, ttl, cas)?;
+        self.end(begun)
+    }
+
+    #[inline(never)]
+    fn begin_store<'py>(
+        &self,
+        mode: Mode,
+        key: &Bound<'py, PyAny>,
+        value: &Bound<'_, PyAny>,
+        ttl: i32,
+        cas: Option<u64>,
+    ) -> PyResult<Begun<'py>> {
         let (encoded, client_flags) = self.codec.encode(value)?;
         let request = Request::Store { mode, size: encoded.bytes()?.len(), client_flags, ttl, cas };
         let shape = if cas.is_some() { Shape::Compared } else { Shape::Done };
-        self.run(key, request, shape, Some(&encoded), None)
+        self.begin(key, request, shape, Some(&encoded), None)
     }
 }

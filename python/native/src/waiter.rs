@@ -2,12 +2,11 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::PyList;
 
 use crate::driver::Waiting;
 use crate::errors::usage;
+use crate::futures::is_done;
 use crate::loops::LoopDriver;
 
 /// What a coroutine waits for.
@@ -17,8 +16,8 @@ pub(crate) enum Waiter {
     Greenlet(Arc<Slot>),
 }
 
-/// What it is resumed with.
-pub(crate) type Answer = PyResult<Py<PyAny>>;
+/// What it is resumed with. It passes through many hands, and an error, which is large, is rare.
+pub(crate) type Answer = Result<Py<PyAny>, Box<PyErr>>;
 
 impl Waiter {
     pub(crate) fn clone_ref(&self, py: Python<'_>) -> Self {
@@ -45,56 +44,21 @@ impl Waiter {
     }
 
     /// Gives it its outcome, and lets the coroutines that wait for it run until they wait again.
-    pub(crate) fn resume(self, py: Python<'_>, answer: Answer) -> PyResult<()> {
+    pub(crate) fn resume(self, waiting: &Waiting, py: Python<'_>, answer: Answer) -> PyResult<()> {
         match self {
-            Waiter::Future(ref future) => resume_future(future.bind(py), answer),
-            Waiter::Greenlet(_) => self.switch_to(py, answer).map(drop),
+            Waiter::Future(future) => waiting.resume_task(future.bind(py), answer),
+            Waiter::Greenlet(slot) => match slot.finish(answer) {
+                Some(greenlet) => waiting.switch_to(greenlet.bind(py)),
+                None => Ok(()),
+            },
         }
     }
 
-    /// Gives a greenlet its outcome and switches to it. Returns whether one waited.
-    pub(crate) fn switch_to(self, py: Python<'_>, answer: Answer) -> PyResult<bool> {
+    /// Gives a greenlet its outcome. Returns the greenlet, to be switched to, if it waits.
+    pub(crate) fn awaken(self, answer: Answer) -> Option<Py<PyAny>> {
         let Waiter::Greenlet(slot) = self else { unreachable!("only greenlets switch") };
-        let Some(greenlet) = slot.finish(answer) else { return Ok(false) };
-        greenlet.call_method0(py, intern!(py, "switch")).map(|_| true)
+        slot.finish(answer)
     }
-}
-
-/// Gives a future its outcome. A task that awaits it goes on at once, from the loop's callback that has received the
-/// reply, and not by a callback of its own in the loop's next turn: that would cost more than all the rest.
-fn resume_future(future: &Bound<'_, PyAny>, answer: Answer) -> PyResult<()> {
-    let py = future.py();
-    let Some((callback, context)) = only_callback(future)? else {
-        return if is_done(future)? { Ok(()) } else { set_outcome(future, answer) };
-    };
-    future.call_method1(intern!(py, "remove_done_callback"), (&callback,))?;
-    set_outcome(future, answer)?;
-    context.call_method1(intern!(py, "run"), (callback, future)).map(drop)
-}
-
-/// The callback and its context of a future that has one. Other futures than asyncio's may not tell.
-fn only_callback<'py>(future: &Bound<'py, PyAny>) -> PyResult<Option<(Bound<'py, PyAny>, Bound<'py, PyAny>)>> {
-    let callbacks = future.getattr_opt(intern!(future.py(), "_callbacks"))?;
-    let Some(callbacks) = callbacks.as_ref().and_then(|callbacks| callbacks.cast::<PyList>().ok()) else {
-        return Ok(None);
-    };
-    match callbacks.len() {
-        1 => callbacks.get_item(0)?.extract().map(Some),
-        _ => Ok(None),
-    }
-}
-
-fn is_done(future: &Bound<'_, PyAny>) -> PyResult<bool> {
-    future.call_method0(intern!(future.py(), "done"))?.is_truthy()
-}
-
-fn set_outcome(future: &Bound<'_, PyAny>, answer: Answer) -> PyResult<()> {
-    let py = future.py();
-    match answer {
-        Ok(value) => future.call_method1(intern!(py, "set_result"), (value,))?,
-        Err(error) => future.call_method1(intern!(py, "set_exception"), (error.into_value(py),))?,
-    };
-    Ok(())
 }
 
 /// Where a greenlet's outcome is put.
@@ -122,6 +86,11 @@ impl Slot {
         self.outcome(greenlet.py())
     }
 
+    /// Makes it as new.
+    pub(crate) fn clear(&mut self) {
+        *self.0.get_mut().unwrap_or_else(PoisonError::into_inner) = State::default();
+    }
+
     /// Keeps the outcome. Returns the greenlet that waits for it, if one does.
     fn finish(&self, answer: Answer) -> Option<Py<PyAny>> {
         let mut state = self.lock();
@@ -133,6 +102,7 @@ impl Slot {
     }
 
     /// Registers the greenlet that is about to wait. Returns whether it has to.
+    #[inline(never)]
     fn begin(&self, greenlet: &Bound<'_, PyAny>) -> bool {
         let mut state = self.lock();
         let open = state.outcome.is_none();
@@ -143,6 +113,7 @@ impl Slot {
     }
 
     /// Nobody waits any more, whatever ended the wait.
+    #[inline(never)]
     fn abandon(&self) {
         let mut state = self.lock();
         state.abandoned = true;
@@ -154,11 +125,12 @@ impl Slot {
         state.abandoned || state.outcome.is_some()
     }
 
+    #[inline(never)]
     fn outcome<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let mut state = self.lock();
         match &state.outcome {
             Some(Ok(value)) => Ok(value.bind(py).clone()),
-            Some(Err(error)) => Err(error.clone_ref(py)),
+            Some(Err(error)) => Err((**error).clone_ref(py)),
             None => {
                 state.abandoned = true;
                 let message = "the greenlet was resumed by something else while it waited for a reply";

@@ -137,9 +137,9 @@ impl Host {
 impl Event {
     fn of(ticket: Ticket, outcome: Outcome<'_>) -> Self {
         match outcome {
-            Outcome::Part(reply) => Event::Part(ticket, Answer::of(&reply.head, reply.index, &reply.value, reply.line)),
+            Outcome::Part(reply) => Event::Part(ticket, Answer::of(reply.head, reply.index, &reply.value, reply.line)),
             Outcome::Reply(reply) => {
-                Event::Reply(ticket, Answer::of(&reply.head, reply.index, &reply.value, reply.line))
+                Event::Reply(ticket, Answer::of(reply.head, reply.index, &reply.value, reply.line))
             }
             Outcome::Large(head) => Event::Large(ticket, head),
             Outcome::Failed(error) => Event::Failed(ticket, error),

@@ -36,7 +36,7 @@ pub(crate) fn answer(
 }
 
 fn raised(py: Python<'_>, failure: Failure, names: Option<&Names>) -> PyErr {
-    let what = names.map_or_else(|| "the lock".to_owned(), |names| described(names));
+    let what = names.map_or_else(|| "the lock".to_owned(), described);
     match failure {
         Failure::Timeout => lock_failure(py, "LockTimeout", &format!("{what} was not to be had in time"), None),
         Failure::AlreadyHeld => {

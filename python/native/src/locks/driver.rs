@@ -72,7 +72,8 @@ impl Machine for Client<Wait> {
                     if let Some(state) = &state {
                         registry.follow(&outcome, state);
                     }
-                    event_loop.waiting().answer(waiter, answer(py, outcome, state.as_ref(), grant));
+                    let answer = answer(py, outcome, state.as_ref(), grant).map_err(Box::new);
+                    event_loop.waiting().answer(waiter, answer);
                 }
                 Finished::Lost { number, loss } => registry.lose(py, number, loss),
                 Finished::Warning(text) => drop(warn.call1(py, (text,))?),

@@ -1,0 +1,120 @@
+//! Futures, which tasks wait for.
+
+use pyo3::gc::{PyTraverseError, PyVisit};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList};
+
+use crate::waiter::Answer;
+
+/// How futures are made and given their outcome.
+pub(crate) enum Futures {
+    Asyncio(Box<Asyncio>),
+    /// What a loop that has futures of its own makes them by.
+    Others(Py<PyAny>),
+}
+
+/// asyncio's own: the class, what it is called with, and methods, looked up once.
+pub(crate) struct Asyncio {
+    class: Py<PyAny>,
+    settings: Py<PyDict>,
+    remove_done_callback: Py<PyAny>,
+    set_result: Py<PyAny>,
+    set_exception: Py<PyAny>,
+    /// Of a context.
+    run: Py<PyAny>,
+}
+
+impl Futures {
+    /// `create_future`: the loop's, where its futures are not asyncio's.
+    pub(crate) fn new(driver: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let py = driver.py();
+        let create = driver.getattr("create_future")?;
+        if !create.is_none() {
+            return Ok(Futures::Others(create.unbind()));
+        }
+        let class = py.import("asyncio")?.getattr("Future")?;
+        let settings = PyDict::new(py);
+        settings.set_item("loop", driver.getattr("loop")?)?;
+        let method = |name| -> PyResult<Py<PyAny>> { Ok(class.getattr(name)?.unbind()) };
+        Ok(Futures::Asyncio(Box::new(Asyncio {
+            settings: settings.unbind(),
+            remove_done_callback: method("remove_done_callback")?,
+            set_result: method("set_result")?,
+            set_exception: method("set_exception")?,
+            run: py.import("contextvars")?.getattr("Context")?.getattr("run")?.unbind(),
+            class: class.unbind(),
+        })))
+    }
+
+    pub(crate) fn create(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        match self {
+            Futures::Asyncio(asyncio) => asyncio.class.call(py, (), Some(asyncio.settings.bind(py))),
+            Futures::Others(create) => create.call0(py),
+        }
+    }
+
+    /// Gives a future its outcome.
+    pub(crate) fn resume(&self, future: &Bound<'_, PyAny>, answer: Answer) -> PyResult<()> {
+        let py = future.py();
+        match self {
+            Futures::Asyncio(asyncio) => asyncio.resume(future, answer),
+            Futures::Others(_) if is_done(future)? => Ok(()),
+            Futures::Others(_) => match answer {
+                Ok(value) => future.call_method1(intern!(py, "set_result"), (value,)),
+                Err(error) => future.call_method1(intern!(py, "set_exception"), ((*error).into_value(py),)),
+            }
+            .map(drop),
+        }
+    }
+
+    pub(crate) fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        match self {
+            Futures::Others(create) => visit.call(create),
+            Futures::Asyncio(asyncio) => {
+                let Asyncio { class, settings, remove_done_callback, set_result, set_exception, run } = &**asyncio;
+                visit.call(settings)?;
+                [class, remove_done_callback, set_result, set_exception, run]
+                    .into_iter()
+                    .try_for_each(|object| visit.call(object))
+            }
+        }
+    }
+}
+
+impl Asyncio {
+    /// Gives a future its outcome. A task that awaits it goes on at once, from the loop's callback that has received
+    /// the reply, and not by a callback of its own in the loop's next turn: that would cost more than all the rest.
+    fn resume(&self, future: &Bound<'_, PyAny>, answer: Answer) -> PyResult<()> {
+        let py = future.py();
+        let Some((callback, context)) = only_callback(future)? else {
+            return if is_done(future)? { Ok(()) } else { self.set_outcome(future, answer) };
+        };
+        self.remove_done_callback.bind(py).call1((future, &callback))?;
+        self.set_outcome(future, answer)?;
+        self.run.bind(py).call1((context, callback, future)).map(drop)
+    }
+
+    fn set_outcome(&self, future: &Bound<'_, PyAny>, answer: Answer) -> PyResult<()> {
+        let py = future.py();
+        match answer {
+            Ok(value) => self.set_result.bind(py).call1((future, value)),
+            Err(error) => self.set_exception.bind(py).call1((future, (*error).into_value(py))),
+        }
+        .map(drop)
+    }
+}
+
+/// The callback and its context of a future that has one.
+fn only_callback<'py>(future: &Bound<'py, PyAny>) -> PyResult<Option<(Bound<'py, PyAny>, Bound<'py, PyAny>)>> {
+    let callbacks = future.getattr(intern!(future.py(), "_callbacks"))?;
+    match callbacks.cast::<PyList>() {
+        Ok(callbacks) if callbacks.len() == 1 => callbacks.get_item(0)?.extract().map(Some),
+        _ => Ok(None),
+    }
+}
+
+/// Whether a future is done, or cancelled.
+pub(crate) fn is_done(future: &Bound<'_, PyAny>) -> PyResult<bool> {
+    future.call_method0(intern!(future.py(), "done"))?.is_truthy()
+}
