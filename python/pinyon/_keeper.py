@@ -65,4 +65,4 @@ def _begin_anew_in_child() -> None:
 
 
 atexit.register(_stop_all)
-
+os.register_at_fork(after_in_child=_begin_anew_in_child)

@@ -68,5 +68,4 @@ def _database(text: str) -> int:
 
 def _without_login(error: ValueError) -> str:
     """Leave out what a parser repeats of the URL: there may be a password in it."""
-    message = str(error)
-    return message.split(":")[0] if "Port" in message else "it cannot be read"
+    return "its port is no number from 1 to 65535" if "Port" in str(error) else "it cannot be read"

@@ -72,6 +72,7 @@ SETTINGS: dict[str, tuple[dict[str, Any], str]] = {
     "no scheme": ({"url": "localhost:6379"}, "write redis://"),
     "TLS": ({"url": "rediss://localhost"}, "needs TLS"),
     "a port that is none": ({"url": "redis://:secret@localhost:http"}, "malformed"),
+    "a password with a slash": ({"url": "redis://:secret/5@localhost"}, "its port is no number"),
     "port 0": ({"url": "redis://localhost:0"}, "port 0"),
     "port 70000": ({"url": "redis://:secret@localhost:70000"}, "malformed"),
     "a database that is none": ({"url": "redis://localhost/first"}, "'first', which is no number"),
