@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from servers import Memcached
+from servers import Memcached, Redis
 
 import pinyon
 from pinyon.client import BaseClient
@@ -21,6 +21,7 @@ DOCUMENTS = [
     *sorted((REPOSITORY / "docs").rglob("*.md")),
 ]
 DEFAULT = "127.0.0.1:11211"
+DEFAULT_REDIS = "127.0.0.1:6379"
 
 
 #: Whole programs, which test_examples.py runs.
@@ -32,6 +33,11 @@ def examples(document: Path) -> list[tuple[int, str]]:
     text = document.read_text() if document.exists() else ""
     blocks = re.finditer(r"^( *)```(?:python|py|pycon)\n(.*?)^\1```", text, re.MULTILINE | re.DOTALL)
     return [(text[: block.start()].count("\n") + 1, block.group(2)) for block in blocks]
+
+
+def placed(source: str, server: Memcached, redis: Redis) -> str:
+    """The source with the tests' servers in the places of the usual ones."""
+    return source.replace(DEFAULT, server.address).replace(DEFAULT_REDIS, redis.address)
 
 
 def run(source: str, name: str, names: dict[str, Any]) -> None:
@@ -50,14 +56,14 @@ DOCUMENTED = [document for document in DOCUMENTS if examples(document)]
 
 @pytest.mark.parametrize("document", DOCUMENTED, ids=lambda document: str(document.relative_to(REPOSITORY)))
 def test_the_examples_of_a_document_run_one_after_the_other(
-    server: Memcached, monkeypatch: pytest.MonkeyPatch, document: Path
+    server: Memcached, redis: Redis, monkeypatch: pytest.MonkeyPatch, document: Path
 ) -> None:
     monkeypatch.setenv("MEMCACHE_SERVERS", server.address)
     names: dict[str, Any] = {"__name__": "example"}
     for line, source in examples(document):
         if source in PROGRAMS:
             continue
-        run(source.replace(DEFAULT, server.address), f"{document.name}:{line}", names)
+        run(placed(source, server, redis), f"{document.name}:{line}", names)
 
 
 @pytest.mark.parametrize("page", ["gevent", "asyncio"])
@@ -72,9 +78,9 @@ def test_the_limits_of_a_page_have_their_defaults(page: str) -> None:
     assert documented == {setting: settings[setting].default for setting in documented if setting in settings}
 
 
-def test_the_examples_of_the_docstrings_run(server: Memcached) -> None:
+def test_the_examples_of_the_docstrings_run(server: Memcached, redis: Redis) -> None:
     assert pinyon.__doc__ is not None
-    run(pinyon.__doc__[pinyon.__doc__.index(">>>") :].replace(DEFAULT, server.address), "pinyon", {})
+    run(placed(pinyon.__doc__[pinyon.__doc__.index(">>>") :], server, redis), "pinyon", {})
 
 
 def test_examples_are_found(tmp_path: Path) -> None:

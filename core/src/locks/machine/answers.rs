@@ -17,6 +17,9 @@ impl Machine {
                 return;
             }
             entry.parked_by = None;
+            if matches!(about, About::Unpark(_)) {
+                entry.unparking = false;
+            }
         }
         match (about, answer) {
             (About::Open | About::Tidy, _) => {}

@@ -82,10 +82,17 @@ impl Machine {
         let patience = self.options.patience;
         let Some(entry) = self.entries.get_mut(&number) else { return };
         entry.deadline = now + entry.wait.unwrap_or(patience);
-        entry.state = State::Queued { since: now, poll_at: None };
+        entry.unparking = true;
         let deadline = entry.deadline;
-        let (names, ttl) = (entry.names.clone(), entry.ttl);
         self.wake_by(deadline);
+        self.send_unpark_again(number, now);
+    }
+
+    /// The server may not have heard of it: a waiter that it believes to be parked would wait for a notice.
+    pub(super) fn send_unpark_again(&mut self, number: u64, now: Moment) {
+        let Some(entry) = self.entries.get_mut(&number) else { return };
+        entry.state = State::Queued { since: now, poll_at: None };
+        let (names, ttl) = (entry.names.clone(), entry.ttl);
         if self.connected {
             let attempt = self.attempt(number);
             self.send(About::Unpark(number), Call::Unpark { attempt, names, ttl }, now);

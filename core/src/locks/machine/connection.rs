@@ -24,6 +24,7 @@ impl Machine {
             match entry.state {
                 State::Queued { .. } | State::Parked { .. } if parking => self.take_anew(number, now),
                 State::Asking(_) => self.ask(number, now),
+                State::Queued { .. } if entry.unparking => self.send_unpark_again(number, now),
                 State::Queued { .. } | State::Parked { .. } => self.send_poll(number, now),
                 State::Held(ref lock) if lock.renew_at.is_some() => held.push(number),
                 _ => {}
@@ -44,7 +45,7 @@ impl Machine {
         if let Some(entry) = self.entries.get_mut(&number) {
             self.renumbered.remove(&std::mem::replace(&mut entry.attempt, attempt));
             let deadline = now + entry.wait.unwrap_or_default();
-            entry.deadline = deadline;
+            (entry.deadline, entry.unparking) = (deadline, false);
             self.wake_by(deadline);
             self.ask(number, now);
         }

@@ -26,6 +26,8 @@ pub(super) struct Entry {
     /// The call that parked it, until that or a later one is answered: what was said before is about the lock that was
     /// given up.
     pub(super) parked_by: Option<u64>,
+    /// It wants its names back without having been notified, and the server has not confirmed that it knows.
+    pub(super) unparking: bool,
     pub(super) state: State,
 }
 
@@ -89,6 +91,7 @@ impl Entry {
             lined_up: !nested,
             holds: 1,
             parked_by: None,
+            unparking: false,
             state: State::Lined,
         }
     }

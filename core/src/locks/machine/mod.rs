@@ -352,7 +352,7 @@ impl Machine {
             return Err(NotHeld);
         }
         let until = wait.map(|wait| now + wait);
-        entry.wait = Some(relock);
+        (entry.wait, entry.unparking) = (Some(relock), false);
         entry.state = State::Parked { since: now, poll_at: None, until };
         let (names, ttl) = (entry.names.clone(), entry.ttl);
         let attempt = self.attempt(number);
