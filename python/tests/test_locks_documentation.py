@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import builtins
 import contextlib
+import functools
 import inspect
 import os
 import re
@@ -46,7 +47,7 @@ def test_every_program_about_locks_is_run() -> None:
 @pytest.mark.parametrize("program", PRINTED)
 def test_a_recipe_refuses_the_late_writer(program: str, redis: Redis, server: Memcached) -> None:
     environment = {**os.environ, "REDIS_URL": redis.url, "MEMCACHE_SERVERS": server.address}
-    command = [sys.executable, DOCS / "examples" / f"{program}.py"]
+    command = [sys.executable, str(DOCS / "examples" / f"{program}.py")]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=30, check=False)
     assert (done.returncode, done.stdout) == (0, PRINTED[program]), done.stderr
 
@@ -92,12 +93,16 @@ def test_an_operator_looks_and_releases_as_the_page_says(redis: Redis) -> None:
 def test_those_who_wait_notice_a_deletion_within_a_heartbeat(redis: Redis) -> None:
     with pinyon.Locks(redis.url, ttl=60) as locks, pinyon.Locks(redis.url, ttl=60, heartbeat=0.5) as others:
         held = locks.lock("a").acquire()
-        with background(lambda: others.lock("a", timeout=20).acquire().release()):
+        with background(lambda: take_and_give_back(others, "a")):
             wait_until(lambda: queued(redis) == 1)
             redis.ask("DEL", "{pinyon}:l:a")
             deleted_at = time.monotonic()
         assert time.monotonic() - deleted_at < 2
         assert held.extend(60) is False
+
+
+def take_and_give_back(locks: pinyon.Locks, name: str) -> None:
+    assert locks.lock(name, timeout=20).acquire().release()
 
 
 @contextlib.contextmanager
@@ -202,7 +207,7 @@ def conditions(redis: Redis, locks: pinyon.Locks, others: pinyon.Locks) -> None:
         wait_until(lambda: redis.ask("ZCARD", "{app}:#n") == 1)
         for name in "bcdef":  # every fourth that waits sweeps the queues
             held = locks.lock(name).acquire()
-            with background(lambda name=name: others.lock(name, timeout=20).acquire().release()):
+            with background(functools.partial(take_and_give_back, others, name)):
                 wait_until(lambda: queued(redis, "app"))
                 assert held.release()
         with locks.lock("a", timeout=20) as held:
