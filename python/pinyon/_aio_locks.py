@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import inspect
 import time
 from typing import TYPE_CHECKING, Any, Callable, TypeVar
 
@@ -33,6 +34,7 @@ class Held(BaseHeld):
 
     def release(self) -> Awaitable[bool]:
         """Give it back. The result tells whether it was held to the end; it is given back at once, awaited or not."""
+        self._given_back = True
         held: Awaitable[bool] = self._grant.release()
         return held
 
@@ -53,9 +55,12 @@ class Held(BaseHeld):
         return notified
 
     async def wait_for(self, predicate: Callable[[], Any], timeout: float | None = None) -> Any:
-        """Wait until ``predicate()`` is true, and return what it gave; what it gave last when ``timeout`` passed."""
+        """Wait until ``predicate()`` is true, and return what it gave; what it gave last when ``timeout`` passed.
+
+        What the predicate returns is awaited, if it can be.
+        """
         until = None if timeout is None else time.monotonic() + timeout
-        while not (given := predicate()):
+        while not (given := await _result(predicate)):
             left = None if until is None else until - time.monotonic()
             if left is not None and left <= 0:
                 break
@@ -100,6 +105,8 @@ class Lock(BaseLock):
         traceback: TracebackType | None,
     ) -> None:
         held: Held = self._leave()
+        if held._given_back:
+            return
         try:
             kept = await held.release()
         except Exception:
@@ -238,3 +245,8 @@ async def _had(future: Awaitable[Any], grant: _native.Grant) -> Any:
     except BaseException:
         grant.cancel()
         raise
+
+
+async def _result(predicate: Callable[[], Any]) -> Any:
+    given = predicate()
+    return await given if inspect.isawaitable(given) else given

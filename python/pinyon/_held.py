@@ -20,10 +20,13 @@ RELOCK_AT_LEAST = 1.0
 class BaseHeld:
     """A lock that is held: all its names, until it is given back or lost."""
 
-    __slots__ = ("__weakref__", "_grant", "_relock", "names")
+    __slots__ = ("__weakref__", "_given_back", "_grant", "_locks", "_relock", "names")
 
-    def __init__(self, grant: _native.Grant, names: tuple[str | bytes, ...], timeout: float) -> None:
+    def __init__(self, locks: BaseLocks, grant: _native.Grant, names: tuple[str | bytes, ...], timeout: float) -> None:
+        #: What renews it lives as long as it does.
+        self._locks = locks
         self._grant = grant
+        self._given_back = False
         self._relock = max(timeout, RELOCK_AT_LEAST)
         #: The names, as they were asked for.
         self.names = names
@@ -95,7 +98,7 @@ class BaseLock:
         self._entered: dict[int, list[Any]] = {}
 
     def _made(self, kind: type[Any], grant: _native.Grant) -> Any:
-        held = kind(grant, self.names, self._timeout)
+        held = kind(self._locks, grant, self.names, self._timeout)
         if self._on_lost is not None:
             held.on_lost(self._on_lost)
         return held

@@ -39,6 +39,7 @@ class Held(BaseHeld):
 
     def release(self) -> bool:
         """Give it back. Return whether it was held to the end; False also when it was given back before."""
+        self._given_back = True
         held: bool = self._grant.release()
         return held
 
@@ -105,6 +106,8 @@ class Lock(BaseLock):
         traceback: TracebackType | None,
     ) -> None:
         held: Held = self._leave()
+        if held._given_back:
+            return
         try:
             kept = held.release()
         except Exception:

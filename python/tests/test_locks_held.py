@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import time
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -173,4 +174,24 @@ async def test_extending(model: Model, redis: Redis, locks_on: LocksOn) -> None:
     held.check()
     assert await held.release()
     assert await held.extend(60) is False
+    await nothing_left(model, redis)
+
+
+@every_model
+async def test_given_back_inside_its_block(model: Model, redis: Redis, locks_on: LocksOn) -> None:
+    """The block's end has nothing more to give back, and does not take that for a loss."""
+    locks = locks_on(redis)
+    async with locks.lock("a") as held:
+        assert await held.release()
+        assert await locks.is_locked("a") is False
+    await nothing_left(model, redis)
+
+
+@every_model
+async def test_what_is_held_keeps_its_locks_alive(model: Model, redis: Redis) -> None:
+    held = await model.locks(redis.url, ttl=0.5).lock("a").acquire()
+    gc.collect()
+    await model.sleep(1)
+    held.check()
+    assert await held.release()
     await nothing_left(model, redis)

@@ -151,6 +151,11 @@ impl Handler {
         std::mem::take(&mut self.answers)
     }
 
+    /// Whether it does without scripts.
+    pub(super) fn is_plain(&self) -> bool {
+        matches!(self.speaks, Speaks::Plainly(_))
+    }
+
     /// Something that whoever runs the program should know.
     pub(super) fn take_warning(&mut self) -> Option<String> {
         self.warning.take()

@@ -158,6 +158,11 @@ impl<W> Client<W> {
                 let extended = self.machine.extend(number, ttl, at);
                 extended.map(|()| (number, Awaited::Extension)).map_err(|NotHeld| Outcome::Extended { held: false })
             }
+            Wish::Park { .. } | Wish::Notify { .. } if self.link.handler.is_plain() => {
+                let message = "conditions need scripts on the server: use handler=\"script\"";
+                let error = Error::new(Kind::Unsupported, &self.settings.server, message);
+                Err(Outcome::Failed(Failure::Server(error)))
+            }
             Wish::Park { number, wait, relock } => {
                 let parked = self.machine.park(number, wait, relock, at);
                 parked.map(|()| (number, Awaited::Grant)).map_err(|NotHeld| Outcome::Failed(Failure::NotHeld))

@@ -236,7 +236,11 @@ impl Machine {
         match answer {
             Ok(Answer::NotHeld) => self.fail(number, Failure::NotHeld, now),
             Ok(answer) => self.asked(number, answer, sent, now),
-            Err(error) => self.fail(number, Failure::Server(error), now),
+            Err(error) => {
+                // Whether it was given back nobody knows: it is, now.
+                self.events.push_back(Event::Failed { number, failure: Failure::Server(error) });
+                self.cancel(number, now);
+            }
         }
     }
 }
