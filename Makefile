@@ -26,15 +26,21 @@ test: setup ## Every test, on servers it starts itself
 	cargo test --locked -q
 	cd python && ../.venv/bin/python -m pytest -q
 	cd bench && ../.venv/bin/python -m pytest -q
+	cd verify && ../.venv/bin/python -m pytest -q
+
+.PHONY: verify-locks
+verify-locks: setup ## Locks on real processes that are killed, stopped and cut off: a quarter of an hour
+	.venv/bin/python -m pinyon_verify locks
 
 .PHONY: lint
 lint: setup ## Formatting, lints and types of all languages
 	cargo fmt --all --check
 	cargo clippy --locked --workspace --all-targets -- -D warnings
-	.venv/bin/ruff format --check python bench
-	.venv/bin/ruff check python bench
+	.venv/bin/ruff format --check python bench verify
+	.venv/bin/ruff check python bench verify
 	cd python && ../.venv/bin/mypy pinyon
 	cd bench && ../.venv/bin/mypy pinyon_bench
+	cd verify && ../.venv/bin/mypy pinyon_verify
 
 .PHONY: fuzz
 fuzz: ## Each fuzz target for FUZZ_SECONDS (60); needs Rust's nightly toolchain
@@ -47,9 +53,9 @@ setup: .venv/.ready .venv/.pinyon ## Packages, .venv with Pinyon and the benchma
 	tools/setup
 	touch $@
 
-.venv/.pinyon: .venv/.ready $(rust_sources) python/pyproject.toml bench/pyproject.toml
+.venv/.pinyon: .venv/.ready $(rust_sources) python/pyproject.toml bench/pyproject.toml verify/pyproject.toml
 	cd python && ../.venv/bin/maturin develop --release --locked -q
-	.venv/bin/pip install -q --disable-pip-version-check --no-deps -e bench
+	.venv/bin/pip install -q --disable-pip-version-check --no-deps -e bench -e verify
 	cargo build --release --locked -q -p pinyon-floor
 	touch $@
 

@@ -1,0 +1,82 @@
+"""What can be typed."""
+
+from __future__ import annotations
+
+import argparse
+import random
+import shutil
+
+from .locks.cells import CELLS
+from .locks.run import HEADING, details, line, run
+from .locks.sabotage import SABOTAGES
+
+#: Seconds of work in a cell of the quick ones.
+QUICK_SECONDS = 1.2
+#: Seconds of work under each sabotage.
+SABOTAGE_SECONDS = 2.0
+#: Seconds that a cell takes beyond its work: starting, ending and checking.
+AROUND = 6.0
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run what is asked for; 0 when nothing was violated."""
+    options = _parser().parse_args(arguments)
+    if options.sabotage:
+        return _sabotage(options.seconds or SABOTAGE_SECONDS)
+    if options.list:
+        for cell in CELLS:
+            print(f"{cell.name:<18} {cell.what}")
+        return 0
+    cells = [cell for cell in CELLS if not options.cell or cell.name in options.cell]
+    unknown = set(options.cell) - {cell.name for cell in CELLS}
+    if unknown:
+        print(f"no such cell: {', '.join(sorted(unknown))}; --list shows them")
+        return 2
+    if options.quick:
+        cells = [cell for cell in cells if cell.quick or options.cell]
+    seconds = options.seconds or (QUICK_SECONDS if options.quick else _share(options.minutes, len(CELLS)))
+    seed = options.seed if options.seed is not None else random.randrange(1_000_000)
+    print(f"seed {seed}, {seconds:g} seconds for each cell")
+    print(HEADING, flush=True)
+    violated = []
+    for cell in cells:
+        result = run(cell, seed, seconds, options.keep)
+        print("\n".join([line(result), *details(result)]), flush=True)
+        if result.violations:
+            violated.append(cell.name)
+    print(f"violated: {', '.join(violated)}" if violated else "nothing was violated")
+    return 1 if violated else 0
+
+
+def _sabotage(seconds: float) -> int:
+    """Break each thing in turn; 0 when all of it was found."""
+    missed = []
+    for sabotage in SABOTAGES:
+        result = run(sabotage.cell_of(), seed=1, seconds=seconds)
+        found = {finding.check for finding in result.violations}
+        if sabotage.found_by not in found:
+            missed.append(sabotage.name)
+        verdict = "missed" if sabotage.name in missed else "found"
+        print(f"{sabotage.name:<18} {sabotage.found_by:<15} {verdict}; in all: {', '.join(sorted(found))}", flush=True)
+        shutil.rmtree(result.folder, ignore_errors=True)
+    print(f"missed: {', '.join(missed)}" if missed else "everything was found")
+    return 1 if missed else 0
+
+
+def _share(minutes: float, cells: int) -> float:
+    return max(2.0, round(minutes * 60 / cells - AROUND, 1))
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m pinyon_verify", description=__doc__)
+    verbs = parser.add_subparsers(required=True)
+    locks = verbs.add_parser("locks", help="shared locks on real processes, under faults")
+    locks.add_argument("--minutes", type=float, default=15.0, help="for all cells together (15)")
+    locks.add_argument("--seconds", type=float, help="for the work of each cell, instead")
+    locks.add_argument("--cell", action="append", default=[], metavar="NAME", help="only this one; may be repeated")
+    locks.add_argument("--seed", type=int, help="what all choices follow from; printed with each run")
+    locks.add_argument("--quick", action="store_true", help="a few cells, in less than a minute")
+    locks.add_argument("--keep", action="store_true", help="keep all histories, and not only those of violations")
+    locks.add_argument("--sabotage", action="store_true", help="break the server's side, to see that it is found")
+    locks.add_argument("--list", action="store_true", help="show the cells")
+    return parser

@@ -1,0 +1,113 @@
+"""What became of each attempt to take a lock, put together from its lines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from .history import Line
+
+#: Of an attempt that had no end when the history ended.
+NEVER = 1 << 62
+
+
+@dataclass(frozen=True)
+class Write:
+    """One write to the register that enforces tokens."""
+
+    name: str
+    token: int
+    sent: int
+    answered: int
+    accepted: bool
+    order: int
+
+
+@dataclass
+class Attempt:
+    """One attempt; what did not happen is None."""
+
+    id: str
+    process: int
+    names: frozenset[str]
+    invoked: int
+    granted: int | None = None
+    token: int | None = None
+    begun: int | None = None
+    ended: int | None = None
+    lost: int | None = None
+    release_sent: int | None = None
+    released: int | None = None
+    kept: bool | None = None
+    #: Cancelled, timed out or failed.
+    given_up: int | None = None
+    #: When its process was killed, if it was not over by then.
+    killed: int | None = None
+    #: What its client said: at this moment it believed to hold the lock until that one.
+    beliefs: list[tuple[int, int]] = field(default_factory=list)
+    #: When it should have gone on inside its section, and got no time.
+    late: list[int] = field(default_factory=list)
+    writes: list[Write] = field(default_factory=list)
+
+    @property
+    def believed(self) -> int:
+        """Until when its client believed to hold it, as far as it said so."""
+        return max((until for _, until in self.beliefs), default=0)
+
+    @property
+    def section_end(self) -> int:
+        """When its critical section was over for certain."""
+        return min(moment for moment in (self.ended, self.killed, NEVER) if moment is not None)
+
+    @property
+    def believed_end(self) -> int:
+        """When its critical section was over, or its client knew that it might not hold the lock any more."""
+        return min(self.section_end, self.believed, NEVER if self.lost is None else self.lost)
+
+    @property
+    def over(self) -> int:
+        """When it was in nobody's way any more, but for what the server did not know yet."""
+        moments = (self.given_up, self.release_sent, self.killed, self.lost)
+        return min((moment for moment in moments if moment is not None), default=NEVER)
+
+
+def gather(lines: Iterable[Line], kills: dict[int, int]) -> list[Attempt]:
+    """Return the attempts in the order in which they were made; ``kills``: when each process was killed."""
+    attempts: dict[str, Attempt] = {}
+    for line in lines:
+        if line.event == "invoke":
+            names = frozenset(line.facts["names"])
+            attempts[line.attempt] = Attempt(line.attempt, line.process, names, line.at)
+        elif line.attempt in attempts:
+            _follow(attempts[line.attempt], line)
+    for attempt in attempts.values():
+        killed = kills.get(attempt.process)
+        if killed is not None and attempt.released is None and attempt.given_up is None:
+            attempt.killed = killed
+    return sorted(attempts.values(), key=lambda attempt: attempt.invoked)
+
+
+def _follow(attempt: Attempt, line: Line) -> None:
+    facts = line.facts
+    if line.event == "granted":
+        attempt.granted, attempt.token = line.at, facts["token"]
+        attempt.beliefs.append((line.at, facts["until"]))
+    elif line.event == "believes":
+        attempt.beliefs.append((line.at, facts["until"]))
+    elif line.event == "begin":
+        attempt.begun = line.at
+    elif line.event == "end":
+        attempt.ended = line.at
+    elif line.event == "lost":
+        attempt.lost = line.at
+    elif line.event == "late":
+        attempt.late.append(line.at)
+    elif line.event == "release":
+        attempt.release_sent = line.at
+    elif line.event == "released":
+        attempt.released, attempt.kept = line.at, facts["kept"]
+    elif line.event in ("cancel", "failed"):
+        attempt.given_up = line.at
+    elif line.event == "write":
+        write = Write(facts["name"], facts["token"], facts["sent"], line.at, facts["accepted"], facts["order"])
+        attempt.writes.append(write)

@@ -1,0 +1,208 @@
+"""The matrix."""
+
+from __future__ import annotations
+
+from . import faults, scenarios
+from .cell import Cell
+from .settings import Settings
+
+#: Nothing expires, and nobody polls: what is not woken stays asleep.
+CALM = Settings(ttl=60.0, heartbeat=60.0, long_stays=0.0, patience=30.0)
+#: Leases that end often, and waiters that give up often.
+BUSY = Settings(cancels=0.15, tries=0.05, unrenewed=0.05, stay=0.002, long_stays=0.005)
+MODELS = ("threads", "gevent", "asyncio")
+
+
+def each(settings: Settings, *models: str, **changes: object) -> tuple[Settings, ...]:
+    """Return one client for each model."""
+    return tuple(settings.but(model=model, **changes) for model in models)
+
+
+def _all(settings: Settings) -> tuple[Settings, ...]:
+    """One client of each model, and one more."""
+    return each(settings, *MODELS, "threads")
+
+
+_CUT = BUSY.but(command_timeout=0.5, cancels=0.1)
+_LOST = BUSY.but(cancels=0.05)
+
+CELLS = (
+    Cell("calm-threads", "threads, no faults: two calls for each lock", each(CALM, *4 * ["threads"]), exact=True),
+    Cell("calm-gevent", "greenlets, no faults", each(CALM, *4 * ["gevent"]), exact=True),
+    Cell("calm-asyncio", "tasks, no faults", each(CALM, *4 * ["asyncio"]), exact=True, quick=True),
+    Cell("busy", "all models; short ttls, cancels, locks left to run out", _all(BUSY)),
+    Cell("busy-apart", "each worker with a connection of its own", _all(BUSY.but(apart=True))),
+    Cell("throughput", "throughput before order", _all(BUSY.but(fairness="throughput")), ordered=False),
+    Cell("pure", "plain commands only", _all(BUSY.but(handler="pure")), ordered=False),
+    Cell(
+        "mixed-handlers",
+        "clients with scripts and clients without",
+        each(BUSY, *MODELS) + each(BUSY.but(handler="pure"), *MODELS),
+        ordered=False,
+        quick=True,
+    ),
+    Cell("cancel-storm", "nearly all waiters are cancelled", _all(BUSY.but(cancels=0.8, cancel_within=0.006))),
+    Cell(
+        "cancel-pure",
+        "the same, without scripts",
+        _all(BUSY.but(cancels=0.8, cancel_within=0.006, handler="pure")),
+        ordered=False,
+    ),
+    Cell(
+        "cancel-steps",
+        "coroutines are cancelled after each number of turns",
+        each(BUSY.but(cancels=0.7, stepwise=True), "gevent", "asyncio", "gevent", "asyncio"),
+    ),
+    Cell("kill-holder", "kill -9 of a holder", _all(BUSY), faults=(faults.kill_holder,), quick=True),
+    Cell("kill-waiter", "kill -9 of a waiter", _all(BUSY), faults=(faults.kill_waiter,)),
+    Cell("kill-granted", "kill -9 of a stopped waiter that was granted", _all(BUSY), faults=(faults.kill_granted,)),
+    Cell(
+        "kill-pure",
+        "kill -9, with clients without scripts",
+        each(BUSY.but(handler="pure"), *MODELS) + each(BUSY, "threads"),
+        faults=(faults.kill_holder,),
+        ordered=False,
+    ),
+    Cell("stop-holder", "SIGSTOP of a holder, up to three ttls", _all(BUSY), faults=(faults.stop_holder,)),
+    Cell("stop-waiter", "SIGSTOP of a waiter", _all(BUSY), faults=(faults.stop_waiter,)),
+    Cell("stop-granted", "SIGSTOP of a waiter until after it was granted", _all(BUSY), faults=(faults.stop_granted,)),
+    Cell(
+        "stop-pure",
+        "SIGSTOP, with clients without scripts",
+        each(BUSY.but(handler="pure"), *MODELS) + each(BUSY, "threads"),
+        faults=(faults.stop_holder,),
+        ordered=False,
+    ),
+    Cell(
+        "server-pause",
+        "SIGSTOP of the server",
+        _all(BUSY.but(command_timeout=0.5)),
+        faults=(faults.pause_server,),
+        every=1.5,
+    ),
+    Cell(
+        "restart-empty",
+        "kill -9 of a server that keeps nothing",
+        _all(_LOST),
+        faults=(faults.restart_server,),
+        every=3.0,
+    ),
+    Cell(
+        "restart-rdb",
+        "kill -9 of a server with snapshots",
+        _all(_LOST),
+        faults=(faults.restart_server,),
+        every=3.0,
+        persistence="rdb",
+    ),
+    Cell(
+        "restart-aof",
+        "kill -9 of a server with a log, synchronised each second",
+        _all(_LOST),
+        faults=(faults.restart_server,),
+        every=3.0,
+        persistence="aof",
+    ),
+    Cell("cut-before-send", "connections cut before a request is passed on", _all(_CUT), cuts=("before-send",)),
+    Cell("cut-before-reply", "… between request and reply", _all(_CUT), cuts=("before-reply",), quick=True),
+    Cell("cut-mid-reply", "… in the midst of a reply", _all(_CUT), cuts=("mid-reply",)),
+    Cell("half-open", "connections that say nothing any more", _all(_CUT), cuts=("half-open",)),
+    Cell(
+        "cut-pure",
+        "all kinds of cuts, with clients without scripts",
+        each(_CUT.but(handler="pure"), *MODELS) + each(_CUT, "threads"),
+        cuts=("before-send", "before-reply", "mid-reply", "half-open"),
+        ordered=False,
+    ),
+    Cell(
+        "client-clocks",
+        "clients whose wall clocks are minutes wrong, and jump",
+        _all(BUSY),
+        faults=(faults.move_client_clocks,),
+        skews=(-600, 600, 0, 3600),
+    ),
+    Cell(
+        "server-clock-on",
+        "the server's clock jumps a minute on, and back",
+        _all(_LOST),
+        faults=(faults.move_clock_on,),
+        every=3.0,
+        moves_clock=True,
+    ),
+    Cell(
+        "server-clock-back",
+        "the server's clock jumps an hour back, and on",
+        _all(_LOST),
+        faults=(faults.move_clock_back,),
+        every=3.0,
+        moves_clock=True,
+    ),
+    Cell(
+        "function-flush", "the server forgets its functions", _all(BUSY), faults=(faults.flush_functions,), quick=True
+    ),
+    Cell(
+        "flush-cancels",
+        "the server forgets its functions while nearly all waiters are cancelled",
+        _all(BUSY.but(cancels=0.8, cancel_within=0.006)),
+        faults=(faults.flush_functions,),
+        every=0.05,
+    ),
+    Cell(
+        "script-flush",
+        "no functions; the server forgets its scripts",
+        _all(BUSY),
+        faults=(faults.flush_scripts,),
+        options=("--rename-command", "FUNCTION", "", "--rename-command", "FCALL", ""),
+    ),
+    Cell("flush-all", "FLUSHALL", _all(_LOST), faults=(faults.flush_all,), every=1.5),
+    Cell("operator-del", "an operator deletes locks", _all(_LOST), faults=(faults.delete_locks,), every=0.5),
+    Cell("queue-del", "an operator deletes the queue, or the counter", _all(_LOST), faults=(faults.delete_queue,)),
+    Cell(
+        "chaos",
+        "kills, stops, cuts, pauses and forgotten functions at once, all models and handlers",
+        (*each(_CUT.but(conditions=0.05), *MODELS), *each(_CUT.but(handler="pure"), "asyncio", "threads")),
+        faults=(
+            faults.kill_holder,
+            faults.kill_waiter,
+            faults.stop_holder,
+            faults.stop_waiter,
+            faults.pause_server,
+            faults.flush_functions,
+        ),
+        cuts=("before-send", "before-reply", "mid-reply", "half-open"),
+        ordered=False,
+    ),
+    Cell("conditions", "holders wait on conditions, and notify", _all(BUSY.but(conditions=0.3, unrenewed=0.0))),
+    Cell(
+        "kill-conditions",
+        "kill -9 while others wait on conditions",
+        _all(BUSY.but(conditions=0.3)),
+        faults=(faults.kill_holder, faults.kill_waiter),
+    ),
+    Cell(
+        "cut-conditions",
+        "connections cut while others wait on conditions",
+        _all(_CUT.but(conditions=0.3)),
+        cuts=("before-send", "before-reply", "mid-reply", "half-open"),
+    ),
+    Cell("fork", "forks inside critical sections while others wait", each(BUSY.but(forks=0.03), *3 * ["threads"])),
+    Cell(
+        "overload",
+        "200 waiters for 50 of 60 names, with short ttls",
+        each(
+            Settings(workers=50, apart=True, names=60, fewest=50, most=50, ttl=0.1, heartbeat=1.0, stay=0.002),
+            *MODELS,
+            "asyncio",
+        ),
+        traced=False,
+        slack=10.0,
+    ),
+    Cell(
+        "overtaken-waiter",
+        "W1 waits for A and B, W2 for A: whoever can go on is woken",
+        (CALM,),
+        ordered=False,
+        scenario=scenarios.overtaken_waiter,
+        quick=True,
+    ),
+)

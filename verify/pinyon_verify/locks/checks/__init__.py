@@ -1,0 +1,31 @@
+"""The ten checks: each reads the evidence of one run and says what must not be."""
+
+from __future__ import annotations
+
+from ..evidence import Evidence
+from . import belief, exclusion, liveness, order, tokens, wholeness
+from .finding import Finding
+
+CHECKS = (
+    exclusion.sections,
+    exclusion.beliefs,
+    belief.kept,
+    belief.ended,
+    tokens.increase,
+    tokens.register,
+    wholeness.all_or_nothing,
+    order.first_come_first_served,
+    liveness.soon,
+    liveness.wakes,
+    wholeness.nothing_left,
+    wholeness.gone_is_gone,
+    wholeness.said,
+)
+
+
+def check(evidence: Evidence) -> list[Finding]:
+    """Return what all checks find."""
+    return [finding for each in CHECKS for finding in each(evidence)]
+
+
+__all__ = ["CHECKS", "Finding", "check"]

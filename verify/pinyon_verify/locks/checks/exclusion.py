@@ -1,0 +1,55 @@
+"""Checks 1 and 2: no two are in their critical sections of one name at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from ..attempts import Attempt
+from ..evidence import Evidence
+from ..history import MILLISECOND
+from .finding import Finding
+
+
+def sections(evidence: Evidence) -> Iterator[Finding]:
+    """Critical sections do not overlap, unless the earlier holder was stopped or the server lost its state."""
+    for name, earlier, later in _overlaps(evidence, lambda attempt: attempt.section_end):
+        text = f"{name}: {earlier.id} was inside until {_after(earlier.section_end, later)} after {later.id} began"
+        yield Finding("exclusion", later.begun or 0, text, _excuse(evidence, earlier, later))
+
+
+def beliefs(evidence: Evidence) -> Iterator[Finding]:
+    """Cut where their holders' belief ends they never overlap, unless the server lost its state."""
+    for name, earlier, later in _overlaps(evidence, lambda attempt: attempt.believed_end):
+        text = f"{name}: {earlier.id} believed for {_after(earlier.believed_end, later)} after {later.id} began"
+        lost = evidence.lost(earlier.names, earlier.granted or 0, later.begun or 0)
+        yield Finding("belief", later.begun or 0, text, "the server lost its state" if lost else None)
+
+
+def _overlaps(evidence: Evidence, end: Callable[[Attempt], int]) -> Iterator[tuple[str, Attempt, Attempt]]:
+    for name, holders in evidence.holders():
+        inside: list[Attempt] = []
+        for later in holders:
+            begun = later.begun or 0
+            inside = [earlier for earlier in inside if end(earlier) > begun]
+            if end(later) <= begun:
+                continue
+            for earlier in inside:
+                yield name, earlier, later
+            inside.append(later)
+
+
+def _excuse(evidence: Evidence, earlier: Attempt, later: Attempt) -> str | None:
+    granted, begun = earlier.granted or 0, later.begun or 0
+    if evidence.stopped(earlier, granted, begun):
+        return "the earlier holder was stopped"
+    if evidence.lost(earlier.names, granted, begun):
+        return "the server lost its state"
+    if earlier.believed > begun:
+        return None
+    if any(late <= begun for late in earlier.late) or evidence.stalled(granted, begun):
+        return "the earlier holder got no time to leave"
+    return None
+
+
+def _after(end: int, later: Attempt) -> str:
+    return f"{(end - (later.begun or 0)) / MILLISECOND:.1f} ms"

@@ -1,0 +1,77 @@
+"""Checks 7 and 8: who can be granted is granted soon, by one message and no other."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator
+
+from ..attempts import NEVER, Attempt
+from ..evidence import Evidence
+from ..history import MILLISECOND
+from .finding import Finding
+
+
+def soon(evidence: Evidence) -> Iterator[Finding]:
+    """Nobody waits for long for names that are free, with nobody before it."""
+    for attempt, since, until in gaps(evidence):
+        gap = until - since - evidence.stalled(since, until)
+        if gap > evidence.bounds.grant:
+            names = ", ".join(sorted(attempt.names))
+            text = f"{attempt.id} waited for {gap / MILLISECOND:.0f} ms for {names}, which were free"
+            yield Finding("liveness", since, text)
+
+
+def gaps(evidence: Evidence) -> Iterator[tuple[Attempt, int, int]]:
+    """Return, for each attempt, the longest time that it waited without anybody in its way.
+
+    In its way is whoever shares a name with it, from its own beginning to its end, and was granted before it, or began
+    before it and was not granted at all; or that the server was away, or its own process stopped.
+    """
+    attempts = evidence.attempts
+    starts = [attempt.invoked for attempt in attempts]
+    active: list[Attempt] = []
+    away = [(fault.at, fault.until) for fault in evidence.faults if fault.kind in ("pause", "restart")]
+    for index, attempt in enumerate(attempts):
+        active = [other for other in active if other.over > attempt.invoked]
+        until = attempt.granted if attempt.granted is not None else attempt.over
+        if until < NEVER:
+            during = attempts[index + 1 : bisect_left(starts, until)]
+            busy = [(other.invoked, other.over) for other in active + during if _is_before(other, attempt)]
+            stops = [(fault.at, fault.until) for fault in evidence.faults if fault.process == attempt.process]
+            since, end = _longest_free(attempt.invoked, until, busy + away + stops)
+            if end > since:
+                yield attempt, since, end
+        active.append(attempt)
+
+
+def _is_before(other: Attempt, attempt: Attempt) -> bool:
+    if other.names.isdisjoint(attempt.names):
+        return False
+    if other.granted is None:
+        return other.invoked < attempt.invoked
+    return attempt.granted is None or other.granted < attempt.granted
+
+
+def _longest_free(since: int, until: int, busy: list[tuple[int, int]]) -> tuple[int, int]:
+    longest = (since, since)
+    for begin, end in [*sorted(busy), (until, until)]:
+        if min(begin, until) - since > longest[1] - longest[0]:
+            longest = (since, min(begin, until))
+        since = max(since, end)
+    return longest
+
+
+def wakes(evidence: Evidence) -> Iterator[Finding]:
+    """Without faults and cancels a lock costs two calls, its own and the one that gives it back, and no other."""
+    if evidence.calls is None:
+        return
+    grants = sum(attempt.granted is not None for attempt in evidence.attempts)
+    called = evidence.calls.get("fcall", 0) + evidence.calls.get("evalsha", 0)
+    # Each client says once that it is there, twice if its functions are not.
+    least, most = 2 * grants + evidence.clients, 2 * grants + 4 * evidence.clients
+    if not least <= called <= most:
+        text = f"{called} calls of scripts for {grants} locks by {evidence.clients} clients: not two for each"
+        yield Finding("wakes", 0, text)
+    pushed = evidence.calls.get("publish", 0)
+    if pushed > grants:
+        yield Finding("wakes", 0, f"{pushed} pushes for {grants} grants")

@@ -1,0 +1,58 @@
+"""Check 6: for each name, who waits longer is granted first."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+
+from ..evidence import Evidence
+from ..trace import Step
+from .finding import Finding
+
+#: A waiter whose time runs out within so many milliseconds may count as live or not.
+CLOSE = 5
+
+
+def first_come_first_served(evidence: Evidence) -> Iterator[Finding]:
+    """Nobody is granted a name for which a live waiter has an earlier ticket."""
+    if not evidence.ordered:
+        return
+    queue = _Queue()
+    for step in evidence.steps:
+        if step.kind == "granted":
+            before = queue.before(step)
+            if before:
+                text = f"{step.name}: {step.attempt} was granted before {', '.join(before)}, who waited longer"
+                yield Finding("order", step.at * 1000, text)
+        queue.follow(step)
+
+
+class _Queue:
+    """The server's queue, from what it did to it."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[str, dict[str, int]] = defaultdict(dict)
+        self._tickets: dict[str, int] = {}
+        self._expiry: dict[str, int] = {}
+
+    def follow(self, step: Step) -> None:
+        if step.kind == "queued":
+            self._waiting[step.name][step.attempt] = step.number
+            self._tickets[step.attempt] = step.number
+        elif step.kind == "dequeued":
+            self._waiting[step.name].pop(step.attempt, None)
+            self._tickets[step.attempt] = step.number
+        elif step.kind == "known":
+            self._expiry[step.attempt] = step.number
+        elif step.kind == "reset":
+            # What a server that begins anew remembers is not known. A ticket is never given twice.
+            self._waiting.clear()
+
+    def before(self, granted: Step) -> list[str]:
+        """Return the live waiters that come before whoever is granted a name."""
+        ticket = self._tickets.get(granted.attempt, 1 << 62)
+        return [
+            attempt
+            for attempt, other in self._waiting[granted.name].items()
+            if other < ticket and self._expiry.get(attempt, 0) > granted.at // 1000 + CLOSE
+        ]

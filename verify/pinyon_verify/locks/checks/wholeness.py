@@ -1,0 +1,65 @@
+"""Checks 5, 9 and 10: all or nothing, nothing left behind, and who has gone holds nothing."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+
+from ..evidence import Evidence
+from ..history import SECOND
+from ..observer import Seen
+from .finding import Finding
+
+#: The keys of one attempt expire within so many milliseconds.
+TEAR = 5
+#: For how long a holder may not know that one of its names was deleted.
+RECENT = 3 * SECOND
+
+
+def all_or_nothing(evidence: Evidence) -> Iterator[Finding]:
+    """Whenever one looks, an attempt holds all its names or none."""
+    wanted = {attempt.token: attempt.names for attempt in evidence.attempts if attempt.token is not None}
+    most: dict[str, set[str]] = defaultdict(set)
+    for scan in evidence.scans:
+        for seen in scan.seen:
+            most[seen.attempt].add(seen.name)
+    for scan in evidence.scans:
+        by_attempt: dict[str, list[Seen]] = defaultdict(list)
+        for seen in scan.seen:
+            by_attempt[seen.attempt].append(seen)
+        for attempt, held in by_attempt.items():
+            missing = wanted.get(held[0].token or 0, frozenset()) | most[attempt]
+            missing = missing - {seen.name for seen in held}
+            if not missing or min(seen.left for seen in held) <= TEAR:
+                continue
+            names = ", ".join(sorted(seen.name for seen in held))
+            text = f"{attempt} held {names} without {', '.join(sorted(missing))}"
+            lost = evidence.lost(missing, scan.asked - RECENT, scan.answered)
+            yield Finding("all or nothing", scan.asked, text, "names were deleted" if lost else None)
+
+
+def nothing_left(evidence: Evidence) -> Iterator[Finding]:
+    """When nobody holds or waits, there is only the counter, and nobody listens."""
+    for key in evidence.keys_left:
+        yield Finding("nothing left", 0, f"the key {key} was left behind")
+    for channel in evidence.channels_left:
+        yield Finding("nothing left", 0, f"the channel {channel} has subscribers still")
+
+
+def gone_is_gone(evidence: Evidence) -> Iterator[Finding]:
+    """An attempt that was cancelled or given back is not granted afterwards, unless the server forgot that."""
+    gone: dict[str, str | None] = {}
+    for step in evidence.steps:
+        if step.kind == "unlocked":
+            gone[step.attempt] = None
+        elif step.kind == "reset":
+            gone = dict.fromkeys(gone, "the server lost its state")
+        elif step.kind == "granted" and step.attempt in gone:
+            text = f"{step.attempt} was granted {step.name} after it was given up"
+            yield Finding("gone", step.at * 1000, text, gone[step.attempt])
+
+
+def said(evidence: Evidence) -> Iterator[Finding]:
+    """What processes found wrong themselves."""
+    for at, text in evidence.violations:
+        yield Finding("said", at, text)

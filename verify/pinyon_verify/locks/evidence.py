@@ -1,0 +1,133 @@
+"""All that is known about one run, as the checks read it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence, Set
+from dataclasses import dataclass, field
+
+from .attempts import Attempt, gather
+from .history import SECOND, Line
+from .observer import Scan
+from .trace import Step
+
+#: What a fault may excuse: the server forgot or was told to forget, or its clock jumped.
+LOSSES = ("restart", "flush", "delete", "clock")
+
+
+@dataclass(frozen=True)
+class Fault:
+    """Something that was done to the world.
+
+    ``kill`` and ``stop`` of a process; of the server ``pause``, ``restart``, ``flush`` (all its data), ``delete`` (the
+    locks of some names), ``clock``, ``forget`` (its scripts), ``queue`` (its waiters or its counter); ``cut`` of a connection.
+    """
+
+    kind: str
+    at: int
+    until: int
+    process: int = 0
+    names: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """How long things may take, in nanoseconds, however slow the machine."""
+
+    #: A waiter whose names are free, and before whom nobody comes, is granted after so long.
+    grant: int = 5 * SECOND
+    #: How long a lock lasts that is not renewed.
+    ttl: int = SECOND
+
+
+@dataclass
+class Evidence:
+    """One run. What was not looked at is None or empty."""
+
+    attempts: list[Attempt] = field(default_factory=list)
+    faults: list[Fault] = field(default_factory=list)
+    #: When some process got no time: from, until.
+    stalls: list[tuple[int, int]] = field(default_factory=list)
+    violations: list[tuple[int, str]] = field(default_factory=list)
+    scans: list[Scan] = field(default_factory=list)
+    steps: Sequence[Step] = ()
+    #: What was there when nobody held or waited any more.
+    keys_left: list[str] = field(default_factory=list)
+    channels_left: list[str] = field(default_factory=list)
+    #: How often each command was called, and how many clients there were; of runs without faults and cancels.
+    calls: dict[str, int] | None = None
+    clients: int = 0
+    #: Whether waiters are granted in the order of their tickets.
+    ordered: bool = True
+    bounds: Bounds = Bounds()
+
+    def holders(self) -> Iterator[tuple[str, list[Attempt]]]:
+        """Return those that were in their critical section, in order, for each name."""
+        by_name = defaultdict(list)
+        for attempt in sorted((each for each in self.attempts if each.begun is not None), key=_begun):
+            for name in attempt.names:
+                by_name[name].append(attempt)
+        return iter(sorted(by_name.items()))
+
+    def stopped(self, attempt: Attempt, since: int, until: int) -> bool:
+        """Whether the attempt's process was stopped between these moments."""
+        return any(
+            fault.kind == "stop" and fault.process == attempt.process and fault.at < until and since < fault.until
+            for fault in self.faults
+        )
+
+    def lost(self, names: Set[str], since: int, until: int) -> bool:
+        """Whether the server may have lost who holds some of these names, between these moments.
+
+        Who loses one of its names gives the others back.
+        """
+        losses = (fault for fault in self.faults if fault.kind in LOSSES and since <= fault.until and fault.at < until)
+        return any(not fault.names or not fault.names.isdisjoint(names) for fault in losses)
+
+    def stalled(self, since: int, until: int) -> int:
+        """Return for how long processes got no time between these moments, at most."""
+        return sum(max(0, min(until, end) - max(since, begin)) for begin, end in self.stalls)
+
+
+def _begun(attempt: Attempt) -> int:
+    return attempt.begun or 0
+
+
+def weigh(lines: list[Line]) -> Evidence:
+    """Return the evidence that processes wrote down."""
+    faults = [_fault(line) for line in lines if line.event == "fault"]
+    kills = {fault.process: fault.until for fault in faults if fault.kind == "kill"}
+    return Evidence(
+        attempts=gather(lines, kills),
+        faults=faults,
+        stalls=_joined(_stalls(lines, faults)),
+        violations=[(line.at, line.facts["text"]) for line in lines if line.event == "violation"],
+    )
+
+
+def _fault(line: Line) -> Fault:
+    facts = line.facts
+    names = frozenset(facts.get("names", ()))
+    return Fault(facts["kind"], line.at, facts.get("until", line.at), facts.get("target", 0), names)
+
+
+def _stalls(lines: Iterable[Line], faults: list[Fault]) -> Iterator[tuple[int, int]]:
+    """Return when processes got no time, but for those that were stopped on purpose."""
+    away = [fault for fault in faults if fault.kind in ("stop", "pause", "restart")]
+    for line in lines:
+        if line.event != "stall":
+            continue
+        since, until = line.at, line.facts["until"]
+        if not any(fault.process in (0, line.process) and fault.at < until and since < fault.until for fault in away):
+            yield since, until
+
+
+def _joined(stalls: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return the times in which some process got no time, each once."""
+    joined: list[tuple[int, int]] = []
+    for begin, end in sorted(stalls):
+        if joined and begin <= joined[-1][1]:
+            joined[-1] = (joined[-1][0], max(end, joined[-1][1]))
+        else:
+            joined.append((begin, end))
+    return joined

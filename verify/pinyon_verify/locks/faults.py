@@ -1,0 +1,165 @@
+"""What goes wrong: each function does one thing to the world, at a moment that suits, and writes it down."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from .history import SECOND, now
+from .observer import lock_key, process_of, scan
+from .settings import NAMESPACE
+
+if TYPE_CHECKING:
+    from .world import Client, World
+
+#: How long to look for somebody in the right state.
+LOOK = 1.0
+
+
+def _find(world: World, choose: Callable[[], Client | None]) -> Client | None:
+    deadline = now() + int(LOOK * SECOND)
+    while now() < deadline:
+        found = choose()
+        if found is not None:
+            return found
+        time.sleep(0.001)
+    return None
+
+
+def _longer_than_ttl(world: World) -> float:
+    return world.random.uniform(0.3, 3.0) * world.cell.clients[0].ttl
+
+
+def kill_holder(world: World) -> None:
+    client = _find(world, world.holder)
+    if client:
+        world.kill(client)
+
+
+def kill_waiter(world: World) -> None:
+    client = _find(world, world.waiter)
+    if client:
+        world.kill(client)
+
+
+def kill_granted(world: World) -> None:
+    """Kill a waiter that was granted its names while it was stopped."""
+    client = _find(world, world.waiter)
+    if client:
+        with world.stopped(client):
+            _until_granted(world, client)
+        world.kill(client)
+
+
+def stop_holder(world: World) -> None:
+    client = _find(world, world.holder)
+    if client:
+        with world.stopped(client):
+            time.sleep(_longer_than_ttl(world))
+
+
+def stop_waiter(world: World) -> None:
+    client = _find(world, world.waiter)
+    if client:
+        with world.stopped(client):
+            time.sleep(_longer_than_ttl(world))
+
+
+def stop_granted(world: World) -> None:
+    """Stop a waiter until it is granted its names, and then for longer than they are its own, or nearly."""
+    client = _find(world, world.waiter)
+    if client:
+        with world.stopped(client):
+            _until_granted(world, client)
+            time.sleep(world.random.uniform(0.5, 1.5) * world.cell.clients[0].ttl)
+
+
+def _until_granted(world: World, client: Client) -> None:
+    deadline = now() + int(LOOK * SECOND)
+    connection = world.server.connect()
+    try:
+        while now() < deadline:
+            if any(process_of(seen.attempt) == client.pid for seen in scan(connection, world.names)):
+                return
+            time.sleep(0.001)
+    finally:
+        connection.close()
+
+
+def pause_server(world: World) -> None:
+    before = now()
+    world.server.pause()
+    time.sleep(_longer_than_ttl(world))
+    world.server.resume()
+    world.fault("pause", before)
+
+
+def restart_server(world: World) -> None:
+    before = now()
+    world.server.kill()
+    time.sleep(world.random.choice([0.0, 0.1, 1.0]))
+    world.server.start()
+    world.fault("restart", before)
+
+
+def flush_scripts(world: World) -> None:
+    _forget(world, "SCRIPT")
+
+
+def flush_functions(world: World) -> None:
+    _forget(world, "FUNCTION")
+
+
+def _forget(world: World, what: str) -> None:
+    before = now()
+    world.server.ask(what, "FLUSH")
+    world.fault("forget", before)
+
+
+def flush_all(world: World) -> None:
+    before = now()
+    world.server.ask("FLUSHALL")
+    world.fault("flush", before)
+
+
+def delete_locks(world: World) -> None:
+    """What an operator does to release names by force."""
+    names = world.random.sample(world.names, world.random.randint(1, 3))
+    before = now()
+    world.server.ask("DEL", *map(lock_key, names))
+    world.fault("delete", before, names=names)
+
+
+def delete_queue(world: World) -> None:
+    """Nobody's lock is touched: the waiters line up again, and the counter goes on from the clock."""
+    before = now()
+    keys = [f"{{{NAMESPACE}}}:{key}" for key in world.random.sample(["#q", "#w", "#f"], 1)]
+    world.server.ask("DEL", *keys)
+    world.fault("queue", before)
+
+
+def move_clock_on(world: World) -> None:
+    _move_clock(world, 60)
+
+
+def move_clock_back(world: World) -> None:
+    _move_clock(world, -3600)
+
+
+def move_client_clocks(world: World) -> None:
+    """Wall clocks of clients jump, each in its own way: nobody looks at them."""
+    before = now()
+    for clock in world.clocks:
+        clock.move(world.random.randint(-7200, 7200))
+    world.fault("client clocks", before)
+
+
+def _move_clock(world: World, seconds: int) -> None:
+    before = now()
+    assert world.clock is not None
+    world.clock.move(seconds)
+    time.sleep(1)
+    world.clock.move(0)
+    # What was written under the other clock lives on.
+    world.record("fault", at=before, kind="clock", until=world.until + 60 * SECOND)

@@ -1,0 +1,83 @@
+"""What happened: every process appends lines to a file of its own, and the checks read them all together.
+
+A line is one JSON array ``[nanoseconds, process, event, attempt, facts]``. The clock is ``CLOCK_MONOTONIC``, which all
+processes of a machine share. A line is one ``write``, so a process that is killed leaves whole lines.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+SECOND = 1_000_000_000
+MILLISECOND = 1_000_000
+
+now = time.monotonic_ns
+
+
+@dataclass(frozen=True)
+class Line:
+    """One thing that happened.
+
+    Of an attempt: ``invoke`` (names), ``granted`` (token), ``believes`` (until), ``begin`` and ``end`` of its critical
+    section, ``write`` (name, sent, accepted, order), ``release`` (sent), ``released`` (kept), ``lost``, ``cancel``,
+    ``late`` (should have gone on by now),
+    ``failed`` (error). Of a process: ``stall`` (until), ``violation`` (text). Of the world: ``fault`` (kind, until, …).
+    """
+
+    at: int
+    process: int
+    event: str
+    attempt: str
+    facts: dict[str, Any]
+
+
+class Recorder:
+    """Appends lines to a file of this process's own."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self.process = 0
+        self._begin_anew()
+
+    def _begin_anew(self) -> None:
+        self.process = os.getpid()
+        path = self._folder / f"{self.process}-{now()}.lines"
+        self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+
+    def after_fork(self) -> None:
+        """In the child: it writes a file of its own."""
+        os.close(self._file)
+        self._begin_anew()
+
+    def __call__(self, event: str, attempt: str = "", at: int | None = None, **facts: Any) -> None:
+        moment = now() if at is None else at
+        line = json.dumps([moment, self.process, event, attempt, facts], separators=(",", ":"))
+        os.write(self._file, line.encode() + b"\n")
+
+
+def read(folder: Path) -> list[Line]:
+    """Return the lines of all processes in the order of time."""
+    lines = []
+    for path in sorted(folder.glob("*.lines")):
+        with path.open("rb") as file:
+            lines += [Line(*json.loads(text)) for text in file if text.endswith(b"\n")]
+    return sorted(lines, key=lambda line: line.at)
+
+
+def start(folder: Path, until: int) -> None:
+    """Let the processes of a world begin, and go on until then."""
+    (folder / "start.new").write_text(str(until))
+    (folder / "start.new").rename(folder / "start")
+
+
+def wait_for_start(folder: Path) -> int:
+    """Wait until the world begins. Return until when it goes on."""
+    path = folder / "start"
+    while not path.exists():
+        time.sleep(0.005)
+    return int(path.read_text())

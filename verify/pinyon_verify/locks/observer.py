@@ -1,0 +1,108 @@
+"""Looks at all names at once, again and again: who holds what, seen from the server."""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import dataclass
+
+from .history import MILLISECOND, Recorder, now
+from .resp import Connection, ServerSaid
+from .server import Server
+from .settings import NAMESPACE
+
+_SCRIPT = """
+local seen = {}
+for i, value in ipairs(redis.call("MGET", unpack(KEYS))) do
+  if value then seen[#seen + 1] = {i, value, redis.call("PTTL", KEYS[i])} end
+end
+return seen
+"""
+
+#: A server that takes longer to answer got no time.
+STALL = 80 * MILLISECOND
+
+
+@dataclass(frozen=True)
+class Seen:
+    """One name that was held when the server was looked at."""
+
+    name: str
+    attempt: str
+    #: None where the pure handler took it.
+    token: int | None
+    #: Milliseconds that it was to last.
+    left: int
+
+
+@dataclass(frozen=True)
+class Scan:
+    """What was held at one instant between these two moments."""
+
+    asked: int
+    answered: int
+    seen: tuple[Seen, ...]
+
+
+def lock_key(name: str) -> str:
+    return f"{{{NAMESPACE}}}:l:{name}"
+
+
+class Observer:
+    """A thread that scans until it is stopped."""
+
+    def __init__(self, server: Server, names: list[str], recorder: Recorder, every: float = 0.01) -> None:
+        self.scans: list[Scan] = []
+        self._server, self._names, self._record, self._every = server, names, recorder, every
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._stopped.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        while not self._stopped.is_set():
+            try:
+                connection = self._server.connect()
+            except OSError:
+                time.sleep(0.02)
+                continue
+            try:
+                while not self._stopped.wait(self._every):
+                    self._scan(connection)
+            except (OSError, ServerSaid):
+                time.sleep(0.02)
+            finally:
+                connection.close()
+
+    def _scan(self, connection: Connection) -> None:
+        before = now()
+        seen = scan(connection, self._names)
+        after = now()
+        if after - before > STALL:
+            self._record("stall", at=before, until=after)
+        if seen:
+            self.scans.append(Scan(before, after, tuple(seen)))
+
+
+def scan(connection: Connection, names: list[str]) -> list[Seen]:
+    """Return what is held of these names, in one look."""
+    keys = [lock_key(name) for name in names]
+    found = connection("EVAL", _SCRIPT, len(keys), *keys)
+    return [_seen(names[index - 1], value, left) for index, value, left in found]
+
+
+def _seen(name: str, value: bytes, left: int) -> Seen:
+    attempt, _, token = value.decode().partition(" ")
+    return Seen(name, attempt, int(token) if token else None, left)
+
+
+def process_of(attempt: str) -> int:
+    """Return the process of an attempt ``random.process.forks:owner:number``; 0 for anything else."""
+    parts = attempt.split(":")[0].split(".")
+    try:
+        return int(parts[1], 16)
+    except (IndexError, ValueError):
+        return 0

@@ -1,0 +1,28 @@
+"""The register that enforces fencing tokens: for each name, no write with an older token after one with a newer."""
+
+from __future__ import annotations
+
+from .resp import Connection
+
+_SCRIPT = """
+local newest = redis.call("GET", KEYS[1])
+local order = redis.call("INCR", "order")
+if newest and tonumber(newest) > tonumber(ARGV[1]) then return {0, order} end
+redis.call("SET", KEYS[1], ARGV[1])
+return {1, order}
+"""
+
+
+class Register:
+    """A connection to the register, which lives on a server of its own that suffers no faults."""
+
+    def __init__(self, address: str) -> None:
+        self._connection = Connection(address)
+
+    def write(self, name: str, token: int) -> tuple[bool, int]:
+        """Write to a name's register. Return whether it was accepted, and the write's place among all of them."""
+        accepted, order = self._connection("EVAL", _SCRIPT, 1, f"register:{name}", token)
+        return bool(accepted), order
+
+    def close(self) -> None:
+        self._connection.close()

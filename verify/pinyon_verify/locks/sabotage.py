@@ -1,0 +1,102 @@
+"""Breaks what is verified, to see that it is found: each sabotage changes a line of the functions on the server."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import pinyon
+
+from .cell import Cell
+from .cells import BUSY, CALM, each
+
+if TYPE_CHECKING:
+    from .world import World
+
+LIBRARY = "pinyon_locks_1"
+
+
+@dataclass(frozen=True)
+class Sabotage:
+    """One line that is replaced, in a cell, and the check that must find it."""
+
+    name: str
+    found_by: str
+    line: str
+    instead: str
+    cell: Cell
+
+    def do(self, world: World) -> None:
+        """Have the library loaded by whoever loads it, and load another in its place."""
+        with pinyon.Locks(f"redis://127.0.0.1:{world.server.port}", handler="script") as locks:
+            locks.is_locked("nothing")
+        listed = world.server.ask("FUNCTION", "LIST", "LIBRARYNAME", LIBRARY, "WITHCODE")
+        assert isinstance(listed, list)
+        code = listed[0][-1].decode()
+        if self.line not in code:
+            raise RuntimeError(f"{self.name}: the library has no line {self.line!r}")
+        world.server.ask("FUNCTION", "LOAD", "REPLACE", code.replace(self.line, self.instead))
+        world.server.ask("FLUSHALL")
+        world.server.ask("CONFIG", "RESETSTAT")
+
+    def cell_of(self) -> Cell:
+        return replace(self.cell, name=self.name, prepare=self.do)
+
+
+_CALM = Cell("", "", each(CALM.but(patience=6.0), "asyncio", "threads", "gevent"), exact=True)
+_BUSY = Cell("", "", each(BUSY.but(cancels=0.3), "asyncio", "threads", "gevent"))
+_LONG = Cell("", "", each(BUSY.but(long_stays=0.5), "asyncio", "threads", "gevent"))
+
+SABOTAGES = (
+    Sabotage(
+        "nobody-is-woken",
+        "liveness",
+        "grant(run, names)\nannounce(run, freed)\nreturn {#freed, run.granted}",
+        "return {#freed, 0}",
+        _CALM,
+    ),
+    Sabotage(
+        "woken-twice",
+        "wakes",
+        'return client and call("PUBLISH"',
+        'if client then call("PUBLISH", run.prefix .. "#c:" .. client, message) end\n  return client and call("PUBLISH"',
+        _CALM,
+    ),
+    Sabotage(
+        "tokens-repeat",
+        "tokens",
+        'local token = call("INCR", KEYS[1])',
+        'local token = tonumber(call("GET", KEYS[1]) or 0)',
+        _BUSY,
+    ),
+    Sabotage(
+        "last-name-missing",
+        "all or nothing",
+        'for i = 4, #KEYS do call("PSETEX", KEYS[i], ttl, value) end',
+        'for i = 4, math.max(4, #KEYS - 1) do call("PSETEX", KEYS[i], ttl, value) end',
+        _BUSY,
+    ),
+    Sabotage(
+        "order-ignored",
+        "order",
+        "local keys = lock_keys(run, waiter.names)\n  if not fits(run, waiter, keys, waiter.class == PLAIN and not run.throughput)",
+        "local keys = lock_keys(run, waiter.names)\n  if not fits(run, waiter, keys, false)",
+        _BUSY,
+    ),
+    Sabotage("cancels-ignored", "gone", "if waiter then drop(run, waiter) end", "", _BUSY),
+    Sabotage("held-names-taken", "exclusion", 'if call("EXISTS", unpack(keys)) > 0 then return false end', "", _BUSY),
+    Sabotage(
+        "not-prolonged",
+        "belief",
+        'for at = key, past - 1 do call("PEXPIRE", KEYS[at], ttl) end',
+        "",
+        _LONG,
+    ),
+    Sabotage(
+        "records-stay",
+        "nothing left",
+        'call("HDEL", run.records, attempt)\n  end\n  run.waiters',
+        "end\n  run.waiters",
+        _CALM,
+    ),
+)

@@ -1,0 +1,152 @@
+"""What a worker does with a lock, the same for threads, greenlets and tasks.
+
+``stay`` is a generator: it yields how long to sleep, which is all that differs between them.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Iterator
+from typing import Any
+
+from .history import MILLISECOND, SECOND, Recorder, now
+from .register import Register
+from .settings import Settings
+
+#: A holder looks this often whether it still is one.
+SLICE = 0.01
+#: It leaves when it believes for no longer than this.
+MARGIN = 0.005
+#: A sleep that took so much longer than asked for is written down.
+LATE = 0.005
+
+
+class Worker:
+    """One thread, greenlet or task's share of the work: what it draws, and what it writes down."""
+
+    def __init__(self, settings: Settings, recorder: Recorder, number: int) -> None:
+        self.settings = settings
+        self.record = recorder
+        self.random = random.Random(f"{settings.seed}:{number}")
+        self._number = number
+        self._register = Register(settings.register)
+        self._process = recorder.process
+        self._attempts = 0
+        self.attempt = ""
+        self.names: list[str] = []
+
+    def goes_on(self) -> bool:
+        return now() < self.settings.until
+
+    def rest(self) -> float:
+        return self.random.uniform(0, self.settings.rest)
+
+    def after_fork(self) -> None:
+        """In the child: it is another process's worker, with a connection of its own."""
+        self._process = self.record.process
+        self._register = Register(self.settings.register)
+
+    def draw(self) -> dict[str, Any]:
+        """Begin an attempt: draw its names and how it is made. Return the settings for ``lock``."""
+        settings = self.settings
+        count = self.random.randint(settings.fewest, min(settings.most, settings.names))
+        self.names = [f"n{number}" for number in sorted(self.random.sample(range(settings.names), count))]
+        timeout = 0.0 if self.random.random() < settings.tries else settings.patience
+        renew = self.random.random() >= settings.unrenewed
+        self._begin()
+        return {"timeout": timeout, "renew": renew}
+
+    def _begin(self) -> None:
+        self._attempts += 1
+        self.attempt = f"{self._process}.{self._number}.{self._attempts}"
+        self.record("invoke", self.attempt, names=self.names)
+
+    def waits(self) -> float | None:
+        """Return for how many seconds the worker waits on a condition, if it does: its names are free meanwhile."""
+        if self.random.random() >= self.settings.conditions:
+            return None
+        self.record("release", self.attempt)
+        self.record("released", self.attempt, kept=None)
+        self._begin()
+        return self.random.uniform(0, 0.05)
+
+    def cancel_after(self) -> float | None:
+        """Return after how many seconds the attempt is cancelled, if it is; a whole number of turns as a negative one."""
+        settings = self.settings
+        if self.random.random() >= settings.cancels:
+            return None
+        if settings.stepwise:
+            return -float(self._attempts % 25)
+        return self.random.uniform(0, settings.cancel_within)
+
+    def granted(self, held: Any) -> None:
+        at = now()
+        until = at + int(held.remaining() * SECOND)
+        self.record("granted", self.attempt, token=held.token, until=until)
+
+    def believes(self, held: Any) -> float:
+        """Write down until when it is believed to be held. Return for how many seconds it may be relied on."""
+        at = now()
+        remaining: float = held.remaining()
+        if remaining <= 0:
+            self.record("lost", self.attempt)
+            return 0.0
+        self.record("believes", self.attempt, until=at + int(remaining * SECOND))
+        return max(0.0, remaining - MARGIN)
+
+    def stay(self, held: Any) -> Iterator[float]:
+        """Be in the critical section: write to a register, stay, write to another."""
+        self.granted(held)
+        reliable = self.believes(held)
+        if not reliable:
+            return
+        self.record("begin", self.attempt)
+        try:
+            self._write(held, self.names[0])
+            for pause in self._slices():
+                due = now() + int(min(pause, reliable) * SECOND)
+                yield min(pause, reliable)
+                if now() - due > LATE * SECOND:
+                    self.record("late", self.attempt, at=due)
+                reliable = self.believes(held)
+                if not reliable:
+                    return
+            self._write(held, self.names[-1])
+            self.believes(held)
+        finally:
+            self.record("end", self.attempt)
+
+    def _slices(self) -> Iterator[float]:
+        settings = self.settings
+        stay = self.random.uniform(0, settings.stay)
+        if self.random.random() < settings.long_stays:
+            stay = self.random.uniform(0.5, 1.5) * settings.ttl
+        while stay > 0:
+            yield min(stay, SLICE)
+            stay -= SLICE
+
+    def _write(self, held: Any, name: str) -> None:
+        sent = now()
+        accepted, order = self._register.write(name, held.token)
+        self.record("write", self.attempt, name=name, token=held.token, sent=sent, accepted=accepted, order=order)
+
+    def failed(self, error: BaseException) -> None:
+        self.record("failed", self.attempt, error=f"{type(error).__name__}: {error}")
+
+    def violated(self, text: str) -> None:
+        """Something that the checks cannot see from the outside."""
+        self.record("violation", self.attempt, text=text)
+
+
+#: How long a worker waits after an error of the server's.
+AFTER_ERROR = 0.02
+
+
+def watch_for_stalls(recorder: Recorder, until: int) -> None:
+    """Write down when this process got no time; to be run by a thread."""
+    while now() < until:
+        before = now()
+        time.sleep(0.02)
+        if now() - before > 80 * MILLISECOND:
+            recorder("stall", at=before, until=now())

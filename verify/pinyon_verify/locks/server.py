@@ -1,0 +1,122 @@
+"""A redis-server of the verification's own: started, stopped for a while, killed and started again."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import time
+from pathlib import Path
+
+from .resp import Connection, ServerSaid
+
+PROGRAM = "redis-server"
+START_SECONDS = 20.0
+
+#: What a server keeps when it is killed.
+PERSISTENCE = {
+    "none": ["--save", "", "--appendonly", "no"],
+    "rdb": ["--save", "1 1", "--appendonly", "no"],
+    "aof": ["--save", "", "--appendonly", "yes", "--appendfsync", "everysec"],
+}
+
+
+class Server:
+    """One server on a free port of this machine, with a Unix socket beside it."""
+
+    def __init__(self, folder: Path, persistence: str = "none", options: tuple[str, ...] = ()) -> None:
+        self.folder = folder
+        self.port = free_port()
+        #: Where other than the port, and short: the kernel takes a hundred bytes.
+        self.socket = str(folder / "s")
+        self._arguments = [*PERSISTENCE[persistence], *options]
+        self._process: subprocess.Popen[bytes] | None = None
+        #: Environment that the next start has.
+        self.environment: dict[str, str] = {}
+        folder.mkdir(parents=True, exist_ok=True)
+
+    def start(self) -> None:
+        """Start it and wait until it answers."""
+        words = f"--port {self.port} --bind 127.0.0.1 --daemonize no --loglevel warning --unixsocket {self.socket}"
+        words += " --hz 100 --slowlog-log-slower-than 500 --slowlog-max-len 1000"
+        command = [program(), *words.split(), "--dir", str(self.folder), *self._arguments]
+        with (self.folder / "log").open("ab") as log:
+            environment = {**os.environ, **self.environment}
+            self._process = subprocess.Popen(command, stdout=log, stderr=log, env=environment)
+        deadline = time.monotonic() + START_SECONDS
+        while time.monotonic() < deadline:
+            try:
+                self.ask("PING")
+                return
+            except (OSError, ServerSaid):
+                if self._process.poll() is not None:
+                    break
+                time.sleep(0.01)
+        raise RuntimeError(f"{PROGRAM} does not answer on port {self.port}; see {self.folder / 'log'}")
+
+    def connect(self, timeout: float = 10.0) -> Connection:
+        return Connection(self.port, timeout)
+
+    def ask(self, *parts: str | bytes | int) -> object:
+        """Send one command on a connection of its own."""
+        connection = self.connect()
+        try:
+            return connection(*parts)
+        finally:
+            connection.close()
+
+    def pause(self) -> None:
+        self._signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        self._signal(signal.SIGCONT)
+
+    def kill(self) -> None:
+        """End it as a crash would."""
+        self._signal(signal.SIGKILL)
+        if self._process is not None:
+            self._process.wait()
+
+    def stop(self) -> None:
+        """End it, whatever state it is in."""
+        if self._process is not None and self._process.poll() is None:
+            self.resume()
+            self.kill()
+
+    def _signal(self, number: int) -> None:
+        if self._process is not None and self._process.poll() is None:
+            self._process.send_signal(number)
+
+    def calls(self) -> dict[str, tuple[int, float]]:
+        """Return how often each command was called, and how many microseconds a call took."""
+        text = self.ask("INFO", "commandstats")
+        assert isinstance(text, bytes)
+        calls = {}
+        for line in text.decode().splitlines():
+            if line.startswith("cmdstat_"):
+                name, _, values = line[len("cmdstat_") :].partition(":")
+                facts = dict(value.split("=") for value in values.split(","))
+                calls[name] = (int(facts["calls"]), float(facts["usec_per_call"]))
+        return calls
+
+    def slowest_script(self) -> int:
+        """Return how many microseconds the slowest call of a script took, 0 if it was less than half a millisecond."""
+        entries = self.ask("SLOWLOG", "GET", "-1")
+        assert isinstance(entries, list)
+        return max((entry[2] for entry in entries if entry[3][0].upper() in (b"FCALL", b"EVALSHA")), default=0)
+
+
+def program() -> str:
+    """Return where the server's program is."""
+    found = shutil.which(PROGRAM)
+    if found is None:
+        raise RuntimeError(f"{PROGRAM} is not installed")
+    return found
+
+
+def free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return int(listener.getsockname()[1])

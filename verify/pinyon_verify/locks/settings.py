@@ -1,0 +1,65 @@
+"""What a client process is told: how it works, and where it writes down what it does."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+NAMESPACE = "verify"
+
+
+@dataclass(frozen=True)
+class Settings:
+    """One client process. Times are in seconds."""
+
+    seed: int = 1
+    url: str = ""
+    register: str = ""
+    folder: str = ""
+    #: ``CLOCK_MONOTONIC`` nanoseconds after which nothing new is begun; a world says so when it begins.
+    until: int = 0
+    #: ``threads``, ``gevent`` or ``asyncio``.
+    model: str = "threads"
+    workers: int = 3
+    #: Whether each worker has a connection of its own, and so a place of its own in the server's queue.
+    apart: bool = False
+    handler: str = "script"
+    fairness: str = "fifo"
+    ttl: float = 0.4
+    heartbeat: float = 0.2
+    command_timeout: float = 2.0
+    #: How long a worker waits for its names at most.
+    patience: float = 10.0
+    names: int = 7
+    #: How many names at once: at least, at most.
+    fewest: int = 1
+    most: int = 5
+    #: How often a worker stops waiting on purpose, and after how many seconds at most.
+    cancels: float = 0.0
+    cancel_within: float = 0.03
+    #: Whether coroutines are cancelled after each number of turns of their loop in turn.
+    stepwise: bool = False
+    #: How often a worker asks once and does not wait.
+    tries: float = 0.0
+    #: How often a worker stays for longer than its ttl, and how long it stays otherwise.
+    long_stays: float = 0.01
+    stay: float = 0.004
+    #: How often a worker lets its lock run out.
+    unrenewed: float = 0.0
+    #: How often a worker lets somebody go on who waits for a condition, and waits for one itself.
+    conditions: float = 0.0
+    #: How often a worker forks inside its critical section.
+    forks: float = 0.0
+    #: How long a worker rests between two locks, at most.
+    rest: float = 0.002
+
+    def dump(self, path: Path) -> None:
+        path.write_text(json.dumps(asdict(self)))
+
+    @staticmethod
+    def load(path: Path) -> Settings:
+        return Settings(**json.loads(path.read_text()))
+
+    def but(self, **changes: object) -> Settings:
+        return replace(self, **changes)  # type: ignore[arg-type]

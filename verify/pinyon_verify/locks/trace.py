@@ -1,0 +1,143 @@
+"""The server's own history: what ``MONITOR`` shows, scripts' inner commands included, in the order of execution."""
+
+from __future__ import annotations
+
+import re
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from .resp import encoded
+from .server import Server
+from .settings import NAMESPACE
+
+_RESET = b"-- a server begins anew --\n"
+_LINE = re.compile(rb"^\+?(\d+)\.(\d+) \[\d+ ([^\]]+)\] (.*)$")
+_WORD = re.compile(rb'"((?:[^"\\]|\\.)*)"')
+_ESCAPE = re.compile(rb"\\(x[0-9a-f]{2}|.)")
+_ESCAPED = {b"n": b"\n", b"r": b"\r", b"t": b"\t", b"a": b"\a", b"b": b"\b"}
+
+_LOCK = f"{{{NAMESPACE}}}:l:".encode()
+_QUEUE = f"{{{NAMESPACE}}}:#q".encode()
+_RECORDS = f"{{{NAMESPACE}}}:#w".encode()
+_INTERESTING = re.compile(rb'"(FCALL|EVALSHA|PSETEX|ZADD|ZREM|HSET|HDEL|FLUSHALL|DEL)"', re.IGNORECASE)
+
+
+class Tracer:
+    """A thread that writes down what a server executes, until it is stopped."""
+
+    def __init__(self, server: Server, path: Path) -> None:
+        self._server, self._path = server, path
+        self._stopped = threading.Event()
+        self._began = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+        self._began.wait(5)
+
+    def stop(self) -> None:
+        self._stopped.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        with self._path.open("wb") as file:
+            while not self._stopped.is_set():
+                try:
+                    with socket.create_connection(("127.0.0.1", self._server.port), 1) as monitor:
+                        monitor.sendall(encoded("MONITOR"))
+                        monitor.settimeout(0.05)
+                        file.write(_RESET)
+                        self._copy(monitor, file)
+                except OSError:
+                    time.sleep(0.005)
+
+    def _copy(self, monitor: socket.socket, file: object) -> None:
+        while True:
+            try:
+                data = monitor.recv(1 << 18)
+            except TimeoutError:
+                if self._stopped.is_set():
+                    return
+                continue
+            if not data:
+                return
+            self._began.set()
+            file.write(data)  # type: ignore[attr-defined]
+
+
+@dataclass(frozen=True)
+class Step:
+    """One thing that the server did.
+
+    ``granted`` (attempt, token, name), ``queued`` (attempt, ticket, name), ``dequeued`` (attempt, ticket, name),
+    ``known`` (attempt until a millisecond of the server's clock), ``unlocked`` (attempt), ``reset``: all is gone.
+    """
+
+    #: Microseconds of the server's clock.
+    at: int
+    kind: str
+    attempt: str = ""
+    number: int = 0
+    name: str = ""
+
+
+def steps(path: Path) -> Iterator[Step]:
+    """Return what a trace says about locks; of the pure handler's it says nothing."""
+    asked: Step | None = None
+    with path.open("rb") as file:
+        for text in file:
+            if text == _RESET:
+                asked = None
+                yield Step(0, "reset")
+                continue
+            if asked is not None:
+                if b" lua] " in text[:40]:
+                    # What was asked for was found, and runs.
+                    yield asked
+                asked = None
+            if not _INTERESTING.search(text):
+                continue
+            line = _LINE.match(text.rstrip(b"\r\n"))
+            if line is None:
+                continue
+            at = int(line[1]) * 1_000_000 + int(line[2])
+            words = [_ESCAPE.sub(_unescaped, word) for word in _WORD.findall(line[4])]
+            if line[3] == b"lua":
+                yield from _inner(at, words)
+            else:
+                asked = _unlock(at, words)
+                if words[0].upper() == b"FLUSHALL" or (words[0] == b"DEL" and {_QUEUE, _RECORDS} & set(words)):
+                    yield Step(at, "reset")
+
+
+def _unescaped(match: re.Match[bytes]) -> bytes:
+    code = match[1]
+    if code[:1] == b"x" and len(code) == 3:
+        return bytes([int(code[1:], 16)])
+    return _ESCAPED.get(code, code)
+
+
+def _unlock(at: int, words: list[bytes]) -> Step | None:
+    """An unlock is the one call whose arguments are an attempt and flags; a number would be how many to notify."""
+    if words[0].upper() not in (b"FCALL", b"EVALSHA") or len(words) < 3 or not words[2].isdigit():
+        return None
+    arguments = words[3 + int(words[2]) :]
+    if len(arguments) != 2 or b":" not in arguments[0] or arguments[1].isdigit():
+        return None
+    return Step(at, "unlocked", arguments[0].decode())
+
+
+def _inner(at: int, words: list[bytes]) -> Iterator[Step]:
+    command, key = words[0].upper(), words[1]
+    if command == b"PSETEX" and key.startswith(_LOCK):
+        attempt, _, token = words[3].partition(b" ")
+        yield Step(at, "granted", attempt.decode(), int(token), key[len(_LOCK) :].decode())
+    elif command in (b"ZADD", b"ZREM") and key == _QUEUE:
+        for member in words[3::2] if command == b"ZADD" else words[2:]:
+            name, ticket, attempt = member.split(b"\0")
+            kind = "queued" if command == b"ZADD" else "dequeued"
+            yield Step(at, kind, attempt.decode(), int(ticket[1:]), name.decode())
+    elif command == b"HSET" and key == _RECORDS:
+        yield Step(at, "known", words[2].decode(), int(words[3][:16]))

@@ -1,0 +1,264 @@
+"""One run of a cell: servers, clients and faults; at the end, all the evidence."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from . import evidence as evidence_of
+from .cell import Cell
+from .clock import WallClock
+from .evidence import Bounds, Evidence
+from .history import SECOND, Recorder, now, read, start
+from .observer import Observer, process_of, scan
+from .resp import ServerSaid
+from .server import Server, free_port
+from .settings import NAMESPACE, Settings
+from .trace import Tracer, steps
+
+#: Seconds from the clients' beginning to the first fault, and from the last one to the end.
+WARM_UP, TAIL = 0.3, 0.5
+#: How long a client may take to end, beyond its patience.
+ENDING = 30.0
+
+
+class Client:
+    """One client process."""
+
+    def __init__(self, settings: Settings, environment: dict[str, str]) -> None:
+        self.settings = settings
+        self.environment = environment
+        path = Path(settings.folder) / f"{settings.seed}.settings"
+        settings.dump(path)
+        self._errors = path.with_suffix(".errors")
+        with self._errors.open("wb") as errors:
+            command = [sys.executable, "-m", "pinyon_verify.locks.client", str(path)]
+            self.process = subprocess.Popen(command, stderr=errors, env={**os.environ, **environment})
+
+    @property
+    def pid(self) -> int:
+        return self.process.pid
+
+    def is_running(self) -> bool:
+        return self.process.poll() is None
+
+    def errors(self) -> str:
+        return self._errors.read_text(errors="replace").strip()
+
+
+class World:
+    """What faults are done to."""
+
+    def __init__(self, cell: Cell, seed: int, seconds: float, folder: Path) -> None:
+        self.cell, self.seed, self.seconds, self.folder = cell, seed, seconds, folder
+        self.random = random.Random(f"{cell.name}:{seed}")
+        self.history = folder / "history"
+        self.history.mkdir(parents=True)
+        self.record = Recorder(self.history)
+        self.server = Server(folder / "server", cell.persistence, cell.options)
+        self.register = Server(folder / "register")
+        #: The server's, if it can be moved, and the clients', if theirs can be.
+        self.clock: WallClock | None = None
+        self.clocks: list[WallClock] = []
+        self.clients: list[Client] = []
+        self.names = [f"n{number}" for number in range(max(each.names for each in cell.clients))]
+        self.until = 0
+        #: Microseconds that a call of a script took: on the average, and the slowest.
+        self.mean_script = 0.0
+        self.slowest_script = 0
+        self._spawned = 0
+
+    def run(self) -> Evidence:
+        """Let the clients work and things go wrong, and return what is known of it."""
+        with self._servers(), self._proxy() as port:
+            if self.cell.prepare:
+                self.cell.prepare(self)
+            tracer = Tracer(self.server, self.folder / "trace") if self.cell.traced else None
+            observer = Observer(self.server, self.names, self.record)
+            complaints = self.cell.scenario(self) if self.cell.scenario else self._work(port)
+            for complaint in complaints:
+                self.record("violation", text=complaint)
+            observer.stop()
+            keys, channels = self._left()
+            if tracer:
+                tracer.stop()
+            calls = self.server.calls()
+            self.mean_script = calls.get("fcall", calls.get("evalsha", (0, 0.0)))[1]
+            self.slowest_script = self.server.slowest_script()
+        found = evidence_of.weigh(read(self.history))
+        found.scans = observer.scans
+        found.steps = list(steps(self.folder / "trace")) if tracer else []
+        found.keys_left, found.channels_left = keys, channels
+        if self.cell.exact:
+            found.calls, found.clients = {name: called for name, (called, _) in calls.items()}, len(self.cell.clients)
+        found.ordered = self.cell.ordered
+        found.bounds = Bounds(int(self.cell.grant_within * SECOND), int(self.cell.clients[0].ttl * SECOND))
+        return found
+
+    @contextmanager
+    def _servers(self) -> Iterator[None]:
+        if self.cell.moves_clock:
+            self.clock = WallClock(self.folder)
+            self.server.environment = self.clock.environment
+        try:
+            self.register.start()
+            self.server.start()
+            yield
+        finally:
+            for client in self.clients:
+                if client.is_running():
+                    client.process.kill()
+                client.process.wait()
+            self.server.stop()
+            self.register.stop()
+
+    @contextmanager
+    def _proxy(self) -> Iterator[int]:
+        if not self.cell.cuts:
+            yield self.server.port
+            return
+        port = free_port()
+        words = [str(port), str(self.server.port), str(self.seed), *self.cell.cuts]
+        command = [sys.executable, "-m", "pinyon_verify.locks.proxy", *words]
+        with (self.folder / "cuts").open("wb") as cuts:
+            proxy = subprocess.Popen(command, stdout=cuts)
+        try:
+            time.sleep(0.5)
+            yield port
+        finally:
+            proxy.kill()
+            proxy.wait()
+
+    def _work(self, port: int) -> list[str]:
+        for index, settings in enumerate(self.cell.clients):
+            skew = self.cell.skews[index % len(self.cell.skews)] if self.cell.skews else 0
+            self.spawn(settings.but(url=f"redis://127.0.0.1:{port}"), skew)
+        self._start()
+        if self.cell.cuts:
+            # Anything may be cut at any time.
+            self.record("fault", kind="cut", until=self.until + 60 * SECOND)
+        self._pause(WARM_UP)
+        while self.cell.faults and now() < self.until - int(TAIL * SECOND):
+            self.random.choice(self.cell.faults)(self)
+            self._pause(self.random.uniform(0.2, 1.0) * self.cell.every)
+        return self._wait_for_clients()
+
+    def _start(self) -> None:
+        """Wait until all clients are there, on a slow machine too, and let them begin together."""
+        deadline = now() + int(ENDING * SECOND)
+        while now() < deadline and len(list(self.history.glob("*.lines"))) <= len(self.clients):
+            time.sleep(0.01)
+        self.until = now() + int((WARM_UP + self.seconds) * SECOND)
+        start(self.history, self.until)
+
+    def _pause(self, seconds: float) -> None:
+        time.sleep(max(0.0, min(seconds, (self.until - now()) / SECOND)))
+
+    def spawn(self, settings: Settings, skew: int = 0) -> Client:
+        """Start a client process."""
+        self._spawned += 1
+        environment = {}
+        if self.cell.skews:
+            self.clocks.append(WallClock(self.folder, f"clock_{self._spawned}", skew))
+            environment = self.clocks[-1].environment
+        complete = settings.but(
+            seed=self.seed * 1000 + self._spawned,
+            register=self.register.socket,
+            folder=str(self.history),
+        )
+        client = Client(complete, environment)
+        self.clients.append(client)
+        return client
+
+    def fault(self, kind: str, at: int, process: int = 0, names: list[str] | None = None) -> None:
+        """Write down what was done since `at`."""
+        self.record("fault", at=at, kind=kind, until=now(), target=process, names=names or [])
+
+    def running(self, process: int) -> Client | None:
+        return next((each for each in self.clients if each.pid == process and each.is_running()), None)
+
+    def holder(self) -> Client | None:
+        """Return a client that holds something now."""
+        connection = self.server.connect()
+        try:
+            processes = {process_of(seen.attempt) for seen in scan(connection, self.names)}
+        finally:
+            connection.close()
+        return self._any_of(processes)
+
+    def waiter(self) -> Client | None:
+        """Return a client that waits in the server's queue now."""
+        waiting = self.server.ask("HKEYS", f"{{{NAMESPACE}}}:#w")
+        assert isinstance(waiting, list)
+        return self._any_of({process_of(attempt.decode()) for attempt in waiting})
+
+    def _any_of(self, processes: set[int]) -> Client | None:
+        found = [client for process in sorted(processes) if (client := self.running(process))]
+        return self.random.choice(found) if found else None
+
+    def kill(self, client: Client) -> None:
+        """End a client as a crash would, and start another in its place."""
+        before = now()
+        client.process.kill()
+        client.process.wait()
+        self.fault("kill", before, client.pid)
+        self.spawn(client.settings)
+
+    @contextmanager
+    def stopped(self, client: Client) -> Iterator[None]:
+        """Stop a client for a while."""
+        before = now()
+        client.process.send_signal(signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            client.process.send_signal(signal.SIGCONT)
+            self.fault("stop", before, client.pid)
+
+    def _wait_for_clients(self) -> list[str]:
+        complaints = []
+        patience = max(each.patience for each in self.cell.clients)
+        deadline = self.until + int((patience + ENDING) * SECOND)
+        for client in self.clients:
+            try:
+                status = client.process.wait(max(0.1, (deadline - now()) / SECOND))
+            except subprocess.TimeoutExpired:
+                client.process.kill()
+                complaints.append(f"client {client.pid} did not end")
+                continue
+            if status not in (0, -signal.SIGKILL):
+                complaints.append(f"client {client.pid} ended with status {status}: {client.errors()[-500:]}")
+            elif client.errors():
+                print(f"  client {client.pid}: {client.errors()[-300:]}", file=sys.stderr)
+        return complaints
+
+    def _left(self) -> tuple[list[str], list[str]]:
+        """Wait as long as what crashes leave behind may live, and return what is left."""
+        crashes = self.cell.faults or self.cell.cuts
+        slowest = 3 + max(each.ttl + 6 * each.heartbeat if crashes else 0 for each in self.cell.clients)
+        deadline = now() + int(slowest * SECOND)
+        while True:
+            keys, channels = self._look()
+            if not (keys or channels) or now() > deadline:
+                return keys, channels
+            time.sleep(0.05)
+
+    def _look(self) -> tuple[list[str], list[str]]:
+        prefix = f"{{{NAMESPACE}}}:"
+        try:
+            keys = self.server.ask("KEYS", "*")
+            channels = self.server.ask("PUBSUB", "CHANNELS")
+        except (OSError, ServerSaid) as error:
+            return [str(error)], []
+        assert isinstance(keys, list) and isinstance(channels, list)
+        mortal = (f"{prefix}#x:", f"{prefix}#f")
+        return [key.decode() for key in keys if not key.decode().startswith(mortal)], [
+            each.decode() for each in channels
+        ]
