@@ -141,10 +141,10 @@ async def test_a_server_that_stands_still_for_a_moment_changes_nothing(
 async def test_connections_that_are_cut_are_made_again(model: Model, own_redis: Redis, locks_on: LocksOn) -> None:
     locks, others = locks_on(own_redis), locks_on(own_redis)
     lost: list[Any] = []
-    held = await locks.lock("a", ttl=1, on_lost=lost.append).acquire()
-    waiting = model.spawn(take(others, "a"))
-    for _ in range(5):
-        await until(model, lambda: own_redis.clients() == 2)
+    held = await locks.lock("a", ttl=3, on_lost=lost.append).acquire()
+    waiting = model.spawn(take(others, "a", timeout=30))
+    for _ in range(3):
+        await until(model, lambda: lost or own_redis.clients() == 2, within=15)
         own_redis.ask("CLIENT", "KILL", "TYPE", "normal")
         own_redis.ask("CLIENT", "KILL", "TYPE", "pubsub")
         await model.sleep(0.1)
