@@ -86,7 +86,7 @@ impl<W> Driven for Client<W> {
     fn close(&mut self, now: Instant) {
         self.closed = true;
         let error = self.is_closed_error();
-        self.machine.close(&error);
+        self.machine.close(&error, boot_time());
         self.link.lanes[COMMANDS].session.fail(error);
         self.advance(now);
     }

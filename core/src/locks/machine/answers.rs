@@ -110,9 +110,7 @@ impl Machine {
     fn ask_anew(&mut self, number: u64, now: Moment) {
         let entry = self.entries.get_mut(&number).expect("it was there");
         if matches!(entry.state, State::Parked { .. }) {
-            let deadline = now + entry.wait.unwrap_or_default();
-            entry.deadline = deadline;
-            self.wake_by(deadline);
+            self.wait_anew(number, now);
         }
         self.ask(number, now);
     }
@@ -163,7 +161,7 @@ impl Machine {
         let notified = matches!(entry.state, State::Parked { .. });
         entry.state = State::Held(Held { token, until, granted: now, renew_at, extending: false });
         self.holding.entry(entry.owner).or_default().push(number);
-        self.wake_by(renew_at.map_or(until, |renew_at| renew_at.min(until)));
+        self.wake_for(number);
         self.events.push_back(Event::Granted { number, token, notified });
     }
 
@@ -202,30 +200,33 @@ impl Machine {
             Err(error) => (Vec::new(), Some(error)),
         };
         for (index, number) in numbers.iter().copied().enumerate() {
-            let answer = each.get(index).copied();
-            let retry_at = self.options.heartbeat.min(self.options.patience);
-            let Some(entry) = self.entries.get_mut(&number) else { continue };
-            let State::Held(held) = &mut entry.state else { continue };
-            held.extending = false;
-            match answer {
-                Some(true) => {
-                    held.until = sent + believed(entry.ttl);
-                    held.renew_at = Self::renewal_after(entry.renewal, held.granted, sent, entry.ttl);
-                    let due = held.renew_at.map_or(held.until, |renew_at| renew_at.min(held.until));
-                    self.wake_by(due);
-                }
-                Some(false) => self.lose(number, Loss::Gone, now),
-                None => {
-                    held.renew_at = held.renew_at.map(|_| now + retry_at);
-                    let due = held.renew_at.map_or(held.until, |renew_at| renew_at.min(held.until));
-                    self.wake_by(due);
-                }
-            }
+            let held = self.prolonged(number, each.get(index).copied(), sent, now);
             if wanted {
-                let answer = error.clone().map_or(Ok(answer == Some(true)), Err);
+                let answer = error.clone().map_or(Ok(held), Err);
                 self.events.push_back(Event::Extended { number, answer });
             }
         }
+    }
+
+    /// What an extension means for one lock; `None`: the server did not say. Returns whether it is held by it.
+    fn prolonged(&mut self, number: u64, answer: Option<bool>, sent: Moment, now: Moment) -> bool {
+        let retry_at = now + self.options.heartbeat.min(self.options.patience);
+        let Some(entry) = self.entries.get_mut(&number) else { return false };
+        let State::Held(held) = &mut entry.state else { return false };
+        held.extending = false;
+        match answer {
+            Some(true) => {
+                held.until = sent + believed(entry.ttl);
+                held.renew_at = Self::renewal_after(entry.renewal, held.granted, sent, entry.ttl);
+            }
+            Some(false) => {
+                self.lose(number, Loss::Gone, now);
+                return false;
+            }
+            None => held.renew_at = held.renew_at.map(|_| retry_at),
+        }
+        self.wake_for(number);
+        answer == Some(true)
     }
 
     fn parked(&mut self, number: u64, answer: Result<Answer, Error>, sent: Moment, now: Moment) {

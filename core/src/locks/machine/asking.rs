@@ -6,7 +6,7 @@ use super::entry::State;
 use super::{About, Call, InFlight, Machine, Moment};
 
 /// How many locks one call prolongs.
-pub(super) const EXTENDED_AT_ONCE: usize = 100;
+const EXTENDED_AT_ONCE: usize = 100;
 
 impl Machine {
     pub(super) fn send(&mut self, about: About, call: Call, now: Moment) -> u64 {
@@ -62,6 +62,12 @@ impl Machine {
         self.send(About::Tidy, Call::Unlock { attempt, names, tombstone }, now);
     }
 
+    pub(super) fn send_renewals(&mut self, numbers: &[u64], now: Moment) {
+        for batch in numbers.chunks(EXTENDED_AT_ONCE) {
+            self.send_extend(batch.to_vec(), false, now);
+        }
+    }
+
     pub(super) fn send_extend(&mut self, numbers: Vec<u64>, wanted: bool, now: Moment) {
         let mut held = Vec::with_capacity(numbers.len());
         for number in &numbers {
@@ -79,12 +85,8 @@ impl Machine {
 
     /// One that was parked wants its names back: it waits for them as long as it would have for a new lock.
     pub(super) fn send_unpark(&mut self, number: u64, now: Moment) {
-        let patience = self.options.patience;
-        let Some(entry) = self.entries.get_mut(&number) else { return };
-        entry.deadline = now + entry.wait.unwrap_or(patience);
-        entry.unparking = true;
-        let deadline = entry.deadline;
-        self.wake_by(deadline);
+        self.wait_anew(number, now);
+        self.entries.entry(number).and_modify(|entry| entry.unparking = true);
         self.send_unpark_again(number, now);
     }
 

@@ -30,9 +30,7 @@ impl Machine {
                 _ => {}
             }
         }
-        for batch in held.chunks(super::asking::EXTENDED_AT_ONCE) {
-            self.send_extend(batch.to_vec(), false, now);
-        }
+        self.send_renewals(&held, now);
     }
 
     /// One whose parking went unanswered may have been parked or not, and may still be: that attempt is given up, and
@@ -44,9 +42,8 @@ impl Machine {
         self.renumbered.insert(attempt, number);
         if let Some(entry) = self.entries.get_mut(&number) {
             self.renumbered.remove(&std::mem::replace(&mut entry.attempt, attempt));
-            let deadline = now + entry.wait.unwrap_or_default();
-            (entry.deadline, entry.unparking) = (deadline, false);
-            self.wake_by(deadline);
+            entry.unparking = false;
+            self.wait_anew(number, now);
             self.ask(number, now);
         }
     }
@@ -56,17 +53,7 @@ impl Machine {
     /// `moved`: it was given up for another one, and nothing of what was under way has been carried out.
     pub fn disconnected(&mut self, error: &Error, moved: bool, now: Moment) {
         self.connected = false;
-        self.calls.clear();
-        for (_, call) in std::mem::take(&mut self.flight) {
-            match call.about {
-                About::Question(request) => {
-                    let answer = Err(Failure::Server(error.clone()));
-                    self.events.push_back(Event::Answered { request, answer });
-                }
-                About::Extend { numbers, wanted } => self.extension_unanswered(&numbers, wanted.then_some(error), now),
-                _ => {}
-            }
-        }
+        self.end_flight(error, now);
         let numbers: Vec<u64> = self.entries.keys().copied().collect();
         for number in numbers {
             let Some(entry) = self.entries.get_mut(&number) else { continue };
@@ -93,20 +80,26 @@ impl Machine {
                 self.fail(number, Failure::Server(error.clone()), now);
             }
         }
-        self.answer_questions(error);
+        self.end_flight(error, now);
     }
 
-    fn answer_questions(&mut self, error: &Error) {
+    /// Nothing that was asked will be answered any more: whoever waits for an answer is told.
+    fn end_flight(&mut self, error: &Error, now: Moment) {
         self.calls.clear();
         for call in std::mem::take(&mut self.flight).into_values() {
-            if let About::Question(request) = call.about {
-                self.events.push_back(Event::Answered { request, answer: Err(Failure::Server(error.clone())) });
+            match call.about {
+                About::Question(request) => {
+                    let answer = Err(Failure::Server(error.clone()));
+                    self.events.push_back(Event::Answered { request, answer });
+                }
+                About::Extend { numbers, wanted } => self.extension_unanswered(&numbers, wanted.then_some(error), now),
+                _ => {}
             }
         }
     }
 
     /// The client is closed: nothing is awaited any more, and nothing that is held is given back.
-    pub fn close(&mut self, error: &Error) {
+    pub fn close(&mut self, error: &Error, now: Moment) {
         for (number, entry) in &self.entries {
             let number = *number;
             let event = match entry.state {
@@ -121,7 +114,7 @@ impl Machine {
             self.events.push_back(event);
         }
         self.entries.retain(|_, entry| matches!(entry.state, State::Held(_) | State::Lost));
-        self.answer_questions(error);
+        self.end_flight(error, now);
     }
 
     pub(super) fn unanswered(&self) -> Error {
@@ -131,10 +124,10 @@ impl Machine {
     /// Whether it was done nobody knows: what is renewed is asked again, and the clock goes on from before.
     fn extension_unanswered(&mut self, numbers: &[u64], wanted: Option<&Error>, now: Moment) {
         for number in numbers.iter().copied() {
-            let Some(entry) = self.entries.get_mut(&number) else { continue };
-            let State::Held(held) = &mut entry.state else { continue };
-            held.extending = false;
-            held.renew_at = held.renew_at.map(|_| now);
+            if let Some(State::Held(held)) = self.entries.get_mut(&number).map(|entry| &mut entry.state) {
+                held.extending = false;
+                held.renew_at = held.renew_at.map(|_| now);
+            }
             if let Some(error) = wanted {
                 self.events.push_back(Event::Extended { number, answer: Err(error.clone()) });
             }

@@ -455,6 +455,22 @@ impl Machine {
         self.forget(number, now);
     }
 
+    /// The time to wait begins anew.
+    fn wait_anew(&mut self, number: u64, now: Moment) {
+        let Some(entry) = self.entries.get_mut(&number) else { return };
+        entry.deadline = now + entry.wait.unwrap_or_default();
+        let deadline = entry.deadline;
+        self.wake_by(deadline);
+    }
+
+    /// Looks again when there is something to do about this one.
+    fn wake_for(&mut self, number: u64) {
+        let due = self.entries.get(&number).and_then(|entry| entry.due(self.connected));
+        if let Some(due) = due {
+            self.wake_by(due);
+        }
+    }
+
     fn wake_by(&mut self, moment: Moment) {
         self.due = Some(self.due.map_or(moment, |due| due.min(moment)));
     }

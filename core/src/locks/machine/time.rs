@@ -115,9 +115,7 @@ impl Machine {
             return;
         }
         let numbers: Vec<u64> = self.entries.iter().filter(is_due(true)).map(|(number, _)| *number).collect();
-        for batch in numbers.chunks(super::asking::EXTENDED_AT_ONCE) {
-            self.send_extend(batch.to_vec(), false, now);
-        }
+        self.send_renewals(&numbers, now);
     }
 
     /// A lock is not held any more, and nobody gave it back.

@@ -20,7 +20,7 @@ use super::driver::{Connection, LocksDriver};
 use super::grant::seconds;
 use crate::client::duration;
 use crate::errors::usage;
-use crate::keys::key_bytes;
+use crate::keys::{key_bytes, text_bytes};
 use crate::loops::{LoopDriver, Loops};
 
 /// Locks on one Redis or Valkey server. `pinyon.Locks` documents its arguments.
@@ -227,15 +227,7 @@ fn lock_names(names: &Bound<'_, PyTuple>) -> PyResult<Names> {
 }
 
 fn name_bytes<'n>(name: &'n Bound<'_, PyAny>) -> PyResult<&'n [u8]> {
-    if let Ok(text) = name.cast::<PyString>() {
-        let message = "the lock's name has a lone surrogate, which UTF-8 cannot express";
-        return text.to_str().map(str::as_bytes).map_err(|_| usage(name.py(), "InvalidName", message));
-    }
-    if let Ok(bytes) = name.cast::<PyBytes>() {
-        return Ok(bytes.as_bytes());
-    }
-    let message = format!("names of locks are str or bytes, not {}", name.get_type().name()?);
-    Err(usage(name.py(), "UnsupportedType", &message))
+    text_bytes(name, "InvalidName", "the lock's name", "names of locks")
 }
 
 pub(super) fn ttl_of(py: Python<'_>, ttl: f64) -> PyResult<Duration> {
