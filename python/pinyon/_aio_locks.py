@@ -13,6 +13,7 @@ from pinyon._aio_driver import LOOPS
 from pinyon._base_locks import DEFAULT_URL, BaseLocks
 from pinyon._held import BaseHeld, BaseLock, at_least_one
 from pinyon._lock_status import LockStatus
+from pinyon._owners import number_of
 from pinyon._shared_commands import checked_command
 from pinyon._synchronized import check_runs_inside, filled
 
@@ -88,9 +89,8 @@ class Lock(BaseLock):
         return await self._acquire(self._locks._owner())
 
     async def _acquire(self, owner: int) -> Held:
-        future, grant = self._locks.take(self.names, owner=owner, wait=self._timeout, **self._arguments)
-        held: Held = self._made(Held, await _had(future, grant))
-        return held
+        future, grant = self._locks.take(self.names, owner, self._timeout, self._terms)
+        return self._told(Held(self, await _had(future, grant)))
 
     async def __aenter__(self) -> Held:
         owner = self._locks._owner()
@@ -140,7 +140,9 @@ class Locks(BaseLocks):
 
     __slots__ = ()
 
-    _current = staticmethod(asyncio.current_task)
+    @staticmethod
+    def _owner() -> int:
+        return number_of(asyncio.current_task())
 
     def __new__(cls, url: str = DEFAULT_URL, **settings: Any) -> Self:
         return super().__new__(cls, url, loops=LOOPS, **settings)
@@ -157,7 +159,7 @@ class Locks(BaseLocks):
     ) -> Lock:
         """Return a lock on all these names, for ``async with``; its arguments are those of ``pinyon.Locks.lock``."""
         timeout = self._timeout if timeout is None else timeout
-        return Lock(self, names, timeout, on_lost, self._arguments(ttl, renew, max_hold, reentrant))
+        return Lock(self, names, timeout, on_lost, self._terms(ttl, renew, max_hold, reentrant))
 
     async def try_lock(
         self,
@@ -169,12 +171,12 @@ class Locks(BaseLocks):
         on_lost: Callable[[Held], object] | None = None,
     ) -> Held | None:
         """Take all names at once, or return None."""
-        arguments = self._arguments(ttl, renew, max_hold, reentrant)
-        future, grant = self.take(names, owner=self._owner(), wait=None, **arguments)
+        terms = self._terms(ttl, renew, max_hold, reentrant)
+        future, grant = self.take(names, self._owner(), None, terms)
         if await _had(future, grant) is None:
             return None
-        held: Held = Lock(self, names, self._timeout, on_lost, arguments)._made(Held, grant)
-        return held
+        lock = Lock(self, names, self._timeout, on_lost, terms)
+        return lock._told(Held(lock, grant))
 
     def synchronized(self, *templates: str, **settings: Any) -> Callable[[_Function], _Function]:
         """Decorate a coroutine function: it runs while names made of its arguments are locked.

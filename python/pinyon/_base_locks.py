@@ -6,28 +6,29 @@ import logging
 from typing import TYPE_CHECKING, Any, Callable
 
 from pinyon import _native
-from pinyon._owners import Owners, current_thread
+from pinyon._keeper import keep_in_thread
 from pinyon._redis_url import parse_url
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
 DEFAULT_URL = "redis://127.0.0.1:6379/0"
+#: For how many seconds a lock lasts; whether, or for how long at most, it is renewed; whether it may be taken again.
+Terms = tuple[float, "bool | float", bool]
 logger = logging.getLogger("pinyon.locks")
 
 
 class BaseLocks(_native.Locks):
     """What the locks of all concurrency models have in common; use one of those."""
 
-    __slots__ = ("__weakref__", "_owners", "_reentrant", "_timeout", "_ttl")
+    __slots__ = ("__weakref__", "_reentrant", "_timeout", "_ttl")
 
-    _owners: Owners
     _reentrant: bool
     _timeout: float
     _ttl: float
 
-    #: Returns what holds and waits: a thread, greenlet or task.
-    _current: Callable[[], Any] = staticmethod(current_thread)
+    #: Returns the number of what holds and waits: a thread, greenlet or task.
+    _owner: Callable[[], int]
 
     def __new__(
         cls,
@@ -63,9 +64,9 @@ class BaseLocks(_native.Locks):
             command_timeout=command_timeout,
             connect_timeout=connect_timeout,
             warn=logger.warning,
+            keep=keep_in_thread,
             loops=loops,
         )
-        locks._owners = Owners()
         locks._ttl = ttl
         locks._timeout = timeout
         locks._reentrant = reentrant
@@ -76,17 +77,12 @@ class BaseLocks(_native.Locks):
         def __init__(self, *arguments: object, **settings: object) -> None:
             """Take what ``__new__`` took, so that a subclass may pass its arguments on."""
 
-    def _owner(self) -> int:
-        return self._owners.number_of(self._current())
-
-    def _arguments(
-        self, ttl: float | None, renew: bool, max_hold: float | None, reentrant: bool | None
-    ) -> dict[str, Any]:
-        return {
-            "ttl": self._ttl if ttl is None else ttl,
-            "renewal": renew if max_hold is None or not renew else max_hold,
-            "reentrant": self._reentrant if reentrant is None else reentrant,
-        }
+    def _terms(self, ttl: float | None, renew: bool, max_hold: float | None, reentrant: bool | None) -> Terms:
+        return (
+            self._ttl if ttl is None else ttl,
+            renew if max_hold is None or not renew else max_hold,
+            self._reentrant if reentrant is None else reentrant,
+        )
 
     def __repr__(self) -> str:
         state = "closed" if self.is_closed else self.server

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Any, Callable
+from typing import TYPE_CHECKING, Any, Callable, TypeVar
 
 from pinyon.errors import LockLost, UsageError
 
@@ -11,7 +11,9 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from pinyon import _native
-    from pinyon._base_locks import BaseLocks
+    from pinyon._base_locks import BaseLocks, Terms
+
+_Held = TypeVar("_Held", bound="BaseHeld")
 
 #: For how many seconds at least a condition's wait tries to take its names again.
 RELOCK_AT_LEAST = 1.0
@@ -20,16 +22,22 @@ RELOCK_AT_LEAST = 1.0
 class BaseHeld:
     """A lock that is held: all its names, until it is given back or lost."""
 
-    __slots__ = ("__weakref__", "_given_back", "_grant", "_locks", "_relock", "names")
+    __slots__ = ("__weakref__", "_given_back", "_grant", "_lock")
 
-    def __init__(self, locks: BaseLocks, grant: _native.Grant, names: tuple[str | bytes, ...], timeout: float) -> None:
-        #: What renews it lives as long as it does.
-        self._locks = locks
+    def __init__(self, lock: BaseLock, grant: _native.Grant) -> None:
+        #: By it, what renews it lives as long as it does.
+        self._lock = lock
         self._grant = grant
         self._given_back = False
-        self._relock = max(timeout, RELOCK_AT_LEAST)
-        #: The names, as they were asked for.
-        self.names = names
+
+    @property
+    def names(self) -> tuple[str | bytes, ...]:
+        """The names, as they were asked for."""
+        return self._lock.names
+
+    @property
+    def _relock(self) -> float:
+        return max(self._lock._timeout, RELOCK_AT_LEAST)
 
     @property
     def token(self) -> int:
@@ -79,7 +87,7 @@ class BaseHeld:
 class BaseLock:
     """Names to be locked, and how; made by ``Locks.lock``. It can be used again and again, and by many at once."""
 
-    __slots__ = ("_arguments", "_entered", "_locks", "_on_lost", "_timeout", "names")
+    __slots__ = ("_entered", "_locks", "_on_lost", "_terms", "_timeout", "names")
 
     def __init__(
         self,
@@ -87,18 +95,18 @@ class BaseLock:
         names: tuple[str | bytes, ...],
         timeout: float,
         on_lost: Callable[[Any], object] | None,
-        arguments: dict[str, Any],
+        terms: Terms,
     ) -> None:
         self._locks = locks
         self.names = names
         self._timeout = timeout
         self._on_lost = on_lost
-        self._arguments = arguments
+        self._terms = terms
         #: What each owner holds by ``with``.
         self._entered: dict[int, list[Any]] = {}
 
-    def _made(self, kind: type[Any], grant: _native.Grant) -> Any:
-        held = kind(self._locks, grant, self.names, self._timeout)
+    def _told(self, held: _Held) -> _Held:
+        """Return what is held, which is to be told of if it is lost."""
         if self._on_lost is not None:
             held.on_lost(self._on_lost)
         return held
@@ -107,10 +115,8 @@ class BaseLock:
         self._entered.setdefault(owner, []).append(held)
 
     def _leave(self) -> Any:
-        """Return what the caller has entered; where another task leaves for the only one that has, that one's."""
-        owner = self._locks._owner()
-        if owner not in self._entered and len(self._entered) == 1:
-            owner = next(iter(self._entered))
+        """Return what the caller has entered; another task may leave for the only one that has."""
+        owner = next(iter(self._entered)) if len(self._entered) == 1 else self._locks._owner()
         stack = self._entered.get(owner)
         if stack is None:
             raise UsageError(f"the lock on {listed(self.names)} is left by somebody who has not entered it")

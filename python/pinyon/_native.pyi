@@ -26,6 +26,7 @@ __all__ = [
     "Waiter",
     "__version__",
     "check_plain",
+    "thread_number",
 ]
 
 __version__: str
@@ -111,6 +112,7 @@ class Waiter:
     def done(self) -> bool: ...
     def result(self) -> Any: ...
 
+def thread_number() -> int: ...
 def check_plain(value: object, serializer: str) -> None: ...
 
 @disjoint_base
@@ -132,23 +134,21 @@ class Locks:
         command_timeout: float,
         connect_timeout: float,
         warn: Callable[[str], Any],
+        keep: Callable[[Keeper, Callable[[str], Any]], Any],
         loops: tuple[Callable[[], Any], Callable[[Any], Any]] | None = None,
     ) -> Self: ...
     def share(self, current: Callable[[], Any], make: Callable[[Any], Any]) -> None: ...
     def take(
         self,
         names: tuple[str | bytes, ...],
-        *,
         owner: int,
-        ttl: float,
         wait: float | None,
-        renewal: bool | float,
-        reentrant: bool,
+        terms: tuple[float, bool | float, bool],
+        /,
     ) -> Any: ...
     def inspect(self, names: tuple[str | bytes, ...]) -> Any: ...
     def take_away(self, names: tuple[str | bytes, ...], token: int | None) -> Any: ...
     def command(self, parts: tuple[str | bytes | int | float, ...]) -> Any: ...
-    def keeper(self) -> Keeper: ...
     @property
     def prefix(self) -> bytes: ...
     @property
@@ -174,6 +174,7 @@ class Grant:
 @final
 class Keeper:
     def keep(self, warn: Callable[[str], Any]) -> bool: ...
+    def close(self) -> None: ...
 
 @final
 class LocksDriver:

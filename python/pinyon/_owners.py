@@ -1,46 +1,30 @@
-"""Who holds and who waits: numbers for threads, greenlets and tasks that are never used again."""
+"""Who holds and who waits: numbers for greenlets and tasks that are never used again."""
 
 from __future__ import annotations
 
 import itertools
-import threading
 import weakref
 from typing import Any
 
-#: An ``id`` is given to another object once its own has gone; these are not.
 _numbers = itertools.count(1)
+#: By ``id``, which is given to another object once its own has gone: the reference tells whose the number is.
+_known: dict[int, tuple[weakref.ref[Any], int]] = {}
 
 
-class _Thread(threading.local):
-    def __init__(self) -> None:
-        self.me = _Owner()
+def number_of(owner: Any) -> int:
+    """Return the number of a greenlet or task."""
+    known = _known.get(id(owner))
+    if known is not None and known[0]() is owner:
+        return known[1]
+    return _add(owner)
 
 
-class _Owner:
-    """Stands for a thread, which has no object of its own when it was not started from Python."""
+def _add(owner: Any) -> int:
+    key, number = id(owner), next(_numbers)
 
-    __slots__ = ("__weakref__",)
+    def forget(gone: weakref.ref[Any]) -> None:
+        if _known.get(key, (None,))[0] is gone:
+            del _known[key]
 
-
-_thread = _Thread()
-
-
-def current_thread() -> Any:
-    """Return what stands for the running thread."""
-    return _thread.me
-
-
-class Owners:
-    """Their numbers."""
-
-    __slots__ = ("_known",)
-
-    def __init__(self) -> None:
-        self._known: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
-
-    def number_of(self, owner: Any) -> int:
-        """Return the number of a thread, greenlet or task."""
-        number: int | None = self._known.get(owner)
-        if number is None:
-            number = self._known[owner] = next(_numbers)
-        return number
+    _known[key] = weakref.ref(owner, forget), number
+    return number

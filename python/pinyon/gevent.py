@@ -18,6 +18,7 @@ except ImportError as error:
 from pinyon import client, locks
 from pinyon._base_locks import DEFAULT_URL, BaseLocks
 from pinyon._batch import BaseBatch
+from pinyon._owners import number_of
 from pinyon.client import BaseClient
 from pinyon.errors import Error
 
@@ -164,10 +165,9 @@ class Locks(locks.Locks):
 
     __slots__ = ()
 
-    _current = staticmethod(getcurrent)
+    @staticmethod
+    def _owner() -> int:
+        return number_of(getcurrent())
 
     def __new__(cls, url: str = DEFAULT_URL, **settings: Any) -> Self:
         return BaseLocks.__new__(cls, url, loops=LOOPS, **settings)
-
-    def take(self, names: Any, **arguments: Any) -> Any:
-        return BaseLocks.take(self, names, **arguments)

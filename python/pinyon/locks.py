@@ -11,11 +11,10 @@ import functools
 import time
 from typing import TYPE_CHECKING, Any, Callable, TypeVar
 
-from pinyon import _lock_status
-from pinyon._base_locks import DEFAULT_URL, BaseLocks, logger
+from pinyon import _lock_status, _native
+from pinyon._base_locks import DEFAULT_URL, BaseLocks
 from pinyon._gevent_choice import undecided
 from pinyon._held import BaseHeld, BaseLock, at_least_one
-from pinyon._keeper import Keeper
 from pinyon._lock_status import LockStatus
 from pinyon._shared_commands import checked_command
 from pinyon._synchronized import check_runs_inside, filled
@@ -24,8 +23,6 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from typing_extensions import Self
-
-    from pinyon import _native
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -89,9 +86,7 @@ class Lock(BaseLock):
         return self._acquire(self._locks._owner())
 
     def _acquire(self, owner: int) -> Held:
-        grant = self._locks.take(self.names, owner=owner, wait=self._timeout, **self._arguments)
-        held: Held = self._made(Held, grant)
-        return held
+        return self._told(Held(self, self._locks.take(self.names, owner, self._timeout, self._terms)))
 
     def __enter__(self) -> Held:
         owner = self._locks._owner()
@@ -154,14 +149,12 @@ class Locks(BaseLocks):
         UsageError: for arguments that make no sense. What a server says comes when it is first needed.
     """
 
-    __slots__ = ("_keeper",)
+    __slots__ = ()
 
-    _keeper: Keeper
+    _owner = staticmethod(_native.thread_number)
 
     def __new__(cls, url: str = DEFAULT_URL, **settings: Any) -> Self:
-        locks: Self = super().__new__(_UndecidedLocks if cls is Locks else cls, url, **settings)
-        locks._keeper = Keeper(locks, logger.warning)
-        return locks
+        return super().__new__(_UndecidedLocks if cls is Locks else cls, url, **settings)
 
     def lock(
         self,
@@ -185,7 +178,7 @@ class Locks(BaseLocks):
             on_lost: called with what was held if it is lost.
         """
         timeout = self._timeout if timeout is None else timeout
-        return Lock(self, names, timeout, on_lost, self._arguments(ttl, renew, max_hold, reentrant))
+        return Lock(self, names, timeout, on_lost, self._terms(ttl, renew, max_hold, reentrant))
 
     def try_lock(
         self,
@@ -197,12 +190,12 @@ class Locks(BaseLocks):
         on_lost: Callable[[Held], object] | None = None,
     ) -> Held | None:
         """Take all names at once, or return None."""
-        arguments = self._arguments(ttl, renew, max_hold, reentrant)
-        grant: _native.Grant | None = self.take(names, owner=self._owner(), wait=None, **arguments)
+        terms = self._terms(ttl, renew, max_hold, reentrant)
+        grant: _native.Grant | None = self.take(names, self._owner(), None, terms)
         if grant is None:
             return None
-        held: Held = Lock(self, names, self._timeout, on_lost, arguments)._made(Held, grant)
-        return held
+        lock = Lock(self, names, self._timeout, on_lost, terms)
+        return lock._told(Held(lock, grant))
 
     def synchronized(self, *templates: str, **settings: Any) -> Callable[[_Function], _Function]:
         """Decorate a function: it runs while names made of its arguments are locked, as ``"report:{user_id}"``.
@@ -253,10 +246,6 @@ class Locks(BaseLocks):
         Not those that change what the connection is: ``SUBSCRIBE``, ``MULTI``, ``WATCH``, ``SELECT`` and the like.
         """
         return self.command(checked_command(parts))
-
-    def take(self, names: Any, **arguments: Any) -> Any:
-        self._keeper.start()
-        return super().take(names, **arguments)
 
     def __enter__(self) -> Self:
         return self

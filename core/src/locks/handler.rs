@@ -3,7 +3,7 @@
 //! Scripts are loaded where the server does not know them, and then the calls sent again. Where the server lets its user
 //! run none, calls go without, unless scripts were insisted on.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::time::Duration;
 
 use pinyon_proto::resp::Value;
@@ -12,6 +12,7 @@ use super::call::{Answer, Attempt, Call};
 use super::keys::Keys;
 use super::pure::Pure;
 use super::script::{self, Missing, Parts, ScriptError, Shas, Via};
+use super::sequence::Sequence;
 use crate::redis::ServerInfo;
 
 /// Which handler a user wants.
@@ -34,8 +35,10 @@ pub(super) struct Handler {
     throughput: bool,
     speaks: Speaks,
     next_job: u64,
-    commands: Vec<(u64, Parts)>,
-    answers: Vec<(u64, Result<Answer, ScriptError>)>,
+    commands: VecDeque<(u64, Parts)>,
+    answers: VecDeque<(u64, Result<Answer, ScriptError>)>,
+    /// Of a command that has been sent, for the next.
+    spare: Parts,
     warning: Option<String>,
     redirected: Option<Redirection>,
     server: ServerInfo,
@@ -56,7 +59,7 @@ enum Speaks {
 
 struct Scripts {
     via: Option<Via>,
-    jobs: BTreeMap<u64, Job>,
+    jobs: Sequence<Job>,
     /// Calls that wait until the scripts are loaded, or until a slot has been moved.
     waiting: VecDeque<(u64, Call)>,
 }
@@ -82,8 +85,9 @@ impl Handler {
             throughput,
             speaks: Speaks::Scripts(Scripts::new(None)),
             next_job: 0,
-            commands: Vec::new(),
-            answers: Vec::new(),
+            commands: VecDeque::new(),
+            answers: VecDeque::new(),
+            spare: Parts::default(),
             warning: None,
             redirected: None,
             server: ServerInfo::default(),
@@ -130,25 +134,31 @@ impl Handler {
         }
     }
 
-    /// What to send now: each command with the job that its reply belongs to.
-    pub(super) fn take_commands(&mut self) -> Vec<(u64, Parts)> {
+    /// What to send next: a command with the job that its reply belongs to.
+    pub(super) fn next_command(&mut self) -> Option<(u64, Parts)> {
         if let Speaks::Plainly(pure) = &mut self.speaks {
             self.commands.extend(pure.take_commands());
         }
-        std::mem::take(&mut self.commands)
+        self.commands.pop_front()
     }
 
-    pub(super) fn take_answers(&mut self) -> Vec<(u64, Result<Answer, ScriptError>)> {
+    /// A command has been sent.
+    pub(super) fn reuse(&mut self, parts: Parts) {
+        if parts.is_small() {
+            self.spare = parts;
+        }
+    }
+
+    pub(super) fn next_answer(&mut self) -> Option<(u64, Result<Answer, ScriptError>)> {
         if let Speaks::Plainly(pure) = &mut self.speaks {
             let answers = pure.take_answers().into_iter();
             self.answers.extend(answers.map(|(id, answer)| (id, answer.map_err(ScriptError::of))));
         }
-        for (_, answer) in &self.answers {
-            if let Err(ScriptError::Moved { slot, address, asking: false }) = answer {
-                self.redirected = Some(Redirection { slot: *slot, address: address.clone() });
-            }
+        let (id, answer) = self.answers.pop_front()?;
+        if let Err(ScriptError::Moved { slot, address, asking: false }) = &answer {
+            self.redirected = Some(Redirection { slot: *slot, address: address.clone() });
         }
-        std::mem::take(&mut self.answers)
+        Some((id, answer))
     }
 
     /// Whether it does without scripts.
@@ -183,7 +193,7 @@ impl Handler {
             Speaks::Plainly(pure) => return pure.reply(job, reply),
             Speaks::Scripts(scripts) => scripts,
         };
-        match scripts.jobs.remove(&job) {
+        match scripts.jobs.remove(job) {
             Some(Job::Call { id, call }) => self.replied(id, call, reply),
             Some(Job::LoadFunctions) => {
                 if let Value::Error(error) = reply {
@@ -200,19 +210,19 @@ impl Handler {
 
     fn send(&mut self, id: u64, call: Call) {
         let Speaks::Scripts(Scripts { via: Some(via), jobs, .. }) = &mut self.speaks else { return };
-        let mut parts = Parts::default();
+        let mut parts = std::mem::take(&mut self.spare);
         script::encode(&call, &self.keys, self.waiter_ttl, self.throughput, via, &mut parts);
         let job = self.next_job;
         self.next_job += 1;
         jobs.insert(job, Job::Call { id, call });
-        self.commands.push((job, parts));
+        self.commands.push_back((job, parts));
     }
 
     fn replied(&mut self, id: u64, call: Call, reply: Value) {
         match script::decode(&call, reply) {
             // Sent again, it would come behind what takes it back.
             Err(error) if is_to_be_repeated(&error) && self.is_given_up(&call) => {
-                self.answers.push((id, Ok(Answer::Cancelled)));
+                self.answers.push_back((id, Ok(Answer::Cancelled)));
             }
             Err(ScriptError::NotLoaded) => self.load_and_send(id, call),
             Err(ScriptError::TryAgain(_) | ScriptError::Moved { asking: true, .. }) => {
@@ -226,7 +236,7 @@ impl Handler {
                 }
                 self.step_down(error);
             }
-            answer => self.answers.push((id, answer)),
+            answer => self.answers.push_back((id, answer)),
         }
     }
 
@@ -235,20 +245,20 @@ impl Handler {
         let (Some(attempt), Speaks::Scripts(scripts)) = (call.taker(), &self.speaks) else { return false };
         let gives_up =
             |job: &Job| matches!(job, Job::Call { call: Call::Unlock { attempt: of, .. }, .. } if of == attempt);
-        scripts.jobs.values().any(gives_up)
+        scripts.jobs.iter().any(|(_, job)| gives_up(job))
     }
 
     /// The server has none of the scripts, or has lost them. Commands are carried out in order, so that the call may
     /// follow at once.
     fn load_and_send(&mut self, id: u64, call: Call) {
         let Speaks::Scripts(scripts) = &mut self.speaks else { return };
-        let is_loading = scripts.jobs.values().any(|job| !matches!(job, Job::Call { .. }));
+        let is_loading = scripts.jobs.iter().any(|(_, job)| !matches!(job, Job::Call { .. }));
         match &scripts.via {
             Some(Via::Functions) if !is_loading => {
                 let job = self.next_job;
                 self.next_job += 1;
                 scripts.jobs.insert(job, Job::LoadFunctions);
-                self.commands.push((job, script::loading_functions()));
+                self.commands.push_back((job, script::loading_functions()));
             }
             Some(Via::EvalSha(_)) if !is_loading => self.load_scripts(),
             _ => {}
@@ -283,7 +293,7 @@ impl Handler {
     fn step_down(&mut self, error: ScriptError) {
         let Speaks::Scripts(scripts) = &mut self.speaks else { return };
         let mut calls = std::mem::take(&mut scripts.waiting);
-        calls.extend(std::mem::take(&mut scripts.jobs).into_values().filter_map(|job| match job {
+        calls.extend(scripts.jobs.take().filter_map(|job| match job {
             Job::Call { id, call } => Some((id, call)),
             Job::LoadFunctions | Job::LoadScripts { .. } => None,
         }));
@@ -319,7 +329,7 @@ impl Handler {
 
 impl Scripts {
     fn new(via: Option<Via>) -> Self {
-        Self { via, jobs: BTreeMap::new(), waiting: VecDeque::new() }
+        Self { via, jobs: Sequence::default(), waiting: VecDeque::new() }
     }
 }
 
@@ -359,6 +369,10 @@ mod tests {
         handler
     }
 
+    fn commands(handler: &mut Handler) -> Vec<(u64, Parts)> {
+        std::iter::from_fn(|| handler.next_command()).collect()
+    }
+
     fn lock_and_unlock() -> [Call; 2] {
         let attempt = Attempt { client: "0123.ab.0".into(), owner: 1, number: 1 };
         let names: Names = [b"a".as_slice().into()].into();
@@ -377,10 +391,11 @@ mod tests {
         let [lock, unlock] = lock_and_unlock();
         handler.begin(1, lock);
         handler.begin(2, unlock);
-        let jobs: Vec<u64> = handler.take_commands().into_iter().map(|(job, _)| job).collect();
+        let jobs: Vec<u64> = commands(&mut handler).into_iter().map(|(job, _)| job).collect();
         handler.reply(jobs[0], error("ERR", "Function not found"));
-        assert!(handler.take_commands().is_empty(), "the unlock is carried out by now, if others have loaded it");
-        assert!(matches!(handler.take_answers()[..], [(1, Ok(Answer::Cancelled))]));
+        assert!(commands(&mut handler).is_empty(), "the unlock is carried out by now, if others have loaded it");
+        assert!(matches!(handler.next_answer(), Some((1, Ok(Answer::Cancelled)))));
+        assert!(handler.next_answer().is_none());
     }
 
     #[test]
@@ -388,13 +403,14 @@ mod tests {
         let mut handler = handler();
         let [lock, unlock] = lock_and_unlock();
         handler.begin(1, lock);
-        let (job, _) = handler.take_commands().remove(0);
+        let (job, _) = commands(&mut handler).remove(0);
         handler.reply(job, error("TRYAGAIN", "Multiple keys request during rehashing of slot"));
         assert!(handler.is_waiting());
         handler.begin(2, unlock);
-        assert_eq!(handler.take_commands().len(), 1);
-        assert!(matches!(handler.take_answers()[..], [(1, Ok(Answer::Cancelled))]));
+        assert_eq!(commands(&mut handler).len(), 1);
+        assert!(matches!(handler.next_answer(), Some((1, Ok(Answer::Cancelled)))));
+        assert!(handler.next_answer().is_none());
         handler.try_again();
-        assert!(handler.take_commands().is_empty());
+        assert!(commands(&mut handler).is_empty());
     }
 }

@@ -16,6 +16,7 @@ pub mod model;
 mod pure;
 pub mod script;
 pub mod scripts;
+mod sequence;
 pub mod station;
 mod token;
 

@@ -9,6 +9,10 @@ use super::call::{Answer, Attempt, Call, Holder, Inspected, Name, Pushed};
 use super::keys::Keys;
 use super::scripts::{self, Function};
 
+/// What a command may have allocated to be used again.
+const KEPT_BYTES: usize = 4096;
+const KEPT_PARTS: usize = 256;
+
 /// One command, its name first. What it has allocated is used again by the next.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Parts {
@@ -27,6 +31,11 @@ impl Parts {
         self.ends.push(self.bytes.len());
     }
 
+    /// Whether it is worth keeping for the next command.
+    pub fn is_small(&self) -> bool {
+        self.bytes.capacity() <= KEPT_BYTES && self.ends.capacity() <= KEPT_PARTS
+    }
+
     pub fn iter(&self) -> impl Iterator<Item = &[u8]> {
         let starts = std::iter::once(&0).chain(&self.ends);
         starts.zip(&self.ends).map(|(start, end)| &self.bytes[*start..*end])
@@ -39,6 +48,12 @@ impl Parts {
 
     fn push_attempt(&mut self, attempt: &Attempt) {
         attempt.write_to(&mut self.bytes);
+        self.ends.push(self.bytes.len());
+    }
+
+    /// One part of several pieces.
+    fn push_joined(&mut self, pieces: &[&str]) {
+        pieces.iter().for_each(|piece| self.bytes.extend_from_slice(piece.as_bytes()));
         self.ends.push(self.bytes.len());
     }
 
@@ -120,7 +135,7 @@ pub fn encode(call: &Call, keys: &Keys, waiter_ttl: Duration, throughput: bool, 
         out.push_attempt(attempt);
         out.push_number(milliseconds(*ttl));
         out.push_number(milliseconds(waiter_ttl));
-        out.push(flags.concat());
+        out.push_joined(flags);
     };
     match call {
         Call::Open | Call::Inspect { .. } => {}
@@ -131,7 +146,7 @@ pub fn encode(call: &Call, keys: &Keys, waiter_ttl: Duration, throughput: bool, 
         Call::Park { attempt, ttl, .. } | Call::Unpark { attempt, ttl, .. } => waiter(attempt, ttl, &[fairness]),
         Call::Unlock { attempt, tombstone, .. } => {
             out.push_attempt(attempt);
-            out.push([if *tombstone { "x" } else { "" }, fairness].concat());
+            out.push_joined(&[if *tombstone { "x" } else { "" }, fairness]);
         }
         Call::Extend { held } => {
             out.push_number(held.len() as u64);
@@ -169,9 +184,9 @@ fn function_of(call: &Call) -> Function {
 
 /// How many keys, then the keys.
 fn push_keys(call: &Call, keys: &Keys, out: &mut Parts) {
-    let names: Vec<&[Name]> = match call {
-        Call::Open => Vec::new(),
-        Call::Extend { held } => held.iter().map(|(_, names, _)| &names[..]).collect(),
+    match call {
+        Call::Open => push_keys_of(std::iter::empty(), keys, out),
+        Call::Extend { held } => push_keys_of(held.iter().flat_map(|(_, names, _)| names.iter()), keys, out),
         Call::Lock { names, .. }
         | Call::Unlock { names, .. }
         | Call::Poll { names, .. }
@@ -179,14 +194,17 @@ fn push_keys(call: &Call, keys: &Keys, out: &mut Parts) {
         | Call::Unpark { names, .. }
         | Call::Notify { names, .. }
         | Call::Inspect { names }
-        | Call::ForceRelease { names, .. } => vec![&names[..]],
-    };
-    out.push_number(3 + names.iter().map(|names| names.len() as u64).sum::<u64>());
+        | Call::ForceRelease { names, .. } => push_keys_of(names.iter(), keys, out),
+    }
+}
+
+fn push_keys_of<'n>(names: impl Iterator<Item = &'n Name> + Clone, keys: &Keys, out: &mut Parts) {
+    out.push_number(3 + names.clone().count() as u64);
     for kind in [b"#f", b"#q", b"#w"] {
         out.bytes.extend_from_slice(keys.prefix());
         out.push(kind);
     }
-    for name in names.into_iter().flatten() {
+    for name in names {
         out.bytes.extend_from_slice(keys.prefix());
         out.bytes.extend_from_slice(b"l:");
         out.push(name);

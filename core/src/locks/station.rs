@@ -4,12 +4,14 @@
 //! Nobody waits for what happens while no thread does: renewals, and locks that are lost. For that a thread of the
 //! host's own, the keeper, calls [`Station::keep`] again and again.
 
+use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags};
+use rustix::net::{recv, shutdown, RecvFlags, Shutdown};
 
 use super::client::{Client, Finished, Outcome, Wish};
 use super::machine::Loss;
@@ -20,6 +22,12 @@ use crate::driven::{Action, Driven};
 
 /// How often a thread that sleeps lets its host look at signals.
 const LONGEST_SLEEP: Duration = Duration::from_millis(100);
+
+/// Answers are small; what is longer takes several looks.
+const BUFFER: usize = 16 * 1024;
+
+/// How much sooner than it expected the keeper must have something to do, to be woken for it.
+const WORTH_WAKING: Duration = Duration::from_millis(1);
 
 /// How often the keeper reads what a server says to a client that asks for nothing.
 const IDLE: Duration = Duration::from_secs(5);
@@ -40,6 +48,10 @@ struct Shared {
     notes: Vec<Note>,
     /// A name to be resolved by whoever comes next.
     unresolved: Option<(usize, String, u16)>,
+    /// What the thread that receives waits in, where it waits for nothing but bytes.
+    receiving: Option<Arc<OwnedFd>>,
+    /// Where it puts them.
+    buffer: Vec<u8>,
     kept_until: Option<Instant>,
     closed: bool,
 }
@@ -80,13 +92,15 @@ impl Slot {
 }
 
 impl Station {
-    pub fn new(client: Client<Arc<Slot>>) -> std::io::Result<Self> {
+    pub fn new(client: Client<Arc<Slot>>) -> io::Result<Self> {
         let shared = Shared {
             client,
             leading: false,
             following: Vec::new(),
             notes: Vec::new(),
             unresolved: None,
+            receiving: None,
+            buffer: vec![0; BUFFER],
             kept_until: None,
             closed: false,
         };
@@ -179,7 +193,16 @@ impl Station {
         shared.client.close(Instant::now());
         self.settle(&mut shared);
         self.keeper.notify_all();
+        self.call_back(&shared);
+    }
+
+    /// Ends the wait of the thread that receives, as the connection that it waits for is given up.
+    fn call_back(&self, shared: &Shared) {
         self.bell.ring();
+        if let Some(fd) = &shared.receiving {
+            // One that is not connected any more has ended the wait by itself.
+            let _ = shutdown(fd, Shutdown::Both);
+        }
     }
 
     /// In a forked child: the parent's connections are closed here without a word.
@@ -261,8 +284,45 @@ impl Station {
     /// Waits once for what the client's connections wait for, and takes what has come.
     fn receive<'s>(&'s self, mut shared: MutexGuard<'s, Shared>) -> (MutexGuard<'s, Shared>, Wake) {
         shared.leading = true;
-        let now = Instant::now();
-        let due = shared.client.deadline().map_or(now + LONGEST_SLEEP, |due| due.min(now + LONGEST_SLEEP));
+        let until = Instant::now() + LONGEST_SLEEP;
+        let due = shared.client.deadline().map_or(until, |due| due.min(until));
+        let alone = match due == until {
+            true => shared.client.only_descriptor(LONGEST_SLEEP),
+            false => None,
+        };
+        let (mut shared, wake) = match alone {
+            Some(fd) => self.receive_bytes(shared, fd),
+            None => self.poll(shared, due),
+        };
+        self.settle(&mut shared);
+        shared.leading = false;
+        (shared, wake)
+    }
+
+    /// Waits for bytes of the only connection there is: one system call, instead of one to wait and one to receive.
+    fn receive_bytes<'s>(
+        &'s self,
+        mut shared: MutexGuard<'s, Shared>,
+        fd: Arc<OwnedFd>,
+    ) -> (MutexGuard<'s, Shared>, Wake) {
+        shared.receiving = Some(fd.clone());
+        let mut buffer = std::mem::take(&mut shared.buffer);
+        drop(shared);
+        let received = recv(&fd, &mut buffer[..], RecvFlags::empty());
+        let mut shared = self.lock();
+        shared.receiving = None;
+        let received = received.map(|(count, _)| &buffer[..count]).map_err(io::Error::from);
+        let wake = match received.is_ok() {
+            true => Wake::Ready,
+            // The timeout of the socket has passed, or a signal came; or the connection broke, which is seen next.
+            false => Wake::Interrupted,
+        };
+        shared.client.received(&fd, received, Instant::now());
+        shared.buffer = buffer;
+        (shared, wake)
+    }
+
+    fn poll<'s>(&'s self, shared: MutexGuard<'s, Shared>, due: Instant) -> (MutexGuard<'s, Shared>, Wake) {
         let interests: Vec<(usize, Arc<OwnedFd>, bool)> = shared.client.descriptors();
         drop(shared);
         let mut descriptors: Vec<PollFd<'_>> = interests.iter().map(|(_, fd, write)| interest(fd, *write)).collect();
@@ -280,8 +340,6 @@ impl Station {
         if due <= now {
             shared.client.expire(now);
         }
-        self.settle(&mut shared);
-        shared.leading = false;
         (shared, wake)
     }
 
@@ -297,10 +355,12 @@ impl Station {
     /// Somebody else leads from here on, if anybody waits; the keeper, where an answer is awaited all the same.
     fn promote(&self, shared: &mut Shared) {
         if let Some(next) = shared.following.first() {
-            next.wake.notify_one();
-        } else if shared.kept_until.is_some() && !shared.client.is_quiet() {
-            shared.kept_until = None;
-            self.keeper.notify_all();
+            return next.wake.notify_one();
+        }
+        let Some(until) = shared.kept_until else { return };
+        let is_early = |due: Instant| due + WORTH_WAKING < until;
+        if !shared.client.is_quiet() || shared.client.deadline().is_some_and(is_early) {
+            self.wake_keeper(shared);
         }
     }
 
@@ -316,7 +376,7 @@ impl Station {
                     Action::Resolve { lane, name, port } => shared.unresolved = Some((lane, name, port)),
                     Action::Forget { lane, .. } => {
                         shared.client.forgotten(lane, Instant::now());
-                        self.bell.ring();
+                        self.call_back(shared);
                     }
                     Action::Watch { .. } if shared.leading => self.bell.ring(),
                     Action::Watch { .. } => {}
@@ -331,12 +391,14 @@ impl Station {
                 }
             }
         }
-        let due = shared.client.deadline();
-        let early = due.is_some_and(|due| shared.kept_until.is_some_and(|until| due < until));
-        if early || !shared.notes.is_empty() {
-            shared.kept_until = None;
-            self.keeper.notify_all();
+        if !shared.notes.is_empty() {
+            self.wake_keeper(shared);
         }
+    }
+
+    fn wake_keeper(&self, shared: &mut Shared) {
+        shared.kept_until = None;
+        self.keeper.notify_all();
     }
 }
 

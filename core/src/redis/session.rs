@@ -135,6 +135,19 @@ impl<N: Network> Session<N> {
         }
     }
 
+    /// Takes what came of receiving, where the host has done that by itself. Returns what there is no room for until the
+    /// rest is taken from [`Self::next`].
+    pub(crate) fn take_in<'b>(&mut self, received: io::Result<&'b [u8]>) -> &'b [u8] {
+        let mut rest: &[u8] = &[];
+        let _ = self.fill_with(|_, buffers| {
+            let (taken, left) = received.map(|bytes| bytes.split_at(bytes.len().min(buffers[0].len())))?;
+            buffers[0][..taken.len()].copy_from_slice(taken);
+            rest = left;
+            Ok(taken.len())
+        });
+        rest
+    }
+
     /// Fails the exchanges whose deadline has passed. Their replies are dropped should they come; when nobody
     /// waits for any reply any more, the server has stopped answering and the connection is closed.
     pub(super) fn expire(&mut self, now: Instant) {

@@ -1,7 +1,7 @@
 //! Lines: a value that fits one, or the head of a longer value.
 
 use super::value::{ServerError, Value};
-use crate::number::unsigned;
+use crate::number::{signed, unsigned};
 use crate::Malformed;
 
 /// The longest line taken, without its `\r\n`: an error's message or a number of many digits.
@@ -86,7 +86,7 @@ fn length(line: &[u8]) -> Result<usize, Malformed> {
 }
 
 fn integer(text: &[u8]) -> Option<i64> {
-    std::str::from_utf8(text).ok()?.parse().ok()
+    signed(text).or_else(|| std::str::from_utf8(text).ok()?.parse().ok())
 }
 
 fn double(text: &[u8]) -> Option<f64> {

@@ -33,7 +33,7 @@ mod _native {
     #[pymodule_export]
     use crate::client::Client;
     #[pymodule_export]
-    use crate::locks::{Grant, Keeper, Locks, LocksDriver};
+    use crate::locks::{thread_number, Grant, Keeper, Locks, LocksDriver};
     #[pymodule_export]
     use crate::plain::check_plain;
     #[pymodule_export]

@@ -1,8 +1,9 @@
 //! How a host drives a client.
 
+use std::io;
 use std::os::fd::{OwnedFd, RawFd};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::link::COMMANDS;
 use super::{Client, Finished};
@@ -97,5 +98,28 @@ impl<W> Client<W> {
     /// meanwhile.
     pub fn descriptors(&self) -> Vec<(usize, Arc<OwnedFd>, bool)> {
         self.link.descriptors()
+    }
+
+    /// The descriptor, where there is only one and nothing to wait for but bytes, which a thread may receive by itself,
+    /// for at most `timeout` at a time, and hand to [`Self::received`]. Nobody else may receive meanwhile.
+    pub fn only_descriptor(&self, timeout: Duration) -> Option<Arc<OwnedFd>> {
+        let [commands, pushes] = &self.link.lanes;
+        let is_only = self.link.is_up() && pushes.session.is_closed() && !commands.session.wants_to_write();
+        let socket = commands.session.stream().filter(|_| is_only)?;
+        socket.let_wait(timeout).is_ok().then(|| socket.descriptor())
+    }
+
+    /// Takes what came of receiving on a descriptor, unless the connection is another by now.
+    pub fn received(&mut self, fd: &Arc<OwnedFd>, received: io::Result<&[u8]>, now: Instant) {
+        let mut received = Some(received);
+        while let Some(outcome) = received.take() {
+            let session = &mut self.link.lanes[COMMANDS].session;
+            if session.stream().is_none_or(|socket| !Arc::ptr_eq(&socket.descriptor(), fd)) {
+                return;
+            }
+            let rest = session.take_in(outcome);
+            received = (!rest.is_empty()).then_some(Ok(rest));
+            self.advance(now);
+        }
     }
 }

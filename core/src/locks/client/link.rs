@@ -14,6 +14,7 @@ use crate::error::{Error, Kind, Sent};
 use crate::locks::clock::boot_time;
 use crate::locks::handler::{Handler, Redirection};
 use crate::locks::script::{Parts, ScriptError};
+use crate::locks::sequence::Sequence;
 use crate::redis::{Event, Refused, Session, Ticket};
 
 /// The commands' connection, and the pushes' where one connection cannot carry both (RESP2).
@@ -36,7 +37,7 @@ pub(super) struct Link<W> {
     /// What cannot be sent at all.
     refused: Vec<(About<W>, Refused)>,
     /// What each exchange of the commands' connection is about, in order.
-    flight: VecDeque<(Ticket, About<W>)>,
+    flight: Sequence<About<W>>,
     /// How often in a row no connection could be made, and since when there is none.
     failures: u32,
     down_since: Option<Instant>,
@@ -93,7 +94,7 @@ impl<W> Link<W> {
             phase: Phase::Down,
             outbox: VecDeque::new(),
             refused: Vec::new(),
-            flight: VecDeque::new(),
+            flight: Sequence::default(),
             failures: 0,
             down_since: None,
             retry_at: None,
@@ -146,17 +147,19 @@ impl<W> Link<W> {
         while self.is_up() && self.lanes[COMMANDS].session.accepts() {
             let Some(Item { parts, about, deadline }) = self.outbox.pop_front() else { return };
             match self.lanes[COMMANDS].session.submit(&parts.slices(), deadline) {
-                Ok(ticket) => self.flight.push_back((ticket, about)),
+                Ok(Ticket(ticket)) => self.flight.insert(ticket, about),
                 Err(Refused::Full) => return self.outbox.push_front(Item { parts, about, deadline }),
                 Err(refused) => self.refused.push((about, refused)),
             }
+            self.handler.reuse(parts);
         }
     }
 
     /// Before anything of the outbox, on a connection that has just been made.
     pub(super) fn submit_first(&mut self, parts: &[&[u8]], about: About<W>, deadline: Instant) {
         let submitted = self.lanes[COMMANDS].session.submit(parts, deadline);
-        self.flight.push_back((submitted.expect("a new connection has room"), about));
+        let Ticket(ticket) = submitted.expect("a new connection has room");
+        self.flight.insert(ticket, about);
         self.fresh = true;
     }
 
@@ -178,11 +181,6 @@ impl<W> Link<W> {
                 return;
             }
         }
-    }
-
-    fn take_about(&mut self, ticket: Ticket) -> Option<About<W>> {
-        let position = self.flight.binary_search_by_key(&ticket, |(ticket, _)| *ticket).ok()?;
-        self.flight.remove(position).map(|(_, about)| about)
     }
 
     /// When to connect again, after so many failures in a row.
@@ -272,15 +270,15 @@ impl<W> Client<W> {
                 Event::Ready => self.greeted(lane, now),
                 Event::Pushed(message) => self.pushed(&message),
                 Event::Reply(_, reply) if lane == PUSHES => self.subscribed(reply, now),
-                Event::Reply(ticket, reply) => self.replied(ticket, reply, now),
+                Event::Reply(Ticket(ticket), reply) => self.replied(ticket, reply, now),
                 Event::Failed(_, error) if lane == PUSHES => self.link.lanes[PUSHES].session.fail(error),
-                Event::Failed(ticket, error) => self.failed(ticket, error),
+                Event::Failed(Ticket(ticket), error) => self.failed(ticket, error),
             }
         }
     }
 
-    fn replied(&mut self, ticket: Ticket, reply: Value, now: Instant) {
-        match self.link.take_about(ticket) {
+    fn replied(&mut self, ticket: u64, reply: Value, now: Instant) {
+        match self.link.flight.remove(ticket) {
             Some(About::Job(job)) => {
                 self.link.handler.reply(job, reply);
                 self.take_answers();
@@ -294,8 +292,8 @@ impl<W> Client<W> {
     }
 
     /// A command of the user's fails alone; a call without an answer says that the connection is no good any more.
-    fn failed(&mut self, ticket: Ticket, error: Error) {
-        match self.link.take_about(ticket) {
+    fn failed(&mut self, ticket: u64, error: Error) {
+        match self.link.flight.remove(ticket) {
             Some(About::Command(waiter)) => self.finish(waiter, Outcome::Failed(Failure::Server(error))),
             Some(About::Job(_) | About::Slot | About::Subscription)
                 if self.link.lanes[COMMANDS].session.failure().is_none() =>
@@ -307,11 +305,10 @@ impl<W> Client<W> {
     }
 
     fn take_answers(&mut self) {
-        let answers = self.link.handler.take_answers();
-        if let Some(redirection) = self.link.handler.take_redirection() {
-            return self.redirect(redirection);
-        }
-        for (call, answer) in answers {
+        while let Some((call, answer)) = self.link.handler.next_answer() {
+            if let Some(redirection) = self.link.handler.take_redirection() {
+                return self.redirect(redirection);
+            }
             let answer = answer.map_err(|error| self.explain(&error));
             self.machine.answer(call, answer, boot_time());
         }
@@ -360,16 +357,14 @@ impl<W> Client<W> {
         }
         let deadline = now + self.settings.options.patience;
         loop {
-            let calls = self.machine.take_calls();
-            let is_over = calls.is_empty();
-            for (id, call) in calls {
+            while let Some((id, call)) = self.machine.next_call() {
                 self.link.handler.begin(id, call);
             }
-            for (job, parts) in self.link.handler.take_commands() {
+            while let Some((job, parts)) = self.link.handler.next_command() {
                 self.link.push(parts, About::Job(job), deadline);
             }
             self.take_answers();
-            if is_over {
+            if !self.machine.has_calls() {
                 break;
             }
         }

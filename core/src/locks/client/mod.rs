@@ -7,10 +7,11 @@ mod driven;
 mod greeting;
 mod link;
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use foldhash::HashMap;
 use pinyon_proto::resp::Value;
 
 use super::call::{Answer, Call};
@@ -129,7 +130,7 @@ impl<W> Client<W> {
             link: Link::new(settings.handler(), [settings.session(), settings.session()]),
             endpoint: settings.endpoint.clone(),
             settings,
-            waiting: HashMap::new(),
+            waiting: HashMap::default(),
             finished: Vec::new(),
             actions: Vec::new(),
             turn_is_due: false,
@@ -247,7 +248,7 @@ impl<W> Client<W> {
 
     /// Hands what the machine says to those who wait for it.
     fn take_events(&mut self) {
-        for event in self.machine.take_events() {
+        while let Some(event) = self.machine.next_event() {
             let (number, awaited, outcome) = match event {
                 Event::Granted { number, token, notified } => {
                     (number, Awaited::Grant, Outcome::Granted { number, token, notified })

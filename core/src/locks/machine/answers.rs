@@ -7,10 +7,10 @@ use crate::error::{Error, Kind};
 use crate::locks::call::{Holder, Pushed};
 
 impl Machine {
-    /// The answer to a call that [`Machine::take_calls`] gave out. An error is the server's own: when the connection
+    /// The answer to a call that [`Machine::next_call`] gave out. An error is the server's own: when the connection
     /// breaks, say [`Machine::disconnected`] instead.
     pub fn answer(&mut self, id: u64, answer: Result<Answer, Error>, now: Moment) {
-        let Some(InFlight { about, sent }) = self.flight.remove(&id) else { return };
+        let Some(InFlight { about, sent }) = self.flight.remove(id) else { return };
         if let About::Lock(number) | About::Poll(number) | About::Unpark(number) | About::Park(number) = about {
             let Some(entry) = self.entries.get_mut(&number) else { return };
             if entry.parked_by.is_some_and(|call| id < call) {

@@ -13,7 +13,7 @@ impl Machine {
         let id = self.next_call;
         self.next_call += 1;
         self.flight.insert(id, InFlight { about, sent: now });
-        self.calls.push((id, call));
+        self.calls.push_back((id, call));
         id
     }
 

@@ -86,7 +86,7 @@ impl Machine {
     /// Nothing that was asked will be answered any more: whoever waits for an answer is told.
     fn end_flight(&mut self, error: &Error, now: Moment) {
         self.calls.clear();
-        for call in std::mem::take(&mut self.flight).into_values() {
+        for call in self.flight.take() {
             match call.about {
                 About::Question(request) => {
                     let answer = Err(Failure::Server(error.clone()));

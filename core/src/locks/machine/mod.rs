@@ -1,8 +1,8 @@
 //! A client's locks: every attempt to take one, from the first question to the last answer.
 //!
 //! The machine does no I/O, keeps no thread and reads no clock. Its host hands it what people want, what a server
-//! answered and what time it is; it says what to ask the server ([`Machine::take_calls`]), what has come of it
-//! ([`Machine::take_events`]) and when to look again ([`Machine::due`]).
+//! answered and what time it is; it says what to ask the server ([`Machine::next_call`]), what has come of it
+//! ([`Machine::next_event`]) and when to look again ([`Machine::due`]).
 //!
 //! What it holds to:
 //! - An attempt goes to the server at most once at a time, under one identity: asked twice, it is granted once.
@@ -19,15 +19,18 @@ mod table;
 mod tests;
 mod time;
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
+
+use foldhash::HashMap;
 
 pub use table::Fairness;
 pub use time::Moment;
 
 use super::call::{Answer, Attempt, Call, Holder, Names};
 use crate::error::{Error, Kind};
+use crate::locks::sequence::Sequence;
 use entry::{Entry, State};
 use table::Table;
 
@@ -161,8 +164,8 @@ pub struct Machine {
     holding: HashMap<u64, Vec<u64>>,
     connected: bool,
     next_call: u64,
-    flight: BTreeMap<u64, InFlight>,
-    calls: Vec<(u64, Call)>,
+    flight: Sequence<InFlight>,
+    calls: VecDeque<(u64, Call)>,
     events: VecDeque<Event>,
     due: Option<Moment>,
     jitter: u64,
@@ -204,25 +207,29 @@ impl Machine {
             next_number: 1,
             entries: BTreeMap::new(),
             renumbered: BTreeMap::new(),
-            holding: HashMap::new(),
+            holding: HashMap::default(),
             connected: false,
             next_call: 0,
-            flight: BTreeMap::new(),
-            calls: Vec::new(),
+            flight: Sequence::default(),
+            calls: VecDeque::new(),
             events: VecDeque::new(),
             due: None,
             jitter: seed | 1,
         }
     }
 
-    /// What to send, in this order; ask after every call. Answer each by [`Self::answer`].
-    pub fn take_calls(&mut self) -> Vec<(u64, Call)> {
-        std::mem::take(&mut self.calls)
+    /// What to send next; ask after every call. Answer each by [`Self::answer`].
+    pub fn next_call(&mut self) -> Option<(u64, Call)> {
+        self.calls.pop_front()
     }
 
-    /// What has happened; ask after every call.
-    pub fn take_events(&mut self) -> VecDeque<Event> {
-        std::mem::take(&mut self.events)
+    pub fn has_calls(&self) -> bool {
+        !self.calls.is_empty()
+    }
+
+    /// What has happened next; ask after every call.
+    pub fn next_event(&mut self) -> Option<Event> {
+        self.events.pop_front()
     }
 
     /// When to call [`Self::expire`]; earlier or later is harmless.

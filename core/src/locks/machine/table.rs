@@ -4,7 +4,9 @@
 //! follow at once when it leaves. That also spares the server the many waiters of one process.
 
 use std::collections::hash_map::Entry;
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
+
+use foldhash::HashMap;
 
 use crate::locks::call::{Name, Names};
 

@@ -84,7 +84,7 @@ impl Machine {
         let patience = self.options.patience;
         let mut next = None;
         let mut late = Vec::new();
-        for (id, call) in &self.flight {
+        for (id, call) in self.flight.iter() {
             match call.about {
                 About::Question(request) if call.sent + patience <= now => late.push((*id, request)),
                 About::Question(_) => next = next.or(Some(call.sent + patience)),
@@ -92,7 +92,7 @@ impl Machine {
             }
         }
         for (id, request) in late {
-            self.flight.remove(&id);
+            self.flight.remove(id);
             self.calls.retain(|(call, _)| *call != id);
             let answer = Err(Failure::Server(self.unanswered()));
             self.events.push_back(Event::Answered { request, answer });

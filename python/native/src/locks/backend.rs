@@ -1,5 +1,6 @@
 //! Where a client's locks are kept: by threads together, or by each event loop.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -30,12 +31,27 @@ pub(crate) struct Home {
     pub(crate) station: Station,
     pub(crate) registry: Registry,
     generation: u64,
+    /// Whether a keeper looks after it.
+    kept: AtomicBool,
 }
 
 impl Home {
     pub(crate) fn new(settings: &Settings) -> std::io::Result<Self> {
         let client: Client<Arc<Slot>> = Client::new(settings.clone(), new_client());
-        Ok(Self { station: Station::new(client)?, registry: Registry::default(), generation: fork::generation() })
+        Ok(Self {
+            station: Station::new(client)?,
+            registry: Registry::default(),
+            generation: fork::generation(),
+            kept: AtomicBool::new(false),
+        })
+    }
+
+    /// Lets `keep` start the keeper, unless there is one.
+    pub(crate) fn keep_once(self: &Arc<Self>, keep: impl FnOnce(Arc<Self>) -> PyResult<()>) -> PyResult<()> {
+        if self.kept.load(Ordering::Relaxed) || self.kept.swap(true, Ordering::Relaxed) {
+            return Ok(());
+        }
+        keep(self.clone()).inspect_err(|_| self.kept.store(false, Ordering::Relaxed))
     }
 }
 
@@ -203,5 +219,10 @@ impl Keeper {
             }
         }
         Ok(true)
+    }
+
+    /// Closes the client, which ends this.
+    fn close(&self) {
+        self.home.station.close();
     }
 }

@@ -1,6 +1,6 @@
 //! `pinyon.Locks`: what Python sees of it.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
@@ -30,6 +30,8 @@ pub(crate) struct Locks {
     homes: PerProcess<OnceLock<Arc<Home>>>,
     loops: OnceLock<Arc<Loops<LocksDriver>>>,
     warn: Py<PyAny>,
+    /// Starts a thread that does what nobody waits for.
+    keep: Py<PyAny>,
     closed: AtomicBool,
 }
 
@@ -38,7 +40,7 @@ impl Locks {
     /// `host` and `port`, or `path`: where the server is.
     #[new]
     #[pyo3(signature = (*, server, host, port, path, user, password, database, namespace, handler, fairness, heartbeat,
-                        command_timeout, connect_timeout, warn, loops = None))]
+                        command_timeout, connect_timeout, warn, keep, loops = None))]
     #[allow(clippy::too_many_arguments)] // Python's keyword arguments
     fn new(
         py: Python<'_>,
@@ -56,6 +58,7 @@ impl Locks {
         command_timeout: f64,
         connect_timeout: f64,
         warn: Py<PyAny>,
+        keep: Py<PyAny>,
         loops: Option<(Py<PyAny>, Bound<'_, PyAny>)>,
     ) -> PyResult<Self> {
         let endpoint = match (host, path) {
@@ -78,7 +81,7 @@ impl Locks {
             },
         };
         let homes = PerProcess::new(OnceLock::new());
-        let locks = Self { settings, homes, loops: OnceLock::new(), warn, closed: AtomicBool::new(false) };
+        let locks = Self { settings, homes, loops: OnceLock::new(), warn, keep, closed: AtomicBool::new(false) };
         if let Some((current, make)) = loops {
             locks.share(current, make)?;
         }
@@ -93,25 +96,24 @@ impl Locks {
     }
 
     /// Takes all names. `wait`: for how many seconds, None to take them at once or return None.
-    /// `renewal`: True, False, or how many seconds it may be held at most.
-    #[pyo3(signature = (names, *, owner, ttl, wait, renewal, reentrant))]
-    #[allow(clippy::too_many_arguments)] // Python's keyword arguments
+    /// `terms`: for how many seconds it lasts; whether it is renewed, or for how many seconds it may be held at most;
+    /// whether its owner may take it again.
+    #[pyo3(signature = (names, owner, wait, terms, /))]
     fn take<'py>(
         &self,
         py: Python<'py>,
         names: &Bound<'py, PyTuple>,
         owner: u64,
-        ttl: f64,
         wait: Option<f64>,
-        renewal: &Bound<'py, PyAny>,
-        reentrant: bool,
+        terms: (f64, Bound<'py, PyAny>, bool),
     ) -> PyResult<Bound<'py, PyAny>> {
+        let (ttl, renewal, reentrant) = terms;
         let request = Request {
             names: lock_names(names)?,
             owner,
             ttl: ttl_of(py, ttl)?,
             wait: wait.map(|wait| seconds(py, "timeout", wait)).transpose()?,
-            renewal: renewal_of(renewal)?,
+            renewal: renewal_of(&renewal)?,
             reentrant,
         };
         self.backend(py)?.lock(py, request)
@@ -140,11 +142,6 @@ impl Locks {
         }
         let deadline = Instant::now() + self.settings.options.patience;
         self.backend(py)?.run(py, Wish::Execute { parts: command, deadline }, None)
-    }
-
-    /// Who does what nobody waits for; for threads only.
-    fn keeper(&self, py: Python<'_>) -> PyResult<Keeper> {
-        Ok(Keeper { home: self.home(py)? })
     }
 
     /// What all keys of the namespace begin with.
@@ -197,13 +194,17 @@ impl Locks {
             }
             OnceLock::new()
         });
-        if let Some(home) = home.get() {
-            return Ok(home.clone());
-        }
-        let made = Home::new(&self.settings).map_err(|error| {
-            usage(py, "ConnectError", &format!("no pipe could be made for this process's threads: {error}"))
-        })?;
-        Ok(home.get_or_init(|| Arc::new(made)).clone())
+        let home = match home.get() {
+            Some(home) => home.clone(),
+            None => {
+                let made = Home::new(&self.settings).map_err(|error| {
+                    usage(py, "ConnectError", &format!("no pipe could be made for this process's threads: {error}"))
+                })?;
+                home.get_or_init(|| Arc::new(made)).clone()
+            }
+        };
+        home.keep_once(|home| self.keep.call1(py, (Keeper { home }, &self.warn)).map(drop))?;
+        Ok(home)
     }
 
     fn known_home(&self) -> Option<Arc<Home>> {
@@ -217,6 +218,14 @@ impl Drop for Locks {
             home.station.close();
         }
     }
+}
+
+/// The running thread's, among those that take locks: never used again.
+#[pyfunction]
+pub(crate) fn thread_number() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    thread_local!(static MINE: u64 = NEXT.fetch_add(1, Ordering::Relaxed));
+    MINE.with(|number| *number)
 }
 
 fn lock_names(names: &Bound<'_, PyTuple>) -> PyResult<Names> {

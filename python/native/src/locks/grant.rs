@@ -1,10 +1,10 @@
 //! One lock that was asked for: what its holder can do with it.
 
-use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
+use foldhash::HashMap;
 use pinyon_core::locks::call::Names;
 use pinyon_core::locks::client::{Outcome, Wish};
 use pinyon_core::locks::machine::Loss;

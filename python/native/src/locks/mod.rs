@@ -7,6 +7,6 @@ mod driver;
 mod grant;
 
 pub(crate) use backend::Keeper;
-pub(crate) use client::Locks;
+pub(crate) use client::{thread_number, Locks};
 pub(crate) use driver::LocksDriver;
 pub(crate) use grant::Grant;

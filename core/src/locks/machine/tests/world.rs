@@ -2,6 +2,7 @@
 //! it checks what must always be true.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::iter;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -286,8 +287,9 @@ impl World {
     /// Takes what a machine says.
     fn settle(&mut self, client: usize) {
         let now = self.at();
-        let events = self.clients[client].machine.take_events();
-        let calls = self.clients[client].machine.take_calls();
+        let machine = &mut self.clients[client].machine;
+        let events: Vec<Event> = iter::from_fn(|| machine.next_event()).collect();
+        let calls: Vec<(u64, Call)> = iter::from_fn(|| machine.next_call()).collect();
         let up = self.clients[client].up;
         assert!(up || calls.iter().all(|(_, call)| matches!(call, Call::Notify { .. })), "nothing is sent unconnected");
         if up {
