@@ -44,7 +44,7 @@ class RowInfo:
     """What a row is; `unit` names what its operations are.
 
     `operation`, `size` (of the value, in bytes), `concurrency` (coroutines or workers at once; 1: one call after another)
-    and `keys` (locked at once) are what plots put on their axes; they are void where a row has no such thing.
+    and `keys` (locked at once; of pairs, how many there are) are what plots put on their axes; they are void where a row has no such thing.
     """
 
     name: str

@@ -60,7 +60,7 @@ def info_of(row: RunnableRow) -> RowInfo:
         return RowInfo(row.name, row.group, row.unit, row.about)
     if isinstance(row, LocksRow):
         return RowInfo(row.name, row.group, row.unit, row.about, row.workload, 0, row.workers, row.keys)
-    return RowInfo(row.name, row.group, row.unit, row.about, row.operation, row.size, row.concurrency)
+    return RowInfo(row.name, row.group, row.unit, row.about, row.operation, row.size, row.concurrency, row.count)
 
 
 class Runner:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from faulty import OlderServer
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from servers import Memcached
 
@@ -167,6 +167,7 @@ def test_what_is_sent_for_an_encoded_key_is_another_key(server: Memcached, names
 KEYS = st.binary(min_size=1, max_size=300) | st.text("ab \n", min_size=1, max_size=6)
 
 
+@settings(deadline=None)
 @given(keys=st.lists(KEYS, min_size=2, max_size=8, unique_by=lambda key: key.encode() if isinstance(key, str) else key))
 @example(keys=["a b", "YSBi", base64.b64encode(b"a b")[:-1] + b"=", "a\nb"])
 def test_encoded_keys_never_collide(memcached: Memcached, keys: list[Any]) -> None:

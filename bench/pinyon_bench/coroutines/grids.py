@@ -153,17 +153,16 @@ def _seed_table(document: Document, group: str, client: str, operation: str) -> 
         return []
     # The seed has the blocking calls first, then the most coroutines.
     measured.sort(key=lambda row: (row.concurrency > 0, -row.concurrency))
-    count = samples_of(document, measured[0].name, contestant_in(client, measured[0]))[0].operations
     of_model = "" if client == FLOOR else f" {group}"
     header = f"{'':15}" + "".join(f"{name:>12}" for name in SEED_COLUMNS)
-    title = f"### {client}{of_model} {operation} ({count} keys)"
+    title = f"### {client}{of_model} {operation} ({measured[0].keys} keys)"
     return [title, "", header, *(_seed_line(document, row, contestant_in(client, row)) for row in measured), ""]
 
 
 def _seed_line(document: Document, row: RowInfo, name: str) -> str:
     samples = samples_of(document, row.name, name)
     label = f"{row.group}-{row.concurrency:02}" if row.concurrency else SYNC
-    elapsed = median(sample.wall for sample in samples)
+    elapsed = median(sample.wall / sample.operations for sample in samples) * row.keys
     figures = [f"{elapsed:.3f}", f"{median(sample.operations / sample.wall for sample in samples):,.0f}"]
     latencies = [sample.latency for sample in samples if sample.latency]
     if latencies:
