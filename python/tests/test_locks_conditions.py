@@ -88,10 +88,11 @@ async def test_a_wait_in_vain_has_the_names_again(
 @every_model
 async def test_names_that_cannot_be_had_again_in_time(model: Model, redis: Redis, locks_on: LocksOn) -> None:
     locks, others = locks_on(redis, timeout=0.2), locks_on(redis)
+    assert not await others.is_locked("a"), "it is connected before there is a hurry"
 
     async def wait() -> None:
         async with locks.lock("a") as held:
-            await held.wait(0.1)
+            await held.wait(0.5)
 
     task = model.spawn(wait())
     await until(model, lambda: parked(redis) == 1)
