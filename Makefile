@@ -11,7 +11,7 @@ rust_sources := $(shell find proto core python/native bench/floor -name '*.rs' -
 
 .PHONY: help
 help: ## List these verbs
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-19s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: bench
 bench: setup ## The benchmark: Pinyon beside the clients people use, in about five minutes, and a report page
@@ -21,12 +21,17 @@ bench: setup ## The benchmark: Pinyon beside the clients people use, in about fi
 bench-record: setup ## The long benchmark; rewrites PERFORMANCE.md
 	.venv/bin/python -m pinyon_bench record
 
+.PHONY: bench-instructions
+bench-instructions: setup ## Count instructions per operation; rewrites bench/instructions.json, which `make test` checks
+	.venv/bin/python -m pinyon_bench instructions
+
 .PHONY: test
 test: setup ## Every test, on servers it starts itself
 	cargo test --locked -q
 	cd python && ../.venv/bin/python -m pytest -q
 	cd bench && ../.venv/bin/python -m pytest -q
 	cd verify && ../.venv/bin/python -m pytest -q
+	.venv/bin/python -m pinyon_bench instructions --check
 
 .PHONY: verify-locks
 verify-locks: setup ## Locks on real processes that are killed, stopped and cut off: a quarter of an hour
@@ -57,6 +62,7 @@ setup: .venv/.ready .venv/.pinyon ## Packages, .venv with Pinyon and the benchma
 	cd python && ../.venv/bin/maturin develop --release --locked -q
 	.venv/bin/pip install -q --disable-pip-version-check --no-deps -e bench -e verify
 	cargo build --release --locked -q -p pinyon-floor
+	cargo build --release --locked -q -p pinyon-core --example instructions
 	touch $@
 
 .PHONY: clean

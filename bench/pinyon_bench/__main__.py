@@ -6,6 +6,7 @@ import signal
 import sys
 
 from .cli import parse
+from .instructions.callgrind import CountError
 from .placement import PlacementError
 from .results import ResultError
 from .servers import ServerError
@@ -18,7 +19,7 @@ def main() -> int:
     signal.signal(signal.SIGTERM, _terminate)
     try:
         VERBS[options.verb](options)
-    except (PlacementError, ResultError, ServerError) as error:
+    except (CountError, PlacementError, ResultError, ServerError) as error:
         print(f"pinyon_bench: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:

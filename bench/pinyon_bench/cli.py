@@ -28,6 +28,7 @@ VERB_HELP = {
     "locks": "measure locks alone: seed 004's tests beside other libraries, with the server's own statistics",
     "syscalls": "count the client's system calls per call in steady state, with strace",
     "memory": "measure Pinyon's resident memory over a million operations and 10,000 connection failures",
+    "instructions": "count Pinyon's instructions per operation with callgrind, and write bench/instructions.json",
 }
 
 
@@ -86,6 +87,9 @@ def _parser() -> argparse.ArgumentParser:
     _add_locks(parsers["locks"])
     for name in ("syscalls", "memory"):
         _add_common(parsers[name])
+    parsers["instructions"].add_argument(
+        "--check", action="store_true", help="write nothing; fail where an operation takes more than recorded"
+    )
     return parser
 
 

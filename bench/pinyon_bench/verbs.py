@@ -20,6 +20,7 @@ from . import performance, report
 from .contestant import BENCH_FOLDER, REPOSITORY, Contestant, Entry, all_entries
 from .coroutines import seed_lines
 from .coroutines.link import Link, LinkError, slow_link
+from .instructions import verb as instructions_verb
 from .locks.server import LockServer, start_lock_server
 from .memory import measure_memory
 from .placement import TWO_CORES, UNPINNED, Placement, PlacementError, place
@@ -126,6 +127,11 @@ def memory(options: argparse.Namespace) -> None:
     _finish(document, options, console)
 
 
+def instructions(options: argparse.Namespace) -> None:
+    """Counts instructions and writes their record, or holds them against it."""
+    instructions_verb.instructions(options, make_console())
+
+
 VERBS: dict[str, Callable[[argparse.Namespace], None]] = {
     "run": run,
     "record": record,
@@ -134,6 +140,7 @@ VERBS: dict[str, Callable[[argparse.Namespace], None]] = {
     "locks": locks,
     "syscalls": syscalls,
     "memory": memory,
+    "instructions": instructions,
 }
 
 

@@ -1,0 +1,75 @@
+"""Runs a program under callgrind and returns how many instructions each of its operations takes.
+
+A program does each operation few times, then MORE times as many, ROUNDS times over, and asks for its parent's id before,
+between and after: at that call callgrind notes what it has counted. When the operation is done with, the program prints a
+line of its name, a tab, and how many more operations the longer runs have.
+
+What every run costs drops out of the difference between the longer and the shorter runs. Of each kind the least counts,
+since other threads, or replies that come in more than one piece, only ever add to it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+from ..servers import ServerError
+
+MORE = 3
+ROUNDS = 5
+MARK = "getppid"
+SECONDS = 600.0
+TOTAL = re.compile(r"^totals: (\d+)$", re.MULTILINE)
+#: Where objects lie, and the order of what is hashed, would change the figures from run to run.
+STEADY = {"PYTHONHASHSEED": "0"}
+
+
+class CountError(Exception):
+    """The instructions of a program could not be counted, or there are too many of them."""
+
+
+def count(command: list[str]) -> dict[str, int]:
+    """Returns the instructions of each operation of a program."""
+    binary = shutil.which("valgrind")
+    if binary is None:
+        raise ServerError("valgrind is not installed: apt-get install valgrind")
+    with tempfile.TemporaryDirectory(prefix="pinyon-instructions-") as folder:
+        output = Path(folder) / "counted"
+        callgrind = [binary, "--tool=callgrind", f"--dump-before={MARK}", f"--callgrind-out-file={output}"]
+        try:
+            done = subprocess.run(
+                [*callgrind, *command], env={**os.environ, **STEADY}, capture_output=True, text=True, timeout=SECONDS
+            )
+        except subprocess.TimeoutExpired:
+            raise CountError(f"{command[0]} did not end within {SECONDS:.0f} seconds under callgrind") from None
+        if done.returncode:
+            raise CountError(f"{' '.join(command)} failed under callgrind:\n{done.stderr}")
+        parts = sorted(Path(folder).glob("counted.*"), key=lambda path: int(path.suffix[1:]))
+        return figures(done.stdout, [total(part.read_text()) for part in parts])
+
+
+def total(part: str) -> int:
+    """Returns what callgrind counted in one part of a run."""
+    found = TOTAL.search(part)
+    if found is None:
+        raise CountError("callgrind wrote a file without totals")
+    return int(found[1])
+
+
+def figures(printed: str, totals: list[int]) -> dict[str, int]:
+    """Returns the instructions of each operation: from what the program printed, and what was counted until each mark."""
+    lines = [line.split("\t") for line in printed.splitlines()]
+    width = 2 * ROUNDS + 1
+    if len(totals) != len(lines) * width:
+        raise CountError(
+            f"{len(lines)} operations were done, and {len(totals)} parts counted instead of {width} for each"
+        )
+    counted = {}
+    for position, (name, operations) in enumerate(lines):
+        runs = totals[position * width + 1 : (position + 1) * width]
+        counted[name] = round((min(runs[1::2]) - min(runs[::2])) / int(operations))
+    return counted

@@ -1,0 +1,129 @@
+"""The record: a file in the tree that says how many instructions each operation took, and where that was counted."""
+
+from __future__ import annotations
+
+import json
+import math
+import platform
+import re
+import subprocess
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from ..contestant import BENCH_FOLDER, REPOSITORY
+from .callgrind import CountError
+
+FILE = BENCH_FOLDER / "instructions.json"
+#: By how much of the recorded figure an operation may grow unnoticed.
+TOLERANCE = 0.05
+UPDATE = "make bench-instructions"
+VERSION = re.compile(r"\d+(\.\d+)+")
+SOURCES = ("proto", "core", "python", "Cargo.toml", "Cargo.lock")
+
+
+@dataclass(frozen=True)
+class Record:
+    """The instructions of each operation, the commit they were counted at, and what else they depend on."""
+
+    commit: str
+    built_with: dict[str, str]
+    instructions: dict[str, int]
+
+
+@dataclass(frozen=True)
+class Change:
+    """An operation's recorded figure and that of now; None where it has none."""
+
+    name: str
+    before: int | None
+    now: int | None
+
+    @property
+    def growth(self) -> float:
+        """By how much of the recorded figure it has grown; without bounds where there is nothing to compare."""
+        return self.now / self.before - 1 if self.before and self.now else math.inf
+
+    @property
+    def fails(self) -> bool:
+        """Whether the record has to be written anew for it."""
+        return self.growth > TOLERANCE
+
+    @property
+    def gains(self) -> bool:
+        """Whether it is so much less now that the record does not keep it so."""
+        return self.growth < -TOLERANCE
+
+    def __str__(self) -> str:
+        if self.before is None:
+            return f"{self.name} is not in the record"
+        if self.now is None:
+            return f"{self.name} is in the record and was not counted"
+        return f"{self.name} took {self.before:,} instructions, and takes {self.now:,} now ({self.growth:+.1%})"
+
+
+def read(path: Path) -> Record:
+    """Returns the record of a file; raises CountError when it is not one."""
+    try:
+        return Record(**json.loads(path.read_text()))
+    except (OSError, TypeError, ValueError) as error:
+        raise CountError(
+            f"{path} is not a record of instructions: {error}; remove it and write another: {UPDATE}"
+        ) from error
+
+
+def write(instructions: dict[str, int], path: Path) -> None:
+    """Writes the record of what was counted now."""
+    record = Record(commit(), built_with(), instructions)
+    path.write_text(json.dumps(asdict(record), indent=2) + "\n")
+
+
+def commit() -> str:
+    """Returns the commit that is checked out, and whether what Pinyon is built from has changed since.
+
+    A record that changes with the code is counted before both are committed: then it names the commit before them.
+    """
+    name = _output("git", "-C", str(REPOSITORY), "rev-parse", "--short=12", "HEAD")
+    changed = _output("git", "-C", str(REPOSITORY), "status", "--porcelain", "--", *SOURCES)
+    return f"{name} and changes" if changed else name
+
+
+def built_with() -> dict[str, str]:
+    """Returns what figures depend on besides Pinyon: they are comparable where all of it is equal."""
+    return {
+        "processor": _processor(),
+        "Python": platform.python_version(),
+        "glibc": platform.libc_ver()[1],
+        **{program: _version(program) for program in ("rustc", "memcached", "redis-server")},
+    }
+
+
+def _processor() -> str:
+    """The C library and Rust's crates choose by it how to copy and search bytes."""
+    has_avx2 = "avx2" in Path("/proc/cpuinfo").read_text().split()
+    return f"{platform.machine()} with AVX2" if has_avx2 else platform.machine()
+
+
+def _version(program: str) -> str:
+    found = VERSION.search(_output(program, "--version"))
+    return found[0] if found else "unknown"
+
+
+def _output(*command: str) -> str:
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError) as error:
+        raise CountError(f"{command[0]} does not say what is needed for the record: {error}") from error
+
+
+def differences(record: Record) -> list[str]:
+    """Returns in words what is different here from where the record was counted."""
+    here = built_with()
+    names = sorted(here.keys() | record.built_with.keys())
+    pairs = ((name, record.built_with.get(name, "none"), here.get(name, "none")) for name in names)
+    return [f"{name} {there} there, {now} here" for name, there, now in pairs if there != now]
+
+
+def changes(record: Record, counted: dict[str, int]) -> list[Change]:
+    """Returns what has become of each operation that is recorded or was counted."""
+    names = [*counted, *(name for name in record.instructions if name not in counted)]
+    return [Change(name, record.instructions.get(name), counted.get(name)) for name in names]
