@@ -3,6 +3,7 @@
 #![no_main]
 
 mod server;
+#[path = "../wire.rs"]
 mod wire;
 
 use std::collections::BTreeMap;

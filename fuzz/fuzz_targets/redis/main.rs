@@ -1,0 +1,248 @@
+//! A conversation with a Redis server whose greetings differ, with pushes, other replies and any bytes between its honest
+//! replies: no panic, bounded memory, every exchange finished at most once, and the right value for each key as long as
+//! the server has been honest.
+#![no_main]
+
+mod server;
+#[path = "../wire.rs"]
+mod wire;
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use arbitrary::Arbitrary;
+use libfuzzer_sys::fuzz_target;
+use pinyon_core::redis::{Event, Limits, Session, Settings, Ticket};
+use pinyon_core::{Address, Error};
+use pinyon_proto::resp::{self, Value};
+
+use server::{value_of, Manners, Server};
+use wire::Wire;
+
+const REPLY: resp::Limits = resp::Limits { bulk: 64 * 1024, elements: 256, depth: 8 };
+const LIMITS: Limits = Limits { exchanges: 40, unsent: 64 * 1024, command: 32 * 1024, reply: REPLY };
+const PASSWORD: &str = "never to be seen";
+const PATIENCE: Duration = Duration::from_secs(100);
+const IMPATIENCE: Duration = Duration::from_millis(50);
+
+#[derive(Arbitrary, Debug)]
+struct Input<'a> {
+    manners: Manners,
+    logs_in: bool,
+    database: u8,
+    steps: Vec<Step<'a>>,
+}
+
+#[derive(Arbitrary, Debug)]
+enum Step<'a> {
+    Get {
+        key: u8,
+        patient: bool,
+    },
+    Subscribe {
+        channels: u8,
+    },
+    /// Whatever it is: what is taken leaves as one command.
+    Command {
+        parts: Vec<&'a [u8]>,
+        patient: bool,
+    },
+    Abandon(u8),
+    Pass(u16),
+    Deliver,
+    DeliverAll,
+    /// The server says something unasked, as it may.
+    Push(u8),
+    /// From here on it is not honest any more.
+    Noise(&'a [u8]),
+    DeliverBeginning(u16),
+    Drop,
+    Double,
+    Narrow(u8),
+    Turn,
+    Close,
+    Reconnect(Manners),
+}
+
+fuzz_target!(|input: Input<'_>| {
+    let mut run = Run::new(&input);
+    for step in &input.steps {
+        run.step(step);
+    }
+    run.deliver_all();
+    if run.honest && run.session.is_ready() {
+        assert!(run.awaited.is_empty(), "not answered: {:?}", run.awaited);
+    }
+    run.session.close();
+    run.turn();
+    assert!(run.awaited.is_empty(), "never heard of: {:?}", run.awaited);
+});
+
+struct Run {
+    session: Session<Wire>,
+    wire: Wire,
+    server: Server,
+    logs_in: bool,
+    honest: bool,
+    now: Instant,
+    /// The keys that are asked for, if it is a key.
+    awaited: BTreeMap<Ticket, Option<u8>>,
+}
+
+impl Run {
+    fn new(input: &Input<'_>) -> Self {
+        let settings = Settings {
+            password: input.logs_in.then(|| PASSWORD.into()),
+            database: input.database.into(),
+            limits: LIMITS,
+            ..Settings::default()
+        };
+        let wire = Wire::default();
+        let session = Session::new("fuzzed".into(), wire.clone(), settings);
+        let server = Server::new(input.manners);
+        let (logs_in, now) = (input.logs_in, Instant::now());
+        let mut run = Self { session, wire, server, logs_in, honest: true, now, awaited: BTreeMap::new() };
+        run.connect(input.manners);
+        run
+    }
+
+    fn connect(&mut self, manners: Manners) {
+        self.server = Server::new(manners);
+        self.honest = true;
+        self.session.connect(vec![Address::Unix("/fuzzed".into())], self.now, PATIENCE);
+        self.deliver_all();
+    }
+
+    fn step(&mut self, step: &Step<'_>) {
+        match step {
+            Step::Get { key, patient } => self.submit(&[b"GET", &[*key]], Some(*key), *patient),
+            Step::Subscribe { channels } => {
+                let mut parts: Vec<&[u8]> = vec![b"SUBSCRIBE"];
+                parts.resize(2 + usize::from(*channels % 4), b"c");
+                self.submit(&parts, None, true);
+            }
+            Step::Command { parts, patient } => self.submit(parts, None, *patient),
+            Step::Abandon(which) if !self.awaited.is_empty() => {
+                let ticket = *self.awaited.keys().nth(usize::from(*which) % self.awaited.len()).unwrap();
+                self.session.abandon(ticket);
+                self.awaited.remove(&ticket);
+            }
+            Step::Abandon(_) => {}
+            Step::Pass(milliseconds) => self.now += Duration::from_millis((*milliseconds).into()),
+            Step::Deliver => self.deliver(usize::MAX),
+            Step::DeliverAll => self.deliver_all(),
+            Step::Push(number) => {
+                if self.session.is_ready() {
+                    self.server.push(*number);
+                }
+            }
+            Step::Noise(bytes) => {
+                self.honest = false;
+                self.wire.arrive(bytes);
+            }
+            Step::DeliverBeginning(length) => {
+                self.honest = false;
+                self.deliver((*length).into());
+            }
+            Step::Drop => {
+                self.honest = false;
+                self.serve();
+                self.server.replies.pop_front();
+            }
+            Step::Double => {
+                self.honest = false;
+                self.serve();
+                if let Some(reply) = self.server.replies.front().cloned() {
+                    self.server.replies.push_front(reply);
+                }
+            }
+            Step::Narrow(width) => self.wire.narrow(usize::from(*width) * 16 + 1),
+            Step::Turn => self.turn(),
+            Step::Close => self.session.close(),
+            Step::Reconnect(manners) => {
+                if self.session.failure().is_some() {
+                    self.turn();
+                    self.session.take_failure();
+                    self.connect(*manners);
+                }
+            }
+        }
+    }
+
+    fn submit(&mut self, parts: &[&[u8]], key: Option<u8>, patient: bool) {
+        let deadline = self.now + if patient { PATIENCE } else { IMPATIENCE };
+        if let Ok(ticket) = self.session.submit(parts, deadline) {
+            assert!(self.awaited.insert(ticket, key).is_none());
+        }
+    }
+
+    fn serve(&mut self) {
+        self.session.poll(self.now);
+        self.server.serve(&self.wire.take_sent());
+    }
+
+    fn deliver(&mut self, length: usize) {
+        self.serve();
+        if let Some(reply) = self.server.replies.pop_front() {
+            self.wire.arrive(&reply[..reply.len().min(length)]);
+            self.turn();
+        }
+    }
+
+    /// All that was sent is answered, and all that arrives is taken.
+    fn deliver_all(&mut self) {
+        loop {
+            self.deliver(usize::MAX);
+            let left = self.wire.left();
+            if self.session.failure().is_some() || (left == 0 && self.server.replies.is_empty()) {
+                break;
+            }
+            self.turn();
+            assert!(
+                left == 0 || self.wire.left() < left || self.session.failure().is_some(),
+                "bytes that nobody takes"
+            );
+        }
+        self.turn();
+    }
+
+    fn turn(&mut self) {
+        self.session.poll(self.now);
+        while let Some(event) = self.session.next() {
+            match event {
+                Event::Ready => assert!(self.session.is_ready()),
+                Event::Pushed(values) => assert!(!values.is_empty() && elements(&values) <= REPLY.elements),
+                Event::Reply(ticket, value) => {
+                    let key = self.awaited.remove(&ticket).expect("somebody waits for it");
+                    assert!(elements(std::slice::from_ref(&value)) <= REPLY.elements + 1);
+                    if let (Some(key), true) = (key, self.honest) {
+                        assert_eq!(value, Value::Bytes(value_of(key).into()), "for key {key}");
+                    }
+                }
+                Event::Failed(ticket, error) => {
+                    assert!(self.awaited.remove(&ticket).is_some(), "nobody waits for {ticket:?}");
+                    self.check_error(&error);
+                }
+            }
+        }
+        if let Some(error) = self.session.failure() {
+            self.check_error(error);
+        }
+    }
+
+    /// A server may repeat a password that it refuses, and nobody is shown that.
+    fn check_error(&self, error: &Error) {
+        let text = error.to_string();
+        assert!(text.len() < 4096 && !(self.logs_in && self.honest && text.contains(PASSWORD)), "{text}");
+    }
+}
+
+/// How many values these are, with those inside of them.
+fn elements(values: &[Value]) -> usize {
+    let inside = |value: &Value| match value {
+        Value::Array(values) | Value::Set(values) => elements(values),
+        Value::Map(pairs) => pairs.iter().map(|(key, value)| elements(&[key.clone(), value.clone()])).sum(),
+        _ => 0,
+    };
+    values.iter().map(|value| 1 + inside(value)).sum()
+}
