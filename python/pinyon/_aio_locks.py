@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Callable, TypeVar
 
 from pinyon import _lock_status
 from pinyon._aio_driver import LOOPS
-from pinyon._base_locks import DEFAULT_URL, BaseLocks
+from pinyon._base_locks import BaseLocks
 from pinyon._held import BaseHeld, BaseLock, at_least_one
 from pinyon._lock_status import LockStatus
 from pinyon._owners import number_of
@@ -140,12 +140,11 @@ class Locks(BaseLocks):
 
     __slots__ = ()
 
+    _loops = LOOPS
+
     @staticmethod
     def _owner() -> int:
         return number_of(asyncio.current_task())
-
-    def __new__(cls, url: str = DEFAULT_URL, **settings: Any) -> Self:
-        return super().__new__(cls, url, loops=LOOPS, **settings)
 
     def lock(
         self,
@@ -159,7 +158,7 @@ class Locks(BaseLocks):
     ) -> Lock:
         """Return a lock on all these names, for ``async with``; its arguments are those of ``pinyon.Locks.lock``."""
         timeout = self._timeout if timeout is None else timeout
-        return Lock(self, names, timeout, on_lost, self._terms(ttl, renew, max_hold, reentrant))
+        return Lock(self._at(names), names, timeout, on_lost, self._terms(ttl, renew, max_hold, reentrant))
 
     async def try_lock(
         self,
@@ -172,10 +171,11 @@ class Locks(BaseLocks):
     ) -> Held | None:
         """Take all names at once, or return None."""
         terms = self._terms(ttl, renew, max_hold, reentrant)
-        future, grant = self.take(names, self._owner(), None, terms)
+        locks = self._at(names)
+        future, grant = locks.take(names, locks._owner(), None, terms)
         if await _had(future, grant) is None:
             return None
-        lock = Lock(self, names, self._timeout, on_lost, terms)
+        lock = Lock(locks, names, self._timeout, on_lost, terms)
         return lock._told(Held(lock, grant))
 
     def synchronized(self, *templates: str, **settings: Any) -> Callable[[_Function], _Function]:
@@ -199,26 +199,26 @@ class Locks(BaseLocks):
 
     async def status(self, *names: str | bytes) -> list[LockStatus]:
         """Return how each of these names stands."""
-        return _lock_status.statuses(names, await self.inspect(names))
+        return _lock_status.statuses(names, await self._at(names).inspect(names))
 
     async def is_locked(self, *names: str | bytes) -> bool:
         """Return whether any of these names is held, by whomever."""
-        return _lock_status.any_locked(await self.inspect(names))
+        return _lock_status.any_locked(await self._at(names).inspect(names))
 
     async def owner(self, *names: str | bytes) -> str | None:
         """Return who holds the first of these names that is held: ``client:owner:number``."""
-        return _lock_status.first_owner(names, await self.inspect(names))
+        return _lock_status.first_owner(names, await self._at(names).inspect(names))
 
     async def waiting(self, *names: str | bytes) -> int:
         """Return how many wait for any of these names."""
-        return _lock_status.count_waiting(await self.inspect(names))
+        return _lock_status.count_waiting(await self._at(names).inspect(names))
 
     def force_release(self, *names: str | bytes, token: int | None = None) -> Awaitable[int]:
         """Take these names from whoever holds them; the holders are told. The result is how many were held.
 
         ``token``: only where the holder's is this one.
         """
-        released: Awaitable[int] = self.take_away(names, token)
+        released: Awaitable[int] = self._at(names).take_away(names, token)
         return released
 
     def execute(self, *parts: str | bytes | int | float) -> Awaitable[Any]:

@@ -6,6 +6,7 @@ import logging
 from typing import TYPE_CHECKING, Any, Callable
 
 from pinyon import _native
+from pinyon._hash_tags import Branches, branches
 from pinyon._keeper import keep_in_thread
 from pinyon._redis_url import parse_url
 
@@ -18,17 +19,24 @@ Terms = tuple[float, "bool | float", bool]
 logger = logging.getLogger("pinyon.locks")
 
 
+#: What is not a setting that locks share with those of their names' own hash tags.
+_OF_EACH = frozenset(("cls", "__class__", "hash_tags"))
+
+
 class BaseLocks(_native.Locks):
     """What the locks of all concurrency models have in common; use one of those."""
 
-    __slots__ = ("__weakref__", "_reentrant", "_timeout", "_ttl")
+    __slots__ = ("__weakref__", "_branches", "_reentrant", "_timeout", "_ttl")
 
+    _branches: Branches | None
     _reentrant: bool
     _timeout: float
     _ttl: float
 
     #: Returns the number of what holds and waits: a thread, greenlet or task.
     _owner: Callable[[], int]
+    #: How the event loops are found that share connections, and driven; None for threads.
+    _loops: tuple[Callable[[], Any], Callable[[Any], Any]] | None = None
 
     def __new__(
         cls,
@@ -45,8 +53,9 @@ class BaseLocks(_native.Locks):
         heartbeat: float = 5.0,
         command_timeout: float = 2.0,
         connect_timeout: float = 1.0,
-        loops: tuple[Callable[[], Any], Callable[[Any], Any]] | None = None,
+        hash_tags: str | bytes = "namespace",
     ) -> Self:
+        settings = {name: value for name, value in locals().items() if name not in _OF_EACH}
         place = parse_url(url)
         locks = super().__new__(
             cls,
@@ -65,8 +74,10 @@ class BaseLocks(_native.Locks):
             connect_timeout=connect_timeout,
             warn=logger.warning,
             keep=keep_in_thread,
-            loops=loops,
+            hash_tag=hash_tags if isinstance(hash_tags, bytes) else None,
+            loops=cls._loops,
         )
+        locks._branches = branches(hash_tags, settings)
         locks._ttl = ttl
         locks._timeout = timeout
         locks._reentrant = reentrant
@@ -76,6 +87,28 @@ class BaseLocks(_native.Locks):
 
         def __init__(self, *arguments: object, **settings: object) -> None:
             """Take what ``__new__`` took, so that a subclass may pass its arguments on."""
+
+    def _at(self, names: tuple[str | bytes, ...]) -> Self:
+        """Return the locks that keep these names: these, or those of the names' own hash tag."""
+        if self._branches is None or self.is_closed:
+            return self
+        tag = self.tag_of(names)
+        return self if tag is None else self._branches.of(tag, self._branch)  # type: ignore[return-value]
+
+    def _branch(self, tag: bytes) -> BaseLocks:
+        assert self._branches is not None
+        return BaseLocks.__new__(type(self), hash_tags=tag, **self._branches.settings)
+
+    @property
+    def hash_tags(self) -> str:
+        """By what a cluster chooses the node of a lock: ``"namespace"`` or ``"names"``."""
+        return "namespace" if self._branches is None else "names"
+
+    def close(self) -> None:
+        """Close the connections. What waits fails; what is held is lost, and ends on the server with its ttl."""
+        super().close()
+        if self._branches is not None:
+            self._branches.close()
 
     def _terms(self, ttl: float | None, renew: bool, max_hold: float | None, reentrant: bool | None) -> Terms:
         return (

@@ -65,7 +65,7 @@ class BaseHeld:
     def check(self) -> None:
         """Raise ``LockLost`` unless it is held still."""
         if self._grant.remaining() is None:
-            why = self._grant.lost or "it was given back, or its ttl has passed"
+            why = self._why_lost() or "it was given back, or its ttl has passed"
             raise LockLost(f"the lock on {listed(self.names)} is not held any more: {why}")
 
     def on_lost(self, callback: Callable[[Self], object]) -> None:
@@ -75,8 +75,11 @@ class BaseHeld:
         """
         self._grant.on_lost(functools.partial(callback, self))
 
+    def _why_lost(self) -> str | None:
+        return self._grant.lost or ("its locks were closed" if self._locks.is_closed else None)
+
     def _lost_inside(self) -> LockLost:
-        why = self._grant.lost or "its ttl has passed, or somebody took it away"
+        why = self._why_lost() or "its ttl has passed, or somebody took it away"
         return LockLost(f"the lock on {listed(self.names)} was lost before it was given back: {why}")
 
     def __repr__(self) -> str:

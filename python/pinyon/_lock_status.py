@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-#: Of one name: the holder, its token, the seconds left, and those that wait.
-Inspected = tuple["str | None", "int | None", "float | None", "list[str]"]
+#: Of one name: the holder, its token, the seconds left, those that wait, and the seconds since it was granted.
+Inspected = tuple["str | None", "int | None", "float | None", "list[str]", "float | None"]
 
 
 class LockStatus(NamedTuple):
@@ -17,6 +17,7 @@ class LockStatus(NamedTuple):
         token: the holder's fencing token; None when nobody has it, or a client without scripts does.
         remaining: seconds until it ends, if nothing prolongs it.
         waiting: those that wait for it, in order.
+        age: seconds since it was granted; None when nobody has it, or a client without scripts does.
     """
 
     name: str | bytes
@@ -24,6 +25,7 @@ class LockStatus(NamedTuple):
     token: int | None
     remaining: float | None
     waiting: list[str]
+    age: float | None
 
 
 def statuses(names: tuple[str | bytes, ...], inspected: list[Inspected]) -> list[LockStatus]:
@@ -43,4 +45,4 @@ def first_owner(names: tuple[str | bytes, ...], inspected: list[Inspected]) -> s
 
 def count_waiting(inspected: list[Inspected]) -> int:
     """Return how many wait; one that waits for several names counts once."""
-    return len({attempt for *_, waiting in inspected for attempt in waiting})
+    return len({attempt for _, _, _, waiting, _ in inspected for attempt in waiting})

@@ -135,9 +135,11 @@ class Locks:
         connect_timeout: float,
         warn: Callable[[str], Any],
         keep: Callable[[Keeper, Callable[[str], Any]], Any],
+        hash_tag: bytes | None = None,
         loops: tuple[Callable[[], Any], Callable[[Any], Any]] | None = None,
     ) -> Self: ...
     def share(self, current: Callable[[], Any], make: Callable[[Any], Any]) -> None: ...
+    def tag_of(self, names: tuple[str | bytes, ...]) -> bytes | None: ...
     def take(
         self,
         names: tuple[str | bytes, ...],

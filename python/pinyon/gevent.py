@@ -165,9 +165,8 @@ class Locks(locks.Locks):
 
     __slots__ = ()
 
+    _loops = LOOPS
+
     @staticmethod
     def _owner() -> int:
         return number_of(getcurrent())
-
-    def __new__(cls, url: str = DEFAULT_URL, **settings: Any) -> Self:
-        return BaseLocks.__new__(cls, url, loops=LOOPS, **settings)

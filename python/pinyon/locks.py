@@ -132,7 +132,9 @@ class Locks(BaseLocks):
 
     Args:
         url: ``redis://[user[:password]@]host[:port][/database]`` or ``unix:///path[?db=database]``.
-        namespace: locks of one namespace know each other; its keys share a hash tag, so a cluster keeps them together.
+        namespace: locks of one namespace know each other.
+        hash_tags: by what a cluster chooses the node of a lock: ``"namespace"`` keeps all of a namespace together,
+            ``"names"`` those whose names have the same ``{tag}``.
         ttl: how many seconds a lock outlives its holder; while the holder lives it is renewed, unless told otherwise.
         timeout: how many seconds to wait for a lock, where nothing else is said; ``math.inf`` waits for ever.
         reentrant: whether a thread may take again what it holds.
@@ -178,7 +180,7 @@ class Locks(BaseLocks):
             on_lost: called with what was held if it is lost.
         """
         timeout = self._timeout if timeout is None else timeout
-        return Lock(self, names, timeout, on_lost, self._terms(ttl, renew, max_hold, reentrant))
+        return Lock(self._at(names), names, timeout, on_lost, self._terms(ttl, renew, max_hold, reentrant))
 
     def try_lock(
         self,
@@ -191,10 +193,11 @@ class Locks(BaseLocks):
     ) -> Held | None:
         """Take all names at once, or return None."""
         terms = self._terms(ttl, renew, max_hold, reentrant)
-        grant: _native.Grant | None = self.take(names, self._owner(), None, terms)
+        locks = self._at(names)
+        grant: _native.Grant | None = locks.take(names, locks._owner(), None, terms)
         if grant is None:
             return None
-        lock = Lock(self, names, self._timeout, on_lost, terms)
+        lock = Lock(locks, names, self._timeout, on_lost, terms)
         return lock._told(Held(lock, grant))
 
     def synchronized(self, *templates: str, **settings: Any) -> Callable[[_Function], _Function]:
@@ -218,26 +221,26 @@ class Locks(BaseLocks):
 
     def status(self, *names: str | bytes) -> list[LockStatus]:
         """Return how each of these names stands."""
-        return _lock_status.statuses(names, self.inspect(names))
+        return _lock_status.statuses(names, self._at(names).inspect(names))
 
     def is_locked(self, *names: str | bytes) -> bool:
         """Return whether any of these names is held, by whomever."""
-        return _lock_status.any_locked(self.inspect(names))
+        return _lock_status.any_locked(self._at(names).inspect(names))
 
     def owner(self, *names: str | bytes) -> str | None:
         """Return who holds the first of these names that is held: ``client:owner:number``."""
-        return _lock_status.first_owner(names, self.inspect(names))
+        return _lock_status.first_owner(names, self._at(names).inspect(names))
 
     def waiting(self, *names: str | bytes) -> int:
         """Return how many wait for any of these names."""
-        return _lock_status.count_waiting(self.inspect(names))
+        return _lock_status.count_waiting(self._at(names).inspect(names))
 
     def force_release(self, *names: str | bytes, token: int | None = None) -> int:
         """Take these names from whoever holds them; the holders are told. Return how many were held.
 
         ``token``: only where the holder's is this one.
         """
-        released: int = self.take_away(names, token)
+        released: int = self._at(names).take_away(names, token)
         return released
 
     def execute(self, *parts: str | bytes | int | float) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import json
 import os
@@ -110,8 +111,9 @@ def test_list_prints_a_line_for_each_lock_of_the_namespace(redis: Redis, locks: 
     rows = [line.split("\t") for line in done.stdout.splitlines()]
     assert [row[0] for row in rows] == ["a", "b"]
     assert [row[2] for row in rows] == [str(held.token)] * 2
-    assert all(re.fullmatch(r"1 min [34]\d s", row[3]) for row in rows)
-    assert [row[4] for row in rows] == ["0", "0"]
+    assert all(re.fullmatch(r"\d\.\d s", row[3]) for row in rows)
+    assert all(re.fullmatch(r"1 min [34]\d s", row[4]) for row in rows)
+    assert [row[5] for row in rows] == ["0", "0"]
     assert (done.returncode, done.stderr) == (0, "")
     assert [line.split("\t")[0] for line in other.stdout.splitlines()] == ["other"]
 
@@ -130,6 +132,35 @@ def test_list_finds_more_locks_than_one_question_is_about(redis: Redis, locks: p
     assert [each["name"] for each in json.loads(done.stdout)] == names
 
 
+def test_names_of_several_hash_tags_are_listed_shown_and_released(redis: Redis) -> None:
+    names = ["plain", "{a}:one", "{a}:two", "{b}", "x{a}"]
+    with pinyon.Locks(redis.url, namespace="shop", hash_tags="names") as locks, contextlib.ExitStack() as stack:
+        for name in names:
+            stack.enter_context(locks.lock(name))
+        tagged = ("--namespace", "shop", "--hash-tags", "names")
+        done = run("list", *tagged, url=redis.url)
+        assert [line.split("\t")[0] for line in done.stdout.splitlines()] == sorted(names)
+        assert [
+            line.split("\t")[0] for line in run("list", "--namespace", "shop", url=redis.url).stdout.splitlines()
+        ] == ["plain"]
+        shown = json.loads(run("show", "{b}", "plain", "{a}:one", "--json", *tagged, url=redis.url).stdout)
+        assert [(each["name"], each["process"]) for each in shown] == [
+            (name, os.getpid()) for name in ("{b}", "plain", "{a}:one")
+        ]
+        assert run("release", "{b}", "{a}:two", "--yes", *tagged, url=redis.url).returncode == 0
+        assert not locks.is_locked("{b}")
+        assert not locks.is_locked("{a}:two")
+        assert locks.is_locked("{a}:one")
+        with pytest.raises(pinyon.LockLost):
+            stack.close()
+
+
+def test_list_creates_nothing(redis: Redis) -> None:
+    assert run("list", url=redis.url).returncode == 0
+    assert run("show", "a", url=redis.url).returncode == 1
+    assert redis.keys() == set()
+
+
 def test_show_tells_the_holder_and_the_waiters_in_order(redis: Redis, locks: pinyon.Locks, waiter: str) -> None:
     with locks.lock("a") as held:
         wait_until_waiting(locks, 1)
@@ -140,14 +171,17 @@ def test_show_tells_the_holder_and_the_waiters_in_order(redis: Redis, locks: pin
     assert lines[0] == "a"
     assert lines[1] == f"  holder   {status.holder} (process {os.getpid()})"
     assert lines[2] == f"  token    {held.token}"
-    assert re.fullmatch(r"  left     \d+\.\d s", lines[3])
-    assert lines[4] == f"  waiting  1. {status.waiting[0]} (process {waiter})"
-    assert lines[5:] == ["free", "  free"]
+    assert re.fullmatch(r"  age      \d+\.\d s", lines[3])
+    assert re.fullmatch(r"  left     \d+\.\d s", lines[4])
+    assert lines[5] == f"  waiting  1. {status.waiting[0]} (process {waiter})"
+    assert lines[6:] == ["free", "  free"]
     first, second = json.loads(as_json.stdout)
     assert (first["name"], first["holder"], first["token"]) == ("a", status.holder, held.token)
     assert (first["process"], first["waiting"]) == (os.getpid(), status.waiting)
     assert 0 < first["remaining"] <= 10
-    assert second == {"name": "free", "holder": None, "token": None, "remaining": None, "waiting": [], "process": None}
+    assert 0 <= first["age"] < 10
+    nothing = dict.fromkeys(("holder", "token", "remaining", "age", "process"))
+    assert second == {"name": "free", "waiting": [], **nothing}
 
 
 def test_show_of_free_names_alone_is_1(redis: Redis) -> None:

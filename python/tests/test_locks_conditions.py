@@ -125,10 +125,49 @@ async def test_waiting_for_a_predicate(model: Model, redis: Redis, locks_on: Loc
 
 
 @every_model
-async def test_a_lock_taken_twice_is_not_given_back_by_waiting(model: Model, redis: Redis, locks_on: LocksOn) -> None:
-    lock = locks_on(redis, reentrant=True).lock("a")
-    async with lock as outer, lock as inner:
-        with pytest.raises(pinyon.LockError):
-            await inner.wait(0.1)
-        outer.check()
+async def test_a_lock_taken_twice_is_given_back_by_waiting_and_had_twice_again(
+    model: Model, redis: Redis, locks_on: LocksOn
+) -> None:
+    lock = locks_on(redis, reentrant=True).lock("a", "b")
+    others = locks_on(redis)
+
+    async def wait() -> list[int]:
+        async with lock as outer:
+            async with lock as inner:
+                before = inner.token
+                assert await inner.wait(10) is True
+                tokens = [before, inner.token, outer.token]
+                inner.check()
+            outer.check()
+            assert await others.try_lock("a") is None
+        return tokens
+
+    task = model.spawn(wait())
+    await until(model, lambda: parked(redis) == 1)
+    async with others.lock("a", "b") as held:
+        assert await held.notify() == 1
+        between = held.token
+    before, inner, outer = await model.join(task)
+    assert before < between < inner == outer
+    await nothing_left(model, redis)
+
+
+@every_model
+async def test_a_lock_taken_twice_that_is_not_had_again_is_lost_as_a_whole(
+    model: Model, redis: Redis, locks_on: LocksOn
+) -> None:
+    lock, others = locks_on(redis, reentrant=True, timeout=0.2).lock("a"), locks_on(redis)
+
+    async def wait() -> None:
+        async with lock as outer:
+            with pytest.raises(pinyon.LockTimeout):
+                async with lock as inner:
+                    await inner.wait(0.1)
+            assert outer.is_lost
+
+    task = model.spawn(wait())
+    await until(model, lambda: parked(redis) == 1)
+    async with others.lock("a"):
+        with pytest.raises(pinyon.LockLost, match="was lost before it was given back"):
+            await model.join(task)
     await nothing_left(model, redis)

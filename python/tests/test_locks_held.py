@@ -195,3 +195,92 @@ async def test_what_is_held_keeps_its_locks_alive(model: Model, redis: Redis) ->
     held.check()
     assert await held.release()
     await nothing_left(model, redis)
+
+
+@every_model
+async def test_a_refused_renewal_is_warned_of_and_the_loss_told(
+    model: Model, own_redis: Redis, locks_on: LocksOn, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As when permissions are taken away while a lock is held."""
+    lost: list[Any] = []
+    locks = locks_on(own_redis)
+    held = await locks.lock("a", ttl=0.9, on_lost=lost.append).acquire()
+    own_redis.ask("ACL", "SETUSER", "default", "resetkeys", "~nothing:*")
+    await until(model, lambda: caplog.records)
+    assert not held.is_lost, "told of before it is lost"
+    await until(model, lambda: lost)
+    assert [record.name for record in caplog.records] == ["pinyon.locks"]
+    assert "are not prolonged" in caplog.text
+    assert own_redis.address in caplog.text
+    assert [each.token for each in lost] == [held.token]
+    with pytest.raises(pinyon.LockLost):
+        held.check()
+
+
+@every_model
+async def test_a_refusal_that_ends_in_time_loses_nothing(model: Model, own_redis: Redis, locks_on: LocksOn) -> None:
+    held = await locks_on(own_redis).lock("a", ttl=1.8).acquire()
+    own_redis.ask("ACL", "SETUSER", "default", "resetkeys", "~nothing:*")
+    await until(model, lambda: own_redis.ask("ACL", "LOG"))
+    own_redis.ask("ACL", "SETUSER", "default", "allkeys")
+    await until(model, lambda: held.remaining() > 1.3)
+    assert await held.release()
+
+
+@every_model
+async def test_closed_locks_hold_nothing_any_more(model: Model, redis: Redis, locks_on: LocksOn) -> None:
+    locks, others = locks_on(redis), locks_on(redis)
+    lost: list[Any] = []
+    held = await locks.lock("a", ttl=1, on_lost=lost.append).acquire()
+    waiting = model.spawn(locks.lock("a", timeout=20).acquire())
+    await model.sleep(0.05)
+    locks.close()
+    with pytest.raises(pinyon.ConnectionLost, match="closed"):
+        await model.join(waiting)
+    assert held.is_lost
+    assert held.remaining() == 0
+    with pytest.raises(pinyon.LockLost, match="its locks were closed"):
+        held.check()
+    assert await held.release() is False
+    assert await held.extend(5) is False
+    for method in (held.wait, held.notify):
+        with pytest.raises(pinyon.LockLost):
+            await method()
+    with pytest.raises(pinyon.Closed):
+        await locks.lock("b").acquire()
+    assert await others.try_lock("a") is None, "whoever worked under it still is protected by its ttl"
+    async with others.lock("a", timeout=5):
+        pass
+    assert lost == []
+    await nothing_left(model, redis)
+
+
+@every_model
+async def test_how_long_it_is_held(model: Model, redis: Redis, locks_on: LocksOn) -> None:
+    """By the server's clock, whether it is prolonged or not, and with all handlers that ask."""
+    locks, plain = locks_on(redis), locks_on(redis, handler="pure")
+    begun = time.monotonic()
+    held = [await locks.lock("renewed", "too", ttl=0.3).acquire(), await locks.try_lock("not", renew=False)]
+    unknown = await plain.lock("unknown").acquire()
+    await model.sleep(1)
+    for asked in (locks, plain):
+        *known, last = await asked.status("renewed", "too", "not", "unknown")
+        passed = time.monotonic() - begun
+        assert all(1 <= status.age < passed + 0.1 for status in known), known
+        assert (last.age, last.token) == (None, None)
+    assert await held[0].extend(60)
+    (status,) = await locks.status("too")
+    assert 1 <= status.age < 60
+    assert all([await each.release() for each in (*held, unknown)])
+    await nothing_left(model, redis)
+
+
+@every_model
+async def test_who_only_looks_changes_nothing(model: Model, redis: Redis, locks_on: LocksOn) -> None:
+    for handler in ("script", "pure"):
+        locks = locks_on(redis, handler=handler)
+        assert not await locks.is_locked("a")
+        assert await locks.status("a")
+        assert await locks.execute("PING")
+        assert redis.keys() == set()
+    assert await locks_on(redis).force_release("a") == 0

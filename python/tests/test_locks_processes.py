@@ -193,7 +193,8 @@ if child == 0:
     status = 1
     try:
         assert held.is_lost and held.remaining() == 0
-        for use in (held.check, held.release, held.notify):
+        assert held.release() is False and held.extend(5) is False
+        for use in (held.check, held.notify, held.wait):
             try:
                 use()
             except pinyon.LockLost as error:
@@ -237,6 +238,7 @@ async def main():
             asyncio.set_event_loop(None)
             async def inside():
                 assert held.is_lost
+                assert await held.release() is False and await held.extend(5) is False
                 assert await locks.try_lock("a") is None
                 assert await take("b")
                 return "fine"
@@ -269,6 +271,7 @@ def main():
         status = 1
         try:
             assert held.is_lost
+            assert held.release() is False and held.extend(5) is False
             assert locks.try_lock("a") is None
             assert take("b")
             status = 0

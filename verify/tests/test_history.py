@@ -66,9 +66,10 @@ def test_what_a_server_does_is_traced(server: Server, tmp_path: Path) -> None:
     prefix = "{verify}:"
     queue = 'redis.call("ZADD", KEYS[1], "0", "a\\0001" .. ARGV[1] .. "\\0" .. ARGV[2])'
     server.ask("EVAL", queue, 1, f"{prefix}#q", "0000000000000042", "c.1f.0:1:1")
-    server.ask("EVAL", 'redis.call("PSETEX", KEYS[1], 400, ARGV[1])', 1, f"{prefix}l:a", "c.1f.0:1:1 43")
+    server.ask("EVAL", 'redis.call("PSETEX", KEYS[1], 400, ARGV[1])', 1, f"{prefix}l:a", "c.1f.0:1:1 43 400")
+    server.ask("EVAL", 'redis.call("PSETEX", KEYS[1], 400, ARGV[1])', 1, f"{prefix}l:a", "c.1f.0:1:1 43 @1792")
     with pytest.raises(ServerSaid):
-        server.ask("FCALL", "pinyon_unlock_1", 1, f"{prefix}l:a", "c.1f.0:1:1", "")
+        server.ask("FCALL", "pinyon_unlock_2", 1, f"{prefix}l:a", "c.1f.0:1:1", "")
     unlock = server.ask("SCRIPT", "LOAD", 'return redis.call("DEL", KEYS[1])')
     assert isinstance(unlock, bytes)
     server.ask("EVALSHA", unlock, 1, f"{prefix}l:a", "c.1f.0:1:1", "")

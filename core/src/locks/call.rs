@@ -176,6 +176,8 @@ pub struct Holder {
 pub struct Inspected {
     pub holder: Option<Holder>,
     pub pttl: Option<Duration>,
+    /// How long ago it was granted; unknown where the pure handler took the lock.
+    pub age: Option<Duration>,
     /// In the order of the queue.
     pub waiting: Vec<Attempt>,
 }

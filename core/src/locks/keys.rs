@@ -1,6 +1,7 @@
 //! The keys of a namespace, the names that locks may have, and the cluster slot that a key is in.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
@@ -15,7 +16,8 @@ pub const LONGEST_NAMESPACE: usize = 256;
 /// The slots of a cluster.
 pub const SLOTS: u16 = 16384;
 
-/// A namespace's keys. They share a hash tag, so they are all on one server of a cluster.
+/// A namespace's keys, or those of its names that have one hash tag of their own. They share that tag, so they are all on
+/// one server of a cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Keys {
     prefix: Arc<[u8]>,
@@ -34,6 +36,12 @@ impl Keys {
             return Err(NamespaceError::Brace { namespace: namespace.into() });
         }
         Ok(Self { prefix: [b"{", namespace, b"}:"].concat().into() })
+    }
+
+    /// Of those names of a namespace that have this hash tag of their own.
+    pub fn tagged(namespace: impl AsRef<[u8]>, tag: &[u8]) -> Result<Self, NamespaceError> {
+        let Self { prefix } = Self::new(namespace)?;
+        Ok(Self { prefix: [b"{", tag, b"}", &prefix[..]].concat().into() })
     }
 
     /// What all keys begin with.
@@ -127,11 +135,25 @@ pub fn slot(key: &[u8]) -> u16 {
 }
 
 fn hash_tag(key: &[u8]) -> &[u8] {
-    let Some(open) = key.iter().position(|byte| *byte == b'{') else { return key };
-    let inside = &key[open + 1..];
-    match inside.iter().position(|byte| *byte == b'}') {
-        None | Some(0) => key,
-        Some(close) => &inside[..close],
+    tag_of(key).unwrap_or(key)
+}
+
+/// The hash tag that a name has of its own.
+pub fn tag_of(name: &[u8]) -> Option<&[u8]> {
+    let open = name.iter().position(|byte| *byte == b'{')?;
+    let inside = &name[open + 1..];
+    match inside.iter().position(|byte| *byte == b'}')? {
+        0 => None,
+        close => Some(&inside[..close]),
+    }
+}
+
+/// The hash tag that all of these names have; none where none of them has one, and they go with the namespace.
+pub fn common_tag<'n>(names: &[&'n [u8]]) -> Result<Option<&'n [u8]>, SeveralTags> {
+    let first = names.first().and_then(|name| tag_of(name));
+    match names.iter().all(|name| tag_of(name) == first) {
+        true => Ok(first),
+        false => Err(SeveralTags::of(names)),
     }
 }
 
@@ -173,6 +195,40 @@ impl fmt::Display for NameError {
 }
 
 impl std::error::Error for NameError {}
+
+/// Names of one lock that a cluster keeps in several places: of each tag the first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SeveralTags {
+    names: Vec<Box<[u8]>>,
+}
+
+impl SeveralTags {
+    fn of(names: &[&[u8]]) -> Self {
+        let mut seen = BTreeSet::new();
+        let firsts = names.iter().filter(|name| seen.insert(tag_of(name)));
+        Self { names: firsts.map(|name| (*name).into()).collect() }
+    }
+}
+
+impl fmt::Display for SeveralTags {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const FEW: usize = 4;
+        write!(f, "the names of one lock need one hash tag, as a cluster keeps each elsewhere: ")?;
+        for (at, name) in self.names.iter().take(FEW).enumerate() {
+            let comma = if at == 0 { "" } else { ", " };
+            match tag_of(name) {
+                Some(tag) => write!(f, "{comma}{} has {} (slot {})", shown(name), shown(tag), slot(tag))?,
+                None => write!(f, "{comma}{} has none, and goes with its namespace", shown(name))?,
+            }
+        }
+        match self.names.len() {
+            count if count > FEW => write!(f, ", and there are {} tags more", count - FEW),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl std::error::Error for SeveralTags {}
 
 /// A namespace that cannot be a hash tag.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -248,6 +304,42 @@ mod tests {
         assert_eq!(Keys::new("x".repeat(257)), Err(NamespaceError::TooLong { length: 257 }));
         let brace = Keys::new("}a").unwrap_err();
         assert_eq!(brace.to_string(), "the namespace \"}a\" has a } in it: it would end the keys' hash tag");
+    }
+
+    #[test]
+    fn names_with_a_hash_tag_of_their_own_have_keys_in_its_slot_that_no_other_namespace_has() {
+        let keys = Keys::tagged("app", b"user:1").unwrap();
+        assert_eq!(keys.lock(b"{user:1}:a"), b"{user:1}{app}:l:{user:1}:a");
+        for key in [keys.lock(b"{user:1}:a"), keys.counter(), keys.queue(), keys.channel("c")] {
+            assert_eq!(slot(&key), slot(b"user:1"));
+        }
+        let all = ["{app}:", "{a}{app}:", "{app}{a}:", "{a}{l}:", "{{a}{app}:"];
+        let made = [
+            Keys::new("app").unwrap(),
+            Keys::tagged("app", b"a").unwrap(),
+            Keys::tagged("a", b"app").unwrap(),
+            Keys::tagged("l", b"a").unwrap(),
+            Keys::tagged("app", b"{a").unwrap(),
+        ];
+        assert_eq!(made.each_ref().map(|keys| keys.prefix()), all.map(str::as_bytes));
+        assert_eq!(Keys::tagged("", b"a"), Err(NamespaceError::Empty));
+    }
+
+    #[test]
+    fn names_of_several_hash_tags_are_told_with_their_slots() {
+        let common = |names: &[&'static str]| {
+            let names: Vec<&'static [u8]> = names.iter().map(|name| name.as_bytes()).collect();
+            common_tag(&names).map_err(|error| error.to_string())
+        };
+        assert_eq!(common(&["a", "b{}", "{c"]), Ok(None));
+        assert_eq!(common(&["{foo}:a", "b{foo}{bar}"]), Ok(Some(&b"foo"[..])));
+        assert_eq!(common(&[]), Ok(None));
+        let told = "the names of one lock need one hash tag, as a cluster keeps each elsewhere: \
+                    \"{foo}:a\" has \"foo\" (slot 12182), \"{bar}:a\" has \"bar\" (slot 5061), \
+                    \"c\" has none, and goes with its namespace";
+        assert_eq!(common(&["{foo}:a", "{foo}:b", "{bar}:a", "c", "d"]), Err(told.into()));
+        let many = common(&["{1}", "{2}", "{3}", "{4}", "{5}", "{6}"]).unwrap_err();
+        assert!(many.ends_with("\"{4}\" has \"4\" (slot 14039), and there are 2 tags more"), "{many}");
     }
 
     #[test]

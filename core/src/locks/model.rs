@@ -46,6 +46,7 @@ pub struct Push {
 struct Lock {
     holder: Holder,
     expires: Duration,
+    granted: Duration,
 }
 
 impl Model {
@@ -166,6 +167,7 @@ impl Model {
         Inspected {
             holder: lock.map(|lock| lock.holder.clone()),
             pttl: lock.map(|lock| lock.expires - now),
+            age: lock.filter(|lock| lock.holder.token.is_some()).map(|lock| now.saturating_sub(lock.granted)),
             waiting: self.queue.live(name, now),
         }
     }
@@ -210,7 +212,7 @@ impl Model {
     fn hold(&mut self, now: Duration, attempt: &Attempt, names: &Names, ttl: Duration, token: u64) {
         for name in names.iter() {
             let holder = Holder { attempt: attempt.clone(), token: Some(token) };
-            self.locks.insert(name.clone(), Lock { holder, expires: now + ttl });
+            self.locks.insert(name.clone(), Lock { holder, expires: now + ttl, granted: now });
         }
     }
 
@@ -265,7 +267,7 @@ impl Model {
         let free = !self.locks.contains_key(name);
         if free {
             let holder = Holder { attempt: attempt.clone(), token: None };
-            self.locks.insert(name.clone(), Lock { holder, expires: now + ttl });
+            self.locks.insert(name.clone(), Lock { holder, expires: now + ttl, granted: now });
         }
         free
     }

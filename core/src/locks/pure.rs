@@ -476,6 +476,7 @@ impl Pure {
     fn inspect(&mut self, id: u64, names: &Names) {
         let mut commands = vec![self.values_of(names)];
         commands.extend(names.iter().map(|name| parts(&[b"PTTL", &self.keys.lock(name)])));
+        commands.push(parts(&[b"TIME"]));
         self.send(Stage::Inspect { id, names: names.len() }, commands);
     }
 
@@ -483,11 +484,18 @@ impl Pure {
         if let Some(error) = first_error(&mut replies) {
             return self.answers.push((id, Err(error)));
         }
-        let holders = holders(&replies[0]);
-        let each = holders.into_iter().zip(&replies[1..=names]).map(|(holder, pttl)| Inspected {
-            holder,
-            pttl: positive(pttl),
-            waiting: Vec::new(),
+        let values = match replies.first() {
+            Some(Value::Array(values)) => &values[..],
+            _ => &[],
+        };
+        let now = replies.last().and_then(time).unwrap_or_default();
+        let each = values.iter().zip(&replies[1..=names]).map(|(value, pttl)| {
+            let (holder, pttl) = (holder(value), positive(pttl));
+            let age = match (value, pttl) {
+                (Value::Bytes(value), Some(pttl)) => script::age_in(value, pttl, now),
+                _ => None,
+            };
+            Inspected { holder, pttl, age, waiting: Vec::new() }
         });
         self.answers.push((id, Ok(Answer::Inspected(each.collect()))));
     }
@@ -542,13 +550,19 @@ fn token_if_taken(results: &[Value]) -> Option<u64> {
 fn read(replies: &[Value]) -> Result<(Vec<Value>, u64), ServerError> {
     match replies {
         [Value::Error(error), ..] | [_, Value::Error(error), _] | [_, _, Value::Error(error)] => Err(error.clone()),
-        [_, Value::Array(values), Value::Array(time)] => {
-            let seconds = time.first().and_then(number).unwrap_or(0);
-            let micros = time.get(1).and_then(number).unwrap_or(0);
-            Ok((values.clone(), token::floor(seconds * 1_000_000 + micros)))
+        [_, Value::Array(values), now] => {
+            let now = time(now).unwrap_or_default();
+            Ok((values.clone(), token::floor(now.as_micros() as u64)))
         }
         other => Err(ServerError { code: "".into(), message: format!("unexpected replies: {other:?}").into() }),
     }
+}
+
+/// What `TIME` was answered with.
+fn time(reply: &Value) -> Option<Duration> {
+    let Value::Array(time) = reply else { return None };
+    let (seconds, micros) = (time.first().and_then(number)?, time.get(1).and_then(number)?);
+    Some(Duration::from_secs(seconds) + Duration::from_micros(micros))
 }
 
 fn holders(values: &Value) -> Vec<Option<Holder>> {

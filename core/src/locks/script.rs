@@ -279,7 +279,8 @@ fn inspected(items: &[Value], count: usize) -> Option<Answer> {
         Value::Array(fields) => Some(Inspected {
             holder: holder(fields.first()?),
             pttl: pttl(fields.get(1)?)?,
-            waiting: fields[2..].iter().map(attempt).collect::<Option<_>>()?,
+            age: pttl(fields.get(2)?)?,
+            waiting: fields[3..].iter().map(attempt).collect::<Option<_>>()?,
         }),
         _ => None,
     };
@@ -319,9 +320,18 @@ fn holder(value: &Value) -> Option<Holder> {
 
 /// From the text of a lock's value.
 pub(super) fn holder_in(value: &[u8]) -> Option<Holder> {
-    let mut words = value.splitn(2, |byte| *byte == b' ');
+    let mut words = value.split(|byte| *byte == b' ');
     let attempt = Attempt::parse(words.next()?)?;
     Some(Holder { attempt, token: words.next().and_then(decimal) })
+}
+
+/// How long ago the lock of this value was granted, by what its value says and the server's clock.
+pub(super) fn age_in(value: &[u8], pttl: Duration, now: Duration) -> Option<Duration> {
+    let mark = value.split(|byte| *byte == b' ').nth(2)?;
+    match mark.strip_prefix(b"@") {
+        Some(granted) => Some(now.saturating_sub(Duration::from_millis(decimal(granted)?))),
+        None => Some(Duration::from_millis(decimal(mark)?).saturating_sub(pttl)),
+    }
 }
 
 fn decimal(text: &[u8]) -> Option<u64> {
@@ -514,13 +524,13 @@ mod tests {
 
     #[test]
     fn a_call_is_one_command() {
-        let expected = "FCALL pinyon_lock_1 5 {n}:#f {n}:#q {n}:#w {n}:l:a {n}:l:b c.1.0:1:ff 10000 30000 wnt";
+        let expected = "FCALL pinyon_lock_2 5 {n}:#f {n}:#q {n}:#w {n}:l:a {n}:l:b c.1.0:1:ff 10000 30000 wnt";
         assert_eq!(words(&lock(), true, &Via::Functions).join(" "), expected);
         let held = vec![
             (a("c:1:1"), names(["a", "b"]).unwrap(), Duration::from_millis(7)),
             (a("c:1:2"), names(["c"]).unwrap(), Duration::ZERO),
         ];
-        let expected = "FCALL pinyon_extend_1 6 {n}:#f {n}:#q {n}:#w {n}:l:a {n}:l:b {n}:l:c 2 c:1:1 7 2 c:1:2 1 1";
+        let expected = "FCALL pinyon_extend_2 6 {n}:#f {n}:#q {n}:#w {n}:l:a {n}:l:b {n}:l:c 2 c:1:1 7 2 c:1:2 1 1";
         assert_eq!(words(&Call::Extend { held }, false, &Via::Functions).join(" "), expected);
         let shas = Shas::read(&(0..10).map(|n| bytes(&n.to_string())).collect::<Vec<_>>()).unwrap();
         let call = Call::ForceRelease { names: names(["a"]).unwrap(), token: None };
@@ -565,7 +575,7 @@ mod tests {
         let moved = |asking| ScriptError::Moved { slot: 3999, address: "127.0.0.1:6381".into(), asking };
         assert_eq!(error("MOVED", "3999 127.0.0.1:6381"), moved(false));
         assert_eq!(error("ASK", "3999 127.0.0.1:6381"), moved(true));
-        let replica = "You can't write against a read only replica. script: pinyon_lock_1, on @user_function:29.";
+        let replica = "You can't write against a read only replica. script: pinyon_lock_2, on @user_function:29.";
         assert!(matches!(error("READONLY", replica), ScriptError::ReadOnly(_)));
         let wrapped = "Error running script (call to f_5f): @user_script:4: @user_script: 4: -READONLY You can't";
         assert!(matches!(error("ERR", wrapped), ScriptError::ReadOnly(_)));

@@ -7,7 +7,7 @@
 use std::sync::LazyLock;
 
 /// What the library is loaded as. Its number changes whenever its functions' arguments, replies or keys do.
-pub const LIBRARY: &str = "pinyon_locks_1";
+pub const LIBRARY: &str = "pinyon_locks_2";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Function {
@@ -40,16 +40,16 @@ impl Function {
     /// Its name in the library.
     pub fn name(self) -> &'static str {
         match self {
-            Self::Open => "pinyon_open_1",
-            Self::Lock => "pinyon_lock_1",
-            Self::Unlock => "pinyon_unlock_1",
-            Self::Poll => "pinyon_poll_1",
-            Self::Extend => "pinyon_extend_1",
-            Self::Park => "pinyon_park_1",
-            Self::Unpark => "pinyon_unpark_1",
-            Self::Notify => "pinyon_notify_1",
-            Self::Inspect => "pinyon_inspect_1",
-            Self::ForceRelease => "pinyon_force_release_1",
+            Self::Open => "pinyon_open_2",
+            Self::Lock => "pinyon_lock_2",
+            Self::Unlock => "pinyon_unlock_2",
+            Self::Poll => "pinyon_poll_2",
+            Self::Extend => "pinyon_extend_2",
+            Self::Park => "pinyon_park_2",
+            Self::Unpark => "pinyon_unpark_2",
+            Self::Notify => "pinyon_notify_2",
+            Self::Inspect => "pinyon_inspect_2",
+            Self::ForceRelease => "pinyon_force_release_2",
         }
     }
 

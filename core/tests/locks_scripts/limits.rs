@@ -14,7 +14,8 @@ fn tokens_are_exact_up_to_the_largest() {
     lab.lock("z2", "a");
     assert_eq!(lab.unlock("x", "a"), ["z"]);
     for values in lab.values(&names("a b c")) {
-        let expected = ["z:0:1 9007199254740897", "y:0:1 9007199254740894", "y:0:1 9007199254740894"];
+        let expected =
+            ["z:0:1 9007199254740897 100000", "y:0:1 9007199254740894 100000", "y:0:1 9007199254740894 100000"];
         let values: Vec<Vec<u8>> = values.into_iter().map(|value| bytes(value).unwrap()).collect();
         assert_eq!(values, expected.map(|value| value.as_bytes().to_vec()));
     }

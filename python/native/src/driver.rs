@@ -153,6 +153,12 @@ impl<M: Machine> EventLoop<M> {
         self.host.end_turn_from_outside.call0(py).map(drop)
     }
 
+    /// Closes the connections, though not at once: by their own loop, from whatever thread this is called.
+    pub(crate) fn retire(&self, py: Python<'_>) -> PyResult<()> {
+        self.lock(py)?.close(Instant::now());
+        self.host.end_turn_from_outside.call0(py).map(drop)
+    }
+
     /// Closes the connections of a loop that is over: there is nobody left to resume.
     pub(crate) fn discard(&self, py: Python<'_>) -> PyResult<()> {
         self.lock(py)?.discard();

@@ -115,14 +115,18 @@ impl<D: LoopDriver> Loops<D> {
     }
 
     /// The drivers of all loops.
+    pub(crate) fn drivers(&self, py: Python<'_>) -> Vec<Py<D>> {
+        self.lock().iter().map(|(_, driver)| driver.clone_ref(py)).collect()
+    }
+
+    /// The drivers of all loops, which are forgotten here.
     pub(crate) fn take_drivers(&self) -> Vec<Py<D>> {
         std::mem::take(&mut *self.lock()).into_iter().map(|(_, driver)| driver).collect()
     }
 
     /// How many connections the drivers of all loops have to each server.
     pub(crate) fn open_connections(&self, py: Python<'_>, server: usize) -> PyResult<usize> {
-        let drivers: Vec<_> = self.lock().iter().map(|(_, driver)| driver.clone_ref(py)).collect();
-        drivers.into_iter().map(|driver| driver.get().event_loop().open_connections(py, server)).sum()
+        self.drivers(py).into_iter().map(|driver| driver.get().event_loop().open_connections(py, server)).sum()
     }
 
     #[cold]

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 DRIVERS = ("blocking", "gevent", "asyncio")
 HANDLERS = ("auto", "script", "pure")
+HASH_TAGS = ("namespace", "names")
 
 
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
@@ -38,6 +39,7 @@ def _add_looking(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     one.add_argument("names", nargs="+", metavar="NAME", type=os.fsencode)
     for verb in (each, one):
         verb.add_argument("--json", action="store_true", help="print JSON")
+        _add_hash_tags(verb)
 
 
 def _add_releasing(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -45,6 +47,7 @@ def _add_releasing(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -
     verb.add_argument("names", nargs="+", metavar="NAME", type=os.fsencode)
     verb.add_argument("--token", type=_count, metavar="N", help="only where the holder's fencing token is this one")
     verb.add_argument("--yes", action="store_true", help="do not ask")
+    _add_hash_tags(verb)
 
 
 def _add_stress(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -71,6 +74,10 @@ def _add_verb(
     parser.add_argument("--url", default=url, help=f"the server (REDIS_URL, or else {DEFAULT_URL})")
     parser.add_argument("--namespace", default=b"pinyon", type=os.fsencode, metavar="NAME", help="whose locks (pinyon)")
     return parser
+
+
+def _add_hash_tags(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--hash-tags", choices=HASH_TAGS, default="namespace", help="as the locks have it (namespace)")
 
 
 def _count(text: str) -> int:

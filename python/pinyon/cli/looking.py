@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from pinyon.cli.standing import (
+    age,
     described,
     locked_names,
     namespace_of,
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 def list_all(options: argparse.Namespace) -> int:
     """Print all names of a namespace that are locked. Return 0."""
-    with opened(options.url, options.namespace) as locks:
+    with opened(options.url, options.namespace, options.hash_tags) as locks:
         found = [status for status in statuses(locks, locked_names(locks)) if status.holder is not None]
         if options.json:
             _print_json(found)
@@ -35,20 +36,22 @@ def list_all(options: argparse.Namespace) -> int:
                     text_of(each.name),
                     text_of(each.holder or ""),
                     token_of(each),
+                    age(each),
                     time_left(each),
                     str(len(each.waiting)),
                 )
                 for each in found
             ]
-            print_rows(("NAME", "HOLDER", "TOKEN", "LEFT", "WAITING"), rows, right=("TOKEN", "LEFT", "WAITING"))
+            columns = ("NAME", "HOLDER", "TOKEN", "AGE", "LEFT", "WAITING")
+            print_rows(columns, rows, right=columns[2:])
         else:
             complain(f"nothing is locked in {namespace_of(locks)}")
     return 0
 
 
 def show(options: argparse.Namespace) -> int:
-    """Print who holds each name, until when, and who waits. Return 1 if all of them are free."""
-    with opened(options.url, options.namespace) as locks:
+    """Print who holds each name, since and until when, and who waits. Return 1 if all of them are free."""
+    with opened(options.url, options.namespace, options.hash_tags) as locks:
         found = statuses(locks, options.names)
     if options.json:
         _print_json(found)
@@ -65,6 +68,7 @@ def _print_one(status: LockStatus) -> None:
     else:
         say(f"  holder   {described(status.holder)}")
         say(f"  token    {token_of(status)}")
+        say(f"  age      {age(status)}")
         say(f"  left     {time_left(status)}")
     for number, attempt in enumerate(status.waiting, 1):
         say(f"  {'waiting' if number == 1 else '':7}  {number}. {described(attempt)}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from pinyon.cli.standing import described, namespace_of, opened, statuses, time_left, token_of
+from pinyon.cli.standing import age, described, namespace_of, opened, statuses, time_left, token_of
 from pinyon.cli.terminal import complain, say, text_of
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 def release(options: argparse.Namespace) -> int:
     """Release names by force. Return 1 unless all of them were held and are released, 2 if it may not ask."""
-    with opened(options.url, options.namespace) as locks:
+    with opened(options.url, options.namespace, options.hash_tags) as locks:
         found = statuses(locks, list(dict.fromkeys(options.names)))
         to_release = [status for status in found if _is_meant(status, options.token, locks)]
         if not to_release:
@@ -50,7 +50,7 @@ def _is_meant(status: LockStatus, token: int | None, locks: Locks) -> bool:
 def _is_wanted(held: list[LockStatus]) -> bool:
     for status in held:
         say(f"{text_of(status.name)} is held by {described(status.holder or '')}")
-        say(f"  token {token_of(status)}, left {time_left(status)}, waiting {len(status.waiting)}")
+        say(f"  token {token_of(status)}, age {age(status)}, left {time_left(status)}, waiting {len(status.waiting)}")
     try:
         answer = input(f"Release {'it' if len(held) == 1 else 'them'}? The holder may be at work. [y/N] ")
     except EOFError:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from typing import TYPE_CHECKING
 
+from pinyon.cli.nodes import nodes
 from pinyon.cli.terminal import duration, text_of
 from pinyon.locks import Locks, LockStatus
 
@@ -15,27 +17,48 @@ if TYPE_CHECKING:
 _AT_ONCE = 100
 
 
-def opened(url: str, namespace: bytes, handler: str = "auto") -> Locks:
+def opened(url: str, namespace: bytes, hash_tags: str = "namespace", handler: str = "auto") -> Locks:
     """Return the locks of a namespace, for people to look at."""
-    return Locks(url, namespace=namespace, handler=handler)
+    return Locks(url, namespace=namespace, hash_tags=hash_tags, handler=handler)
 
 
 def statuses(locks: Locks, names: list[bytes]) -> list[LockStatus]:
     """Return how the names stand, however many there are."""
-    return [
-        status for first in range(0, len(names), _AT_ONCE) for status in locks.status(*names[first : first + _AT_ONCE])
-    ]
+    return [status for some in _asked_together(locks, names) for status in locks.status(*some)]
+
+
+def _asked_together(locks: Locks, names: list[bytes]) -> Iterator[list[bytes]]:
+    """The names in their order, in pieces that one question may be about."""
+    for _, of_tag in itertools.groupby(names, key=lambda name: tag_of(locks, name)):
+        while some := list(itertools.islice(of_tag, _AT_ONCE)):
+            yield some
 
 
 def locked_names(locks: Locks) -> list[bytes]:
     """Return the names that are locked, in their order."""
     prefix = locks.prefix + b"l:"
-    return sorted(key[len(prefix) :] for key in keys_from(locks, prefix))
+    names = {key[len(prefix) :] for key in keys_from(locks, prefix)}
+    if locks.hash_tags == "names":
+        pattern = b"{*}" + _literally(prefix) + b"*"
+        keys = (key for node in nodes(locks) for keys in _scan(node, pattern) for key in keys)
+        tagged = (key.partition(prefix) for key in keys)
+        names.update(name for before, _, name in tagged if before == b"{%s}" % (tag_of(locks, name) or b""))
+    return sorted(names)
+
+
+def tag_of(locks: Locks, name: bytes) -> bytes | None:
+    """Return the hash tag that decides where a name is kept, unless it is the namespace's."""
+    return locks.tag_of((name,)) if locks.hash_tags == "names" else None
 
 
 def keys_from(locks: Locks, prefix: bytes) -> set[bytes]:
     """Return the keys that begin with this."""
-    return {key for keys in _scan(locks, re.sub(rb"([\\*?\[\]])", rb"\\\1", prefix) + b"*") for key in keys}
+    return {key for keys in _scan(locks, _literally(prefix) + b"*") for key in keys}
+
+
+def _literally(text: bytes) -> bytes:
+    """What matches a text and nothing else."""
+    return re.sub(rb"([\\*?\[\]])", rb"\\\1", text)
 
 
 def _scan(locks: Locks, pattern: bytes) -> Iterator[list[bytes]]:
@@ -67,6 +90,11 @@ def token_of(status: LockStatus) -> str:
 def time_left(status: LockStatus) -> str:
     """Return how long it lasts, if nothing prolongs it."""
     return duration(status.remaining) if status.remaining is not None else "for ever"
+
+
+def age(status: LockStatus) -> str:
+    """Return how long ago it was granted; of one that the pure handler took nobody knows."""
+    return duration(status.age) if status.age is not None else "unknown"
 
 
 def namespace_of(locks: Locks) -> str:

@@ -95,8 +95,8 @@ def scan(connection: Connection, names: list[str]) -> list[Seen]:
 
 
 def _seen(name: str, value: bytes, left: int) -> Seen:
-    attempt, _, token = value.decode().partition(" ")
-    return Seen(name, attempt, int(token) if token else None, left)
+    attempt, *words = value.decode().split(" ")
+    return Seen(name, attempt, int(words[0]) if words else None, left)
 
 
 def process_of(attempt: str) -> int:

@@ -13,7 +13,7 @@ from .cells import BUSY, CALM, each
 if TYPE_CHECKING:
     from .world import World
 
-LIBRARY = "pinyon_locks_1"
+LIBRARY = "pinyon_locks_2"
 
 
 @dataclass(frozen=True)

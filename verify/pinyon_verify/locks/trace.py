@@ -132,8 +132,10 @@ def _unlock(at: int, words: list[bytes]) -> Step | None:
 def _inner(at: int, words: list[bytes]) -> Iterator[Step]:
     command, key = words[0].upper(), words[1]
     if command == b"PSETEX" and key.startswith(_LOCK):
-        attempt, _, token = words[3].partition(b" ")
-        yield Step(at, "granted", attempt.decode(), int(token), key[len(_LOCK) :].decode())
+        attempt, token, mark = words[3].split(b" ")
+        # Prolonging a lock for the first time writes down when it was granted.
+        if not mark.startswith(b"@"):
+            yield Step(at, "granted", attempt.decode(), int(token), key[len(_LOCK) :].decode())
     elif command in (b"ZADD", b"ZREM") and key == _QUEUE:
         for member in words[3::2] if command == b"ZADD" else words[2:]:
             name, ticket, attempt = member.split(b"\0")

@@ -143,7 +143,8 @@ impl<W> Client<W> {
     /// number that a lock goes by, if it has got as far as that.
     pub fn begin(&mut self, wish: Wish, waiter: W, now: Instant) -> Option<u64> {
         if self.closed {
-            self.refuse(waiter, Failure::Server(self.is_closed_error()));
+            self.finish(waiter, self.closed_to(&wish));
+            self.end_turn();
             return None;
         }
         let at = boot_time();
@@ -217,6 +218,11 @@ impl<W> Client<W> {
         &self.settings
     }
 
+    /// Whether nothing is held, wanted or on its way.
+    pub fn is_idle(&self) -> bool {
+        self.machine.is_idle() && self.is_quiet()
+    }
+
     /// Whether nothing is on its way: what is held may still have to be renewed, by [`Driven::deadline`].
     pub fn is_quiet(&self) -> bool {
         self.link.is_quiet()
@@ -226,9 +232,16 @@ impl<W> Client<W> {
         self.finished.push(Finished::Done { waiter, outcome });
     }
 
-    fn refuse(&mut self, waiter: W, failure: Failure) {
-        self.finish(waiter, Outcome::Failed(failure));
-        self.end_turn();
+    /// What comes of a wish after the end: nothing is held any more.
+    fn closed_to(&self, wish: &Wish) -> Outcome {
+        match wish {
+            Wish::Release { .. } => Outcome::Released { held: false },
+            Wish::Extend { .. } => Outcome::Extended { held: false },
+            Wish::Park { .. } | Wish::Notify { .. } => Outcome::Failed(Failure::NotHeld),
+            Wish::Lock(_) | Wish::Ask(_) | Wish::Execute { .. } => {
+                Outcome::Failed(Failure::Server(self.is_closed_error()))
+            }
+        }
     }
 
     /// Something was begun amid the host's own work: it is sent at the end of the turn.
@@ -269,6 +282,11 @@ impl<W> Client<W> {
                 }
                 Event::Lost { number, loss } => {
                     self.finished.push(Finished::Lost { number, loss });
+                    continue;
+                }
+                Event::RenewalRefused { error } => {
+                    let message = "locks that are held are not prolonged, and will be lost when their ttls have passed";
+                    self.finished.push(Finished::Warning(format!("{message}: {error}")));
                     continue;
                 }
             };

@@ -10,7 +10,7 @@ impl Machine {
     /// The answer to a call that [`Machine::next_call`] gave out. An error is the server's own: when the connection
     /// breaks, say [`Machine::disconnected`] instead.
     pub fn answer(&mut self, id: u64, answer: Result<Answer, Error>, now: Moment) {
-        let Some(InFlight { about, sent }) = self.flight.remove(id) else { return };
+        let Some(InFlight { about, sent, .. }) = self.flight.remove(id) else { return };
         if let About::Lock(number) | About::Poll(number) | About::Unpark(number) | About::Park(number) = about {
             let Some(entry) = self.entries.get_mut(&number) else { return };
             if entry.parked_by.is_some_and(|call| id < call) {
@@ -199,6 +199,7 @@ impl Machine {
             Ok(_) => (Vec::new(), None),
             Err(error) => (Vec::new(), Some(error)),
         };
+        self.tell_refusal(error.as_ref());
         for (index, number) in numbers.iter().copied().enumerate() {
             let held = self.prolonged(number, each.get(index).copied(), sent, now);
             if wanted {
@@ -208,10 +209,17 @@ impl Machine {
         }
     }
 
+    fn tell_refusal(&mut self, refusal: Option<&Error>) {
+        let was_refused = std::mem::replace(&mut self.renewals_refused, refusal.is_some());
+        if let Some(error) = refusal.filter(|_| !was_refused) {
+            self.events.push_back(Event::RenewalRefused { error: error.clone() });
+        }
+    }
+
     /// What an extension means for one lock; `None`: the server did not say. Returns whether it is held by it.
     fn prolonged(&mut self, number: u64, answer: Option<bool>, sent: Moment, now: Moment) -> bool {
-        let retry_at = now + self.options.heartbeat.min(self.options.patience);
         let Some(entry) = self.entries.get_mut(&number) else { return false };
+        let retry_at = now + self.options.heartbeat.min(self.options.patience).min(entry.ttl / 6);
         let State::Held(held) = &mut entry.state else { return false };
         held.extending = false;
         match answer {

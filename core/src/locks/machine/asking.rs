@@ -10,9 +10,13 @@ const EXTENDED_AT_ONCE: usize = 100;
 
 impl Machine {
     pub(super) fn send(&mut self, about: About, call: Call, now: Moment) -> u64 {
+        if self.connected && may_grant(&call) && !std::mem::replace(&mut self.opened, true) {
+            self.send(About::Open, Call::Open, now);
+        }
         let id = self.next_call;
         self.next_call += 1;
-        self.flight.insert(id, InFlight { about, sent: now });
+        let question = matches!(about, About::Question(_)).then(|| call.clone());
+        self.flight.insert(id, InFlight { about, sent: now, question });
         self.calls.push_back((id, call));
         id
     }
@@ -109,4 +113,9 @@ impl Machine {
         self.wake_by(at);
         at
     }
+}
+
+/// Whether a call may draw tokens, for whomever. Who only looks changes nothing.
+pub(super) fn may_grant(call: &Call) -> bool {
+    !matches!(call, Call::Open | Call::Inspect { .. })
 }

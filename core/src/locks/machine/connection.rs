@@ -1,7 +1,8 @@
 //! Losing the server and finding it again: nothing is forgotten that it may still know.
 
+use super::asking::may_grant;
 use super::entry::State;
-use super::{About, Call, Event, Failure, Machine, Moment};
+use super::{About, Call, Event, Failure, InFlight, Machine, Moment};
 use crate::error::Error;
 
 impl Machine {
@@ -9,7 +10,11 @@ impl Machine {
     /// one is asked again, under the same identity.
     pub fn connected(&mut self, now: Moment) {
         self.connected = true;
-        self.send(About::Open, Call::Open, now);
+        if self.calls.iter().any(|(_, call)| may_grant(call)) {
+            self.opened = true;
+            self.send(About::Open, Call::Open, now);
+            self.calls.rotate_right(1);
+        }
         let numbers: Vec<u64> = self.entries.keys().copied().collect();
         for number in &numbers {
             let entry = &self.entries[number];
@@ -53,7 +58,11 @@ impl Machine {
     /// `moved`: it was given up for another one, and nothing of what was under way has been carried out.
     pub fn disconnected(&mut self, error: &Error, moved: bool, now: Moment) {
         self.connected = false;
+        let questions = if moved { self.take_questions() } else { Vec::new() };
         self.end_flight(error, now);
+        for (request, call, asked) in questions {
+            self.send(About::Question(request), call, asked);
+        }
         let numbers: Vec<u64> = self.entries.keys().copied().collect();
         for number in numbers {
             let Some(entry) = self.entries.get_mut(&number) else { continue };
@@ -83,9 +92,21 @@ impl Machine {
         self.end_flight(error, now);
     }
 
+    /// The questions that have not been answered, with when they were asked.
+    fn take_questions(&mut self) -> Vec<(u64, Call, Moment)> {
+        let question = |call: &mut InFlight| match (&call.about, call.question.take()) {
+            (About::Question(request), Some(question)) => Some((*request, question, call.sent)),
+            _ => None,
+        };
+        let questions = self.flight.values_mut().filter_map(question).collect();
+        self.flight.retain(|_, call| !matches!(call.about, About::Question(_)));
+        questions
+    }
+
     /// Nothing that was asked will be answered any more: whoever waits for an answer is told.
     fn end_flight(&mut self, error: &Error, now: Moment) {
         self.calls.clear();
+        self.opened = false;
         for call in self.flight.take() {
             match call.about {
                 About::Question(request) => {
@@ -98,7 +119,8 @@ impl Machine {
         }
     }
 
-    /// The client is closed: nothing is awaited any more, and nothing that is held is given back.
+    /// The client is closed: nothing is awaited any more. What is held is not given back, as somebody may rely on it
+    /// still, but nothing prolongs it, so that it is not held any more for anybody here.
     pub fn close(&mut self, error: &Error, now: Moment) {
         for (number, entry) in &self.entries {
             let number = *number;
@@ -113,8 +135,9 @@ impl Machine {
             };
             self.events.push_back(event);
         }
-        self.entries.retain(|_, entry| matches!(entry.state, State::Held(_) | State::Lost));
         self.end_flight(error, now);
+        self.entries.clear();
+        self.holding.clear();
     }
 
     pub(super) fn unanswered(&self) -> Error {

@@ -119,6 +119,10 @@ pub enum Event {
         request: u64,
         answer: Result<Answer, Failure>,
     },
+    /// The server refuses to prolong what is held; said once, until it does again.
+    RenewalRefused {
+        error: Error,
+    },
 }
 
 /// Why a lock was not taken, or a question not answered.
@@ -163,6 +167,10 @@ pub struct Machine {
     /// What each owner holds.
     holding: HashMap<u64, Vec<u64>>,
     connected: bool,
+    /// The counter has been looked at on this connection.
+    opened: bool,
+    /// The server refused to prolong locks when it was last asked.
+    renewals_refused: bool,
     next_call: u64,
     flight: Sequence<InFlight>,
     calls: VecDeque<(u64, Call)>,
@@ -175,6 +183,8 @@ pub struct Machine {
 struct InFlight {
     about: About,
     sent: Moment,
+    /// A question is asked again by what it was: it belongs to no attempt.
+    question: Option<Call>,
 }
 
 enum About {
@@ -209,6 +219,8 @@ impl Machine {
             renumbered: BTreeMap::new(),
             holding: HashMap::default(),
             connected: false,
+            opened: false,
+            renewals_refused: false,
             next_call: 0,
             flight: Sequence::default(),
             calls: VecDeque::new(),
@@ -297,6 +309,11 @@ impl Machine {
                     self.forget(number, now);
                 }
             }
+            // Its owner waits for it to come back, once less.
+            State::Parked { .. } | State::Queued { .. } if entry.holds > 1 => {
+                entry.holds -= 1;
+                self.events.push_back(Event::Released { number, held: false });
+            }
             _ => return Err(NotHeld),
         }
         Ok(())
@@ -351,11 +368,11 @@ impl Machine {
         Ok(())
     }
 
-    /// Gives the names back and waits, for at most `wait`, until whoever holds them notifies; then takes them again,
-    /// for at most `relock`: [`Event::Granted`] or [`Event::Failed`] tells.
+    /// Gives the names back, however often their owner has taken them, and waits, for at most `wait`, until whoever holds
+    /// them notifies; then takes them again as often, for at most `relock`: [`Event::Granted`] or [`Event::Failed`] tells.
     pub fn park(&mut self, number: u64, wait: Option<Duration>, relock: Duration, now: Moment) -> Result<(), NotHeld> {
         let entry = self.entries.get_mut(&number).ok_or(NotHeld)?;
-        if !matches!(&entry.state, State::Held(held) if held.until > now) || entry.holds > 1 {
+        if !matches!(&entry.state, State::Held(held) if held.until > now) {
             return Err(NotHeld);
         }
         let until = wait.map(|wait| now + wait);

@@ -3,7 +3,8 @@
 -- Each function is one file: its arguments, its reply and its rules stand at its head. All have the keys
 -- `P#f P#q P#w`, then `P l:name` for each name, sorted and distinct; P is the namespace's prefix, `{namespace}:`.
 --
---   P l:name      string    `attempt token`, or `attempt` where the pure handler took it; it exists while it is locked
+--   P l:name      string    `attempt token ttl`, or `attempt` where the pure handler took it; it exists while it is locked
+--                           Once it was prolonged, `@` and the time of its grant stand in the ttl's place
 --   P#f           integer   the counter of tokens and tickets: the only key that stays
 --   P#q           zset      one member for each queued waiter and name: `name NUL class ticket16 NUL attempt`
 --   P#w           hash      the waiters' records; `o:client:owner` is that owner's nested waiter in the queue
@@ -64,11 +65,31 @@ local function owned(values, attempt)
   return count
 end
 
--- The holder's attempt and, unless the pure handler took the lock, its token.
+-- The holder's attempt and, unless the pure handler took the lock, its token and what its age is reckoned by.
 local function holder_in(value)
   local space = find(value, " ", 1, true)
-  if space then return sub(value, 1, space - 1), sub(value, space + 1) end
-  return value, ""
+  if not space then return value, "" end
+  local past = find(value, " ", space + 1, true)
+  return sub(value, 1, space - 1), sub(value, space + 1, past and past - 1), past and sub(value, past + 1)
+end
+
+-- How long ago the lock was granted, in milliseconds, or -1. What was never prolonged tells it by its ttl.
+local function age_of(value, pttl, now)
+  local _, _, mark = holder_in(value)
+  if not mark or pttl < 0 then return -1 end
+  local age = sub(mark, 1, 1) == "@" and now - sub(mark, 2) or mark - pttl
+  return age > 0 and age or 0
+end
+
+-- Lets a lock last for `ttl` from now: those of the keys from `first` to `last`, all of this value.
+local function prolong(keys, first, last, value, ttl)
+  local attempt, token, mark = holder_in(value)
+  local age = mark and sub(mark, 1, 1) ~= "@" and age_of(value, call("PTTL", keys[first]), 0)
+  for at = first, last do call("PEXPIRE", keys[at], ttl) end
+  if not age then return end
+  -- Behind another write it is carried out although memory is short.
+  value = attempt .. " " .. token .. " @" .. format("%.0f", clock() - age)
+  for at = first, last do call("PSETEX", keys[at], ttl, value) end
 end
 
 -- `client` of the attempt `client:owner:number`; nothing for a value that somebody else wrote.

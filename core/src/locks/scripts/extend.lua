@@ -4,10 +4,9 @@ local reply, key = {}, 4
 for i = 1, tonumber(ARGV[1]) do
   local attempt, ttl, count = ARGV[3 * i - 1], ARGV[3 * i], tonumber(ARGV[3 * i + 1])
   local past = key + count
-  reply[i] = owned(call("MGET", unpack(KEYS, key, past - 1)), attempt) == count and 1 or 0
-  if reply[i] == 1 then
-    for at = key, past - 1 do call("PEXPIRE", KEYS[at], ttl) end
-  end
+  local values = call("MGET", unpack(KEYS, key, past - 1))
+  reply[i] = owned(values, attempt) == count and 1 or 0
+  if reply[i] == 1 then prolong(KEYS, key, past - 1, values[1], ttl) end
   key = past
 end
 return reply

@@ -45,6 +45,7 @@ local function try(run, waiter)
     run.granted = run.granted + 1
   end
   forget(run, waiter)
+  value = value .. " " .. waiter.ttl
   for i = 1, #keys do
     call("PSETEX", keys[i], waiter.ttl, value)
     run.taken[waiter.names[i]] = true

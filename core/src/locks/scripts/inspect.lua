@@ -1,8 +1,9 @@
--- inspect -> for each name {value or nil, pttl, attempts that wait, ...}: the first thousand that have not expired
+-- inspect -> for each name {value or nil, pttl, age, attempts that wait, ...}: the first thousand that have not expired
 local run, reply = new_run(KEYS, false, false), {}
 local values = call("MGET", unpack(KEYS, 4))
 for i, name in ipairs(names_in(KEYS)) do
-  local entry = {values[i], call("PTTL", KEYS[i + 3])}
+  local pttl = call("PTTL", KEYS[i + 3])
+  local entry = {values[i], pttl, values[i] and age_of(values[i], pttl, run.now) or -1}
   for _, member in ipairs(lexical(run.queue, name .. "\0", name .. "\1", "1000")) do
     local from = #name + 3
     local waiter = waiter_of(run, sub(member, from + 17))

@@ -8,7 +8,8 @@ local attempt = ARGV[1]
 if call("EXISTS", sub(KEYS[1], 1, -3) .. "#x:" .. attempt, unpack(KEYS, 2)) == 0 then
   local token = call("INCR", KEYS[1])
   if token >= 4096 then
-    local ttl, value = ARGV[2], attempt .. " " .. format("%.0f", token)
+    local ttl = ARGV[2]
+    local value = attempt .. " " .. format("%.0f", token) .. " " .. ttl
     for i = 4, #KEYS do call("PSETEX", KEYS[i], ttl, value) end
     return {1, token}
   end

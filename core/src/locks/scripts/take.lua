@@ -68,7 +68,7 @@ local function standing(run, keys, attempt, ttl, waiter_ttl)
   local values = call("MGET", run.prefix .. "#x:" .. attempt, unpack(keys, 4))
   if table.remove(values, 1) then return {3} end
   if owned(values, attempt) == #values then
-    for i = 4, #keys do call("PEXPIRE", keys[i], ttl) end
+    prolong(keys, 4, #keys, values[1], ttl)
     local _, token = holder_in(values[1])
     return {1, tonumber(token) or 0}
   end
@@ -126,7 +126,7 @@ local function take(run, keys, attempt, ttl, waiter_ttl, wait, nested)
   local reply
   if free then
     local token = next_number(run.counter)
-    local value = attempt .. " " .. format("%.0f", token)
+    local value = attempt .. " " .. format("%.0f", token) .. " " .. ttl
     for i = 1, #names do
       call("PSETEX", keys[i + 3], ttl, value)
       run.taken[names[i]] = true

@@ -80,12 +80,13 @@ fn answered(py: Python<'_>, answer: Answer) -> PyResult<Py<PyAny>> {
     }
 }
 
-/// `(holder, token, seconds left, those who wait)`, the first three None where there is none.
+/// `(holder, token, seconds left, those who wait, seconds since it was granted)`, None where there is none.
 fn inspected(py: Python<'_>, name: &Inspected) -> PyResult<Py<PyAny>> {
     let holder = name.holder.as_ref().map(|holder| holder.attempt.to_string());
     let token = name.holder.as_ref().and_then(|holder| holder.token);
     let waiting: Vec<String> = name.waiting.iter().map(Attempt::to_string).collect();
-    (holder, token, name.pttl.map(|pttl| pttl.as_secs_f64()), waiting).into_py_any(py)
+    let [left, age] = [name.pttl, name.age].map(|time| time.map(|time| time.as_secs_f64()));
+    (holder, token, left, waiting, age).into_py_any(py)
 }
 
 /// A reply: text for what the server says itself, bytes for what it was given.

@@ -133,8 +133,7 @@ impl Backend {
         state: Option<&Arc<GrantState>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         if !self.is_here() {
-            let message = "this lock belongs to the process that this one was forked from";
-            return Err(usage(py, "LockLost", message));
+            return self.run_inherited(py, &wish);
         }
         match self {
             Backend::Threads(home) => {
@@ -155,6 +154,25 @@ impl Backend {
                     self.give_up(py, state);
                 }
                 waited
+            }
+        }
+    }
+
+    /// In a forked child, about a lock of the parent's: here it is not held, and so neither given back nor prolonged.
+    fn run_inherited<'py>(&self, py: Python<'py>, wish: &Wish) -> PyResult<Bound<'py, PyAny>> {
+        let unknown = match wish {
+            Wish::Release { .. } => Wish::Release { number: u64::MAX },
+            Wish::Extend { ttl, .. } => Wish::Extend { number: u64::MAX, ttl: *ttl },
+            _ => {
+                let message = "this lock belongs to the process that this one was forked from";
+                return Err(usage(py, "LockLost", message));
+            }
+        };
+        match self {
+            Backend::Threads(_) => false.into_bound_py_any(py),
+            Backend::Loop { loops, .. } => {
+                let driver = loops.caller(py)?.driver.unbind();
+                Backend::Loop { driver, loops: loops.clone() }.run(py, unknown, None)
             }
         }
     }

@@ -37,10 +37,10 @@ pub(crate) struct Locks {
 
 #[pymethods]
 impl Locks {
-    /// `host` and `port`, or `path`: where the server is.
+    /// `host` and `port`, or `path`: where the server is. `hash_tag`: that of the names, where they have their own.
     #[new]
     #[pyo3(signature = (*, server, host, port, path, user, password, database, namespace, handler, fairness, heartbeat,
-                        command_timeout, connect_timeout, warn, keep, loops = None))]
+                        command_timeout, connect_timeout, warn, keep, hash_tag = None, loops = None))]
     #[allow(clippy::too_many_arguments)] // Python's keyword arguments
     fn new(
         py: Python<'_>,
@@ -59,13 +59,19 @@ impl Locks {
         connect_timeout: f64,
         warn: Py<PyAny>,
         keep: Py<PyAny>,
+        hash_tag: Option<&[u8]>,
         loops: Option<(Py<PyAny>, Bound<'_, PyAny>)>,
     ) -> PyResult<Self> {
         let endpoint = match (host, path) {
             (Some(host), _) => Endpoint::Tcp { host, port },
             (None, path) => Endpoint::Unix(path.unwrap_or_default().into()),
         };
-        let keys = Keys::new(key_bytes(namespace)?).map_err(|error| usage(py, "UsageError", &error.to_string()))?;
+        let namespace = key_bytes(namespace)?;
+        let keys = match hash_tag {
+            Some(tag) => Keys::tagged(namespace, tag),
+            None => Keys::new(namespace),
+        };
+        let keys = keys.map_err(|error| usage(py, "UsageError", &error.to_string()))?;
         let password = password.map(|password| key_bytes(password).map(redis::Password::from)).transpose()?;
         let settings = Settings {
             endpoint,
@@ -119,6 +125,14 @@ impl Locks {
         self.backend(py)?.lock(py, request)
     }
 
+    /// The hash tag that these names have of their own, if they have one.
+    fn tag_of<'py>(&self, py: Python<'py>, names: &Bound<'py, PyTuple>) -> PyResult<Option<Bound<'py, PyBytes>>> {
+        let texts: Vec<Bound<'_, PyAny>> = names.iter().collect();
+        let texts = texts.iter().map(|name| name_bytes(name)).collect::<PyResult<Vec<&[u8]>>>()?;
+        let tag = keys::common_tag(&texts).map_err(|error| usage(py, "InvalidName", &error.to_string()))?;
+        Ok(tag.map(|tag| PyBytes::new(py, tag)))
+    }
+
     /// Of each name: who holds it, the token, how long it lasts, and who waits.
     fn inspect<'py>(&self, py: Python<'py>, names: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyAny>> {
         self.ask(py, Call::Inspect { names: lock_names(names)? })
@@ -160,14 +174,15 @@ impl Locks {
         self.closed.load(Ordering::Relaxed)
     }
 
-    /// Fails what waits, and closes the connections. What is held ends with its ttl.
+    /// Fails what waits, and closes the connections. What is held is not held any more here; on the server it ends with
+    /// its ttl.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         self.closed.store(true, Ordering::Relaxed);
         if let Some(home) = self.known_home() {
             home.station.close();
         }
         let Some(loops) = self.loops.get() else { return Ok(()) };
-        loops.take_drivers().into_iter().try_for_each(|driver| driver.get().event_loop().shut(py))
+        loops.drivers(py).into_iter().try_for_each(|driver| driver.get().event_loop().shut(py))
     }
 }
 
@@ -216,6 +231,15 @@ impl Drop for Locks {
     fn drop(&mut self) {
         if let Some(home) = self.known_home() {
             home.station.close();
+        }
+        if let Some(loops) = self.loops.get() {
+            Python::attach(|py| {
+                for driver in loops.take_drivers() {
+                    if let Err(raised) = driver.get().retire(py) {
+                        raised.write_unraisable(py, None);
+                    }
+                }
+            });
         }
     }
 }

@@ -53,6 +53,10 @@ impl GrantState {
         self.number.load(Ordering::Relaxed)
     }
 
+    fn token(&self) -> u64 {
+        self.token.load(Ordering::Relaxed)
+    }
+
     /// It is not held any more: whoever wanted to know is told.
     fn lose(&self, py: Python<'_>, why: Loss) {
         let callbacks = {
@@ -82,6 +86,10 @@ impl Registry {
         let of_number = states.entry(number).or_default();
         if !of_number.iter().any(|other| std::ptr::eq(other.as_ptr(), &**state)) {
             of_number.push(Arc::downgrade(state));
+        }
+        if of_number.len() > 1 {
+            // Taken several times, all of them have another token once one has waited.
+            of_number.iter().filter_map(Weak::upgrade).for_each(|other| other.granted(number, state.token()));
         }
     }
 
@@ -145,7 +153,7 @@ impl Grant {
     /// The fencing token: higher than that of any earlier lock on any of the names.
     #[getter]
     fn token(&self) -> u64 {
-        self.state.token.load(Ordering::Relaxed)
+        self.state.token()
     }
 
     /// How many seconds it is still held, if nothing prolongs it; None when it is not held.

@@ -50,7 +50,7 @@ def stress(options: argparse.Namespace) -> int:
         sleep=options.sleep,
         until=None if options.seconds is None else time.monotonic() + options.seconds,
     )
-    with opened(plan.url, plan.namespace, plan.handler) as locks:
+    with opened(plan.url, plan.namespace, handler=plan.handler) as locks:
         # Whatever the server does not permit is said once, and not by each process.
         locks.status("key:0")
         workers = f"{plan.workers} {_WORKERS[plan.driver]} in {plan.forks} processes"
@@ -97,7 +97,7 @@ def _clean_up(plan: Plan) -> None:
     """Delete the run's namespace; Ctrl-C has been typed already, if it was."""
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
-        with opened(plan.url, plan.namespace, plan.handler) as locks:
+        with opened(plan.url, plan.namespace, handler=plan.handler) as locks:
             keys = sorted(keys_from(locks, locks.prefix))
             for first in range(0, len(keys), 100):
                 locks.execute("DEL", *keys[first : first + 100])

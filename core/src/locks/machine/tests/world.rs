@@ -328,7 +328,7 @@ impl World {
                     of.releasing.insert(number);
                     lost = true;
                 }
-                Event::Extended { .. } | Event::Answered { .. } => {}
+                Event::Extended { .. } | Event::Answered { .. } | Event::RenewalRefused { .. } => {}
             }
         }
         match lost {
