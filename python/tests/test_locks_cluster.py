@@ -29,7 +29,7 @@ class Cluster:
     """Three nodes, each with a third of the slots."""
 
     def __init__(self, folder: str) -> None:
-        settings = ["--cluster-enabled", "yes", "--cluster-node-timeout", "2000", "--dir", folder]
+        settings = ["--cluster-enabled", "yes", "--cluster-node-timeout", "10000", "--dir", folder]
         self.nodes = [
             Redis(*settings, "--cluster-config-file", f"{folder}/{index}.conf", "--dbfilename", f"{index}.rdb")
             for index in range(3)

@@ -46,6 +46,8 @@ async def _one(locks: Any, worker: Worker) -> None:
         return
     for pause in worker.stay(held):
         await asyncio.sleep(pause)
+    if inner := worker.inner():
+        await _one(locks, inner)
     if not await _wait_on_condition(worker, held):
         return
     worker.record("release", worker.attempt)

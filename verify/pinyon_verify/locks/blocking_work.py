@@ -146,6 +146,8 @@ def one(model: Any, locks: Any, worker: Worker) -> None:
         model.sleep(pause)
         if worker.random.random() < worker.settings.forks:
             _fork_inside(model, locks, worker, held)
+    if inner := worker.inner():
+        one(model, locks, inner)
     if not _wait_on_condition(model, worker, held):
         return
     worker.record("release", worker.attempt)

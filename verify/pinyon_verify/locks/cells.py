@@ -12,6 +12,12 @@ CALM = Settings(ttl=60.0, heartbeat=60.0, long_stays=0.0, patience=30.0)
 BUSY = Settings(cancels=0.15, tries=0.05, unrenewed=0.05, stay=0.002, long_stays=0.005)
 MODELS = ("threads", "gevent", "asyncio")
 
+#: Who may do what the documentation says that the pure handler needs, and nothing else.
+PLAIN_USER = (
+    "plain on >secret ~{verify}:* &{verify}:* +ping +info +subscribe +publish +time +multi +exec +watch +unwatch"
+    " +exists +set +msetnx +incr +mget +pexpire +pttl +del"
+)
+
 
 def each(settings: Settings, *models: str, **changes: object) -> tuple[Settings, ...]:
     """Return one client for each model."""
@@ -184,6 +190,58 @@ CELLS = (
         "connections cut while others wait on conditions",
         _all(_CUT.but(conditions=0.3)),
         cuts=("before-send", "before-reply", "mid-reply", "half-open"),
+    ),
+    Cell(
+        "nested",
+        "locks inside of locks, in any order: who would wait for ever is told",
+        _all(BUSY.but(nested=0.4, most=3)),
+        ordered=False,
+        quick=True,
+    ),
+    Cell(
+        "kill-nested",
+        "kill -9 of holders and waiters that hold others",
+        _all(BUSY.but(nested=0.4, most=3)),
+        faults=(faults.kill_holder, faults.kill_waiter),
+        ordered=False,
+    ),
+    Cell(
+        "evict",
+        "a server with maxmemory, whose policy throws out locks",
+        _all(_LOST),
+        faults=(faults.evict,),
+        every=1.5,
+        ordered=False,
+        options=("--maxmemory-policy", "allkeys-random"),
+    ),
+    Cell(
+        "restricted",
+        "a user that may run no scripts: clients do without, and others with scripts are beside them",
+        each(BUSY.but(handler="auto", login="plain:secret@"), *MODELS) + each(BUSY, "threads"),
+        ordered=False,
+        options=("--user", *PLAIN_USER.split()),
+        quick=True,
+    ),
+    Cell(
+        "resp2",
+        "a server that speaks RESP2 only: pushes come by a second connection",
+        _all(BUSY),
+        options=("--rename-command", "HELLO", ""),
+        quick=True,
+    ),
+    Cell(
+        "kill-resp2",
+        "kill -9 with RESP2",
+        _all(BUSY),
+        faults=(faults.kill_holder, faults.kill_waiter),
+        options=("--rename-command", "HELLO", ""),
+    ),
+    Cell(
+        "cut-resp2",
+        "connections cut with RESP2, one of two at a time",
+        _all(_CUT),
+        cuts=("before-send", "before-reply", "mid-reply", "half-open"),
+        options=("--rename-command", "HELLO", ""),
     ),
     Cell("fork", "forks inside critical sections while others wait", each(BUSY.but(forks=0.03), *3 * ["threads"])),
     Cell(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 import threading
 from pathlib import Path
@@ -13,6 +14,8 @@ from .settings import Settings
 
 
 def main() -> None:
+    # What clients warn of is done to them on purpose here.
+    logging.getLogger("pinyon").setLevel(logging.ERROR)
     settings = Settings.load(Path(sys.argv[1]))
     recorder = Recorder(Path(settings.folder))
     recorder("ready")

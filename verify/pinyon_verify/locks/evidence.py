@@ -12,7 +12,7 @@ from .observer import Scan
 from .trace import Step
 
 #: What a fault may excuse: the server forgot or was told to forget, or its clock jumped.
-LOSSES = ("restart", "flush", "delete", "clock")
+LOSSES = ("restart", "flush", "delete", "evict", "clock")
 
 
 @dataclass(frozen=True)

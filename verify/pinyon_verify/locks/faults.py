@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from .history import SECOND, now
 from .observer import lock_key, process_of, scan
+from .resp import ServerSaid
 from .settings import NAMESPACE
 
 if TYPE_CHECKING:
@@ -121,6 +123,22 @@ def flush_all(world: World) -> None:
     before = now()
     world.server.ask("FLUSHALL")
     world.fault("flush", before)
+
+
+def evict(world: World) -> None:
+    """Memory is short for a moment, and the server throws out whatever it likes."""
+    before = now()
+    used = world.server.fact("memory", "used_memory")
+    evicted = world.server.fact("stats", "evicted_keys")
+    world.server.ask("CONFIG", "SET", "maxmemory", used + 200_000)
+    number = 0
+    while number < 200 and world.server.fact("stats", "evicted_keys") < evicted + 3:
+        with contextlib.suppress(ServerSaid):
+            world.server.ask("SET", f"junk:{number}", "x" * 50_000)
+        number += 1
+    world.server.ask("CONFIG", "SET", "maxmemory", 0)
+    world.server.ask("DEL", *(f"junk:{each}" for each in range(number + 1)))
+    world.fault("evict", before)
 
 
 def delete_locks(world: World) -> None:

@@ -18,6 +18,8 @@ from .settings import Settings
 SLICE = 0.01
 #: It leaves when it believes for no longer than this.
 MARGIN = 0.005
+#: What workers inside of others' locks are numbered from.
+INNER = 1000
 #: A sleep that took so much longer than asked for is written down.
 LATE = 0.005
 
@@ -35,6 +37,8 @@ class Worker:
         self._attempts = 0
         self.attempt = ""
         self.names: list[str] = []
+        self._inner: Worker | None = None
+        self._outer_names: frozenset[str] = frozenset()
 
     def goes_on(self) -> bool:
         return now() < self.settings.until
@@ -50,8 +54,9 @@ class Worker:
     def draw(self) -> dict[str, Any]:
         """Begin an attempt: draw its names and how it is made. Return the settings for ``lock``."""
         settings = self.settings
-        count = self.random.randint(settings.fewest, min(settings.most, settings.names))
-        self.names = [f"n{number}" for number in sorted(self.random.sample(range(settings.names), count))]
+        others = [name for name in (f"n{number}" for number in range(settings.names)) if name not in self._outer_names]
+        count = self.random.randint(settings.fewest, min(settings.most, len(others)))
+        self.names = sorted(self.random.sample(others, count))
         timeout = 0.0 if self.random.random() < settings.tries else settings.patience
         renew = self.random.random() >= settings.unrenewed
         self._begin()
@@ -61,6 +66,15 @@ class Worker:
         self._attempts += 1
         self.attempt = f"{self._process}.{self._number}.{self._attempts}"
         self.record("invoke", self.attempt, names=self.names)
+
+    def inner(self) -> Worker | None:
+        """Now and then, return who takes other names while these are held."""
+        if self.random.random() >= self.settings.nested:
+            return None
+        if self._inner is None:
+            self._inner = Worker(self.settings.but(nested=0.0), self.record, self._number + INNER)
+        self._inner._outer_names = frozenset(self.names)
+        return self._inner
 
     def waits(self) -> float | None:
         """Return for how many seconds the worker waits on a condition, if it does: its names are free meanwhile."""

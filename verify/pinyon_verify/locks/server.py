@@ -101,6 +101,12 @@ class Server:
                 calls[name] = (int(facts["calls"]), float(facts["usec_per_call"]))
         return calls
 
+    def fact(self, section: str, name: str) -> int:
+        """Return a number that the server tells of itself."""
+        text = self.ask("INFO", section)
+        assert isinstance(text, bytes)
+        return next(int(line.partition(":")[2]) for line in text.decode().splitlines() if line.startswith(f"{name}:"))
+
     def slowest_script(self) -> int:
         """Return how many microseconds the slowest call of a script took, 0 if it was less than half a millisecond."""
         entries = self.ask("SLOWLOG", "GET", "-1")

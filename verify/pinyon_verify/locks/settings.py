@@ -15,6 +15,8 @@ class Settings:
 
     seed: int = 1
     url: str = ""
+    #: As whom clients log in: ``user:password@``.
+    login: str = ""
     register: str = ""
     folder: str = ""
     #: ``CLOCK_MONOTONIC`` nanoseconds after which nothing new is begun; a world says so when it begins.
@@ -49,6 +51,8 @@ class Settings:
     unrenewed: float = 0.0
     #: How often a worker lets somebody go on who waits for a condition, and waits for one itself.
     conditions: float = 0.0
+    #: How often a worker takes more names inside of its lock.
+    nested: float = 0.0
     #: How often a worker forks inside its critical section.
     forks: float = 0.0
     #: How long a worker rests between two locks, at most.

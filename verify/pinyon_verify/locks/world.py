@@ -139,7 +139,7 @@ class World:
     def _work(self, port: int) -> list[str]:
         for index, settings in enumerate(self.cell.clients):
             skew = self.cell.skews[index % len(self.cell.skews)] if self.cell.skews else 0
-            self.spawn(settings.but(url=f"redis://127.0.0.1:{port}"), skew)
+            self.spawn(settings.but(url=f"redis://{settings.login}127.0.0.1:{port}"), skew)
         self._start()
         if self.cell.cuts:
             # Anything may be cut at any time.
