@@ -47,6 +47,7 @@ class Held(BaseHeld):
     async def wait(self, timeout: float | None = None) -> bool:
         """Give the names back until somebody who holds them notifies, then take them again.
 
+        However often they are held (``reentrant``), they are given back, and then held as often again.
         Returns whether it was notified; False when ``timeout`` seconds passed before. As with any condition, look
         again whether what was waited for is so. Raises ``LockTimeout`` when the names cannot be had again within
         the lock's own timeout, or a second if that is longer, and ``LockLost`` when they are not held. A task that
@@ -158,7 +159,8 @@ class Locks(BaseLocks):
     ) -> Lock:
         """Return a lock on all these names, for ``async with``; its arguments are those of ``pinyon.Locks.lock``."""
         timeout = self._timeout if timeout is None else timeout
-        return Lock(self._at(names), names, timeout, on_lost, self._terms(ttl, renew, max_hold, reentrant))
+        locks = self if self._branches is None else self._at(names)
+        return Lock(locks, names, timeout, on_lost, self._terms(ttl, renew, max_hold, reentrant))
 
     async def try_lock(
         self,

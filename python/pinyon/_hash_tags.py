@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 #: How many tags' clients keep their connection while nothing of theirs is held or about to be.
 KEPT = 64
 
-#: Held for a moment only; not by another thread while the process forks.
-_changing = threading.Lock()
+#: Held for a moment only; not by another thread while the process forks. What is thrown away meanwhile may want it too.
+_changing = threading.RLock()
 os.register_at_fork(before=_changing.acquire, after_in_parent=_changing.release, after_in_child=_changing.release)
 
 

@@ -201,3 +201,19 @@ async def test_a_user_who_may_not_do_enough_is_told_what_is_missing(
         assert own_redis.address in str(raised.value)
         assert "secret" not in str(raised.value)
     assert own_redis.left_behind() == set()
+
+
+@every_model
+async def test_scripts_that_are_forbidden_later_are_done_without(
+    model: Model, own_redis: Redis, locks_on: LocksOn
+) -> None:
+    """On the same connection: what is held is kept, and what is wanted is had."""
+    locks = locks_on(own_redis)
+    held = await locks.lock("a", ttl=1).acquire()
+    own_redis.ask("ACL", "SETUSER", "default", "-@scripting")
+    async with locks.lock("b", timeout=2):
+        pass
+    await model.sleep(1.5)
+    held.check()
+    assert await held.release()
+    await nothing_left(model, own_redis)

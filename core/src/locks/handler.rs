@@ -10,7 +10,7 @@ use pinyon_proto::resp::Value;
 
 use super::call::{Answer, Attempt, Call};
 use super::keys::Keys;
-use super::pure::Pure;
+use super::pure::{Pure, NOBODY};
 use super::script::{self, Missing, Parts, ScriptError, Shas, Via};
 use super::sequence::Sequence;
 use crate::redis::ServerInfo;
@@ -310,6 +310,10 @@ impl Handler {
                      or EVALSHA and SCRIPT LOAD, or ask for handler=\"pure\""
                 ));
                 self.speak_plainly();
+                if !calls.iter().any(|(_, call)| matches!(call, Call::Open)) {
+                    // Scripts have looked at the counter; what goes without has to look for itself.
+                    self.begin(NOBODY, Call::Open);
+                }
                 calls.into_iter().for_each(|(id, call)| self.begin(id, call));
             }
             _ => self.answers.extend(calls.into_iter().map(|(id, _)| (id, Err(error.clone())))),

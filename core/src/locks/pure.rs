@@ -16,7 +16,7 @@ use super::script::{self, Parts};
 use super::token;
 
 /// A call of the handler's own: nobody waits for its answer.
-const NOBODY: u64 = u64::MAX;
+pub(super) const NOBODY: u64 = u64::MAX;
 
 pub(crate) struct Pure {
     keys: Keys,

@@ -43,6 +43,13 @@ impl<T> Sequence<T> {
         self.0.iter()
     }
 
+    /// Takes those out of which it is so.
+    pub(super) fn extract(&mut self, is_it: impl Fn(&T) -> bool) -> Vec<T> {
+        let (extracted, left): (VecDeque<_>, _) = self.0.drain(..).partition(|(_, thing)| is_it(thing));
+        self.0 = left;
+        extracted.into_iter().map(|(_, thing)| thing).collect()
+    }
+
     /// Takes all of them out.
     pub(super) fn take(&mut self) -> impl Iterator<Item = T> {
         std::mem::take(&mut self.0).into_iter().map(|(_, thing)| thing)
@@ -60,7 +67,8 @@ mod tests {
         assert_eq!([4, 3, 1].map(|number| sequence.remove(number)), [Some(40), None, Some(10)]);
         sequence.insert(4, 41);
         assert_eq!(sequence.iter().map(|(number, _)| *number).collect::<Vec<_>>(), [2, 4, 7]);
-        assert_eq!(sequence.take().collect::<Vec<_>>(), [20, 41, 70]);
+        assert_eq!(sequence.extract(|thing| *thing == 41), [41]);
+        assert_eq!(sequence.take().collect::<Vec<_>>(), [20, 70]);
         assert!(sequence.is_empty() && sequence.remove(2).is_none());
     }
 }

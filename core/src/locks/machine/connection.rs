@@ -94,13 +94,12 @@ impl Machine {
 
     /// The questions that have not been answered, with when they were asked.
     fn take_questions(&mut self) -> Vec<(u64, Call, Moment)> {
-        let question = |call: &mut InFlight| match (&call.about, call.question.take()) {
-            (About::Question(request), Some(question)) => Some((*request, question, call.sent)),
+        let questions = self.flight.extract(|call| matches!(call.about, About::Question(_))).into_iter();
+        let question = |call: InFlight| match (call.about, call.question) {
+            (About::Question(request), Some(question)) => Some((request, question, call.sent)),
             _ => None,
         };
-        let questions = self.flight.values_mut().filter_map(question).collect();
-        self.flight.retain(|_, call| !matches!(call.about, About::Question(_)));
-        questions
+        questions.filter_map(question).collect()
     }
 
     /// Nothing that was asked will be answered any more: whoever waits for an answer is told.
