@@ -38,7 +38,7 @@ async def _one(locks: Any, worker: Worker) -> None:
     try:
         held = await _acquire(locks.lock(*worker.names, **arguments), worker)
     except (LockTimeout, asyncio.CancelledError):
-        worker.record("cancel", worker.attempt)
+        worker.gave_up()
         return
     except pinyon.Error as error:
         worker.failed(error)

@@ -136,7 +136,7 @@ def one(model: Any, locks: Any, worker: Worker) -> None:
     try:
         held = model.acquire(locks.lock(*worker.names, **arguments), worker)
     except LockTimeout:
-        worker.record("cancel", worker.attempt)
+        worker.gave_up()
         return
     except pinyon.Error as error:
         worker.failed(error)

@@ -31,6 +31,10 @@ def _all(settings: Settings) -> tuple[Settings, ...]:
 
 _CUT = BUSY.but(command_timeout=0.5, cancels=0.1)
 _LOST = BUSY.but(cancels=0.05)
+#: A task that is cancelled acquires in a task of its own, which is then the owner: nothing is nested in what it holds.
+_NESTED = tuple(
+    each.but(cancels=0.0) if each.model == "asyncio" else each for each in _all(BUSY.but(nested=0.4, most=3))
+)
 
 CELLS = (
     Cell("calm-threads", "threads, no faults: two calls for each lock", each(CALM, *4 * ["threads"]), exact=True),
@@ -194,14 +198,14 @@ CELLS = (
     Cell(
         "nested",
         "locks inside of locks, in any order: who would wait for ever is told",
-        _all(BUSY.but(nested=0.4, most=3)),
+        _NESTED,
         ordered=False,
         quick=True,
     ),
     Cell(
         "kill-nested",
         "kill -9 of holders and waiters that hold others",
-        _all(BUSY.but(nested=0.4, most=3)),
+        _NESTED,
         faults=(faults.kill_holder, faults.kill_waiter),
         ordered=False,
     ),

@@ -37,6 +37,7 @@ class Worker:
         self._attempts = 0
         self.attempt = ""
         self.names: list[str] = []
+        self._asked = 0
         self._inner: Worker | None = None
         self._outer_names: frozenset[str] = frozenset()
 
@@ -64,15 +65,16 @@ class Worker:
 
     def _begin(self) -> None:
         self._attempts += 1
+        self._asked = now()
         self.attempt = f"{self._process}.{self._number}.{self._attempts}"
         self.record("invoke", self.attempt, names=self.names)
 
     def inner(self) -> Worker | None:
         """Now and then, return who takes other names while these are held."""
-        if self.random.random() >= self.settings.nested:
+        if self._outer_names or self.random.random() >= self.settings.nested:
             return None
         if self._inner is None:
-            self._inner = Worker(self.settings.but(nested=0.0), self.record, self._number + INNER)
+            self._inner = Worker(self.settings, self.record, self._number + INNER)
         self._inner._outer_names = frozenset(self.names)
         return self._inner
 
@@ -147,6 +149,12 @@ class Worker:
 
     def failed(self, error: BaseException) -> None:
         self.record("failed", self.attempt, error=f"{type(error).__name__}: {error}")
+
+    def gave_up(self) -> None:
+        """The wait for the names is over: it was cancelled, or took too long, as it would in a deadlock."""
+        self.record("cancel", self.attempt)
+        if self.settings.nested and now() - self._asked >= self.settings.patience * SECOND:
+            self.violated(f"nobody was told that {self.attempt} would wait for ever")
 
     def violated(self, text: str) -> None:
         """Something that the checks cannot see from the outside."""
