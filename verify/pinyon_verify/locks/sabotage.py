@@ -46,6 +46,9 @@ class Sabotage:
 _CALM = Cell("", "", each(CALM.but(patience=6.0), "asyncio", "threads", "gevent"), exact=True)
 _BUSY = Cell("", "", each(BUSY.but(cancels=0.3), "asyncio", "threads", "gevent"))
 _LONG = Cell("", "", each(BUSY.but(long_stays=0.5), "asyncio", "threads", "gevent"))
+_NESTED = Cell(
+    "", "", each(BUSY.but(nested=0.4, most=3, cancels=0.0, patience=3.0), "asyncio", "threads", "gevent"), ordered=False
+)
 
 SABOTAGES = (
     Sabotage(
@@ -88,10 +91,11 @@ SABOTAGES = (
     Sabotage(
         "not-prolonged",
         "belief",
-        'for at = key, past - 1 do call("PEXPIRE", KEYS[at], ttl) end',
+        "if reply[i] == 1 then prolong(KEYS, key, past - 1, values[1], ttl) end",
         "",
         _LONG,
     ),
+    Sabotage("deadlocks-untold", "said", "if owner == me then", "if false then", _NESTED),
     Sabotage(
         "records-stay",
         "nothing left",
