@@ -225,14 +225,14 @@ async def test_tags_that_are_not_used_any_more_cost_no_connection(
 ) -> None:
     before = redis.clients()
     locks = locks_on(redis, hash_tags="names")
-    kept = locks.lock("{kept}", ttl=2)
+    kept = locks.lock("{kept}", ttl=6)
     held = await kept.acquire()
     for number in range(3 * KEPT):
         async with locks.lock(f"{{{number}}}:a"):
             pass
     gc.collect()
     await until(model, lambda: redis.clients() - before <= KEPT + 1)
-    await model.sleep(2)
+    await model.sleep(3)
     held.check()
     assert await held.release()
     async with kept, locks.lock("{0}:a", "{0}:b"):

@@ -260,7 +260,7 @@ async def test_how_long_it_is_held(model: Model, redis: Redis, locks_on: LocksOn
     """By the server's clock, whether it is prolonged or not, and with all handlers that ask."""
     locks, plain = locks_on(redis), locks_on(redis, handler="pure")
     begun = time.monotonic()
-    held = [await locks.lock("renewed", "too", ttl=0.3).acquire(), await locks.try_lock("not", renew=False)]
+    held = [await locks.lock("renewed", "too", ttl=2).acquire(), await locks.try_lock("not", renew=False)]
     unknown = await plain.lock("unknown").acquire()
     await model.sleep(1)
     for asked in (locks, plain):
