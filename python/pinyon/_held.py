@@ -76,7 +76,7 @@ class BaseHeld:
         self._grant.on_lost(functools.partial(callback, self))
 
     def _why_lost(self) -> str | None:
-        return self._grant.lost or ("its locks were closed" if self._locks.is_closed else None)
+        return self._grant.lost or ("its locks were closed" if self._lock._locks.is_closed else None)
 
     def _lost_inside(self) -> LockLost:
         why = self._why_lost() or "its ttl has passed, or somebody took it away"

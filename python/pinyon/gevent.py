@@ -16,7 +16,6 @@ except ImportError as error:
     raise ImportError("pinyon.gevent needs gevent; install it with: pip install gevent") from error
 
 from pinyon import client, locks
-from pinyon._base_locks import DEFAULT_URL, BaseLocks
 from pinyon._batch import BaseBatch
 from pinyon._owners import number_of
 from pinyon.client import BaseClient
