@@ -88,6 +88,8 @@ struct Entry<O> {
     ticket: Ticket,
     operation: O,
     deadline: Instant,
+    /// What came of an earlier attempt.
+    sent: Sent,
 }
 
 impl<O: Operation> Shared<O> {
@@ -107,7 +109,7 @@ impl<O: Operation> Shared<O> {
 
     /// Begins an operation, to be over by `deadline`.
     pub fn start(&mut self, operation: O, deadline: Instant, now: Instant) {
-        self.route(Entry { ticket: Ticket(0), operation, deadline }, now, None);
+        self.route(Entry { ticket: Ticket(0), operation, deadline, sent: Sent::No }, now, None);
     }
 }
 
@@ -328,6 +330,7 @@ impl<O: Operation> Shared<O> {
 
     /// Tries again what was not sent or only reads, within its deadline.
     fn retry(&mut self, lane: usize, mut entry: Entry<O>, error: Error, now: Instant) {
+        entry.sent = entry.sent.max(error.sent);
         let unattributed = matches!(error.kind, Kind::Server | Kind::TooLarge) && error.sent == Sent::Maybe;
         if unattributed && entry.deadline > now && entry.operation.insists() {
             return self.lanes[lane].waiting.push_back(entry);
@@ -395,8 +398,11 @@ impl<O: Operation> Shared<O> {
 
     fn fail(&mut self, entry: Entry<O>, error: Error) {
         let error = match error.command {
-            "" => error.of(entry.operation.name(), Sent::No),
-            _ => error,
+            "" => error.of(entry.operation.name(), entry.sent),
+            name => {
+                let sent = error.sent.max(entry.sent);
+                error.of(name, sent)
+            }
         };
         self.finished.push(Finished { operation: entry.operation, error: Some(error), deadline: entry.deadline });
         self.end_turn();

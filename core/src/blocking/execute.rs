@@ -40,6 +40,8 @@ pub fn execute<H: Host>(
             Err(Failure::Error(error)) => error,
             Err(interrupted) => return Err(interrupted),
         };
+        let sent = earlier.map_or(error.sent, |earlier| earlier.sent.max(error.sent));
+        let error = Error { sent, ..error };
         fleet.failed(server, &error);
         let repeatable = error.sent == Sent::No || command.is_idempotent();
         if !repeatable || !error.blames_server() || error.kind == Kind::Protocol || timer.is_over() {

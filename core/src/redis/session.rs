@@ -12,7 +12,7 @@ use super::info::{Protocol, ServerInfo};
 use super::settings::Settings;
 use super::submitting::Exchange;
 use crate::connection::{Connection, Incoming, Outgoing, Ticket, Unreceived, Wants, RECEIVED_PER_POLL, RECEIVE_BUFFER};
-use crate::error::{Error, Kind};
+use crate::error::{Error, Kind, Sent};
 use crate::network::{Network, Stream, System};
 
 /// Something happened.
@@ -152,19 +152,23 @@ impl<N: Network> Session<N> {
     /// waits for any reply any more, the server has stopped answering and the connection is closed.
     pub(super) fn expire(&mut self, now: Instant) {
         let position = self.outgoing.position();
-        let mut expired = false;
+        let before = self.expired.len();
         for exchange in &mut self.queue {
             if exchange.abandoned || exchange.deadline > now {
                 continue;
             }
             exchange.abandoned = true;
-            expired = true;
             let error = Error::unanswered(self.connection.server());
             self.expired.push_back((exchange.ticket, error.of("", exchange.sent(position))));
         }
-        if expired && self.queue.iter().all(|exchange| exchange.abandoned) {
-            self.fail(Error::unanswered(self.connection.server()));
+        if self.expired.len() == before {
+            return;
         }
+        if self.queue.iter().all(|exchange| exchange.abandoned) {
+            return self.fail(Error::unanswered(self.connection.server()));
+        }
+        // The connection goes on for others, and what is unsent leaves with what they have submitted.
+        self.expired.iter_mut().skip(before).for_each(|(_, error)| error.sent = Sent::Maybe);
     }
 
     /// Breaks the connection. What is in flight fails with this error.

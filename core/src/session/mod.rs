@@ -295,20 +295,24 @@ impl<N: Network> Session<N> {
     /// waits for any reply any more, the server has stopped answering and the connection is closed.
     fn expire(&mut self, now: Instant) {
         let position = self.outgoing.position();
-        let mut expired = false;
+        let before = self.expired.len();
         for exchange in self.queue.iter_mut().skip(self.silent) {
             if exchange.abandoned || exchange.deadline > now {
                 continue;
             }
             exchange.abandoned = true;
-            expired = true;
             let sent = if position > exchange.begin { Sent::Maybe } else { Sent::No };
             let error = Error::unanswered(self.connection.server());
             self.expired.push_back((exchange.ticket, error.of(exchange.name, sent)));
         }
-        if expired && self.queue.iter().all(|exchange| exchange.abandoned) {
-            self.fail(Error::unanswered(self.server()));
+        if self.expired.len() == before {
+            return;
         }
+        if self.queue.iter().all(|exchange| exchange.abandoned) {
+            return self.fail(Error::unanswered(self.server()));
+        }
+        // The connection goes on for others, and what is unsent leaves with what they have submitted.
+        self.expired.iter_mut().skip(before).for_each(|(_, error)| error.sent = Sent::Maybe);
     }
 
     /// Breaks the connection. What is in flight fails with this error.

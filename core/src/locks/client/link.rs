@@ -309,6 +309,12 @@ impl<W> Client<W> {
             if let Some(redirection) = self.link.handler.take_redirection() {
                 return self.redirect(redirection);
             }
+            if let Err(ScriptError::Unexpected(_)) = &answer {
+                // Replies that are out of step with their commands would answer other commands too.
+                let message = "the server answered what was not asked";
+                let error = Error::new(Kind::Protocol, &self.settings.server, message);
+                self.link.lanes[COMMANDS].session.fail(error);
+            }
             let answer = answer.map_err(|error| self.explain(&error));
             self.machine.answer(call, answer, boot_time());
         }

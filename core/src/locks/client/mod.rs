@@ -228,7 +228,13 @@ impl<W> Client<W> {
         self.link.is_quiet()
     }
 
-    fn finish(&mut self, waiter: W, outcome: Outcome) {
+    fn finish(&mut self, waiter: W, mut outcome: Outcome) {
+        if let Outcome::Failed(Failure::Server(error)) = &mut outcome {
+            if error.server.is_empty() {
+                // The machine knows no server.
+                error.server = self.settings.server.clone();
+            }
+        }
         self.finished.push(Finished::Done { waiter, outcome });
     }
 

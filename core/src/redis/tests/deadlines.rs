@@ -76,6 +76,16 @@ fn what_could_not_be_sent_in_time_was_not_sent() {
 }
 
 #[test]
+fn what_could_not_be_sent_in_time_may_still_be_where_others_keep_the_connection() {
+    let mut host = Host::connected();
+    host.peer.make_room(1);
+    let tickets = [(); 2].map(|()| submit_within(&mut host, TIMEOUT / 2));
+    submit_within(&mut host, TIMEOUT);
+    host.pass(TIMEOUT / 2);
+    assert_eq!(failures(&host.turn()), tickets.map(|ticket| (ticket, Kind::Timeout, Sent::Maybe)));
+}
+
+#[test]
 fn an_abandoned_exchange_is_not_heard_of_though_it_expired() {
     let mut host = Host::connected();
     let (late, other) = (submit_within(&mut host, TIMEOUT / 2), submit_within(&mut host, TIMEOUT));

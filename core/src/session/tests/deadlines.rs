@@ -31,6 +31,17 @@ fn what_was_not_sent_by_its_deadline_was_certainly_not_executed() {
 }
 
 #[test]
+fn what_was_not_sent_by_its_deadline_may_still_be_where_others_keep_the_connection() {
+    let mut host = Host::connected("1.6.18");
+    host.peer.make_room(1);
+    let half = host.session.submit(&get("half-sent-key"), Data::None, host.now + TICK).unwrap();
+    let unsent = host.session.submit(&get("unsent"), Data::None, host.now + TICK).unwrap();
+    host.submit(get("later"));
+    host.pass(TICK);
+    assert_eq!(failures(&host.turn()), [(half, Kind::Timeout, Sent::Maybe), (unsent, Kind::Timeout, Sent::Maybe)]);
+}
+
+#[test]
 fn a_late_reply_is_dropped_while_others_still_wait() {
     let mut host = Host::connected("1.6.18");
     let soon = host.session.submit(&get("soon"), Data::None, host.now + TICK).unwrap();
