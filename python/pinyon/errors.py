@@ -164,4 +164,5 @@ class BatchError(Error):
         more = f" and {len(failures) - 1} more" if len(failures) > 1 else ""
         super().__init__(f"quiet batch: {first.command} of {first.key!r} failed: {first.reason}{more}")
         self.failures = list(failures)
-        self.sent = "maybe" if any(failure.error and failure.error.sent == "maybe" for failure in failures) else "yes"
+        sent = {failure.error.sent if failure.error else "yes" for failure in failures}
+        self.sent = "maybe" if "maybe" in sent else "no" if sent == {"no"} else "yes"

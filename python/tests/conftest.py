@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
-from faulty import FaultyServer, OlderServer, Step
+from faulty import FaultyServer, OlderServer, Play, Step
 from gate import Gate
 from models import Model
 from servers import Memcached, Redis
@@ -160,7 +160,7 @@ def faulty() -> Iterator[Callable[..., FaultyServer]]:
     """Makes faulty servers that end with the test."""
     with contextlib.ExitStack() as stack:
 
-        def make(*steps: Step, **options: Any) -> FaultyServer:
+        def make(*steps: Step | Play, **options: Any) -> FaultyServer:
             return stack.enter_context(FaultyServer(*steps, **options))
 
         yield make

@@ -83,7 +83,7 @@ class Gate(Listener):
     def release(self) -> None:
         self.hold()
 
-    def serve(self, connection: socket.socket) -> None:
+    def serve(self, connection: socket.socket, number: int) -> None:
         with socket.create_connection((self.target.host, self.target.port)) as onward:
             self.open.append(onward)
             back = threading.Thread(target=self.replies.pass_on, args=(onward, connection), daemon=True)

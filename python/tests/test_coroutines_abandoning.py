@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from faulty import FaultyServer, Step, drip, late, reply, stall
+from faulty import STALL, FaultyServer, Step
 from gate import Gate
 from models import CancelledError, GaveUpError, Model, cooperative, every_model, shuffled
 from servers import Memcached
@@ -203,17 +203,16 @@ async def test_the_connection_is_closed_once_everybody_waits_in_vain(
     assert gate.accepted == 2
 
 
-HIT = b"VA 5 f16 O$O\r\nvalue\r\n"
-OTHER = b"VA 5 f16 O$O\r\nother\r\n"
+HIT = "VA 5 f16 O{opaque}\r\nvalue\r\n"
+SLOWLY = [Step(HIT, delay_ms=200), Step(HIT, drip_ms=10)]
 
 
-@pytest.mark.parametrize("slow", [late, drip], ids=["before the reply", "amid the reply"])
+@pytest.mark.parametrize("first", SLOWLY, ids=["before the reply", "amid the reply"])
 @cooperative
 async def test_cancelling_while_the_server_answers_slowly(
-    model: Model, slow: Callable[[bytes, float], Step], faulty: Faults, connect: Connect
+    model: Model, first: Step, faulty: Faults, connect: Connect
 ) -> None:
-    first = late(HIT, 0.2) if slow is late else drip(HIT, 0.01)
-    slowly = faulty(first, reply(OTHER), reply(b"VA 5 f16 O$O\r\nthird\r\n"), stall)
+    slowly = faulty(first, Step("VA 5 f16 O{opaque}\r\nother\r\n"), Step("VA 5 f16 O{opaque}\r\nthird\r\n"), STALL)
     cache = connect(slowly)
     ending, neighbour = model.spawn(read(cache, "first")), model.spawn(read(cache, "second"))
     await model.sleep(0.1)

@@ -8,9 +8,10 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from faulty import Conversation, FaultyServer, Step, cut, drip, half_close, late, render, reply, reset, say, stall, swap
+from faulty import Conversation, FaultyServer, Play
 from models import Model, cooperative, every_model
 from servers import Memcached, free_port
+from wire import render
 
 import pinyon
 
@@ -38,43 +39,6 @@ async def eventually(model: Model, attempt: Callable[[], Any]) -> Any:
         except pinyon.Error:
             await model.sleep(0.05)
     return await attempt()
-
-
-HIT = b"VA 5 f16 O$O\r\nvalue\r\n"
-
-#: What a server does to each get, and what all who wait for one are told.
-FAULTS: dict[str, tuple[tuple[Step, ...], type[pinyon.Error]]] = {
-    "stalls": ((stall,), pinyon.Timeout),
-    "drips": ((drip(b"VA 1000 f0 O$O\r\n" + b"x" * 1000, 0.03),), pinyon.Timeout),
-    "answers late": ((late(HIT, 0.5),), pinyon.Timeout),
-    "cuts at once": ((cut(HIT, 0),), pinyon.Error),
-    "cuts the line": ((cut(HIT, 7),), pinyon.Error),
-    "cuts the value": ((cut(HIT, 16),), pinyon.Error),
-    "cuts a large value": ((cut(b"VA 100000 f0 O$O\r\n" + b"x" * 100_000, 60_000),), pinyon.Error),
-    "half closes": ((half_close,), pinyon.Error),
-    "resets": ((reset,), pinyon.Error),
-    "garbles": ((reply(b"\x00\xff garbage\r\n"),), pinyon.Error),
-    "garbles a value's end": ((reply(b"VA 5 f16 O$O\r\nvalue??"),), pinyon.Error),
-    "answers another request": ((reply(b"VA 5 f16 Offff\r\nwrong\r\n"),), pinyon.Error),
-    "gives no opaque": ((reply(b"VA 5 f16\r\nwrong\r\n"),), pinyon.Error),
-    "swaps": ((swap(b"VA 5 f16 O$O\r\nwrong\r\n"),), pinyon.Error),
-    "says more than asked": ((say(HIT + HIT), stall), pinyon.Error),
-}
-
-
-@pytest.mark.parametrize("fault", FAULTS)
-@every_model
-async def test_a_fault_is_told_to_all_who_wait_and_then_the_server_is_used_again(
-    model: Model, fault: str, faulty: Callable[..., FaultyServer], server: Memcached, connect: Connect
-) -> None:
-    steps, kind = FAULTS[fault]
-    broken = faulty(*steps)
-    cache = connect(broken, timeout=0.3, connect_timeout=0.3)
-    for outcome in await model.gather(cache.get(f"key:{n}") for n in range(4)):
-        assert isinstance(outcome, (kind, pinyon.ServerDown, pinyon.ConnectError)), repr(outcome)
-    broken.heal(server)
-    await eventually(model, lambda: cache.set("key", "right"))
-    assert await model.gather(cache.get("key") for _ in range(10)) == ["right"] * 10
 
 
 EVERY_METHOD: list[Callable[[Any], Any]] = [
@@ -188,7 +152,7 @@ async def comes_back(model: Model, cache: Any, server: Memcached) -> None:
     assert await eventually(model, lambda: cache.get_many(SOME)) == SOME
 
 
-def store_all_but(key: bytes) -> Step:
+def store_all_but(key: bytes) -> Play:
     """A server without room for one key, which says so and does not say of which."""
 
     def step(conversation: Conversation) -> None:
@@ -200,7 +164,7 @@ def store_all_but(key: bytes) -> Step:
             elif words[1] == key:
                 conversation.send(b"SERVER_ERROR out of memory storing object\r\n")
             elif b"q" not in words:
-                conversation.send(render(b"HD O$O\r\n", request))
+                conversation.send(render("HD O{opaque}\r\n", request))
 
     return step
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import pytest
 from conftest import eventually
-from faulty import FaultyServer, stall
+from faulty import STALL, FaultyServer
 from servers import Memcached
 
 import pinyon
@@ -88,14 +88,15 @@ def test_without_failover_the_lost_keys_fail_and_the_others_do_not(pool: Pool) -
             with pytest.raises(GONE) as raised:
                 client.get(key)
             assert (raised.value.server, raised.value.command) == (pool.lost.address, "get")
-            assert raised.value.sent == "no"
+            # The first may have left on a connection that was not yet known to be closed, and was tried again.
+            assert raised.value.sent == "no" or key == pool.lost_keys[0]
             with pytest.raises(GONE) as raised:
                 client.set(key, "lost")
             assert (raised.value.server, raised.value.command) == (pool.lost.address, "set")
 
 
 def test_a_server_marked_down_fails_at_once(faulty: Callable[..., FaultyServer]) -> None:
-    with pinyon.Client(faulty(stall).address, timeout=0.15) as client:
+    with pinyon.Client(faulty(STALL).address, timeout=0.15) as client:
         for _ in range(2):
             with pytest.raises(pinyon.Timeout):
                 client.get("key")

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from faulty import FaultyServer, late, stall
+from faulty import FaultyServer, Step
 from gate import Gate
 from models import Model, every_model
 from servers import Memcached
@@ -133,12 +133,7 @@ def test_ctrl_c_ends_the_wait_for_a_connection_at_once(server: Memcached) -> Non
 
 
 def test_ctrl_c_in_the_middle_of_a_large_value(faulty: Callable[..., FaultyServer], server: Memcached) -> None:
-    def begin_and_stall(conversation: Any) -> None:
-        conversation.request()
-        conversation.send(b"VA 200000 f0 O0\r\n" + b"x" * 100_000)
-        stall(conversation)
-
-    half = faulty(begin_and_stall)
+    half = faulty(Step("VA 200000 f0 O{opaque}\r\n{x*100000}", then="stall"))
     with pinyon.Client(half.address, timeout=LONG) as client:
         with interrupt_after(0.15):
             client.get("key")
@@ -241,7 +236,7 @@ def test_handlers_that_do_not_raise_move_no_deadline(own_server: Memcached, wait
 
 @pytest.mark.timeout(30, method="thread")
 def test_a_reply_that_comes_during_signals_is_still_the_reply(faulty: Callable[..., FaultyServer]) -> None:
-    slow = faulty(late(b"VA 5 f16 O$O\r\nvalue\r\n", 0.4))
+    slow = faulty(Step("VA 5 f16 O{opaque}\r\nvalue\r\n", delay_ms=400))
     with pinyon.Client(slow.address, timeout=LONG) as client, handling(signal.SIGALRM, lambda *_: None):
         signal.setitimer(signal.ITIMER_REAL, 0.01, 0.01)
         try:

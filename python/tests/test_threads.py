@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 
 import pytest
-from faulty import FaultyServer, stall
+from faulty import STALL, FaultyServer
 from servers import Memcached
 
 import pinyon
@@ -150,7 +150,7 @@ def test_another_thread_runs_while_one_waits(
     operation: Callable[[pinyon.Client], object],
     where: str,
 ) -> None:
-    client = impatient(faulty(stall) if where == "reply" else faulty(version=None))
+    client = impatient(faulty(STALL) if where == "reply" else faulty(version=None))
     assert ticks_during(lambda: expect_failure(operation, client)) > 10
 
 
@@ -166,7 +166,7 @@ def test_another_thread_runs_while_one_waits_for_a_connection(
 def test_a_stalled_server_holds_up_no_other(
     faulty: Callable[..., FaultyServer], server: Memcached, impatient: Callable[..., pinyon.Client]
 ) -> None:
-    stalled = impatient(faulty(stall), timeout=1.5)
+    stalled = impatient(faulty(STALL), timeout=1.5)
     waiting = threading.Thread(target=expect_failure, args=(OPERATIONS["get"], stalled))
     waiting.start()
     with pinyon.Client(server.address, timeout=10) as client:

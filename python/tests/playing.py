@@ -1,0 +1,233 @@
+"""Plays the scenarios of ``scenarios/``: the server as a process, and their calls through any concurrency model."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from models import Model
+
+import pinyon
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+FOLDER = Path(__file__).resolve().parents[2] / "scenarios"
+FILES = sorted(map(str, (FOLDER / "data").glob("*.json")))
+
+#: Seconds by which a call may be late, on slow machines too: less than any fault here lasts.
+LATE = 10.0
+#: Seconds after which a server that was healed must be of use again.
+HEALED = 15.0
+
+
+class Scenarios:
+    """The scripted server, each scenario at an address of its own."""
+
+    def __init__(self, memcached: str, redis: str, files: list[str] = FILES) -> None:
+        command = [sys.executable, str(FOLDER / "server.py"), "--memcached", memcached, "--redis", redis, *files]
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.by_name: dict[str, dict[str, Any]] = {each["name"]: each for each in self._answer()}
+
+    def tell(self, word: str, name: str) -> dict[str, Any]:
+        """``heal`` or ``report`` on a scenario: returns what has happened there."""
+        assert self.process.stdin is not None
+        self.process.stdin.write(f"{word} {name}\n")
+        self.process.stdin.flush()
+        report: dict[str, Any] = self._answer()
+        return report
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+        self.process.wait(10)
+
+    def _answer(self) -> Any:
+        assert self.process.stdout is not None
+        return json.loads(self.process.stdout.readline())
+
+
+async def play(model: Model, scenarios: Scenarios, name: str) -> None:
+    """Plays one scenario; raises ``AssertionError`` where something is not as it must be."""
+    scenario = scenarios.by_name[name]
+    playing = (_OnMemcached if scenario["protocol"] == "memcached" else _OnRedis)(model, scenarios, scenario)
+    try:
+        for call in scenario["calls"]:
+            await playing.step(call)
+        await playing.works_again()
+    finally:
+        playing.client.close()
+    playing.check_report(scenario["after"])
+
+
+class _Playing:
+    """One scenario, and a client of its server."""
+
+    #: The settings of a client that limit how long a call takes.
+    limits: tuple[str, ...]
+    #: What must be possible once the server is healed.
+    afterwards: tuple[dict[str, Any], ...]
+
+    def __init__(self, model: Model, scenarios: Scenarios, scenario: dict[str, Any]) -> None:
+        self.model = model
+        self.scenarios = scenarios
+        self.scenario = scenario
+        self.address: str = scenario["address"]
+        self.client = self.connected(scenario["client"])
+        self.report: dict[str, Any] = {}
+
+    def connected(self, settings: dict[str, Any]) -> Any:
+        raise NotImplementedError
+
+    async def use(self, name: str, arguments: list[Any]) -> Any:
+        """Carries out one call."""
+        raise NotImplementedError
+
+    async def step(self, step: dict[str, Any]) -> None:
+        if "together" in step:
+            for outcome in await self.model.gather(self.step(each) for each in step["together"]):
+                if outcome is not None:
+                    raise outcome
+        elif "wait_ms" in step:
+            await self.model.sleep(step["wait_ms"] / 1000)
+        elif step.get("server") == "heal":
+            self.heal()
+        else:
+            await self.call(step)
+
+    async def call(self, step: dict[str, Any]) -> None:
+        name, *arguments = step["call"]
+        give_up = time.monotonic() + HEALED
+        while True:
+            begun = time.monotonic()
+            try:
+                value = _plain(await self.use(name, arguments))
+            except pinyon.Error as error:
+                self.check_values(getattr(error, "partial", None))
+                if step.get("eventually") and time.monotonic() < give_up:
+                    await self.model.sleep(0.02)
+                    continue
+                self.check_error(step, error)
+            else:
+                self.check_values(value)
+                assert "raises" not in step, f"{step} returned {value!r}"
+                assert "returns" not in step or value == step["returns"], f"{step} returned {value!r}"
+            limit = LATE + sum(self.scenario["client"].get(each, 0) for each in self.limits)
+            assert time.monotonic() - begun < limit, f"{step} took too long"
+            return
+
+    def check_error(self, step: dict[str, Any], error: pinyon.Error) -> None:
+        """Whether it may be raised here, and says all that it must."""
+        expected = step.get("raises", step.get("may_raise", []))
+        kinds = tuple(getattr(pinyon, kind) for kind in ([expected] if isinstance(expected, str) else expected))
+        if isinstance(error, pinyon.BatchError) and pinyon.BatchError not in kinds:
+            assert error.sent == step.get("sent", error.sent), f"{step}: {error!r} has sent={error.sent}"
+            (failure,) = error.failures
+            assert failure.error is not None
+            assert [failure.command, failure.key] == step["call"][1][:2]
+            error = failure.error
+        assert isinstance(error, kinds), f"{step} raised {error!r}"
+        assert re.search(step.get("says", ""), str(error)), f"{step} raised {error!r}"
+        assert error.sent == step.get("sent", error.sent), f"{step}: {error!r} has sent={error.sent}"
+        if not isinstance(error, (pinyon.LockError, pinyon.UndecodableValue)):
+            assert error.server == self.address or self.address in str(error), f"{error!r} does not name the server"
+
+    def check_values(self, value: Any) -> None:
+        inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+        for each in (value, *inner):
+            assert not any(type(each) is type(never) and each == never for never in self.scenario["never"]), (
+                f"{value!r} was handed out"
+            )
+
+    def heal(self) -> None:
+        self.report = self.report or self.scenarios.tell("heal", self.scenario["name"])
+
+    async def works_again(self) -> None:
+        """Heals the server; from then on, and not much later, the same client works."""
+        self.heal()
+        for step in self.afterwards:
+            await self.step(step)
+
+    def check_report(self, after: dict[str, Any]) -> None:
+        """What the server saw until it was healed."""
+        unexpected = self.report["unexpected"]
+        assert not unexpected, f"{unexpected} does not match its step"
+        assert after.get("connections") in (None, self.report["connections"]), self.report
+        for request in self.report["requests"]:
+            allowed = after.get("requests", [""])
+            assert any(re.search(words, request) for words in allowed), f"{request} was not to be sent"
+
+
+class _OnMemcached(_Playing):
+    limits = ("timeout",)
+    afterwards = (
+        {"call": ["set", "after", "right"], "returns": True, "eventually": True},
+        {"call": ["get", "after"], "returns": "right", "eventually": True},
+        {"call": ["get_many", ["after", "missing"]], "returns": {"after": "right"}, "eventually": True},
+    )
+
+    def connected(self, settings: dict[str, Any]) -> Any:
+        return self.model.client([self.address], **settings)
+
+    async def use(self, name: str, arguments: list[Any]) -> Any:
+        if name != "batch":
+            return await getattr(self.client, name)(*arguments)
+        async with self.client.quiet() as batch:
+            for command, *rest in arguments:
+                await getattr(batch, command)(*rest)
+        return None
+
+    def check_error(self, step: dict[str, Any], error: pinyon.Error) -> None:
+        super().check_error(step, error)
+        if step["call"][0] != "batch" and error.command is not None:
+            assert error.command == step["call"][0].replace("gets", "get")
+            assert str(error).startswith(f"{self.address}: {error.command}: ")
+
+
+class _OnRedis(_Playing):
+    limits = ("timeout", "command_timeout", "connect_timeout")
+    afterwards = (
+        {"call": ["execute", "ECHO", "right"], "returns": "right", "eventually": True},
+        {"call": ["try_lock", "after"], "eventually": True},
+    )
+
+    def connected(self, settings: dict[str, Any]) -> Any:
+        return self.model.locks(f"redis://{self.address}", **settings)
+
+    async def use(self, name: str, arguments: list[Any]) -> Any:
+        if name == "lock":
+            async with self.client.lock(*arguments) as held:
+                return held.token
+        if name == "try_lock":
+            held = await self.client.try_lock(*arguments)
+            assert held is not None
+            await held.release()
+            return None
+        return await getattr(self.client, name)(*arguments)
+
+
+def _plain(value: Any) -> Any:
+    """As JSON would have it; bytes as text, of which each character is one of them."""
+    if isinstance(value, bytes):
+        return value.decode("latin-1")
+    if isinstance(value, (list, tuple)):
+        return [_plain(each) for each in value]
+    if isinstance(value, dict):
+        return {str(key): _plain(each) for key, each in value.items()}
+    return value
+
+
+def written() -> Iterator[tuple[str, bool]]:
+    """The names of all scenarios, and whether they are for clients that share a connection."""
+    with Scenarios("", "") as scenarios:
+        for name, scenario in scenarios.by_name.items():
+            yield name, scenario["shared"]

@@ -1,0 +1,93 @@
+"""That scenarios can fail: what is expected wrongly is noticed, and so is a client that does what it must not."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from expand import load
+from models import BLOCKING, Awaited, drive
+from playing import Scenarios, play
+from servers import Memcached, Redis
+
+HIT = "VA 5 f16 O{opaque}\r\nvalue\r\n"
+GET = {"call": ["get", "key"]}
+
+#: What fails, by why.
+FAILING: dict[str, dict[str, Any]] = {
+    "returned 'value'": {"steps": [HIT], "calls": [{**GET, "returns": "another"}]},
+    "'raises': 'Timeout'} returned": {"steps": [HIT], "calls": [{**GET, "raises": "Timeout"}]},
+    "raised ConnectionLost": {"steps": [{"then": "close"}], "calls": [{**GET, "raises": "Timeout"}]},
+    "has sent=maybe": {"steps": [{"then": "close"}], "calls": [{**GET, "raises": "ConnectionLost", "sent": "no"}]},
+    "'says': 'nonsense'} raised": {
+        "steps": [{"then": "close"}],
+        "calls": [{**GET, "raises": "ConnectionLost", "says": "nonsense"}],
+    },
+    "'value' was handed out": {"steps": [HIT], "calls": [GET], "never": ["value"]},
+    "'connections': 1": {"steps": [HIT], "calls": [GET], "after": {"connections": 2}},
+    "was not to be sent": {"steps": [HIT], "calls": [GET], "after": {"requests": ["^version$"]}},
+    "does not match its step": {
+        "steps": [{"match": "^ms", "send": HIT}],
+        "calls": [{**GET, "may_raise": ["ConnectionLost"]}],
+    },
+    "['value', None]": {"steps": [HIT], "calls": [{"call": ["get_many", ["key"]], "returns": ["value", None]}]},
+}
+
+
+def write(path: Path, scenario: dict[str, Any]) -> str:
+    file = {
+        "protocol": "memcached",
+        "answers": {"^version$": "VERSION 1.6.18\r\n"},
+        "client": {"timeout": 5},
+        "scenarios": [{"name": "it", **scenario}],
+    }
+    path.write_text(json.dumps(file))
+    return str(path)
+
+
+@pytest.mark.parametrize("why", FAILING)
+def test_what_is_not_as_it_must_be_is_noticed(why: str, memcached: Memcached, redis: Redis, tmp_path: Path) -> None:
+    path = write(tmp_path / "it.json", FAILING[why])
+    with (
+        Scenarios(memcached.address, redis.address, [path]) as scenarios,
+        pytest.raises(AssertionError) as raised,
+    ):
+        drive(play(BLOCKING, scenarios, "it"))
+    assert why in str(raised.value)
+
+
+class Careless:
+    """A client that answers with what it read last when it cannot read."""
+
+    def __init__(self, client: Awaited) -> None:
+        self.client = client
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.client, name)
+
+    async def get(self, key: str) -> Any:
+        try:
+            return await self.client.get(key)
+        except Exception:
+            return "wrong"
+
+
+@pytest.mark.parametrize("name", ["a wrong reply to a get: 'MN\\r\\n'", "a late reply reaches no later caller"])
+def test_a_client_that_is_wrong_is_noticed(
+    name: str, memcached: Memcached, redis: Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connected = BLOCKING.client
+    monkeypatch.setattr(BLOCKING, "client", lambda *place, **settings: Careless(connected(*place, **settings)))
+    with (
+        Scenarios(memcached.address, redis.address) as scenarios,
+        pytest.raises(AssertionError, match="'wrong' was handed out"),
+    ):
+        drive(play(BLOCKING, scenarios, name))
+
+
+@pytest.mark.parametrize("mistake", [{"stops": []}, {"steps": [{"then": "explode"}]}, {"steps": [{"sends": ""}]}])
+def test_a_file_that_makes_no_sense_is_refused(mistake: dict[str, Any], tmp_path: Path) -> None:
+    with pytest.raises((ValueError, TypeError)):
+        load([write(tmp_path / "it.json", {"calls": [], **mistake})])

@@ -1,0 +1,136 @@
+"""Servers that misbehave: each connection to a port of its own is served on a thread."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import threading
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from conversation import Conversation, GoneError, Play, Step
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+
+class Listener:
+    """Serves each connection on a thread, until it is closed."""
+
+    def __init__(self) -> None:
+        self.over = threading.Event()
+        self.accepted = 0
+        self.open: list[socket.socket] = []
+        self.socket = socket.create_server(("127.0.0.1", 0))
+        self.address = f"127.0.0.1:{self.socket.getsockname()[1]}"
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def serve(self, connection: socket.socket, number: int) -> None:
+        """Serves the connection with this number, counted from 1."""
+        raise NotImplementedError
+
+    def relay(self, connection: socket.socket, target: str) -> None:
+        """Passes everything on to the real server at this address."""
+        host, _, port = target.rpartition(":")
+        with socket.create_connection((host, int(port))) as onward:
+            self.open.append(onward)
+            back = threading.Thread(target=self._pump, args=(onward, connection, True), daemon=True)
+            back.start()
+            self._pump(connection, onward, False)
+            back.join()
+
+    def rewrite(self, replies: bytes) -> bytes:
+        """What a client is passed on of what a real server replied."""
+        return replies
+
+    def _pump(self, source: socket.socket, target: socket.socket, replies: bool) -> None:
+        with contextlib.suppress(OSError):
+            while received := source.recv(65536):
+                target.sendall(self.rewrite(received) if replies else received)
+        for end in (source, target):
+            with contextlib.suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                connection, _ = self.socket.accept()
+            except OSError:
+                return
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            self.accepted += 1
+            self.open.append(connection)
+            threading.Thread(target=self._serve, args=(connection, self.accepted), daemon=True).start()
+
+    def _serve(self, connection: socket.socket, number: int) -> None:
+        with contextlib.suppress(GoneError, OSError), connection:
+            self.serve(connection, number)
+
+    def close(self) -> None:
+        self.over.set()
+        for listening_or_open in (self.socket, *self.open):
+            with contextlib.suppress(OSError):
+                listening_or_open.shutdown(socket.SHUT_RDWR)
+            listening_or_open.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class ScriptedServer(Listener):
+    """Plays the same steps on every connection, and closes it when more is asked.
+
+    Once healed, it passes new connections on to a real server.
+
+    Args:
+        protocol: ``"memcached"`` or ``"redis"``.
+        steps: what is done with the requests that have no standing answer, one step after the other.
+        answers: the standing answers, by regular expression.
+        faulty_connections: how many connections the steps are played on; None: on all until it is healed.
+        real: the address of the real server that healthy connections are passed on to.
+    """
+
+    def __init__(
+        self,
+        protocol: str,
+        steps: Sequence[Step | Play],
+        answers: Mapping[str, Step],
+        *,
+        faulty_connections: int | None = None,
+        real: str = "",
+    ) -> None:
+        self.protocol = protocol
+        self.steps = steps
+        self.answers = answers
+        self.faulty_connections = faulty_connections
+        self.real = real
+        self.healed = False
+        self.conversations: list[Conversation] = []
+        super().__init__()
+
+    def heal(self) -> None:
+        """From now on new connections are passed on to the real server; others go on as they were."""
+        self.healed = True
+
+    def report(self) -> dict[str, object]:
+        """What has happened: the connections accepted, and the requests that were played upon."""
+        played = list(self.conversations)
+        return {
+            "connections": self.accepted,
+            "requests": [request.decode("latin-1") for each in played for request in each.requests],
+            "unexpected": [request.decode("latin-1") for each in played for request in each.unexpected],
+        }
+
+    def serve(self, connection: socket.socket, number: int) -> None:
+        if self.healed or (self.faulty_connections is not None and number > self.faulty_connections):
+            return self.relay(connection, self.real)
+        conversation = Conversation(connection, self.protocol, self.answers, self.over)
+        self.conversations.append(conversation)
+        for step in self.steps:
+            conversation.play(step)
+        # What has a standing answer is answered still; anything else ends the connection.
+        conversation.request()
+        return None
