@@ -37,12 +37,18 @@ test: setup ## Every test, on servers it starts itself
 verify-locks: setup ## Locks on real processes that are killed, stopped and cut off: a quarter of an hour
 	.venv/bin/python -m pinyon_verify locks
 
+.PHONY: soak
+soak: setup ## Caches on real processes that are killed, paused and silenced, in every concurrency model: ten minutes
+	.venv/bin/python -m pinyon_verify soak
+
 .PHONY: lint
 lint: setup ## Formatting, lints and types of all languages
 	cargo fmt --all --check
 	cargo clippy --locked --workspace --all-targets -- -D warnings
 	.venv/bin/ruff format --check python bench verify
+	.venv/bin/ruff format --check --config python/pyproject.toml scenarios
 	.venv/bin/ruff check python bench verify
+	.venv/bin/ruff check --config python/pyproject.toml scenarios
 	cd python && ../.venv/bin/mypy pinyon
 	cd bench && ../.venv/bin/mypy pinyon_bench
 	cd verify && ../.venv/bin/mypy pinyon_verify

@@ -1,4 +1,4 @@
-"""``python -m pinyon_verify locks``."""
+"""``python -m pinyon_verify locks``, ``python -m pinyon_verify soak``."""
 
 from __future__ import annotations
 

@@ -9,6 +9,7 @@ import shutil
 from .locks.cells import CELLS
 from .locks.run import HEADING, details, line, run
 from .locks.sabotage import SABOTAGES
+from .soak.cli import add_verb as add_soak
 
 #: Seconds of work in a cell of the quick ones.
 QUICK_SECONDS = 1.2
@@ -21,6 +22,11 @@ AROUND = 6.0
 def main(arguments: list[str] | None = None) -> int:
     """Run what is asked for; 0 when nothing was violated."""
     options = _parser().parse_args(arguments)
+    status: int = options.carry_out(options)
+    return status
+
+
+def _locks(options: argparse.Namespace) -> int:
     if options.sabotage:
         return _sabotage(options.seconds or SABOTAGE_SECONDS)
     if options.list:
@@ -79,4 +85,6 @@ def _parser() -> argparse.ArgumentParser:
     locks.add_argument("--keep", action="store_true", help="keep all histories, and not only those of violations")
     locks.add_argument("--sabotage", action="store_true", help="break the server's side, to see that it is found")
     locks.add_argument("--list", action="store_true", help="show the cells")
+    locks.set_defaults(carry_out=_locks)
+    add_soak(verbs)
     return parser

@@ -1,0 +1,60 @@
+"""What can be typed after ``soak``."""
+
+from __future__ import annotations
+
+import argparse
+import random
+from typing import TYPE_CHECKING
+
+from .models import MODELS
+from .run import Plan, console, details, run, table
+from .sabotage import SABOTAGES
+
+if TYPE_CHECKING:
+    SubParsers = argparse._SubParsersAction[argparse.ArgumentParser]
+
+#: Seconds of work for each model when it is to be quick, and under each sabotage.
+QUICK_SECONDS, SABOTAGE_SECONDS = 4.0, 2.0
+
+
+def add_verb(verbs: SubParsers) -> None:
+    soak = verbs.add_parser("soak", help="caches on real processes that are killed, paused and silenced")
+    soak.add_argument("--minutes", type=float, default=10.0, help="for all concurrency models together (10)")
+    soak.add_argument("--seconds", type=float, help="for the work of each model, instead")
+    soak.add_argument("--model", action="append", default=[], choices=list(MODELS), help="only this; may be repeated")
+    soak.add_argument("--workers", type=int, default=64, help="how many work at the same time (64)")
+    soak.add_argument("--seed", type=int, help="what all choices follow from; printed with each run")
+    soak.add_argument("--quick", action="store_true", help=f"{QUICK_SECONDS:g} seconds for each model")
+    soak.add_argument("--sabotage", action="store_true", help="use clients that are wrong, to see that it is found")
+    soak.set_defaults(carry_out=soak_or_sabotage)
+
+
+def soak_or_sabotage(options: argparse.Namespace) -> int:
+    """Do what is asked for; 0 when nothing was wrong."""
+    models = options.model or list(MODELS)
+    seed = options.seed if options.seed is not None else random.randrange(1_000_000)
+    if options.sabotage:
+        return _sabotage(models, seed, options.seconds or SABOTAGE_SECONDS, options.workers)
+    seconds = options.seconds or (QUICK_SECONDS if options.quick else options.minutes * 60 / len(models))
+    plan = Plan(models, seed, seconds, options.workers)
+    shown = console()
+    shown.print(f"seed {seed}, {plan.workers} workers, {seconds:g} seconds for each of {', '.join(models)}")
+    results = []
+    for model in models:
+        results.append(run(plan, model))
+        shown.print("\n".join(details(results[-1], plan)), markup=False)
+    shown.print(table(results))
+    return 1 if any(result.findings for result in results) else 0
+
+
+def _sabotage(models: list[str], seed: int, seconds: float, workers: int) -> int:
+    """Do each thing wrong in turn; 0 when all of it was found."""
+    missed = []
+    for number, (name, sabotage) in enumerate(SABOTAGES.items()):
+        result = run(Plan(models, seed, seconds, workers, sabotage=name), models[number % len(models)])
+        if sabotage.found_by not in result.kinds:
+            missed.append(name)
+        verdict = "missed" if name in missed else "found"
+        print(f"{name:<14} {result.model:<9} {verdict}; in all: {dict(result.kinds)}", flush=True)
+    print(f"missed: {', '.join(missed)}" if missed else "everything was found")
+    return 1 if missed else 0

@@ -1,0 +1,125 @@
+"""The process under test: all workers of one concurrency model. ``python -m pinyon_verify.soak.client SETTINGS``."""
+
+from __future__ import annotations
+
+import faulthandler
+import gc
+import json
+import os
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+from .ledger import Ledger
+from .models import MODELS, Model
+from .sabotage import SABOTAGES
+from .worker import TIMEOUT, Record, Tribe, Worker
+
+#: Seconds beyond its timeout after which an operation counts as hung: much, as machines get busy.
+MARGIN = 15.0
+#: Part of the time after which memory must not grow much any more.
+WARM = 0.3
+
+
+def main() -> None:
+    settings: dict[str, Any] = json.loads(sys.argv[1])
+    model = MODELS[settings["model"]]
+    record = Record()
+    _warm_up(model, settings["servers"])
+    before = _descriptors()
+    watch = _Watch(record, settings["seconds"])
+    _soak(model, settings, record, watch)
+    watch.over.set()
+    gc.collect()
+    print(json.dumps(_result(record, before, _descriptors(), watch)), flush=True)
+
+
+def _warm_up(model: Model, servers: list[str]) -> None:
+    """What a model opens once and keeps, such as its loop's descriptors, is no leak."""
+
+    async def use() -> None:
+        client = model.client(servers, timeout=5)
+        await client.get("warm")
+        client.close()
+
+    model.run(lambda: [use()])
+    gc.collect()
+
+
+def _soak(model: Model, settings: dict[str, Any], record: Record, watch: _Watch) -> None:
+    workers: list[Worker] = []
+    tribes = []
+    half = settings["workers"] // 2
+    until = time.monotonic() + settings["seconds"]
+    for name, failover, numbers in (
+        ("stay", False, range(half)),
+        ("move", True, range(half, settings["workers"])),
+    ):
+        client = model.client(settings["servers"], timeout=TIMEOUT, connect_timeout=TIMEOUT / 2, failover=failover)
+        if settings["sabotage"]:
+            client = SABOTAGES[settings["sabotage"]].make(client)
+        tribe = Tribe(name, client, Ledger(keys_stay=not failover), numbers)
+        tribes.append(tribe)
+        workers += [Worker(number, tribe, record, f"{settings['seed']}:{model.name}", until) for number in numbers]
+    watch.workers = workers
+    model.run(lambda: [worker.work(model.sleep) for worker in workers])
+    for tribe in tribes:
+        tribe.client.close()
+
+
+class _Watch(threading.Thread):
+    """Ends the process when an operation hangs, and looks at its memory and descriptors meanwhile."""
+
+    def __init__(self, record: Record, seconds: float) -> None:
+        super().__init__(daemon=True)
+        self.record = record
+        self.warm_at = time.monotonic() + seconds * WARM
+        self.workers: list[Worker] = []
+        self.over = threading.Event()
+        self.most_descriptors = 0
+        self.warm_memory = 0
+        self.start()
+
+    def run(self) -> None:
+        while not self.over.wait(0.2):
+            self.most_descriptors = max(self.most_descriptors, _descriptors())
+            if not self.warm_memory and time.monotonic() > self.warm_at:
+                self.warm_memory = _memory()
+            for worker in self.workers:
+                busy = worker.busy
+                # `cas` is two operations.
+                if busy and time.monotonic() - busy[1] > 2 * TIMEOUT + MARGIN:
+                    self._end(worker.number, busy[0])
+
+    def _end(self, number: int, name: str) -> None:
+        faulthandler.dump_traceback(all_threads=True)
+        self.record.findings.append(f"hang: {name} of worker {number} does not return")
+        print(json.dumps(_result(self.record, 0, 0, self)), flush=True)
+        os._exit(0)
+
+
+def _result(record: Record, before: int, after: int, watch: _Watch) -> dict[str, Any]:
+    memory = _memory()
+    return {
+        **vars(record),
+        "descriptors_before": before,
+        "descriptors_after": after,
+        "most_descriptors": watch.most_descriptors,
+        "warm_memory": watch.warm_memory or memory,
+        "memory": memory,
+    }
+
+
+def _descriptors() -> int:
+    return len(os.listdir("/proc/self/fd"))
+
+
+def _memory() -> int:
+    """Bytes of this process in memory."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+if __name__ == "__main__":
+    main()

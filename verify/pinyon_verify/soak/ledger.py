@@ -1,0 +1,101 @@
+"""What was written, and so what may be read: every value says which key it belongs to, and which of its generations.
+
+Nothing can be said of misses, as servers lose what they have. Of a value that is read there are three claims:
+
+- *identity*: it is, byte for byte, what was made for this key;
+- *future*: its write had been begun before it was read;
+- *revival*: where keys stay on their servers (no failover), it is not one that had ended: one whose write was
+  acknowledged before another write or deletion was begun, which was acknowledged itself before the read was begun. What
+  was never acknowledged may be carried out at any later time, when a paused server goes on; what was refused never.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+#: Lengths of values; the generation chooses.
+SIZES = (20, 20, 300, 20, 3000, 20, 300, 20_000, 20, 300, 20, 70_000)
+#: How many acknowledged generations of a key are remembered: more than are written during any read.
+REMEMBERED = 400
+#: Of how many refused ones it is remembered why.
+REASONS = 50
+
+
+class Ledger:
+    """The writes of one process.
+
+    Args:
+        keys_stay: whether each key stays on its server, so that a value that had ended cannot come back.
+    """
+
+    def __init__(self, keys_stay: bool) -> None:
+        self.keys_stay = keys_stay
+        self._clock = 0
+        self._last: dict[str, int] = defaultdict(int)
+        #: Generations that are on their way, or whose outcome nobody knows.
+        self._open: dict[str, dict[int, int]] = defaultdict(dict)
+        #: When each of the last generations was acknowledged.
+        self._acknowledged: dict[str, dict[int, int]] = defaultdict(dict)
+        #: Why each of the last that were not done was not.
+        self._refused: dict[str, dict[int, str]] = defaultdict(dict)
+        #: The latest beginning of a write or deletion that was acknowledged.
+        self._floor: dict[str, int] = defaultdict(int)
+
+    def begin(self, key: str) -> int:
+        """A write or deletion is begun: returns its generation."""
+        self._clock += 1
+        self._last[key] += 1
+        self._open[key][self._last[key]] = self._clock
+        return self._last[key]
+
+    def acknowledge(self, key: str, generation: int) -> None:
+        """The server has done it."""
+        self._clock += 1
+        begun = self._open[key].pop(generation)
+        self._floor[key] = max(self._floor[key], begun)
+        remembered = self._acknowledged[key]
+        remembered[generation] = self._clock
+        if len(remembered) > REMEMBERED:
+            del remembered[next(iter(remembered))]
+
+    def refuse(self, key: str, generation: int, why: str) -> None:
+        """It was not done and never will be."""
+        del self._open[key][generation]
+        remembered = self._refused[key]
+        remembered[generation] = why
+        if len(remembered) > REASONS:
+            del remembered[next(iter(remembered))]
+
+    def mark(self, key: str) -> int:
+        """A read is begun: what has ended by now must not be read."""
+        return self._floor[key]
+
+    def judge(self, key: str, value: object, mark: int) -> str | None:
+        """What is wrong with a value that was read under this key, if anything is."""
+        generation = generation_of(key, value)
+        if generation is None:
+            return f"identity: under {key!r} was read {str(value)[:60]!r}"
+        if generation > self._last[key]:
+            return f"future: under {key!r} was read generation {generation}; the last is {self._last[key]}"
+        if self.keys_stay and generation not in self._open[key]:
+            acknowledged = self._acknowledged[key].get(generation)
+            if acknowledged is None or acknowledged < mark:
+                refused = self._refused[key].get(generation)
+                why = f"was refused: {refused}" if refused else "had ended before"
+                return f"revival: under {key!r} was read generation {generation}, which {why}"
+        return None
+
+
+def value_of(key: str, generation: int) -> str:
+    """The value of one generation of a key."""
+    head = f"{key} {generation} "
+    return head + chr(97 + generation % 26) * SIZES[generation % len(SIZES)]
+
+
+def generation_of(key: str, value: object) -> int | None:
+    """The generation of this key's whose value it is, None if there is none."""
+    words = value.split(" ") if isinstance(value, str) else []
+    if len(words) != 3 or words[0] != key or not words[1].isdecimal():
+        return None
+    generation = int(words[1])
+    return generation if value == value_of(key, generation) else None

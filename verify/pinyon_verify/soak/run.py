@@ -1,0 +1,161 @@
+"""Runs the soak, one concurrency model after the other, and says what came of it."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from .client import MARGIN
+from .servers import Faults, Memcached
+
+#: Servers on ports, and on unix sockets.
+TCP, UNIX = 2, 1
+#: Seconds before the first fault and after the last.
+CALM = 0.3
+#: Seconds that a client may take to start and to end.
+AROUND = 60.0
+#: Bytes by which a process may grow once it is warm: the ledger does, and the allocator.
+GROWTH = 64 * 1024 * 1024
+#: Descriptors of a client beside its connections.
+BESIDE = 16
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is run."""
+
+    models: list[str]
+    seed: int
+    #: Of work, for each model.
+    seconds: float
+    workers: int = 64
+    sabotage: str = ""
+
+    def replay(self, model: str) -> str:
+        return (
+            f"python -m pinyon_verify soak --model {model} --seed {self.seed} --seconds {self.seconds:g} "
+            f"--workers {self.workers}"
+        )
+
+
+@dataclass
+class Result:
+    """What came of one model."""
+
+    model: str
+    findings: list[str]
+    facts: dict[str, Any] = field(default_factory=dict)
+    faults: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def kinds(self) -> Counter[str]:
+        """How many findings there are of each kind."""
+        return Counter(finding.partition(":")[0] for finding in self.findings)
+
+
+def run(plan: Plan, model: str) -> Result:
+    """Soak one concurrency model."""
+    with tempfile.TemporaryDirectory(prefix="ps-") as folder, contextlib.ExitStack() as stack:
+        servers = [Memcached() for _ in range(TCP)]
+        servers += [Memcached(Path(folder) / f"s{number}") for number in range(UNIX)]
+        for server in servers:
+            stack.callback(server.kill)
+            server.start()
+        settings = {
+            "model": model,
+            "servers": [server.address for server in servers],
+            "seconds": plan.seconds,
+            "workers": plan.workers,
+            "seed": plan.seed,
+            "sabotage": plan.sabotage,
+        }
+        command = [sys.executable, "-m", "pinyon_verify.soak.client", json.dumps(settings)]
+        client = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        stack.callback(_end, client)
+        faults = Faults(servers, f"{plan.seed}:{model}")
+        until = time.monotonic() + plan.seconds - CALM
+        time.sleep(CALM)
+        while time.monotonic() < until and client.poll() is None:
+            faults.one()
+        try:
+            said, _ = client.communicate(timeout=AROUND + MARGIN)
+        except subprocess.TimeoutExpired:
+            return Result(model, ["hang: the process does not end"], faults=faults.done)
+    if client.returncode != 0 or not said:
+        return Result(model, [f"error: the process ended with status {client.returncode}"], faults=faults.done)
+    facts = json.loads(said)
+    return Result(model, facts["findings"] + _leaks(facts, plan.workers), facts, faults.done)
+
+
+def _leaks(facts: dict[str, Any], workers: int) -> list[str]:
+    """What the process kept that it had no use for."""
+    found = []
+    before, after, most = (facts[f"{name}"] for name in ("descriptors_before", "descriptors_after", "most_descriptors"))
+    if after > before:
+        found.append(f"descriptors: {before} before, {after} after")
+    if most > before + workers * (TCP + UNIX) + BESIDE:
+        found.append(f"descriptors: {most} at a time, for {workers} workers")
+    growth = facts["memory"] - facts["warm_memory"]
+    if growth > GROWTH:
+        found.append(f"memory: grew by {growth >> 20} MiB")
+    return found
+
+
+def _end(client: subprocess.Popen[str]) -> None:
+    if client.poll() is None:
+        client.kill()
+    client.wait()
+
+
+def table(results: list[Result]) -> Table:
+    """Return a table with a row for each model."""
+    shown = Table(box=box.SIMPLE_HEAD)
+    shown.add_column("model")
+    for title in ("operations", "hits", "failed", "faults", "slowest", "descriptors", "memory", "wrong"):
+        shown.add_column(title, justify="right")
+    shown.add_column("verdict")
+    for result in results:
+        shown.add_row(result.model, *_cells(result), "WRONG" if result.findings else "ok")
+    return shown
+
+
+def _cells(result: Result) -> list[str]:
+    facts = result.facts
+    if not facts:
+        return ["-"] * 3 + [str(result.faults.total())] + ["-"] * 3 + [str(len(result.findings))]
+    return [
+        f"{facts['operations']:,}",
+        f"{facts['hits']:,}",
+        f"{sum(facts['errors'].values()):,}",
+        str(sum(result.faults.values())),
+        f"{facts['slowest']:.2f} s",
+        f"{facts['descriptors_before']}, {facts['most_descriptors']}, {facts['descriptors_after']}",
+        f"{facts['warm_memory'] >> 20}, {facts['memory'] >> 20} MiB",
+        str(len(result.findings)),
+    ]
+
+
+def details(result: Result, plan: Plan, most: int = 8) -> list[str]:
+    """Return what was done, and what was wrong."""
+    errors = ", ".join(f"{count:,} {name}" for name, count in sorted(result.facts.get("errors", {}).items()))
+    faults = ", ".join(f"{count} {name}" for name, count in sorted(result.faults.items()))
+    lines = [f"{result.model}: servers were {faults or 'left alone'}; failed: {errors or 'nothing'}"]
+    lines += [f"  {count} x {kind}" for kind, count in sorted(result.kinds.items())]
+    lines += [f"    {finding}" for finding in result.findings[:most]]
+    return [*lines, f"  replay: {plan.replay(result.model)}"] if result.findings else lines
+
+
+def console() -> Console:
+    return Console(highlight=False, emoji=False, width=None if sys.stdout.isatty() else 120)
