@@ -225,6 +225,7 @@ impl Handler {
                 self.answers.push_back((id, Ok(Answer::Cancelled)));
             }
             Err(ScriptError::NotLoaded) => self.load_and_send(id, call),
+            Err(error @ ScriptError::Unexpected(_)) => self.disbelieve(id, &error),
             Err(ScriptError::TryAgain(_) | ScriptError::Moved { asking: true, .. }) => {
                 if let Speaks::Scripts(scripts) = &mut self.speaks {
                     scripts.waiting.push_back((id, call));
@@ -238,6 +239,18 @@ impl Handler {
             }
             answer => self.answers.push_back((id, answer)),
         }
+    }
+
+    /// Replies that are out of step with their commands would answer other calls too: none is awaited any more.
+    fn disbelieve(&mut self, id: u64, error: &ScriptError) {
+        let Speaks::Scripts(scripts) = &mut self.speaks else { return };
+        let in_flight = scripts.jobs.take().filter_map(|job| match job {
+            Job::Call { id, .. } => Some(id),
+            Job::LoadFunctions | Job::LoadScripts { .. } => None,
+        });
+        let waiting = scripts.waiting.drain(..).map(|(id, _)| id);
+        let calls = std::iter::once(id).chain(in_flight).chain(waiting);
+        self.answers.extend(calls.map(|id| (id, Err(error.clone()))));
     }
 
     /// Whether the call takes names for an attempt whose unlock is on its way.

@@ -310,10 +310,10 @@ impl<W> Client<W> {
                 return self.redirect(redirection);
             }
             if let Err(ScriptError::Unexpected(_)) = &answer {
-                // Replies that are out of step with their commands would answer other commands too.
                 let message = "the server answered what was not asked";
                 let error = Error::new(Kind::Protocol, &self.settings.server, message);
                 self.link.lanes[COMMANDS].session.fail(error);
+                self.link.retry_at = Some(Instant::now() + FIRST_PAUSE);
             }
             let answer = answer.map_err(|error| self.explain(&error));
             self.machine.answer(call, answer, boot_time());
