@@ -7,10 +7,12 @@ use crate::address::ServerSpec;
 use crate::error::{Error, Kind};
 use crate::fork::PerProcess;
 use crate::health::{Health, Verdict};
+use crate::login::Login;
 use crate::network::System;
 use crate::pool::Pool;
 use crate::ring::Ring;
 use crate::session::{Limits, Session};
+use crate::tls::{ServerTls, Tls, TlsError};
 
 /// How a fleet behaves.
 #[derive(Clone, Copy, Debug)]
@@ -26,12 +28,20 @@ pub struct Options {
     pub limits: Limits,
 }
 
+/// What it takes to be let in by the servers.
+#[derive(Debug, Default)]
+pub struct Access {
+    pub tls: Option<Arc<Tls>>,
+    pub login: Option<Login>,
+}
+
 /// All servers of a client.
 #[derive(Debug)]
 pub struct Fleet {
     servers: Vec<Server>,
     ring: Ring,
     options: Options,
+    login: Option<Login>,
     pools: PerProcess<Vec<Arc<Pool>>>,
 }
 
@@ -41,15 +51,20 @@ pub struct Server {
     pub spec: ServerSpec,
     pub name: Arc<str>,
     pub health: Health,
+    tls: Option<ServerTls>,
 }
 
 impl Fleet {
-    pub fn new(specs: Vec<ServerSpec>, options: Options) -> Self {
+    pub fn new(specs: Vec<ServerSpec>, options: Options, access: Access) -> Result<Self, TlsError> {
+        let Access { tls, login } = access;
         let ring = Ring::ketama_weighted(&specs);
-        let server = |spec: ServerSpec| Server { name: spec.name().into(), spec, health: Health::default() };
-        let servers: Vec<Server> = specs.into_iter().map(server).collect();
+        let server = |spec: ServerSpec| {
+            let tls = tls.as_ref().map(|tls| tls.of_server(&spec.endpoint)).transpose()?;
+            Ok(Server { name: spec.name().into(), spec, health: Health::default(), tls })
+        };
+        let servers: Vec<Server> = specs.into_iter().map(server).collect::<Result<_, _>>()?;
         let pools = PerProcess::new(Self::make_pools(servers.len(), options));
-        Self { servers, ring, options, pools }
+        Ok(Self { servers, ring, options, login, pools })
     }
 
     pub fn options(&self) -> &Options {
@@ -112,7 +127,9 @@ impl Fleet {
 
     /// A session for a server, not yet connected.
     pub fn session(&self, server: usize) -> Box<Session> {
-        Box::new(Session::new(self.servers[server].name.clone(), System, self.options.limits))
+        let Server { name, tls, .. } = &self.servers[server];
+        let session = Session::new(name.clone(), System, self.options.limits);
+        Box::new(session.with_access(tls.clone(), self.login.clone()))
     }
 
     fn pools(&self) -> &[Arc<Pool>] {

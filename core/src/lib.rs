@@ -14,12 +14,14 @@ pub mod fleet;
 pub mod fork;
 pub mod health;
 pub mod locks;
+pub mod login;
 pub mod network;
 pub mod pool;
 pub mod redis;
 pub mod ring;
 pub mod session;
 pub mod shared;
+pub mod tls;
 
 pub use address::{parse_servers, Address, Endpoint, ServerListError, ServerSpec};
 pub use error::{Error, Kind, Sent};

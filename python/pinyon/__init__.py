@@ -43,6 +43,7 @@ from pinyon.errors import (
 from pinyon.locks import Held, Lock, Locks, LockStatus
 from pinyon.metadata import ItemMetadata
 from pinyon.serializers import Serializer
+from pinyon.tls import Tls
 
 __all__ = [
     "AlreadyHeld",
@@ -71,6 +72,7 @@ __all__ = [
     "ServerDown",
     "ServerError",
     "Timeout",
+    "Tls",
     "UndecodableValue",
     "UnknownFlags",
     "Unsupported",

@@ -9,6 +9,8 @@ from pinyon import _native
 from pinyon._hash_tags import Branches, branches
 from pinyon._keeper import keep_in_thread
 from pinyon._redis_url import parse_url
+from pinyon.errors import UsageError
+from pinyon.tls import Tls, settled
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -54,9 +56,12 @@ class BaseLocks(_native.Locks):
         command_timeout: float = 2.0,
         connect_timeout: float = 1.0,
         hash_tags: str | bytes = "namespace",
+        tls: bool | Tls | None = None,
     ) -> Self:
         settings = {name: value for name, value in locals().items() if name not in _OF_EACH}
         place = parse_url(url)
+        if place.tls and tls is False:
+            raise UsageError("rediss:// is Redis with TLS, which tls=False denies; write redis://, or leave out tls")
         locks = super().__new__(
             cls,
             server=place.server,
@@ -75,6 +80,7 @@ class BaseLocks(_native.Locks):
             warn=logger.warning,
             keep=keep_in_thread,
             hash_tag=hash_tags if isinstance(hash_tags, bytes) else None,
+            tls=settled(place.tls if tls is None else tls),
             loops=cls._loops,
         )
         locks._branches = branches(hash_tags, settings)

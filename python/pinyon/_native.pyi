@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from datetime import timedelta
+from os import PathLike
 from types import TracebackType
 from typing import Any, TypeVar, final, overload
 
@@ -23,6 +24,7 @@ __all__ = [
     "Keeper",
     "Locks",
     "LocksDriver",
+    "Tls",
     "Waiter",
     "__version__",
     "check_plain",
@@ -47,6 +49,9 @@ class Client:
         max_value_size: int,
         max_in_flight: int,
         max_unsent: int,
+        tls: Tls | None = None,
+        username: str | None = None,
+        password: str | bytes | None = None,
         loops: tuple[Callable[[], Any], Callable[[Any], Any]] | None = None,
         connections: int = 1,
     ) -> Self: ...
@@ -106,6 +111,18 @@ class Driver:
     def woken(self) -> None: ...
     def resolved(self, lane: int, port: int, addresses: list[str], why: str = "") -> None: ...
 
+@disjoint_base
+class Tls:
+    def __new__(
+        cls,
+        *,
+        ca: str | PathLike[str] | None,
+        certificate: str | PathLike[str] | None,
+        key: str | PathLike[str] | None,
+        server_name: str | None,
+        accept_any_certificate: bool,
+    ) -> Self: ...
+
 @final
 class Waiter:
     def wait(self) -> Any: ...
@@ -136,6 +153,7 @@ class Locks:
         warn: Callable[[str], Any],
         keep: Callable[[Keeper, Callable[[str], Any]], Any],
         hash_tag: bytes | None = None,
+        tls: Tls | None = None,
         loops: tuple[Callable[[], Any], Callable[[Any], Any]] | None = None,
     ) -> Self: ...
     def share(self, current: Callable[[], Any], make: Callable[[Any], Any]) -> None: ...

@@ -7,7 +7,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 from pinyon.errors import InvalidServers
 
-_SHAPES = "write redis://[user[:password]@]host[:port][/database] or unix:///path[?db=database]"
+_SHAPES = "write redis://[user[:password]@]host[:port][/database], rediss:// for TLS, or unix:///path[?db=database]"
 
 
 class Place(NamedTuple):
@@ -21,6 +21,7 @@ class Place(NamedTuple):
     user: str | None
     password: str | None
     database: int
+    tls: bool = False
 
 
 def parse_url(url: str) -> Place:
@@ -34,8 +35,6 @@ def parse_url(url: str) -> Place:
         port = parts.port
     except ValueError as error:
         raise InvalidServers(f"the server's URL is malformed: {_without_login(error)}; {_SHAPES}") from None
-    if parts.scheme == "rediss":
-        raise InvalidServers("rediss:// needs TLS, which this version does not speak; use redis:// behind a tunnel")
     user = unquote(parts.username) if parts.username else None
     password = unquote(parts.password) if parts.password is not None else None
     query = parse_qs(parts.query, keep_blank_values=True)
@@ -47,7 +46,7 @@ def parse_url(url: str) -> Place:
             raise InvalidServers(f"the server's URL has no path; {_SHAPES}")
         path = unquote(parts.path)
         return Place(path, None, 0, path, user, password, _database(databases[-1] if databases else ""))
-    if parts.scheme != "redis":
+    if parts.scheme not in ("redis", "rediss"):
         raise InvalidServers(f"the server's URL begins with {parts.scheme or 'nothing'}, not redis or unix; {_SHAPES}")
     host = parts.hostname or "127.0.0.1"
     port = 6379 if port is None else port
@@ -55,7 +54,8 @@ def parse_url(url: str) -> Place:
         raise InvalidServers("the server's URL has port 0; ports are 1 to 65535")
     shown = f"[{host}]" if ":" in host else host
     in_path = parts.path.lstrip("/")
-    return Place(f"{shown}:{port}", host, port, None, user, password, _database(in_path or "".join(databases[-1:])))
+    database = _database(in_path or "".join(databases[-1:]))
+    return Place(f"{shown}:{port}", host, port, None, user, password, database, parts.scheme == "rediss")
 
 
 def _database(text: str) -> int:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pinyon import _native, serializers
 from pinyon._gevent_choice import undecided
 from pinyon.errors import InvalidServers
+from pinyon.tls import Tls, settled
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -37,6 +38,9 @@ class BaseClient(_native.Client):
         max_value_size: int = 1024 * 1024,
         max_in_flight: int = 4096,
         max_unsent: int = 64 * 1024,
+        tls: bool | Tls | None = None,
+        username: str | None = None,
+        password: str | bytes | None = None,
         loops: tuple[Callable[[], Any], Callable[[Any], Any]] | None = None,
         connections: int = 1,
     ) -> Self:
@@ -53,6 +57,9 @@ class BaseClient(_native.Client):
             max_value_size=max_value_size,
             max_in_flight=max_in_flight,
             max_unsent=max_unsent,
+            tls=settled(tls),
+            username=username,
+            password=password,
             loops=loops,
             connections=connections,
         )
@@ -88,6 +95,8 @@ class Client(BaseClient):
         max_value_size: the largest value stored or read, in bytes.
         max_in_flight: how many requests a connection has in flight at most; further ones wait their turn.
         max_unsent: how many bytes a connection keeps that are submitted and not yet sent, before others wait.
+        tls: ``True`` to speak TLS and trust what the system trusts, or a ``pinyon.Tls`` that says more.
+        username, password: for servers that want a login (memcached's option ``-Y``).
 
     Raises:
         InvalidServers: the server list is empty or malformed.
@@ -112,6 +121,9 @@ class Client(BaseClient):
             max_value_size: int = 1024 * 1024,
             max_in_flight: int = 4096,
             max_unsent: int = 64 * 1024,
+            tls: bool | Tls | None = None,
+            username: str | None = None,
+            password: str | bytes | None = None,
         ) -> Self: ...
     else:
 

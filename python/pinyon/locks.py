@@ -132,7 +132,8 @@ class Locks(BaseLocks):
     forks has nothing to call: the child begins without the parent's locks.
 
     Args:
-        url: ``redis://[user[:password]@]host[:port][/database]`` or ``unix:///path[?db=database]``.
+        url: ``redis://[user[:password]@]host[:port][/database]``, with TLS ``rediss://``, or
+            ``unix:///path[?db=database]``.
         namespace: locks of one namespace know each other.
         hash_tags: by what a cluster chooses the node of a lock: ``"namespace"`` keeps all of a namespace together,
             ``"names"`` those whose names have the same ``{tag}``.
@@ -147,6 +148,7 @@ class Locks(BaseLocks):
         heartbeat: after how many seconds a waiter says that it is alive, if nothing makes it speak before.
         command_timeout: how many seconds the server may take to answer.
         connect_timeout: how many seconds a connection may take.
+        tls: a ``pinyon.Tls`` that says whom to trust; ``True`` is the same as ``rediss://``.
 
     Raises:
         UsageError: for arguments that make no sense. What a server says comes when it is first needed.

@@ -84,6 +84,15 @@ def gate(roomy: Memcached) -> Iterator[Gate]:
 
 
 @pytest.fixture(scope="session")
+def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory that servers of another user may read."""
+    directory = tmp_path_factory.mktemp("tls")
+    for each in (directory, directory.parent, directory.parent.parent):
+        each.chmod(0o777)
+    return directory
+
+
+@pytest.fixture(scope="session")
 def unix_memcached(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Memcached]:
     directory = tmp_path_factory.mktemp("s")
     for parent in (directory, directory.parent, directory.parent.parent):

@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use super::secured::{Failure, Secured};
 use super::{Connection, State};
 use crate::address::Address;
 use crate::error::{Error, Kind};
@@ -35,6 +36,7 @@ impl<N: Network> Connection<N> {
     /// [`Self::advance`] does so.
     pub(crate) fn connect(&mut self, addresses: Vec<Address>, now: Instant, timeout: Duration) {
         self.broken = None;
+        self.secured = None;
         let failure = "its name has no address".to_owned();
         let addresses = addresses.into_iter();
         self.state = State::Connecting(Attempt { stream: None, addresses, deadline: now + timeout, failure });
@@ -46,6 +48,14 @@ impl<N: Network> Connection<N> {
         if self.deadline().is_some_and(|deadline| deadline <= now) {
             return Err(self.too_late(greeting));
         }
+        match self.state {
+            State::Connecting(_) => self.connect_further(),
+            State::Securing(..) => self.secure(),
+            _ => Ok(false),
+        }
+    }
+
+    fn connect_further(&mut self) -> Result<bool, Error> {
         let State::Connecting(attempt) = &mut self.state else { return Ok(false) };
         loop {
             let opened = match attempt.stream.take() {
@@ -64,7 +74,12 @@ impl<N: Network> Connection<N> {
             };
             match stream.connected() {
                 Ok(true) => {
-                    self.state = State::Greeting(stream, attempt.deadline);
+                    let deadline = attempt.deadline;
+                    if self.tls.is_some() {
+                        self.state = State::Securing(stream, deadline);
+                        return self.secure();
+                    }
+                    self.state = State::Greeting(stream, deadline);
                     return Ok(true);
                 }
                 Ok(false) => {
@@ -78,10 +93,43 @@ impl<N: Network> Connection<N> {
         Err(Error::new(Kind::Connect, &self.server, message))
     }
 
+    /// Goes on agreeing upon TLS, as far as it can without waiting.
+    fn secure(&mut self) -> Result<bool, Error> {
+        let (State::Securing(stream, _), Some(tls)) = (&mut self.state, &self.tls) else { return Ok(false) };
+        let begun = match self.secured.take() {
+            Some(secured) => Ok(secured),
+            None => Secured::new(tls).map(Box::new),
+        };
+        let shaken = begun.and_then(|mut secured| {
+            let is_over = secured.shake(stream)?;
+            self.secured = Some(secured);
+            Ok(is_over)
+        });
+        match shaken {
+            Ok(false) => Ok(false),
+            Ok(true) => {
+                self.state = match std::mem::replace(&mut self.state, State::Closed) {
+                    State::Securing(stream, deadline) => State::Greeting(stream, deadline),
+                    other => other,
+                };
+                Ok(true)
+            }
+            Err(error) => Err(match Failure::of(&error) {
+                Some(failure) => self.cannot_connect(failure),
+                None => self.cannot_connect(format!("the connection broke during the handshake of TLS: {error}")),
+            }),
+        }
+    }
+
     fn too_late(&self, greeting: &str) -> Error {
-        let why = match self.is_greeting() {
-            true => format!("it accepted the connection but did not answer \"{greeting}\" in time"),
-            false => "it did not accept the connection in time".to_owned(),
+        let why = match self.state {
+            State::Greeting(..) => format!("it accepted the connection but did not answer \"{greeting}\" in time"),
+            State::Securing(..) => {
+                "it accepted the connection but did not answer the handshake of TLS in time: does it speak TLS on this \
+                 port?"
+                    .to_owned()
+            }
+            _ => "it did not accept the connection in time".to_owned(),
         };
         Error::new(Kind::Timeout, &self.server, format!("cannot connect: {why}"))
     }

@@ -16,6 +16,11 @@ impl Incoming {
         &self.buffer[self.start..self.end]
     }
 
+    /// The same, to be decrypted where they are.
+    pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
+        &mut self.buffer[self.start..self.end]
+    }
+
     /// Where [`Self::bytes`] begins, for [`Self::at`].
     pub(crate) fn position(&self) -> usize {
         self.start

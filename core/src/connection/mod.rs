@@ -2,6 +2,7 @@
 //!
 //! A session keeps the bytes ([`Outgoing`], [`Incoming`]) and the exchanges; here is the stream and how it stands. Once
 //! it is connected the session greets the server as its protocol has it, and says when it is [ready](Connection::ready).
+//! Where TLS is wanted, it is agreed upon in between; from then on what is sent and received passes [`Secured`].
 //! Nothing here waits, and what goes wrong is returned: the session [fails](Connection::fail) with it, once it has
 //! looked after what it has in flight.
 
@@ -10,8 +11,10 @@ mod incoming;
 mod outgoing;
 #[cfg(test)]
 pub(crate) mod peer;
+mod secured;
+mod wire;
 
-use std::io;
+use std::io::{self, IoSliceMut};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -20,11 +23,17 @@ pub(crate) use outgoing::Outgoing;
 pub use outgoing::SharedBytes;
 
 use crate::error::{Error, Kind};
-use crate::network::Network;
+use crate::network::{Network, Stream};
+use crate::tls::ServerTls;
 use connecting::Attempt;
+use secured::{Failure, Secured};
+pub(crate) use wire::Wire;
 
 /// Lines and small values fit, with room to take several at once.
 pub(crate) const RECEIVE_BUFFER: usize = 64 * 1024;
+
+/// So much room for what arrives is enough for any record of TLS.
+pub(crate) const LEAST_ROOM: usize = 20 * 1024;
 
 /// How much one poll receives at most, so that others get their turn.
 pub(crate) const RECEIVED_PER_POLL: usize = 256 * 1024;
@@ -46,6 +55,10 @@ pub(crate) struct Connection<N: Network> {
     server: Arc<str>,
     network: N,
     state: State<N::Stream>,
+    /// TLS, where it is to be spoken.
+    tls: Option<ServerTls>,
+    /// What is between the session and the stream, once TLS has begun.
+    secured: Option<Box<Secured>>,
     /// The broken stream, open until the host has stopped watching it.
     broken: Option<N::Stream>,
 }
@@ -54,7 +67,9 @@ enum State<S> {
     /// Not connected, and nobody has asked for it.
     Closed,
     Connecting(Attempt<S>),
-    /// Connected; until this instant the server's answer to the greeting is awaited.
+    /// Connected; until this instant TLS is agreed upon.
+    Securing(S, Instant),
+    /// Connected, and secured where that is wanted; until this instant the server's answer to the greeting is awaited.
     Greeting(S, Instant),
     Ready(S),
     Broken(Error),
@@ -68,8 +83,13 @@ pub(crate) enum Unreceived {
 }
 
 impl<N: Network> Connection<N> {
-    pub(crate) fn new(server: Arc<str>, network: N) -> Self {
-        Self { server, network, state: State::Closed, broken: None }
+    pub(crate) fn new(server: Arc<str>, network: N, tls: Option<ServerTls>) -> Self {
+        Self { server, network, state: State::Closed, tls, secured: None, broken: None }
+    }
+
+    /// How to speak TLS from the next connection on, if at all.
+    pub(crate) fn set_tls(&mut self, tls: Option<ServerTls>) {
+        self.tls = tls;
     }
 
     /// The server's name, as messages give it.
@@ -81,8 +101,18 @@ impl<N: Network> Connection<N> {
         matches!(self.state, State::Closed)
     }
 
-    pub(crate) fn is_connecting(&self) -> bool {
-        matches!(self.state, State::Connecting(_))
+    /// Whether it waits for something to arrive.
+    pub(crate) fn wants_to_read(&self) -> bool {
+        matches!(self.state, State::Securing(..) | State::Greeting(..) | State::Ready(_))
+    }
+
+    /// Whether it waits, on its own account, for the socket to take something.
+    pub(crate) fn wants_to_write(&self) -> bool {
+        match self.state {
+            State::Connecting(_) => true,
+            State::Securing(..) => self.secured.as_ref().is_some_and(|secured| secured.has_unsent()),
+            _ => false,
+        }
     }
 
     pub(crate) fn is_greeting(&self) -> bool {
@@ -109,16 +139,18 @@ impl<N: Network> Connection<N> {
     pub(crate) fn stream(&self) -> Option<&N::Stream> {
         match &self.state {
             State::Connecting(attempt) => attempt.stream(),
-            State::Greeting(stream, _) | State::Ready(stream) => Some(stream),
+            State::Securing(stream, _) | State::Greeting(stream, _) | State::Ready(stream) => Some(stream),
             State::Closed | State::Broken(_) => None,
         }
     }
 
-    /// The stream, where bytes can pass.
-    pub(crate) fn connected(&mut self) -> Option<&mut N::Stream> {
+    /// What a session's bytes pass over, where they can.
+    pub(crate) fn wire(&mut self) -> Option<Wire<'_, N::Stream>> {
         match &mut self.state {
-            State::Greeting(stream, _) | State::Ready(stream) => Some(stream),
-            State::Closed | State::Connecting(_) | State::Broken(_) => None,
+            State::Greeting(stream, _) | State::Ready(stream) => {
+                Some(Wire { stream, secured: self.secured.as_deref_mut() })
+            }
+            State::Closed | State::Connecting(_) | State::Securing(..) | State::Broken(_) => None,
         }
     }
 
@@ -126,7 +158,7 @@ impl<N: Network> Connection<N> {
     pub(crate) fn deadline(&self) -> Option<Instant> {
         match &self.state {
             State::Connecting(attempt) => Some(attempt.deadline()),
-            State::Greeting(_, deadline) => Some(*deadline),
+            State::Securing(_, deadline) | State::Greeting(_, deadline) => Some(*deadline),
             State::Closed | State::Ready(_) | State::Broken(_) => None,
         }
     }
@@ -141,13 +173,13 @@ impl<N: Network> Connection<N> {
 
     /// Sends what is unsent, as far as the socket takes it without waiting.
     pub(crate) fn send(&mut self, outgoing: &mut Outgoing) -> Result<(), Error> {
-        let Some(stream) = self.connected() else { return Ok(()) };
+        let Some(mut wire) = self.wire() else { return Ok(()) };
         if outgoing.unsent() == 0 {
             return Ok(());
         }
-        match outgoing.send(stream) {
+        match wire.send(outgoing) {
             Ok(_) => Ok(()),
-            Err(error) => Err(self.broke(format!("the connection broke while sending: {error}"))),
+            Err(error) => Err(self.broken_sending(&error)),
         }
     }
 
@@ -161,15 +193,12 @@ impl<N: Network> Connection<N> {
             Ok(0) if in_reply() => {
                 Err(Unreceived::Broken(self.broke("the server closed the connection in the middle of a reply")))
             }
-            Ok(0) => Err(Unreceived::Broken(self.broke("the server closed the connection"))),
+            Ok(0) => Err(Unreceived::Broken(self.closed())),
             Ok(count) => Ok(count),
             Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {
                 Err(Unreceived::NotNow(error.kind()))
             }
-            Err(error) => {
-                let message = format!("the connection broke while a reply was awaited: {error}");
-                Err(Unreceived::Broken(self.broke(message)))
-            }
+            Err(error) => Err(Unreceived::Broken(self.broken_receiving(&error))),
         }
     }
 
@@ -177,9 +206,10 @@ impl<N: Network> Connection<N> {
     pub(crate) fn fail(&mut self, error: Error) {
         self.broken = match std::mem::replace(&mut self.state, State::Broken(error)) {
             State::Connecting(attempt) => attempt.into_stream(),
-            State::Greeting(stream, _) | State::Ready(stream) => Some(stream),
+            State::Securing(stream, _) | State::Greeting(stream, _) | State::Ready(stream) => Some(stream),
             State::Closed | State::Broken(_) => self.broken.take(),
         };
+        self.secured = None;
     }
 
     /// Makes a broken connection one that nobody has asked for.
@@ -199,7 +229,51 @@ impl<N: Network> Connection<N> {
         self.broken = None;
     }
 
+    #[cold]
+    fn broken_sending(&mut self, error: &io::Error) -> Error {
+        // Why a server ends TLS it says before it closes the connection, which may be what was noticed first.
+        let mut rest = vec![0; RECEIVE_BUFFER];
+        let said = self
+            .wire()
+            .filter(|wire| wire.secured.is_some())
+            .map(|mut wire| wire.receive(&mut [IoSliceMut::new(&mut rest)], Stream::receive));
+        match said {
+            Some(Err(why)) if Failure::of(&why).is_some() => self.broken_by(&why, ""),
+            _ => self.broken_by(error, "the connection broke while sending"),
+        }
+    }
+
+    #[cold]
+    fn broken_receiving(&self, error: &io::Error) -> Error {
+        self.broken_by(error, "the connection broke while a reply was awaited")
+    }
+
+    fn broken_by(&self, error: &io::Error, when: &str) -> Error {
+        match Failure::of(error) {
+            Some(failure) if self.is_ready() => self.broke(format!("the connection broke: {failure}")),
+            Some(failure) => self.cannot_connect(failure),
+            None => self.broke(format!("{when}: {error}{}", self.perhaps_tls())),
+        }
+    }
+
+    #[cold]
+    fn closed(&self) -> Error {
+        self.broke(format!("the server closed the connection{}", self.perhaps_tls()))
+    }
+
+    /// What may be the matter with a server that did not even answer the greeting.
+    fn perhaps_tls(&self) -> &'static str {
+        match self.is_greeting() && self.secured.is_none() {
+            true => " before it answered anything: should it speak TLS on this port, set \"tls\"",
+            false => "",
+        }
+    }
+
     fn broke(&self, message: impl Into<String>) -> Error {
         Error::new(Kind::Closed, &self.server, message)
+    }
+
+    fn cannot_connect(&self, why: impl std::fmt::Display) -> Error {
+        Error::new(Kind::Connect, &self.server, format!("cannot connect: {why}"))
     }
 }

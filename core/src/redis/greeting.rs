@@ -12,7 +12,7 @@ use super::info::ServerInfo;
 use super::session::Session;
 use super::settings::{Password, Settings};
 use crate::address::Address;
-use crate::connection::{Incoming, Outgoing, RECEIVE_BUFFER};
+use crate::connection::{Incoming, Outgoing, LEAST_ROOM, RECEIVE_BUFFER};
 use crate::error::Error;
 use crate::network::Network;
 
@@ -127,7 +127,7 @@ impl<N: Network> Session<N> {
         while self.connection.is_greeting() {
             let mut reader = Reader::new(self.settings.limits.reply);
             let outcome = match reader.read(self.incoming.bytes()) {
-                Ok((_, None)) if self.incoming.room().is_empty() => Err(self.answers_too_much()),
+                Ok((_, None)) if self.incoming.room().len() < LEAST_ROOM => Err(self.answers_too_much()),
                 Ok((_, None)) => return,
                 Ok((consumed, Some(decoded))) => {
                     self.incoming.consume(consumed);

@@ -83,7 +83,11 @@ impl<N: Network> Session<N> {
     pub(super) fn is_no_redis(&self, what: &str) -> Error {
         let bytes = self.incoming.bytes();
         let instead = match bytes {
-            [0x15, 0x03, ..] => ", as TLS does, which is not supported here",
+            [0x15, 0x03, ..] => {
+                return self.cannot_connect(
+                    "the server speaks TLS on this port: begin its URL with rediss://, or set \"tls\"".into(),
+                )
+            }
             _ if bytes.starts_with(b"HTTP/") => ", as HTTP does",
             _ if bytes.starts_with(b"ERROR\r\n") || bytes.starts_with(b"CLIENT_ERROR") => ", as memcached does",
             _ => "",

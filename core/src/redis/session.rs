@@ -14,6 +14,7 @@ use super::submitting::Exchange;
 use crate::connection::{Connection, Incoming, Outgoing, Ticket, Unreceived, Wants, RECEIVED_PER_POLL, RECEIVE_BUFFER};
 use crate::error::{Error, Kind, Sent};
 use crate::network::{Network, Stream, System};
+use crate::tls::ServerTls;
 
 /// Something happened.
 #[derive(Clone, Debug)]
@@ -54,7 +55,7 @@ impl<N: Network> Session<N> {
     /// A session that is not connected: see [`Self::connect`]. `server` is the name for messages.
     pub fn new(server: Arc<str>, network: N, settings: Settings) -> Self {
         Self {
-            connection: Connection::new(server, network),
+            connection: Connection::new(server, network, settings.tls.clone()),
             reader: Reader::new(settings.limits.reply),
             settings,
             info: ServerInfo::default(),
@@ -69,6 +70,11 @@ impl<N: Network> Session<N> {
             announced: false,
             subscribed: false,
         }
+    }
+
+    /// Speaks TLS in this way from the next connection on.
+    pub fn set_tls(&mut self, tls: Option<ServerTls>) {
+        self.connection.set_tls(tls);
     }
 
     /// Connects, sends and receives as far as the socket allows without waiting. Take what came of it from
@@ -90,7 +96,7 @@ impl<N: Network> Session<N> {
     pub fn wants(&self) -> Wants {
         let until = self.queue.iter().filter(|exchange| !exchange.abandoned).map(|exchange| exchange.deadline).min();
         Wants {
-            read: self.connection.is_greeting() || self.connection.is_ready(),
+            read: self.connection.wants_to_read(),
             write: self.wants_to_write(),
             until: self.connection.deadline().or(until),
         }
@@ -114,12 +120,12 @@ impl<N: Network> Session<N> {
         &mut self,
         receive: impl FnOnce(&mut N::Stream, &mut [IoSliceMut<'_>]) -> io::Result<usize>,
     ) -> Result<usize, io::ErrorKind> {
-        let Some(stream) = self.connection.connected() else { return Ok(0) };
+        let Some(mut wire) = self.connection.wire() else { return Ok(0) };
         let room = self.incoming.room();
         if room.is_empty() {
             return Err(io::ErrorKind::WouldBlock);
         }
-        let outcome = receive(stream, &mut [IoSliceMut::new(room)]);
+        let outcome = wire.receive(&mut [IoSliceMut::new(room)], receive);
         let in_reply = || !self.reader.is_between_values() || !self.incoming.is_empty();
         match self.connection.received(outcome, in_reply) {
             Ok(count) => {
@@ -234,7 +240,7 @@ impl<N: Network> Session<N> {
 
     /// Whether it waits for the socket to take more.
     pub fn wants_to_write(&self) -> bool {
-        self.connection.is_connecting() || self.has_unsent()
+        self.connection.wants_to_write() || self.has_unsent()
     }
 
     /// Whether some of what was submitted has still to be sent.

@@ -1,14 +1,18 @@
-//! How a session comes to be ready: once it is connected, the server's version says what may be sent.
+//! How a session comes to be ready: once it is connected it logs in, where that is wanted, and the server's version says
+//! what may be sent.
 
 use std::time::{Duration, Instant};
 
-use pinyon_proto::{Capabilities, Decoded, Form, ReplyReader, ServerVersion, Status};
+use pinyon_proto::{Capabilities, Decoded, Form, Malformed, ReplyReader, ServerVersion, Status};
 
 use super::Session;
 use crate::address::Address;
 use crate::connection::{Incoming, Outgoing, RECEIVE_BUFFER};
 use crate::error::{Error, Kind};
 use crate::network::Network;
+
+/// How a server that speaks TLS begins when it is spoken to without.
+const ALERT: [u8; 2] = [0x15, 0x03];
 
 impl<N: Network> Session<N> {
     /// Begins to connect, to the first of `addresses` that answers, with `timeout` for all of it. A session whose
@@ -18,6 +22,7 @@ impl<N: Network> Session<N> {
         self.outgoing = Outgoing::default();
         self.incoming = Incoming::new(RECEIVE_BUFFER);
         self.reader = ReplyReader::default();
+        self.awaits_login = false;
         self.current = None;
         self.receiving = None;
         self.silent = 0;
@@ -35,35 +40,98 @@ impl<N: Network> Session<N> {
 
     /// Goes on connecting as far as it can without waiting.
     pub(super) fn advance_connection(&mut self, now: Instant) {
-        match self.connection.advance(now, "version") {
-            Ok(true) => self.outgoing.append_bytes(b"version\r\n"),
+        match self.connection.advance(now, if self.awaits_login { "the login" } else { "version" }) {
+            Ok(true) => self.greet(),
             Ok(false) => {}
             Err(error) => self.fail(error),
         }
     }
 
-    /// Reads the answer to the version probe, which makes the session ready.
-    pub(super) fn read_version(&mut self) {
-        if !self.connection.is_greeting() {
-            return;
+    /// The login and the version probe leave in one send.
+    fn greet(&mut self) {
+        let mut requests = Vec::new();
+        if let Some(login) = &self.login {
+            login.write(&mut requests);
+            self.awaits_login = true;
         }
-        let error = match self.reader.read(self.incoming.bytes(), Form::Version) {
+        requests.extend_from_slice(b"version\r\n");
+        self.outgoing.append_bytes(&requests);
+    }
+
+    /// Reads the answers to the greeting, the last of which makes the session ready.
+    pub(super) fn read_greeting(&mut self) {
+        if self.connection.is_greeting() && self.incoming.bytes().starts_with(&ALERT) {
+            self.refuse(Kind::Connect, "the server speaks TLS on this port: set \"tls\"");
+        }
+        if self.connection.is_greeting() && self.awaits_login {
+            self.read_login();
+        }
+        if self.connection.is_greeting() && !self.awaits_login {
+            self.read_version();
+        }
+    }
+
+    fn read_login(&mut self) {
+        match self.reader.read(self.incoming.bytes(), Form::ClassicStore) {
+            Ok(Decoded::Head { head, consumed, .. }) if head.status == Status::Done => {
+                self.awaits_login = false;
+                self.incoming.consume(consumed);
+            }
+            Ok(Decoded::Head { line, .. }) => {
+                let said = self.redacted(line);
+                let user = self.login.as_ref().map_or("", |login| &login.user).escape_debug().to_string();
+                let why = format!(
+                    "the server refused the login of user \"{user}\": correct \"username\" and \"password\" (it answered \
+                     \"{said}\")"
+                );
+                self.refuse(Kind::Connect, &why);
+            }
+            Ok(Decoded::Partial | Decoded::Value { .. }) => {}
+            Err(malformed) => self.is_no_memcached(&malformed),
+        }
+    }
+
+    /// Reads the answer to the version probe.
+    fn read_version(&mut self) {
+        let (kind, why) = match self.reader.read(self.incoming.bytes(), Form::Version) {
             Ok(Decoded::Head { head, line, consumed, .. }) if head.status == Status::Version => {
                 let version = line.strip_prefix(b"VERSION ").and_then(ServerVersion::parse);
                 self.capabilities = Capabilities::of(version);
                 self.incoming.consume(consumed);
-                if !self.incoming.is_empty() {
-                    let message = "cannot connect: the server sent more than the answer to \"version\"";
-                    return self.fail(Error::new(Kind::Protocol, self.server(), message));
+                if self.incoming.is_empty() {
+                    return self.connection.ready();
                 }
-                return self.connection.ready();
+                (Kind::Protocol, "the server sent more than the answer to \"version\"".into())
+            }
+            Ok(Decoded::Head { line, .. }) if line.ends_with(b"unauthenticated") => {
+                let said = line.escape_ascii();
+                let why = "the server wants a login: set \"username\" and \"password\"";
+                (Kind::Connect, format!("{why} (it answered \"{said}\")"))
             }
             Ok(Decoded::Head { line, .. }) => {
-                format!("cannot connect: the server answered \"version\" with \"{}\"", line.escape_ascii())
+                (Kind::Protocol, format!("the server answered \"version\" with \"{}\"", self.redacted(line)))
             }
             Ok(Decoded::Partial | Decoded::Value { .. }) => return,
-            Err(malformed) => format!("cannot connect: this is not a memcached server: {malformed}"),
+            Err(malformed) => return self.is_no_memcached(&malformed),
         };
-        self.fail(Error::new(Kind::Protocol, self.server(), error));
+        self.refuse(kind, &why);
+    }
+
+    fn is_no_memcached(&mut self, malformed: &Malformed) {
+        let bytes = self.incoming.bytes();
+        let (what, said) = (malformed.what, self.redacted(&bytes[..bytes.len().min(60)]));
+        self.refuse(Kind::Protocol, &format!("this is not a memcached server: {what}: received \"{said}\""));
+    }
+
+    /// What the server said, without the password.
+    fn redacted(&self, said: &[u8]) -> String {
+        match &self.login {
+            Some(login) => login.password.redact(said),
+            None => said.escape_ascii().to_string(),
+        }
+    }
+
+    fn refuse(&mut self, kind: Kind, why: &str) {
+        self.fail(Error::new(kind, self.server(), format!("cannot connect: {why}")));
     }
 }

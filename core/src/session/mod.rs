@@ -28,7 +28,9 @@ pub use submitting::{BYTES_PER_LINE, KEYS_PER_LINE};
 
 use crate::connection::{Connection, Incoming, Outgoing, Unreceived, RECEIVED_PER_POLL, RECEIVE_BUFFER};
 use crate::error::{Error, Kind, Sent};
+use crate::login::Login;
 use crate::network::{Network, Stream, System};
+use crate::tls::ServerTls;
 use exchange::{About, Exchange};
 use replies::{Current, Receiving};
 use submitting::Lines;
@@ -100,6 +102,10 @@ impl Refused {
 
 pub struct Session<N: Network = System> {
     connection: Connection<N>,
+    /// As whom to log in, if at all.
+    login: Option<Login>,
+    /// The answer to the login is awaited.
+    awaits_login: bool,
     limits: Limits,
     capabilities: Capabilities,
     outgoing: Outgoing,
@@ -129,7 +135,9 @@ impl<N: Network> Session<N> {
     /// A session that is not connected: see [`Self::connect`]. `server` is the name for messages.
     pub fn new(server: Arc<str>, network: N, limits: Limits) -> Self {
         Self {
-            connection: Connection::new(server, network),
+            connection: Connection::new(server, network, None),
+            login: None,
+            awaits_login: false,
             limits,
             capabilities: Capabilities::of(None),
             outgoing: Outgoing::default(),
@@ -147,6 +155,13 @@ impl<N: Network> Session<N> {
             stores: 0,
             expired: VecDeque::new(),
         }
+    }
+
+    /// The same, which does what it takes to be let in by the server.
+    pub fn with_access(mut self, tls: Option<ServerTls>, login: Option<Login>) -> Self {
+        self.connection.set_tls(tls);
+        self.login = login;
+        self
     }
 
     /// Whether a command submitted now would be taken.
@@ -181,7 +196,7 @@ impl<N: Network> Session<N> {
 
     /// Whether it waits for the socket to take more.
     pub fn wants_to_write(&self) -> bool {
-        self.connection.is_connecting() || self.has_unsent()
+        self.connection.wants_to_write() || self.has_unsent()
     }
 
     /// Why the connection broke, if it did.
@@ -230,7 +245,7 @@ impl<N: Network> Session<N> {
     pub fn wants(&self) -> Wants {
         let until = self.queue.iter().filter(|exchange| !exchange.abandoned).map(|exchange| exchange.deadline).min();
         Wants {
-            read: self.connection.is_greeting() || self.connection.is_ready(),
+            read: self.connection.wants_to_read(),
             write: self.wants_to_write(),
             until: self.connection_deadline().or(until),
         }
@@ -250,22 +265,22 @@ impl<N: Network> Session<N> {
         &mut self,
         receive: impl FnOnce(&mut N::Stream, &mut [IoSliceMut<'_>]) -> io::Result<usize>,
     ) -> Result<usize, io::ErrorKind> {
-        let Some(stream) = self.connection.connected() else { return Ok(0) };
+        let Some(mut wire) = self.connection.wire() else { return Ok(0) };
         let mut straight = 0;
         let outcome = match self.receiving.as_mut().map(Receiving::room).filter(|room| !room.is_empty()) {
             Some(room) => {
                 let wanted = room.len();
                 let mut buffers = [IoSliceMut::new(room), IoSliceMut::new(self.incoming.room())];
-                receive(stream, &mut buffers).inspect(|count| straight = wanted.min(*count))
+                wire.receive(&mut buffers, receive).inspect(|count| straight = wanted.min(*count))
             }
             None => {
-                let awaits_one_value = awaits_one_value(&self.queue);
+                let awaits_one_value = awaits_one_value(&self.queue) && !wire.is_secured();
                 let room = self.incoming.room();
                 if room.is_empty() {
                     return Err(io::ErrorKind::WouldBlock);
                 }
                 let window = if awaits_one_value { room.len().min(WINDOW_FOR_ONE) } else { room.len() };
-                receive(stream, &mut [IoSliceMut::new(&mut room[..window])])
+                wire.receive(&mut [IoSliceMut::new(&mut room[..window])], receive)
             }
         };
         let in_reply = || self.current.is_some() || self.receiving.is_some() || !self.incoming.is_empty();
@@ -275,7 +290,7 @@ impl<N: Network> Session<N> {
                     receiving.filled += straight;
                 }
                 self.incoming.filled(count - straight);
-                self.read_version();
+                self.read_greeting();
                 Ok(count)
             }
             Err(Unreceived::NotNow(kind)) => Err(kind),

@@ -4,7 +4,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use pinyon_core::fleet::{Fleet, Options};
+use pinyon_core::fleet::{Access, Fleet, Options};
+use pinyon_core::login::{Login, Password};
 use pinyon_core::{parse_servers, Limits};
 use pinyon_proto::{Direction, KeyRules, Mode};
 use pyo3::prelude::*;
@@ -12,10 +13,11 @@ use pyo3::types::{PyAny, PyDict};
 
 use crate::batch::Batch;
 use crate::errors::usage;
-use crate::keys::key_bytes;
+use crate::keys::{key_bytes, text_bytes};
 use crate::loops::{LoopDriver, Loops};
 use crate::requests::{Request, Shape};
 use crate::shared::{Connections, Driver};
+use crate::tls::Tls;
 use crate::ttl::Ttl;
 use crate::values::Codec;
 
@@ -47,8 +49,8 @@ impl Client {
 impl Client {
     #[new]
     #[pyo3(signature = (servers, *, namespace, timeout, connect_timeout, serializer, failover, max_connections,
-                        encode_keys, max_value_size, max_in_flight, max_unsent, loops = None,
-                        connections = 1))]
+                        encode_keys, max_value_size, max_in_flight, max_unsent, tls = None,
+                        username = None, password = None, loops = None, connections = 1))]
     #[allow(clippy::too_many_arguments)] // Python's keyword arguments
     fn new(
         py: Python<'_>,
@@ -63,6 +65,9 @@ impl Client {
         max_value_size: isize,
         max_in_flight: isize,
         max_unsent: isize,
+        tls: Option<PyRef<'_, Tls>>,
+        username: Option<&str>,
+        password: Option<&Bound<'_, PyAny>>,
         loops: Option<(Py<PyAny>, Bound<'_, PyAny>)>,
         connections: isize,
     ) -> PyResult<Self> {
@@ -82,7 +87,9 @@ impl Client {
                 value: positive(py, "max_value_size", max_value_size)?,
             },
         };
-        let fleet = Arc::new(Fleet::new(specs, options));
+        let access = Access { tls: tls.map(|tls| tls.tls.clone()), login: login(py, username, password)? };
+        let fleet = Fleet::new(specs, options, access).map_err(|error| usage(py, "UsageError", &error.to_string()))?;
+        let fleet = Arc::new(fleet);
         let codec = Arc::new(Codec::new(serializer)?);
         let shared = OnceLock::new();
         let client = Self { fleet, keys, codec, loops: shared, submits_only: false, closed: Arc::default() };
@@ -303,6 +310,17 @@ impl Client {
     fn is_closed(&self) -> bool {
         self.closed.load(Ordering::Relaxed)
     }
+}
+
+fn login(py: Python<'_>, username: Option<&str>, password: Option<&Bound<'_, PyAny>>) -> PyResult<Option<Login>> {
+    let login = match (username, password) {
+        (None, None) => return Ok(None),
+        (Some(username), Some(password)) => {
+            Login::new(username, Password::from(text_bytes(password, "UsageError", "the password", "passwords")?))
+        }
+        _ => Err("username and password go together: give both"),
+    };
+    login.map(Some).map_err(|why| usage(py, "UsageError", why))
 }
 
 pub(crate) fn duration(py: Python<'_>, name: &str, seconds: f64) -> PyResult<Duration> {

@@ -18,6 +18,7 @@ mod requests;
 mod shared;
 mod single;
 mod spare;
+mod tls;
 mod ttl;
 mod values;
 mod waiter;
@@ -38,6 +39,8 @@ mod _native {
     use crate::plain::check_plain;
     #[pymodule_export]
     use crate::shared::Driver;
+    #[pymodule_export]
+    use crate::tls::Tls;
     #[pymodule_export]
     use crate::waiter::GreenletWaiter;
 

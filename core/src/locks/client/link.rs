@@ -205,6 +205,12 @@ impl<W> Client<W> {
     }
 
     pub(super) fn connect_lane(&mut self, lane: usize, now: Instant) {
+        if let Some(tls) = &self.settings.login.tls {
+            match tls.moved_to(&self.endpoint) {
+                Ok(tls) => self.link.lanes[lane].session.set_tls(Some(tls)),
+                Err(error) => return self.resolved(lane, Err(error.to_string()), now),
+            }
+        }
         match self.endpoint.address() {
             Ok(address) => self.resolved(lane, Ok(vec![address]), now),
             Err((name, port)) => {

@@ -126,7 +126,7 @@ fn what_is_not_memcached_is_told_by_its_answer() {
 
 #[test]
 fn a_server_that_answers_the_probe_with_an_error_is_not_used() {
-    for error in ["ERROR", "CLIENT_ERROR unauthenticated", "SERVER_ERROR no backend"] {
+    for error in ["ERROR", "CLIENT_ERROR line", "SERVER_ERROR no backend"] {
         let mut host = unconnected();
         host.connect(1);
         host.answer(format!("{error}\r\n").as_bytes());

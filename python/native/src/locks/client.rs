@@ -22,6 +22,7 @@ use crate::client::duration;
 use crate::errors::usage;
 use crate::keys::{key_bytes, text_bytes};
 use crate::loops::{LoopDriver, Loops};
+use crate::tls::Tls;
 
 /// Locks on one Redis or Valkey server. `pinyon.Locks` documents its arguments.
 #[pyclass(frozen, subclass, name = "Locks", module = "pinyon._native")]
@@ -40,7 +41,7 @@ impl Locks {
     /// `host` and `port`, or `path`: where the server is. `hash_tag`: that of the names, where they have their own.
     #[new]
     #[pyo3(signature = (*, server, host, port, path, user, password, database, namespace, handler, fairness, heartbeat,
-                        command_timeout, connect_timeout, warn, keep, hash_tag = None, loops = None))]
+                        command_timeout, connect_timeout, warn, keep, hash_tag = None, tls = None, loops = None))]
     #[allow(clippy::too_many_arguments)] // Python's keyword arguments
     fn new(
         py: Python<'_>,
@@ -60,6 +61,7 @@ impl Locks {
         warn: Py<PyAny>,
         keep: Py<PyAny>,
         hash_tag: Option<&[u8]>,
+        tls: Option<PyRef<'_, Tls>>,
         loops: Option<(Py<PyAny>, Bound<'_, PyAny>)>,
     ) -> PyResult<Self> {
         let endpoint = match (host, path) {
@@ -72,11 +74,15 @@ impl Locks {
             None => Keys::new(namespace),
         };
         let keys = keys.map_err(|error| usage(py, "UsageError", &error.to_string()))?;
-        let password = password.map(|password| key_bytes(password).map(redis::Password::from)).transpose()?;
+        let password = password
+            .map(|password| text_bytes(password, "UsageError", "the password", "passwords").map(redis::Password::from))
+            .transpose()?;
+        let tls = tls.map(|tls| tls.tls.of_server(&endpoint)).transpose();
+        let tls = tls.map_err(|error| usage(py, "UsageError", &error.to_string()))?;
         let settings = Settings {
             endpoint,
             server: server.into(),
-            login: redis::Settings { user, password, database, ..redis::Settings::default() },
+            login: redis::Settings { user, password, database, tls, ..redis::Settings::default() },
             keys,
             handler: handler_kind(py, handler)?,
             connect_timeout: duration(py, "connect_timeout", connect_timeout)?,

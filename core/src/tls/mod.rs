@@ -1,0 +1,139 @@
+//! TLS as a client speaks it: whom to trust, who to be, and what each server must prove to be called.
+//!
+//! What is said on the wire is rustls's, driven by [`crate::connection`]; here are the settings, read and checked once.
+
+mod certificates;
+mod explain;
+mod unverified;
+
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use rustls::client::{Resumption, UnbufferedClientConnection, WantsClientCert};
+use rustls::crypto::ring;
+use rustls::pki_types::ServerName;
+use rustls::{ClientConfig, ConfigBuilder};
+
+use crate::address::Endpoint;
+use crate::fork::PerProcess;
+pub(crate) use explain::explain;
+use unverified::AnyCertificate;
+
+/// How many servers' sessions are kept to be resumed.
+const SESSIONS: usize = 256;
+
+/// What a user says about TLS.
+#[derive(Clone, Debug, Default)]
+pub struct TlsSettings {
+    /// The certificates that alone are trusted to sign servers'; without it, those that the system trusts.
+    pub ca: Option<PathBuf>,
+    /// What the client shows of itself: its certificate, and those up to the one that servers trust.
+    pub certificate: Option<PathBuf>,
+    /// The certificate's private key; without it, the certificate's file has it too.
+    pub key: Option<PathBuf>,
+    /// What every server's certificate must be for; without it, the host by which the server is known to the client.
+    pub server_name: Option<String>,
+    /// Whoever answers is taken for the server.
+    pub accept_any_certificate: bool,
+}
+
+/// Settings that cannot be used, and what to do about it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TlsError(String);
+
+impl TlsError {
+    fn new(message: impl Into<String>) -> Self {
+        Self(message.into())
+    }
+}
+
+impl std::fmt::Display for TlsError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for TlsError {}
+
+/// Settings in use, by any number of clients. Connections that share them resume each other's sessions, which saves a
+/// server the better part of a handshake.
+#[derive(Debug)]
+pub struct Tls {
+    /// Of each process, as its sessions are behind a lock.
+    config: PerProcess<Arc<ClientConfig>>,
+    server_name: Option<ServerName<'static>>,
+}
+
+impl Tls {
+    /// Reads the files that the settings name.
+    pub fn new(settings: &TlsSettings) -> Result<Self, TlsError> {
+        let server_name = settings.server_name.as_deref().map(|name| read_name("server_name", name)).transpose()?;
+        let provider = Arc::new(ring::default_provider());
+        let builder = ClientConfig::builder_with_provider(provider.clone());
+        let builder =
+            builder.with_safe_default_protocol_versions().map_err(|error| TlsError::new(error.to_string()))?;
+        let builder: ConfigBuilder<ClientConfig, WantsClientCert> = match settings.accept_any_certificate {
+            true => builder.dangerous().with_custom_certificate_verifier(Arc::new(AnyCertificate(provider))),
+            false => builder.with_root_certificates(certificates::roots(settings.ca.as_deref())?),
+        };
+        let mut config = match (&settings.certificate, &settings.key) {
+            (Some(certificate), key) => certificates::with_client(builder, certificate, key.as_deref())?,
+            (None, None) => builder.with_no_client_auth(),
+            (None, Some(_)) => return Err(TlsError::new("a key is of no use without its certificate: give both")),
+        };
+        config.resumption = Resumption::in_memory_sessions(SESSIONS);
+        Ok(Self { config: PerProcess::new(Arc::new(config)), server_name })
+    }
+
+    /// What is needed to speak to the server at this place.
+    pub fn of_server(self: &Arc<Self>, endpoint: &Endpoint) -> Result<ServerTls, TlsError> {
+        let name = match (&self.server_name, endpoint) {
+            (Some(name), _) => name.clone(),
+            (None, Endpoint::Tcp { host, .. }) => read_name("the server's host", host)?,
+            (None, Endpoint::Unix(path)) => {
+                return Err(TlsError::new(format!(
+                    "{} is a path, for which no certificate is issued: set server_name to the name in the server's",
+                    path.display()
+                )))
+            }
+        };
+        Ok(ServerTls { tls: self.clone(), name })
+    }
+
+    /// A forked child has sessions of its own: the lock of its parent's may be held for ever.
+    fn config(&self) -> &Arc<ClientConfig> {
+        self.config.get(|parents| {
+            let mut config = ClientConfig::clone(parents);
+            config.resumption = Resumption::in_memory_sessions(SESSIONS);
+            Arc::new(config)
+        })
+    }
+}
+
+/// TLS with one server.
+#[derive(Clone, Debug)]
+pub struct ServerTls {
+    tls: Arc<Tls>,
+    name: ServerName<'static>,
+}
+
+impl ServerTls {
+    /// The same for a server that another one names, as those of a cluster do.
+    pub fn moved_to(&self, endpoint: &Endpoint) -> Result<Self, TlsError> {
+        self.tls.of_server(endpoint)
+    }
+
+    pub(crate) fn begin(&self) -> Result<UnbufferedClientConnection, rustls::Error> {
+        UnbufferedClientConnection::new(self.tls.config().clone(), self.name.clone())
+    }
+}
+
+fn read_name(what: &str, name: &str) -> Result<ServerName<'static>, TlsError> {
+    if let Ok(address) = name.parse::<IpAddr>() {
+        return Ok(ServerName::from(address));
+    }
+    ServerName::try_from(name.to_owned()).map_err(|_| {
+        TlsError::new(format!("{what} \"{}\" is no name that a certificate can have", name.escape_debug()))
+    })
+}
