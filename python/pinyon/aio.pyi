@@ -11,6 +11,7 @@ from pinyon._aio_locks import Locks as Locks
 from pinyon.errors import Error
 from pinyon.metadata import ItemMetadata
 from pinyon.serializers import Serializer
+from pinyon.tls import Tls
 
 _Key: TypeAlias = str | bytes
 _KeyT = TypeVar("_KeyT", bound=str | bytes)
@@ -31,6 +32,9 @@ class Client:
         max_value_size: int = 1048576,
         max_in_flight: int = 4096,
         max_unsent: int = 65536,
+        tls: bool | Tls | None = None,
+        username: str | None = None,
+        password: str | bytes | None = None,
     ) -> None: ...
     @property
     def is_closed(self) -> bool: ...

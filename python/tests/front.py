@@ -69,7 +69,7 @@ class Front:
             self._listener.listen()
         else:
             self._listener = socket.create_server(("127.0.0.1", 0))
-            self.address = "127.0.0.1:%d" % self._listener.getsockname()[1]
+            self.address = f"127.0.0.1:{self._listener.getsockname()[1]}"
 
     def __enter__(self) -> Self:
         self._start(self._accept)

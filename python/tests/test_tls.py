@@ -53,9 +53,10 @@ class Places:
         self.started: dict[Any, Any] = {}
 
     def of(self, kind: type, *shown: Any) -> Any:
-        if (kind, *shown) not in self.started:
-            self.started[kind, *shown] = self.start(kind(*shown))
-        return self.started[kind, *shown]
+        place = (kind, *shown)
+        if place not in self.started:
+            self.started[place] = self.start(kind(*shown))
+        return self.started[place]
 
 
 @pytest.fixture(scope="module")
@@ -174,9 +175,9 @@ async def test_a_connection_that_is_cut_is_a_broken_one(
             raise ConnectionError("the rest is lost")
 
     for lose in (lose_all, lose_the_rest):
-        with Front(server, here, lose) as front:
-            with pytest.raises(pinyon.ConnectionLost, match="the server closed the connection"):
-                await connect(front, tls=tls).get("key")
+        lost = pytest.raises(pinyon.ConnectionLost, match="the server closed the connection")
+        with Front(server, here, lose) as front, lost:
+            await connect(front, tls=tls).get("key")
 
 
 @every_model
@@ -184,7 +185,7 @@ async def test_a_handshake_that_is_not_answered_ends_with_its_time(
     model: Model, connect: Connect, locks_on: LocksOn, tls: pinyon.Tls
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
-        address = "127.0.0.1:%d" % silent.getsockname()[1]
+        address = f"127.0.0.1:{silent.getsockname()[1]}"
         client = connect(address, tls=tls, connect_timeout=0.2)
         says = f"{address}: get: cannot connect: it accepted the connection but did not answer the handshake of TLS"
         with pytest.raises(pinyon.Timeout, match=says):
