@@ -172,7 +172,14 @@ impl Secured {
     fn process(&mut self, pieces: &[IoSlice<'_>], mut take: impl FnMut(&[u8])) -> Result<Standing, Error> {
         loop {
             let UnbufferedStatus { mut discard, state } = self.tls.process_tls_records(self.incoming.bytes_mut());
-            let standing = match state? {
+            let state = match state {
+                Ok(state) => state,
+                Err(error) => {
+                    self.incoming.consume(discard);
+                    return Err(error);
+                }
+            };
+            let standing = match state {
                 ConnectionState::ReadTraffic(mut traffic) => {
                     while let Some(record) = traffic.next_record() {
                         let record = record?;
@@ -218,10 +225,12 @@ impl Secured {
                  port, or leave TLS out"
             ));
         }
-        let failure = Failure::error(explain(error));
-        let _ = self.process(&[], |_| ());
-        let _ = self.records.flush(stream);
-        failure
+        let alert = self.tls.process_tls_records(self.incoming.bytes_mut());
+        if let Ok(ConnectionState::EncodeTlsData(mut data)) = alert.state {
+            let _ = self.records.push(0, |room| data.encode(room).map_err(Oversized::from));
+            let _ = self.records.flush(stream);
+        }
+        Failure::error(explain(error))
     }
 }
 

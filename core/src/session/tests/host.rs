@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use pinyon_proto::{Arithmetic, Command, Direction, Head, Key, Mode, Opaque, Status, Store};
 
 use super::peer::{Line, Peer};
+use super::terminator::{terminator, Terminator};
 use crate::address::Address;
 use crate::error::{Error, Kind, Sent};
 use crate::session::{Data, Limits, Outcome, Session, Ticket, Value};
@@ -53,6 +54,19 @@ impl Host {
         host.connect(1);
         host.greet(version);
         host
+    }
+
+    /// Connected, over TLS, to a server whose records the terminator reads and writes.
+    pub fn secured(version: &str, limits: Limits) -> (Self, Terminator) {
+        let (tls, mut terminator) = terminator();
+        let mut host = Self::new(limits);
+        host.session = host.session.with_access(Some(tls), None);
+        host.connect(1);
+        assert_eq!(terminator.shake(&mut host), b"version\r\n");
+        let answer = terminator.encrypt(format!("VERSION {version}\r\n").as_bytes());
+        host.answer(&answer);
+        assert!(host.session.is_clean(), "{:?}", host.session.failure());
+        (host, terminator)
     }
 
     /// Begins to connect to a server with so many addresses.

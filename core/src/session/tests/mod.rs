@@ -13,7 +13,9 @@ mod model;
 
 mod quiet;
 mod script;
+mod secured;
 mod server;
+mod terminator;
 mod verifying;
 
 use crate::connection::peer;

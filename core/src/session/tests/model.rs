@@ -6,6 +6,7 @@ use super::host::{get, Host};
 use super::peer::{Ending, Faults};
 use super::script::{Ask, Ledger};
 use super::server::Server;
+use super::terminator::Terminator;
 use crate::error::{Kind, Sent};
 use crate::session::Limits;
 
@@ -55,6 +56,8 @@ fn step() -> impl Strategy<Value = Step> {
 
 struct Run {
     host: Host,
+    /// What is between them, where they speak TLS.
+    terminator: Option<Terminator>,
     server: Server,
     ledger: Ledger,
     /// Replies that have not arrived yet.
@@ -62,10 +65,17 @@ struct Run {
 }
 
 impl Run {
-    fn new(version: &str, exchanges: usize) -> Self {
-        let host = Host::connected_within(version, Limits { exchanges, ..Limits::default() });
+    fn new(version: &str, exchanges: usize, secured: bool) -> Self {
+        let limits = Limits { exchanges, ..Limits::default() };
+        let (host, terminator) = match secured {
+            true => {
+                let (host, terminator) = Host::secured(version, limits);
+                (host, Some(terminator))
+            }
+            false => (Host::connected_within(version, limits), None),
+        };
         let server = Server::new(host.session.capabilities().meta());
-        Self { host, server, ledger: Ledger::default(), under_way: Vec::new() }
+        Self { host, terminator, server, ledger: Ledger::default(), under_way: Vec::new() }
     }
 
     fn step(&mut self, step: &Step) {
@@ -102,7 +112,15 @@ impl Run {
     fn turn(&mut self) {
         let events = self.host.turn();
         self.ledger.check(&events);
-        self.under_way.extend(self.server.serve(&self.host.peer.take_received()));
+        let received = self.host.peer.take_received();
+        match &mut self.terminator {
+            None => self.under_way.extend(self.server.serve(&received)),
+            Some(terminator) => {
+                let requests = terminator.decrypt(&received);
+                let replies = self.server.serve(&requests);
+                self.under_way.extend(terminator.encrypt(&replies));
+            }
+        }
     }
 
     /// Everything is sent and answered: nobody is left waiting, and the session is at rest.
@@ -152,8 +170,9 @@ proptest! {
         steps in proptest::collection::vec(step(), 0..60),
         width in prop_oneof![500usize..3000, Just(usize::MAX)],
         breaks: bool,
+        secured in proptest::bool::weighted(0.3),
     ) {
-        let mut run = Run::new(version, exchanges);
+        let mut run = Run::new(version, exchanges, secured);
         for step in &steps {
             run.step(step);
         }
