@@ -29,6 +29,7 @@ VERB_HELP = {
     "syscalls": "count the client's system calls per call in steady state, with strace",
     "memory": "measure Pinyon's resident memory over a million operations and 10,000 connection failures",
     "instructions": "count Pinyon's instructions per operation with callgrind, and write bench/instructions.json",
+    "tls": "measure what TLS costs Pinyon: processor time with it and without, in half a minute",
 }
 
 
@@ -90,6 +91,8 @@ def _parser() -> argparse.ArgumentParser:
     parsers["instructions"].add_argument(
         "--check", action="store_true", help="write nothing; fail where an operation takes more than recorded"
     )
+    parsers["tls"].add_argument("--rounds", type=_positive, default=RECORD_ROUNDS, help="default: %(default)s")
+    _add_placement(parsers["tls"])
     return parser
 
 

@@ -91,16 +91,23 @@ def start_servers(count: int, cores: set[int] | None) -> Iterator[list[Server]]:
 
 @contextmanager
 def start_server(
-    cores: set[int] | None, wanted_port: int = FIRST_PORT, host: str = LOCAL_HOST, inside: tuple[str, ...] = ()
+    cores: set[int] | None,
+    wanted_port: int = FIRST_PORT,
+    host: str = LOCAL_HOST,
+    inside: tuple[str, ...] = (),
+    options: tuple[str, ...] = (),
 ) -> Iterator[Server]:
-    """Runs one memcached, through the command `inside` if there is one, which makes way for it; ends it on the way out."""
+    """Runs one memcached with further options, and ends it on the way out.
+
+    If there is a command `inside`, it is run through that, which makes way for it.
+    """
     binary = shutil.which("memcached")
     if binary is None:
         raise ServerError("memcached is not installed: apt-get install memcached")
     for attempt in range(ATTEMPTS):
         port = wanted_port if attempt == 0 and is_free(wanted_port) else free_port()
         with pinned(cores):
-            process = subprocess.Popen([*inside, binary, *_arguments(host, port)], stderr=subprocess.DEVNULL)
+            process = subprocess.Popen([*inside, binary, *_arguments(host, port), *options], stderr=subprocess.DEVNULL)
         try:
             connection = _connect(process, host, port)
             if connection is None:

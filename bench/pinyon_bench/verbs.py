@@ -30,6 +30,7 @@ from .rows import MULTIGET_SERVERS, SEED_N, placement_rows
 from .servers import Server, ServerError, start_servers
 from .syscalls import count_syscalls, syscall_rows
 from .tables import make_console, print_seed_lines, print_tables
+from .tls import measure as measure_tls
 
 RUN_ITERATIONS = 500
 RUN_CELL_SECONDS = 0.05
@@ -132,6 +133,11 @@ def instructions(options: argparse.Namespace) -> None:
     instructions_verb.instructions(options, make_console())
 
 
+def tls(options: argparse.Namespace) -> None:
+    """Measures what TLS costs the client: prints a table, writes nothing."""
+    measure_tls(options.rounds, place(options.placement), make_console())
+
+
 VERBS: dict[str, Callable[[argparse.Namespace], None]] = {
     "run": run,
     "record": record,
@@ -141,6 +147,7 @@ VERBS: dict[str, Callable[[argparse.Namespace], None]] = {
     "syscalls": syscalls,
     "memory": memory,
     "instructions": instructions,
+    "tls": tls,
 }
 
 

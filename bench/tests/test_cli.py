@@ -64,3 +64,9 @@ def test_bad_arguments_are_refused(arguments: list[str], capsys: pytest.CaptureF
         parse(arguments)
     assert stopped.value.code == 2
     assert "error:" in capsys.readouterr().err
+
+
+def test_tls_takes_rounds_and_a_placement() -> None:
+    options = parse(["tls", "--rounds", "2", "--placement", "unpinned"])
+    assert (options.verb, options.rounds, options.placement) == ("tls", 2, "unpinned")
+    assert parse(["tls"]).rounds == RECORD_ROUNDS

@@ -94,7 +94,8 @@ def test_an_operation_is_two_system_calls(server: Memcached, tmp_path: Path) -> 
     once, twice = (system_calls(server, count, tmp_path) for count in (turns, 2 * turns))
     more = {name: calls - once.get(name, 0) for name, calls in twice.items()}
     more = {name: calls for name, calls in more.items() if calls > 0}
-    assert 4 * turns <= sum(more.values()) <= 4 * turns * 1.01, more
+    # Connecting takes one look more or less, as the server is quick or slow.
+    assert 4 * turns - 2 <= sum(more.values()) <= 4 * turns * 1.01, more
     assert more.get("sendto") == 2 * turns
 
 

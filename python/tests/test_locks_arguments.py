@@ -73,7 +73,6 @@ SETTINGS: dict[str, tuple[dict[str, Any], str]] = {
     "TLS and none": ({"url": "rediss://localhost", "tls": False}, "which tls=False denies"),
     "TLS that is none": ({"tls": "yes"}, "True, False or a pinyon.Tls, not str"),
     "TLS on a path": ({"url": "unix:///run/redis.sock", "tls": True}, "set server_name"),
-    "a password that is none": ({"password": 5}, "passwords are str or bytes, not int"),
     "a port that is none": ({"url": "redis://:secret@localhost:http"}, "malformed"),
     "a password with a slash": ({"url": "redis://:secret/5@localhost"}, "its port is no number"),
     "port 0": ({"url": "redis://localhost:0"}, "port 0"),
@@ -227,3 +226,9 @@ def test_locks_for_asyncio_need_a_running_loop() -> None:
     locks = pinyon.aio.Locks("redis://localhost")
     with pytest.raises(pinyon.UsageError, match="inside a running event loop"):
         locks.force_release("a")
+
+
+@every_model
+async def test_a_password_that_is_none(model: Model) -> None:
+    with pytest.raises(pinyon.UnsupportedType, match="passwords are str or bytes, not int"):
+        model.locks("redis://localhost", password=5)
