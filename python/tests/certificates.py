@@ -63,12 +63,12 @@ class Secured(Server):
 
 
 class SecureMemcached(Secured, Memcached):
-    def __init__(self, shown: Shown, clients: Authority | None = None, **settings: Any) -> None:
+    def __init__(self, shown: Shown, clients: Authority | None = None, *arguments: str, **settings: Any) -> None:
         self.secure(shown, clients)
         options = f"ssl_chain_cert={shown.certificate},ssl_key={shown.key}"
         if clients is not None:
             options += f",ssl_verify_mode=2,ssl_ca_cert={clients.file}"
-        super().__init__("-I", "32m", "-Z", "-o", options, **settings)
+        super().__init__("-I", "32m", "-Z", "-o", options, *arguments, **settings)
 
 
 class SecureRedis(Secured, Redis):

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import doctest
 import inspect
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from certificates import Authority, SecureMemcached, SecureRedis
 from servers import Memcached, Redis
 
 import pinyon
@@ -35,9 +38,28 @@ def examples(document: Path) -> list[tuple[int, str]]:
     return [(text[: block.start()].count("\n") + 1, block.group(2)) for block in blocks]
 
 
-def placed(source: str, server: Memcached, redis: Redis) -> str:
-    """The source with the tests' servers in the places of the usual ones."""
-    return source.replace(DEFAULT, server.address).replace(DEFAULT_REDIS, redis.address)
+@pytest.fixture(scope="module")
+def secured(certificates: Path) -> Iterator[dict[str, str]]:
+    """Servers of the page on TLS, by the names it has for them; their files are beside each other."""
+    authority = Authority(certificates, "documented")
+    here, own, users = authority.issue("127.0.0.1"), authority.issue("client"), certificates / "users-documented"
+    for name, file in {"ca.pem": authority.file, "client.pem": own.certificate, "client-key.pem": own.key}.items():
+        (certificates / name).write_bytes(file.read_bytes())
+    users.write_text("app:correct-horse\n")
+    users.chmod(0o644)
+    with contextlib.ExitStack() as stack:
+        yield {
+            "cache1.internal:11211": stack.enter_context(SecureMemcached(here)).address,
+            "cache2.internal:11211": stack.enter_context(SecureMemcached(here, None, "-Y", str(users))).address,
+            "locks.internal:6380": stack.enter_context(SecureRedis(here)).address,
+        }
+
+
+def placed(source: str, places: dict[str, str]) -> str:
+    """The source with the tests' servers in the places of those that it names."""
+    for name, address in places.items():
+        source = source.replace(name, address)
+    return source
 
 
 def run(source: str, name: str, names: dict[str, Any]) -> None:
@@ -56,14 +78,27 @@ DOCUMENTED = [document for document in DOCUMENTS if examples(document)]
 
 @pytest.mark.parametrize("document", DOCUMENTED, ids=lambda document: str(document.relative_to(REPOSITORY)))
 def test_the_examples_of_a_document_run_one_after_the_other(
-    server: Memcached, redis: Redis, monkeypatch: pytest.MonkeyPatch, document: Path
+    server: Memcached,
+    redis: Redis,
+    secured: dict[str, str],
+    certificates: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    document: Path,
 ) -> None:
     monkeypatch.setenv("MEMCACHE_SERVERS", server.address)
+    monkeypatch.chdir(certificates)
+    places = {DEFAULT: server.address, DEFAULT_REDIS: redis.address, **secured}
     names: dict[str, Any] = {"__name__": "example"}
     for line, source in examples(document):
         if source in PROGRAMS:
             continue
-        run(placed(source, server, redis), f"{document.name}:{line}", names)
+        run(placed(source, places), f"{document.name}:{line}", names)
+
+
+def test_the_page_on_tls_has_every_setting() -> None:
+    text = (REPOSITORY / "docs" / "tls.md").read_text()
+    documented = re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE)
+    assert documented == list(inspect.signature(pinyon.Tls.__new__).parameters)[1:]
 
 
 @pytest.mark.parametrize("page", ["gevent", "asyncio"])
@@ -80,7 +115,8 @@ def test_the_limits_of_a_page_have_their_defaults(page: str) -> None:
 
 def test_the_examples_of_the_docstrings_run(server: Memcached, redis: Redis) -> None:
     assert pinyon.__doc__ is not None
-    run(placed(pinyon.__doc__[pinyon.__doc__.index(">>>") :], server, redis), "pinyon", {})
+    places = {DEFAULT: server.address, DEFAULT_REDIS: redis.address}
+    run(placed(pinyon.__doc__[pinyon.__doc__.index(">>>") :], places), "pinyon", {})
 
 
 def test_examples_are_found(tmp_path: Path) -> None:
