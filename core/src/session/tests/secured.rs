@@ -104,6 +104,22 @@ fn what_has_arrived_is_all_handed_out_at_once() {
 }
 
 #[test]
+fn no_more_is_received_than_there_is_room_for() {
+    let (mut host, mut terminator) = Host::secured("1.6.18", Limits::default());
+    let tickets: Vec<_> = (0..5).map(|number| host.submit(get(&format!("k{number}")))).collect();
+    host.turn();
+    let value = "v".repeat(16_000);
+    let replies: Vec<u8> = tickets.iter().flat_map(|ticket| hit(&value, *ticket)).collect();
+    // The second value is not whole, and lies where what follows has a little less room than is taken at once.
+    let (first, rest) = replies.split_at(32_000);
+    let mut events = host.answer(&terminator.encrypt(first));
+    let small: Vec<u8> = rest.chunks(1000).flat_map(|part| terminator.encrypt(part)).collect();
+    events.extend(host.answer(&small));
+    let expected: Vec<_> = tickets.iter().map(|ticket| (*ticket, value.as_bytes())).collect();
+    assert_eq!(values(&events), expected);
+}
+
+#[test]
 fn a_record_in_part_is_awaited() {
     let (mut host, mut terminator) = Host::secured("1.6.18", Limits::default());
     let ticket = host.submit(get("k"));
