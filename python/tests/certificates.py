@@ -13,6 +13,7 @@ import trustme
 from servers import Memcached, Redis, Server
 
 LONG_AGO = {"not_before": datetime(2020, 1, 1), "not_after": datetime(2020, 2, 1)}
+FAR_AHEAD = {"not_before": datetime(2190, 1, 1), "not_after": datetime(2190, 2, 1)}
 
 
 @dataclass(frozen=True)
@@ -34,10 +35,14 @@ class Authority:
 
     def issue(self, *names: str, **dates: datetime) -> Shown:
         issued = self.ca.issue_cert(*names, **dates)
-        name = "-".join(name.replace(":", "_") for name in names) + ("-expired" if dates else "")
+        name = "-".join(name.replace(":", "_") for name in names) + (f"-{dates['not_after']:%Y}" if dates else "")
         chain = b"".join(blob.bytes() for blob in issued.cert_chain_pems)
         key = self._write(f"{name}-key", issued.private_key_pem)
         return Shown(self._write(name, trustme.Blob(chain)), key)
+
+    def own(self) -> Shown:
+        """The certificate that signs the others."""
+        return Shown(self.file, self._write("ca-key", self.ca.private_key_pem))
 
     def _write(self, name: str, pem: trustme.Blob) -> Path:
         path = self.directory / f"{self.name}-{name}.pem"

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from certificates import LONG_AGO, Authority, SecureMemcached, SecureRedis, Shown
+from certificates import FAR_AHEAD, LONG_AGO, Authority, SecureMemcached, SecureRedis, Shown
 from front import Front, byte_by_byte
 from models import Model, every_model
 from servers import Memcached, Redis
@@ -204,6 +204,8 @@ FAILURES: dict[str, tuple[str, str, str]] = {
     "an unknown authority": ("here", "trusting others", UNKNOWN),
     "an authority unknown to the system": ("here", "usual", UNKNOWN),
     "an expired certificate": ("expired", "trusting", r"the server's certificate expired \d+ days ago: renew it"),
+    "a certificate of the future": ("ahead", "trusting", r"is not valid for another \d+ days: is this machine's clock"),
+    "a certificate for signing": ("signing", "trusting", r"for signing others \(CA:TRUE\): make it one of its own"),
     "no certificate of the client's": ("wary", "trusting", "wants a certificate of the client's: set certificate and"),
     "a certificate of the client's that is not trusted": (
         "wary",
@@ -223,6 +225,8 @@ def failure(
         "here": lambda: (here,),
         "elsewhere": lambda: (trusted.issue("cache.example", "10.0.0.1"),),
         "expired": lambda: (trusted.issue("127.0.0.1", **LONG_AGO),),
+        "ahead": lambda: (trusted.issue("127.0.0.1", **FAR_AHEAD),),
+        "signing": lambda: (trusted.own(),),
         "wary": lambda: (here, trusted),
     }
     others, expired = unknown.issue("client"), trusted.issue("client", **LONG_AGO)
