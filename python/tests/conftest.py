@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import inspect
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -84,12 +85,12 @@ def gate(roomy: Memcached) -> Iterator[Gate]:
 
 
 @pytest.fixture(scope="session")
-def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A directory that servers of another user may read."""
-    directory = tmp_path_factory.mktemp("tls")
-    for each in (directory, directory.parent, directory.parent.parent):
-        each.chmod(0o777)
-    return directory
+def certificates() -> Iterator[Path]:
+    """A directory that servers of another user may read, which those of pytest are not."""
+    with tempfile.TemporaryDirectory() as name:
+        directory = Path(name)
+        directory.chmod(0o755)
+        yield directory
 
 
 @pytest.fixture(scope="session")
