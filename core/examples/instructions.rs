@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use pinyon_core::blocking::{execute, scatter, Batch, Host, Outcomes, Timer, Unresolved, Work};
-use pinyon_core::fleet::{Fleet, Options};
+use pinyon_core::fleet::{Access, Fleet, Options};
 use pinyon_core::{parse_servers, Data, Error, Limits, Refused, Reply, Session, Ticket};
 use pinyon_proto::{Command, Key, Mode, Status, Store};
 
@@ -24,7 +24,8 @@ const OPTIONS: Options =
 
 fn main() {
     let server = std::env::args().nth(1).expect("the server's socket");
-    let fleet = Fleet::new(parse_servers([server.as_str()]).expect("a server"), OPTIONS);
+    let servers = parse_servers([server.as_str()]).expect("a server");
+    let fleet = Fleet::new(servers, OPTIONS, Access::default()).expect("nothing to go wrong without TLS");
     let client = Client { fleet: Arc::new(fleet), keys: (0..KEYS).map(|number| format!("{number:036}")).collect() };
     let line = client.keys.join(" ");
     client.set_in_batch(KEYS);

@@ -146,6 +146,15 @@ async def test_a_callback_that_raises_disturbs_nothing(
 
 
 @every_model
+async def test_who_asks_knows_of_a_release_by_force(model: Model, redis: Redis, locks_on: LocksOn) -> None:
+    locks, others = locks_on(redis), locks_on(redis)
+    held = await locks.lock("a", ttl=600).acquire()
+    assert await others.force_release("a") == 1
+    await until(model, lambda: held.is_lost, within=2.0)
+    assert not await held.release()
+
+
+@every_model
 async def test_force_release_with_a_token_takes_that_holders_only(
     model: Model, redis: Redis, locks_on: LocksOn
 ) -> None:

@@ -26,6 +26,10 @@ const LONGEST_SLEEP: Duration = Duration::from_millis(100);
 /// Answers are small; what is longer takes several looks.
 const BUFFER: usize = 16 * 1024;
 
+/// How long a connection may rest before it is read from ahead of what comes next: what nobody asked for must not answer
+/// it, and what is lost is to be known.
+const REST: Duration = Duration::from_millis(10);
+
 /// How much sooner than it expected the keeper must have something to do, to be woken for it.
 const WORTH_WAKING: Duration = Duration::from_millis(1);
 
@@ -48,6 +52,8 @@ struct Shared {
     notes: Vec<Note>,
     /// A name to be resolved by whoever comes next.
     unresolved: Option<(usize, String, u16)>,
+    /// When it was last read from.
+    read_at: Instant,
     /// What the thread that receives waits in, where it waits for nothing but bytes.
     receiving: Option<Arc<OwnedFd>>,
     /// Where it puts them.
@@ -99,6 +105,7 @@ impl Station {
             following: Vec::new(),
             notes: Vec::new(),
             unresolved: None,
+            read_at: Instant::now(),
             receiving: None,
             buffer: vec![0; BUFFER],
             kept_until: None,
@@ -113,6 +120,7 @@ impl Station {
         let is_lock = matches!(wish, Wish::Lock(_) | Wish::Park { .. });
         let (number, mut step) = host.unlocked(|| {
             let mut shared = self.lock();
+            self.read_rested(&mut shared);
             let number = shared.client.begin(wish, slot.clone(), Instant::now());
             (number.filter(|_| is_lock), self.step(shared, &slot))
         });
@@ -143,6 +151,13 @@ impl Station {
     /// Looks at the client, or changes it without waiting.
     pub fn with<T>(&self, look: impl FnOnce(&mut Client<Arc<Slot>>) -> T) -> T {
         look(&mut self.lock().client)
+    }
+
+    /// The token of a lock that is held, and how long it is still believed in.
+    pub fn held(&self, number: u64) -> Option<(u64, Duration)> {
+        let mut shared = self.lock();
+        self.read_rested(&mut shared);
+        shared.client.held(number)
     }
 
     /// What the keeper does: renews what is due, and returns what nobody waits for. `None` says that the client is
@@ -296,6 +311,7 @@ impl Station {
         };
         self.settle(&mut shared);
         shared.leading = false;
+        shared.read_at = Instant::now();
         (shared, wake)
     }
 
@@ -343,8 +359,15 @@ impl Station {
         (shared, wake)
     }
 
+    fn read_rested(&self, shared: &mut Shared) {
+        if !shared.leading && shared.read_at.elapsed() > REST {
+            self.read(shared);
+        }
+    }
+
     /// Takes what has come, without waiting.
     fn read(&self, shared: &mut Shared) {
+        shared.read_at = Instant::now();
         let lanes: Vec<usize> = shared.client.watched().map(|(lane, _)| lane).collect();
         for lane in lanes {
             shared.client.ready(lane, Instant::now());

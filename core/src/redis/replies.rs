@@ -52,7 +52,7 @@ impl<N: Network> Session<N> {
                 Ok(Some(event)) => return Some(event),
                 Ok(None) => {}
                 Err(malformed) => {
-                    self.fail(Error::new(Kind::Protocol, self.connection.server(), malformed.to_string()));
+                    self.out_of_step(&malformed);
                 }
             }
         }
@@ -66,11 +66,20 @@ impl<N: Network> Session<N> {
         match self.decode() {
             Ok(decoded) => self.arrived = decoded,
             Err(malformed) => {
-                self.fail(Error::new(Kind::Protocol, self.connection.server(), malformed.to_string()));
+                self.out_of_step(&malformed);
                 return false;
             }
         }
         self.arrived.is_none()
+    }
+
+    /// Where the next reply begins nobody knows. What came is not quoted where it might have the password in it.
+    fn out_of_step(&mut self, malformed: &Malformed) {
+        let message = match self.settings.password {
+            Some(_) => malformed.what.to_owned(),
+            None => malformed.to_string(),
+        };
+        self.fail(Error::new(Kind::Protocol, self.connection.server(), message));
     }
 
     fn decode(&mut self) -> Result<Option<Decoded>, Malformed> {

@@ -144,7 +144,7 @@ impl<N: Network> Session<N> {
     /// Takes what came of receiving, where the host has done that by itself. Returns what there is no room for until the
     /// rest is taken from [`Self::next`].
     pub(crate) fn take_in<'b>(&mut self, received: io::Result<&'b [u8]>) -> &'b [u8] {
-        let mut rest: &[u8] = &[];
+        let mut rest: &[u8] = received.as_ref().map_or(&[], |bytes| bytes);
         let _ = self.fill_with(|_, buffers| {
             let (taken, left) = received.map(|bytes| bytes.split_at(bytes.len().min(buffers[0].len())))?;
             buffers[0][..taken.len()].copy_from_slice(taken);

@@ -9,6 +9,7 @@ use super::link::COMMANDS;
 use super::{Client, Finished};
 use crate::address::Address;
 use crate::driven::{Action, Driven};
+use crate::error::{Error, Kind};
 use crate::locks::clock::boot_time;
 
 impl<W> Driven for Client<W> {
@@ -117,7 +118,12 @@ impl<W> Client<W> {
             if session.stream().is_none_or(|socket| !Arc::ptr_eq(&socket.descriptor(), fd)) {
                 return;
             }
+            let before = outcome.as_ref().map_or(0, |bytes| bytes.len());
             let rest = session.take_in(outcome);
+            if !rest.is_empty() && rest.len() == before {
+                let message = "more arrived than there is room for";
+                session.fail(Error::new(Kind::Protocol, &self.settings.server, message));
+            }
             received = (!rest.is_empty()).then_some(Ok(rest));
             self.advance(now);
         }

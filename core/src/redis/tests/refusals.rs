@@ -157,3 +157,18 @@ fn a_server_that_closes_the_connection_is_asked_why() {
     host.pass(TIMEOUT);
     assert!(host.turn().is_empty());
 }
+
+#[test]
+fn what_makes_no_sense_is_not_quoted_where_it_may_have_the_password() {
+    for (password, is_quoted) in [(None, true), (Some("secret".into()), false)] {
+        let mut host = Host::new(Settings { password, ..Settings::default() });
+        host.connect(1);
+        host.answer(super::host::WELCOME);
+        host.submit("GET key");
+        host.answer(b"?AUTH secret\r\n");
+        let (kind, message) = host.failure();
+        assert_eq!(kind, Kind::Protocol);
+        assert!(message.contains("no value begins so"), "{message}");
+        assert_eq!(message.contains("secret"), is_quoted, "{message}");
+    }
+}

@@ -77,7 +77,7 @@ impl Backend {
             return Ok(None);
         }
         match self {
-            Backend::Threads(home) => Ok(home.station.with(|client| client.held(number))),
+            Backend::Threads(home) => Ok(home.station.held(number)),
             Backend::Loop { driver, .. } => driver.get().held(py, number),
         }
     }
