@@ -143,6 +143,7 @@ async def test_connections_that_are_cut_are_made_again(model: Model, own_redis: 
     lost: list[Any] = []
     held = await locks.lock("a", ttl=3, on_lost=lost.append).acquire()
     waiting = model.spawn(take(others, "a", timeout=30))
+    await until(model, lambda: queued(own_redis) == 1, within=15)
     for _ in range(3):
         await until(model, lambda: lost or own_redis.clients() == 2, within=15)
         own_redis.ask("CLIENT", "KILL", "TYPE", "normal")
