@@ -11,7 +11,7 @@ import random
 import signal
 import threading
 import time
-from collections.abc import Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable
 from typing import TYPE_CHECKING, Any
 
 import gevent
@@ -155,6 +155,17 @@ class Model:
         self.cancel(task)
         with pytest.raises(CancelledError):
             await self.join(task)
+
+    async def eventually(self, attempt: Callable[[], Scenario], within: float = 5) -> Any:
+        """What it returns once it succeeds, as it does when a server is no longer marked down."""
+        give_up = time.monotonic() + within
+        while True:
+            try:
+                return await attempt()
+            except pinyon.Error:
+                if time.monotonic() > give_up:
+                    raise
+                await self.sleep(0.02)
 
     async def gather(self, scenarios: Iterable[Scenario]) -> list[Any]:
         """What each of them returns or raises, all having run at the same time."""

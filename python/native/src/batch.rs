@@ -106,8 +106,9 @@ impl Batch {
         let batch = batch.as_mut().ok_or_else(|| {
             usage(py, "UsageError", "the batch is not open; use it inside its block: with client.quiet() as batch: …")
         })?;
-        let (server, ticket) =
-            batch.submit(&PythonHost(py), bytes, &command, data, ledger).map_err(|failure| exception(py, failure))?;
+        let submitted = batch.submit(&PythonHost(py), bytes, &command, data, ledger);
+        client.watcher.tell(py, &client.fleet)?;
+        let (server, ticket) = submitted.map_err(|failure| exception(py, failure))?;
         ledger.submitted(server, ticket, Submitted { key: key.clone().unbind(), command: command.name() });
         Ok(())
     }
@@ -131,6 +132,8 @@ impl Batch {
         let finished = batch.finish(&PythonHost(py), &mut state.ledger);
         let Ledger { failures, .. } = std::mem::take(&mut state.ledger);
         drop((batch, state));
+        let client = self.client.get();
+        client.watcher.tell(py, &client.fleet)?;
         finished.map_err(|failure| exception(py, failure))?;
         match failures.is_empty() {
             true => Ok(()),
@@ -188,12 +191,12 @@ impl Batch {
 
     fn __enter__(this: Bound<'_, Self>) -> PyResult<Bound<'_, Self>> {
         this.get().client.get().check_open(this.py())?;
-        let fleet = this.get().client.get().fleet.clone();
+        let Client { fleet, policy, .. } = this.get().client.get();
         let mut state = this.get().state(this.py())?;
         if state.batch.is_some() {
             return Err(usage(this.py(), "UsageError", "the batch is open already"));
         }
-        state.batch = Some(pinyon_core::blocking::Batch::new(fleet));
+        state.batch = Some(pinyon_core::blocking::Batch::new(fleet.clone(), policy.failover));
         drop(state);
         Ok(this)
     }

@@ -16,6 +16,14 @@ pub(crate) struct Ttl(pub(crate) i32);
 
 impl Ttl {
     pub(crate) const NONE: Self = Self(0);
+
+    /// The seconds of one that is a duration with an end, of at most 30 days; `name` is the setting's.
+    pub(crate) fn relative(self, py: Python<'_>, name: &str) -> PyResult<i32> {
+        if i64::from(self.0) > 0 && i64::from(self.0) <= LONGEST_RELATIVE {
+            return Ok(self.0);
+        }
+        Err(usage(py, "UsageError", &format!("{name} must be positive, and at most 30 days")))
+    }
 }
 
 impl<'py> FromPyObject<'_, 'py> for Ttl {
