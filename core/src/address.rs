@@ -76,15 +76,11 @@ pub fn parse_servers<'a>(texts: impl IntoIterator<Item = &'a str>) -> Result<Vec
     Ok(servers)
 }
 
-/// Reads the servers of a gutter, if there are any: none of them may be one of `servers`.
+/// Reads the servers of a gutter: none of them may be one of `servers`.
 pub fn gutter_servers<'a>(
     texts: impl IntoIterator<Item = &'a str>,
     servers: &[ServerSpec],
 ) -> Result<Vec<ServerSpec>, ServerListError> {
-    let mut texts = texts.into_iter().peekable();
-    if texts.peek().is_none() {
-        return Ok(Vec::new());
-    }
     let gutter = parse_servers(texts)?;
     match gutter.iter().find(|spec| servers.iter().any(|server| server.endpoint == spec.endpoint)) {
         None => Ok(gutter),

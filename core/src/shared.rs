@@ -82,6 +82,8 @@ struct Lane<O> {
     flight: VecDeque<Entry<O>>,
     /// Not taken by the session yet: it connects, or its queue is full.
     waiting: VecDeque<Entry<O>>,
+    /// What failed with the connection and is to be tried again.
+    failed: Vec<(Entry<O>, Error)>,
     /// What the host was last told to watch.
     watched: Option<(RawFd, bool)>,
     /// The host has been told to stop watching a broken connection, and may not have done so yet.
@@ -106,6 +108,7 @@ impl<O: Operation> Shared<O> {
             resolving: false,
             flight: VecDeque::new(),
             waiting: VecDeque::new(),
+            failed: Vec::new(),
             watched: None,
             forgotten: false,
         };
@@ -381,7 +384,7 @@ impl<O: Operation> Shared<O> {
         if entry.operation.is_abandoned() || bound || !repeatable || hopeless || !broken {
             return self.fail(entry, error);
         }
-        self.lanes[lane].waiting.push_back(entry);
+        self.lanes[lane].failed.push((entry, error));
     }
 
     /// Keeps the host's watch on a connection up to date, and moves what waits for a broken one to where it belongs
@@ -415,7 +418,11 @@ impl<O: Operation> Shared<O> {
         }
         let probe = lane.waiting.iter_mut().any(|entry| std::mem::take(&mut entry.probe));
         self.fleet.failed(Choice { server: lane.server, probe }, &error);
-        for entry in std::mem::take(&mut self.lanes[index].waiting) {
+        let waiting = std::mem::take(&mut lane.waiting);
+        for (entry, error) in std::mem::take(&mut lane.failed) {
+            self.route(entry, now, Some(&error));
+        }
+        for entry in waiting {
             match entry.operation.route() {
                 Route::Server(_) => self.fail(entry, error.clone()),
                 Route::Key { .. } => self.route(entry, now, Some(&error)),

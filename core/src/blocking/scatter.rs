@@ -39,7 +39,8 @@ struct Part {
     sent: Sent,
 }
 
-/// Does the work on all of `servers` (ascending) at once; `name` is the command's, for events. Returns the servers whose connection failed, and why.
+/// Does the work on all of `servers` (ascending) at once; `name` is the command's, for events. Returns the servers
+/// whose connection failed, and why.
 pub fn scatter<H: Host>(
     fleet: &Fleet,
     host: &H,

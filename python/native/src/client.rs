@@ -9,6 +9,7 @@ use pinyon_core::fleet::{Access, Fleet, Options};
 use pinyon_core::login::{Login, Password};
 use pinyon_core::Limits;
 use pinyon_proto::{Direction, KeyRules, Mode};
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyAny, PyDict};
 
@@ -91,7 +92,7 @@ struct Settings<'py> {
     failover: bool,
     on_failure: String,
     gutter: Option<Vec<String>>,
-    gutter_ttl: Ttl,
+    gutter_ttl: Bound<'py, PyAny>,
     on_event: Option<Py<PyAny>>,
     slow_after: Option<f64>,
     max_connections: isize,
@@ -117,15 +118,16 @@ impl Client {
         let servers = match source {
             Source::Servers(servers) => servers,
             Source::Client(client) => {
-                let PolicySettings { failover, on_failure } = settings.extract()?;
+                let PolicySettings { failover, on_failure } =
+                    settings.extract().map_err(|error| naming_setting(py, error))?;
                 let policy = client.get().policy.with(py, failover, on_failure.as_deref())?;
                 return Ok(client.get().view(policy, client.get().submits_only));
             }
         };
-        let settings: Settings<'_> = settings.extract()?;
+        let settings: Settings<'_> = settings.extract().map_err(|error| naming_setting(py, error))?;
         let specs = parse_servers(servers.iter().map(String::as_str)).map_err(|error| invalid(py, &error))?;
-        let gutter = settings.gutter.iter().flatten().map(String::as_str);
-        let gutter = gutter_servers(gutter, &specs).map_err(|error| invalid(py, &error))?;
+        let gutter = settings.gutter.map(|gutter| gutter_servers(gutter.iter().map(String::as_str), &specs));
+        let gutter = gutter.transpose().map_err(|error| invalid(py, &error))?.unwrap_or_default();
         let namespace = match settings.namespace.is_none() {
             true => &[][..],
             false => key_bytes(&settings.namespace)?,
@@ -141,7 +143,7 @@ impl Client {
                 unsent: positive(py, "max_unsent", settings.max_unsent)?,
                 value: positive(py, "max_value_size", settings.max_value_size)?,
             },
-            gutter_ttl: settings.gutter_ttl.relative(py, "gutter_ttl")?,
+            gutter_ttl: Ttl::within(&settings.gutter_ttl, "gutter_ttl")?,
             events: settings.on_event.is_some(),
             slow_after: settings.slow_after.map(|seconds| duration(py, "slow_after", seconds)).transpose()?,
         };
@@ -386,6 +388,13 @@ fn login(py: Python<'_>, username: Option<&str>, password: Option<&Bound<'_, PyA
         _ => Err("username and password go together: give both"),
     };
     login.map(Some).map_err(|why| usage(py, "UsageError", why))
+}
+
+/// Of a setting of the wrong type: its name, and what is wrong.
+fn naming_setting(py: Python<'_>, error: PyErr) -> PyErr {
+    let Some(cause) = error.cause(py) else { return error };
+    let path = error.value(py).to_string();
+    PyTypeError::new_err(format!("{}: {}", path.rsplit('.').next().unwrap_or_default(), cause.value(py)))
 }
 
 fn invalid(py: Python<'_>, error: &ServerListError) -> PyErr {

@@ -17,12 +17,12 @@ pub(crate) struct Ttl(pub(crate) i32);
 impl Ttl {
     pub(crate) const NONE: Self = Self(0);
 
-    /// The seconds of one that is a duration with an end, of at most 30 days; `name` is the setting's.
-    pub(crate) fn relative(self, py: Python<'_>, name: &str) -> PyResult<i32> {
-        if i64::from(self.0) > 0 && i64::from(self.0) <= LONGEST_RELATIVE {
-            return Ok(self.0);
+    /// The seconds of a setting that is a duration with an end, of at most 30 days.
+    pub(crate) fn within(ttl: &Bound<'_, PyAny>, name: &str) -> PyResult<i32> {
+        match seconds(ttl.as_borrowed())? {
+            seconds @ 1..=LONGEST_RELATIVE => Ok(seconds as i32),
+            _ => Err(usage(ttl.py(), "UsageError", &format!("{name} must be positive, and at most 30 days"))),
         }
-        Err(usage(py, "UsageError", &format!("{name} must be positive, and at most 30 days")))
     }
 }
 
