@@ -20,7 +20,7 @@ DEFAULT_VERB = "run"
 RUN_ROUNDS = 5
 RECORD_ROUNDS = 9
 LOCKS_ROUNDS = 3
-FAILURE_ROUNDS = 7
+FAILURE_ROUNDS = 5
 MOST_SIZE = 1_000_000
 VERB_HELP = {
     "run": "measure everything in about six minutes; write JSON, then print the tables (the default verb)",

@@ -10,7 +10,6 @@ from typing_extensions import Self, TypeAlias, disjoint_base
 
 from pinyon.errors import Error
 from pinyon.metadata import ItemMetadata
-from pinyon.serializers import Serializer
 
 _Key: TypeAlias = str | bytes
 _KeyT = TypeVar("_KeyT", bound=str | bytes)

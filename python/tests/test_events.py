@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable
 from typing import Any
@@ -36,10 +37,8 @@ class Watcher:
 
 
 async def swallow(attempt: Any) -> None:
-    try:
+    with contextlib.suppress(pinyon.Error):
         await attempt
-    except pinyon.Error:
-        pass
 
 
 @every_model

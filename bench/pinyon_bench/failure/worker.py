@@ -11,7 +11,6 @@ import logging
 import random
 import sys
 import threading
-import time
 from array import array
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -22,8 +21,6 @@ from ..coroutines.models import ASYNCIO, GEVENT, UVLOOP
 from .clients import CONTENDERS, connect, connect_tasks
 
 KEYS = [f"key:{number}" for number in range(400)]
-#: Between two operations of a worker.
-PAUSE = 0.001
 
 
 def value_of(key: str) -> str:
@@ -78,7 +75,6 @@ def work(get: Callable[[str], Any], store: Callable[[str, str], Any], seed: int,
             with suppress(Exception):
                 store(key, value_of(key))
             record.note(key, value_of(key), begun)
-        time.sleep(PAUSE)
 
 
 async def work_in_task(get: Any, store: Any, seed: int, until: float, record: Record) -> None:
@@ -93,7 +89,6 @@ async def work_in_task(get: Any, store: Any, seed: int, until: float, record: Re
             with suppress(Exception):
                 await store(key, value_of(key))
             record.note(key, value_of(key), begun)
-        await asyncio.sleep(PAUSE)
 
 
 def orders() -> Iterator[tuple[list[str], float]]:

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard};
 
-use pinyon_core::blocking::Outcomes;
+use pinyon_core::blocking::{Failure, Outcomes};
 use pinyon_core::session::Ticket;
 use pinyon_core::{Data, Error, Reply};
 use pinyon_proto::{Arithmetic, Command, Direction, Key, Mode, Status, Store};
@@ -108,8 +108,14 @@ impl Batch {
         })?;
         let submitted = batch.submit(&PythonHost(py), bytes, &command, data, ledger);
         client.watcher.tell(py, &client.fleet)?;
-        let (server, ticket) = submitted.map_err(|failure| exception(py, failure))?;
-        ledger.submitted(server, ticket, Submitted { key: key.clone().unbind(), command: command.name() });
+        let (key, command) = (key.clone().unbind(), command.name());
+        match submitted {
+            Ok((server, ticket)) => ledger.submitted(server, ticket, Submitted { key, command }),
+            Err(Failure::Error(error)) if error.is_outage() => {
+                ledger.failures.push((Submitted { key, command }, Why::Failed(error)));
+            }
+            Err(failure) => return Err(exception(py, failure)),
+        }
         Ok(())
     }
 
