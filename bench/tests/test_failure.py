@@ -5,12 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+
 from pinyon_bench.cli import parse
 from pinyon_bench.failure import measure, page
 from pinyon_bench.failure.clients import CONTENDERS, TIMEOUT
 from pinyon_bench.placement import UNPINNED, place
 
-OUTCOME = measure.Outcome(CONTENDERS[0], 5e-5, 1e-4, 6e-5, 1.1e-4, 1.1, 3, 0.6, None, 0.001)
+OUTCOME = measure.Outcome(CONTENDERS[0], 5e-5, 1e-4, 6e-5, 1.1e-4, 3, 0.6, None, 0.001)
 
 
 def test_waits_at_the_same_time_count_once() -> None:

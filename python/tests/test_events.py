@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+import pytest
 from faulty import STALL, FaultyServer, Step
 from models import Model, every_model
 from servers import Memcached, free_port
@@ -73,17 +74,24 @@ async def test_a_timeout_is_told(model: Model, connect: Connect) -> None:
     assert down.server == down.error.server == silent.address
 
 
+READS: dict[str, Callable[[Any], Any]] = {
+    "get": lambda cache: cache.get("key"),
+    "get_many": lambda cache: cache.get_many(["key"]),
+}
+
+
 @every_model
-async def test_what_is_tried_again_is_told(model: Model, connect: Connect) -> None:
+@pytest.mark.parametrize("command", READS)
+async def test_what_is_tried_again_is_told(model: Model, connect: Connect, command: str) -> None:
     watcher = Watcher()
     with FaultyServer(Step(cut=0)) as server:
         cache = connect(server, timeout=5, on_event=watcher)
-        await swallow(cache.get("key"))
+        await swallow(READS[command](cache))
         retry = await watcher.has(model, "retry")
         await watcher.has(model, "down")
         assert len(server.requests) == 2
     assert len(watcher.of("retry")) == 1
-    assert (retry.server, retry.command) == (server.address, "get")
+    assert (retry.server, retry.command) == (server.address, command)
     assert isinstance(retry.error, pinyon.ConnectionLost)
 
 

@@ -32,15 +32,16 @@ PART_OF_TIMEOUT = 0.5
 
 @dataclass(frozen=True)
 class Outcome:
-    """What one server of eight cost a contender. Seconds, unless they say otherwise."""
+    """What one server of eight cost a contender. Seconds, unless they say otherwise.
+
+    The percentiles are those of the best round: what else runs on the machine only ever adds to them.
+    """
 
     contender: Contender
     healthy_p50: float
     healthy_p99: float
     stopped_p50: float
     stopped_p99: float
-    #: Medians of the rounds' ratios.
-    ratio: float
     #: In one run with the server stopped: how many operations waited for it until their timeout, and for how long at
     #: least one did.
     timeouts: float
@@ -72,17 +73,17 @@ def measure(contender: Contender, rounds: int, placement: Placement) -> Outcome:
 
 
 def _outcome(contender: Contender, healthy: list[Any], stopped: list[Any], back: float | None) -> Outcome:
-    percentiles = [(_percentiles(one["others"]), _percentiles(other["others"])) for one, other in zip(healthy, stopped)]
+    well, ill = ([_percentiles(run["others"]) for run in runs] for runs in (healthy, stopped))
+    (healthy_p50, healthy_p99), (stopped_p50, stopped_p99) = (map(min, zip(*rounds)) for rounds in (well, ill))
     waits = [
         [wait for wait in map(tuple, run["lost"]) if wait[1] - wait[0] >= TIMEOUT * PART_OF_TIMEOUT] for run in stopped
     ]
     return Outcome(
         contender,
-        healthy_p50=statistics.median(one[0] for one, _ in percentiles),
-        healthy_p99=statistics.median(one[1] for one, _ in percentiles),
-        stopped_p50=statistics.median(other[0] for _, other in percentiles),
-        stopped_p99=statistics.median(other[1] for _, other in percentiles),
-        ratio=statistics.median(other[1] / one[1] for one, other in percentiles),
+        healthy_p50,
+        healthy_p99,
+        stopped_p50,
+        stopped_p99,
         timeouts=statistics.median(len(each) for each in waits),
         lost=statistics.median(covered(each) for each in waits),
         back=back,

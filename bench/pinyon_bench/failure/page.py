@@ -22,7 +22,7 @@ def row(outcome: Outcome) -> tuple[str, ...]:
     return (
         *(contender.client, contender.model, str(contender.workers)),
         *(f"{seconds * 1e6:,.0f}" for seconds in microseconds),
-        f"{outcome.ratio:.2f}",
+        f"{outcome.stopped_p99 / outcome.healthy_p99:.2f}",
         f"{outcome.timeouts:.0f}",
         f"{outcome.lost:.2f}",
         f"{outcome.missed:.1%}",
@@ -40,7 +40,7 @@ def section(outcomes: list[Outcome], machine: Machine, versions: dict[str, str],
     """Returns what stands between the marks."""
     settings = "; ".join(f"{client} {versions[client]}: {text}" for client, text in SETTINGS.items())
     return (
-        f"{machine.cpu}, {machine.cores} cores, {machine.kernel}; {SERVERS} memcached, medians of {rounds} rounds; "
+        f"{machine.cpu}, {machine.cores} cores, {machine.kernel}; {SERVERS} memcached, {rounds} rounds; "
         f"timeout {TIMEOUT} s, {STOPPED_SECONDS:.0f} s with one server stopped.\n\n{table(outcomes)}\n\n{settings}."
     )
 

@@ -107,16 +107,21 @@ impl Batch {
             usage(py, "UsageError", "the batch is not open; use it inside its block: with client.quiet() as batch: …")
         })?;
         let submitted = batch.submit(&PythonHost(py), bytes, &command, data, ledger);
-        client.watcher.tell(py, &client.fleet)?;
         let (key, command) = (key.clone().unbind(), command.name());
-        match submitted {
-            Ok((server, ticket)) => ledger.submitted(server, ticket, Submitted { key, command }),
+        let noted = match submitted {
+            Ok((server, ticket)) => {
+                ledger.submitted(server, ticket, Submitted { key, command });
+                Ok(())
+            }
             Err(Failure::Error(error)) if error.is_outage() => {
                 ledger.failures.push((Submitted { key, command }, Why::Failed(error)));
+                Ok(())
             }
-            Err(failure) => return Err(exception(py, failure)),
-        }
-        Ok(())
+            Err(failure) => Err(exception(py, failure)),
+        };
+        drop(state);
+        client.watcher.tell(py, &client.fleet)?;
+        noted
     }
 
     fn store(&self, mode: Mode, key: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>, ttl: Ttl) -> PyResult<()> {

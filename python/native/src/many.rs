@@ -180,6 +180,9 @@ fn rounds(
     let mut earlier = Vec::new();
     while !wanted.is_empty() {
         let (parts, down) = distribute(client, keys, wanted)?;
+        if !parts.is_empty() {
+            earlier.iter().for_each(|error| client.fleet.retrying(error, name));
+        }
         let servers = work.begin(parts);
         let failures = scatter(&client.fleet, &PythonHost(py), &servers, name, &mut timer, work)
             .map_err(|failure| exception(py, failure))?;
@@ -193,7 +196,6 @@ fn rounds(
         if failures.is_empty() || wanted.is_empty() || !hopeful || Instant::now() >= timer.deadline {
             return Ok(failures);
         }
-        failures.iter().for_each(|error| client.fleet.retrying(error, name));
         earlier = failures;
     }
     Ok(Vec::new())

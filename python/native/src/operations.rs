@@ -159,8 +159,8 @@ pub(crate) enum Gathered {
 pub(crate) enum Outcome {
     /// A coroutine goes on.
     Answered(Waiter, waiter::Answer),
-    /// Keys whose server failed are asked one by one, each where it belongs now.
-    Again(Vec<Single>),
+    /// Keys whose server failed, and how, are asked one by one, each where it belongs now.
+    Again(Vec<Single>, Box<Error>),
     /// Others of the same answer are still open.
     Open,
 }
@@ -332,7 +332,7 @@ impl Line {
             }
         };
         self.gather.lock().open += singles.len() - 1;
-        Outcome::Again(singles)
+        Outcome::Again(singles, Box::new(error))
     }
 }
 

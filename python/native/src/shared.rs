@@ -66,7 +66,8 @@ impl Machine for Shared<Op> {
             match operation.finish(py, error, in_time) {
                 Outcome::Answered(waiter, answer) => event_loop.waiting().answer(waiter, answer),
                 Outcome::Open => {}
-                Outcome::Again(singles) => {
+                Outcome::Again(singles, error) => {
+                    event_loop.context().fleet.retrying(&error, "get_many");
                     let (mut shared, now) = (event_loop.lock(py)?, Instant::now());
                     singles.into_iter().for_each(|single| shared.start(Op::Single(single.into()), deadline, now));
                 }
