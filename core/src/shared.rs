@@ -122,6 +122,13 @@ impl<O: Operation> Shared<O> {
         let entry = Entry { ticket: Ticket(0), operation, deadline, sent: Sent::No, probe: false };
         self.route(entry, now, None);
     }
+
+    /// Begins what takes the place of an operation that failed with this. Returns whether there is a server for it; where
+    /// there is none, it fails with what the other did.
+    pub fn start_again(&mut self, operation: O, deadline: Instant, now: Instant, error: &Error) -> bool {
+        let entry = Entry { ticket: Ticket(0), operation, deadline, sent: error.sent, probe: false };
+        self.route(entry, now, Some(error))
+    }
 }
 
 impl<O: Operation> Driven for Shared<O> {
@@ -220,32 +227,44 @@ impl<O: Operation> Driven for Shared<O> {
 }
 
 impl<O: Operation> Shared<O> {
-    /// Gives an operation to the connection it belongs to now.
-    fn route(&mut self, mut entry: Entry<O>, now: Instant, earlier: Option<&Error>) {
+    /// Tries an operation once more.
+    fn route_again(&mut self, entry: Entry<O>, now: Instant, error: &Error) {
+        let name = entry.operation.name();
+        if self.route(entry, now, Some(error)) {
+            self.fleet.retrying(error, name);
+        }
+    }
+
+    /// Gives an operation to the connection it belongs to now. Returns whether there is one; where there is none it fails,
+    /// with the error of an earlier try if there is that.
+    fn route(&mut self, mut entry: Entry<O>, now: Instant, earlier: Option<&Error>) -> bool {
         if self.closed {
             let error = Error::new(Kind::Closed, &"".into(), "the client was closed");
-            return self.fail(entry, error);
+            self.fail(entry, error);
+            return false;
         }
         let (Choice { server, probe }, connection) = match entry.operation.route() {
             Route::Server(choice) => (choice, 0),
             Route::Key { key, failover } => match self.fleet.choose(key, failover, now) {
                 Ok(choice) => (choice, self.connection_of(key)),
-                Err(down) => return self.fail(entry, earlier.cloned().unwrap_or(down)),
+                Err(down) => {
+                    self.fail(entry, earlier.cloned().unwrap_or(down));
+                    return false;
+                }
             },
         };
         entry.probe = probe;
         if let Some(most) = self.fleet.longest_ttl(server) {
             entry.operation.expire_within(most);
         }
-        if let Some(error) = earlier {
-            self.fleet.retrying(error, entry.operation.name());
-        }
         let lane = server * self.connections + connection;
         if self.lanes[lane].waiting.is_empty() && self.lanes[lane].session.accepts() {
-            return self.submit(lane, entry);
+            self.submit(lane, entry);
+        } else {
+            self.lanes[lane].waiting.push_back(entry);
+            self.begin_connecting(lane, now);
         }
-        self.lanes[lane].waiting.push_back(entry);
-        self.begin_connecting(lane, now);
+        true
     }
 
     /// Commands on one key keep their order: they go over one connection.
@@ -420,12 +439,12 @@ impl<O: Operation> Shared<O> {
         self.fleet.failed(Choice { server: lane.server, probe }, &error);
         let waiting = std::mem::take(&mut lane.waiting);
         for (entry, error) in std::mem::take(&mut lane.failed) {
-            self.route(entry, now, Some(&error));
+            self.route_again(entry, now, &error);
         }
         for entry in waiting {
             match entry.operation.route() {
                 Route::Server(_) => self.fail(entry, error.clone()),
-                Route::Key { .. } => self.route(entry, now, Some(&error)),
+                Route::Key { .. } => self.route_again(entry, now, &error),
             }
         }
     }

@@ -67,9 +67,12 @@ impl Machine for Shared<Op> {
                 Outcome::Answered(waiter, answer) => event_loop.waiting().answer(waiter, answer),
                 Outcome::Open => {}
                 Outcome::Again(singles, error) => {
-                    event_loop.context().fleet.retrying(&error, "get_many");
                     let (mut shared, now) = (event_loop.lock(py)?, Instant::now());
-                    singles.into_iter().for_each(|single| shared.start(Op::Single(single.into()), deadline, now));
+                    let mut start =
+                        |single: Single| shared.start_again(Op::Single(single.into()), deadline, now, &error);
+                    if singles.into_iter().fold(false, |any, single| start(single) | any) {
+                        event_loop.context().fleet.retrying(&error, "get_many");
+                    }
                 }
             }
             if let Op::Single(mut single) = operation {
