@@ -15,13 +15,17 @@ if TYPE_CHECKING:
 
 
 class Listener:
-    """Serves each connection on a thread, until it is closed."""
+    """Serves each connection on a thread, until it is closed.
 
-    def __init__(self) -> None:
+    Args:
+        port: where it listens; 0 for anywhere.
+    """
+
+    def __init__(self, port: int = 0) -> None:
         self.over = threading.Event()
         self.accepted = 0
         self.open: list[socket.socket] = []
-        self.socket = socket.create_server(("127.0.0.1", 0))
+        self.socket = socket.create_server(("127.0.0.1", port))
         self.address = f"127.0.0.1:{self.socket.getsockname()[1]}"
         threading.Thread(target=self._accept, daemon=True).start()
 
@@ -91,6 +95,7 @@ class ScriptedServer(Listener):
         answers: the standing answers, by regular expression.
         faulty_connections: how many connections the steps are played on; None: on all until it is healed.
         real: the address of the real server that healthy connections are passed on to.
+        port: where it listens; 0 for anywhere.
     """
 
     def __init__(
@@ -101,6 +106,7 @@ class ScriptedServer(Listener):
         *,
         faulty_connections: int | None = None,
         real: str = "",
+        port: int = 0,
     ) -> None:
         self.protocol = protocol
         self.steps = steps
@@ -109,7 +115,7 @@ class ScriptedServer(Listener):
         self.real = real
         self.healed = False
         self.conversations: list[Conversation] = []
-        super().__init__()
+        super().__init__(port)
 
     def heal(self) -> None:
         """From now on new connections are passed on to the real server; others go on as they were."""

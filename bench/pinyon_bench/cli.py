@@ -10,6 +10,7 @@ from pathlib import Path
 from .contestant import Entry, all_entries
 from .coroutines.rows import pairs_rows
 from .coroutines.seed_lines import ITERATIONS, SIZE, SLOW_ITERATIONS
+from .failure.clients import CONTENDERS, Contender
 from .locks.rows import lock_rows
 from .placement import PLACEMENTS, SAME_CORE
 from .rounds import RunnableRow
@@ -19,6 +20,7 @@ DEFAULT_VERB = "run"
 RUN_ROUNDS = 5
 RECORD_ROUNDS = 9
 LOCKS_ROUNDS = 3
+FAILURE_ROUNDS = 5
 MOST_SIZE = 1_000_000
 VERB_HELP = {
     "run": "measure everything in about six minutes; write JSON, then print the tables (the default verb)",
@@ -26,6 +28,7 @@ VERB_HELP = {
     "tables": "print the tables of an existing JSON file",
     "coroutines": "seed 003's program: set and get values of SIZE bytes ITER times, blocking and in coroutines",
     "locks": "measure locks alone: seed 004's tests beside other libraries, with the server's own statistics",
+    "failure": "measure what one memcached of eight costs that is stopped, or killed and restarted: ten minutes",
     "syscalls": "count the client's system calls per call in steady state, with strace",
     "memory": "measure Pinyon's resident memory over a million operations and 10,000 connection failures",
     "instructions": "count Pinyon's instructions per operation with callgrind, and write bench/instructions.json",
@@ -86,6 +89,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     _add_coroutines(parsers["coroutines"])
     _add_locks(parsers["locks"])
+    _add_failure(parsers["failure"])
     for name in ("syscalls", "memory"):
         _add_common(parsers[name])
     parsers["instructions"].add_argument(
@@ -121,6 +125,28 @@ def _add_locks(parser: argparse.ArgumentParser) -> None:
         "--rows", metavar="LIST", help="comma-separated names or patterns (locks:mutex:*); default: all"
     )
     _add_common(parser)
+
+
+def _add_failure(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--rounds", type=_positive, default=FAILURE_ROUNDS, help="default: %(default)s")
+    parser.add_argument(
+        "--contestants",
+        dest="contenders",
+        type=_contenders,
+        default=list(CONTENDERS),
+        metavar="LIST",
+        help="comma-separated names or patterns (Pinyon*)",
+    )
+    parser.add_argument("--write", action="store_true", help="put the table into docs/failures.md")
+    _add_placement(parser)
+
+
+def _contenders(text: str) -> list[Contender]:
+    wanted = [name.lower() for name in _names(text)]
+    chosen = [each for each in CONTENDERS if any(fnmatch(each.client.lower(), name) for name in wanted)]
+    if not chosen:
+        raise argparse.ArgumentTypeError(f"none of them; there are: {', '.join({each.client for each in CONTENDERS})}")
+    return chosen
 
 
 def _add_coroutines(parser: argparse.ArgumentParser) -> None:

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from importlib import metadata
 from pathlib import Path
 
 from rich.console import Console
@@ -20,6 +21,9 @@ from . import performance, report
 from .contestant import BENCH_FOLDER, REPOSITORY, Contestant, Entry, all_entries
 from .coroutines import seed_lines
 from .coroutines.link import Link, LinkError, slow_link
+from .failure import page
+from .failure.clients import SETTINGS
+from .failure.measure import measure
 from .instructions import verb as instructions_verb
 from .locks.server import LockServer, start_lock_server
 from .memory import measure_memory
@@ -37,6 +41,7 @@ RUN_CELL_SECONDS = 0.05
 RECORD_CELL_SECONDS = 0.3
 REFRESHES_PER_SECOND = 2
 PERFORMANCE_FILE = REPOSITORY / "PERFORMANCE.md"
+FAILURES_FILE = REPOSITORY / "docs" / "failures.md"
 RECORDED_PEERS = ("Pinyon", "pylibmc")
 
 
@@ -108,6 +113,21 @@ def coroutines(options: argparse.Namespace) -> None:
         seed_lines.print_seed_lines(options.size, iterations, options.slow, entries, servers, placement, console)
 
 
+def failure(options: argparse.Namespace) -> None:
+    """Measures what one server of eight costs that stops or dies; with `--write`, refreshes docs/failures.md."""
+    console = make_console()
+    placement = place(options.placement)
+    outcomes = []
+    for contender in options.contenders:
+        outcomes.append(measure(contender, options.rounds, placement))
+        console.print(" · ".join(page.row(outcomes[-1])))
+    console.print("", page.table(outcomes), soft_wrap=True)
+    if options.write:
+        versions = {name: metadata.version(name) for name in SETTINGS}
+        page.refresh(FAILURES_FILE, page.section(outcomes, this_machine(), versions, options.rounds))
+        console.print(f"wrote {_relative(FAILURES_FILE)}")
+
+
 def syscalls(options: argparse.Namespace) -> None:
     """Counts system calls, writes the JSON and prints the table."""
     console = make_console()
@@ -144,6 +164,7 @@ VERBS: dict[str, Callable[[argparse.Namespace], None]] = {
     "tables": tables,
     "coroutines": coroutines,
     "locks": locks,
+    "failure": failure,
     "syscalls": syscalls,
     "memory": memory,
     "instructions": instructions,

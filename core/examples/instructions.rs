@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use pinyon_core::blocking::{execute, scatter, Batch, Host, Outcomes, Timer, Unresolved, Work};
-use pinyon_core::fleet::{Access, Fleet, Options};
+use pinyon_core::fleet::{Access, Choice, Fleet, Options};
 use pinyon_core::{parse_servers, Data, Error, Limits, Refused, Reply, Session, Ticket};
 use pinyon_proto::{Command, Key, Mode, Status, Store};
 
@@ -19,13 +19,20 @@ const KEYS: usize = 100;
 const VALUE: [u8; 36] = [b'v'; 36];
 const TIMEOUT: Duration = Duration::from_secs(30);
 const LIMITS: Limits = Limits { exchanges: 4096, unsent: 64 * 1024, value: 1024 * 1024 };
-const OPTIONS: Options =
-    Options { timeout: TIMEOUT, connect_timeout: TIMEOUT, failover: true, max_connections: 64, limits: LIMITS };
+const OPTIONS: Options = Options {
+    timeout: TIMEOUT,
+    connect_timeout: TIMEOUT,
+    max_connections: 64,
+    limits: LIMITS,
+    gutter_ttl: 10,
+    events: false,
+    slow_after: None,
+};
 
 fn main() {
     let server = std::env::args().nth(1).expect("the server's socket");
     let servers = parse_servers([server.as_str()]).expect("a server");
-    let fleet = Fleet::new(servers, OPTIONS, Access::default()).expect("nothing to go wrong without TLS");
+    let fleet = Fleet::new(servers, Vec::new(), OPTIONS, Access::default()).expect("no TLS");
     let client = Client { fleet: Arc::new(fleet), keys: (0..KEYS).map(|number| format!("{number:036}")).collect() };
     let line = client.keys.join(" ");
     client.set_in_batch(KEYS);
@@ -61,25 +68,26 @@ impl Client {
         let key = &self.keys[number];
         let command = Command::Get { key: key_of(key), cas: false };
         let mut read = |reply: Reply<'_>| assert_eq!(reply.value.bytes(), VALUE);
-        execute(&self.fleet, &NoLanguage, key.as_bytes(), &command, &Data::None, &mut read).expect("a value");
+        execute(&self.fleet, &NoLanguage, key.as_bytes(), true, &command, &Data::None, &mut read).expect("a value");
     }
 
     fn set(&self, number: usize) {
         let key = &self.keys[number];
         let mut check = |reply: Reply<'_>| assert_eq!(reply.head.status, Status::Done);
-        execute(&self.fleet, &NoLanguage, key.as_bytes(), &store(key), &Data::Copied(&VALUE), &mut check)
+        execute(&self.fleet, &NoLanguage, key.as_bytes(), true, &store(key), &Data::Copied(&VALUE), &mut check)
             .expect("stored");
     }
 
     fn get_many(&self, line: &str) {
         let mut work = ManyGets { line, values: 0 };
         let mut timer = Timer::start(Instant::now(), TIMEOUT);
-        let failures = scatter(&self.fleet, &NoLanguage, &[0], &mut timer, &mut work).expect("no interrupt");
+        let failures = scatter(&self.fleet, &NoLanguage, &[Choice::regardless(0)], "get", &mut timer, &mut work)
+            .expect("no interrupt");
         assert!(failures.is_empty() && work.values == KEYS);
     }
 
     fn set_in_batch(&self, times: usize) {
-        let mut batch = Batch::new(self.fleet.clone());
+        let mut batch = Batch::new(self.fleet.clone(), true);
         for key in self.keys.iter().cycle().take(times) {
             batch
                 .submit(&NoLanguage, key.as_bytes(), &store(key), &Data::Copied(&VALUE), &mut AllStored)

@@ -76,6 +76,23 @@ pub fn parse_servers<'a>(texts: impl IntoIterator<Item = &'a str>) -> Result<Vec
     Ok(servers)
 }
 
+/// Reads the servers of a gutter: none of them may be one of `servers`.
+pub fn gutter_servers<'a>(
+    texts: impl IntoIterator<Item = &'a str>,
+    servers: &[ServerSpec],
+) -> Result<Vec<ServerSpec>, ServerListError> {
+    let gutter = parse_servers(texts)?;
+    match gutter.iter().find(|spec| servers.iter().any(|server| server.endpoint == spec.endpoint)) {
+        None => Ok(gutter),
+        Some(both) => {
+            let name = both.name();
+            Err(ServerListError(format!(
+                "\"{name}\" is a server and in the gutter too: it could not take its own keys"
+            )))
+        }
+    }
+}
+
 impl ServerSpec {
     fn parse(text: &str) -> Result<Self, ServerListError> {
         let malformed = |why: &str| {

@@ -74,6 +74,16 @@ impl Error {
         self
     }
 
+    /// Whether another server, or another connection, may do better; unless the command may not be sent twice.
+    pub fn may_pass(&self) -> bool {
+        matches!(self.kind, Kind::Connect | Kind::Timeout | Kind::Closed | Kind::Down)
+    }
+
+    /// Whether a server failed, and not what was asked of it.
+    pub fn is_outage(&self) -> bool {
+        (self.blames_server() || matches!(self.kind, Kind::Down | Kind::Busy)) && !self.server.is_empty()
+    }
+
     /// Whether it says something about the server's health, as a refused or unanswered request does and an
     /// unknown command does not.
     pub fn blames_server(&self) -> bool {

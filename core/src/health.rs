@@ -4,37 +4,47 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
-use crate::error::Error;
+use crate::error::{Error, Kind};
 
-/// How many operations or connects must fail in a row before the server is marked down.
+/// How many operations or connects must fail in a row before the server is marked down. One that had to be waited for
+/// until its deadline counts for all of them: the next one would cost as much again.
 const FAILURES: u32 = 2;
 /// How long it is left alone after that, doubled with every failed probe.
 const FIRST_BACK_OFF: Duration = Duration::from_millis(250);
-/// A server that comes back is in use again within this, and a little jitter.
+/// A server that comes back is tried again within this.
 const LONGEST_BACK_OFF: Duration = Duration::from_millis(1500);
 
 /// One server's record.
 #[derive(Debug, Default)]
 pub struct Health {
+    /// In a row, while it is up; from [`FAILURES`] on it is down, and every failed probe adds one.
     failures: AtomicU32,
     /// When the next probe is due, in nanoseconds since [`epoch`].
     retry_at: AtomicU64,
+    /// When it was marked down, likewise.
+    down_since: AtomicU64,
     /// Never waited for: in a forked child its lock may be held by a thread that is not there.
     last_error: Mutex<Option<Error>>,
 }
 
-/// What to do with a server now.
+/// What to do with a server that is down, now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
+    /// It came up just now.
     Up,
-    /// It is down, and the caller is the one to try it.
+    /// The caller is the one to try it.
     Probe,
     Down,
 }
 
 impl Health {
-    /// Of a server that is down, one caller per back-off period is told to probe it.
-    pub fn verdict(&self, now: Instant) -> Verdict {
+    pub fn is_up(&self) -> bool {
+        self.failures.load(Ordering::Relaxed) < FAILURES
+    }
+
+    /// Of a server that is down, one caller per back-off period is told to probe it, and nobody else until it has said
+    /// what came of it. A probe that has not after its `patience` is given up.
+    pub fn verdict(&self, now: Instant, patience: Duration) -> Verdict {
         let failures = self.failures.load(Ordering::Relaxed);
         if failures < FAILURES {
             return Verdict::Up;
@@ -43,31 +53,53 @@ impl Health {
         if nanoseconds(now) < due {
             return Verdict::Down;
         }
-        let next = nanoseconds(now + back_off(failures, now));
+        let next = nanoseconds(now + patience + back_off(failures, now));
         match self.retry_at.compare_exchange(due, next, Ordering::Relaxed, Ordering::Relaxed) {
             Ok(_) => Verdict::Probe,
             Err(_) => Verdict::Down,
         }
     }
 
-    /// Whether it is marked down, without claiming the probe.
-    pub fn is_down(&self) -> bool {
-        self.failures.load(Ordering::Relaxed) >= FAILURES
+    /// Whether there is nothing that a success would change.
+    pub fn is_spotless(&self) -> bool {
+        self.failures.load(Ordering::Relaxed) == 0
     }
 
-    pub fn succeeded(&self) {
-        if self.failures.load(Ordering::Relaxed) != 0 {
-            self.failures.store(0, Ordering::Relaxed);
+    /// An operation was answered. Only its `probe` brings a server up that is down: others may have been begun long
+    /// ago. Returns for how long it was down, if it was.
+    pub fn succeeded(&self, probe: bool, now: Instant) -> Option<Duration> {
+        let failures = self.failures.load(Ordering::Relaxed);
+        if failures >= FAILURES && !probe {
+            return None;
         }
+        self.failures.compare_exchange(failures, 0, Ordering::Relaxed, Ordering::Relaxed).ok()?;
+        let down_since = self.down_since.load(Ordering::Relaxed);
+        (failures >= FAILURES).then(|| Duration::from_nanos(nanoseconds(now).saturating_sub(down_since)))
     }
 
-    pub fn failed(&self, error: &Error, now: Instant) {
-        let failures = self.failures.fetch_add(1, Ordering::Relaxed).saturating_add(1);
-        if failures >= FAILURES {
-            self.retry_at.store(nanoseconds(now + back_off(failures, now)), Ordering::Relaxed);
+    /// An operation or a connect failed. What fails besides the `probe` while the server is down was begun before, and
+    /// says nothing new. Returns whether this has marked it down.
+    pub fn failed(&self, error: &Error, probe: bool, now: Instant) -> bool {
+        let before = self.failures.load(Ordering::Relaxed);
+        let after = match before {
+            FAILURES.. if probe => before.saturating_add(1),
+            FAILURES.. => return false,
+            _ if error.kind == Kind::Timeout => FAILURES,
+            _ => before + 1,
+        };
+        if after >= FAILURES {
+            self.retry_at.store(nanoseconds(now + back_off(after, now)), Ordering::Relaxed);
+        }
+        let marked_down = after >= FAILURES && before < FAILURES;
+        if marked_down {
+            self.down_since.store(nanoseconds(now), Ordering::Relaxed);
         }
         if let Ok(mut last_error) = self.last_error.try_lock() {
             *last_error = Some(error.clone());
+        }
+        match self.failures.compare_exchange(before, after, Ordering::Relaxed, Ordering::Relaxed) {
+            Ok(_) => marked_down,
+            Err(_) => self.failed(error, probe, now),
         }
     }
 
@@ -77,13 +109,13 @@ impl Health {
     }
 }
 
-/// Doubled with every failure, up to the longest, and off by up to a quarter: the processes of a fleet must not
+/// Doubled with every failure, up to the longest, and shorter by up to a quarter: the processes of a fleet must not
 /// all knock at the same moment.
 fn back_off(failures: u32, now: Instant) -> Duration {
     let doublings = (failures - FAILURES).min(8);
     let exact = (FIRST_BACK_OFF * (1 << doublings)).min(LONGEST_BACK_OFF);
     let noise = nanoseconds(now).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 54;
-    exact * 3 / 4 + exact * noise as u32 / 2048
+    exact * 3 / 4 + exact * noise as u32 / 4096
 }
 
 fn nanoseconds(at: Instant) -> u64 {
@@ -98,26 +130,82 @@ fn epoch() -> Instant {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::error::Kind;
 
-    fn error() -> Error {
+    const PATIENCE: Duration = Duration::from_secs(1);
+
+    fn refused() -> Error {
         Error::new(Kind::Connect, &"cache1:11211".into(), "refused")
     }
 
+    fn unanswered() -> Error {
+        Error::unanswered(&"cache1:11211".into())
+    }
+
+    /// A server that was marked down at the returned instant.
+    fn down() -> (Health, Instant) {
+        let (health, now) = (Health::default(), epoch() + Duration::from_secs(1));
+        assert!(health.failed(&unanswered(), false, now));
+        (health, now)
+    }
+
     #[test]
-    fn a_server_is_marked_down_after_failures_in_a_row_and_probed_by_one() {
+    fn it_is_marked_down_after_quick_failures_in_a_row() {
         let health = Health::default();
         let now = epoch();
-        health.failed(&error(), now);
-        health.succeeded();
-        health.failed(&error(), now);
-        assert_eq!(health.verdict(now), Verdict::Up);
-        health.failed(&error(), now);
-        assert_eq!(health.verdict(now), Verdict::Down);
-        let later = now + FIRST_BACK_OFF * 2;
-        assert_eq!([health.verdict(later), health.verdict(later)], [Verdict::Probe, Verdict::Down]);
-        health.succeeded();
-        assert_eq!(health.verdict(later), Verdict::Up);
+        assert!(!health.failed(&refused(), false, now));
+        assert_eq!(health.succeeded(false, now), None);
+        assert!(!health.failed(&refused(), false, now));
+        assert!(health.is_up());
+        assert!(health.failed(&refused(), false, now));
+        assert_eq!(health.verdict(now, PATIENCE), Verdict::Down);
+    }
+
+    #[test]
+    fn one_timeout_marks_it_down() {
+        let (health, now) = down();
+        assert_eq!(health.verdict(now, PATIENCE), Verdict::Down);
+        assert_eq!(health.last_error().map(|error| error.kind), Some(Kind::Timeout));
+    }
+
+    #[test]
+    fn one_caller_in_a_back_off_period_probes_it_and_brings_it_up() {
+        let (health, now) = down();
+        let later = now + FIRST_BACK_OFF;
+        let verdicts = [health.verdict(later, PATIENCE), health.verdict(later, PATIENCE)];
+        assert_eq!(verdicts, [Verdict::Probe, Verdict::Down]);
+        assert_eq!(health.succeeded(true, later), Some(FIRST_BACK_OFF));
+        assert!(health.is_up());
+        assert_eq!(health.succeeded(false, later), None);
+    }
+
+    #[test]
+    fn there_is_one_probe_at_a_time_however_long_it_takes() {
+        let (health, now) = down();
+        let later = now + FIRST_BACK_OFF;
+        assert_eq!(health.verdict(later, PATIENCE), Verdict::Probe);
+        assert_eq!(health.verdict(later + PATIENCE, PATIENCE), Verdict::Down);
+        health.failed(&unanswered(), true, later + PATIENCE);
+        assert_eq!(health.verdict(later + PATIENCE + FIRST_BACK_OFF, PATIENCE), Verdict::Down);
+        assert_eq!(health.verdict(later + PATIENCE + 2 * FIRST_BACK_OFF, PATIENCE), Verdict::Probe);
+    }
+
+    #[test]
+    fn a_probe_that_says_nothing_is_given_up() {
+        let (health, now) = down();
+        let later = now + FIRST_BACK_OFF;
+        assert_eq!(health.verdict(later, PATIENCE), Verdict::Probe);
+        assert_eq!(health.verdict(later + PATIENCE + FIRST_BACK_OFF, PATIENCE), Verdict::Probe);
+    }
+
+    #[test]
+    fn what_was_begun_before_it_was_marked_down_changes_nothing() {
+        let (health, now) = down();
+        for _ in 0..10 {
+            assert!(!health.failed(&unanswered(), false, now + FIRST_BACK_OFF / 2));
+            assert_eq!(health.succeeded(false, now), None);
+        }
+        assert!(!health.is_up());
+        assert_eq!(health.verdict(now + FIRST_BACK_OFF, PATIENCE), Verdict::Probe);
     }
 
     #[test]
@@ -127,7 +215,7 @@ mod tests {
             let exact = (FIRST_BACK_OFF * (1 << (failures - FAILURES).min(8))).min(LONGEST_BACK_OFF);
             for step in 0..200 {
                 let actual = back_off(failures, now + Duration::from_micros(step));
-                assert!(actual >= exact * 3 / 4 && actual <= exact * 5 / 4, "{actual:?} of {exact:?}");
+                assert!(actual >= exact * 3 / 4 && actual <= exact, "{actual:?} of {exact:?}");
             }
         }
         let spread: std::collections::HashSet<_> =

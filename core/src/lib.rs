@@ -10,6 +10,7 @@ mod connection;
 pub mod doorbell;
 pub mod driven;
 pub mod error;
+pub mod events;
 pub mod fleet;
 pub mod fork;
 pub mod health;

@@ -14,7 +14,7 @@ use pinyon_proto::Head;
 use crate::address::Address;
 use crate::driven::{Action, Driven};
 use crate::error::{Error, Kind, Sent};
-use crate::fleet::Fleet;
+use crate::fleet::{Choice, Fleet};
 use crate::session::{Completion, Destination, Outcome, Refused, Reply, Session, Ticket};
 
 /// One request of one coroutine.
@@ -24,6 +24,9 @@ pub trait Operation {
 
     /// Which server it is for.
     fn route(&self) -> Route<'_>;
+
+    /// It goes to a server whose items live so many seconds at most.
+    fn expire_within(&mut self, most: i32);
 
     /// Submits it. It may be called again, when nothing of it was sent or it only reads.
     fn submit(&mut self, session: &mut Session, deadline: Instant) -> Result<Ticket, Refused>;
@@ -45,10 +48,10 @@ pub trait Operation {
 }
 
 pub enum Route<'k> {
-    /// The server that holds this key.
-    Key(&'k [u8]),
+    /// The server that holds this key; with `failover` another one where that is down.
+    Key { key: &'k [u8], failover: bool },
     /// This server and no other: it is not tried again.
-    Server(usize),
+    Server(Choice),
 }
 
 /// An operation that is over, successfully unless there is an error.
@@ -64,6 +67,7 @@ pub struct Shared<O> {
     lanes: Vec<Lane<O>>,
     /// Connections to each server.
     connections: usize,
+    measures: bool,
     turn_is_due: bool,
     closed: bool,
     actions: Vec<Action>,
@@ -78,6 +82,8 @@ struct Lane<O> {
     flight: VecDeque<Entry<O>>,
     /// Not taken by the session yet: it connects, or its queue is full.
     waiting: VecDeque<Entry<O>>,
+    /// What failed with the connection and is to be tried again.
+    failed: Vec<(Entry<O>, Error)>,
     /// What the host was last told to watch.
     watched: Option<(RawFd, bool)>,
     /// The host has been told to stop watching a broken connection, and may not have done so yet.
@@ -88,8 +94,10 @@ struct Entry<O> {
     ticket: Ticket,
     operation: O,
     deadline: Instant,
-    /// What came of an earlier attempt.
+    /// The most that came of its tries.
     sent: Sent,
+    /// It is the one that tries a server that is down.
+    probe: bool,
 }
 
 impl<O: Operation> Shared<O> {
@@ -100,16 +108,26 @@ impl<O: Operation> Shared<O> {
             resolving: false,
             flight: VecDeque::new(),
             waiting: VecDeque::new(),
+            failed: Vec::new(),
             watched: None,
             forgotten: false,
         };
         let lanes = (0..fleet.servers().len() * connections).map(lane).collect();
-        Self { fleet, lanes, connections, turn_is_due: false, closed: false, actions: Vec::new(), finished: Vec::new() }
+        let (turn_is_due, closed, measures) = (false, false, fleet.measures());
+        Self { fleet, lanes, connections, measures, turn_is_due, closed, actions: Vec::new(), finished: Vec::new() }
     }
 
     /// Begins an operation, to be over by `deadline`.
     pub fn start(&mut self, operation: O, deadline: Instant, now: Instant) {
-        self.route(Entry { ticket: Ticket(0), operation, deadline, sent: Sent::No }, now, None);
+        let entry = Entry { ticket: Ticket(0), operation, deadline, sent: Sent::No, probe: false };
+        self.route(entry, now, None);
+    }
+
+    /// Begins what takes the place of an operation that failed with this. Returns whether there is a server for it; where
+    /// there is none, it fails with what the other did.
+    pub fn start_again(&mut self, operation: O, deadline: Instant, now: Instant, error: &Error) -> bool {
+        let entry = Entry { ticket: Ticket(0), operation, deadline, sent: error.sent, probe: false };
+        self.route(entry, now, Some(error))
     }
 }
 
@@ -156,7 +174,10 @@ impl<O: Operation> Driven for Shared<O> {
             return;
         }
         match resolved {
-            Ok(addresses) => self.lanes[lane].session.connect(addresses, now, self.fleet.options().connect_timeout),
+            Ok(addresses) => {
+                let options = self.fleet.options();
+                self.lanes[lane].session.connect(addresses, now, options.connect_timeout.min(options.timeout));
+            }
             Err(why) => {
                 let session = &mut self.lanes[lane].session;
                 let message = format!("cannot resolve the server's name: {why}");
@@ -206,25 +227,44 @@ impl<O: Operation> Driven for Shared<O> {
 }
 
 impl<O: Operation> Shared<O> {
-    /// Gives an operation to the connection it belongs to now.
-    fn route(&mut self, entry: Entry<O>, now: Instant, earlier: Option<Error>) {
+    /// Tries an operation once more.
+    fn route_again(&mut self, entry: Entry<O>, now: Instant, error: &Error) {
+        let name = entry.operation.name();
+        if self.route(entry, now, Some(error)) {
+            self.fleet.retrying(error, name);
+        }
+    }
+
+    /// Gives an operation to the connection it belongs to now. Returns whether there is one; where there is none it fails,
+    /// with the error of an earlier try if there is that.
+    fn route(&mut self, mut entry: Entry<O>, now: Instant, earlier: Option<&Error>) -> bool {
         if self.closed {
             let error = Error::new(Kind::Closed, &"".into(), "the client was closed");
-            return self.fail(entry, error);
+            self.fail(entry, error);
+            return false;
         }
-        let (server, connection) = match entry.operation.route() {
-            Route::Server(server) => (server, 0),
-            Route::Key(key) => match self.fleet.choose(key, now) {
-                Ok(server) => (server, self.connection_of(key)),
-                Err(down) => return self.fail(entry, earlier.unwrap_or(down)),
+        let (Choice { server, probe }, connection) = match entry.operation.route() {
+            Route::Server(choice) => (choice, 0),
+            Route::Key { key, failover } => match self.fleet.choose(key, failover, now) {
+                Ok(choice) => (choice, self.connection_of(key)),
+                Err(down) => {
+                    self.fail(entry, earlier.cloned().unwrap_or(down));
+                    return false;
+                }
             },
         };
+        entry.probe = probe;
+        if let Some(most) = self.fleet.longest_ttl(server) {
+            entry.operation.expire_within(most);
+        }
         let lane = server * self.connections + connection;
         if self.lanes[lane].waiting.is_empty() && self.lanes[lane].session.accepts() {
-            return self.submit(lane, entry);
+            self.submit(lane, entry);
+        } else {
+            self.lanes[lane].waiting.push_back(entry);
+            self.begin_connecting(lane, now);
         }
-        self.lanes[lane].waiting.push_back(entry);
-        self.begin_connecting(lane, now);
+        true
     }
 
     /// Commands on one key keep their order: they go over one connection.
@@ -241,6 +281,8 @@ impl<O: Operation> Shared<O> {
             let Some(entry) = self.lanes[lane].waiting.pop_front() else { return };
             if !entry.operation.is_abandoned() {
                 self.submit(lane, entry);
+            } else if entry.probe {
+                self.fleet.succeeded(Choice { server: self.lanes[lane].server, probe: true });
             }
         }
     }
@@ -269,6 +311,7 @@ impl<O: Operation> Shared<O> {
             Err(Refused::Full) => waiting.push_front(entry),
             Err(why) => {
                 let error = why.into_error(session.server(), entry.operation.name());
+                self.fleet.failed(Choice { server: self.lanes[lane].server, probe: entry.probe }, &error);
                 self.fail(entry, error);
             }
         }
@@ -317,7 +360,11 @@ impl<O: Operation> Shared<O> {
                 }
                 Outcome::Reply(reply) => {
                     lane.flight[position].operation.reply(reply);
-                    let Some(Entry { operation, deadline, .. }) = take(&mut lane.flight, position) else { continue };
+                    let Some(entry) = take(&mut lane.flight, position) else { continue };
+                    if entry.probe || self.measures {
+                        self.answered(index, &entry, now);
+                    }
+                    let Entry { operation, deadline, .. } = entry;
                     self.finished.push(Finished { operation, error: None, deadline });
                 }
                 Outcome::Failed(error) => {
@@ -326,6 +373,16 @@ impl<O: Operation> Shared<O> {
                 }
             }
         }
+    }
+
+    #[cold]
+    fn answered(&self, lane: usize, entry: &Entry<O>, now: Instant) {
+        let (server, timeout) = (self.lanes[lane].server, self.fleet.options().timeout);
+        if entry.probe {
+            self.fleet.succeeded(Choice { server, probe: true });
+        }
+        let took = timeout.saturating_sub(entry.deadline.saturating_duration_since(now));
+        self.fleet.took(server, entry.operation.name(), took);
     }
 
     /// Tries again what was not sent or only reads, within its deadline.
@@ -337,12 +394,16 @@ impl<O: Operation> Shared<O> {
         }
         let repeatable = error.sent == Sent::No || entry.operation.is_idempotent();
         let broken = self.lanes[lane].session.failure().is_some();
-        let hopeless = !error.blames_server() || error.kind == Kind::Protocol || entry.deadline <= now;
+        if entry.probe || !broken {
+            let probe = std::mem::take(&mut entry.probe);
+            self.fleet.failed(Choice { server: self.lanes[lane].server, probe }, &error);
+        }
+        let hopeless = !error.may_pass() || entry.deadline <= now;
         let bound = matches!(entry.operation.route(), Route::Server(_));
         if entry.operation.is_abandoned() || bound || !repeatable || hopeless || !broken {
             return self.fail(entry, error);
         }
-        self.lanes[lane].waiting.push_back(entry);
+        self.lanes[lane].failed.push((entry, error));
     }
 
     /// Keeps the host's watch on a connection up to date, and moves what waits for a broken one to where it belongs
@@ -353,7 +414,7 @@ impl<O: Operation> Shared<O> {
         }
         let lane = &mut self.lanes[index];
         if lane.session.is_ready() && !lane.session.is_busy() {
-            self.fleet.servers()[lane.server].health.succeeded();
+            self.fleet.succeeded(Choice::regardless(lane.server));
         }
         let Some(stream) = lane.session.stream() else { return };
         let wanted = (stream.as_fd().as_raw_fd(), lane.session.wants_to_write());
@@ -374,11 +435,16 @@ impl<O: Operation> Shared<O> {
                 self.actions.push(Action::Forget { lane: index, fd });
             }
         }
-        self.fleet.failed(lane.server, &error);
-        for entry in std::mem::take(&mut self.lanes[index].waiting) {
+        let probe = lane.waiting.iter_mut().any(|entry| std::mem::take(&mut entry.probe));
+        self.fleet.failed(Choice { server: lane.server, probe }, &error);
+        let waiting = std::mem::take(&mut lane.waiting);
+        for (entry, error) in std::mem::take(&mut lane.failed) {
+            self.route_again(entry, now, &error);
+        }
+        for entry in waiting {
             match entry.operation.route() {
                 Route::Server(_) => self.fail(entry, error.clone()),
-                Route::Key(_) => self.route(entry, now, Some(error.clone())),
+                Route::Key { .. } => self.route_again(entry, now, &error),
             }
         }
     }
@@ -386,12 +452,15 @@ impl<O: Operation> Shared<O> {
     fn expire_waiting(&mut self, lane: usize, now: Instant) {
         while self.lanes[lane].waiting.front().is_some_and(|entry| entry.deadline <= now) {
             let Some(entry) = self.lanes[lane].waiting.pop_front() else { return };
-            let session = &self.lanes[lane].session;
+            let Lane { server, session, .. } = &self.lanes[lane];
             let why = match session.is_ready() {
                 true => "its turn did not come in time: too much is in flight on this connection",
                 false => "no connection stood in time",
             };
             let error = Error::new(Kind::Timeout, session.server(), why);
+            if !session.is_ready() {
+                self.fleet.failed(Choice { server: *server, probe: entry.probe }, &error);
+            }
             self.fail(entry, error);
         }
     }

@@ -247,6 +247,22 @@ impl Command<'_> {
         }
     }
 
+    /// The same command, for an item that is to expire within `most` seconds, at most 30 days.
+    #[cold]
+    pub fn expiring_within(self, most: i32) -> Self {
+        let within = |ttl: i32| if ttl == 0 { most } else { ttl.min(most) };
+        match self {
+            Command::GetAndTouch { key, ttl } => Command::GetAndTouch { key, ttl: within(ttl) },
+            Command::Touch { key, ttl } => Command::Touch { key, ttl: within(ttl) },
+            Command::Store(store) => Command::Store(Store { ttl: within(store.ttl), ..store }),
+            Command::Arithmetic(arithmetic) => {
+                let initial = arithmetic.initial.map(|(number, ttl)| (number, within(ttl)));
+                Command::Arithmetic(Arithmetic { initial, ..arithmetic })
+            }
+            other => other,
+        }
+    }
+
     /// Whether running it twice does what running it once does, whoever else writes in between.
     pub fn is_idempotent(&self) -> bool {
         match self {

@@ -40,6 +40,7 @@ from pinyon.errors import (
     UsageError,
     ValueTooLarge,
 )
+from pinyon.events import Event
 from pinyon.locks import Held, Lock, Locks, LockStatus
 from pinyon.metadata import ItemMetadata
 from pinyon.serializers import Serializer
@@ -56,6 +57,7 @@ __all__ = [
     "ConnectionLost",
     "Deadlock",
     "Error",
+    "Event",
     "Held",
     "InvalidKey",
     "InvalidName",

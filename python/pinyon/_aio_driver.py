@@ -7,7 +7,10 @@ import socket
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pinyon import _native
+    from pinyon.events import Event
 
 
 class Driver:
@@ -71,6 +74,11 @@ class Driver:
         except OSError as error:
             why = str(error)
         self.loop.call_soon(self._driver.resolved, lane, port, addresses, why)
+
+    def report(self, on_event: Callable[[Event], object], event: Event) -> None:
+        """Call it in a turn of its own, so that the loop reports what it raises."""
+        if not self.loop.is_closed():
+            self.loop.call_soon_threadsafe(on_event, event)
 
     def wake_in(self, seconds: float) -> None:
         if not self.loop.is_closed():

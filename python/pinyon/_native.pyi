@@ -10,7 +10,6 @@ from typing_extensions import Self, TypeAlias, disjoint_base
 
 from pinyon.errors import Error
 from pinyon.metadata import ItemMetadata
-from pinyon.serializers import Serializer
 
 _Key: TypeAlias = str | bytes
 _KeyT = TypeVar("_KeyT", bound=str | bytes)
@@ -37,23 +36,8 @@ __version__: str
 class Client:
     def __new__(
         cls,
-        servers: list[str],
-        *,
-        namespace: str | bytes | None,
-        timeout: float,
-        connect_timeout: float,
-        serializer: Serializer,
-        failover: bool,
-        max_connections: int,
-        encode_keys: bool,
-        max_value_size: int,
-        max_in_flight: int,
-        max_unsent: int,
-        tls: Tls | None = None,
-        username: str | None = None,
-        password: str | bytes | None = None,
-        loops: tuple[Callable[[], Any], Callable[[Any], Any]] | None = None,
-        connections: int = 1,
+        source: list[str] | Client,
+        **settings: Any,
     ) -> Self: ...
     def share(self, current: Callable[[], Any], make: Callable[[Any], Any], connections: int) -> None: ...
     def submitting(self) -> Client: ...

@@ -1,14 +1,15 @@
-from collections.abc import Awaitable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from datetime import timedelta
 from types import TracebackType
 from typing import Any, TypeVar
 
-from typing_extensions import Self, TypeAlias
+from typing_extensions import Literal, Self, TypeAlias
 
 from pinyon._aio_locks import Held as Held
 from pinyon._aio_locks import Lock as Lock
 from pinyon._aio_locks import Locks as Locks
 from pinyon.errors import Error
+from pinyon.events import Event
 from pinyon.metadata import ItemMetadata
 from pinyon.serializers import Serializer
 from pinyon.tls import Tls
@@ -28,6 +29,11 @@ class Client:
         connect_timeout: float = 0.5,
         serializer: str | Serializer = "portable",
         failover: bool = True,
+        on_failure: Literal["raise", "miss"] = "raise",
+        gutter: str | Iterable[str] | None = None,
+        gutter_ttl: _Ttl = 10,
+        on_event: Callable[[Event], object] | None = None,
+        slow_after: float | None = None,
         encode_keys: bool = False,
         max_value_size: int = 1048576,
         max_in_flight: int = 4096,
@@ -38,6 +44,7 @@ class Client:
     ) -> None: ...
     @property
     def is_closed(self) -> bool: ...
+    def using(self, *, failover: bool | None = None, on_failure: Literal["raise", "miss"] | None = None) -> Self: ...
     def get(self, key: _Key, default: object = None) -> Awaitable[Any]: ...
     def get_many(
         self, keys: Iterable[_KeyT], *, failed: dict[str, Error] | None = None

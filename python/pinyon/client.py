@@ -8,13 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 from pinyon import _native, serializers
 from pinyon._gevent_choice import undecided
-from pinyon.errors import InvalidServers
+from pinyon.errors import InvalidServers, UnsupportedType
 from pinyon.tls import Tls, settled
 
 if TYPE_CHECKING:
+    from datetime import timedelta
     from types import TracebackType
 
-    from typing_extensions import Self
+    from typing_extensions import Literal, Self
+
+    from pinyon.events import Event
 
 DEFAULT_SERVER = "127.0.0.1:11211"
 
@@ -33,6 +36,11 @@ class BaseClient(_native.Client):
         connect_timeout: float = 0.5,
         serializer: str | serializers.Serializer = "portable",
         failover: bool = True,
+        on_failure: Literal["raise", "miss"] = "raise",
+        gutter: str | Iterable[str] | None = None,
+        gutter_ttl: float | timedelta = 10,
+        on_event: Callable[[Event], object] | None = None,
+        slow_after: float | None = None,
         max_connections: int = 64,
         encode_keys: bool = False,
         max_value_size: int = 1024 * 1024,
@@ -52,6 +60,11 @@ class BaseClient(_native.Client):
             connect_timeout=connect_timeout,
             serializer=serializers.find(serializer),
             failover=failover,
+            on_failure=on_failure,
+            gutter=None if gutter is None else _server_list(gutter),
+            gutter_ttl=gutter_ttl,
+            on_event=_callable(on_event),
+            slow_after=slow_after,
             max_connections=max_connections,
             encode_keys=encode_keys,
             max_value_size=max_value_size,
@@ -68,6 +81,18 @@ class BaseClient(_native.Client):
 
         def __init__(self, *arguments: object, **settings: object) -> None:
             """Take what ``__new__`` took, so that a subclass may pass its arguments on."""
+
+    def using(self, *, failover: bool | None = None, on_failure: Literal["raise", "miss"] | None = None) -> Self:
+        """Return this client with other settings for what happens when a server fails.
+
+        It costs next to nothing: connections, the servers' health and all other settings are the same ones, and to
+        close either closes both.
+
+        Args:
+            failover: as for ``pinyon.Client``; None leaves it as it is.
+            on_failure: likewise.
+        """
+        return _native.Client.__new__(type(self), self, failover=failover, on_failure=on_failure)
 
     def __repr__(self) -> str:
         state = "closed" if self.is_closed else "; ".join(self.describe())
@@ -88,7 +113,15 @@ class Client(BaseClient):
         connect_timeout: seconds of that which making a connection may take.
         serializer: ``"portable"`` (plain data, readable in every language), ``"pickle"``, ``"json"``, ``"raw"``
             (bytes alone), or an object with ``dump`` and ``load``.
-        failover: whether the keys of a server that is down go to the next one, or fail at once.
+        failover: whether the keys of a server that is down go to another one, or fail at once.
+        on_failure: what an operation does that no server carried out: ``"raise"``, or ``"miss"``: it returns what it
+            would if there were no item, and nothing could be stored.
+        gutter: servers that take the keys of those that are down, written as ``servers`` are; without any, the
+            next server of the ring takes them.
+        gutter_ttl: seconds that items in the gutter live at most, whatever ttl they are stored with.
+        on_event: called with an ``Event`` when a server is marked down or is up again, when a command is retried,
+            and when one is slow.
+        slow_after: seconds from which a command is slow; None for no such events.
         max_connections: how many connections each server gets at most; further threads wait their turn.
         encode_keys: send keys with spaces or control bytes as base64, and long ones as a digest, instead of
             refusing them.
@@ -116,6 +149,11 @@ class Client(BaseClient):
             connect_timeout: float = 0.5,
             serializer: str | serializers.Serializer = "portable",
             failover: bool = True,
+            on_failure: Literal["raise", "miss"] = "raise",
+            gutter: str | Iterable[str] | None = None,
+            gutter_ttl: float | timedelta = 10,
+            on_event: Callable[[Event], object] | None = None,
+            slow_after: float | None = None,
             max_connections: int = 64,
             encode_keys: bool = False,
             max_value_size: int = 1024 * 1024,
@@ -162,6 +200,7 @@ METHODS = frozenset(
         "decr",
         "meta",
         "quiet",
+        "using",
         "flush_all",
         "stats",
         "version",
@@ -169,6 +208,12 @@ METHODS = frozenset(
 )
 
 _UndecidedClient = undecided(Client, METHODS, "Client", 1)
+
+
+def _callable(on_event: Callable[[Event], object] | None) -> Callable[[Event], object] | None:
+    if on_event is not None and not callable(on_event):
+        raise UnsupportedType(f"on_event is called with each event; {type(on_event).__qualname__} is not callable")
+    return on_event
 
 
 def _server_list(servers: str | Iterable[str] | None) -> list[str]:

@@ -22,12 +22,13 @@ from pinyon.client import BaseClient
 from pinyon.errors import Error
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
     from types import TracebackType
 
     from typing_extensions import Self
 
     from pinyon import _native
+    from pinyon.events import Event
 
 
 class _Driver:
@@ -82,6 +83,11 @@ class _Driver:
         except OSError as error:
             why = str(error)
         self._loop.run_callback(self._driver.resolved, lane, port, addresses, why)
+
+    def report(self, on_event: Callable[[Event], object], event: Event) -> None:
+        """Call it in a greenlet of its own, which may wait, and whose hub reports what it raises."""
+        if self._loop.ptr:
+            self._loop.run_callback_threadsafe(gevent.spawn, on_event, event)
 
     def wake_in(self, seconds: float) -> None:
         if self._loop.ptr:

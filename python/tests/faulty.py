@@ -23,11 +23,17 @@ class FaultyServer(ScriptedServer):
 
     Args:
         version: what it says it is when a connection begins, None for silence.
+        port: where it listens; 0 for anywhere.
     """
 
-    def __init__(self, *steps: Step | Play, version: str | None = "1.6.18") -> None:
+    def __init__(self, *steps: Step | Play, version: str | None = "1.6.18", port: int = 0) -> None:
         greeting = Step(f"VERSION {version}\r\n", match="^version$") if version else STALL
-        super().__init__("memcached", [greeting, *steps], {})
+        super().__init__("memcached", [greeting, *steps], {}, port=port)
+
+    @property
+    def requests(self) -> list[bytes]:
+        """What it was asked, besides its version."""
+        return [request for each in self.conversations for request in each.requests if request != b"version"]
 
     def heal(self, healthy: Memcached | None = None) -> None:
         """From now on connections are passed on to the server given."""

@@ -7,11 +7,13 @@ in threads it is driven in a greenlet or thread of its own, and what it awaits w
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import random
 import signal
+import sys
 import threading
 import time
-from collections.abc import Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import gevent
@@ -62,6 +64,12 @@ class Awaited:
 
     def quiet(self) -> Awaited:
         return Awaited(self.wrapped.quiet())
+
+    def using(self, **settings: Any) -> Awaited:
+        return Awaited(self.wrapped.using(**settings))
+
+    def describe(self) -> list[str]:
+        return list(self.wrapped.describe())
 
     def close(self) -> None:
         self.wrapped.close()
@@ -147,6 +155,11 @@ class Model:
         """What it returns, or ``GaveUpError`` after so many seconds."""
         raise NotImplementedError
 
+    @contextlib.contextmanager
+    def reports(self) -> Iterator[list[Any]]:
+        """Collects what is reported because nobody could be told."""
+        raise NotImplementedError
+
     async def abandon(self, scenario: Scenario, once: threading.Event) -> None:
         """Begins it, and cancels it once that has happened."""
         task = self.spawn(scenario)
@@ -155,6 +168,17 @@ class Model:
         self.cancel(task)
         with pytest.raises(CancelledError):
             await self.join(task)
+
+    async def eventually(self, attempt: Callable[[], Scenario], within: float = 5) -> Any:
+        """What it returns once it succeeds, as it does when a server is no longer marked down."""
+        give_up = time.monotonic() + within
+        while True:
+            try:
+                return await attempt()
+            except pinyon.Error:
+                if time.monotonic() > give_up:
+                    raise
+                await self.sleep(0.02)
 
     async def gather(self, scenarios: Iterable[Scenario]) -> list[Any]:
         """What each of them returns or raises, all having run at the same time."""
@@ -207,6 +231,15 @@ class Blocking(Model):
 
     async def sleep(self, seconds: float) -> None:
         time.sleep(seconds)
+
+    @contextlib.contextmanager
+    def reports(self) -> Iterator[list[Any]]:
+        reported: list[Any] = []
+        previous, sys.unraisablehook = sys.unraisablehook, lambda report: reported.append(report.exc_value)
+        try:
+            yield reported
+        finally:
+            sys.unraisablehook = previous
 
     async def abandon(self, scenario: Scenario, once: threading.Event) -> None:
         """A thread cannot be cancelled; what ends its wait is a signal's handler that raises."""
@@ -279,6 +312,16 @@ class Gevent(Model):
     async def sleep(self, seconds: float) -> None:
         gevent.sleep(seconds)
 
+    @contextlib.contextmanager
+    def reports(self) -> Iterator[list[Any]]:
+        reported: list[Any] = []
+        hub = gevent.get_hub()
+        previous, hub.print_exception = hub.print_exception, lambda *context: reported.append(context[2])
+        try:
+            yield reported
+        finally:
+            hub.print_exception = previous
+
     async def within(self, seconds: float, scenario: Scenario) -> Any:
         timeout = gevent.Timeout(seconds)
         timeout.start()
@@ -329,6 +372,17 @@ class Asyncio(Model):
 
     async def sleep(self, seconds: float) -> None:
         await asyncio.sleep(seconds)
+
+    @contextlib.contextmanager
+    def reports(self) -> Iterator[list[Any]]:
+        reported: list[Any] = []
+        loop = asyncio.get_running_loop()
+        previous = loop.get_exception_handler()
+        loop.set_exception_handler(lambda _, context: reported.append(context["exception"]))
+        try:
+            yield reported
+        finally:
+            loop.set_exception_handler(previous)
 
     async def within(self, seconds: float, scenario: Scenario) -> Any:
         task = asyncio.ensure_future(scenario)

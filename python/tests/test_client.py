@@ -95,7 +95,7 @@ def test_a_timeout_must_be_a_positive_number_of_seconds(option: str, value: Any)
     ids=str,
 )
 def test_an_argument_of_the_wrong_type_is_refused(options: dict[str, Any]) -> None:
-    with pytest.raises(TypeError):
+    with pytest.raises(TypeError, match=next(iter(options))):
         pinyon.Client("127.0.0.1", **options)
 
 

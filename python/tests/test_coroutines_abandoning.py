@@ -175,7 +175,7 @@ async def test_a_deadline_abandons_one_exchange(model: Model, gate: Gate, connec
         await model.join(mine)
     gate.release()
     assert await model.join(later) == "later"
-    assert await cache.get("mine") == "mine"
+    assert await model.eventually(lambda: cache.get("mine")) == "mine"
     assert gate.accepted == 1
 
 

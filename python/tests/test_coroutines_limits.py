@@ -65,7 +65,7 @@ async def test_what_waits_for_its_turn_has_its_deadline(model: Model, gate: Gate
     assert all(isinstance(outcome, pinyon.Timeout) for outcome in outcomes), outcomes
     assert [outcome.sent for outcome in outcomes] == ["maybe"] * 2 + ["no"] * (len(KEYS) - 2)
     gate.release()
-    assert await cache.get("key") == "value"
+    assert await model.eventually(lambda: cache.get("key")) == "value"
 
 
 @cooperative

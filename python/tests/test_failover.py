@@ -97,9 +97,8 @@ def test_without_failover_the_lost_keys_fail_and_the_others_do_not(pool: Pool) -
 
 def test_a_server_marked_down_fails_at_once(faulty: Callable[..., FaultyServer]) -> None:
     with pinyon.Client(faulty(STALL).address, timeout=0.15) as client:
-        for _ in range(2):
-            with pytest.raises(pinyon.Timeout):
-                client.get("key")
+        with pytest.raises(pinyon.Timeout):
+            client.get("key")
         begun = time.monotonic()
         for _ in range(20):
             with pytest.raises(pinyon.ServerDown, match=r"marked down and not tried now.*did not answer in time"):
@@ -145,14 +144,13 @@ def test_a_stalled_server_costs_get_many_one_timeout(pool: Pool) -> None:
         assert eventually(lambda: client.get_many(KEYS)) == VALUES
 
 
-def test_with_failover_a_stalled_server_is_left_out_after_two_timeouts(pool: Pool) -> None:
+def test_with_failover_a_stalled_server_is_left_out_after_a_timeout(pool: Pool) -> None:
     key = pool.lost_keys[0]
     with pool.client(timeout=0.2, failover=True) as client:
         pool.lost.pause()
         try:
-            for _ in range(2):
-                with pytest.raises(pinyon.Timeout):
-                    client.get(key)
+            with pytest.raises(pinyon.Timeout):
+                client.get(key)
             assert client.set(key, "elsewhere")
             assert client.get(key) == "elsewhere"
         finally:

@@ -50,6 +50,11 @@ cache = Client(
     connect_timeout=0.5,
     serializer=serializer,
     failover=False,
+    on_failure="miss",
+    gutter=["127.0.0.1:11212"],
+    gutter_ttl=datetime.timedelta(seconds=5),
+    on_event=lambda event: print(event.kind, event.server, event.error, event.duration),
+    slow_after=0.1,
     max_connections=4,
     encode_keys=True,
     max_value_size=2**20,
@@ -57,6 +62,8 @@ cache = Client(
 default_cache: Client = Client()
 named: Cache = Cache("127.0.0.1", serializer="pickle", namespace="app:")
 remembered: Any = named.remember("key", "value")
+strict: Cache = named.using(failover=False, on_failure="raise")
+strict_in_tasks: pinyon.aio.Client = pinyon.aio.Client(on_event=print).using(on_failure="miss")
 
 
 def read(client: Client) -> None:

@@ -10,7 +10,7 @@ use super::wait::{wait, wait_for_room};
 use super::{Failure, Host, Timer};
 use crate::doorbell::Wake;
 use crate::error::{Error, Kind, Sent};
-use crate::fleet::Fleet;
+use crate::fleet::{Choice, Fleet};
 use crate::fork;
 use crate::pool::Lease;
 use crate::session::{Data, Outcome, Reply, Session, Ticket};
@@ -18,6 +18,7 @@ use crate::session::{Data, Outcome, Reply, Session, Ticket};
 /// Holds a connection to each server it has sent to, until it is finished or dropped.
 pub struct Batch {
     fleet: Arc<Fleet>,
+    failover: bool,
     parts: Vec<Part>,
     generation: u64,
 }
@@ -34,8 +35,9 @@ pub trait Outcomes {
 }
 
 impl Batch {
-    pub fn new(fleet: Arc<Fleet>) -> Self {
-        Self { fleet, parts: Vec::new(), generation: fork::generation() }
+    /// With `failover`, the keys of a server that is down go to another one.
+    pub fn new(fleet: Arc<Fleet>, failover: bool) -> Self {
+        Self { fleet, failover, parts: Vec::new(), generation: fork::generation() }
     }
 
     /// Submits a command to the server that holds `key`, and returns that server and the ticket. It waits only
@@ -50,18 +52,20 @@ impl Batch {
     ) -> Result<(usize, Ticket), Failure<H::Interrupt>> {
         self.check_process()?;
         let mut timer = Timer::start(Instant::now(), self.fleet.options().timeout);
-        let (server, position) = match self.choose(host, key, &mut timer, outcomes) {
+        let (server, position) = match self.choose(host, key, command.name(), &mut timer, outcomes) {
             Err(Failure::Error(error)) => return Err(error.of(command.name(), Sent::No).into()),
             chosen => chosen?,
         };
         let part = &mut self.parts[position];
         while !part.session().accepts() {
             if let Some(error) = part.session().failure() {
-                self.fleet.failed(server, error);
+                self.fleet.failed(Choice::regardless(server), error);
                 return Err(error.clone().of(command.name(), Sent::No).into());
             }
             part.advance(host, &mut timer, wait_for_room, outcomes)?;
         }
+        let shorter = self.fleet.longest_ttl(server).map(|most| command.expiring_within(most));
+        let command = shorter.as_ref().unwrap_or(command);
         let submitted = part.session().submit_quiet(command, data.clone(), timer.deadline);
         match submitted {
             Ok(ticket) => Ok((server, ticket)),
@@ -81,10 +85,10 @@ impl Batch {
             while part.session().is_busy() {
                 part.advance(host, &mut timer, wait, outcomes)?;
             }
-            let server = part.server;
+            let server = Choice::regardless(part.server);
             match part.session().failure() {
                 Some(error) => self.fleet.failed(server, error),
-                None => self.fleet.servers()[server].health.succeeded(),
+                None => self.fleet.succeeded(server),
             }
         }
         self.parts.clear();
@@ -101,26 +105,39 @@ impl Batch {
         Err(Error::new(Kind::Usage, &"".into(), message))
     }
 
-    /// The server for a key, with a connection to it; one whose connection fails is given up for the next, where
-    /// failover is on.
+    /// The server for a key, with a connection to it; one whose connection fails is given up for another, where
+    /// failover is on. A server that was down is trusted once the connection stands: the outcomes may be long in coming.
     fn choose<H: Host>(
         &mut self,
         host: &H,
         key: &[u8],
+        command: &'static str,
         timer: &mut Timer,
         outcomes: &mut impl Outcomes,
     ) -> Result<(usize, usize), Failure<H::Interrupt>> {
-        let mut earlier = None;
+        let mut now = Instant::now();
+        let mut choice = self.fleet.choose(key, self.failover, now)?;
         loop {
-            let now = Instant::now();
-            let server = self.fleet.choose(key, now).map_err(|down| earlier.take().unwrap_or(down))?;
-            match self.part(host, server, now, timer, outcomes) {
-                Err(Failure::Error(error)) if error.blames_server() && !timer.is_over() => {
-                    self.fleet.failed(server, &error);
-                    earlier = Some(error);
+            let error = match self.part(host, choice, now, timer, outcomes) {
+                Err(Failure::Error(error)) => error,
+                part => {
+                    let position = part?;
+                    if choice.probe {
+                        self.fleet.succeeded(choice);
+                    }
+                    return Ok((choice.server, position));
                 }
-                part => return Ok((server, part?)),
+            };
+            self.fleet.failed(choice, &error);
+            if !error.may_pass() || timer.is_over() {
+                return Err(error.into());
             }
+            now = Instant::now();
+            choice = match self.fleet.choose(key, self.failover, now) {
+                Ok(choice) => choice,
+                Err(_) => return Err(error.into()),
+            };
+            self.fleet.retrying(&error, command);
         }
     }
 
@@ -128,11 +145,12 @@ impl Batch {
     fn part<H: Host>(
         &mut self,
         host: &H,
-        server: usize,
+        choice: Choice,
         now: Instant,
         timer: &mut Timer,
         outcomes: &mut impl Outcomes,
     ) -> Result<usize, Failure<H::Interrupt>> {
+        let server = choice.server;
         if let Some(position) = self.parts.iter().position(|part| part.server == server) {
             if self.parts[position].session().failure().is_none() {
                 return Ok(position);
@@ -144,7 +162,7 @@ impl Batch {
             // Two batches that each wait for a connection of the other's would wait in vain.
             self.finish(host, outcomes)?;
         }
-        let lease = open(&self.fleet, host, server, now, timer)?;
+        let lease = open(&self.fleet, host, choice, now, timer)?;
         self.parts.push(Part { server, lease });
         Ok(self.parts.len() - 1)
     }

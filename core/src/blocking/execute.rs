@@ -8,47 +8,60 @@ use super::open::open;
 use super::wait::wait;
 use super::{Failure, Host, Receive, Timer};
 use crate::doorbell::Wake;
-use crate::error::{Error, Kind, Sent};
-use crate::fleet::Fleet;
+use crate::error::{Error, Sent};
+use crate::fleet::{Choice, Fleet};
 use crate::session::{Data, Outcome};
 
 /// Runs `command` on the server that holds `key`, and hands its replies to `receive`.
 ///
 /// What was not sent, or only reads, is tried again when the connection fails: on the same server, then, once that
-/// is marked down, on the next of the ring where failover is on; all within the client's timeout.
+/// is marked down, on another one with `failover`; all within the client's timeout.
 pub fn execute<H: Host>(
     fleet: &Fleet,
     host: &H,
     key: &[u8],
+    failover: bool,
     command: &Command<'_>,
     data: &Data<'_>,
     receive: &mut impl Receive,
 ) -> Result<(), Failure<H::Interrupt>> {
     let mut now = Instant::now();
     let mut timer = Timer::start(now, fleet.options().timeout);
-    let mut earlier: Option<Error> = None;
+    let mut sent = Sent::No;
+    let mut choice = fleet.choose(key, failover, now).map_err(|down| down.of(command.name(), Sent::No))?;
     loop {
-        let server = match fleet.choose(key, now) {
-            Ok(server) => server,
-            Err(down) => return Err(earlier.unwrap_or(down.of(command.name(), Sent::No)).into()),
+        let shorter;
+        let command = match fleet.longest_ttl(choice.server) {
+            None => command,
+            Some(most) => {
+                shorter = command.expiring_within(most);
+                &shorter
+            }
         };
-        let error = match attempt(fleet, host, server, now, &mut timer, command, data, receive) {
+        let error = match attempt(fleet, host, choice, now, &mut timer, command, data, receive) {
             Ok(()) => {
-                fleet.servers()[server].health.succeeded();
+                fleet.succeeded(choice);
+                if fleet.measures() {
+                    fleet.took(choice.server, command.name(), now.elapsed());
+                }
                 return Ok(());
             }
             Err(Failure::Error(error)) => error,
             Err(interrupted) => return Err(interrupted),
         };
-        let sent = earlier.map_or(error.sent, |earlier| earlier.sent.max(error.sent));
-        let error = Error { sent, ..error };
-        fleet.failed(server, &error);
+        let error = Error { sent: sent.max(error.sent), ..error };
+        sent = error.sent;
+        fleet.failed(choice, &error);
         let repeatable = error.sent == Sent::No || command.is_idempotent();
-        if !repeatable || !error.blames_server() || error.kind == Kind::Protocol || timer.is_over() {
+        if !repeatable || !error.may_pass() || timer.is_over() {
             return Err(error.into());
         }
-        earlier = Some(error);
         now = Instant::now();
+        choice = match fleet.choose(key, failover, now) {
+            Ok(choice) => choice,
+            Err(_) => return Err(error.into()),
+        };
+        fleet.retrying(&error, command.name());
     }
 }
 
@@ -56,15 +69,15 @@ pub fn execute<H: Host>(
 fn attempt<H: Host>(
     fleet: &Fleet,
     host: &H,
-    server: usize,
+    choice: Choice,
     now: Instant,
     timer: &mut Timer,
     command: &Command<'_>,
     data: &Data<'_>,
     receive: &mut impl Receive,
 ) -> Result<(), Failure<H::Interrupt>> {
-    let name = &fleet.servers()[server].name;
-    let mut lease = open(fleet, host, server, now, timer).map_err(|failure| named(failure, command.name()))?;
+    let name = &fleet.servers()[choice.server].name;
+    let mut lease = open(fleet, host, choice, now, timer).map_err(|failure| named(failure, command.name()))?;
     let Some(session) = lease.session() else { unreachable!("an open lease has a session") };
     session.submit(command, data.clone(), timer.deadline).map_err(|why| why.into_error(name, command.name()))?;
     loop {

@@ -7,7 +7,7 @@ use super::{Failure, Host, Timer, Unresolved};
 use crate::address::Address;
 use crate::doorbell::Wake;
 use crate::error::{Error, Kind};
-use crate::fleet::Fleet;
+use crate::fleet::{Choice, Fleet};
 use crate::pool::{Lease, Offer};
 use crate::session::Session;
 
@@ -15,11 +15,11 @@ use crate::session::Session;
 pub(super) fn open<H: Host>(
     fleet: &Fleet,
     host: &H,
-    server: usize,
+    choice: Choice,
     now: Instant,
     timer: &mut Timer,
 ) -> Result<Lease, Failure<H::Interrupt>> {
-    let mut lease = begin(fleet, host, server, now, timer)?;
+    let mut lease = begin(fleet, host, choice, now, timer)?;
     let Some(session) = lease.session() else { unreachable!("opening begins a session") };
     while !session.is_ready() {
         if let Some(error) = session.failure() {
@@ -35,11 +35,12 @@ pub(super) fn open<H: Host>(
 pub(super) fn begin<H: Host>(
     fleet: &Fleet,
     host: &H,
-    server: usize,
+    choice: Choice,
     now: Instant,
     timer: &mut Timer,
 ) -> Result<Lease, Failure<H::Interrupt>> {
-    let mut lease = lease(fleet, host, server, now, timer)?;
+    let server = choice.server;
+    let mut lease = lease(fleet, host, choice, now, timer)?;
     if lease.session().is_some() {
         return Ok(lease);
     }
@@ -68,12 +69,12 @@ pub(super) fn settle(fleet: &Fleet, session: &mut Session) -> Result<(), Error> 
 fn lease<H: Host>(
     fleet: &Fleet,
     host: &H,
-    server: usize,
+    choice: Choice,
     now: Instant,
     timer: &mut Timer,
 ) -> Result<Lease, Failure<H::Interrupt>> {
-    let name = &fleet.servers()[server].name;
-    let offer = fleet.pool(server).lease(now);
+    let name = &fleet.servers()[choice.server].name;
+    let offer = fleet.pool(choice.server).lease(now);
     let turn = match offer.map_err(|error| Error::new(Kind::Connect, name, format!("cannot wait: {error}")))? {
         Offer::Lease(lease) => return Ok(lease),
         Offer::Wait(turn) => turn,
@@ -81,6 +82,7 @@ fn lease<H: Host>(
     timer.whole = false;
     loop {
         if let Some(lease) = turn.take() {
+            fleet.check_up(choice)?;
             return Ok(lease);
         }
         match host.unlocked(|| turn.wait(timer.deadline)) {
@@ -118,7 +120,8 @@ fn resolve<H: Host>(
         Err(Unresolved::Interrupted(interrupt)) => Err(Failure::Interrupted(interrupt)),
         Err(Unresolved::Failed(why)) => {
             let message = format!("cannot resolve the name \"{name}\": {why}");
-            Err(Error::new(Kind::Connect, &server.name, message).into())
+            let kind = if timer.is_over() { Kind::Timeout } else { Kind::Connect };
+            Err(Error::new(kind, &server.name, message).into())
         }
     }
 }

@@ -9,7 +9,7 @@ use super::wait::{wait, wait_any};
 use super::{Failure, Host, Timer};
 use crate::doorbell::Wake;
 use crate::error::{Error, Sent};
-use crate::fleet::Fleet;
+use crate::fleet::{Choice, Fleet};
 use crate::pool::Lease;
 use crate::session::{Destination, Outcome, Refused, Reply, Session, Ticket};
 
@@ -31,27 +31,31 @@ pub trait Work {
 }
 
 struct Part {
-    server: usize,
+    choice: Choice,
+    begun: Instant,
     lease: Lease,
     submitted: bool,
     /// Whether anything of it may have been executed, should it fail.
     sent: Sent,
 }
 
-/// Does the work on all of `servers` (ascending) at once. Returns the servers whose connection failed, and why.
+/// Does the work on all of `servers` (ascending) at once; `name` is the command's, for events. Returns the servers
+/// whose connection failed, and why.
 pub fn scatter<H: Host>(
     fleet: &Fleet,
     host: &H,
-    servers: &[usize],
+    servers: &[Choice],
+    name: &'static str,
     timer: &mut Timer,
     work: &mut impl Work,
 ) -> Result<Vec<(usize, Error)>, Failure<H::Interrupt>> {
     let mut failures = Vec::new();
     let mut parts = Vec::new();
-    for server in servers.iter().copied() {
-        match begin(fleet, host, server, Instant::now(), timer) {
-            Ok(lease) => parts.push(Part { server, lease, submitted: false, sent: Sent::No }),
-            Err(Failure::Error(error)) => failures.push((server, error)),
+    for choice in servers.iter().copied() {
+        let begun = Instant::now();
+        match begin(fleet, host, choice, begun, timer) {
+            Ok(lease) => parts.push(Part { choice, begun, lease, submitted: false, sent: Sent::No }),
+            Err(Failure::Error(error)) => failures.push((choice, error)),
             Err(interrupted) => return Err(interrupted),
         }
     }
@@ -62,17 +66,20 @@ pub fn scatter<H: Host>(
         parts.retain_mut(|part| match part.is_over() {
             None => true,
             Some(Ok(())) => {
-                fleet.servers()[part.server].health.succeeded();
+                fleet.succeeded(part.choice);
+                if fleet.measures() {
+                    fleet.took(part.choice.server, name, part.begun.elapsed());
+                }
                 false
             }
             Some(Err(error)) => {
-                failures.push((part.server, error));
+                failures.push((part.choice, error));
                 false
             }
         });
         if parts.is_empty() {
-            failures.iter().for_each(|(server, error)| fleet.failed(*server, error));
-            return Ok(failures);
+            failures.iter().for_each(|(choice, error)| fleet.failed(*choice, error));
+            return Ok(failures.into_iter().map(|(choice, error)| (choice.server, error)).collect());
         }
         match host.unlocked(|| wait_for_parts(&mut parts, timer)) {
             Wake::Ready | Wake::Interrupted => host.interrupted().map_err(Failure::Interrupted)?,
@@ -88,7 +95,7 @@ impl Part {
 
     /// Takes what has come, and submits what can be.
     fn advance(&mut self, fleet: &Fleet, timer: &Timer, work: &mut impl Work) -> Result<(), Error> {
-        let server = self.server;
+        let server = self.choice.server;
         while let Some(completion) = session_of(&mut self.lease).next() {
             let ticket = completion.ticket;
             match completion.outcome {
@@ -133,7 +140,7 @@ impl Part {
     fn time_out(&mut self, fleet: &Fleet, timer: &Timer) {
         self.session().poll(Instant::now());
         if timer.is_over() {
-            let name = &fleet.servers()[self.server].name;
+            let name = &fleet.servers()[self.choice.server].name;
             self.session().fail(Error::unanswered(name));
         }
     }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use pinyon_core::blocking::{scatter, Timer, Work};
+use pinyon_core::fleet::Choice;
 use pinyon_core::session::{Session, Ticket};
 use pinyon_core::{Data, Error, Refused, Reply};
 use pinyon_proto::{Command, StatsKind, Status};
@@ -39,11 +40,12 @@ impl<T: FnMut(usize, Reply<'_>)> Work for Everywhere<'_, T> {
 impl Client {
     fn everywhere(&self, py: Python<'_>, command: Command<'_>, take: impl FnMut(usize, Reply<'_>)) -> PyResult<()> {
         self.check_open(py)?;
-        let servers: Vec<usize> = (0..self.fleet.servers().len()).collect();
+        let servers: Vec<_> = (0..self.fleet.servers().len()).map(Choice::regardless).collect();
         let mut timer = Timer::start(Instant::now(), self.fleet.options().timeout);
         let mut work = Everywhere { command, take, error: None };
-        let failures = scatter(&self.fleet, &PythonHost(py), &servers, &mut timer, &mut work)
-            .map_err(|failure| exception(py, failure))?;
+        let failures = scatter(&self.fleet, &PythonHost(py), &servers, command.name(), &mut timer, &mut work);
+        self.watcher.tell(py, &self.fleet)?;
+        let failures = failures.map_err(|failure| exception(py, failure))?;
         let unreached = failures.into_iter().map(|(_, error)| error);
         match work.error.into_iter().chain(unreached).next() {
             Some(error) => Err(from_core(py, &Error { command: command.name(), ..error })),

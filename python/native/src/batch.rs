@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard};
 
-use pinyon_core::blocking::Outcomes;
+use pinyon_core::blocking::{Failure, Outcomes};
 use pinyon_core::session::Ticket;
 use pinyon_core::{Data, Error, Reply};
 use pinyon_proto::{Arithmetic, Command, Direction, Key, Mode, Status, Store};
@@ -106,10 +106,22 @@ impl Batch {
         let batch = batch.as_mut().ok_or_else(|| {
             usage(py, "UsageError", "the batch is not open; use it inside its block: with client.quiet() as batch: …")
         })?;
-        let (server, ticket) =
-            batch.submit(&PythonHost(py), bytes, &command, data, ledger).map_err(|failure| exception(py, failure))?;
-        ledger.submitted(server, ticket, Submitted { key: key.clone().unbind(), command: command.name() });
-        Ok(())
+        let submitted = batch.submit(&PythonHost(py), bytes, &command, data, ledger);
+        let (key, command) = (key.clone().unbind(), command.name());
+        let noted = match submitted {
+            Ok((server, ticket)) => {
+                ledger.submitted(server, ticket, Submitted { key, command });
+                Ok(())
+            }
+            Err(Failure::Error(error)) if error.is_outage() => {
+                ledger.failures.push((Submitted { key, command }, Why::Failed(error)));
+                Ok(())
+            }
+            Err(failure) => Err(exception(py, failure)),
+        };
+        drop(state);
+        client.watcher.tell(py, &client.fleet)?;
+        noted
     }
 
     fn store(&self, mode: Mode, key: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>, ttl: Ttl) -> PyResult<()> {
@@ -131,6 +143,8 @@ impl Batch {
         let finished = batch.finish(&PythonHost(py), &mut state.ledger);
         let Ledger { failures, .. } = std::mem::take(&mut state.ledger);
         drop((batch, state));
+        let client = self.client.get();
+        client.watcher.tell(py, &client.fleet)?;
         finished.map_err(|failure| exception(py, failure))?;
         match failures.is_empty() {
             true => Ok(()),
@@ -188,12 +202,12 @@ impl Batch {
 
     fn __enter__(this: Bound<'_, Self>) -> PyResult<Bound<'_, Self>> {
         this.get().client.get().check_open(this.py())?;
-        let fleet = this.get().client.get().fleet.clone();
+        let Client { fleet, policy, .. } = this.get().client.get();
         let mut state = this.get().state(this.py())?;
         if state.batch.is_some() {
             return Err(usage(this.py(), "UsageError", "the batch is open already"));
         }
-        state.batch = Some(pinyon_core::blocking::Batch::new(fleet));
+        state.batch = Some(pinyon_core::blocking::Batch::new(fleet.clone(), policy.failover));
         drop(state);
         Ok(this)
     }

@@ -4,17 +4,21 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use pinyon_core::address::{gutter_servers, parse_servers, ServerListError};
 use pinyon_core::fleet::{Access, Fleet, Options};
 use pinyon_core::login::{Login, Password};
-use pinyon_core::{parse_servers, Limits};
+use pinyon_core::Limits;
 use pinyon_proto::{Direction, KeyRules, Mode};
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyAny, PyDict};
 
 use crate::batch::Batch;
 use crate::errors::usage;
+use crate::events::Watcher;
 use crate::keys::{key_bytes, text_bytes};
 use crate::loops::{LoopDriver, Loops};
+use crate::policy::Policy;
 use crate::requests::{Request, Shape};
 use crate::shared::{Connections, Driver};
 use crate::tls::Tls;
@@ -29,6 +33,8 @@ pub(crate) struct Client {
     pub(crate) fleet: Arc<Fleet>,
     pub(crate) keys: KeyRules,
     pub(crate) codec: Arc<Codec>,
+    pub(crate) policy: Policy,
+    pub(crate) watcher: Arc<Watcher>,
     /// Where the client's methods return what a coroutine waits for, instead of waiting themselves.
     pub(crate) loops: OnceLock<Arc<Loops<Driver>>>,
     /// Its methods return what a greenlet may wait for later, instead of letting it wait.
@@ -43,58 +49,120 @@ impl Client {
             true => Err(usage(py, "Closed", "the client was closed; make another")),
         }
     }
+
+    /// The same client in another guise.
+    fn view(&self, policy: Policy, submits_only: bool) -> Self {
+        Self {
+            fleet: self.fleet.clone(),
+            keys: self.keys.clone(),
+            codec: self.codec.clone(),
+            policy,
+            watcher: self.watcher.clone(),
+            loops: self.loops.clone(),
+            submits_only,
+            closed: self.closed.clone(),
+        }
+    }
+}
+
+/// What a client is made of.
+#[derive(FromPyObject)]
+enum Source<'py> {
+    /// It shares everything with this one.
+    Client(Bound<'py, Client>),
+    Servers(Vec<String>),
+}
+
+/// Python's keyword arguments for a view of a client: what is None stays as it is.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+struct PolicySettings {
+    failover: Option<bool>,
+    on_failure: Option<String>,
+}
+
+/// Python's keyword arguments for a client of its own.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+struct Settings<'py> {
+    namespace: Bound<'py, PyAny>,
+    timeout: f64,
+    connect_timeout: f64,
+    serializer: Bound<'py, PyAny>,
+    failover: bool,
+    on_failure: String,
+    gutter: Option<Vec<String>>,
+    gutter_ttl: Bound<'py, PyAny>,
+    on_event: Option<Py<PyAny>>,
+    slow_after: Option<f64>,
+    max_connections: isize,
+    encode_keys: bool,
+    max_value_size: isize,
+    max_in_flight: isize,
+    max_unsent: isize,
+    tls: Option<Bound<'py, Tls>>,
+    username: Option<String>,
+    password: Option<Bound<'py, PyAny>>,
+    loops: Option<(Py<PyAny>, Bound<'py, PyAny>)>,
+    connections: isize,
 }
 
 #[pymethods]
 impl Client {
+    /// `source`: the servers, or a client to share everything with; `settings` are those of `Settings`, or of a
+    /// `Policy`.
     #[new]
-    #[pyo3(signature = (servers, *, namespace, timeout, connect_timeout, serializer, failover, max_connections,
-                        encode_keys, max_value_size, max_in_flight, max_unsent, tls = None,
-                        username = None, password = None, loops = None, connections = 1))]
-    #[allow(clippy::too_many_arguments)] // Python's keyword arguments
-    fn new(
-        py: Python<'_>,
-        servers: Vec<String>,
-        namespace: &Bound<'_, PyAny>,
-        timeout: f64,
-        connect_timeout: f64,
-        serializer: &Bound<'_, PyAny>,
-        failover: bool,
-        max_connections: isize,
-        encode_keys: bool,
-        max_value_size: isize,
-        max_in_flight: isize,
-        max_unsent: isize,
-        tls: Option<PyRef<'_, Tls>>,
-        username: Option<&str>,
-        password: Option<&Bound<'_, PyAny>>,
-        loops: Option<(Py<PyAny>, Bound<'_, PyAny>)>,
-        connections: isize,
-    ) -> PyResult<Self> {
-        let specs = parse_servers(servers.iter().map(String::as_str));
-        let specs = specs.map_err(|error| usage(py, "InvalidServers", &error.to_string()))?;
-        let namespace = if namespace.is_none() { &[][..] } else { key_bytes(namespace)? };
-        let keys = KeyRules::new(namespace, encode_keys);
+    #[pyo3(signature = (source, **settings))]
+    fn new(py: Python<'_>, source: Source<'_>, settings: Option<Bound<'_, PyDict>>) -> PyResult<Self> {
+        let settings = settings.unwrap_or_else(|| PyDict::new(py));
+        let servers = match source {
+            Source::Servers(servers) => servers,
+            Source::Client(client) => {
+                let PolicySettings { failover, on_failure } =
+                    settings.extract().map_err(|error| naming_setting(py, error))?;
+                let policy = client.get().policy.with(py, failover, on_failure.as_deref())?;
+                return Ok(client.get().view(policy, client.get().submits_only));
+            }
+        };
+        let settings: Settings<'_> = settings.extract().map_err(|error| naming_setting(py, error))?;
+        let specs = parse_servers(servers.iter().map(String::as_str)).map_err(|error| invalid(py, &error))?;
+        let gutter = settings.gutter.map(|gutter| gutter_servers(gutter.iter().map(String::as_str), &specs));
+        let gutter = gutter.transpose().map_err(|error| invalid(py, &error))?.unwrap_or_default();
+        let namespace = match settings.namespace.is_none() {
+            true => &[][..],
+            false => key_bytes(&settings.namespace)?,
+        };
+        let keys = KeyRules::new(namespace, settings.encode_keys);
         let keys = keys.map_err(|error| usage(py, "InvalidKey", &format!("the namespace cannot be used: {error}")))?;
         let options = Options {
-            timeout: duration(py, "timeout", timeout)?,
-            connect_timeout: duration(py, "connect_timeout", connect_timeout)?,
-            failover,
-            max_connections: positive(py, "max_connections", max_connections)?,
+            timeout: duration(py, "timeout", settings.timeout)?,
+            connect_timeout: duration(py, "connect_timeout", settings.connect_timeout)?,
+            max_connections: positive(py, "max_connections", settings.max_connections)?,
             limits: Limits {
-                exchanges: up_to(py, "max_in_flight", max_in_flight, Limits::MOST_EXCHANGES)?,
-                unsent: positive(py, "max_unsent", max_unsent)?,
-                value: positive(py, "max_value_size", max_value_size)?,
+                exchanges: up_to(py, "max_in_flight", settings.max_in_flight, Limits::MOST_EXCHANGES)?,
+                unsent: positive(py, "max_unsent", settings.max_unsent)?,
+                value: positive(py, "max_value_size", settings.max_value_size)?,
             },
+            gutter_ttl: Ttl::within(&settings.gutter_ttl, "gutter_ttl")?,
+            events: settings.on_event.is_some(),
+            slow_after: settings.slow_after.map(|seconds| duration(py, "slow_after", seconds)).transpose()?,
         };
-        let access = Access { tls: tls.map(|tls| tls.tls.clone()), login: login(py, username, password)? };
-        let fleet = Fleet::new(specs, options, access).map_err(|error| usage(py, "UsageError", &error.to_string()))?;
-        let fleet = Arc::new(fleet);
-        let codec = Arc::new(Codec::new(serializer)?);
-        let shared = OnceLock::new();
-        let client = Self { fleet, keys, codec, loops: shared, submits_only: false, closed: Arc::default() };
-        if let Some((current, make)) = loops {
-            client.share(current, make, connections)?;
+        let policy = Policy::new(py, settings.failover, &settings.on_failure)?;
+        let tls = settings.tls.map(|tls| tls.get().tls.clone());
+        let access = Access { tls, login: login(py, settings.username.as_deref(), settings.password.as_ref())? };
+        let fleet = Fleet::new(specs, gutter, options, access);
+        let client = Self {
+            fleet: Arc::new(fleet.map_err(|error| usage(py, "UsageError", &error.to_string()))?),
+            keys,
+            codec: Arc::new(Codec::new(&settings.serializer)?),
+            policy,
+            watcher: Arc::new(Watcher::new(settings.on_event)),
+            loops: OnceLock::new(),
+            submits_only: false,
+            closed: Arc::default(),
+        };
+        if let Some((current, make)) = settings.loops {
+            client.share(current, make, settings.connections)?;
         }
         Ok(client)
     }
@@ -104,21 +172,15 @@ impl Client {
     /// `current` returns the running event loop, `make` a driver for it; `connections`: to each server, per loop.
     fn share(&self, current: Py<PyAny>, make: Bound<'_, PyAny>, connections: isize) -> PyResult<()> {
         let connections = positive(make.py(), "connections", connections)?;
-        let connections = Connections { fleet: self.fleet.clone(), to_each: connections };
+        let (fleet, watcher) = (self.fleet.clone(), self.watcher.clone());
+        let connections = Connections { fleet, watcher, to_each: connections };
         let _ = self.loops.set(Arc::new(Loops::new(current, make, connections)?));
         Ok(())
     }
 
-    /// The same client, whose methods return what a coroutine may wait for later.
+    /// The same client, whose methods return what a coroutine may wait for later, and an error where there is one.
     fn submitting(&self) -> Self {
-        Self {
-            fleet: self.fleet.clone(),
-            keys: self.keys.clone(),
-            codec: self.codec.clone(),
-            loops: self.loops.clone(),
-            submits_only: true,
-            closed: self.closed.clone(),
-        }
+        self.view(Policy { miss: false, ..self.policy }, true)
     }
 
     /// The value stored under a key, or `default` when there is none.
@@ -130,7 +192,7 @@ impl Client {
     /// The values stored under several keys, as a dict without the keys that have none.
     ///
     /// All servers are asked at once. When one fails, its keys are asked of the next server of the ring where
-    /// failover is on; otherwise the error is raised, with what did arrive in its attribute `partial`. Where a dict
+    /// failover is on; otherwise, unless failures are misses, the error is raised, with what did arrive in its attribute `partial`. Where a dict
     /// `failed` is given, nothing is raised for a server that failed: its keys are left out, and the dict gets the
     /// error under the server's name.
     #[pyo3(signature = (keys, *, failed = None))]
@@ -296,12 +358,17 @@ impl Client {
     /// One line about each server: its name, whether it is up, and its connections.
     fn describe(&self, py: Python<'_>) -> PyResult<Vec<String>> {
         let describe = |(index, server): (usize, &pinyon_core::fleet::Server)| {
-            let state = if server.health.is_down() { "down" } else { "up" };
+            let gutter = if self.fleet.is_gutter(index) { "gutter " } else { "" };
+            let state = if server.health.is_up() { "up" } else { "down" };
             if let Some(loops) = self.loops.get() {
-                return Ok(format!("{} {state}, {} connected", server.name, loops.open_connections(py, index)?));
+                return Ok(format!(
+                    "{gutter}{} {state}, {} connected",
+                    server.name,
+                    loops.open_connections(py, index)?
+                ));
             }
             let (open, idle) = self.fleet.pool(index).open_and_idle();
-            Ok(format!("{} {state}, {open} connected, {idle} idle", server.name))
+            Ok(format!("{gutter}{} {state}, {open} connected, {idle} idle", server.name))
         };
         self.fleet.servers().iter().enumerate().map(describe).collect()
     }
@@ -321,6 +388,17 @@ fn login(py: Python<'_>, username: Option<&str>, password: Option<&Bound<'_, PyA
         _ => Err("username and password go together: give both"),
     };
     login.map(Some).map_err(|why| usage(py, "UsageError", why))
+}
+
+/// Of a setting of the wrong type: its name, and what is wrong.
+fn naming_setting(py: Python<'_>, error: PyErr) -> PyErr {
+    let Some(cause) = error.cause(py) else { return error };
+    let path = error.value(py).to_string();
+    PyTypeError::new_err(format!("{}: {}", path.rsplit('.').next().unwrap_or_default(), cause.value(py)))
+}
+
+fn invalid(py: Python<'_>, error: &ServerListError) -> PyErr {
+    usage(py, "InvalidServers", &error.to_string())
 }
 
 pub(crate) fn duration(py: Python<'_>, name: &str, seconds: f64) -> PyResult<Duration> {

@@ -24,6 +24,11 @@ pub(crate) trait Machine: Driven + Sized {
 
     /// Collects the outcomes of what is over: [`Waiting::answer`] takes them. Nothing is locked meanwhile.
     fn settle(event_loop: &EventLoop<Self>, py: Python<'_>, finished: Vec<Self::Finished>) -> PyResult<()>;
+
+    /// Something has happened: tells whoever watches. Nothing is locked meanwhile.
+    fn report(_event_loop: &EventLoop<Self>, _py: Python<'_>) -> PyResult<()> {
+        Ok(())
+    }
 }
 
 /// A machine, driven by one event loop.
@@ -326,6 +331,7 @@ impl<M: Machine> EventLoop<M> {
             let mut shared = self.lock(py)?;
             (actions, finished) = (shared.take_actions(), shared.take_finished());
         }
+        M::report(self, py)?;
         self.set_alarm(py)
     }
 

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use pinyon_core::fleet::Choice;
 use pinyon_proto::Mode;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -11,6 +12,7 @@ use crate::keys::key_bytes;
 use crate::loops::Caller;
 use crate::many::{distribute, Block, Keys};
 use crate::operations::{About, Everywhere, Gather, Gathered, Line, Op, SentKey, Single, Target};
+use crate::policy::Policy;
 use crate::requests::{Answer, Request, Shape};
 use crate::shared::Driver;
 use crate::ttl::Ttl;
@@ -18,7 +20,7 @@ use crate::values::Kept;
 
 /// Keys of one `get` line: their server, their text and which they are.
 struct Chunk {
-    server: usize,
+    choice: Choice,
     text: Vec<u8>,
     keys: Vec<usize>,
 }
@@ -47,16 +49,16 @@ impl Client {
                 let mut text = Vec::new();
                 let end = keys.join(&part.keys, first, &mut text);
                 let of_line = part.keys[first..end].iter().map(|index| *index as usize).collect();
-                chunks.push(Chunk { server: part.server, text, keys: of_line });
+                chunks.push(Chunk { choice: part.choice, text, keys: of_line });
                 first = end;
             }
         }
         let open = chunks.len() + encoded.len();
         let values = Gathered::Values { found: PyDict::new(py).unbind(), failed: failed.map(Bound::unbind) };
-        let gather = Gather::new(waiter.clone_ref(py), "get_many", keys.unbound(), open, values);
+        let gather = Gather::new(waiter.clone_ref(py), "get_many", self.policy, keys.unbound(), open, values);
         down.into_iter().for_each(|error| gather.fail(py, error));
-        let line = |Chunk { server, text, keys }| {
-            Op::Line(Line { codec: self.codec.clone(), server, text, keys, gather: gather.clone() })
+        let line = |Chunk { choice, text, keys }| {
+            Op::Line(Line { codec: self.codec.clone(), choice, text, keys, gather: gather.clone() })
         };
         let mut operations: Vec<Op> = chunks.into_iter().map(line).collect();
         for index in encoded {
@@ -77,7 +79,7 @@ impl Client {
         let caller = self.caller(py)?;
         let waiter = caller.waiter()?;
         let known = Gathered::Stored(vec![false; keys.len()]);
-        let gather = Gather::new(waiter.clone_ref(py), "set_many", keys.unbound(), keys.len(), known);
+        let gather = Gather::new(waiter.clone_ref(py), "set_many", self.policy, keys.unbound(), keys.len(), known);
         let store = |(index, block): (usize, &Block<'_>)| {
             let Block { size, client_flags, .. } = *block;
             let request = Request::Store { mode: Mode::Set, size, client_flags, ttl, cas: None };
@@ -92,7 +94,7 @@ impl Client {
         let caller = self.caller(py)?;
         let waiter = caller.waiter()?;
         let count = Gathered::Deleted(0);
-        let gather = Gather::new(waiter.clone_ref(py), "delete_many", keys.unbound(), keys.len(), count);
+        let gather = Gather::new(waiter.clone_ref(py), "delete_many", self.policy, keys.unbound(), keys.len(), count);
         let delete = |index| self.member(py, keys, index, Request::Delete, Shape::Done, Kept::Nothing, &gather);
         let operations = (0..keys.len()).map(delete).collect::<PyResult<_>>()?;
         caller.driver.get().start_all(py, operations, &gather)?;
@@ -110,12 +112,13 @@ impl Client {
         let waiter = caller.waiter()?;
         let lines: Vec<_> = self.names().into_iter().map(|name| (name, Vec::new())).collect();
         let servers = lines.len();
+        let admin = Policy { failover: false, miss: false };
         let answer = match what {
             About::Version => Gathered::Versions(lines),
             About::Stats(_) => Gathered::Stats(lines),
             About::FlushAll { .. } => Gathered::Nothing,
         };
-        let gather = Gather::new(waiter.clone_ref(py), name, Vec::new(), servers, answer);
+        let gather = Gather::new(waiter.clone_ref(py), name, admin, Vec::new(), servers, answer);
         let ask = |server| {
             Op::Everywhere(Everywhere { server, what: what.clone(), lines: Vec::new(), gather: gather.clone() })
         };
@@ -139,8 +142,10 @@ impl Client {
         let given = gather.keys[index].bind(py);
         let key = SentKey::new(wire, base64, given, key_bytes(given)?)?;
         let target = Target::Member(gather.clone(), index);
-        let (codec, answer) = (self.codec.clone(), Answer::new(shape));
-        Ok(Op::Single(Single { codec, key, request, data, alone: false, answer, default: None, target }.into()))
+        let (codec, answer, policy) = (self.codec.clone(), Answer::new(shape), self.policy);
+        let (alone, longest_ttl, default) = (false, None, None);
+        let single = Single { codec, key, request, data, alone, answer, policy, longest_ttl, default, target };
+        Ok(Op::Single(single.into()))
     }
 
     pub(crate) fn caller<'py>(&self, py: Python<'py>) -> PyResult<Caller<'py, Driver>> {

@@ -5,8 +5,9 @@ use std::ops::Range;
 use std::time::Instant;
 
 use pinyon_core::blocking::{scatter, Timer, Work};
+use pinyon_core::fleet::Choice;
 use pinyon_core::session::{Destination, Session, Ticket, BYTES_PER_LINE, KEYS_PER_LINE};
-use pinyon_core::{Data, Error, Kind, Refused, Reply, Sent};
+use pinyon_core::{Data, Error, Refused, Reply, Sent};
 use pinyon_proto::{Command, Head, Key, Mode, Status, Store};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString};
@@ -16,6 +17,7 @@ use crate::client::Client;
 use crate::errors::{exception, from_core, invalid_key, usage, with_partial};
 use crate::host::PythonHost;
 use crate::keys::key_bytes;
+use crate::policy::Policy;
 use crate::ttl::Ttl;
 use crate::values::{destination, Codec};
 
@@ -85,8 +87,10 @@ impl<'py> Keys<'py> {
 
 /// The keys of one server, by index, and how far they have come.
 pub(crate) struct Part {
-    pub(crate) server: usize,
+    pub(crate) choice: Choice,
     pub(crate) keys: Vec<u32>,
+    /// What is stored on this server must expire within so many seconds.
+    longest_ttl: Option<i32>,
     submitted: usize,
     /// Exchanges in flight: the first key each is about, by position in `keys`, and how many.
     flight: VecDeque<(Ticket, Range<usize>)>,
@@ -109,23 +113,31 @@ impl Part {
 pub(crate) fn distribute(client: &Client, keys: &Keys<'_>, wanted: Vec<u32>) -> PyResult<(Vec<Part>, Vec<Error>)> {
     let fleet = &client.fleet;
     let now = Instant::now();
-    let part = |server, keys| Part { server, keys, submitted: 0, flight: VecDeque::new() };
+    let failover = client.policy.failover;
+    let part = |choice: Choice, keys| {
+        let longest_ttl = fleet.longest_ttl(choice.server);
+        Part { choice, keys, longest_ttl, submitted: 0, flight: VecDeque::new() }
+    };
     if fleet.servers().len() == 1 {
-        return Ok(match fleet.choose(&[], now) {
-            Ok(server) => (vec![part(server, wanted)], Vec::new()),
+        return Ok(match fleet.choose(&[], failover, now) {
+            Ok(choice) => (vec![part(choice, wanted)], Vec::new()),
             Err(error) => (Vec::new(), vec![error]),
         });
     }
-    let mut by_server = vec![Vec::new(); fleet.servers().len()];
+    let mut by_server = vec![(false, Vec::new()); fleet.servers().len()];
     let mut down = Vec::new();
     for index in wanted {
-        match fleet.choose(key_bytes(&keys.objects[index as usize])?, now) {
-            Ok(server) => by_server[server].push(index),
+        match fleet.choose(key_bytes(&keys.objects[index as usize])?, failover, now) {
+            Ok(choice) => {
+                let (probe, keys) = &mut by_server[choice.server];
+                *probe |= choice.probe;
+                keys.push(index);
+            }
             Err(error) => add_server(&mut down, error),
         }
     }
-    let parts = by_server.into_iter().enumerate().filter(|(_, keys)| !keys.is_empty());
-    Ok((parts.map(|(server, keys)| part(server, keys)).collect(), down))
+    let parts = by_server.into_iter().enumerate().filter(|(_, (_, keys))| !keys.is_empty());
+    Ok((parts.map(|(server, (probe, keys))| part(Choice { server, probe }, keys)).collect(), down))
 }
 
 /// Keeps the first error of each server.
@@ -138,20 +150,41 @@ pub(crate) fn add_server(errors: &mut Vec<Error>, error: Error) {
 /// Work on many keys, in as many rounds as it takes to find servers for those whose server failed.
 trait Rounds: Work {
     /// Begins a round; returns its servers, ascending.
-    fn begin(&mut self, parts: Vec<Part>) -> Vec<usize>;
+    fn begin(&mut self, parts: Vec<Part>) -> Vec<Choice>;
     /// The keys that nothing was learned about and that may be asked again.
     fn left(&mut self) -> Vec<u32>;
 }
 
-/// Returns the errors that remained, one for each server that failed.
-fn run(py: Python<'_>, client: &Client, keys: &Keys<'_>, work: &mut impl Rounds) -> PyResult<Vec<Error>> {
+/// Returns the errors that remained, one for each server that failed. `name` is the command's.
+fn run(
+    py: Python<'_>,
+    client: &Client,
+    keys: &Keys<'_>,
+    name: &'static str,
+    work: &mut impl Rounds,
+) -> PyResult<Vec<Error>> {
+    let errors = rounds(py, client, keys, name, work);
+    client.watcher.tell(py, &client.fleet)?;
+    errors
+}
+
+fn rounds(
+    py: Python<'_>,
+    client: &Client,
+    keys: &Keys<'_>,
+    name: &'static str,
+    work: &mut impl Rounds,
+) -> PyResult<Vec<Error>> {
     let mut timer = Timer::start(Instant::now(), client.fleet.options().timeout);
     let mut wanted: Vec<u32> = (0..keys.len() as u32).collect();
     let mut earlier = Vec::new();
     while !wanted.is_empty() {
         let (parts, down) = distribute(client, keys, wanted)?;
+        if !parts.is_empty() {
+            earlier.iter().for_each(|error| client.fleet.retrying(error, name));
+        }
         let servers = work.begin(parts);
-        let failures = scatter(&client.fleet, &PythonHost(py), &servers, &mut timer, work)
+        let failures = scatter(&client.fleet, &PythonHost(py), &servers, name, &mut timer, work)
             .map_err(|failure| exception(py, failure))?;
         let failures: Vec<Error> = failures.into_iter().map(|(_, error)| error).collect();
         if !down.is_empty() {
@@ -159,9 +192,8 @@ fn run(py: Python<'_>, client: &Client, keys: &Keys<'_>, work: &mut impl Rounds)
             return Ok(earlier);
         }
         wanted = work.left();
-        let hopeless = |error: &Error| error.kind == Kind::Protocol || !error.blames_server();
-        if failures.is_empty() || wanted.is_empty() || failures.iter().any(hopeless) || Instant::now() >= timer.deadline
-        {
+        let hopeful = failures.iter().all(Error::may_pass);
+        if failures.is_empty() || wanted.is_empty() || !hopeful || Instant::now() >= timer.deadline {
             return Ok(failures);
         }
         earlier = failures;
@@ -169,13 +201,15 @@ fn run(py: Python<'_>, client: &Client, keys: &Keys<'_>, work: &mut impl Rounds)
     Ok(Vec::new())
 }
 
-/// What many keys came to, or the first error of the servers that failed, with what was achieved beside it.
+/// What many keys came to, or the first error of the servers that failed, with what was achieved beside it, unless the
+/// policy forgives it.
 pub(crate) fn outcome<'py>(
     achieved: Bound<'py, PyAny>,
     errors: Vec<Error>,
     name: &'static str,
+    policy: Policy,
 ) -> PyResult<Bound<'py, PyAny>> {
-    match errors.into_iter().next() {
+    match errors.into_iter().find(|error| !policy.forgives(error)) {
         None => Ok(achieved),
         Some(error) => Err(with_partial(error, name, &achieved)),
     }
@@ -203,9 +237,9 @@ struct Fetch<'w, 'py> {
 }
 
 impl Rounds for Fetch<'_, '_> {
-    fn begin(&mut self, parts: Vec<Part>) -> Vec<usize> {
+    fn begin(&mut self, parts: Vec<Part>) -> Vec<Choice> {
         self.parts = parts;
-        self.parts.iter().map(|part| part.server).collect()
+        self.parts.iter().map(|part| part.choice).collect()
     }
 
     fn left(&mut self) -> Vec<u32> {
@@ -267,7 +301,7 @@ impl Work for Fetch<'_, '_> {
 }
 
 fn part_of(parts: &mut [Part], server: usize) -> &mut Part {
-    let part = parts.iter_mut().find(|part| part.server == server);
+    let part = parts.iter_mut().find(|part| part.choice.server == server);
     part.unwrap_or_else(|| unreachable!("a round is about the servers it began with"))
 }
 
@@ -318,9 +352,9 @@ enum Outcome {
 }
 
 impl Rounds for Change<'_, '_> {
-    fn begin(&mut self, parts: Vec<Part>) -> Vec<usize> {
+    fn begin(&mut self, parts: Vec<Part>) -> Vec<Choice> {
         self.parts = parts;
-        self.parts.iter().map(|part| part.server).collect()
+        self.parts.iter().map(|part| part.choice).collect()
     }
 
     fn left(&mut self) -> Vec<u32> {
@@ -334,6 +368,7 @@ impl Work for Change<'_, '_> {
         while let Some(index) = part.keys.get(part.submitted) {
             let index = *index as usize;
             let (command, data) = self.what.command(index, self.keys.key(index));
+            let command = part.longest_ttl.map_or(command, |most| command.expiring_within(most));
             let ticket = session.submit_quiet(&command, data, deadline)?;
             part.flight.push_back((ticket, part.submitted..part.submitted + 1));
             self.outcomes[index] = Outcome::Unknown;
@@ -384,10 +419,10 @@ impl Client {
         let found = PyDict::new(py);
         let parts = Vec::new();
         let mut fetch = Fetch { py, keys: &keys, codec: &self.codec, parts, line: Vec::new(), found, error: None };
-        let errors = run(py, self, &keys, &mut fetch)?;
+        let errors = run(py, self, &keys, "get_many", &mut fetch)?;
         match fetch.error {
             Some(error) => Err(error),
-            None => outcome(fetch.found.into_any(), note_failed(failed.as_ref(), errors)?, "get_many"),
+            None => outcome(fetch.found.into_any(), note_failed(failed.as_ref(), errors)?, "get_many", self.policy),
         }
     }
 
@@ -410,10 +445,10 @@ impl Client {
         }
         let outcomes = vec![Outcome::Unsent; keys.len()];
         let mut change = Change { keys: &keys, parts: Vec::new(), what: What::Store(&blocks, ttl), outcomes };
-        let errors = run(py, self, &keys, &mut change)?;
+        let errors = run(py, self, &keys, "set_many", &mut change)?;
         let failed = keys.objects.iter().zip(&change.outcomes).filter(|(_, outcome)| **outcome != Outcome::Done);
         let failed = PyList::new(py, failed.map(|(key, _)| key).collect::<Vec<_>>())?;
-        outcome(failed.into_any(), errors, "set_many")
+        outcome(failed.into_any(), errors, "set_many", self.policy)
     }
 
     fn check_size(&self, key: &Bound<'_, PyAny>, size: usize) -> PyResult<()> {
@@ -438,8 +473,8 @@ impl Client {
         }
         let outcomes = vec![Outcome::Unsent; keys.len()];
         let mut change = Change { keys: &keys, parts: Vec::new(), what: What::Delete, outcomes };
-        let errors = run(py, self, &keys, &mut change)?;
+        let errors = run(py, self, &keys, "delete_many", &mut change)?;
         let deleted = change.outcomes.iter().filter(|outcome| **outcome == Outcome::Done).count();
-        outcome(deleted.into_bound_py_any(py)?, errors, "delete_many")
+        outcome(deleted.into_bound_py_any(py)?, errors, "delete_many", self.policy)
     }
 }

@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
+use pinyon_core::fleet::Choice;
 use pinyon_core::session::{Destination, Session, Ticket};
 use pinyon_core::shared::{Operation, Route};
 use pinyon_core::{Data, Error, Kind, Refused, Reply};
@@ -16,6 +17,7 @@ use crate::admin::{statistics, versions, ServerLines};
 use crate::errors::from_core;
 use crate::keys::key_bytes;
 use crate::many::{add_server, note_failed, outcome};
+use crate::policy::Policy;
 use crate::requests::{Answer, Request, Shape};
 use crate::values::{destination, Codec, Kept};
 use crate::waiter::{self, Waiter};
@@ -36,6 +38,9 @@ pub(crate) struct Single {
     /// It is not to be joined with others.
     pub(crate) alone: bool,
     pub(crate) answer: Answer,
+    pub(crate) policy: Policy,
+    /// It goes to a server of the gutter.
+    pub(crate) longest_ttl: Option<i32>,
     pub(crate) default: Option<Py<PyAny>>,
     pub(crate) target: Target,
 }
@@ -86,7 +91,7 @@ impl SentKey {
 /// One `get` line, for plain keys of one server.
 pub(crate) struct Line {
     pub(crate) codec: Arc<Codec>,
-    pub(crate) server: usize,
+    pub(crate) choice: Choice,
     pub(crate) text: Vec<u8>,
     /// The keys, by their index in the gathering.
     pub(crate) keys: Vec<usize>,
@@ -122,6 +127,7 @@ pub(crate) struct Gather {
     /// The keys that it is about, as the caller gave them.
     pub(crate) keys: Vec<Py<PyAny>>,
     name: &'static str,
+    policy: Policy,
     state: Mutex<State>,
 }
 
@@ -153,8 +159,8 @@ pub(crate) enum Gathered {
 pub(crate) enum Outcome {
     /// A coroutine goes on.
     Answered(Waiter, waiter::Answer),
-    /// Keys whose server failed are asked one by one, each where it belongs now.
-    Again(Vec<Single>),
+    /// Keys whose server failed, and how, are asked one by one, each where it belongs now.
+    Again(Vec<Single>, Box<Error>),
     /// Others of the same answer are still open.
     Open,
 }
@@ -170,9 +176,15 @@ impl Operation for Op {
 
     fn route(&self) -> Route<'_> {
         match self {
-            Op::Single(single) => Route::Key(single.key.given()),
-            Op::Line(line) => Route::Server(line.server),
-            Op::Everywhere(everywhere) => Route::Server(everywhere.server),
+            Op::Single(single) => Route::Key { key: single.key.given(), failover: single.policy.failover },
+            Op::Line(line) => Route::Server(line.choice),
+            Op::Everywhere(everywhere) => Route::Server(Choice::regardless(everywhere.server)),
+        }
+    }
+
+    fn expire_within(&mut self, most: i32) {
+        if let Op::Single(single) = self {
+            single.longest_ttl = Some(most);
         }
     }
 
@@ -180,7 +192,10 @@ impl Operation for Op {
         match self {
             Op::Single(single) => {
                 let request = single.request;
-                let command = request.command(single.key.key());
+                let mut command = request.command(single.key.key());
+                if let Some(most) = single.longest_ttl {
+                    command = command.expiring_within(most);
+                }
                 match request {
                     _ if single.alone || !request.may_be_joined() => {
                         session.submit(&command, single.data.data(), deadline)
@@ -272,13 +287,15 @@ impl Single {
         match std::mem::replace(&mut self.target, Target::Nobody) {
             Target::Nobody => Outcome::Open,
             Target::Waiter(waiter) => {
-                let answered = match error {
-                    Some(error) => Err(Box::new(from_core(py, &error))),
-                    None => answer
-                        .finish(py, default.map(|default| default.into_bound(py)))
-                        .map(Bound::unbind)
-                        .map_err(Box::new),
+                let answer = match &error {
+                    Some(error) if self.policy.forgives(error) => answer.into_lost(),
+                    Some(error) => return Outcome::Answered(waiter, Err(Box::new(from_core(py, error)))),
+                    None => answer,
                 };
+                let answered = answer
+                    .finish(py, default.map(|default| default.into_bound(py)))
+                    .map(Bound::unbind)
+                    .map_err(Box::new);
                 Outcome::Answered(waiter, answered)
             }
             Target::Member(gather, index) => gather.finished(py, |state| match error {
@@ -301,7 +318,7 @@ impl Line {
 
     fn finish(&mut self, py: Python<'_>, error: Option<Error>, in_time: bool) -> Outcome {
         let Some(error) = error else { return self.gather.finished(py, |_| {}) };
-        if !error.blames_server() || error.kind == Kind::Protocol || !in_time {
+        if !error.may_pass() || !in_time {
             return self.gather.finished(py, |state| state.failed(py, error));
         }
         let wires = self.text.split(|byte| *byte == b' ').zip(self.keys.iter().copied());
@@ -315,7 +332,7 @@ impl Line {
             }
         };
         self.gather.lock().open += singles.len() - 1;
-        Outcome::Again(singles)
+        Outcome::Again(singles, Box::new(error))
     }
 }
 
@@ -330,6 +347,8 @@ impl Line {
             data: Kept::Nothing,
             alone: false,
             answer: Answer::new(Shape::Value),
+            policy: self.gather.policy,
+            longest_ttl: None,
             default: None,
             target: Target::Member(self.gather.clone(), index),
         })
@@ -362,12 +381,13 @@ impl Gather {
     pub(crate) fn new(
         waiter: Waiter,
         name: &'static str,
+        policy: Policy,
         keys: Vec<Py<PyAny>>,
         open: usize,
         answer: Gathered,
     ) -> Arc<Self> {
         let state = State { open, answer, error: None, failures: Vec::new() };
-        Arc::new(Self { waiter, keys, name, state: Mutex::new(state) })
+        Arc::new(Self { waiter, keys, name, policy, state: Mutex::new(state) })
     }
 
     /// Nothing is to be waited for.
@@ -409,7 +429,7 @@ impl Gather {
             Gathered::Stats(lines) => statistics(py, lines)?.into_any(),
             Gathered::Nothing => py.None().into_bound(py),
         };
-        outcome(answer, failures, self.name).map(Bound::unbind)
+        outcome(answer, failures, self.name, self.policy).map(Bound::unbind)
     }
 
     /// What the coroutine that waits for it is resumed with.

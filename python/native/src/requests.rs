@@ -84,6 +84,16 @@ impl Answer {
         Self { shape, status: Status::Miss, value: None }
     }
 
+    /// Of a request that no server carried out: as if there were no item, and nothing stored.
+    pub(crate) fn lost(shape: Shape) -> Self {
+        Self { status: Status::NotFound, ..Self::new(shape) }
+    }
+
+    /// That of a request which failed after a part of its reply had come.
+    pub(crate) fn into_lost(self) -> Self {
+        Self::lost(self.shape)
+    }
+
     pub(crate) fn take(&mut self, py: Python<'_>, codec: &Codec, reply: Reply<'_>) {
         let head = reply.head;
         self.status = head.status;

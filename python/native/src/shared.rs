@@ -9,6 +9,7 @@ use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 
 use crate::driver::{EventLoop, Machine};
+use crate::events::Watcher;
 use crate::loops::LoopDriver;
 use crate::operations::{Gather, Op, Outcome, Single};
 use crate::spare::Spare;
@@ -20,16 +21,27 @@ pub(crate) struct Driver {
     timeout: Duration,
 }
 
+/// What an event loop needs besides its connections.
+pub(crate) struct Context {
+    /// Requests that are over, cleared: the next ones are kept in their memory.
+    spare: Spare<Box<Single>>,
+    fleet: Arc<Fleet>,
+    watcher: Arc<Watcher>,
+    /// `report(callable, event)` of the driver in Python: call it with the event soon.
+    report: Py<PyAny>,
+}
+
 /// How the connections of each event loop are made.
 pub(crate) struct Connections {
     pub(crate) fleet: Arc<Fleet>,
+    pub(crate) watcher: Arc<Watcher>,
     /// How many to each server.
     pub(crate) to_each: usize,
 }
 
 impl Driver {
     pub(crate) fn start(&self, py: Python<'_>, single: Single) -> PyResult<()> {
-        let single = single.boxed(self.event_loop.context().take());
+        let single = single.boxed(self.event_loop.context().spare.take());
         self.event_loop.begin(py, |shared, now| shared.start(Op::Single(single), now + self.timeout, now))
     }
 
@@ -46,8 +58,7 @@ impl Driver {
 }
 
 impl Machine for Shared<Op> {
-    /// Requests that are over, cleared: the next ones are kept in their memory.
-    type Context = Spare<Box<Single>>;
+    type Context = Context;
 
     fn settle(event_loop: &EventLoop<Self>, py: Python<'_>, finished: Vec<Finished<Op>>) -> PyResult<()> {
         for Finished { mut operation, error, deadline } in finished {
@@ -55,17 +66,29 @@ impl Machine for Shared<Op> {
             match operation.finish(py, error, in_time) {
                 Outcome::Answered(waiter, answer) => event_loop.waiting().answer(waiter, answer),
                 Outcome::Open => {}
-                Outcome::Again(singles) => {
+                Outcome::Again(singles, error) => {
                     let (mut shared, now) = (event_loop.lock(py)?, Instant::now());
-                    singles.into_iter().for_each(|single| shared.start(Op::Single(single.into()), deadline, now));
+                    let mut start =
+                        |single: Single| shared.start_again(Op::Single(single.into()), deadline, now, &error);
+                    if singles.into_iter().fold(false, |any, single| start(single) | any) {
+                        event_loop.context().fleet.retrying(&error, "get_many");
+                    }
                 }
             }
             if let Op::Single(mut single) = operation {
                 single.clear();
-                event_loop.context().give(single);
+                event_loop.context().spare.give(single);
             }
         }
         Ok(())
+    }
+
+    fn report(event_loop: &EventLoop<Self>, py: Python<'_>) -> PyResult<()> {
+        let Context { fleet, watcher, report, .. } = event_loop.context();
+        match watcher.is_there() {
+            true => watcher.tell_by(report.bind(py), fleet),
+            false => Ok(()),
+        }
     }
 }
 
@@ -73,10 +96,12 @@ impl LoopDriver for Driver {
     type Machine = Shared<Op>;
     type Settings = Connections;
 
-    fn new(host: &Bound<'_, PyAny>, Connections { fleet, to_each }: &Connections) -> PyResult<Self> {
+    fn new(host: &Bound<'_, PyAny>, Connections { fleet, watcher, to_each }: &Connections) -> PyResult<Self> {
         let timeout = fleet.options().timeout;
         let shared = Shared::new(fleet.clone(), *to_each);
-        Ok(Self { event_loop: EventLoop::new(host, shared, Spare::default())?, timeout })
+        let (fleet, watcher, report) = (fleet.clone(), watcher.clone(), host.getattr("report")?.unbind());
+        let context = Context { spare: Spare::default(), fleet, watcher, report };
+        Ok(Self { event_loop: EventLoop::new(host, shared, context)?, timeout })
     }
 
     fn event_loop(&self) -> &EventLoop<Shared<Op>> {
@@ -87,6 +112,7 @@ impl LoopDriver for Driver {
 #[pymethods]
 impl Driver {
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.event_loop.context().report)?;
         self.event_loop.traverse(&visit)
     }
 

@@ -1,6 +1,6 @@
 //! Commands on one key: driven by waiting, or given to the event loop's driver.
 
-use pinyon_core::blocking::{execute, Receive};
+use pinyon_core::blocking::{execute, Failure, Receive};
 use pinyon_core::session::Destination;
 use pinyon_core::{Data, Reply};
 use pinyon_proto::{Head, Mode};
@@ -95,9 +95,15 @@ impl Client {
         let wire = self.keys.wire(bytes, &mut scratch).map_err(|error| invalid_key(py, &error))?;
         let data = value.map_or(Ok(Data::None), Encoded::data)?;
         let mut receiver = Receiver { py, codec: &self.codec, answer: Answer::new(shape) };
-        execute(&self.fleet, &PythonHost(py), bytes, &request.command(wire), &data, &mut receiver)
-            .map_err(|failure| exception(py, failure))?;
-        receiver.answer.finish(py, default)
+        let command = request.command(wire);
+        let executed =
+            execute(&self.fleet, &PythonHost(py), bytes, self.policy.failover, &command, &data, &mut receiver);
+        self.watcher.tell(py, &self.fleet)?;
+        match executed {
+            Ok(()) => receiver.answer.finish(py, default),
+            Err(Failure::Error(error)) if self.policy.forgives(&error) => Answer::lost(shape).finish(py, default),
+            Err(failure) => Err(exception(py, failure)),
+        }
     }
 
     fn submit<'py>(
@@ -121,6 +127,8 @@ impl Client {
             data: value.map_or(Ok(Kept::Nothing), Encoded::keep)?,
             alone: false,
             answer: Answer::new(shape),
+            policy: self.policy,
+            longest_ttl: None,
             default: default.map(Bound::unbind),
             target: Target::Waiter(waiter.clone_ref(py)),
         };

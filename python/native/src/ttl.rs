@@ -16,6 +16,14 @@ pub(crate) struct Ttl(pub(crate) i32);
 
 impl Ttl {
     pub(crate) const NONE: Self = Self(0);
+
+    /// The seconds of a setting that is a duration with an end, of at most 30 days.
+    pub(crate) fn within(ttl: &Bound<'_, PyAny>, name: &str) -> PyResult<i32> {
+        match seconds(ttl.as_borrowed())? {
+            seconds @ 1..=LONGEST_RELATIVE => Ok(seconds as i32),
+            _ => Err(usage(ttl.py(), "UsageError", &format!("{name} must be positive, and at most 30 days"))),
+        }
+    }
 }
 
 impl<'py> FromPyObject<'_, 'py> for Ttl {

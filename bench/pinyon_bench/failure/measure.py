@@ -1,0 +1,171 @@
+"""Eight servers, of which one stops or dies, and a client at work meanwhile."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from ..placement import Placement, pinned
+from ..servers import Server, ServerError, start_server, start_servers
+from .clients import CONTENDERS, TIMEOUT, Contender
+from .worker import KEYS
+
+SERVERS = 8
+HEALTHY_SECONDS = 3.0
+STOPPED_SECONDS = 3.0
+#: Between a server's return and the next run: whoever is to notice has noticed.
+REST_SECONDS = 2.5
+DEAD_SECONDS = 3.0
+BACK_SECONDS = 8.0
+#: An operation that took this part of the timeout was waiting for it.
+PART_OF_TIMEOUT = 0.5
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What one server of eight cost a contender. Seconds, unless they say otherwise.
+
+    The percentiles are those of the best round: what else runs on the machine only ever adds to them.
+    """
+
+    contender: Contender
+    healthy_p50: float
+    healthy_p99: float
+    stopped_p50: float
+    stopped_p99: float
+    #: In one run with the server stopped: how many operations waited for it until their timeout, and for how long at
+    #: least one did.
+    timeouts: float
+    lost: float
+    #: From the start of a server that was killed until it is asked again; None when it was not.
+    back: float | None
+    #: Operations on keys of the other servers, as a part of 1, that did not return the value while one was stopped.
+    missed: float
+
+
+def measure(contender: Contender, rounds: int, placement: Placement) -> Outcome:
+    """Runs one contender: healthy and stopped in turn, then killed and restarted."""
+    with ExitStack() as stack:
+        servers = stack.enter_context(start_servers(SERVERS - 1, placement.server))
+        victim = stack.enter_context(start_server(placement.server, servers[-1].port + 1))
+        worker = stack.enter_context(_worker(contender, [*servers, victim], placement))
+        lost = [key for key in KEYS if victim.stored(key) is not None]
+        if not 0 < len(lost) < len(KEYS) / 2:
+            raise ServerError(f"{contender.name}: one of {SERVERS} servers holds {len(lost)} of {len(KEYS)} keys")
+        worker.run(lost, 0.5)
+        healthy, stopped = [], []
+        for _ in range(rounds):
+            healthy.append(worker.run(lost, HEALTHY_SECONDS))
+            with _stopped(victim):
+                stopped.append(worker.run(lost, STOPPED_SECONDS))
+            worker.run(lost, REST_SECONDS)
+        back = _killed_and_restarted(worker, victim, lost, stack, placement)
+    return _outcome(contender, healthy, stopped, back)
+
+
+def _outcome(contender: Contender, healthy: list[Any], stopped: list[Any], back: float | None) -> Outcome:
+    well, ill = ([_percentiles(run["others"]) for run in runs] for runs in (healthy, stopped))
+    (healthy_p50, healthy_p99), (stopped_p50, stopped_p99) = (map(min, zip(*rounds)) for rounds in (well, ill))
+    waits = [
+        [wait for wait in map(tuple, run["lost"]) if wait[1] - wait[0] >= TIMEOUT * PART_OF_TIMEOUT] for run in stopped
+    ]
+    return Outcome(
+        contender,
+        healthy_p50,
+        healthy_p99,
+        stopped_p50,
+        stopped_p99,
+        timeouts=statistics.median(len(each) for each in waits),
+        lost=statistics.median(covered(each) for each in waits),
+        back=back,
+        missed=sum(run["missed"] for run in stopped) / sum(len(run["others"]) for run in stopped),
+    )
+
+
+def _percentiles(seconds: list[float]) -> tuple[float, float]:
+    hundredths = statistics.quantiles(seconds, n=100)
+    return hundredths[49], hundredths[98]
+
+
+def covered(waits: list[tuple[float, float]]) -> float:
+    """Returns for how long at least one of them was going on."""
+    total, until = 0.0, float("-inf")
+    for begun, ended in sorted(waits):
+        total += max(0.0, ended - max(begun, until))
+        until = max(until, ended)
+    return total
+
+
+class _Worker:
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self._process = process
+
+    def begin(self, lost: list[str], seconds: float) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.write(json.dumps({"lost": lost, "seconds": seconds}) + "\n")
+        self._process.stdin.flush()
+
+    def answer(self) -> Any:
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        if not line:
+            raise ServerError("the client's process has ended")
+        return json.loads(line)
+
+    def run(self, lost: list[str], seconds: float) -> Any:
+        self.begin(lost, seconds)
+        return self.answer()
+
+
+@contextmanager
+def _worker(contender: Contender, servers: list[Server], placement: Placement) -> Iterator[_Worker]:
+    number, names = CONTENDERS.index(contender), [server.name for server in servers]
+    command = [sys.executable, "-m", "pinyon_bench.failure.worker", str(number), *names]
+    with pinned(placement.client):
+        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    try:
+        worker = _Worker(process)
+        worker.answer()
+        yield worker
+    finally:
+        process.kill()
+        process.wait()
+
+
+@contextmanager
+def _stopped(server: Server) -> Iterator[None]:
+    os.kill(server.process.pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(server.process.pid, signal.SIGCONT)
+
+
+def _killed_and_restarted(
+    worker: _Worker, victim: Server, lost: list[str], stack: ExitStack, placement: Placement
+) -> float | None:
+    worker.begin(lost, DEAD_SECONDS + BACK_SECONDS)
+    victim.process.kill()
+    victim.process.wait()
+    time.sleep(DEAD_SECONDS)
+    returned = stack.enter_context(start_server(placement.server, victim.port))
+    if returned.port != victim.port:
+        raise ServerError(f"port {victim.port} was taken by another process")
+    started = time.monotonic()
+    back = None
+    while back is None and time.monotonic() < started + BACK_SECONDS - 1:
+        counters = returned.counters()
+        if counters["cmd_get"] or counters["cmd_set"]:
+            back = time.monotonic() - started
+        time.sleep(0.01)
+    worker.answer()
+    return back

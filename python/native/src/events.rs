@@ -1,0 +1,67 @@
+//! Telling the program what happened to its servers.
+
+use pinyon_core::events::Event;
+use pinyon_core::fleet::Fleet;
+use pyo3::exceptions::PyException;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::errors::from_core;
+
+/// The callable that is given each event, if there is one.
+pub(crate) struct Watcher(Option<Py<PyAny>>);
+
+impl Watcher {
+    pub(crate) fn new(on_event: Option<Py<PyAny>>) -> Self {
+        Self(on_event)
+    }
+
+    pub(crate) fn is_there(&self) -> bool {
+        self.0.is_some()
+    }
+
+    /// Calls it with what has happened. What it raises is reported, and harmless; but an interrupt goes on its way.
+    #[inline]
+    pub(crate) fn tell(&self, py: Python<'_>, fleet: &Fleet) -> PyResult<()> {
+        match &self.0 {
+            None => Ok(()),
+            Some(on_event) => tell(on_event.bind(py), fleet),
+        }
+    }
+
+    /// Hands each event to `report(on_event, event)`.
+    pub(crate) fn tell_by(&self, report: &Bound<'_, PyAny>, fleet: &Fleet) -> PyResult<()> {
+        let Some(on_event) = &self.0 else { return Ok(()) };
+        let py = report.py();
+        fleet.take_events().iter().try_for_each(|event| report.call1((on_event, python(py, event)?)).map(drop))
+    }
+}
+
+#[cold]
+fn tell(on_event: &Bound<'_, PyAny>, fleet: &Fleet) -> PyResult<()> {
+    let py = on_event.py();
+    for event in fleet.take_events() {
+        match on_event.call1((python(py, &event)?,)) {
+            Ok(_) => {}
+            Err(raised) if raised.is_instance_of::<PyException>(py) => raised.write_unraisable(py, Some(on_event)),
+            Err(interrupt) => return Err(interrupt),
+        }
+    }
+    Ok(())
+}
+
+fn python<'py>(py: Python<'py>, event: &Event) -> PyResult<Bound<'py, PyAny>> {
+    let fields = PyDict::new(py);
+    fields.set_item("kind", event.kind.as_str())?;
+    fields.set_item("server", &*event.server)?;
+    if !event.command.is_empty() {
+        fields.set_item("command", event.command)?;
+    }
+    if let Some(error) = &event.error {
+        fields.set_item("error", from_core(py, error).into_value(py))?;
+    }
+    if let Some(duration) = event.duration {
+        fields.set_item("duration", duration.as_secs_f64())?;
+    }
+    py.import("pinyon.events")?.getattr("Event")?.call((), Some(&fields))
+}
