@@ -102,11 +102,13 @@ impl Stream for Socket {
 impl Socket {
     /// Lets [`Self::receive_waiting`] wait, each time for at most `timeout`; decided once.
     pub(crate) fn let_wait(&self, timeout: Duration) -> io::Result<()> {
-        if self.waits.replace(true) {
+        if self.waits.get() {
             return Ok(());
         }
         sockopt::set_socket_timeout(&self.fd, sockopt::Timeout::Recv, Some(timeout))?;
-        Ok(rustix::io::ioctl_fionbio(&self.fd, false)?)
+        rustix::io::ioctl_fionbio(&self.fd, false)?;
+        self.waits.set(true);
+        Ok(())
     }
 
     /// Like [`Stream::receive`], but waits for bytes. `WouldBlock` says that the socket's timeout has passed,

@@ -154,6 +154,10 @@ class Memcached(Server):
                 return int(words[2])
         raise KeyError(name)
 
+    def clock(self) -> float:
+        """Its own time of day, in seconds since 1970: it stands apart from ours where that was set meanwhile."""
+        return float(self.statistic("time"))
+
     def connections(self) -> int:
         """How many connections are open, without the one that asks."""
         states = re.findall(rb"^STAT \d+:state (\S+)", self.ask(b"stats conns\r\n", b"END\r\n"), re.MULTILINE)
@@ -186,7 +190,9 @@ class Redis(Server):
     def command(self) -> list[str]:
         place = ["--port", "0", "--unixsocket", self.path] if self.path else ["--port", str(self.port)]
         executable = shutil.which("redis-server") or "/usr/bin/redis-server"
-        return [executable, "--bind", self.host, *place, "--save", "", "--appendonly", "no", *self.arguments]
+        # A replica would leave what it was sent, and whatever is started in the same folder would load it.
+        memory_only = ["--save", "", "--appendonly", "no", "--rdb-del-sync-files", "yes"]
+        return [executable, "--bind", self.host, *place, *memory_only, *self.arguments]
 
     def ask(self, *parts: str | int | bytes) -> Any:
         """Sends a command on a connection of its own; returns the reply, an error as text."""

@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from faulty import FaultyServer, Step
+from faulty import Conversation, FaultyServer, Step
 from gate import Gate
+from listener import ScriptedServer
 from models import Model, every_model
 from servers import Memcached
 
@@ -144,6 +145,28 @@ def test_ctrl_c_in_the_middle_of_a_large_value(faulty: Callable[..., FaultyServe
 
 class Interrupted(BaseException):
     """Raised by a signal handler."""
+
+
+@pytest.mark.parametrize("use", ["get", "get_many", "quiet"])
+def test_an_interrupt_as_a_connection_gets_ready_leaves_one_that_waits(use: str) -> None:
+    def greet_and_interrupt(conversation: Conversation) -> None:
+        conversation.request()
+        # Taken by this thread, the signal ends no wait of the client's: it is seen once the reply has come.
+        signal.pthread_kill(threading.get_ident(), signal.SIGUSR1)
+        conversation.send(b"VERSION 1.6.18\r\n")
+
+    def handler(*_: object) -> None:
+        raise Interrupted
+
+    late = Step("VA 4 f0 O{opaque}\r\nlate\r\n", delay_ms=150)
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(handling(signal.SIGUSR1, handler))
+        server = stack.enter_context(ScriptedServer("memcached", [greet_and_interrupt, late], {}))
+        client = stack.enter_context(pinyon.Client(server.address, timeout=LONG))
+        with pytest.raises(Interrupted):
+            WAITS[use](client)
+        assert client.get("key") == b"late"
+        assert server.accepted == 1
 
 
 def test_an_interrupt_at_any_moment_never_costs_a_right_value(four: list[Memcached]) -> None:

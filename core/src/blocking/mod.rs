@@ -76,14 +76,14 @@ impl<I> From<Error> for Failure<I> {
 #[derive(Clone, Copy, Debug)]
 pub struct Timer {
     pub deadline: Instant,
-    /// All of the client's timeout lies ahead, so that the socket's own timeout bounds the first wait.
-    whole: bool,
+    /// All of the client's timeout, while none of it is used up: then the socket's own timeout bounds the wait.
+    unused: Option<Duration>,
 }
 
 impl Timer {
     /// An operation that begins `now` and may take `timeout`, as the client's operations do.
     pub fn start(now: Instant, timeout: Duration) -> Self {
-        Self { deadline: now + timeout, whole: true }
+        Self { deadline: now + timeout, unused: Some(timeout) }
     }
 
     fn is_over(&self) -> bool {

@@ -26,7 +26,6 @@ pub(super) fn open<H: Host>(
             return Err(error.clone().into());
         }
         wait_connected(host, session, timer)?;
-        settle(fleet, session)?;
     }
     Ok(lease)
 }
@@ -45,25 +44,13 @@ pub(super) fn begin<H: Host>(
         return Ok(lease);
     }
     let addresses = resolve(fleet, host, server, timer)?;
-    timer.whole = false;
+    timer.unused = None;
     let now = Instant::now();
     let timeout = fleet.options().connect_timeout.min(timer.deadline.saturating_duration_since(now));
     let mut session = fleet.session(server);
     session.connect(addresses, now, timeout);
     lease.hold(session);
     Ok(lease)
-}
-
-/// Lets a session that has become ready be waited for by its socket's own timeout.
-pub(super) fn settle(fleet: &Fleet, session: &mut Session) -> Result<(), Error> {
-    if !session.is_ready() {
-        return Ok(());
-    }
-    let Some(Err(error)) = session.stream().map(|stream| stream.let_wait(fleet.options().timeout)) else {
-        return Ok(());
-    };
-    let message = format!("cannot set the socket's timeout: {error}");
-    Err(Error::new(Kind::Connect, session.server(), message))
 }
 
 fn lease<H: Host>(
@@ -79,7 +66,7 @@ fn lease<H: Host>(
         Offer::Lease(lease) => return Ok(lease),
         Offer::Wait(turn) => turn,
     };
-    timer.whole = false;
+    timer.unused = None;
     loop {
         if let Some(lease) = turn.take() {
             fleet.check_up(choice)?;

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use pinyon_proto::Head;
 
-use super::open::{begin, settle};
+use super::open::begin;
 use super::wait::{wait, wait_any};
 use super::{Failure, Host, Timer};
 use crate::doorbell::Wake;
@@ -113,7 +113,6 @@ impl Part {
         if self.submitted || !self.session().is_ready() {
             return Ok(());
         }
-        settle(fleet, self.session())?;
         while self.session().accepts() {
             match work.submit(server, self.session(), timer.deadline) {
                 Ok(()) => {

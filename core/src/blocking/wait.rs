@@ -13,10 +13,12 @@ use crate::session::Session;
 /// Sends what is unsent and waits until something has arrived, was sent or failed.
 pub(super) fn wait(session: &mut Session, timer: &mut Timer) -> Wake {
     session.flush();
-    if !std::mem::replace(&mut timer.whole, false) {
+    let Some(timeout) = timer.unused.take() else { return wait_any(&mut [session], timer) };
+    if session.has_unsent() || !session.is_ready() {
         return wait_any(&mut [session], timer);
     }
-    if session.has_unsent() || !session.is_ready() {
+    let waits = session.stream().is_some_and(|stream| stream.let_wait(timeout).is_ok());
+    if !waits {
         return wait_any(&mut [session], timer);
     }
     match session.fill_with(Socket::receive_waiting) {
@@ -38,7 +40,7 @@ pub(super) fn wait_for_room(session: &mut Session, timer: &mut Timer) -> Wake {
 
 /// Goes on sending, and receives from the sessions where something has arrived, waiting until one can do either.
 pub(super) fn wait_any(sessions: &mut [&mut Session], timer: &mut Timer) -> Wake {
-    timer.whole = false;
+    timer.unused = None;
     if let [session] = sessions {
         if matches!(session.fill_with(Stream::receive), Ok(1..)) {
             return Wake::Ready;
