@@ -39,9 +39,7 @@ def is_about(left: int | None, seconds: int, server: Memcached) -> bool:
         (datetime.timedelta(days=365), 365 * DAY),
     ],
 )
-def test_a_ttl_is_seconds_rounded_up(
-    client: pinyon.Client, server: Memcached, ttl: Any, seconds: int | None
-) -> None:
+def test_a_ttl_is_seconds_rounded_up(client: pinyon.Client, server: Memcached, ttl: Any, seconds: int | None) -> None:
     client.set("key", "value", ttl)
     if seconds is None:
         assert client.meta("key").ttl is None
