@@ -3,12 +3,11 @@
 //! Usage: `instructions /path/to/memcached.socket`
 
 use std::convert::Infallible;
-use std::net::SocketAddr;
 use std::os::unix::process::parent_id;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use pinyon_core::blocking::{execute, scatter, Batch, Host, Outcomes, Timer, Unresolved, Work};
+use pinyon_core::blocking::{execute, scatter, Batch, Host, Outcomes, Timer, Work};
 use pinyon_core::fleet::{Access, Choice, Fleet, Options};
 use pinyon_core::{parse_servers, Data, Error, Limits, Refused, Reply, Session, Ticket};
 use pinyon_proto::{Command, Key, Mode, Status, Store};
@@ -137,7 +136,7 @@ impl Outcomes for AllStored {
     }
 }
 
-/// No lock to give up, no signals, no names to resolve.
+/// No lock to give up, no signals.
 struct NoLanguage;
 
 impl Host for NoLanguage {
@@ -149,9 +148,5 @@ impl Host for NoLanguage {
 
     fn interrupted(&self) -> Result<(), Infallible> {
         Ok(())
-    }
-
-    fn resolve(&self, name: &str, _: u16, _: Instant) -> Result<Vec<SocketAddr>, Unresolved<Infallible>> {
-        Err(Unresolved::Failed(format!("{name} is not a socket's path")))
     }
 }

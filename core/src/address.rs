@@ -1,6 +1,6 @@
 //! Servers as users write them: `host[:port[:weight]]`, `[v6]:port`, `/unix/path`.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
 /// memcached's own port.
@@ -11,6 +11,10 @@ pub const DEFAULT_PORT: u16 = 11211;
 pub struct ServerSpec {
     pub endpoint: Endpoint,
     pub weight: u32,
+    /// Where it is, as far as that is known without resolving its name.
+    pub ip: Option<IpAddr>,
+    /// The name that its certificate is for, if that is not its host.
+    pub certified_as: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -94,6 +98,18 @@ pub fn gutter_servers<'a>(
 }
 
 impl ServerSpec {
+    pub fn new(endpoint: Endpoint, weight: u32) -> Self {
+        Self { endpoint, weight, ip: None, certified_as: None }
+    }
+
+    /// Where it is, unless that takes resolving a name: then that name and the port.
+    pub(crate) fn address(&self) -> Result<Address, (&str, u16)> {
+        match (&self.endpoint, self.ip) {
+            (Endpoint::Tcp { port, .. }, Some(ip)) => Ok(Address::Tcp(SocketAddr::new(ip, *port))),
+            (endpoint, _) => endpoint.address(),
+        }
+    }
+
     fn parse(text: &str) -> Result<Self, ServerListError> {
         let malformed = |why: &str| {
             ServerListError(format!(
@@ -132,7 +148,7 @@ impl ServerSpec {
             None => 1,
             Some(weight) => parse_positive(weight).ok_or_else(|| malformed("the weight is not 1 to 65535"))?,
         };
-        Ok(Self { endpoint: Endpoint::Tcp { host: host.to_owned(), port }, weight: weight.into() })
+        Ok(Self::new(Endpoint::Tcp { host: host.to_owned(), port }, weight.into()))
     }
 
     fn parse_unix(text: &str) -> Option<Self> {
@@ -140,7 +156,7 @@ impl ServerSpec {
             Some((path, digits)) if digits.bytes().all(|byte| byte.is_ascii_digit()) => (path, parse_positive(digits)?),
             _ => (text, 1),
         };
-        Some(Self { endpoint: Endpoint::Unix(path.into()), weight: weight.into() })
+        Some(Self::new(Endpoint::Unix(path.into()), weight.into()))
     }
 
     /// The server as messages name it: `host:port`, `[v6]:port` or the path.

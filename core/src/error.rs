@@ -68,6 +68,15 @@ impl Error {
         Self::new(Kind::Timeout, server, "the server did not answer in time")
     }
 
+    /// Nobody has said in time which servers there are.
+    pub(crate) fn no_servers(asked: &Arc<str>) -> Self {
+        Self::new(
+            Kind::Timeout,
+            asked,
+            "the servers are not known: no answer has come in time that says which there are",
+        )
+    }
+
     pub(crate) fn of(mut self, command: &'static str, sent: Sent) -> Self {
         self.command = command;
         self.sent = sent;

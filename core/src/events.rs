@@ -33,6 +33,10 @@ pub enum EventKind {
     Retry,
     /// A command took long.
     Slow,
+    /// The servers are others than before; the event's `server` names them all.
+    Servers,
+    /// Nobody said which servers there are; those known last stay in use.
+    Discovery,
 }
 
 impl EventKind {
@@ -42,6 +46,8 @@ impl EventKind {
             EventKind::Up => "up",
             EventKind::Retry => "retry",
             EventKind::Slow => "slow",
+            EventKind::Servers => "servers",
+            EventKind::Discovery => "discovery",
         }
     }
 }

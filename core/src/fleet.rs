@@ -1,5 +1,6 @@
 //! The servers: which one holds a key now, how they are doing, and their connections.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -14,6 +15,10 @@ use crate::pool::Pool;
 use crate::ring::Ring;
 use crate::session::{Limits, Session};
 use crate::tls::{ServerTls, Tls, TlsError};
+
+/// For how long after two timeouts the index of a server that has left is not given to another one: what speaks of it is
+/// over by then.
+const REMEMBERED: Duration = Duration::from_secs(60);
 
 /// How a fleet behaves.
 #[derive(Clone, Copy, Debug)]
@@ -34,25 +39,55 @@ pub struct Options {
 }
 
 /// What it takes to be let in by the servers.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Access {
     pub tls: Option<Arc<Tls>>,
     pub login: Option<Login>,
 }
 
-/// All servers of a client.
+/// All servers of a client. It does not change: where servers come and go, another fleet takes its place
+/// ([`Self::with_servers`]), and operations that have begun end with the one they began with.
 #[derive(Debug)]
 pub struct Fleet {
-    /// Those of the ring, then those of the gutter.
-    servers: Vec<Server>,
-    ring: Ring,
-    /// How many are of the ring.
-    in_ring: usize,
-    gutter: Option<Ring>,
+    /// Those of the ring and of the gutter, and those that have left, as long as operations may speak of them: all by an
+    /// index that they keep.
+    servers: Vec<Arc<Server>>,
+    members: Members,
+    gutter: Option<Members>,
+    /// Who has left, and when.
+    retired: Vec<(usize, Instant)>,
     options: Options,
-    login: Option<Login>,
+    access: Arc<Access>,
     pools: PerProcess<Vec<Arc<Pool>>>,
-    events: Option<Events>,
+    events: Option<Arc<Events>>,
+    /// A server was marked down since somebody asked.
+    shaken: Arc<AtomicBool>,
+}
+
+/// Servers that share keys among them.
+#[derive(Clone, Debug)]
+struct Members {
+    ring: Ring,
+    /// Their indexes, in the ring's order.
+    servers: Vec<usize>,
+}
+
+impl Members {
+    fn new(specs: &[ServerSpec], servers: Vec<usize>) -> Self {
+        Self { ring: Ring::ketama_weighted(specs), servers }
+    }
+
+    fn server(&self, key: &[u8]) -> Option<usize> {
+        match self.servers[..] {
+            [] => None,
+            [only] => Some(only),
+            _ => Some(self.servers[self.ring.server(key)]),
+        }
+    }
+
+    fn servers_from(&self, key: &[u8]) -> impl Iterator<Item = usize> + '_ {
+        self.ring.servers_from(key).map(|position| self.servers[position])
+    }
 }
 
 /// One server of a fleet.
@@ -62,6 +97,13 @@ pub struct Server {
     pub name: Arc<str>,
     pub health: Health,
     tls: Option<ServerTls>,
+}
+
+impl Server {
+    fn new(spec: ServerSpec, access: &Access) -> Result<Self, TlsError> {
+        let tls = access.tls.as_ref().map(|tls| tls.of_server(&spec)).transpose()?;
+        Ok(Self { name: spec.name().into(), spec, health: Health::default(), tls })
+    }
 }
 
 /// The server that an operation goes to.
@@ -81,41 +123,113 @@ impl Choice {
 
 impl Fleet {
     /// `gutter`: the servers that take the keys of those that are down; without any, the others of the ring do.
+    /// `specs` may be empty, of a fleet whose servers are not known yet.
     pub fn new(
         specs: Vec<ServerSpec>,
         gutter: Vec<ServerSpec>,
         options: Options,
         access: Access,
     ) -> Result<Self, TlsError> {
-        let Access { tls, login } = access;
-        let ring = Ring::ketama_weighted(&specs);
-        let in_ring = specs.len();
-        let gutter_ring = (!gutter.is_empty()).then(|| Ring::ketama_weighted(&gutter));
-        let server = |spec: ServerSpec| {
-            let tls = tls.as_ref().map(|tls| tls.of_server(&spec.endpoint)).transpose()?;
-            Ok(Server { name: spec.name().into(), spec, health: Health::default(), tls })
-        };
-        let servers: Vec<Server> = specs.into_iter().chain(gutter).map(server).collect::<Result<_, _>>()?;
-        let pools = PerProcess::new(Self::make_pools(servers.len(), options));
-        let events = options.events.then(Events::default);
-        Ok(Self { servers, ring, in_ring, gutter: gutter_ring, options, login, pools, events })
+        let members = Members::new(&specs, (0..specs.len()).collect());
+        let of_gutter = (specs.len()..specs.len() + gutter.len()).collect();
+        let of_gutter = (!gutter.is_empty()).then(|| Members::new(&gutter, of_gutter));
+        let server = |spec| Server::new(spec, &access).map(Arc::new);
+        let servers = specs.into_iter().chain(gutter).map(server).collect::<Result<Vec<_>, _>>()?;
+        Ok(Self {
+            members,
+            gutter: of_gutter,
+            retired: Vec::new(),
+            pools: PerProcess::new(Self::make_pools(servers.len(), options)),
+            servers,
+            options,
+            access: Arc::new(access),
+            events: options.events.then(Arc::default),
+            shaken: Arc::default(),
+        })
+    }
+
+    /// The same with these servers in its ring. Those that stay keep their index, their health and their connections;
+    /// the connections of those that leave are closed as they come to rest.
+    pub fn with_servers(&self, specs: Vec<ServerSpec>, now: Instant) -> Result<Self, TlsError> {
+        let (mut servers, mut pools) = (self.servers.clone(), self.pools().to_vec());
+        let free_since = |since: Instant| now.saturating_duration_since(since) > REMEMBERED + 2 * self.options.timeout;
+        let mut free = self.retired.iter().filter(|(_, since)| free_since(*since)).map(|(index, _)| *index);
+        let mut members = Vec::with_capacity(specs.len());
+        for spec in &specs {
+            let stays = self.members.servers.iter().find(|index| self.servers[**index].spec == *spec);
+            let index = stays.copied().or_else(|| free.next()).unwrap_or(servers.len());
+            if stays.is_none() {
+                let (server, pool) = (Arc::new(Server::new(spec.clone(), &self.access)?), self.make_pool());
+                servers.splice(index..servers.len().min(index + 1), [server]);
+                pools.splice(index..pools.len().min(index + 1), [pool]);
+            }
+            members.push(index);
+        }
+        let leaves = |index: &&usize| !members.contains(index);
+        let retired = self.members.servers.iter().filter(leaves).map(|index| (*index, now));
+        let earlier = self.retired.iter().filter(|(index, _)| leaves(&index));
+        let retired: Vec<_> = retired.chain(earlier.copied()).collect();
+        retired.iter().for_each(|(index, _)| pools[*index].close());
+        Ok(Self {
+            members: Members::new(&specs, members),
+            gutter: self.gutter.clone(),
+            retired,
+            servers,
+            pools: PerProcess::new(pools),
+            options: self.options,
+            access: self.access.clone(),
+            events: self.events.clone(),
+            shaken: self.shaken.clone(),
+        })
     }
 
     pub fn options(&self) -> &Options {
         &self.options
     }
 
-    pub fn servers(&self) -> &[Server] {
+    pub(crate) fn access(&self) -> &Access {
+        &self.access
+    }
+
+    /// All servers by index, also those that have left.
+    pub fn servers(&self) -> &[Arc<Server>] {
         &self.servers
+    }
+
+    /// The indexes of those that are in use: the ring's, then the gutter's.
+    pub fn members(&self) -> impl Iterator<Item = usize> + '_ {
+        self.members.servers.iter().chain(self.gutter.iter().flat_map(|gutter| &gutter.servers)).copied()
+    }
+
+    /// Whether a server is in use no more.
+    pub(crate) fn has_left(&self, server: usize) -> bool {
+        self.retired.iter().any(|(index, _)| *index == server)
+    }
+
+    /// Whether its servers are known.
+    pub fn is_known(&self) -> bool {
+        !self.members.servers.is_empty()
+    }
+
+    /// Whether the ring has one server alone, and nobody else is there to take its place.
+    pub fn has_one_server(&self) -> bool {
+        self.members.servers.len() == 1 && self.gutter.is_none()
+    }
+
+    /// The specifications of the ring's servers.
+    pub(crate) fn ring_specs(&self) -> impl Iterator<Item = &ServerSpec> {
+        self.members.servers.iter().map(|index| &self.servers[*index].spec)
+    }
+
+    /// Their names, separated by commas.
+    pub(crate) fn ring_names(&self) -> String {
+        self.ring_specs().map(ServerSpec::name).collect::<Vec<_>>().join(",")
     }
 
     /// The server to ask for `key` now; with `failover` another one where its own is down. An error says that it is
     /// marked down, with nobody to take its place.
     pub fn choose(&self, key: &[u8], failover: bool, now: Instant) -> Result<Choice, Error> {
-        let first = match self.servers.len() {
-            1 => 0,
-            _ => self.ring.server(key),
-        };
+        let Some(first) = self.members.server(key) else { return Err(Error::no_servers(&"".into())) };
         if self.servers[first].health.is_up() {
             return Ok(Choice { server: first, probe: false });
         }
@@ -126,8 +240,8 @@ impl Fleet {
     fn choose_other(&self, key: &[u8], first: usize, failover: bool, now: Instant) -> Result<Choice, Error> {
         let others: Box<dyn Iterator<Item = usize>> = match &self.gutter {
             _ if !failover => Box::new(std::iter::empty()),
-            Some(gutter) => Box::new(gutter.servers_from(key).map(|server| self.in_ring + server)),
-            None => Box::new(self.ring.servers_from(key).skip(1)),
+            Some(gutter) => Box::new(gutter.servers_from(key)),
+            None => Box::new(self.members.servers_from(key).skip(1)),
         };
         std::iter::once(first).chain(others).find_map(|server| self.usable(server, now)).ok_or_else(|| self.down(first))
     }
@@ -142,7 +256,7 @@ impl Fleet {
 
     /// Whether a server takes the keys of others only.
     pub fn is_gutter(&self, server: usize) -> bool {
-        server >= self.in_ring
+        self.gutter.as_ref().is_some_and(|gutter| gutter.servers.contains(&server))
     }
 
     /// The longest ttl that items may have on a server, if there is a limit.
@@ -189,11 +303,17 @@ impl Fleet {
         let marked_down =
             error.blames_server() && self.servers[server].health.failed(error, choice.probe, Instant::now());
         if marked_down {
+            self.shaken.store(true, Ordering::Relaxed);
             self.note(EventKind::Down, &self.servers[server].name, "", Some(error), None);
         }
         if marked_down || error.kind == Kind::Closed {
             self.pool(server).drop_idle();
         }
+    }
+
+    /// Whether a server was marked down since this was asked last: others may be in its place.
+    pub(crate) fn was_shaken(&self) -> bool {
+        self.shaken.load(Ordering::Relaxed) && self.shaken.swap(false, Ordering::Relaxed)
     }
 
     /// A command that failed is tried again.
@@ -216,10 +336,10 @@ impl Fleet {
 
     /// What has happened since it was asked last.
     pub fn take_events(&self) -> Vec<Event> {
-        self.events.as_ref().map_or_else(Vec::new, Events::take)
+        self.events.as_ref().map_or_else(Vec::new, |events| events.take())
     }
 
-    fn note(
+    pub(crate) fn note(
         &self,
         kind: EventKind,
         server: &Arc<str>,
@@ -244,9 +364,9 @@ impl Fleet {
 
     /// A session for a server, not yet connected.
     pub fn session(&self, server: usize) -> Box<Session> {
-        let Server { name, tls, .. } = &self.servers[server];
+        let Server { name, tls, .. } = &*self.servers[server];
         let session = Session::new(name.clone(), System, self.options.limits);
-        Box::new(session.with_access(tls.clone(), self.login.clone()))
+        Box::new(session.with_access(tls.clone(), self.access.login.clone()))
     }
 
     fn pools(&self) -> &[Arc<Pool>] {
@@ -258,6 +378,10 @@ impl Fleet {
 
     fn make_pools(servers: usize, options: Options) -> Vec<Arc<Pool>> {
         (0..servers).map(|_| Arc::new(Pool::new(options.max_connections))).collect()
+    }
+
+    fn make_pool(&self) -> Arc<Pool> {
+        Arc::new(Pool::new(self.options.max_connections))
     }
 }
 

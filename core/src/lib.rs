@@ -7,6 +7,8 @@
 pub mod address;
 pub mod blocking;
 mod connection;
+pub mod directory;
+mod discovery;
 pub mod doorbell;
 pub mod driven;
 pub mod error;
@@ -19,6 +21,7 @@ pub mod login;
 pub mod network;
 pub mod pool;
 pub mod redis;
+mod resolver;
 pub mod ring;
 pub mod session;
 pub mod shared;

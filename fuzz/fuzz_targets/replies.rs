@@ -5,7 +5,7 @@ use arbitrary::Arbitrary;
 use libfuzzer_sys::fuzz_target;
 use pinyon_proto::{Decoded, Form, Head, ReplyReader, Verb, MAX_LINE};
 
-const FORMS: [Form; 15] = [
+const FORMS: [Form; 16] = [
     Form::Meta(Verb::Get),
     Form::Meta(Verb::Store),
     Form::Meta(Verb::Delete),
@@ -21,6 +21,7 @@ const FORMS: [Form; 15] = [
     Form::FlushAll,
     Form::Stats,
     Form::Version,
+    Form::ClusterConfig,
 ];
 
 #[derive(Arbitrary, Debug)]

@@ -48,9 +48,12 @@ pub(crate) fn encode(
             Form::ClassicNumber
         }
         Command::Meta(_) => return Err(needs_meta("a meta command")),
-        Command::GetMany { .. } | Command::NoOp | Command::FlushAll { .. } | Command::Stats(_) | Command::Version => {
-            unreachable!("written the same way for every server")
-        }
+        Command::GetMany { .. }
+        | Command::NoOp
+        | Command::FlushAll { .. }
+        | Command::Stats(_)
+        | Command::Version
+        | Command::ClusterConfig => unreachable!("written the same way for every server"),
     };
     out.extend_from_slice(b"\r\n");
     Ok(form)

@@ -30,6 +30,8 @@ pub enum Command<'a> {
     Stats(StatsKind<'a>),
     /// The server's version.
     Version,
+    /// The servers of the cluster that an endpoint of ElastiCache or Memorystore speaks for.
+    ClusterConfig,
 }
 
 /// The argument of `stats`, such as `items` or `settings`; empty for the general statistics.
@@ -235,6 +237,7 @@ impl Command<'_> {
             Command::FlushAll { .. } => "flush_all",
             Command::Stats(_) => "stats",
             Command::Version => "version",
+            Command::ClusterConfig => "config get cluster",
         }
     }
 
@@ -267,7 +270,7 @@ impl Command<'_> {
     pub fn is_idempotent(&self) -> bool {
         match self {
             Command::Get { .. } | Command::GetMany { .. } => true,
-            Command::NoOp | Command::Stats(_) | Command::Version => true,
+            Command::NoOp | Command::Stats(_) | Command::Version | Command::ClusterConfig => true,
             Command::Meta(meta) => meta.only_reads(),
             _ => false,
         }

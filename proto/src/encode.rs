@@ -45,6 +45,8 @@ pub enum Form {
     /// `STAT` lines, then `END` (or `RESET`).
     Stats,
     Version,
+    /// A `CONFIG` line and its value, then `END`.
+    ClusterConfig,
 }
 
 /// The server's version cannot do what was asked.
@@ -138,6 +140,10 @@ fn plain(command: &Command<'_>, capabilities: &Capabilities, out: &mut Vec<u8>) 
             }
             out.extend_from_slice(b"\r\n");
             Some(Form::Stats)
+        }
+        Command::ClusterConfig => {
+            out.extend_from_slice(b"config get cluster\r\n");
+            Some(Form::ClusterConfig)
         }
         _ => None,
     }

@@ -39,7 +39,12 @@ pub(crate) fn encode(
             Ok(Verb::Arithmetic)
         }
         Command::Meta(meta) => encode_any(meta, capabilities, out),
-        Command::GetMany { .. } | Command::NoOp | Command::FlushAll { .. } | Command::Stats(_) | Command::Version => {
+        Command::GetMany { .. }
+        | Command::NoOp
+        | Command::FlushAll { .. }
+        | Command::Stats(_)
+        | Command::Version
+        | Command::ClusterConfig => {
             unreachable!("written the same way for every server")
         }
     }

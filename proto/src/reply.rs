@@ -36,7 +36,7 @@ pub enum Status {
     Version,
     /// One name and value, in the reply's line; more follow.
     Stat,
-    /// The end of `VALUE` or `STAT` lines.
+    /// The end of `VALUE`, `CONFIG` or `STAT` lines.
     End,
     /// `ERROR`: the server does not know the command.
     UnknownCommand,
@@ -127,7 +127,7 @@ impl Form {
             Form::Meta(Verb::Debug) => matches!(status, Debug | Miss),
             Form::Quiet => matches!(status, Hit | Done | Miss | NotStored | Exists | NotFound | NoOp),
             Form::NoOp => status == NoOp,
-            Form::ClassicGet => matches!(status, Hit | End),
+            Form::ClassicGet | Form::ClusterConfig => matches!(status, Hit | End),
             Form::ClassicStore => matches!(status, Done | NotStored | Exists | NotFound),
             Form::ClassicDelete | Form::ClassicTouch => matches!(status, Done | NotFound),
             Form::ClassicNumber => matches!(status, Hit | NotFound),
@@ -162,6 +162,7 @@ impl Form {
             Form::FlushAll => "expected OK in reply to flush_all",
             Form::Stats => "expected STAT or END in reply to stats",
             Form::Version => "expected VERSION in reply to version",
+            Form::ClusterConfig => "expected CONFIG or END in reply to config get cluster",
         }
     }
 }
@@ -176,13 +177,13 @@ pub(crate) fn decode(line: &[u8], form: Form) -> Result<(Head, &[u8]), Malformed
         (b"NF", Form::Meta(_) | Form::Quiet) => return decode_meta(form, Status::NotFound, line, rest),
         (b"NS", Form::Meta(_) | Form::Quiet) => return decode_meta(form, Status::NotStored, line, rest),
         (b"EX", Form::Meta(_) | Form::Quiet) => return decode_meta(form, Status::Exists, line, rest),
-        (b"VALUE", Form::ClassicGet) => return decode_value(line, rest),
+        (b"VALUE", Form::ClassicGet) | (b"CONFIG", Form::ClusterConfig) => return decode_value(line, rest),
         (b"ME", Form::Meta(Verb::Debug)) => Status::Debug,
         (b"MN", Form::NoOp | Form::Quiet) => Status::NoOp,
         (b"ERROR", _) => Status::UnknownCommand,
         (b"CLIENT_ERROR", _) => Status::ClientError,
         (b"SERVER_ERROR", _) => Status::ServerError,
-        (b"END" | b"RESET", Form::Stats) | (b"END", Form::ClassicGet) => Status::End,
+        (b"END" | b"RESET", Form::Stats) | (b"END", Form::ClassicGet | Form::ClusterConfig) => Status::End,
         (b"STAT", Form::Stats) => Status::Stat,
         (b"STORED", Form::ClassicStore) | (b"DELETED", Form::ClassicDelete) => Status::Done,
         (b"TOUCHED", Form::ClassicTouch) | (b"OK", Form::FlushAll) => Status::Done,
@@ -266,7 +267,7 @@ fn decode_metadata(item: &mut Item, letter: u8, argument: &[u8]) -> Option<()> {
     Some(())
 }
 
-/// `<key> <flags> <length> [<cas>]`, after `VALUE `.
+/// `<key> <flags> <length> [<cas>]`, after `VALUE `, and the same of a configuration after `CONFIG `.
 fn decode_value<'b>(line: &'b [u8], rest: &'b [u8]) -> Result<(Head, &'b [u8]), Malformed> {
     let malformed = || Malformed::new("a VALUE line is malformed", line);
     let (key, rest) = next_long_word(rest).ok_or_else(malformed)?;

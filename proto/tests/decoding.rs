@@ -3,7 +3,7 @@
 use pinyon_proto::{Decoded, Form, Head, Malformed, ReplyReader, Verb, MAX_LINE};
 use proptest::prelude::*;
 
-const FORMS: [Form; 15] = [
+const FORMS: [Form; 16] = [
     Form::Meta(Verb::Get),
     Form::Meta(Verb::Store),
     Form::Meta(Verb::Delete),
@@ -19,6 +19,7 @@ const FORMS: [Form; 15] = [
     Form::FlushAll,
     Form::Stats,
     Form::Version,
+    Form::ClusterConfig,
 ];
 
 #[derive(Debug, PartialEq)]

@@ -32,6 +32,8 @@ class Client:
         on_failure: Literal["raise", "miss"] = "raise",
         gutter: str | Iterable[str] | None = None,
         gutter_ttl: _Ttl = 10,
+        discovery: Literal["config", "dns"] | None = None,
+        discovery_interval: float = 60.0,
         on_event: Callable[[Event], object] | None = None,
         slow_after: float | None = None,
         encode_keys: bool = False,

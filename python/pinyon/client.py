@@ -39,6 +39,8 @@ class BaseClient(_native.Client):
         on_failure: Literal["raise", "miss"] = "raise",
         gutter: str | Iterable[str] | None = None,
         gutter_ttl: float | timedelta = 10,
+        discovery: Literal["config", "dns"] | None = None,
+        discovery_interval: float = 60.0,
         on_event: Callable[[Event], object] | None = None,
         slow_after: float | None = None,
         max_connections: int = 64,
@@ -63,6 +65,8 @@ class BaseClient(_native.Client):
             on_failure=on_failure,
             gutter=None if gutter is None else _server_list(gutter),
             gutter_ttl=gutter_ttl,
+            discovery=discovery,
+            discovery_interval=discovery_interval,
             on_event=_callable(on_event),
             slow_after=slow_after,
             max_connections=max_connections,
@@ -119,8 +123,12 @@ class Client(BaseClient):
         gutter: servers that take the keys of those that are down, written as ``servers`` are; without any, the
             next server of the ring takes them.
         gutter_ttl: seconds that items in the gutter live at most, whatever ttl they are stored with.
-        on_event: called with an ``Event`` when a server is marked down or is up again, when a command is retried,
-            and when one is slow.
+        discovery: how the servers are found out, where ``servers`` does not list them: ``"config"``: ``servers`` are
+            configuration endpoints, as ElastiCache and Memorystore have them; ``"dns"``: they are names, each of whose
+            addresses is a server.
+        discovery_interval: seconds after which it is looked again for servers that have come or gone.
+        on_event: called with an ``Event`` when a server is marked down or is up again, when a command is retried, when
+            one is slow, and when servers have come or gone.
         slow_after: seconds from which a command is slow; None for no such events.
         max_connections: how many connections each server gets at most; further threads wait their turn.
         encode_keys: send keys with spaces or control bytes as base64, and long ones as a digest, instead of
@@ -152,6 +160,8 @@ class Client(BaseClient):
             on_failure: Literal["raise", "miss"] = "raise",
             gutter: str | Iterable[str] | None = None,
             gutter_ttl: float | timedelta = 10,
+            discovery: Literal["config", "dns"] | None = None,
+            discovery_interval: float = 60.0,
             on_event: Callable[[Event], object] | None = None,
             slow_after: float | None = None,
             max_connections: int = 64,

@@ -13,19 +13,21 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Event:
-    """One thing that happened to a server.
+    """One thing that happened to a server, or to the list of them.
 
     Attributes:
         kind: ``"down"``: the server failed and was marked down; ``"up"``: it was tried, and is in use again;
             ``"retry"``: a command that failed on it is tried again, there or elsewhere; ``"slow"``: a command was
-            answered, but took ``slow_after`` or longer.
-        server: the server's name as the client was given it.
+            answered, but took ``slow_after`` or longer; ``"servers"``: others were found than before; ``"discovery"``:
+            none were found, and those known last stay in use.
+        server: the server's name as the client was given it or found it; of ``"servers"`` the names of all that hold keys
+            from now on, separated by commas; of ``"discovery"`` whom was asked.
         command: the protocol's name of the command, where the event is about one.
-        error: what failed, of ``"down"`` and ``"retry"``.
+        error: what failed, of ``"down"``, ``"retry"`` and ``"discovery"``.
         duration: seconds: of ``"up"`` how long the server was down, of ``"slow"`` how long the command took.
     """
 
-    kind: Literal["down", "up", "retry", "slow"]
+    kind: Literal["down", "up", "retry", "slow", "servers", "discovery"]
     server: str
     command: str | None = None
     error: Error | None = None

@@ -27,13 +27,14 @@ class Server:
         arguments: further ones for the command line.
         path: the unix socket to listen on instead of a port.
         host: the address to listen on.
+        port: the port to listen on; 0 for a free one.
     """
 
-    def __init__(self, *arguments: str, path: str | None = None, host: str = "127.0.0.1") -> None:
+    def __init__(self, *arguments: str, path: str | None = None, host: str = "127.0.0.1", port: int = 0) -> None:
         self.arguments = arguments
         self.path = path
         self.host = host
-        self.port = 0 if path else free_port(host)
+        self.port = 0 if path else port or free_port(host)
         self.process: subprocess.Popen[bytes] | None = None
 
     @property

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from certificates import Authority, SecureMemcached, SecureRedis
+from endpoint import Endpoint
 from servers import Memcached, Redis
 
 import pinyon
@@ -40,7 +41,7 @@ def examples(document: Path) -> list[tuple[int, str]]:
 
 @pytest.fixture(scope="module")
 def secured(certificates: Path) -> Iterator[dict[str, str]]:
-    """Servers of the page on TLS, by the names it has for them; their files are beside each other."""
+    """Servers of the pages on TLS and discovery, by the names they have there; their files are beside each other."""
     authority = Authority(certificates, "documented")
     here, own, users = authority.issue("127.0.0.1"), authority.issue("client"), certificates / "users-documented"
     for name, file in {"ca.pem": authority.file, "client.pem": own.certificate, "client-key.pem": own.key}.items():
@@ -48,7 +49,10 @@ def secured(certificates: Path) -> Iterator[dict[str, str]]:
     users.write_text("app:correct-horse\n")
     users.chmod(0o644)
     with contextlib.ExitStack() as stack:
+        found = stack.enter_context(Memcached())
         yield {
+            "my-cache.abcdef.cfg.use1.cache.amazonaws.com:11211": stack.enter_context(Endpoint([found])).address,
+            "memcached.default.svc.cluster.local:11211": f"localhost:{found.port}",
             "cache1.internal:11211": stack.enter_context(SecureMemcached(here)).address,
             "cache2.internal:11211": stack.enter_context(SecureMemcached(here, None, "-Y", str(users))).address,
             "locks.internal:6380": stack.enter_context(SecureRedis(here)).address,

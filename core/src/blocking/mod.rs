@@ -5,17 +5,20 @@
 
 mod batch;
 mod execute;
+mod known;
 mod open;
+mod resolve;
 mod scatter;
 mod wait;
 
-use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use pinyon_proto::Head;
 
 pub use batch::{Batch, Outcomes};
 pub use execute::execute;
+pub use known::known;
+pub(crate) use resolve::{resolve, Unresolved};
 pub use scatter::{scatter, Work};
 
 use crate::error::Error;
@@ -31,16 +34,6 @@ pub trait Host {
 
     /// Called after a wait, and before another one: a signal may have come, and an error ends the operation at once.
     fn interrupted(&self) -> Result<(), Self::Interrupt>;
-
-    /// The addresses of a host name, by `deadline`.
-    fn resolve(&self, name: &str, port: u16, deadline: Instant)
-        -> Result<Vec<SocketAddr>, Unresolved<Self::Interrupt>>;
-}
-
-/// Why a name was not resolved.
-pub enum Unresolved<I> {
-    Failed(String),
-    Interrupted(I),
 }
 
 /// Takes the replies of one command.

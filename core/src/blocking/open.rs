@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use super::wait::wait;
-use super::{Failure, Host, Timer, Unresolved};
+use super::{resolve, Failure, Host, Timer, Unresolved};
 use crate::address::Address;
 use crate::doorbell::Wake;
 use crate::error::{Error, Kind};
@@ -43,7 +43,7 @@ pub(super) fn begin<H: Host>(
     if lease.session().is_some() {
         return Ok(lease);
     }
-    let addresses = resolve(fleet, host, server, timer)?;
+    let addresses = addresses(fleet, host, server, timer)?;
     timer.unused = None;
     let now = Instant::now();
     let timeout = fleet.options().connect_timeout.min(timer.deadline.saturating_duration_since(now));
@@ -91,18 +91,18 @@ fn wait_connected<H: Host>(host: &H, session: &mut Session, timer: &mut Timer) -
     Ok(())
 }
 
-fn resolve<H: Host>(
+fn addresses<H: Host>(
     fleet: &Fleet,
     host: &H,
     server: usize,
     timer: &Timer,
 ) -> Result<Vec<Address>, Failure<H::Interrupt>> {
     let server = &fleet.servers()[server];
-    let (name, port) = match server.spec.endpoint.address() {
+    let (name, port) = match server.spec.address() {
         Ok(address) => return Ok(vec![address]),
         Err(unresolved) => unresolved,
     };
-    match host.resolve(name, port, timer.deadline) {
+    match resolve(host, name, port, timer.deadline) {
         Ok(addresses) => Ok(addresses.into_iter().map(Address::Tcp).collect()),
         Err(Unresolved::Interrupted(interrupt)) => Err(Failure::Interrupted(interrupt)),
         Err(Unresolved::Failed(why)) => {

@@ -16,7 +16,7 @@ use rustix::net::{recv, shutdown, RecvFlags, Shutdown};
 use super::client::{Client, Finished, Outcome, Wish};
 use super::machine::Loss;
 use crate::address::Address;
-use crate::blocking::{Host, Unresolved};
+use crate::blocking::{resolve, Host, Unresolved};
 use crate::doorbell::{wait_for, Doorbell, Wake};
 use crate::driven::{Action, Driven};
 
@@ -233,7 +233,7 @@ impl Station {
 
     fn resolve<H: Host>(&self, host: &H, lane: usize, name: &str, port: u16) -> Option<H::Interrupt> {
         let deadline = Instant::now() + self.with(|client| client.settings().connect_timeout);
-        let resolved = match host.resolve(name, port, deadline) {
+        let resolved = match resolve(host, name, port, deadline) {
             Ok(addresses) => Ok(addresses.into_iter().map(Address::Tcp).collect()),
             Err(Unresolved::Failed(why)) => Err(why),
             Err(Unresolved::Interrupted(interrupt)) => {

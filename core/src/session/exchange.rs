@@ -74,7 +74,7 @@ impl Exchange {
 
     /// Whether this reply is its last.
     pub(crate) fn ends_with(&self, head: &Head) -> bool {
-        let several = matches!(self.expect.form, Form::ClassicGet | Form::Stats);
+        let several = matches!(self.expect.form, Form::ClassicGet | Form::ClusterConfig | Form::Stats);
         !several || head.status == Status::End || matches!(self.about, About::KeyOfLine(_))
     }
 

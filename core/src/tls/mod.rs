@@ -15,7 +15,7 @@ use rustls::crypto::ring;
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ConfigBuilder};
 
-use crate::address::Endpoint;
+use crate::address::{Endpoint, ServerSpec};
 use crate::fork::PerProcess;
 pub(crate) use explain::explain;
 use unverified::AnyCertificate;
@@ -86,8 +86,18 @@ impl Tls {
         Ok(Self { config: PerProcess::new(Arc::new(config)), server_name })
     }
 
-    /// What is needed to speak to the server at this place.
-    pub fn of_server(self: &Arc<Self>, endpoint: &Endpoint) -> Result<ServerTls, TlsError> {
+    /// What is needed to speak to this server.
+    pub fn of_server(self: &Arc<Self>, spec: &ServerSpec) -> Result<ServerTls, TlsError> {
+        match &spec.certified_as {
+            Some(name) if self.server_name.is_none() => {
+                Ok(ServerTls { tls: self.clone(), name: read_name("the name", name)? })
+            }
+            _ => self.of_endpoint(&spec.endpoint),
+        }
+    }
+
+    /// What is needed to speak to whoever is at this place.
+    pub fn of_endpoint(self: &Arc<Self>, endpoint: &Endpoint) -> Result<ServerTls, TlsError> {
         let name = match (&self.server_name, endpoint) {
             (Some(name), _) => name.clone(),
             (None, Endpoint::Tcp { host, .. }) => read_name("the server's host", host)?,
@@ -121,7 +131,7 @@ pub struct ServerTls {
 impl ServerTls {
     /// The same for a server that another one names, as those of a cluster do.
     pub fn moved_to(&self, endpoint: &Endpoint) -> Result<Self, TlsError> {
-        self.tls.of_server(endpoint)
+        self.tls.of_endpoint(endpoint)
     }
 
     pub(crate) fn begin(&self) -> Result<UnbufferedClientConnection, rustls::Error> {

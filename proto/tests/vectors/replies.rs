@@ -184,6 +184,7 @@ pub fn form_named(name: &str) -> Form {
         "flush_all" => Form::FlushAll,
         "stats" => Form::Stats,
         "version" => Form::Version,
+        "config" => Form::ClusterConfig,
         unknown => panic!("unknown form {unknown}"),
     }
 }

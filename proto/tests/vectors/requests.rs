@@ -100,6 +100,7 @@ fn with_command<T>(vector: &Value, run: impl FnOnce(&Command<'_>) -> T) -> T {
         "flush_all" => Command::FlushAll { delay: vector["delay"].as_u64().unwrap().try_into().unwrap() },
         "stats" => Command::Stats(StatsKind::new(text(vector, "kind")).unwrap()),
         "version" => Command::Version,
+        "config get cluster" => Command::ClusterConfig,
         _ => Command::Store(Store {
             mode: mode(name),
             key: key(),

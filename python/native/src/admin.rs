@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use pinyon_core::blocking::{scatter, Timer, Work};
-use pinyon_core::fleet::Choice;
+use pinyon_core::blocking::{known, scatter, Timer, Work};
+use pinyon_core::fleet::{Choice, Fleet};
 use pinyon_core::session::{Session, Ticket};
 use pinyon_core::{Data, Error, Refused, Reply};
 use pinyon_proto::{Command, StatsKind, Status};
@@ -38,13 +38,19 @@ impl<T: FnMut(usize, Reply<'_>)> Work for Everywhere<'_, T> {
 }
 
 impl Client {
-    fn everywhere(&self, py: Python<'_>, command: Command<'_>, take: impl FnMut(usize, Reply<'_>)) -> PyResult<()> {
-        self.check_open(py)?;
-        let servers: Vec<_> = (0..self.fleet.servers().len()).map(Choice::regardless).collect();
-        let mut timer = Timer::start(Instant::now(), self.fleet.options().timeout);
+    fn everywhere(
+        &self,
+        py: Python<'_>,
+        fleet: &Fleet,
+        command: Command<'_>,
+        take: impl FnMut(usize, Reply<'_>),
+    ) -> PyResult<()> {
+        let mut servers: Vec<_> = fleet.members().map(Choice::regardless).collect();
+        servers.sort_unstable_by_key(|choice| choice.server);
+        let mut timer = Timer::start(Instant::now(), fleet.options().timeout);
         let mut work = Everywhere { command, take, error: None };
-        let failures = scatter(&self.fleet, &PythonHost(py), &servers, command.name(), &mut timer, &mut work);
-        self.watcher.tell(py, &self.fleet)?;
+        let failures = scatter(fleet, &PythonHost(py), &servers, command.name(), &mut timer, &mut work);
+        self.watcher.tell(py, &self.directory)?;
         let failures = failures.map_err(|failure| exception(py, failure))?;
         let unreached = failures.into_iter().map(|(_, error)| error);
         match work.error.into_iter().chain(unreached).next() {
@@ -54,24 +60,28 @@ impl Client {
     }
 
     fn lines_everywhere(&self, py: Python<'_>, command: Command<'_>) -> PyResult<ServerLines> {
-        let mut lines: ServerLines = self.names().into_iter().map(|name| (name, Vec::new())).collect();
-        self.everywhere(py, command, |server, reply| {
-            if matches!(reply.head.status, Status::Version | Status::Stat) {
-                lines[server].1.push(text(&reply));
+        let fleet = self.servers_now(py)?;
+        let mut lines: Vec<(usize, Vec<String>)> = fleet.members().map(|server| (server, Vec::new())).collect();
+        self.everywhere(py, &fleet, command, |server, reply| {
+            let of_server = lines.iter_mut().find(|(of, _)| *of == server);
+            if let (Some((_, lines)), Status::Version | Status::Stat) = (of_server, reply.head.status) {
+                lines.push(text(&reply));
             }
         })?;
-        Ok(lines)
+        Ok(lines.into_iter().map(|(server, lines)| (fleet.servers()[server].name.clone(), lines)).collect())
     }
 
-    pub(crate) fn names(&self) -> Vec<Arc<str>> {
-        self.fleet.servers().iter().map(|server| server.name.clone()).collect()
+    fn servers_now(&self, py: Python<'_>) -> PyResult<Arc<Fleet>> {
+        self.check_open(py)?;
+        known(&self.directory, &PythonHost(py)).map_err(|failure| exception(py, failure))
     }
 
     pub(crate) fn flush_servers<'py>(&self, py: Python<'py>, delay: u32) -> PyResult<Bound<'py, PyAny>> {
         if self.loops.get().is_some() {
             return self.gather_everywhere(py, "flush_all", &About::FlushAll { delay });
         }
-        self.everywhere(py, Command::FlushAll { delay }, |_, _| {})?;
+        let fleet = self.servers_now(py)?;
+        self.everywhere(py, &fleet, Command::FlushAll { delay }, |_, _| {})?;
         Ok(py.None().into_bound(py))
     }
 

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard};
 
-use pinyon_core::blocking::{Failure, Outcomes};
+use pinyon_core::blocking::{known, Failure, Outcomes};
 use pinyon_core::session::Ticket;
 use pinyon_core::{Data, Error, Reply};
 use pinyon_proto::{Arithmetic, Command, Direction, Key, Mode, Status, Store};
@@ -120,7 +120,7 @@ impl Batch {
             Err(failure) => Err(exception(py, failure)),
         };
         drop(state);
-        client.watcher.tell(py, &client.fleet)?;
+        client.watcher.tell(py, &client.directory)?;
         noted
     }
 
@@ -144,7 +144,7 @@ impl Batch {
         let Ledger { failures, .. } = std::mem::take(&mut state.ledger);
         drop((batch, state));
         let client = self.client.get();
-        client.watcher.tell(py, &client.fleet)?;
+        client.watcher.tell(py, &client.directory)?;
         finished.map_err(|failure| exception(py, failure))?;
         match failures.is_empty() {
             true => Ok(()),
@@ -201,13 +201,17 @@ impl Batch {
     }
 
     fn __enter__(this: Bound<'_, Self>) -> PyResult<Bound<'_, Self>> {
-        this.get().client.get().check_open(this.py())?;
-        let Client { fleet, policy, .. } = this.get().client.get();
+        let client = this.get().client.get();
+        client.check_open(this.py())?;
+        let fleet = match known(&client.directory, &PythonHost(this.py())) {
+            Err(Failure::Error(error)) if client.policy.forgives(&error) => client.directory.known(),
+            fleet => fleet.map_err(|failure| exception(this.py(), failure))?,
+        };
         let mut state = this.get().state(this.py())?;
         if state.batch.is_some() {
             return Err(usage(this.py(), "UsageError", "the batch is open already"));
         }
-        state.batch = Some(pinyon_core::blocking::Batch::new(fleet.clone(), policy.failover));
+        state.batch = Some(pinyon_core::blocking::Batch::new(fleet, client.policy.failover));
         drop(state);
         Ok(this)
     }

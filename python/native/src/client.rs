@@ -4,7 +4,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use pinyon_core::address::{gutter_servers, parse_servers, ServerListError};
+use pinyon_core::address::{gutter_servers, parse_servers, Endpoint, ServerListError, ServerSpec};
+use pinyon_core::directory::{Directory, Settings as Discovery, Source as Finding};
 use pinyon_core::fleet::{Access, Fleet, Options};
 use pinyon_core::login::{Login, Password};
 use pinyon_core::Limits;
@@ -30,7 +31,7 @@ use crate::values::Codec;
 /// `pinyon.Client` documents its arguments; the methods document themselves.
 #[pyclass(frozen, subclass, module = "pinyon._native")]
 pub(crate) struct Client {
-    pub(crate) fleet: Arc<Fleet>,
+    pub(crate) directory: Arc<Directory>,
     pub(crate) keys: KeyRules,
     pub(crate) codec: Arc<Codec>,
     pub(crate) policy: Policy,
@@ -53,7 +54,7 @@ impl Client {
     /// The same client in another guise.
     fn view(&self, policy: Policy, submits_only: bool) -> Self {
         Self {
-            fleet: self.fleet.clone(),
+            directory: self.directory.clone(),
             keys: self.keys.clone(),
             codec: self.codec.clone(),
             policy,
@@ -91,6 +92,8 @@ struct Settings<'py> {
     serializer: Bound<'py, PyAny>,
     failover: bool,
     on_failure: String,
+    discovery: Option<String>,
+    discovery_interval: f64,
     gutter: Option<Vec<String>>,
     gutter_ttl: Bound<'py, PyAny>,
     on_event: Option<Py<PyAny>>,
@@ -150,9 +153,16 @@ impl Client {
         let policy = Policy::new(py, settings.failover, &settings.on_failure)?;
         let tls = settings.tls.map(|tls| tls.get().tls.clone());
         let access = Access { tls, login: login(py, settings.username.as_deref(), settings.password.as_ref())? };
-        let fleet = Fleet::new(specs, gutter, options, access);
+        let interval = duration(py, "discovery_interval", settings.discovery_interval)?;
+        let directory = match settings.discovery.as_deref().map(|name| finding(py, name)).transpose()? {
+            None => Fleet::new(specs, gutter, options, access).map(Directory::fixed),
+            Some(source) => {
+                let found = discovery(py, source, specs, interval, &options)?;
+                Fleet::new(Vec::new(), gutter, options, access).map(|fleet| Directory::discovering(fleet, found))
+            }
+        };
         let client = Self {
-            fleet: Arc::new(fleet.map_err(|error| usage(py, "UsageError", &error.to_string()))?),
+            directory: Arc::new(directory.map_err(|error| usage(py, "UsageError", &error.to_string()))?),
             keys,
             codec: Arc::new(Codec::new(&settings.serializer)?),
             policy,
@@ -172,8 +182,8 @@ impl Client {
     /// `current` returns the running event loop, `make` a driver for it; `connections`: to each server, per loop.
     fn share(&self, current: Py<PyAny>, make: Bound<'_, PyAny>, connections: isize) -> PyResult<()> {
         let connections = positive(make.py(), "connections", connections)?;
-        let (fleet, watcher) = (self.fleet.clone(), self.watcher.clone());
-        let connections = Connections { fleet, watcher, to_each: connections };
+        let (directory, watcher) = (self.directory.clone(), self.watcher.clone());
+        let connections = Connections { directory, watcher, to_each: connections };
         let _ = self.loops.set(Arc::new(Loops::new(current, make, connections)?));
         Ok(())
     }
@@ -348,7 +358,7 @@ impl Client {
     /// Closes the connections. A closed client refuses further use; closing it again does nothing.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         self.closed.store(true, Ordering::Relaxed);
-        self.fleet.close();
+        self.directory.close();
         for driver in self.loops.get().into_iter().flat_map(|loops| loops.take_drivers()) {
             driver.get().event_loop().shut(py)?;
         }
@@ -357,8 +367,10 @@ impl Client {
 
     /// One line about each server: its name, whether it is up, and its connections.
     fn describe(&self, py: Python<'_>) -> PyResult<Vec<String>> {
-        let describe = |(index, server): (usize, &pinyon_core::fleet::Server)| {
-            let gutter = if self.fleet.is_gutter(index) { "gutter " } else { "" };
+        let fleet = self.directory.known();
+        let describe = |index: usize| {
+            let server = &fleet.servers()[index];
+            let gutter = if fleet.is_gutter(index) { "gutter " } else { "" };
             let state = if server.health.is_up() { "up" } else { "down" };
             if let Some(loops) = self.loops.get() {
                 return Ok(format!(
@@ -367,16 +379,38 @@ impl Client {
                     loops.open_connections(py, index)?
                 ));
             }
-            let (open, idle) = self.fleet.pool(index).open_and_idle();
+            let (open, idle) = fleet.pool(index).open_and_idle();
             Ok(format!("{gutter}{} {state}, {open} connected, {idle} idle", server.name))
         };
-        self.fleet.servers().iter().enumerate().map(describe).collect()
+        fleet.members().map(describe).collect()
     }
 
     #[getter]
     fn is_closed(&self) -> bool {
         self.closed.load(Ordering::Relaxed)
     }
+}
+
+fn finding(py: Python<'_>, name: &str) -> PyResult<Finding> {
+    match name {
+        "config" => Ok(Finding::ClusterConfig),
+        "dns" => Ok(Finding::Names),
+        _ => Err(usage(py, "UsageError", &format!("discovery is \"config\" or \"dns\", not {name:?}"))),
+    }
+}
+
+fn discovery(
+    py: Python<'_>,
+    source: Finding,
+    given: Vec<ServerSpec>,
+    interval: Duration,
+    options: &Options,
+) -> PyResult<Discovery> {
+    if let Some(path) = given.iter().find(|spec| matches!(spec.endpoint, Endpoint::Unix(_))) {
+        let message = format!("nothing is found out by way of {}: give hosts for discovery, not paths", path.name());
+        return Err(usage(py, "UsageError", &message));
+    }
+    Ok(Discovery { source, given, interval, timeout: options.timeout })
 }
 
 fn login(py: Python<'_>, username: Option<&str>, password: Option<&Bound<'_, PyAny>>) -> PyResult<Option<Login>> {

@@ -1,7 +1,7 @@
 //! Telling the program what happened to its servers.
 
+use pinyon_core::directory::Directory;
 use pinyon_core::events::Event;
-use pinyon_core::fleet::Fleet;
 use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -22,25 +22,29 @@ impl Watcher {
 
     /// Calls it with what has happened. What it raises is reported, and harmless; but an interrupt goes on its way.
     #[inline]
-    pub(crate) fn tell(&self, py: Python<'_>, fleet: &Fleet) -> PyResult<()> {
+    pub(crate) fn tell(&self, py: Python<'_>, directory: &Directory) -> PyResult<()> {
         match &self.0 {
             None => Ok(()),
-            Some(on_event) => tell(on_event.bind(py), fleet),
+            Some(on_event) => tell(on_event.bind(py), directory),
         }
     }
 
     /// Hands each event to `report(on_event, event)`.
-    pub(crate) fn tell_by(&self, report: &Bound<'_, PyAny>, fleet: &Fleet) -> PyResult<()> {
+    pub(crate) fn tell_by(&self, report: &Bound<'_, PyAny>, directory: &Directory) -> PyResult<()> {
         let Some(on_event) = &self.0 else { return Ok(()) };
         let py = report.py();
-        fleet.take_events().iter().try_for_each(|event| report.call1((on_event, python(py, event)?)).map(drop))
+        directory
+            .known()
+            .take_events()
+            .iter()
+            .try_for_each(|event| report.call1((on_event, python(py, event)?)).map(drop))
     }
 }
 
 #[cold]
-fn tell(on_event: &Bound<'_, PyAny>, fleet: &Fleet) -> PyResult<()> {
+fn tell(on_event: &Bound<'_, PyAny>, directory: &Directory) -> PyResult<()> {
     let py = on_event.py();
-    for event in fleet.take_events() {
+    for event in directory.known().take_events() {
         match on_event.call1((python(py, &event)?,)) {
             Ok(_) => {}
             Err(raised) if raised.is_instance_of::<PyException>(py) => raised.write_unraisable(py, Some(on_event)),

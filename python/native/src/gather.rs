@@ -34,18 +34,14 @@ impl Client {
     ) -> PyResult<Bound<'py, PyAny>> {
         let caller = self.caller(py)?;
         let waiter = caller.waiter()?;
-        let (parts, down) = distribute(self, &keys, (0..keys.len() as u32).collect())?;
+        let fleet = caller.driver.get().fleet(py)?;
+        let is_alone = |index: &u32| !fleet.is_known() || keys.is_base64(*index as usize);
+        let (alone, joined): (Vec<u32>, Vec<u32>) = (0..keys.len() as u32).partition(is_alone);
+        let (parts, down) = distribute(&fleet, self.policy.failover, &keys, joined)?;
         let mut chunks = Vec::new();
-        let mut encoded = Vec::new();
         for part in &parts {
             let mut first = 0;
             while first < part.keys.len() {
-                let index = part.keys[first] as usize;
-                if keys.is_base64(index) {
-                    encoded.push(index);
-                    first += 1;
-                    continue;
-                }
                 let mut text = Vec::new();
                 let end = keys.join(&part.keys, first, &mut text);
                 let of_line = part.keys[first..end].iter().map(|index| *index as usize).collect();
@@ -53,7 +49,7 @@ impl Client {
                 first = end;
             }
         }
-        let open = chunks.len() + encoded.len();
+        let open = chunks.len() + alone.len();
         let values = Gathered::Values { found: PyDict::new(py).unbind(), failed: failed.map(Bound::unbind) };
         let gather = Gather::new(waiter.clone_ref(py), "get_many", self.policy, keys.unbound(), open, values);
         down.into_iter().for_each(|error| gather.fail(py, error));
@@ -61,9 +57,9 @@ impl Client {
             Op::Line(Line { codec: self.codec.clone(), choice, text, keys, gather: gather.clone() })
         };
         let mut operations: Vec<Op> = chunks.into_iter().map(line).collect();
-        for index in encoded {
+        for index in alone {
             let request = Request::Get { cas: false };
-            operations.push(self.member(py, &keys, index, request, Shape::Value, Kept::Nothing, &gather)?);
+            operations.push(self.member(py, &keys, index as usize, request, Shape::Value, Kept::Nothing, &gather)?);
         }
         caller.driver.get().start_all(py, operations, &gather)?;
         caller.wait(waiter, self.submits_only)
@@ -110,19 +106,15 @@ impl Client {
         self.check_open(py)?;
         let caller = self.caller(py)?;
         let waiter = caller.waiter()?;
-        let lines: Vec<_> = self.names().into_iter().map(|name| (name, Vec::new())).collect();
-        let servers = lines.len();
         let admin = Policy { failover: false, miss: false };
         let answer = match what {
-            About::Version => Gathered::Versions(lines),
-            About::Stats(_) => Gathered::Stats(lines),
+            About::Version => Gathered::Versions(Vec::new()),
+            About::Stats(_) => Gathered::Stats(Vec::new()),
             About::FlushAll { .. } => Gathered::Nothing,
         };
-        let gather = Gather::new(waiter.clone_ref(py), name, admin, Vec::new(), servers, answer);
-        let ask = |server| {
-            Op::Everywhere(Everywhere { server, what: what.clone(), lines: Vec::new(), gather: gather.clone() })
-        };
-        caller.driver.get().start_all(py, (0..servers).map(ask).collect(), &gather)?;
+        let gather = Gather::new(waiter.clone_ref(py), name, admin, Vec::new(), 1, answer);
+        let everywhere = Everywhere { server: None, what: what.clone(), lines: Vec::new(), gather: gather.clone() };
+        caller.driver.get().start_all(py, vec![Op::Everywhere(everywhere)], &gather)?;
         caller.wait(waiter, self.submits_only)
     }
 

@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::time::Instant;
 
-use pinyon_core::blocking::{scatter, Timer, Work};
-use pinyon_core::fleet::Choice;
+use pinyon_core::blocking::{known, scatter, Failure, Timer, Work};
+use pinyon_core::fleet::{Choice, Fleet};
 use pinyon_core::session::{Destination, Session, Ticket, BYTES_PER_LINE, KEYS_PER_LINE};
 use pinyon_core::{Data, Error, Refused, Reply, Sent};
 use pinyon_proto::{Command, Head, Key, Mode, Status, Store};
@@ -110,15 +110,21 @@ impl Part {
 
 /// Distributes the keys over the servers that are up. Keys whose server is down, with nobody in its place, are
 /// left out, and the errors say why, one for each server.
-pub(crate) fn distribute(client: &Client, keys: &Keys<'_>, wanted: Vec<u32>) -> PyResult<(Vec<Part>, Vec<Error>)> {
-    let fleet = &client.fleet;
+pub(crate) fn distribute(
+    fleet: &Fleet,
+    failover: bool,
+    keys: &Keys<'_>,
+    wanted: Vec<u32>,
+) -> PyResult<(Vec<Part>, Vec<Error>)> {
     let now = Instant::now();
-    let failover = client.policy.failover;
     let part = |choice: Choice, keys| {
         let longest_ttl = fleet.longest_ttl(choice.server);
         Part { choice, keys, longest_ttl, submitted: 0, flight: VecDeque::new() }
     };
-    if fleet.servers().len() == 1 {
+    if wanted.is_empty() {
+        return Ok(Default::default());
+    }
+    if fleet.has_one_server() {
         return Ok(match fleet.choose(&[], failover, now) {
             Ok(choice) => (vec![part(choice, wanted)], Vec::new()),
             Err(error) => (Vec::new(), vec![error]),
@@ -164,7 +170,7 @@ fn run(
     work: &mut impl Rounds,
 ) -> PyResult<Vec<Error>> {
     let errors = rounds(py, client, keys, name, work);
-    client.watcher.tell(py, &client.fleet)?;
+    client.watcher.tell(py, &client.directory)?;
     errors
 }
 
@@ -175,17 +181,23 @@ fn rounds(
     name: &'static str,
     work: &mut impl Rounds,
 ) -> PyResult<Vec<Error>> {
-    let mut timer = Timer::start(Instant::now(), client.fleet.options().timeout);
+    let host = PythonHost(py);
+    let fleet = match known(&client.directory, &host) {
+        Ok(fleet) => fleet,
+        Err(Failure::Error(error)) => return Ok(vec![error]),
+        Err(interrupted) => return Err(exception(py, interrupted)),
+    };
+    let mut timer = Timer::start(Instant::now(), fleet.options().timeout);
     let mut wanted: Vec<u32> = (0..keys.len() as u32).collect();
     let mut earlier = Vec::new();
     while !wanted.is_empty() {
-        let (parts, down) = distribute(client, keys, wanted)?;
+        let (parts, down) = distribute(&fleet, client.policy.failover, keys, wanted)?;
         if !parts.is_empty() {
-            earlier.iter().for_each(|error| client.fleet.retrying(error, name));
+            earlier.iter().for_each(|error| fleet.retrying(error, name));
         }
         let servers = work.begin(parts);
-        let failures = scatter(&client.fleet, &PythonHost(py), &servers, name, &mut timer, work)
-            .map_err(|failure| exception(py, failure))?;
+        let failures =
+            scatter(&fleet, &host, &servers, name, &mut timer, work).map_err(|failure| exception(py, failure))?;
         let failures: Vec<Error> = failures.into_iter().map(|(_, error)| error).collect();
         if !down.is_empty() {
             failures.into_iter().chain(down).for_each(|error| add_server(&mut earlier, error));
@@ -452,7 +464,7 @@ impl Client {
     }
 
     fn check_size(&self, key: &Bound<'_, PyAny>, size: usize) -> PyResult<()> {
-        let limit = self.fleet.options().limits.value;
+        let limit = self.directory.known().options().limits.value;
         if size <= limit {
             return Ok(());
         }

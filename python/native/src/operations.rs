@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use pinyon_core::fleet::Choice;
+use pinyon_core::fleet::{Choice, Fleet};
 use pinyon_core::session::{Destination, Session, Ticket};
 use pinyon_core::shared::{Operation, Route};
 use pinyon_core::{Data, Error, Kind, Refused, Reply};
@@ -100,7 +100,8 @@ pub(crate) struct Line {
 
 /// A command that concerns a server.
 pub(crate) struct Everywhere {
-    pub(crate) server: usize,
+    /// The server's index and name; none yet of what is to become one command for each server.
+    pub(crate) server: Option<(usize, Arc<str>)>,
     pub(crate) what: About,
     pub(crate) lines: Vec<String>,
     pub(crate) gather: Arc<Gather>,
@@ -161,6 +162,8 @@ pub(crate) enum Outcome {
     Answered(Waiter, waiter::Answer),
     /// Keys whose server failed, and how, are asked one by one, each where it belongs now.
     Again(Vec<Single>, Box<Error>),
+    /// The servers are known: each is asked.
+    Spread(Everywhere),
     /// Others of the same answer are still open.
     Open,
 }
@@ -178,7 +181,8 @@ impl Operation for Op {
         match self {
             Op::Single(single) => Route::Key { key: single.key.given(), failover: single.policy.failover },
             Op::Line(line) => Route::Server(line.choice),
-            Op::Everywhere(everywhere) => Route::Server(Choice::regardless(everywhere.server)),
+            Op::Everywhere(Everywhere { server: Some((server, _)), .. }) => Route::Server(Choice::regardless(*server)),
+            Op::Everywhere(_) => Route::Known,
         }
     }
 
@@ -368,11 +372,30 @@ impl About {
 impl Everywhere {
     fn finish(&mut self, py: Python<'_>, error: Option<Error>) -> Outcome {
         let lines = std::mem::take(&mut self.lines);
+        let (error, name) = match (error, self.server.take()) {
+            (None, None) => return Outcome::Spread(self.of_server(None)),
+            (error, server) => (error, server.map(|(_, name)| name)),
+        };
         self.gather.finished(py, |state| match (error, &mut state.answer) {
             (Some(error), _) => state.failed(py, error),
-            (None, Gathered::Versions(servers) | Gathered::Stats(servers)) => servers[self.server].1 = lines,
+            (None, Gathered::Versions(servers) | Gathered::Stats(servers)) => {
+                servers.extend(name.map(|name| (name, lines)))
+            }
             (None, _) => {}
         })
+    }
+
+    /// The same command, for a server.
+    fn of_server(&self, server: Option<(usize, Arc<str>)>) -> Self {
+        Self { server, what: self.what.clone(), lines: Vec::new(), gather: self.gather.clone() }
+    }
+
+    /// The same command, for each of these servers, in place of the one that waited for them to become known.
+    pub(crate) fn spread(&self, fleet: &Fleet) -> Vec<Op> {
+        let servers = fleet.members().map(|index| (index, fleet.servers()[index].name.clone()));
+        let operations: Vec<Op> = servers.map(|server| Op::Everywhere(self.of_server(Some(server)))).collect();
+        self.gather.lock().open += operations.len() - 1;
+        operations
     }
 }
 

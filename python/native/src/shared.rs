@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use pinyon_core::directory::Directory;
 use pinyon_core::fleet::Fleet;
 use pinyon_core::shared::{Finished, Shared};
 use pyo3::gc::{PyTraverseError, PyVisit};
@@ -25,7 +26,7 @@ pub(crate) struct Driver {
 pub(crate) struct Context {
     /// Requests that are over, cleared: the next ones are kept in their memory.
     spare: Spare<Box<Single>>,
-    fleet: Arc<Fleet>,
+    directory: Arc<Directory>,
     watcher: Arc<Watcher>,
     /// `report(callable, event)` of the driver in Python: call it with the event soon.
     report: Py<PyAny>,
@@ -33,7 +34,7 @@ pub(crate) struct Context {
 
 /// How the connections of each event loop are made.
 pub(crate) struct Connections {
-    pub(crate) fleet: Arc<Fleet>,
+    pub(crate) directory: Arc<Directory>,
     pub(crate) watcher: Arc<Watcher>,
     /// How many to each server.
     pub(crate) to_each: usize,
@@ -43,6 +44,11 @@ impl Driver {
     pub(crate) fn start(&self, py: Python<'_>, single: Single) -> PyResult<()> {
         let single = single.boxed(self.event_loop.context().spare.take());
         self.event_loop.begin(py, |shared, now| shared.start(Op::Single(single), now + self.timeout, now))
+    }
+
+    /// The fleet that is asked now.
+    pub(crate) fn fleet(&self, py: Python<'_>) -> PyResult<Arc<Fleet>> {
+        Ok(self.event_loop.lock(py)?.fleet(Instant::now()))
     }
 
     /// Begins the operations of one answer, which is given at once when there are none.
@@ -66,12 +72,18 @@ impl Machine for Shared<Op> {
             match operation.finish(py, error, in_time) {
                 Outcome::Answered(waiter, answer) => event_loop.waiting().answer(waiter, answer),
                 Outcome::Open => {}
+                Outcome::Spread(everywhere) => {
+                    let (mut shared, now) = (event_loop.lock(py)?, Instant::now());
+                    let fleet = shared.fleet(now);
+                    let operations = everywhere.spread(&fleet);
+                    operations.into_iter().for_each(|operation| shared.start(operation, deadline, now));
+                }
                 Outcome::Again(singles, error) => {
                     let (mut shared, now) = (event_loop.lock(py)?, Instant::now());
                     let mut start =
                         |single: Single| shared.start_again(Op::Single(single.into()), deadline, now, &error);
                     if singles.into_iter().fold(false, |any, single| start(single) | any) {
-                        event_loop.context().fleet.retrying(&error, "get_many");
+                        event_loop.context().directory.known().retrying(&error, "get_many");
                     }
                 }
             }
@@ -84,9 +96,9 @@ impl Machine for Shared<Op> {
     }
 
     fn report(event_loop: &EventLoop<Self>, py: Python<'_>) -> PyResult<()> {
-        let Context { fleet, watcher, report, .. } = event_loop.context();
+        let Context { directory, watcher, report, .. } = event_loop.context();
         match watcher.is_there() {
-            true => watcher.tell_by(report.bind(py), fleet),
+            true => watcher.tell_by(report.bind(py), directory),
             false => Ok(()),
         }
     }
@@ -96,11 +108,11 @@ impl LoopDriver for Driver {
     type Machine = Shared<Op>;
     type Settings = Connections;
 
-    fn new(host: &Bound<'_, PyAny>, Connections { fleet, watcher, to_each }: &Connections) -> PyResult<Self> {
-        let timeout = fleet.options().timeout;
-        let shared = Shared::new(fleet.clone(), *to_each);
-        let (fleet, watcher, report) = (fleet.clone(), watcher.clone(), host.getattr("report")?.unbind());
-        let context = Context { spare: Spare::default(), fleet, watcher, report };
+    fn new(host: &Bound<'_, PyAny>, Connections { directory, watcher, to_each }: &Connections) -> PyResult<Self> {
+        let timeout = directory.known().options().timeout;
+        let shared = Shared::new(directory.clone(), *to_each);
+        let (directory, watcher, report) = (directory.clone(), watcher.clone(), host.getattr("report")?.unbind());
+        let context = Context { spare: Spare::default(), directory, watcher, report };
         Ok(Self { event_loop: EventLoop::new(host, shared, context)?, timeout })
     }
 

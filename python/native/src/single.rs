@@ -1,6 +1,6 @@
 //! Commands on one key: driven by waiting, or given to the event loop's driver.
 
-use pinyon_core::blocking::{execute, Failure, Receive};
+use pinyon_core::blocking::{execute, known, Failure, Receive};
 use pinyon_core::session::Destination;
 use pinyon_core::{Data, Reply};
 use pinyon_proto::{Head, Mode};
@@ -96,9 +96,10 @@ impl Client {
         let data = value.map_or(Ok(Data::None), Encoded::data)?;
         let mut receiver = Receiver { py, codec: &self.codec, answer: Answer::new(shape) };
         let command = request.command(wire);
-        let executed =
-            execute(&self.fleet, &PythonHost(py), bytes, self.policy.failover, &command, &data, &mut receiver);
-        self.watcher.tell(py, &self.fleet)?;
+        let host = PythonHost(py);
+        let executed = known(&self.directory, &host)
+            .and_then(|fleet| execute(&fleet, &host, bytes, self.policy.failover, &command, &data, &mut receiver));
+        self.watcher.tell(py, &self.directory)?;
         match executed {
             Ok(()) => receiver.answer.finish(py, default),
             Err(Failure::Error(error)) if self.policy.forgives(&error) => Answer::lost(shape).finish(py, default),

@@ -17,7 +17,7 @@ pub struct Terminator(ServerConnection);
 pub fn terminator() -> (ServerTls, Terminator) {
     let endpoint = Endpoint::Tcp { host: "cache1".into(), port: 11211 };
     let settings = TlsSettings { accept_any_certificate: true, ..TlsSettings::default() };
-    let tls = Arc::new(Tls::new(&settings).unwrap()).of_server(&endpoint).unwrap();
+    let tls = Arc::new(Tls::new(&settings).unwrap()).of_endpoint(&endpoint).unwrap();
     (tls, Terminator(ServerConnection::new(config()).unwrap()))
 }
 

@@ -77,7 +77,7 @@ impl Locks {
         let password = password
             .map(|password| text_bytes(password, "UsageError", "the password", "passwords").map(redis::Password::from))
             .transpose()?;
-        let tls = tls.map(|tls| tls.tls.of_server(&endpoint)).transpose();
+        let tls = tls.map(|tls| tls.tls.of_endpoint(&endpoint)).transpose();
         let tls = tls.map_err(|error| usage(py, "UsageError", &error.to_string()))?;
         let settings = Settings {
             endpoint,

@@ -4,6 +4,8 @@
 //! taken in one receive. Nothing here waits or calls the loop: after each call the host carries out the
 //! [`Action`]s and resumes what has [`Finished`].
 
+mod discovering;
+
 use std::collections::VecDeque;
 use std::os::fd::{AsFd, AsRawFd, RawFd};
 use std::sync::Arc;
@@ -12,6 +14,7 @@ use std::time::Instant;
 use pinyon_proto::Head;
 
 use crate::address::Address;
+use crate::directory::Directory;
 use crate::driven::{Action, Driven};
 use crate::error::{Error, Kind, Sent};
 use crate::fleet::{Choice, Fleet};
@@ -52,6 +55,8 @@ pub enum Route<'k> {
     Key { key: &'k [u8], failover: bool },
     /// This server and no other: it is not tried again.
     Server(Choice),
+    /// Nowhere yet: it is over as soon as the servers are known.
+    Known,
 }
 
 /// An operation that is over, successfully unless there is an error.
@@ -63,7 +68,14 @@ pub struct Finished<O> {
 
 /// The connections of one event loop, and what its coroutines wait for.
 pub struct Shared<O> {
+    directory: Arc<Directory>,
     fleet: Arc<Fleet>,
+    /// When to go on with a look for servers, while one is under way.
+    look_at: Option<Instant>,
+    /// Why there are no servers.
+    undiscovered: Option<Error>,
+    /// What waits for the servers to become known.
+    unrouted: Vec<Entry<O>>,
     lanes: Vec<Lane<O>>,
     /// Connections to each server.
     connections: usize,
@@ -74,7 +86,8 @@ pub struct Shared<O> {
     finished: Vec<Finished<O>>,
 }
 
-/// One connection and its operations, in order.
+/// One connection and its operations, in order. There are as many to each server of the fleet, in the order of their
+/// indexes.
 struct Lane<O> {
     server: usize,
     session: Box<Session>,
@@ -101,25 +114,30 @@ struct Entry<O> {
 }
 
 impl<O: Operation> Shared<O> {
-    pub fn new(fleet: Arc<Fleet>, connections: usize) -> Self {
-        let lane = |index| Lane {
-            server: index / connections,
-            session: fleet.session(index / connections),
-            resolving: false,
-            flight: VecDeque::new(),
-            waiting: VecDeque::new(),
-            failed: Vec::new(),
-            watched: None,
-            forgotten: false,
+    pub fn new(directory: Arc<Directory>, connections: usize) -> Self {
+        let fleet = directory.known();
+        let mut shared = Self {
+            look_at: None,
+            undiscovered: None,
+            unrouted: Vec::new(),
+            lanes: Vec::new(),
+            connections,
+            measures: fleet.measures(),
+            turn_is_due: false,
+            closed: false,
+            actions: Vec::new(),
+            finished: Vec::new(),
+            directory,
+            fleet,
         };
-        let lanes = (0..fleet.servers().len() * connections).map(lane).collect();
-        let (turn_is_due, closed, measures) = (false, false, fleet.measures());
-        Self { fleet, lanes, connections, measures, turn_is_due, closed, actions: Vec::new(), finished: Vec::new() }
+        shared.add_lanes();
+        shared
     }
 
     /// Begins an operation, to be over by `deadline`.
     pub fn start(&mut self, operation: O, deadline: Instant, now: Instant) {
         let entry = Entry { ticket: Ticket(0), operation, deadline, sent: Sent::No, probe: false };
+        self.look(now);
         self.route(entry, now, None);
     }
 
@@ -188,6 +206,7 @@ impl<O: Operation> Driven for Shared<O> {
     }
 
     fn expire(&mut self, now: Instant) {
+        self.expire_unrouted(now);
         for lane in 0..self.lanes.len() {
             if self.lanes[lane].deadline().is_some_and(|deadline| deadline <= now) {
                 self.lanes[lane].session.poll(now);
@@ -198,7 +217,8 @@ impl<O: Operation> Driven for Shared<O> {
     }
 
     fn deadline(&self) -> Option<Instant> {
-        self.lanes.iter().filter_map(Lane::deadline).min()
+        let unrouted = self.unrouted.first().map(|entry| entry.deadline);
+        self.lanes.iter().filter_map(Lane::deadline).chain(unrouted).chain(self.look_at).min()
     }
 
     fn forgotten(&mut self, lane: usize, now: Instant) {
@@ -219,6 +239,7 @@ impl<O: Operation> Driven for Shared<O> {
 
     fn close(&mut self, now: Instant) {
         self.closed = true;
+        self.route_unrouted(now);
         for lane in 0..self.lanes.len() {
             self.lanes[lane].session.close();
             self.advance(lane, now);
@@ -243,8 +264,17 @@ impl<O: Operation> Shared<O> {
             self.fail(entry, error);
             return false;
         }
+        if !self.fleet.is_known() {
+            self.await_servers(entry);
+            return true;
+        }
         let (Choice { server, probe }, connection) = match entry.operation.route() {
             Route::Server(choice) => (choice, 0),
+            Route::Known => {
+                self.finished.push(Finished { operation: entry.operation, error: None, deadline: entry.deadline });
+                self.end_turn();
+                return true;
+            }
             Route::Key { key, failover } => match self.fleet.choose(key, failover, now) {
                 Ok(choice) => (choice, self.connection_of(key)),
                 Err(down) => {
@@ -328,7 +358,12 @@ impl<O: Operation> Shared<O> {
         if lane.waiting.is_empty() || lane.resolving || lane.forgotten || !lane.session.is_closed() {
             return;
         }
-        match self.fleet.servers()[lane.server].spec.endpoint.address() {
+        if self.is_replaced(index) {
+            let lane = &mut self.lanes[index];
+            lane.session = self.fleet.session(lane.server);
+        }
+        let lane = &mut self.lanes[index];
+        match self.fleet.servers()[lane.server].spec.address() {
             Ok(address) => self.connect(index, Ok(vec![address]), now),
             Err((name, port)) => {
                 lane.resolving = true;
@@ -399,7 +434,7 @@ impl<O: Operation> Shared<O> {
             self.fleet.failed(Choice { server: self.lanes[lane].server, probe }, &error);
         }
         let hopeless = !error.may_pass() || entry.deadline <= now;
-        let bound = matches!(entry.operation.route(), Route::Server(_));
+        let bound = matches!(entry.operation.route(), Route::Server(_) | Route::Known);
         if entry.operation.is_abandoned() || bound || !repeatable || hopeless || !broken {
             return self.fail(entry, error);
         }
@@ -416,6 +451,10 @@ impl<O: Operation> Shared<O> {
         if lane.session.is_ready() && !lane.session.is_busy() {
             self.fleet.succeeded(Choice::regardless(lane.server));
         }
+        if lane.is_at_rest() && self.has_left(index) {
+            return self.retire(index, now);
+        }
+        let lane = &mut self.lanes[index];
         let Some(stream) = lane.session.stream() else { return };
         let wanted = (stream.as_fd().as_raw_fd(), lane.session.wants_to_write());
         if lane.watched != Some(wanted) {
@@ -425,16 +464,8 @@ impl<O: Operation> Shared<O> {
     }
 
     fn mend(&mut self, index: usize, error: Error, now: Instant) {
-        self.take_completions(index, now);
+        self.let_go(index, now);
         let lane = &mut self.lanes[index];
-        lane.session.take_failure();
-        match lane.watched.take() {
-            None => lane.session.release(),
-            Some((fd, _)) => {
-                lane.forgotten = true;
-                self.actions.push(Action::Forget { lane: index, fd });
-            }
-        }
         let probe = lane.waiting.iter_mut().any(|entry| std::mem::take(&mut entry.probe));
         self.fleet.failed(Choice { server: lane.server, probe }, &error);
         let waiting = std::mem::take(&mut lane.waiting);
@@ -443,8 +474,22 @@ impl<O: Operation> Shared<O> {
         }
         for entry in waiting {
             match entry.operation.route() {
-                Route::Server(_) => self.fail(entry, error.clone()),
+                Route::Server(_) | Route::Known => self.fail(entry, error.clone()),
                 Route::Key { .. } => self.route_again(entry, now, &error),
+            }
+        }
+    }
+
+    /// Hands out what came of a broken connection, and lets the host forget it.
+    fn let_go(&mut self, index: usize, now: Instant) {
+        self.take_completions(index, now);
+        let lane = &mut self.lanes[index];
+        lane.session.take_failure();
+        match lane.watched.take() {
+            None => lane.session.release(),
+            Some((fd, _)) => {
+                lane.forgotten = true;
+                self.actions.push(Action::Forget { lane: index, fd });
             }
         }
     }
@@ -479,6 +524,24 @@ impl<O: Operation> Shared<O> {
 }
 
 impl<O> Lane<O> {
+    fn new(fleet: &Fleet, server: usize) -> Self {
+        Self {
+            server,
+            session: fleet.session(server),
+            resolving: false,
+            flight: VecDeque::new(),
+            waiting: VecDeque::new(),
+            failed: Vec::new(),
+            watched: None,
+            forgotten: false,
+        }
+    }
+
+    /// Whether it is connected, with nothing in flight or to be sent.
+    fn is_at_rest(&self) -> bool {
+        self.session.is_ready() && !self.session.is_busy() && self.waiting.is_empty()
+    }
+
     /// All operations have the client's timeout, so the first of each queue is the first to expire.
     fn deadline(&self) -> Option<Instant> {
         let flight = self.flight.front().map(|entry| entry.deadline);

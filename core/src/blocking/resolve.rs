@@ -1,0 +1,35 @@
+//! Host names into addresses, by a deadline, and with an eye on signals.
+
+use std::net::SocketAddr;
+use std::time::Instant;
+
+use super::Host;
+use crate::doorbell::Wake;
+use crate::resolver::Resolving;
+
+/// Why a name was not resolved.
+pub(crate) enum Unresolved<I> {
+    Failed(String),
+    Interrupted(I),
+}
+
+/// The addresses of a host name, by `deadline`.
+pub(crate) fn resolve<H: Host>(
+    host: &H,
+    name: &str,
+    port: u16,
+    deadline: Instant,
+) -> Result<Vec<SocketAddr>, Unresolved<H::Interrupt>> {
+    let failed = |error: std::io::Error| Unresolved::Failed(error.to_string());
+    let resolving = Resolving::begin(name, port).map_err(failed)?;
+    loop {
+        match host.unlocked(|| resolving.wait(deadline)) {
+            Wake::Ready => {}
+            Wake::Interrupted => host.interrupted().map_err(Unresolved::Interrupted)?,
+            Wake::Deadline => return Err(Unresolved::Failed("the resolver did not answer in time".into())),
+        }
+        if let Some(resolved) = resolving.take() {
+            return resolved.map_err(failed);
+        }
+    }
+}

@@ -1,0 +1,185 @@
+//! Which fleet is the client's now: always the same one, or the one that was found last.
+
+use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::time::{Duration, Instant};
+
+use crate::address::ServerSpec;
+use crate::discovery::Discovery;
+pub use crate::discovery::{Settings, Source};
+use crate::error::{Error, Kind};
+use crate::events::EventKind;
+use crate::fleet::Fleet;
+use crate::fork::PerProcess;
+
+/// How soon to go on with a look that has to wait.
+pub const LOOK_AGAIN: Duration = Duration::from_millis(2);
+
+/// When a server was marked down, others may be in its place: it is looked again, but not all the time.
+const SHAKEN: Duration = Duration::from_secs(2);
+
+/// A client's servers, as they come and go.
+pub struct Directory {
+    /// The fleet of a client whose servers are given; else one without servers.
+    first: Arc<Fleet>,
+    discovery: Option<(Arc<Settings>, PerProcess<Looking>)>,
+}
+
+/// What a process knows. Nothing in it is waited for by a child of it.
+struct Looking {
+    known: RwLock<Known>,
+    discovery: Mutex<Discovery>,
+}
+
+#[derive(Clone)]
+struct Known {
+    fleet: Arc<Fleet>,
+    /// Why the last look found nothing.
+    failure: Option<Error>,
+    /// When to look next, or to go on.
+    next: Instant,
+    looked: Option<Instant>,
+    is_looking: bool,
+}
+
+/// What is known at a moment.
+pub struct Sight {
+    pub fleet: Arc<Fleet>,
+    /// Why there are no servers yet, or no newer ones.
+    pub failure: Option<Error>,
+    /// A look is under way: look again after [`LOOK_AGAIN`].
+    pub is_looking: bool,
+    /// The caller has begun it.
+    pub began: bool,
+}
+
+impl Directory {
+    /// Of a client whose servers are given.
+    pub fn fixed(fleet: Fleet) -> Self {
+        Self { first: Arc::new(fleet), discovery: None }
+    }
+
+    /// Of a client that finds its servers: `fleet` has none in its ring yet.
+    pub fn discovering(fleet: Fleet, settings: Settings) -> Self {
+        let (first, settings) = (Arc::new(fleet), Arc::new(settings));
+        let looking = PerProcess::new(Looking::new(Known::of(first.clone()), &settings));
+        Self { first, discovery: Some((settings, looking)) }
+    }
+
+    /// The fleet, where it is always the same.
+    #[inline]
+    pub fn as_fixed(&self) -> Option<&Arc<Fleet>> {
+        match self.discovery {
+            None => Some(&self.first),
+            Some(_) => None,
+        }
+    }
+
+    /// The fleet as it was found last, without looking.
+    pub fn known(&self) -> Arc<Fleet> {
+        self.looking().map_or_else(|| self.first.clone(), |looking| looking.read().fleet.clone())
+    }
+
+    /// Looks for servers if that is due, or goes on with it, and never waits.
+    pub fn look(&self, now: Instant) -> Sight {
+        let Some(looking) = self.looking() else {
+            return Sight { fleet: self.first.clone(), failure: None, is_looking: false, began: false };
+        };
+        let began = looking.is_due(now) && looking.go_on(now);
+        let Known { fleet, failure, is_looking, .. } = looking.read().clone();
+        Sight { fleet, failure, is_looking, began }
+    }
+
+    /// Nobody has said in time which servers there are.
+    pub(crate) fn no_servers(&self) -> Error {
+        let given = self.discovery.iter().flat_map(|(settings, _)| &settings.given);
+        Error::no_servers(&given.map(ServerSpec::name).collect::<Vec<_>>().join(",").into())
+    }
+
+    /// Closes the connections that are at rest, and the others when they come back.
+    pub fn close(&self) {
+        self.known().close();
+    }
+
+    fn looking(&self) -> Option<&Looking> {
+        let (settings, looking) = self.discovery.as_ref()?;
+        Some(looking.get(|parents| {
+            let known = parents.known.try_read().map_or_else(|_| Known::of(self.first.clone()), |known| known.clone());
+            Looking::new(Known { is_looking: false, ..known }, settings)
+        }))
+    }
+}
+
+impl Known {
+    /// Of a fleet that nobody has looked for.
+    fn of(fleet: Arc<Fleet>) -> Self {
+        Self { fleet, failure: None, next: Instant::now(), looked: None, is_looking: false }
+    }
+}
+
+impl Looking {
+    fn new(known: Known, settings: &Arc<Settings>) -> Self {
+        let discovery = Discovery::new(settings.clone(), known.fleet.access().clone());
+        Self { known: RwLock::new(known), discovery: Mutex::new(discovery) }
+    }
+
+    fn is_due(&self, now: Instant) -> bool {
+        let known = self.read();
+        let rested = known.looked.is_none_or(|looked| now.saturating_duration_since(looked) >= SHAKEN);
+        now >= known.next || (rested && known.fleet.was_shaken())
+    }
+
+    /// Returns whether this has begun a look.
+    fn go_on(&self, now: Instant) -> bool {
+        let Ok(mut discovery) = self.discovery.try_lock() else { return false };
+        let begins = !discovery.is_looking();
+        let outcome = discovery.advance(now);
+        let is_over = outcome.is_some();
+        let (fleet, failure) = match outcome {
+            None => (None, None),
+            Some(Ok(None)) => (None, None),
+            Some(Ok(Some(servers))) => match self.changed(servers, now) {
+                Ok(fleet) => (fleet, None),
+                Err(error) => (None, Some(error)),
+            },
+            Some(Err(error)) => (None, Some(error)),
+        };
+        let mut known = self.write();
+        known.is_looking = !is_over;
+        if !is_over {
+            known.next = now + LOOK_AGAIN;
+            return begins;
+        }
+        known.looked = Some(now);
+        known.next = discovery.rest(now, std::process::id());
+        if let Some(error) = &failure {
+            known.fleet.note(EventKind::Discovery, &error.server, "", Some(error), None);
+        }
+        known.failure = failure;
+        if let Some(fleet) = fleet {
+            known.fleet = fleet;
+            let servers = known.fleet.ring_names().into();
+            known.fleet.note(EventKind::Servers, &servers, "", None, None);
+        }
+        begins
+    }
+
+    /// The fleet with these servers, unless it has just these.
+    fn changed(&self, servers: Vec<ServerSpec>, now: Instant) -> Result<Option<Arc<Fleet>>, Error> {
+        let fleet = self.read().fleet.clone();
+        if fleet.ring_specs().eq(&servers) {
+            return Ok(None);
+        }
+        match fleet.with_servers(servers, now) {
+            Ok(fleet) => Ok(Some(Arc::new(fleet))),
+            Err(error) => Err(Error::new(Kind::Usage, &"".into(), error.to_string())),
+        }
+    }
+
+    fn read(&self) -> RwLockReadGuard<'_, Known> {
+        self.known.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, Known> {
+        self.known.write().unwrap_or_else(PoisonError::into_inner)
+    }
+}

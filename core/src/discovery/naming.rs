@@ -1,0 +1,109 @@
+//! A look at names: each of their addresses is a server.
+
+use std::net::SocketAddr;
+use std::time::Instant;
+
+use super::Settings;
+use crate::address::{Endpoint, ServerSpec};
+use crate::error::{Error, Kind};
+use crate::resolver::Resolving;
+
+pub(super) struct Naming {
+    names: Vec<Name>,
+    until: Instant,
+}
+
+struct Name {
+    spec: ServerSpec,
+    state: State,
+}
+
+enum State {
+    Resolving(Resolving),
+    Known(Vec<ServerSpec>),
+    Failed(String),
+}
+
+impl Naming {
+    pub(super) fn new(settings: &Settings, now: Instant) -> Self {
+        let name = |spec: &ServerSpec| {
+            let state = match spec.address() {
+                Ok(_) => State::Known(vec![spec.clone()]),
+                Err((name, port)) => match Resolving::begin(name, port) {
+                    Ok(resolving) => State::Resolving(resolving),
+                    Err(error) => State::Failed(error.to_string()),
+                },
+            };
+            Name { spec: spec.clone(), state }
+        };
+        Self { names: settings.given.iter().map(name).collect(), until: now + settings.timeout }
+    }
+
+    /// The servers, once all names are resolved. One name that is not makes the look fail: half of the servers would hold
+    /// other keys than all of them.
+    pub(super) fn advance(&mut self, now: Instant) -> Option<Result<Vec<ServerSpec>, Error>> {
+        let mut all = Vec::new();
+        for Name { spec, state } in &mut self.names {
+            if let State::Resolving(resolving) = state {
+                *state = match resolving.take() {
+                    Some(Ok(addresses)) if !addresses.is_empty() => State::Known(servers(spec, addresses)),
+                    Some(Ok(_)) => State::Failed("it has no addresses".into()),
+                    Some(Err(error)) => State::Failed(error.to_string()),
+                    None if now < self.until => return None,
+                    None => State::Failed("the resolver did not answer in time".into()),
+                };
+            }
+            match state {
+                State::Known(servers) => all.extend_from_slice(servers),
+                State::Resolving(_) => {}
+                State::Failed(why) => return Some(Err(unresolved(spec, why))),
+            }
+        }
+        all.sort_by_cached_key(ServerSpec::name);
+        all.dedup_by_key(|server| server.name());
+        Some(Ok(all))
+    }
+}
+
+/// Of a name that has addresses of both kinds IPv4 ones count: they are the same servers twice, and which come first may
+/// change.
+fn servers(spec: &ServerSpec, addresses: Vec<SocketAddr>) -> Vec<ServerSpec> {
+    let Endpoint::Tcp { host, port } = &spec.endpoint else { return vec![spec.clone()] };
+    let has_ipv4 = addresses.iter().any(SocketAddr::is_ipv4);
+    let counting = addresses.into_iter().filter(|address| !has_ipv4 || address.is_ipv4());
+    let server = |address: SocketAddr| {
+        let endpoint = Endpoint::Tcp { host: address.ip().to_string(), port: *port };
+        ServerSpec { certified_as: Some(host.clone()), ..ServerSpec::new(endpoint, spec.weight) }
+    };
+    counting.map(server).collect()
+}
+
+fn unresolved(spec: &ServerSpec, why: &str) -> Error {
+    let message = format!(
+        "cannot find the servers: the name does not resolve ({why}); check that it is spelled right and that this machine's \
+         resolver knows it"
+    );
+    Error::new(Kind::Connect, &spec.name().into(), message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::address::parse_servers;
+
+    #[test]
+    fn every_address_is_a_server_of_its_own() {
+        let spec = &parse_servers(["cache.example:7:3"]).unwrap()[0];
+        let found = |texts: &[&str]| -> Vec<String> {
+            servers(spec, texts.iter().map(|text| text.parse().unwrap()).collect())
+                .iter()
+                .map(ServerSpec::name)
+                .collect()
+        };
+        assert_eq!(found(&["10.0.0.2:7", "10.0.0.1:7"]), ["10.0.0.2:7", "10.0.0.1:7"]);
+        assert_eq!(found(&["[::1]:7", "[::2]:7"]), ["[::1]:7", "[::2]:7"]);
+        assert_eq!(found(&["[::1]:7", "10.0.0.1:7"]), ["10.0.0.1:7"]);
+        let server = &servers(spec, vec!["10.0.0.1:7".parse().unwrap()])[0];
+        assert_eq!((server.weight, server.certified_as.as_deref()), (3, Some("cache.example")));
+    }
+}

@@ -1,0 +1,116 @@
+//! Servers that come and go: operations wait until some are known, and move when others are.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::{Entry, Lane, Operation, Shared};
+use crate::directory::LOOK_AGAIN;
+use crate::fleet::Fleet;
+
+impl<O: Operation> Shared<O> {
+    /// The fleet that operations started now go to.
+    pub fn fleet(&mut self, now: Instant) -> Arc<Fleet> {
+        self.look(now);
+        self.fleet.clone()
+    }
+
+    /// Takes over what is known of the servers, and goes on with a look for them where that is due.
+    #[inline]
+    pub(super) fn look(&mut self, now: Instant) {
+        if self.directory.as_fixed().is_none() && !self.closed {
+            self.discover(now);
+        }
+    }
+
+    #[cold]
+    fn discover(&mut self, now: Instant) {
+        let sight = self.directory.look(now);
+        self.look_at = sight.is_looking.then(|| now + LOOK_AGAIN);
+        self.undiscovered = sight.failure.filter(|_| !sight.is_looking);
+        if !Arc::ptr_eq(&sight.fleet, &self.fleet) {
+            self.adopt(sight.fleet, now);
+        }
+        if self.fleet.is_known() || self.undiscovered.is_some() {
+            self.route_unrouted(now);
+        }
+    }
+
+    /// Nobody knows yet where to send it.
+    pub(super) fn await_servers(&mut self, entry: Entry<O>) {
+        match self.undiscovered.clone() {
+            Some(why) => self.fail(entry, why),
+            None => {
+                self.unrouted.push(entry);
+                self.end_turn();
+            }
+        }
+    }
+
+    pub(super) fn route_unrouted(&mut self, now: Instant) {
+        for entry in std::mem::take(&mut self.unrouted) {
+            self.route(entry, now, None);
+        }
+    }
+
+    pub(super) fn expire_unrouted(&mut self, now: Instant) {
+        if self.look_at.is_some_and(|at| at <= now) {
+            self.look(now);
+        }
+        let expired = self.unrouted.iter().take_while(|entry| entry.deadline <= now).count();
+        for entry in self.unrouted.drain(..expired).collect::<Vec<_>>() {
+            let why = self.directory.no_servers();
+            self.fail(entry, why);
+        }
+    }
+
+    /// Makes the connections of servers that have none yet.
+    pub(super) fn add_lanes(&mut self) {
+        for index in self.lanes.len()..self.fleet.servers().len() * self.connections {
+            self.lanes.push(Lane::new(&self.fleet, index / self.connections));
+        }
+    }
+
+    fn adopt(&mut self, fleet: Arc<Fleet>, now: Instant) {
+        self.fleet = fleet;
+        self.add_lanes();
+        for lane in 0..self.lanes.len() {
+            let replaced = self.is_replaced(lane);
+            if replaced || self.has_left(lane) {
+                self.leave(lane, replaced, now);
+            }
+        }
+    }
+
+    /// What waits for a server that has left goes where it belongs now; what is in flight there is awaited, unless another
+    /// server is in its place.
+    fn leave(&mut self, lane: usize, replaced: bool, now: Instant) {
+        for entry in std::mem::take(&mut self.lanes[lane].waiting) {
+            self.route(entry, now, None);
+        }
+        if replaced || self.lanes[lane].is_at_rest() {
+            self.retire(lane, now);
+        }
+    }
+
+    /// Whether a connection is of a server whose place another one has taken.
+    pub(super) fn is_replaced(&self, lane: usize) -> bool {
+        let Lane { server, session, .. } = &self.lanes[lane];
+        !Arc::ptr_eq(session.server(), &self.fleet.servers()[*server].name)
+    }
+
+    pub(super) fn has_left(&self, lane: usize) -> bool {
+        self.directory.as_fixed().is_none() && self.fleet.has_left(self.lanes[lane].server)
+    }
+
+    /// Closes a connection that nobody needs any more.
+    pub(super) fn retire(&mut self, lane: usize, now: Instant) {
+        if self.lanes[lane].session.is_closed() {
+            return;
+        }
+        self.lanes[lane].session.close();
+        self.let_go(lane, now);
+        for (entry, error) in std::mem::take(&mut self.lanes[lane].failed) {
+            self.route_again(entry, now, &error);
+        }
+    }
+}
