@@ -5,6 +5,8 @@ SHELL := /bin/bash
 export PYO3_PYTHON := $(CURDIR)/.venv/bin/python
 export VIRTUAL_ENV := $(CURDIR)/.venv
 FUZZ_SECONDS ?= 60
+# Most tests wait for servers, so more of them go at once than there are cores.
+TEST_PROCESSES ?= 4
 
 # What Pinyon and the floor are built from.
 rust_sources := $(shell find proto core python/native bench/floor -name '*.rs' -o -name '*.lua' -o -name 'Cargo.toml' | grep -v /target/) Cargo.toml Cargo.lock
@@ -28,7 +30,7 @@ bench-instructions: setup ## Count instructions per operation; rewrites bench/in
 .PHONY: test
 test: setup ## Every test, on servers it starts itself
 	cargo test --locked -q
-	cd python && ../.venv/bin/python -m pytest -q
+	cd python && ../.venv/bin/python -m pytest -q -n $(TEST_PROCESSES)
 	cd bench && ../.venv/bin/python -m pytest -q
 	cd verify && ../.venv/bin/python -m pytest -q
 	.venv/bin/python -m pinyon_bench instructions --check

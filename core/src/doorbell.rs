@@ -20,7 +20,7 @@ pub enum Wake {
 }
 
 /// A signal that comes just before a wait, or to another thread, does not end it: the host looks this often.
-const LONGEST_SLEEP: Duration = Duration::from_millis(100);
+pub(crate) const LONGEST_SLEEP: Duration = Duration::from_millis(100);
 
 /// Waits until one of the descriptors is ready; `poll(2)`, with the deadline rounded up.
 pub(crate) fn wait_for(descriptors: &mut [PollFd<'_>], deadline: Instant) -> Wake {

@@ -94,12 +94,11 @@ def certificates() -> Iterator[Path]:
 
 
 @pytest.fixture(scope="session")
-def unix_memcached(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Memcached]:
-    directory = tmp_path_factory.mktemp("s")
-    for parent in (directory, directory.parent, directory.parent.parent):
-        parent.chmod(0o777)
-    with Memcached(path=str(directory / "memcached")) as server:
-        yield server
+def unix_memcached() -> Iterator[Memcached]:
+    with tempfile.TemporaryDirectory() as directory:
+        Path(directory).chmod(0o777)
+        with Memcached(path=f"{directory}/memcached") as server:
+            yield server
 
 
 @pytest.fixture(scope="session")

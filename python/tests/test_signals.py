@@ -147,6 +147,29 @@ class Interrupted(BaseException):
     """Raised by a signal handler."""
 
 
+@pytest.mark.parametrize("use", ["get", "get_many", "quiet", "version"])
+def test_a_signal_that_ends_no_system_call_of_the_wait_ends_the_wait(use: str) -> None:
+    def interrupt(conversation: Conversation) -> None:
+        conversation.request()
+        time.sleep(0.05)
+        signal.pthread_kill(threading.get_ident(), signal.SIGUSR1)
+        conversation.wait()
+
+    def handler(*_: object) -> None:
+        raise Interrupted
+
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(handling(signal.SIGUSR1, handler))
+        greeting = Step("VERSION 1.6.18\r\n", match="^version$")
+        stalling = stack.enter_context(ScriptedServer("memcached", [greeting, Step("EN O{opaque}\r\n"), interrupt], {}))
+        client = stack.enter_context(pinyon.Client(stalling.address, timeout=LONG))
+        assert client.get("missing") is None
+        begun = time.monotonic()
+        with pytest.raises(Interrupted):
+            WAITS[use](client)
+        assert time.monotonic() - begun < AT_ONCE
+
+
 @pytest.mark.parametrize("use", ["get", "get_many", "quiet"])
 def test_an_interrupt_as_a_connection_gets_ready_leaves_one_that_waits(use: str) -> None:
     def greet_and_interrupt(conversation: Conversation) -> None:

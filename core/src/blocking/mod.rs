@@ -69,7 +69,7 @@ impl<I> From<Error> for Failure<I> {
 #[derive(Clone, Copy, Debug)]
 pub struct Timer {
     pub deadline: Instant,
-    /// All of the client's timeout, while none of it is used up: then the socket's own timeout bounds the wait.
+    /// All of the client's timeout, while none of it is used up: then the socket's own timeout may bound the wait.
     unused: Option<Duration>,
 }
 

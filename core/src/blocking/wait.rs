@@ -6,7 +6,7 @@ use std::time::Instant;
 use rustix::event::{PollFd, PollFlags};
 
 use super::Timer;
-use crate::doorbell::{wait_for, Wake};
+use crate::doorbell::{wait_for, Wake, LONGEST_SLEEP};
 use crate::network::{Socket, Stream};
 use crate::session::Session;
 
@@ -17,14 +17,14 @@ pub(super) fn wait(session: &mut Session, timer: &mut Timer) -> Wake {
     if session.has_unsent() || !session.is_ready() {
         return wait_any(&mut [session], timer);
     }
-    let waits = session.stream().is_some_and(|stream| stream.let_wait(timeout).is_ok());
+    let waits = session.stream().is_some_and(|stream| stream.let_wait(timeout.min(LONGEST_SLEEP)).is_ok());
     if !waits {
         return wait_any(&mut [session], timer);
     }
     match session.fill_with(Socket::receive_waiting) {
         Ok(_) => Wake::Ready,
-        Err(io::ErrorKind::Interrupted) => Wake::Interrupted,
-        Err(_) => Wake::Deadline,
+        Err(io::ErrorKind::WouldBlock) if timeout <= LONGEST_SLEEP => Wake::Deadline,
+        Err(_) => Wake::Interrupted,
     }
 }
 

@@ -17,11 +17,8 @@ use super::client::{Client, Finished, Outcome, Wish};
 use super::machine::Loss;
 use crate::address::Address;
 use crate::blocking::{resolve, Host, Unresolved};
-use crate::doorbell::{wait_for, Doorbell, Wake};
+use crate::doorbell::{wait_for, Doorbell, Wake, LONGEST_SLEEP};
 use crate::driven::{Action, Driven};
-
-/// How often a thread that sleeps lets its host look at signals.
-const LONGEST_SLEEP: Duration = Duration::from_millis(100);
 
 /// Answers are small; what is longer takes several looks.
 const BUFFER: usize = 16 * 1024;
