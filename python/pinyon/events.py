@@ -20,8 +20,8 @@ class Event:
             ``"retry"``: a command that failed on it is tried again, there or elsewhere; ``"slow"``: a command was
             answered, but took ``slow_after`` or longer; ``"servers"``: others were found than before; ``"discovery"``:
             none were found, and those known last stay in use.
-        server: the server's name as the client was given it or found it; of ``"servers"`` the names of all that hold keys
-            from now on, separated by commas; of ``"discovery"`` whom was asked.
+        server: the server's name as the client was given it or found it; of ``"servers"`` the names of all that hold
+            keys from now on, separated by commas; of ``"discovery"`` who was asked.
         command: the protocol's name of the command, where the event is about one.
         error: what failed, of ``"down"``, ``"retry"`` and ``"discovery"``.
         duration: seconds: of ``"up"`` how long the server was down, of ``"slow"`` how long the command took.

@@ -1,5 +1,5 @@
-"""A name with several addresses, each of them a server. The names are ones that only the test's own process can resolve:
-it has a file of hosts of its own."""
+"""A name with several addresses, each of them a server. It is one that only the test's own processes can resolve: they
+have a file of hosts of their own."""
 
 from __future__ import annotations
 

@@ -71,7 +71,9 @@ def test_every_control_byte_is_refused_by_its_place(client: pinyon.Client, chara
         client.set(f"key{character}", 1)
 
 
-@pytest.mark.parametrize("key", [5, None, 1.5, ("key",), bytearray(b"key"), object()], ids=lambda key: type(key).__name__)
+@pytest.mark.parametrize(
+    "key", [5, None, 1.5, ("key",), bytearray(b"key"), object()], ids=lambda key: type(key).__name__
+)
 def test_a_key_that_is_neither_text_nor_bytes_is_refused(client: pinyon.Client, key: Any) -> None:
     for use in (lambda: client.get(key), lambda: client.set(key, 1), lambda: client.get_many([key])):
         with pytest.raises(pinyon.UnsupportedType, match=f"keys are str or bytes, not {type(key).__name__}") as raised:
