@@ -27,8 +27,18 @@ pub(super) struct Asking {
 enum Step {
     Begin,
     Resolving(Resolving),
-    Connected { session: Box<Session>, asked: bool, answer: Option<Vec<u8>> },
+    Connected(Question),
 }
+
+/// Put to an endpoint as soon as it is connected.
+struct Question {
+    session: Box<Session>,
+    asked: bool,
+    answer: Option<Vec<u8>>,
+}
+
+/// Why it does not go on.
+type Stuck = (Kind, String);
 
 impl Asking {
     pub(super) fn new(endpoint: usize, settings: &Settings, now: Instant) -> Self {
@@ -60,70 +70,65 @@ impl Asking {
     }
 
     fn ask(&mut self, spec: &ServerSpec, access: &Access, now: Instant) -> Option<Result<Listing, Error>> {
-        let failed = |kind, why: String| {
-            Some(Err(Error::new(kind, &spec.name().into(), format!("cannot find the servers: {why}"))))
-        };
+        let failed =
+            |(kind, why): Stuck| Error::new(kind, &spec.name().into(), format!("cannot find the servers: {why}"));
+        let until = self.until;
         loop {
-            match &mut self.step {
+            let next = match &mut self.step {
                 Step::Begin => match spec.address() {
-                    Ok(address) => match connect(spec, vec![address], access, self.until, now) {
-                        Ok(session) => self.step = Step::of(session),
-                        Err(error) => return Some(Err(error)),
-                    },
-                    Err((name, port)) => match Resolving::begin(name, port) {
-                        Ok(resolving) => self.step = Step::Resolving(resolving),
-                        Err(error) => return failed(Kind::Connect, format!("its name cannot be resolved: {error}")),
-                    },
+                    Ok(address) => connect(spec, vec![address], access, until, now),
+                    Err((name, port)) => Resolving::begin(name, port).map(Step::Resolving).map_err(unresolved),
                 },
                 Step::Resolving(resolving) => match resolving.take() {
                     Some(Ok(addresses)) => {
-                        let addresses = addresses.into_iter().map(Address::Tcp).collect();
-                        match connect(spec, addresses, access, self.until, now) {
-                            Ok(session) => self.step = Step::of(session),
-                            Err(error) => return Some(Err(error)),
-                        }
+                        connect(spec, addresses.into_iter().map(Address::Tcp).collect(), access, until, now)
                     }
-                    Some(Err(why)) => {
-                        return failed(
-                            Kind::Connect,
-                            format!("its name does not resolve ({why}); check that it is spelled right"),
-                        )
-                    }
-                    None if now < self.until => return None,
-                    None => return failed(Kind::Timeout, "the resolver did not answer in time".into()),
+                    Some(Err(error)) => Err(unresolved(error)),
+                    None if now < until => return None,
+                    None => Err((Kind::Timeout, "the resolver did not answer in time".into())),
                 },
-                Step::Connected { session, asked, answer } => {
-                    session.poll(now);
-                    if !*asked && session.accepts() {
-                        let submitted = session.submit(&Command::ClusterConfig, Data::None, self.until);
-                        submitted.expect("every server takes it");
-                        *asked = true;
-                        session.poll(now);
-                    }
-                    if let Some(error) = session.failure().filter(|_| !*asked) {
-                        let error = error.clone();
-                        return failed(error.kind, error.message);
-                    }
-                    return match take(session, answer)? {
-                        Ok(()) => match answer.as_deref().map(parse) {
-                            Some(Ok(listing)) => Some(Ok(listing)),
-                            Some(Err(why)) => failed(Kind::Protocol, format!("the answer makes no sense: {why}")),
-                            None => failed(Kind::Server, format!("it knows of no cluster: {NO_ENDPOINT}")),
-                        },
-                        Err(error) if error.kind == Kind::Server => {
-                            failed(error.kind, format!("{}: {NO_ENDPOINT}", error.message))
-                        }
-                        Err(error) => failed(error.kind, error.message),
-                    };
-                }
+                Step::Connected(question) => return Some(question.advance(until, now)?.map_err(failed)),
+            };
+            match next {
+                Ok(step) => self.step = step,
+                Err(stuck) => return Some(Err(failed(stuck))),
             }
         }
     }
 }
 
-impl Step {
-    fn of(session: Box<Session>) -> Self {
-        Step::Connected { session, asked: false, answer: None }
+impl Question {
+    fn advance(&mut self, until: Instant, now: Instant) -> Option<Result<Listing, Stuck>> {
+        self.session.poll(now);
+        if !self.asked && self.session.accepts() {
+            let submitted = self.session.submit(&Command::ClusterConfig, Data::None, until);
+            submitted.expect("every server takes it");
+            self.asked = true;
+            self.session.poll(now);
+        }
+        if !self.asked {
+            return self.session.failure().map(|error| Err((error.kind, error.message.clone())));
+        }
+        let answered = self.take_answer()?;
+        Some(answered.map_err(stuck).and_then(|()| match self.answer.as_deref().map(parse) {
+            Some(listing) => listing.map_err(|why| (Kind::Protocol, format!("the answer makes no sense: {why}"))),
+            None => Err((Kind::Server, format!("it knows of no cluster: {NO_ENDPOINT}"))),
+        }))
+    }
+
+    /// Takes what has come; returns whether that was all.
+    fn take_answer(&mut self) -> Option<Result<(), Error>> {
+        loop {
+            match self.session.next()?.outcome {
+                Outcome::Part(reply) | Outcome::Reply(reply) if reply.head.status == Status::Hit => {
+                    self.answer = Some(reply.value.bytes().to_vec());
+                }
+                Outcome::Large(head) => self.session.receive_into(Box::new(vec![0; head.size.unwrap_or_default()])),
+                Outcome::Part(_) => {}
+                Outcome::Reply(_) => return Some(Ok(())),
+                Outcome::Failed(error) => return Some(Err(error)),
+            }
+        }
     }
 }
 
@@ -133,27 +138,22 @@ fn connect(
     access: &Access,
     until: Instant,
     now: Instant,
-) -> Result<Box<Session>, Error> {
-    let name = spec.name().into();
+) -> Result<Step, Stuck> {
     let tls = access.tls.as_ref().map(|tls| tls.of_server(spec)).transpose();
-    let tls = tls.map_err(|error| Error::new(Kind::Usage, &name, error.to_string()))?;
-    let session = Session::new(name, System, Limits::default());
+    let tls = tls.map_err(|error| (Kind::Usage, error.to_string()))?;
+    let session = Session::new(spec.name().into(), System, Limits::default());
     let mut session = Box::new(session.with_access(tls, access.login.clone()));
     session.connect(addresses, now, until.saturating_duration_since(now));
-    Ok(session)
+    Ok(Step::Connected(Question { session, asked: false, answer: None }))
 }
 
-/// Takes what has come; returns whether that was all.
-fn take(session: &mut Session, answer: &mut Option<Vec<u8>>) -> Option<Result<(), Error>> {
-    loop {
-        match session.next()?.outcome {
-            Outcome::Part(reply) | Outcome::Reply(reply) if reply.head.status == Status::Hit => {
-                *answer = Some(reply.value.bytes().to_vec());
-            }
-            Outcome::Large(head) => session.receive_into(Box::new(vec![0; head.size.unwrap_or_default()])),
-            Outcome::Part(_) => {}
-            Outcome::Reply(_) => return Some(Ok(())),
-            Outcome::Failed(error) => return Some(Err(error)),
-        }
+fn unresolved(error: std::io::Error) -> Stuck {
+    (Kind::Connect, format!("its name does not resolve ({error}); check that it is spelled right"))
+}
+
+fn stuck(error: Error) -> Stuck {
+    match error.kind {
+        Kind::Server => (error.kind, format!("{}: {NO_ENDPOINT}", error.message)),
+        _ => (error.kind, error.message),
     }
 }
