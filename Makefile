@@ -30,7 +30,7 @@ bench-instructions: setup ## Count instructions per operation; rewrites bench/in
 .PHONY: test
 test: setup ## Every test, on servers it starts itself
 	cargo test --locked -q
-	cd python && ../.venv/bin/python -m pytest -q -n $(TEST_PROCESSES)
+	cd python && ../.venv/bin/python -m pytest -q -n $(TEST_PROCESSES) --dist loadscope
 	cd bench && ../.venv/bin/python -m pytest -q
 	cd verify && ../.venv/bin/python -m pytest -q
 	.venv/bin/python -m pinyon_bench instructions --check
