@@ -289,7 +289,16 @@ impl<W> Client<W> {
                 self.link.handler.reply(job, reply);
                 self.take_answers();
             }
-            Some(About::Command(waiter)) => self.finish(waiter, Outcome::Value(reply)),
+            Some(About::Command(waiter)) => {
+                let outcome = match reply {
+                    Value::Error(refusal) => {
+                        let error = Error::new(Kind::Server, &self.settings.server, refusal.to_string());
+                        Outcome::Failed(Failure::Server(error.of("", Sent::Yes)))
+                    }
+                    reply => Outcome::Value(reply),
+                };
+                self.finish(waiter, outcome);
+            }
             Some(About::Info) => self.informed(&reply),
             Some(About::Slot) => self.told_slot(reply, now),
             Some(About::Subscription) => self.subscribed(reply, now),

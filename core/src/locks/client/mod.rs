@@ -68,7 +68,7 @@ pub enum Wish {
     Notify { number: u64, most: u32 },
     /// What belongs to no lock of this client's: [`Outcome::Answered`].
     Ask(Call),
-    /// Any command, on the same connection: [`Outcome::Value`], which may be an error of the server's.
+    /// Any command, on the same connection: [`Outcome::Value`], or what the server has against it.
     Execute { parts: Parts, deadline: Instant },
 }
 

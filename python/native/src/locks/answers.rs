@@ -30,7 +30,6 @@ pub(crate) fn answer(
         Outcome::Failed(failure) => Err(raised(py, failure, state.map(|state| &state.names))),
         Outcome::Released { held } | Outcome::Extended { held } => held.into_py_any(py),
         Outcome::Answered(answer) => answered(py, answer),
-        Outcome::Value(Value::Error(error)) => Err(lock_failure(py, "ServerError", &error.to_string(), None)),
         Outcome::Value(value) => value_in_python(py, value),
     }
 }
