@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 #: Exit statuses besides 0: the answer is no, it could not be asked, and what a shell expects of the interrupted.
 NO, TROUBLE, INTERRUPTED, BROKEN_PIPE = 1, 2, 130, 141
 
+_REMEDY = "Say where the server is with --url, or in REDIS_URL; and with --ca whom to trust, where it speaks TLS."
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Carry out a command line, by default the process's own. Return the exit status."""
@@ -23,7 +25,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         status: int = options.verb(options)
         sys.stdout.flush()
     except ConnectError as error:
-        return _trouble(f"{error}\nSay where the server is with --url, or in REDIS_URL.")
+        return _trouble(f"{error}\n{_REMEDY}")
     except Error as error:
         return _trouble(str(error))
     except KeyboardInterrupt:

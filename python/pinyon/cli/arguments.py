@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from pinyon import __version__
 from pinyon.cli import looking, releasing
 from pinyon.cli import stress as stressing
+from pinyon.cli.trust import add_tls
 from pinyon.locks import DEFAULT_URL
 
 if TYPE_CHECKING:
@@ -73,6 +74,7 @@ def _add_verb(
     url = os.environ.get("REDIS_URL") or DEFAULT_URL
     parser.add_argument("--url", default=url, help=f"the server (REDIS_URL, or else {DEFAULT_URL})")
     parser.add_argument("--namespace", default=b"pinyon", type=os.fsencode, metavar="NAME", help="whose locks (pinyon)")
+    add_tls(parser)
     return parser
 
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 def list_all(options: argparse.Namespace) -> int:
     """Print all names of a namespace that are locked. Return 0."""
-    with opened(options.url, options.namespace, options.hash_tags) as locks:
+    with opened(options) as locks:
         found = [status for status in statuses(locks, locked_names(locks)) if status.holder is not None]
         if options.json:
             _print_json(found)
@@ -51,7 +51,7 @@ def list_all(options: argparse.Namespace) -> int:
 
 def show(options: argparse.Namespace) -> int:
     """Print who holds each name, since and until when, and who waits. Return 1 if all of them are free."""
-    with opened(options.url, options.namespace, options.hash_tags) as locks:
+    with opened(options) as locks:
         found = statuses(locks, options.names)
     if options.json:
         _print_json(found)

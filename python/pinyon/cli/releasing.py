@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 def release(options: argparse.Namespace) -> int:
     """Release names by force. Return 1 unless all of them were held and are released, 2 if it may not ask."""
-    with opened(options.url, options.namespace, options.hash_tags) as locks:
+    with opened(options) as locks:
         found = statuses(locks, list(dict.fromkeys(options.names)))
         to_release = [status for status in found if _is_meant(status, options.token, locks)]
         if not to_release:

@@ -8,18 +8,20 @@ from typing import TYPE_CHECKING
 
 from pinyon.cli.nodes import nodes
 from pinyon.cli.terminal import duration, text_of
+from pinyon.cli.trust import tls_of
 from pinyon.locks import Locks, LockStatus
 
 if TYPE_CHECKING:
+    import argparse
     from collections.abc import Iterator
 
 #: Names that one question to the server is about.
 _AT_ONCE = 100
 
 
-def opened(url: str, namespace: bytes, hash_tags: str = "namespace", handler: str = "auto") -> Locks:
-    """Return the locks of a namespace, for people to look at."""
-    return Locks(url, namespace=namespace, hash_tags=hash_tags, handler=handler)
+def opened(options: argparse.Namespace) -> Locks:
+    """Return the locks that a command line is about, for people to look at."""
+    return Locks(options.url, namespace=options.namespace, hash_tags=options.hash_tags, tls=tls_of(options))
 
 
 def statuses(locks: Locks, names: list[bytes]) -> list[LockStatus]:

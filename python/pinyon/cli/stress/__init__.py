@@ -18,12 +18,13 @@ import time
 from typing import TYPE_CHECKING
 
 import pinyon
-from pinyon.cli.standing import keys_from, opened
+from pinyon.cli.standing import keys_from
 from pinyon.cli.stress.plan import Broken, Complete, Mismatch, Plan
 from pinyon.cli.stress.processes import Processes
 from pinyon.cli.stress.progress import PATIENCE, Bar
 from pinyon.cli.stress.results import Results, Verdict
 from pinyon.cli.terminal import complain, say, text_of
+from pinyon.cli.trust import tls_of
 
 if TYPE_CHECKING:
     import argparse
@@ -49,8 +50,9 @@ def stress(options: argparse.Namespace) -> int:
         tries=options.tries,
         sleep=options.sleep,
         until=None if options.seconds is None else time.monotonic() + options.seconds,
+        tls=tls_of(options),
     )
-    with opened(plan.url, plan.namespace, handler=plan.handler) as locks:
+    with pinyon.Locks(**plan.settings) as locks:
         # Whatever the server does not permit is said once, and not by each process.
         locks.status("key:0")
         workers = f"{plan.workers} {_WORKERS[plan.driver]} in {plan.forks} processes"
@@ -97,7 +99,7 @@ def _clean_up(plan: Plan) -> None:
     """Delete the run's namespace; Ctrl-C has been typed already, if it was."""
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
-        with opened(plan.url, plan.namespace, handler=plan.handler) as locks:
+        with pinyon.Locks(**plan.settings) as locks:
             keys = sorted(keys_from(locks, locks.prefix))
             for first in range(0, len(keys), 100):
                 locks.execute("DEL", *keys[first : first + 100])

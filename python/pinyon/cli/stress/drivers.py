@@ -19,7 +19,7 @@ def run(plan: Plan, workers: list[Worker]) -> None:
 
 
 def _run_threads(plan: Plan, workers: list[Worker]) -> None:
-    with pinyon.Locks(plan.url, namespace=plan.namespace, handler=plan.handler) as locks:
+    with pinyon.Locks(**plan.settings) as locks:
         raised: list[BaseException] = []
 
         def work(worker: Worker) -> None:
@@ -42,7 +42,7 @@ def _run_greenlets(plan: Plan, workers: list[Worker]) -> None:
 
     import pinyon.gevent
 
-    with pinyon.gevent.Locks(plan.url, namespace=plan.namespace, handler=plan.handler) as locks:
+    with pinyon.gevent.Locks(**plan.settings) as locks:
         gevent.joinall([gevent.spawn(_work, worker, locks, gevent.sleep) for worker in workers], raise_error=True)
 
 
@@ -52,7 +52,7 @@ def _run_tasks(plan: Plan, workers: list[Worker]) -> None:
     import pinyon.aio
 
     async def work() -> None:
-        async with pinyon.aio.Locks(plan.url, namespace=plan.namespace, handler=plan.handler) as locks:
+        async with pinyon.aio.Locks(**plan.settings) as locks:
             await asyncio.gather(*[_work_in_task(worker, locks, asyncio.sleep) for worker in workers])
 
     asyncio.run(work())

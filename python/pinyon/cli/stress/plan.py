@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, Union
+from typing import TYPE_CHECKING, Any, NamedTuple, Union
+
+if TYPE_CHECKING:
+    from pinyon.tls import Tls
 
 
 class Plan(NamedTuple):
@@ -19,6 +22,7 @@ class Plan(NamedTuple):
         tries: failures after which a worker gives up a key.
         sleep: seconds in each section; also the timeout of its lock, and half its ttl.
         until: when to stop beginning anew with the keys, on the clock of all processes; None goes through them once.
+        tls: how to speak TLS, where the URL does not say all of it.
     """
 
     url: str
@@ -31,11 +35,17 @@ class Plan(NamedTuple):
     tries: int
     sleep: float
     until: float | None
+    tls: Tls | None = None
 
     @property
     def workers(self) -> int:
         """How many fight for the keys."""
         return self.forks * self.concurrency
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What the locks of all processes are made with."""
+        return {"url": self.url, "namespace": self.namespace, "handler": self.handler, "tls": self.tls}
 
 
 class Section(NamedTuple):
