@@ -39,6 +39,15 @@ impl std::fmt::Display for Address {
     }
 }
 
+impl std::fmt::Display for Endpoint {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.address() {
+            Ok(address) => write!(f, "{address}"),
+            Err((name, port)) => write!(f, "{name}:{port}"),
+        }
+    }
+}
+
 impl Endpoint {
     /// Where it is, unless that takes resolving a name: then that name and the port.
     pub(crate) fn address(&self) -> Result<Address, (&str, u16)> {

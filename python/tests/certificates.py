@@ -77,11 +77,11 @@ class SecureMemcached(Secured, Memcached):
 
 
 class SecureRedis(Secured, Redis):
-    def __init__(self, shown: Shown, clients: Authority | None = None, **settings: Any) -> None:
+    def __init__(self, shown: Shown, clients: Authority | None = None, *arguments: str, **settings: Any) -> None:
         self.secure(shown, clients)
         wants = ["--tls-ca-cert-file", str(clients.file)] if clients else ["--tls-auth-clients", "no"]
         files = ["--tls-cert-file", str(shown.certificate), "--tls-key-file", str(shown.key)]
-        super().__init__(*files, *wants, **settings)
+        super().__init__(*files, *wants, *arguments, **settings)
 
     @property
     def url(self) -> str:

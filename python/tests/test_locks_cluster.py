@@ -10,11 +10,13 @@ import json
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
+from certificates import Authority, SecureRedis, Shown
+from clusters import Cluster, SecureCluster
 from locking import nothing_left, until
 from models import Model, every_model
 from servers import Redis
@@ -25,75 +27,42 @@ from pinyon._hash_tags import KEPT
 LocksOn = Callable[..., Any]
 
 
-class Cluster:
-    """Three nodes, each with a third of the slots."""
-
-    def __init__(self, folder: str) -> None:
-        settings = ["--cluster-enabled", "yes", "--cluster-node-timeout", "10000", "--dir", folder]
-        self.nodes = [
-            Redis(*settings, "--cluster-config-file", f"{folder}/{index}.conf", "--dbfilename", f"{index}.rdb")
-            for index in range(3)
-        ]
-
-    def start(self) -> None:
-        for node in self.nodes:
-            node.start()
-        addresses = [f"127.0.0.1:{node.port}" for node in self.nodes]
-        create = ["redis-cli", "--cluster", "create", *addresses, "--cluster-yes"]
-        subprocess.run(create, check=True, capture_output=True, timeout=30)
-        self.wait_until(lambda: all(b"cluster_state:ok" in node.ask("CLUSTER", "INFO") for node in self.nodes))
-
-    def stop(self) -> None:
-        for node in self.nodes:
-            node.stop()
-
-    def wait_until(self, condition: Callable[[], bool]) -> None:
-        give_up = time.monotonic() + 20
-        while not condition():
-            assert time.monotonic() < give_up, "the cluster did not come to that"
-            time.sleep(0.05)
-
-    def slot(self, tag: str) -> int:
-        return self.nodes[0].ask("CLUSTER", "KEYSLOT", f"{{{tag}}}:#f")
-
-    def node_of(self, tag: str) -> Redis:
-        """The node that does not send one on to another."""
-        return next(node for node in self.nodes if isinstance(node.ask("EXISTS", f"{{{tag}}}:#f"), int))
-
-    def move(self, tag: str) -> Redis:
-        """Moves the slot of a hash tag, with its keys, to another node, as a resharding does. Returns that node."""
-        slot, source = self.slot(tag), self.node_of(tag)
-        target = next(node for node in self.nodes if node is not source)
-        ids = {node: node.ask("CLUSTER", "MYID").decode() for node in self.nodes}
-        target.ask("CLUSTER", "SETSLOT", slot, "IMPORTING", ids[source])
-        source.ask("CLUSTER", "SETSLOT", slot, "MIGRATING", ids[target])
-        while keys := source.ask("CLUSTER", "GETKEYSINSLOT", slot, 10):
-            source.ask("MIGRATE", "127.0.0.1", target.port, "", 0, 5000, "KEYS", *keys)
-        for node in (target, source, *self.nodes):
-            node.ask("CLUSTER", "SETSLOT", slot, "NODE", ids[target])
-        return target
+@pytest.fixture(scope="module")
+def plain_cluster() -> Iterator[Cluster]:
+    with tempfile.TemporaryDirectory() as folder, Cluster(folder) as cluster:
+        yield cluster
 
 
 @pytest.fixture(scope="module")
-def cluster() -> Iterator[Cluster]:
-    with tempfile.TemporaryDirectory() as folder:
-        cluster = Cluster(folder)
-        try:
-            cluster.start()
-            yield cluster
-        finally:
-            with contextlib.suppress(ProcessLookupError):
-                cluster.stop()
+def secure_cluster(certificates: Path) -> Iterator[SecureCluster]:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        SecureCluster(folder, Authority(certificates, "cluster")) as cluster,
+    ):
+        yield cluster
+
+
+@pytest.fixture
+def cluster(request: pytest.FixtureRequest) -> Cluster:
+    """One without TLS, unless a test is to be run on both."""
+    found: Cluster = request.getfixturevalue(getattr(request, "param", "plain_cluster"))
+    return found
+
+
+with_and_without_tls = pytest.mark.parametrize(
+    "cluster", ["plain_cluster", "secure_cluster"], ids=["plain", "TLS"], indirect=True
+)
 
 
 @every_model
+@with_and_without_tls
 @pytest.mark.parametrize("handler", ["script", "pure"])
 async def test_any_node_leads_to_the_one_that_has_the_namespace(model: Model, cluster: Cluster, handler: str) -> None:
     owners = set()
     for namespace in ("one", "two", "three", "four", "five", "six"):
         owners.add(cluster.node_of(namespace).port)
         for node in cluster.nodes:
-            locks = model.locks(node.url, namespace=namespace, handler=handler)
+            locks = model.locks(node.url, namespace=namespace, handler=handler, **cluster.settings)
             assert not await locks.is_locked("a"), "asked first"
             async with locks.lock("a", "b") as held:
                 assert held.token > 0
@@ -104,11 +73,13 @@ async def test_any_node_leads_to_the_one_that_has_the_namespace(model: Model, cl
 
 
 @every_model
+@with_and_without_tls
 async def test_a_slot_that_moves_takes_its_locks_along(model: Model, cluster: Cluster) -> None:
     """The holder keeps its lock, and who waits has it next; neither notices."""
     namespace = f"moving-{model.name}"
-    holder = model.locks(cluster.nodes[0].url, namespace=namespace, ttl=2.0)
-    waiter = model.locks(cluster.nodes[1].url, namespace=namespace, ttl=2.0, heartbeat=0.2)
+    settings = {"namespace": namespace, "ttl": 2.0, **cluster.settings}
+    holder = model.locks(cluster.nodes[0].url, **settings)
+    waiter = model.locks(cluster.nodes[1].url, heartbeat=0.2, **settings)
     held = await holder.lock("a", "b", timeout=5).acquire()
 
     async def wait() -> int:
@@ -128,6 +99,42 @@ async def test_a_slot_that_moves_takes_its_locks_along(model: Model, cluster: Cl
     waiter.close()
 
 
+@every_model
+async def test_the_node_that_one_is_sent_to_must_be_who_it_is(
+    model: Model, secure_cluster: SecureCluster, locks_on: LocksOn
+) -> None:
+    """Not even the certificate of the node that sent one there will do."""
+    sent_to = secure_cluster.node_of("pinyon")
+    asked = secure_cluster.another(than=sent_to)
+    assert isinstance(sent_to, SecureRedis)
+    assert isinstance(asked, SecureRedis)
+    locks = locks_on(asked, **secure_cluster.settings)
+    try:
+        shows(sent_to, asked.shown)
+        with pytest.raises(pinyon.ConnectError, match=f'is not for "{sent_to.host}" but for {asked.host}, ') as raised:
+            await locks.try_lock("name")
+        assert asked.address in str(raised.value)
+        assert sent_to.address in str(raised.value)
+    finally:
+        shows(sent_to, sent_to.shown)
+    held = await model.eventually(lambda: locks.try_lock("name"))
+    assert await held.release()
+
+
+def shows(node: SecureRedis, shown: Shown) -> None:
+    """From now on, to who connects."""
+    files = ("tls-cert-file", shown.certificate, "tls-key-file", shown.key)
+    assert node.ask("CONFIG", "SET", *map(str, files)) == "OK"
+
+
+@every_model
+async def test_nodes_may_have_a_name_in_common(model: Model, secure_cluster: SecureCluster, locks_on: LocksOn) -> None:
+    tls = pinyon.Tls(**secure_cluster.files, server_name="cluster.internal")
+    for node in secure_cluster.nodes:
+        async with locks_on(node, tls=tls).lock("name") as held:
+            assert held.token > 0
+
+
 def tags_of_all(cluster: Cluster, salt: str) -> dict[str, Redis]:
     """A hash tag on each node."""
     found: dict[Redis, str] = {}
@@ -139,12 +146,13 @@ def tags_of_all(cluster: Cluster, salt: str) -> dict[str, Redis]:
 
 
 @every_model
+@with_and_without_tls
 @pytest.mark.parametrize("handler", ["script", "pure"])
 async def test_names_with_hash_tags_of_their_own_are_on_all_nodes(
     model: Model, cluster: Cluster, handler: str, locks_on: LocksOn
 ) -> None:
     settings = {"namespace": f"tags-{model.name}-{handler}", "hash_tags": "names", "handler": handler}
-    locks, others = (locks_on(node, **settings) for node in cluster.nodes[:2])
+    locks, others = (locks_on(node, **settings, **cluster.settings) for node in cluster.nodes[:2])
     tags = tags_of_all(cluster, model.name)
 
     async def count(tag: str) -> int:
@@ -242,11 +250,13 @@ async def test_tags_that_are_not_used_any_more_cost_no_connection(
     assert await held.release() is False
 
 
+@with_and_without_tls
 def test_list_of_a_cluster_finds_the_names_of_all_nodes(cluster: Cluster) -> None:
     tags = [*tags_of_all(cluster, "listed")]
-    settings = ("--namespace", "listed", "--json")
+    settings = ("--namespace", "listed", "--json", *cluster.pinyon_options)
+    of_locks: dict[str, Any] = {"namespace": "listed", "hash_tags": "names", **cluster.settings}
     for node in cluster.nodes:
-        with pinyon.Locks(node.url, namespace="listed", hash_tags="names") as locks, contextlib.ExitStack() as stack:
+        with pinyon.Locks(node.url, **of_locks) as locks, contextlib.ExitStack() as stack:
             for name in ("plain", *(f"{{{tag}}}:a" for tag in tags)):
                 stack.enter_context(locks.lock(name))
             assert listed("--url", node.url, *settings) == ["plain"]

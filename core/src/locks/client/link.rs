@@ -208,7 +208,11 @@ impl<W> Client<W> {
         if let Some(tls) = &self.settings.login.tls {
             match tls.moved_to(&self.endpoint) {
                 Ok(tls) => self.link.lanes[lane].session.set_tls(Some(tls)),
-                Err(error) => return self.resolved(lane, Err(error.to_string()), now),
+                Err(error) => {
+                    let message = format!("cannot connect: {error}");
+                    self.link.lanes[lane].session.fail(Error::new(Kind::Connect, &self.settings.server, message));
+                    return self.advance(now);
+                }
             }
         }
         match self.endpoint.address() {
@@ -418,6 +422,7 @@ impl<W> Client<W> {
         let moved = std::mem::take(&mut self.link.moved);
         self.machine.disconnected(&error, moved, boot_time());
         if !was_up && !moved {
+            let error = self.naming_node(error);
             self.endpoint = self.settings.endpoint.clone();
             self.unreachable(&error, now);
         }
@@ -425,6 +430,15 @@ impl<W> Client<W> {
         if !self.link.lanes.iter().any(|lane| lane.forgotten) {
             self.connect_if_wanted(now);
         }
+    }
+
+    /// The same error, which says where it happened if a cluster sent the client on.
+    fn naming_node(&self, error: Error) -> Error {
+        if self.endpoint == self.settings.endpoint {
+            return error;
+        }
+        let message = format!("{} (on {}, the node of the cluster that has the locks)", error.message, self.endpoint);
+        Error { message, ..error }
     }
 
     /// No connection could be made. A server that was there may be back soon; one that never was is told of at once.

@@ -1,0 +1,108 @@
+"""A Redis Cluster of three real nodes, which speak TLS or do not."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from certificates import Authority, SecureRedis
+from servers import Redis
+
+import pinyon
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+HOSTS = ("127.0.0.1", "127.0.0.2", "127.0.0.3")
+
+
+class Cluster:
+    """Three nodes, each with a third of the slots and an address of its own; as a context manager it runs.
+
+    Args:
+        folder: for what nodes write down.
+    """
+
+    #: What clients have to be told besides the URL of a node.
+    settings: dict[str, Any]
+    #: And what ``redis-cli`` and ``pinyon locks`` have to be told.
+    cli_options: tuple[str, ...] = ()
+    pinyon_options: tuple[str, ...] = ()
+
+    def __init__(self, folder: str) -> None:
+        self.settings = {}
+        self.nodes = [self.node(host, *_arguments(folder, host)) for host in HOSTS]
+
+    def node(self, host: str, *arguments: str) -> Redis:
+        return Redis(*arguments, host=host)
+
+    def __enter__(self) -> Self:
+        try:
+            for node in self.nodes:
+                node.start()
+            create = ["redis-cli", *self.cli_options, "--cluster", "create", *[node.address for node in self.nodes]]
+            subprocess.run([*create, "--cluster-yes"], check=True, capture_output=True, timeout=30)
+            self._wait_until(lambda: all(b"cluster_state:ok" in node.ask("CLUSTER", "INFO") for node in self.nodes))
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for node in self.nodes:
+            node.stop()
+
+    def slot(self, tag: str) -> int:
+        return self.nodes[0].ask("CLUSTER", "KEYSLOT", f"{{{tag}}}:#f")
+
+    def node_of(self, tag: str) -> Redis:
+        """The node that does not send one on to another."""
+        return next(node for node in self.nodes if isinstance(node.ask("EXISTS", f"{{{tag}}}:#f"), int))
+
+    def another(self, than: Redis) -> Redis:
+        return next(node for node in self.nodes if node is not than)
+
+    def move(self, tag: str) -> Redis:
+        """Moves the slot of a hash tag, with its keys, to another node, as a resharding does. Returns that node."""
+        slot, source = self.slot(tag), self.node_of(tag)
+        target = self.another(source)
+        ids = {node: node.ask("CLUSTER", "MYID").decode() for node in self.nodes}
+        target.ask("CLUSTER", "SETSLOT", slot, "IMPORTING", ids[source])
+        source.ask("CLUSTER", "SETSLOT", slot, "MIGRATING", ids[target])
+        while keys := source.ask("CLUSTER", "GETKEYSINSLOT", slot, 10):
+            source.ask("MIGRATE", target.host, target.port, "", 0, 5000, "KEYS", *keys)
+        for node in (target, source, *self.nodes):
+            node.ask("CLUSTER", "SETSLOT", slot, "NODE", ids[target])
+        return target
+
+    def _wait_until(self, condition: Callable[[], bool]) -> None:
+        give_up = time.monotonic() + 20
+        while not condition():
+            assert time.monotonic() < give_up, "the cluster did not come to that"
+            time.sleep(0.05)
+
+
+class SecureCluster(Cluster):
+    """All of it speaks TLS alone, with those who show a certificate. Each node's own is for its address, and for
+    ``cluster.internal``, which all have in common."""
+
+    def __init__(self, folder: str, authority: Authority) -> None:
+        self.authority = authority
+        own = authority.issue("client")
+        self.files = {"ca": authority.file, "certificate": own.certificate, "key": own.key}
+        ca, certificate, key = map(str, self.files.values())
+        self.cli_options = ("--tls", "--cacert", ca, "--cert", certificate, "--key", key)
+        self.pinyon_options = ("--ca", ca, "--certificate", certificate, "--key", key)
+        super().__init__(folder)
+        self.settings = {"tls": pinyon.Tls(**self.files)}
+
+    def node(self, host: str, *arguments: str) -> SecureRedis:
+        shown = self.authority.issue(host, "cluster.internal")
+        return SecureRedis(shown, self.authority, "--tls-cluster", "yes", *arguments, host=host)
+
+
+def _arguments(folder: str, host: str) -> list[str]:
+    place = ["--dir", folder, "--cluster-config-file", f"{folder}/{host}.conf", "--dbfilename", f"{host}.rdb"]
+    return ["--cluster-enabled", "yes", "--cluster-node-timeout", "10000", "--cluster-announce-ip", host, *place]
