@@ -27,6 +27,11 @@ class Scenario:
     faulty_connections: int | None = None
     shared: bool = False
 
+    @property
+    def behind(self) -> str:
+        """Which real server a healed one passes on to, as the program's options are called."""
+        return f"{self.protocol}_login" if "password" in self.client else self.protocol
+
     def for_clients(self) -> dict[str, Any]:
         """What a test suite has to know of it."""
         kept = ("name", "protocol", "calls", "client", "after", "never", "shared")

@@ -1,4 +1,4 @@
-"""The scripted faulty server: ``python3 scenarios/server.py [--memcached ADDRESS] [--redis ADDRESS] FILE.json …``.
+"""The scripted faulty server: ``python3 scenarios/server.py [--memcached ADDRESS] … FILE.json …``.
 
 Its first line says where each scenario is played, as JSON; `README.md` tells the rest. It ends when its standard input
 does.
@@ -17,7 +17,7 @@ from listener import ScriptedServer
 
 def main() -> None:
     options = _parser().parse_args()
-    real = {"memcached": options.memcached, "redis": options.redis}
+    real = vars(options)
     with contextlib.ExitStack() as stack:
         servers: dict[str, ScriptedServer] = {}
         played = []
@@ -27,7 +27,7 @@ def main() -> None:
                 scenario.steps,
                 scenario.answers,
                 faulty_connections=scenario.faulty_connections,
-                real=real[scenario.protocol],
+                real=real[scenario.behind],
             )
             servers[scenario.name] = stack.enter_context(server)
             played.append({**scenario.for_clients(), "address": server.address})
@@ -48,6 +48,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("files", nargs="+", metavar="FILE.json")
     parser.add_argument("--memcached", default="", metavar="HOST:PORT", help="the real server behind healed ones")
     parser.add_argument("--redis", default="", metavar="HOST:PORT", help="the same for scenarios of locks")
+    for protocol in ("memcached", "redis"):
+        text = f"the {protocol} behind those whose clients log in"
+        parser.add_argument(f"--{protocol}-login", default="", metavar="HOST:PORT", help=text)
     return parser
 
 

@@ -15,7 +15,7 @@ import pytest
 from faulty import FaultyServer, OlderServer, Play, Step
 from gate import Gate
 from models import Model
-from servers import Memcached, Redis
+from servers import PASSWORD, GuardedMemcached, Memcached, Redis
 
 import pinyon
 
@@ -91,6 +91,12 @@ def certificates() -> Iterator[Path]:
         directory = Path(name)
         directory.chmod(0o755)
         yield directory
+
+
+@pytest.fixture(scope="session")
+def guarded_memcached(certificates: Path) -> Iterator[GuardedMemcached]:
+    with GuardedMemcached(certificates / "users") as server:
+        yield server
 
 
 @pytest.fixture(scope="session")
@@ -213,6 +219,15 @@ def redis(redis_of_all: Redis) -> Redis:
     """A Redis that is empty."""
     redis_of_all.ask("FLUSHALL")
     return redis_of_all
+
+
+@pytest.fixture(scope="session")
+def guarded_redis() -> Iterator[Redis]:
+    """One that wants a login, of the user "app" or with the same password alone."""
+    with Redis() as server:
+        server.ask("ACL", "SETUSER", "app", "on", f">{PASSWORD}", "+@all", "~*", "&*")
+        server.ask("CONFIG", "SET", "requirepass", PASSWORD)
+        yield server
 
 
 @pytest.fixture

@@ -6,10 +6,12 @@ import json
 import re
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Iterator
+import traceback
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Optional
 
 from models import Model
 
@@ -23,24 +25,34 @@ FILES = sorted(map(str, (FOLDER / "data").glob("*.json")))
 
 #: Seconds by which a call may be late, on slow machines too: less than any fault here lasts.
 LATE = 10.0
+#: How many are played at the same time.
+AT_ONCE = 32
 #: Seconds after which a server that was healed must be of use again.
 HEALED = 15.0
 
 
 class Scenarios:
-    """The scripted server, each scenario at an address of its own."""
+    """The scripted server, each scenario at an address of its own.
 
-    def __init__(self, memcached: str, redis: str, files: list[str] = FILES) -> None:
-        command = [sys.executable, str(FOLDER / "server.py"), "--memcached", memcached, "--redis", redis, *files]
+    Args:
+        real: the real servers' addresses, by the names of the program's options.
+        files: what it plays.
+    """
+
+    def __init__(self, real: Mapping[str, str], files: list[str] = FILES) -> None:
+        options = [word for kind, address in real.items() for word in (f"--{kind}", address)]
+        command = [sys.executable, str(FOLDER / "server.py"), *options, *files]
+        self._asking = threading.Lock()
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self.by_name: dict[str, dict[str, Any]] = {each["name"]: each for each in self._answer()}
 
     def tell(self, word: str, name: str) -> dict[str, Any]:
         """``heal`` or ``report`` on a scenario: returns what has happened there."""
         assert self.process.stdin is not None
-        self.process.stdin.write(f"{word} {name}\n")
-        self.process.stdin.flush()
-        report: dict[str, Any] = self._answer()
+        with self._asking:
+            self.process.stdin.write(f"{word} {name}\n")
+            self.process.stdin.flush()
+            report: dict[str, Any] = self._answer()
         return report
 
     def __enter__(self) -> Self:
@@ -54,6 +66,28 @@ class Scenarios:
     def _answer(self) -> Any:
         assert self.process.stdout is not None
         return json.loads(self.process.stdout.readline())
+
+
+#: What each scenario that was played raised, or None.
+Outcomes = dict[str, Optional[Exception]]
+
+
+async def play_all(model: Model, scenarios: Scenarios, names: list[str]) -> Outcomes:
+    """Plays scenarios, many at the same time: mostly they wait."""
+    left = iter(names)
+    outcomes: Outcomes = {}
+
+    async def play_some() -> None:
+        for name in left:
+            try:
+                await play(model, scenarios, name)
+            except Exception as error:
+                outcomes[name] = error
+            else:
+                outcomes[name] = None
+
+    assert not any(await model.gather(play_some() for _ in range(AT_ONCE)))
+    return outcomes
 
 
 async def play(model: Model, scenarios: Scenarios, name: str) -> None:
@@ -74,8 +108,6 @@ class _Playing:
 
     #: The settings of a client that limit how long a call takes.
     limits: tuple[str, ...]
-    #: What must be possible once the server is healed.
-    afterwards: tuple[dict[str, Any], ...]
 
     def __init__(self, model: Model, scenarios: Scenarios, scenario: dict[str, Any]) -> None:
         self.model = model
@@ -90,6 +122,10 @@ class _Playing:
 
     async def use(self, name: str, arguments: list[Any]) -> Any:
         """Carries out one call."""
+        raise NotImplementedError
+
+    def afterwards(self) -> Iterator[dict[str, Any]]:
+        """What must be possible once the server is healed."""
         raise NotImplementedError
 
     async def step(self, step: dict[str, Any]) -> None:
@@ -126,7 +162,9 @@ class _Playing:
             return
 
     def check_error(self, step: dict[str, Any], error: pinyon.Error) -> None:
-        """Whether it may be raised here, and says all that it must."""
+        """Whether it may be raised here, and says all that it must and nothing that it must not."""
+        password = self.scenario["client"].get("password")
+        assert password is None or password not in everything_said(error), f"{step}: the password is in {error!r}"
         expected = step.get("raises", step.get("may_raise", []))
         kinds = tuple(getattr(pinyon, kind) for kind in ([expected] if isinstance(expected, str) else expected))
         if isinstance(error, pinyon.BatchError) and pinyon.BatchError not in kinds:
@@ -154,8 +192,8 @@ class _Playing:
     async def works_again(self) -> None:
         """Heals the server; from then on, and not much later, the same client works."""
         self.heal()
-        for step in self.afterwards:
-            await self.step(step)
+        for step in self.afterwards():
+            await self.step({**step, "eventually": True})
 
     def check_report(self, after: dict[str, Any]) -> None:
         """What the server saw until it was healed."""
@@ -169,11 +207,6 @@ class _Playing:
 
 class _OnMemcached(_Playing):
     limits = ("timeout",)
-    afterwards = (
-        {"call": ["set", "after", "right"], "returns": True, "eventually": True},
-        {"call": ["get", "after"], "returns": "right", "eventually": True},
-        {"call": ["get_many", ["after", "missing"]], "returns": {"after": "right"}, "eventually": True},
-    )
 
     def connected(self, settings: dict[str, Any]) -> Any:
         return self.model.client([self.address], **settings)
@@ -186,6 +219,11 @@ class _OnMemcached(_Playing):
                 await getattr(batch, command)(*rest)
         return None
 
+    def afterwards(self) -> Iterator[dict[str, Any]]:
+        yield {"call": ["set", "after", "right"], "returns": True}
+        yield {"call": ["get", "after"], "returns": "right"}
+        yield {"call": ["get_many", ["after", "missing"]], "returns": {"after": "right"}}
+
     def check_error(self, step: dict[str, Any], error: pinyon.Error) -> None:
         super().check_error(step, error)
         if step["call"][0] != "batch" and error.command is not None:
@@ -195,10 +233,6 @@ class _OnMemcached(_Playing):
 
 class _OnRedis(_Playing):
     limits = ("timeout", "command_timeout", "connect_timeout")
-    afterwards = (
-        {"call": ["execute", "ECHO", "right"], "returns": "right", "eventually": True},
-        {"call": ["try_lock", "after"], "eventually": True},
-    )
 
     def connected(self, settings: dict[str, Any]) -> Any:
         return self.model.locks(f"redis://{self.address}", **settings)
@@ -214,6 +248,15 @@ class _OnRedis(_Playing):
             return None
         return await getattr(self.client, name)(*arguments)
 
+    def afterwards(self) -> Iterator[dict[str, Any]]:
+        yield {"call": ["execute", "ECHO", "right"], "returns": "right"}
+        yield {"call": ["try_lock", f"after {self.address}"]}
+
+
+def everything_said(error: BaseException) -> str:
+    """All that a log or a report of errors could show of it, with what its frames know but the tests' own."""
+    return "".join([repr(error), str(error), repr(vars(error)), *traceback.format_exception(error)])
+
 
 def _plain(value: Any) -> Any:
     """As JSON would have it; bytes as text, of which each character is one of them."""
@@ -228,6 +271,6 @@ def _plain(value: Any) -> Any:
 
 def written() -> Iterator[tuple[str, bool]]:
     """The names of all scenarios, and whether they are for clients that share a connection."""
-    with Scenarios("", "") as scenarios:
+    with Scenarios({}) as scenarios:
         for name, scenario in scenarios.by_name.items():
             yield name, scenario["shared"]

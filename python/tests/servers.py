@@ -16,6 +16,9 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 if TYPE_CHECKING:
     from typing_extensions import Self
 
+#: Of the user "app", on servers that want a login.
+PASSWORD = "correct-horse"
+
 #: Below the ports that the system gives to outgoing connections, so that nobody connects to itself.
 PORTS = range(20000, 32000)
 
@@ -172,6 +175,24 @@ class Memcached(Server):
                 return False
             time.sleep(0.01)
         return True
+
+
+class GuardedMemcached(Memcached):
+    """One that wants a login.
+
+    Args:
+        users: a file that says whose, which every user may read.
+    """
+
+    def __init__(self, users: Path) -> None:
+        users.write_text(f"app:{PASSWORD}\nother:word\n")
+        users.chmod(0o644)
+        super().__init__("-Y", str(users))
+
+    def ask(self, request: bytes, end: bytes) -> bytes:
+        login = f"app {PASSWORD}".encode()
+        reply = super().ask(b"set x 0 0 %d\r\n%s\r\n%s" % (len(login), login, request), end)
+        return reply.removeprefix(b"STORED\r\n")
 
 
 class Redis(Server):

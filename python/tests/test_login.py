@@ -3,50 +3,31 @@
 from __future__ import annotations
 
 import logging
-import traceback
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from faulty import FaultyServer
 from models import Model, every_model
-from servers import Memcached, Redis
+from playing import everything_said
+from servers import PASSWORD, GuardedMemcached, Memcached, Redis
 
 import pinyon
 
 Connect = Callable[..., Any]
 LocksOn = Callable[..., Any]
 
-PASSWORD = "correct-horse"
-
-
-class Guarded(Memcached):
-    """A memcached that wants a login."""
-
-    def ask(self, request: bytes, end: bytes) -> bytes:
-        login = f"app {PASSWORD}".encode()
-        reply = super().ask(b"set x 0 0 %d\r\n%s\r\n%s" % (len(login), login, request), end)
-        return reply.removeprefix(b"STORED\r\n")
-
-
-@pytest.fixture(scope="module")
-def guarded(certificates: Path) -> Iterator[Guarded]:
-    users = certificates / "users"
-    users.write_text(f"app:{PASSWORD}\nother:word\n")
-    users.chmod(0o644)
-    with Guarded("-Y", str(users)) as server:
-        yield server
-
 
 @every_model
-async def test_a_server_lets_in_who_logs_in(model: Model, guarded: Guarded, connect: Connect) -> None:
+async def test_a_server_lets_in_who_logs_in(
+    model: Model, guarded_memcached: GuardedMemcached, connect: Connect
+) -> None:
     for settings in (
         {"username": "app", "password": PASSWORD},
         {"username": "app", "password": PASSWORD.encode()},
         {"username": "other", "password": "word"},
     ):
-        client = connect(guarded, **settings)
+        client = connect(guarded_memcached, **settings)
         assert await client.set("key", "value")
         assert await client.get_many(["key", "missing"]) == {"key": "value"}
         async with client.quiet() as batch:
@@ -79,14 +60,14 @@ REFUSALS: dict[str, tuple[dict[str, Any], str]] = {
 @pytest.mark.parametrize("case", REFUSALS)
 @every_model
 async def test_a_refusal_names_the_server_and_the_remedy(
-    model: Model, guarded: Guarded, connect: Connect, case: str
+    model: Model, guarded_memcached: GuardedMemcached, connect: Connect, case: str
 ) -> None:
     settings, says = REFUSALS[case]
-    client = connect(guarded, **settings)
+    client = connect(guarded_memcached, **settings)
     for _ in range(3):
         with pytest.raises((pinyon.ConnectError, pinyon.ServerDown), match=says) as raised:
             await client.get("key")
-        assert str(raised.value).startswith(f"{guarded.address}: get: ")
+        assert str(raised.value).startswith(f"{guarded_memcached.address}: get: ")
 
 
 @pytest.mark.parametrize(
@@ -110,15 +91,10 @@ async def test_a_login_that_cannot_be_sent(model: Model, connect: Connect, setti
     assert PASSWORD not in str(raised.value)
 
 
-def everything_said(error: BaseException) -> str:
-    """All that a log or a report of errors could show of it, with what its frames know but the tests' own."""
-    return "".join([repr(error), str(error), repr(vars(error)), *traceback.format_exception(error)])
-
-
 @every_model
 async def test_the_password_is_in_no_text(
     model: Model,
-    guarded: Guarded,
+    guarded_memcached: GuardedMemcached,
     redis_with: Callable[..., Redis],
     connect: Connect,
     locks_on: LocksOn,
@@ -135,7 +111,7 @@ async def test_the_password_is_in_no_text(
     refused = faulty(version=b"CLIENT_ERROR what is app %s\r\n" % secret.encode())
     echoed = faulty(version=b"set auth 0 -1 18\r\napp %s\r\n" % secret.encode())
     cut = faulty(version=b"x" * 55 + b"%s\r\n" % secret.encode())
-    for place in (guarded, refused, echoed, cut):
+    for place in (guarded_memcached, refused, echoed, cut):
         client = connect(place, **login)
         texts += [repr(getattr(client, "wrapped", client)), *_described(client)]
         for _ in range(3):

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 from models import MODELS, Model
-from playing import Scenarios, play, written
-from servers import Memcached, Redis
+from playing import Outcomes, Scenarios, play_all, written
+from servers import GuardedMemcached, Memcached, Redis
 
 #: uvloop stops watching a connection that was reset while bytes of it were unread, and tells nobody: the deadline does.
 UNNOTICED = ("a reply that ends with a reset: 2", "a reply that ends with a reset: 16")
@@ -29,22 +29,44 @@ CASES = [
 
 
 @pytest.fixture(scope="module")
-def played(memcached: Memcached, redis_of_all: Redis) -> Iterator[Callable[[Model], Scenarios]]:
-    """The scripted server of each model."""
-    started: dict[str, Scenarios] = {}
+def outcomes(
+    request: pytest.FixtureRequest,
+    memcached: Memcached,
+    redis_of_all: Redis,
+    guarded_memcached: GuardedMemcached,
+    guarded_redis: Redis,
+) -> Callable[[Model], Outcomes]:
+    """What came of a model's scenarios: all that are to be tested are played as soon as the first is."""
+    real = {
+        "memcached": memcached.address,
+        "redis": redis_of_all.address,
+        "memcached-login": guarded_memcached.address,
+        "redis-login": guarded_redis.address,
+    }
+    played: dict[str, Outcomes] = {}
 
-    def of(model: Model) -> Scenarios:
-        if model.name not in started:
-            started[model.name] = Scenarios(memcached.address, redis_of_all.address)
-        return started[model.name]
+    def of(model: Model) -> Outcomes:
+        if model.name not in played:
+            played[model.name] = {}  # if that fails as a whole, it is not begun again
+            memcached.flush()
+            redis_of_all.ask("FLUSHALL")
+            with Scenarios(real) as scenarios:
+                played[model.name] = model.run(play_all(model, scenarios, to_be_tested(request.session, model)))
+        return played[model.name]
 
-    yield of
-    for scenarios in started.values():
-        scenarios.__exit__()
+    return of
 
 
+def to_be_tested(session: pytest.Session, model: Model) -> list[str]:
+    """The names of a model's scenarios in this run of the tests."""
+    items = [item for item in session.items if isinstance(item, pytest.Function) and item.function is test_scenario]
+    cases = [item.callspec.params for item in items if item.get_closest_marker("xfail") is None]
+    return [case["name"] for case in cases if case["model"] is model]
+
+
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize(("model", "name"), CASES)
-async def test_scenario(
-    model: Model, name: str, played: Callable[[Model], Scenarios], server: Memcached, redis: Redis
-) -> None:
-    await play(model, played(model), name)
+def test_scenario(model: Model, name: str, outcomes: Callable[[Model], Outcomes]) -> None:
+    error = outcomes(model)[name]
+    if error is not None:
+        raise error

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 from expand import load
-from models import BLOCKING, Awaited, drive
-from playing import Scenarios, play
+from models import BLOCKING, Awaited, Model, drive, every_model
+from playing import Scenarios, play, play_all
 from servers import Memcached, Redis
 
 HIT = "VA 5 f16 O{opaque}\r\nvalue\r\n"
@@ -32,6 +32,12 @@ FAILING: dict[str, dict[str, Any]] = {
         "steps": [{"match": "^ms", "send": HIT}],
         "calls": [{**GET, "may_raise": ["ConnectionLost"]}],
     },
+    "the password is in": {
+        "client": {"username": "app", "password": "closed"},
+        "answers": {"^set ": "STORED\r\n"},
+        "steps": [{"then": "close"}],
+        "calls": [{**GET, "raises": "ConnectionLost"}],
+    },
     "['value', None]": {"steps": [HIT], "calls": [{"call": ["get_many", ["key"]], "returns": ["value", None]}]},
 }
 
@@ -51,11 +57,24 @@ def write(path: Path, scenario: dict[str, Any]) -> str:
 def test_what_is_not_as_it_must_be_is_noticed(why: str, memcached: Memcached, redis: Redis, tmp_path: Path) -> None:
     path = write(tmp_path / "it.json", FAILING[why])
     with (
-        Scenarios(memcached.address, redis.address, [path]) as scenarios,
+        Scenarios({"memcached": memcached.address, "redis": redis.address}, [path]) as scenarios,
         pytest.raises(AssertionError) as raised,
     ):
         drive(play(BLOCKING, scenarios, "it"))
     assert why in str(raised.value)
+
+
+@every_model
+def test_what_is_played_together_has_an_outcome_each(
+    model: Model, memcached: Memcached, redis: Redis, tmp_path: Path
+) -> None:
+    each = {"each": {"it": ["value", "another"]}, "steps": [HIT], "calls": [{**GET, "returns": "@it"}]}
+    path = write(tmp_path / "it.json", each)
+    with Scenarios({"memcached": memcached.address, "redis": redis.address}, [path]) as scenarios:
+        outcomes = model.run(play_all(model, scenarios, [*scenarios.by_name]))
+    assert outcomes.pop("it: 'value'") is None
+    assert "returned 'value'" in str(outcomes.pop("it: 'another'"))
+    assert not outcomes
 
 
 class Careless:
@@ -81,7 +100,7 @@ def test_a_client_that_is_wrong_is_noticed(
     connected = BLOCKING.client
     monkeypatch.setattr(BLOCKING, "client", lambda *place, **settings: Careless(connected(*place, **settings)))
     with (
-        Scenarios(memcached.address, redis.address) as scenarios,
+        Scenarios({"memcached": memcached.address, "redis": redis.address}) as scenarios,
         pytest.raises(AssertionError, match="'wrong' was handed out"),
     ):
         drive(play(BLOCKING, scenarios, name))

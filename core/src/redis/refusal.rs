@@ -44,7 +44,7 @@ impl<N: Network> Session<N> {
             }
             Step::Select => format!("the server has no database {database}: correct \"database\""),
             Step::Auth if says("wrong number of arguments") => {
-                "the server knows no users, which came with Redis 6: leave out \"user\"".into()
+                "the server knows no users, which came with Redis 6: leave out \"username\"".into()
             }
             Step::Auth if says("invalid password") => self.wrong_password(),
             Step::Hello | Step::Auth if says("without any password") || says("no password is set") => {
@@ -62,7 +62,7 @@ impl<N: Network> Session<N> {
     fn wrong_password(&self) -> String {
         let user = self.user();
         format!(
-            "the server refused the password of user {user}, or has no such user: correct \"user\" and \"password\""
+            "the server refused the password of user {user}, or has no such user: correct \"username\" and \"password\""
         )
     }
 

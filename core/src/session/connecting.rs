@@ -104,9 +104,15 @@ impl<N: Network> Session<N> {
                 (Kind::Protocol, "the server sent more than the answer to \"version\"".into())
             }
             Ok(Decoded::Head { line, .. }) if line.ends_with(b"unauthenticated") => {
-                let said = line.escape_ascii();
-                let why = "the server wants a login: set \"username\" and \"password\"";
-                (Kind::Connect, format!("{why} (it answered \"{said}\")"))
+                let why = match &self.login {
+                    Some(login) => {
+                        format!("another login than that of user \"{}\": correct", login.user.escape_debug())
+                    }
+                    None => "a login: set".into(),
+                };
+                let said = self.redacted(line);
+                let why = format!("the server wants {why} \"username\" and \"password\" (it answered \"{said}\")");
+                (Kind::Connect, why)
             }
             Ok(Decoded::Head { line, .. }) => {
                 (Kind::Protocol, format!("the server answered \"version\" with \"{}\"", self.redacted(line)))
@@ -124,10 +130,18 @@ impl<N: Network> Session<N> {
     }
 
     /// What the server said, without the password.
-    fn redacted(&self, said: &[u8]) -> String {
+    pub(super) fn redacted(&self, said: &[u8]) -> String {
         match &self.login {
             Some(login) => login.password.redact(said),
             None => said.escape_ascii().to_string(),
+        }
+    }
+
+    /// What was wrong with a reply, without what may have the password in it.
+    pub(super) fn explained(&self, malformed: &Malformed) -> String {
+        match &self.login {
+            Some(_) => malformed.what.to_owned(),
+            None => malformed.to_string(),
         }
     }
 

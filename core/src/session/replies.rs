@@ -70,7 +70,7 @@ impl<N: Network> Session<N> {
                 Ok(Step::Completed(ticket, what)) => return Some(self.lend(ticket, what)),
                 Ok(Step::Again) => {}
                 Ok(Step::Wait) => return None,
-                Err(malformed) => self.fail(Error::new(Kind::Protocol, self.server(), malformed.to_string())),
+                Err(malformed) => self.fail(Error::new(Kind::Protocol, self.server(), self.explained(&malformed))),
             }
         }
     }
@@ -121,7 +121,7 @@ impl<N: Network> Session<N> {
             return Ok(Step::Wait);
         };
         if head.status.is_error() {
-            let text = line.escape_ascii().to_string();
+            let text = self.redacted(line);
             self.incoming.consume(consumed);
             return Ok(self.finish_error(head.status, text));
         }

@@ -32,7 +32,7 @@ fn a_wrong_password_or_user_is_told() {
     let wrong = b"-WRONGPASS invalid username-password pair or user is disabled.\r\n";
     let message = refusal(settings(), &[wrong]);
     assert!(message.contains("refused the password of user \"worker\", or has no such user"), "{message}");
-    assert!(message.contains("correct \"user\" and \"password\""), "{message}");
+    assert!(message.contains("correct \"username\" and \"password\""), "{message}");
     assert!(message.contains("it answered \"WRONGPASS invalid username-password pair"), "{message}");
     assert_eq!(refusal(settings(), &[UNKNOWN, wrong]), message);
     let message = refusal(settings(), &[UNKNOWN, b"-ERR invalid password\r\n"]);
@@ -56,7 +56,10 @@ fn a_password_that_is_missing_or_not_wanted_is_told() {
         assert!(message.contains("the server has no password: leave out \"password\""), "{message}");
     }
     let message = refusal(settings(), &[UNKNOWN, b"-ERR wrong number of arguments for 'auth' command\r\n"]);
-    assert!(message.contains("the server knows no users, which came with Redis 6: leave out \"user\""), "{message}");
+    assert!(
+        message.contains("the server knows no users, which came with Redis 6: leave out \"username\""),
+        "{message}"
+    );
 }
 
 #[test]
