@@ -1,16 +1,21 @@
 #!/usr/bin/env python3
-"""Makes corpora to begin with from the test vectors: each reply, whole, as input of the target that reads its protocol.
+"""Makes corpora to begin with: of the targets that read a protocol each reply of the test vectors, whole; of the locks
+a story on every kind of server.
 
-An input begins with what the target's `Input` has before its bytes, as the crate `arbitrary` reads it.
+An input is what the crate `arbitrary` reads as the target's `Input`.
 """
 
 import hashlib
+import itertools
 import json
+import re
 import struct
+from collections.abc import Iterable
 from pathlib import Path
 
 HERE = Path(__file__).parent
 VECTORS = HERE.parent / "vectors"
+LOCKS = HERE / "fuzz_targets" / "locks"
 #: The form of each of four lines by its index, for every form that there is; then no pieces.
 FORMS = [bytes([form] * 4) + b"\0" for form in range(15)]
 #: The limits: some, and none; then no pieces.
@@ -19,16 +24,58 @@ LIMITS = [struct.pack("<HBBB", 4096, 64, 8, boundless) + b"\0" for boundless in 
 
 def main() -> None:
     for target, vectors, heads in (("replies", "memcached", FORMS), ("resp", "resp", LIMITS)):
-        folder = HERE / "corpus" / target
-        folder.mkdir(parents=True, exist_ok=True)
-        for vector in json.loads((VECTORS / f"{vectors}-replies.json").read_text()):
-            for head in heads:
-                seed = head + wire(vector)
-                (folder / hashlib.sha1(seed).hexdigest()).write_bytes(seed)
+        replies = json.loads((VECTORS / f"{vectors}-replies.json").read_text())
+        write(target, (head + wire(vector) for vector, head in itertools.product(replies, heads)))
+    write("locks", stories())
+
+
+def write(target: str, seeds: Iterable[bytes]) -> None:
+    folder = HERE / "corpus" / target
+    folder.mkdir(parents=True, exist_ok=True)
+    for seed in seeds:
+        (folder / hashlib.sha1(seed).hexdigest()).write_bytes(seed)
 
 
 def wire(vector: dict[str, str]) -> bytes:
     return bytes.fromhex(vector["bytes_hex"]) if "bytes_hex" in vector else vector["bytes"].encode()
+
+
+def stories() -> Iterable[bytes]:
+    """Two owners that want the same, somebody else that has it, renewals, a condition, a connection that breaks."""
+    steps = variants(LOCKS / "main.rs", "Step")
+    renews = variants(LOCKS / "main.rs", "Renews")
+    always, closed = renews["Always"], variants(LOCKS / "platform.rs", "End")["Closed"]
+
+    def lock(owner: int, names: int, *, waits: bool = True, reentrant: bool = False) -> bytes:
+        wait = b"\x01\x96" if waits else b"\0"
+        return steps["Lock"] + bytes([owner, names, 99]) + wait + always + bytes([reentrant])
+
+    converse, release = steps["Converse"], steps["Release"] + b"\0"
+    cut = steps["End"] + b"\0" + closed + converse
+    passing = steps["Lively"] + b"\x01", steps["Pass"] + struct.pack("<H", 2500), steps["Lively"] + b"\0"
+    parking = steps["Park"] + b"\0\x05\x32"
+    contended = [lock(0, 1), lock(1, 3), converse, release, converse, release, converse]
+    again = [lock(0, 1), converse, lock(0, 1, reentrant=True), lock(0, 2), lock(1, 2), converse, release, converse]
+    disturbed = [steps["Disturb"] + b"\x01\x01", lock(0, 1), lock(2, 1, waits=False), converse]
+    disturbed += [steps["Disturb"] + b"\x01\0", converse]
+    parked = [lock(0, 1), converse, parking, lock(1, 1), converse, steps["Notify"] + b"\0", converse, release, *passing]
+    broken = [lock(0, 1), converse, steps["Extend"] + b"\0\xff", lock(1, 1), cut, *passing, release, cut]
+    asked = [steps["Inspect"] + b"\x03", steps["Execute"] + b"\x19", converse]
+    for head in itertools.product(
+        variants(LOCKS / "server.rs", "Manners").values(),
+        variants(LOCKS / "server.rs", "Scripts").values(),
+        variants(LOCKS / "main.rs", "Handler").values(),
+    ):
+        for story in (contended, again, disturbed, parked, broken, asked):
+            yield b"".join(head) + b"\0\0\0" + b"".join(b"\x01" + step for step in [*story, *contended])
+
+
+def variants(path: Path, enum: str) -> dict[str, bytes]:
+    """How the variants of an enum are chosen."""
+    match = re.search(rf"enum {enum}\b.*?{{\n(.*?)\n}}", path.read_text(), re.DOTALL)
+    assert match, f"{path} has no {enum}"
+    names = re.findall(r"^    (\w+)", match[1], re.MULTILINE)
+    return {name: struct.pack("<I", -(-(index << 32) // len(names))) for index, name in enumerate(names)}
 
 
 if __name__ == "__main__":

@@ -269,7 +269,9 @@ impl Pure {
             return self.granted(id, call, token);
         }
         let Call::Lock { attempt, names, ttl, .. } = call else { return };
-        let at = results.len() - names.len() - 1;
+        let Some(at) = results.len().checked_sub(names.len() + 1) else {
+            return self.answers.push((id, Err(unexpected(&results))));
+        };
         let values = holders(&results[at]);
         if values.iter().all(|holder| is_of(holder, &attempt)) {
             // The reply to an earlier try was lost.
@@ -305,7 +307,8 @@ impl Pure {
     /// The section's values are there: says what follows from them, in one transaction.
     fn act(&mut self, calls: Vec<(u64, Call)>, replies: Vec<Value>) {
         self.watching = false;
-        let (values, floor) = match read(&replies) {
+        let counts: Vec<usize> = calls.iter().map(|(_, call)| self.keys_of(call).len()).collect();
+        let (values, floor) = match read(&replies, counts.iter().sum::<usize>() + 1) {
             Ok(read) => read,
             Err(error) => {
                 return self.refused(calls, &error);
@@ -314,8 +317,7 @@ impl Pure {
         let mut acts = Acts::default();
         let mut results = Vec::new();
         let mut at = 0;
-        for (_, call) in &calls {
-            let count = self.keys_of(call).len();
+        for ((_, call), count) in calls.iter().zip(counts) {
             results.push(self.follow(call, &values[at..at + count], values.last(), floor, &mut acts));
             at += count;
         }
@@ -454,10 +456,13 @@ impl Pure {
             Ok(transaction) => {
                 for ((id, _), then) in calls.into_iter().zip(results) {
                     let answer = match then {
-                        Then::Answer(answer) => answer,
-                        Then::Token(at) => Answer::Granted { token: number(&transaction[at]).unwrap_or(0) },
+                        Then::Answer(answer) => Some(answer),
+                        Then::Token(at) => transaction.get(at).and_then(number).map(|token| Answer::Granted { token }),
                     };
-                    self.answer(id, answer);
+                    match answer {
+                        Some(answer) => self.answer(id, answer),
+                        None => self.answers.push((id, Err(unexpected(&transaction)))),
+                    }
                 }
                 self.go_on();
             }
@@ -485,8 +490,8 @@ impl Pure {
             return self.answers.push((id, Err(error)));
         }
         let values = match replies.first() {
-            Some(Value::Array(values)) => &values[..],
-            _ => &[],
+            Some(Value::Array(values)) if values.len() == names => &values[..],
+            _ => return self.answers.push((id, Err(unexpected(&replies)))),
         };
         let now = replies.last().and_then(time).unwrap_or_default();
         let each = values.iter().zip(&replies[1..=names]).map(|(value, pttl)| {
@@ -546,23 +551,27 @@ fn token_if_taken(results: &[Value]) -> Option<u64> {
     results.first().filter(|_| taken).and_then(number)
 }
 
-/// A section's values, and the least that the counter should be, by the server's clock.
-fn read(replies: &[Value]) -> Result<(Vec<Value>, u64), ServerError> {
+/// A section's values, of so many keys, and the least that the counter should be, by the server's clock.
+fn read(replies: &[Value], keys: usize) -> Result<(Vec<Value>, u64), ServerError> {
     match replies {
         [Value::Error(error), ..] | [_, Value::Error(error), _] | [_, _, Value::Error(error)] => Err(error.clone()),
-        [_, Value::Array(values), now] => {
+        [_, Value::Array(values), now] if values.len() == keys => {
             let now = time(now).unwrap_or_default();
             Ok((values.clone(), token::floor(now.as_micros() as u64)))
         }
-        other => Err(ServerError { code: "".into(), message: format!("unexpected replies: {other:?}").into() }),
+        other => Err(unexpected(other)),
     }
+}
+
+fn unexpected(replies: &[Value]) -> ServerError {
+    ServerError { code: "".into(), message: format!("unexpected replies: {replies:?}").into() }
 }
 
 /// What `TIME` was answered with.
 fn time(reply: &Value) -> Option<Duration> {
     let Value::Array(time) = reply else { return None };
     let (seconds, micros) = (time.first().and_then(number)?, time.get(1).and_then(number)?);
-    Some(Duration::from_secs(seconds) + Duration::from_micros(micros))
+    Some(Duration::from_secs(seconds).saturating_add(Duration::from_micros(micros)))
 }
 
 fn holders(values: &Value) -> Vec<Option<Holder>> {

@@ -434,6 +434,7 @@ impl ScriptError {
     fn moved(code: &str, message: &str) -> Option<Self> {
         let (slot, address) = message.split_once(' ')?;
         let address = address.split(' ').next()?;
+        address.rsplit_once(':')?.1.parse::<u16>().ok()?;
         Some(Self::Moved { slot: slot.parse().ok()?, address: address.into(), asking: code == "ASK" })
     }
 }

@@ -10,5 +10,6 @@ const PER_MICROSECOND: u64 = 4;
 /// The least that the counter is to be at a time of the server's clock, in microseconds since 1970. A counter that was
 /// lost begins there, above all that it ever gave out.
 pub fn floor(server_time: u64) -> u64 {
-    (server_time / 1000).saturating_sub(EPOCH) * PER_MILLISECOND + server_time % 1000 * PER_MICROSECOND
+    let milliseconds = (server_time / 1000).saturating_sub(EPOCH);
+    milliseconds.saturating_mul(PER_MILLISECOND).saturating_add(server_time % 1000 * PER_MICROSECOND)
 }

@@ -6,13 +6,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::link::COMMANDS;
-use super::{Client, Finished};
+use super::{Client, Finished, Platform};
 use crate::address::Address;
 use crate::driven::{Action, Driven};
 use crate::error::{Error, Kind};
-use crate::locks::clock::boot_time;
 
-impl<W> Driven for Client<W> {
+impl<W, P: Platform> Driven for Client<W, P> {
     type Finished = Finished<W>;
 
     fn take_actions(&mut self) -> Vec<Action> {
@@ -47,7 +46,7 @@ impl<W> Driven for Client<W> {
     }
 
     fn expire(&mut self, now: Instant) {
-        self.machine.expire(boot_time());
+        self.machine.expire(self.platform.boot_time());
         self.expire_commands(now);
         self.try_again(now);
         for lane in &mut self.link.lanes {
@@ -62,7 +61,7 @@ impl<W> Driven for Client<W> {
     fn deadline(&self) -> Option<Instant> {
         let link = self.link.deadline();
         let Some(due) = self.machine.due() else { return link };
-        let (now, at) = (Instant::now(), boot_time());
+        let (now, at) = (self.platform.now(), self.platform.boot_time());
         let due = if due > at { now + (due - at) } else { now.checked_sub(at - due).unwrap_or(now) };
         Some(link.map_or(due, |link| link.min(due)))
     }
@@ -88,12 +87,14 @@ impl<W> Driven for Client<W> {
     fn close(&mut self, now: Instant) {
         self.closed = true;
         let error = self.is_closed_error();
-        self.machine.close(&error, boot_time());
-        self.link.lanes[COMMANDS].session.fail(error);
+        self.machine.close(&error, self.platform.boot_time());
+        self.link.lanes[COMMANDS].session.fail(error.clone());
         self.advance(now);
+        self.fail_commands(&error);
     }
 }
 
+/// What threads do that wait by themselves.
 impl<W> Client<W> {
     /// The descriptors to wait for, and whether each is to be written to: owned, as the client may close its own
     /// meanwhile.

@@ -5,14 +5,13 @@ use std::time::Instant;
 use pinyon_proto::resp::Value;
 
 use super::link::{About, COMMANDS, PUSHES};
-use super::{Client, Finished};
+use super::{Client, Finished, Platform};
 use crate::error::{Error, Kind};
-use crate::locks::clock::boot_time;
 use crate::locks::handler::Redirection;
 use crate::locks::script::{self, Parts, ScriptError};
 use crate::redis::Protocol;
 
-impl<W> Client<W> {
+impl<W, P: Platform> Client<W, P> {
     /// A connection stands.
     pub(super) fn greeted(&mut self, lane: usize, now: Instant) {
         if lane == PUSHES {
@@ -85,7 +84,7 @@ impl<W> Client<W> {
     /// What arrived without having been asked for.
     pub(super) fn pushed(&mut self, push: &[Value]) {
         if let Some(pushed) = script::pushed(&self.settings.keys, push) {
-            self.machine.pushed(pushed, boot_time());
+            self.machine.pushed(pushed, self.platform.boot_time());
         }
     }
 

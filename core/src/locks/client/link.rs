@@ -1,20 +1,20 @@
 //! The way to the server: connections made when they are wanted, calls out, answers and pushes in.
 
 use std::collections::VecDeque;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use pinyon_proto::resp::Value;
 
-use super::{Client, Failure, Finished, Outcome};
+use super::{Client, Failure, Finished, Outcome, Platform};
 use crate::address::{Address, Endpoint};
 use crate::driven::Action;
 use crate::error::{Error, Kind, Sent};
-use crate::locks::clock::boot_time;
 use crate::locks::handler::{Handler, Redirection};
 use crate::locks::script::{Parts, ScriptError};
 use crate::locks::sequence::Sequence;
+use crate::network::System;
 use crate::redis::{Event, Refused, Session, Ticket};
 
 /// The commands' connection, and the pushes' where one connection cannot carry both (RESP2).
@@ -28,8 +28,8 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 /// How long a slot that is being moved is left alone.
 const MOVING: Duration = Duration::from_millis(20);
 
-pub(super) struct Link<W> {
-    pub(super) lanes: [Lane; 2],
+pub(super) struct Link<W, P: Platform> {
+    pub(super) lanes: [Lane<P>; 2],
     pub(super) handler: Handler,
     pub(super) phase: Phase,
     /// What is to be sent, in order; some of it waits for a connection.
@@ -52,8 +52,8 @@ pub(super) struct Link<W> {
     again_at: Option<Instant>,
 }
 
-pub(super) struct Lane {
-    pub(super) session: Session,
+pub(super) struct Lane<P: Platform> {
+    pub(super) session: Session<P>,
     /// What the host was last told to watch.
     watched: Option<(RawFd, bool)>,
     /// The host has been told to stop watching a broken connection, and may not have done so yet.
@@ -86,8 +86,8 @@ pub(super) enum About<W> {
     Subscription,
 }
 
-impl<W> Link<W> {
-    pub(super) fn new(handler: Handler, sessions: [Session; 2]) -> Self {
+impl<W, P: Platform> Link<W, P> {
+    pub(super) fn new(handler: Handler, sessions: [Session<P>; 2]) -> Self {
         Self {
             lanes: sessions.map(|session| Lane { session, watched: None, forgotten: false }),
             handler,
@@ -132,14 +132,6 @@ impl<W> Link<W> {
 
     pub(super) fn watched(&self) -> impl Iterator<Item = (usize, RawFd)> + '_ {
         self.lanes.iter().enumerate().filter_map(|(lane, of)| of.watched.map(|(fd, _)| (lane, fd)))
-    }
-
-    pub(super) fn descriptors(&self) -> Vec<(usize, Arc<OwnedFd>, bool)> {
-        let of = |(index, lane): (usize, &Lane)| {
-            let descriptor = lane.session.stream()?.descriptor();
-            Some((index, descriptor, lane.session.wants_to_write()))
-        };
-        self.lanes.iter().enumerate().filter_map(of).collect()
     }
 
     /// Submits what is to be sent, in order, as far as the connection takes it.
@@ -190,7 +182,17 @@ impl<W> Link<W> {
     }
 }
 
-impl<W> Client<W> {
+impl<W> Link<W, System> {
+    pub(super) fn descriptors(&self) -> Vec<(usize, Arc<OwnedFd>, bool)> {
+        let of = |(index, lane): (usize, &Lane<System>)| {
+            let descriptor = lane.session.stream()?.descriptor();
+            Some((index, descriptor, lane.session.wants_to_write()))
+        };
+        self.lanes.iter().enumerate().filter_map(of).collect()
+    }
+}
+
+impl<W, P: Platform> Client<W, P> {
     /// Begins to connect, if somebody needs it and nothing speaks against it yet.
     pub(super) fn connect_if_wanted(&mut self, now: Instant) {
         let wanted = !self.machine.is_idle() || !self.link.outbox.is_empty();
@@ -332,10 +334,10 @@ impl<W> Client<W> {
                 let message = "the server answered what was not asked";
                 let error = Error::new(Kind::Protocol, &self.settings.server, message);
                 self.link.lanes[COMMANDS].session.fail(error);
-                self.link.retry_at = Some(Instant::now() + FIRST_PAUSE);
+                self.link.retry_at = Some(self.platform.now() + FIRST_PAUSE);
             }
             let answer = answer.map_err(|error| self.explain(&error));
-            self.machine.answer(call, answer, boot_time());
+            self.machine.answer(call, answer, self.platform.boot_time());
         }
         if let Some(warning) = self.link.handler.take_warning() {
             self.finished.push(Finished::Warning(format!("{}: {warning}", self.settings.server)));
@@ -420,7 +422,7 @@ impl<W> Client<W> {
         self.link.outbox.retain(|item| matches!(item.about, About::Command(_)));
         self.link.down_since.get_or_insert(now);
         let moved = std::mem::take(&mut self.link.moved);
-        self.machine.disconnected(&error, moved, boot_time());
+        self.machine.disconnected(&error, moved, self.platform.boot_time());
         if !was_up && !moved {
             let error = self.naming_node(error);
             self.endpoint = self.settings.endpoint.clone();
@@ -450,7 +452,12 @@ impl<W> Client<W> {
         if link.has_been_up && down_for < self.settings.options.patience {
             return;
         }
-        self.machine.unreachable(error, boot_time());
+        self.machine.unreachable(error, self.platform.boot_time());
+        self.fail_commands(error);
+    }
+
+    /// No connection will come for the commands that wait for one.
+    pub(super) fn fail_commands(&mut self, error: &Error) {
         for item in std::mem::take(&mut self.link.outbox) {
             if let About::Command(waiter) = item.about {
                 self.finish(waiter, Outcome::Failed(Failure::Server(error.clone())));
@@ -477,7 +484,7 @@ impl<W> Client<W> {
     fn watch(&mut self) {
         for (index, lane) in self.link.lanes.iter_mut().enumerate() {
             let Some(stream) = lane.session.stream() else { continue };
-            let wanted = (stream.as_fd().as_raw_fd(), lane.session.wants_to_write());
+            let wanted = (stream.as_raw_fd(), lane.session.wants_to_write());
             if lane.watched != Some(wanted) {
                 lane.watched = Some(wanted);
                 self.actions.push(Action::Watch { lane: index, fd: wanted.0, write: wanted.1 });
@@ -496,7 +503,7 @@ impl<W> Client<W> {
     pub(super) fn rise(&mut self, now: Instant) {
         let link = &mut self.link;
         (link.phase, link.failures, link.down_since, link.has_been_up) = (Phase::Up, 0, None, true);
-        self.machine.connected(boot_time());
+        self.machine.connected(self.platform.boot_time());
         self.pump(now);
     }
 }

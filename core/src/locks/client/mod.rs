@@ -6,6 +6,9 @@
 mod driven;
 mod greeting;
 mod link;
+mod platform;
+#[cfg(test)]
+mod tests;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -15,7 +18,6 @@ use foldhash::HashMap;
 use pinyon_proto::resp::Value;
 
 use super::call::{Answer, Call};
-use super::clock::boot_time;
 use super::handler::{Handler, HandlerKind};
 use super::keys::Keys;
 use super::machine::{Event, Failure, Fairness, Loss, Machine, NotHeld, Options, Request};
@@ -26,6 +28,7 @@ use crate::error::{Error, Kind};
 use crate::network::System;
 use crate::redis;
 use link::{About, Link};
+pub use platform::Platform;
 
 /// What a client is made of.
 #[derive(Clone, Debug)]
@@ -42,8 +45,8 @@ pub struct Settings {
 }
 
 impl Settings {
-    fn session(&self) -> redis::Session {
-        redis::Session::new(self.server.clone(), System, self.login.clone())
+    fn session<P: Platform>(&self, platform: &P) -> redis::Session<P> {
+        redis::Session::new(self.server.clone(), platform.clone(), self.login.clone())
     }
 
     fn handler(&self) -> Handler {
@@ -107,12 +110,13 @@ enum Awaited {
     Answer,
 }
 
-pub struct Client<W> {
+pub struct Client<W, P: Platform = System> {
+    platform: P,
     settings: Settings,
     /// Where the keys are: in a cluster perhaps not where the settings say.
     endpoint: Endpoint,
     machine: Machine,
-    link: Link<W>,
+    link: Link<W, P>,
     waiting: HashMap<(u64, Awaited), VecDeque<W>>,
     finished: Vec<Finished<W>>,
     actions: Vec<Action>,
@@ -125,10 +129,18 @@ pub struct Client<W> {
 impl<W> Client<W> {
     /// `client`: a name that no other client of any process has, ever.
     pub fn new(settings: Settings, client: Arc<str>) -> Self {
+        Self::on(System, settings, client)
+    }
+}
+
+impl<W, P: Platform> Client<W, P> {
+    /// Like [`Client::new`], on another network and by other clocks.
+    pub fn on(platform: P, settings: Settings, client: Arc<str>) -> Self {
         Self {
             machine: Machine::new(client.clone(), settings.options.clone()),
-            link: Link::new(settings.handler(), [settings.session(), settings.session()]),
+            link: Link::new(settings.handler(), [settings.session(&platform), settings.session(&platform)]),
             endpoint: settings.endpoint.clone(),
+            platform,
             settings,
             waiting: HashMap::default(),
             finished: Vec::new(),
@@ -147,7 +159,7 @@ impl<W> Client<W> {
             self.end_turn();
             return None;
         }
-        let at = boot_time();
+        let at = self.platform.boot_time();
         let begun = match wish {
             Wish::Lock(request) => {
                 self.machine.lock(request, at).map(|number| (number, Awaited::Grant)).map_err(Outcome::Failed)
@@ -200,7 +212,7 @@ impl<W> Client<W> {
     /// Nobody waits for this lock any more.
     pub fn cancel(&mut self, number: u64, now: Instant) {
         self.waiting.remove(&(number, Awaited::Grant));
-        self.machine.cancel(number, boot_time());
+        self.machine.cancel(number, self.platform.boot_time());
         self.begun(now);
     }
 
@@ -211,7 +223,7 @@ impl<W> Client<W> {
 
     /// The token of a lock that is held, and how long it is still believed in.
     pub fn held(&self, number: u64) -> Option<(u64, Duration)> {
-        self.machine.held(number, boot_time())
+        self.machine.held(number, self.platform.boot_time())
     }
 
     pub fn settings(&self) -> &Settings {

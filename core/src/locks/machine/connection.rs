@@ -144,7 +144,7 @@ impl Machine {
     }
 
     /// Whether it was done nobody knows: what is renewed is asked again, and the clock goes on from before.
-    fn extension_unanswered(&mut self, numbers: &[u64], wanted: Option<&Error>, now: Moment) {
+    pub(super) fn extension_unanswered(&mut self, numbers: &[u64], wanted: Option<&Error>, now: Moment) {
         for number in numbers.iter().copied() {
             if let Some(State::Held(held)) = self.entries.get_mut(&number).map(|entry| &mut entry.state) {
                 held.extending = false;

@@ -261,7 +261,7 @@ impl Machine {
     /// Takes a lock: [`Event::Granted`] or [`Event::Failed`] tells. Returns the number that they, and everything else
     /// about it, go by.
     pub fn lock(&mut self, request: Request, now: Moment) -> Result<u64, Failure> {
-        if let Some(number) = self.held_again(&request)? {
+        if let Some(number) = self.held_again(&request, now)? {
             return Ok(number);
         }
         let nested = self.holding.contains_key(&request.owner);
@@ -364,6 +364,7 @@ impl Machine {
             return Ok(());
         }
         entry.ttl = ttl;
+        self.wake_by(now + self.options.patience);
         self.send_extend(vec![number], true, now);
         Ok(())
     }
@@ -429,7 +430,7 @@ impl Machine {
 
     /// What an owner that holds one of the names already is answered: the lock that it has, if that covers all of them
     /// and it may.
-    fn held_again(&mut self, request: &Request) -> Result<Option<u64>, Failure> {
+    fn held_again(&mut self, request: &Request, now: Moment) -> Result<Option<u64>, Failure> {
         let Some(held) = self.holding.get(&request.owner) else { return Ok(None) };
         let shares = |number: &&u64| {
             let entry = &self.entries[*number];
@@ -438,6 +439,10 @@ impl Machine {
         let Some(number) = held.iter().find(shares).copied() else { return Ok(None) };
         let entry = self.entries.get_mut(&number).expect("what is held is known");
         let State::Held(held) = &entry.state else { return Ok(None) };
+        if held.until <= now {
+            self.lose(number, Loss::Expired, now);
+            return Ok(None);
+        }
         if !request.reentrant || !request.names.iter().all(|name| entry.names.contains(name)) {
             return Err(match request.wait {
                 Some(_) => Failure::AlreadyHeld,

@@ -79,23 +79,30 @@ impl Machine {
         }
     }
 
-    /// Questions that no server has been there for.
+    /// Questions, and extensions that somebody waits for, that no server has answered in time.
     fn expire_questions(&mut self, now: Moment) {
         let patience = self.options.patience;
         let mut next = None;
         let mut late = Vec::new();
         for (id, call) in self.flight.iter() {
             match call.about {
-                About::Question(request) if call.sent + patience <= now => late.push((*id, request)),
-                About::Question(_) => next = next.or(Some(call.sent + patience)),
+                About::Question(_) | About::Extend { wanted: true, .. } if call.sent + patience <= now => {
+                    late.push(*id)
+                }
+                About::Question(_) | About::Extend { wanted: true, .. } => next = next.or(Some(call.sent + patience)),
                 _ => {}
             }
         }
-        for (id, request) in late {
-            self.flight.remove(id);
+        for id in late {
             self.calls.retain(|(call, _)| *call != id);
-            let answer = Err(Failure::Server(self.unanswered()));
-            self.events.push_back(Event::Answered { request, answer });
+            let error = self.unanswered();
+            match self.flight.remove(id).map(|call| call.about) {
+                Some(About::Question(request)) => {
+                    self.events.push_back(Event::Answered { request, answer: Err(Failure::Server(error)) });
+                }
+                Some(About::Extend { numbers, .. }) => self.extension_unanswered(&numbers, Some(&error), now),
+                _ => {}
+            }
         }
         self.due = [self.due, next].into_iter().flatten().min();
     }

@@ -1,0 +1,276 @@
+//! A client whose server says what the test has it say, and how long its users wait then.
+
+use std::cell::Cell;
+use std::io;
+use std::os::fd::{AsRawFd, RawFd};
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use pinyon_proto::resp::{Decoded, Reader, Value};
+
+use super::*;
+use crate::address::Address;
+use crate::connection::peer::{Ending, Line, Opening, Peer};
+use crate::driven::Driven;
+use crate::locks::keys;
+use crate::locks::machine::{Moment, Renewal};
+use crate::network::Network;
+
+const PATIENCE: Duration = Duration::from_secs(2);
+const TTL: Duration = Duration::from_secs(10);
+const GRANTED: &str = "*2\r\n:1\r\n:5000\r\n";
+
+#[derive(Clone)]
+struct InMemory {
+    peer: Peer,
+    started: Instant,
+    elapsed: Rc<Cell<Duration>>,
+}
+
+impl Network for InMemory {
+    type Stream = Line;
+
+    fn open(&self, address: &Address) -> io::Result<Line> {
+        self.peer.open(address)
+    }
+}
+
+impl AsRawFd for Line {
+    fn as_raw_fd(&self) -> RawFd {
+        7
+    }
+}
+
+impl Platform for InMemory {
+    fn now(&self) -> Instant {
+        self.started + self.elapsed.get()
+    }
+
+    fn boot_time(&self) -> Moment {
+        Moment(self.elapsed.get())
+    }
+}
+
+struct Host {
+    client: Client<&'static str, InMemory>,
+    platform: InMemory,
+    /// What the waiters were told.
+    told: Vec<(&'static str, Outcome)>,
+}
+
+impl Host {
+    /// Greeted by RESP3, and subscribed; nothing has been asked of the server yet that is about locks.
+    fn connected(handler: HandlerKind) -> Self {
+        Self::connected_with(handler, redis::Settings::default())
+    }
+
+    fn connected_with(handler: HandlerKind, login: redis::Settings) -> Self {
+        let platform = InMemory { peer: Peer::default(), started: Instant::now(), elapsed: Rc::default() };
+        let settings = Settings {
+            endpoint: Endpoint::Tcp { host: "127.0.0.1".into(), port: 6379 },
+            server: "redis1".into(),
+            login,
+            keys: Keys::new("n").unwrap(),
+            handler,
+            connect_timeout: Duration::from_secs(1),
+            options: Options { patience: PATIENCE, ..Options::default() },
+        };
+        let client = Client::on(platform.clone(), settings, "c".into());
+        let mut host = Self { client, platform, told: Vec::new() };
+        let ask = Wish::Ask(Call::Inspect { names: keys::names(["a"]).unwrap() });
+        host.begin("ask", ask);
+        host.greet();
+        let inspected = match handler {
+            HandlerKind::Pure => "*1\r\n$-1\r\n:-2\r\n*2\r\n$1\r\n1\r\n$1\r\n1\r\n",
+            _ => "*1\r\n*3\r\n$0\r\n\r\n:-1\r\n:-1\r\n",
+        };
+        host.answer(inspected);
+        assert!(matches!(host.told.pop(), Some(("ask", Outcome::Answered(_)))), "{:?}", host.told);
+        host
+    }
+
+    /// The server lets the client in.
+    fn greet(&mut self) {
+        assert_eq!(self.sent(), ["HELLO", "PING"]);
+        self.answer("%2\r\n$7\r\nversion\r\n$6\r\n7.0.15\r\n$5\r\nproto\r\n:3\r\n+PONG\r\n");
+        assert_eq!(self.sent(), ["SUBSCRIBE"]);
+        let confirmed =
+            |channel: &str, count| format!(">3\r\n$9\r\nsubscribe\r\n${}\r\n{channel}\r\n:{count}\r\n", channel.len());
+        self.answer(&[confirmed("{n}:#c:c", 1), confirmed("{n}:#freed", 2)].concat());
+        assert_eq!(self.sent()[0], "INFO");
+        self.answer("$0\r\n\r\n");
+    }
+
+    fn begin(&mut self, waiter: &'static str, wish: Wish) -> Option<u64> {
+        let number = self.client.begin(wish, waiter, self.platform.now());
+        self.settle();
+        number
+    }
+
+    fn lock(&mut self, waiter: &'static str, reentrant: bool) -> u64 {
+        let names = keys::names(["a"]).unwrap();
+        let (wait, renewal) = (Some(Duration::from_secs(3)), Renewal::Never);
+        let request = Request { names, owner: 1, ttl: TTL, wait, renewal, reentrant };
+        self.begin(waiter, Wish::Lock(request)).expect("it has a number")
+    }
+
+    /// A lock that is held.
+    fn held(&mut self) -> u64 {
+        let number = self.lock("lock", false);
+        assert_eq!(self.sent(), ["FCALL pinyon_open_2", "FCALL pinyon_lock_2"]);
+        self.answer(&["*1\r\n:4999\r\n", GRANTED].concat());
+        assert!(matches!(self.told.pop(), Some(("lock", Outcome::Granted { .. }))), "{:?}", self.told);
+        number
+    }
+
+    /// The names of the commands that the server has received since this was last asked, with those of functions.
+    fn sent(&mut self) -> Vec<String> {
+        let words = |command: &Vec<String>| if command[0] == "FCALL" { 2 } else { 1 };
+        self.commands().iter().map(|command| command[..words(command)].join(" ")).collect()
+    }
+
+    fn commands(&mut self) -> Vec<Vec<String>> {
+        self.settle();
+        let sent = self.platform.peer.take_received();
+        let (mut reader, mut rest, mut commands) = (Reader::default(), &sent[..], Vec::new());
+        while !rest.is_empty() {
+            let (consumed, command) = reader.read(rest).expect("commands are RESP");
+            rest = &rest[consumed..];
+            let Some(Decoded::Reply(Value::Array(parts))) = command else { panic!("half a command") };
+            commands.push(parts.iter().map(text).collect());
+        }
+        commands
+    }
+
+    fn answer(&mut self, reply: &str) {
+        self.platform.peer.reply(reply.as_bytes());
+        self.client.ready(link::COMMANDS, self.platform.now());
+        self.settle();
+    }
+
+    /// Time passes, and at each moment that something is due the server answers what it was asked by `reply`.
+    fn pass(&mut self, time: Duration, reply: &str) {
+        let end = self.platform.now() + time;
+        while let Some(due) = self.client.deadline().filter(|due| *due <= end) {
+            let left = due.saturating_duration_since(self.platform.now());
+            self.platform.elapsed.set(self.platform.elapsed.get() + left);
+            self.client.expire(self.platform.now());
+            self.settle();
+            let asked = self.sent().len();
+            self.answer(&reply.repeat(asked));
+        }
+        let left = end - self.platform.now();
+        self.platform.elapsed.set(self.platform.elapsed.get() + left);
+    }
+
+    fn settle(&mut self) {
+        loop {
+            let (actions, finished) = (self.client.take_actions(), self.client.take_finished());
+            if actions.is_empty() && finished.is_empty() {
+                return;
+            }
+            for action in actions {
+                match action {
+                    Action::Forget { lane, .. } => self.client.forgotten(lane, self.platform.now()),
+                    Action::EndTurn => self.client.turn(self.platform.now()),
+                    Action::Watch { .. } | Action::Resolve { .. } => {}
+                }
+            }
+            self.told.extend(finished.into_iter().filter_map(|finished| match finished {
+                Finished::Done { waiter, outcome } => Some((waiter, outcome)),
+                Finished::Lost { .. } | Finished::Warning(_) => None,
+            }));
+        }
+    }
+}
+
+fn text(value: &Value) -> String {
+    match value {
+        Value::Bytes(text) => String::from_utf8_lossy(text).into_owned(),
+        other => panic!("not a part of a command: {other:?}"),
+    }
+}
+
+#[test]
+fn an_extension_is_answered_in_time_whatever_the_server_says() {
+    for reply in ["-TRYAGAIN a slot moves\r\n", "-ASK 7 127.0.0.1:7001\r\n", "-MOVED 7 nowhere\r\n"] {
+        let mut host = Host::connected(HandlerKind::Script);
+        let number = host.held();
+        host.begin("extend", Wish::Extend { number, ttl: TTL });
+        assert_eq!(host.sent(), ["FCALL pinyon_extend_2"]);
+        host.answer(reply);
+        host.pass(PATIENCE, reply);
+        assert!(matches!(host.told[..], [("extend", Outcome::Failed(_))]), "{reply}: {:?}", host.told);
+    }
+}
+
+#[test]
+fn a_lock_whose_time_is_over_is_not_taken_again() {
+    let mut host = Host::connected(HandlerKind::Script);
+    let number = host.held();
+    host.platform.elapsed.set(host.platform.elapsed.get() + TTL);
+    assert_ne!(host.lock("again", true), number);
+    assert!(host.told.is_empty(), "{:?}", host.told);
+    assert_eq!(host.sent(), ["FCALL pinyon_unlock_2", "FCALL pinyon_lock_2"]);
+}
+
+#[test]
+fn whoever_waits_for_a_connection_is_told_when_the_client_is_closed() {
+    let mut host = Host::connected(HandlerKind::Script);
+    host.platform.peer.expect_openings([Opening::Unreachable; 9]);
+    let mut parts = Parts::default();
+    parts.push("PING");
+    host.platform.peer.end(Ending::Closed);
+    host.client.ready(link::COMMANDS, host.platform.now());
+    host.begin("command", Wish::Execute { parts, deadline: host.platform.now() + TTL });
+    host.client.close(host.platform.now());
+    host.settle();
+    assert!(matches!(host.told[..], [("command", Outcome::Failed(_))]), "{:?}", host.told);
+}
+
+#[test]
+fn odd_answers_to_plain_commands_are_errors() {
+    let huge = "*2\r\n$20\r\n18446744073709551615\r\n$20\r\n18446744073709551615\r\n";
+    let commands = take_plainly(usize::MAX, "");
+    assert!(commands > 12, "{commands}");
+    for odd in ["*0\r\n", "*1\r\n:1\r\n", "+OK\r\n", ":-1\r\n", "$-1\r\n", huge] {
+        for at in 0..commands {
+            take_plainly(at, odd);
+        }
+    }
+}
+
+/// Somebody wants a lock, and the server answers the command at this place oddly. Returns how many there were.
+fn take_plainly(at: usize, odd: &str) -> usize {
+    let mut host = Host::connected(HandlerKind::Pure);
+    host.lock("lock", false);
+    let (mut asked, mut results) = (0, Vec::new());
+    for _ in 0..12 {
+        for command in host.commands() {
+            let reply = plainly(&command, &mut results);
+            host.answer(if asked == at { odd } else { &reply });
+            asked += 1;
+        }
+    }
+    asked
+}
+
+/// What a server answers by whom the lock is held. `results`: of the commands of a transaction.
+fn plainly(command: &[String], results: &mut Vec<String>) -> String {
+    let time = "*2\r\n$10\r\n1704067201\r\n$1\r\n0\r\n";
+    let values = |count: usize| format!("*{count}\r\n{}", "$9\r\nother:1:1\r\n".repeat(count));
+    let reply = match &*command[0] {
+        "MULTI" => {
+            results.clear();
+            return "+OK\r\n".into();
+        }
+        "EXEC" => return format!("*{}\r\n{}", results.len(), results.concat()),
+        "WATCH" | "UNWATCH" => return "+OK\r\n".into(),
+        "TIME" => return time.into(),
+        "MGET" => values(command.len() - 1),
+        "INCR" | "PTTL" => ":9999\r\n".into(),
+        _ => "$-1\r\n".into(),
+    };
+    results.push(reply.clone());
+    reply
+}

@@ -1,0 +1,112 @@
+//! The locks' functions as they are called and answered on the wire.
+
+use std::time::Duration;
+
+use pinyon_core::locks::call::{Answer, Attempt, Call, Holder, Name, Names};
+use pinyon_core::locks::scripts::Function;
+
+use crate::say;
+
+/// A call as a client has sent it.
+pub struct Called {
+    pub call: Call,
+    /// What it says of its client.
+    pub waiter_ttl: Option<Duration>,
+    pub throughput: bool,
+}
+
+/// Reads what stands behind the function's name: how many keys, the keys, the arguments.
+pub fn read(function: Function, words: &[&[u8]], prefix: &[u8]) -> Called {
+    let count = number(words[0]) as usize;
+    let (keys, arguments) = words[1..].split_at(count);
+    let prefix = [prefix, b"l:"].concat();
+    let mut locks = keys[3..].iter().map(|key| Name::from(key.strip_prefix(&prefix[..]).expect("a lock's key")));
+    let (mut waiter_ttl, mut flags) = (None, &b""[..]);
+    let mut waiter = || {
+        let ttl = Duration::from_millis(number(arguments[1]));
+        (waiter_ttl, flags) = (Some(Duration::from_millis(number(arguments[2]))), arguments[3]);
+        (attempt(arguments[0]), ttl)
+    };
+    let call = match function {
+        Function::Open => Call::Open,
+        Function::Lock | Function::Poll | Function::Park | Function::Unpark => {
+            let (attempt, ttl) = waiter();
+            let (names, nested): (Names, _) = (locks.collect(), flags.contains(&b'n'));
+            match function {
+                Function::Lock => Call::Lock { attempt, names, ttl, wait: flags.contains(&b'w'), nested },
+                Function::Poll => Call::Poll { attempt, names, ttl, nested },
+                Function::Park => Call::Park { attempt, names, ttl },
+                _ => Call::Unpark { attempt, names, ttl },
+            }
+        }
+        Function::Unlock => {
+            flags = arguments[1];
+            Call::Unlock { attempt: attempt(arguments[0]), names: locks.collect(), tombstone: flags.contains(&b'x') }
+        }
+        Function::Extend => {
+            let each = arguments[1..].chunks(3).map(|held| {
+                let names: Names = locks.by_ref().take(number(held[2]) as usize).collect();
+                (attempt(held[0]), names, Duration::from_millis(number(held[1])))
+            });
+            Call::Extend { held: each.collect() }
+        }
+        Function::Notify => Call::Notify {
+            attempt: attempt(arguments[0]),
+            names: locks.collect(),
+            most: number(arguments[1]).try_into().expect("a number of waiters"),
+        },
+        Function::Inspect => Call::Inspect { names: locks.collect() },
+        Function::ForceRelease => {
+            flags = arguments[1];
+            let token = (!arguments[0].is_empty()).then(|| number(arguments[0]));
+            Call::ForceRelease { names: locks.collect(), token }
+        }
+    };
+    Called { call, waiter_ttl, throughput: flags.contains(&b't') }
+}
+
+/// As the functions answer.
+pub fn write(answer: Answer) -> Vec<u8> {
+    let numbers = |numbers: &[u64]| say::array(numbers.iter().map(|number| say::number(*number as i64)));
+    match answer {
+        Answer::Opened { counter } => numbers(&[counter]),
+        Answer::Queued { pttl } => say::array([say::number(0), say::number(4), time(pttl)]),
+        Answer::Granted { token } => numbers(&[1, token]),
+        Answer::Busy { pttl, holder } => say::array([say::number(2), time(pttl), say::bytes(&value(&holder))]),
+        Answer::Cancelled => numbers(&[3]),
+        Answer::Deadlock { cycle } => {
+            say::array([say::number(4)].into_iter().chain(cycle.iter().map(|attempt| say::text(&attempt.to_string()))))
+        }
+        Answer::Unknown => numbers(&[5]),
+        Answer::NotHeld => numbers(&[6]),
+        Answer::Released { released, granted } => numbers(&[released as u64, granted as u64]),
+        Answer::Extended(each) => say::array(each.into_iter().map(|held| say::number(held.into()))),
+        Answer::Notified { moved } => numbers(&[0, moved.into()]),
+        Answer::Inspected(each) => say::array(each.into_iter().map(|inspected| {
+            let fields = [say::bytes(&value(&inspected.holder)), time(inspected.pttl), time(inspected.age)];
+            let waiting = inspected.waiting.iter().map(|attempt| say::text(&attempt.to_string()));
+            say::array(fields.into_iter().chain(waiting))
+        })),
+        Answer::ForceReleased { released } => numbers(&[released as u64]),
+    }
+}
+
+fn value(holder: &Option<Holder>) -> Vec<u8> {
+    let Some(Holder { attempt, token }) = holder else { return Vec::new() };
+    match token {
+        Some(token) => format!("{attempt} {token}").into_bytes(),
+        None => attempt.to_string().into_bytes(),
+    }
+}
+
+fn time(time: Option<Duration>) -> Vec<u8> {
+    say::number(time.map_or(-1, |time| time.as_millis() as i64))
+}
+
+fn attempt(text: &[u8]) -> Attempt {
+    Attempt::parse(text).expect("an attempt")
+}
+
+fn number(text: &[u8]) -> u64 {
+    std::str::from_utf8(text).ok().and_then(|text| text.parse().ok()).expect("a number")
+}

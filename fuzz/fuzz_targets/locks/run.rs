@@ -1,0 +1,566 @@
+//! A client, its host and its users: what they do step by step, and what must be true of it all.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::{Ipv4Addr, SocketAddr};
+use std::os::fd::RawFd;
+use std::time::Duration;
+
+use pinyon_core::driven::{Action, Driven};
+use pinyon_core::locks::client::{Client, Finished, Outcome, Platform as _, Settings, Wish};
+use pinyon_core::locks::keys::Keys;
+use pinyon_core::locks::machine::{Failure, Options, Request};
+use pinyon_core::locks::script::Parts;
+use pinyon_core::{redis, Address, Endpoint};
+use pinyon_proto::resp;
+
+use crate::call::{Call, Name, Names};
+use crate::platform::{End, Opening, Platform};
+use crate::server::{Connection, Manners, Server, PREFIX};
+use crate::{say, Command, Input, Message, Step, CLIENT};
+
+const PATIENCE: Duration = Duration::from_secs(2);
+const REPLY: resp::Limits = resp::Limits { bulk: 64 * 1024, elements: 256, depth: 8 };
+const LIMITS: redis::Limits = redis::Limits { exchanges: 12, unsent: 16 * 1024, command: 64 * 1024, reply: REPLY };
+
+/// How late somebody may be told.
+const TOLERANCE: Duration = Duration::from_millis(1);
+
+/// How often a host goes round before it must come to rest: far more often than it ever should.
+const ROUNDS: usize = 1000;
+
+/// How often client and server speak in turn, where the server may go on for ever.
+const EXCHANGES: usize = 60;
+
+/// After so long nothing is remembered of what was given up.
+const LONG: Duration = Duration::from_secs(100);
+
+pub struct Run {
+    client: Client<u64, Platform>,
+    platform: Platform,
+    server: Server,
+    /// What the host watches.
+    watched: [Option<(RawFd, bool)>; 2],
+    unresolved: Vec<usize>,
+    next_waiter: u64,
+    waiting: BTreeMap<u64, Waiting>,
+    /// What has been granted and not been given back, by number.
+    held: BTreeMap<u64, Held>,
+    /// What nobody was left to give back.
+    forsaken: BTreeSet<u64>,
+    /// The server has only said what is so.
+    honest: bool,
+    lively: bool,
+    /// Whether the client is closed amid everything.
+    ends_abruptly: bool,
+}
+
+/// Somebody who waits.
+#[derive(Debug)]
+struct Waiting {
+    wants: Wants,
+    /// When the answer is due, by the clock that goes on while the machine sleeps, or by the other.
+    due: Duration,
+    by_boot_time: bool,
+}
+
+#[derive(Debug)]
+enum Wants {
+    Lock { number: Option<u64>, names: Names, owner: u64, lined_up: bool },
+    Park { number: u64 },
+    Release,
+    Extension,
+    Answer,
+    Value,
+}
+
+#[derive(Debug)]
+struct Held {
+    names: Names,
+    owner: u64,
+    /// How often.
+    times: usize,
+    /// Whether it stood in the client's own line for its names: then it alone has them, whatever the server says.
+    lined_up: bool,
+    parked: bool,
+    lost: bool,
+}
+
+impl Run {
+    pub fn new(input: &Input<'_>) -> Self {
+        let platform = Platform::default();
+        let host = if input.named { "redis.example" } else { "127.0.0.1" };
+        let settings = Settings {
+            endpoint: Endpoint::Tcp { host: host.into(), port: 6379 },
+            server: "fuzzed".into(),
+            login: redis::Settings { limits: LIMITS, ..redis::Settings::default() },
+            keys: Keys::new("n").expect("a namespace"),
+            handler: input.handler.into(),
+            connect_timeout: Duration::from_secs(1),
+            options: Options { fairness: input.fairness(), patience: PATIENCE, ..Options::default() },
+        };
+        Self {
+            client: Client::on(platform.clone(), settings, CLIENT.into()),
+            platform,
+            server: Server::new(input.manners, input.scripts),
+            watched: [None; 2],
+            unresolved: Vec::new(),
+            next_waiter: 0,
+            waiting: BTreeMap::new(),
+            held: BTreeMap::new(),
+            forsaken: BTreeSet::new(),
+            honest: true,
+            lively: false,
+            ends_abruptly: input.ends_abruptly,
+        }
+    }
+
+    pub fn step(&mut self, step: &Step<'_>) {
+        match step {
+            Step::Lock { owner, names, ttl, wait, renewal, reentrant } => {
+                let (owner, names) = (u64::from(owner % 4), names_of(*names));
+                let wait = wait.map(short);
+                let request = Request {
+                    names: names.clone(),
+                    owner,
+                    ttl: short(*ttl) + short(1),
+                    wait,
+                    renewal: (*renewal).into(),
+                    reentrant: *reentrant,
+                };
+                let lined_up = !self.has_begun(owner);
+                let patience = wait.filter(|wait| !wait.is_zero()).unwrap_or(PATIENCE);
+                let wants = Wants::Lock { number: None, names, owner, lined_up };
+                self.begin(Wish::Lock(request), wants, patience);
+            }
+            Step::Release(which) => {
+                if let Some(number) = self.some_held(*which) {
+                    self.give_back(number);
+                }
+            }
+            Step::Extend(which, ttl) => {
+                if let Some(number) = self.some_held(*which) {
+                    let ttl = short(*ttl) + short(1);
+                    self.begin(Wish::Extend { number, ttl }, Wants::Extension, PATIENCE);
+                }
+            }
+            Step::Cancel(which) => self.cancel(*which),
+            Step::Forsake(which) => {
+                if let Some(number) = self.some_held(*which) {
+                    self.held.remove(&number);
+                    self.forsaken.insert(number);
+                    self.client.forsake(number);
+                }
+            }
+            Step::Park { which, wait, relock } => {
+                if let Some(number) = self.some_held(*which) {
+                    let (wait, relock) = (short(*wait), short(*relock));
+                    let wish = Wish::Park { number, wait: Some(wait), relock };
+                    self.held.entry(number).and_modify(|held| (held.parked, held.lined_up) = (true, false));
+                    self.begin(wish, Wants::Park { number }, wait + relock);
+                }
+            }
+            Step::Notify(which) => {
+                if let Some(number) = self.some_held(*which) {
+                    self.begin(Wish::Notify { number, most: 1 }, Wants::Answer, PATIENCE);
+                }
+            }
+            Step::Inspect(names) => {
+                self.begin(Wish::Ask(Call::Inspect { names: names_of(*names) }), Wants::Answer, PATIENCE);
+            }
+            Step::ForceRelease(names, token) => {
+                self.honest = false;
+                let call = Call::ForceRelease { names: names_of(*names), token: *token };
+                self.begin(Wish::Ask(call), Wants::Answer, PATIENCE);
+            }
+            Step::Execute { patience } => self.execute(&[b"ECHO", b"word"], *patience),
+            Step::Command(command, argument) => self.execute(&command.parts(argument), 50),
+            Step::Turn => self.settle(),
+            Step::Pass(milliseconds) => self.pass(Duration::from_millis((*milliseconds).into())),
+            Step::Suspend(milliseconds) => {
+                self.suspend(Duration::from_millis((*milliseconds).into()));
+            }
+            Step::Resolve(succeeds) => self.resolve(*succeeds),
+            Step::Serve => self.serve(false),
+            Step::Astray => self.serve(true),
+            Step::NoticeEnds => self.server.notice_ends(),
+            Step::Deliver(count) => self.deliver((*count).into()),
+            Step::Converse => self.converse(),
+            Step::Lively(lively) => self.lively = *lively,
+            Step::Disturb(names, takes) => self.server.disturb(&names_of(*names), *takes, self.platform.boot_time().0),
+            Step::Expect(opening) => self.platform.expect(*opening),
+            Step::Receive(manners, scripts) => (self.server.manners, self.server.scripts) = (*manners, *scripts),
+            Step::Refuse(refusal) => self.server.refusals.push_back(refusal.write()),
+            Step::Insist(refusal) => self.server.refuses = refusal.as_ref().map(say::Refusal::write),
+            Step::Narrow(width, room) => {
+                for connection in &self.server.connections {
+                    connection.pipe.narrow(usize::from(*width) * 8 + 1, (*room).into());
+                }
+            }
+            Step::End(which, end) => {
+                if let Some(connection) = self.some_connection(*which) {
+                    connection.pipe.end(*end);
+                }
+            }
+            Step::Lie(lie) => {
+                self.honest = false;
+                self.server.lies.push_back(lie.write(CLIENT));
+            }
+            Step::Message(message) => self.tell(message),
+            Step::Noise(which, bytes) => {
+                self.honest = false;
+                if let Some(connection) = self.some_connection(*which) {
+                    connection.pipe.arrive(bytes);
+                }
+            }
+            Step::Drop(which) => {
+                self.honest = false;
+                if let Some(connection) = self.some_connection(*which) {
+                    connection.replies.pop_front();
+                }
+            }
+            Step::Double(which) => {
+                self.honest = false;
+                if let Some(connection) = self.some_connection(*which) {
+                    connection.replies.extend(connection.replies.front().cloned());
+                }
+            }
+            Step::Flush => {
+                self.honest = false;
+                self.server.flush();
+            }
+        }
+    }
+
+    /// Whoever waits is told in time. Then everything is mended and given back, nothing is left, and the client ends.
+    pub fn end(&mut self) {
+        if !self.ends_abruptly {
+            let left = |waiting: &Waiting| waiting.due.saturating_sub(self.time(waiting.by_boot_time));
+            let longest = self.waiting.values().map(left).max().unwrap_or_default();
+            self.pass(longest + TOLERANCE);
+            assert!(self.waiting.is_empty(), "never heard of: {:?}", self.waiting);
+            self.mend();
+            while let Some(number) = self.held.keys().next().copied() {
+                self.give_back(number);
+            }
+            self.pass(LONG);
+            assert!(self.client.is_idle(), "something is left");
+        }
+        self.settle();
+        self.client.close(self.platform.now());
+        self.settle();
+        assert!(self.waiting.is_empty(), "never heard of: {:?}", self.waiting);
+        self.pass(LONG);
+        assert!(self.client.deadline().is_none(), "there is nothing to wait for");
+    }
+}
+
+/// What the users do.
+impl Run {
+    fn begin(&mut self, wish: Wish, wants: Wants, patience: Duration) {
+        let waiter = self.next_waiter;
+        self.next_waiter += 1;
+        let is_lock = matches!(wish, Wish::Lock(_));
+        let by_boot_time = !matches!(wish, Wish::Execute { .. });
+        let due = self.time(by_boot_time) + patience;
+        assert!(self.waiting.insert(waiter, Waiting { wants, due, by_boot_time }).is_none());
+        let begun = self.client.begin(wish, waiter, self.platform.now());
+        if let Some(Waiting { wants: Wants::Lock { number, .. }, .. }) = self.waiting.get_mut(&waiter) {
+            *number = begun.filter(|_| is_lock);
+        }
+    }
+
+    fn execute(&mut self, parts: &[&[u8]], patience: u8) {
+        let mut command = Parts::default();
+        parts.iter().for_each(|part| command.push(part));
+        let patience = short(patience);
+        let deadline = self.platform.now() + patience;
+        self.begin(Wish::Execute { parts: command, deadline }, Wants::Value, patience);
+    }
+
+    fn give_back(&mut self, number: u64) {
+        let held = self.held.get_mut(&number).expect("it is held");
+        held.times -= 1;
+        if held.times == 0 {
+            self.held.remove(&number);
+        }
+        self.begin(Wish::Release { number }, Wants::Release, PATIENCE);
+    }
+
+    /// Somebody stops waiting for a lock, or gives one back without waiting for the answer.
+    fn cancel(&mut self, which: u8) {
+        let waited = self.waiting.values().filter_map(|waiting| match &waiting.wants {
+            Wants::Lock { number, .. } => *number,
+            Wants::Park { number } => Some(*number),
+            _ => None,
+        });
+        let numbers: Vec<u64> = waited.chain(self.held.keys().copied()).collect();
+        if !numbers.is_empty() {
+            self.cancel_number(numbers[usize::from(which) % numbers.len()]);
+        }
+    }
+
+    fn cancel_number(&mut self, number: u64) {
+        self.settle();
+        self.waiting.retain(|_, waiting| !waiting.is_for(number));
+        if let Some(held) = self.held.get_mut(&number) {
+            held.times = if held.parked || held.lost { 0 } else { held.times - 1 };
+        }
+        self.held.retain(|_, held| held.times > 0);
+        self.client.cancel(number, self.platform.now());
+    }
+
+    /// Whether an owner has or wants anything.
+    fn has_begun(&self, owner: u64) -> bool {
+        let wants = |waiting: &Waiting| matches!(waiting.wants, Wants::Lock { owner: of, .. } if of == owner);
+        self.held.values().any(|held| held.owner == owner) || self.waiting.values().any(wants)
+    }
+
+    fn some_held(&mut self, which: u8) -> Option<u64> {
+        self.settle();
+        let numbers: Vec<u64> = self.held.iter().filter(|(_, held)| !held.parked).map(|(number, _)| *number).collect();
+        (!numbers.is_empty()).then(|| numbers[usize::from(which) % numbers.len()])
+    }
+}
+
+/// What the host does.
+impl Run {
+    /// Does what the client wants done, and hears what is over.
+    fn settle(&mut self) {
+        for _ in 0..ROUNDS {
+            let (actions, finished) = (self.client.take_actions(), self.client.take_finished());
+            if actions.is_empty() && finished.is_empty() {
+                self.check();
+                return;
+            }
+            let lost = |finished: &Finished<u64>| match finished {
+                Finished::Lost { number, .. } => Some(*number),
+                _ => None,
+            };
+            let lost: BTreeSet<u64> = finished.iter().filter_map(lost).collect();
+            finished.into_iter().for_each(|finished| self.hear(finished, &lost));
+            actions.into_iter().for_each(|action| self.act(action));
+            self.platform.take_opened().into_iter().for_each(|pipe| self.server.accept(pipe));
+        }
+        panic!("the client never comes to rest");
+    }
+
+    fn act(&mut self, action: Action) {
+        let now = self.platform.now();
+        match action {
+            Action::Resolve { lane, .. } => self.unresolved.push(lane),
+            Action::Watch { lane, fd, write } => self.watched[lane] = Some((fd, write)),
+            Action::Forget { lane, fd } => {
+                assert_eq!(self.watched[lane].take().map(|(fd, _)| fd), Some(fd), "another one is watched");
+                self.client.forgotten(lane, now);
+            }
+            Action::EndTurn => self.client.turn(now),
+        }
+    }
+
+    fn resolve(&mut self, succeeds: bool) {
+        self.settle();
+        for lane in std::mem::take(&mut self.unresolved) {
+            let resolved = match succeeds {
+                true => Ok(vec![Address::Tcp(SocketAddr::from((Ipv4Addr::LOCALHOST, 6379)))]),
+                false => Err("there is no such name".into()),
+            };
+            self.client.connect(lane, resolved, self.platform.now());
+        }
+        self.settle();
+    }
+
+    fn serve(&mut self, astray: bool) {
+        self.settle();
+        self.server.serve(self.platform.boot_time().0, astray);
+    }
+
+    /// So many replies arrive, of each connection.
+    fn deliver(&mut self, count: usize) {
+        for connection in &mut self.server.connections {
+            let count = count.min(connection.replies.len());
+            connection.replies.drain(..count).for_each(|reply| connection.pipe.arrive(&reply));
+        }
+        for lane in 0..self.watched.len() {
+            if self.watched[lane].is_some() {
+                self.client.ready(lane, self.platform.now());
+                self.settle();
+            }
+        }
+        self.settle();
+    }
+
+    /// Client and server speak until neither has anything more to say.
+    fn converse(&mut self) {
+        for _ in 0..EXCHANGES {
+            self.resolve(true);
+            self.serve(false);
+            let mut open = self.server.connections.iter().filter(|connection| connection.pipe.is_open());
+            let is_quiet = open.all(Connection::is_quiet);
+            self.deliver(usize::MAX);
+            if is_quiet {
+                break;
+            }
+        }
+    }
+
+    /// Time passes, and the client is woken when it wants to be.
+    fn pass(&mut self, time: Duration) {
+        let end = self.platform.now() + time;
+        let mut wakes = 0;
+        self.settle();
+        while let Some(due) = self.client.deadline().filter(|due| *due <= end) {
+            let left = due.saturating_duration_since(self.platform.now());
+            self.platform.pass(left);
+            wakes = if left.is_zero() { wakes + 1 } else { 0 };
+            assert!(wakes < ROUNDS, "it is woken for ever");
+            self.client.expire(self.platform.now());
+            self.settle();
+            if self.lively {
+                self.converse();
+            }
+        }
+        self.platform.pass(end - self.platform.now());
+        if self.lively {
+            self.converse();
+        }
+        for waiting in self.waiting.values() {
+            assert!(self.time(waiting.by_boot_time) <= waiting.due + TOLERANCE, "not told in time: {waiting:?}");
+        }
+    }
+
+    /// The machine sleeps. Who waits to be notified then begins to take names back only when it is awake again.
+    fn suspend(&mut self, time: Duration) {
+        self.settle();
+        self.platform.suspend(time);
+        let parked = |waiting: &&mut Waiting| matches!(waiting.wants, Wants::Park { .. });
+        self.waiting.values_mut().filter(parked).for_each(|waiting| waiting.due += time);
+        self.pass(Duration::ZERO);
+    }
+
+    /// From here on the server is as it should be, and reached anew.
+    fn mend(&mut self) {
+        self.server.manners = Manners::Resp3;
+        (self.server.refuses, self.lively) = (None, true);
+        self.server.refusals.clear();
+        self.server.lies.clear();
+        self.platform.expect(Opening::AtOnce);
+        self.server.connections.iter().for_each(|connection| connection.pipe.end(End::Closed));
+        self.converse();
+        self.server.notice_ends();
+    }
+
+    fn some_connection(&mut self, which: u8) -> Option<&mut Connection> {
+        let count = self.server.connections.len();
+        self.server.connections.get_mut(usize::from(which) % count.max(1))
+    }
+
+    /// The server publishes what is not so.
+    fn tell(&mut self, message: &Message<'_>) {
+        self.honest = false;
+        let (own, freed) = (format!("{PREFIX}#c:{CLIENT}"), format!("{PREFIX}#freed"));
+        let (channel, payload) = match message {
+            Message::Granted { owner, number, token } => {
+                (own, format!("g {CLIENT}:{owner:x}:{number:x} {token}").into_bytes())
+            }
+            Message::Forced { owner, number } => (own, format!("l {CLIENT}:{owner:x}:{number:x}").into_bytes()),
+            Message::Freed(names) => (freed, names_of(*names).join(&0)),
+            Message::Text(text) => (own, text.to_vec()),
+            Message::Invalidated => {
+                let keys = say::array([say::text("k")]);
+                let message = say::aggregate('>', [say::text("invalidate"), keys]);
+                return self.server.connections.iter().for_each(|connection| connection.pipe.arrive(&message));
+            }
+        };
+        self.server.publish(channel.as_bytes(), &payload);
+    }
+
+    fn time(&self, by_boot_time: bool) -> Duration {
+        match by_boot_time {
+            true => self.platform.boot_time().0,
+            false => self.platform.elapsed(),
+        }
+    }
+}
+
+/// What must be true.
+impl Run {
+    fn hear(&mut self, finished: Finished<u64>, lost: &BTreeSet<u64>) {
+        let (waiter, outcome) = match finished {
+            Finished::Done { waiter, outcome } => (waiter, outcome),
+            Finished::Lost { number, .. } => {
+                if let Some(held) = self.held.get_mut(&number) {
+                    assert!(!std::mem::replace(&mut held.lost, true), "it was lost before");
+                }
+                return;
+            }
+            Finished::Warning(text) => return assert!(!text.is_empty()),
+        };
+        let waiting = self.waiting.remove(&waiter).expect("somebody waits for it");
+        match (waiting.wants, outcome) {
+            (Wants::Lock { names, owner, lined_up, .. }, Outcome::Granted { number, .. }) => {
+                let is_held = self.client.held(number).is_some() || lost.contains(&number);
+                assert!(is_held, "what is granted is held");
+                let lined_up = lined_up && !self.forsaken.contains(&number);
+                let new = Held { names, owner, times: 0, lined_up, parked: false, lost: false };
+                self.held.entry(number).or_insert(new).times += 1;
+            }
+            (Wants::Park { number }, outcome @ (Outcome::Granted { .. } | Outcome::Failed(_))) => {
+                assert!(!matches!(outcome, Outcome::Granted { number: granted, .. } if granted != number));
+                self.held.entry(number).and_modify(|held| held.parked = false);
+            }
+            (Wants::Lock { .. }, Outcome::Failed(_))
+            | (Wants::Release, Outcome::Released { .. } | Outcome::Failed(Failure::Server(_)))
+            | (Wants::Extension, Outcome::Extended { .. } | Outcome::Failed(Failure::Server(_)))
+            | (Wants::Answer, Outcome::Answered(_) | Outcome::Failed(_))
+            | (Wants::Value, Outcome::Value(_) | Outcome::Failed(Failure::Server(_))) => {}
+            (wants, outcome) => panic!("{wants:?} is answered with {outcome:?}"),
+        }
+    }
+
+    /// No name is held by two, unless the server says so to whom the client does not know better.
+    fn check(&self) {
+        let (scripts, plain) = self.server.done_by;
+        let honest = self.honest && !(scripts && plain);
+        let mut holders: BTreeMap<&Name, (u64, bool)> = BTreeMap::new();
+        for (number, held) in &self.held {
+            if self.client.held(*number).is_none() {
+                continue;
+            }
+            for name in held.names.iter() {
+                let Some((other, lined_up)) = holders.insert(name, (*number, held.lined_up)) else { continue };
+                let may_be = !honest && !(lined_up && held.lined_up);
+                assert!(may_be, "{name:?} is held by {number} and {other}");
+            }
+        }
+        let waits = self.waiting.keys().next();
+        assert!(waits.is_none() || self.client.deadline().is_some(), "{waits:?} waits for ever");
+    }
+}
+
+impl Waiting {
+    fn is_for(&self, number: u64) -> bool {
+        matches!(self.wants, Wants::Lock { number: Some(of), .. } | Wants::Park { number: of } if of == number)
+    }
+}
+
+impl Command {
+    fn parts<'a>(self, argument: &'a [u8]) -> Vec<&'a [u8]> {
+        match self {
+            Command::Ping => vec![&b"PING"[..], argument],
+            Command::Subscribe => vec![&b"SUBSCRIBE"[..], argument],
+            Command::Unsubscribe => vec![&b"UNSUBSCRIBE"[..], argument],
+            Command::Monitor => vec![&b"MONITOR"[..]],
+            Command::Nothing => vec![],
+        }
+    }
+}
+
+fn short(time: u8) -> Duration {
+    Duration::from_millis(20) * u32::from(time)
+}
+
+/// Of four names those whose bits are set, and one at least.
+fn names_of(bits: u8) -> Names {
+    let names: Names = (0..4).filter(|bit| bits >> bit & 1 == 1).map(|bit| Name::from([b'a' + bit])).collect();
+    if names.is_empty() { [Name::from([b'e'])].into() } else { names }
+}

@@ -1,0 +1,385 @@
+//! A server of locks: honest by itself, of several kinds, and told by the fuzzer where to go wrong.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use arbitrary::Arbitrary;
+use pinyon_core::locks::call::{Attempt, Call, Names, Pushed};
+use pinyon_core::locks::scripts::Function;
+use pinyon_proto::resp::{Decoded, Limits, Reader, Value};
+
+use crate::functions::{self, Called};
+use crate::model::{Model, Push};
+use crate::plain::Plain;
+use crate::platform::Pipe;
+use crate::say;
+
+/// Of the namespace `n`.
+pub const PREFIX: &str = "{n}:";
+
+/// How many connections are remembered that clients have closed.
+const DEAD: usize = 3;
+
+/// How a server receives a client.
+#[derive(Arbitrary, Clone, Copy, Debug, PartialEq)]
+pub enum Manners {
+    Resp3,
+    /// It knows no `HELLO`.
+    Old,
+    /// It knows `HELLO`, and speaks RESP2 all the same.
+    HelloByTwo,
+    Cluster,
+    Sentinel,
+    Loading,
+    /// It lets nobody subscribe.
+    Unsubscribable,
+}
+
+/// What it lets clients do.
+#[derive(Arbitrary, Clone, Copy, Debug, PartialEq)]
+pub enum Scripts {
+    Functions,
+    /// It is too old for functions.
+    Single,
+    Forbidden,
+}
+
+pub struct Server {
+    pub manners: Manners,
+    pub scripts: Scripts,
+    pub connections: Vec<Connection>,
+    /// What the next commands about locks are answered, without being carried out.
+    pub refusals: VecDeque<Vec<u8>>,
+    /// What all of them are answered.
+    pub refuses: Option<Vec<u8>>,
+    /// What is said in place of the next replies.
+    pub lies: VecDeque<Vec<u8>>,
+    model: Model,
+    plain: Plain,
+    /// Whether the library, and the scripts, are loaded.
+    loaded: (bool, bool),
+    /// Whether anything was done by scripts, and by plain commands.
+    pub done_by: (bool, bool),
+}
+
+pub struct Connection {
+    pub pipe: Pipe,
+    /// Each reply by itself, in order.
+    pub replies: VecDeque<Vec<u8>>,
+    manners: Manners,
+    by_resp3: bool,
+    reader: Reader,
+    channels: BTreeSet<Vec<u8>>,
+    /// What is to be done with `EXEC`; `None` where a command was refused.
+    transaction: Option<Option<Vec<Vec<Vec<u8>>>>>,
+    /// How much had been written when it began to watch.
+    watched: Option<u64>,
+}
+
+impl Server {
+    pub fn new(manners: Manners, scripts: Scripts) -> Self {
+        Self {
+            manners,
+            scripts,
+            connections: Vec::new(),
+            refusals: VecDeque::new(),
+            refuses: None,
+            lies: VecDeque::new(),
+            model: Model::new(Duration::from_secs(15), false),
+            plain: Plain::default(),
+            loaded: (false, false),
+            done_by: (false, false),
+        }
+    }
+
+    pub fn accept(&mut self, pipe: Pipe) {
+        let dead = self.connections.iter().filter(|connection| !connection.pipe.is_open()).count();
+        if dead > DEAD {
+            self.notice_ends();
+        }
+        self.connections.push(Connection {
+            pipe,
+            replies: VecDeque::new(),
+            manners: self.manners,
+            by_resp3: false,
+            reader: Reader::new(Limits { bulk: usize::MAX, elements: usize::MAX, depth: 2 }),
+            channels: BTreeSet::new(),
+            transaction: None,
+            watched: None,
+        });
+    }
+
+    /// Forgets the connections that clients have closed, and what they had still to say.
+    pub fn notice_ends(&mut self) {
+        self.connections.retain(|connection| connection.pipe.is_open());
+        self.listen();
+    }
+
+    /// Reads and answers what clients have sent; also on connections that they have closed, if `astray`.
+    pub fn serve(&mut self, now: Duration, astray: bool) {
+        for index in 0..self.connections.len() {
+            let connection = &mut self.connections[index];
+            if !connection.pipe.is_open() && !astray {
+                continue;
+            }
+            let sent = connection.pipe.take_sent();
+            let mut rest = &sent[..];
+            while !rest.is_empty() {
+                let connection = &mut self.connections[index];
+                let (consumed, command) = connection.reader.read(rest).expect("a command is RESP");
+                rest = &rest[consumed..];
+                match command {
+                    Some(Decoded::Reply(Value::Array(parts))) => {
+                        let words: Vec<&[u8]> = parts.iter().map(bytes).collect();
+                        self.answer(index, &words, now);
+                    }
+                    Some(other) => panic!("not a command: {other:?}"),
+                    None => assert!(rest.is_empty()),
+                }
+            }
+        }
+    }
+
+    /// Loses all that it has stored, and what it has loaded.
+    pub fn flush(&mut self) {
+        self.model.flush();
+        self.plain.flush();
+        self.loaded = (false, false);
+    }
+
+    /// Somebody else takes these names if they are free, and whoever has them now gives them back.
+    pub fn disturb(&mut self, names: &Names, takes: bool, now: Duration) {
+        let attempt = Attempt { client: "other".into(), owner: 1, number: 1 };
+        let (ttl, names) = (Duration::from_secs(5), names.clone());
+        if self.scripts == Scripts::Forbidden {
+            let keys: Vec<Vec<u8>> = names.iter().map(|name| [PREFIX.as_bytes(), b"l:", name].concat()).collect();
+            match takes {
+                true => keys.into_iter().for_each(|key| self.plain.occupy(key, now + ttl)),
+                false => {
+                    keys.iter().for_each(|key| self.plain.vacate(key));
+                    self.publish(format!("{PREFIX}#freed").as_bytes(), &names.join(&0));
+                }
+            }
+            return;
+        }
+        self.model.call(now, &Call::Open);
+        self.model.call(
+            now,
+            &match takes {
+                true => Call::Lock { attempt, names, ttl, wait: false, nested: true },
+                false => Call::Unlock { attempt, names, tombstone: false },
+            },
+        );
+        self.tell();
+    }
+
+    /// All of whoever has subscribed to it hear it; returns how many.
+    pub fn publish(&mut self, channel: &[u8], payload: &[u8]) -> usize {
+        let mut heard = 0;
+        for connection in &mut self.connections {
+            if connection.channels.contains(channel) {
+                heard += 1;
+                connection.message(["message".as_bytes(), channel, payload].map(say::bytes));
+            }
+        }
+        heard
+    }
+
+    fn answer(&mut self, index: usize, words: &[&[u8]], now: Duration) {
+        let name = words[0].to_ascii_uppercase();
+        if matches!(&name[..], b"SUBSCRIBE" | b"UNSUBSCRIBE") {
+            return self.subscribe(index, &name, &words[1..]);
+        }
+        let reply = match self.greet(index, &name, words) {
+            Some(reply) => reply,
+            None => self.about_locks(index, &name, words, now),
+        };
+        let reply = self.lies.pop_front().unwrap_or(reply);
+        self.connections[index].replies.push_back(reply);
+    }
+
+    fn greet(&mut self, index: usize, name: &[u8], words: &[&[u8]]) -> Option<Vec<u8>> {
+        let version = if self.scripts == Scripts::Single { "6.2.0" } else { "7.0.15" };
+        let connection = &mut self.connections[index];
+        Some(match (name, connection.manners) {
+            (b"HELLO", Manners::Old) => say::error("ERR unknown command 'HELLO', with args beginning with: '3' "),
+            (b"HELLO", manners) => {
+                connection.by_resp3 = manners != Manners::HelloByTwo;
+                let mode = match manners {
+                    Manners::Cluster => "cluster",
+                    Manners::Sentinel => "sentinel",
+                    _ => "standalone",
+                };
+                let proto = if connection.by_resp3 { 3 } else { 2 };
+                let pairs = [("version", say::text(version)), ("proto", say::number(proto)), ("mode", say::text(mode))];
+                let pairs: Vec<Vec<u8>> = pairs.into_iter().flat_map(|(name, value)| [say::text(name), value]).collect();
+                match connection.by_resp3 {
+                    true => [b"%3\r\n".to_vec(), pairs.concat()].concat(),
+                    false => say::array(pairs),
+                }
+            }
+            (b"PING", Manners::Loading) => say::error("LOADING Redis is loading the dataset in memory"),
+            (b"PING", _) => say::status("PONG"),
+            (b"INFO", _) if words[1] == b"memory" => say::text("# Memory\r\nmaxmemory_policy:allkeys-lru\r\n"),
+            (b"INFO", _) => say::text(&format!("redis_version:{version}\r\nrole:master\r\n")),
+            _ => return None,
+        })
+    }
+
+    fn about_locks(&mut self, index: usize, name: &[u8], words: &[&[u8]], now: Duration) -> Vec<u8> {
+        if let Some(refusal) = self.refusals.pop_front().or_else(|| self.refuses.clone()) {
+            let connection = &mut self.connections[index];
+            match &mut connection.transaction {
+                Some(_) if name == b"EXEC" => connection.transaction = None,
+                Some(commands) => *commands = None,
+                None => {}
+            }
+            return refusal;
+        }
+        let forbids = || say::error(&format!("NOPERM no permissions to run the '{}' command", name.escape_ascii()));
+        let function = |of: fn(Function) -> String| Function::ALL.into_iter().find(|it| of(*it).as_bytes() == words[1]);
+        match (name, self.scripts) {
+            (b"FCALL" | b"FUNCTION", Scripts::Single) => say::error("ERR unknown command 'FCALL', with args"),
+            (b"FCALL" | b"FUNCTION" | b"EVALSHA" | b"SCRIPT", Scripts::Forbidden) => forbids(),
+            (b"FUNCTION", _) => {
+                self.loaded.0 = true;
+                say::text("pinyon_locks_2")
+            }
+            (b"SCRIPT", _) => {
+                self.loaded.1 = true;
+                let script = Function::ALL.into_iter().find(|function| function.source().as_bytes() == words[2]);
+                say::text(&sha(script.expect("one of the scripts")))
+            }
+            (b"FCALL", _) if !self.loaded.0 => say::error("ERR Function not found"),
+            (b"EVALSHA", _) if !self.loaded.1 => say::error("NOSCRIPT No matching script. Please use EVAL."),
+            (b"FCALL", _) => self.call(function(|it| it.name().into()).expect("it is one of them"), &words[2..], now),
+            (b"EVALSHA", _) => match function(sha) {
+                Some(function) => self.call(function, &words[2..], now),
+                None => say::error("NOSCRIPT No matching script. Please use EVAL."),
+            },
+            _ => self.transact(index, name, words, now),
+        }
+    }
+
+    fn call(&mut self, function: Function, words: &[&[u8]], now: Duration) -> Vec<u8> {
+        let Called { call, waiter_ttl, throughput } = functions::read(function, words, PREFIX.as_bytes());
+        self.done_by.0 |= !matches!(call, Call::Open);
+        self.model.waiter_ttl = waiter_ttl.unwrap_or(self.model.waiter_ttl);
+        self.model.throughput = throughput;
+        let answer = self.model.call(now, &call);
+        self.tell();
+        functions::write(answer)
+    }
+
+    /// Publishes what the functions have published.
+    fn tell(&mut self) {
+        for Push { client, pushed } in self.model.take_pushes() {
+            let channel = client.map_or(format!("{PREFIX}#freed"), |client| format!("{PREFIX}#c:{client}"));
+            let payload = match pushed {
+                Pushed::Granted { attempt, token } => format!("g {attempt} {token}").into_bytes(),
+                Pushed::ForceReleased { attempt } => format!("l {attempt}").into_bytes(),
+                Pushed::Freed { names } => names.join(&0),
+            };
+            self.publish(channel.as_bytes(), &payload);
+        }
+    }
+
+    fn transact(&mut self, index: usize, name: &[u8], words: &[&[u8]], now: Duration) -> Vec<u8> {
+        let connection = &mut self.connections[index];
+        match (name, &mut connection.transaction) {
+            (b"MULTI", None) => {
+                connection.transaction = Some(Some(Vec::new()));
+                say::status("OK")
+            }
+            (b"EXEC", Some(transaction)) => {
+                let commands = transaction.take();
+                connection.transaction = None;
+                let is_stale = connection.watched.take().is_some_and(|writes| writes != self.plain.writes);
+                match commands {
+                    None => say::error("EXECABORT Transaction discarded because of previous errors."),
+                    Some(_) if is_stale => say::null(),
+                    Some(commands) => say::array(commands.into_iter().map(|command| {
+                        let words: Vec<&[u8]> = command.iter().map(Vec::as_slice).collect();
+                        self.run(&words, now)
+                    })),
+                }
+            }
+            (_, Some(transaction)) => {
+                if let Some(commands) = transaction {
+                    commands.push(words.iter().map(|word| word.to_vec()).collect());
+                }
+                say::status("QUEUED")
+            }
+            (b"EXEC", None) => say::error("ERR EXEC without MULTI"),
+            (b"WATCH", None) => {
+                connection.watched.get_or_insert(self.plain.writes);
+                say::status("OK")
+            }
+            (b"UNWATCH", None) => {
+                connection.watched = None;
+                say::status("OK")
+            }
+            _ => self.run(words, now),
+        }
+    }
+
+    fn run(&mut self, words: &[&[u8]], now: Duration) -> Vec<u8> {
+        if words[0] == b"PUBLISH" {
+            return say::number(self.publish(words[1], words[2]) as i64);
+        }
+        self.done_by.1 |= matches!(words[0], b"SET" | b"MSETNX");
+        self.plain.run(now, words).unwrap_or_else(|| say::status("OK"))
+    }
+
+    fn subscribe(&mut self, index: usize, name: &[u8], channels: &[&[u8]]) {
+        let connection = &mut self.connections[index];
+        if connection.manners == Manners::Unsubscribable {
+            let refusal = say::error("NOPERM this user has no permissions to access one of the channels");
+            return connection.replies.push_back(refusal);
+        }
+        let kind = name.to_ascii_lowercase();
+        for channel in channels {
+            match &name[..] {
+                b"SUBSCRIBE" => drop(connection.channels.insert(channel.to_vec())),
+                _ => drop(connection.channels.remove(*channel)),
+            }
+            let count = say::number(connection.channels.len() as i64);
+            connection.message([say::bytes(&kind), say::bytes(channel), count]);
+        }
+        self.listen();
+    }
+
+    /// Whoever has a channel of its own hears what the functions publish.
+    fn listen(&mut self) {
+        let prefix = format!("{PREFIX}#c:");
+        let own = |channel: &Vec<u8>| Some(Arc::<str>::from(std::str::from_utf8(channel).ok()?.strip_prefix(&prefix)?));
+        let channels = self.connections.iter().flat_map(|connection| &connection.channels);
+        let clients: BTreeSet<Arc<str>> = channels.filter_map(own).collect();
+        self.model.disconnect(&crate::CLIENT.into());
+        clients.iter().for_each(|client| self.model.connect(client));
+    }
+}
+
+impl Connection {
+    /// Whether nothing is on its way, in either direction.
+    pub fn is_quiet(&self) -> bool {
+        self.replies.is_empty() && self.pipe.left() == 0
+    }
+
+    fn message<const N: usize>(&mut self, words: [Vec<u8>; N]) {
+        let mark = if self.by_resp3 { '>' } else { '*' };
+        self.replies.push_back(say::aggregate(mark, words));
+    }
+}
+
+fn sha(function: Function) -> String {
+    format!("sha of {}", function.name())
+}
+
+fn bytes(value: &Value) -> &[u8] {
+    match value {
+        Value::Bytes(text) => text,
+        other => panic!("not a part of a command: {other:?}"),
+    }
+}

@@ -1,0 +1,323 @@
+//! Any command with any key, for any server: one line that says what was meant and nothing else, or none at all. And any
+//! command of RESP, which comes back as it was.
+#![no_main]
+
+use arbitrary::Arbitrary;
+use libfuzzer_sys::fuzz_target;
+use pinyon_core::locks::keys::Keys;
+use pinyon_core::locks::script::Parts;
+use pinyon_core::locks::{call, keys, script};
+use pinyon_proto::resp::{Decoded, Limits, Reader, Value};
+use pinyon_proto::{
+    encode, resp, Arithmetic, Capabilities, Command, Direction, Expect, Flag, Form, Key, KeyError, KeyRules,
+    MetaCommand, Mode, Opaque, ServerVersion, StatsKind, Store, Verb, MAX_KEY,
+};
+
+/// How long a line may be that is no `get`, and of how many words: servers refuse others.
+const LONGEST_LINE: usize = 2048;
+const MOST_WORDS: usize = 24;
+
+#[derive(Arbitrary, Debug)]
+struct Input<'a> {
+    namespace: &'a [u8],
+    encodes_keys: bool,
+    key: &'a [u8],
+    other_key: &'a [u8],
+    version: Option<Version>,
+    ask: Ask<'a>,
+    opaque: u16,
+    quiet: bool,
+    expires_within: Option<i32>,
+    parts: Vec<&'a [u8]>,
+    piece: u8,
+    names: Vec<&'a [u8]>,
+}
+
+#[derive(Arbitrary, Clone, Copy, Debug)]
+enum Version {
+    OfMeta(u8),
+    Any(u16, u16, u16),
+}
+
+#[derive(Arbitrary, Debug)]
+enum Ask<'a> {
+    Get { cas: bool },
+    GetMany { cas: bool },
+    GetAndTouch { ttl: i32 },
+    Touch { ttl: i32 },
+    Store { mode: AnyMode, size: usize, client_flags: u32, ttl: i32, cas: Option<u64> },
+    Delete,
+    Arithmetic { down: bool, delta: u64, initial: Option<(u64, i32)> },
+    Meta { verb: AnyVerb, size: Option<usize>, flags: Vec<AnyFlag<'a>> },
+    NoOp,
+    FlushAll(u32),
+    Stats(&'a str),
+    Version,
+}
+
+#[derive(Arbitrary, Clone, Copy, Debug)]
+enum AnyMode {
+    Set,
+    Add,
+    Replace,
+    Append,
+    Prepend,
+}
+
+#[derive(Arbitrary, Clone, Copy, Debug)]
+enum AnyVerb {
+    Get,
+    Store,
+    Delete,
+    Arithmetic,
+    Debug,
+}
+
+#[derive(Arbitrary, Clone, Copy, Debug)]
+enum AnyFlag<'a> {
+    Plain(u8),
+    Number(u8, u64),
+    Ttl(u8, i32),
+    Mode(AnyMode),
+    Down(bool),
+    Path(&'a str),
+    Location(&'a str),
+}
+
+fuzz_target!(|input: Input<'_>| {
+    let rules = KeyRules::new(input.namespace, input.encodes_keys).unwrap_or_default();
+    let mut scratch = Vec::new();
+    if let Some(key) = key_of(&rules, input.key, &mut scratch) {
+        check_key(&rules, &input, key);
+        check_request(&input, key);
+    }
+    check_resp(&input.parts, input.piece.into());
+    check_names(&input.names);
+});
+
+/// The key as it is sent, if it is one, however it is asked for.
+fn key_of<'a>(rules: &KeyRules, key: &'a [u8], scratch: &'a mut Vec<u8>) -> Option<Key<'a>> {
+    let mut pushed = b"before".to_vec();
+    let written = rules.push(key, &mut pushed);
+    let wire = rules.wire(key, scratch);
+    match (&written, &wire) {
+        (Ok(base64), Ok(wire)) => assert_eq!((wire.wire(), wire.is_base64()), (&pushed[6..], *base64)),
+        (Err(error), Err(same)) => {
+            assert!(error == same && pushed == b"before" && error.to_string().len() < 1000);
+            assert!(*error != KeyError::Empty || key.is_empty());
+        }
+        _ => panic!("{written:?} is not {wire:?}"),
+    }
+    wire.ok()
+}
+
+fn check_key(rules: &KeyRules, input: &Input<'_>, key: Key<'_>) {
+    assert!((1..=MAX_KEY).contains(&key.wire().len()) && key.wire().iter().all(|byte| is_of_word(*byte)));
+    assert!(key.is_base64() || key.wire().starts_with(rules.namespace()));
+    assert_eq!(Key::new(key.wire(), key.is_base64()), Ok(key));
+    let mut scratch = Vec::new();
+    if let Some(other) = key_of(rules, input.other_key, &mut scratch) {
+        assert_eq!(other == key, input.other_key == input.key, "two keys meet");
+    }
+}
+
+fn is_of_word(byte: u8) -> bool {
+    byte > b' ' && byte != 0x7f
+}
+
+fn check_request(input: &Input<'_>, key: Key<'_>) {
+    let flags: Vec<Flag<'_>> = match &input.ask {
+        Ask::Meta { flags, .. } => flags.iter().map(flag).collect(),
+        _ => Vec::new(),
+    };
+    let many = [key.wire(), b" ", key.wire()].concat();
+    let Some(mut command) = command(&input.ask, key, &flags, &many) else { return };
+    if let Some(most) = input.expires_within {
+        command = command.expiring_within(most);
+    }
+    let capabilities = Capabilities::of(input.version.map(version));
+    let mut out = b"before".to_vec();
+    let encoded = encode(&command, &capabilities, Opaque(input.opaque), input.quiet, &mut out);
+    let request = out.strip_prefix(b"before").expect("what stood there stands there");
+    match encoded {
+        Ok(expect) => check_line(input, &command, &capabilities, key, expect, request),
+        Err(unsupported) => assert!(request.is_empty() && !unsupported.to_string().is_empty()),
+    }
+}
+
+fn check_line(
+    input: &Input<'_>,
+    command: &Command<'_>,
+    capabilities: &Capabilities,
+    key: Key<'_>,
+    expect: Expect,
+    request: &[u8],
+) {
+    let line = request.strip_suffix(b"\r\n").expect("a line");
+    assert!(line.iter().all(|byte| *byte == b' ' || is_of_word(*byte)), "more than a line");
+    let may_be_long = matches!(command, Command::GetMany { .. });
+    assert!(may_be_long || request.len() <= LONGEST_LINE, "{} bytes", request.len());
+    let words: Vec<&[u8]> = line.split(|byte| *byte == b' ').collect();
+    assert!(words.len() <= MOST_WORDS, "{} words", words.len());
+    if matches!(command, Command::Stats(_)) {
+        return assert_eq!((words[0], expect), (&b"stats"[..], Expect::classic(Form::Stats)));
+    }
+    assert!(words.iter().all(|word| !word.is_empty()), "an empty word");
+    let Form::Meta(verb) = expect.form else {
+        assert_eq!(expect, Expect::classic(expect.form));
+        return check_classic(command, capabilities, key, &words);
+    };
+    assert!(capabilities.meta() && words[0].len() == 2 && words[1] == key.wire());
+    let flags = &words[if verb == Verb::Store { 3 } else { 2 }..];
+    let with = |letter: u8| flags.iter().filter(move |flag| flag[0] == letter);
+    assert!(flags.iter().all(|flag| with(flag[0]).count() == 1), "a flag twice");
+    let opaque = format!("O{:x}", input.opaque);
+    let opaques: Vec<&[u8]> = with(b'O').copied().collect();
+    match verb {
+        Verb::Debug => assert!(opaques.is_empty() && expect.opaque.is_none()),
+        _ => assert!(opaques == [opaque.as_bytes()] && expect.opaque == Some(Opaque(input.opaque))),
+    }
+    assert_eq!(expect.quiet, input.quiet && command.can_be_quiet());
+    assert_eq!(expect.quiet, flags.last() == Some(&&b"q"[..]));
+    assert_eq!(key.is_base64(), with(b'b').count() == 1);
+}
+
+fn check_classic(command: &Command<'_>, capabilities: &Capabilities, key: Key<'_>, words: &[&[u8]]) {
+    let keys = words.iter().filter(|word| **word == key.wire()).count();
+    match command {
+        Command::NoOp | Command::Version | Command::FlushAll { .. } | Command::Stats(_) => {
+            assert!(words.len() <= 2);
+        }
+        Command::GetMany { .. } => assert!(keys >= 2 && words.len() == 3),
+        _ => assert!(keys >= 1 && !key.is_base64() && !capabilities.meta()),
+    }
+}
+
+fn command<'a>(ask: &'a Ask<'_>, key: Key<'a>, flags: &'a [Flag<'a>], many: &'a [u8]) -> Option<Command<'a>> {
+    Some(match *ask {
+        Ask::Get { cas } => Command::Get { key, cas },
+        Ask::GetMany { .. } if key.is_base64() => return None,
+        Ask::GetMany { cas } => Command::GetMany { keys: many, cas },
+        Ask::GetAndTouch { ttl } => Command::GetAndTouch { key, ttl },
+        Ask::Touch { ttl } => Command::Touch { key, ttl },
+        Ask::Store { mode: any, size, client_flags, ttl, cas } => {
+            Command::Store(Store { mode: mode(any), key, size, client_flags, ttl, cas })
+        }
+        Ask::Delete => Command::Delete { key },
+        Ask::Arithmetic { down, delta, initial } => {
+            Command::Arithmetic(Arithmetic { key, direction: direction(down), delta, initial })
+        }
+        Ask::Meta { verb: any, size, .. } => Command::Meta(MetaCommand { verb: verb(any), key, size, flags }),
+        Ask::NoOp => Command::NoOp,
+        Ask::FlushAll(delay) => Command::FlushAll { delay },
+        Ask::Stats(kind) => Command::Stats(StatsKind::new(kind)?),
+        Ask::Version => Command::Version,
+    })
+}
+
+fn flag<'a>(any: &AnyFlag<'a>) -> Flag<'a> {
+    match *any {
+        AnyFlag::Plain(which) => match which % 11 {
+            0 => Flag::ReturnCas,
+            1 => Flag::ReturnClientFlags,
+            2 => Flag::HitBefore,
+            3 => Flag::LastAccess,
+            4 => Flag::RemainingTtl,
+            5 => Flag::Size,
+            6 => Flag::Invalidate,
+            7 => Flag::ReturnKey,
+            8 => Flag::NoBump,
+            9 => Flag::Value,
+            _ => Flag::DropValue,
+        },
+        AnyFlag::Number(which, number) => match which % 5 {
+            0 => Flag::CompareCas(number),
+            1 => Flag::NewCas(number),
+            2 => Flag::Initial(number),
+            3 => Flag::Delta(number),
+            _ => Flag::ClientFlags(number as u32),
+        },
+        AnyFlag::Ttl(which, ttl) => match which % 3 {
+            0 => Flag::Vivify(ttl),
+            1 => Flag::Recache(ttl),
+            _ => Flag::Ttl(ttl),
+        },
+        AnyFlag::Mode(any) => Flag::StoreMode(mode(any)),
+        AnyFlag::Down(down) => Flag::Direction(direction(down)),
+        AnyFlag::Path(hint) => Flag::ProxyPath(hint),
+        AnyFlag::Location(hint) => Flag::ProxyLocation(hint),
+    }
+}
+
+fn version(version: Version) -> ServerVersion {
+    match version {
+        Version::OfMeta(patch) => ServerVersion::new(1, 6, patch.into()),
+        Version::Any(major, minor, patch) => ServerVersion::new(major, minor, patch),
+    }
+}
+
+fn mode(mode: AnyMode) -> Mode {
+    match mode {
+        AnyMode::Set => Mode::Set,
+        AnyMode::Add => Mode::Add,
+        AnyMode::Replace => Mode::Replace,
+        AnyMode::Append => Mode::Append,
+        AnyMode::Prepend => Mode::Prepend,
+    }
+}
+
+fn verb(verb: AnyVerb) -> Verb {
+    match verb {
+        AnyVerb::Get => Verb::Get,
+        AnyVerb::Store => Verb::Store,
+        AnyVerb::Delete => Verb::Delete,
+        AnyVerb::Arithmetic => Verb::Arithmetic,
+        AnyVerb::Debug => Verb::Debug,
+    }
+}
+
+fn direction(down: bool) -> Direction {
+    match down {
+        true => Direction::Decrement,
+        false => Direction::Increment,
+    }
+}
+
+/// Two commands, read in pieces, are two arrays of these parts and nothing else.
+fn check_resp(parts: &[&[u8]], piece: usize) {
+    if parts.is_empty() {
+        return;
+    }
+    let mut out = b"before".to_vec();
+    resp::encode(parts, &mut out);
+    resp::encode(parts, &mut out);
+    let mut unread = out.strip_prefix(b"before").expect("what stood there stands there");
+    let mut reader = Reader::new(Limits { bulk: usize::MAX, elements: usize::MAX, depth: 1 });
+    let expected = Decoded::Reply(Value::Array(parts.iter().map(|part| Value::Bytes((*part).into())).collect()));
+    let mut commands = 0;
+    while !unread.is_empty() {
+        let arrived = &unread[..unread.len().min(piece + 1)];
+        let (consumed, command) = reader.read(arrived).expect("it is RESP");
+        unread = &unread[consumed..];
+        if let Some(command) = command {
+            assert!(command == expected, "{command:?}");
+            commands += 1;
+        }
+    }
+    assert!(commands == 2 && reader.is_between_values());
+}
+
+/// A lock's names, whatever they are, stay in their namespace and in its slot.
+fn check_names(given: &[&[u8]]) {
+    let Ok(names) = keys::names(given) else { return };
+    assert!(given.iter().all(|name| names.iter().any(|known| **known == **name)));
+    let keys = Keys::new("n").expect("a namespace");
+    let (call, mut command) = (call::Call::Inspect { names: names.clone() }, Parts::default());
+    script::encode(&call, &keys, Default::default(), false, &script::Via::Functions, &mut command);
+    let parts = command.slices();
+    assert_eq!((parts.len(), parts[2]), (names.len() + 6, (names.len() + 3).to_string().as_bytes()));
+    for key in &parts[3..] {
+        assert!(key.starts_with(keys.prefix()) && keys::slot(key) == keys.slot());
+    }
+    check_resp(&parts, usize::MAX - 1);
+}
