@@ -562,5 +562,9 @@ fn short(time: u8) -> Duration {
 /// Of four names those whose bits are set, and one at least.
 fn names_of(bits: u8) -> Names {
     let names: Names = (0..4).filter(|bit| bits >> bit & 1 == 1).map(|bit| Name::from([b'a' + bit])).collect();
-    if names.is_empty() { [Name::from([b'e'])].into() } else { names }
+    if names.is_empty() {
+        [Name::from([b'e'])].into()
+    } else {
+        names
+    }
 }

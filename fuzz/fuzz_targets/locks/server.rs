@@ -213,7 +213,8 @@ impl Server {
                 };
                 let proto = if connection.by_resp3 { 3 } else { 2 };
                 let pairs = [("version", say::text(version)), ("proto", say::number(proto)), ("mode", say::text(mode))];
-                let pairs: Vec<Vec<u8>> = pairs.into_iter().flat_map(|(name, value)| [say::text(name), value]).collect();
+                let pairs: Vec<Vec<u8>> =
+                    pairs.into_iter().flat_map(|(name, value)| [say::text(name), value]).collect();
                 match connection.by_resp3 {
                     true => [b"%3\r\n".to_vec(), pairs.concat()].concat(),
                     false => say::array(pairs),
