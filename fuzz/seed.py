@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Makes corpora to begin with: of the targets that read a protocol each reply of the test vectors, whole; of the locks
-a story on every kind of server.
+"""Makes corpora to begin with: of the targets that read a protocol each reply of the test vectors, whole; of the requests
+each command, and each meta command with each kind of flag; of the locks some stories on every kind of server.
 
 An input is what the crate `arbitrary` reads as the target's `Input`.
 """
@@ -15,6 +15,7 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 VECTORS = HERE.parent / "vectors"
+REQUESTS = HERE / "fuzz_targets" / "requests.rs"
 LOCKS = HERE / "fuzz_targets" / "locks"
 #: The form of each of four lines by its index, for every form that there is; then no pieces.
 FORMS = [bytes([form] * 4) + b"\0" for form in range(15)]
@@ -26,6 +27,7 @@ def main() -> None:
     for target, vectors, heads in (("replies", "memcached", FORMS), ("resp", "resp", LIMITS)):
         replies = json.loads((VECTORS / f"{vectors}-replies.json").read_text())
         write(target, (head + wire(vector) for vector, head in itertools.product(replies, heads)))
+    write("requests", requests())
     write("locks", stories())
 
 
@@ -38,6 +40,18 @@ def write(target: str, seeds: Iterable[bytes]) -> None:
 
 def wire(vector: dict[str, str]) -> bytes:
     return bytes.fromhex(vector["bytes_hex"]) if "bytes_hex" in vector else vector["bytes"].encode()
+
+
+def requests() -> Iterable[bytes]:
+    asks, verbs, flags = (variants(REQUESTS, enum) for enum in ("Ask", "AnyVerb", "AnyFlag"))
+    sized, unsized, number = b"\x01" + bytes(8), b"\0", bytes(8)
+    arguments = [asks["Meta"] + verb + size for verb in verbs.values() for size in (sized, unsized)]
+    commands = [head + b"\x01" + flag + b"hint" + number + b"\0" for head in arguments for flag in flags.values()]
+    commands += [ask + number * 3 for ask in asks.values()]
+    version = b"\x01" + variants(REQUESTS, "Version")["OfMeta"] + bytes([45])
+    for command, quiet in itertools.product(commands, (b"\0", b"\x01")):
+        # The lengths of what has one stand at the end, the first one last.
+        yield version + command + b"\x12\xab" + quiet + b"\0\x01" + b"key1key2" + bytes(12) + bytes([0, 4, 4, 4])
 
 
 def stories() -> Iterable[bytes]:
@@ -61,12 +75,16 @@ def stories() -> Iterable[bytes]:
     parked = [lock(0, 1), converse, parking, lock(1, 1), converse, steps["Notify"] + b"\0", converse, release, *passing]
     broken = [lock(0, 1), converse, steps["Extend"] + b"\0\xff", lock(1, 1), cut, *passing, release, cut]
     asked = [steps["Inspect"] + b"\x03", steps["Execute"] + b"\x19", converse]
+    lie = steps["Lie"]
+    lies = variants(LOCKS / "say.rs", "Lie")
+    nothing = lies["Array"] + b"\0"
+    lied = [[steps["Disturb"] + b"\x01\x01", lie + bytes([place]) + nothing, lock(0, 1), converse] for place in range(16)]
     for head in itertools.product(
         variants(LOCKS / "server.rs", "Manners").values(),
         variants(LOCKS / "server.rs", "Scripts").values(),
         variants(LOCKS / "main.rs", "Handler").values(),
     ):
-        for story in (contended, again, disturbed, parked, broken, asked):
+        for story in (contended, again, disturbed, parked, broken, asked, *lied):
             yield b"".join(head) + b"\0\0\0" + b"".join(b"\x01" + step for step in [*story, *contended])
 
 

@@ -19,17 +19,17 @@ const MOST_WORDS: usize = 24;
 
 #[derive(Arbitrary, Debug)]
 struct Input<'a> {
-    namespace: &'a [u8],
-    encodes_keys: bool,
-    key: &'a [u8],
-    other_key: &'a [u8],
     version: Option<Version>,
     ask: Ask<'a>,
     opaque: u16,
     quiet: bool,
     expires_within: Option<i32>,
-    parts: Vec<&'a [u8]>,
+    encodes_keys: bool,
+    key: &'a [u8],
+    other_key: &'a [u8],
+    namespace: &'a [u8],
     piece: u8,
+    parts: Vec<&'a [u8]>,
     names: Vec<&'a [u8]>,
 }
 
@@ -87,10 +87,11 @@ enum AnyFlag<'a> {
 fuzz_target!(|input: Input<'_>| {
     let rules = KeyRules::new(input.namespace, input.encodes_keys).unwrap_or_default();
     let mut scratch = Vec::new();
-    if let Some(key) = key_of(&rules, input.key, &mut scratch) {
+    let key = key_of(&rules, input.key, &mut scratch);
+    if let Some(key) = key {
         check_key(&rules, &input, key);
-        check_request(&input, key);
     }
+    check_request(&input, key.unwrap_or(Key::new(b"k", false).expect("a key")));
     check_resp(&input.parts, input.piece.into());
     check_names(&input.names);
 });

@@ -1,7 +1,7 @@
 //! What a caller can ask of a memcached server.
 
 use crate::version::{self, ServerVersion};
-use crate::Key;
+use crate::{Key, MAX_KEY};
 
 /// One command. Each is written as a meta command or in classic text, whichever the server takes and is faster.
 #[derive(Clone, Copy, Debug)]
@@ -39,10 +39,11 @@ pub enum Command<'a> {
 pub struct StatsKind<'a>(&'a [u8]);
 
 impl<'a> StatsKind<'a> {
-    /// `None` when the text could not be sent: anything but letters, digits, spaces and underscores.
+    /// `None` when the text could not be sent: anything but letters, digits, spaces and underscores, or over [`MAX_KEY`]
+    /// bytes.
     pub fn new(text: &'a str) -> Option<Self> {
         let sendable = text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b' ' || byte == b'_');
-        sendable.then_some(Self(text.as_bytes()))
+        (sendable && text.len() <= MAX_KEY).then_some(Self(text.as_bytes()))
     }
 
     pub fn text(&self) -> &'a [u8] {

@@ -126,6 +126,12 @@ proptest! {
 }
 
 #[test]
+fn a_kind_of_statistics_is_no_longer_than_a_key() {
+    assert!(StatsKind::new(&"k".repeat(MAX_KEY)).is_some());
+    assert!(StatsKind::new(&"k".repeat(MAX_KEY + 1)).is_none());
+}
+
+#[test]
 fn keys_that_cannot_be_sent_say_why() {
     assert_eq!(Key::new(b"", false), Err(KeyError::Empty));
     assert_eq!(Key::new(&[b'k'; 251], false), Err(KeyError::TooLong { length: 251, limit: 250 }));

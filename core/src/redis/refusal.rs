@@ -7,6 +7,9 @@ use super::session::Session;
 use crate::error::{Error, Kind};
 use crate::network::Network;
 
+/// How many characters of what a server says are repeated: all that Redis has to say.
+const LONGEST_QUOTE: usize = 1200;
+
 impl<N: Network> Session<N> {
     /// The server has answered a step of the greeting with an error.
     pub(super) fn refused(&self, step: Step, error: &ServerError) -> Error {
@@ -104,6 +107,6 @@ impl<N: Network> Session<N> {
     fn quote(&self, error: &ServerError) -> String {
         let said = error.to_string();
         let said = said.split(", with args beginning with").next().unwrap_or_default();
-        self.settings.redact(said.as_bytes())
+        self.settings.redact(said.as_bytes()).chars().take(LONGEST_QUOTE).collect()
     }
 }

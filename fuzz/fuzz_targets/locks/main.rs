@@ -100,7 +100,8 @@ enum Step<'a> {
     Narrow(u8, u16),
     End(u8, End),
     /// From here on it is not honest any more.
-    Lie(Lie<'a>),
+    /// So many replies later.
+    Lie(u8, Lie<'a>),
     Message(Message<'a>),
     Noise(u8, &'a [u8]),
     Drop(u8),

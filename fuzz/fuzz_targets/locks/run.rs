@@ -201,9 +201,9 @@ impl Run {
                     connection.pipe.end(*end);
                 }
             }
-            Step::Lie(lie) => {
+            Step::Lie(place, lie) => {
                 self.honest = false;
-                self.server.lies.push_back(lie.write(CLIENT));
+                self.server.lies.push_back((place % 16, lie.write(CLIENT)));
             }
             Step::Message(message) => self.tell(message),
             Step::Noise(which, bytes) => {
@@ -397,7 +397,7 @@ impl Run {
             let mut open = self.server.connections.iter().filter(|connection| connection.pipe.is_open());
             let is_quiet = open.all(Connection::is_quiet);
             self.deliver(usize::MAX);
-            if is_quiet {
+            if is_quiet && self.unresolved.is_empty() {
                 break;
             }
         }

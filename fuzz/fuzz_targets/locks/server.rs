@@ -53,8 +53,8 @@ pub struct Server {
     pub refusals: VecDeque<Vec<u8>>,
     /// What all of them are answered.
     pub refuses: Option<Vec<u8>>,
-    /// What is said in place of the next replies.
-    pub lies: VecDeque<Vec<u8>>,
+    /// What is said in place of a reply, after so many others.
+    pub lies: VecDeque<(u8, Vec<u8>)>,
     model: Model,
     plain: Plain,
     /// Whether the library, and the scripts, are loaded.
@@ -195,7 +195,14 @@ impl Server {
             Some(reply) => reply,
             None => self.about_locks(index, &name, words, now),
         };
-        let reply = self.lies.pop_front().unwrap_or(reply);
+        let reply = match self.lies.front_mut() {
+            Some((0, _)) => self.lies.pop_front().map_or(reply, |(_, lie)| lie),
+            Some((honest, _)) => {
+                *honest -= 1;
+                reply
+            }
+            None => reply,
+        };
         self.connections[index].replies.push_back(reply);
     }
 

@@ -94,7 +94,11 @@ impl Client {
 
     pub(crate) fn server_stats<'py>(&self, py: Python<'py>, kind: &str) -> PyResult<Bound<'py, PyAny>> {
         let command = StatsKind::new(kind).map(Command::Stats).ok_or_else(|| {
-            usage(py, "UsageError", &format!("stats kind {kind:?}: only letters, digits, spaces and underscores"))
+            usage(
+                py,
+                "UsageError",
+                &format!("stats kind {kind:?}: only letters, digits, spaces and underscores, 250 at most"),
+            )
         })?;
         if self.loops.get().is_some() {
             return self.gather_everywhere(py, "stats", &About::Stats(kind.to_owned()));

@@ -175,3 +175,10 @@ fn what_makes_no_sense_is_not_quoted_where_it_may_have_the_password() {
         assert_eq!(message.contains("secret"), is_quoted, "{message}");
     }
 }
+
+#[test]
+fn a_long_refusal_is_not_repeated_as_a_whole() {
+    let long = [b"-ERR no".as_slice(), &[0xff; 20_000], b"\r\n"].concat();
+    let message = refusal(settings(), &[&long]);
+    assert!((1000..2000).contains(&message.len()), "{} bytes", message.len());
+}
