@@ -78,7 +78,7 @@ def stories() -> Iterable[bytes]:
     lie = steps["Lie"]
     lies = variants(LOCKS / "say.rs", "Lie")
     nothing = lies["Array"] + b"\0"
-    lied = [[steps["Disturb"] + b"\x01\x01", lie + bytes([place]) + nothing, lock(0, 1), converse] for place in range(16)]
+    lied = [[steps["Disturb"] + b"\x01\x01", lie + bytes([place]) + nothing, lock(0, 1), converse] for place in range(24)]
     for head in itertools.product(
         variants(LOCKS / "server.rs", "Manners").values(),
         variants(LOCKS / "server.rs", "Scripts").values(),

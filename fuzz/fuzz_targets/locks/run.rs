@@ -203,7 +203,7 @@ impl Run {
             }
             Step::Lie(place, lie) => {
                 self.honest = false;
-                self.server.lies.push_back((place % 16, lie.write(CLIENT)));
+                self.server.lies.push_back((place % 32, lie.write(CLIENT)));
             }
             Step::Message(message) => self.tell(message),
             Step::Noise(which, bytes) => {
