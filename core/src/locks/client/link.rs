@@ -125,7 +125,7 @@ impl<W, P: Platform> Link<W, P> {
     }
 
     pub(super) fn deadline(&self) -> Option<Instant> {
-        let waiting = self.outbox.iter().filter(|item| !self.is_up() && matches!(item.about, About::Command(_)));
+        let waiting = self.outbox.iter().filter(|item| matches!(item.about, About::Command(_)));
         let sessions = self.lanes.iter().filter_map(|lane| lane.session.wants().until);
         sessions.chain(waiting.map(|item| item.deadline)).chain(self.retry_at).chain(self.again_at).min()
     }
@@ -465,17 +465,19 @@ impl<W, P: Platform> Client<W, P> {
         }
     }
 
-    /// Commands that no connection came for in time.
+    /// Commands that no connection took in time.
     pub(super) fn expire_commands(&mut self, now: Instant) {
-        if self.link.is_up() {
-            return;
-        }
-        let (late, waiting) = std::mem::take(&mut self.link.outbox).into_iter().partition(|item| item.deadline <= now);
+        let why = match self.link.is_up() {
+            true => "the connection took no more commands in time",
+            false => "no connection stood in time",
+        };
+        let is_late = |item: &Item<W>| item.deadline <= now && matches!(item.about, About::Command(_));
+        let (late, waiting): (_, VecDeque<_>) = std::mem::take(&mut self.link.outbox).into_iter().partition(is_late);
         self.link.outbox = waiting;
         let late: VecDeque<Item<W>> = late;
         for item in late {
             let About::Command(waiter) = item.about else { continue };
-            let error = Error::new(Kind::Timeout, &self.settings.server, "no connection stood in time");
+            let error = Error::new(Kind::Timeout, &self.settings.server, why);
             self.finish(waiter, Outcome::Failed(Failure::Server(error)));
         }
     }

@@ -229,6 +229,20 @@ fn whoever_waits_for_a_connection_is_told_when_the_client_is_closed() {
 }
 
 #[test]
+fn a_command_waits_no_longer_than_it_may_for_room_behind_others() {
+    let limits = redis::Limits { exchanges: 2, ..redis::Limits::default() };
+    let mut host = Host::connected_with(HandlerKind::Script, redis::Settings { limits, ..redis::Settings::default() });
+    for (waiter, patience) in [("first", TTL), ("second", TTL), ("third", PATIENCE)] {
+        let mut parts = Parts::default();
+        parts.push("PING");
+        host.begin(waiter, Wish::Execute { parts, deadline: host.platform.now() + patience });
+    }
+    assert_eq!(host.sent(), ["PING", "PING"]);
+    host.pass(PATIENCE, "");
+    assert!(matches!(host.told[..], [("third", Outcome::Failed(_))]), "{:?}", host.told);
+}
+
+#[test]
 fn odd_answers_to_plain_commands_are_errors() {
     let huge = "*2\r\n$20\r\n18446744073709551615\r\n$20\r\n18446744073709551615\r\n";
     let commands = take_plainly(usize::MAX, "");
