@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Makes corpora to begin with: of the targets that read a protocol each reply of the test vectors, whole; of the requests
-each command, and each meta command with each kind of flag; of the locks some stories on every kind of server.
+"""Makes corpora to begin with: of the targets that read a protocol each reply of the test vectors, whole; of the
+requests each command, and each meta command with each kind of flag; of the locks some stories on every kind of server.
 
 An input is what the crate `arbitrary` reads as the target's `Input`.
 """
@@ -77,8 +77,8 @@ def stories() -> Iterable[bytes]:
     asked = [steps["Inspect"] + b"\x03", steps["Execute"] + b"\x19", converse]
     lie = steps["Lie"]
     lies = variants(LOCKS / "say.rs", "Lie")
-    nothing = lies["Array"] + b"\0"
-    lied = [[steps["Disturb"] + b"\x01\x01", lie + bytes([place]) + nothing, lock(0, 1), converse] for place in range(24)]
+    nothing, taken = lies["Array"] + b"\0", steps["Disturb"] + b"\x01\x01"
+    lied = [[taken, lie + bytes([place]) + nothing, lock(0, 1), converse] for place in range(24)]
     for head in itertools.product(
         variants(LOCKS / "server.rs", "Manners").values(),
         variants(LOCKS / "server.rs", "Scripts").values(),

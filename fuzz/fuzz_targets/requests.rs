@@ -1,5 +1,5 @@
-//! Any command with any key, for any server: one line that says what was meant and nothing else, or none at all. And any
-//! command of RESP, which comes back as it was.
+//! Any command with any key, for any server: one line that says what was meant and nothing else, or none at all. And
+//! any command of RESP, which comes back as it was.
 #![no_main]
 
 use arbitrary::Arbitrary;

@@ -1,8 +1,8 @@
-//! The whole client of locks, and a server that it reaches by connections in memory. The fuzzer says what its users want,
-//! what becomes of connections and time, and when the server errs or lies.
+//! The whole client of locks, and a server that it reaches by connections in memory. The fuzzer says what its users
+//! want, what becomes of connections and time, and when the server errs or lies.
 //!
-//! No panic, no endless loop, bounded memory; everybody who waits is told once what came of it, before the time for it is
-//! over; no name is held by two; and when all is given back, nothing is left of it.
+//! No panic, no endless loop, bounded memory; everybody who waits is told once what came of it, before the time for it
+//! is over; no name is held by two; and when all is given back, nothing is left of it.
 #![no_main]
 
 mod functions;
