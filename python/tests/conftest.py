@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import inspect
+import signal
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -20,6 +21,11 @@ from servers import PASSWORD, GuardedMemcached, Memcached, Redis
 import pinyon
 
 T = TypeVar("T")
+
+
+def pytest_configure() -> None:
+    """Ctrl-C is tested; processes in the background begin with it ignored, and so would all that they start."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.hookimpl(tryfirst=True)
