@@ -7,8 +7,8 @@ use crate::address::ServerSpec;
 use crate::discovery::Discovery;
 pub use crate::discovery::{Settings, Source};
 use crate::error::{Error, Kind};
-use crate::events::EventKind;
-use crate::fleet::Fleet;
+use crate::events::{Event, EventKind};
+use crate::fleet::{Fleet, Options};
 use crate::fork::PerProcess;
 
 /// How soon to go on with a look that has to wait.
@@ -95,6 +95,16 @@ impl Directory {
         Error::no_servers(&given.map(ServerSpec::name).collect::<Vec<_>>().join(",").into())
     }
 
+    /// How its fleets behave: all of them the same.
+    pub fn options(&self) -> &Options {
+        self.first.options()
+    }
+
+    /// What has happened to the servers of all its fleets since it was asked last.
+    pub fn take_events(&self) -> Vec<Event> {
+        self.first.take_events()
+    }
+
     /// Closes the connections that are at rest, and the others when they come back.
     pub fn close(&self) {
         self.known().close();
@@ -132,47 +142,35 @@ impl Looking {
     fn go_on(&self, now: Instant) -> bool {
         let Ok(mut discovery) = self.discovery.try_lock() else { return false };
         let begins = !discovery.is_looking();
-        let outcome = discovery.advance(now);
-        let is_over = outcome.is_some();
-        let (fleet, failure) = match outcome {
-            None => (None, None),
-            Some(Ok(None)) => (None, None),
-            Some(Ok(Some(servers))) => match self.changed(servers, now) {
-                Ok(fleet) => (fleet, None),
-                Err(error) => (None, Some(error)),
-            },
-            Some(Err(error)) => (None, Some(error)),
-        };
+        let outcome = discovery.advance(now).map(|found| found.and_then(|found| self.successor(found, now)));
         let mut known = self.write();
-        known.is_looking = !is_over;
-        if !is_over {
+        known.is_looking = outcome.is_none();
+        let Some(outcome) = outcome else {
             known.next = now + LOOK_AGAIN;
             return begins;
-        }
+        };
         known.looked = Some(now);
         known.next = discovery.rest(now, std::process::id());
-        if let Some(error) = &failure {
-            known.fleet.note(EventKind::Discovery, &error.server, "", Some(error), None);
-        }
-        known.failure = failure;
-        if let Some(fleet) = fleet {
-            known.fleet = fleet;
-            let servers = known.fleet.ring_names().into();
-            known.fleet.note(EventKind::Servers, &servers, "", None, None);
+        known.failure = outcome.as_ref().err().cloned();
+        match outcome {
+            Err(error) => known.fleet.note(EventKind::Discovery, &error.server, "", Some(&error), None),
+            Ok(None) => {}
+            Ok(Some(fleet)) => {
+                fleet.note(EventKind::Servers, &fleet.ring_names().into(), "", None, None);
+                known.fleet = fleet;
+            }
         }
         begins
     }
 
-    /// The fleet with these servers, unless it has just these.
-    fn changed(&self, servers: Vec<ServerSpec>, now: Instant) -> Result<Option<Arc<Fleet>>, Error> {
+    /// The fleet with the servers that were found, if it is another one.
+    fn successor(&self, found: Option<Vec<ServerSpec>>, now: Instant) -> Result<Option<Arc<Fleet>>, Error> {
         let fleet = self.read().fleet.clone();
-        if fleet.ring_specs().eq(&servers) {
-            return Ok(None);
-        }
-        match fleet.with_servers(servers, now) {
-            Ok(fleet) => Ok(Some(Arc::new(fleet))),
-            Err(error) => Err(Error::new(Kind::Usage, &"".into(), error.to_string())),
-        }
+        let Some(servers) = found.filter(|servers| !fleet.ring_specs().eq(servers)) else { return Ok(None) };
+        let successor = fleet.with_servers(servers, now);
+        successor
+            .map(|fleet| Some(Arc::new(fleet)))
+            .map_err(|error| Error::new(Kind::Usage, &"".into(), error.to_string()))
     }
 
     fn read(&self) -> RwLockReadGuard<'_, Known> {

@@ -159,9 +159,8 @@ impl Fleet {
             let stays = self.members.servers.iter().find(|index| self.servers[**index].spec == *spec);
             let index = stays.copied().or_else(|| free.next()).unwrap_or(servers.len());
             if stays.is_none() {
-                let (server, pool) = (Arc::new(Server::new(spec.clone(), &self.access)?), self.make_pool());
-                servers.splice(index..servers.len().min(index + 1), [server]);
-                pools.splice(index..pools.len().min(index + 1), [pool]);
+                put(&mut servers, index, Arc::new(Server::new(spec.clone(), &self.access)?));
+                put(&mut pools, index, Self::make_pool(self.options));
             }
             members.push(index);
         }
@@ -377,11 +376,19 @@ impl Fleet {
     }
 
     fn make_pools(servers: usize, options: Options) -> Vec<Arc<Pool>> {
-        (0..servers).map(|_| Arc::new(Pool::new(options.max_connections))).collect()
+        (0..servers).map(|_| Self::make_pool(options)).collect()
     }
 
-    fn make_pool(&self) -> Arc<Pool> {
-        Arc::new(Pool::new(self.options.max_connections))
+    fn make_pool(options: Options) -> Arc<Pool> {
+        Arc::new(Pool::new(options.max_connections))
+    }
+}
+
+/// Puts an item in the place of another, or behind all.
+fn put<T>(items: &mut Vec<T>, index: usize, item: T) {
+    match items.get_mut(index) {
+        Some(place) => *place = item,
+        None => items.push(item),
     }
 }
 

@@ -5,6 +5,8 @@
 //! command's: all that is to be done that way is gathered into one section at a time, and no other transaction is
 //! begun before it ends. There is no queue: whoever finds names taken hears when they are freed, and tries again.
 
+mod replies;
+
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
@@ -13,7 +15,9 @@ use pinyon_proto::resp::{ServerError, Value};
 use super::call::{Answer, Attempt, Call, Holder, Inspected, Name, Names};
 use super::keys::Keys;
 use super::script::{self, Parts};
-use super::token;
+use replies::{
+    executed, first_error, holder, holders, is_of, number, positive, read, time, token_if_taken, unexpected,
+};
 
 /// A call of the handler's own: nobody waits for its answer.
 pub(super) const NOBODY: u64 = u64::MAX;
@@ -521,85 +525,4 @@ fn with_each(command: &[u8], keys: &[Vec<u8>]) -> Parts {
 
 fn milliseconds(duration: Duration) -> Vec<u8> {
     duration.as_millis().to_string().into_bytes()
-}
-
-/// What a transaction returned; an error of one of its commands tells more than that of `EXEC`.
-fn executed(mut replies: Vec<Value>) -> Result<Vec<Value>, ServerError> {
-    if let Some(error) = first_error(&mut replies) {
-        return Err(error);
-    }
-    match replies.pop() {
-        Some(Value::Array(mut results)) => match first_error(&mut results) {
-            Some(error) => Err(error),
-            None => Ok(results),
-        },
-        other => Err(ServerError { code: "".into(), message: format!("EXEC was answered with {other:?}").into() }),
-    }
-}
-
-fn first_error(replies: &mut Vec<Value>) -> Option<ServerError> {
-    let at = replies.iter().position(|reply| matches!(reply, Value::Error(_)))?;
-    match replies.swap_remove(at) {
-        Value::Error(error) => Some(error),
-        _ => None,
-    }
-}
-
-/// The token that a taking transaction drew, if it then took the names.
-fn token_if_taken(results: &[Value]) -> Option<u64> {
-    let taken = matches!(results.get(1), Some(Value::Integer(1) | Value::Status(_)));
-    results.first().filter(|_| taken).and_then(number)
-}
-
-/// A section's values, of so many keys, and the least that the counter should be, by the server's clock.
-fn read(replies: &[Value], keys: usize) -> Result<(Vec<Value>, u64), ServerError> {
-    match replies {
-        [Value::Error(error), ..] | [_, Value::Error(error), _] | [_, _, Value::Error(error)] => Err(error.clone()),
-        [_, Value::Array(values), now] if values.len() == keys => {
-            let now = time(now).unwrap_or_default();
-            Ok((values.clone(), token::floor(now.as_micros() as u64)))
-        }
-        other => Err(unexpected(other)),
-    }
-}
-
-fn unexpected(replies: &[Value]) -> ServerError {
-    ServerError { code: "".into(), message: format!("unexpected replies: {replies:?}").into() }
-}
-
-/// What `TIME` was answered with.
-fn time(reply: &Value) -> Option<Duration> {
-    let Value::Array(time) = reply else { return None };
-    let (seconds, micros) = (time.first().and_then(number)?, time.get(1).and_then(number)?);
-    Some(Duration::from_secs(seconds).saturating_add(Duration::from_micros(micros)))
-}
-
-fn holders(values: &Value) -> Vec<Option<Holder>> {
-    match values {
-        Value::Array(values) => values.iter().map(holder).collect(),
-        _ => Vec::new(),
-    }
-}
-
-fn holder(value: &Value) -> Option<Holder> {
-    match value {
-        Value::Bytes(value) => script::holder_in(value),
-        _ => None,
-    }
-}
-
-fn is_of(holder: &Option<Holder>, attempt: &Attempt) -> bool {
-    holder.as_ref().is_some_and(|holder| holder.attempt == *attempt)
-}
-
-fn number(value: &Value) -> Option<u64> {
-    match value {
-        Value::Integer(number) => u64::try_from(*number).ok(),
-        Value::Bytes(digits) => std::str::from_utf8(digits).ok()?.parse().ok(),
-        _ => None,
-    }
-}
-
-fn positive(pttl: &Value) -> Option<Duration> {
-    number(pttl).filter(|pttl| *pttl > 0).map(Duration::from_millis)
 }

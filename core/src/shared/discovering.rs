@@ -52,10 +52,14 @@ impl<O: Operation> Shared<O> {
         }
     }
 
-    pub(super) fn expire_unrouted(&mut self, now: Instant) {
+    /// Goes on with a look that is under way.
+    pub(super) fn look_again(&mut self, now: Instant) {
         if self.look_at.is_some_and(|at| at <= now) {
             self.look(now);
         }
+    }
+
+    pub(super) fn expire_unrouted(&mut self, now: Instant) {
         let expired = self.unrouted.iter().take_while(|entry| entry.deadline <= now).count();
         for entry in self.unrouted.drain(..expired).collect::<Vec<_>>() {
             let why = self.directory.no_servers();

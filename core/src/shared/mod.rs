@@ -206,6 +206,7 @@ impl<O: Operation> Driven for Shared<O> {
     }
 
     fn expire(&mut self, now: Instant) {
+        self.look_again(now);
         self.expire_unrouted(now);
         for lane in 0..self.lanes.len() {
             if self.lanes[lane].deadline().is_some_and(|deadline| deadline <= now) {

@@ -33,18 +33,14 @@ impl Watcher {
     pub(crate) fn tell_by(&self, report: &Bound<'_, PyAny>, directory: &Directory) -> PyResult<()> {
         let Some(on_event) = &self.0 else { return Ok(()) };
         let py = report.py();
-        directory
-            .known()
-            .take_events()
-            .iter()
-            .try_for_each(|event| report.call1((on_event, python(py, event)?)).map(drop))
+        directory.take_events().iter().try_for_each(|event| report.call1((on_event, python(py, event)?)).map(drop))
     }
 }
 
 #[cold]
 fn tell(on_event: &Bound<'_, PyAny>, directory: &Directory) -> PyResult<()> {
     let py = on_event.py();
-    for event in directory.known().take_events() {
+    for event in directory.take_events() {
         match on_event.call1((python(py, &event)?,)) {
             Ok(_) => {}
             Err(raised) if raised.is_instance_of::<PyException>(py) => raised.write_unraisable(py, Some(on_event)),

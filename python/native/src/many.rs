@@ -464,7 +464,7 @@ impl Client {
     }
 
     fn check_size(&self, key: &Bound<'_, PyAny>, size: usize) -> PyResult<()> {
-        let limit = self.directory.known().options().limits.value;
+        let limit = self.directory.options().limits.value;
         if size <= limit {
             return Ok(());
         }

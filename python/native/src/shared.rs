@@ -109,7 +109,7 @@ impl LoopDriver for Driver {
     type Settings = Connections;
 
     fn new(host: &Bound<'_, PyAny>, Connections { directory, watcher, to_each }: &Connections) -> PyResult<Self> {
-        let timeout = directory.known().options().timeout;
+        let timeout = directory.options().timeout;
         let shared = Shared::new(directory.clone(), *to_each);
         let (directory, watcher, report) = (directory.clone(), watcher.clone(), host.getattr("report")?.unbind());
         let context = Context { spare: Spare::default(), directory, watcher, report };
