@@ -191,6 +191,9 @@ impl<O: Operation> Driven for Shared<O> {
         if !self.lanes[lane].session.is_closed() {
             return;
         }
+        if self.is_replaced(lane) {
+            return self.begin_connecting(lane, now);
+        }
         match resolved {
             Ok(addresses) => {
                 let options = self.fleet.options();
