@@ -9,9 +9,10 @@ import shutil
 import signal
 import socket
 import subprocess
+import tempfile
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import IO, TYPE_CHECKING, Any, BinaryIO
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -19,8 +20,12 @@ if TYPE_CHECKING:
 #: Of the user "app", on servers that want a login.
 PASSWORD = "correct-horse"
 
-#: Below the ports that the system gives to outgoing connections, so that nobody connects to itself.
-PORTS = range(20000, 32000)
+#: These, and those of the buses of Redis Clusters, are below the ports that the system gives to outgoing connections:
+#: nobody connects to itself, and no connection closed a minute ago still has the port.
+PORTS = range(12000, 22000)
+
+#: How far above its port a node of a Redis Cluster listens to other nodes.
+BUS = 10000
 
 
 class Server:
@@ -39,6 +44,7 @@ class Server:
         self.host = host
         self.port = 0 if path else port or free_port(host)
         self.process: subprocess.Popen[bytes] | None = None
+        self.output: IO[bytes] | None = None
 
     @property
     def address(self) -> str:
@@ -51,17 +57,18 @@ class Server:
             self._run()
             if self._answers():
                 return self
+            last_words = self._last_words()
             self.stop()
             if not self.path:
                 self.port = free_port(self.host)
-        raise RuntimeError(f"{type(self).__name__} does not start")
+        raise RuntimeError(f"{type(self).__name__} does not start: {last_words}")
 
     def restart(self) -> None:
         """Starts it again where it was, empty."""
         self.stop()
         self._run()
         if not self._answers():
-            raise RuntimeError(f"{type(self).__name__} does not start again at {self.address}")
+            raise RuntimeError(f"{type(self).__name__} does not start again at {self.address}: {self._last_words()}")
 
     def stop(self) -> None:
         process, self.process = self.process, None
@@ -69,6 +76,8 @@ class Server:
             process.send_signal(signal.SIGCONT)
             process.kill()
             process.wait()
+        if self.output is not None:
+            self.output.close()
 
     def pause(self) -> None:
         """Stops all its threads for a while; they have stopped when this returns."""
@@ -105,7 +114,13 @@ class Server:
         raise NotImplementedError
 
     def _run(self) -> None:
-        self.process = subprocess.Popen(self.command(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.output = tempfile.TemporaryFile()  # noqa: SIM115 (it is closed when the server is stopped)
+        self.process = subprocess.Popen(self.command(), stdout=self.output, stderr=subprocess.STDOUT)
+
+    def _last_words(self) -> str:
+        assert self.output is not None
+        self.output.seek(0)
+        return self.output.read().decode(errors="replace")[-1000:]
 
     def _answers(self) -> bool:
         process = self.process
@@ -260,13 +275,17 @@ def _reply(replies: BinaryIO) -> Any:
 
 
 def free_port(host: str = "127.0.0.1") -> int:
-    """A port of this host that nobody listens on."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    """A port of this host that nobody listens on, nor on the port of the bus that belongs to it."""
     while True:
         port = random.choice(PORTS)
-        with socket.socket(family) as probe:
-            try:
-                probe.bind((host, port))
-            except OSError:
-                continue
+        if _is_free(host, port) and _is_free(host, port + BUS):
             return port
+
+
+def _is_free(host: str, port: int) -> bool:
+    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
+        try:
+            probe.bind((host, port))
+        except OSError:
+            return False
+        return True
