@@ -25,6 +25,9 @@ pub enum HandlerKind {
     Pure,
 }
 
+/// How many calls wait for a slot that is being moved; what comes on top is told so.
+const MOST_WAITING: usize = 4096;
+
 /// From this version on servers have functions, and `PEXPIRE … NX`.
 const FUNCTIONS_SINCE: u16 = 7;
 
@@ -62,6 +65,10 @@ struct Scripts {
     jobs: Sequence<Job>,
     /// Calls that wait until the scripts are loaded, or until a slot has been moved.
     waiting: VecDeque<(u64, Call)>,
+    /// They have been loaded, and no call has found them since.
+    loaded_in_vain: bool,
+    /// They are to be loaded before the calls that wait are sent.
+    load_again: bool,
 }
 
 enum Job {
@@ -117,6 +124,7 @@ impl Handler {
             Speaks::Scripts(scripts) => {
                 scripts.jobs.clear();
                 scripts.waiting.clear();
+                (scripts.loaded_in_vain, scripts.load_again) = (false, false);
             }
             Speaks::Plainly(pure) => pure.reset(),
         }
@@ -176,14 +184,19 @@ impl Handler {
         self.redirected.take()
     }
 
-    /// Whether calls wait for a slot that is being moved; [`Self::try_again`] sends them once more.
+    /// Whether calls wait for a slot that is being moved, or for scripts that do not stay; [`Self::try_again`] sends
+    /// them once more.
     pub(super) fn is_waiting(&self) -> bool {
         matches!(&self.speaks, Speaks::Scripts(Scripts { via: Some(_), waiting, .. }) if !waiting.is_empty())
     }
 
     pub(super) fn try_again(&mut self) {
         let Speaks::Scripts(scripts) = &mut self.speaks else { return };
-        for (id, call) in std::mem::take(&mut scripts.waiting) {
+        let waiting = std::mem::take(&mut scripts.waiting);
+        if std::mem::take(&mut scripts.load_again) {
+            self.load();
+        }
+        for (id, call) in waiting {
             self.send(id, call);
         }
     }
@@ -226,10 +239,8 @@ impl Handler {
             }
             Err(ScriptError::NotLoaded) => self.load_and_send(id, call),
             Err(error @ ScriptError::Unexpected(_)) => self.disbelieve(id, &error),
-            Err(ScriptError::TryAgain(_) | ScriptError::Moved { asking: true, .. }) => {
-                if let Speaks::Scripts(scripts) = &mut self.speaks {
-                    scripts.waiting.push_back((id, call));
-                }
+            Err(error @ (ScriptError::TryAgain(_) | ScriptError::Moved { asking: true, .. })) => {
+                self.put_off(id, call, error);
             }
             Err(error) if is_about_scripts(&error) => {
                 if let Speaks::Scripts(scripts) = &mut self.speaks {
@@ -237,7 +248,20 @@ impl Handler {
                 }
                 self.step_down(error);
             }
-            answer => self.answers.push_back((id, answer)),
+            answer => {
+                if let Speaks::Scripts(scripts) = &mut self.speaks {
+                    scripts.loaded_in_vain = false;
+                }
+                self.answers.push_back((id, answer));
+            }
+        }
+    }
+
+    /// It is sent once more after a while, unless too many wait for that already.
+    fn put_off(&mut self, id: u64, call: Call, error: ScriptError) {
+        match &mut self.speaks {
+            Speaks::Scripts(Scripts { waiting, .. }) if waiting.len() < MOST_WAITING => waiting.push_back((id, call)),
+            _ => self.answers.push_back((id, Err(error))),
         }
     }
 
@@ -262,21 +286,34 @@ impl Handler {
     }
 
     /// The server has none of the scripts, or has lost them. Commands are carried out in order, so that the call may
-    /// follow at once.
+    /// follow at once; unless the server has them no more as soon as they are loaded, as it would say so at the network's
+    /// speed.
     fn load_and_send(&mut self, id: u64, call: Call) {
         let Speaks::Scripts(scripts) = &mut self.speaks else { return };
         let is_loading = scripts.jobs.iter().any(|(_, job)| !matches!(job, Job::Call { .. }));
+        if !is_loading && scripts.loaded_in_vain {
+            scripts.load_again = true;
+            return self.put_off(id, call, ScriptError::NotLoaded);
+        }
+        if !is_loading {
+            scripts.loaded_in_vain = true;
+            self.load();
+        }
+        self.send(id, call);
+    }
+
+    fn load(&mut self) {
+        let Speaks::Scripts(scripts) = &mut self.speaks else { return };
         match &scripts.via {
-            Some(Via::Functions) if !is_loading => {
+            Some(Via::Functions) => {
                 let job = self.next_job;
                 self.next_job += 1;
                 scripts.jobs.insert(job, Job::LoadFunctions);
                 self.commands.push_back((job, script::loading_functions()));
             }
-            Some(Via::EvalSha(_)) if !is_loading => self.load_scripts(),
-            _ => {}
+            Some(Via::EvalSha(_)) => self.load_scripts(),
+            None => {}
         }
-        self.send(id, call);
     }
 
     fn load_scripts(&mut self) {
@@ -346,7 +383,7 @@ impl Handler {
 
 impl Scripts {
     fn new(via: Option<Via>) -> Self {
-        Self { via, jobs: Sequence::default(), waiting: VecDeque::new() }
+        Self { via, jobs: Sequence::default(), waiting: VecDeque::new(), loaded_in_vain: false, load_again: false }
     }
 }
 
@@ -429,5 +466,38 @@ mod tests {
         assert!(handler.next_answer().is_none());
         handler.try_again();
         assert!(commands(&mut handler).is_empty());
+    }
+
+    #[test]
+    fn a_server_that_does_not_keep_the_functions_is_asked_now_and_then() {
+        let mut handler = handler();
+        let [lock, _] = lock_and_unlock();
+        handler.begin(1, lock);
+        let missing = || error("ERR", "Function not found");
+        let (call, _) = commands(&mut handler).remove(0);
+        handler.reply(call, missing());
+        for _ in 0..3 {
+            let [(load, _), (call, _)] = commands(&mut handler).try_into().expect("a load, and the call");
+            handler.reply(load, Value::Bytes(b"pinyon".as_slice().into()));
+            handler.reply(call, missing());
+            assert!(handler.is_waiting() && commands(&mut handler).is_empty());
+            handler.try_again();
+        }
+    }
+
+    #[test]
+    fn only_so_many_calls_wait_for_a_slot() {
+        let mut handler = handler();
+        let [_, unlock] = lock_and_unlock();
+        for id in 0..=MOST_WAITING as u64 {
+            handler.begin(id, unlock.clone());
+        }
+        for (job, _) in commands(&mut handler) {
+            handler.reply(job, error("TRYAGAIN", "Multiple keys request during rehashing of slot"));
+        }
+        assert!(
+            matches!(handler.next_answer(), Some((id, Err(ScriptError::TryAgain(_)))) if id == MOST_WAITING as u64)
+        );
+        assert!(handler.next_answer().is_none());
     }
 }

@@ -45,6 +45,8 @@ pub(super) struct Link<W, P: Platform> {
     has_been_up: bool,
     /// The connection was given up for another node's.
     moved: bool,
+    /// How often in a row, without a node that had the keys.
+    redirections: u32,
     resolving: bool,
     /// Something was submitted since the last send.
     pub(super) fresh: bool,
@@ -100,6 +102,7 @@ impl<W, P: Platform> Link<W, P> {
             retry_at: None,
             has_been_up: false,
             moved: false,
+            redirections: 0,
             resolving: false,
             fresh: false,
             again_at: None,
@@ -174,12 +177,12 @@ impl<W, P: Platform> Link<W, P> {
             }
         }
     }
+}
 
-    /// When to connect again, after so many failures in a row.
-    fn pause(&self) -> Duration {
-        let pause = FIRST_PAUSE * 2u32.saturating_pow(self.failures.saturating_sub(1).min(8));
-        pause.min(LONGEST_PAUSE)
-    }
+/// After how long to connect again, after so many failures in a row.
+fn pause(failures: u32) -> Duration {
+    let pause = FIRST_PAUSE * 2u32.saturating_pow(failures.saturating_sub(1).min(8));
+    pause.min(LONGEST_PAUSE)
 }
 
 impl<W> Link<W, System> {
@@ -336,6 +339,7 @@ impl<W, P: Platform> Client<W, P> {
                 self.link.lanes[COMMANDS].session.fail(error);
                 self.link.retry_at = Some(self.platform.now() + FIRST_PAUSE);
             }
+            self.link.redirections = 0;
             let answer = answer.map_err(|error| self.explain(&error));
             self.machine.answer(call, answer, self.platform.boot_time());
         }
@@ -374,6 +378,7 @@ impl<W, P: Platform> Client<W, P> {
             self.endpoint = Endpoint::Tcp { host, port };
         }
         self.link.moved = true;
+        self.link.redirections = self.link.redirections.saturating_add(1);
         self.link.lanes[COMMANDS].session.fail(Error::new(Kind::Closed, &self.settings.server, message));
     }
 
@@ -428,6 +433,10 @@ impl<W, P: Platform> Client<W, P> {
             self.endpoint = self.settings.endpoint.clone();
             self.unreachable(&error, now);
         }
+        if moved && self.link.redirections > 1 {
+            // Nodes that send each other's clients on have not agreed yet.
+            self.link.retry_at = Some(now + pause(self.link.redirections - 1));
+        }
         self.take_events();
         if !self.link.lanes.iter().any(|lane| lane.forgotten) {
             self.connect_if_wanted(now);
@@ -447,7 +456,7 @@ impl<W, P: Platform> Client<W, P> {
     fn unreachable(&mut self, error: &Error, now: Instant) {
         let link = &mut self.link;
         link.failures += 1;
-        link.retry_at = Some(now + link.pause());
+        link.retry_at = Some(now + pause(link.failures));
         let down_for = link.down_since.map_or(Duration::ZERO, |since| now.saturating_duration_since(since));
         if link.has_been_up && down_for < self.settings.options.patience {
             return;

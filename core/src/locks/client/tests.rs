@@ -205,6 +205,35 @@ fn an_extension_is_answered_in_time_whatever_the_server_says() {
 }
 
 #[test]
+fn nodes_that_send_each_others_clients_on_are_not_asked_without_end() {
+    let mut host = Host::connected(HandlerKind::Script);
+    host.platform.peer.end(Ending::Closed);
+    host.client.ready(link::COMMANDS, host.platform.now());
+    host.lock("lock", false);
+    let (mut redirected, end) = (0, host.platform.now() + Duration::from_secs(2));
+    while host.platform.now() < end && redirected < 100 {
+        match host.sent().first().map(String::as_str) {
+            Some("HELLO") => {
+                host.answer("%2\r\n$7\r\nversion\r\n$6\r\n7.0.15\r\n$4\r\nmode\r\n$7\r\ncluster\r\n+PONG\r\n");
+                assert_eq!(host.sent(), ["EXISTS"]);
+                redirected += 1;
+                host.answer(&format!("-MOVED 7 127.0.0.{}:6379\r\n", 1 + redirected % 2));
+                host.client.ready(link::COMMANDS, host.platform.now());
+            }
+            _ => {
+                let due = host.client.deadline().expect("it tries again").min(end);
+                let left = due.saturating_duration_since(host.platform.now());
+                host.platform.elapsed.set(host.platform.elapsed.get() + left);
+                host.client.expire(host.platform.now());
+                host.settle();
+                host.client.ready(link::COMMANDS, host.platform.now());
+            }
+        }
+    }
+    assert!((3..10).contains(&redirected), "{redirected}");
+}
+
+#[test]
 fn a_lock_whose_time_is_over_is_not_taken_again() {
     let mut host = Host::connected(HandlerKind::Script);
     let number = host.held();
