@@ -5,6 +5,7 @@ A miss is never an error: it is ``None``, ``False`` or a key that is not in the 
 
 from __future__ import annotations
 
+from pickle import PicklingError
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
@@ -99,6 +100,10 @@ class ValueTooLarge(Error, ValueError):
 
 class UnsupportedType(Error, TypeError):
     """A key or value of a type that the client does not take; the message names the type and what to do."""
+
+
+class Unpicklable(UnsupportedType, PicklingError):
+    """A value that the serializer "pickle" cannot write; why not is its ``__cause__``."""
 
 
 class UndecodableValue(Error, ValueError):

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Protocol, runtime_checkable
 import msgpack
 
 from pinyon._native import check_plain
-from pinyon.errors import UndecodableValue, UnknownFlags, UnsupportedType, UsageError
+from pinyon.errors import UndecodableValue, UnknownFlags, Unpicklable, UsageError
 
 #: As python-memcached and its successors mark pickled values.
 PICKLE = 1
@@ -81,7 +81,7 @@ class Pickle:
         try:
             return pickle.dumps(value, protocol=pickle.HIGHEST_PROTOCOL), PICKLE
         except Exception as error:
-            raise UnsupportedType(f'the serializer "pickle" cannot write this value: {error}') from error
+            raise Unpicklable(f'the serializer "pickle" cannot write this value: {error}') from error
 
     def load(self, data: bytes, flags: int) -> Any:
         if flags != PICKLE:

@@ -1,0 +1,1 @@
+"""Pinyon as the cache of frameworks: one module each, over the public clients alone."""

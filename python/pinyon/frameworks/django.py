@@ -1,0 +1,190 @@
+"""Django's caches on Pinyon: ``CACHES = {"default": {"BACKEND": "pinyon.frameworks.django.PinyonCache", …}}``."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from asgiref.sync import sync_to_async
+from django.core.cache.backends.base import (
+    DEFAULT_TIMEOUT,
+    MEMCACHE_MAX_KEY_LENGTH,
+    InvalidCacheBackendError,
+    InvalidCacheKey,
+)
+from django.core.cache.backends.memcached import BaseMemcachedCache
+from django.core.exceptions import SynchronousOnlyOperation
+
+import pinyon
+import pinyon.aio
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+T = TypeVar("T")
+
+
+class PinyonCache(BaseMemcachedCache):  # type: ignore[misc]
+    """A cache on the servers of ``LOCATION``; ``OPTIONS`` are arguments of ``pinyon.Client``.
+
+    What is not said here is as Django's own memcached backends have it. Methods that begin with ``a`` wait in the
+    event loop and need no threads. Caches with the same ``LOCATION`` and ``OPTIONS`` share a client, whatever their
+    prefixes and versions, and it keeps its connections over requests.
+    """
+
+    def __init__(self, server: str | Iterable[str], params: dict[str, Any]) -> None:
+        super().__init__(server, params, library=pinyon, value_not_found_exception=())
+        self._options: dict[str, Any] = {"serializer": "pickle", **(params.get("OPTIONS") or {})}
+
+    @property
+    def client_servers(self) -> list[str]:
+        return [server.strip().removeprefix("unix:") for server in self._servers]
+
+    @cached_property
+    def _cache(self) -> pinyon.Client:
+        return _client(self._class, self.client_servers, self._options)
+
+    @cached_property
+    def _acache(self) -> pinyon.aio.Client:
+        return _client(pinyon.aio.Client, self.client_servers, self._options)
+
+    def get_backend_timeout(self, timeout: Any = DEFAULT_TIMEOUT) -> int:
+        """Return a ttl: Django's None is an item without end, its 0 one that expires at once."""
+        if timeout == DEFAULT_TIMEOUT:
+            timeout = self.default_timeout
+        return 0 if timeout is None else int(timeout) or -1
+
+    def validate_key(self, key: str) -> None:
+        """Raise ``InvalidCacheKey`` for what memcached does not take, unless keys are encoded."""
+        if self._options.get("encode_keys"):
+            return
+        super().validate_key(key)
+        if not key.isascii() and len(key.encode("utf-8", "replace")) > MEMCACHE_MAX_KEY_LENGTH:
+            raise InvalidCacheKey(f"Cache key is longer than {MEMCACHE_MAX_KEY_LENGTH} bytes in UTF-8: {key!r}")
+
+    def close(self, **settings: Any) -> None:
+        """Do nothing: Django calls this after each request, and the connections are there for the next one."""
+
+    async def aget(self, key: str, default: Any = None, version: int | None = None) -> Any:
+        return await self._acache.get(self.make_and_validate_key(key, version), default)
+
+    async def aadd(self, key: str, value: object, timeout: Any = DEFAULT_TIMEOUT, version: int | None = None) -> bool:
+        sent = self.make_and_validate_key(key, version)
+        return bool(await self._store("add", sent, value, self.get_backend_timeout(timeout)))
+
+    def set(self, key: str, value: object, timeout: Any = DEFAULT_TIMEOUT, version: int | None = None) -> None:
+        """Store the value; where that fails, the key does not keep the one it had.
+
+        Raises:
+            pinyon.ValueTooLarge: beyond the option ``max_value_size``, or what the server stores.
+        """
+        try:
+            super().set(key, value, timeout, version)
+        except pinyon.ValueTooLarge:
+            self.delete(key, version)
+            raise
+
+    async def aset(self, key: str, value: object, timeout: Any = DEFAULT_TIMEOUT, version: int | None = None) -> None:
+        sent = self.make_and_validate_key(key, version)
+        try:
+            stored = await self._store("set", sent, value, self.get_backend_timeout(timeout))
+        except pinyon.ValueTooLarge:
+            await self._acache.delete(sent)
+            raise
+        if not stored:
+            await self._acache.delete(sent)
+
+    async def atouch(self, key: str, timeout: Any = DEFAULT_TIMEOUT, version: int | None = None) -> bool:
+        return await self._acache.touch(self.make_and_validate_key(key, version), self.get_backend_timeout(timeout))
+
+    async def adelete(self, key: str, version: int | None = None) -> bool:
+        return await self._acache.delete(self.make_and_validate_key(key, version))
+
+    async def aincr(self, key: str, delta: int = 1, version: int | None = None) -> int:
+        sent = self.make_and_validate_key(key, version)
+        value = await (self._acache.decr(sent, -delta) if delta < 0 else self._acache.incr(sent, delta))
+        if value is None:
+            raise ValueError(f"Key '{sent}' not found")
+        return value
+
+    def get_many(self, keys: Iterable[str], version: int | None = None) -> dict[str, Any]:
+        asked = self._sent(keys, version)
+        return {asked[sent]: value for sent, value in self._cache.get_many(asked).items()}
+
+    async def aget_many(self, keys: Iterable[str], version: int | None = None) -> dict[str, Any]:
+        asked = self._sent(keys, version)
+        return {asked[sent]: value for sent, value in (await self._acache.get_many(asked)).items()}
+
+    def set_many(
+        self, data: Mapping[str, object], timeout: Any = DEFAULT_TIMEOUT, version: int | None = None
+    ) -> list[str]:
+        """Store the values and return the keys not stored.
+
+        Raises:
+            pinyon.ValueTooLarge: one is too large; nothing is stored, and none of the keys keeps the value it had.
+        """
+        asked = self._sent(data, version)
+        values = {sent: data[key] for sent, key in asked.items()}
+        try:
+            failed = self._cache.set_many(values, self.get_backend_timeout(timeout))
+        except pinyon.ValueTooLarge:
+            self._cache.delete_many(asked)
+            raise
+        return [asked[sent] for sent in failed]
+
+    async def aset_many(
+        self, data: Mapping[str, object], timeout: Any = DEFAULT_TIMEOUT, version: int | None = None
+    ) -> list[str]:
+        asked = self._sent(data, version)
+        values = {sent: data[key] for sent, key in asked.items()}
+        try:
+            failed = await self._store("set_many", values, self.get_backend_timeout(timeout))
+        except pinyon.ValueTooLarge:
+            await self._acache.delete_many(asked)
+            raise
+        return [asked[sent] for sent in failed]
+
+    def delete_many(self, keys: Iterable[str], version: int | None = None) -> None:
+        self._cache.delete_many(self._sent(keys, version))
+
+    async def adelete_many(self, keys: Iterable[str], version: int | None = None) -> None:
+        await self._acache.delete_many(self._sent(keys, version))
+
+    async def aclear(self) -> None:
+        await self._acache.flush_all()
+
+    async def _store(self, command: str, *arguments: Any) -> Any:
+        """In the event loop; but in a thread where pickling asks the database, as that of a queryset does."""
+        try:
+            return await getattr(self._acache, command)(*arguments)
+        except pinyon.UnsupportedType as error:
+            if not isinstance(error.__cause__, SynchronousOnlyOperation):
+                raise
+        return await sync_to_async(getattr(self._cache, command))(*arguments)
+
+    def _sent(self, keys: Iterable[str], version: int | None) -> dict[str, str]:
+        """The keys by what is sent for each."""
+        return {self.make_and_validate_key(key, version): key for key in keys}
+
+
+#: The clients of this process, each with what it was made of. None is ever taken out: which there are, settings say.
+_CLIENTS: list[tuple[tuple[type, list[str], dict[str, Any]], Any]] = []
+
+
+def _client(kind: type[T], servers: list[str], options: dict[str, Any]) -> T:
+    """The client of that kind for these servers and options.
+
+    Django makes its caches anew for every thread, and for every request in an event loop. Threads that ask at the same
+    time may add several; all of them get the first, and no lock is needed, which a fork might leave held.
+    """
+    asked = (kind, servers, options)
+    if not any(made_of == asked for made_of, _ in _CLIENTS):
+        try:
+            _CLIENTS.append((asked, kind(servers, **options)))
+        except TypeError as error:
+            raise InvalidCacheBackendError(
+                f"OPTIONS of a PinyonCache are arguments of pinyon.Client: {error}; "
+                "docs/django.md says what to write for those of other backends"
+            ) from error
+    client: T = next(client for made_of, client in _CLIENTS if made_of == asked)
+    return client

@@ -1,0 +1,158 @@
+"""Django's own tests of its caches, on Pinyon: the program that test_django_suite.py runs for each version of Django.
+
+Its arguments are a folder with a source distribution of Django's, a memcached's address, and "blocking" or "asyncio";
+it prints as JSON what became of each test.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import unittest
+from typing import Any
+from unittest import mock
+
+SOURCES, ADDRESS, MODEL = sys.argv[1:]
+sys.path[:0] = [SOURCES, f"{SOURCES}/tests"]
+
+import django  # noqa: E402 (which of them the path decides)
+from asgiref.sync import async_to_sync  # noqa: E402
+from django.conf import settings  # noqa: E402
+
+PINYON = {"BACKEND": "pinyon.frameworks.django.PinyonCache", "LOCATION": ADDRESS}
+#: The same, but for the methods that are not awaited.
+AWAITED = {"BACKEND": "__main__.AwaitedCache", "LOCATION": ADDRESS}
+
+settings.configure(
+    CACHES={"default": PINYON},
+    DATABASES={"default": {"ENGINE": "django.db.backends.sqlite3", "NAME": ":memory:"}},
+    DEFAULT_AUTO_FIELD="django.db.models.AutoField",
+    INSTALLED_APPS=["cache"],
+    USE_TZ=False,
+)
+django.setup()
+
+from cache import tests, tests_async  # noqa: E402
+from django.core import signals  # noqa: E402
+from django.core.cache import cache, caches  # noqa: E402
+from django.db import close_old_connections  # noqa: E402
+from django.test import TestCase, override_settings  # noqa: E402
+from django.test.runner import DiscoverRunner  # noqa: E402
+
+import pinyon  # noqa: E402
+from pinyon.frameworks.django import PinyonCache  # noqa: E402
+
+
+def all_caches_on(base: dict[str, str]) -> Any:
+    return override_settings(CACHES=tests.caches_setting_for_tests(base=base, exclude=tests.memcached_excluded_caches))
+
+
+@all_caches_on(PINYON)
+class Blocking(tests.BaseMemcachedTests, TestCase):
+    base_params = PINYON
+    incr_decr_type_error = pinyon.ServerError
+
+    test_client_servers = tests.PyLibMCCacheTests.test_pylibmc_client_servers
+
+    def test_close(self) -> None:
+        """Django's names what its own backends close; ours closes nothing."""
+        signals.request_finished.disconnect(close_old_connections)
+        try:
+            tests.cache.set("key", "value")
+            with mock.patch.object(pinyon.client.BaseClient, "close") as closing:
+                signals.request_finished.send(self.__class__)
+            assert not closing.called
+        finally:
+            signals.request_finished.connect(close_old_connections)
+
+    def test_set_many_returns_failing_keys(self) -> None:
+        """Django's patches ``set_multi``, which our client calls ``set_many``."""
+        with mock.patch.object(cache._class, "set_many", side_effect=lambda values, _: list(values)):
+            assert cache.set_many({"key": "value"}) == ["key"]
+
+
+class AwaitedCache(PinyonCache):
+    @property
+    def _cache(self) -> Any:
+        raise AssertionError("a method that is awaited uses the client that blocks")
+
+
+class InALoop:
+    """A cache whose methods are called as in Django's tests, each run to its end in an event loop of its own."""
+
+    def __init__(self, alias: str) -> None:
+        self.alias = alias
+
+    def __getattr__(self, name: str) -> Any:
+        backend = caches[self.alias]
+        awaited = getattr(backend, f"a{name}", None)
+        return async_to_sync(awaited) if awaited else getattr(backend, name)
+
+    def __contains__(self, key: str) -> bool:
+        return self.has_key(key)
+
+
+class AllInALoop:
+    def __getitem__(self, alias: str) -> Any:
+        return InALoop(alias) if alias in caches.settings else caches[alias]
+
+
+@all_caches_on(AWAITED)
+class Awaited(Blocking):
+    base_params = AWAITED
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.patch(tests, cache=InALoop("default"), caches=AllInALoop())
+
+    def patch(self, target: Any, **names: Any) -> None:
+        patch = mock.patch.multiple(target, **names)
+        patch.start()
+        self.addCleanup(patch.stop)
+
+    def test_cache_write_for_model_instance_with_deferred(self) -> None:
+        self.patch(AwaitedCache, _cache=PinyonCache._cache)
+        super().test_cache_write_for_model_instance_with_deferred()
+
+    def test_cache_read_for_model_instance_with_deferred(self) -> None:
+        self.patch(AwaitedCache, _cache=PinyonCache._cache)
+        super().test_cache_read_for_model_instance_with_deferred()
+
+    def test_get_or_set_racing(self) -> None:
+        """Django's patches ``add``."""
+        self.patch(PinyonCache, aadd=mock.AsyncMock(return_value=False))
+        assert tests.cache.get_or_set("key", "default") == "default"
+
+    def test_set_many_returns_failing_keys(self) -> None:
+        self.patch(pinyon.aio.Client, set_many=mock.AsyncMock(side_effect=lambda values, _: list(values)))
+        assert tests.cache.set_many({"key": "value"}) == ["key"]
+
+
+@override_settings(CACHES={"default": PINYON})
+class WhatADummyDoes(tests_async.AsyncDummyCacheTests):
+    """Most of these tests say that nothing is kept, and apply where nothing is."""
+
+    def tearDown(self) -> None:
+        cache.clear()
+
+
+def outcomes(classes: list[type[unittest.TestCase]]) -> dict[str, Any]:
+    runner = DiscoverRunner(verbosity=0, interactive=False)
+    runner.setup_test_environment()
+    databases = runner.setup_databases()
+    suite = unittest.TestSuite(unittest.defaultTestLoader.loadTestsFromTestCase(each) for each in classes)
+    names = {name_of(test) for tests_of_class in suite for test in tests_of_class}
+    result = unittest.TestResult()
+    suite.run(result)
+    runner.teardown_databases(databases)
+    failed = {name_of(test): why for test, why in result.failures + result.errors}
+    skipped = {name_of(test): why for test, why in result.skipped}
+    return {"passed": sorted(names - {*failed, *skipped}), "failed": failed, "skipped": skipped}
+
+
+def name_of(test: Any) -> str:
+    whole = getattr(test, "test_case", test)
+    return f"{type(whole).__name__}.{whole._testMethodName}"
+
+
+print(json.dumps(outcomes([Blocking] if MODEL == "blocking" else [Awaited, WhatADummyDoes])))
