@@ -19,7 +19,7 @@ import pinyon
 import pinyon.aio
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
 T = TypeVar("T")
 
@@ -32,13 +32,15 @@ class PinyonCache(BaseMemcachedCache):  # type: ignore[misc]
     prefixes and versions, and it keeps its connections over requests.
     """
 
+    _class: type[pinyon.Client]
+
     def __init__(self, server: str | Iterable[str], params: dict[str, Any]) -> None:
         super().__init__(server, params, library=pinyon, value_not_found_exception=())
         self._options: dict[str, Any] = {"serializer": "pickle", **(params.get("OPTIONS") or {})}
 
     @property
     def client_servers(self) -> list[str]:
-        return [server.strip().removeprefix("unix:") for server in self._servers]
+        return [each.strip().removeprefix("unix:") if isinstance(each, str) else each for each in self._servers]
 
     @cached_property
     def _cache(self) -> pinyon.Client:
@@ -168,10 +170,10 @@ class PinyonCache(BaseMemcachedCache):  # type: ignore[misc]
 
 
 #: The clients of this process, each with what it was made of. None is ever taken out: which there are, settings say.
-_CLIENTS: list[tuple[tuple[type, list[str], dict[str, Any]], Any]] = []
+_CLIENTS: list[tuple[tuple[Any, list[str], dict[str, Any]], Any]] = []
 
 
-def _client(kind: type[T], servers: list[str], options: dict[str, Any]) -> T:
+def _client(kind: Callable[..., T], servers: list[str], options: dict[str, Any]) -> T:
     """The client of that kind for these servers and options.
 
     Django makes its caches anew for every thread, and for every request in an event loop. Threads that ask at the same
