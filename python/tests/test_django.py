@@ -13,6 +13,7 @@ import pytest
 from django.core.cache.backends.base import BaseCache, InvalidCacheBackendError, InvalidCacheKey
 from django.core.cache.backends.memcached import PyLibMCCache, PyMemcacheCache
 from django.utils.safestring import SafeString
+from faulty import FaultyServer, Step
 from models import Asyncio, Gevent, Model, every_model
 from servers import Memcached
 from test_examples import serving, visit
@@ -133,6 +134,15 @@ async def test_what_cannot_be_stored_leaves_nothing_old_behind(
     cache = cached_on(roomy, max_value_size=4 << 20)
     await cache.set("key", large)
     assert await cache.get("key") == large
+
+
+@every_model
+async def test_a_server_that_does_not_store_does_not_keep_the_old_value_either(
+    faulty: Callable[..., FaultyServer], model: Model, cached_on: Connect
+) -> None:
+    server = faulty(Step("NOT_STORED\r\n"), Step("DELETED\r\n"), version="1.4.15")
+    assert await cached_on(server).set("key", "value") is None
+    assert [request.split()[:2] for request in server.requests] == [[b"set", b":1:key"], [b"delete", b":1:key"]]
 
 
 @every_model

@@ -60,7 +60,7 @@ Run = tuple[str, str]
 def outcomes(four_memcacheds: list[Memcached], repository: Path) -> dict[Run, dict[str, Any]]:
     """What became of the tests. They sleep much, so all runs go at once, each on a server that it may clear."""
     running = {}
-    for (version, model), server in zip(RUNS, four_memcacheds, strict=True):
+    for (version, model), server in zip(RUNS, four_memcacheds):
         source = repository / ".venv" / "sources" / f"django-{version}"
         command = [sys.executable, HERE / "django_suite.py", source, server.address, model]
         running[version, model] = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)

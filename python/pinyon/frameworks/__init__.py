@@ -1,1 +1,1 @@
-"""Pinyon as the cache of frameworks: one module each, over the public clients alone."""
+"""Cache backends of other people's frameworks, each in a module of its own, which needs that framework."""
