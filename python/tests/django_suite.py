@@ -1,4 +1,4 @@
-"""Django's own tests of its caches, on Pinyon: the program that test_django_suite.py runs for each version of Django.
+"""Django's own tests of its caches and of sessions in them, on Pinyon: the program that test_django_suite.py runs for each version of Django.
 
 Its arguments are a folder with a source distribution of Django's, a memcached's address, and "blocking" or "asyncio";
 it prints as JSON what became of each test.
@@ -27,7 +27,8 @@ settings.configure(
     CACHES={"default": PINYON},
     DATABASES={"default": {"ENGINE": "django.db.backends.sqlite3", "NAME": ":memory:"}},
     DEFAULT_AUTO_FIELD="django.db.models.AutoField",
-    INSTALLED_APPS=["cache"],
+    INSTALLED_APPS=["django.contrib.sessions", "cache", "sessions_tests"],
+    SECRET_KEY="of sessions that only these tests have",
     USE_TZ=False,
 )
 django.setup()
@@ -38,6 +39,7 @@ from django.core.cache import cache, caches  # noqa: E402
 from django.db import close_old_connections  # noqa: E402
 from django.test import TestCase, override_settings  # noqa: E402
 from django.test.runner import DiscoverRunner  # noqa: E402
+from sessions_tests import tests as sessions  # noqa: E402
 
 import pinyon  # noqa: E402
 from pinyon.frameworks.django import PinyonCache  # noqa: E402
@@ -136,6 +138,12 @@ class WhatADummyDoes(tests_async.AsyncDummyCacheTests):
         cache.clear()
 
 
+CLASSES = {
+    "blocking": [Blocking, sessions.CacheSessionTests, sessions.CacheDBSessionTests],
+    "asyncio": [Awaited, WhatADummyDoes],
+}
+
+
 def outcomes(classes: list[type[unittest.TestCase]]) -> dict[str, Any]:
     runner = DiscoverRunner(verbosity=0, interactive=False)
     runner.setup_test_environment()
@@ -155,4 +163,4 @@ def name_of(test: Any) -> str:
     return f"{type(whole).__name__}.{whole._testMethodName}"
 
 
-print(json.dumps(outcomes([Blocking] if MODEL == "blocking" else [Awaited, WhatADummyDoes])))
+print(json.dumps(outcomes(CLASSES[MODEL])))

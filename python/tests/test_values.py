@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import enum
 import math
+import pickle
 from collections.abc import Iterator
 from typing import Any
 
@@ -155,8 +156,9 @@ def test_a_value_that_cannot_be_written_is_refused(server: Memcached, serializer
     endless.append(endless)
     unwritable = (lambda: None) if serializer == "pickle" else endless
     with clients(server, serializer) as client:
-        with pytest.raises(pinyon.UnsupportedType):
+        with pytest.raises(pinyon.UnsupportedType) as refused:
             client.set("key", unwritable)
+        assert isinstance(refused.value, pickle.PicklingError) == (serializer == "pickle")
         assert client.set("key", "fine")
 
 
