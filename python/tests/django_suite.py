@@ -1,7 +1,7 @@
-"""Django's own tests of its caches and of sessions in them, on Pinyon: the program that test_django_suite.py runs for each version of Django.
+"""Django's own tests of its caches, and of sessions in them, on Pinyon.
 
-Its arguments are a folder with a source distribution of Django's, a memcached's address, and "blocking" or "asyncio";
-it prints as JSON what became of each test.
+This is the program that test_django_suite.py runs for each version of Django. Its arguments are a folder with a source
+distribution of Django's, a memcached's address, and "blocking" or "asyncio"; it prints as JSON what became of each test.
 """
 
 from __future__ import annotations

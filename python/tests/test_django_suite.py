@@ -1,4 +1,4 @@
-"""Django's own tests of its caches and of sessions in them, on Pinyon: in threads, and by the methods that are awaited."""
+"""Django's own tests of its caches, and of sessions in them, on Pinyon: in threads, and awaited."""
 
 from __future__ import annotations
 
