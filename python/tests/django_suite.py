@@ -1,7 +1,7 @@
 """Django's own tests of its caches, and of sessions in them, on Pinyon.
 
-This is the program that test_django_suite.py runs for each version of Django. Its arguments are a folder with a source
-distribution of Django's, a memcached's address, and "blocking" or "asyncio"; it prints as JSON what became of each test.
+The program that test_django_suite.py runs for each version of Django. Its arguments are a folder with a source
+distribution of Django's, a memcached's address, and "blocking" or "asyncio"; it prints what became of each test.
 """
 
 from __future__ import annotations

@@ -15,6 +15,7 @@ from django.core.cache.backends.memcached import PyLibMCCache, PyMemcacheCache
 from django.utils.safestring import SafeString
 from faulty import FaultyServer, Step
 from models import Asyncio, Gevent, Model, every_model
+from processes import what_it_prints
 from servers import Memcached
 from test_examples import serving, visit
 from test_fork import in_child
@@ -300,6 +301,28 @@ def test_caches_of_all_threads_share_a_client(own_server: Memcached) -> None:
     asking, used = 2, 2
     assert own_server.statistic("total_connections") <= before + asking + used
     assert cache_on(own_server, max_connections=3)._cache not in clients
+
+
+GREENLETS = """
+from gevent import monkey
+monkey.patch_all()
+import gevent, sys
+from pinyon.frameworks.django import PinyonCache
+
+def request(number):
+    cache = PinyonCache(sys.argv[1], {})
+    cache.set(str(number), number)
+    assert cache.get(str(number)) == number
+    return type(cache._cache).__module__
+
+print({each.get() for each in [gevent.spawn(request, number) for number in range(50)]})
+"""
+
+
+def test_caches_of_all_greenlets_share_a_client_that_lets_others_run(own_server: Memcached) -> None:
+    before, asking, used = own_server.statistic("total_connections"), 1, 1
+    assert what_it_prints(GREENLETS, own_server.address) == "{'pinyon.gevent'}"
+    assert own_server.statistic("total_connections") == before + asking + used
 
 
 def test_caches_of_several_event_loops_share_a_client(own_server: Memcached) -> None:
