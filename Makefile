@@ -62,7 +62,7 @@ fuzz: ## Each fuzz target for FUZZ_SECONDS (60); needs Rust's nightly toolchain
 .PHONY: setup
 setup: .venv/.ready .venv/.pinyon ## Packages, .venv with Pinyon and the benchmark's peers
 
-.venv/.ready: tools/setup tools/debian-packages.txt tools/requirements-build.txt python/requirements-test.txt python/requirements-django.txt bench/requirements.txt
+.venv/.ready: tools/setup tools/debian-packages.txt tools/requirements-build.txt python/requirements-test.txt tools/requirements-suites.txt bench/requirements.txt
 	tools/setup
 	touch $@
 

@@ -13,7 +13,8 @@ import pytest
 from servers import Memcached
 
 HERE = Path(__file__).parent
-VERSIONS = re.findall(r"^django==(\S+)", (HERE.parent / "requirements-django.txt").read_text(), re.MULTILINE)
+SUITES = (HERE.parents[1] / "tools" / "requirements-suites.txt").read_text()
+VERSIONS = re.findall(r"^django==(\S+)", SUITES, re.MULTILINE)
 
 CULLING = "memcached makes room as it likes: Django skips this for all that have no caches to cull"
 MIDDLEWARE = "it goes through Django's cache middleware, which awaits nothing"
@@ -61,7 +62,7 @@ def outcomes(four_memcacheds: list[Memcached], repository: Path) -> dict[Run, di
     """What became of the tests. They sleep much, so all runs go at once, each on a server that it may clear."""
     running = {}
     for (version, model), server in zip(RUNS, four_memcacheds):
-        source = repository / ".venv" / "sources" / f"django-{version}"
+        source = repository / ".venv" / "suites" / f"django-{version}"
         command = [sys.executable, HERE / "django_suite.py", source, server.address, model]
         running[version, model] = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
