@@ -195,6 +195,7 @@ METHODS = frozenset(
         "get",
         "get_many",
         "gets",
+        "gets_many",
         "gat",
         "touch",
         "set",

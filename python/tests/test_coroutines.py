@@ -84,6 +84,9 @@ async def whole_api(cache: Any) -> list[Any]:
         await note(cache.set, f"size:{size}", b"s" * size)
         await note(cache.get, f"size:{size}")
     await note(cache.get_many, [f"size:{size}" for size in (16383, 200_000, 900_000, 0)])
+    found = await cache.gets_many([*items, "absent"])
+    given.append({key: value for key, (value, _) in found.items()})
+    given.append([await cache.cas(key, value, token) for key, (value, token) in list(found.items())[:3]])
     async with cache.quiet() as batch:
         await batch.set("quiet", 1)
         await batch.incr("quiet", 4)

@@ -137,6 +137,7 @@ MISSES: dict[str, tuple[Callable[[Any, str], Any], Any]] = {
     "delete": (lambda cache, key: cache.delete(key), False),
     "incr": (lambda cache, key: cache.incr(key, initial=1), None),
     "get_many": (lambda cache, key: cache.get_many([key]), {}),
+    "gets_many": (lambda cache, key: cache.gets_many([key]), {}),
     "set_many": (lambda cache, key: cache.set_many({key: 1}), None),
     "delete_many": (lambda cache, key: cache.delete_many([key]), 0),
 }

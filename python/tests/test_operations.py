@@ -45,6 +45,15 @@ def test_gets_returns_a_token_that_changes_with_the_item(setting: Setting) -> No
     assert setting.client.gets("key")[1] != token
 
 
+def test_gets_many_returns_the_tokens_of_gets(setting: Setting) -> None:
+    values = {f"key:{number}": number for number in range(300)} | {"ключ": "text", b"large": b"x" * 100_000}
+    setting.client.set_many(values)
+    assert setting.client.gets_many([*values, "missing"]) == {key: setting.client.gets(key) for key in values}
+    _, token = setting.client.gets_many(["key:1"])["key:1"]
+    assert setting.client.cas("key:1", "changed", token) is True
+    assert setting.client.cas("key:1", "late", token) is False
+
+
 def test_cas_stores_only_over_the_item_it_knows(setting: Setting) -> None:
     assert setting.client.cas("key", "value", 1) is None
     setting.client.set("key", "first")

@@ -72,6 +72,7 @@ def read(client: Client) -> None:
     many: dict[str, Any] = client.get_many(["one", "two"])
     many_bytes: dict[bytes, Any] = client.get_many(key for key in (b"one", b"two"))
     pair: tuple[Any, int] | None = client.gets("key")
+    pairs: dict[str, tuple[Any, int]] = client.gets_many(["one", "two"])
     if pair is not None:
         outcome: bool | None = client.cas("key", pair[0], pair[1], ttl=datetime.timedelta(hours=1))
         print(outcome)
@@ -87,7 +88,7 @@ def read(client: Client) -> None:
         )
         fetched: bool = item.fetched
         print(numbers, fetched)
-    print(value, many, many_bytes)
+    print(value, many, many_bytes, pairs)
 
 
 def write(client: Client, pairs: dict[str, Any], keys: Iterable[str | bytes]) -> None:

@@ -211,7 +211,19 @@ impl Client {
         keys: &Bound<'py, PyAny>,
         failed: Option<Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        self.fetch_many(keys, failed)
+        self.fetch_many(keys, failed, false)
+    }
+
+    /// The values stored under several keys, each with its CAS token, as a dict without the keys that have none.
+    ///
+    /// Failures are those of `get_many`.
+    #[pyo3(signature = (keys, *, failed = None))]
+    fn gets_many<'py>(
+        &self,
+        keys: &Bound<'py, PyAny>,
+        failed: Option<Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        self.fetch_many(keys, failed, true)
     }
 
     /// The value stored under a key with its CAS token, or None.

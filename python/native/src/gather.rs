@@ -31,6 +31,8 @@ impl Client {
         py: Python<'py>,
         keys: Keys<'py>,
         failed: Option<Bound<'py, PyDict>>,
+        name: &'static str,
+        cas: bool,
     ) -> PyResult<Bound<'py, PyAny>> {
         let caller = self.caller(py)?;
         let waiter = caller.waiter()?;
@@ -51,15 +53,15 @@ impl Client {
         }
         let open = chunks.len() + alone.len();
         let values = Gathered::Values { found: PyDict::new(py).unbind(), failed: failed.map(Bound::unbind) };
-        let gather = Gather::new(waiter.clone_ref(py), "get_many", self.policy, keys.unbound(), open, values);
+        let gather = Gather::new(waiter.clone_ref(py), name, self.policy, keys.unbound(), open, values);
         down.into_iter().for_each(|error| gather.fail(py, error));
         let line = |Chunk { choice, text, keys }| {
-            Op::Line(Line { codec: self.codec.clone(), choice, text, keys, gather: gather.clone() })
+            Op::Line(Line { codec: self.codec.clone(), choice, text, keys, cas, gather: gather.clone() })
         };
         let mut operations: Vec<Op> = chunks.into_iter().map(line).collect();
         for index in alone {
-            let request = Request::Get { cas: false };
-            operations.push(self.member(py, &keys, index as usize, request, Shape::Value, Kept::Nothing, &gather)?);
+            let (request, shape) = (Request::Get { cas }, Shape::found(cas));
+            operations.push(self.member(py, &keys, index as usize, request, shape, Kept::Nothing, &gather)?);
         }
         caller.driver.get().start_all(py, operations, &gather)?;
         caller.wait(waiter, self.submits_only)

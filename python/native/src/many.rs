@@ -18,6 +18,7 @@ use crate::errors::{exception, from_core, invalid_key, usage, with_partial};
 use crate::host::PythonHost;
 use crate::keys::key_bytes;
 use crate::policy::Policy;
+use crate::requests::found;
 use crate::ttl::Ttl;
 use crate::values::{destination, Codec};
 
@@ -228,10 +229,14 @@ pub(crate) fn outcome<'py>(
 }
 
 /// Notes in `failed` which servers failed, where it is asked for: what is returned is no error then.
-pub(crate) fn note_failed(failed: Option<&Bound<'_, PyDict>>, errors: Vec<Error>) -> PyResult<Vec<Error>> {
+pub(crate) fn note_failed(
+    failed: Option<&Bound<'_, PyDict>>,
+    errors: Vec<Error>,
+    name: &'static str,
+) -> PyResult<Vec<Error>> {
     let Some(failed) = failed else { return Ok(errors) };
     for error in errors {
-        let error = Error { command: "get_many", ..error };
+        let error = Error { command: name, ..error };
         failed.set_item(&*error.server, from_core(failed.py(), &error).into_value(failed.py()))?;
     }
     Ok(Vec::new())
@@ -242,6 +247,8 @@ struct Fetch<'w, 'py> {
     py: Python<'py>,
     keys: &'w Keys<'py>,
     codec: &'w Codec,
+    /// With their CAS tokens.
+    cas: bool,
     parts: Vec<Part>,
     line: Vec<u8>,
     found: Bound<'py, PyDict>,
@@ -275,11 +282,12 @@ impl Work for Fetch<'_, '_> {
             let (ticket, end) = match base64 {
                 true => {
                     let key = self.keys.key(part.keys[first] as usize);
-                    (session.submit(&Command::Get { key, cas: false }, Data::None, deadline)?, first + 1)
+                    (session.submit(&Command::Get { key, cas: self.cas }, Data::None, deadline)?, first + 1)
                 }
                 false => {
                     let end = self.keys.join(&part.keys, first, &mut self.line);
-                    (session.submit(&Command::GetMany { keys: &self.line, cas: false }, Data::None, deadline)?, end)
+                    let command = Command::GetMany { keys: &self.line, cas: self.cas };
+                    (session.submit(&command, Data::None, deadline)?, end)
                 }
             };
             part.flight.push_back((ticket, first..end));
@@ -296,9 +304,8 @@ impl Work for Fetch<'_, '_> {
             return;
         }
         let key = &self.keys.objects[part.keys[range.start + reply.index] as usize];
-        let kept =
-            self.codec.decode(self.py, reply.head, reply.value).and_then(|value| self.found.set_item(key, value));
-        self.error = kept.err();
+        let value = found(self.py, self.codec, reply, self.cas);
+        self.error = value.and_then(|value| self.found.set_item(key, value)).err();
     }
 
     fn failed(&mut self, _server: usize, _ticket: Ticket, error: Error) {
@@ -421,20 +428,22 @@ impl Client {
         &self,
         keys: &Bound<'py, PyAny>,
         failed: Option<Bound<'py, PyDict>>,
+        cas: bool,
     ) -> PyResult<Bound<'py, PyAny>> {
         let py = keys.py();
         self.check_open(py)?;
+        let name = if cas { "gets_many" } else { "get_many" };
         let keys = Keys::new(self, keys)?;
         if self.loops.get().is_some() {
-            return self.gather_values(py, keys, failed);
+            return self.gather_values(py, keys, failed, name, cas);
         }
         let found = PyDict::new(py);
         let parts = Vec::new();
-        let mut fetch = Fetch { py, keys: &keys, codec: &self.codec, parts, line: Vec::new(), found, error: None };
-        let errors = run(py, self, &keys, "get_many", &mut fetch)?;
+        let mut fetch = Fetch { py, keys: &keys, codec: &self.codec, cas, parts, line: Vec::new(), found, error: None };
+        let errors = run(py, self, &keys, name, &mut fetch)?;
         match fetch.error {
             Some(error) => Err(error),
-            None => outcome(fetch.found.into_any(), note_failed(failed.as_ref(), errors)?, "get_many", self.policy),
+            None => outcome(fetch.found.into_any(), note_failed(failed.as_ref(), errors, name)?, name, self.policy),
         }
     }
 

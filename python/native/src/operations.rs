@@ -18,7 +18,7 @@ use crate::errors::from_core;
 use crate::keys::key_bytes;
 use crate::many::{add_server, note_failed, outcome};
 use crate::policy::Policy;
-use crate::requests::{Answer, Request, Shape};
+use crate::requests::{found, Answer, Request, Shape};
 use crate::values::{destination, Codec, Kept};
 use crate::waiter::{self, Waiter};
 
@@ -95,6 +95,8 @@ pub(crate) struct Line {
     pub(crate) text: Vec<u8>,
     /// The keys, by their index in the gathering.
     pub(crate) keys: Vec<usize>,
+    /// CAS tokens are asked for too.
+    pub(crate) cas: bool,
     pub(crate) gather: Arc<Gather>,
 }
 
@@ -208,7 +210,10 @@ impl Operation for Op {
                     _ => session.submit_joined_store(&command, single.data.data(), deadline),
                 }
             }
-            Op::Line(line) => session.submit(&Command::GetMany { keys: &line.text, cas: false }, Data::None, deadline),
+            Op::Line(line) => {
+                let command = Command::GetMany { keys: &line.text, cas: line.cas };
+                session.submit(&command, Data::None, deadline)
+            }
             Op::Everywhere(everywhere) => session.submit(&everywhere.what.command(), Data::None, deadline),
         }
     }
@@ -316,7 +321,7 @@ impl Line {
             return;
         }
         let index = self.keys[reply.index];
-        let value = self.codec.decode(py, reply.head, reply.value);
+        let value = found(py, &self.codec, reply, self.cas);
         self.gather.lock().found(py, &self.gather.keys[index], value.map(Bound::unbind));
     }
 
@@ -347,10 +352,10 @@ impl Line {
         Ok(Single {
             codec: self.codec.clone(),
             key: SentKey::new(wire, false, given, key_bytes(given)?)?,
-            request: Request::Get { cas: false },
+            request: Request::Get { cas: self.cas },
             data: Kept::Nothing,
             alone: false,
-            answer: Answer::new(Shape::Value),
+            answer: Answer::new(Shape::found(self.cas)),
             policy: self.gather.policy,
             longest_ttl: None,
             default: None,
@@ -440,7 +445,7 @@ impl Gather {
         let mut failures = std::mem::take(&mut state.failures);
         let answer = match std::mem::replace(&mut state.answer, Gathered::Nothing) {
             Gathered::Values { found, failed } => {
-                failures = note_failed(failed.map(|failed| failed.into_bound(py)).as_ref(), failures)?;
+                failures = note_failed(failed.map(|failed| failed.into_bound(py)).as_ref(), failures, self.name)?;
                 found.into_bound(py).into_any()
             }
             Gathered::Deleted(count) => count.into_bound_py_any(py)?,

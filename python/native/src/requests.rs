@@ -72,6 +72,16 @@ pub(crate) enum Shape {
     Metadata,
 }
 
+impl Shape {
+    /// That of what a `get` finds.
+    pub(crate) fn found(cas: bool) -> Self {
+        match cas {
+            true => Shape::ValueAndCas,
+            false => Shape::Value,
+        }
+    }
+}
+
 /// Makes Python's answer of the replies to a request.
 pub(crate) struct Answer {
     shape: Shape,
@@ -98,10 +108,8 @@ impl Answer {
         let head = reply.head;
         self.status = head.status;
         let value = match (self.shape, head.status) {
-            (Shape::Value, Status::Hit) => codec.decode(py, head, reply.value),
-            (Shape::ValueAndCas, Status::Hit) => codec
-                .decode(py, head, reply.value)
-                .and_then(|value| (value, head.item.cas.unwrap_or_default()).into_bound_py_any(py)),
+            (Shape::Value, Status::Hit) => found(py, codec, reply, false),
+            (Shape::ValueAndCas, Status::Hit) => found(py, codec, reply, true),
             (Shape::Number, Status::Hit) => number(&reply).into_bound_py_any(py),
             (Shape::Metadata, Status::Done) => metadata(py, &head.item),
             _ => return,
@@ -134,6 +142,15 @@ impl Answer {
                 None => Ok(default.unwrap_or_else(|| py.None().into_bound(py))),
             },
         }
+    }
+}
+
+/// The value of a hit, with its CAS token where that was asked for.
+pub(crate) fn found<'py>(py: Python<'py>, codec: &Codec, reply: Reply<'_>, cas: bool) -> PyResult<Bound<'py, PyAny>> {
+    let value = codec.decode(py, reply.head, reply.value)?;
+    match cas {
+        true => (value, reply.head.item.cas.unwrap_or_default()).into_bound_py_any(py),
+        false => Ok(value),
     }
 }
 
