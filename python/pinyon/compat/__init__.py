@@ -1,0 +1,1 @@
+"""Interfaces of other clients, for programs that were written for them."""

@@ -1,0 +1,147 @@
+"""pymemcache's serializers: objects with ``serialize(key, value)`` and ``deserialize(key, value, flags)``.
+
+What they write is what pymemcache, python-memcached and ``pinyon.Client(serializer="pickle")`` read. They unpickle what
+they are given: only for caches that are yours alone.
+"""
+
+from __future__ import annotations
+
+import logging
+import pickle
+import zlib
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Protocol
+
+FLAG_BYTES = 0
+FLAG_PICKLE = 1 << 0
+FLAG_INTEGER = 1 << 1
+FLAG_LONG = 1 << 2
+FLAG_COMPRESSED = 1 << 3
+FLAG_TEXT = 1 << 4
+
+DEFAULT_PICKLE_VERSION = pickle.HIGHEST_PROTOCOL
+
+_Serializer = Callable[[Any, Any], "tuple[Any, int]"]
+_Deserializer = Callable[[Any, bytes, int], Any]
+
+logger = logging.getLogger(__name__)
+
+
+class Serde(Protocol):
+    """What a client's ``serde`` is."""
+
+    def serialize(self, key: Any, value: Any) -> tuple[Any, int]:
+        """Return what to store for the value, and its flags."""
+
+    def deserialize(self, key: Any, value: bytes, flags: int) -> Any:
+        """Return the value of what was stored."""
+
+
+def _serialize(key: Any, value: Any, pickle_version: int) -> tuple[bytes | str, int]:
+    # Of exactly these types, so that a subclass comes back as what it is.
+    if type(value) is bytes:
+        return value, FLAG_BYTES
+    if type(value) is str:
+        return value.encode(), FLAG_TEXT
+    if type(value) is int:
+        return str(value), FLAG_INTEGER
+    return pickle.dumps(value, pickle_version), FLAG_PICKLE
+
+
+def get_python_memcache_serializer(pickle_version: int = DEFAULT_PICKLE_VERSION) -> _Serializer:
+    """Return a function that serializes with this version of pickle's protocol."""
+    return partial(_serialize, pickle_version=pickle_version)
+
+
+python_memcache_serializer = get_python_memcache_serializer()
+
+
+def python_memcache_deserializer(key: Any, value: bytes, flags: int) -> Any:
+    """Return the value of what was stored; None for a pickle that cannot be read, which is logged."""
+    if flags & FLAG_TEXT:
+        return value.decode()
+    if flags & (FLAG_INTEGER | FLAG_LONG):
+        return int(value)
+    if not flags & FLAG_PICKLE:
+        return value
+    try:
+        return pickle.loads(value)
+    except Exception:
+        logger.info("the value of %r is marked as pickled but cannot be read", key, exc_info=True)
+        return None
+
+
+class PickleSerde:
+    """Bytes, text and integers as they are, and all else pickled.
+
+    Args:
+        pickle_version: of pickle's protocol; the highest there is.
+    """
+
+    def __init__(self, pickle_version: int = DEFAULT_PICKLE_VERSION) -> None:
+        self._pickle_version = pickle_version
+
+    def serialize(self, key: Any, value: Any) -> tuple[Any, int]:
+        return _serialize(key, value, self._pickle_version)
+
+    def deserialize(self, key: Any, value: bytes, flags: int) -> Any:
+        return python_memcache_deserializer(key, value, flags)
+
+
+pickle_serde = PickleSerde()
+
+
+class CompressedSerde:
+    """What another serde writes, compressed where that makes it smaller.
+
+    Args:
+        compress, decompress: functions from bytes to bytes.
+        serde: the other one.
+        min_compress_len: values of up to so many bytes are not compressed; with 0, none are.
+    """
+
+    def __init__(
+        self,
+        compress: Callable[[Any], bytes] = zlib.compress,
+        decompress: Callable[[bytes], bytes] = zlib.decompress,
+        serde: Serde = pickle_serde,
+        min_compress_len: int = 400,
+    ) -> None:
+        self._compress = compress
+        self._decompress = decompress
+        self._serde = serde
+        self._min_compress_len = min_compress_len
+
+    def serialize(self, key: Any, value: Any) -> tuple[Any, int]:
+        plain, flags = self._serde.serialize(key, value)
+        if not len(plain) > self._min_compress_len > 0:
+            return plain, flags
+        compressed = self._compress(plain)
+        if len(compressed) > len(plain):
+            return plain, flags
+        return compressed, flags | FLAG_COMPRESSED
+
+    def deserialize(self, key: Any, value: bytes, flags: int) -> Any:
+        if flags & FLAG_COMPRESSED:
+            value = self._decompress(value)
+        return self._serde.deserialize(key, value, flags)
+
+
+compressed_serde = CompressedSerde()
+
+
+class LegacyWrappingSerde:
+    """A serde of two functions; without them, values are stored as they are and read as bytes."""
+
+    def __init__(self, serializer_func: _Serializer | None, deserializer_func: _Deserializer | None) -> None:
+        self.serialize = serializer_func or self._as_it_is
+        self.deserialize = deserializer_func or self._as_stored
+
+    @staticmethod
+    def _as_it_is(key: Any, value: Any) -> tuple[Any, int]:
+        return value, 0
+
+    @staticmethod
+    def _as_stored(key: Any, value: bytes, flags: int) -> Any:
+        return value

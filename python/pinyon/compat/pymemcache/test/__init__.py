@@ -1,0 +1,1 @@
+"""What pymemcache has for the tests of programs."""
