@@ -71,7 +71,7 @@ _KINDS: list[tuple[type[errors.Error], type[MemcacheError]]] = [
 
 def error_of_server(words: str) -> type[MemcacheError] | None:
     """The error that a server's line stands for, or None when it is none."""
-    return _SERVERS_WORDS.get(re.split(r"[ :]", words, maxsplit=1)[0])
+    return _SERVERS_WORDS.get(re.split(r"[ :\"]", words, maxsplit=1)[0])
 
 
 def translated(error: errors.Error) -> errors.Error:

@@ -11,7 +11,6 @@ from typing import Any
 from pinyon.compat.pymemcache.client._arguments import ServerSpec
 from pinyon.compat.pymemcache.client._settings import CONNECT_TIMEOUT_OF_NONE, LARGEST_VALUE, TIMEOUT_OF_NONE
 from pinyon.compat.pymemcache.exceptions import (
-    MemcacheIllegalInputError,
     MemcacheUnexpectedCloseError,
     MemcacheUnknownError,
     error_of_server,
@@ -33,8 +32,6 @@ def ask(
 
     ``timeout``: seconds from the request to the end of the reply.
     """
-    if not end:
-        raise MemcacheIllegalInputError("a reply without an end token would never end; give what it ends with")
     about: dict[str, Any] = {"server": str(server), "command": request.split(maxsplit=1)[0].decode(errors="replace")}
     try:
         connection = _connect(server, connect_timeout or CONNECT_TIMEOUT_OF_NONE, socket_module, tls_context)

@@ -272,7 +272,8 @@ class Client:
         """Send any command, on a connection of its own; return its reply, without the end that is waited for."""
         encoding = "utf-8" if self.allow_unicode_keys else "ascii"
         request = command.encode(encoding) if isinstance(command, str) else command
-        return self._ask_raw(request, end_tokens.encode(encoding) if isinstance(end_tokens, str) else end_tokens)
+        end = end_tokens.encode(encoding) if isinstance(end_tokens, str) else end_tokens
+        return self._ask_raw(request, end or b"\r\n")
 
     def __setitem__(self, key: Key, value: Any) -> None:
         self.set(key, value, noreply=True)

@@ -1,0 +1,44 @@
+"""The tests of pymemcache itself, run on Pinyon's shim for it."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from pymemcache_suite import differences
+from servers import Memcached
+
+HERE = Path(__file__).parent
+REPOSITORY = HERE.parents[1]
+SUITE = REPOSITORY / ".venv/suites/pymemcache-4.0.0/pymemcache/test"
+
+
+@pytest.mark.timeout(240)
+def test_the_suite_passes_but_for_what_is_documented(own_server: Memcached) -> None:
+    """A test that is listed with a difference and passes fails this, and so does one that is not and fails."""
+    paths = os.pathsep.join([str(HERE), str(REPOSITORY / "scenarios")])
+    run = subprocess.run(
+        [
+            *(sys.executable, "-m", "pytest", "-p", "pymemcache_suite", "-c", os.devnull, f"--rootdir={SUITE}", "-q"),
+            *("-p", "no:cacheprovider", "--timeout=30", "-m", "not benchmark", f"--ignore={SUITE}/test_compression.py"),
+            *("--server", own_server.host, "--port", str(own_server.port), str(SUITE)),
+        ],
+        env={**os.environ, "PYTHONPATH": paths, "PYTEST_ADDOPTS": ""},
+        capture_output=True,
+        text=True,
+        timeout=200,
+    )
+    assert run.returncode == 0, run.stdout[-8000:] + run.stderr[-2000:]
+    counts = {outcome: int(count) for count, outcome in re.findall(r"(\d+) (\w+)", run.stdout.splitlines()[-1])}
+    assert counts["passed"] >= 650, counts
+    assert counts["xfailed"] == sum(map(len, differences().values())), counts
+
+
+def test_every_difference_that_a_test_shows_is_documented() -> None:
+    page = (REPOSITORY / "docs" / "from-pymemcache.md").read_text()
+    documented = re.findall(r"^\| (.+?) \|", page, re.MULTILINE)
+    assert set(differences()) <= set(documented)
