@@ -23,7 +23,7 @@ from pinyon.compat.pymemcache.client._settings import KeepaliveOpts, check_keepa
 from pinyon.compat.pymemcache.client._stats import converted, items_of
 from pinyon.compat.pymemcache.exceptions import MemcacheUnexpectedCloseError, translated
 from pinyon.compat.pymemcache.serde import LegacyWrappingSerde, Serde
-from pinyon.errors import Error
+from pinyon.errors import Closed, Error
 
 __all__ = ["Client", "KeepaliveOpts", "PooledClient", "check_key_helper", "normalize_server_spec"]
 
@@ -288,9 +288,13 @@ class Client:
         self.delete(key, noreply=True)
 
     def _ask(self, command: str, *arguments: Any) -> Any:
+        client = self._pinyon
         try:
-            return getattr(self._pinyon, command)(*arguments)
+            return getattr(client, command)(*arguments)
         except Error as error:
+            # Another thread closed it between the two lines.
+            if isinstance(error, Closed) and error.sent == "no" and client is not self._pinyon:
+                return self._ask(command, *arguments)
             raised = translated(error)
             if raised is error:
                 raise

@@ -99,7 +99,9 @@ class MockMemcacheClient:
             self.set(key, self._as_bytes(value) + self.get(key), expire, noreply, flags)
         return True
 
-    def cas(self, *_arguments: Any, **_settings: Any) -> bool:
+    def cas(
+        self, key: Key, value: Any, cas: Any, expire: int = 0, noreply: bool = False, flags: int | None = None
+    ) -> bool:
         raise MemcacheClientError("CAS is not enabled for this instance")
 
     def incr(self, key: Key, value: int, noreply: bool = False) -> int | None:
