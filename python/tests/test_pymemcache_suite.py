@@ -14,7 +14,7 @@ from servers import Memcached
 
 HERE = Path(__file__).parent
 REPOSITORY = HERE.parents[1]
-SUITE = REPOSITORY / ".venv/suites/pymemcache-4.0.0/pymemcache/test"
+SUITE = Path(sys.prefix) / "suites/pymemcache-4.0.0/pymemcache/test"
 
 
 @pytest.mark.timeout(240)
