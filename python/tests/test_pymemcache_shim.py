@@ -129,6 +129,7 @@ CALLS: dict[str, Callable[[Any], Any]] = {
     "not a number": lambda client: (client.set("word", "word"), client.incr("word", 1)),
     "less than nothing": lambda client: client.incr("key", -1),
     "number of text": lambda client: client.incr("key", "1"),
+    "enormous number": lambda client: client.incr("key", 2**200),
     "unknown command": lambda client: client.raw_command("nonsense"),
     "shutdown": lambda client: client.shutdown(),
     "no such key": lambda client: client["none"],

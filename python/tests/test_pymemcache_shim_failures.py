@@ -154,6 +154,17 @@ def test_a_client_that_is_closed_meanwhile_goes_on(server: Memcached) -> None:
     assert client.get("key") == b"value"
 
 
+def test_a_socket_is_found_from_the_folder_where_one_is(
+    unix_memcached: Memcached, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = Path(str(unix_memcached.path))
+    monkeypatch.chdir(path.parent)
+    for place in (str(path), f"unix:{path}", f"unix:{path.name}"):
+        client = Client(place)
+        assert client.set("key", place) is True
+        assert client.raw_command("mg key v") == b"VA %d" % len(place)
+
+
 def test_a_retrying_client_tries_again(faulty: Faulty) -> None:
     server = faulty(Step("SERVER_ERROR busy\r\n"), Step("5\r\n"), version="1.4.15")
     retrying = RetryingClient(Client(server.address), attempts=2, retry_for=[MemcacheServerError])

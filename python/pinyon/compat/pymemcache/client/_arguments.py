@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from typing import Any, Union
 
@@ -35,7 +36,7 @@ def normalize_server_spec(server: Any) -> ServerSpec:
 def address_of(server: ServerSpec | list[Any]) -> str:
     """Return a server as ``pinyon.Client`` takes it."""
     if isinstance(server, str):
-        return server
+        return os.path.abspath(server)
     host, port = server
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 

@@ -21,7 +21,7 @@ from pinyon.compat.pymemcache.client._arguments import (
 )
 from pinyon.compat.pymemcache.client._settings import KeepaliveOpts, check_keepalive, connected, tls_of
 from pinyon.compat.pymemcache.client._stats import converted, items_of
-from pinyon.compat.pymemcache.exceptions import MemcacheUnexpectedCloseError, translated
+from pinyon.compat.pymemcache.exceptions import MemcacheIllegalInputError, MemcacheUnexpectedCloseError, translated
 from pinyon.compat.pymemcache.serde import LegacyWrappingSerde, Serde
 from pinyon.errors import Closed, Error
 
@@ -299,6 +299,8 @@ class Client:
             if raised is error:
                 raise
             raise raised from error
+        except OverflowError as error:
+            raise MemcacheIllegalInputError(f"{command}: {error}") from error
 
     def _ask_raw(self, command: bytes, end: bytes = b"\r\n") -> bytes:
         return _raw.ask(

@@ -38,5 +38,11 @@ class RendezvousHash:
 
     def get_node(self, key: Any) -> Any:
         """Return the key's node, None when there are none. A key of bytes is another one than its text."""
-        scores = ((self.hash_function(f"{node}-{key}"), str(node), node) for node in self.nodes)
-        return max(scores, key=lambda score: score[:2], default=(0, "", None))[2]
+        if len(self.nodes) == 1:
+            return self.nodes[0]
+        winner, highest = None, (-1, "")
+        for node in self.nodes:
+            score = (self.hash_function(f"{node}-{key}"), str(node))
+            if score > highest:
+                winner, highest = node, score
+        return winner

@@ -66,6 +66,8 @@ class RetryingClient:
         return command(*arguments, **settings)
 
     def __getattr__(self, name: str) -> Any:
+        if name == "_client":
+            raise AttributeError("it has not been initialised")
         found = getattr(self._client, name)
         if not callable(found):
             return found
