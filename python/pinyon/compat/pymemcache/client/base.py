@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import socket
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 from pinyon.compat.pymemcache.client import _raw
 from pinyon.compat.pymemcache.client._arguments import (
@@ -24,6 +24,8 @@ from pinyon.compat.pymemcache.client._stats import converted, items_of
 from pinyon.compat.pymemcache.exceptions import MemcacheIllegalInputError, MemcacheUnexpectedCloseError, translated
 from pinyon.compat.pymemcache.serde import LegacyWrappingSerde, Serde
 from pinyon.errors import Closed, Error
+
+_Lost = TypeVar("_Lost")
 
 __all__ = ["Client", "KeepaliveOpts", "PooledClient", "check_key_helper", "normalize_server_spec"]
 
@@ -140,7 +142,7 @@ class Client:
             found = self._ask("get_many", given)
             return {given[sent]: self.serde.deserialize(given[sent], *stored) for sent, stored in found.items()}
         except Exception:
-            return self._forgiven({})  # type: ignore[no-any-return]
+            return self._forgiven({})
 
     get_multi = get_many
 
@@ -151,7 +153,7 @@ class Client:
             found = self._ask("gets", sent)
             return (default, cas_default) if found is None else self._with_token(key, found)
         except Exception:
-            return self._forgiven((default, cas_default))  # type: ignore[no-any-return]
+            return self._forgiven((default, cas_default))
 
     def gets_many(self, keys: Iterable[Key]) -> dict[Key, tuple[Any, Any]]:
         """Return the values, with their CAS tokens, of those keys that have one."""
@@ -160,7 +162,7 @@ class Client:
             found = self._ask("gets_many", given)
             return {given[sent]: self._with_token(given[sent], stored) for sent, stored in found.items()}
         except Exception:
-            return self._forgiven({})  # type: ignore[no-any-return]
+            return self._forgiven({})
 
     def set(self, key: Key, value: Any, expire: int = 0, noreply: bool | None = None, flags: int | None = None) -> bool:
         """Store a value. Return whether it was stored."""
@@ -244,7 +246,7 @@ class Client:
                 return items_of(self._ask_raw(b"stats " + words, b"END\r\n"))
             (found,) = self._ask("stats", words.decode()).values()
         except Exception:
-            return self._forgiven({})  # type: ignore[no-any-return]
+            return self._forgiven({})
         return {name.encode(): converted(name.encode(), value.encode()) for name, value in found.items()}
 
     def version(self) -> bytes:
@@ -334,7 +336,7 @@ class Client:
     def _noreply(self, noreply: bool | None) -> bool:
         return bool(self.default_noreply if noreply is None else noreply)
 
-    def _forgiven(self, lost: Any) -> Any:
+    def _forgiven(self, lost: _Lost) -> _Lost:
         """Return what is instead of an answer, or raise the error that is being handled."""
         if self.ignore_exc:
             return lost
