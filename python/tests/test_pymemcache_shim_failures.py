@@ -68,6 +68,17 @@ def test_failures_of_reads_may_be_misses(faulty: Faulty, failure: str, method: s
     assert call.get(method, lambda: getattr(client, method)(["key"]))() == misses.get(method, {})
 
 
+def test_values_that_were_not_stored_are_known_without_a_reply_too(server: Memcached) -> None:
+    values = {"small": b"x", "large": b"x" * 2_000_000, "other": b"y"}
+    for client in (Client((server.host, server.port)), HashClient([(server.host, server.port)])):
+        server.flush()
+        assert "large" in client.set_many(values, noreply=False)
+        with pytest.raises(MemcacheServerError, match="not known to be stored") as raised:
+            client.set_many(values)
+        assert "large" in raised.value.partial
+        assert client.get_many(values) == {"small": b"x", "other": b"y"}
+
+
 def test_refused_connections_are_errors_of_the_system(own_server: Memcached) -> None:
     own_server.stop()
     for client in (Client((own_server.host, own_server.port)), HashClient([(own_server.host, own_server.port)])):

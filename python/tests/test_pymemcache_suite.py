@@ -37,7 +37,7 @@ def test_the_suite_passes_but_for_what_is_documented(own_server: Memcached) -> N
     )
     assert run.returncode == 0, run.stdout[-8000:] + run.stderr[-2000:]
     counts = {outcome: int(count) for count, outcome in re.findall(r"(\d+) (\w+)", run.stdout.splitlines()[-1])}
-    assert counts["passed"] >= 650, counts
+    assert counts["passed"] >= 640, counts
     assert counts["xfailed"] == sum(map(len, differences().values())), counts
 
 

@@ -21,7 +21,12 @@ from pinyon.compat.pymemcache.client._arguments import (
 )
 from pinyon.compat.pymemcache.client._settings import KeepaliveOpts, check_keepalive, connected, tls_of
 from pinyon.compat.pymemcache.client._stats import converted, items_of
-from pinyon.compat.pymemcache.exceptions import MemcacheIllegalInputError, MemcacheUnexpectedCloseError, translated
+from pinyon.compat.pymemcache.exceptions import (
+    MemcacheIllegalInputError,
+    MemcacheServerError,
+    MemcacheUnexpectedCloseError,
+    translated,
+)
 from pinyon.compat.pymemcache.serde import LegacyWrappingSerde, Serde
 from pinyon.errors import Closed, Error
 
@@ -207,11 +212,16 @@ class Client:
     def set_many(
         self, values: Mapping[Key, Any], expire: int = 0, noreply: bool | None = None, flags: int | None = None
     ) -> list[Key]:
-        """Store many values. Return the keys that were not stored, with ``noreply`` none."""
+        """Store many values. Return the keys not known to be stored; with ``noreply`` they are an error."""
         given = {self.check_key(key): key for key in values}
         stored = {sent: self._stored(key, values[key], flags) for sent, key in given.items()}
-        failed = self._ask("set_many", stored, ttl_of(expire))
-        return [] if self._noreply(noreply) else [given[sent] for sent in failed]
+        failed = [given[sent] for sent in self._ask("set_many", stored, ttl_of(expire))]
+        if failed and self._noreply(noreply):
+            more = f" and {len(failed) - 1} more" if len(failed) > 1 else ""
+            error = MemcacheServerError(f"set_many: not known to be stored: {failed[0]!r}{more}", sent="yes")
+            error.partial = failed
+            raise error
+        return failed
 
     set_multi = set_many
 
