@@ -130,6 +130,7 @@ CALLS: dict[str, Callable[[Any], Any]] = {
     "less than nothing": lambda client: client.incr("key", -1),
     "number of text": lambda client: client.incr("key", "1"),
     "enormous number": lambda client: client.incr("key", 2**200),
+    "no command": lambda client: client.raw_command(""),
     "unknown command": lambda client: client.raw_command("nonsense"),
     "shutdown": lambda client: client.shutdown(),
     "no such key": lambda client: client["none"],

@@ -32,7 +32,10 @@ def ask(
 
     ``timeout``: seconds from the request to the end of the reply.
     """
-    about: dict[str, Any] = {"server": str(server), "command": request.split(maxsplit=1)[0].decode(errors="replace")}
+    about: dict[str, Any] = {
+        "server": str(server),
+        "command": request.partition(b" ")[0].strip().decode(errors="replace"),
+    }
     try:
         connection = _connect(server, connect_timeout or CONNECT_TIMEOUT_OF_NONE, socket_module, tls_context)
     except OSError as error:

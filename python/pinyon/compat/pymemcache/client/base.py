@@ -32,7 +32,15 @@ from pinyon.errors import Closed, Error
 
 _Lost = TypeVar("_Lost")
 
-__all__ = ["Client", "KeepaliveOpts", "PooledClient", "check_key_helper", "normalize_server_spec"]
+__all__ = [
+    "Client",
+    "KeepaliveOpts",
+    "Key",
+    "PooledClient",
+    "ServerSpec",
+    "check_key_helper",
+    "normalize_server_spec",
+]
 
 
 class _AsStored:
