@@ -78,6 +78,10 @@ class ServerError(Error):
     """The server answered with an error of its own; the message has its words."""
 
 
+#: What says that a server failed, and not that it was asked wrongly: what ``on_failure="miss"`` makes a miss of.
+OUTAGES = (Timeout, ConnectError, ConnectionLost, ServerDown, ProtocolError)
+
+
 class Unsupported(Error):
     """The server's version cannot do what was asked; the message names the first that can."""
 

@@ -1,0 +1,128 @@
+"""cachelib on memcached: ``PinyonCache("127.0.0.1:11211")``, also for Flask-Session."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from cachelib.base import BaseCache
+
+from pinyon.client import Client
+from pinyon.errors import OUTAGES, InvalidKey, UndecodableValue
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from datetime import timedelta
+
+#: How often a number is read and written again while others change it too.
+ATTEMPTS = 1000
+
+
+class PinyonCache(BaseCache):
+    """What ``cachelib.MemcachedCache`` does, by one client for all threads; numbers are changed atomically.
+
+    Args:
+        servers: as for ``pinyon.Client``.
+        default_timeout: seconds that an item lives where nothing else is said; 0 for ever.
+        key_prefix: put before every key: the client's ``namespace``. ``clear`` does not know it.
+        ignore_delete_many_errors: whether ``delete_many`` returns fewer keys, rather than raise a ``RuntimeError``,
+            where a server fails and failures are misses.
+        settings: further ones of ``pinyon.Client``. Unless told otherwise, ``serializer`` is ``"pickle"``, as is usual
+            for this class, and ``encode_keys`` is true.
+
+    Raises:
+        InvalidServers: the server list is empty or malformed.
+        UsageError: another argument makes no sense.
+    """
+
+    def __init__(
+        self,
+        servers: str | Iterable[str] | None = None,
+        default_timeout: int | timedelta = 300,
+        key_prefix: str | None = None,
+        ignore_delete_many_errors: bool = True,
+        **settings: Any,
+    ) -> None:
+        BaseCache.__init__(self, default_timeout)
+        self.ignore_delete_many_errors = ignore_delete_many_errors
+        self.key_prefix = key_prefix
+        self.client = Client(servers, namespace=key_prefix, **{"serializer": "pickle", "encode_keys": True, **settings})
+        self._forgiven = OUTAGES if settings.get("on_failure") == "miss" else ()
+
+    def get(self, key: str) -> Any:
+        """Return the value; None where there is none, or none that can be read, or the key is not one."""
+        try:
+            return self.client.get(key)
+        except (InvalidKey, UndecodableValue):
+            return None
+
+    def get_dict(self, *keys: str) -> dict[str, Any]:
+        try:
+            found = self.client.get_many(keys)
+        except (InvalidKey, UndecodableValue):
+            return {key: self.get(key) for key in keys}
+        return {key: found.get(key) for key in keys}
+
+    def get_many(self, *keys: str) -> list[Any]:
+        return list(map(self.get_dict(*keys).get, keys))
+
+    def set(self, key: str, value: Any, timeout: int | timedelta | None = None) -> bool:
+        return self.client.set(key, value, self._normalize_timeout(timeout))
+
+    def add(self, key: str, value: Any, timeout: int | timedelta | None = None) -> bool:
+        return self.client.add(key, value, self._normalize_timeout(timeout))
+
+    def set_many(self, mapping: dict[str, Any], timeout: int | timedelta | None = None) -> list[str]:
+        failed = set(self.client.set_many(mapping, self._normalize_timeout(timeout)))
+        return [key for key in mapping if key not in failed]
+
+    def delete(self, key: str) -> bool:
+        try:
+            return self.client.delete(key)
+        except InvalidKey:
+            return False
+
+    def delete_many(self, *keys: str) -> list[str]:
+        """Delete them. Return the keys that are gone, whether they were there or not."""
+        try:
+            self.client.using(on_failure="raise").delete_many(keys)
+        except self._forgiven as error:
+            if self.ignore_delete_many_errors:
+                return []
+            raise RuntimeError(f"not all of {len(keys)} keys could be deleted: {error}") from error
+        return list(keys)
+
+    def has(self, key: str) -> bool:
+        try:
+            return self.client.meta(key) is not None
+        except InvalidKey:
+            return False
+
+    def clear(self) -> bool:
+        """Empty the servers, whoever else uses them. Return whether all of them were."""
+        try:
+            self.client.flush_all()
+        except self._forgiven:
+            return False
+        return True
+
+    def inc(self, key: str, delta: int = 1) -> int | None:
+        """Add to a number, atomically. It lives for the default timeout from now on.
+
+        Returns the new one; None where no server could store it.
+        """
+        for _ in range(ATTEMPTS):
+            found = self.client.gets(key)
+            value = delta if found is None else found[0] + delta
+            if self._store(key, value, found):
+                return value
+        return None
+
+    def _store(self, key: str, value: int, found: tuple[Any, int] | None) -> bool | None:
+        """Store what is to follow on what was found, if it has not changed since."""
+        if found is None:
+            return self.client.add(key, value, self.default_timeout)
+        return self.client.cas(key, value, found[1], self.default_timeout)
+
+    def dec(self, key: str, delta: int = 1) -> int | None:
+        """Subtract from a number, as ``inc`` adds to it; it may become negative."""
+        return self.inc(key, -delta)

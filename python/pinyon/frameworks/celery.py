@@ -1,0 +1,104 @@
+"""Celery's results on memcached: ``result_backend = "pinyon+memcached://host:port;host2:port"``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
+
+from celery.backends.base import KeyValueStoreBackend
+from celery.exceptions import BackendStoreError, ChordError
+from kombu.utils.encoding import bytes_to_str
+
+from pinyon.client import Client
+from pinyon.errors import OUTAGES
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from celery import Celery
+
+SCHEME = "pinyon+memcached"
+
+
+class PinyonBackend(KeyValueStoreBackend):  # type: ignore[misc]
+    """Results in a memcached pool, written as Celery's own backend for memcached writes them.
+
+    One client serves all threads and greenlets of a process; whichever pool forks has nothing to call. Results are not
+    a cache, so failures are raised and no other server takes them, unless ``cache_backend_options`` says otherwise: any
+    arguments of ``pinyon.Client``.
+
+    Args:
+        app: the application.
+        url: ``memcached://[user:password@]host[:port][;host…]`` or ``memcached:///unix/path``; without any hosts, those
+            that ``pinyon.Client`` uses when it is given none.
+        expires: seconds that results live; the application's ``result_expires`` where it is None.
+
+    Raises:
+        InvalidServers: the URL is malformed.
+        UsageError: another argument makes no sense.
+    """
+
+    key_t = staticmethod(bytes_to_str)
+    supports_autoexpire = True
+    supports_native_join = True
+    supports_result_compression = True
+    implements_incr = True
+
+    def __init__(self, app: Celery, expires: float | None = None, url: str | None = None, **settings: Any) -> None:
+        super().__init__(app, expires_type=int, expires=expires, url=url, **settings)
+        self.thread_safe = True
+        login, self._servers = _place(url)
+        options = {"failover": False, "serializer": "raw", **login, **app.conf.cache_backend_options}
+        self.client = Client(self._servers, **options)
+
+    def get(self, key: str) -> bytes | None:
+        value: bytes | None = self.client.get(key)
+        return value
+
+    def mget(self, keys: list[str]) -> dict[str, bytes]:
+        return self.client.get_many(keys)
+
+    def set(self, key: str, value: str | bytes) -> None:
+        self._store(key, value.encode() if isinstance(value, str) else value, self.expires)
+
+    def delete(self, key: str) -> bool:
+        return self.client.delete(key)
+
+    def incr(self, key: str) -> int:
+        """Count one more of a chord's tasks that are done."""
+        count = self.client.incr(key)
+        if count is None:
+            raise ChordError(f"the count of {key!r} is gone: it has expired, or memcached needed its place")
+        return count
+
+    def expire(self, key: str, value: float | None) -> bool:
+        return self.client.touch(key, value or 0)
+
+    def exception_safe_to_retry(self, exc: Exception) -> bool:
+        """Whether ``result_backend_always_retry`` tries again: where a server failed, not where it refused."""
+        return isinstance(exc, OUTAGES)
+
+    def _apply_chord_incr(self, header_result_args: Any, body: Any, **settings: Any) -> Any:
+        self._store(self.get_key_for_chord(header_result_args[0]), b"0", self.chord_expires)
+        return super()._apply_chord_incr(header_result_args, body, **settings)
+
+    def _store(self, key: str, value: bytes, ttl: float | None) -> None:
+        if not self.client.set(key, value, ttl or 0):
+            raise BackendStoreError(f"{key!r} could not be stored: no server took it")
+
+    def as_uri(self, include_password: bool = False) -> str:
+        """Return the URL, with the password only if it is wanted."""
+        if include_password and self.url:
+            return f"pinyon+{self.url}"
+        return f"{SCHEME}://{(self._servers or '').replace(',', ';')}/"
+
+    def __reduce__(self, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None) -> Any:
+        return super().__reduce__(args, {**(kwargs or {}), "url": self.url, "expires": self.expires})
+
+
+def _place(url: str | None) -> tuple[dict[str, str], str | None]:
+    """The login that a URL has, and its servers."""
+    login, _, servers = (url or "").partition("://")[2].rpartition("@")
+    user, _, password = login.partition(":")
+    settings = {"username": unquote(user), "password": unquote(password)} if login else {}
+    return settings, servers.rstrip("/").replace(";", ",") or None

@@ -1,0 +1,206 @@
+"""dogpile.cache on memcached: ``make_region().configure("pinyon", arguments={"servers": "127.0.0.1:11211"})``."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import secrets
+import time
+from collections import deque
+from typing import TYPE_CHECKING, Any, cast
+
+from dogpile.cache.api import NO_VALUE, BytesBackend, CacheMutex
+
+from pinyon.client import Client
+from pinyon.errors import OUTAGES, AlreadyHeld, LockTimeout
+from pinyon.locks import Held, Locks
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from dogpile.cache.api import NoValueType, SerializedReturnType
+
+    from pinyon.errors import Error
+
+#: For how many seconds a lock on memcached outlives its holder, where nothing else is said.
+LOCK_TIMEOUT = 60
+#: Seconds between two attempts at a lock on memcached: at most so many at first, and at most so many ever.
+FIRST_PAUSE, LONGEST_PAUSE = 0.01, 0.5
+
+
+class PinyonBackend(BytesBackend):
+    """A backend that keeps what the region has serialized on memcached; all threads share its client.
+
+    Args:
+        arguments: any argument of ``pinyon.Client`` but ``serializer``, as the region has one of its own; ``url`` is
+            another name of ``servers``. ``encode_keys`` is true unless told otherwise. Besides these:
+
+            - ``memcached_expire_time``: seconds after which memcached forgets a value. Longer than the region's
+              ``expiration_time``, as a value that has expired is used until there is a new one.
+            - ``distributed_lock``: whether processes too wait for each other's new values.
+            - ``lock_timeout``: seconds after which such a lock ends if its holder has vanished (60).
+            - ``lock_url``: the Redis or Valkey server to keep these locks; without it, memcached does.
+
+    Raises:
+        UsageError: an argument makes no sense.
+        TypeError: there is no such argument.
+    """
+
+    def __init__(self, arguments: Mapping[str, Any]) -> None:
+        settings = {"encode_keys": True, **arguments}
+        self._ttl = settings.pop("memcached_expire_time", 0)
+        self._lock_timeout = settings.pop("lock_timeout", 0) or LOCK_TIMEOUT
+        self._distributed = settings.pop("distributed_lock", False)
+        lock_url = settings.pop("lock_url", None)
+        servers = settings.pop("url", None)
+        self.client = Client(settings.pop("servers", servers), serializer=_Serialized(), **settings)
+        #: What does not keep anybody from making a value.
+        self._forgiven = OUTAGES if settings.get("on_failure") == "miss" else ()
+        self._locks = None if lock_url is None else Locks(lock_url, namespace=settings.get("namespace") or "pinyon")
+
+    def has_lock_timeout(self) -> bool:
+        """Return whether a lock may end before its holder has given it back."""
+        return self._distributed and self._locks is None
+
+    def get_mutex(self, key: str) -> CacheMutex | None:
+        if self._locks is not None:
+            return RedisMutex(self._locks, key, self._lock_timeout, self._forgiven)
+        if self._distributed:
+            return MemcachedMutex(self.client, key, self._lock_timeout, self._forgiven)
+        return None
+
+    def get_serialized(self, key: str) -> SerializedReturnType:
+        return cast("SerializedReturnType", self.client.get(key, NO_VALUE))
+
+    def get_serialized_multi(self, keys: Iterable[str]) -> Sequence[SerializedReturnType]:
+        wanted = list(keys)
+        found = self.client.get_many(wanted)
+        return [found.get(key, NO_VALUE) for key in wanted]
+
+    def set_serialized(self, key: str, value: bytes) -> None:
+        self.client.set(key, value, self._ttl)
+
+    def set_serialized_multi(self, mapping: Mapping[str, bytes]) -> None:
+        self.client.set_many(mapping, self._ttl)
+
+    def delete(self, key: str) -> None:
+        self.client.delete(key)
+
+    def delete_multi(self, keys: Iterable[str]) -> None:
+        self.client.delete_many(keys)
+
+
+class _Serialized:
+    """Bytes as the region made them; whatever another client keeps under such a key is no value."""
+
+    def dump(self, value: bytes) -> tuple[bytes, int]:
+        return value, 0
+
+    def load(self, data: bytes, flags: int) -> bytes | NoValueType:
+        return data if flags == 0 else NO_VALUE
+
+
+class MemcachedMutex(CacheMutex):
+    """A lock that memcached keeps: whoever adds its item holds it. It may be lost, as any item of a cache.
+
+    Args:
+        client: of the backend.
+        key: of the value that is to be made.
+        timeout: seconds after which it ends, given back or not.
+        forgiven: failures of the server that are not raised: whoever wants it goes on without it.
+    """
+
+    def __init__(self, client: Client, key: str, timeout: float, forgiven: tuple[type[Error], ...]) -> None:
+        self._client = client.using(on_failure="raise")
+        self._key = f"_lock{key}"
+        self._timeout = timeout
+        self._forgiven = forgiven
+        #: Of those of this process that hold it: more than one if the timeout has passed meanwhile.
+        self._tokens: deque[bytes] = deque()
+
+    def acquire(self, wait: bool = True) -> bool:
+        """Take it. Raises ``LockTimeout`` when it is not to be had within twice its timeout."""
+        token = secrets.token_bytes(16)
+        give_up = time.monotonic() + 2 * self._timeout
+        pause = FIRST_PAUSE
+        while not self._add(token):
+            if not wait:
+                return False
+            if time.monotonic() > give_up:
+                raise LockTimeout(f"the lock on {self._key!r} was not to be had within {2 * self._timeout} s")
+            time.sleep(random.uniform(0, pause))
+            pause = min(2 * pause, LONGEST_PAUSE)
+        self._tokens.append(token)
+        return True
+
+    def _add(self, token: bytes) -> bool:
+        try:
+            return self._client.add(self._key, token, self._timeout)
+        except self._forgiven:
+            return True
+
+    def release(self) -> None:
+        """Give it back, unless it has ended and somebody else holds it."""
+        token = self._tokens.popleft() if self._tokens else None
+        with contextlib.suppress(*self._forgiven):
+            found = self._client.gets(self._key)
+            if found is not None and found[0] == token:
+                self._client.cas(self._key, b"", found[1], ttl=-1)
+
+    def locked(self) -> bool:
+        try:
+            return self._client.get(self._key) is not None
+        except self._forgiven:
+            return False
+
+
+class RedisMutex(CacheMutex):
+    """A lock that Redis or Valkey keeps: first come, first served, and prolonged while its holder lives.
+
+    Args:
+        locks: of the backend.
+        key: of the value that is to be made.
+        timeout: seconds that it outlives its holder.
+        forgiven: failures of the server that are not raised: whoever wants it goes on without it.
+    """
+
+    def __init__(self, locks: Locks, key: str, timeout: float, forgiven: tuple[type[Error], ...]) -> None:
+        self._locks = locks
+        self._key = key
+        self._timeout = timeout
+        self._forgiven = forgiven
+        #: By those of this process: more than one if it was lost meanwhile, and None without a server.
+        self._held: deque[Held | None] = deque()
+
+    def acquire(self, wait: bool = True) -> bool:
+        """Take it. Raises ``LockTimeout`` when it is not to be had within twice its timeout."""
+        try:
+            held = self._take_in_turn() if wait else self._take_at_once()
+            if held is None:
+                return False
+        except self._forgiven:
+            held = None
+        self._held.append(held)
+        return True
+
+    def _take_in_turn(self) -> Held:
+        return self._locks.lock(self._key, ttl=self._timeout, timeout=2 * self._timeout).acquire()
+
+    def _take_at_once(self) -> Held | None:
+        try:
+            return self._locks.try_lock(self._key, ttl=self._timeout)
+        except AlreadyHeld:
+            return None
+
+    def release(self) -> None:
+        """Give it back; nothing happens if it was lost meanwhile."""
+        held = self._held.popleft() if self._held else None
+        if held is not None:
+            with contextlib.suppress(*self._forgiven):
+                held.release()
+
+    def locked(self) -> bool:
+        try:
+            return self._locks.is_locked(self._key)
+        except self._forgiven:
+            return False

@@ -1,0 +1,310 @@
+"""cachelib's cache on memcached, by itself and in Flask: Flask-Caching and Flask-Session."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import flask
+import flask_session
+import pytest
+from cachelib.base import BaseCache
+from conftest import Setting
+from flask.json.tag import TaggedJSONSerializer
+from flask_caching import Cache
+from servers import Memcached
+
+import pinyon
+from pinyon.frameworks.cachelib import PinyonCache
+
+#: Values that applications keep, false ones among them.
+VALUES = {
+    "text": "spam",
+    "number": 2048,
+    "none of them": 0,
+    "true": True,
+    "false": False,
+    "empty": {},
+    "list": ["beans", [512]],
+    "object": timedelta(seconds=1),
+    "tuple": ("a", {256: "b"}),
+    "bytes": b"\x00\xff",
+}
+
+
+@pytest.fixture(params=["", "app:"])
+def cache(request: pytest.FixtureRequest, server: Memcached) -> PinyonCache:
+    return PinyonCache(server.address, key_prefix=request.param, timeout=10)
+
+
+def ttl_of(cache: PinyonCache, key: str) -> int | None:
+    item = cache.client.meta(key)
+    assert item is not None
+    return item.ttl
+
+
+def test_values_keep_their_types(cache: PinyonCache) -> None:
+    for key, value in VALUES.items():
+        assert cache.set(key, value) is True
+        assert cache.get(key) == value
+        assert type(cache.get(key)) is type(value)
+    assert cache.get("missing") is None
+
+
+def test_many_values(cache: PinyonCache) -> None:
+    assert cache.set_many(VALUES) == list(VALUES)
+    assert cache.get_many(*VALUES, "missing") == [*VALUES.values(), None]
+    assert cache.get_dict("text", "missing") == {"text": "spam", "missing": None}
+    assert cache.delete_many("text", "number", "missing") == ["text", "number", "missing"]
+    assert cache.get_many("text", "number", "list") == [None, None, VALUES["list"]]
+
+
+def test_one_value(cache: PinyonCache) -> None:
+    assert cache.has("key") is False
+    assert cache.add("key", "first") is True
+    assert cache.add("key", "second") is False
+    assert cache.get("key") == "first"
+    assert cache.has("key") is True
+    assert cache.delete("key") is True
+    assert cache.delete("key") is False
+    cache.set("key", None)
+    assert cache.get("key") is None
+    assert cache.has("key") is True
+
+
+def test_numbers_grow_and_shrink_below_zero_too(cache: PinyonCache) -> None:
+    assert cache.inc("up", 5) == 5
+    assert cache.inc("up") == 6
+    assert cache.dec("up", 10) == -4
+    assert cache.dec("down") == -1
+    assert cache.get_many("up", "down") == [-4, -1]
+    assert ttl_of(cache, "up") == pytest.approx(300, abs=5)
+
+
+def test_no_change_of_a_number_is_lost(cache: PinyonCache) -> None:
+    def count() -> None:
+        for _ in range(25):
+            cache.inc("count", 2)
+            cache.dec("count")
+
+    threads = [threading.Thread(target=count) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert cache.get("count") == 100
+
+
+def test_timeouts(server: Memcached) -> None:
+    cache = PinyonCache(server.address, default_timeout=500)
+    cache.set("default", 1)
+    cache.set("own", 1, timeout=100)
+    cache.set("delta", 1, timeout=timedelta(days=60))
+    cache.set_many({"never": 1}, timeout=0)
+    cache.add("added", 1, timeout=timedelta(0))
+    ttls = [ttl_of(cache, key) for key in ("default", "own", "delta")]
+    assert ttls == pytest.approx([500, 100, 60 * 86400], abs=5)
+    assert [ttl_of(cache, key) for key in ("never", "added")] == [None, None]
+    assert ttl_of_only(PinyonCache(server.address, default_timeout=0)) is None
+
+
+def ttl_of_only(cache: PinyonCache) -> int | None:
+    cache.set("only", 1)
+    return ttl_of(cache, "only")
+
+
+def test_prefixes_keep_applications_apart(server: Memcached) -> None:
+    one, other = (PinyonCache(server.address, key_prefix=prefix) for prefix in ("one:", "other:"))
+    one.set("key", 1)
+    assert other.get("key") is None
+    assert server.holds("one:key")
+    assert other.clear() is True
+    assert one.get("key") is None
+
+
+def test_any_key_that_a_visitor_sends(setting: Setting) -> None:
+    if setting.classic:
+        pytest.skip("encoded keys are for meta commands")
+    cache = PinyonCache(setting.servers, key_prefix=setting.namespace, timeout=10)
+    for key in ("/a page", "/seité", "x" * 1000, "line\r\nset other 0 0 1"):
+        assert cache.set(key, key) is True
+        assert cache.get(key) == key
+        assert cache.has(key) is True
+        assert cache.get_dict(key, "other") == {key: key, "other": None}
+        assert cache.delete(key) is True
+
+
+def test_what_is_no_key_has_no_value(server: Memcached) -> None:
+    for cache, key in ((PinyonCache(server.address), ""), (PinyonCache(server.address, encode_keys=False), "a b")):
+        cache.set("key", 1)
+        assert cache.get(key) is None
+        assert cache.get_dict("key", key) == {"key": 1, key: None}
+        assert (cache.has(key), cache.delete(key)) == (False, False)
+        with pytest.raises(pinyon.InvalidKey):
+            cache.set(key, 1)
+
+
+def test_what_cannot_be_read_is_no_value(server: Memcached) -> None:
+    """As cachelib promises: another client's value, or a pickled one where pickle is not trusted."""
+    PinyonCache(server.address).set_many({"pickled": (1, 2), "plain": "text"})
+    careful = PinyonCache(server.address, serializer="portable")
+    assert careful.get("pickled") is None
+    assert careful.get_many("pickled", "plain") == [None, "text"]
+    with pytest.raises(pinyon.UnsupportedType):
+        careful.set("key", (1, 2))
+
+
+@pytest.mark.parametrize("ignore", [True, False])
+def test_without_its_cache_an_application_goes_on(ignore: bool) -> None:
+    cache = PinyonCache("127.0.0.1:1", on_failure="miss", ignore_delete_many_errors=ignore)
+    assert cache.get_many("a", "b") == [None, None]
+    assert (cache.set("a", 1), cache.add("a", 1), cache.delete("a"), cache.has("a")) == (False,) * 4
+    assert cache.set_many({"a": 1}) == []
+    assert (cache.inc("a"), cache.dec("a")) == (None, None)
+    assert cache.clear() is False
+    if ignore:
+        assert cache.delete_many("a") == []
+    else:
+        with pytest.raises(RuntimeError, match="1 keys could be deleted"):
+            cache.delete_many("a")
+
+
+@pytest.mark.parametrize("method", ["get", "has", "inc", "delete_many"])
+def test_failures_are_raised_unless_told_otherwise(method: str) -> None:
+    with pytest.raises(pinyon.Error):
+        getattr(PinyonCache("127.0.0.1:1"), method)("key")
+
+
+def test_it_is_one_of_cachelibs() -> None:
+    public = {name for name in vars(BaseCache) if not name.startswith("_")}
+    assert public <= set(dir(PinyonCache))
+    assert issubclass(PinyonCache, BaseCache)
+
+
+@pytest.fixture
+def application(server: Memcached) -> Callable[..., tuple[flask.Flask, Cache]]:
+    def make(**config: Any) -> tuple[flask.Flask, Cache]:
+        app = flask.Flask("application")
+        app.config.update(
+            CACHE_TYPE="pinyon.frameworks.flask_caching.PinyonCache",
+            CACHE_MEMCACHED_SERVERS=[server.address],
+            CACHE_OPTIONS={"timeout": 10},
+            TESTING=True,
+        )
+        app.config.update(config)
+        return app, Cache(app)
+
+    return make
+
+
+def test_flask_caching_keeps_views_and_results(
+    application: Callable[..., tuple[flask.Flask, Cache]], server: Memcached
+) -> None:
+    app, cache = application(CACHE_KEY_PREFIX="site:")
+    made: list[str] = []
+
+    @app.route("/<path:page>")
+    @cache.cached(timeout=50)
+    def view(page: str) -> str:
+        made.append(page)
+        return f"page {page}"
+
+    @cache.memoize(50)
+    def double(number: int) -> int:
+        made.append(str(number))
+        return 2 * number
+
+    visitor = app.test_client()
+    assert [visitor.get("/first").text for _ in range(2)] == ["page first"] * 2
+    assert visitor.get("/seité mit " + "x" * 500).text == visitor.get("/seité mit " + "x" * 500).text
+    assert len(made) == 2
+    assert server.holds("site:view//first")
+    with app.app_context():
+        assert [double(4), double(4), double(5)] == [8, 8, 10]
+        assert made[2:] == ["4", "5"]
+        cache.delete_memoized(double)
+        assert double(4) == 8
+        assert made[4:] == ["4"]
+        cache.clear()
+    visitor.get("/first")
+    assert made[5:] == ["first"]
+
+
+def test_flask_caching_has_the_usual_settings(
+    application: Callable[..., tuple[flask.Flask, Cache]], server: Memcached
+) -> None:
+    app, cache = application(CACHE_DEFAULT_TIMEOUT=40, CACHE_OPTIONS={"serializer": "json", "max_value_size": 100})
+    with app.app_context():
+        assert cache.set("key", {"plain": [1, 2]})
+        with pytest.raises(pinyon.UnsupportedType):
+            cache.set("key", object())
+        with pytest.raises(pinyon.ValueTooLarge):
+            cache.set("key", "x" * 101)
+        assert ttl_of(cache.cache, "key") == pytest.approx(40, abs=5)
+        assert cache.get("key") == {"plain": [1, 2]}
+    assert server.holds("flask_cache_key")
+
+
+def test_flask_caching_logs_in(
+    application: Callable[..., tuple[flask.Flask, Cache]], guarded_memcached: Memcached
+) -> None:
+    login = {"CACHE_MEMCACHED_USERNAME": "app", "CACHE_MEMCACHED_PASSWORD": "correct-horse"}
+    app, cache = application(CACHE_MEMCACHED_SERVERS=guarded_memcached.address, **login)
+    with app.app_context():
+        assert cache.set("key", 1)
+        assert cache.get("key") == 1
+
+
+def test_flask_caching_serves_pages_without_its_cache(application: Callable[..., tuple[flask.Flask, Cache]]) -> None:
+    app, cache = application(CACHE_MEMCACHED_SERVERS="127.0.0.1:1", CACHE_OPTIONS={"on_failure": "miss"})
+    app.route("/")(cache.cached()(lambda: "page"))
+    assert app.test_client().get("/").text == "page"
+
+
+def test_flask_caching_takes_cachelibs_too(
+    application: Callable[..., tuple[flask.Flask, Cache]], server: Memcached
+) -> None:
+    options = {"servers": server.address, "key_prefix": "mine:"}
+    app, cache = application(CACHE_TYPE="pinyon.frameworks.cachelib.PinyonCache", CACHE_OPTIONS=options)
+    with app.app_context():
+        assert cache.set("key", 1)
+    assert server.holds("mine:key")
+
+
+class Tagged:
+    """Flask's own way to write sessions, which runs no code when it reads them."""
+
+    json = TaggedJSONSerializer()
+
+    def dump(self, value: Any) -> tuple[bytes, int]:
+        return self.json.dumps(value).encode(), 0
+
+    def load(self, data: bytes, flags: int) -> Any:
+        return self.json.loads(data.decode())
+
+
+@pytest.mark.parametrize("serializer", ["pickle", Tagged()], ids=["pickled", "tagged JSON"])
+def test_flask_session(server: Memcached, serializer: Any) -> None:
+    app = flask.Flask("application")
+    app.config.update(SESSION_TYPE="cachelib", SESSION_CACHELIB=PinyonCache(server.address, serializer=serializer))
+    flask_session.Session(app)
+
+    @app.route("/")
+    def view() -> str:
+        flask.session["visits"] = flask.session.get("visits", 0) + 1
+        flask.flash("hello", "greeting")
+        return str(flask.session["visits"])
+
+    @app.route("/end")
+    def end() -> list[Any]:
+        messages = flask.get_flashed_messages(with_categories=True)
+        flask.session.clear()
+        return messages
+
+    visitor, other = app.test_client(), app.test_client()
+    assert [visitor.get("/").text for _ in range(3)] == ["1", "2", "3"]
+    assert other.get("/").text == "1"
+    assert visitor.get("/end").json == [["greeting", "hello"]] * 3
+    assert visitor.get("/").text == "1"
