@@ -107,12 +107,9 @@ def test_timeouts(server: Memcached) -> None:
     ttls = [ttl_of(cache, key) for key in ("default", "own", "delta")]
     assert ttls == pytest.approx([500, 100, 60 * 86400], abs=5)
     assert [ttl_of(cache, key) for key in ("never", "added")] == [None, None]
-    assert ttl_of_only(PinyonCache(server.address, default_timeout=0)) is None
-
-
-def ttl_of_only(cache: PinyonCache) -> int | None:
-    cache.set("only", 1)
-    return ttl_of(cache, "only")
+    endless = PinyonCache(server.address, default_timeout=0)
+    endless.set("endless", 1)
+    assert ttl_of(endless, "endless") is None
 
 
 def test_prefixes_keep_applications_apart(server: Memcached) -> None:
