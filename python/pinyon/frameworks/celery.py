@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from celery.backends.base import KeyValueStoreBackend
+from celery.canvas import maybe_signature
 from celery.exceptions import BackendStoreError, ChordError
 from kombu.utils.encoding import bytes_to_str
 
@@ -65,11 +66,18 @@ class PinyonBackend(KeyValueStoreBackend):  # type: ignore[misc]
         return self.client.delete(key)
 
     def incr(self, key: str) -> int:
-        """Count one more of a chord's tasks that are done."""
+        """Count one more of a chord's tasks that are done. Raises ``ChordError`` when the count is gone."""
         count = self.client.incr(key)
         if count is None:
             raise ChordError(f"the count of {key!r} is gone: it has expired, or memcached needed its place")
         return count
+
+    def on_chord_part_return(self, request: Any, state: str, result: Any, **settings: Any) -> None:
+        """Call the body of a chord whose tasks are all done; tell who waits for it if that will never be known."""
+        try:
+            super().on_chord_part_return(request, state, result, **settings)
+        except ChordError as error:
+            self.chord_error_from_stack(maybe_signature(request.chord, app=self.app), error)
 
     def expire(self, key: str, value: float | None) -> bool:
         return self.client.touch(key, value or 0)
