@@ -289,5 +289,6 @@ async def test_a_wait_ends(model: Model, own_server: Memcached) -> None:
             await cache.get("key")
         assert isinstance(raised.value, pinyon.Timeout)
     async with PinyonCache(own_server.address, timeout=20) as cache:
+        assert cache.timeout is None, "two deadlines, of which aiocache's costs a task"
         with pytest.raises(asyncio.TimeoutError):
             await cache.get("key", timeout=0.1)

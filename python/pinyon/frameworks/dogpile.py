@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 from dogpile.cache.api import NO_VALUE, BytesBackend, CacheMutex
 
 from pinyon.client import Client
-from pinyon.errors import OUTAGES, AlreadyHeld, LockTimeout
+from pinyon.errors import OUTAGES, LockTimeout
 from pinyon.locks import Held, Locks
 
 if TYPE_CHECKING:
@@ -175,7 +175,7 @@ class RedisMutex(CacheMutex):
     def acquire(self, wait: bool = True) -> bool:
         """Take it. Raises ``LockTimeout`` when it is not to be had within twice its timeout."""
         try:
-            held = self._take_in_turn() if wait else self._take_at_once()
+            held = self._take() if wait else self._locks.try_lock(self._key, ttl=self._timeout)
             if held is None:
                 return False
         except self._forgiven:
@@ -183,14 +183,8 @@ class RedisMutex(CacheMutex):
         self._held.append(held)
         return True
 
-    def _take_in_turn(self) -> Held:
+    def _take(self) -> Held:
         return self._locks.lock(self._key, ttl=self._timeout, timeout=2 * self._timeout).acquire()
-
-    def _take_at_once(self) -> Held | None:
-        try:
-            return self._locks.try_lock(self._key, ttl=self._timeout)
-        except AlreadyHeld:
-            return None
 
     def release(self) -> None:
         """Give it back; nothing happens if it was lost meanwhile."""
