@@ -87,7 +87,8 @@ class PinyonBackend(KeyValueStoreBackend):  # type: ignore[misc]
         return isinstance(exc, OUTAGES)
 
     def _apply_chord_incr(self, header_result_args: Any, body: Any, **settings: Any) -> Any:
-        self._store(self.get_key_for_chord(header_result_args[0]), b"0", self.chord_expires)
+        expires = getattr(self, "chord_expires", self.expires)  # a setting of its own since Celery 5.7
+        self._store(self.get_key_for_chord(header_result_args[0]), b"0", expires)
         return super()._apply_chord_incr(header_result_args, body, **settings)
 
     def _store(self, key: str, value: bytes, ttl: float | None) -> None:
