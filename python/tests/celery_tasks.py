@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import time
-from pathlib import Path
 
 from celery import Celery
 
@@ -12,9 +11,7 @@ from celery import Celery
 def application(broker: str, backend: str, **config: object) -> Celery:
     """An application with the tasks of the tests."""
     app = Celery("tests", broker=broker, backend=backend, set_as_current=False)
-    app.conf.update(
-        {"cache_backend_options": {"timeout": 10}, "broker_transport_options": {"polling_interval": 0.02}, **config}
-    )
+    app.conf.update(cache_backend_options={"timeout": 10}, **config)
 
     @app.task(name="add", shared=False)
     def add(first: int, second: int) -> int:
@@ -29,23 +26,12 @@ def application(broker: str, backend: str, **config: object) -> Celery:
         raise ValueError("no such thing")
 
     @app.task(name="later", shared=False)
-    def later(number: int) -> int:
+    def later(number: int) -> tuple[int, int]:
         time.sleep(0.1)
-        return number
-
-    @app.task(name="process", shared=False)
-    def process() -> int:
-        return os.getpid()
+        return number, os.getpid()
 
     return app
 
 
-def on_disk(folder: Path, backend: str) -> Celery:
-    """The application whose tasks are files."""
-    places = dict.fromkeys(("data_folder_in", "data_folder_out", "control_folder"), str(folder))
-    options = {**places, "polling_interval": 0.02}
-    return application("filesystem://", backend, broker_transport_options=options)
-
-
-if "CELERY_FOLDER" in os.environ:
-    app = on_disk(Path(os.environ["CELERY_FOLDER"]), os.environ["CELERY_BACKEND"])
+if "CELERY_BROKER" in os.environ:
+    app = application(os.environ["CELERY_BROKER"], os.environ["CELERY_BACKEND"])

@@ -17,9 +17,9 @@ import pytest
 from celery import Celery, chord, group, states
 from celery.contrib.testing.worker import start_worker
 from celery.exceptions import BackendStoreError, ChordError
-from celery_tasks import application, on_disk
+from celery_tasks import application
 from conftest import Setting
-from servers import PASSWORD, GuardedMemcached, Memcached
+from servers import PASSWORD, GuardedMemcached, Memcached, Redis
 
 import pinyon
 from pinyon.frameworks.celery import PinyonBackend
@@ -34,7 +34,8 @@ def url_of(*servers: Memcached) -> str:
 
 @pytest.fixture
 def app(server: Memcached) -> Celery:
-    return application("memory://", url_of(server))
+    options = {"polling_interval": 0.02}
+    return application("memory://", url_of(server), broker_transport_options=options)
 
 
 @pytest.fixture
@@ -72,16 +73,16 @@ def test_a_worker_in_a_thread(app: Celery) -> None:
 
 
 @contextlib.contextmanager
-def working(folder: Path, backend: str, *arguments: str) -> Iterator[Celery]:
+def working(broker: str, backend: str, *arguments: str) -> Iterator[Celery]:
     """An application with a worker in a process of its own, which ends when it is told to."""
     quiet = ["--without-gossip", "--without-mingle", "--without-heartbeat", "--loglevel", "WARNING"]
     worker = subprocess.Popen(
         [sys.executable, "-m", "celery", "--app", "celery_tasks:app", "worker", *quiet, *arguments],
         cwd=Path(__file__).parent,
-        env={**os.environ, "CELERY_FOLDER": str(folder), "CELERY_BACKEND": backend, "PYTHONWARNINGS": "ignore"},
+        env={**os.environ, "CELERY_BROKER": broker, "CELERY_BACKEND": backend, "PYTHONWARNINGS": "ignore"},
     )
     try:
-        yield on_disk(folder, backend)
+        yield application(broker, backend)
         worker.send_signal(signal.SIGTERM)
         assert worker.wait(SOON["timeout"]) == 0
     finally:
@@ -89,19 +90,24 @@ def working(folder: Path, backend: str, *arguments: str) -> Iterator[Celery]:
         worker.wait()
 
 
-def test_workers_that_are_forked(tmp_path: Path, own_server: Memcached) -> None:
-    with working(tmp_path, url_of(own_server), "--pool", "prefork", "--concurrency", "2") as app:
+def processes_of(app: Celery, count: int) -> set[int]:
+    """The processes that carry out tasks, so many at a time."""
+    done = group(app.tasks["later"].s(n) for n in range(count))().get(**SOON)
+    assert [number for number, _ in done] == list(range(count))
+    return {process for _, process in done}
+
+
+def test_workers_that_are_forked(redis: Redis, own_server: Memcached) -> None:
+    with working(redis.url, url_of(own_server), "--pool", "prefork", "--concurrency", "2") as app:
         check_results(app)
-        processes = {app.tasks["process"].delay().get(**SOON) for _ in range(10)}
-        assert len(processes) == 2
+        assert len(processes_of(app, 10)) == 2
         assert own_server.connections() <= 4
 
 
-def test_workers_that_are_greenlets_share_a_connection(tmp_path: Path, own_server: Memcached) -> None:
-    with working(tmp_path, url_of(own_server), "--pool", "gevent", "--concurrency", "20") as app:
+def test_workers_that_are_greenlets_share_a_connection(redis: Redis, own_server: Memcached) -> None:
+    with working(redis.url, url_of(own_server), "--pool", "gevent", "--concurrency", "20") as app:
         check_results(app)
-        later = app.tasks["later"]
-        assert group(later.s(n) for n in range(40))().get(**SOON) == list(range(40))
+        assert len(processes_of(app, 40)) == 1
         assert own_server.connections() <= 2
 
 
