@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import re
+import shutil
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import flask
@@ -178,6 +184,26 @@ def test_it_is_one_of_cachelibs() -> None:
     public = {name for name in vars(BaseCache) if not name.startswith("_")}
     assert public <= set(dir(PinyonCache))
     assert issubclass(PinyonCache, BaseCache)
+
+
+def test_cachelibs_own_tests_of_its_caches(own_server: Memcached, tmp_path: Path, repository: Path) -> None:
+    listed = (repository / "tools" / "requirements-suites.txt").read_text()
+    version = re.findall(r"^cachelib==(\S+)", listed, re.MULTILINE)[0]
+    for name in ("conftest", "common", "clear", "has", "delete_many_with_prefix"):
+        shutil.copy(repository / ".venv" / "suites" / f"cachelib-{version}" / "tests" / f"{name}.py", tmp_path)
+    shutil.copy(Path(__file__).with_name("cachelib_suite.py"), tmp_path / "test_pinyon.py")
+    # It starts other caches for other tests.
+    (tmp_path / "xprocess.py").write_text("ProcessStarter = object")
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "test_pinyon.py"],
+        cwd=tmp_path,
+        env={**os.environ, "MEMCACHE_SERVERS": own_server.address},
+        capture_output=True,
+        text=True,
+        timeout=50,
+        check=False,
+    )
+    assert re.search(r"^30 passed", done.stdout, re.MULTILINE), done.stdout + done.stderr
 
 
 @pytest.fixture
