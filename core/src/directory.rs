@@ -100,6 +100,12 @@ impl Directory {
         self.first.options()
     }
 
+    /// Whether [`Self::take_events`] has something to tell.
+    #[inline]
+    pub fn has_events(&self) -> bool {
+        self.first.has_events()
+    }
+
     /// What has happened to the servers of all its fleets since it was asked last.
     pub fn take_events(&self) -> Vec<Event> {
         self.first.take_events()

@@ -38,6 +38,21 @@ pub enum Kind {
     Busy,
 }
 
+impl Kind {
+    pub const ALL: [Self; 10] = [
+        Self::Connect,
+        Self::Timeout,
+        Self::Closed,
+        Self::Protocol,
+        Self::Server,
+        Self::TooLarge,
+        Self::Unsupported,
+        Self::Usage,
+        Self::Down,
+        Self::Busy,
+    ];
+}
+
 /// Whether the server may have carried out the command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Sent {

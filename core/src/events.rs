@@ -1,6 +1,7 @@
 //! What happened to the servers, for whoever watches: noted where it happens, and told by the host once it holds no
 //! lock and nothing waits for it.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -54,11 +55,15 @@ impl EventKind {
 
 /// Events that have not been told yet. A forked child has its own.
 #[derive(Debug)]
-pub(crate) struct Events(PerProcess<Mutex<Vec<Event>>>);
+pub(crate) struct Events {
+    noted: PerProcess<Mutex<Vec<Event>>>,
+    /// Whether there are any. It is looked at after every operation.
+    any: AtomicBool,
+}
 
 impl Default for Events {
     fn default() -> Self {
-        Self(PerProcess::new(Mutex::default()))
+        Self { noted: PerProcess::new(Mutex::default()), any: AtomicBool::default() }
     }
 }
 
@@ -68,13 +73,21 @@ impl Events {
         if events.len() < MOST {
             events.push(event);
         }
+        self.any.store(true, Ordering::Relaxed);
+    }
+
+    #[inline]
+    pub(crate) fn are_there(&self) -> bool {
+        self.any.load(Ordering::Relaxed)
     }
 
     pub(crate) fn take(&self) -> Vec<Event> {
-        std::mem::take(&mut *self.lock())
+        let mut events = self.lock();
+        self.any.store(false, Ordering::Relaxed);
+        std::mem::take(&mut *events)
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<Event>> {
-        self.0.get(|_| Mutex::default()).lock().unwrap_or_else(PoisonError::into_inner)
+        self.noted.get(|_| Mutex::default()).lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

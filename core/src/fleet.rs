@@ -10,6 +10,7 @@ use crate::events::{Event, EventKind, Events};
 use crate::fork::PerProcess;
 use crate::health::{Health, Verdict};
 use crate::login::Login;
+use crate::metrics::{Metrics, Traffic};
 use crate::network::System;
 use crate::pool::Pool;
 use crate::ring::Ring;
@@ -317,7 +318,25 @@ impl Fleet {
 
     /// A command that failed is tried again.
     pub fn retrying(&self, error: &Error, command: &'static str) {
+        self.metrics_of(error).into_iter().for_each(|metrics| metrics.retried(command));
         self.note(EventKind::Retry, &error.server, command, Some(error), None);
+    }
+
+    /// A command failed before any session had it.
+    #[cold]
+    pub fn unsubmitted(&self, error: &Error, command: &'static str) {
+        self.metrics_of(error).into_iter().for_each(|metrics| metrics.failed(error, command));
+    }
+
+    /// The counters of the server that an error names, if it names one.
+    fn metrics_of(&self, error: &Error) -> Option<&Metrics> {
+        let server = self.members().find(|index| self.servers[*index].name == error.server)?;
+        Some(&self.pool(server).metrics)
+    }
+
+    /// What this process has counted on its connections to a server.
+    pub fn traffic(&self, server: usize) -> Traffic {
+        self.pool(server).metrics.traffic()
     }
 
     /// Whether [`Self::took`] is to be told how long commands take.
@@ -331,6 +350,12 @@ impl Fleet {
         if self.options.slow_after.is_some_and(|limit| duration >= limit) {
             self.note(EventKind::Slow, &self.servers[server].name, command, None, Some(duration));
         }
+    }
+
+    /// Whether [`Self::take_events`] has something to tell.
+    #[inline]
+    pub fn has_events(&self) -> bool {
+        self.events.as_ref().is_some_and(|events| events.are_there())
     }
 
     /// What has happened since it was asked last.
@@ -351,6 +376,12 @@ impl Fleet {
         events.note(Event { kind, server, command, error: error.cloned(), duration });
     }
 
+    /// The server that holds a key, while it is up.
+    pub fn owner(&self, key: &[u8]) -> Option<&Arc<str>> {
+        let Server { name, health, .. } = &*self.servers[self.members.server(key)?];
+        health.is_up().then_some(name)
+    }
+
     /// This process's pool of connections to a server.
     pub fn pool(&self, server: usize) -> &Arc<Pool> {
         &self.pools()[server]
@@ -365,7 +396,8 @@ impl Fleet {
     pub fn session(&self, server: usize) -> Box<Session> {
         let Server { name, tls, .. } = &*self.servers[server];
         let session = Session::new(name.clone(), System, self.options.limits);
-        Box::new(session.with_access(tls.clone(), self.access.login.clone()))
+        let meter = self.pool(server).metrics.meter(self.options.timeout);
+        Box::new(session.with_access(tls.clone(), self.access.login.clone()).metered(meter))
     }
 
     fn pools(&self) -> &[Arc<Pool>] {

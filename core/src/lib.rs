@@ -18,6 +18,7 @@ pub mod fork;
 pub mod health;
 pub mod locks;
 pub mod login;
+pub mod metrics;
 pub mod network;
 pub mod pool;
 pub mod redis;

@@ -6,16 +6,18 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::doorbell::{Doorbell, Wake};
+use crate::metrics::Metrics;
 use crate::session::Session;
 
 /// A connection that has rested this long is looked at before it is used: the server may have closed it.
 const TRUSTED_REST: Duration = Duration::from_millis(10);
 
-/// Connections at rest, and how many are open in all.
+/// Connections at rest, how many are open in all, and what was counted on them.
 #[derive(Debug)]
 pub struct Pool {
     limit: usize,
     state: Mutex<State>,
+    pub(crate) metrics: Arc<Metrics>,
 }
 
 #[derive(Default)]
@@ -86,7 +88,7 @@ impl std::fmt::Debug for Grant {
 impl Pool {
     /// A pool that opens at most `limit` connections.
     pub fn new(limit: usize) -> Self {
-        Self { limit, state: Mutex::default() }
+        Self { limit, state: Mutex::default(), metrics: Arc::default() }
     }
 
     /// A session to use now, or a place in the queue.

@@ -44,6 +44,7 @@ from pinyon.errors import (
 from pinyon.events import Event
 from pinyon.locks import Held, Lock, Locks, LockStatus
 from pinyon.metadata import ItemMetadata
+from pinyon.metrics import CommandMetrics, Latencies, ServerMetrics
 from pinyon.serializers import Serializer
 from pinyon.tls import Tls
 
@@ -54,6 +55,7 @@ __all__ = [
     "BatchFailure",
     "Client",
     "Closed",
+    "CommandMetrics",
     "ConnectError",
     "ConnectionLost",
     "Deadlock",
@@ -64,6 +66,7 @@ __all__ = [
     "InvalidName",
     "InvalidServers",
     "ItemMetadata",
+    "Latencies",
     "Lock",
     "LockError",
     "LockLost",
@@ -74,6 +77,7 @@ __all__ = [
     "Serializer",
     "ServerDown",
     "ServerError",
+    "ServerMetrics",
     "Timeout",
     "Tls",
     "UndecodableValue",

@@ -16,6 +16,7 @@ _KeyT = TypeVar("_KeyT", bound=str | bytes)
 _Ttl: TypeAlias = int | float | timedelta
 
 __all__ = [
+    "LATENCY_BOUNDS",
     "Batch",
     "Client",
     "Driver",
@@ -31,6 +32,7 @@ __all__ = [
 ]
 
 __version__: str
+LATENCY_BOUNDS: list[int]
 
 @disjoint_base
 class Client:
@@ -72,6 +74,8 @@ class Client:
     def version(self) -> dict[str, str]: ...
     def close(self) -> None: ...
     def describe(self) -> list[str]: ...
+    def server_of(self, key: _Key) -> str | None: ...
+    def counted(self) -> list[tuple[str, Any]]: ...
 
 @final
 class Batch:

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from pinyon import _native, serializers
 from pinyon._gevent_choice import undecided
+from pinyon._logging import logging_too
 from pinyon.errors import InvalidServers, UnsupportedType
+from pinyon.metrics import ServerMetrics, of_client
 from pinyon.tls import Tls, settled
 
 if TYPE_CHECKING:
@@ -67,7 +69,7 @@ class BaseClient(_native.Client):
             gutter_ttl=gutter_ttl,
             discovery=discovery,
             discovery_interval=discovery_interval,
-            on_event=_callable(on_event),
+            on_event=logging_too(_callable(on_event)),
             slow_after=slow_after,
             max_connections=max_connections,
             encode_keys=encode_keys,
@@ -97,6 +99,13 @@ class BaseClient(_native.Client):
             on_failure: likewise.
         """
         return _native.Client.__new__(type(self), self, failover=failover, on_failure=on_failure)
+
+    def metrics(self) -> dict[str, ServerMetrics]:
+        """Return what this client and its views have counted so far, in this process, by server.
+
+        It asks no server: that is ``stats``. A process that was forked counts from zero.
+        """
+        return of_client(self)
 
     def __repr__(self) -> str:
         state = "closed" if self.is_closed else "; ".join(self.describe())

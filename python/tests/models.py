@@ -71,6 +71,9 @@ class Awaited:
     def describe(self) -> list[str]:
         return list(self.wrapped.describe())
 
+    def metrics(self) -> Any:
+        return self.wrapped.metrics()
+
     def close(self) -> None:
         self.wrapped.close()
 

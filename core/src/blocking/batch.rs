@@ -53,13 +53,17 @@ impl Batch {
         self.check_process()?;
         let mut timer = Timer::start(Instant::now(), self.fleet.options().timeout);
         let (server, position) = match self.choose(host, key, command.name(), &mut timer, outcomes) {
-            Err(Failure::Error(error)) => return Err(error.of(command.name(), Sent::No).into()),
+            Err(Failure::Error(error)) => {
+                self.fleet.unsubmitted(&error, command.name());
+                return Err(error.of(command.name(), Sent::No).into());
+            }
             chosen => chosen?,
         };
         let part = &mut self.parts[position];
         while !part.session().accepts() {
             if let Some(error) = part.session().failure() {
                 self.fleet.failed(Choice::regardless(server), error);
+                self.fleet.unsubmitted(error, command.name());
                 return Err(error.clone().of(command.name(), Sent::No).into());
             }
             part.advance(host, &mut timer, wait_for_room, outcomes)?;

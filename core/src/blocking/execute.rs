@@ -28,7 +28,7 @@ pub fn execute<H: Host>(
     let mut now = Instant::now();
     let mut timer = Timer::start(now, fleet.options().timeout);
     let mut sent = Sent::No;
-    let mut choice = fleet.choose(key, failover, now).map_err(|down| down.of(command.name(), Sent::No))?;
+    let mut choice = fleet.choose(key, failover, now).map_err(|down| unsubmitted(fleet, down, command.name()))?;
     loop {
         let shorter;
         let command = match fleet.longest_ttl(choice.server) {
@@ -77,7 +77,7 @@ fn attempt<H: Host>(
     receive: &mut impl Receive,
 ) -> Result<(), Failure<H::Interrupt>> {
     let name = &fleet.servers()[choice.server].name;
-    let mut lease = open(fleet, host, choice, now, timer).map_err(|failure| named(failure, command.name()))?;
+    let mut lease = open(fleet, host, choice, now, timer).map_err(|failure| named(fleet, failure, command.name()))?;
     let Some(session) = lease.session() else { unreachable!("an open lease has a session") };
     session.submit(command, data.clone(), timer.deadline).map_err(|why| why.into_error(name, command.name()))?;
     loop {
@@ -105,9 +105,14 @@ fn attempt<H: Host>(
     }
 }
 
-fn named<I>(failure: Failure<I>, command: &'static str) -> Failure<I> {
+fn named<I>(fleet: &Fleet, failure: Failure<I>, command: &'static str) -> Failure<I> {
     match failure {
-        Failure::Error(error) => Failure::Error(error.of(command, Sent::No)),
+        Failure::Error(error) => Failure::Error(unsubmitted(fleet, error, command)),
         interrupted => interrupted,
     }
+}
+
+fn unsubmitted(fleet: &Fleet, error: Error, command: &'static str) -> Error {
+    fleet.unsubmitted(&error, command);
+    error.of(command, Sent::No)
 }

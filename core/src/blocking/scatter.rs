@@ -55,7 +55,10 @@ pub fn scatter<H: Host>(
         let begun = Instant::now();
         match begin(fleet, host, choice, begun, timer) {
             Ok(lease) => parts.push(Part { choice, begun, lease, submitted: false, sent: Sent::No }),
-            Err(Failure::Error(error)) => failures.push((choice, error)),
+            Err(Failure::Error(error)) => {
+                fleet.unsubmitted(&error, name);
+                failures.push((choice, error));
+            }
             Err(interrupted) => return Err(interrupted),
         }
     }
@@ -73,6 +76,9 @@ pub fn scatter<H: Host>(
                 false
             }
             Some(Err(error)) => {
+                if !part.submitted {
+                    fleet.unsubmitted(&error, name);
+                }
                 failures.push((part.choice, error));
                 false
             }

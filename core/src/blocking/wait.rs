@@ -22,7 +22,7 @@ pub(super) fn wait(session: &mut Session, timer: &mut Timer) -> Wake {
         return wait_any(&mut [session], timer);
     }
     match session.fill_with(Socket::receive_waiting) {
-        Ok(_) => Wake::Ready,
+        Ok(_) => arrived(session),
         Err(io::ErrorKind::WouldBlock) if timeout <= LONGEST_SLEEP => Wake::Deadline,
         Err(_) => Wake::Interrupted,
     }
@@ -43,7 +43,7 @@ pub(super) fn wait_any(sessions: &mut [&mut Session], timer: &mut Timer) -> Wake
     timer.unused = None;
     if let [session] = sessions {
         if matches!(session.fill_with(Stream::receive), Ok(1..)) {
-            return Wake::Ready;
+            return arrived(session);
         }
     }
     if sessions.iter().any(|session| session.failure().is_some()) {
@@ -63,6 +63,15 @@ pub(super) fn wait_any(sessions: &mut [&mut Session], timer: &mut Timer) -> Wake
         if ready {
             session.poll(now);
         }
+    }
+    Wake::Ready
+}
+
+/// Something has come. The clock is read where it matters when.
+#[inline]
+fn arrived(session: &mut Session) -> Wake {
+    if session.is_timed() {
+        session.arrived(Instant::now());
     }
     Wake::Ready
 }

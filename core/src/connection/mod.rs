@@ -39,7 +39,7 @@ pub(crate) const LEAST_ROOM: usize = 20 * 1024;
 pub(crate) const RECEIVED_PER_POLL: usize = 256 * 1024;
 
 /// Names one exchange of one session.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Ticket(pub u64);
 
 /// What a session waits for.

@@ -9,6 +9,7 @@ use super::Session;
 use crate::address::Address;
 use crate::connection::{Incoming, Outgoing, RECEIVE_BUFFER};
 use crate::error::{Error, Kind};
+use crate::metrics::Meter;
 use crate::network::Network;
 
 /// How a server that speaks TLS begins when it is spoken to without.
@@ -19,6 +20,7 @@ impl<N: Network> Session<N> {
     /// connection broke starts anew; take what was in flight from [`Session::next`] before.
     pub fn connect(&mut self, addresses: Vec<Address>, now: Instant, timeout: Duration) {
         assert!(self.queue.is_empty(), "what was in flight has not been taken");
+        self.meter.iter_mut().for_each(Meter::begin);
         self.outgoing = Outgoing::default();
         self.incoming = Incoming::new(RECEIVE_BUFFER);
         self.reader = ReplyReader::default();
@@ -99,6 +101,7 @@ impl<N: Network> Session<N> {
                 self.capabilities = Capabilities::of(version);
                 self.incoming.consume(consumed);
                 if self.incoming.is_empty() {
+                    self.meter.iter().for_each(|meter| meter.connected(true));
                     return self.connection.ready();
                 }
                 (Kind::Protocol, "the server sent more than the answer to \"version\"".into())

@@ -6,10 +6,11 @@ use std::time::Instant;
 use pinyon_proto::{Command, Expect, Form, Head, Malformed, Status, Verb};
 
 use super::completion::Ticket;
+use crate::metrics::Counted;
 
 pub(crate) struct Exchange {
     pub(crate) ticket: Ticket,
-    pub(crate) name: &'static str,
+    pub(crate) command: Counted,
     pub(crate) expect: Expect,
     pub(crate) deadline: Instant,
     /// Where its request begins in the stream of bytes sent; [`NOT_ENCODED`] as long as it has none.
@@ -90,6 +91,14 @@ impl Exchange {
         }
     }
 
+    /// How many of the keys of its own line were found, and how many were not, once its last reply has come.
+    pub(crate) fn found_and_missing(&self) -> Option<(u64, u64)> {
+        match &self.about {
+            About::Keys(keys) => Some(keys.found_and_missing()),
+            _ => None,
+        }
+    }
+
     /// What it means that there is no reply to it though one to a later exchange has come.
     pub(crate) fn silence(&self) -> &'static Head {
         match self.expect.form {
@@ -104,11 +113,12 @@ pub(crate) struct Keys {
     text: Vec<u8>,
     at: usize,
     index: usize,
+    found: u64,
 }
 
 impl Keys {
     fn new(text: &[u8]) -> Box<Self> {
-        Box::new(Self { text: text.to_vec(), at: 0, index: 0 })
+        Box::new(Self { text: text.to_vec(), at: 0, index: 0, found: 0 })
     }
 
     /// The index of `key`, which must come after the one found before.
@@ -121,10 +131,17 @@ impl Keys {
             self.at += length + 1;
             self.index += 1;
             if is_key {
+                self.found += 1;
                 return Some(self.index - 1);
             }
         }
         None
+    }
+
+    fn found_and_missing(&self) -> (u64, u64) {
+        let rest = self.text.get(self.at..).unwrap_or_default();
+        let left = if rest.is_empty() { 0 } else { 1 + memchr::memchr_iter(b' ', rest).count() };
+        (self.found, (self.index + left) as u64 - self.found)
     }
 }
 
@@ -137,6 +154,7 @@ mod tests {
         let text = b"a ab abc b";
         let mut keys = Keys::new(text);
         assert_eq!([keys.find(b"a"), keys.find(b"abc"), keys.find(b"b")], [Some(0), Some(2), Some(3)]);
+        assert_eq!(keys.found_and_missing(), (3, 1));
         let mut keys = Keys::new(text);
         assert_eq!([keys.find(b"ab"), keys.find(b"a")], [Some(1), None]);
     }

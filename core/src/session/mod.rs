@@ -29,6 +29,7 @@ pub use submitting::{BYTES_PER_LINE, KEYS_PER_LINE};
 use crate::connection::{Connection, Incoming, Outgoing, Unreceived, RECEIVED_PER_POLL, RECEIVE_BUFFER};
 use crate::error::{Error, Kind, Sent};
 use crate::login::Login;
+use crate::metrics::Meter;
 use crate::network::{Network, Stream, System};
 use crate::tls::ServerTls;
 use exchange::{About, Exchange};
@@ -129,6 +130,7 @@ pub struct Session<N: Network = System> {
     /// How many stores were joined since anything else was submitted or sent.
     stores: usize,
     expired: VecDeque<(Ticket, Error)>,
+    meter: Option<Meter>,
 }
 
 impl<N: Network> Session<N> {
@@ -154,6 +156,7 @@ impl<N: Network> Session<N> {
             lines: Lines::default(),
             stores: 0,
             expired: VecDeque::new(),
+            meter: None,
         }
     }
 
@@ -162,6 +165,26 @@ impl<N: Network> Session<N> {
         self.connection.set_tls(tls);
         self.login = login;
         self
+    }
+
+    /// The same, which counts what becomes of its exchanges.
+    pub(crate) fn metered(mut self, meter: Meter) -> Self {
+        self.meter = Some(meter);
+        self
+    }
+
+    /// Whether something in flight is timed: then [`Self::arrived`] is to be told when its answer comes.
+    #[inline]
+    pub(crate) fn is_timed(&self) -> bool {
+        self.meter.as_ref().is_some_and(|meter| meter.times_before(Ticket(self.next_ticket)))
+    }
+
+    /// What was received last had come by now.
+    #[inline]
+    pub(crate) fn arrived(&mut self, now: Instant) {
+        if let Some(meter) = &mut self.meter {
+            meter.arrived(now);
+        }
     }
 
     /// Whether a command submitted now would be taken.
@@ -229,6 +252,7 @@ impl<N: Network> Session<N> {
     /// Connects, sends and receives as far as the socket allows without waiting. Take what came of it from
     /// [`Self::next`]. Calling it early, late or for nothing is harmless.
     pub fn poll(&mut self, now: Instant) {
+        self.arrived(now);
         self.advance_connection(now);
         self.flush();
         let mut received = 0;
@@ -290,6 +314,9 @@ impl<N: Network> Session<N> {
                     receiving.filled += straight;
                 }
                 self.incoming.filled(count - straight);
+                if let Some(meter) = &self.meter {
+                    meter.received(count as u64, self.outgoing.position());
+                }
                 self.read_greeting();
                 Ok(count)
             }
@@ -318,7 +345,7 @@ impl<N: Network> Session<N> {
             exchange.abandoned = true;
             let sent = if position > exchange.begin { Sent::Maybe } else { Sent::No };
             let error = Error::unanswered(self.connection.server());
-            self.expired.push_back((exchange.ticket, error.of(exchange.name, sent)));
+            self.expired.push_back((exchange.ticket, error.of(exchange.command.as_str(), sent)));
         }
         if self.expired.len() == before {
             return;
@@ -333,6 +360,7 @@ impl<N: Network> Session<N> {
     /// Breaks the connection. What is in flight fails with this error.
     pub fn fail(&mut self, error: Error) {
         self.forget_joined();
+        self.meter.iter().for_each(|meter| meter.connected(false));
         self.connection.fail(error);
     }
 

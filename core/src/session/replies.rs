@@ -88,7 +88,7 @@ impl<N: Network> Session<N> {
 
     fn step(&mut self) -> Result<Step, Malformed> {
         if let Some((ticket, error)) = self.expired.pop_front() {
-            return Ok(Step::Completed(ticket, What::Failed(Box::new(error))));
+            return Ok(self.failed(ticket, error));
         }
         if self.silent > 0 {
             return Ok(self.finish_silent());
@@ -223,11 +223,36 @@ impl<N: Network> Session<N> {
         let (ticket, abandoned) = (front.ticket, front.abandoned);
         let last = front.ends_with(&self.head);
         if last {
+            if !abandoned {
+                self.count(front, &self.head);
+            }
             self.pop_exchange();
         }
         match abandoned {
             true => Step::Again,
             false => Step::Completed(ticket, What::Reply { index, value, line, last }),
+        }
+    }
+
+    /// An exchange was answered, and somebody waits for it.
+    #[inline(always)]
+    fn count(&self, exchange: &Exchange, head: &Head) {
+        let Some(meter) = &self.meter else { return };
+        let mut answers = 1;
+        match exchange.found_and_missing() {
+            None => {
+                let refused =
+                    matches!(head.status, Status::Miss | Status::NotStored | Status::Exists | Status::NotFound);
+                meter.answered(exchange.command, !refused, 1);
+            }
+            Some((found, missing)) => {
+                answers = found + missing;
+                meter.answered(exchange.command, true, found);
+                meter.answered(exchange.command, false, missing);
+            }
+        }
+        if meter.times_before(Ticket(exchange.ticket.0 + 1)) {
+            meter.took(exchange.command, answers, exchange.deadline, exchange.ticket);
         }
     }
 
@@ -251,11 +276,12 @@ impl<N: Network> Session<N> {
         if exchange.abandoned {
             return Step::Again;
         }
-        let what = match error {
-            Some(error) => What::Failed(Box::new(error.of(exchange.name, Sent::Maybe))),
-            None => What::Silence(exchange.silence()),
-        };
-        Step::Completed(exchange.ticket, what)
+        if let Some(error) = error {
+            return self.failed(exchange.ticket, error.of(exchange.command.as_str(), Sent::Maybe));
+        }
+        let head = exchange.silence();
+        self.count(&exchange, head);
+        Step::Completed(exchange.ticket, What::Silence(head))
     }
 
     /// The server answered with an error.
@@ -286,7 +312,7 @@ impl<N: Network> Session<N> {
         let Some(exchange) = self.queue.pop_front() else { unreachable!("it was there just now") };
         match exchange.abandoned {
             true => Step::Again,
-            false => Step::Completed(exchange.ticket, What::Failed(Box::new(error.of(exchange.name, Sent::Yes)))),
+            false => self.failed(exchange.ticket, error.of(exchange.command.as_str(), Sent::Yes)),
         }
     }
 
@@ -297,7 +323,16 @@ impl<N: Network> Session<N> {
             return Step::Again;
         }
         let sent = if self.outgoing.position() > exchange.begin { Sent::Maybe } else { Sent::No };
-        Step::Completed(exchange.ticket, What::Failed(Box::new(error.of(exchange.name, sent))))
+        self.failed(exchange.ticket, error.of(exchange.command.as_str(), sent))
+    }
+
+    /// Somebody waits for an exchange, and it has failed.
+    #[cold]
+    fn failed(&self, ticket: Ticket, error: Error) -> Step {
+        if let Some(meter) = &self.meter {
+            meter.failed(&error);
+        }
+        Step::Completed(ticket, What::Failed(Box::new(error)))
     }
 
     fn lend(&self, ticket: Ticket, what: What) -> Completion<'_> {

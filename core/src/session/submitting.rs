@@ -9,6 +9,7 @@ use pinyon_proto::{encode, Command, Expect, Form, Key, Opaque};
 use super::completion::Ticket;
 use super::exchange::{About, Exchange, NOT_ENCODED};
 use super::{Data, Refused, Session};
+use crate::metrics::Counted;
 use crate::network::Network;
 
 /// After so many quiet commands a no-op is put in.
@@ -212,7 +213,7 @@ impl<N: Network> Session<N> {
     fn push_of_line(&mut self, about: About, begin: u64, deadline: Instant) -> Ticket {
         self.push(Exchange {
             ticket: Ticket(self.next_ticket),
-            name: "get",
+            command: Counted::Get,
             expect: Expect::classic(Form::ClassicGet),
             deadline,
             begin,
@@ -269,7 +270,7 @@ impl<N: Network> Session<N> {
         self.quiet_run = if expect.quiet { self.quiet_run + 1 } else { 0 };
         Ok(self.push(Exchange {
             ticket: Ticket(self.next_ticket),
-            name: command.name(),
+            command: Counted::of(command),
             expect,
             deadline,
             begin,

@@ -282,6 +282,9 @@ impl<O: Operation> Shared<O> {
             Route::Key { key, failover } => match self.fleet.choose(key, failover, now) {
                 Ok(choice) => (choice, self.connection_of(key)),
                 Err(down) => {
+                    if earlier.is_none() {
+                        self.fleet.unsubmitted(&down, entry.operation.name());
+                    }
                     self.fail(entry, earlier.cloned().unwrap_or(down));
                     return false;
                 }
@@ -477,6 +480,7 @@ impl<O: Operation> Shared<O> {
             self.route_again(entry, now, &error);
         }
         for entry in waiting {
+            self.fleet.unsubmitted(&error, entry.operation.name());
             match entry.operation.route() {
                 Route::Server(_) | Route::Known => self.fail(entry, error.clone()),
                 Route::Key { .. } => self.route_again(entry, now, &error),
@@ -507,6 +511,7 @@ impl<O: Operation> Shared<O> {
                 false => "no connection stood in time",
             };
             let error = Error::new(Kind::Timeout, session.server(), why);
+            self.fleet.unsubmitted(&error, entry.operation.name());
             if !session.is_ready() {
                 self.fleet.failed(Choice { server: *server, probe: entry.probe }, &error);
             }

@@ -19,6 +19,7 @@ use crate::errors::usage;
 use crate::events::Watcher;
 use crate::keys::{key_bytes, text_bytes};
 use crate::loops::{LoopDriver, Loops};
+use crate::metrics::ServerCounts;
 use crate::policy::Policy;
 use crate::requests::{Request, Shape};
 use crate::shared::{Connections, Driver};
@@ -29,7 +30,7 @@ use crate::values::Codec;
 /// A memcached client that blocks the calling thread while it waits, and that thread alone.
 ///
 /// `pinyon.Client` documents its arguments; the methods document themselves.
-#[pyclass(frozen, subclass, module = "pinyon._native")]
+#[pyclass(frozen, subclass, weakref, module = "pinyon._native")]
 pub(crate) struct Client {
     pub(crate) directory: Arc<Directory>,
     pub(crate) keys: KeyRules,
@@ -395,6 +396,17 @@ impl Client {
             Ok(format!("{gutter}{} {state}, {open} connected, {idle} idle", server.name))
         };
         fleet.members().map(describe).collect()
+    }
+
+    /// The name of the server that holds a key, while it is up.
+    fn server_of(&self, key: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
+        let fleet = self.directory.known();
+        Ok(fleet.owner(key_bytes(key)?).map(ToString::to_string))
+    }
+
+    /// What was counted on the connections to each server: `pinyon.metrics` says what it means.
+    fn counted(&self) -> Vec<ServerCounts> {
+        self.counts()
     }
 
     #[getter]

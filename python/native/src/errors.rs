@@ -15,17 +15,7 @@ pub(crate) fn exception(py: Python<'_>, failure: Failure<PyErr>) -> PyErr {
 }
 
 pub(crate) fn from_core(py: Python<'_>, error: &Error) -> PyErr {
-    let class = match error.kind {
-        Kind::Connect => "ConnectError",
-        Kind::Timeout | Kind::Busy => "Timeout",
-        Kind::Closed => "ConnectionLost",
-        Kind::Protocol => "ProtocolError",
-        Kind::Server => "ServerError",
-        Kind::TooLarge => "ValueTooLarge",
-        Kind::Unsupported => "Unsupported",
-        Kind::Usage => "UsageError",
-        Kind::Down => "ServerDown",
-    };
+    let class = class_of(error.kind);
     let details = PyDict::new(py);
     let filled = (|| {
         if !error.server.is_empty() {
@@ -39,6 +29,21 @@ pub(crate) fn from_core(py: Python<'_>, error: &Error) -> PyErr {
     match filled {
         Ok(()) => make(py, class, &error.to_string(), Some(&details)),
         Err(raised) => raised,
+    }
+}
+
+/// The name of the exception's class.
+pub(crate) fn class_of(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Connect => "ConnectError",
+        Kind::Timeout | Kind::Busy => "Timeout",
+        Kind::Closed => "ConnectionLost",
+        Kind::Protocol => "ProtocolError",
+        Kind::Server => "ServerError",
+        Kind::TooLarge => "ValueTooLarge",
+        Kind::Unsupported => "Unsupported",
+        Kind::Usage => "UsageError",
+        Kind::Down => "ServerDown",
     }
 }
 

@@ -16,16 +16,17 @@ impl Watcher {
         Self(on_event)
     }
 
-    pub(crate) fn is_there(&self) -> bool {
-        self.0.is_some()
+    /// Whether it has something to hear.
+    pub(crate) fn is_awaiting(&self, directory: &Directory) -> bool {
+        self.0.is_some() && directory.has_events()
     }
 
     /// Calls it with what has happened. What it raises is reported, and harmless; but an interrupt goes on its way.
     #[inline]
     pub(crate) fn tell(&self, py: Python<'_>, directory: &Directory) -> PyResult<()> {
         match &self.0 {
-            None => Ok(()),
-            Some(on_event) => tell(on_event.bind(py), directory),
+            Some(on_event) if directory.has_events() => tell(on_event.bind(py), directory),
+            _ => Ok(()),
         }
     }
 

@@ -54,7 +54,10 @@ impl Client {
         let open = chunks.len() + alone.len();
         let values = Gathered::Values { found: PyDict::new(py).unbind(), failed: failed.map(Bound::unbind) };
         let gather = Gather::new(waiter.clone_ref(py), name, self.policy, keys.unbound(), open, values);
-        down.into_iter().for_each(|error| gather.fail(py, error));
+        down.into_iter().for_each(|error| {
+            fleet.unsubmitted(&error, "get_many");
+            gather.fail(py, error);
+        });
         let line = |Chunk { choice, text, keys }| {
             Op::Line(Line { codec: self.codec.clone(), choice, text, keys, cas, gather: gather.clone() })
         };

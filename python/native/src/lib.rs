@@ -13,6 +13,7 @@ mod keys;
 mod locks;
 mod loops;
 mod many;
+mod metrics;
 mod operations;
 mod plain;
 mod policy;
@@ -48,6 +49,7 @@ mod _native {
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        module.add("LATENCY_BOUNDS", crate::metrics::bounds())?;
         module.add("__version__", env!("CARGO_PKG_VERSION"))
     }
 }

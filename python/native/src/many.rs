@@ -193,6 +193,9 @@ fn rounds(
     let mut earlier = Vec::new();
     while !wanted.is_empty() {
         let (parts, down) = distribute(&fleet, client.policy.failover, keys, wanted)?;
+        if earlier.is_empty() {
+            down.iter().for_each(|error| fleet.unsubmitted(error, name));
+        }
         if !parts.is_empty() {
             earlier.iter().for_each(|error| fleet.retrying(error, name));
         }

@@ -97,7 +97,7 @@ impl Machine for Shared<Op> {
 
     fn report(event_loop: &EventLoop<Self>, py: Python<'_>) -> PyResult<()> {
         let Context { directory, watcher, report, .. } = event_loop.context();
-        match watcher.is_there() {
+        match watcher.is_awaiting(directory) {
             true => watcher.tell_by(report.bind(py), directory),
             false => Ok(()),
         }

@@ -1,0 +1,142 @@
+//! The commands that are counted apart.
+
+use pinyon_proto::{Command, Direction, Mode};
+
+/// A command, whatever it is about. Reading many keys counts as many gets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Counted {
+    Get,
+    GetAndTouch,
+    Touch,
+    Set,
+    Add,
+    Replace,
+    Append,
+    Prepend,
+    CompareAndSwap,
+    Delete,
+    Increment,
+    Decrement,
+    Metadata,
+    Version,
+    Stats,
+    FlushAll,
+    GetMany,
+    NoOp,
+    ClusterConfig,
+}
+
+impl Counted {
+    pub const ALL: [Self; 19] = [
+        Self::Get,
+        Self::GetAndTouch,
+        Self::Touch,
+        Self::Set,
+        Self::Add,
+        Self::Replace,
+        Self::Append,
+        Self::Prepend,
+        Self::CompareAndSwap,
+        Self::Delete,
+        Self::Increment,
+        Self::Decrement,
+        Self::Metadata,
+        Self::Version,
+        Self::Stats,
+        Self::FlushAll,
+        Self::GetMany,
+        Self::NoOp,
+        Self::ClusterConfig,
+    ];
+
+    /// Those that are told of.
+    pub(crate) fn apart() -> impl Iterator<Item = Self> {
+        Self::ALL.into_iter().filter(|of| !matches!(of, Self::GetMany | Self::NoOp | Self::ClusterConfig))
+    }
+
+    /// Where it is counted.
+    #[inline]
+    pub(crate) fn place(self) -> usize {
+        match self {
+            Self::GetMany => Self::Get as usize,
+            other => other as usize,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn of(command: &Command<'_>) -> Self {
+        match command {
+            Command::Get { .. } => Self::Get,
+            Command::GetMany { .. } => Self::GetMany,
+            Command::GetAndTouch { .. } => Self::GetAndTouch,
+            Command::Touch { .. } => Self::Touch,
+            Command::Store(store) if store.cas.is_some() => Self::CompareAndSwap,
+            Command::Store(store) => match store.mode {
+                Mode::Set => Self::Set,
+                Mode::Add => Self::Add,
+                Mode::Replace => Self::Replace,
+                Mode::Append => Self::Append,
+                Mode::Prepend => Self::Prepend,
+            },
+            Command::Delete { .. } => Self::Delete,
+            Command::Arithmetic(arithmetic) => match arithmetic.direction {
+                Direction::Increment => Self::Increment,
+                Direction::Decrement => Self::Decrement,
+            },
+            Command::Meta(_) => Self::Metadata,
+            Command::Version => Self::Version,
+            Command::Stats(_) => Self::Stats,
+            Command::FlushAll { .. } => Self::FlushAll,
+            Command::NoOp => Self::NoOp,
+            Command::ClusterConfig => Self::ClusterConfig,
+        }
+    }
+
+    /// The one that an error names, or whoever asked for many.
+    pub(crate) fn named(name: &str) -> Self {
+        match name {
+            "set_many" => Self::Set,
+            "delete_many" => Self::Delete,
+            _ => Self::ALL.into_iter().find(|of| of.as_str() == name).unwrap_or(Self::NoOp),
+        }
+    }
+
+    /// The name of the command in messages.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Get => "get",
+            Self::GetAndTouch => "gat",
+            Self::Touch => "touch",
+            Self::Set => "set",
+            Self::Add => "add",
+            Self::Replace => "replace",
+            Self::Append => "append",
+            Self::Prepend => "prepend",
+            Self::CompareAndSwap => "cas",
+            Self::Delete => "delete",
+            Self::Increment => "incr",
+            Self::Decrement => "decr",
+            Self::Metadata => "meta",
+            Self::Version => "version",
+            Self::Stats => "stats",
+            Self::FlushAll => "flush_all",
+            Self::GetMany => "get_many",
+            Self::NoOp => "mn",
+            Self::ClusterConfig => "config get cluster",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_has_its_place_and_its_name() {
+        for (place, of) in Counted::ALL.into_iter().enumerate() {
+            assert_eq!(of as usize, place);
+            assert_eq!(Counted::named(of.as_str()), of);
+        }
+    }
+}

@@ -1,0 +1,371 @@
+//! What commands came to and how long they took: each connection counts for itself, and who asks adds it up.
+//!
+//! A [`Block`] of counters has one writer, the session that holds its [`Meter`], so counting is a plain addition in memory
+//! that nobody else writes. The blocks of connections that are gone serve later ones, and keep what was counted: there
+//! are never more than there were connections at once. What fails is rare, and counted by the server.
+//!
+//! Every answer is counted, and one in [`TIMED`] is timed, by chance: telling the time costs more than all else here.
+
+mod counted;
+mod histogram;
+
+use std::cell::Cell;
+use std::collections::hash_map::RandomState;
+use std::hash::BuildHasher;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+
+pub use counted::Counted;
+use histogram::Histogram;
+pub use histogram::Latencies;
+
+use crate::connection::Ticket;
+use crate::error::{Error, Kind};
+
+/// So many answers are timed of which one is, on average.
+const TIMED: u32 = 16;
+
+/// One server's counters, of one process.
+#[derive(Debug, Default)]
+pub struct Metrics {
+    blocks: Mutex<Vec<Arc<Block>>>,
+    failures: [Failures; Counted::ALL.len()],
+}
+
+/// What failed of one command.
+#[derive(Debug, Default)]
+struct Failures {
+    errors: [AtomicU64; Kind::ALL.len()],
+    retries: AtomicU64,
+}
+
+/// A connection's counters.
+#[derive(Debug, Default)]
+struct Block {
+    taken: AtomicBool,
+    connected: AtomicBool,
+    sent: Counter,
+    received: Counter,
+    commands: [OnceLock<Box<Answers>>; Counted::ALL.len()],
+}
+
+/// What was answered to one command.
+#[derive(Debug, Default)]
+struct Answers {
+    /// What was not done, and what was.
+    outcomes: [Counter; 2],
+    latencies: Histogram,
+}
+
+/// A number that one thread at a time adds to, and any may read.
+#[derive(Debug, Default)]
+struct Counter(AtomicU64);
+
+impl Counter {
+    #[inline]
+    fn add(&self, number: u64) {
+        self.set(self.get().wrapping_add(number));
+    }
+
+    #[inline]
+    fn set(&self, number: u64) {
+        self.0.store(number, Ordering::Relaxed);
+    }
+
+    #[inline]
+    fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// A session's right to count in a block, which is free again once it is dropped.
+#[derive(Debug)]
+pub struct Meter {
+    metrics: Arc<Metrics>,
+    block: Arc<Block>,
+    /// The client's, in nanoseconds.
+    timeout: u64,
+    /// The first exchange from this one on that is answered is timed.
+    timed: Cell<Ticket>,
+    /// What decides which is timed next.
+    chance: Cell<u32>,
+    /// What was counted as sent before the session connected.
+    sent_before: u64,
+    /// When what was received last had come.
+    arrived: Instant,
+}
+
+/// What one command came to on one server.
+#[derive(Clone, Debug)]
+pub struct CommandMetrics {
+    pub command: Counted,
+    /// Answers that the item was found, stored or changed.
+    pub done: u64,
+    /// Answers that there was no item, or that it was not stored.
+    pub refused: u64,
+    /// Requests that failed, by what failed.
+    pub errors: Vec<(Kind, u64)>,
+    /// How many of them were tried again.
+    pub retries: u64,
+    /// How long the answers took.
+    pub latencies: Latencies,
+}
+
+/// What happened on the connections to one server.
+#[derive(Clone, Debug)]
+pub struct Traffic {
+    /// How many connections there are.
+    pub connections: usize,
+    pub sent: u64,
+    pub received: u64,
+    /// Those that were asked for.
+    pub commands: Vec<CommandMetrics>,
+}
+
+impl Metrics {
+    /// Counters for a connection of a client with this timeout.
+    pub(crate) fn meter(self: &Arc<Self>, timeout: Duration) -> Meter {
+        let mut blocks = self.blocks.lock().unwrap_or_else(PoisonError::into_inner);
+        let free = blocks.iter().find(|block| !block.taken.swap(true, Ordering::Acquire)).cloned();
+        let block = free.unwrap_or_else(|| {
+            let block = Arc::new(Block { taken: true.into(), ..Block::default() });
+            blocks.push(block.clone());
+            block
+        });
+        let arrived = Instant::now();
+        let chance = RandomState::new().hash_one(blocks.len()) as u32 | 1;
+        let meter = Meter {
+            metrics: self.clone(),
+            timeout: nanoseconds(timeout),
+            timed: Cell::default(),
+            chance: chance.into(),
+            sent_before: block.sent.get(),
+            block,
+            arrived,
+        };
+        meter.skip(Ticket(0));
+        meter
+    }
+
+    #[cold]
+    pub(crate) fn failed(&self, error: &Error, command: &str) {
+        self.failures_of(command).errors[error.kind as usize].fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn retried(&self, command: &str) {
+        self.failures_of(command).retries.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn failures_of(&self, command: &str) -> &Failures {
+        &self.failures[Counted::named(command).place()]
+    }
+
+    /// All that was counted so far.
+    pub fn traffic(&self) -> Traffic {
+        let blocks = self.blocks.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let commands = Counted::apart().map(|command| self.command(command, &blocks));
+        Traffic {
+            connections: blocks.iter().filter(|block| block.connected.load(Ordering::Relaxed)).count(),
+            sent: blocks.iter().map(|block| block.sent.get()).sum(),
+            received: blocks.iter().map(|block| block.received.get()).sum(),
+            commands: commands.filter(CommandMetrics::was_asked_for).collect(),
+        }
+    }
+
+    fn command(&self, command: Counted, blocks: &[Arc<Block>]) -> CommandMetrics {
+        let Failures { errors, retries } = &self.failures[command.place()];
+        let errors = Kind::ALL.into_iter().zip(errors).map(|(kind, count)| (kind, count.load(Ordering::Relaxed)));
+        let mut all = CommandMetrics {
+            command,
+            done: 0,
+            refused: 0,
+            errors: errors.filter(|(_, count)| *count > 0).collect(),
+            retries: retries.load(Ordering::Relaxed),
+            latencies: Latencies::default(),
+        };
+        for answers in blocks.iter().filter_map(|block| block.commands[command.place()].get()) {
+            let [refused, done] = &answers.outcomes;
+            all.done += done.get();
+            all.refused += refused.get();
+            answers.latencies.add_to(&mut all.latencies);
+        }
+        all
+    }
+}
+
+impl CommandMetrics {
+    fn was_asked_for(&self) -> bool {
+        self.done + self.refused + self.retries > 0 || !self.errors.is_empty()
+    }
+}
+
+impl Meter {
+    /// The session connects anew, and counts what it sends from zero.
+    pub(crate) fn begin(&mut self) {
+        self.sent_before = self.block.sent.get();
+    }
+
+    /// Its connection stands, or does so no more.
+    pub(crate) fn connected(&self, stands: bool) {
+        self.block.connected.store(stands, Ordering::Relaxed);
+    }
+
+    /// What is counted from now on had come by then.
+    #[inline]
+    pub(crate) fn arrived(&mut self, now: Instant) {
+        self.arrived = now;
+    }
+
+    /// Whether the exchange that is to be timed is before this one.
+    #[inline]
+    pub(crate) fn times_before(&self, ticket: Ticket) -> bool {
+        self.timed.get() < ticket
+    }
+
+    /// Chooses by chance (xorshift) which is timed next, so that no pattern in a program's commands decides it.
+    fn skip(&self, from: Ticket) {
+        let mut chance = self.chance.get();
+        chance ^= chance << 13;
+        chance ^= chance >> 17;
+        chance ^= chance << 5;
+        self.chance.set(chance);
+        self.timed.set(Ticket(from.0 + u64::from(chance % (2 * TIMED - 1))));
+    }
+
+    /// What was asked for was done, or was not: `times` over.
+    #[inline]
+    pub(crate) fn answered(&self, command: Counted, done: bool, times: u64) {
+        self.answers(command).outcomes[usize::from(done)].add(times);
+    }
+
+    /// How long an exchange took: its answers, one or those to a line of many keys, were to have come by `deadline`, and so
+    /// were asked for a timeout before.
+    #[cold]
+    pub(crate) fn took(&self, command: Counted, answers: u64, deadline: Instant, ticket: Ticket) {
+        self.skip(Ticket(ticket.0 + 1));
+        let left = nanoseconds(deadline.saturating_duration_since(self.arrived));
+        self.answers(command).latencies.record(self.timeout.saturating_sub(left), answers);
+    }
+
+    #[inline]
+    fn answers(&self, command: Counted) -> &Answers {
+        self.block.commands[command.place()].get_or_init(Box::default)
+    }
+
+    /// So much has come, when the session had sent so much in all.
+    #[inline]
+    pub(crate) fn received(&self, bytes: u64, sent: u64) {
+        self.block.received.add(bytes);
+        self.block.sent.set(self.sent_before + sent);
+    }
+
+    pub(crate) fn failed(&self, error: &Error) {
+        self.metrics.failed(error, error.command);
+    }
+}
+
+impl Drop for Meter {
+    fn drop(&mut self) {
+        self.connected(false);
+        self.block.taken.store(false, Ordering::Release);
+    }
+}
+
+/// For as long as anybody waits, exactly.
+#[inline]
+fn nanoseconds(duration: Duration) -> u64 {
+    duration.as_secs().wrapping_mul(1_000_000_000).wrapping_add(u64::from(duration.subsec_nanos()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    fn get(metrics: &Metrics) -> CommandMetrics {
+        metrics.traffic().commands.into_iter().find(|of| of.command == Counted::Get).expect("a get was counted")
+    }
+
+    #[test]
+    fn connections_count_apart_and_are_added_up() {
+        let metrics = Arc::new(Metrics::default());
+        let meters = [metrics.meter(SECOND), metrics.meter(SECOND)];
+        for meter in &meters {
+            meter.answered(Counted::Get, true, 2);
+            meter.answered(Counted::Get, false, 1);
+            meter.received(5, 10);
+        }
+        let all = get(&metrics);
+        assert_eq!((all.done, all.refused), (4, 2));
+        assert_eq!((metrics.traffic().sent, metrics.traffic().received), (20, 10));
+    }
+
+    #[test]
+    fn the_next_connection_counts_where_one_that_is_gone_did() {
+        let metrics = Arc::new(Metrics::default());
+        for _ in 0..100 {
+            let meter = metrics.meter(SECOND);
+            meter.connected(true);
+            assert_eq!(metrics.traffic().connections, 1);
+            meter.answered(Counted::Get, true, 1);
+            meter.received(1, 4);
+            meter.received(1, 10);
+        }
+        assert_eq!(metrics.blocks.lock().unwrap().len(), 1);
+        assert_eq!((get(&metrics).done, metrics.traffic().sent, metrics.traffic().connections), (100, 1000, 0));
+    }
+
+    #[test]
+    fn many_at_once_are_gets_like_others() {
+        let metrics = Arc::new(Metrics::default());
+        let meter = metrics.meter(SECOND);
+        meter.answered(Counted::Get, true, 1);
+        meter.answered(Counted::GetMany, true, 7);
+        assert_eq!(get(&metrics).done, 8);
+        assert_eq!(metrics.traffic().commands.len(), 1);
+    }
+
+    #[test]
+    fn an_answer_took_what_the_timeout_has_lost() {
+        let metrics = Arc::new(Metrics::default());
+        let mut meter = metrics.meter(SECOND);
+        let begun = Instant::now();
+        meter.arrived(begun + Duration::from_millis(30));
+        meter.answered(Counted::Get, true, 1);
+        meter.took(Counted::Get, 1, begun + SECOND, Ticket(0));
+        assert_eq!(get(&metrics).latencies.nanoseconds, 30_000_000);
+        meter.arrived(begun + 3 * SECOND);
+        meter.took(Counted::Get, 1, begun + SECOND, Ticket(1));
+        assert_eq!(get(&metrics).latencies.nanoseconds, 1_030_000_000);
+    }
+
+    #[test]
+    fn one_in_so_many_is_timed_by_chance() {
+        let metrics = Arc::new(Metrics::default());
+        let meter = metrics.meter(SECOND);
+        let mut timed = Vec::new();
+        for ticket in (0..8000).map(Ticket).filter(|ticket| ticket.0 % 1000 != 500) {
+            if meter.times_before(Ticket(ticket.0 + 1)) {
+                meter.took(Counted::Get, 1, meter.arrived + SECOND, ticket);
+                timed.push(ticket.0);
+            }
+        }
+        let gaps: Vec<u64> = timed.windows(2).map(|pair| pair[1] - pair[0]).collect();
+        assert!((400..620).contains(&gaps.len()), "{}", gaps.len());
+        assert!((1..2 * u64::from(TIMED)).all(|gap| gaps.contains(&gap)));
+        assert!(gaps.iter().all(|gap| *gap <= 2 * u64::from(TIMED)));
+    }
+
+    #[test]
+    fn failures_are_counted_by_command_and_kind() {
+        let metrics = Metrics::default();
+        let error = Error::unanswered(&"a".into());
+        metrics.failed(&error, "get");
+        metrics.failed(&error, "get_many");
+        metrics.retried("get");
+        let all = get(&metrics);
+        assert_eq!((all.errors, all.retries, all.done), (vec![(Kind::Timeout, 2)], 1, 0));
+    }
+}

@@ -1,0 +1,61 @@
+"""The logger ``pinyon``: what happens to a client's servers, in a line each. It is silent until logging is set up."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pinyon.events import Event
+
+LOGGER = logging.getLogger("pinyon")
+LOGGER.addHandler(logging.NullHandler())
+
+_LEVELS = {
+    "down": logging.WARNING,
+    "up": logging.INFO,
+    "servers": logging.INFO,
+    "discovery": logging.WARNING,
+    "retry": logging.DEBUG,
+    "slow": logging.DEBUG,
+}
+
+
+def log(event: Event) -> None:
+    """Write an event's line, where somebody wants it."""
+    level = _LEVELS[event.kind]
+    if LOGGER.isEnabledFor(level):
+        LOGGER.log(level, *_line(event), extra={"pinyon_event": event})
+
+
+def logging_too(on_event: Callable[[Event], object] | None) -> Callable[[Event], object]:
+    """Return what logs an event and then calls ``on_event`` with it."""
+    if on_event is None:
+        return log
+
+    def log_and_tell(event: Event) -> object:
+        log(event)
+        return on_event(event)
+
+    return log_and_tell
+
+
+def _line(event: Event) -> tuple[object, ...]:
+    if event.kind == "down":
+        return "%s is marked down: %s", event.server, _why(event)
+    if event.kind == "up":
+        return "%s is up again after %.1f s", event.server, event.duration
+    if event.kind == "servers":
+        return "the servers are now %s", event.server
+    if event.kind == "discovery":
+        return "no news of the servers, those known last stay in use: %s", event.error
+    if event.kind == "retry":
+        return "%s is tried again: %s", event.command, event.error
+    return "%s: %s took %.3f s", event.server, event.command, event.duration
+
+
+def _why(event: Event) -> str:
+    """What failed, without saying again on which server."""
+    return str(event.error).removeprefix(f"{event.server}: ")

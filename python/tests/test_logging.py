@@ -1,0 +1,80 @@
+"""What the logger ``pinyon`` says, in every concurrency model."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from models import Model, every_model
+from servers import Memcached, free_port
+
+import pinyon
+
+Connect = Callable[..., Any]
+
+
+async def has_said(model: Model, log: pytest.LogCaptureFixture, text: str) -> logging.LogRecord:
+    give_up = time.monotonic() + 5
+    while True:
+        for record in log.records:
+            if record.name == "pinyon" and text in record.getMessage():
+                return record
+        assert time.monotonic() < give_up, log.text
+        await model.sleep(0.01)
+
+
+@every_model
+async def test_a_server_that_goes_and_comes_back(
+    model: Model, connect: Connect, own_server: Memcached, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG, "pinyon")
+    cache = connect(own_server, timeout=0.5)
+    assert await cache.set("secret-key", "secret-value")
+    assert caplog.records == []
+    own_server.stop()
+    for _ in range(5):
+        with contextlib.suppress(pinyon.Error):
+            await cache.get("secret-key")
+    down = await has_said(model, caplog, f"{own_server.address} is marked down: ")
+    assert down.levelno == logging.WARNING
+    retried = await has_said(model, caplog, "get is tried again: ")
+    assert retried.levelno == logging.DEBUG
+    own_server.restart()
+    await model.eventually(lambda: cache.get("secret-key"))
+    up = await has_said(model, caplog, f"{own_server.address} is up again after ")
+    assert up.levelno == logging.INFO
+    assert "secret" not in caplog.text
+
+
+@every_model
+async def test_it_goes_with_on_event(
+    model: Model, connect: Connect, server: Memcached, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG, "pinyon")
+    events: list[pinyon.Event] = []
+    cache = connect(server, slow_after=1e-9, on_event=events.append)
+    await cache.get("key")
+    slow = await has_said(model, caplog, f"{server.address}: get took ")
+    await model.eventually(lambda: cache.get("key"))
+    give_up = time.monotonic() + 5
+    while not events:
+        assert time.monotonic() < give_up
+        await model.sleep(0.01)
+    assert slow.pinyon_event == events[0]  # type: ignore[attr-defined]
+
+
+def test_it_is_silent_unless_it_is_set_up() -> None:
+    source = (
+        "import sys, pinyon\n"
+        "cache = pinyon.Client(sys.argv[1], on_failure='miss')\n"
+        "print(cache.get('key'), cache.get('key'), cache.metrics()[sys.argv[1]].is_up)"
+    )
+    command = [sys.executable, "-c", source, f"127.0.0.1:{free_port()}"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=True)
+    assert (done.stdout, done.stderr) == ("None None False\n", "")
