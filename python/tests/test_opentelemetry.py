@@ -1,0 +1,206 @@
+"""What OpenTelemetry is told: metrics, and a span for each operation of a traced client."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from models import Awaited, Model, every_model, on_asyncio
+from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.metrics.export import InMemoryMetricReader
+from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from opentelemetry.trace import SpanKind, StatusCode
+from servers import Memcached, free_port
+
+import pinyon
+import pinyon.opentelemetry
+
+Connect = Callable[..., Any]
+SECRET = "secret-key"
+
+
+class Telemetry:
+    """Where everything is exported to."""
+
+    def __init__(self) -> None:
+        self._reader = InMemoryMetricReader()
+        self.metering = MeterProvider(metric_readers=[self._reader])
+        self._spans = InMemorySpanExporter()
+        self.tracing = TracerProvider()
+        self.tracing.add_span_processor(SimpleSpanProcessor(self._spans))
+
+    def traced(self, client: Any) -> Any:
+        wrapped = client.wrapped if isinstance(client, Awaited) else client
+        view = pinyon.opentelemetry.traced(wrapped, tracer_provider=self.tracing, meter_provider=self.metering)
+        return Awaited(view) if isinstance(client, Awaited) else view
+
+    def instrument(self, client: Any) -> None:
+        wrapped = client.wrapped if isinstance(client, Awaited) else client
+        pinyon.opentelemetry.instrument(wrapped, meter_provider=self.metering)
+
+    def spans(self) -> list[ReadableSpan]:
+        return list(self._spans.get_finished_spans())
+
+    def points(self, name: str) -> list[Any]:
+        data = self._reader.get_metrics_data()
+        scopes = [scope for resource in data.resource_metrics for scope in resource.scope_metrics] if data else []
+        metrics = [metric for scope in scopes for metric in scope.metrics if metric.name == name]
+        return [point for metric in metrics for point in metric.data.data_points]
+
+    def values(self, name: str, *attributes: str) -> dict[tuple[Any, ...], float]:
+        points = self.points(name)
+        return {tuple(point.attributes.get(key) for key in attributes): point.value for point in points}
+
+
+@pytest.fixture
+def telemetry() -> Telemetry:
+    return Telemetry()
+
+
+@every_model
+async def test_an_operation_makes_a_span(
+    model: Model, connect: Connect, server: Memcached, telemetry: Telemetry
+) -> None:
+    cache = telemetry.traced(connect(server))
+    assert await cache.set(SECRET, "secret-value", ttl=60)
+    assert await cache.get(SECRET) == "secret-value"
+    assert await cache.get_many(iter([SECRET, "other"])) == {SECRET: "secret-value"}
+    store, get, many = telemetry.spans()
+    assert store.name == f"set {server.address}"
+    assert store.kind is SpanKind.CLIENT
+    assert store.attributes == {
+        "db.system.name": "memcached",
+        "db.operation.name": "set",
+        "server.address": server.host,
+        "server.port": server.port,
+    }
+    assert (get.attributes or {})["db.operation.name"] == "get"
+    assert many.attributes == {
+        "db.system.name": "memcached",
+        "db.operation.name": "BATCH get",
+        "db.operation.batch.size": 2,
+    }
+    assert get.end_time is not None
+    assert "secret" not in "".join(span.to_json() for span in telemetry.spans())
+
+
+@every_model
+async def test_a_failure_is_in_its_span_and_says_no_secrets(
+    model: Model, connect: Connect, server: Memcached, telemetry: Telemetry
+) -> None:
+    cache = telemetry.traced(connect(f"127.0.0.1:{free_port()}", failover=False))
+    with pytest.raises(pinyon.ConnectError):
+        await cache.get(SECRET)
+    with pytest.raises(pinyon.InvalidKey):
+        await cache.get(f"{SECRET} with spaces")
+    failed, refused = telemetry.spans()
+    assert (failed.attributes or {})["error.type"] == "pinyon.errors.ConnectError"
+    assert (refused.attributes or {})["error.type"] == "pinyon.errors.InvalidKey"
+    assert failed.status.status_code is refused.status.status_code is StatusCode.ERROR
+    assert SECRET not in failed.to_json() + refused.to_json()
+
+
+@every_model
+async def test_spans_and_durations_agree(
+    model: Model, connect: Connect, server: Memcached, telemetry: Telemetry
+) -> None:
+    cache = telemetry.traced(connect(server))
+    await model.gather(cache.get("key") for _ in range(20))
+    (duration,) = telemetry.points("db.client.operation.duration")
+    assert duration.count == 20 == len(telemetry.spans())
+    assert duration.attributes["db.operation.name"] == "get"
+    assert duration.sum > 0
+
+
+@every_model
+async def test_the_client_itself_goes_on_without_spans(
+    model: Model, connect: Connect, server: Memcached, telemetry: Telemetry
+) -> None:
+    cache = connect(server)
+    traced = telemetry.traced(cache)
+    await cache.set("key", "value")
+    assert telemetry.spans() == []
+    assert await traced.using(on_failure="miss").get("key") == "value"
+    assert len(telemetry.spans()) == 1
+    async with traced.quiet() as batch:
+        await batch.set("other", 1)
+    assert len(telemetry.spans()) == 1
+
+
+@on_asyncio
+async def test_a_span_has_the_callers_span_above_it(
+    model: Model, connect: Connect, server: Memcached, telemetry: Telemetry
+) -> None:
+    cache = telemetry.traced(connect(server))
+    tracer = telemetry.tracing.get_tracer("test")
+    with tracer.start_as_current_span("request"):
+        await model.gather(cache.get("key") for _ in range(3))
+    *gets, request = telemetry.spans()
+    assert {get.parent.span_id if get.parent else None for get in gets} == {request.get_span_context().span_id}
+
+
+@on_asyncio
+async def test_a_cancelled_operation_says_so(
+    model: Model, connect: Connect, own_server: Memcached, telemetry: Telemetry
+) -> None:
+    cache = telemetry.traced(connect(own_server))
+    assert await cache.get("key") is None
+    own_server.pause()
+    try:
+        waiting = cache.get("key")
+        waiting.cancel()
+        await model.sleep(0)
+    finally:
+        own_server.resume()
+    assert (telemetry.spans()[-1].attributes or {})["error.type"] == "cancelled"
+
+
+@every_model
+async def test_what_is_counted_is_told(model: Model, connect: Connect, server: Memcached, telemetry: Telemetry) -> None:
+    cache = connect(server)
+    telemetry.instrument(cache)
+    await cache.set("key", "value")
+    for key in ("key", "absent") * 100:
+        await cache.get(key)
+    with pytest.raises(pinyon.ServerError):
+        await cache.incr("key")
+    assert telemetry.values("pinyon.client.commands", "db.operation.name", "pinyon.outcome") == {
+        ("get", "hit"): 100,
+        ("get", "miss"): 100,
+        ("set", "stored"): 1,
+    }
+    errors = telemetry.values("pinyon.client.errors", "db.operation.name", "error.type")
+    assert errors == {("incr", "pinyon.errors.ServerError"): 1}
+    io = telemetry.values("pinyon.client.io", "network.io.direction", "server.port")
+    assert all(io[direction, server.port] > 0 for direction in ("transmit", "receive"))
+    connections = telemetry.values("db.client.connection.count", "db.client.connection.state")
+    assert sum(connections.values()) == 1
+    assert telemetry.values("pinyon.client.server.up", "server.address") == {(server.host,): 1}
+    buckets = telemetry.values("pinyon.client.command.duration.bucket", "db.operation.name", "le")
+    assert buckets["get", "+Inf"] == buckets["get", "10"] >= 5
+    assert telemetry.values("pinyon.client.command.duration.sum", "db.operation.name")["get",] > 0
+
+
+def test_clients_are_added_up_and_forgotten(server: Memcached, telemetry: Telemetry) -> None:
+    first, second = pinyon.Client(server.address, timeout=10), pinyon.Client(server.address, timeout=10)
+    for cache in (first, second):
+        telemetry.instrument(cache)
+        telemetry.instrument(cache)
+        cache.get("key")
+    assert telemetry.values("pinyon.client.commands", "pinyon.outcome") == {("miss",): 2}
+    del first, second, cache
+    assert telemetry.points("pinyon.client.commands") == []
+
+
+def test_unix_sockets_and_ipv6_have_their_addresses() -> None:
+    address = pinyon.opentelemetry._address
+    assert address("/run/memcached.sock")["server.address"] == "/run/memcached.sock"
+    assert "server.port" not in address("/run/memcached.sock")
+    assert address("[::1]:11211") == {
+        "db.system.name": "memcached",
+        "server.address": "::1",
+        "server.port": 11211,
+    }
