@@ -44,13 +44,13 @@ def run(*arguments: str, url: str, program: str = "") -> subprocess.CompletedPro
 class Terminal:
     """A command line on a terminal of its own."""
 
-    def __init__(self, *arguments: str, url: str, program: str = "", columns: int = 80) -> None:
+    def __init__(self, *arguments: str, url: str, program: str = "", columns: int = 80, room: str = "locks") -> None:
         source = f"import sys, pinyon.cli\n{program}\nsys.exit(pinyon.cli.main())"
         environment = {**os.environ, "REDIS_URL": url, "TERM": "xterm", "COLUMNS": str(columns), "LINES": "40"}
         environment.pop("NO_COLOR", None)
         self.pid, self._fd = pty.fork()
         if self.pid == 0:
-            os.execve(sys.executable, [sys.executable, "-c", source, "locks", *arguments], environment)
+            os.execve(sys.executable, [sys.executable, "-c", source, room, *arguments], environment)
         self.shown = ""
 
     def wait_for(self, text: str, within: float = 15) -> None:

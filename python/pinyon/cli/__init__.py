@@ -1,4 +1,4 @@
-"""The command ``pinyon``: looks at locks, releases them by force, and puts them under stress."""
+"""The command ``pinyon``: looks at servers and at locks, releases locks by force, and puts them under stress."""
 
 from __future__ import annotations
 

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING
 
 from pinyon import __version__
 from pinyon.cli import looking, releasing
+from pinyon.cli import stats as watching
 from pinyon.cli import stress as stressing
-from pinyon.cli.trust import add_tls
+from pinyon.cli.trust import add_login, add_tls
+from pinyon.client import DEFAULT_SERVER
 from pinyon.locks import DEFAULT_URL
 
 if TYPE_CHECKING:
@@ -25,12 +27,13 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     """Read a command line; its ``verb`` carries it out. Ends the process with 2 where it makes no sense."""
     parser = argparse.ArgumentParser(prog="pinyon", description="Looks after what Pinyon keeps on servers.")
     parser.add_argument("--version", action="version", version=f"pinyon {__version__}")
-    rooms = parser.add_subparsers(metavar="locks", required=True)
+    rooms = parser.add_subparsers(metavar="ROOM", required=True)
     locks = rooms.add_parser("locks", help="locks that processes share", description="Locks that processes share.")
     verbs = locks.add_subparsers(metavar="VERB", required=True)
     _add_looking(verbs)
     _add_releasing(verbs)
     _add_stress(verbs)
+    _add_stats(rooms)
     return parser.parse_args(arguments)
 
 
@@ -64,6 +67,21 @@ def _add_stress(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
     verb.add_argument("--driver", choices=DRIVERS, default="blocking", help="how each waits (blocking)")
     verb.add_argument("--handler", choices=HANDLERS, default="auto", help="how the server keeps the locks (auto)")
     verb.add_argument("--seconds", type=_seconds, metavar="S", help="begin anew with the keys for that long")
+
+
+def _add_stats(rooms: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    text = "how memcached servers are doing, as a table that keeps up"
+    parser = rooms.add_parser("stats", help=text, description=f"{text[0].upper()}{text[1:]}.")
+    parser.set_defaults(verb=watching.stats)
+    where = f"host[:port] or /unix/path, also with commas between (MEMCACHE_SERVERS, or else {DEFAULT_SERVER})"
+    parser.add_argument("servers", nargs="*", metavar="SERVERS", help=where)
+    parser.add_argument("--interval", type=_seconds, default=2.0, metavar="S", help="seconds between two looks (2)")
+    parser.add_argument("--once", action="store_true", help="print it once, as plain text; so it is in a pipe")
+    parser.add_argument("--json", action="store_true", help="print it once, as JSON")
+    parser.add_argument("--timeout", type=_seconds, default=1.0, metavar="S", help="seconds a server may take (1)")
+    add_login(parser)
+    parser.add_argument("--tls", action="store_true", help="speak TLS, and trust what the system trusts")
+    add_tls(parser)
 
 
 def _add_verb(

@@ -1,13 +1,18 @@
-"""What a command line says about TLS, in the words of ``pinyon.Tls``."""
+"""What a command line says about TLS, in the words of ``pinyon.Tls``, and about logins."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import os
+from typing import TYPE_CHECKING, Any
 
+from pinyon.errors import UsageError
 from pinyon.tls import Tls
 
 if TYPE_CHECKING:
     import argparse
+
+#: Where a password is looked for: other users see command lines.
+PASSWORD = "MEMCACHE_PASSWORD"
 
 _FILES = {
     "ca": "what alone is trusted to sign servers' certificates (what the system trusts)",
@@ -28,6 +33,22 @@ def add_tls(parser: argparse.ArgumentParser) -> None:
         default=None,
         help="verify nothing; for experiments alone",
     )
+
+
+def add_login(parser: argparse.ArgumentParser) -> None:
+    """Add the option of a login to a verb's."""
+    text = f"for servers that want a login; the password is in the environment variable {PASSWORD}"
+    parser.add_argument("--username", metavar="NAME", help=text)
+
+
+def login_of(options: argparse.Namespace) -> dict[str, Any]:
+    """Return the settings of a client for the login that a command line names. Raises ``UsageError``."""
+    if options.username is None:
+        return {}
+    password = os.environ.get(PASSWORD)
+    if password is None:
+        raise UsageError(f"--username goes with a password: put it in the environment variable {PASSWORD}")
+    return {"username": options.username, "password": password}
 
 
 def tls_of(options: argparse.Namespace) -> Tls | None:
