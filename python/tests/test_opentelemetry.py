@@ -96,11 +96,13 @@ async def test_a_failure_is_in_its_span_and_says_no_secrets(
         await cache.get(SECRET)
     with pytest.raises(pinyon.InvalidKey):
         await cache.get(f"{SECRET} with spaces")
-    failed, refused = telemetry.spans()
+    with pytest.raises(pinyon.ValueTooLarge, match=SECRET):
+        await cache.set_many({SECRET: b"v" * 2_000_000})
+    failed, refused, too_large = telemetry.spans()
     assert (failed.attributes or {})["error.type"] == "pinyon.errors.ConnectError"
     assert (refused.attributes or {})["error.type"] == "pinyon.errors.InvalidKey"
     assert failed.status.status_code is refused.status.status_code is StatusCode.ERROR
-    assert SECRET not in failed.to_json() + refused.to_json()
+    assert SECRET not in failed.to_json() + refused.to_json() + too_large.to_json()
 
 
 @every_model
