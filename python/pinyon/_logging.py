@@ -1,4 +1,4 @@
-"""The logger ``pinyon``: what happens to a client's servers, in a line each. It is silent until logging is set up."""
+"""The logger ``pinyon.servers``: what happens to a client's servers, in a line each. It is silent until logging is set up."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
     from pinyon.events import Event
 
-LOGGER = logging.getLogger("pinyon")
+LOGGER = logging.getLogger("pinyon.servers")
 LOGGER.addHandler(logging.NullHandler())
 
 _LEVELS = {

@@ -1,4 +1,4 @@
-"""What the logger ``pinyon`` says, in every concurrency model."""
+"""What the logger ``pinyon.servers`` says, in every concurrency model."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ async def has_said(model: Model, log: pytest.LogCaptureFixture, text: str) -> lo
     give_up = time.monotonic() + 5
     while True:
         for record in log.records:
-            if record.name == "pinyon" and text in record.getMessage():
+            if record.name == "pinyon.servers" and text in record.getMessage():
                 return record
         assert time.monotonic() < give_up, log.text
         await model.sleep(0.01)
