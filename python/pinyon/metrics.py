@@ -22,7 +22,7 @@ _OF_SERVERS = frozenset(("stats", "version", "flush_all"))
 class Latencies:
     """How long answers took, from when the caller asked until the reply had come.
 
-    One in sixteen is timed, chosen by chance; those to a line of many keys together. So there are fewer of them than
+    One in thirty-two is timed, chosen by chance; those to a line of many keys together. So there are fewer of them than
     answers, and percentiles are the same.
 
     Attributes:
