@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use pinyon_core::blocking::{execute, scatter, Batch, Host, Outcomes, Timer, Work};
 use pinyon_core::fleet::{Access, Choice, Fleet, Options};
+use pinyon_core::ring::Rule;
 use pinyon_core::{parse_servers, Data, Error, Limits, Refused, Reply, Session, Ticket};
 use pinyon_proto::{Command, Key, Mode, Status, Store};
 
@@ -31,7 +32,7 @@ const OPTIONS: Options = Options {
 fn main() {
     let server = std::env::args().nth(1).expect("the server's socket");
     let servers = parse_servers([server.as_str()]).expect("a server");
-    let fleet = Fleet::new(servers, Vec::new(), OPTIONS, Access::default()).expect("no TLS");
+    let fleet = Fleet::new(servers, Vec::new(), Rule::default(), OPTIONS, Access::default()).expect("no TLS");
     let client = Client { fleet: Arc::new(fleet), keys: (0..KEYS).map(|number| format!("{number:036}")).collect() };
     let line = client.keys.join(" ");
     client.set_in_batch(KEYS);

@@ -13,7 +13,7 @@ use crate::login::Login;
 use crate::metrics::{Metrics, Traffic};
 use crate::network::System;
 use crate::pool::Pool;
-use crate::ring::Ring;
+use crate::ring::{Ring, Rule};
 use crate::session::{Limits, Session};
 use crate::tls::{ServerTls, Tls, TlsError};
 
@@ -54,7 +54,9 @@ pub struct Fleet {
     /// index that they keep.
     servers: Vec<Arc<Server>>,
     members: Members,
-    gutter: Option<Members>,
+    gutter: Option<Arc<Members>>,
+    /// How its keys are given to the members.
+    rule: Rule,
     /// Who has left, and when.
     retired: Vec<(usize, Instant)>,
     options: Options,
@@ -66,7 +68,7 @@ pub struct Fleet {
 }
 
 /// Servers that share keys among them.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 struct Members {
     ring: Ring,
     /// Their indexes, in the ring's order.
@@ -74,8 +76,8 @@ struct Members {
 }
 
 impl Members {
-    fn new(specs: &[ServerSpec], servers: Vec<usize>) -> Self {
-        Self { ring: Ring::ketama_weighted(specs), servers }
+    fn new(rule: &Rule, specs: &[ServerSpec], servers: Vec<usize>) -> Self {
+        Self { ring: rule.ring(specs), servers }
     }
 
     fn server(&self, key: &[u8]) -> Option<usize> {
@@ -86,7 +88,7 @@ impl Members {
         }
     }
 
-    fn servers_from(&self, key: &[u8]) -> impl Iterator<Item = usize> + '_ {
+    fn servers_from<'a>(&'a self, key: &'a [u8]) -> impl Iterator<Item = usize> + 'a {
         self.ring.servers_from(key).map(|position| self.servers[position])
     }
 }
@@ -124,21 +126,23 @@ impl Choice {
 
 impl Fleet {
     /// `gutter`: the servers that take the keys of those that are down; without any, the others of the ring do.
-    /// `specs` may be empty, of a fleet whose servers are not known yet.
+    /// `specs` may be empty, of a fleet whose servers are not known yet. The gutter has the default rule.
     pub fn new(
         specs: Vec<ServerSpec>,
         gutter: Vec<ServerSpec>,
+        rule: Rule,
         options: Options,
         access: Access,
     ) -> Result<Self, TlsError> {
-        let members = Members::new(&specs, (0..specs.len()).collect());
+        let members = Members::new(&rule, &specs, (0..specs.len()).collect());
         let of_gutter = (specs.len()..specs.len() + gutter.len()).collect();
-        let of_gutter = (!gutter.is_empty()).then(|| Members::new(&gutter, of_gutter));
+        let of_gutter = (!gutter.is_empty()).then(|| Arc::new(Members::new(&Rule::default(), &gutter, of_gutter)));
         let server = |spec| Server::new(spec, &access).map(Arc::new);
         let servers = specs.into_iter().chain(gutter).map(server).collect::<Result<Vec<_>, _>>()?;
         Ok(Self {
             members,
             gutter: of_gutter,
+            rule,
             retired: Vec::new(),
             pools: PerProcess::new(Self::make_pools(servers.len(), options)),
             servers,
@@ -171,8 +175,9 @@ impl Fleet {
         let retired: Vec<_> = retired.chain(earlier.copied()).collect();
         retired.iter().for_each(|(index, _)| pools[*index].close());
         Ok(Self {
-            members: Members::new(&specs, members),
+            members: Members::new(&self.rule, &specs, members),
             gutter: self.gutter.clone(),
+            rule: self.rule.clone(),
             retired,
             servers,
             pools: PerProcess::new(pools),
@@ -238,12 +243,30 @@ impl Fleet {
 
     #[cold]
     fn choose_other(&self, key: &[u8], first: usize, failover: bool, now: Instant) -> Result<Choice, Error> {
-        let others: Box<dyn Iterator<Item = usize>> = match &self.gutter {
+        let others = self.others(key, failover);
+        std::iter::once(first).chain(others).find_map(|server| self.usable(server, now)).ok_or_else(|| self.down(first))
+    }
+
+    /// Who takes a key in turn while its own server is down.
+    fn others<'a>(&'a self, key: &'a [u8], failover: bool) -> Box<dyn Iterator<Item = usize> + 'a> {
+        match &self.gutter {
             _ if !failover => Box::new(std::iter::empty()),
             Some(gutter) => Box::new(gutter.servers_from(key)),
             None => Box::new(self.members.servers_from(key).skip(1)),
-        };
-        std::iter::once(first).chain(others).find_map(|server| self.usable(server, now)).ok_or_else(|| self.down(first))
+        }
+    }
+
+    /// The servers that would carry out a command on `key` as those before them are down, its own first and each once,
+    /// whatever their state is now.
+    pub fn candidates(&self, key: &[u8], failover: bool) -> Vec<usize> {
+        let Some(first) = self.members.server(key) else { return Vec::new() };
+        let mut servers = vec![first];
+        for server in self.others(key, failover) {
+            if !servers.contains(&server) {
+                servers.push(server);
+            }
+        }
+        servers
     }
 
     fn usable(&self, server: usize, now: Instant) -> Option<Choice> {
@@ -442,7 +465,7 @@ mod tests {
             slow_after: Some(SECOND),
         };
         let gutter = if gutter.is_empty() { Vec::new() } else { parse_servers(gutter.iter().copied()).unwrap() };
-        Fleet::new(parse_servers(["a,b,c"]).unwrap(), gutter, options, Access::default()).unwrap()
+        Fleet::new(parse_servers(["a,b,c"]).unwrap(), gutter, Rule::default(), options, Access::default()).unwrap()
     }
 
     fn fail(fleet: &Fleet, choice: Choice) {

@@ -1,44 +1,92 @@
-//! Which server holds a key.
+//! Which server holds a key: by the rule of one client or another, exact to the last key.
+//!
+//! A [`Rule`] is chosen by its name and makes a [`Ring`] of the servers that are in use. Each family of rules has a file:
+//! points on a circle ([`libmemcached`], [`dalli`], [`cache_memcached_fast`], [`meta_memcache`]), buckets in a row
+//! ([`buckets`]), and scores ([`pymemcache`], [`emcache`]).
 
-mod ketama;
+mod buckets;
+mod cache_memcached_fast;
+mod circle;
+mod dalli;
+mod emcache;
+mod hashes;
+mod libmemcached;
+mod meta_memcache;
+mod pymemcache;
+mod rule;
 
-/// Points on a circle of 32-bit hashes, each owned by a server. A key belongs to the first point at or after its
-/// own hash.
-#[derive(Clone, Debug)]
-pub struct Ring {
-    hashes: Vec<u32>,
-    owners: Vec<u16>,
-    servers: usize,
-    hash: fn(&[u8]) -> u32,
+#[cfg(test)]
+mod tests;
+
+pub use rule::{RingError, Rule};
+
+use crate::address::{Endpoint, ServerSpec};
+
+/// The servers that would hold a key as those before them fail, by their place in the list; its own first. One may come
+/// several times.
+type Servers<'a> = Box<dyn Iterator<Item = usize> + 'a>;
+
+/// Gives keys to servers as one client does, which it knows by their place in the list.
+trait Placement: Send + Sync {
+    fn server(&self, key: &[u8]) -> usize;
+    fn servers_from<'a>(&'a self, key: &'a [u8]) -> Servers<'a>;
+}
+
+/// A rule, applied to servers.
+pub struct Ring(Box<dyn Placement>);
+
+impl std::fmt::Debug for Ring {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Ring")
+    }
 }
 
 impl Ring {
-    fn new(mut points: Vec<(u32, u16)>, servers: usize, hash: fn(&[u8]) -> u32) -> Self {
-        points.sort_unstable();
-        let (hashes, owners) = points.into_iter().unzip();
-        Self { hashes, owners, servers, hash }
+    fn new(placement: impl Placement + 'static) -> Self {
+        Self(Box::new(placement))
     }
 
     /// The index of the server that holds `key`.
     pub fn server(&self, key: &[u8]) -> usize {
-        usize::from(self.owners[self.first_point(key)])
+        self.0.server(key)
     }
 
-    /// The servers that would hold `key` as those before them fail: its own first, each once.
-    pub fn servers_from(&self, key: &[u8]) -> impl Iterator<Item = usize> + '_ {
-        let first = self.first_point(key);
-        let mut seen = vec![false; self.servers];
-        let owners = self.owners[first..].iter().chain(&self.owners[..first]).map(|owner| usize::from(*owner));
-        owners.filter(move |server| !std::mem::replace(&mut seen[*server], true))
+    /// The servers that would hold `key` as those before them fail: its own first, then those that the rule's client
+    /// would try, until it gives up. One may come several times.
+    pub fn servers_from<'a>(&'a self, key: &'a [u8]) -> Box<dyn Iterator<Item = usize> + 'a> {
+        self.0.servers_from(key)
     }
 
-    fn first_point(&self, key: &[u8]) -> usize {
-        let hash = (self.hash)(key);
-        let point = self.hashes.partition_point(|point| *point < hash);
-        if point < self.hashes.len() {
-            point
-        } else {
-            0
+    /// The same for keys that stand behind a namespace.
+    fn behind(self, namespace: &[u8]) -> Self {
+        match namespace {
+            [] => self,
+            _ => Self::new(Behind { namespace: namespace.to_vec(), ring: self }),
         }
+    }
+}
+
+/// A server as several clients write it: `host:port`, without brackets, or the path.
+fn plain_name(server: &ServerSpec) -> String {
+    match &server.endpoint {
+        Endpoint::Tcp { host, port } => format!("{host}:{port}"),
+        Endpoint::Unix(path) => path.display().to_string(),
+    }
+}
+
+/// A ring that hashes the namespace with the key.
+struct Behind {
+    namespace: Vec<u8>,
+    ring: Ring,
+}
+
+impl Placement for Behind {
+    fn server(&self, key: &[u8]) -> usize {
+        self.ring.server(&[&self.namespace, key].concat())
+    }
+
+    fn servers_from<'a>(&'a self, key: &'a [u8]) -> Servers<'a> {
+        let servers: Vec<usize> = self.ring.servers_from(&[&self.namespace, key].concat()).collect();
+        Box::new(servers.into_iter())
     }
 }

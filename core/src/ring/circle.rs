@@ -1,0 +1,51 @@
+//! A circle of 32-bit hashes with points on it, each owned by a server.
+
+use super::{Placement, Servers};
+
+/// A key belongs to the first point at or after its own hash.
+pub(super) struct Circle<H> {
+    hashes: Vec<u32>,
+    owners: Vec<u16>,
+    servers: usize,
+    hash: H,
+    moves_on: bool,
+}
+
+impl<H: Fn(&[u8]) -> u32> Circle<H> {
+    /// `points`: hashes, each with the place of its server; `hash`: that of keys. The keys of a server that fails go to
+    /// the next point of another one.
+    pub(super) fn new(mut points: Vec<(u32, u16)>, servers: usize, hash: H) -> Self {
+        points.sort_unstable();
+        let (hashes, owners) = points.into_iter().unzip();
+        Self { hashes, owners, servers, hash, moves_on: true }
+    }
+
+    /// The keys of a server that fails go nowhere.
+    pub(super) fn staying(self) -> Self {
+        Self { moves_on: false, ..self }
+    }
+
+    fn first_point(&self, key: &[u8]) -> usize {
+        let hash = (self.hash)(key);
+        let point = self.hashes.partition_point(|point| *point < hash);
+        if point < self.hashes.len() {
+            point
+        } else {
+            0
+        }
+    }
+}
+
+impl<H: Fn(&[u8]) -> u32 + Send + Sync> Placement for Circle<H> {
+    fn server(&self, key: &[u8]) -> usize {
+        usize::from(self.owners[self.first_point(key)])
+    }
+
+    fn servers_from<'a>(&'a self, key: &'a [u8]) -> Servers<'a> {
+        let first = self.first_point(key);
+        let mut seen = vec![false; self.servers];
+        let owners = self.owners[first..].iter().chain(&self.owners[..first]).map(|owner| usize::from(*owner));
+        let servers = owners.filter(move |server| !std::mem::replace(&mut seen[*server], true));
+        Box::new(servers.take(if self.moves_on { self.servers } else { 1 }))
+    }
+}

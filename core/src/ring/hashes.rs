@@ -1,0 +1,38 @@
+//! The hash functions that rings share.
+
+use md5::{Digest, Md5};
+
+/// Jenkins's one-at-a-time as libmemcached has it on x86, where C's `char` is signed: bytes from 0x80 on are negative.
+pub(super) fn one_at_a_time(bytes: &[u8]) -> u32 {
+    let mixed = bytes.iter().fold(0_u32, |hash, byte| {
+        let hash = hash.wrapping_add(*byte as i8 as u32);
+        let hash = hash.wrapping_add(hash << 10);
+        hash ^ (hash >> 6)
+    });
+    let mixed = mixed.wrapping_add(mixed << 3);
+    let mixed = mixed ^ (mixed >> 11);
+    mixed.wrapping_add(mixed << 15)
+}
+
+/// An MD5 as four numbers, little-endian.
+pub(super) fn md5_words(bytes: &[u8]) -> [u32; 4] {
+    let digest = Md5::digest(bytes);
+    std::array::from_fn(|word| {
+        u32::from_le_bytes([digest[4 * word], digest[4 * word + 1], digest[4 * word + 2], digest[4 * word + 3]])
+    })
+}
+
+/// The first of them.
+pub(super) fn md5(bytes: &[u8]) -> u32 {
+    let digest = Md5::digest(bytes);
+    u32::from_le_bytes([digest[0], digest[1], digest[2], digest[3]])
+}
+
+pub(super) fn crc32(bytes: &[u8]) -> u32 {
+    crc32fast::hash(bytes)
+}
+
+/// What the first clients made of a CRC: fifteen of its bits.
+pub(super) fn short_crc32(bytes: &[u8]) -> u32 {
+    (crc32(bytes) >> 16) & 0x7fff
+}
