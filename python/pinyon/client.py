@@ -34,6 +34,7 @@ class BaseClient(_native.Client):
         servers: str | Iterable[str] | None = None,
         *,
         namespace: str | bytes | None = None,
+        ring: str = "ketama",
         timeout: float = 1.0,
         connect_timeout: float = 0.5,
         serializer: str | serializers.Serializer = "portable",
@@ -60,6 +61,7 @@ class BaseClient(_native.Client):
             cls,
             _server_list(servers),
             namespace=namespace,
+            ring=ring,
             timeout=timeout,
             connect_timeout=connect_timeout,
             serializer=serializers.find(serializer),
@@ -122,6 +124,8 @@ class Client(BaseClient):
         servers: ``"host[:port[:weight]]"``, ``"[v6]:port"`` or ``"/unix/path"``; several as a comma list or a
             sequence. Without it, the environment variable ``MEMCACHE_SERVERS``, else ``127.0.0.1:11211``.
         namespace: put before every key.
+        ring: how keys are given to servers: ``"ketama"``, or as another client does it, by its name, such as
+            ``"dalli"`` or ``"python-memcached"``. ``docs/rings.md`` has them all.
         timeout: seconds an operation may take, all in all.
         connect_timeout: seconds of that which making a connection may take.
         serializer: ``"portable"`` (plain data, readable in every language), ``"pickle"``, ``"json"``, ``"raw"``
@@ -162,6 +166,7 @@ class Client(BaseClient):
             servers: str | Iterable[str] | None = None,
             *,
             namespace: str | bytes | None = None,
+            ring: str = "ketama",
             timeout: float = 1.0,
             connect_timeout: float = 0.5,
             serializer: str | serializers.Serializer = "portable",

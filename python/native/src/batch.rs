@@ -106,7 +106,7 @@ impl Batch {
         let batch = batch.as_mut().ok_or_else(|| {
             usage(py, "UsageError", "the batch is not open; use it inside its block: with client.quiet() as batch: …")
         })?;
-        let submitted = batch.submit(&PythonHost(py), bytes, &command, data, ledger);
+        let submitted = batch.submit(&PythonHost(py), &client.routing.key(key, bytes)?, &command, data, ledger);
         let (key, command) = (key.clone().unbind(), command.name());
         let noted = match submitted {
             Ok((server, ticket)) => {

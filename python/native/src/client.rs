@@ -8,6 +8,7 @@ use pinyon_core::address::{gutter_servers, parse_servers, Endpoint, ServerListEr
 use pinyon_core::directory::{Directory, Settings as Discovery, Source as Finding};
 use pinyon_core::fleet::{Access, Fleet, Options};
 use pinyon_core::login::{Login, Password};
+use pinyon_core::ring::{RingError, Rule};
 use pinyon_core::Limits;
 use pinyon_proto::{Direction, KeyRules, Mode};
 use pyo3::exceptions::PyTypeError;
@@ -15,9 +16,9 @@ use pyo3::prelude::*;
 use pyo3::types::{PyAny, PyDict};
 
 use crate::batch::Batch;
-use crate::errors::usage;
+use crate::errors::{invalid_key, usage};
 use crate::events::Watcher;
-use crate::keys::{key_bytes, text_bytes};
+use crate::keys::{key_bytes, text_bytes, Routing};
 use crate::loops::{LoopDriver, Loops};
 use crate::metrics::ServerCounts;
 use crate::policy::Policy;
@@ -34,6 +35,7 @@ use crate::values::Codec;
 pub(crate) struct Client {
     pub(crate) directory: Arc<Directory>,
     pub(crate) keys: KeyRules,
+    pub(crate) routing: Routing,
     pub(crate) codec: Arc<Codec>,
     pub(crate) policy: Policy,
     pub(crate) watcher: Arc<Watcher>,
@@ -57,6 +59,7 @@ impl Client {
         Self {
             directory: self.directory.clone(),
             keys: self.keys.clone(),
+            routing: self.routing,
             codec: self.codec.clone(),
             policy,
             watcher: self.watcher.clone(),
@@ -88,6 +91,7 @@ struct PolicySettings {
 #[pyo3(from_item_all)]
 struct Settings<'py> {
     namespace: Bound<'py, PyAny>,
+    ring: String,
     timeout: f64,
     connect_timeout: f64,
     serializer: Bound<'py, PyAny>,
@@ -138,6 +142,9 @@ impl Client {
         };
         let keys = KeyRules::new(namespace, settings.encode_keys);
         let keys = keys.map_err(|error| usage(py, "InvalidKey", &format!("the namespace cannot be used: {error}")))?;
+        let rule = Rule::named(&settings.ring, namespace).map_err(|error| no_ring(py, &error))?;
+        rule.check(&specs).map_err(|error| no_ring(py, &error))?;
+        let routing = if rule.quotes_bytes() { Routing::Repr } else { Routing::Bytes };
         let options = Options {
             timeout: duration(py, "timeout", settings.timeout)?,
             connect_timeout: duration(py, "connect_timeout", settings.connect_timeout)?,
@@ -156,15 +163,16 @@ impl Client {
         let access = Access { tls, login: login(py, settings.username.as_deref(), settings.password.as_ref())? };
         let interval = duration(py, "discovery_interval", settings.discovery_interval)?;
         let directory = match settings.discovery.as_deref().map(|name| finding(py, name)).transpose()? {
-            None => Fleet::new(specs, gutter, options, access).map(Directory::fixed),
+            None => Fleet::new(specs, gutter, rule, options, access).map(Directory::fixed),
             Some(source) => {
                 let found = discovery(py, source, specs, interval, &options)?;
-                Fleet::new(Vec::new(), gutter, options, access).map(|fleet| Directory::discovering(fleet, found))
+                Fleet::new(Vec::new(), gutter, rule, options, access).map(|fleet| Directory::discovering(fleet, found))
             }
         };
         let client = Self {
             directory: Arc::new(directory.map_err(|error| usage(py, "UsageError", &error.to_string()))?),
             keys,
+            routing,
             codec: Arc::new(Codec::new(&settings.serializer)?),
             policy,
             watcher: Arc::new(Watcher::new(settings.on_event)),
@@ -378,6 +386,18 @@ impl Client {
         Ok(())
     }
 
+    /// The servers that would hold a key as those before them fail, its own first: as the ring has it, whatever their
+    /// state is now. A list of their names; empty until servers that are found out are known.
+    fn servers_of(&self, key: &Bound<'_, PyAny>) -> PyResult<Vec<String>> {
+        let py = key.py();
+        self.check_open(py)?;
+        let bytes = key_bytes(key)?;
+        self.keys.wire(bytes, &mut Vec::new()).map_err(|error| invalid_key(py, &error))?;
+        let fleet = self.directory.known();
+        let candidates = fleet.candidates(&self.routing.key(key, bytes)?, self.policy.failover);
+        Ok(candidates.into_iter().map(|server| fleet.servers()[server].name.to_string()).collect())
+    }
+
     /// One line about each server: its name, whether it is up, and its connections.
     fn describe(&self, py: Python<'_>) -> PyResult<Vec<String>> {
         let fleet = self.directory.known();
@@ -453,6 +473,10 @@ fn naming_setting(py: Python<'_>, error: PyErr) -> PyErr {
     let Some(cause) = error.cause(py) else { return error };
     let path = error.value(py).to_string();
     PyTypeError::new_err(format!("{}: {}", path.rsplit('.').next().unwrap_or_default(), cause.value(py)))
+}
+
+fn no_ring(py: Python<'_>, error: &RingError) -> PyErr {
+    usage(py, "UsageError", &error.to_string())
 }
 
 fn invalid(py: Python<'_>, error: &ServerListError) -> PyErr {

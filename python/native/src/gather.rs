@@ -59,7 +59,8 @@ impl Client {
             gather.fail(py, error);
         });
         let line = |Chunk { choice, text, keys }| {
-            Op::Line(Line { codec: self.codec.clone(), choice, text, keys, cas, gather: gather.clone() })
+            let (codec, routing) = (self.codec.clone(), self.routing);
+            Op::Line(Line { codec, routing, choice, text, keys, cas, gather: gather.clone() })
         };
         let mut operations: Vec<Op> = chunks.into_iter().map(line).collect();
         for index in alone {
@@ -137,7 +138,7 @@ impl Client {
     ) -> PyResult<Op> {
         let (wire, base64) = keys.wire(index);
         let given = gather.keys[index].bind(py);
-        let key = SentKey::new(wire, base64, given, key_bytes(given)?)?;
+        let key = SentKey::new(wire, base64, given, &self.routing.key(given, key_bytes(given)?)?)?;
         let target = Target::Member(gather.clone(), index);
         let (codec, answer, policy) = (self.codec.clone(), Answer::new(shape), self.policy);
         let (alone, longest_ttl, default) = (false, None, None);

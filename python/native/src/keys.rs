@@ -1,9 +1,39 @@
 //! Keys as Python gives them: text as UTF-8, bytes as they are.
 
+use std::borrow::Cow;
+
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString};
 
 use crate::errors::usage;
+
+/// What the ring is asked about, of a key.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Routing {
+    /// Its bytes.
+    Bytes,
+    /// Of bytes what Python writes for them, `b'key'`: so they are not where the same text is.
+    Repr,
+}
+
+impl Routing {
+    /// `bytes` are those of `key`.
+    #[inline]
+    pub(crate) fn key<'k>(self, key: &Bound<'_, PyAny>, bytes: &'k [u8]) -> PyResult<Cow<'k, [u8]>> {
+        match self {
+            Routing::Bytes => Ok(Cow::Borrowed(bytes)),
+            Routing::Repr => Self::repr(key, bytes),
+        }
+    }
+
+    #[cold]
+    fn repr<'k>(key: &Bound<'_, PyAny>, bytes: &'k [u8]) -> PyResult<Cow<'k, [u8]>> {
+        match key.cast::<PyBytes>() {
+            Ok(key) => Ok(Cow::Owned(key.repr()?.to_str()?.as_bytes().to_vec())),
+            Err(_) => Ok(Cow::Borrowed(bytes)),
+        }
+    }
+}
 
 /// The bytes of a key, borrowed from the object.
 pub(crate) fn key_bytes<'k>(key: &'k Bound<'_, PyAny>) -> PyResult<&'k [u8]> {

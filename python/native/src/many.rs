@@ -16,7 +16,7 @@ use pyo3::IntoPyObjectExt;
 use crate::client::Client;
 use crate::errors::{exception, from_core, invalid_key, usage, with_partial};
 use crate::host::PythonHost;
-use crate::keys::key_bytes;
+use crate::keys::{key_bytes, Routing};
 use crate::policy::Policy;
 use crate::requests::found;
 use crate::ttl::Ttl;
@@ -24,6 +24,7 @@ use crate::values::{destination, Codec};
 
 /// Python keys with their bytes as they are sent.
 pub(crate) struct Keys<'py> {
+    routing: Routing,
     objects: Vec<Bound<'py, PyAny>>,
     wire: Vec<u8>,
     ranges: Vec<(Range<usize>, bool)>,
@@ -43,7 +44,7 @@ impl<'py> Keys<'py> {
             let base64 = client.keys.push(key_bytes(key)?, &mut wire).map_err(|error| invalid_key(py, &error))?;
             ranges.push((start..wire.len(), base64));
         }
-        Ok(Self { objects, wire, ranges })
+        Ok(Self { routing: client.routing, objects, wire, ranges })
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -134,7 +135,8 @@ pub(crate) fn distribute(
     let mut by_server = vec![(false, Vec::new()); fleet.servers().len()];
     let mut down = Vec::new();
     for index in wanted {
-        match fleet.choose(key_bytes(&keys.objects[index as usize])?, failover, now) {
+        let key = &keys.objects[index as usize];
+        match fleet.choose(&keys.routing.key(key, key_bytes(key)?)?, failover, now) {
             Ok(choice) => {
                 let (probe, keys) = &mut by_server[choice.server];
                 *probe |= choice.probe;

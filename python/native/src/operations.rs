@@ -15,7 +15,7 @@ use pyo3::IntoPyObjectExt;
 
 use crate::admin::{statistics, versions, ServerLines};
 use crate::errors::from_core;
-use crate::keys::key_bytes;
+use crate::keys::{key_bytes, Routing};
 use crate::many::{add_server, note_failed, outcome};
 use crate::policy::Policy;
 use crate::requests::{found, Answer, Request, Shape};
@@ -50,19 +50,19 @@ pub(crate) enum SentKey {
     /// Sent as Python has it.
     Text(PyBackedStr),
     Bytes(PyBackedBytes),
-    /// The ring is asked about the key that was given.
+    /// The ring is asked about something else than what is sent.
     Rewritten {
         wire: Vec<u8>,
         base64: bool,
-        given: Vec<u8>,
+        routed: Vec<u8>,
     },
 }
 
 impl SentKey {
-    /// `bytes` are those of `given`.
-    pub(crate) fn new(wire: &[u8], base64: bool, given: &Bound<'_, PyAny>, bytes: &[u8]) -> PyResult<Self> {
-        if !std::ptr::eq(wire, bytes) && wire != bytes {
-            return Ok(SentKey::Rewritten { wire: wire.to_vec(), base64, given: bytes.to_vec() });
+    /// `routed`: what the ring is asked about, of `given`.
+    pub(crate) fn new(wire: &[u8], base64: bool, given: &Bound<'_, PyAny>, routed: &[u8]) -> PyResult<Self> {
+        if !std::ptr::eq(wire, routed) && wire != routed {
+            return Ok(SentKey::Rewritten { wire: wire.to_vec(), base64, routed: routed.to_vec() });
         }
         match given.cast::<PyString>() {
             Ok(text) => Ok(SentKey::Text(PyBackedStr::try_from(text.clone())?)),
@@ -79,11 +79,11 @@ impl SentKey {
         Key::new(wire, base64).unwrap_or_else(|_| unreachable!("the rules write keys that can be sent"))
     }
 
-    fn given(&self) -> &[u8] {
+    fn routed(&self) -> &[u8] {
         match self {
             SentKey::Text(text) => text.as_bytes(),
             SentKey::Bytes(bytes) => bytes,
-            SentKey::Rewritten { given, .. } => given,
+            SentKey::Rewritten { routed, .. } => routed,
         }
     }
 }
@@ -91,6 +91,7 @@ impl SentKey {
 /// One `get` line, for plain keys of one server.
 pub(crate) struct Line {
     pub(crate) codec: Arc<Codec>,
+    pub(crate) routing: Routing,
     pub(crate) choice: Choice,
     pub(crate) text: Vec<u8>,
     /// The keys, by their index in the gathering.
@@ -181,7 +182,7 @@ impl Operation for Op {
 
     fn route(&self) -> Route<'_> {
         match self {
-            Op::Single(single) => Route::Key { key: single.key.given(), failover: single.policy.failover },
+            Op::Single(single) => Route::Key { key: single.key.routed(), failover: single.policy.failover },
             Op::Line(line) => Route::Server(line.choice),
             Op::Everywhere(Everywhere { server: Some((server, _)), .. }) => Route::Server(Choice::regardless(*server)),
             Op::Everywhere(_) => Route::Known,
@@ -286,7 +287,7 @@ impl Single {
 
     /// What it holds of Python's is given up.
     pub(crate) fn clear(&mut self) {
-        self.key = SentKey::Rewritten { wire: Vec::new(), base64: false, given: Vec::new() };
+        self.key = SentKey::Rewritten { wire: Vec::new(), base64: false, routed: Vec::new() };
         self.data = Kept::Nothing;
     }
 
@@ -351,7 +352,7 @@ impl Line {
         let given = self.gather.keys[index].bind(py);
         Ok(Single {
             codec: self.codec.clone(),
-            key: SentKey::new(wire, false, given, key_bytes(given)?)?,
+            key: SentKey::new(wire, false, given, &self.routing.key(given, key_bytes(given)?)?)?,
             request: Request::Get { cas: self.cas },
             data: Kept::Nothing,
             alone: false,

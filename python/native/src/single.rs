@@ -96,9 +96,10 @@ impl Client {
         let data = value.map_or(Ok(Data::None), Encoded::data)?;
         let mut receiver = Receiver { py, codec: &self.codec, answer: Answer::new(shape) };
         let command = request.command(wire);
+        let routed = self.routing.key(key, bytes)?;
         let host = PythonHost(py);
         let executed = known(&self.directory, &host)
-            .and_then(|fleet| execute(&fleet, &host, bytes, self.policy.failover, &command, &data, &mut receiver));
+            .and_then(|fleet| execute(&fleet, &host, &routed, self.policy.failover, &command, &data, &mut receiver));
         self.watcher.tell(py, &self.directory)?;
         match executed {
             Ok(()) => receiver.answer.finish(py, default),
@@ -123,7 +124,7 @@ impl Client {
         let waiter = caller.waiter()?;
         let single = Single {
             codec: self.codec.clone(),
-            key: SentKey::new(wire.wire(), wire.is_base64(), key, bytes)?,
+            key: SentKey::new(wire.wire(), wire.is_base64(), key, &self.routing.key(key, bytes)?)?,
             request,
             data: value.map_or(Ok(Kept::Nothing), Encoded::keep)?,
             alone: false,
