@@ -35,6 +35,10 @@ test: setup ## Every test, on servers it starts itself
 	cd verify && ../.venv/bin/python -m pytest -q
 	.venv/bin/python -m pinyon_bench instructions --check
 
+.PHONY: rings
+rings: setup ## Compare rings with the clients they are of; rewrites the table in docs/rings.md and vectors/rings.json
+	cd python/tests && ../../.venv/bin/python -m other_rings.page
+
 .PHONY: verify-locks
 verify-locks: setup ## Locks on real processes that are killed, stopped and cut off: a quarter of an hour
 	.venv/bin/python -m pinyon_verify locks
@@ -62,7 +66,7 @@ fuzz: ## Each fuzz target for FUZZ_SECONDS (60); needs Rust's nightly toolchain
 .PHONY: setup
 setup: .venv/.ready .venv/.pinyon ## Packages, .venv with Pinyon and the benchmark's peers
 
-.venv/.ready: tools/setup tools/debian-packages.txt tools/requirements-build.txt python/requirements-test.txt tools/requirements-suites.txt bench/requirements.txt
+.venv/.ready: tools/setup $(wildcard tools/*.txt) python/requirements-test.txt bench/requirements.txt
 	tools/setup
 	touch $@
 

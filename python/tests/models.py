@@ -74,6 +74,9 @@ class Awaited:
     def metrics(self) -> Any:
         return self.wrapped.metrics()
 
+    def servers_of(self, key: str | bytes) -> list[str]:
+        return list(self.wrapped.servers_of(key))
+
     def close(self) -> None:
         self.wrapped.close()
 

@@ -42,10 +42,12 @@ class Cache(Client):
 
 serializer: Serializer = Upper()
 version: str = __version__
+holders: list[str] = Client("127.0.0.1").servers_of(b"key")
 
 cache = Client(
     ["127.0.0.1:11211", "/run/memcached.sock"],
     namespace=b"app:",
+    ring="dalli",
     timeout=1,
     connect_timeout=0.5,
     serializer=serializer,

@@ -1,0 +1,1 @@
+"""Where other clients put keys, as they say themselves: what rings by name are compared with."""

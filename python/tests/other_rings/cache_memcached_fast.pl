@@ -1,0 +1,18 @@
+# Asks Cache::Memcached::Fast for keys: reads a job (see scripts.py). The servers note what they are asked for.
+
+use strict;
+use warnings;
+use Cache::Memcached::Fast;
+use JSON::PP;
+
+my $job = decode_json(scalar <STDIN>);
+my @servers = map { ref $_ ? {address => $_->[0], weight => $_->[1]} : $_ } @{$job->{servers}};
+my $client = Cache::Memcached::Fast->new({
+    servers => \@servers,
+    namespace => $job->{namespace},
+    ketama_points => $job->{ketama_points},
+    connect_timeout => 5,
+    io_timeout => 20,
+});
+chomp(my @keys = <STDIN>);
+$client->get_multi(map { pack 'H*', $_ } @keys);

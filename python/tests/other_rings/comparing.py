@@ -1,0 +1,303 @@
+"""Every ring by name, beside the client whose ring it is."""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+import pinyon
+from other_rings import libmemcached, python_clients, scripts
+from other_rings.fleets import (
+    BYTES,
+    IPV6,
+    MANY,
+    MANY_WEIGHTS,
+    ONE,
+    PLAIN,
+    REFUSING,
+    TEXTS,
+    THREE,
+    TWO,
+    UNIX,
+    WEIGHTS,
+    Fleet,
+    Server,
+)
+from other_rings.listening import Listening
+
+#: Where a client puts keys on a fleet of which some servers are dead: by their place in the list, None for nowhere.
+Ask = Callable[..., "list[int | None]"]
+
+
+class Case(NamedTuple):
+    fleet: Fleet
+    keys: Sequence[str] | Sequence[bytes]
+    dead: Collection[int] = ()
+
+
+@dataclass
+class Ring:
+    """A ring, and what its row of the documentation says of it.
+
+    Args:
+        like: whose ring it is, and with which settings.
+        weights: what becomes of them.
+        namespace: whether it is hashed.
+        failure: where the keys of a server go that is down.
+        ask: asks that client.
+        keys: the keys it takes.
+        fleets: what it is compared on, while all servers are up.
+        failing: what it is compared on while some are down.
+        here: further ``fleets``, of servers that must be there.
+        failing_here: further ``failing`` ones, likewise but for those that are down.
+        bytes_too: whether keys that are bytes are a case of their own.
+    """
+
+    name: str
+    like: str
+    weights: str
+    namespace: str
+    failure: str
+    ask: Ask
+    keys: Sequence[str] | Sequence[bytes]
+    fleets: Sequence[Fleet] = ()
+    failing: Sequence[Fleet] = ()
+    here: Sequence[Fleet] = ()
+    failing_here: Sequence[Fleet] = ()
+    bytes_too: bool = False
+
+    def cases(self, directory: Path) -> Iterator[Case]:
+        for fleet in [*self.fleets, *_local(directory, self.here)]:
+            yield Case(fleet, self.keys)
+        if self.bytes_too:
+            yield Case(THREE, BYTES)
+        for fleet in [*self.failing, *_local(directory, self.failing_here)]:
+            for dead in ({1}, {0, 3}):
+                yield Case(fleet, self.keys, dead)
+
+    def row(self, compared: int, wrong: int) -> str:
+        """Its row of the documentation."""
+        cells = [f"`{self.name}`", self.like, self.weights, self.namespace, self.failure, f"{compared:,}", f"{wrong:,}"]
+        return f"| {' | '.join(cells)} |"
+
+
+def compare(ring: Ring, case: Case) -> list[str]:
+    """The keys that are elsewhere, and where."""
+    real = ring.ask(case.fleet, case.keys, case.dead)
+    ours = places(ring.name, case)
+    assert len(real) == len(ours) == len(case.keys)
+    triples = zip(case.keys, ours, real)
+    return [f"{key!r}: {our}, not {place}" for key, our, place in triples if our != place]
+
+
+def places(ring: str, case: Case) -> list[int | None]:
+    """Where Pinyon puts the keys."""
+    fleet, keys, dead = case
+    by_name = {place: index for index, place in enumerate(fleet.places)}
+    with pinyon.Client(fleet.texts, ring=ring, namespace=fleet.namespace or None, failover=bool(dead)) as client:
+        candidates = ([by_name[name] for name in client.servers_of(key)] for key in keys)
+        return [next((server for server in servers if server not in dead), None) for servers in candidates]
+
+
+def _local(directory: Path, fleets: Sequence[Fleet]) -> list[Fleet]:
+    """The same fleets on addresses of this machine that only this process uses."""
+    process = os.getpid()
+
+    def local(index: int, server: Server) -> Server:
+        if server.port is None:
+            return server._replace(host=str(directory / Path(server.host).name))
+        return server._replace(host=f"127.{77 + process // 250 % 100}.{process % 250 + 1}.{index + 1}")
+
+    return [
+        Fleet(fleet.name, [local(index, server) for index, server in enumerate(fleet.servers)], fleet.namespace)
+        for fleet in fleets
+    ]
+
+
+def _modula(fleet: Fleet, keys: Sequence[bytes], dead: Collection[int] = ()) -> list[int | None]:
+    found = libmemcached.places(libmemcached.MODULA, fleet, keys)
+    return [None if place in dead else place for place in found]
+
+
+def _libmemcached(behaviors: dict[int, int]) -> Ask:
+    return functools.partial(libmemcached.places, behaviors)
+
+
+def _libmc(fleet: Fleet, keys: Sequence[str], dead: Collection[int] = ()) -> list[int | None]:
+    there: AbstractContextManager[object] = Listening(fleet, dead) if dead else nullcontext()
+    with there:
+        return python_clients.libmc_client(fleet, keys, dead)
+
+
+#: libmc puts its prefix behind a question mark that a key begins with, so that the keys themselves are others.
+WITHOUT_QUESTION_MARKS = [key for key in TEXTS if not key.startswith("?")]
+
+EVERYTHING = [*PLAIN, IPV6, UNIX, WEIGHTS, MANY_WEIGHTS]
+NEXT = "to the next server on the circle"
+EJECTED = "to where they are without it, as with `auto_eject_hosts`"
+STAY = "nowhere: operations fail"
+COUNTED, IGNORED, REFUSED = "yes", "ignored", "refused"
+HASHED, NOT_HASHED = "hashed", "not hashed"
+
+RINGS = [
+    Ring(
+        "ketama",
+        "libmemcached and pylibmc, `ketama_weighted`",
+        COUNTED,
+        NOT_HASHED,
+        NEXT,
+        _libmemcached(libmemcached.OF_WEIGHTED),
+        BYTES,
+        EVERYTHING,
+        [REFUSING],
+    ),
+    Ring(
+        "libmemcached-modula",
+        "libmemcached and pylibmc without settings",
+        IGNORED,
+        NOT_HASHED,
+        STAY,
+        _modula,
+        BYTES,
+        EVERYTHING,
+        [MANY],
+    ),
+    Ring(
+        "libmemcached-ketama",
+        "libmemcached and pylibmc, `ketama`",
+        COUNTED,
+        NOT_HASHED,
+        EJECTED,
+        _libmemcached(libmemcached.OF_KETAMA),
+        BYTES,
+        EVERYTHING,
+        [REFUSING],
+    ),
+    Ring(
+        "libmemcached-ketama-md5",
+        "libmemcached and pylibmc, `ketama` and `hash=md5`",
+        COUNTED,
+        NOT_HASHED,
+        EJECTED,
+        _libmemcached(libmemcached.OF_KETAMA_MD5),
+        BYTES,
+        EVERYTHING,
+        [REFUSING],
+    ),
+    Ring(
+        "libmemcached-spy",
+        "libmemcached, `ketama_weighted` and the distribution `consistent_ketama_spy`",
+        COUNTED,
+        NOT_HASHED,
+        EJECTED,
+        _libmemcached(libmemcached.OF_SPY),
+        BYTES,
+        EVERYTHING,
+        [REFUSING],
+    ),
+    Ring(
+        "libmc",
+        "libmc",
+        REFUSED,
+        HASHED,
+        NEXT + ", as with `failover=True`",
+        _libmc,
+        WITHOUT_QUESTION_MARKS,
+        PLAIN,
+        failing_here=[MANY],
+    ),
+    Ring(
+        "pymemcache",
+        "pymemcache's `HashClient`; keys that are `bytes` are elsewhere than the same text",
+        REFUSED,
+        NOT_HASHED,
+        "to the server with the next score",
+        python_clients.pymemcache,
+        TEXTS,
+        [*PLAIN, IPV6, UNIX],
+        [REFUSING],
+        bytes_too=True,
+    ),
+    Ring(
+        "python-memcached",
+        "python-memcached since 1.60",
+        COUNTED,
+        NOT_HASHED,
+        "rehashed: ten tries",
+        python_clients.python_memcached,
+        BYTES,
+        [ONE, TWO, THREE, MANY, UNIX, WEIGHTS, MANY_WEIGHTS],
+        [REFUSING, MANY_WEIGHTS],
+    ),
+    Ring(
+        "meta-memcache",
+        "meta-memcache, by uhashring",
+        REFUSED,
+        NOT_HASHED,
+        STAY,
+        python_clients.meta_memcache,
+        TEXTS,
+        [ONE, TWO, THREE, MANY, IPV6],
+        [MANY],
+    ),
+    Ring(
+        "emcache",
+        "emcache",
+        REFUSED,
+        NOT_HASHED,
+        "to the server with the next score, as with `purge_unhealthy_nodes`",
+        python_clients.emcache,
+        BYTES,
+        [ONE, TWO, THREE, MANY, IPV6, UNIX],
+        [REFUSING, MANY],
+    ),
+    Ring(
+        "dalli",
+        'Dalli and Rails\' `MemCacheStore`; give their namespace with its colon, `namespace="app:"`',
+        COUNTED,
+        HASHED,
+        "rehashed: twenty tries",
+        scripts.dalli,
+        BYTES,
+        EVERYTHING,
+        [REFUSING, MANY_WEIGHTS],
+    ),
+    Ring(
+        "cache-memcached",
+        "Cache::Memcached",
+        COUNTED,
+        NOT_HASHED,
+        "rehashed: twenty tries",
+        scripts.cache_memcached,
+        BYTES,
+        EVERYTHING,
+        [REFUSING, MANY_WEIGHTS],
+    ),
+    Ring(
+        "cache-memcached-fast",
+        "Cache::Memcached::Fast without `ketama_points`",
+        COUNTED,
+        NOT_HASHED,
+        STAY,
+        scripts.cache_memcached_fast,
+        BYTES,
+        here=[*PLAIN, UNIX, WEIGHTS, MANY_WEIGHTS],
+        failing_here=[MANY],
+    ),
+    Ring(
+        "cache-memcached-fast-ketama",
+        "Cache::Memcached::Fast, `ketama_points => 150`",
+        COUNTED,
+        NOT_HASHED,
+        STAY,
+        functools.partial(scripts.cache_memcached_fast, ketama_points=150),
+        BYTES,
+        here=[*PLAIN, UNIX, WEIGHTS, MANY_WEIGHTS],
+        failing_here=[MANY],
+    ),
+]
