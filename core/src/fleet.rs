@@ -81,9 +81,8 @@ impl Members {
     }
 
     fn server(&self, key: &[u8]) -> Option<usize> {
-        match self.servers[..] {
-            [] => None,
-            [only] => Some(only),
+        match self.servers.len() {
+            0 | 1 => self.servers.first().copied(),
             _ => Some(self.servers[self.ring.server(key)]),
         }
     }

@@ -18,7 +18,7 @@ pub(super) fn ketama(servers: &[ServerSpec]) -> Ring {
             points.push((point, index as u16));
         }
     }
-    Ring::new(Circle::new(points, servers.len(), crc32).staying())
+    Ring::new(Circle::new(points, servers.len(), crc32 as fn(&[u8]) -> u32).staying())
 }
 
 fn seed(server: &ServerSpec) -> u32 {

@@ -1,22 +1,25 @@
 //! A circle of 32-bit hashes with points on it, each owned by a server.
 
+use super::hashes::KeyHash;
 use super::{Placement, Servers};
 
 /// A key belongs to the first point at or after its own hash.
 pub(super) struct Circle<H> {
     hashes: Vec<u32>,
+    /// And behind the last one the first once more.
     owners: Vec<u16>,
     servers: usize,
     hash: H,
     moves_on: bool,
 }
 
-impl<H: Fn(&[u8]) -> u32> Circle<H> {
+impl<H: KeyHash> Circle<H> {
     /// `points`: hashes, each with the place of its server; `hash`: that of keys. The keys of a server that fails go to
     /// the next point of another one.
     pub(super) fn new(mut points: Vec<(u32, u16)>, servers: usize, hash: H) -> Self {
         points.sort_unstable();
-        let (hashes, owners) = points.into_iter().unzip();
+        let (hashes, mut owners): (_, Vec<u16>) = points.into_iter().unzip();
+        owners.extend(owners.first().copied());
         Self { hashes, owners, servers, hash, moves_on: true }
     }
 
@@ -25,18 +28,15 @@ impl<H: Fn(&[u8]) -> u32> Circle<H> {
         Self { moves_on: false, ..self }
     }
 
+    /// The first point at or after the key's hash; one beyond the last where there is none.
     fn first_point(&self, key: &[u8]) -> usize {
-        let hash = (self.hash)(key);
-        let point = self.hashes.partition_point(|point| *point < hash);
-        if point < self.hashes.len() {
-            point
-        } else {
-            0
-        }
+        let hash = self.hash.of(key);
+        self.hashes.partition_point(|point| *point < hash)
     }
 }
 
-impl<H: Fn(&[u8]) -> u32 + Send + Sync> Placement for Circle<H> {
+impl<H: KeyHash> Placement for Circle<H> {
+    #[inline]
     fn server(&self, key: &[u8]) -> usize {
         usize::from(self.owners[self.first_point(key)])
     }

@@ -1,6 +1,27 @@
 //! The hash functions that rings share.
 
-use md5::{Digest, Md5};
+use md5::Digest;
+
+/// How a rule hashes keys.
+pub(super) trait KeyHash: Send + Sync {
+    fn of(&self, key: &[u8]) -> u32;
+}
+
+impl KeyHash for fn(&[u8]) -> u32 {
+    fn of(&self, key: &[u8]) -> u32 {
+        self(key)
+    }
+}
+
+/// [`md5`], known to the compiler.
+pub(super) struct Md5;
+
+impl KeyHash for Md5 {
+    #[inline]
+    fn of(&self, key: &[u8]) -> u32 {
+        md5(key)
+    }
+}
 
 /// Jenkins's one-at-a-time as libmemcached has it on x86, where C's `char` is signed: bytes from 0x80 on are negative.
 pub(super) fn one_at_a_time(bytes: &[u8]) -> u32 {
@@ -16,7 +37,7 @@ pub(super) fn one_at_a_time(bytes: &[u8]) -> u32 {
 
 /// An MD5 as four numbers, little-endian.
 pub(super) fn md5_words(bytes: &[u8]) -> [u32; 4] {
-    let digest = Md5::digest(bytes);
+    let digest = md5::Md5::digest(bytes);
     std::array::from_fn(|word| {
         u32::from_le_bytes([digest[4 * word], digest[4 * word + 1], digest[4 * word + 2], digest[4 * word + 3]])
     })
@@ -24,7 +45,7 @@ pub(super) fn md5_words(bytes: &[u8]) -> [u32; 4] {
 
 /// The first of them.
 pub(super) fn md5(bytes: &[u8]) -> u32 {
-    let digest = Md5::digest(bytes);
+    let digest = md5::Md5::digest(bytes);
     u32::from_le_bytes([digest[0], digest[1], digest[2], digest[3]])
 }
 

@@ -1,7 +1,7 @@
 //! libmemcached's distributions, and those of clients that follow it.
 
 use super::circle::Circle;
-use super::hashes::{md5, md5_words};
+use super::hashes::{md5_words, Md5};
 use super::{Placement, Ring, Servers};
 use crate::address::{Endpoint, ServerSpec, DEFAULT_PORT};
 
@@ -10,8 +10,8 @@ const WEIGHTED_POINTS: f32 = 160.0;
 const POINTS_PER_DIGEST: f32 = 4.0;
 
 /// `ketama_weighted`: MD5 for points and keys.
-pub(super) fn weighted(servers: &[ServerSpec]) -> Ring {
-    Ring::new(Circle::new(weighted_points(servers, point_name), servers.len(), md5))
+pub(super) fn weighted(servers: &[ServerSpec]) -> Circle<Md5> {
+    Circle::new(weighted_points(servers, point_name), servers.len(), Md5)
 }
 
 /// `ketama`: one hash for points and keys. A weight above 1 turns the points, and them alone, into those of
@@ -26,7 +26,7 @@ pub(super) fn ketama(servers: &[ServerSpec], hash: fn(&[u8]) -> u32) -> Ring {
 
 /// `ketama_weighted` with the points of spymemcached.
 pub(super) fn spy(servers: &[ServerSpec]) -> Ring {
-    Ring::new(Circle::new(weighted_points(servers, spy_name), servers.len(), md5))
+    Ring::new(Circle::new(weighted_points(servers, spy_name), servers.len(), Md5))
 }
 
 fn even_points(servers: &[ServerSpec], hash: fn(&[u8]) -> u32) -> Vec<(u32, u16)> {

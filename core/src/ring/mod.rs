@@ -20,6 +20,8 @@ mod tests;
 
 pub use rule::{RingError, Rule};
 
+use self::circle::Circle;
+use self::hashes::Md5;
 use crate::address::{Endpoint, ServerSpec};
 
 /// The servers that would hold a key as those before them fail, by their place in the list; its own first. One may come
@@ -33,7 +35,13 @@ trait Placement: Send + Sync {
 }
 
 /// A rule, applied to servers.
-pub struct Ring(Box<dyn Placement>);
+pub struct Ring(Applied);
+
+enum Applied {
+    /// The default rule, on the way of most operations: it costs no call that the compiler cannot look into.
+    Ketama(Circle<Md5>),
+    Named(Box<dyn Placement>),
+}
 
 impl std::fmt::Debug for Ring {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -43,18 +51,25 @@ impl std::fmt::Debug for Ring {
 
 impl Ring {
     fn new(placement: impl Placement + 'static) -> Self {
-        Self(Box::new(placement))
+        Self(Applied::Named(Box::new(placement)))
     }
 
     /// The index of the server that holds `key`.
+    #[inline]
     pub fn server(&self, key: &[u8]) -> usize {
-        self.0.server(key)
+        match &self.0 {
+            Applied::Ketama(circle) => circle.server(key),
+            Applied::Named(placement) => placement.server(key),
+        }
     }
 
     /// The servers that would hold `key` as those before them fail: its own first, then those that the rule's client
     /// would try, until it gives up. One may come several times.
     pub fn servers_from<'a>(&'a self, key: &'a [u8]) -> Box<dyn Iterator<Item = usize> + 'a> {
-        self.0.servers_from(key)
+        match &self.0 {
+            Applied::Ketama(circle) => circle.servers_from(key),
+            Applied::Named(placement) => placement.servers_from(key),
+        }
     }
 
     /// The same for keys that stand behind a namespace.

@@ -5,7 +5,7 @@ use super::dalli::Dalli;
 use super::hashes::{md5, one_at_a_time};
 use super::libmemcached::Modula;
 use super::meta_memcache::MetaRing;
-use super::{cache_memcached_fast, emcache, libmemcached, pymemcache, Ring};
+use super::{cache_memcached_fast, emcache, libmemcached, pymemcache, Applied, Ring};
 use crate::address::ServerSpec;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -101,7 +101,7 @@ impl Rule {
     /// The rule applied to servers, which [`Self::check`] has let pass.
     pub fn ring(&self, servers: &[ServerSpec]) -> Ring {
         match self.kind {
-            Kind::Ketama => libmemcached::weighted(servers),
+            Kind::Ketama => Ring(Applied::Ketama(libmemcached::weighted(servers))),
             Kind::LibmemcachedModula => Ring::new(Modula { servers: servers.len(), hash: one_at_a_time }),
             Kind::LibmemcachedKetama => libmemcached::ketama(servers, one_at_a_time),
             Kind::LibmemcachedKetamaMd5 => libmemcached::ketama(servers, md5),
