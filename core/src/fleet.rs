@@ -82,7 +82,8 @@ impl Members {
 
     fn server(&self, key: &[u8]) -> Option<usize> {
         match self.servers.len() {
-            0 | 1 => self.servers.first().copied(),
+            0 => None,
+            1 => Some(self.servers[0]),
             _ => Some(self.servers[self.ring.server(key)]),
         }
     }
