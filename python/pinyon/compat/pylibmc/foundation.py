@@ -1,0 +1,189 @@
+"""What all of a client's methods stand on: its connections, behaviors, values, keys and failures."""
+
+from __future__ import annotations
+
+import operator
+import re
+import time as clock
+from collections.abc import Iterable, Mapping
+from typing import Any, Union
+
+from typing_extensions import Self, TypeAlias
+
+import pinyon
+from pinyon.compat.pylibmc import behaviors as behaving
+from pinyon.compat.pylibmc import values
+from pinyon.compat.pylibmc.errors import BadKeyProvided, CacheMiss, ClientError, translated
+from pinyon.compat.pylibmc.servers import Server, Spec, translate_server_specs
+
+Key: TypeAlias = Union[str, bytes]
+
+#: Bytes that a key may have.
+_LONGEST = 250
+#: What would break out of a command line of the text protocol.
+_UNSENDABLE = re.compile(rb"[\x00-\x20\x7f]")
+#: Above this many seconds memcached takes a time for a Unix time.
+_LONGEST_RELATIVE = 30 * 24 * 60 * 60
+
+#: What there is where there is no value; None is one.
+MISS = object()
+
+
+class Connections:
+    """A client of Pinyon's that clones share; it is closed when the last of them lets go of it."""
+
+    def __init__(self, cache: pinyon.Client) -> None:
+        self.cache = cache
+
+    def __del__(self) -> None:
+        self.cache.close()
+
+
+class Foundation:
+    """The client without its commands."""
+
+    def __init__(
+        self,
+        servers: Iterable[Server],
+        behaviors: Mapping[str, Any] | None = None,
+        binary: bool = False,
+        username: str | None = None,
+        password: str | None = None,
+    ) -> None:
+        if (username is None) != (password is None):
+            raise TypeError("a login takes both username and password")
+        if isinstance(servers, (str, bytes)):
+            raise TypeError(f"servers is a list of servers, not one of them: write [{servers!r}]")
+        self.addresses: list[Server] = list(servers)
+        self.binary = binary
+        self._login = (username, password)
+        self._specs: list[Spec] = translate_server_specs(self.addresses)
+        self._behaviors = behaving.changed(behaving.defaults(), behaviors or {})
+        self._connections: Connections | None = None
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.addresses!r}, binary={self.binary!r})"
+
+    def __str__(self) -> str:
+        return f"<{type(self).__name__} for {', '.join(map(str, self.addresses))}, binary={self.binary!r}>"
+
+    @property
+    def _cache(self) -> pinyon.Client:
+        return self._connected().cache
+
+    def _connected(self) -> Connections:
+        """The client beneath, made when it is first needed and again when behaviors were set: only then is it known
+        which ring is meant."""
+        if self._connections is not None:
+            return self._connections
+        username, password = self._login
+        cache = pinyon.Client(
+            **behaving.settings(self._behaviors, self._specs),
+            serializer=values.AsStored(),
+            encode_keys=bool(self.binary),
+            max_value_size=values.LARGEST,
+            username=username,
+            password=password,
+        )
+        self._connections = connections = Connections(cache)
+        return connections
+
+    def disconnect_all(self) -> None:
+        """Let go of all connections; they are made again when the client is used. Clones keep theirs."""
+        self._connections = None
+
+    def clone(self) -> Self:
+        """Return a client of the same servers and behaviors. Until either sets behaviors they share connections."""
+        clone = type(self).__new__(type(self))
+        clone.addresses, clone.binary = list(self.addresses), self.binary
+        clone._login, clone._specs = self._login, self._specs
+        clone._behaviors, clone._connections = dict(self._behaviors), self._connected()
+        return clone
+
+    def get_behaviors(self) -> behaving.BehaviorDict:
+        """Return the behaviors by name; to set one in the dict sets it on the client."""
+        shown = {name: value for name, value in self._behaviors.items() if name not in behaving.all_callbacks}
+        return behaving.BehaviorDict(self, shown)
+
+    def set_behaviors(self, behaviors: Mapping[str, Any]) -> None:
+        """Set these behaviors and leave the others as they are."""
+        self._behaviors = behaving.changed(self._behaviors, behaviors)
+        self._connections = None
+
+    behaviors = property(get_behaviors, set_behaviors)
+
+    # Values.
+
+    def serialize(self, value: Any) -> tuple[bytes, int]:
+        """Return the value's bytes and flags; for subclasses to override."""
+        return values.serialize(value, self._behaviors["pickle_protocol"])
+
+    def deserialize(self, bytestring: bytes, flags: int) -> Any:
+        """Return the value of these bytes and flags, or raise ``CacheMiss``; for subclasses to override."""
+        return values.deserialize(bytestring, flags)
+
+    def _dump(self, value: Any, least: int = 0, level: int = -1) -> values.Stored:
+        if not -1 <= level <= 9:
+            raise ValueError("compress_level must be between 0 and 9 inclusive")
+        return values.compressed(values.checked(self.serialize(value)), least, level)
+
+    def _load(self, stored: values.Stored) -> Any:
+        data, flags = stored
+        try:
+            return self.deserialize(values.inflated(data) if flags & values.ZLIB else data, flags)
+        except CacheMiss:
+            return MISS
+
+    # Keys.
+
+    def _name(self, key: Any, prefix: Key | None = None) -> bytes:
+        name = encoded(key) if prefix is None else encoded(prefix) + encoded(key)
+        if len(name) + len(self._behaviors.get("namespace", b"")) > _LONGEST:
+            raise ValueError(f"key length {len(name)} too long, max is {_LONGEST}")
+        return name
+
+    def _names(self, keys: Iterable[Any], prefix: Key | None) -> dict[bytes, Any]:
+        """The keys by what is sent for them, text before bytes; without the empty one."""
+        names: dict[bytes, Any] = {}
+        for key in keys:
+            name = self._name(key, prefix)
+            if name and (name not in names or isinstance(key, str)):
+                names[name] = key
+        return names
+
+    def _unsendable(self, name: bytes) -> bool:
+        return not self.binary and _UNSENDABLE.search(name) is not None
+
+    def _failure(self, error: pinyon.Error) -> Exception:
+        return translated(error, bool(self._behaviors["verify_keys"]))
+
+    def _refuse(self, names: Iterable[bytes]) -> list[bytes]:
+        """The names that cannot be sent, where that is a soft failure; else nothing is done of what was asked."""
+        refused = [name for name in names if self._unsendable(name)]
+        if refused and not self._behaviors["verify_keys"]:
+            raise ClientError(f"the key {refused[0]!r} has spaces or control bytes, which cannot be sent")
+        return refused
+
+    def _softened(self, error: pinyon.Error) -> bool:
+        """False where a bad key is a soft failure; else it is raised."""
+        failure = self._failure(error)
+        if isinstance(failure, BadKeyProvided):
+            return False
+        raise failure from error
+
+
+def encoded(key: Any) -> bytes:
+    if isinstance(key, str):
+        return key.encode()
+    if isinstance(key, bytes):
+        return key
+    raise TypeError(f"key must be bytes or str, not {type(key).__name__}")
+
+
+def ttl_of(time: Any) -> int:
+    """A time of memcached's, relative or not, as Pinyon's ttl, which is always relative."""
+    seconds = operator.index(time)
+    if seconds <= _LONGEST_RELATIVE:
+        return seconds
+    left = seconds - int(clock.time())
+    return left if left > 0 else -1

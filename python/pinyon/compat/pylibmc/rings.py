@@ -1,0 +1,49 @@
+"""Which ring gives keys to servers as libmemcached does with a hash and a distribution.
+
+The one place where rings by name are asked of ``pinyon.Client``.
+"""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import pinyon.client
+from pinyon.compat.pylibmc.errors import NotSupportedError
+from pinyon.compat.pylibmc.servers import Spec, address
+
+WEIGHTED, MODULA = "consistent weighted", "modula"
+
+#: Pinyon's ring by distribution and hash; its own default is "ketama".
+RINGS = {(WEIGHTED, "md5"): "ketama"}
+
+if "ring" in inspect.signature(pinyon.client.BaseClient.__new__).parameters:
+    RINGS |= {
+        (MODULA, "default"): "libmemcached-modula",
+        (MODULA, "crc"): "python-memcached",
+        ("consistent", "default"): "libmemcached-ketama",
+        ("consistent", "md5"): "libmemcached-ketama-md5",
+        ("consistent ketama", "default"): "libmemcached-ketama",
+        ("consistent ketama", "md5"): "libmemcached-ketama-md5",
+    }
+
+
+def placement(specs: list[Spec], distribution: str, hash_name: str) -> dict[str, Any]:
+    """The settings of ``pinyon.Client`` that give keys to the servers that pylibmc gives them to.
+
+    Raises:
+        NotSupportedError: Pinyon has no such ring, and there is more than one server to choose from.
+    """
+    if distribution == MODULA:
+        specs = [(*spec[:3], 1) for spec in specs]
+    servers = [address(spec) for spec in specs]
+    if len(servers) == 1:
+        return {"servers": servers}
+    ring = RINGS.get((distribution, hash_name))
+    if ring is None:
+        there_are = "; ".join(f'distribution "{one}" with hash "{other}"' for one, other in RINGS)
+        raise NotSupportedError(
+            f'with the distribution "{distribution}" and the hash "{hash_name}" keys would be looked for on other '
+            f"servers than pylibmc stored them on. There are: {there_are}"
+        )
+    return {"servers": servers} if ring == "ketama" else {"servers": servers, "ring": ring}

@@ -1,0 +1,107 @@
+"""Values as pylibmc stores them: bytes and flags, compressed where asked.
+
+Both sides work on what is *stored*, a pair of bytes and flags. How Pinyon's client is told to take such pairs as its
+values stands here too, and nowhere else.
+"""
+
+from __future__ import annotations
+
+import pickle
+import zlib
+from typing import Any
+
+from typing_extensions import TypeAlias
+
+from pinyon.compat.pylibmc.errors import Error
+
+PICKLE = 1 << 0
+INTEGER = 1 << 1
+LONG = 1 << 2
+ZLIB = 1 << 3
+TEXT = 1 << 4
+
+_TYPES = PICKLE | INTEGER | LONG | TEXT
+
+#: As a server may be set up to store, in bytes; also what a compressed value may grow to.
+LARGEST = 128 * 1024 * 1024
+
+Stored: TypeAlias = "tuple[bytes, int]"
+
+
+class AsStored:
+    """Pinyon's serializer of values that are stored pairs already."""
+
+    def dump(self, value: Stored) -> Stored:
+        return value
+
+    def load(self, data: bytes, flags: int) -> Stored:
+        return data, flags
+
+
+def serialize(value: object, pickle_protocol: int) -> Stored:
+    """What pylibmc stores for a value, before compression."""
+    if isinstance(value, bytes):
+        return value, 0
+    if isinstance(value, str):
+        return value.encode(), TEXT
+    if isinstance(value, bool):
+        return b"%d" % value, INTEGER
+    if isinstance(value, int):
+        return str(value).encode(), LONG
+    return pickle.dumps(value, pickle_protocol), PICKLE
+
+
+def deserialize(data: bytes, flags: int) -> Any:
+    """The value of what pylibmc stored, after decompression; unpickling runs code that the writer chose.
+
+    Raises:
+        Error: the flags are none of pylibmc's.
+    """
+    kind = flags & _TYPES
+    if kind == 0:
+        return data
+    if kind == TEXT:
+        return data.decode()
+    if kind in (INTEGER, LONG):
+        return int(data)
+    if kind == PICKLE:
+        return pickle.loads(data)
+    raise Error(f"unknown memcached key flags {kind}")
+
+
+def checked(serialized: object) -> Stored:
+    """What a subclass's ``serialize`` returned.
+
+    Raises:
+        ValueError: it is not a pair of bytes and an integer.
+    """
+    if isinstance(serialized, tuple) and len(serialized) == 2:
+        data, flags = serialized
+        if isinstance(data, bytes) and isinstance(flags, int):
+            return data, flags & 0xFFFF_FFFF
+    raise ValueError("serialize() must return (bytes, flags)")
+
+
+def compressed(stored: Stored, least: int, level: int) -> Stored:
+    """The same, deflated if it has at least so many bytes and gets smaller; 0 for never."""
+    data, flags = stored
+    if not least or not level or len(data) < least:
+        return stored
+    deflated = zlib.compress(data, level)
+    return (deflated, flags | ZLIB) if len(deflated) < len(data) else stored
+
+
+def inflated(data: bytes) -> bytes:
+    """What was deflated.
+
+    Raises:
+        Error: it is damaged, or larger than ``LARGEST``.
+    """
+    inflater = zlib.decompressobj()
+    try:
+        value = inflater.decompress(data, LARGEST)
+    except zlib.error as error:
+        raise Error(f"Failed to decompress value: {error}") from error
+    if not inflater.eof:
+        raise Error(f"Failed to decompress value: it is cut short, or larger than {LARGEST} bytes")
+    return value
