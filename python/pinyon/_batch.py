@@ -75,11 +75,10 @@ class BaseBatch:
             yield from self._settle_first(submitted)
         if not self._failures:
             return
-        error = BatchError(self._failures)
         if exception is None:
-            raise error
+            raise BatchError(self._failures)
         notes = getattr(exception, "__notes__", [])
-        exception.__notes__ = [*notes, str(error)]  # type: ignore[attr-defined]
+        exception.__notes__ = [*notes, str(BatchError(self._failures))]  # type: ignore[attr-defined]
 
     def _settle_first(self, submitted: deque[_Submitted]) -> Iterator[Any]:
         command, key, waiter = submitted[0]

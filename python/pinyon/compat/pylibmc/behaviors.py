@@ -76,7 +76,7 @@ BEHAVIORS = (
     Behavior("distribution", MODULA, "used", "with `hash`: the ring"),
     Behavior("cas", 0, "used", "`gets` and `cas` want it"),
     Behavior("buffer_requests", 0, "refused", "sends later and tells nothing: use a quiet batch of `pinyon.Client`"),
-    Behavior("verify_keys", 0, "used", "how bad keys, which are never sent, are told: see above"),
+    Behavior("verify_keys", 0, "used", "how keys that cannot be sent are refused: see above"),
     Behavior("connect_timeout", 4000, "used", "milliseconds; `connect_timeout` of `pinyon.Client`"),
     Behavior("send_timeout", 0, "used", "microseconds, 0 for none; a bound of `timeout`"),
     Behavior("receive_timeout", 0, "used", "microseconds, 0 for none; a bound of `timeout`"),
@@ -151,7 +151,10 @@ def _set(state: dict[str, Any], behavior: Behavior, given: Any) -> None:
         _check_named(distributions, name, given, missing="consistent max")
         _distribute(state, given)
         return
-    value = hashers.get(given, given) if name == "ketama_hash" else given
+    if name == "ketama_hash" and given in hashers:
+        _check_named(hashers, name, given, missing="hsieh")
+        return
+    value = given
     if not isinstance(value, int):
         raise TypeError(f"behavior {name} must be int, not {type(value).__name__}")
     value = int(bool(value)) if name in _SWITCHES else int(value)
