@@ -25,6 +25,7 @@ from pinyon import (
     Timeout,
     __version__,
 )
+from pinyon.compat import pylibmc
 
 
 class Upper:
@@ -226,3 +227,24 @@ def careful_lock(locks: Locks) -> None:
         print(cycle)
     except (LockLost, pinyon.AlreadyHeld, pinyon.LockTimeout) as error:
         print(error)
+
+
+class Forgiving(pylibmc.Client):
+    def deserialize(self, bytestring: bytes, flags: int) -> Any:
+        try:
+            return super().deserialize(bytestring, flags)
+        except ValueError:
+            raise pylibmc.CacheMiss from None
+
+
+def moved(servers: list[str]) -> dict[str, int]:
+    mc = Forgiving(servers, binary=True, behaviors={"cas": True, "hash": "md5"})
+    mc.behaviors["ketama"] = True
+    failed: list[Any] = mc.set_multi({"a": 1, b"b": 2}, time=60, key_prefix="p:")
+    stored: bool = mc.set("c", failed, 60, min_compress_len=1000) and mc.cas("c", 1, mc.gets("c")[1] or 0)
+    pool = pylibmc.ClientPool(mc, 4)
+    try:
+        with pool.reserve(block=True) as lent, pylibmc.ThreadMappedPool(lent.clone()).reserve() as mapped:
+            return {"count": mapped.incr("count"), "stored": int(stored), **mapped.get_multi(["a"], key_prefix="p:")}
+    except (pylibmc.NotFound, pylibmc.Error) as error:
+        return {"retcode": error.retcode or 0}

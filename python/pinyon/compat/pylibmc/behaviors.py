@@ -7,15 +7,15 @@ set.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
-
-from typing_extensions import Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from pinyon.compat.pylibmc.errors import Error, NotSupportedError
 from pinyon.compat.pylibmc.rings import MODULA, WEIGHTED, placement
 from pinyon.compat.pylibmc.servers import Spec
 
 if TYPE_CHECKING:
+    from typing_extensions import TypeAlias
+
     from pinyon.compat.pylibmc.foundation import Foundation
 
     _Dict = dict[str, Any]

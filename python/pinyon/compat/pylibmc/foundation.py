@@ -6,15 +6,16 @@ import operator
 import re
 import time as clock
 from collections.abc import Iterable, Mapping
-from typing import Any, Union
-
-from typing_extensions import Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Union
 
 import pinyon
 from pinyon.compat.pylibmc import behaviors as behaving
 from pinyon.compat.pylibmc import values
 from pinyon.compat.pylibmc.errors import BadKeyProvided, CacheMiss, ClientError, translated
 from pinyon.compat.pylibmc.servers import Server, Spec, translate_server_specs
+
+if TYPE_CHECKING:
+    from typing_extensions import Self, TypeAlias
 
 Key: TypeAlias = Union[str, bytes]
 

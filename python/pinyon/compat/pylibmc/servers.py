@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Union
-
-from typing_extensions import TypeAlias
+from typing import TYPE_CHECKING, Any, Union
 
 from pinyon.compat.pylibmc.errors import Error, NotSupportedError
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeAlias
 
 server_type_tcp = 1
 server_type_udp = 2

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import pickle
 import zlib
-from typing import Any
-
-from typing_extensions import TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from pinyon.compat.pylibmc.errors import Error
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeAlias
 
 PICKLE = 1 << 0
 INTEGER = 1 << 1
