@@ -43,6 +43,8 @@ class Connections:
 class Foundation:
     """The client without its commands."""
 
+    _connections: Connections | None
+
     def __init__(
         self,
         servers: Iterable[Server],
@@ -59,8 +61,7 @@ class Foundation:
         self.binary = binary
         self._login = (username, password)
         self._specs: list[Spec] = translate_server_specs(self.addresses)
-        self._behaviors = behaving.changed(behaving.defaults(), behaviors or {})
-        self._connections: Connections | None = None
+        self._behave(behaving.changed(behaving.defaults(), behaviors or {}))
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.addresses!r}, binary={self.binary!r})"
@@ -98,7 +99,7 @@ class Foundation:
         clone = type(self).__new__(type(self))
         clone.addresses, clone.binary = list(self.addresses), self.binary
         clone._login, clone._specs = self._login, self._specs
-        clone._behaviors, clone._connections = dict(self._behaviors), self._connected()
+        clone._behave(self._behaviors, self._connected())
         return clone
 
     def get_behaviors(self) -> behaving.BehaviorDict:
@@ -108,10 +109,14 @@ class Foundation:
 
     def set_behaviors(self, behaviors: Mapping[str, Any]) -> None:
         """Set these behaviors and leave the others as they are."""
-        self._behaviors = behaving.changed(self._behaviors, behaviors)
-        self._connections = None
+        self._behave(behaving.changed(self._behaviors, behaviors))
 
     behaviors = property(get_behaviors, set_behaviors)
+
+    def _behave(self, behaviors: dict[str, Any], connections: Connections | None = None) -> None:
+        self._behaviors = behaviors
+        self._longest = _LONGEST - len(behaviors.get("namespace", b""))
+        self._connections = connections
 
     # Values.
 
@@ -137,30 +142,29 @@ class Foundation:
 
     # Keys.
 
-    def _name(self, key: Any, prefix: Key | None = None) -> bytes:
-        name = encoded(key) if prefix is None else encoded(prefix) + encoded(key)
-        if len(name) + len(self._behaviors.get("namespace", b"")) > _LONGEST:
-            raise ValueError(f"key length {len(name)} too long, max is {_LONGEST}")
+    def _name(self, key: Any, prefix: bytes = b"") -> bytes:
+        name = prefix + encoded(key)
+        if len(name) > self._longest:
+            raise ValueError(f"key length {len(name)} too long, max is {self._longest}")
         return name
 
-    def _names(self, keys: Iterable[Any], prefix: Key | None) -> dict[bytes, Any]:
-        """The keys by what is sent for them, text before bytes; without the empty one."""
-        names: dict[bytes, Any] = {}
-        for key in keys:
-            name = self._name(key, prefix)
-            if name and (name not in names or isinstance(key, str)):
-                names[name] = key
-        return names
+    def _named(self, keys: Iterable[Any], prefix: Key | None) -> list[tuple[bytes, Any]]:
+        """The keys, each with what is sent for it."""
+        before = b"" if prefix is None else encoded(prefix)
+        return [(self._name(key, before), key) for key in keys]
 
-    def _unsendable(self, name: bytes) -> bool:
-        return not self.binary and _UNSENDABLE.search(name) is not None
+    def _unsendable(self, names: Iterable[bytes]) -> list[bytes]:
+        """Those that would break out of a command's line."""
+        if self.binary or not _UNSENDABLE.search(b"".join(names := list(names))):
+            return []
+        return [name for name in names if _UNSENDABLE.search(name)]
 
     def _failure(self, error: pinyon.Error) -> Exception:
         return translated(error, bool(self._behaviors["verify_keys"]))
 
     def _refuse(self, names: Iterable[bytes]) -> list[bytes]:
         """The names that cannot be sent, where that is a soft failure; else nothing is done of what was asked."""
-        refused = [name for name in names if self._unsendable(name)]
+        refused = self._unsendable(names)
         if refused and not self._behaviors["verify_keys"]:
             raise ClientError(f"the key {refused[0]!r} has spaces or control bytes, which cannot be sent")
         return refused

@@ -20,13 +20,17 @@ class Many(Foundation):
         Where some servers fail the others' values are returned; an error is raised when all of them did.
         """
         len(keys)
-        names = self._names(keys, key_prefix)
-        refused = {name for name in names if self._unsendable(name)}
+        named = self._named(keys, key_prefix)
+        names = {name: key for name, key in named if name}
+        names.update((name, key) for name, key in named if name and isinstance(key, str))
+        refused = self._unsendable(names)
         if refused and self._behaviors["verify_keys"]:
-            raise BadKeyProvided(f"keys with spaces or control bytes cannot be sent: {sorted(refused)!r}")
+            raise BadKeyProvided(f"the key {refused[0]!r} has spaces or control bytes, which cannot be sent")
+        for name in refused:
+            del names[name]
         failed: dict[str, pinyon.Error] = {}
         try:
-            found = self._cache.get_many([name for name in names if name not in refused], failed=failed)
+            found = self._cache.get_many(names, failed=failed)
         except pinyon.Error as error:
             raise self._failure(error) from error
         if len(failed) == len(self._specs):
@@ -79,7 +83,7 @@ class Many(Foundation):
         """What is stored, with its key, by what is sent for it; and the keys that cannot be sent."""
         if not isinstance(mapping, dict):
             raise TypeError(f"argument 1 must be dict, not {type(mapping).__name__}")
-        named = [(self._name(key, prefix), key) for key in mapping]
+        named = self._named(mapping, prefix)
         refused = {b"", *self._refuse(name for name, _ in named)}
         dumped = {name: (key, self._dump(mapping[key], least, level)) for name, key in named if name not in refused}
         return dumped, [key for name, key in named if name in refused]
@@ -88,7 +92,7 @@ class Many(Foundation):
         """Delete the items; return whether all of them were there."""
         if isinstance(keys, dict):
             raise TypeError("keys must be a sequence, not a mapping")
-        names = [self._name(key, key_prefix) for key in keys]
+        names = [name for name, _ in self._named(keys, key_prefix)]
         refused = {b"", *self._refuse(names)}
         try:
             return self._cache.delete_many(name for name in names if name not in refused) == len(names)
@@ -104,10 +108,11 @@ class Many(Foundation):
         """
         if delta < 0:
             raise ValueError("delta must be positive")
-        names = [self._name(key, key_prefix) for key in keys]
-        unsendable = [name for name in names if not name or self._unsendable(name)]
-        if unsendable:
-            raise BadKeyProvided(f"the key {unsendable[0]!r} cannot be sent")
+        names = [name for name, _ in self._named(keys, key_prefix)]
+        if not all(names):
+            raise BadKeyProvided("the key is empty")
+        if self._refuse(names):
+            raise BadKeyProvided("a key has spaces or control bytes, which cannot be sent")
         try:
             with self._cache.quiet() as batch:
                 for name in names:
