@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ast
 import doctest
+import gc
 import importlib.util
 import json
 import os
@@ -80,6 +81,11 @@ def pytest_collectreport(report: Any) -> None:
 def pytest_runtest_logreport(report: Any) -> None:
     if report.when == "call" or not report.passed:
         outcomes[report.nodeid] = "passed" if report.passed else str(report.longrepr).splitlines()[-1]
+
+
+def pytest_collection_finish() -> None:
+    """Its tests collect garbage some hundred times; what is there already need not be looked at."""
+    gc.freeze()
 
 
 def pytest_sessionfinish() -> None:
