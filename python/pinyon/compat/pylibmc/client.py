@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pinyon
-from pinyon.compat.pylibmc.errors import BadKeyProvided, NotFound, NotSupportedError, SomeErrors
+from pinyon.compat.pylibmc.errors import BadKeyProvided, NotFound, SomeErrors
 from pinyon.compat.pylibmc.foundation import MISS, Key, ttl_of
 from pinyon.compat.pylibmc.many import Many
+from pinyon.compat.pylibmc.rings import number_of_server
 from pinyon.compat.pylibmc.servers import address, translate_server_spec, translate_server_specs
 
 __all__ = ["Client", "translate_server_spec", "translate_server_specs"]
@@ -205,15 +206,11 @@ class Client(Many):
         return SomeErrors(str(error)) if outage else failure
 
     def hash(self, key: Key, /) -> int:
-        """Return which server has the key: 0, of one server.
-
-        Raises:
-            NotSupportedError: there are several.
-        """
-        self._name(key)
-        if len(self._specs) > 1:
-            raise NotSupportedError("Pinyon does not tell which of several servers has a key")
-        return 0
+        """Return which server has the key, counted from 0 in the order they were given in."""
+        try:
+            return number_of_server(self._cache, self._specs, self._name(key))
+        except pinyon.Error as error:
+            raise self._failure(error) from error
 
     # As a mapping.
 

@@ -1,6 +1,6 @@
 """Which ring gives keys to servers as libmemcached does with a hash and a distribution.
 
-The one place where rings by name are asked of ``pinyon.Client``.
+The one place that knows of rings by name, and what they are called, in ``pinyon.Client``.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ WEIGHTED, MODULA = "consistent weighted", "modula"
 #: Pinyon's ring by distribution and hash; its own default is "ketama".
 RINGS = {(WEIGHTED, "md5"): "ketama"}
 
-if "ring" in inspect.signature(pinyon.client.BaseClient.__new__).parameters:
+BY_NAME = "ring" in inspect.signature(pinyon.client.BaseClient.__new__).parameters
+if BY_NAME:
     RINGS |= {
         (MODULA, "default"): "libmemcached-modula",
         (MODULA, "crc"): "python-memcached",
@@ -47,3 +48,17 @@ def placement(specs: list[Spec], distribution: str, hash_name: str) -> dict[str,
             f"servers than pylibmc stored them on. There are: {there_are}"
         )
     return {"servers": servers} if ring == "ketama" else {"servers": servers, "ring": ring}
+
+
+def number_of_server(cache: Any, specs: list[Spec], name: bytes) -> int:
+    """Which of the servers has a key, counted from 0.
+
+    Raises:
+        NotSupportedError: the client does not tell.
+    """
+    if len(specs) == 1:
+        return 0
+    if not BY_NAME:
+        raise NotSupportedError("Pinyon does not tell which of several servers has a key")
+    addresses = [address((*spec[:3], 1)) for spec in specs]
+    return addresses.index(cache.servers_of(name)[0])
