@@ -13,7 +13,7 @@ import pytest
 from servers import Memcached
 
 HERE = Path(__file__).parent
-DIFFERENCES = HERE / "pylibmc_suite" / "differences.txt"
+DIFFERENCES = HERE / "pylibmc_differences.txt"
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -41,7 +41,7 @@ def outcomes(sources: Path, memcached: Memcached, tmp_path_factory: pytest.TempP
         "PYTHONPATH": str(HERE),
         "PYTHONDONTWRITEBYTECODE": "1",
     }
-    plugins = ["-p", "pylibmc_suite.plugin", "-p", "no:cacheprovider", "-p", "no:xdist"]
+    plugins = ["-p", "pylibmc_suite", "-p", "no:cacheprovider", "-p", "no:xdist"]
     options = ["-c", os.devnull, "--rootdir", str(sources), "--continue-on-collection-errors", "-q"]
     command = [sys.executable, "-m", "pytest", *plugins, *options, "tests"]
     done = subprocess.run(
