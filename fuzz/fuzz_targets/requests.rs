@@ -9,8 +9,8 @@ use pinyon_core::locks::script::Parts;
 use pinyon_core::locks::{call, keys, script};
 use pinyon_proto::resp::{Decoded, Limits, Reader, Value};
 use pinyon_proto::{
-    encode, resp, Arithmetic, Capabilities, Command, Direction, Expect, Flag, Form, Key, KeyError, KeyRules,
-    MetaCommand, Mode, Opaque, ServerVersion, StatsKind, Store, Verb, MAX_KEY,
+    encode, resp, Arithmetic, Capabilities, Command, Direction, Expect, Flag, Form, Key, KeyError, KeyRules, Lease,
+    MarkStale, MetaCommand, Mode, Opaque, ServerVersion, StatsKind, Store, Verb, MAX_KEY,
 };
 
 /// How long a line may be that is no `get`, and of how many words: servers refuse others.
@@ -47,6 +47,9 @@ enum Ask<'a> {
     Touch { ttl: i32 },
     Store { mode: AnyMode, size: usize, client_flags: u32, ttl: i32, cas: Option<u64> },
     Delete,
+    DeleteIf { cas: u64 },
+    MarkStale { ttl: Option<i32>, cas: Option<u64> },
+    Lease { lease: i32, recache: i32 },
     Arithmetic { down: bool, delta: u64, initial: Option<(u64, i32)> },
     Meta { verb: AnyVerb, size: Option<usize>, flags: Vec<AnyFlag<'a>> },
     NoOp,
@@ -205,6 +208,9 @@ fn command<'a>(ask: &'a Ask<'_>, key: Key<'a>, flags: &'a [Flag<'a>], many: &'a 
             Command::Store(Store { mode: mode(any), key, size, client_flags, ttl, cas })
         }
         Ask::Delete => Command::Delete { key },
+        Ask::DeleteIf { cas } => Command::DeleteIf { key, cas },
+        Ask::MarkStale { ttl, cas } => Command::MarkStale(MarkStale { key, ttl, cas }),
+        Ask::Lease { lease, recache } => Command::Lease(Lease { key, lease, recache }),
         Ask::Arithmetic { down, delta, initial } => {
             Command::Arithmetic(Arithmetic { key, direction: direction(down), delta, initial })
         }

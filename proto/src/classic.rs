@@ -47,6 +47,9 @@ pub(crate) fn encode(
             number(out, arithmetic.delta);
             Form::ClassicNumber
         }
+        Command::Lease(_) => return Err(needs_meta("a lease (as of get_or_set)")),
+        Command::MarkStale(_) => return Err(needs_meta("marking an item stale")),
+        Command::DeleteIf { .. } => return Err(needs_meta("deleting by CAS token")),
         Command::Meta(_) => return Err(needs_meta("a meta command")),
         Command::GetMany { .. }
         | Command::NoOp
@@ -73,7 +76,9 @@ fn encode_store(store: &Store<'_>, out: &mut Vec<u8>) {
 fn key_of<'a>(command: &Command<'a>) -> Option<Key<'a>> {
     match command {
         Command::Get { key, .. } | Command::GetAndTouch { key, .. } => Some(*key),
-        Command::Touch { key, .. } | Command::Delete { key } => Some(*key),
+        Command::Touch { key, .. } | Command::Delete { key } | Command::DeleteIf { key, .. } => Some(*key),
+        Command::MarkStale(mark) => Some(mark.key),
+        Command::Lease(lease) => Some(lease.key),
         Command::Store(store) => Some(store.key),
         Command::Arithmetic(arithmetic) => Some(arithmetic.key),
         _ => None,

@@ -18,6 +18,14 @@ pub enum Command<'a> {
     Store(Store<'a>),
     /// Deletes an item.
     Delete { key: Key<'a> },
+    /// Deletes an item if it still has this CAS token. Needs meta commands.
+    DeleteIf { key: Key<'a>, cas: u64 },
+    /// Marks an item stale: it stays, and the next caller that reads it wins the right to store another. Needs meta
+    /// commands.
+    MarkStale(MarkStale<'a>),
+    /// Reads one item with its CAS token, and asks for the right to store another where there is none, it is stale, or it
+    /// is to end soon. Needs meta commands.
+    Lease(Lease<'a>),
     /// Adds to or subtracts from a decimal value.
     Arithmetic(Arithmetic<'a>),
     /// Any meta command with any flags.
@@ -74,6 +82,24 @@ pub enum Mode {
     Replace,
     Append,
     Prepend,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub struct MarkStale<'a> {
+    pub key: Key<'a>,
+    /// Seconds it is to live from now on, as those of a [`Store`]; `None` leaves it as long as it has.
+    pub ttl: Option<i32>,
+    /// Mark it only if it still has this CAS token.
+    pub cas: Option<u64>,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub struct Lease<'a> {
+    pub key: Key<'a>,
+    /// Seconds that the placeholder lives which the server makes of a miss, and whose right to be filled is the caller's.
+    pub lease: i32,
+    /// The right to store another is handed out, once, of an item that has fewer seconds left than this; 0 for never.
+    pub recache: i32,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -231,7 +257,8 @@ impl Command<'_> {
             Command::Touch { .. } => "touch",
             Command::Store(store) if store.cas.is_some() => "cas",
             Command::Store(store) => store.mode.name(),
-            Command::Delete { .. } => "delete",
+            Command::Delete { .. } | Command::DeleteIf { .. } | Command::MarkStale(_) => "delete",
+            Command::Lease(_) => "lease",
             Command::Arithmetic(arithmetic) => arithmetic.direction.name(),
             Command::Meta(_) => "meta",
             Command::NoOp => "mn",
@@ -246,6 +273,7 @@ impl Command<'_> {
     pub fn can_be_quiet(&self) -> bool {
         match self {
             Command::Store(_) | Command::Delete { .. } | Command::Arithmetic(_) => true,
+            Command::DeleteIf { .. } | Command::MarkStale(_) => true,
             Command::Meta(meta) => meta.verb != Verb::Debug,
             _ => false,
         }
@@ -263,14 +291,18 @@ impl Command<'_> {
                 let initial = arithmetic.initial.map(|(number, ttl)| (number, within(ttl)));
                 Command::Arithmetic(Arithmetic { initial, ..arithmetic })
             }
+            Command::MarkStale(mark) => Command::MarkStale(MarkStale { ttl: mark.ttl.map(within), ..mark }),
+            // All of its life would be the end of an item that was to live longer.
+            Command::Lease(lease) => Command::Lease(Lease { lease: within(lease.lease), recache: 0, ..lease }),
             other => other,
         }
     }
 
-    /// Whether running it twice does what running it once does, whoever else writes in between.
+    /// Whether running it twice does what running it once does, whoever else writes in between. A lease that was won
+    /// unheard is the exception: it ends by itself.
     pub fn is_idempotent(&self) -> bool {
         match self {
-            Command::Get { .. } | Command::GetMany { .. } => true,
+            Command::Get { .. } | Command::GetMany { .. } | Command::Lease(_) => true,
             Command::NoOp | Command::Stats(_) | Command::Version | Command::ClusterConfig => true,
             Command::Meta(meta) => meta.only_reads(),
             _ => false,

@@ -16,7 +16,7 @@ mod reply;
 pub mod resp;
 mod version;
 
-pub use command::{Arithmetic, Command, Direction, Flag, MetaCommand, Mode, StatsKind, Store, Verb};
+pub use command::{Arithmetic, Command, Direction, Flag, Lease, MarkStale, MetaCommand, Mode, StatsKind, Store, Verb};
 pub use encode::{encode, Expect, Form, Opaque, Unsupported};
 pub use key::{Key, KeyError, KeyRules, MAX_KEY, MAX_NAMESPACE};
 pub use reader::{Decoded, ReplyReader, MAX_LINE};

@@ -1,7 +1,10 @@
 //! Meta commands: `mg ms md ma me`.
 
 use crate::number::push;
-use crate::{Arithmetic, Capabilities, Command, Direction, Flag, Key, MetaCommand, Mode, Store, Unsupported, Verb};
+use crate::{
+    Arithmetic, Capabilities, Command, Direction, Flag, Key, Lease, MarkStale, MetaCommand, Mode, Store, Unsupported,
+    Verb,
+};
 
 /// Appends the command up to its own flags; the encoder adds opaque, quiet mark and line end.
 pub(crate) fn encode(
@@ -33,6 +36,19 @@ pub(crate) fn encode(
         Command::Delete { key } => {
             begin(Verb::Delete, key, None, out);
             Ok(Verb::Delete)
+        }
+        Command::DeleteIf { key, cas } => {
+            begin(Verb::Delete, key, None, out);
+            push_flag(Flag::CompareCas(*cas), out);
+            Ok(Verb::Delete)
+        }
+        Command::MarkStale(mark) => {
+            encode_mark(mark, out);
+            Ok(Verb::Delete)
+        }
+        Command::Lease(lease) => {
+            encode_lease(lease, out);
+            Ok(Verb::Get)
         }
         Command::Arithmetic(arithmetic) => {
             encode_arithmetic(arithmetic, out);
@@ -75,6 +91,26 @@ fn encode_store(store: &Store<'_>, out: &mut Vec<u8>) {
     }
     if store.mode != Mode::Set {
         push_flag(Flag::StoreMode(store.mode), out);
+    }
+}
+
+fn encode_mark(mark: &MarkStale<'_>, out: &mut Vec<u8>) {
+    begin(Verb::Delete, &mark.key, None, out);
+    push_flag(Flag::Invalidate, out);
+    if let Some(ttl) = mark.ttl {
+        push_flag(Flag::Ttl(ttl), out);
+    }
+    if let Some(cas) = mark.cas {
+        push_flag(Flag::CompareCas(cas), out);
+    }
+}
+
+fn encode_lease(lease: &Lease<'_>, out: &mut Vec<u8>) {
+    begin(Verb::Get, &lease.key, None, out);
+    out.extend_from_slice(b" f c v");
+    push_flag(Flag::Vivify(lease.lease), out);
+    if lease.recache != 0 {
+        push_flag(Flag::Recache(lease.recache), out);
     }
 }
 

@@ -92,6 +92,14 @@ pub struct Item {
     pub already_won: bool,
 }
 
+impl Head {
+    /// Whether the item is one that the server made of a miss, for a caller to fill. A value of no bytes and no client flags
+    /// looks the same while it is computed anew.
+    pub fn is_placeholder(&self) -> bool {
+        self.size == Some(0) && self.item.client_flags == 0 && (self.item.won || self.item.already_won)
+    }
+}
+
 /// A reply that is not what the protocol allows there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Malformed {

@@ -1,8 +1,8 @@
 //! Whatever a caller asks for, one request leaves: a single line that nothing in it can end early.
 
 use pinyon_proto::{
-    encode, Arithmetic, Capabilities, Command, Direction, Expect, Flag, Key, KeyError, KeyRules, MetaCommand, Mode,
-    Opaque, ServerVersion, StatsKind, Store, Unsupported, Verb, MAX_KEY,
+    encode, Arithmetic, Capabilities, Command, Direction, Expect, Flag, Key, KeyError, KeyRules, Lease, MarkStale,
+    MetaCommand, Mode, Opaque, ServerVersion, StatsKind, Store, Unsupported, Verb, MAX_KEY,
 };
 use proptest::prelude::*;
 
@@ -27,6 +27,9 @@ fn commands<'a>(key: Key<'a>, number: u64, ttl: i32, flags: &'a [Flag<'a>]) -> V
         Command::GetAndTouch { key, ttl },
         Command::Touch { key, ttl },
         Command::Delete { key },
+        Command::DeleteIf { key, cas: number },
+        Command::MarkStale(MarkStale { key, ttl: Some(ttl), cas: Some(number) }),
+        Command::Lease(Lease { key, lease: ttl, recache: ttl }),
         Command::Store(Store { cas: Some(number), ..store }),
         Command::Arithmetic(arithmetic),
         Command::Arithmetic(Arithmetic { direction: Direction::Decrement, initial: Some((number, ttl)), ..arithmetic }),

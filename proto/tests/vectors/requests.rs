@@ -1,8 +1,8 @@
 //! Commands into requests.
 
 use pinyon_proto::{
-    encode, Arithmetic, Capabilities, Command, Direction, Flag, Form, Key, MetaCommand, Mode, Opaque, ServerVersion,
-    StatsKind, Store, Verb,
+    encode, Arithmetic, Capabilities, Command, Direction, Flag, Form, Key, Lease, MarkStale, MetaCommand, Mode, Opaque,
+    ServerVersion, StatsKind, Store, Verb,
 };
 use serde_json::Value;
 
@@ -84,6 +84,12 @@ fn with_command<T>(vector: &Value, run: impl FnOnce(&Command<'_>) -> T) -> T {
         "gat" => Command::GetAndTouch { key: key(), ttl: ttl(&vector["ttl"]) },
         "touch" => Command::Touch { key: key(), ttl: ttl(&vector["ttl"]) },
         "delete" => Command::Delete { key: key() },
+        "delete_if" => Command::DeleteIf { key: key(), cas: vector["cas"].as_u64().unwrap() },
+        "mark_stale" => {
+            let ttl = vector.get("ttl").map(ttl);
+            Command::MarkStale(MarkStale { key: key(), ttl, cas: vector["cas"].as_u64() })
+        }
+        "lease" => Command::Lease(Lease { key: key(), lease: ttl(&vector["lease"]), recache: ttl(&vector["recache"]) }),
         "incr" | "decr" => Command::Arithmetic(Arithmetic {
             key: key(),
             direction: direction(name),

@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard};
 use pinyon_core::blocking::{known, Failure, Outcomes};
 use pinyon_core::session::Ticket;
 use pinyon_core::{Data, Error, Reply};
-use pinyon_proto::{Arithmetic, Command, Direction, Key, Mode, Status, Store};
+use pinyon_proto::{Arithmetic, Command, Direction, Key, MarkStale, Mode, Status, Store};
 use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyType};
@@ -184,8 +184,13 @@ impl Batch {
     }
 
     /// Like `Client.delete`; a key that has no value counts as a failure.
-    fn delete(&self, key: &Bound<'_, PyAny>) -> PyResult<()> {
-        self.submit(key, &Data::None, |key| Command::Delete { key })
+    #[pyo3(signature = (key, *, stale = None))]
+    fn delete(&self, key: &Bound<'_, PyAny>, stale: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
+        let ttl = stale.map(|stale| Ttl::within(stale, "stale")).transpose()?;
+        self.submit(key, &Data::None, |key| match ttl {
+            None => Command::Delete { key },
+            ttl => Command::MarkStale(MarkStale { key, ttl, cas: None }),
+        })
     }
 
     /// Like `Client.incr`, without the sum; a key that has no value counts as a failure.

@@ -301,8 +301,39 @@ impl Client {
     }
 
     /// Deletes an item. Returns whether there was one.
-    fn delete<'py>(&self, key: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        self.ask(key, Request::Delete, Shape::Done)
+    ///
+    /// `stale`: seconds (int or float, rounded up) or a timedelta. Then the item is not deleted but marked stale, and ends
+    /// after so long: who asks for it by `get_or_set` next makes another, while all others get what there is.
+    #[pyo3(signature = (key, *, stale = None))]
+    fn delete<'py>(&self, key: &Bound<'py, PyAny>, stale: Option<&Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyAny>> {
+        let request = match stale {
+            None => Request::Delete,
+            Some(stale) => Request::MarkStale { ttl: Ttl::within(stale, "stale")? },
+        };
+        self.ask(key, request, Shape::Done)
+    }
+
+    /// Reads an item, and asks for the right to make it anew. Returns a `Found`; a winner stores by `cas` with its token, or
+    /// gives it back.
+    ///
+    /// `lease`: seconds, of at most 30 days, until another caller can win a key that had no item; `recache`: that right is
+    /// handed out, once, of an item that has fewer seconds left than this; 0 for never.
+    #[pyo3(signature = (key, lease, recache = None), text_signature = "($self, key, lease, recache=0)")]
+    fn ask_lease<'py>(
+        &self,
+        key: &Bound<'py, PyAny>,
+        lease: &Bound<'py, PyAny>,
+        recache: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let lease = Ttl::within(lease, "lease")?;
+        let recache = recache.map_or(Ok(0), |recache| Ttl::up_to_30_days(recache, "recache"))?;
+        self.ask(key, Request::Lease { lease, recache }, Shape::Lease)
+    }
+
+    /// Gives a lease back that was won with this token, so that the next caller wins it. `keep`: the item has a value, which
+    /// stays, marked stale.
+    fn give_back<'py>(&self, key: &Bound<'py, PyAny>, cas: u64, keep: bool) -> PyResult<Bound<'py, PyAny>> {
+        self.ask(key, Request::GiveBack { cas, keep }, Shape::Done)
     }
 
     /// Deletes many items. Returns how many there were.

@@ -10,6 +10,7 @@ mod futures;
 mod gather;
 mod host;
 mod keys;
+mod leases;
 mod locks;
 mod loops;
 mod many;
@@ -36,6 +37,8 @@ mod _native {
     use crate::batch::Batch;
     #[pymodule_export]
     use crate::client::Client;
+    #[pymodule_export]
+    use crate::leases::Found;
     #[pymodule_export]
     use crate::locks::{thread_number, Grant, Keeper, Locks, LocksDriver};
     #[pymodule_export]

@@ -167,6 +167,8 @@ pub(crate) enum Outcome {
     Again(Vec<Single>, Box<Error>),
     /// The servers are known: each is asked.
     Spread(Everywhere),
+    /// Nobody waits any more for what was won: it is given back.
+    GiveBack(Single),
     /// Others of the same answer are still open.
     Open,
 }
@@ -258,7 +260,7 @@ impl Operation for Op {
             Op::Single(single) => match &single.target {
                 Target::Waiter(waiter) => waiter,
                 Target::Member(gather, _) => &gather.waiter,
-                Target::Nobody => return true,
+                Target::Nobody => return !matches!(single.request, Request::GiveBack { .. }),
             },
             Op::Line(Line { gather, .. }) | Op::Everywhere(Everywhere { gather, .. }) => &gather.waiter,
         };
@@ -291,11 +293,31 @@ impl Single {
         self.data = Kept::Nothing;
     }
 
+    /// Gives a lease back that it has won.
+    fn giving_back(&mut self, cas: u64, keep: bool) -> Self {
+        let nothing = SentKey::Rewritten { wire: Vec::new(), base64: false, given: Vec::new() };
+        Self {
+            codec: self.codec.clone(),
+            key: std::mem::replace(&mut self.key, nothing),
+            request: Request::GiveBack { cas, keep },
+            data: Kept::Nothing,
+            alone: false,
+            answer: Answer::new(Shape::Done),
+            policy: self.policy,
+            longest_ttl: None,
+            default: None,
+            target: Target::Nobody,
+        }
+    }
+
     fn finish(&mut self, py: Python<'_>, error: Option<Error>) -> Outcome {
         let answer = std::mem::replace(&mut self.answer, Answer::new(Shape::Done));
         let default = self.default.take();
         match std::mem::replace(&mut self.target, Target::Nobody) {
             Target::Nobody => Outcome::Open,
+            Target::Waiter(waiter) if matches!(self.request, Request::Lease { .. }) && waiter.is_done(py) => {
+                answer.won(py).map_or(Outcome::Open, |(cas, keep)| Outcome::GiveBack(self.giving_back(cas, keep)))
+            }
             Target::Waiter(waiter) => {
                 let answer = match &error {
                     Some(error) if self.policy.forgives(error) => answer.into_lost(),

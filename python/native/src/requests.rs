@@ -2,22 +2,53 @@
 //! drive them.
 
 use pinyon_core::Reply;
-use pinyon_proto::{Arithmetic, Command, Direction, Flag, Item, Key, MetaCommand, Mode, Status, Store, Verb};
+use pinyon_proto::{
+    Arithmetic, Command, Direction, Flag, Item, Key, Lease, MarkStale, MetaCommand, Mode, Status, Store, Verb,
+};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use pyo3::IntoPyObjectExt;
 
+use crate::leases::Found;
 use crate::values::Codec;
 
 /// What to ask of the server, besides the key.
 #[derive(Clone, Copy)]
 pub(crate) enum Request {
-    Get { cas: bool },
-    GetAndTouch { ttl: i32 },
-    Touch { ttl: i32 },
-    Store { mode: Mode, size: usize, client_flags: u32, ttl: i32, cas: Option<u64> },
+    Get {
+        cas: bool,
+    },
+    GetAndTouch {
+        ttl: i32,
+    },
+    Touch {
+        ttl: i32,
+    },
+    Store {
+        mode: Mode,
+        size: usize,
+        client_flags: u32,
+        ttl: i32,
+        cas: Option<u64>,
+    },
     Delete,
-    Arithmetic { direction: Direction, delta: u64, initial: Option<(u64, i32)> },
+    MarkStale {
+        ttl: i32,
+    },
+    Lease {
+        lease: i32,
+        recache: i32,
+    },
+    /// Of a lease that was won: others may win it again. `keep`: there is a value besides, which stays.
+    GiveBack {
+        cas: u64,
+        keep: bool,
+    },
+    Arithmetic {
+        direction: Direction,
+        delta: u64,
+        initial: Option<(u64, i32)>,
+    },
     Metadata,
 }
 
@@ -47,6 +78,10 @@ impl Request {
                 Command::Store(Store { mode, key, size, client_flags, ttl, cas })
             }
             Request::Delete => Command::Delete { key },
+            Request::MarkStale { ttl } => Command::MarkStale(MarkStale { key, ttl: Some(ttl), cas: None }),
+            Request::Lease { lease, recache } => Command::Lease(Lease { key, lease, recache }),
+            Request::GiveBack { cas, keep: false } => Command::DeleteIf { key, cas },
+            Request::GiveBack { cas, keep: true } => Command::MarkStale(MarkStale { key, ttl: None, cas: Some(cas) }),
             Request::Arithmetic { direction, delta, initial } => {
                 Command::Arithmetic(Arithmetic { key, direction, delta, initial })
             }
@@ -70,6 +105,8 @@ pub(crate) enum Shape {
     Number,
     /// An `ItemMetadata`, or None.
     Metadata,
+    /// A `Found`.
+    Lease,
 }
 
 impl Shape {
@@ -108,6 +145,8 @@ impl Answer {
         let head = reply.head;
         self.status = head.status;
         let value = match (self.shape, head.status) {
+            (Shape::Lease, Status::Hit) => Found::read(py, codec, reply).and_then(|found| found.into_bound_py_any(py)),
+            _ if head.is_placeholder() => return self.status = Status::Miss,
             (Shape::Value, Status::Hit) => found(py, codec, reply, false),
             (Shape::ValueAndCas, Status::Hit) => found(py, codec, reply, true),
             (Shape::Number, Status::Hit) => number(&reply).into_bound_py_any(py),
@@ -115,6 +154,12 @@ impl Answer {
             _ => return,
         };
         self.value = Some(value.map(Bound::unbind).map_err(Box::new));
+    }
+
+    /// The CAS token of a lease that was won, and whether there is a value besides.
+    pub(crate) fn won(&self, py: Python<'_>) -> Option<(u64, bool)> {
+        let found = self.value.as_ref()?.as_ref().ok()?.bind(py).cast::<Found>().ok()?.get();
+        found.won()
     }
 
     /// Whether the server said that it did it.
@@ -137,6 +182,7 @@ impl Answer {
             (Shape::Done, status) => (status == Status::Done).into_bound_py_any(py),
             (Shape::Compared, Status::NotFound) => Ok(py.None().into_bound(py)),
             (Shape::Compared, status) => (status == Status::Done).into_bound_py_any(py),
+            (Shape::Lease, _) if self.value.is_none() => Found::nothing().into_bound_py_any(py),
             _ => match self.value {
                 Some(value) => value.map(|value| value.into_bound(py)).map_err(|error| *error),
                 None => Ok(default.unwrap_or_else(|| py.None().into_bound(py))),

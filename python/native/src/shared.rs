@@ -72,6 +72,11 @@ impl Machine for Shared<Op> {
             match operation.finish(py, error, in_time) {
                 Outcome::Answered(waiter, answer) => event_loop.waiting().answer(waiter, answer),
                 Outcome::Open => {}
+                Outcome::GiveBack(single) => {
+                    let now = Instant::now();
+                    let deadline = now + event_loop.context().directory.options().timeout;
+                    event_loop.lock(py)?.start(Op::Single(single.into()), deadline, now);
+                }
                 Outcome::Spread(everywhere) => {
                     let (mut shared, now) = (event_loop.lock(py)?, Instant::now());
                     let fleet = shared.fleet(now);

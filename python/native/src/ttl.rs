@@ -24,6 +24,14 @@ impl Ttl {
             _ => Err(usage(ttl.py(), "UsageError", &format!("{name} must be positive, and at most 30 days"))),
         }
     }
+
+    /// The seconds of a setting that may be none.
+    pub(crate) fn up_to_30_days(ttl: &Bound<'_, PyAny>, name: &str) -> PyResult<i32> {
+        match seconds(ttl.as_borrowed())? {
+            seconds @ 0..=LONGEST_RELATIVE => Ok(seconds as i32),
+            _ => Err(usage(ttl.py(), "UsageError", &format!("{name} must be from 0 to 30 days"))),
+        }
+    }
 }
 
 impl<'py> FromPyObject<'_, 'py> for Ttl {
