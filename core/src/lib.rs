@@ -16,6 +16,7 @@ pub mod events;
 pub mod fleet;
 pub mod fork;
 pub mod health;
+pub mod lease;
 pub mod locks;
 pub mod login;
 pub mod metrics;

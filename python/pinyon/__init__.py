@@ -26,6 +26,7 @@ from pinyon.errors import (
     InvalidKey,
     InvalidName,
     InvalidServers,
+    LeaseTimeout,
     LockError,
     LockLost,
     LockTimeout,
@@ -42,6 +43,7 @@ from pinyon.errors import (
     ValueTooLarge,
 )
 from pinyon.events import Event
+from pinyon.leases import Lease, Outcome
 from pinyon.locks import Held, Lock, Locks, LockStatus
 from pinyon.metadata import ItemMetadata
 from pinyon.metrics import CommandMetrics, Latencies, ServerMetrics
@@ -67,12 +69,15 @@ __all__ = [
     "InvalidServers",
     "ItemMetadata",
     "Latencies",
+    "Lease",
+    "LeaseTimeout",
     "Lock",
     "LockError",
     "LockLost",
     "LockStatus",
     "LockTimeout",
     "Locks",
+    "Outcome",
     "ProtocolError",
     "Serializer",
     "ServerDown",

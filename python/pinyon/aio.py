@@ -7,20 +7,26 @@ send, and what has arrived is taken in one receive.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from typing import TYPE_CHECKING, Any
 
+from pinyon import _native
 from pinyon._aio_driver import LOOPS
 from pinyon._aio_locks import Held, Lock, Locks
 from pinyon._batch import BaseBatch
-from pinyon.client import BaseClient
+from pinyon._get_or_set import drive_awaiting, get_or_set
+from pinyon.client import DEFAULT_LEASE, BaseClient
+from pinyon.errors import Error
+from pinyon.leases import BaseLease
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
+    from datetime import timedelta
     from types import TracebackType
 
     from typing_extensions import Self
 
-__all__ = ["Batch", "Client", "Held", "Lock", "Locks"]
+__all__ = ["Batch", "Client", "Held", "Lease", "Lock", "Locks"]
 
 
 class Batch(BaseBatch):
@@ -49,6 +55,69 @@ class Batch(BaseBatch):
             await asyncio.wait([waiter])
 
 
+class Lease(BaseLease):
+    """What ``Client.lease`` returns: ``pinyon.Lease``, awaited."""
+
+    __slots__ = ()
+
+    async def fulfil(self, value: object, ttl: float | timedelta = 0) -> bool:
+        won = self._won()
+        if won is None:
+            return False
+        stored = await self._client.cas(self.key, value, won[0], ttl)  # type: ignore[misc]
+        self._win = None
+        return stored is True
+
+    async def give_back(self) -> bool:
+        won = self._won()
+        if won is None:
+            return False
+        self._win = None
+        return await self._client.give_back(self.key, *won)  # type: ignore[misc,no-any-return]
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        exception: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if self._win is not None:
+            await self.give_back()
+
+
+class _Signal:
+    """Something that one task waits for."""
+
+    def __init__(self) -> None:
+        self.future = asyncio.get_running_loop().create_future()
+
+    def set(self) -> None:
+        if not self.future.done() and not self.future.get_loop().is_closed():
+            self.future.set_result(None)
+
+
+class _Tasks:
+    """How tasks wait for each other."""
+
+    scope = staticmethod(asyncio.get_running_loop)
+    caller = staticmethod(asyncio.current_task)
+    sleep = staticmethod(asyncio.sleep)
+    signal = _Signal
+
+    @staticmethod
+    async def wait(signal: _Signal, seconds: float) -> None:
+        await asyncio.wait([signal.future], timeout=seconds)
+
+    @staticmethod
+    def give_back(client: _native.Client, key: str | bytes, cas: int, keep: bool) -> None:
+        with contextlib.suppress(Error, RuntimeError):  # the latter where the loop is over
+            outcome: Any = client.give_back(key, cas, keep)
+            outcome.add_done_callback(lambda over: over.cancelled() or over.exception())
+
+
 class Client(BaseClient):
     """A client for one or several memcached servers, to be shared by all tasks of all event loops of a process.
 
@@ -69,6 +138,31 @@ class Client(BaseClient):
     def quiet(self) -> Batch:  # type: ignore[override]
         """Return a batch of commands whose replies are not awaited one by one."""
         return Batch(self)
+
+    async def get_or_set(
+        self,
+        key: str | bytes,
+        make: Callable[[], Any],
+        ttl: float | timedelta,
+        *,
+        stale: float | timedelta = 0,
+        early: float | timedelta = 0,
+        lease: float | timedelta = DEFAULT_LEASE,
+        wait: float | None = None,
+    ) -> Any:
+        """Like ``pinyon.Client.get_or_set``; ``make`` may be a coroutine function too."""
+        leasing = _native.Leasing(ttl, stale, early, lease, wait)
+        return await drive_awaiting(get_or_set(self, _Tasks, key, make, leasing))
+
+    async def lease(
+        self,
+        key: str | bytes,
+        *,
+        lease: float | timedelta = DEFAULT_LEASE,
+        recache: float | timedelta = 0,
+    ) -> Lease:
+        """Like ``pinyon.Client.lease``."""
+        return Lease(self, key, await self.ask_lease(key, lease, recache))  # type: ignore[misc]
 
     async def __aenter__(self) -> Self:
         return self

@@ -1,7 +1,7 @@
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from datetime import timedelta
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import Any, TypeVar, overload
 
 from typing_extensions import Literal, Self, TypeAlias
 
@@ -10,6 +10,7 @@ from pinyon._aio_locks import Lock as Lock
 from pinyon._aio_locks import Locks as Locks
 from pinyon.errors import Error
 from pinyon.events import Event
+from pinyon.leases import BaseLease
 from pinyon.metadata import ItemMetadata
 from pinyon.metrics import ServerMetrics
 from pinyon.serializers import Serializer
@@ -18,6 +19,19 @@ from pinyon.tls import Tls
 _Key: TypeAlias = str | bytes
 _KeyT = TypeVar("_KeyT", bound=str | bytes)
 _Ttl: TypeAlias = int | float | timedelta
+
+_T = TypeVar("_T")
+
+class Lease(BaseLease):
+    async def fulfil(self, value: object, ttl: _Ttl = 0) -> bool: ...
+    async def give_back(self) -> bool: ...
+    async def __aenter__(self) -> Self: ...
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        exception: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None: ...
 
 class Client:
     def __init__(
@@ -74,6 +88,31 @@ class Client:
     def decr(
         self, key: _Key, delta: int = 1, *, initial: int | None = None, ttl: _Ttl = 0
     ) -> Awaitable[int | None]: ...
+    @overload
+    async def get_or_set(
+        self,
+        key: _Key,
+        make: Callable[[], Awaitable[_T]],
+        ttl: _Ttl,
+        *,
+        stale: _Ttl = 0,
+        early: _Ttl = 0,
+        lease: _Ttl = 10,
+        wait: float | None = None,
+    ) -> _T: ...
+    @overload
+    async def get_or_set(
+        self,
+        key: _Key,
+        make: Callable[[], _T],
+        ttl: _Ttl,
+        *,
+        stale: _Ttl = 0,
+        early: _Ttl = 0,
+        lease: _Ttl = 10,
+        wait: float | None = None,
+    ) -> _T: ...
+    async def lease(self, key: _Key, *, lease: _Ttl = 10, recache: _Ttl = 0) -> Lease: ...
     def meta(self, key: _Key) -> Awaitable[ItemMetadata | None]: ...
     def quiet(self) -> Batch: ...
     def flush_all(self, delay: int = 0) -> Awaitable[None]: ...

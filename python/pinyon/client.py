@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pinyon import _native, serializers
+from pinyon._get_or_set import Threads, drive, get_or_set
 from pinyon._gevent_choice import undecided
 from pinyon._logging import logging_too
 from pinyon.errors import InvalidServers, UnsupportedType
 from pinyon.metrics import ServerMetrics, of_client
+from pinyon.leases import Lease
 from pinyon.tls import Tls, settled
 
 if TYPE_CHECKING:
@@ -22,6 +24,11 @@ if TYPE_CHECKING:
     from pinyon.events import Event
 
 DEFAULT_SERVER = "127.0.0.1:11211"
+
+#: Seconds that one caller alone may make a value that is missing.
+DEFAULT_LEASE = 10
+
+_T = TypeVar("_T")
 
 
 class BaseClient(_native.Client):
@@ -192,6 +199,63 @@ class Client(BaseClient):
         def __new__(cls, *arguments: Any, **settings: Any) -> Self:
             return super().__new__(_UndecidedClient if cls is Client else cls, *arguments, **settings)
 
+    #: How its callers wait for each other.
+    _waits: Any = Threads
+
+    def get_or_set(
+        self,
+        key: str | bytes,
+        make: Callable[[], _T],
+        ttl: float | timedelta,
+        *,
+        stale: float | timedelta = 0,
+        early: float | timedelta = 0,
+        lease: float | timedelta = DEFAULT_LEASE,
+        wait: float | None = None,
+    ) -> _T:
+        """Return the value of a key; where there is none, one caller of all makes it while the others wait for it.
+
+        Args:
+            key: as for ``get``.
+            make: called without arguments to make the value. What it raises is raised here, nothing is stored, and the
+                next caller makes it at once. None is a value like any other.
+            ttl: seconds, or a timedelta, for which a value is fresh; 0 for ever.
+            stale: seconds after that in which the value is still handed out, while one caller makes another.
+            early: seconds before that from which one caller makes another; all others get what there is.
+            lease: seconds (whole ones, rounded up) that making a missing value may take before another caller tries;
+                what is made later is returned and not stored.
+            wait: seconds to wait for a value that another caller makes; without it, twice the lease and two more: long
+                enough for a maker that dies and for the next one.
+
+        Raises:
+            LeaseTimeout: another caller was still making the value when ``wait`` was over.
+            Unsupported: the server is older than memcached 1.6.10.
+        """
+        leasing = _native.Leasing(ttl, stale, early, lease, wait)
+        return drive(get_or_set(self, self._waits, key, make, leasing))  # type: ignore[no-any-return]
+
+    def lease(
+        self,
+        key: str | bytes,
+        *,
+        lease: float | timedelta = DEFAULT_LEASE,
+        recache: float | timedelta = 0,
+    ) -> Lease:
+        """Read an item and ask for the right to make it anew: ``get_or_set`` by hand.
+
+        Args:
+            key: as for ``get``.
+            lease: seconds until another caller may win a key that had no item.
+            recache: that right is handed out, once, of an item that has fewer seconds left than this; 0 for never.
+
+        Returns:
+            What was found. Whoever finds ``Outcome.WON`` is to ``fulfil`` it, or to ``give_back``.
+
+        Raises:
+            Unsupported: the server is older than memcached 1.6.10.
+        """
+        return Lease(self, key, self.ask_lease(key, lease, recache))
+
     def __enter__(self) -> Self:
         return self
 
@@ -211,6 +275,10 @@ METHODS = frozenset(
         "gets",
         "gets_many",
         "gat",
+        "get_or_set",
+        "lease",
+        "ask_lease",
+        "give_back",
         "touch",
         "set",
         "add",

@@ -55,6 +55,10 @@ class Timeout(Error, TimeoutError):
     """The operation was not over within the client's timeout."""
 
 
+class LeaseTimeout(Timeout):
+    """Another caller was still making the value when the time to wait for it was over."""
+
+
 class ConnectError(Error, ConnectionError):
     """No connection could be made: refused, unreachable, or a name that does not resolve."""
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 try:
     import gevent
-    from gevent import get_hub, getcurrent, socket
+    from gevent import event, get_hub, getcurrent, socket
 except ImportError as error:
     raise ImportError("pinyon.gevent needs gevent; install it with: pip install gevent") from error
 
@@ -136,6 +136,24 @@ def _wait_for(waiter: _native.Waiter) -> None:
         waiter.wait()
 
 
+class _Greenlets:
+    """How greenlets wait for each other."""
+
+    scope = staticmethod(get_hub)
+    caller = staticmethod(getcurrent)
+    sleep = staticmethod(gevent.sleep)
+    signal = event.Event
+
+    @staticmethod
+    def wait(signal: event.Event, seconds: float) -> None:
+        signal.wait(seconds)
+
+    @staticmethod
+    def give_back(client: _native.Client, key: str | bytes, cas: int, keep: bool) -> None:
+        with contextlib.suppress(Error):
+            client.submitting().give_back(key, cas, keep)
+
+
 class Client(client.Client):
     """A client for one or several memcached servers, to be shared by all greenlets of all hubs of a process.
 
@@ -149,6 +167,8 @@ class Client(client.Client):
     """
 
     __slots__ = ()
+
+    _waits = _Greenlets
 
     def __new__(cls, servers: str | Iterable[str] | None = None, *, connections: int = 1, **settings: Any) -> Self:
         return BaseClient.__new__(cls, servers, loops=LOOPS, connections=connections, **settings)

@@ -7,13 +7,14 @@ use std::time::Duration;
 use pinyon_core::address::{gutter_servers, parse_servers, Endpoint, ServerListError, ServerSpec};
 use pinyon_core::directory::{Directory, Settings as Discovery, Source as Finding};
 use pinyon_core::fleet::{Access, Fleet, Options};
+use pinyon_core::lease::Win;
 use pinyon_core::login::{Login, Password};
 use pinyon_core::ring::{RingError, Rule};
-use pinyon_core::Limits;
-use pinyon_proto::{Direction, KeyRules, Mode};
+use pinyon_core::{Limits, Value};
+use pinyon_proto::{Direction, Head, KeyRules, Mode, Status};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::{PyAny, PyDict};
+use pyo3::types::{PyAny, PyBytes, PyDict};
 
 use crate::batch::Batch;
 use crate::errors::{invalid_key, usage};
@@ -43,6 +44,7 @@ pub(crate) struct Client {
     pub(crate) loops: OnceLock<Arc<Loops<Driver>>>,
     /// Its methods return what a greenlet may wait for later, instead of letting it wait.
     pub(crate) submits_only: bool,
+    flights: Py<PyDict>,
     closed: Arc<AtomicBool>,
 }
 
@@ -55,7 +57,7 @@ impl Client {
     }
 
     /// The same client in another guise.
-    fn view(&self, policy: Policy, submits_only: bool) -> Self {
+    fn view(&self, py: Python<'_>, policy: Policy, submits_only: bool) -> Self {
         Self {
             directory: self.directory.clone(),
             keys: self.keys.clone(),
@@ -65,6 +67,7 @@ impl Client {
             watcher: self.watcher.clone(),
             loops: self.loops.clone(),
             submits_only,
+            flights: self.flights.clone_ref(py),
             closed: self.closed.clone(),
         }
     }
@@ -129,7 +132,7 @@ impl Client {
                 let PolicySettings { failover, on_failure } =
                     settings.extract().map_err(|error| naming_setting(py, error))?;
                 let policy = client.get().policy.with(py, failover, on_failure.as_deref())?;
-                return Ok(client.get().view(policy, client.get().submits_only));
+                return Ok(client.get().view(py, policy, client.get().submits_only));
             }
         };
         let settings: Settings<'_> = settings.extract().map_err(|error| naming_setting(py, error))?;
@@ -178,6 +181,7 @@ impl Client {
             watcher: Arc::new(Watcher::new(settings.on_event)),
             loops: OnceLock::new(),
             submits_only: false,
+            flights: PyDict::new(py).unbind(),
             closed: Arc::default(),
         };
         if let Some((current, make)) = settings.loops {
@@ -198,8 +202,8 @@ impl Client {
     }
 
     /// The same client, whose methods return what a coroutine may wait for later, and an error where there is one.
-    fn submitting(&self) -> Self {
-        self.view(Policy { miss: false, ..self.policy }, true)
+    fn submitting(&self, py: Python<'_>) -> Self {
+        self.view(py, Policy { miss: false, ..self.policy }, true)
     }
 
     /// The value stored under a key, or `default` when there is none.
@@ -314,7 +318,7 @@ impl Client {
     }
 
     /// Reads an item, and asks for the right to make it anew. Returns a `Found`; a winner stores by `cas` with its token, or
-    /// gives it back.
+    /// gives it back. `get_or_set` and `lease` are made of it.
     ///
     /// `lease`: seconds, of at most 30 days, until another caller can win a key that had no item; `recache`: that right is
     /// handed out, once, of an item that has fewer seconds left than this; 0 for never.
@@ -330,10 +334,34 @@ impl Client {
         self.ask(key, Request::Lease { lease, recache }, Shape::Lease)
     }
 
+    /// The values that are being made in this process, by what `flight_of` and the front end say of each.
+    #[getter]
+    fn flights(&self, py: Python<'_>) -> Py<PyDict> {
+        self.flights.clone_ref(py)
+    }
+
+    /// Of callers who would be told the same of a key: its bytes, and what is done when a server fails.
+    fn flight_of<'py>(&self, key: &Bound<'py, PyAny>) -> PyResult<(Bound<'py, PyBytes>, bool, bool)> {
+        Ok((PyBytes::new(key.py(), key_bytes(key)?), self.policy.failover, self.policy.miss))
+    }
+
+    /// The bytes of a value and its client flags, as they would be stored.
+    fn pack<'py>(&self, value: &Bound<'py, PyAny>) -> PyResult<(Bound<'py, PyBytes>, u32)> {
+        let (encoded, client_flags) = self.codec.encode(value)?;
+        Ok((PyBytes::new(value.py(), encoded.bytes()?), client_flags))
+    }
+
+    /// The value that these bytes and client flags stand for, as if they had been stored.
+    fn unpack<'py>(&self, py: Python<'py>, data: &[u8], client_flags: u32) -> PyResult<Bound<'py, PyAny>> {
+        let mut head = Head::of(Status::Hit);
+        head.item.client_flags = client_flags;
+        self.codec.decode(py, &head, Value::Borrowed(data))
+    }
+
     /// Gives a lease back that was won with this token, so that the next caller wins it. `keep`: the item has a value, which
     /// stays, marked stale.
     fn give_back<'py>(&self, key: &Bound<'py, PyAny>, cas: u64, keep: bool) -> PyResult<Bound<'py, PyAny>> {
-        self.ask(key, Request::GiveBack { cas, keep }, Shape::Done)
+        self.ask(key, Request::GiveBack(Win { cas, keep }), Shape::Done)
     }
 
     /// Deletes many items. Returns how many there were.

@@ -38,7 +38,7 @@ mod _native {
     #[pymodule_export]
     use crate::client::Client;
     #[pymodule_export]
-    use crate::leases::Found;
+    use crate::leases::{Found, Leasing};
     #[pymodule_export]
     use crate::locks::{thread_number, Grant, Keeper, Locks, LocksDriver};
     #[pymodule_export]

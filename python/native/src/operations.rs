@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use pinyon_core::fleet::{Choice, Fleet};
+use pinyon_core::lease::Win;
 use pinyon_core::session::{Destination, Session, Ticket};
 use pinyon_core::shared::{Operation, Route};
 use pinyon_core::{Data, Error, Kind, Refused, Reply};
@@ -260,7 +261,7 @@ impl Operation for Op {
             Op::Single(single) => match &single.target {
                 Target::Waiter(waiter) => waiter,
                 Target::Member(gather, _) => &gather.waiter,
-                Target::Nobody => return !matches!(single.request, Request::GiveBack { .. }),
+                Target::Nobody => return !matches!(single.request, Request::GiveBack(_)),
             },
             Op::Line(Line { gather, .. }) | Op::Everywhere(Everywhere { gather, .. }) => &gather.waiter,
         };
@@ -294,12 +295,12 @@ impl Single {
     }
 
     /// Gives a lease back that it has won.
-    fn giving_back(&mut self, cas: u64, keep: bool) -> Self {
+    fn giving_back(&mut self, win: Win) -> Self {
         let nothing = SentKey::Rewritten { wire: Vec::new(), base64: false, given: Vec::new() };
         Self {
             codec: self.codec.clone(),
             key: std::mem::replace(&mut self.key, nothing),
-            request: Request::GiveBack { cas, keep },
+            request: Request::GiveBack(win),
             data: Kept::Nothing,
             alone: false,
             answer: Answer::new(Shape::Done),
@@ -316,7 +317,7 @@ impl Single {
         match std::mem::replace(&mut self.target, Target::Nobody) {
             Target::Nobody => Outcome::Open,
             Target::Waiter(waiter) if matches!(self.request, Request::Lease { .. }) && waiter.is_done(py) => {
-                answer.won(py).map_or(Outcome::Open, |(cas, keep)| Outcome::GiveBack(self.giving_back(cas, keep)))
+                answer.win(py).map_or(Outcome::Open, |win| Outcome::GiveBack(self.giving_back(win)))
             }
             Target::Waiter(waiter) => {
                 let answer = match &error {

@@ -1,6 +1,7 @@
 //! The commands on one key: what each sends, and what its reply means in Python. Written once, for every way to
 //! drive them.
 
+use pinyon_core::lease::Win;
 use pinyon_core::Reply;
 use pinyon_proto::{
     Arithmetic, Command, Direction, Flag, Item, Key, Lease, MarkStale, MetaCommand, Mode, Status, Store, Verb,
@@ -39,11 +40,8 @@ pub(crate) enum Request {
         lease: i32,
         recache: i32,
     },
-    /// Of a lease that was won: others may win it again. `keep`: there is a value besides, which stays.
-    GiveBack {
-        cas: u64,
-        keep: bool,
-    },
+    /// Others may win it again; a value that is there stays.
+    GiveBack(Win),
     Arithmetic {
         direction: Direction,
         delta: u64,
@@ -80,8 +78,10 @@ impl Request {
             Request::Delete => Command::Delete { key },
             Request::MarkStale { ttl } => Command::MarkStale(MarkStale { key, ttl: Some(ttl), cas: None }),
             Request::Lease { lease, recache } => Command::Lease(Lease { key, lease, recache }),
-            Request::GiveBack { cas, keep: false } => Command::DeleteIf { key, cas },
-            Request::GiveBack { cas, keep: true } => Command::MarkStale(MarkStale { key, ttl: None, cas: Some(cas) }),
+            Request::GiveBack(Win { cas, keep: false }) => Command::DeleteIf { key, cas },
+            Request::GiveBack(Win { cas, keep: true }) => {
+                Command::MarkStale(MarkStale { key, ttl: None, cas: Some(cas) })
+            }
             Request::Arithmetic { direction, delta, initial } => {
                 Command::Arithmetic(Arithmetic { key, direction, delta, initial })
             }
@@ -156,10 +156,10 @@ impl Answer {
         self.value = Some(value.map(Bound::unbind).map_err(Box::new));
     }
 
-    /// The CAS token of a lease that was won, and whether there is a value besides.
-    pub(crate) fn won(&self, py: Python<'_>) -> Option<(u64, bool)> {
-        let found = self.value.as_ref()?.as_ref().ok()?.bind(py).cast::<Found>().ok()?.get();
-        found.won()
+    /// What was won, of a lease.
+    pub(crate) fn win(&self, py: Python<'_>) -> Option<Win> {
+        let found = self.value.as_ref()?.as_ref().ok()?.bind(py).cast::<Found>().ok()?;
+        found.get().won()
     }
 
     /// Whether the server said that it did it.

@@ -17,6 +17,11 @@ pub(crate) struct Ttl(pub(crate) i32);
 impl Ttl {
     pub(crate) const NONE: Self = Self(0);
 
+    /// As they were given, rounded up.
+    pub(crate) fn seconds(ttl: &Bound<'_, PyAny>) -> PyResult<i64> {
+        seconds(ttl.as_borrowed())
+    }
+
     /// The seconds of a setting that is a duration with an end, of at most 30 days.
     pub(crate) fn within(ttl: &Bound<'_, PyAny>, name: &str) -> PyResult<i32> {
         match seconds(ttl.as_borrowed())? {
