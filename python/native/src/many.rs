@@ -305,7 +305,7 @@ impl Work for Fetch<'_, '_> {
         let part = part_of(&mut self.parts, server);
         let last = reply.head.status != Status::Hit || reply.head.opaque.is_some();
         let range = part.take(ticket, last);
-        if reply.head.status != Status::Hit || self.error.is_some() {
+        if reply.head.status != Status::Hit || reply.head.is_placeholder() || self.error.is_some() {
             return;
         }
         let key = &self.keys.objects[part.keys[range.start + reply.index] as usize];
