@@ -17,10 +17,12 @@ from pinyon import (
     Error,
     Held,
     ItemMetadata,
+    Lease,
     Lock,
     LockLost,
     Locks,
     LockStatus,
+    Outcome,
     Serializer,
     Timeout,
     __version__,
@@ -109,6 +111,31 @@ def write(client: Client, pairs: dict[str, Any], keys: Iterable[str | bytes]) ->
 def mixed(client: Client, keys: list[str | bytes]) -> dict[str | bytes, Any]:
     client.set_many(dict.fromkeys(keys, 1))
     return client.get_many(keys)
+
+
+def leased(client: Client) -> None:
+    number: int = client.get_or_set("key", lambda: 5, 60)
+    minute = datetime.timedelta(minutes=1)
+    text: str = client.get_or_set(b"key", lambda: "value", minute, stale=minute, early=1.5, lease=5, wait=0.1)
+    print(number, text)
+    lease: Lease = client.lease("key", lease=5, recache=minute)
+    with lease as held:
+        if held.state is Outcome.WON and not held.has_value:
+            done: bool = held.fulfil(lease.value, ttl=minute) or held.give_back()
+            print(done, held.key)
+    stale: bool = client.delete("key", stale=minute)
+    print(stale)
+
+
+async def leased_in_a_loop(client: pinyon.aio.Client) -> None:
+    async def make() -> int:
+        return 5
+
+    number: int = await client.get_or_set("key", make, 60)
+    same: int = await client.get_or_set("key", lambda: 5, 60, stale=30)
+    async with await client.lease("key", lease=5) as lease:
+        done: bool = await lease.fulfil("value", ttl=60)
+    print(number, same, done, lease.state is Outcome.HIT, await client.delete("key", stale=9))
 
 
 def administer(client: Client) -> None:
