@@ -228,9 +228,13 @@ class _Caller:
             raise
         if name == "give_up":
             raise _gave_up(self._key)
-        if self._error is not None:
-            raise self._error
-        return self._value
+        error, self._error = self._error, None
+        if error is None:
+            return self._value
+        try:
+            raise error
+        finally:
+            del error  # which refers to this frame by its traceback
 
     def ask(self) -> Steps:
         found = yield partial(self.client.ask_lease, self._key, self._leasing.lease, self._leasing.recache)
