@@ -178,8 +178,10 @@ def maker_elsewhere(server: Memcached, lease: int) -> Any:
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "making\n"
-        yield process
-        process.kill()
+        try:
+            yield process
+        finally:
+            process.kill()
 
 
 @every_model
