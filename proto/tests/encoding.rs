@@ -140,3 +140,16 @@ fn keys_that_cannot_be_sent_say_why() {
     assert_eq!(Key::new(&[b'k'; 251], false), Err(KeyError::TooLong { length: 251, limit: 250 }));
     assert_eq!(Key::new(b"a b", false), Err(KeyError::Forbidden { byte: b' ', position: 1 }));
 }
+
+#[test]
+fn what_is_to_expire_soon_is_not_made_anew_all_the_time() {
+    let key = Key::new(b"k", false).unwrap();
+    let within = |command: Command<'_>| {
+        let (line, _) = written(&command.expiring_within(10), VERSIONS[3], 0, false);
+        String::from_utf8(line).unwrap()
+    };
+    assert_eq!(within(Command::Lease(Lease { key, lease: 60, recache: 90 })), "mg k f c v N10 O0\r\n");
+    assert_eq!(within(Command::Lease(Lease { key, lease: 5, recache: 0 })), "mg k f c v N5 O0\r\n");
+    assert_eq!(within(Command::MarkStale(MarkStale { key, ttl: Some(60), cas: None })), "md k I T10 O0\r\n");
+    assert_eq!(within(Command::MarkStale(MarkStale { key, ttl: None, cas: Some(1) })), "md k I C1 O0\r\n");
+}
