@@ -8,6 +8,7 @@ use pinyon_proto::{Command, Direction, Mode};
 pub enum Counted {
     Get,
     GetAndTouch,
+    Lease,
     Touch,
     Set,
     Add,
@@ -28,9 +29,10 @@ pub enum Counted {
 }
 
 impl Counted {
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 20] = [
         Self::Get,
         Self::GetAndTouch,
+        Self::Lease,
         Self::Touch,
         Self::Set,
         Self::Add,
@@ -79,7 +81,8 @@ impl Counted {
                 Mode::Append => Self::Append,
                 Mode::Prepend => Self::Prepend,
             },
-            Command::Delete { .. } => Self::Delete,
+            Command::Lease(_) => Self::Lease,
+            Command::Delete { .. } | Command::DeleteIf { .. } | Command::MarkStale(_) => Self::Delete,
             Command::Arithmetic(arithmetic) => match arithmetic.direction {
                 Direction::Increment => Self::Increment,
                 Direction::Decrement => Self::Decrement,
@@ -107,6 +110,7 @@ impl Counted {
         match self {
             Self::Get => "get",
             Self::GetAndTouch => "gat",
+            Self::Lease => "lease",
             Self::Touch => "touch",
             Self::Set => "set",
             Self::Add => "add",
