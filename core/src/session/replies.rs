@@ -242,7 +242,8 @@ impl<N: Network> Session<N> {
         match exchange.found_and_missing() {
             None => {
                 let refused =
-                    matches!(head.status, Status::Miss | Status::NotStored | Status::Exists | Status::NotFound);
+                    matches!(head.status, Status::Miss | Status::NotStored | Status::Exists | Status::NotFound)
+                        || head.is_placeholder();
                 meter.answered(exchange.command, !refused, 1);
             }
             Some((found, missing)) => {
