@@ -47,6 +47,7 @@ from pinyon.leases import Lease, Outcome
 from pinyon.locks import Held, Lock, Locks, LockStatus
 from pinyon.metadata import ItemMetadata
 from pinyon.metrics import CommandMetrics, Latencies, ServerMetrics
+from pinyon.migration import MigratingClient, Progress, migrating
 from pinyon.serializers import Serializer
 from pinyon.tls import Tls
 
@@ -78,6 +79,8 @@ __all__ = [
     "LockTimeout",
     "Locks",
     "Outcome",
+    "MigratingClient",
+    "Progress",
     "ProtocolError",
     "Serializer",
     "ServerDown",
@@ -93,4 +96,5 @@ __all__ = [
     "UsageError",
     "ValueTooLarge",
     "__version__",
+    "migrating",
 ]

@@ -16,17 +16,18 @@ from pinyon._aio_locks import Held, Lock, Locks
 from pinyon._batch import BaseBatch
 from pinyon._get_or_set import drive_awaiting, get_or_set
 from pinyon.client import DEFAULT_LEASE, BaseClient
-from pinyon.errors import Error
+from pinyon.errors import Error, UsageError
 from pinyon.leases import BaseLease
+from pinyon.migration import BaseMigratingClient
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Generator, Iterable
     from datetime import timedelta
     from types import TracebackType
 
     from typing_extensions import Self
 
-__all__ = ["Batch", "Client", "Held", "Lease", "Lock", "Locks"]
+__all__ = ["Batch", "Client", "Held", "Lease", "Lock", "Locks", "MigratingClient", "migrating"]
 
 
 class Batch(BaseBatch):
@@ -174,3 +175,48 @@ class Client(BaseClient):
         traceback: TracebackType | None,
     ) -> None:
         self.close()
+
+
+class MigratingClient(BaseMigratingClient):
+    """Two clients in use as one, whose methods are awaited; ``pinyon.aio.migrating`` makes one."""
+
+    async def _carry_out(self, plan: Generator[Any, Any, Any]) -> Any:
+        try:
+            awaited = next(plan)
+            while True:
+                try:
+                    outcome = await awaited
+                except BaseException as error:
+                    awaited = plan.throw(error)
+                else:
+                    awaited = plan.send(outcome)
+        except StopIteration as stop:
+            return stop.value
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        exception: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def migrating(old: Client, new: Client, *, ttl: int | float | timedelta | None = None) -> MigratingClient:
+    """Use two pools as one while a program moves from one to the other: ``pinyon.migrating`` says how.
+
+    Args:
+        old: the client of the pool that is to go.
+        new: the client of the pool that is to stay.
+        ttl: seconds that moved items live where the old servers are too old to say.
+
+    Raises:
+        UsageError: these are not two clients of ``pinyon.aio``, or they would write each other's keys.
+    """
+    for client in (old, new):
+        if not isinstance(client, Client):
+            raise UsageError(f"pinyon.aio.migrating takes two clients of pinyon.aio, not {client!r}")
+    return MigratingClient(old, new, ttl=ttl)

@@ -12,6 +12,7 @@ from pinyon.errors import Error
 from pinyon.events import Event
 from pinyon.leases import BaseLease
 from pinyon.metadata import ItemMetadata
+from pinyon.migration import Progress
 from pinyon.metrics import ServerMetrics
 from pinyon.serializers import Serializer
 from pinyon.tls import Tls
@@ -33,33 +34,7 @@ class Lease(BaseLease):
         traceback: TracebackType | None,
     ) -> None: ...
 
-class Client:
-    def __init__(
-        self,
-        servers: str | Iterable[str] | None = None,
-        *,
-        connections: int = 1,
-        namespace: str | bytes | None = None,
-        ring: str = "ketama",
-        timeout: float = 1.0,
-        connect_timeout: float = 0.5,
-        serializer: str | Serializer = "portable",
-        failover: bool = True,
-        on_failure: Literal["raise", "miss"] = "raise",
-        gutter: str | Iterable[str] | None = None,
-        gutter_ttl: _Ttl = 10,
-        discovery: Literal["config", "dns"] | None = None,
-        discovery_interval: float = 60.0,
-        on_event: Callable[[Event], object] | None = None,
-        slow_after: float | None = None,
-        encode_keys: bool = False,
-        max_value_size: int = 1048576,
-        max_in_flight: int = 4096,
-        max_unsent: int = 65536,
-        tls: bool | Tls | None = None,
-        username: str | None = None,
-        password: str | bytes | None = None,
-    ) -> None: ...
+class _Operations:
     @property
     def is_closed(self) -> bool: ...
     def using(self, *, failover: bool | None = None, on_failure: Literal["raise", "miss"] | None = None) -> Self: ...
@@ -71,6 +46,7 @@ class Client:
         self, keys: Iterable[_KeyT], *, failed: dict[str, Error] | None = None
     ) -> Awaitable[dict[_KeyT, tuple[Any, int]]]: ...
     def gets(self, key: _Key) -> Awaitable[tuple[Any, int] | None]: ...
+    def get_with_ttl(self, key: _Key) -> Awaitable[tuple[Any, int | None] | None]: ...
     def gat(self, key: _Key, ttl: _Ttl) -> Awaitable[Any]: ...
     def touch(self, key: _Key, ttl: _Ttl) -> Awaitable[bool]: ...
     def set(self, key: _Key, value: object, ttl: _Ttl = 0) -> Awaitable[bool]: ...
@@ -112,15 +88,12 @@ class Client:
         lease: _Ttl = 10,
         wait: float | None = None,
     ) -> _T: ...
-    async def lease(self, key: _Key, *, lease: _Ttl = 10, recache: _Ttl = 0) -> Lease: ...
     def meta(self, key: _Key) -> Awaitable[ItemMetadata | None]: ...
-    def quiet(self) -> Batch: ...
     def flush_all(self, delay: int = 0) -> Awaitable[None]: ...
     def stats(self, kind: str | None = None) -> Awaitable[dict[str, dict[str, str]]]: ...
     def version(self) -> Awaitable[dict[str, str]]: ...
     def close(self) -> None: ...
     def servers_of(self, key: _Key) -> list[str]: ...
-    def describe(self) -> list[str]: ...
     def metrics(self) -> dict[str, ServerMetrics]: ...
     async def __aenter__(self) -> Self: ...
     async def __aexit__(
@@ -129,6 +102,49 @@ class Client:
         exception: BaseException | None,
         traceback: TracebackType | None,
     ) -> None: ...
+
+class Client(_Operations):
+    def __init__(
+        self,
+        servers: str | Iterable[str] | None = None,
+        *,
+        connections: int = 1,
+        namespace: str | bytes | None = None,
+        ring: str = "ketama",
+        timeout: float = 1.0,
+        connect_timeout: float = 0.5,
+        serializer: str | Serializer = "portable",
+        failover: bool = True,
+        on_failure: Literal["raise", "miss"] = "raise",
+        gutter: str | Iterable[str] | None = None,
+        gutter_ttl: _Ttl = 10,
+        discovery: Literal["config", "dns"] | None = None,
+        discovery_interval: float = 60.0,
+        on_event: Callable[[Event], object] | None = None,
+        slow_after: float | None = None,
+        encode_keys: bool = False,
+        max_value_size: int = 1048576,
+        max_in_flight: int = 4096,
+        max_unsent: int = 65536,
+        tls: bool | Tls | None = None,
+        username: str | None = None,
+        password: str | bytes | None = None,
+    ) -> None: ...
+    @property
+    def servers(self) -> list[str]: ...
+    @property
+    def namespace(self) -> bytes: ...
+    async def lease(self, key: _Key, *, lease: _Ttl = 10, recache: _Ttl = 0) -> Lease: ...
+    def quiet(self) -> Batch: ...
+    def describe(self) -> list[str]: ...
+
+class MigratingClient(_Operations):
+    old: Client
+    new: Client
+    @property
+    def progress(self) -> Progress: ...
+
+def migrating(old: Client, new: Client, *, ttl: _Ttl | None = None) -> MigratingClient: ...
 
 class Batch:
     async def set(self, key: _Key, value: object, ttl: _Ttl = 0) -> None: ...

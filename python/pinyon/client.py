@@ -274,6 +274,7 @@ METHODS = frozenset(
         "get_many",
         "gets",
         "gets_many",
+        "get_with_ttl",
         "gat",
         "get_or_set",
         "lease",

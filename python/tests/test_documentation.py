@@ -55,6 +55,7 @@ def secured(certificates: Path) -> Iterator[dict[str, str]]:
             "memcached.default.svc.cluster.local:11211": f"localhost:{found.port}",
             "cache1.internal:11211": stack.enter_context(SecureMemcached(here)).address,
             "cache2.internal:11211": stack.enter_context(SecureMemcached(here, None, "-Y", str(users))).address,
+            "127.0.0.1:11212": stack.enter_context(Memcached()).address,
             "locks.internal:6380": stack.enter_context(SecureRedis(here)).address,
         }
 

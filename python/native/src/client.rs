@@ -244,6 +244,11 @@ impl Client {
         self.ask(key, Request::Get { cas: true }, Shape::ValueAndCas)
     }
 
+    /// The value stored under a key with the seconds until it expires, None for never; or None.
+    fn get_with_ttl<'py>(&self, key: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        self.ask(key, Request::GetWithTtl, Shape::ValueAndTtl)
+    }
+
     /// The value stored under a key, or None; the item's ttl is set on the way.
     fn gat<'py>(&self, key: &Bound<'py, PyAny>, ttl: Ttl) -> PyResult<Bound<'py, PyAny>> {
         self.ask(key, Request::GetAndTouch { ttl: ttl.0 }, Shape::Value)
@@ -486,6 +491,20 @@ impl Client {
     /// What was counted on the connections to each server: `pinyon.metrics` says what it means.
     fn counted(&self) -> Vec<ServerCounts> {
         self.counts()
+    }
+
+    /// The names of the servers that hold keys now, without those of the gutter.
+    #[getter]
+    fn servers(&self) -> Vec<String> {
+        let fleet = self.directory.known();
+        let members = fleet.members().filter(|index| !fleet.is_gutter(*index));
+        members.map(|index| fleet.servers()[index].name.to_string()).collect()
+    }
+
+    /// What is put before every key.
+    #[getter]
+    fn namespace(&self) -> &[u8] {
+        self.keys.namespace()
     }
 
     #[getter]

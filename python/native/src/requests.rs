@@ -47,8 +47,11 @@ pub(crate) enum Request {
         delta: u64,
         initial: Option<(u64, i32)>,
     },
+    GetWithTtl,
     Metadata,
 }
+
+const GET_WITH_TTL: &[Flag<'_>] = &[Flag::ReturnClientFlags, Flag::RemainingTtl, Flag::Value];
 
 const METADATA: &[Flag<'_>] = &[
     Flag::ReturnClientFlags,
@@ -85,6 +88,7 @@ impl Request {
             Request::Arithmetic { direction, delta, initial } => {
                 Command::Arithmetic(Arithmetic { key, direction, delta, initial })
             }
+            Request::GetWithTtl => Command::Meta(MetaCommand { verb: Verb::Get, key, size: None, flags: GET_WITH_TTL }),
             Request::Metadata => Command::Meta(MetaCommand { verb: Verb::Get, key, size: None, flags: METADATA }),
         }
     }
@@ -97,6 +101,8 @@ pub(crate) enum Shape {
     Value,
     /// The value and its CAS token, or None.
     ValueAndCas,
+    /// The value and the seconds until it expires, None for never; or None.
+    ValueAndTtl,
     /// Whether it was done.
     Done,
     /// True: stored; False: changed meanwhile; None: gone.
@@ -149,6 +155,9 @@ impl Answer {
             _ if head.is_placeholder() => return self.status = Status::Miss,
             (Shape::Value, Status::Hit) => found(py, codec, reply, false),
             (Shape::ValueAndCas, Status::Hit) => found(py, codec, reply, true),
+            (Shape::ValueAndTtl, Status::Hit) => codec
+                .decode(py, head, reply.value)
+                .and_then(|value| (value, remaining(&head.item)).into_bound_py_any(py)),
             (Shape::Number, Status::Hit) => number(&reply).into_bound_py_any(py),
             (Shape::Metadata, Status::Done) => metadata(py, &head.item),
             _ => return,
@@ -213,8 +222,13 @@ fn metadata<'py>(py: Python<'py>, item: &Item) -> PyResult<Bound<'py, PyAny>> {
     fields.set_item("size", item.size)?;
     fields.set_item("flags", item.client_flags)?;
     fields.set_item("cas", item.cas)?;
-    fields.set_item("ttl", item.ttl.filter(|ttl| *ttl >= 0))?;
+    fields.set_item("ttl", remaining(item))?;
     fields.set_item("last_access", item.last_access)?;
     fields.set_item("fetched", item.hit_before)?;
     py.import("pinyon.metadata")?.getattr("ItemMetadata")?.call((), Some(&fields))
+}
+
+/// Seconds until an item expires; the server says -1 of one that never does.
+fn remaining(item: &Item) -> Option<i64> {
+    item.ttl.filter(|ttl| *ttl >= 0)
 }

@@ -1,0 +1,267 @@
+"""Moving from one pool to another while both are in use."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from faulty import OlderServer
+from models import Awaited, Model, every_model, shuffled
+from servers import Memcached
+
+import pinyon
+import pinyon.aio
+
+#: What the old pool's client and the new one's differ by, besides their servers.
+OLD: dict[str, Any] = {"serializer": "pickle", "timeout": 10}
+NEW: dict[str, Any] = {"serializer": "portable", "timeout": 10}
+
+
+class Pools:
+    """Two servers of each pool, their clients, and the one that migrates."""
+
+    def __init__(self, model: Model, servers: list[Memcached], **settings: Any) -> None:
+        self.old = model.client([server.address for server in servers[:2]], **OLD)
+        self.new = model.client([server.address for server in servers[2:]], **NEW)
+        self.both = migrating(self.old, self.new, **settings)
+
+    async def values(self, key: str = "key") -> tuple[Any, Any]:
+        """What the old pool has, and the new one."""
+        return await self.old.get(key), await self.new.get(key)
+
+
+def migrating(old: Any, new: Any, **settings: Any) -> Any:
+    if isinstance(old, Awaited):
+        return AwaitedMigration(pinyon.migrating(old.wrapped, new.wrapped, **settings))
+    return pinyon.aio.migrating(old, new, **settings)
+
+
+class AwaitedMigration(Awaited):
+    @property
+    def progress(self) -> pinyon.Progress:
+        return self.wrapped.progress
+
+
+async def cas(both: Any) -> Any:
+    _, token = await both.gets("key")
+    return await both.cas("key", 8, token)
+
+
+GONE = None
+
+#: What is done where only the old pool has 7, or neither has a value: what it returns, and what the pools then have.
+OPERATIONS: dict[str, tuple[Callable[[Any], Any], tuple[Any, Any, Any], tuple[Any, Any, Any]]] = {
+    "get": (lambda both: both.get("key"), (7, 7, 7), (None, GONE, GONE)),
+    "get with default": (lambda both: both.get("key", 0), (7, 7, 7), (0, GONE, GONE)),
+    "get_many": (lambda both: both.get_many(["key", "other"]), ({"key": 7}, 7, 7), ({}, GONE, GONE)),
+    "get_with_ttl": (lambda both: both.get_with_ttl("key"), ((7, None), 7, 7), (None, GONE, GONE)),
+    "gat": (lambda both: both.gat("key", 100), (7, 7, 7), (None, GONE, GONE)),
+    "touch": (lambda both: both.touch("key", 100), (True, 7, 7), (False, GONE, GONE)),
+    "set": (lambda both: both.set("key", 8), (True, GONE, 8), (True, GONE, 8)),
+    "set_many": (lambda both: both.set_many({"key": 8}), ([], GONE, 8), ([], GONE, 8)),
+    "add": (lambda both: both.add("key", 8), (False, 7, 7), (True, GONE, 8)),
+    "replace": (lambda both: both.replace("key", 8), (True, GONE, 8), (False, GONE, GONE)),
+    "append": (lambda both: both.append("key", "1"), (True, GONE, 71), (False, GONE, GONE)),
+    "prepend": (lambda both: both.prepend("key", "1"), (True, GONE, 17), (False, GONE, GONE)),
+    "incr": (lambda both: both.incr("key"), (8, GONE, 8), (None, GONE, GONE)),
+    "incr with initial": (lambda both: both.incr("key", initial=1), (8, GONE, 8), (1, GONE, b"1")),
+    "decr": (lambda both: both.decr("key"), (6, GONE, 6), (None, GONE, GONE)),
+    "delete": (lambda both: both.delete("key"), (True, GONE, GONE), (False, GONE, GONE)),
+    "delete_many": (lambda both: both.delete_many(["key", "other"]), (1, GONE, GONE), (0, GONE, GONE)),
+    "flush_all": (lambda both: both.flush_all(), (None, GONE, GONE), (None, GONE, GONE)),
+}
+
+
+@every_model
+@pytest.mark.parametrize("operation", OPERATIONS)
+@pytest.mark.parametrize("there", [True, False], ids=["in the old pool", "nowhere"])
+async def test_an_operation_finds_the_value_wherever_it_is(
+    model: Model, four: list[Memcached], operation: str, there: bool
+) -> None:
+    pools = Pools(model, four)
+    if there:
+        await pools.old.set("key", 7)
+    do, found, missing = OPERATIONS[operation]
+    outcome, old, new = found if there else missing
+    assert await do(pools.both) == outcome
+    assert await pools.values() == (old, new)
+
+
+@every_model
+async def test_tokens_are_of_the_new_pool(model: Model, four: list[Memcached]) -> None:
+    pools = Pools(model, four)
+    await pools.old.set("key", 7)
+    assert await cas(pools.both) is True
+    assert await pools.values() == (None, 8)
+    assert (await pools.both.meta("key")).size == 1
+
+
+@every_model
+async def test_what_the_new_pool_has_is_what_counts(model: Model, four: list[Memcached]) -> None:
+    pools = Pools(model, four)
+    await pools.old.set("key", "old")
+    await pools.new.set("key", "new")
+    assert await pools.both.get("key") == "new"
+    assert await pools.both.get_many(["key"]) == {"key": "new"}
+    assert await pools.both.add("key", "other") is False
+    assert pools.both.progress == pinyon.Progress(new=3, old=0, moved=0, refused=0, missing=0)
+
+
+@every_model
+async def test_what_is_moved_keeps_its_ttl(model: Model, four: list[Memcached]) -> None:
+    pools = Pools(model, four)
+    await pools.old.set("hour", {"a": 1}, ttl=3600)
+    await pools.old.set("ever", {"a": 1})
+    await pools.both.get_many(["hour", "ever"])
+    _, ttl = await pools.new.get_with_ttl("hour")
+    assert 3500 < ttl <= 3600
+    assert await pools.new.get_with_ttl("ever") == ({"a": 1}, None)
+    assert pools.both.progress == pinyon.Progress(new=0, old=2, moved=2, refused=0, missing=0)
+
+
+@every_model
+async def test_many_keys_are_moved_by_and_by(model: Model, four: list[Memcached]) -> None:
+    pools = Pools(model, four)
+    values = {f"key{number}": number for number in range(100)}
+    await pools.old.set_many(values)
+    for round_number in itertools.count(1):
+        assert await pools.both.get_many(values) == values
+        if await pools.new.get_many(values) == values:
+            break
+        assert round_number < 10
+    assert pools.both.progress.moved == 100
+
+
+@every_model
+async def test_a_value_that_cannot_be_moved_is_read_all_the_same(model: Model, four: list[Memcached]) -> None:
+    pools = Pools(model, four)
+    await pools.old.set("key", {1, 2})
+    assert [await pools.both.get("key") for _ in range(2)] == [{1, 2}, {1, 2}]
+    assert pools.both.progress == pinyon.Progress(new=0, old=2, moved=0, refused=2, missing=0)
+    assert await pools.new.add("key", "free") is True
+
+
+@every_model
+async def test_what_is_deleted_while_it_is_moved_does_not_come_back(model: Model, four: list[Memcached]) -> None:
+    """Whatever lies between reading the old pool and storing in the new one."""
+    pools = Pools(model, four)
+    changes: list[tuple[Callable[[], Any], Any]] = [
+        (lambda: pools.both.delete("key"), None),
+        (lambda: pools.both.set("key", "later"), "later"),
+    ]
+    for (change, expected), calls in itertools.product(changes, range(1, 6)):
+        await pools.old.set("key", "value")
+        assert await interrupted(getattr(pools.both, "wrapped", pools.both), calls, change) in ("value", expected)
+        assert await pools.values() == (None, expected), calls
+        await pools.both.delete("key")
+
+
+async def interrupted(both: Any, calls: int, change: Callable[[], Any]) -> Any:
+    """What is read while somebody else changes the key, after so many calls of the reader's."""
+    plan = type(both).get.__wrapped__(both, "key")
+    outcome: Any = None
+    for number in itertools.count(1):
+        try:
+            awaited = plan.send(outcome)
+        except StopIteration as stop:
+            return stop.value
+        outcome = await awaited if hasattr(awaited, "__await__") else awaited
+        if number == calls:
+            await change()
+
+
+@every_model
+async def test_one_that_died_while_moving_a_key_does_not_keep_it_from_others(
+    model: Model, four: list[Memcached]
+) -> None:
+    pools = Pools(model, four)
+    await pools.old.set("key", "value")
+    assert (await pools.new.ask_lease("key", 1)).state == "won"
+    assert await pools.both.get("key") == "value"
+    assert await pools.new.get("key") is None
+    for _ in range(500):
+        await model.sleep(0.01)
+        assert await pools.both.get("key") == "value"
+        if await pools.new.get("key") == "value":
+            return
+    raise AssertionError("the lease of the dead never ended")
+
+
+@every_model
+async def test_a_live_migration_loses_nothing(model: Model, four: list[Memcached]) -> None:
+    """Readers and writers of both pools' keys; what a key has is what was written last."""
+    pools = Pools(model, four)
+    await pools.old.set_many({f"read{number}": [number] for number in range(200)})
+    wrong: list[Any] = []
+
+    async def read(seed: int) -> None:
+        chance = shuffled(seed)
+        for number in chance.sample(range(200), 100):
+            value = await pools.both.get(f"read{number}")
+            if value != [number]:
+                wrong.append((number, value))
+
+    async def write(writer: int) -> None:
+        """The only one to write these keys, so it knows what they have."""
+        chance = shuffled(writer)
+        written: dict[str, int | None] = {f"{writer}:{number}": number for number in range(20)}
+        await pools.old.set_many(written)
+        for step in range(150):
+            key = chance.choice(list(written))
+            change = chance.choice(["set", "incr", "delete", "nothing"])
+            if change == "set":
+                await pools.both.set(key, step)
+                written[key] = step
+            elif change == "incr":
+                before, after = written[key], await pools.both.incr(key)
+                if after != (None if before is None else before + 1):
+                    wrong.append((key, before, after))
+                written[key] = after
+            elif change == "delete":
+                await pools.both.delete(key)
+                written[key] = None
+            value = await pools.both.get(key)
+            if value != written[key]:
+                wrong.append((key, value, written[key]))
+
+    outcomes = await model.gather([*(read(seed) for seed in range(8)), *(write(writer) for writer in range(8))])
+    assert outcomes == [None] * 16
+    assert not wrong
+    assert pools.both.progress.refused == 0
+
+
+@every_model
+async def test_old_servers_that_cannot_tell_a_ttl_need_one(
+    model: Model, classic_server: OlderServer, four: list[Memcached]
+) -> None:
+    old, new = model.client(classic_server.address, **OLD), model.client(four[0].address, **NEW)
+    await old.set("key", "value")
+    with pytest.raises(pinyon.Unsupported, match="give migrating\\(\\) a ttl"):
+        await migrating(old, new).get("key")
+    assert await migrating(old, new, ttl=100).get("key") == "value"
+    assert await new.get_with_ttl("key") == ("value", 100)
+
+
+def test_clients_that_would_delete_each_others_keys_are_refused(server: Memcached) -> None:
+    old, new = pinyon.Client(server.address), pinyon.Client(server.address)
+    with pytest.raises(pinyon.UsageError, match="give the new client a namespace"):
+        pinyon.migrating(old, new)
+    with pytest.raises(pinyon.UsageError, match="are the same"):
+        pinyon.migrating(old, old)
+    apart = pinyon.migrating(old, pinyon.Client(server.address, namespace="2:"))
+    old.set("key", "value")
+    assert apart.get("key") == "value"
+    assert apart.set("key", "other") is True
+    assert old.get("key") is None
+
+
+def test_both_clients_are_of_one_kind(server: Memcached) -> None:
+    plain, awaited = pinyon.Client(server.address), pinyon.aio.Client(server.address, namespace="2:")
+    with pytest.raises(pinyon.UsageError, match="whose methods wait by themselves"):
+        pinyon.migrating(plain, awaited)
+    with pytest.raises(pinyon.UsageError, match=r"two clients of pinyon\.aio"):
+        pinyon.aio.migrating(plain, awaited)
+    with pytest.raises(pinyon.UsageError, match="no quiet batches"):
+        pinyon.migrating(plain, pinyon.Client(server.address, namespace="2:")).quiet()
