@@ -60,7 +60,7 @@ def _operation(plan: Callable[Concatenate[Any, _Arguments], _Plan]) -> Callable[
     def method(self: Any, *arguments: _Arguments.args, **settings: _Arguments.kwargs) -> Any:
         return self._carry_out(plan(self, *arguments, **settings))
 
-    return method
+    return method  # type: ignore[return-value]
 
 
 class BaseMigratingClient:
@@ -142,9 +142,20 @@ class BaseMigratingClient:
         return (yield from self._once_moved(key, lambda: self.new.touch(key, ttl)))
 
     @_operation
-    def get_or_set(self, key: _Key, make: Callable[[], Any], ttl: _Ttl, **settings: Any) -> _Plan:
+    def get_or_set(
+        self,
+        key: _Key,
+        make: Callable[[], Any],
+        ttl: _Ttl,
+        *,
+        stale: _Ttl = 0,
+        early: _Ttl = 0,
+        lease: _Ttl = DEFAULT_LEASE,
+        wait: float | None = None,
+    ) -> _Plan:
         """Like ``Client.get_or_set``; nothing is made while the old pool has a value."""
         yield from self._bring(key)
+        settings = {"stale": stale, "early": early, "lease": lease, "wait": wait}
         return (yield self.new.get_or_set(key, make, ttl, **settings))
 
     @_operation
