@@ -12,8 +12,8 @@ from pinyon.errors import Error
 from pinyon.events import Event
 from pinyon.leases import BaseLease
 from pinyon.metadata import ItemMetadata
-from pinyon.migration import Progress
 from pinyon.metrics import ServerMetrics
+from pinyon.migration import Progress
 from pinyon.serializers import Serializer
 from pinyon.tls import Tls
 

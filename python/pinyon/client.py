@@ -11,8 +11,8 @@ from pinyon._get_or_set import Threads, drive, get_or_set
 from pinyon._gevent_choice import undecided
 from pinyon._logging import logging_too
 from pinyon.errors import InvalidServers, UnsupportedType
-from pinyon.metrics import ServerMetrics, of_client
 from pinyon.leases import Lease
+from pinyon.metrics import ServerMetrics, of_client
 from pinyon.tls import Tls, settled
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable, Generator, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pinyon.client import BaseClient
+from pinyon.client import DEFAULT_LEASE, BaseClient
 from pinyon.errors import ServerError, Unsupported, UnsupportedType, UsageError, ValueTooLarge
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from typing_extensions import Concatenate, ParamSpec, Self, TypeAlias
 
     from pinyon.errors import Error
+    from pinyon.metrics import ServerMetrics
 
     _Key: TypeAlias = "str | bytes"
     _Ttl: TypeAlias = "int | float | timedelta"
@@ -120,6 +121,17 @@ class BaseMigratingClient:
     def gets(self, key: _Key) -> _Plan:
         """Like ``Client.gets``; a value that only the old pool has is moved first."""
         return (yield from self._once_moved(key, lambda: self.new.gets(key)))
+
+    @_operation
+    def gets_many(self, keys: Iterable[_Key], *, failed: dict[str, Error] | None = None) -> _Plan:
+        """Like ``Client.gets_many``; values that only the old pool has are moved first."""
+        keys = list(keys)
+        there = yield self.new.gets_many(keys, failed=failed)
+        moved = []
+        for key in keys:
+            if key not in there and (yield from self._bring(key)) is not _MISSING:
+                moved.append(key)
+        return {**there, **(yield self.new.gets_many(moved, failed=failed))} if moved else there
 
     @_operation
     def get_with_ttl(self, key: _Key) -> _Plan:
@@ -263,6 +275,15 @@ class BaseMigratingClient:
         """Not while migrating: what a key's command does depends on what the command before it has found."""
         raise UsageError("a migrating client has no quiet batches: use set_many and delete_many")
 
+    def servers_of(self, key: _Key) -> list[str]:
+        """Return which servers of the new pool hold a key."""
+        servers: list[str] = self.new.servers_of(key)
+        return servers
+
+    def metrics(self) -> dict[str, ServerMetrics]:
+        """Return what has been counted of the servers of both pools."""
+        return {**self.old.metrics(), **self.new.metrics()}
+
     @property
     def is_closed(self) -> bool:
         return bool(self.new.is_closed)
@@ -302,18 +323,19 @@ class BaseMigratingClient:
         found = yield self.new.ask_lease(key, _LEASE)
         if found.state in ("hit", "stale"):
             return found.value
-        if found.state != "won" or found.cas is None:
+        if found.win is None:
             return there[0]
+        cas, keep = found.win
         there = yield from self._left(key)
         if there is None:
-            yield self.new.give_back(key, found.cas, False)
+            yield self.new.give_back(key, cas, keep)
             return _MISSING
         value, ttl = there
         try:
-            moved = yield self.new.cas(key, value, found.cas, ttl)
+            moved = yield self.new.cas(key, value, cas, ttl)
         except (UnsupportedType, ValueTooLarge, ServerError):
             self._count("refused")
-            yield self.new.give_back(key, found.cas, False)
+            yield self.new.give_back(key, cas, keep)
         else:
             self._count("moved", bool(moved))
         return value

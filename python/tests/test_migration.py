@@ -49,6 +49,12 @@ async def cas(both: Any) -> Any:
     return await both.cas("key", 8, token)
 
 
+async def tokens_of(both: Any, keys: list[str]) -> list[str]:
+    found = await both.gets_many(keys)
+    assert all(token > 0 for _, token in found.values())
+    return list(found)
+
+
 GONE = None
 
 #: What is done where only the old pool has 7, or neither has a value: what it returns, and what the pools then have.
@@ -56,6 +62,7 @@ OPERATIONS: dict[str, tuple[Callable[[Any], Any], tuple[Any, Any, Any], tuple[An
     "get": (lambda both: both.get("key"), (7, 7, 7), (None, GONE, GONE)),
     "get with default": (lambda both: both.get("key", 0), (7, 7, 7), (0, GONE, GONE)),
     "get_many": (lambda both: both.get_many(["key", "other"]), ({"key": 7}, 7, 7), ({}, GONE, GONE)),
+    "gets_many": (lambda both: tokens_of(both, ["key", "other"]), (["key"], 7, 7), ([], GONE, GONE)),
     "get_with_ttl": (lambda both: both.get_with_ttl("key"), ((7, None), 7, 7), (None, GONE, GONE)),
     "gat": (lambda both: both.gat("key", 100), (7, 7, 7), (None, GONE, GONE)),
     "touch": (lambda both: both.touch("key", 100), (True, 7, 7), (False, GONE, GONE)),
