@@ -399,12 +399,6 @@ impl Fleet {
         events.note(Event { kind, server, command, error: error.cloned(), duration });
     }
 
-    /// The server that holds a key, while it is up.
-    pub fn owner(&self, key: &[u8]) -> Option<&Arc<str>> {
-        let Server { name, health, .. } = &*self.servers[self.members.server(key)?];
-        health.is_up().then_some(name)
-    }
-
     /// This process's pool of connections to a server.
     pub fn pool(&self, server: usize) -> &Arc<Pool> {
         &self.pools()[server]

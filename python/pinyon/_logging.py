@@ -1,4 +1,4 @@
-"""The logger ``pinyon.servers``: what happens to a client's servers, a line each. It is silent until logging is set up."""
+"""The logger ``pinyon.servers``: what happens to servers, in a line each. It is silent until logging is set up."""
 
 from __future__ import annotations
 

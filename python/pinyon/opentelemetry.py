@@ -293,10 +293,10 @@ class _Begun:
     def _of_key(self, client: Any) -> Attributes:
         key = self.arguments[0] if self.arguments else self.settings.get("key")
         try:
-            server = client.server_of(key)
+            servers = client.servers_of(key)
         except (TypeError, Error):
-            server = None
-        return {"db.system.name": SYSTEM} if server is None else _address(server)
+            servers = []
+        return _address(servers[0]) if servers else {"db.system.name": SYSTEM}
 
 
 class _Cancelled(Exception):

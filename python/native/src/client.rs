@@ -482,12 +482,6 @@ impl Client {
         fleet.members().map(describe).collect()
     }
 
-    /// The name of the server that holds a key, while it is up.
-    fn server_of(&self, key: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
-        let fleet = self.directory.known();
-        Ok(fleet.owner(key_bytes(key)?).map(ToString::to_string))
-    }
-
     /// What was counted on the connections to each server: `pinyon.metrics` says what it means.
     fn counted(&self) -> Vec<ServerCounts> {
         self.counts()
