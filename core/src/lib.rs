@@ -6,7 +6,9 @@
 
 pub mod address;
 pub mod blocking;
+pub mod compression;
 mod connection;
+pub mod dialect;
 pub mod directory;
 mod discovery;
 pub mod doorbell;

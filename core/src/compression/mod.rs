@@ -1,0 +1,214 @@
+//! Values made smaller on their way to a cache, and as they were on their way back. No more memory is taken for a value
+//! than its reader allows, whatever is stored.
+
+mod deflate;
+mod zstd;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// How a value is compressed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Algorithm {
+    Zstd,
+    Zlib,
+    Gzip,
+}
+
+impl Algorithm {
+    pub const ALL: [Algorithm; 3] = [Algorithm::Zstd, Algorithm::Zlib, Algorithm::Gzip];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Algorithm::Zstd => "zstd",
+            Algorithm::Zlib => "zlib",
+            Algorithm::Gzip => "gzip",
+        }
+    }
+
+    /// From the name users give it.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|algorithm| algorithm.name() == name)
+    }
+
+    /// The one whose first bytes these are.
+    pub fn of(bytes: &[u8]) -> Option<Self> {
+        match bytes {
+            [0x28, 0xb5, 0x2f, 0xfd, ..] => Some(Algorithm::Zstd),
+            [0x1f, 0x8b, ..] => Some(Algorithm::Gzip),
+            [method, check, ..]
+                if method & 0x8f == 0x08 && (u16::from(*method) << 8 | u16::from(*check)) % 31 == 0 =>
+            {
+                Some(Algorithm::Zlib)
+            }
+            _ => None,
+        }
+    }
+
+    /// The levels it has, from fast to small, and the usual one.
+    fn levels(self) -> (std::ops::RangeInclusive<i32>, i32) {
+        match self {
+            Algorithm::Zstd => (1..=zstd::MOST, zstd::USUAL),
+            Algorithm::Zlib | Algorithm::Gzip => (1..=9, 6),
+        }
+    }
+}
+
+/// Which values are compressed, and how.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    pub algorithm: Algorithm,
+    /// The algorithm's own, from fast to small; none for its usual one.
+    pub level: Option<i32>,
+    /// Values of fewer bytes are stored as they are.
+    pub threshold: usize,
+    /// What share of its size, from 0 to 1, a value must lose; otherwise it is stored as it is.
+    pub minimum_gain: f64,
+}
+
+/// Compresses values.
+#[derive(Debug)]
+pub struct Compressor {
+    settings: Settings,
+    level: i32,
+    dictionary: Option<zstd::Writer>,
+}
+
+impl Compressor {
+    /// `dictionary`: the one that zstd writes with.
+    pub fn new(settings: Settings, dictionary: Option<&[u8]>) -> Result<Self, String> {
+        let (levels, usual) = settings.algorithm.levels();
+        let level = settings.level.unwrap_or(usual);
+        let name = settings.algorithm.name();
+        if !levels.contains(&level) {
+            return Err(format!("{name} has levels {} to {}, not {level}", levels.start(), levels.end()));
+        }
+        if !(0.0..1.0).contains(&settings.minimum_gain) {
+            return Err(format!("minimum_gain is a share from 0 to below 1, not {}", settings.minimum_gain));
+        }
+        if dictionary.is_some() && settings.algorithm != Algorithm::Zstd {
+            return Err(format!("dictionaries are zstd's; {name} has none"));
+        }
+        let dictionary = dictionary.map(|bytes| zstd::Writer::new(bytes, level)).transpose()?;
+        Ok(Self { settings, level, dictionary })
+    }
+
+    pub fn algorithm(&self) -> Algorithm {
+        self.settings.algorithm
+    }
+
+    /// The value compressed, or none when it is better stored as it is.
+    pub fn compress(&self, bytes: &[u8]) -> Result<Option<Vec<u8>>, String> {
+        if bytes.len() < self.settings.threshold {
+            return Ok(None);
+        }
+        let compressed = match self.settings.algorithm {
+            Algorithm::Zstd => zstd::compress(bytes, self.level, self.dictionary.as_ref())?,
+            Algorithm::Zlib => deflate::zlib(bytes, self.level)?,
+            Algorithm::Gzip => deflate::gzip(bytes, self.level)?,
+        };
+        let enough = bytes.len() as f64 * (1.0 - self.settings.minimum_gain);
+        Ok((compressed.len() < bytes.len() && compressed.len() as f64 <= enough).then_some(compressed))
+    }
+}
+
+/// Reads compressed values, whoever wrote them.
+#[derive(Clone, Debug)]
+pub struct Decompressor {
+    limit: usize,
+    dictionaries: Arc<BTreeMap<u32, zstd::Reader>>,
+}
+
+impl Decompressor {
+    /// `limit`: the most bytes that a value may have; `dictionaries`: what zstd may have been written with.
+    pub fn new<'d>(limit: usize, dictionaries: impl IntoIterator<Item = (u32, &'d [u8])>) -> Result<Self, String> {
+        let mut readers = BTreeMap::new();
+        for (id, bytes) in dictionaries {
+            readers.insert(id, zstd::Reader::new(id, bytes)?);
+        }
+        Ok(Self { limit, dictionaries: Arc::new(readers) })
+    }
+
+    pub fn limit(&self) -> usize {
+        self.limit
+    }
+
+    /// The value as it was, of an algorithm that its first bytes tell.
+    pub fn decompress(&self, bytes: &[u8]) -> Result<Vec<u8>, Unreadable> {
+        match Algorithm::of(bytes) {
+            Some(algorithm) => self.decompress_as(algorithm, bytes),
+            None => Err(Unreadable::Unrecognized),
+        }
+    }
+
+    pub fn decompress_as(&self, algorithm: Algorithm, bytes: &[u8]) -> Result<Vec<u8>, Unreadable> {
+        match algorithm {
+            Algorithm::Zstd => zstd::decompress(bytes, self.limit, &self.dictionaries),
+            Algorithm::Zlib => deflate::inflate_zlib(bytes, self.limit),
+            Algorithm::Gzip => deflate::inflate_gzip(bytes, self.limit),
+        }
+    }
+}
+
+/// Why a compressed value cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Unreadable {
+    /// It begins as no compressed value does.
+    Unrecognized,
+    Truncated,
+    Corrupt(String),
+    /// It has more bytes than are allowed.
+    TooLarge {
+        limit: usize,
+    },
+    /// Nobody gave the dictionary of this id.
+    Dictionary(u32),
+    /// Something stands behind it, as after an append.
+    Trailing,
+}
+
+impl std::fmt::Display for Unreadable {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Unreadable::Unrecognized => f.write_str(
+                "it is marked as compressed and does not begin as zstd, zlib or gzip do; was something prepended to it? \
+                 Store it anew",
+            ),
+            Unreadable::Truncated => f.write_str("it is compressed, and its end is missing; store it anew"),
+            Unreadable::Corrupt(why) => write!(f, "it is compressed and corrupt ({why}); store it anew"),
+            Unreadable::TooLarge { limit } => write!(
+                f,
+                "decompressed it has more than the {limit} bytes that are allowed; raise max_decompressed_size if its \
+                 writer is to be trusted"
+            ),
+            Unreadable::Dictionary(id) => write!(
+                f,
+                "it is compressed with the zstd dictionary {id}, which the client was not given; add it to the \
+                 dictionaries of compression="
+            ),
+            Unreadable::Trailing => f.write_str(
+                "bytes stand behind the compressed value, as after an append to it; store it anew, uncompressed where \
+                 it is to be appended to",
+            ),
+        }
+    }
+}
+
+impl std::error::Error for Unreadable {}
+
+/// Makes room in `out`, which is full, for more of a value; an error when that is as long as it may be.
+fn grow(out: &mut Vec<u8>, limit: usize) -> Result<(), Unreadable> {
+    if out.len() > limit {
+        return Err(Unreadable::TooLarge { limit });
+    }
+    out.reserve_exact(out.len().max(512).min(limit + 1 - out.len()));
+    Ok(())
+}
+
+/// Memory to begin with, for a value whose length is not known.
+fn beginning(compressed: usize, limit: usize) -> Vec<u8> {
+    Vec::with_capacity(compressed.saturating_mul(4).min(limit) + 1)
+}
+
+#[cfg(test)]
+mod tests;
