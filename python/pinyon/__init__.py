@@ -14,6 +14,7 @@ True
 
 from pinyon._native import Batch, __version__
 from pinyon.client import Client
+from pinyon.compression import Compression
 from pinyon.errors import (
     AlreadyHeld,
     BatchError,
@@ -59,6 +60,7 @@ __all__ = [
     "Client",
     "Closed",
     "CommandMetrics",
+    "Compression",
     "ConnectError",
     "ConnectionLost",
     "Deadlock",

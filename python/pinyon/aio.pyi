@@ -8,6 +8,8 @@ from typing_extensions import Literal, Self, TypeAlias
 from pinyon._aio_locks import Held as Held
 from pinyon._aio_locks import Lock as Lock
 from pinyon._aio_locks import Locks as Locks
+from pinyon.client import Dialect
+from pinyon.compression import Compression
 from pinyon.errors import Error
 from pinyon.events import Event
 from pinyon.leases import BaseLease
@@ -124,6 +126,9 @@ class Client(_Operations):
         slow_after: float | None = None,
         encode_keys: bool = False,
         max_value_size: int = 1048576,
+        max_decompressed_size: int | None = None,
+        compression: bool | Literal["zstd", "zlib", "gzip"] | Compression | None = None,
+        dialect: Dialect = "pinyon",
         max_in_flight: int = 4096,
         max_unsent: int = 65536,
         tls: bool | Tls | None = None,

@@ -10,6 +10,8 @@ from pinyon import _native, serializers
 from pinyon._get_or_set import Threads, drive, get_or_set
 from pinyon._gevent_choice import undecided
 from pinyon._logging import logging_too
+from pinyon.compression import Compression
+from pinyon.compression import settled as compression_settled
 from pinyon.errors import InvalidServers, UnsupportedType
 from pinyon.leases import Lease
 from pinyon.metrics import ServerMetrics, of_client
@@ -22,6 +24,19 @@ if TYPE_CHECKING:
     from typing_extensions import Literal, Self
 
     from pinyon.events import Event
+
+    Dialect = Literal[
+        "pinyon",
+        "pylibmc",
+        "python-memcached",
+        "pymemcache",
+        "meta-memcache",
+        "libmc",
+        "dalli",
+        "cache-memcached",
+        "cache-memcached-fast",
+        "php-memcached",
+    ]
 
 DEFAULT_SERVER = "127.0.0.1:11211"
 
@@ -56,6 +71,9 @@ class BaseClient(_native.Client):
         max_connections: int = 64,
         encode_keys: bool = False,
         max_value_size: int = 1024 * 1024,
+        max_decompressed_size: int | None = None,
+        compression: bool | Literal["zstd", "zlib", "gzip"] | Compression | None = None,
+        dialect: Dialect = "pinyon",
         max_in_flight: int = 4096,
         max_unsent: int = 64 * 1024,
         tls: bool | Tls | None = None,
@@ -83,6 +101,9 @@ class BaseClient(_native.Client):
             max_connections=max_connections,
             encode_keys=encode_keys,
             max_value_size=max_value_size,
+            max_decompressed_size=max_decompressed_size,
+            compression=compression_settled(compression),
+            dialect=dialect,
             max_in_flight=max_in_flight,
             max_unsent=max_unsent,
             tls=settled(tls),
@@ -153,7 +174,13 @@ class Client(BaseClient):
         max_connections: how many connections each server gets at most; further threads wait their turn.
         encode_keys: send keys with spaces or control bytes as base64, and long ones as a digest, instead of
             refusing them.
-        max_value_size: the largest value stored or read, in bytes.
+        max_value_size: the largest value stored or read, in bytes, as it is stored.
+        max_decompressed_size: how many bytes a value may have when it is decompressed; 16 times ``max_value_size`` where
+            nothing is said. No memory is taken for more.
+        compression: True, ``"zstd"``, ``"zlib"`` or ``"gzip"`` to store large values compressed, or a
+            ``pinyon.Compression`` that says more. Compressed values are read without it, too.
+        dialect: the client by whose conventions values are stored and read, for a cache shared with it. Pickled values are
+            read and written with ``serializer="pickle"`` alone.
         max_in_flight: how many requests a connection has in flight at most; further ones wait their turn.
         max_unsent: how many bytes a connection keeps that are submitted and not yet sent, before others wait.
         tls: ``True`` to speak TLS and trust what the system trusts, or a ``pinyon.Tls`` that says more.
@@ -188,6 +215,9 @@ class Client(BaseClient):
             max_connections: int = 64,
             encode_keys: bool = False,
             max_value_size: int = 1024 * 1024,
+            max_decompressed_size: int | None = None,
+            compression: bool | Literal["zstd", "zlib", "gzip"] | Compression | None = None,
+            dialect: Dialect = "pinyon",
             max_in_flight: int = 4096,
             max_unsent: int = 64 * 1024,
             tls: bool | Tls | None = None,

@@ -106,7 +106,7 @@ class Json:
             raise _unknown("json", flags)
         try:
             return json.loads(data)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise UndecodableValue(f"the stored value is marked as JSON but cannot be read: {error}") from error
 
 

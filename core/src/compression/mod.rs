@@ -36,9 +36,7 @@ impl Algorithm {
         match bytes {
             [0x28, 0xb5, 0x2f, 0xfd, ..] => Some(Algorithm::Zstd),
             [0x1f, 0x8b, ..] => Some(Algorithm::Gzip),
-            [method, check, ..]
-                if method & 0x8f == 0x08 && (u16::from(*method) << 8 | u16::from(*check)) % 31 == 0 =>
-            {
+            [method, check, ..] if method & 0x8f == 0x08 && (u16::from(*method) << 8 | u16::from(*check)) % 31 == 0 => {
                 Some(Algorithm::Zlib)
             }
             _ => None,

@@ -66,7 +66,7 @@ fn a_value_that_does_not_say_how_long_it_is_comes_back_within_bounds() {
 
 #[test]
 fn no_value_that_was_cut_changed_or_appended_to_is_taken_for_another() {
-    let value: Vec<u8> = (0..3000_u32).flat_map(|number| (number % 97).to_be_bytes()).collect();
+    let value: Vec<u8> = (0..300_u32).flat_map(|number| (number % 97).to_be_bytes()).collect();
     for algorithm in Algorithm::ALL {
         let stored = compressed(algorithm, &value);
         for end in 0..stored.len() {
@@ -80,7 +80,7 @@ fn no_value_that_was_cut_changed_or_appended_to_is_taken_for_another() {
 #[test]
 fn rubbish_is_an_error() {
     for algorithm in Algorithm::ALL {
-        let stored = compressed(algorithm, &[b'x'; 5000]);
+        let stored = compressed(algorithm, &[b'x'; 500]);
         for position in 0..stored.len() {
             for bit in 0..8 {
                 let mut changed = stored.clone();

@@ -35,6 +35,8 @@ pub struct Reply<'s> {
     pub value: Value<'s>,
     /// The reply's first line, without its `\r\n`; empty when the value came in pieces.
     pub line: &'s [u8],
+    /// The server's name, for messages.
+    pub server: &'s str,
 }
 
 #[derive(Debug)]

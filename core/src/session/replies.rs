@@ -337,17 +337,18 @@ impl<N: Network> Session<N> {
     }
 
     fn lend(&self, ticket: Ticket, what: What) -> Completion<'_> {
+        let server = self.server();
         let outcome = match what {
             What::Failed(error) => Outcome::Failed(*error),
             What::Large => Outcome::Large(self.head),
-            What::Silence(head) => Outcome::Reply(Reply { head, index: 0, value: Value::None, line: &[] }),
+            What::Silence(head) => Outcome::Reply(Reply { head, index: 0, value: Value::None, line: &[], server }),
             What::Reply { index, value, line, last } => {
                 let value = match value {
                     Place::None => Value::None,
                     Place::Buffer(range) => Value::Borrowed(self.incoming.at(range)),
                     Place::Destination(destination) => Value::Received(destination),
                 };
-                let reply = Reply { head: &self.head, index, value, line: self.incoming.at(line) };
+                let reply = Reply { head: &self.head, index, value, line: self.incoming.at(line), server };
                 match last {
                     true => Outcome::Reply(reply),
                     false => Outcome::Part(reply),

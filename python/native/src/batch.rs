@@ -125,7 +125,7 @@ impl Batch {
     }
 
     fn store(&self, mode: Mode, key: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>, ttl: Ttl) -> PyResult<()> {
-        let (encoded, client_flags) = self.client.get().codec.encode(value)?;
+        let (encoded, client_flags) = self.client.get().codec.encode_for(mode, value)?;
         let size = encoded.bytes()?.len();
         self.submit(key, &encoded.data()?, |key| {
             Command::Store(Store { mode, key, size, client_flags, ttl: ttl.0, cas: None })

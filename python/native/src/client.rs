@@ -22,6 +22,7 @@ use crate::events::Watcher;
 use crate::keys::{key_bytes, text_bytes, Routing};
 use crate::loops::{LoopDriver, Loops};
 use crate::metrics::ServerCounts;
+use crate::packing::Packing;
 use crate::policy::Policy;
 use crate::requests::{Request, Shape};
 use crate::shared::{Connections, Driver};
@@ -73,6 +74,9 @@ impl Client {
     }
 }
 
+/// How many times larger than it is stored a value may be when it is decompressed, where nothing else is said.
+const DECOMPRESSED: usize = 16;
+
 /// What a client is made of.
 #[derive(FromPyObject)]
 enum Source<'py> {
@@ -109,6 +113,9 @@ struct Settings<'py> {
     max_connections: isize,
     encode_keys: bool,
     max_value_size: isize,
+    max_decompressed_size: Option<isize>,
+    compression: Option<Bound<'py, PyAny>>,
+    dialect: String,
     max_in_flight: isize,
     max_unsent: isize,
     tls: Option<Bound<'py, Tls>>,
@@ -172,11 +179,15 @@ impl Client {
                 Fleet::new(Vec::new(), gutter, rule, options, access).map(|fleet| Directory::discovering(fleet, found))
             }
         };
+        let decompressed = settings.max_decompressed_size;
+        let decompressed = decompressed.map(|size| positive(py, "max_decompressed_size", size)).transpose()?;
+        let decompressed = decompressed.unwrap_or(settings.max_value_size.unsigned_abs().saturating_mul(DECOMPRESSED));
+        let packing = Packing::new(py, &settings.dialect, settings.compression.as_ref(), decompressed)?;
         let client = Self {
             directory: Arc::new(directory.map_err(|error| usage(py, "UsageError", &error.to_string()))?),
             keys,
             routing,
-            codec: Arc::new(Codec::new(&settings.serializer)?),
+            codec: Arc::new(Codec::new(&settings.serializer, packing)?),
             policy,
             watcher: Arc::new(Watcher::new(settings.on_event)),
             loops: OnceLock::new(),
@@ -360,7 +371,7 @@ impl Client {
     fn unpack<'py>(&self, py: Python<'py>, data: &[u8], client_flags: u32) -> PyResult<Bound<'py, PyAny>> {
         let mut head = Head::of(Status::Hit);
         head.item.client_flags = client_flags;
-        self.codec.decode(py, &head, Value::Borrowed(data))
+        self.codec.decode(py, &head, Value::Borrowed(data), "this process")
     }
 
     /// Gives a lease back that was won with this token, so that the next caller wins it. `keep`: the item has a value, which

@@ -66,6 +66,22 @@ pub(crate) fn usage(py: Python<'_>, class: &str, message: &str) -> PyErr {
     make(py, class, message, None)
 }
 
+/// A failure to read a stored value, with the server that it is stored on. What a serializer of the user's raises is left
+/// as it is.
+#[cold]
+pub(crate) fn stored_on(py: Python<'_>, error: PyErr, server: &str) -> PyErr {
+    let value = error.value(py);
+    let located = || -> PyResult<()> {
+        if value.is_instance(&py.import("pinyon.errors")?.getattr("UndecodableValue")?)? {
+            value.setattr("args", (format!("{server}: {}", value.str()?),))?;
+            value.setattr("server", server)?;
+            value.setattr("sent", "yes")?;
+        }
+        Ok(())
+    };
+    located().err().unwrap_or(error)
+}
+
 /// An exception about locks, with what it carries besides its message.
 pub(crate) fn lock_failure(py: Python<'_>, class: &str, message: &str, more: Option<(&str, Vec<String>)>) -> PyErr {
     let raised = make(py, class, message, None);

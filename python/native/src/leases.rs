@@ -26,8 +26,8 @@ impl Found {
         let value = match finding {
             _ if head.is_placeholder() => None,
             // One that cannot be read is of no use to the winner, who is to put another in its place.
-            Finding::Won(_) => codec.decode(py, head, reply.value).ok(),
-            _ => Some(codec.decode(py, head, reply.value)?),
+            Finding::Won(_) => codec.decode(py, head, reply.value, reply.server).ok(),
+            _ => Some(codec.decode(py, head, reply.value, reply.server)?),
         };
         Ok(Self { finding, value: value.map(Bound::unbind) })
     }

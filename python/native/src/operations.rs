@@ -296,7 +296,7 @@ impl Single {
 
     /// Gives a lease back that it has won.
     fn giving_back(&mut self, win: Win) -> Self {
-        let nothing = SentKey::Rewritten { wire: Vec::new(), base64: false, given: Vec::new() };
+        let nothing = SentKey::Rewritten { wire: Vec::new(), base64: false, routed: Vec::new() };
         Self {
             codec: self.codec.clone(),
             key: std::mem::replace(&mut self.key, nothing),

@@ -156,7 +156,7 @@ impl Answer {
             (Shape::Value, Status::Hit) => found(py, codec, reply, false),
             (Shape::ValueAndCas, Status::Hit) => found(py, codec, reply, true),
             (Shape::ValueAndTtl, Status::Hit) => codec
-                .decode(py, head, reply.value)
+                .decode(py, head, reply.value, reply.server)
                 .and_then(|value| (value, remaining(&head.item)).into_bound_py_any(py)),
             (Shape::Number, Status::Hit) => number(&reply).into_bound_py_any(py),
             (Shape::Metadata, Status::Done) => metadata(py, &head.item),
@@ -202,7 +202,7 @@ impl Answer {
 
 /// The value of a hit, with its CAS token where that was asked for.
 pub(crate) fn found<'py>(py: Python<'py>, codec: &Codec, reply: Reply<'_>, cas: bool) -> PyResult<Bound<'py, PyAny>> {
-    let value = codec.decode(py, reply.head, reply.value)?;
+    let value = codec.decode(py, reply.head, reply.value, reply.server)?;
     match cas {
         true => (value, reply.head.item.cas.unwrap_or_default()).into_bound_py_any(py),
         false => Ok(value),

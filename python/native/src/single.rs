@@ -169,7 +169,7 @@ impl Client {
         ttl: i32,
         cas: Option<u64>,
     ) -> PyResult<Begun<'py>> {
-        let (encoded, client_flags) = self.codec.encode(value)?;
+        let (encoded, client_flags) = self.codec.encode_for(mode, value)?;
         let request = Request::Store { mode, size: encoded.bytes()?.len(), client_flags, ttl, cas };
         let shape = if cas.is_some() { Shape::Compared } else { Shape::Done };
         self.begin(key, request, shape, Some(&encoded), None)

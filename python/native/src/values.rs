@@ -6,15 +6,18 @@
 use std::any::Any;
 use std::sync::Arc;
 
+use pinyon_core::dialect::{Dialect, COMPRESSED};
 use pinyon_core::session::LARGE;
 use pinyon_core::{Data, Destination, SharedBytes, Value};
-use pinyon_proto::Head;
+use pinyon_proto::{Head, Mode};
 use pyo3::prelude::*;
 use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
 use pyo3::types::{PyBytes, PyInt, PyString};
 use pyo3::{ffi, intern};
 
-use crate::errors::usage;
+use crate::errors::{stored_on, usage};
+use crate::foreign::Foreign;
+use crate::packing::Packing;
 
 pub(crate) const BYTES: u32 = 0;
 const INTEGER: u32 = 2;
@@ -25,6 +28,7 @@ const TEXT: u32 = 16;
 /// How a client turns values into bytes.
 pub(crate) struct Codec {
     kind: Kind,
+    packing: Packing,
     dump: Py<PyAny>,
     load: Py<PyAny>,
 }
@@ -36,6 +40,8 @@ enum Kind {
     Plain,
     /// Everything by the serializer.
     Custom,
+    /// As another client does it.
+    Foreign(Foreign),
 }
 
 /// A value ready to be sent.
@@ -48,25 +54,53 @@ pub(crate) enum Encoded<'v> {
 
 impl Codec {
     /// From a serializer of `pinyon.serializers`, or any object with `dump` and `load`.
-    pub(crate) fn new(serializer: &Bound<'_, PyAny>) -> PyResult<Self> {
+    pub(crate) fn new(serializer: &Bound<'_, PyAny>, packing: Packing) -> PyResult<Self> {
         let py = serializer.py();
         let handles: Option<String> = match serializer.getattr_opt(intern!(py, "native"))? {
             Some(native) => native.extract()?,
             None => None,
         };
         let kind = match handles.as_deref() {
+            _ if packing.dialect != Dialect::Pinyon => Kind::Foreign(Foreign::new(packing.dialect, serializer)?),
             Some("raw") => Kind::Raw,
             Some("plain") => Kind::Plain,
             _ => Kind::Custom,
         };
         let method = |name| -> PyResult<Py<PyAny>> { Ok(serializer.getattr(name)?.unbind()) };
-        Ok(Self { kind, dump: method("dump")?, load: method("load")? })
+        Ok(Self { kind, packing, dump: method("dump")?, load: method("load")? })
     }
 
     /// The bytes of a value and its client flags.
     pub(crate) fn encode<'v>(&self, value: &'v Bound<'v, PyAny>) -> PyResult<(Encoded<'v>, u32)> {
-        match self.kind {
+        let (encoded, flags) = self.serialize(value)?;
+        match &self.packing.compressor {
+            None => Ok((encoded, flags)),
+            Some(compressor) => self.packing.pack(value.py(), compressor, encoded, flags),
+        }
+    }
+
+    /// The same, of what is stored in this way. Appending to a compressed value would spoil it, and whether the stored one
+    /// is compressed nobody knows.
+    pub(crate) fn encode_for<'v>(&self, mode: Mode, value: &'v Bound<'v, PyAny>) -> PyResult<(Encoded<'v>, u32)> {
+        if !matches!(mode, Mode::Append | Mode::Prepend) {
+            return self.encode(value);
+        }
+        if self.packing.compressor.is_some() {
+            let message =
+                "append and prepend would spoil a value that is stored compressed; for values that are to be \
+                           appended to, make a client with compression=None";
+            return Err(usage(value.py(), "UsageError", message));
+        }
+        match &self.kind {
+            Kind::Foreign(foreign) => foreign.encode_piece(value),
+            _ => self.serialize(value),
+        }
+    }
+
+    fn serialize<'v>(&self, value: &'v Bound<'v, PyAny>) -> PyResult<(Encoded<'v>, u32)> {
+        match &self.kind {
             Kind::Custom => return self.dump(value),
+            Kind::Foreign(foreign) => return foreign.encode(value),
             Kind::Raw | Kind::Plain => {}
         }
         if let Ok(bytes) = value.cast_exact::<PyBytes>() {
@@ -80,11 +114,7 @@ impl Codec {
             return Ok((Encoded::Text(text), TEXT));
         }
         if let Ok(integer) = value.cast_exact::<PyInt>() {
-            let digits = match integer.extract::<i64>() {
-                Ok(number) => number.to_string(),
-                Err(_) => integer.str()?.to_str()?.to_owned(),
-            };
-            return Ok((Encoded::Owned(digits.into_bytes()), INTEGER));
+            return Ok((Encoded::Owned(digits(integer)?), INTEGER));
         }
         self.dump(value)
     }
@@ -97,17 +127,40 @@ impl Codec {
         Ok((Encoded::Dumped(bytes), flags))
     }
 
-    /// The value that the bytes and client flags of a reply stand for.
-    pub(crate) fn decode<'py>(&self, py: Python<'py>, head: &Head, value: Value<'_>) -> PyResult<Bound<'py, PyAny>> {
-        let flags = head.item.client_flags;
+    /// The value that the bytes and client flags of a reply stand for. `server`: the name of the one that has it.
+    pub(crate) fn decode<'py>(
+        &self,
+        py: Python<'py>,
+        head: &Head,
+        value: Value<'_>,
+        server: &str,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        self.read(py, head.item.client_flags, value).map_err(|error| stored_on(py, error, server))
+    }
+
+    fn read<'py>(&self, py: Python<'py>, flags: u32, value: Value<'_>) -> PyResult<Bound<'py, PyAny>> {
         match (&self.kind, flags) {
-            (Kind::Plain, TEXT) => {
-                let bytes = value.bytes();
-                Ok(PyString::from_bytes(py, bytes).map_err(|error| undecodable(py, "text", error))?.into_any())
-            }
+            (Kind::Plain, TEXT) => decode_text(py, value.bytes()),
             (Kind::Plain, INTEGER | INTEGER_OF_PYLIBMC) => decode_integer(py, value.bytes()),
-            (Kind::Raw, _) | (Kind::Plain, BYTES) => Ok(into_bytes(py, value).into_any()),
-            (Kind::Plain | Kind::Custom, _) => self.load.bind(py).call1((into_bytes(py, value), flags)),
+            (Kind::Plain, BYTES) => Ok(into_bytes(py, value).into_any()),
+            (Kind::Raw, flags) if flags < COMPRESSED => Ok(into_bytes(py, value).into_any()),
+            _ => self.read_other(py, flags, value),
+        }
+    }
+
+    #[inline(never)]
+    fn read_other<'py>(&self, py: Python<'py>, flags: u32, value: Value<'_>) -> PyResult<Bound<'py, PyAny>> {
+        let dialect = self.packing.dialect;
+        // The flags of a serializer of the user's are its own, unless compression is asked for, too.
+        let knows = self.packing.is_set || !matches!(self.kind, Kind::Custom);
+        if knows && dialect.is_compressed(flags) {
+            let bytes = self.packing.unpack(py, flags, value.bytes())?;
+            return self.read(py, dialect.inside(flags), Value::Borrowed(&bytes));
+        }
+        match &self.kind {
+            Kind::Foreign(foreign) => foreign.decode(py, flags, value),
+            Kind::Raw => Ok(into_bytes(py, value).into_any()),
+            Kind::Plain | Kind::Custom => self.load.bind(py).call1((into_bytes(py, value), flags)),
         }
     }
 }
@@ -185,8 +238,20 @@ impl AsRef<[u8]> for Text {
     }
 }
 
+pub(crate) fn digits(integer: &Bound<'_, PyInt>) -> PyResult<Vec<u8>> {
+    Ok(match integer.extract::<i64>() {
+        Ok(number) => number.to_string(),
+        Err(_) => integer.str()?.to_str()?.to_owned(),
+    }
+    .into_bytes())
+}
+
+pub(crate) fn decode_text<'py>(py: Python<'py>, bytes: &[u8]) -> PyResult<Bound<'py, PyAny>> {
+    Ok(PyString::from_bytes(py, bytes).map_err(|error| undecodable(py, "text", error))?.into_any())
+}
+
 /// The server pads with spaces what `decr` has made shorter.
-fn decode_integer<'py>(py: Python<'py>, bytes: &[u8]) -> PyResult<Bound<'py, PyAny>> {
+pub(crate) fn decode_integer<'py>(py: Python<'py>, bytes: &[u8]) -> PyResult<Bound<'py, PyAny>> {
     let text = std::str::from_utf8(bytes).map_err(|error| undecodable(py, "an integer", error))?.trim_end();
     if let Ok(number) = text.parse::<i64>() {
         return Ok(number.into_pyobject(py)?.into_any());
@@ -194,12 +259,12 @@ fn decode_integer<'py>(py: Python<'py>, bytes: &[u8]) -> PyResult<Bound<'py, PyA
     py.get_type::<PyInt>().call1((text,)).map_err(|error| undecodable(py, "an integer", error))
 }
 
-fn undecodable(py: Python<'_>, what: &str, error: impl std::fmt::Display) -> PyErr {
+pub(crate) fn undecodable(py: Python<'_>, what: &str, error: impl std::fmt::Display) -> PyErr {
     let message = format!("the stored value is marked as {what} by its flags but cannot be read as such: {error}");
     usage(py, "UndecodableValue", &message)
 }
 
-fn into_bytes<'py>(py: Python<'py>, value: Value<'_>) -> Bound<'py, PyBytes> {
+pub(crate) fn into_bytes<'py>(py: Python<'py>, value: Value<'_>) -> Bound<'py, PyBytes> {
     match value {
         Value::Received(destination) => match destination.into_any().downcast::<BytesDestination>() {
             Ok(received) => received.0.into_bound(py),
@@ -255,7 +320,13 @@ impl Destination for BytesDestination {
 /// Where a large value goes: straight into a bytes object where that is what it will be, else into a buffer.
 pub(crate) fn destination(py: Python<'_>, codec: &Codec, head: &Head) -> Box<dyn Destination> {
     let length = head.size.unwrap_or_default();
-    if matches!(codec.kind, Kind::Plain) && head.item.client_flags == TEXT {
+    let flags = head.item.client_flags;
+    let is_bytes = match &codec.kind {
+        Kind::Plain => flags != TEXT,
+        Kind::Foreign(foreign) => foreign.is_bytes(flags),
+        Kind::Raw | Kind::Custom => true,
+    };
+    if !is_bytes {
         return Box::new(vec![0; length]);
     }
     match BytesDestination::new(py, length) {

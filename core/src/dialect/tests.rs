@@ -1,0 +1,131 @@
+use proptest::prelude::*;
+
+use super::*;
+
+const NOTATIONS: [Notation; 4] = [Notation::Ruby, Notation::Perl, Notation::Php, Notation::Python];
+
+/// What every language has a counterpart to, and reads as it was.
+fn plain() -> impl Strategy<Value = Plain> {
+    let leaf = prop_oneof![
+        Just(Plain::Null),
+        any::<i32>().prop_map(|number| Plain::Integer(number.into())),
+        "[a-z\u{e4}\u{1f332}]{0,300}".prop_map(Plain::Text),
+    ];
+    leaf.prop_recursive(6, 60, 6, |inner| {
+        let pair = ("[a-z\u{e4}]{1,9}".prop_map(Plain::Text), inner.clone());
+        prop_oneof![
+            proptest::collection::vec(inner, 0..6).prop_map(Plain::List),
+            proptest::collection::vec(pair, 1..6).prop_map(Plain::Map),
+        ]
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(60))]
+
+    #[test]
+    fn what_is_written_is_read_as_it_was(value in plain()) {
+        for notation in NOTATIONS {
+            let value = Plain::List(vec![value.clone()]);
+            let written = notation.write(&value).expect("plain data");
+            prop_assert_eq!(notation.read(&written), Ok(value));
+        }
+    }
+
+    #[test]
+    fn no_rubbish_is_fatal(rubbish in proptest::collection::vec(any::<u8>(), 0..300), value in plain(), at in 0_usize..300) {
+        for (notation, head) in NOTATIONS.into_iter().zip([&b"\x04\x08"[..], b"\x05\x07", b"", b""]) {
+            let _ = notation.read(&[head, &rubbish].concat());
+            let mut changed = notation.write(&Plain::List(vec![value.clone()])).expect("plain data");
+            let at = at % changed.len();
+            changed[at] = rubbish.first().copied().unwrap_or_default();
+            let _ = notation.read(&changed);
+            let _ = notation.read(&changed[..at]);
+        }
+    }
+}
+
+#[test]
+fn numbers_of_any_size_come_back() {
+    for notation in [Notation::Ruby, Notation::Python] {
+        for shift in 0..64 {
+            for near in [-1, 0, 1] {
+                for number in [(1_i64 << shift).wrapping_add(near), (1_i64 << shift).wrapping_neg().wrapping_add(near)]
+                {
+                    let written = notation.write(&Plain::Integer(number)).expect("an integer");
+                    assert_eq!(notation.read(&written), Ok(Plain::Integer(number)), "{notation:?}");
+                }
+            }
+        }
+        let big = Plain::Big { negative: true, magnitude: (1..=20).collect() };
+        assert_eq!(notation.read(&notation.write(&big).expect("an integer")), Ok(big));
+    }
+}
+
+#[test]
+fn floats_come_back() {
+    for notation in [Notation::Ruby, Notation::Php, Notation::Python] {
+        for number in [0.0, -0.0, 0.1, 1.0, 1e100, -1e-100, 1e16, f64::MAX, f64::MIN_POSITIVE, f64::INFINITY] {
+            let Ok(Plain::Float(read)) = notation.read(&notation.write(&Plain::Float(number)).expect("a float")) else {
+                panic!("{number} of {notation:?} is a float")
+            };
+            assert_eq!(read.to_bits(), number.to_bits(), "{notation:?}");
+        }
+    }
+}
+
+#[test]
+fn objects_are_refused_by_the_name_of_their_class() {
+    let refused = |notation: Notation, bytes: &[u8], class: &str| {
+        let why = notation.read(bytes).expect_err("an object");
+        assert!(why.contains(class), "{why}");
+    };
+    refused(Notation::Ruby, b"\x04\x08[\x06o:\x08Foo\x00", "class Foo");
+    refused(Notation::Ruby, b"\x04\x08U:\x09Time[\x00", "class Time");
+    refused(Notation::Ruby, b"\x04\x08c\x0bString", "class String");
+    refused(Notation::Php, b"a:1:{i:0;O:3:\"Foo\":0:{}}", "class Foo");
+    refused(Notation::Php, b"C:11:\"ArrayObject\":0:{}", "class ArrayObject");
+    refused(Notation::Perl, b"\x05\x0b\x11\x03Foo\x03\x00\x00\x00\x00", "class Foo");
+    refused(Notation::Perl, b"\x05\x0b\x1a", "Perl code");
+    refused(Notation::Python, b"c\x00\x00\x00\x00", "Python code");
+}
+
+#[test]
+fn what_contains_itself_is_nested_too_deeply_or_written_to_explode_is_refused() {
+    let refused = |notation: Notation, bytes: &[u8]| {
+        let why = notation.read(bytes).expect_err("refused");
+        assert!(["levels deep", "parts", "again and again"].iter().any(|reason| why.contains(reason)), "{why}");
+    };
+    refused(Notation::Ruby, b"\x04\x08[\x06@\x00");
+    refused(Notation::Php, b"a:1:{i:0;R:1;}");
+    refused(Notation::Perl, b"\x05\x07\x02\x00\x00\x00\x01\x00\x00\x00\x00\x00");
+    refused(Notation::Ruby, &[&b"\x04\x08"[..], &b"[\x06".repeat(100_000)].concat());
+    refused(Notation::Php, &b"a:1:{i:0;".repeat(100_000));
+    refused(Notation::Perl, &[&b"\x05\x07"[..], &b"\x04".repeat(100_000)].concat());
+    refused(Notation::Python, &b"[\x01\x00\x00\x00".repeat(100_000));
+    // Each array holds the one before it, twice.
+    let doubling: Vec<u8> =
+        (0..60).flat_map(|number| [b'[', 8 + 5 - 6, b'@', if number == 0 { 0 } else { number + 5 }, b'@', 0]).collect();
+    assert!(Notation::Ruby.read(&[b"\x04\x08[\x41", &doubling[..]].concat()).is_err());
+    let long =
+        [&b"\x04\x08[\x02\x10\x27\"\x03\x00\x00\x08"[..], &vec![b'x'; 1 << 19], &b"@\x06".repeat(9_999)].concat();
+    refused(Notation::Ruby, &long);
+}
+
+#[test]
+fn every_name_is_found_and_no_two_marks_of_a_dialect_collide() {
+    for dialect in Dialect::ALL {
+        assert_eq!(Dialect::named(dialect.name()), Some(dialect));
+        let kinds = [Kind::Bytes, Kind::Text, Kind::Integer, Kind::Bool, Kind::Float, Kind::Plain, Kind::Object];
+        for (_, flags) in kinds.into_iter().filter_map(|kind| dialect.write(kind)) {
+            assert!(dialect.read(flags).is_ok());
+            assert!(!dialect.is_compressed(flags));
+            for algorithm in dialect.algorithms() {
+                let (_, marked) = dialect.mark_compressed(*algorithm, 9, vec![0; 9], flags);
+                assert!(dialect.is_compressed(marked));
+                assert_eq!(dialect.read(marked), dialect.read(flags));
+            }
+        }
+    }
+    assert_eq!(Dialect::named("memcached"), None);
+}

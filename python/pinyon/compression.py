@@ -1,0 +1,72 @@
+"""Compression: which values are stored smaller than they are, and how."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from pinyon.errors import UsageError
+
+if TYPE_CHECKING:
+    from typing_extensions import Literal
+
+    Algorithm = Literal["zstd", "zlib", "gzip"]
+
+
+class Compression:
+    """How a client compresses: ``pinyon.Client(…, compression=pinyon.Compression("zstd", threshold=4096))``.
+
+    Compressed values are read by every client, whatever it is told about compression. Integers are never compressed, so
+    that ``incr`` works.
+
+    Args:
+        algorithm: ``"zstd"``, ``"zlib"`` or ``"gzip"``; without it, what the client's dialect does: zstd in Pinyon's own.
+        threshold: bytes from which a value is compressed; None to compress none and only read.
+        minimum_gain: what share of its size a value must lose, from 0 to below 1; otherwise it is stored as it is.
+        level: from 1, fast, to 9 (zlib, gzip) or 19 (zstd), small; without it, the algorithm's usual one.
+        dictionaries: what ``zstd --train`` made, by the ids in it. Values are read with any of them, and written with the
+            last one.
+
+    Raises:
+        UsageError: an argument makes no sense; what depends on the client's dialect is found when the client is made.
+    """
+
+    __slots__ = ("algorithm", "dictionaries", "level", "minimum_gain", "threshold")
+
+    def __init__(
+        self,
+        algorithm: Algorithm | None = None,
+        *,
+        threshold: int | None = 1024,
+        minimum_gain: float = 0.1,
+        level: int | None = None,
+        dictionaries: Mapping[int, bytes] | None = None,
+    ) -> None:
+        if threshold is not None and threshold < 0:
+            raise UsageError(f"threshold is a number of bytes, or None, not {threshold}")
+        self.algorithm = algorithm
+        self.threshold = threshold
+        self.minimum_gain = minimum_gain
+        self.level = level
+        self.dictionaries = list((dictionaries or {}).items())
+
+    def __repr__(self) -> str:
+        ids = ", ".join(str(number) for number, _ in self.dictionaries)
+        return (
+            f"<pinyon.Compression {self.algorithm or 'as the dialect does'}, threshold={self.threshold}, "
+            f"minimum_gain={self.minimum_gain}, level={self.level}, dictionaries={{{ids}}}>"
+        )
+
+
+def settled(compression: bool | Algorithm | Compression | None) -> Compression | None:
+    """Return what ``compression=`` of a client means."""
+    if compression is None or compression is False:
+        return None
+    if isinstance(compression, Compression):
+        return compression
+    if compression is True:
+        return Compression()
+    if not isinstance(compression, str):
+        kind = type(compression).__qualname__
+        raise UsageError(f"compression is True, an algorithm's name or a pinyon.Compression, not {kind}")
+    return Compression(compression)
