@@ -148,7 +148,7 @@ impl Dialect {
             (Dialect::Dalli, Kind::Object) => None,
             (Dialect::Dalli, _) => Some((Form::Notation(Notation::Ruby), 1)),
             (_, Kind::Bytes) => Some((Form::Bytes, 0)),
-            (Dialect::Libmc, Kind::Integer) => Some((Form::Integer, 2)),
+            (Dialect::Libmc, Kind::Integer) => Some((Form::Integer, 4)),
             (Dialect::Libmc, Kind::Bool) => Some((Form::Bool, 8)),
             (Dialect::Libmc, Kind::Object) => pickled,
             (Dialect::Libmc, _) => Some((Form::Notation(Notation::Python), 32)),

@@ -34,6 +34,8 @@ const BOOLEAN_FALSE: u8 = 41;
 
 /// Flags of a key in a hash that has them.
 const KEY_IS_TEXT: u8 = 1;
+/// Text that fits in Latin-1, and stands there so.
+const KEY_WAS_TEXT: u8 = 2;
 
 pub(super) fn read(bytes: &[u8]) -> Read<Plain> {
     let mut reader = Reader { cursor: Cursor::new(bytes), values: Vec::new(), again: 0 };
@@ -113,7 +115,11 @@ impl<'b> Reader<'b> {
             let value = self.value(network, depth)?;
             let flags = if flagged { self.cursor.byte()? } else { 0 };
             let key = self.long(network)?;
-            let key = if flags & KEY_IS_TEXT != 0 { text(key)? } else { Plain::string(key) };
+            let key = match flags {
+                _ if flags & KEY_IS_TEXT != 0 => text(key)?,
+                _ if flags & KEY_WAS_TEXT != 0 => Plain::Text(key.iter().copied().map(char::from).collect()),
+                _ => Plain::string(key),
+            };
             pairs.push((key, value));
         }
         Ok(Plain::Map(pairs))

@@ -129,3 +129,10 @@ fn every_name_is_found_and_no_two_marks_of_a_dialect_collide() {
     }
     assert_eq!(Dialect::named("memcached"), None);
 }
+
+#[test]
+fn a_key_of_perls_that_was_text_is_text() {
+    let frozen = b"\x05\x0b\x19\x00\x00\x00\x00\x01\x0a\x01x\x02\x00\x00\x00\x02\xf6k";
+    let pair = (Plain::Text("\u{f6}k".to_owned()), Plain::Text("x".to_owned()));
+    assert_eq!(Notation::Perl.read(frozen), Ok(Plain::Map(vec![pair])));
+}

@@ -51,7 +51,7 @@ impl Foreign {
                 return Err(self.refuse(value, ": PHP has integers of up to 64 bits"))
             }
             Form::Integer => Encoded::Owned(digits(value.cast()?)?),
-            Form::Float => Encoded::Owned(value.str()?.to_str()?.as_bytes().to_vec()),
+            Form::Float => Encoded::Owned(self.float(value.cast()?)?),
             Form::Bool => Encoded::Owned(self.truth(value.is_truthy()?).to_vec()),
             Form::Notation(notation) => return self.write(notation, value, flags),
             Form::Pickle => return self.dump(value),
@@ -105,6 +105,17 @@ impl Foreign {
             (false, Dialect::PhpMemcached) => b"",
             (false, _) => b"0",
         }
+    }
+
+    fn float(&self, number: &Bound<'_, PyFloat>) -> PyResult<Vec<u8>> {
+        let text = match number.value() {
+            value if self.dialect == Dialect::PhpMemcached && value.is_nan() => "NaN".to_owned(),
+            value if self.dialect == Dialect::PhpMemcached && value.is_infinite() => {
+                if value > 0.0 { "Infinity" } else { "-Infinity" }.to_owned()
+            }
+            _ => number.str()?.to_str()?.to_owned(),
+        };
+        Ok(text.into_bytes())
     }
 
     fn write<'v>(&self, notation: Notation, value: &'v Bound<'v, PyAny>, flags: u32) -> PyResult<(Encoded<'v>, u32)> {

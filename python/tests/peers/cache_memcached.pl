@@ -25,7 +25,7 @@ sub shown {
 
 my %values = (
     'bytes' => "\x00\xffbytes", 'text' => 'größer 🌲', 'empty-text' => '', 'integer' => 42, 'negative' => -7,
-    'large-integer' => 2**40, 'float' => 1.5, 'list' => [1, 'two', undef, [2.5]],
+    'large-integer' => 2**40, 'float' => 1.5, 'infinite' => 9**9**9, 'list' => [1, 'two', undef, [2.5]],
     'dict' => { name => 'Ada', age => 36 }, 'text-keys' => { 'größe' => '🌲' },
     'long-text' => 'a value like any other, ' x 1000, 'object' => [bless({}, 'Some::Class')],
 );

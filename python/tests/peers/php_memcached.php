@@ -23,7 +23,7 @@ $cache->addServer($host, (int) $port);
 $long = str_repeat('a value like any other, ', 1000);
 $values = [
     'bytes' => "\x00\xffbytes", 'text' => 'größer 🌲', 'empty-text' => '', 'integer' => 42, 'negative' => -7,
-    'large-integer' => 2 ** 40, 'float' => 1.5, 'true' => true, 'false' => false, 'none' => null,
+    'large-integer' => 2 ** 40, 'float' => 1.5, 'infinite' => INF, 'true' => true, 'false' => false, 'none' => null,
     'list' => [1, 'zwei', null, [true, 2.5]], 'dict' => ['name' => 'Ada', 'größe' => 36], 'long-text' => $long,
     'object' => [new ArrayObject()],
 ];
