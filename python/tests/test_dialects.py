@@ -1,7 +1,7 @@
 """Values are exchanged with other clients, both ways, on a real server.
 
-What the exchange comes to is written down: as tables in docs/compatibility-values.md, and as vectors for other languages
-in vectors/values.json. ``PINYON_WRITE_TABLES=1 pytest -n 0 tests/test_dialects.py`` writes both anew.
+What the exchange comes to is written down: as tables in docs/compatibility-values.md, and as vectors for other
+languages in vectors/values.json. ``PINYON_WRITE_TABLES=1 pytest -n 0 tests/test_dialects.py`` writes both anew.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ WRITES = "PINYON_WRITE_TABLES" in os.environ
 
 COMPRESSION = pinyon.Compression(threshold=THRESHOLD)
 
-#: What Pinyon reads of what others wrote that is not one of VALUES, or comes back as something else than it was in Python.
+#: What Pinyon reads of what others wrote that is not one of VALUES, or comes back as something else.
 READ: dict[str, dict[str, Any]] = {
     "pylibmc": {"true": 1, "false": 0},
     "python-memcached": {},

@@ -10,6 +10,24 @@ use crate::errors::usage;
 /// As deep as what is written is read again.
 const DEPTH: usize = 190;
 
+/// Encodings that text of Ruby's may be in, by how their names begin. Python has others, some of which take forever.
+const ENCODINGS: [&str; 14] = [
+    "ISO-8859-",
+    "WINDOWS-",
+    "UTF-16",
+    "UTF-32",
+    "US-ASCII",
+    "SHIFT_JIS",
+    "EUC-",
+    "GB2312",
+    "GBK",
+    "GB18030",
+    "BIG5",
+    "KOI8-",
+    "IBM",
+    "CP",
+];
+
 /// A Python object as plain data, or what of it is not plain.
 pub(crate) fn to_plain(value: &Bound<'_, PyAny>) -> PyResult<Result<Plain, String>> {
     plain(value, DEPTH)
@@ -89,10 +107,15 @@ pub(crate) fn into_python(py: Python<'_>, value: Plain) -> PyResult<Bound<'_, Py
         Plain::Bytes(bytes) => Ok(PyBytes::new(py, &bytes).into_any()),
         Plain::Text(text) => text.into_bound_py_any(py),
         Plain::Encoded(bytes, encoding) => {
-            PyBytes::new(py, &bytes).call_method1("decode", (&encoding,)).map_err(|error| {
-                let message = format!("there is text in the encoding {encoding} in the stored value: {error}");
+            let refuse = |why: &dyn std::fmt::Display| {
+                let message = format!("there is text in the encoding {encoding} in the stored value: {why}");
                 usage(py, "UndecodableValue", &message)
-            })
+            };
+            let name = encoding.to_uppercase();
+            if !ENCODINGS.iter().any(|known| name.starts_with(known)) {
+                return Err(refuse(&"Pinyon does not know it"));
+            }
+            PyBytes::new(py, &bytes).call_method1("decode", (&encoding,)).map_err(|error| refuse(&error))
         }
         Plain::List(items) => {
             let items = items.into_iter().map(|item| into_python(py, item)).collect::<PyResult<Vec<_>>>()?;
