@@ -175,12 +175,12 @@ class Client(BaseClient):
         encode_keys: send keys with spaces or control bytes as base64, and long ones as a digest, instead of
             refusing them.
         max_value_size: the largest value stored or read, in bytes, as it is stored.
-        max_decompressed_size: how many bytes a value may have when it is decompressed; 16 times ``max_value_size`` where
-            nothing is said. No memory is taken for more.
+        max_decompressed_size: how many bytes a value may have when it is decompressed; 16 times ``max_value_size``
+            where nothing is said. No memory is taken for more.
         compression: True, ``"zstd"``, ``"zlib"`` or ``"gzip"`` to store large values compressed, or a
             ``pinyon.Compression`` that says more. Compressed values are read without it, too.
-        dialect: the client by whose conventions values are stored and read, for a cache shared with it. Pickled values are
-            read and written with ``serializer="pickle"`` alone.
+        dialect: the client by whose conventions values are stored and read, for a cache shared with it. Pickled values
+            are read and written with ``serializer="pickle"`` alone.
         max_in_flight: how many requests a connection has in flight at most; further ones wait their turn.
         max_unsent: how many bytes a connection keeps that are submitted and not yet sent, before others wait.
         tls: ``True`` to speak TLS and trust what the system trusts, or a ``pinyon.Tls`` that says more.

@@ -16,16 +16,17 @@ if TYPE_CHECKING:
 class Compression:
     """How a client compresses: ``pinyon.Client(…, compression=pinyon.Compression("zstd", threshold=4096))``.
 
-    Compressed values are read by every client, whatever it is told about compression. Integers are never compressed, so
-    that ``incr`` works.
+    Compressed values are read by every client, whatever it is told about compression. Integers are never compressed,
+    so that ``incr`` works.
 
     Args:
-        algorithm: ``"zstd"``, ``"zlib"`` or ``"gzip"``; without it, what the client's dialect does: zstd in Pinyon's own.
+        algorithm: ``"zstd"``, ``"zlib"`` or ``"gzip"``; without it, what the client's dialect does: zstd in Pinyon's
+            own.
         threshold: bytes from which a value is compressed; None to compress none and only read.
-        minimum_gain: what share of its size a value must lose, from 0 to below 1; otherwise it is stored as it is.
+        minimum_gain: what share of its size a value must lose, from 0 to below 1, or it is stored as it is.
         level: from 1, fast, to 9 (zlib, gzip) or 19 (zstd), small; without it, the algorithm's usual one.
-        dictionaries: what ``zstd --train`` made, by the ids in it. Values are read with any of them, and written with the
-            last one.
+        dictionaries: what ``zstd --train`` made, by the ids in it. Values are read with any of them, and written with
+            the last one.
 
     Raises:
         UsageError: an argument makes no sense; what depends on the client's dialect is found when the client is made.

@@ -6,6 +6,7 @@ import gzip
 import math
 import random
 import threading
+import time
 import zlib
 from pathlib import Path
 from typing import Any
@@ -243,7 +244,7 @@ def test_dictionaries_of_several_generations_are_read_and_the_last_one_written(s
         assert client.get("key") == value
     with (
         pinyon.Client(server.address, timeout=10) as client,
-        pytest.raises(pinyon.UndecodableValue, match="dictionary 8.*dictionaries of compression="),
+        pytest.raises(pinyon.UndecodableValue, match=r"dictionary 8.*dictionaries of compression="),
     ):
         client.get("key")
 
@@ -330,3 +331,28 @@ def test_threads_compress_at_the_same_time(server: Memcached) -> None:
 def test_the_mark_is_documented() -> None:
     page = (Path(__file__).resolve().parents[2] / "docs" / "compression.md").read_text()
     assert str(COMPRESSED) in page
+
+
+def test_other_threads_run_while_a_large_value_is_compressed(server: Memcached) -> None:
+    large = random.Random(1).randbytes(3_000_000).hex()
+    turns, over = 0, False
+
+    def count() -> None:
+        nonlocal turns
+        while not over:
+            time.sleep(0.0005)  # it gives up the GIL, and takes it again where it can be had
+            turns += 1
+
+    thread = threading.Thread(target=count)
+    with pinyon.Client(server.address, timeout=10, compression=pinyon.Compression("zlib", level=9)) as client:
+        thread.start()
+        try:
+            before = turns
+            # What is too large for the server is refused before anything is waited for.
+            with pytest.raises(pinyon.ValueTooLarge):
+                client.set_many({"key": large})
+            while_compressing = turns - before
+        finally:
+            over = True
+            thread.join()
+    assert while_compressing > 10

@@ -7,6 +7,8 @@ const PARTS: usize = 1_000_000;
 /// What is referred to is read again, up to so many bytes in all.
 const AGAIN: usize = 16 * 1024 * 1024;
 
+const LONGEST_NAME: usize = 100;
+
 pub(super) type Read<T> = Result<T, String>;
 
 /// Where the reader is.
@@ -74,6 +76,11 @@ impl<'b> Cursor<'b> {
     pub(super) fn room<T>(&self, items: usize) -> Vec<T> {
         Vec::with_capacity(items.min(self.bytes.len() - self.position).min(1024))
     }
+}
+
+/// A name, for messages.
+pub(super) fn name(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(&bytes[..bytes.len().min(LONGEST_NAME)]).into_owned()
 }
 
 /// A number written in decimal digits.

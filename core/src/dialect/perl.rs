@@ -1,7 +1,7 @@
 //! Perl's Storable, in network order and without a file's header, of plain data. Blessed references are refused, and so
 //! are hooks, tied variables and code: to make one runs code.
 
-use super::cursor::{decimal, Cursor, Read, DEPTH};
+use super::cursor::{decimal, name, Cursor, Read, DEPTH};
 use super::Plain;
 
 const NETWORK_ORDER: u8 = 1;
@@ -52,7 +52,8 @@ pub(super) fn read(bytes: &[u8]) -> Read<Plain> {
         }
     }
     let network = kind & NETWORK_ORDER != 0;
-    let value = reader.value(network, DEPTH)?;
+    // Each list or map is behind a reference.
+    let value = reader.value(network, 2 * DEPTH)?;
     reader.cursor.end()?;
     Ok(value)
 }
@@ -97,7 +98,7 @@ impl<'b> Reader<'b> {
             HASH => self.hash(false, network, depth)?,
             FLAGGED_HASH => self.hash(true, network, depth)?,
             BLESSED => {
-                let class = String::from_utf8_lossy(self.short()?);
+                let class = name(self.short()?);
                 return Err(format!("there is an object of the class {class} in it"));
             }
             CODE => return Err("there is Perl code in it".to_owned()),

@@ -1,6 +1,6 @@
 //! What PHP's `serialize` writes, of plain data. Objects are refused: to make one runs code.
 
-use super::cursor::{number, Cursor, Read, DEPTH};
+use super::cursor::{name, number, Cursor, Read, DEPTH};
 use super::Plain;
 
 pub(super) fn read(bytes: &[u8]) -> Read<Plain> {
@@ -36,7 +36,7 @@ impl Reader<'_> {
             b'O' | b'C' | b'E' => {
                 let length = number(self.cursor.until(b':')?)?;
                 self.cursor.expect(b"\"")?;
-                let class = String::from_utf8_lossy(self.cursor.take(length)?);
+                let class = name(self.cursor.take(length)?);
                 Err(format!("there is an object of the class {class} in it"))
             }
             _ => self.scalar(kind),

@@ -32,6 +32,20 @@ impl Plain {
         }
     }
 
+    /// An integer in its simplest form; the least significant byte of its absolute value comes first.
+    pub(super) fn integer(negative: bool, magnitude: &[u8]) -> Self {
+        let significant = magnitude.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
+        if significant <= 8 {
+            let mut bytes = [0; 8];
+            bytes[..significant].copy_from_slice(&magnitude[..significant]);
+            let value = i128::from(u64::from_le_bytes(bytes));
+            if let Ok(value) = i64::try_from(if negative { -value } else { value }) {
+                return Plain::Integer(value);
+            }
+        }
+        Plain::Big { negative, magnitude: magnitude[..significant].to_vec() }
+    }
+
     /// What to call it where it is refused.
     pub(super) fn kind(&self) -> &'static str {
         match self {

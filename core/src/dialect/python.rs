@@ -1,7 +1,6 @@
 //! Python's marshal, version 2, of plain data: no code, and nothing that refers to anything.
 
 use super::cursor::{Cursor, Read, DEPTH};
-use super::ruby::integer;
 use super::Plain;
 
 /// Python's integers are written in digits of so many bits.
@@ -76,7 +75,7 @@ fn long(cursor: &mut Cursor<'_>) -> Read<Plain> {
         }
     }
     magnitude.push(held as u8);
-    Ok(integer(count < 0, &magnitude))
+    Ok(Plain::integer(count < 0, &magnitude))
 }
 
 pub(super) fn write(value: &Plain) -> Result<Vec<u8>, String> {

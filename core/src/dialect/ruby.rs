@@ -1,6 +1,6 @@
 //! Ruby's Marshal, format 4.8, of plain data. Objects of classes are refused: to make one runs code.
 
-use super::cursor::{decimal, number, Cursor, Read, DEPTH};
+use super::cursor::{decimal, name, number, Cursor, Read, DEPTH};
 use super::Plain;
 
 const VERSION: &[u8] = b"\x04\x08";
@@ -78,11 +78,11 @@ impl<'b> Reader<'b> {
             }
             b'@' => self.reference(depth)?,
             b'o' | b'S' | b'u' | b'U' | b'C' | b'e' => {
-                let class = String::from_utf8_lossy(self.symbol()?).into_owned();
+                let class = name(self.symbol()?);
                 return Err(format!("there is an object of the class {class} in it"));
             }
             b'c' | b'm' | b'M' => {
-                let class = String::from_utf8_lossy(self.bytes()?).into_owned();
+                let class = name(self.bytes()?);
                 return Err(format!("there is the class {class} in it"));
             }
             b'/' => return Err("there is an object of the class Regexp in it".to_owned()),
@@ -112,15 +112,12 @@ impl<'b> Reader<'b> {
         let value = self.value_from(start, depth)?;
         let mut encoding = None;
         for _ in 0..self.length()? {
-            let name = self.symbol()?;
+            let variable = self.symbol()?;
             let of_it = self.value(depth)?;
-            encoding = match (name, of_it) {
+            encoding = match (variable, of_it) {
                 (b"E", Plain::Bool(_)) => Some("UTF-8".to_owned()),
-                (b"encoding", Plain::Bytes(name)) => Some(String::from_utf8_lossy(&name).into_owned()),
-                (name, _) => {
-                    let name = String::from_utf8_lossy(name);
-                    return Err(format!("there is a string with the instance variable {name} in it"));
-                }
+                (b"encoding", Plain::Bytes(encoding)) => Some(name(&encoding)),
+                _ => return Err(format!("there is a string with the instance variable {} in it", name(variable))),
             };
         }
         match (value, encoding) {
@@ -144,28 +141,31 @@ impl<'b> Reader<'b> {
 
     fn symbol(&mut self) -> Read<&'b [u8]> {
         match self.cursor.byte()? {
-            b':' => {
-                let name = self.bytes()?;
-                if self.again == 0 {
-                    self.symbols.push(name);
-                }
-                Ok(name)
-            }
+            b':' => self.new_symbol(),
             b';' => {
                 let index = self.length()?;
                 self.symbols.get(index).copied().ok_or_else(|| "it refers to what is not there".to_owned())
             }
             // A symbol that is not ASCII, and its encoding.
             b'I' => {
-                let name = self.symbol()?;
+                self.cursor.expect(b":")?;
+                let symbol = self.new_symbol()?;
                 for _ in 0..self.length()? {
-                    self.symbol()?;
+                    self.value(1)?;
                     self.value(1)?;
                 }
-                Ok(name)
+                Ok(symbol)
             }
             _ => Err("it is malformed".to_owned()),
         }
+    }
+
+    fn new_symbol(&mut self) -> Read<&'b [u8]> {
+        let symbol = self.bytes()?;
+        if self.again == 0 {
+            self.symbols.push(symbol);
+        }
+        Ok(symbol)
     }
 
     fn bytes(&mut self) -> Read<&'b [u8]> {
@@ -199,22 +199,8 @@ impl<'b> Reader<'b> {
         let negative = self.cursor.byte()? == b'-';
         let shorts = self.length()?;
         let magnitude = self.cursor.take(shorts.saturating_mul(2))?;
-        Ok(integer(negative, magnitude))
+        Ok(Plain::integer(negative, magnitude))
     }
-}
-
-/// The simplest form of an integer.
-pub(super) fn integer(negative: bool, magnitude: &[u8]) -> Plain {
-    let significant = magnitude.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
-    if significant <= 8 {
-        let mut bytes = [0; 8];
-        bytes[..significant].copy_from_slice(&magnitude[..significant]);
-        let value = i128::from(u64::from_le_bytes(bytes));
-        if let Ok(value) = i64::try_from(if negative { -value } else { value }) {
-            return Plain::Integer(value);
-        }
-    }
-    Plain::Big { negative, magnitude: magnitude[..significant].to_vec() }
 }
 
 fn float(text: &[u8]) -> Read<f64> {

@@ -46,6 +46,22 @@ proptest! {
 }
 
 #[test]
+fn what_is_nested_as_deep_as_is_written_comes_back() {
+    let deep = (0..190).fold(Plain::List(Vec::new()), |inner, _| Plain::List(vec![inner]));
+    for notation in NOTATIONS {
+        let written = notation.write(&deep).expect("plain data");
+        assert_eq!(notation.read(&written).as_ref(), Ok(&deep), "{notation:?}");
+    }
+}
+
+#[test]
+fn symbols_that_are_not_ascii_are_text() {
+    let symbols = b"\x04\x08[\x07I:\x08\xc3\xb6k\x06:\x06ETI:\x08\xc3\xb6l\x06;\x06T";
+    let read = ["\u{f6}k", "\u{f6}l"].map(|text| Plain::Text(text.to_owned()));
+    assert_eq!(Notation::Ruby.read(symbols), Ok(Plain::List(read.to_vec())));
+}
+
+#[test]
 fn numbers_of_any_size_come_back() {
     for notation in [Notation::Ruby, Notation::Python] {
         for shift in 0..64 {
@@ -100,6 +116,9 @@ fn what_contains_itself_is_nested_too_deeply_or_written_to_explode_is_refused() 
     refused(Notation::Php, b"a:1:{i:0;R:1;}");
     refused(Notation::Perl, b"\x05\x07\x02\x00\x00\x00\x01\x00\x00\x00\x00\x00");
     refused(Notation::Ruby, &[&b"\x04\x08"[..], &b"[\x06".repeat(100_000)].concat());
+    refused(Notation::Ruby, &[&b"\x04\x08"[..], &b"I".repeat(100_000)].concat());
+    let symbols = [&b"\x04\x08o"[..], &b"I".repeat(100_000)].concat();
+    assert_eq!(Notation::Ruby.read(&symbols), Err("it is malformed".to_owned()));
     refused(Notation::Php, &b"a:1:{i:0;".repeat(100_000));
     refused(Notation::Perl, &[&b"\x05\x07"[..], &b"\x04".repeat(100_000)].concat());
     refused(Notation::Python, &b"[\x01\x00\x00\x00".repeat(100_000));

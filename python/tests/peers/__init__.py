@@ -1,8 +1,8 @@
 """Other clients, as writers and readers of values.
 
-A peer stores its language's values under ``theirs:NAME``, and shows what it makes of those under ``ours:NAME``. Those of
-other languages are scripts of this folder, one process each. They take the server and the names to read, as JSON, and
-print ``{"version": …, "wrote": [NAME, …], "read": {NAME: TEXT, …}}``.
+A peer stores its language's values under ``theirs:NAME``, and shows what it makes of those under ``ours:NAME``. Those
+of other languages are scripts of this folder, one process each. They take the server and the names to read, as JSON,
+and print ``{"version": …, "wrote": [NAME, …], "read": {NAME: TEXT, …}}``.
 """
 
 from __future__ import annotations
