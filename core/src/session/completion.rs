@@ -1,6 +1,7 @@
 //! What a session hands out: replies and failures, each with the ticket of its exchange.
 
 use std::any::Any;
+use std::sync::Arc;
 
 use pinyon_proto::Head;
 
@@ -36,7 +37,7 @@ pub struct Reply<'s> {
     /// The reply's first line, without its `\r\n`; empty when the value came in pieces.
     pub line: &'s [u8],
     /// The server's name, for messages.
-    pub server: &'s str,
+    pub server: &'s Arc<str>,
 }
 
 #[derive(Debug)]

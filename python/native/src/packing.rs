@@ -56,7 +56,6 @@ impl Packing {
     }
 
     /// The value compressed, where that is worth it.
-    #[inline(never)]
     pub(crate) fn pack<'v>(
         &self,
         py: Python<'_>,

@@ -6,6 +6,7 @@
 use std::any::Any;
 use std::sync::Arc;
 
+use pinyon_core::compression::Compressor;
 use pinyon_core::dialect::{Dialect, COMPRESSED};
 use pinyon_core::session::LARGE;
 use pinyon_core::{Data, Destination, SharedBytes, Value};
@@ -72,23 +73,32 @@ impl Codec {
 
     /// The bytes of a value and its client flags.
     pub(crate) fn encode<'v>(&self, value: &'v Bound<'v, PyAny>) -> PyResult<(Encoded<'v>, u32)> {
-        let (encoded, flags) = self.serialize(value)?;
         match &self.packing.compressor {
-            None => Ok((encoded, flags)),
-            Some(compressor) => self.packing.pack(value.py(), compressor, encoded, flags),
+            None => self.serialize(value),
+            Some(compressor) => self.compress(compressor, value),
         }
+    }
+
+    #[inline(never)]
+    fn compress<'v>(&self, compressor: &Compressor, value: &'v Bound<'v, PyAny>) -> PyResult<(Encoded<'v>, u32)> {
+        let (encoded, flags) = self.serialize(value)?;
+        self.packing.pack(value.py(), compressor, encoded, flags)
     }
 
     /// The same, of what is stored in this way. Appending to a compressed value would spoil it, and whether the stored one
     /// is compressed nobody knows.
     pub(crate) fn encode_for<'v>(&self, mode: Mode, value: &'v Bound<'v, PyAny>) -> PyResult<(Encoded<'v>, u32)> {
-        if !matches!(mode, Mode::Append | Mode::Prepend) {
-            return self.encode(value);
+        match mode {
+            Mode::Append | Mode::Prepend => self.encode_piece(value),
+            _ => self.encode(value),
         }
+    }
+
+    #[inline(never)]
+    fn encode_piece<'v>(&self, value: &'v Bound<'v, PyAny>) -> PyResult<(Encoded<'v>, u32)> {
         if self.packing.compressor.is_some() {
-            let message =
-                "append and prepend would spoil a value that is stored compressed; for values that are to be \
-                           appended to, make a client with compression=None";
+            let message = "append and prepend would spoil a value that is stored compressed; make a client with \
+                           compression=None for the values that are appended to";
             return Err(usage(value.py(), "UsageError", message));
         }
         match &self.kind {
@@ -135,7 +145,10 @@ impl Codec {
         value: Value<'_>,
         server: &str,
     ) -> PyResult<Bound<'py, PyAny>> {
-        self.read(py, head.item.client_flags, value).map_err(|error| stored_on(py, error, server))
+        match self.read(py, head.item.client_flags, value) {
+            Ok(value) => Ok(value),
+            Err(error) => Err(stored_on(py, error, server)),
+        }
     }
 
     fn read<'py>(&self, py: Python<'py>, flags: u32, value: Value<'_>) -> PyResult<Bound<'py, PyAny>> {
