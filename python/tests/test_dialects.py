@@ -13,10 +13,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from meta_memcache.compression.zstd_manager import ThreadLocalZstdManager
+from meta_memcache.protocol import Key
+from meta_memcache.serializer import ZstdSerializer
 from models import Model, every_model
-from peers import ALGORITHMS, LONG, PEERS, PICKLING, THRESHOLD, VALUES, Exchanged, shown
+from peers import ALGORITHMS, LONG, PEERS, PICKLING, THRESHOLD, VALUES, Exchanged, meta_memcache_client, shown
 from servers import Memcached
-from test_compression import Verbatim
+from test_compression import Verbatim, dictionary
 
 import pinyon
 
@@ -29,10 +32,10 @@ COMPRESSION = pinyon.Compression(threshold=THRESHOLD)
 
 #: What Pinyon reads of what others wrote that is not one of VALUES, or comes back as something else.
 READ: dict[str, dict[str, Any]] = {
-    "pylibmc": {"true": 1, "false": 0},
+    "pylibmc": {"true": 1, "false": 0, "subclass": "a str of its own class"},
     "python-memcached": {},
     "pymemcache": {},
-    "meta-memcache": {"zstd": LONG},
+    "meta-memcache": {"subclass": "a str of its own class", "zstd": LONG},
     "libmc": {"set": pinyon.UndecodableValue},
     "dalli": {
         "list": [1, "zwei", None, [True, 2.5]],
@@ -75,10 +78,10 @@ READ["cache-memcached-fast"] = {**READ["cache-memcached"], "text": "größer �
 
 #: What Pinyon refuses to store, as the other client's language has no counterpart.
 REFUSED = {
-    "dalli": {"tuple", "set"},
-    "cache-memcached": {"true", "false", "none", "tuple", "set"},
-    "cache-memcached-fast": {"true", "false", "none", "tuple", "set"},
-    "php-memcached": {"huge-integer", "tuple", "set"},
+    "dalli": {"tuple", "set", "subclass"},
+    "cache-memcached": {"true", "false", "none", "tuple", "set", "subclass"},
+    "cache-memcached-fast": {"true", "false", "none", "tuple", "set", "subclass"},
+    "php-memcached": {"huge-integer", "tuple", "set", "subclass"},
 }
 
 
@@ -378,3 +381,23 @@ def test_settings_that_make_no_sense_say_what_does(settings: dict[str, Any], why
 def test_every_dialect_has_its_table() -> None:
     page = PAGE.read_text()
     assert re.findall(r"<!-- ([\w-]+) -->\nCompared with", page) == list(PEERS)
+
+
+def test_dictionaries_are_shared_with_meta_memcache(server: Memcached) -> None:
+    value, trained = '{"name": "user 77", "role": "reader 7"}', dictionary(7)
+    manager = ThreadLocalZstdManager()
+    manager.set_default_dictionary(trained)
+    other = meta_memcache_client(
+        server, ZstdSerializer(manager, compression_threshold=10, dict_compression_threshold=10)
+    )
+    compression = pinyon.Compression("zstd", threshold=10, dictionaries={7: trained})
+    with client(server, "meta-memcache", compression=compression) as ours:
+        ours.set("ours", value)
+        assert other.get(Key("ours")) == value
+        other.set(Key("theirs"), value, ttl=600)
+        assert ours.get("theirs") == value
+    with (
+        client(server, "meta-memcache") as without,
+        pytest.raises(pinyon.UndecodableValue, match="dictionary 7"),
+    ):
+        without.get("theirs")

@@ -63,7 +63,12 @@ cache = Client(
     max_connections=4,
     encode_keys=True,
     max_value_size=2**20,
+    max_decompressed_size=2**24,
+    compression=pinyon.Compression("zstd", threshold=None, level=9, dictionaries={1: b""}),
+    dialect="pinyon",
 )
+shared_with_ruby: Client = Client(dialect="dalli", compression="gzip")
+in_tasks_with_pylibmc: pinyon.aio.Client = pinyon.aio.Client(dialect="pylibmc", compression=True)
 default_cache: Client = Client()
 named: Cache = Cache("127.0.0.1", serializer="pickle", namespace="app:")
 remembered: Any = named.remember("key", "value")

@@ -19,7 +19,6 @@ from typing import Any, NamedTuple
 import libmc
 import memcache
 import meta_memcache
-import meta_memcache.protocol
 import pylibmc
 import pymemcache
 import pytest
@@ -29,6 +28,13 @@ from pymemcache.serde import CompressedSerde
 from servers import Memcached
 
 HERE = Path(__file__).parent
+
+
+class Label(str):
+    """Some clients store it as text, others pickle it."""
+
+    __slots__ = ()
+
 
 #: Longer values are compressed, by whoever compresses.
 THRESHOLD = 10_000
@@ -55,6 +61,7 @@ VALUES: dict[str, Any] = {
     "dict": {"name": "Ada", "größe": 36},
     "tuple": (1, "two"),
     "set": {1},
+    "subclass": Label("a str of its own class"),
     "long-text": LONG,
 }
 
@@ -122,24 +129,30 @@ def _libmc(server: Memcached, names: list[str]) -> Exchanged:
     return _of_python(f"libmc {libmc.__version__}", client.set, client.get)(server, names)
 
 
-def _meta_memcache(server: Memcached, names: list[str]) -> Exchanged:
-    key = meta_memcache.protocol.Key
+def meta_memcache_client(server: Memcached, serializer: ZstdSerializer) -> meta_memcache.CacheApi:
+    return meta_memcache.CacheClient.cache_client_from_servers(
+        servers=[meta_memcache.ServerAddress(server.host, server.port)],
+        connection_pool_factory_fn=meta_memcache.connection_pool_factory_builder(),
+        serializer=serializer,
+    )
 
-    def client(**settings: Any) -> Any:
-        return meta_memcache.CacheClient.cache_client_from_servers(
-            servers=[meta_memcache.ServerAddress(server.host, server.port)],
-            connection_pool_factory_fn=meta_memcache.connection_pool_factory_builder(),
-            serializer=ZstdSerializer(
-                ThreadLocalZstdManager(), compression_threshold=THRESHOLD, pickle_protocol=0, **settings
+
+def _meta_memcache(server: Memcached, names: list[str]) -> Exchanged:
+    key = meta_memcache.Key
+    by_zlib, by_zstd = (
+        meta_memcache_client(
+            server,
+            ZstdSerializer(
+                ThreadLocalZstdManager(), compression_threshold=THRESHOLD, pickle_protocol=0, default_zstd=zstd
             ),
         )
-
-    zlib_client = client(default_zstd=False)
-    client().set(key("theirs:zstd"), LONG, ttl=600)
+        for zstd in (False, True)
+    )
+    by_zstd.set(key("theirs:zstd"), LONG, ttl=600)
     exchanged = _of_python(
         f"meta-memcache {meta_memcache.__version__}",
-        lambda name, value: zlib_client.set(key(name), value, ttl=600),
-        lambda name: zlib_client.get(key(name)),
+        lambda name, value: by_zlib.set(key(name), value, ttl=600),
+        lambda name: by_zlib.get(key(name)),
     )(server, names)
     return exchanged._replace(wrote=[*exchanged.wrote, "zstd"])
 
