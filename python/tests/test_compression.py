@@ -213,9 +213,11 @@ def test_nothing_is_appended_to_what_may_be_compressed(model: Model, server: Mem
 
 def test_counters_are_never_compressed(server: Memcached) -> None:
     with pinyon.Client(server.address, timeout=10, compression=pinyon.Compression(threshold=0)) as client:
+        client.set("digits", 10**2000)
         client.set("count", 10**15)
         assert client.incr("count") == 10**15 + 1
         assert client.get("count") == 10**15 + 1
+    assert stored(server, "digits") == (2, b"1" + b"0" * 2000)
 
 
 def dictionary(seed: int) -> bytes:
