@@ -98,6 +98,11 @@ impl Head {
     pub fn is_placeholder(&self) -> bool {
         self.size == Some(0) && self.item.client_flags == 0 && (self.item.won || self.item.already_won)
     }
+
+    /// Whether it is a value that may be a placeholder for all that the reply says: classic text does not tell.
+    pub fn may_be_placeholder(&self) -> bool {
+        self.size == Some(0) && self.item.client_flags == 0 && self.status == Status::Hit && self.opaque.is_none()
+    }
 }
 
 /// A reply that is not what the protocol allows there.

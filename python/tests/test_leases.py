@@ -271,6 +271,34 @@ async def test_every_value_is_a_hit(model: Model, value: Any, server: Memcached,
 
 
 @every_model
+async def test_a_placeholder_is_a_miss_for_all_that_read(model: Model, server: Memcached, connect: Connect) -> None:
+    """Also where many keys share a line, whose reply cannot tell it from an empty value."""
+    cache = connect(server)
+    keys = [f"key{number}" for number in range(40)]
+    await cache.set_many(dict.fromkeys(keys, "value"))
+    await cache.set("empty", b"")
+    await cache.delete("key7")
+    assert (await cache.lease("key7")).state == Outcome.WON
+    there = {**dict.fromkeys(keys, "value"), "empty": b""}
+    del there["key7"]
+    assert await cache.get_many([*keys, "empty"]) == there
+    assert {key: value for key, (value, _) in (await cache.gets_many([*keys, "empty"])).items()} == there
+    found = await model.gather(cache.get(key, "missing") for key in [*keys, "empty"])
+    assert found == [there.get(key, "missing") for key in [*keys, "empty"]]
+
+
+@every_model
+async def test_an_old_server_has_empty_values_and_no_placeholders(
+    model: Model, server: Memcached, classic_server: OlderServer, connect: Connect
+) -> None:
+    cache = connect(classic_server)
+    keys = [f"key{number}" for number in range(40)]
+    await cache.set_many(dict.fromkeys(keys, b""))
+    assert await cache.get_many([*keys, "absent"]) == dict.fromkeys(keys, b"")
+    assert await model.gather(cache.get(key) for key in [*keys, "absent"]) == [b""] * 40 + [None]
+
+
+@every_model
 async def test_a_value_that_cannot_be_stored_is_an_error_and_the_lease_is_given_back(
     model: Model, server: Memcached, connect: Connect
 ) -> None:

@@ -182,7 +182,7 @@ async def test_what_is_counted_is_told(model: Model, connect: Connect, server: M
     assert sum(connections.values()) == 1
     assert telemetry.values("pinyon.client.server.up", "server.address") == {(server.host,): 1}
     buckets = telemetry.values("pinyon.client.command.duration.bucket", "db.operation.name", "le")
-    assert buckets["get", "+Inf"] == buckets["get", "10"] >= 5
+    assert buckets["get", "+Inf"] == buckets["get", "10"] >= 3
     assert telemetry.values("pinyon.client.command.duration.sum", "db.operation.name")["get",] > 0
 
 

@@ -60,7 +60,7 @@ impl Client {
         });
         let line = |Chunk { choice, text, keys }| {
             let (codec, routing) = (self.codec.clone(), self.routing);
-            Op::Line(Line { codec, routing, choice, text, keys, cas, gather: gather.clone() })
+            Op::Line(Line { codec, routing, choice, text, keys, cas, in_doubt: Vec::new(), gather: gather.clone() })
         };
         let mut operations: Vec<Op> = chunks.into_iter().map(line).collect();
         for index in alone {

@@ -211,7 +211,7 @@ fn rounds(
         }
         wanted = work.left();
         let hopeful = failures.iter().all(Error::may_pass);
-        if failures.is_empty() || wanted.is_empty() || !hopeful || Instant::now() >= timer.deadline {
+        if wanted.is_empty() || !hopeful || Instant::now() >= timer.deadline {
             return Ok(failures);
         }
         earlier = failures;
@@ -257,6 +257,10 @@ struct Fetch<'w, 'py> {
     parts: Vec<Part>,
     line: Vec<u8>,
     found: Bound<'py, PyDict>,
+    /// Keys that may have a placeholder: they are asked by commands that tell.
+    in_doubt: Vec<u32>,
+    /// Each key is asked by a command of its own.
+    alone: bool,
     error: Option<PyErr>,
 }
 
@@ -271,7 +275,8 @@ impl Rounds for Fetch<'_, '_> {
             let first = part.flight.front().map_or(part.submitted, |(_, range)| range.start);
             part.keys[first..].to_vec()
         };
-        self.parts.iter().flat_map(unanswered).collect()
+        self.alone |= !self.in_doubt.is_empty();
+        self.parts.iter().flat_map(unanswered).chain(std::mem::take(&mut self.in_doubt)).collect()
     }
 }
 
@@ -284,7 +289,7 @@ impl Work for Fetch<'_, '_> {
             }
             let first = part.submitted;
             let (_, base64) = self.keys.wire(part.keys[first] as usize);
-            let (ticket, end) = match base64 {
+            let (ticket, end) = match base64 || self.alone {
                 true => {
                     let key = self.keys.key(part.keys[first] as usize);
                     (session.submit(&Command::Get { key, cas: self.cas }, Data::None, deadline)?, first + 1)
@@ -308,7 +313,11 @@ impl Work for Fetch<'_, '_> {
         if reply.head.status != Status::Hit || reply.head.is_placeholder() || self.error.is_some() {
             return;
         }
-        let key = &self.keys.objects[part.keys[range.start + reply.index] as usize];
+        let index = part.keys[range.start + reply.index];
+        if reply.head.may_be_placeholder() && !self.alone {
+            return self.in_doubt.push(index);
+        }
+        let key = &self.keys.objects[index as usize];
         let value = found(self.py, self.codec, reply, self.cas);
         self.error = value.and_then(|value| self.found.set_item(key, value)).err();
     }
@@ -444,7 +453,9 @@ impl Client {
         }
         let found = PyDict::new(py);
         let parts = Vec::new();
-        let mut fetch = Fetch { py, keys: &keys, codec: &self.codec, cas, parts, line: Vec::new(), found, error: None };
+        let (line, in_doubt) = (Vec::new(), Vec::new());
+        let codec = &self.codec;
+        let mut fetch = Fetch { py, keys: &keys, codec, cas, parts, line, found, in_doubt, alone: false, error: None };
         let errors = run(py, self, &keys, name, &mut fetch)?;
         match fetch.error {
             Some(error) => Err(error),

@@ -99,6 +99,8 @@ pub(crate) struct Line {
     pub(crate) keys: Vec<usize>,
     /// CAS tokens are asked for too.
     pub(crate) cas: bool,
+    /// Of which keys, by their index in the line, what was found may be a placeholder.
+    pub(crate) in_doubt: Vec<usize>,
     pub(crate) gather: Arc<Gather>,
 }
 
@@ -166,6 +168,8 @@ pub(crate) enum Outcome {
     Answered(Waiter, waiter::Answer),
     /// Keys whose server failed, and how, are asked one by one, each where it belongs now.
     Again(Vec<Single>, Box<Error>),
+    /// What was found of these keys may be placeholders: they are asked by commands that tell.
+    Ask(Vec<Single>),
     /// The servers are known: each is asked.
     Spread(Everywhere),
     /// Nobody waits any more for what was won: it is given back.
@@ -296,23 +300,38 @@ impl Single {
 
     /// Gives a lease back that it has won.
     fn giving_back(&mut self, win: Win) -> Self {
+        self.followed_by(Request::GiveBack(win), Shape::Done, Target::Nobody)
+    }
+
+    /// Asks again, by a command that tells a placeholder.
+    fn asking_alone(&mut self, cas: bool) -> Self {
+        let target = std::mem::replace(&mut self.target, Target::Nobody);
+        let default = self.default.take();
+        Self { alone: true, default, ..self.followed_by(Request::Get { cas }, Shape::found(cas), target) }
+    }
+
+    /// Another request for the same key.
+    fn followed_by(&mut self, request: Request, shape: Shape, target: Target) -> Self {
         let nothing = SentKey::Rewritten { wire: Vec::new(), base64: false, routed: Vec::new() };
         Self {
             codec: self.codec.clone(),
             key: std::mem::replace(&mut self.key, nothing),
-            request: Request::GiveBack(win),
+            request,
             data: Kept::Nothing,
             alone: false,
-            answer: Answer::new(Shape::Done),
+            answer: Answer::new(shape),
             policy: self.policy,
             longest_ttl: None,
             default: None,
-            target: Target::Nobody,
+            target,
         }
     }
 
     fn finish(&mut self, py: Python<'_>, error: Option<Error>) -> Outcome {
         let answer = std::mem::replace(&mut self.answer, Answer::new(Shape::Done));
+        if let (Request::Get { cas }, true, None) = (self.request, answer.is_in_doubt && !self.alone, &error) {
+            return Outcome::Ask(vec![self.asking_alone(cas)]);
+        }
         let default = self.default.take();
         match std::mem::replace(&mut self.target, Target::Nobody) {
             Target::Nobody => Outcome::Open,
@@ -344,18 +363,26 @@ impl Line {
         if reply.head.status != Status::Hit {
             return;
         }
+        if reply.head.may_be_placeholder() {
+            return self.in_doubt.push(reply.index);
+        }
         let index = self.keys[reply.index];
         let value = found(py, &self.codec, reply, self.cas);
         self.gather.lock().found(py, &self.gather.keys[index], value.map(Bound::unbind));
     }
 
     fn finish(&mut self, py: Python<'_>, error: Option<Error>, in_time: bool) -> Outcome {
-        let Some(error) = error else { return self.gather.finished(py, |_| {}) };
-        if !error.may_pass() || !in_time {
-            return self.gather.finished(py, |state| state.failed(py, error));
+        if let Some(error) = &error {
+            if !error.may_pass() || !in_time {
+                return self.gather.finished(py, |state| state.failed(py, error.clone()));
+            }
+        } else if self.in_doubt.is_empty() {
+            return self.gather.finished(py, |_| {});
         }
-        let wires = self.text.split(|byte| *byte == b' ').zip(self.keys.iter().copied());
-        let singles = wires.map(|(wire, index)| self.member(py, wire, index)).collect::<PyResult<Vec<_>>>();
+        let wires = self.text.split(|byte| *byte == b' ').zip(self.keys.iter().copied()).enumerate();
+        let again = wires.filter(|(place, _)| error.is_some() || self.in_doubt.contains(place));
+        let alone = error.is_none();
+        let singles = again.map(|(_, (wire, index))| self.member(py, wire, index, alone)).collect::<PyResult<Vec<_>>>();
         let singles = match singles {
             Ok(singles) => singles,
             Err(error) => {
@@ -365,20 +392,23 @@ impl Line {
             }
         };
         self.gather.lock().open += singles.len() - 1;
-        Outcome::Again(singles, Box::new(error))
+        match error {
+            Some(error) => Outcome::Again(singles, Box::new(error)),
+            None => Outcome::Ask(singles),
+        }
     }
 }
 
 impl Line {
-    /// One of its keys, to be asked by itself.
-    fn member(&self, py: Python<'_>, wire: &[u8], index: usize) -> PyResult<Single> {
+    /// One of its keys, to be asked by itself; `alone`: and not joined with others again.
+    fn member(&self, py: Python<'_>, wire: &[u8], index: usize, alone: bool) -> PyResult<Single> {
         let given = self.gather.keys[index].bind(py);
         Ok(Single {
             codec: self.codec.clone(),
             key: SentKey::new(wire, false, given, &self.routing.key(given, key_bytes(given)?)?)?,
             request: Request::Get { cas: self.cas },
             data: Kept::Nothing,
-            alone: false,
+            alone,
             answer: Answer::new(Shape::found(self.cas)),
             policy: self.gather.policy,
             longest_ttl: None,

@@ -130,11 +130,13 @@ pub(crate) struct Answer {
     shape: Shape,
     status: Status,
     value: Option<Result<Py<PyAny>, Box<PyErr>>>,
+    /// It may be a placeholder that was found.
+    pub(crate) is_in_doubt: bool,
 }
 
 impl Answer {
     pub(crate) fn new(shape: Shape) -> Self {
-        Self { shape, status: Status::Miss, value: None }
+        Self { shape, status: Status::Miss, value: None, is_in_doubt: false }
     }
 
     /// Of a request that no server carried out: as if there were no item, and nothing stored.
@@ -150,6 +152,7 @@ impl Answer {
     pub(crate) fn take(&mut self, py: Python<'_>, codec: &Codec, reply: Reply<'_>) {
         let head = reply.head;
         self.status = head.status;
+        self.is_in_doubt = head.may_be_placeholder();
         let value = match (self.shape, head.status) {
             (Shape::Lease, Status::Hit) => Found::read(py, codec, reply).and_then(|found| found.into_bound_py_any(py)),
             _ if head.is_placeholder() => return self.status = Status::Miss,

@@ -77,6 +77,10 @@ impl Machine for Shared<Op> {
                     let deadline = now + event_loop.context().directory.options().timeout;
                     event_loop.lock(py)?.start(Op::Single(single.into()), deadline, now);
                 }
+                Outcome::Ask(singles) => {
+                    let (mut shared, now) = (event_loop.lock(py)?, Instant::now());
+                    singles.into_iter().for_each(|single| shared.start(Op::Single(single.into()), deadline, now));
+                }
                 Outcome::Spread(everywhere) => {
                     let (mut shared, now) = (event_loop.lock(py)?, Instant::now());
                     let fleet = shared.fleet(now);
