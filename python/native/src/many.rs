@@ -162,6 +162,10 @@ trait Rounds: Work {
     fn begin(&mut self, parts: Vec<Part>) -> Vec<Choice>;
     /// The keys that nothing was learned about and that may be asked again.
     fn left(&mut self) -> Vec<u32>;
+    /// Whether there is something to be asked though no server has failed.
+    fn is_in_doubt(&self) -> bool {
+        false
+    }
 }
 
 /// Returns the errors that remained, one for each server that failed. `name` is the command's.
@@ -209,8 +213,11 @@ fn rounds(
             failures.into_iter().chain(down).for_each(|error| add_server(&mut earlier, error));
             return Ok(earlier);
         }
+        let hopeful = match failures.is_empty() {
+            true => work.is_in_doubt(),
+            false => failures.iter().all(Error::may_pass),
+        };
         wanted = work.left();
-        let hopeful = failures.iter().all(Error::may_pass);
         if wanted.is_empty() || !hopeful || Instant::now() >= timer.deadline {
             return Ok(failures);
         }
@@ -275,8 +282,12 @@ impl Rounds for Fetch<'_, '_> {
             let first = part.flight.front().map_or(part.submitted, |(_, range)| range.start);
             part.keys[first..].to_vec()
         };
-        self.alone |= !self.in_doubt.is_empty();
+        self.alone |= self.is_in_doubt();
         self.parts.iter().flat_map(unanswered).chain(std::mem::take(&mut self.in_doubt)).collect()
+    }
+
+    fn is_in_doubt(&self) -> bool {
+        !self.in_doubt.is_empty() && self.error.is_none()
     }
 }
 
