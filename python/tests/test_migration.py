@@ -15,8 +15,8 @@ import pinyon
 import pinyon.aio
 
 #: What the old pool's client and the new one's differ by, besides their servers.
-OLD: dict[str, Any] = {"serializer": "pickle", "timeout": 10}
-NEW: dict[str, Any] = {"serializer": "portable", "timeout": 10}
+OLD: dict[str, Any] = {"ring": "python-memcached", "dialect": "pymemcache", "serializer": "pickle", "timeout": 10}
+NEW: dict[str, Any] = {"timeout": 10}
 
 
 class Pools:

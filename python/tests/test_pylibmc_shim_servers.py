@@ -97,8 +97,7 @@ def test_keys_are_on_the_servers_that_pylibmc_puts_them_on(
     assert theirs.set_multi(values) == []
     assert all(ours.get(key) == value for key, value in values.items())
     assert ours.get_multi(list(values)) == values
-    if rings.BY_NAME:
-        assert [ours.hash(key) for key in values] == [theirs.hash(key) for key in values]
+    assert [ours.hash(key) for key in values] == [theirs.hash(key) for key in values]
 
 
 def test_a_ring_that_there_is_not_is_refused_when_it_matters(four: list[Memcached]) -> None:

@@ -1,32 +1,24 @@
-"""Which ring gives keys to servers as libmemcached does with a hash and a distribution.
-
-The one place that knows of rings by name, and what they are called, in ``pinyon.Client``.
-"""
+"""Which ring gives keys to servers as libmemcached does with a hash and a distribution."""
 
 from __future__ import annotations
 
-import inspect
 from typing import Any
 
-import pinyon.client
 from pinyon.compat.pylibmc.errors import NotSupportedError
 from pinyon.compat.pylibmc.servers import Spec, address
 
 WEIGHTED, MODULA = "consistent weighted", "modula"
 
-#: Pinyon's ring by distribution and hash; its own default is "ketama".
-RINGS = {(WEIGHTED, "md5"): "ketama"}
-
-BY_NAME = "ring" in inspect.signature(pinyon.client.BaseClient.__new__).parameters
-if BY_NAME:
-    RINGS |= {
-        (MODULA, "default"): "libmemcached-modula",
-        (MODULA, "crc"): "python-memcached",
-        ("consistent", "default"): "libmemcached-ketama",
-        ("consistent", "md5"): "libmemcached-ketama-md5",
-        ("consistent ketama", "default"): "libmemcached-ketama",
-        ("consistent ketama", "md5"): "libmemcached-ketama-md5",
-    }
+#: Pinyon's ring by distribution and hash.
+RINGS = {
+    (WEIGHTED, "md5"): "ketama",
+    (MODULA, "default"): "libmemcached-modula",
+    (MODULA, "crc"): "python-memcached",
+    ("consistent", "default"): "libmemcached-ketama",
+    ("consistent", "md5"): "libmemcached-ketama-md5",
+    ("consistent ketama", "default"): "libmemcached-ketama",
+    ("consistent ketama", "md5"): "libmemcached-ketama-md5",
+}
 
 
 def placement(specs: list[Spec], distribution: str, hash_name: str) -> dict[str, Any]:
@@ -47,18 +39,12 @@ def placement(specs: list[Spec], distribution: str, hash_name: str) -> dict[str,
             f'with the distribution "{distribution}" and the hash "{hash_name}" keys would be looked for on other '
             f"servers than pylibmc stored them on. There are: {there_are}"
         )
-    return {"servers": servers} if ring == "ketama" else {"servers": servers, "ring": ring}
+    return {"servers": servers, "ring": ring}
 
 
 def number_of_server(cache: Any, specs: list[Spec], name: bytes) -> int:
-    """Which of the servers has a key, counted from 0.
-
-    Raises:
-        NotSupportedError: the client does not tell.
-    """
+    """Which of the servers has a key, counted from 0."""
     if len(specs) == 1:
         return 0
-    if not BY_NAME:
-        raise NotSupportedError("Pinyon does not tell which of several servers has a key")
     addresses = [address((*spec[:3], 1)) for spec in specs]
     return addresses.index(cache.servers_of(name)[0])
