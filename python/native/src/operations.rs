@@ -173,7 +173,7 @@ pub(crate) enum Outcome {
     /// The servers are known: each is asked.
     Spread(Everywhere),
     /// Nobody waits any more for what was won: it is given back.
-    GiveBack(Single),
+    GiveBack(Box<Single>),
     /// Others of the same answer are still open.
     Open,
 }
@@ -336,7 +336,7 @@ impl Single {
         match std::mem::replace(&mut self.target, Target::Nobody) {
             Target::Nobody => Outcome::Open,
             Target::Waiter(waiter) if matches!(self.request, Request::Lease { .. }) && waiter.is_done(py) => {
-                answer.win(py).map_or(Outcome::Open, |win| Outcome::GiveBack(self.giving_back(win)))
+                answer.win(py).map_or(Outcome::Open, |win| Outcome::GiveBack(self.giving_back(win).into()))
             }
             Target::Waiter(waiter) => {
                 let answer = match &error {

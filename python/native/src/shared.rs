@@ -75,7 +75,7 @@ impl Machine for Shared<Op> {
                 Outcome::GiveBack(single) => {
                     let now = Instant::now();
                     let deadline = now + event_loop.context().directory.options().timeout;
-                    event_loop.lock(py)?.start(Op::Single(single.into()), deadline, now);
+                    event_loop.lock(py)?.start(Op::Single(single), deadline, now);
                 }
                 Outcome::Ask(singles) => {
                     let (mut shared, now) = (event_loop.lock(py)?, Instant::now());
