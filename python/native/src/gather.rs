@@ -60,7 +60,8 @@ impl Client {
         });
         let line = |Chunk { choice, text, keys }| {
             let (codec, routing) = (self.codec.clone(), self.routing);
-            Op::Line(Line { codec, routing, choice, text, keys, cas, in_doubt: Vec::new(), gather: gather.clone() })
+            let in_doubt = Vec::new();
+            Op::Line(Line { codec, routing, choice, text, keys, cas, in_doubt, gather: gather.clone() }.into())
         };
         let mut operations: Vec<Op> = chunks.into_iter().map(line).collect();
         for index in alone {
@@ -120,7 +121,7 @@ impl Client {
         };
         let gather = Gather::new(waiter.clone_ref(py), name, admin, Vec::new(), 1, answer);
         let everywhere = Everywhere { server: None, what: what.clone(), lines: Vec::new(), gather: gather.clone() };
-        caller.driver.get().start_all(py, vec![Op::Everywhere(everywhere)], &gather)?;
+        caller.driver.get().start_all(py, vec![Op::Everywhere(everywhere.into())], &gather)?;
         caller.wait(waiter, self.submits_only)
     }
 

@@ -23,11 +23,11 @@ use crate::requests::{found, Answer, Request, Shape};
 use crate::values::{destination, Codec, Kept};
 use crate::waiter::{self, Waiter};
 
-/// One exchange, and who is to hear of it.
+/// One exchange, and who is to hear of it. It is handed on many times, and so it is small.
 pub(crate) enum Op {
     Single(Box<Single>),
-    Line(Line),
-    Everywhere(Everywhere),
+    Line(Box<Line>),
+    Everywhere(Box<Everywhere>),
 }
 
 /// A request about one key.
@@ -191,8 +191,10 @@ impl Operation for Op {
         match self {
             Op::Single(single) => Route::Key { key: single.key.routed(), failover: single.policy.failover },
             Op::Line(line) => Route::Server(line.choice),
-            Op::Everywhere(Everywhere { server: Some((server, _)), .. }) => Route::Server(Choice::regardless(*server)),
-            Op::Everywhere(_) => Route::Known,
+            Op::Everywhere(everywhere) => match everywhere.server {
+                Some((server, _)) => Route::Server(Choice::regardless(server)),
+                None => Route::Known,
+            },
         }
     }
 
@@ -267,7 +269,8 @@ impl Operation for Op {
                 Target::Member(gather, _) => &gather.waiter,
                 Target::Nobody => return !matches!(single.request, Request::GiveBack(_)),
             },
-            Op::Line(Line { gather, .. }) | Op::Everywhere(Everywhere { gather, .. }) => &gather.waiter,
+            Op::Line(line) => &line.gather.waiter,
+            Op::Everywhere(everywhere) => &everywhere.gather.waiter,
         };
         Python::attach(|py| waiter.is_done(py))
     }
@@ -452,7 +455,7 @@ impl Everywhere {
     /// The same command, for each of these servers, in place of the one that waited for them to become known.
     pub(crate) fn spread(&self, fleet: &Fleet) -> Vec<Op> {
         let servers = fleet.members().map(|index| (index, fleet.servers()[index].name.clone()));
-        let operations: Vec<Op> = servers.map(|server| Op::Everywhere(self.of_server(Some(server)))).collect();
+        let operations: Vec<Op> = servers.map(|server| Op::Everywhere(self.of_server(Some(server)).into())).collect();
         self.gather.lock().open += operations.len() - 1;
         operations
     }
