@@ -99,6 +99,7 @@ impl Counted {
     /// The one that an error names, or whoever asked for many.
     pub(crate) fn named(name: &str) -> Self {
         match name {
+            "gets_many" => Self::GetMany,
             "set_many" => Self::Set,
             "delete_many" => Self::Delete,
             _ => Self::ALL.into_iter().find(|of| of.as_str() == name).unwrap_or(Self::NoOp),
