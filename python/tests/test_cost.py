@@ -94,8 +94,8 @@ def test_an_operation_is_two_system_calls(server: Memcached, tmp_path: Path) -> 
     once, twice = (system_calls(server, count, tmp_path) for count in (turns, 2 * turns))
     more = {name: calls - once.get(name, 0) for name, calls in twice.items()}
     more = {name: calls for name, calls in more.items() if calls > 0}
-    # Connecting takes one look more or less, as the server is quick or slow.
-    assert 4 * turns - 2 <= sum(more.values()) <= 4 * turns * 1.01, more
+    # Either run may look a few times more than once for an answer, as the server is quick or slow.
+    assert 4 * turns * 0.99 <= sum(more.values()) <= 4 * turns * 1.01, more
     assert more.get("sendto") == 2 * turns
 
 

@@ -198,9 +198,9 @@ async def test_given_back_inside_its_block(model: Model, redis: Redis, locks_on:
 
 @every_model
 async def test_what_is_held_keeps_its_locks_alive(model: Model, redis: Redis) -> None:
-    held = await model.locks(redis.url, ttl=0.5).lock("a").acquire()
+    held = await model.locks(redis.url, ttl=1.5).lock("a").acquire()
     gc.collect()
-    await model.sleep(1)
+    await model.sleep(2.5)
     held.check()
     assert await held.release()
     await nothing_left(model, redis)

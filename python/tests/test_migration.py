@@ -14,6 +14,8 @@ from servers import Memcached
 import pinyon
 import pinyon.aio
 
+Connect = Callable[..., Any]
+
 #: What the old pool's client and the new one's differ by, besides their servers.
 OLD: dict[str, Any] = {"ring": "python-memcached", "dialect": "pymemcache", "serializer": "pickle", "timeout": 10}
 NEW: dict[str, Any] = {"timeout": 10}
@@ -22,9 +24,9 @@ NEW: dict[str, Any] = {"timeout": 10}
 class Pools:
     """Two servers of each pool, their clients, and the one that migrates."""
 
-    def __init__(self, model: Model, servers: list[Memcached], **settings: Any) -> None:
-        self.old = model.client([server.address for server in servers[:2]], **OLD)
-        self.new = model.client([server.address for server in servers[2:]], **NEW)
+    def __init__(self, connect: Connect, servers: list[Memcached], **settings: Any) -> None:
+        self.old = connect(*servers[:2], **OLD)
+        self.new = connect(*servers[2:], **NEW)
         self.both = migrating(self.old, self.new, **settings)
 
     async def values(self, key: str = "key") -> tuple[Any, Any]:
@@ -85,9 +87,9 @@ OPERATIONS: dict[str, tuple[Callable[[Any], Any], tuple[Any, Any, Any], tuple[An
 @pytest.mark.parametrize("operation", OPERATIONS)
 @pytest.mark.parametrize("there", [True, False], ids=["in the old pool", "nowhere"])
 async def test_an_operation_finds_the_value_wherever_it_is(
-    model: Model, four: list[Memcached], operation: str, there: bool
+    model: Model, connect: Connect, four: list[Memcached], operation: str, there: bool
 ) -> None:
-    pools = Pools(model, four)
+    pools = Pools(connect, four)
     if there:
         await pools.old.set("key", 7)
     do, found, missing = OPERATIONS[operation]
@@ -97,8 +99,8 @@ async def test_an_operation_finds_the_value_wherever_it_is(
 
 
 @every_model
-async def test_tokens_are_of_the_new_pool(model: Model, four: list[Memcached]) -> None:
-    pools = Pools(model, four)
+async def test_tokens_are_of_the_new_pool(model: Model, connect: Connect, four: list[Memcached]) -> None:
+    pools = Pools(connect, four)
     await pools.old.set("key", 7)
     assert await cas(pools.both) is True
     assert await pools.values() == (None, 8)
@@ -106,8 +108,8 @@ async def test_tokens_are_of_the_new_pool(model: Model, four: list[Memcached]) -
 
 
 @every_model
-async def test_what_the_new_pool_has_is_what_counts(model: Model, four: list[Memcached]) -> None:
-    pools = Pools(model, four)
+async def test_what_the_new_pool_has_is_what_counts(model: Model, connect: Connect, four: list[Memcached]) -> None:
+    pools = Pools(connect, four)
     await pools.old.set("key", "old")
     await pools.new.set("key", "new")
     assert await pools.both.get("key") == "new"
@@ -117,8 +119,8 @@ async def test_what_the_new_pool_has_is_what_counts(model: Model, four: list[Mem
 
 
 @every_model
-async def test_what_is_moved_keeps_its_ttl(model: Model, four: list[Memcached]) -> None:
-    pools = Pools(model, four)
+async def test_what_is_moved_keeps_its_ttl(model: Model, connect: Connect, four: list[Memcached]) -> None:
+    pools = Pools(connect, four)
     await pools.old.set("hour", {"a": 1}, ttl=3600)
     await pools.old.set("ever", {"a": 1})
     await pools.both.get_many(["hour", "ever"])
@@ -129,8 +131,8 @@ async def test_what_is_moved_keeps_its_ttl(model: Model, four: list[Memcached]) 
 
 
 @every_model
-async def test_many_keys_are_moved_by_and_by(model: Model, four: list[Memcached]) -> None:
-    pools = Pools(model, four)
+async def test_many_keys_are_moved_by_and_by(model: Model, connect: Connect, four: list[Memcached]) -> None:
+    pools = Pools(connect, four)
     values = {f"key{number}": number for number in range(100)}
     await pools.old.set_many(values)
     for round_number in itertools.count(1):
@@ -142,8 +144,10 @@ async def test_many_keys_are_moved_by_and_by(model: Model, four: list[Memcached]
 
 
 @every_model
-async def test_a_value_that_cannot_be_moved_is_read_all_the_same(model: Model, four: list[Memcached]) -> None:
-    pools = Pools(model, four)
+async def test_a_value_that_cannot_be_moved_is_read_all_the_same(
+    model: Model, connect: Connect, four: list[Memcached]
+) -> None:
+    pools = Pools(connect, four)
     await pools.old.set("key", {1, 2})
     assert [await pools.both.get("key") for _ in range(2)] == [{1, 2}, {1, 2}]
     assert pools.both.progress == pinyon.Progress(new=0, old=2, moved=0, refused=2, missing=0)
@@ -151,9 +155,11 @@ async def test_a_value_that_cannot_be_moved_is_read_all_the_same(model: Model, f
 
 
 @every_model
-async def test_what_is_deleted_while_it_is_moved_does_not_come_back(model: Model, four: list[Memcached]) -> None:
+async def test_what_is_deleted_while_it_is_moved_does_not_come_back(
+    model: Model, connect: Connect, four: list[Memcached]
+) -> None:
     """Whatever lies between reading the old pool and storing in the new one."""
-    pools = Pools(model, four)
+    pools = Pools(connect, four)
     changes: list[tuple[Callable[[], Any], Any]] = [
         (lambda: pools.both.delete("key"), None),
         (lambda: pools.both.set("key", "later"), "later"),
@@ -181,9 +187,9 @@ async def interrupted(both: Any, calls: int, change: Callable[[], Any]) -> Any:
 
 @every_model
 async def test_one_that_died_while_moving_a_key_does_not_keep_it_from_others(
-    model: Model, four: list[Memcached]
+    model: Model, connect: Connect, four: list[Memcached]
 ) -> None:
-    pools = Pools(model, four)
+    pools = Pools(connect, four)
     await pools.old.set("key", "value")
     assert (await pools.new.ask_lease("key", 1)).state == "won"
     assert await pools.both.get("key") == "value"
@@ -197,9 +203,9 @@ async def test_one_that_died_while_moving_a_key_does_not_keep_it_from_others(
 
 
 @every_model
-async def test_a_live_migration_loses_nothing(model: Model, four: list[Memcached]) -> None:
+async def test_a_live_migration_loses_nothing(model: Model, connect: Connect, four: list[Memcached]) -> None:
     """Readers and writers of both pools' keys; what a key has is what was written last."""
-    pools = Pools(model, four)
+    pools = Pools(connect, four)
     await pools.old.set_many({f"read{number}": [number] for number in range(200)})
     wrong: list[Any] = []
 
@@ -241,9 +247,9 @@ async def test_a_live_migration_loses_nothing(model: Model, four: list[Memcached
 
 @every_model
 async def test_old_servers_that_cannot_tell_a_ttl_need_one(
-    model: Model, classic_server: OlderServer, four: list[Memcached]
+    model: Model, connect: Connect, classic_server: OlderServer, four: list[Memcached]
 ) -> None:
-    old, new = model.client(classic_server.address, **OLD), model.client(four[0].address, **NEW)
+    old, new = connect(classic_server, **OLD), connect(four[0], **NEW)
     await old.set("key", "value")
     with pytest.raises(pinyon.Unsupported, match="give migrating\\(\\) a ttl"):
         await migrating(old, new).get("key")
