@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Callable, TypeVar
 from pinyon import _lock_status
 from pinyon._aio_driver import LOOPS
 from pinyon._base_locks import BaseLocks
+from pinyon._closing import ClosingAwaited
 from pinyon._held import BaseHeld, BaseLock, at_least_one
 from pinyon._lock_status import LockStatus
 from pinyon._owners import number_of
@@ -20,8 +21,6 @@ from pinyon._synchronized import check_runs_inside, filled
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Coroutine
     from types import TracebackType
-
-    from typing_extensions import Self
 
     from pinyon import _native
 
@@ -129,7 +128,7 @@ class Lock(BaseLock):
         return locked  # type: ignore[return-value]
 
 
-class Locks(BaseLocks):
+class Locks(BaseLocks, ClosingAwaited):
     """Locks on one Redis or Valkey server, to be shared by all tasks of all event loops of a process.
 
     Its methods are those of ``pinyon.Locks``, awaited. Each event loop has its own connection. Cancelling a task that
@@ -227,17 +226,6 @@ class Locks(BaseLocks):
         """Send any command on the same connection; see ``pinyon.Locks.execute``."""
         reply: Awaitable[Any] = self.command(checked_command(parts))
         return reply
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        exception: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
 
 async def _had(future: Awaitable[Any], grant: _native.Grant) -> Any:

@@ -1,13 +1,12 @@
 """``get_or_set``: the steps of one caller, and the callers of one process who share a maker.
 
-The generators yield what is to be called, and are sent what it returns, once that was awaited where it has to be: how
-to wait is all that the concurrency models do differently. What a caller does after which answer is decided natively.
+How to wait is all that the concurrency models do differently. What a caller does after which answer is decided
+natively.
 """
 
 from __future__ import annotations
 
 import contextlib
-import inspect
 import os
 import threading
 import time
@@ -18,11 +17,9 @@ from pinyon import _native
 from pinyon.errors import Error, LeaseTimeout, ProtocolError, Timeout, UnsupportedType, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator
+    from collections.abc import Callable
 
-    from typing_extensions import TypeAlias
-
-    Steps: TypeAlias = Generator[Callable[[], Any], Any, Any]
+    from pinyon._steps import Steps
 
 #: Types of values that callers may have in common; of others each gets its own.
 _IMMUTABLE = frozenset((bytes, str, int, float, bool, type(None)))
@@ -69,38 +66,6 @@ class Threads:
     def give_back(client: _native.Client, key: str | bytes, cas: int, keep: bool) -> None:
         with contextlib.suppress(Error):
             client.give_back(key, cas, keep)
-
-
-def drive(steps: Steps) -> Any:
-    """Call what the steps say; return what they come to."""
-    try:
-        operation = next(steps)
-        while True:
-            try:
-                result = operation()
-            except BaseException as error:
-                operation = steps.throw(error)
-            else:
-                operation = steps.send(result)
-    except StopIteration as over:
-        return over.value
-
-
-async def drive_awaiting(steps: Steps) -> Any:
-    """Call what the steps say, and await what that gives; return what they come to."""
-    try:
-        operation = next(steps)
-        while True:
-            try:
-                result = operation()
-                if inspect.isawaitable(result):
-                    result = await result
-            except BaseException as error:
-                operation = steps.throw(error)
-            else:
-                operation = steps.send(result)
-    except StopIteration as over:
-        return over.value
 
 
 class _Flight:
@@ -172,7 +137,7 @@ def get_or_set(
         signal = waits.signal()
         flight.followers.append(signal)
         if flight.answer is None and not flight.is_over:
-            yield partial(waits.wait, signal, leasing.patience)
+            yield waits.wait(signal, leasing.patience)
         if flight.answer is not None:
             return flight.answer()
         if not flight.is_over:
@@ -237,19 +202,19 @@ class _Caller:
             del error  # which refers to this frame by its traceback
 
     def ask(self) -> Steps:
-        found = yield partial(self.client.ask_lease, self._key, self._leasing.lease, self._leasing.recache)
+        found = yield self.client.ask_lease(self._key, self._leasing.lease, self._leasing.recache)
         self._value = found.value
         if found.state == "won" and found.has_value:
             self._flight.tell(self.client, found.value)
         return self._leasing.found(found)
 
     def wait(self, seconds: float) -> Steps:
-        yield partial(self._waits.sleep, seconds)
+        yield self._waits.sleep(seconds)
         return self._leasing.waited()
 
     def make(self) -> Steps:
         try:
-            self._value = yield self._make
+            self._value = yield self._make()
         except Exception as error:
             self._error = error
             return self._leasing.failed()
@@ -257,7 +222,7 @@ class _Caller:
 
     def store(self, cas: int) -> Steps:
         try:
-            yield partial(self.client.cas, self._key, self._value, cas, ttl=self._leasing.ttl)
+            yield self.client.cas(self._key, self._value, cas, ttl=self._leasing.ttl)
         except Exception as error:
             self._error = error
             return self._leasing.lost() if _is_outage(error) else self._leasing.failed()
@@ -265,7 +230,7 @@ class _Caller:
 
     def give_back(self, cas: int, keep: bool) -> Steps:
         with contextlib.suppress(Error):
-            yield partial(self.client.give_back, self._key, cas, keep)
+            yield self.client.give_back(self._key, cas, keep)
         return self._leasing.gave_back()
 
 

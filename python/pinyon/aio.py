@@ -14,14 +14,16 @@ from pinyon import _native
 from pinyon._aio_driver import LOOPS
 from pinyon._aio_locks import Held, Lock, Locks
 from pinyon._batch import BaseBatch
-from pinyon._get_or_set import drive_awaiting, get_or_set
+from pinyon._closing import ClosingAwaited
+from pinyon._get_or_set import get_or_set
+from pinyon._steps import drive_awaiting
 from pinyon.client import DEFAULT_LEASE, BaseClient
 from pinyon.errors import Error, UsageError
 from pinyon.leases import BaseLease
 from pinyon.migration import BaseMigratingClient
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterable
+    from collections.abc import Callable, Iterable
     from datetime import timedelta
     from types import TracebackType
 
@@ -119,7 +121,7 @@ class _Tasks:
             outcome.add_done_callback(lambda over: over.cancelled() or over.exception())
 
 
-class Client(BaseClient):
+class Client(BaseClient, ClosingAwaited):
     """A client for one or several memcached servers, to be shared by all tasks of all event loops of a process.
 
     Its methods are those of ``pinyon.Client`` and return awaitables. Each event loop has its own connections, made
@@ -165,44 +167,11 @@ class Client(BaseClient):
         """Like ``pinyon.Client.lease``."""
         return Lease(self, key, await self.ask_lease(key, lease, recache))  # type: ignore[misc]
 
-    async def __aenter__(self) -> Self:
-        return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        exception: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
-
-
-class MigratingClient(BaseMigratingClient):
+class MigratingClient(BaseMigratingClient, ClosingAwaited):
     """Two clients in use as one, whose methods are awaited; ``pinyon.aio.migrating`` makes one."""
 
-    async def _carry_out(self, plan: Generator[Any, Any, Any]) -> Any:
-        try:
-            awaited = next(plan)
-            while True:
-                try:
-                    outcome = await awaited
-                except BaseException as error:
-                    awaited = plan.throw(error)
-                else:
-                    awaited = plan.send(outcome)
-        except StopIteration as stop:
-            return stop.value
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        exception: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
+    _carry_out = staticmethod(drive_awaiting)
 
 
 def migrating(old: Client, new: Client, *, ttl: int | float | timedelta | None = None) -> MigratingClient:

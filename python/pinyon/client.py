@@ -7,9 +7,11 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pinyon import _native, serializers
-from pinyon._get_or_set import Threads, drive, get_or_set
+from pinyon._closing import Closing
+from pinyon._get_or_set import Threads, get_or_set
 from pinyon._gevent_choice import undecided
 from pinyon._logging import logging_too
+from pinyon._steps import drive
 from pinyon.compression import Compression
 from pinyon.compression import settled as compression_settled
 from pinyon.errors import InvalidServers, UnsupportedType
@@ -19,7 +21,6 @@ from pinyon.tls import Tls, settled
 
 if TYPE_CHECKING:
     from datetime import timedelta
-    from types import TracebackType
 
     from typing_extensions import Literal, Self
 
@@ -142,7 +143,7 @@ class BaseClient(_native.Client):
         return f"<pinyon.{type(self).__qualname__} {state}>"
 
 
-class Client(BaseClient):
+class Client(BaseClient, Closing):
     """A client for one or several memcached servers, to be shared by all threads of a process.
 
     It connects when it is first used, and again whenever it has to. A process that forks, or starts workers with
@@ -285,17 +286,6 @@ class Client(BaseClient):
             Unsupported: the server is older than memcached 1.6.10.
         """
         return Lease(self, key, self.ask_lease(key, lease, recache))
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        exception: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
 
 METHODS = frozenset(

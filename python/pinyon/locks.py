@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Callable, TypeVar
 
 from pinyon import _lock_status, _native
 from pinyon._base_locks import DEFAULT_URL, BaseLocks
+from pinyon._closing import Closing
 from pinyon._gevent_choice import undecided
 from pinyon._held import BaseHeld, BaseLock, at_least_one
 from pinyon._lock_status import LockStatus
@@ -125,7 +126,7 @@ class Lock(BaseLock):
         return locked  # type: ignore[return-value]
 
 
-class Locks(BaseLocks):
+class Locks(BaseLocks, Closing):
     """Locks on one Redis or Valkey server, to be shared by all threads of a process.
 
     It connects when it is first used, and again whenever it has to; threads share one connection. A process that
@@ -253,17 +254,6 @@ class Locks(BaseLocks):
         Not those that change what the connection is: ``SUBSCRIBE``, ``MULTI``, ``WATCH``, ``SELECT`` and the like.
         """
         return self.command(checked_command(parts))
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        exception: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
 
 #: What every use comes to; making locks, or decorating with them, is not yet a use.

@@ -1,31 +1,31 @@
 """Moving from one pool of servers to another, of another ring or dialect, while both are in use.
 
-What an operation does on both pools stands here once, as a generator of the calls whose outcomes it needs; the clients
-of each concurrency model differ by how they carry it out.
+What an operation does on both pools stands here once, as a generator of the calls whose outcomes it needs.
 """
 
 from __future__ import annotations
 
 import functools
 import threading
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from pinyon._closing import Closing
+from pinyon._steps import drive
 from pinyon.client import DEFAULT_LEASE, BaseClient
 from pinyon.errors import ServerError, Unsupported, UnsupportedType, UsageError, ValueTooLarge
 
 if TYPE_CHECKING:
     from datetime import timedelta
-    from types import TracebackType
 
     from typing_extensions import Concatenate, ParamSpec, Self, TypeAlias
 
+    from pinyon._steps import Steps
     from pinyon.errors import Error
     from pinyon.metrics import ServerMetrics
 
     _Key: TypeAlias = "str | bytes"
     _Ttl: TypeAlias = "int | float | timedelta"
-    _Plan: TypeAlias = Generator[Any, Any, Any]
     _Arguments = ParamSpec("_Arguments")
 
 #: Seconds after which somebody else may move a key, should who began to move it have died.
@@ -54,7 +54,7 @@ class Progress(NamedTuple):
     missing: int
 
 
-def _operation(plan: Callable[Concatenate[Any, _Arguments], _Plan]) -> Callable[Concatenate[Any, _Arguments], Any]:
+def _operation(plan: Callable[Concatenate[Any, _Arguments], Steps]) -> Callable[Concatenate[Any, _Arguments], Any]:
     """Make a method of a plan: what the model's client makes of it is returned, or awaited."""
 
     @functools.wraps(plan)
@@ -87,17 +87,17 @@ class BaseMigratingClient:
         with self._counting:
             self._counts[what] += how_many
 
-    def _carry_out(self, plan: _Plan) -> Any:
-        raise NotImplementedError
+    #: How the calls of a plan are made, and waited for.
+    _carry_out: Callable[[Steps], Any]
 
     @_operation
-    def get(self, key: _Key, default: Any = None) -> _Plan:
+    def get(self, key: _Key, default: Any = None) -> Steps:
         """The value stored under a key, or ``default``; if only the old pool has it, it is moved with its ttl."""
         value = yield from self._bring(key)
         return default if value is _MISSING else value
 
     @_operation
-    def get_many(self, keys: Iterable[_Key], *, failed: dict[str, Error] | None = None) -> _Plan:
+    def get_many(self, keys: Iterable[_Key], *, failed: dict[str, Error] | None = None) -> Steps:
         """The values of several keys, from both pools. Some of those that only the old one has are moved each time."""
         keys = list(keys)
         values = yield self.new.get_many(keys, failed=failed)
@@ -118,12 +118,12 @@ class BaseMigratingClient:
         return {**values, **there, **changed}
 
     @_operation
-    def gets(self, key: _Key) -> _Plan:
+    def gets(self, key: _Key) -> Steps:
         """Like ``Client.gets``; a value that only the old pool has is moved first."""
         return (yield from self._once_moved(key, lambda: self.new.gets(key)))
 
     @_operation
-    def gets_many(self, keys: Iterable[_Key], *, failed: dict[str, Error] | None = None) -> _Plan:
+    def gets_many(self, keys: Iterable[_Key], *, failed: dict[str, Error] | None = None) -> Steps:
         """Like ``Client.gets_many``; values that only the old pool has are moved first."""
         keys = list(keys)
         there = yield self.new.gets_many(keys, failed=failed)
@@ -134,22 +134,22 @@ class BaseMigratingClient:
         return {**there, **(yield self.new.gets_many(moved, failed=failed))} if moved else there
 
     @_operation
-    def get_with_ttl(self, key: _Key) -> _Plan:
+    def get_with_ttl(self, key: _Key) -> Steps:
         """Like ``Client.get_with_ttl``; a value that only the old pool has is moved first."""
         return (yield from self._once_moved(key, lambda: self.new.get_with_ttl(key)))
 
     @_operation
-    def gat(self, key: _Key, ttl: _Ttl) -> _Plan:
+    def gat(self, key: _Key, ttl: _Ttl) -> Steps:
         """Like ``Client.gat``; a value that only the old pool has is moved first."""
         return (yield from self._once_moved(key, lambda: self.new.gat(key, ttl)))
 
     @_operation
-    def meta(self, key: _Key) -> _Plan:
+    def meta(self, key: _Key) -> Steps:
         """Like ``Client.meta``; a value that only the old pool has is moved first."""
         return (yield from self._once_moved(key, lambda: self.new.meta(key)))
 
     @_operation
-    def touch(self, key: _Key, ttl: _Ttl) -> _Plan:
+    def touch(self, key: _Key, ttl: _Ttl) -> Steps:
         """Like ``Client.touch``; a value that only the old pool has is moved first."""
         return (yield from self._once_moved(key, lambda: self.new.touch(key, ttl)))
 
@@ -164,55 +164,55 @@ class BaseMigratingClient:
         early: _Ttl = 0,
         lease: _Ttl = DEFAULT_LEASE,
         wait: float | None = None,
-    ) -> _Plan:
+    ) -> Steps:
         """Like ``Client.get_or_set``; nothing is made while the old pool has a value."""
         yield from self._bring(key)
         settings = {"stale": stale, "early": early, "lease": lease, "wait": wait}
         return (yield self.new.get_or_set(key, make, ttl, **settings))
 
     @_operation
-    def set(self, key: _Key, value: object, ttl: _Ttl = 0) -> _Plan:
+    def set(self, key: _Key, value: object, ttl: _Ttl = 0) -> Steps:
         """Store a value in the new pool, and delete what the old one has."""
         stored = yield self.new.set(key, value, ttl)
         yield self.old.delete(key)
         return stored
 
     @_operation
-    def set_many(self, mapping: Mapping[_Key, object], ttl: _Ttl = 0) -> _Plan:
+    def set_many(self, mapping: Mapping[_Key, object], ttl: _Ttl = 0) -> Steps:
         """Store many values in the new pool, and delete what the old one has. Returns the keys that were not stored."""
         failed = yield self.new.set_many(mapping, ttl)
         yield self.old.delete_many(list(mapping))
         return failed
 
     @_operation
-    def add(self, key: _Key, value: object, ttl: _Ttl = 0) -> _Plan:
+    def add(self, key: _Key, value: object, ttl: _Ttl = 0) -> Steps:
         """Store a value unless one of the pools has one. Returns whether it was stored."""
         if (yield from self._bring(key)) is not _MISSING:
             return False
         return (yield self.new.add(key, value, ttl))
 
     @_operation
-    def replace(self, key: _Key, value: object, ttl: _Ttl = 0) -> _Plan:
+    def replace(self, key: _Key, value: object, ttl: _Ttl = 0) -> Steps:
         """Store a value if one of the pools has one. Returns whether it was stored."""
         return (yield from self._change(key, lambda: self.new.replace(key, value, ttl)))
 
     @_operation
-    def append(self, key: _Key, value: object) -> _Plan:
+    def append(self, key: _Key, value: object) -> Steps:
         """Put a value behind the one that is stored. Returns whether there was one."""
         return (yield from self._change(key, lambda: self.new.append(key, value)))
 
     @_operation
-    def prepend(self, key: _Key, value: object) -> _Plan:
+    def prepend(self, key: _Key, value: object) -> Steps:
         """Put a value before the one that is stored. Returns whether there was one."""
         return (yield from self._change(key, lambda: self.new.prepend(key, value)))
 
     @_operation
-    def cas(self, key: _Key, value: object, cas: int, ttl: _Ttl = 0) -> _Plan:
+    def cas(self, key: _Key, value: object, cas: int, ttl: _Ttl = 0) -> Steps:
         """Like ``Client.cas``, with a token that this client's ``gets`` has returned."""
         return (yield from self._change(key, lambda: self.new.cas(key, value, cas, ttl)))
 
     @_operation
-    def incr(self, key: _Key, delta: int = 1, *, initial: int | None = None, ttl: _Ttl = 0) -> _Plan:
+    def incr(self, key: _Key, delta: int = 1, *, initial: int | None = None, ttl: _Ttl = 0) -> Steps:
         """Like ``Client.incr``; a number that only the old pool has is moved first."""
         number = yield from self._change(key, lambda: self.new.incr(key, delta))
         if number is None and initial is not None:
@@ -220,7 +220,7 @@ class BaseMigratingClient:
         return number
 
     @_operation
-    def decr(self, key: _Key, delta: int = 1, *, initial: int | None = None, ttl: _Ttl = 0) -> _Plan:
+    def decr(self, key: _Key, delta: int = 1, *, initial: int | None = None, ttl: _Ttl = 0) -> Steps:
         """Like ``Client.decr``; a number that only the old pool has is moved first."""
         number = yield from self._change(key, lambda: self.new.decr(key, delta))
         if number is None and initial is not None:
@@ -228,7 +228,7 @@ class BaseMigratingClient:
         return number
 
     @_operation
-    def delete(self, key: _Key, *, stale: _Ttl | None = None) -> _Plan:
+    def delete(self, key: _Key, *, stale: _Ttl | None = None) -> Steps:
         """Delete a key in both pools. Returns whether there was one.
 
         Args:
@@ -240,7 +240,7 @@ class BaseMigratingClient:
         return (yield from self._delete(key))
 
     @_operation
-    def delete_many(self, keys: Iterable[_Key]) -> _Plan:
+    def delete_many(self, keys: Iterable[_Key]) -> Steps:
         """Delete many keys in both pools, one after the other. Returns how many there were."""
         deleted = 0
         for key in dict.fromkeys(keys):
@@ -248,19 +248,19 @@ class BaseMigratingClient:
         return deleted
 
     @_operation
-    def flush_all(self, delay: int = 0) -> _Plan:
+    def flush_all(self, delay: int = 0) -> Steps:
         """Make all servers of both pools forget all items, now or after ``delay`` seconds."""
         yield self.old.flush_all(delay)
         yield self.new.flush_all(delay)
 
     @_operation
-    def stats(self, kind: str | None = None) -> _Plan:
+    def stats(self, kind: str | None = None) -> Steps:
         """The statistics of each server of both pools."""
         old = yield self.old.stats(kind)
         return {**old, **(yield self.new.stats(kind))}
 
     @_operation
-    def version(self) -> _Plan:
+    def version(self) -> Steps:
         """The version of each server of both pools."""
         old = yield self.old.version()
         return {**old, **(yield self.new.version())}
@@ -296,7 +296,7 @@ class BaseMigratingClient:
     def __repr__(self) -> str:
         return f"<pinyon.{type(self).__qualname__} from {self.old!r} to {self.new!r}>"
 
-    def _bring(self, key: _Key) -> _Plan:
+    def _bring(self, key: _Key) -> Steps:
         """The value of a key, which is in the new pool from now on if it was in either.
 
         What was in neither may have been changed in between, which stores in the one and deletes in the other.
@@ -310,7 +310,7 @@ class BaseMigratingClient:
         self._count("missing" if value is _MISSING else "new")
         return value
 
-    def _move(self, key: _Key) -> _Plan:
+    def _move(self, key: _Key) -> Steps:
         """Move a key, and return its value.
 
         The lease keeps the key's place in the new pool: who deletes the key, or stores another value, takes it away, so
@@ -340,7 +340,7 @@ class BaseMigratingClient:
             self._count("moved", bool(moved))
         return value
 
-    def _left(self, key: _Key) -> _Plan:
+    def _left(self, key: _Key) -> Steps:
         """The value that the old pool has, and the ttl to store it with; or None."""
         try:
             there = yield self.old.get_with_ttl(key)
@@ -356,7 +356,7 @@ class BaseMigratingClient:
         value, ttl = there
         return value, 0 if ttl is None else max(ttl, 1)
 
-    def _once_moved(self, key: _Key, ask: Callable[[], Any]) -> _Plan:
+    def _once_moved(self, key: _Key, ask: Callable[[], Any]) -> Steps:
         answer = yield ask()
         if answer is not None and answer is not False:
             return answer
@@ -364,41 +364,24 @@ class BaseMigratingClient:
             return answer
         return (yield ask())
 
-    def _change(self, key: _Key, change: Callable[[], Any]) -> _Plan:
+    def _change(self, key: _Key, change: Callable[[], Any]) -> Steps:
         """Change a value in the new pool, where it is moved to if need be; the old pool's is no more."""
         changed = yield from self._once_moved(key, change)
         if changed is not None and changed is not False:
             yield self.old.delete(key)
         return changed
 
-    def _delete(self, key: _Key) -> _Plan:
+    def _delete(self, key: _Key) -> Steps:
         """First in the old pool: what nobody can read there any more nobody can move."""
         old = yield self.old.delete(key)
         new = yield self.new.delete(key)
         return old or new
 
 
-class MigratingClient(BaseMigratingClient):
+class MigratingClient(BaseMigratingClient, Closing):
     """Two clients in use as one, for threads and greenlets; ``pinyon.migrating`` makes one."""
 
-    def _carry_out(self, plan: _Plan) -> Any:
-        try:
-            outcome = next(plan)
-            while True:
-                outcome = plan.send(outcome)
-        except StopIteration as stop:
-            return stop.value
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        exception: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
+    _carry_out = staticmethod(drive)
 
 
 def migrating(old: BaseClient, new: BaseClient, *, ttl: _Ttl | None = None) -> MigratingClient:
