@@ -14,6 +14,7 @@ mod libmemcached;
 mod meta_memcache;
 mod pymemcache;
 mod rule;
+mod scores;
 
 #[cfg(test)]
 mod tests;

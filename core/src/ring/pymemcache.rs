@@ -2,6 +2,7 @@
 
 use std::cmp::Reverse;
 
+use super::scores::{ascending, least};
 use super::{plain_name, Placement, Servers};
 use crate::address::ServerSpec;
 
@@ -31,14 +32,11 @@ impl Rendezvous {
 
 impl Placement for Rendezvous {
     fn server(&self, key: &[u8]) -> usize {
-        let highest = self.scores(key).min_by_key(|(score, _)| *score);
-        highest.map_or(0, |(_, server)| server)
+        least(self.scores(key))
     }
 
     fn servers_from<'a>(&'a self, key: &'a [u8]) -> Servers<'a> {
-        let mut scores: Vec<_> = self.scores(key).collect();
-        scores.sort_by_key(|(score, _)| *score);
-        Box::new(scores.into_iter().map(|(_, server)| server))
+        ascending(self.scores(key))
     }
 }
 
