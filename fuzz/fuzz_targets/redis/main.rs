@@ -21,7 +21,8 @@ use wire::Wire;
 
 const REPLY: resp::Limits = resp::Limits { bulk: 64 * 1024, elements: 256, depth: 8 };
 const LIMITS: Limits = Limits { exchanges: 40, unsent: 64 * 1024, command: 32 * 1024, reply: REPLY };
-const PASSWORD: &str = "never to be seen";
+/// It begins with a letter that no escape does: a line feed and the rest would read as this in an error.
+const PASSWORD: &str = "unheard of by all";
 const PATIENCE: Duration = Duration::from_secs(100);
 const IMPATIENCE: Duration = Duration::from_millis(50);
 
