@@ -38,15 +38,15 @@ impl std::fmt::Debug for State {
 
 struct Idle {
     session: Box<Session>,
-    since: Instant,
+    trusted_until: Instant,
 }
 
 /// The right to use a session, or to open one. It goes back to the pool when dropped.
 pub struct Lease {
     pool: Arc<Pool>,
     session: Option<Box<Session>>,
-    /// When it was taken: reading the clock again when it goes back would tell little more.
-    since: Instant,
+    /// Reckoned from when it was taken: reading the clock again when it goes back would tell little more.
+    trusted_until: Instant,
 }
 
 /// What [`Pool::lease`] has for the caller.
@@ -94,16 +94,16 @@ impl Pool {
     /// A session to use now, or a place in the queue.
     pub fn lease(self: &Arc<Self>, now: Instant) -> io::Result<Offer> {
         let mut state = self.lock();
-        while let Some(Idle { session, since }) = state.idle.pop() {
-            let trusted = now.saturating_duration_since(since) < TRUSTED_REST;
-            if trusted || session.stream().is_some_and(|stream| stream.is_at_rest()) {
-                return Ok(Offer::Lease(Lease { pool: self.clone(), session: Some(session), since: now }));
+        let trusted_until = now + TRUSTED_REST;
+        while let Some(idle) = state.idle.pop() {
+            if now < idle.trusted_until || idle.session.stream().is_some_and(|stream| stream.is_at_rest()) {
+                return Ok(Offer::Lease(Lease { pool: self.clone(), session: Some(idle.session), trusted_until }));
             }
             state.open -= 1;
         }
         if state.open < self.limit {
             state.open += 1;
-            return Ok(Offer::Lease(Lease { pool: self.clone(), session: None, since: now }));
+            return Ok(Offer::Lease(Lease { pool: self.clone(), session: None, trusted_until }));
         }
         let waiter = Arc::new(Waiter { doorbell: Doorbell::new()?, grant: Mutex::new(Grant::Awaited) });
         state.waiting.push_back(waiter.clone());
@@ -136,7 +136,7 @@ impl Pool {
         (state.open, state.idle.len())
     }
 
-    fn give_back(&self, session: Option<Box<Session>>, since: Instant) {
+    fn give_back(&self, session: Option<Box<Session>>, trusted_until: Instant) {
         let mut state = self.lock();
         while let Some(waiter) = state.waiting.pop_front() {
             let mut grant = waiter.grant.lock().unwrap_or_else(PoisonError::into_inner);
@@ -148,7 +148,7 @@ impl Pool {
             return;
         }
         match session {
-            Some(session) if !state.closed => state.idle.push(Idle { session, since }),
+            Some(session) if !state.closed => state.idle.push(Idle { session, trusted_until }),
             _ => state.open -= 1,
         }
     }
@@ -177,7 +177,7 @@ impl Lease {
 impl Drop for Lease {
     fn drop(&mut self) {
         let clean = self.session.take().filter(|session| session.is_clean());
-        self.pool.give_back(clean, self.since);
+        self.pool.give_back(clean, self.trusted_until);
     }
 }
 
@@ -191,7 +191,9 @@ impl Turn {
     pub fn take(&self) -> Option<Lease> {
         let mut grant = self.waiter.grant.lock().unwrap_or_else(PoisonError::into_inner);
         match std::mem::replace(&mut *grant, Grant::Over) {
-            Grant::Given(session) => Some(Lease { pool: self.pool.clone(), session, since: Instant::now() }),
+            Grant::Given(session) => {
+                Some(Lease { pool: self.pool.clone(), session, trusted_until: Instant::now() + TRUSTED_REST })
+            }
             before => {
                 *grant = before;
                 None
@@ -206,7 +208,7 @@ impl Drop for Turn {
         let given = std::mem::replace(&mut *grant, Grant::Over);
         drop(grant);
         match given {
-            Grant::Given(session) => self.pool.give_back(session, Instant::now()),
+            Grant::Given(session) => self.pool.give_back(session, Instant::now() + TRUSTED_REST),
             Grant::Awaited => self.pool.lock().waiting.retain(|waiter| !Arc::ptr_eq(waiter, &self.waiter)),
             Grant::Over => {}
         }

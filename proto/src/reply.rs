@@ -151,6 +151,7 @@ impl Form {
     }
 
     /// Refuses a line whose status this form does not admit.
+    #[inline]
     pub fn check(self, status: Status, line: &[u8]) -> Result<(), Malformed> {
         if self.admits(status) {
             return Ok(());

@@ -60,9 +60,16 @@ impl<N: Network> Session<N> {
         self.outgoing.append_bytes(&requests);
     }
 
-    /// Reads the answers to the greeting, the last of which makes the session ready.
+    /// Reads the answers to the greeting, if that is what has come; the last of them makes the session ready.
+    #[inline]
     pub(super) fn read_greeting(&mut self) {
-        if self.connection.is_greeting() && self.incoming.bytes().starts_with(&ALERT) {
+        if self.connection.is_greeting() {
+            self.read_answers_to_greeting();
+        }
+    }
+
+    fn read_answers_to_greeting(&mut self) {
+        if self.incoming.bytes().starts_with(&ALERT) {
             self.refuse(Kind::Connect, "the server speaks TLS on this port: set \"tls\"");
         }
         if self.connection.is_greeting() && self.awaits_login {

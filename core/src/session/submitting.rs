@@ -161,11 +161,15 @@ impl<N: Network> Session<N> {
     }
 
     /// Encodes the gets that were to be joined, so that the next one begins another line.
+    #[inline]
     fn end_line(&mut self) {
-        let keys = std::mem::take(&mut self.lines.keys);
-        if keys == 0 {
-            return;
+        if self.lines.keys > 0 {
+            self.encode_joined();
         }
+    }
+
+    fn encode_joined(&mut self) {
+        let keys = std::mem::take(&mut self.lines.keys);
         let next = std::mem::take(&mut self.lines.spare);
         let mut text = std::mem::replace(&mut self.lines.open, next);
         let fewest = if self.capabilities.meta() { FEWEST_KEYS_PER_LINE } else { 2 };
