@@ -24,7 +24,7 @@ from pinyon_bench.locks.handover import Held, handover_seconds, held_by_all
 from pinyon_bench.locks.harness import LocksHarness
 from pinyon_bench.locks.models import Tasks, Threads, WorkerModel, make_worker_model
 from pinyon_bench.locks.origins import Origins, listening, statistics_name
-from pinyon_bench.locks.rows import LocksRow, lock_names, lock_rows
+from pinyon_bench.locks.rows import FAR_ONE_WAY_MILLISECONDS, LocksRow, lock_names, lock_rows
 from pinyon_bench.locks.server import PROGRAM, LockServer, Statistics, start_lock_server
 from pinyon_bench.placement import UNPINNED, place
 from pinyon_bench.results import Document
@@ -291,7 +291,10 @@ def test_a_lock_that_stays_is_found(lock_server: LockServer) -> None:
 @needs_floor
 def test_a_short_real_run(lock_server: LockServer, document: Document, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(locks_cells, "LONGEST_CELLS", math.inf)  # however slow the machine is
-    wanted = ("locks:ping", "locks:pair:1", "locks:pipelined:10", "locks:mutex:1/1", "locks:handover:8")
+    wanted = (
+        *("locks:ping", "locks:pair:1", "locks:pipelined:10", "locks:mutex:1/1", "locks:handover:8"),
+        *("locks:far:ping", "locks:far:handover:8"),
+    )
     entries = [entry for entry in all_entries() if entry.name in ("redis-py", "floor")]
     document.contestants = [described(entry) for entry in entries]
     document.samples, document.gaps = [], []
@@ -315,6 +318,8 @@ def test_a_short_real_run(lock_server: LockServer, document: Document, monkeypat
     # The floor loads its two scripts when it connects, with a read for each, and one more tells that it has gone.
     assert pipelined.sent["evalsha"] == 2 * pipelined.cycles and 2 <= pipelined.reads - pipelined.cycles <= 3
     assert document.handovers[0].taken == timed["locks:handover:8", "redis-py"].operations > 0
+    far = timed["locks:far:ping", "floor"].latency
+    assert far is not None and far.median >= 2 * FAR_ONE_WAY_MILLISECONDS / 1000
 
 
 def described(entry: Any) -> Any:

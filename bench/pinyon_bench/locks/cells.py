@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
 from ..contestant import Contestant, ContestantError, answered
+from ..coroutines.link import LinkError, delay_proxy
 from ..coroutines.work import latency_of
 from ..results import Handovers, Latency, Sample, ServerWork
 from .handover import Processes, handover_seconds, held_by_all
 from .origins import Origins, listening
-from .rows import HANDOVER, PAIR, PING, PIPELINED, LocksRow
+from .rows import FAR_ONE_WAY_MILLISECONDS, HANDOVER, NEAR, PAIR, PING, PIPELINED, LocksRow
 from .server import LockServer, Statistics
 
 VERIFY_CYCLES, VERIFY_WORKERS, VERIFY_SECONDS = 12, 3, 0.1
@@ -42,11 +44,14 @@ class LocksCells:
         self._counts: dict[tuple[str, str], int] = {}
         self._origins: dict[tuple[str, str], Origins] = {}
         self._processes: dict[str, Processes] = {}
+        self._far = ""
+        self._opened = ExitStack()
 
     def close(self) -> None:
-        """Ends the processes of the hand-over."""
+        """Ends the processes of the hand-over, and the far link."""
         for processes in self._processes.values():
             processes.close()
+        self._opened.close()
 
     def verify(self, contestant: Contestant, row: LocksRow) -> None:
         """Finds how many cycles the cell has; raises ContestantError when a lock is none, stays, or takes far too long."""
@@ -54,11 +59,11 @@ class LocksCells:
         server.reset()
         with listening(server) as origins:
             if row.workload == HANDOVER:
-                spec = row.spec(server.name, 0, VERIFY_SECONDS)
+                spec = row.spec(self._address(row), 0, VERIFY_SECONDS)
                 held_by_all(self._processes_of(contestant, row).ask("verify", spec, VERIFY_LIMIT))
                 wall = 0.0
             else:
-                wall = self._verify_alone(contestant, row, server)
+                wall = self._verify_alone(contestant, row)
         self._origins[cell] = origins
         left = server.locks_left()
         if left:
@@ -66,21 +71,21 @@ class LocksCells:
         if row.workload == HANDOVER:
             self._counts[cell] = 0
             return
-        per_cycle = 0.0 if row.seconds else self._trial(contestant, row, server, wall)
+        per_cycle = 0.0 if row.seconds else self._trial(contestant, row, wall)
         self._require_time(row, per_cycle, wall)
         self._counts[cell] = row.count or (0 if row.seconds else max(2, round(self._cell_seconds / per_cycle)))
 
-    def _verify_alone(self, contestant: Contestant, row: LocksRow, server: LockServer) -> float:
+    def _verify_alone(self, contestant: Contestant, row: LocksRow) -> float:
         workers = min(row.workers, VERIFY_WORKERS)
         count, seconds = (0, VERIFY_SECONDS) if row.seconds else (VERIFY_CYCLES, 0.0)
-        spec = row.spec(server.name, count, seconds, workers)
+        spec = row.spec(self._address(row), count, seconds, workers)
         reply = answered(contestant.ask({"do": "verify", "row": spec}, VERIFY_LIMIT))
         return float(reply["wall"])
 
-    def _trial(self, contestant: Contestant, row: LocksRow, server: LockServer, wall: float) -> float:
+    def _trial(self, contestant: Contestant, row: LocksRow, wall: float) -> float:
         """Returns how long a cycle takes a single worker."""
         cycles = TRIAL_CYCLES if wall < TRIAL_WALL else VERIFY_CYCLES
-        spec = row.spec(server.name, cycles, 0.0, workers=1)
+        spec = row.spec(self._address(row), cycles, 0.0, workers=1)
         return float(answered(contestant.ask({"do": "time", "row": spec}, VERIFY_LIMIT))["wall"]) / cycles
 
     def _require_time(self, row: LocksRow, per_cycle: float, wall: float) -> None:
@@ -99,7 +104,7 @@ class LocksCells:
         server, name = self._required(), contestant.entry.name
         count = self._counts[row.name, name]
         warmup = WARM_UP if row.workload in (PING, PAIR, PIPELINED) else 0
-        spec = row.spec(server.name, count, row.seconds, warmup=warmup)
+        spec = row.spec(self._address(row), count, row.seconds, warmup=warmup)
         server.reset()
         before = server.statistics()
         if row.workload == HANDOVER:
@@ -126,6 +131,18 @@ class LocksCells:
         if name not in self._processes:
             self._processes[name] = Processes(contestant.entry, self._cores, row.workers)
         return self._processes[name]
+
+    def _address(self, row: LocksRow) -> str:
+        """Where contestants find the server: itself, or a process in between that delays every byte."""
+        server = self._required()
+        if row.link == NEAR:
+            return server.name
+        if not self._far:
+            try:
+                self._far = self._opened.enter_context(delay_proxy(server.name, FAR_ONE_WAY_MILLISECONDS, None))
+            except LinkError as error:
+                raise ContestantError(str(error)) from None
+        return self._far
 
     def _required(self) -> LockServer:
         if self._server is None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..coroutines.models import ASYNCIO, BLOCKING, GEVENT
-from .rows import HANDOVER, MUTEX, PAIR, PING, PIPELINED, SECTION, group_of
+from .rows import FAR, HANDOVER, MUTEX, PAIR, PING, PIPELINED, SECTION, group_of
 
 SCRIPT, PURE = HANDLERS = ("script", "pure")
 
@@ -25,5 +25,9 @@ LOCK_CONTESTANTS = (
     ("aioredlock", "aioredlock", ASYNCIO),
     ("coredis", "coredis", ASYNCIO),
 )
-LOCK_GROUPS = tuple(group_of(workload) for workload in (PING, PAIR, MUTEX, SECTION, HANDOVER))
-FLOOR_LOCK_GROUPS = tuple(group_of(workload) for workload in (PING, PAIR, PIPELINED))
+FAR_PING = group_of(PING, FAR)
+LOCK_GROUPS = (
+    *(group_of(workload) for workload in (PING, PAIR, MUTEX, SECTION, HANDOVER)),
+    *(FAR_PING, group_of(HANDOVER, FAR)),
+)
+FLOOR_LOCK_GROUPS = (*(group_of(workload) for workload in (PING, PAIR, PIPELINED)), FAR_PING)

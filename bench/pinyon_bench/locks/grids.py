@@ -26,7 +26,19 @@ from .measures import (
     server_time,
     share_from_another,
 )
-from .rows import HANDOVER, MUTEX, PAIR, PIPELINED, SECTION, SECTION_COMMANDS, group_of
+from .rows import (
+    FAR,
+    FAR_ONE_WAY_MILLISECONDS,
+    HANDOVER,
+    MUTEX,
+    NEAR,
+    PAIR,
+    PIPELINED,
+    SECTION,
+    SECTION_COMMANDS,
+    Link,
+    group_of,
+)
 
 RATE_TITLES: dict[str, str] = {
     PAIR: "Locks: lock and unlock, alone, by names",
@@ -76,14 +88,15 @@ def waiting_grid(document: Document) -> Grid:
     names = [name for name in document.present() if any(samples_of(document, row, name) for row in (one, between))]
     cells = [
         [name, *_times(document, one, name, MILLISECONDS, 2), *_times(document, between, name, MICROSECONDS, 0)]
-        + [_round_trips(document, name, FLOOR), _round_trips(document, name, name), _share(document, name)]
+        + [_round_trips(document, name, NEAR), _round_trips(document, name, FAR), _share(document, name)]
         for name in names
     ]
-    header = ["", "wait p50 ms", "wait p99 ms", "next p50 µs", "next p99 µs", "round trips", "own trips", "moved"]
+    header = ["", "wait p50 ms", "wait p99 ms", "next p50 µs", "next p99 µs", "round trips", "far trips", "moved"]
     note = (
         "wait: of 10 workers for one name (test 1). next: from a release to the next of 8 processes. round trips: the same, "
-        "p50 and p99, in round trips of a bare socket; own trips: of the library's own client. moved: part of the grants that "
-        "went to another process that waited; the others were taken again by the one that released."
+        f"p50 and p99, in round trips of a bare socket; far trips: over a link of {2 * FAR_ONE_WAY_MILLISECONDS} ms (a delay "
+        "proxy), in round trips over it. moved: part of the grants that went to another process that waited; the others were "
+        "taken again by the one that released."
     )
     return Grid("Locks: waiting, and the way from one process to the next", header, cells, note)
 
@@ -93,8 +106,8 @@ def _times(document: Document, row: str, name: str, unit: float, digits: int) ->
     return [f"{median(values.values()) * unit:,.{digits}f}" if values else NONE for values in found]
 
 
-def _round_trips(document: Document, name: str, of: str) -> str:
-    found = [in_round_trips(document, name, part, of) for part in (middle_of, p99_of)]
+def _round_trips(document: Document, name: str, link: Link) -> str:
+    found = [in_round_trips(document, name, part, link) for part in (middle_of, p99_of)]
     return " / ".join(f"{each.middle:.1f}" for each in found if each) or NONE
 
 

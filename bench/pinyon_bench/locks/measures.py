@@ -9,7 +9,7 @@ from ..compare import Ratio, ratio, samples_of
 from ..coroutines.models import ASYNCIO, BLOCKING, GEVENT
 from ..grids import FLOOR
 from ..results import Document, Latency, RowInfo, ServerWork
-from .rows import HANDOVER, PING, group_of
+from .rows import HANDOVER, NEAR, PING, Link, group_of
 
 PUBLISHES = ("publish", "spublish")
 PING_ROW = group_of(PING)
@@ -53,14 +53,14 @@ def model_of(contestant: str) -> str:
     return last if last in (GEVENT, ASYNCIO) else BLOCKING
 
 
-def lock_rows_of(document: Document, workload: str) -> list[RowInfo]:
+def lock_rows_of(document: Document, workload: str, link: Link = NEAR) -> list[RowInfo]:
     """Returns the rows of a workload, by their number of keys."""
-    return sorted(document.rows_of(group_of(workload)), key=lambda row: row.keys)
+    return sorted(document.rows_of(group_of(workload, link)), key=lambda row: row.keys)
 
 
-def handover_row(document: Document) -> str | None:
+def handover_row(document: Document, link: Link = NEAR) -> str | None:
     """Returns the name of the row of hand-overs between processes."""
-    return next((row.name for row in document.rows_of(group_of(HANDOVER))), None)
+    return next((row.name for row in lock_rows_of(document, HANDOVER, link)), None)
 
 
 def keys_label(row: RowInfo) -> str:
@@ -85,16 +85,19 @@ def p99_of(latency: Latency) -> float:
 
 
 def in_round_trips(
-    document: Document, contestant: str, part: Callable[[Latency], float], of: str = FLOOR
+    document: Document, contestant: str, part: Callable[[Latency], float], link: Link = NEAR
 ) -> Ratio | None:
-    """Returns a figure of the hand-overs in round trips of the same round, those of the floor or of another."""
-    row = handover_row(document)
+    """Returns a figure of the hand-overs in round trips of the same round, those of the floor over the same link."""
+    row = handover_row(document, link)
     if row is None:
         return None
-    return ratio(latencies(document, row, contestant, part), latencies(document, PING_ROW, of, middle_of))
+    return ratio(
+        latencies(document, row, contestant, part), latencies(document, group_of(PING, link), FLOOR, middle_of)
+    )
 
 
 def share_from_another(document: Document, contestant: str) -> float | None:
     """Returns which part of the grants went from one process to another that waited."""
-    found = [each for each in document.handovers if each.contestant == contestant and each.taken]
+    cell = (handover_row(document), contestant)
+    found = [each for each in document.handovers if (each.row, each.contestant) == cell and each.taken]
     return median(each.from_another / each.taken for each in found) if found else None

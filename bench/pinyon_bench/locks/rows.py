@@ -7,7 +7,8 @@ common, so only one worker is inside at a time, and all depends on how a lock go
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Literal
 
 from ..coroutines.models import ASYNCIO, BLOCKING, GEVENT
 from ..protocol import LocksSpec, Workload
@@ -19,6 +20,12 @@ PIPELINED: Workload = "pipelined"
 MUTEX: Workload = "mutex"
 SECTION: Workload = "section"
 HANDOVER: Workload = "handover"
+
+Link = Literal["near", "far"]
+NEAR: Link = "near"
+FAR: Link = "far"
+#: As between machines of one data centre and the next; there the network takes longer than all programs together.
+FAR_ONE_WAY_MILLISECONDS = 1
 
 LOCK_MODELS = (BLOCKING, GEVENT, ASYNCIO)
 KEYS = (1, 2, 3, 5, 10)
@@ -56,11 +63,12 @@ class LocksRow:
     in_run: bool
     most_rounds: int
     unit: str = "cycles"
+    link: Link = NEAR
 
     @property
     def group(self) -> str:
-        """The group of the rows with the same workload."""
-        return group_of(self.workload)
+        """The group of the rows with the same workload over the same link."""
+        return group_of(self.workload, self.link)
 
     def spec(self, server: str, count: int, seconds: float, workers: int | None = None, warmup: int = 0) -> LocksSpec:
         """Returns the row as the contestant gets it, with its own number of workers or another."""
@@ -79,9 +87,9 @@ class LocksRow:
         }
 
 
-def group_of(workload: str) -> str:
+def group_of(workload: str, link: Link = NEAR) -> str:
     """Returns the name of the group of rows of a workload."""
-    return f"{PREFIX}:{workload}"
+    return f"{PREFIX}:{workload}" if link == NEAR else f"{PREFIX}:{link}:{workload}"
 
 
 def lock_names(count: int) -> list[str]:
@@ -93,25 +101,17 @@ def lock_names(count: int) -> list[str]:
 def lock_rows(short: bool) -> list[LocksRow]:
     """Returns all rows of locks; `short` with the seconds of `run`, otherwise with those of `record`."""
     rounds = RUN_ROUNDS if short else RECORD_ROUNDS
+    ping = _simple(PING, 0, "one command and its reply", (BLOCKING,), rounds, "round trips")
+    handover = _handover(RUN_HANDOVER_SECONDS if short else HANDOVER_SECONDS, rounds)
     return [
-        _simple(PING, 0, "one command and its reply", (BLOCKING,), rounds, "round trips"),
+        ping,
         *(_simple(PAIR, keys, f"lock and unlock {_names(keys)}, alone", LOCK_MODELS, rounds) for keys in KEYS),
         *(_simple(PIPELINED, keys, f"both of {_names(keys)} in one write", (BLOCKING,), rounds) for keys in KEYS),
         *(_mutex(keys, rounds) for keys in KEYS),
         *(_section(keys, RUN_SECTION_SECONDS if short else SECTION_SECONDS) for keys in KEYS),
-        LocksRow(
-            name=f"{PREFIX}:{HANDOVER}:{PROCESSES}",
-            workload=HANDOVER,
-            keys=1,
-            of=1,
-            workers=PROCESSES,
-            about=f"{PROCESSES} processes, one name; from a release to the next holder",
-            models=(BLOCKING,),
-            count=0,
-            seconds=RUN_HANDOVER_SECONDS if short else HANDOVER_SECONDS,
-            in_run=True,
-            most_rounds=rounds,
-        ),
+        handover,
+        _from_afar(ping),
+        _from_afar(handover),
     ]
 
 
@@ -167,6 +167,28 @@ def _section(keys: int, seconds: float) -> LocksRow:
         in_run=keys in RUN_KEYS,
         most_rounds=SECTION_ROUNDS if keys in RUN_KEYS else 1,
     )
+
+
+def _handover(seconds: float, rounds: int) -> LocksRow:
+    return LocksRow(
+        name=f"{PREFIX}:{HANDOVER}:{PROCESSES}",
+        workload=HANDOVER,
+        keys=1,
+        of=1,
+        workers=PROCESSES,
+        about=f"{PROCESSES} processes, one name; from a release to the next holder",
+        models=(BLOCKING,),
+        count=0,
+        seconds=seconds,
+        in_run=True,
+        most_rounds=rounds,
+    )
+
+
+def _from_afar(row: LocksRow) -> LocksRow:
+    """The same row over the far link."""
+    about = f"{row.about}, over a link of {2 * FAR_ONE_WAY_MILLISECONDS} ms"
+    return replace(row, name=row.name.replace(PREFIX, f"{PREFIX}:{FAR}", 1), about=about, link=FAR)
 
 
 def _names(count: int) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import product
 
 from ..compare import rate_ratio, rates, ratio
 from ..contestant import FLOOR, contestant_name
@@ -22,7 +23,7 @@ from .measures import (
     reads,
     server_time,
 )
-from .rows import HANDOVER, MUTEX, PAIR, PIPELINED, SECTION, SECTION_SECONDS, group_of
+from .rows import FAR, HANDOVER, MUTEX, NEAR, PAIR, PIPELINED, SECTION, SECTION_SECONDS, group_of
 
 OURS_SCRIPT, OURS_PURE = f"{OURS} {SCRIPT}", f"{OURS} {PURE}"
 PEER = "redis-py"
@@ -126,11 +127,12 @@ def _pure(document: Document) -> Iterator[Target]:
 
 
 def _handover(document: Document) -> Iterator[Target]:
-    for what, part, wanted in (("p50", middle_of, HANDOVER_MIDDLE), ("p99", p99_of, HANDOVER_P99)):
-        found = in_round_trips(document, OURS_SCRIPT, part)
+    wanted = (("p50", middle_of, HANDOVER_MIDDLE), ("p99", p99_of, HANDOVER_P99))
+    for link, (what, part, most) in product((NEAR, FAR), wanted):
+        found = in_round_trips(document, OURS_SCRIPT, part, link)
         if found:
-            text = f"{handover_row(document)}: {what} at most {wanted:g} round trips of the {FLOOR}"
-            yield Target(text, f"{found.middle:.3f}", found.middle <= wanted, spread_of(found))
+            text = f"{handover_row(document, link)}: {what} at most {most:g} round trips of the {FLOOR}"
+            yield Target(text, f"{found.middle:.3f}", found.middle <= most, spread_of(found))
 
 
 def _server_time(document: Document) -> Iterator[Target]:

@@ -18,7 +18,7 @@ from ..locks.measures import (
     p99_of,
     server_time,
 )
-from ..locks.rows import LOCK_MODELS, MUTEX, PAIR, SECTION
+from ..locks.rows import FAR, FAR_ONE_WAY_MILLISECONDS, LOCK_MODELS, MUTEX, NEAR, PAIR, SECTION, Link
 from ..results import Document, RowInfo
 from .clients import Clients
 from .drawing import Words, draw_bars, draw_curves, draw_latencies
@@ -105,15 +105,21 @@ def _handover(document: Document, clients: Clients) -> Iterator[Plot]:
             f"Of {row.concurrency} processes that want one key the next one has it {time_text(span.median.middle)} after "
             f"{ours} begins to release it, in 99 of 100 cases within {time_text(span.p99.middle)}"
         )
-        trips = [in_round_trips(document, ours, part) for part in (middle_of, p99_of)]
-        if all(trips):
-            finding += ": " + " and ".join(f"{each.middle:.1f}" for each in trips if each) + " round trips"
+        if near := _round_trips(document, ours, NEAR):
+            finding += f": {near} round trips"
+        if far := _round_trips(document, ours, FAR):
+            finding += f"; {far} over a link of {2 * FAR_ONE_WAY_MILLISECONDS} ms"
         others = [name for name in found if clients.is_other(name)]
         if others:
             best = min(others, key=lambda name: found[name].median.middle)
             finding += f"; the shortest median of the others is {time_text(found[best].median.middle)}, of {best}"
         finding += "."
     yield Plot(words.key, "time from a release in one process to the next holder", svg, finding, True)
+
+
+def _round_trips(document: Document, name: str, link: Link) -> str:
+    found = (in_round_trips(document, name, part, link) for part in (middle_of, p99_of))
+    return " and ".join(f"{each.middle:.1f}" for each in found if each)
 
 
 def _commands(document: Document, clients: Clients) -> Iterator[Plot]:
