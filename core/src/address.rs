@@ -1,6 +1,6 @@
 //! Servers as users write them: `host[:port[:weight]]`, `[v6]:port`, `/unix/path`.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 
 /// memcached's own port.
@@ -41,22 +41,29 @@ impl std::fmt::Display for Address {
 
 impl std::fmt::Display for Endpoint {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self.address() {
-            Ok(address) => write!(f, "{address}"),
-            Err((name, port)) => write!(f, "{name}:{port}"),
+        match self {
+            Endpoint::Unix(path) => write!(f, "{}", path.display()),
+            Endpoint::Tcp { host, port } if host.contains(':') => write!(f, "[{host}]:{port}"),
+            Endpoint::Tcp { host, port } => write!(f, "{host}:{port}"),
         }
     }
 }
 
 impl Endpoint {
-    /// Where it is, unless that takes resolving a name: then that name and the port.
-    pub(crate) fn address(&self) -> Result<Address, (&str, u16)> {
-        match self {
-            Endpoint::Unix(path) => Ok(Address::Unix(path.clone())),
-            Endpoint::Tcp { host, port } => match host.parse() {
-                Ok(ip) => Ok(Address::Tcp(SocketAddr::new(ip, *port))),
-                Err(_) => Err((host, *port)),
-            },
+    /// Where it may be, unless that takes resolving a name: then that name and the port. `localhost` is this machine, and
+    /// nobody is asked about it (RFC 6761, 6.3).
+    pub(crate) fn addresses(&self) -> Result<Vec<Address>, (&str, u16)> {
+        let (host, port) = match self {
+            Endpoint::Unix(path) => return Ok(vec![Address::Unix(path.clone())]),
+            Endpoint::Tcp { host, port } => (host, *port),
+        };
+        let tcp = |ip: IpAddr| Address::Tcp(SocketAddr::new(ip, port));
+        match host.parse() {
+            Ok(ip) => Ok(vec![tcp(ip)]),
+            Err(_) if host.eq_ignore_ascii_case("localhost") => {
+                Ok(vec![tcp(Ipv4Addr::LOCALHOST.into()), tcp(Ipv6Addr::LOCALHOST.into())])
+            }
+            Err(_) => Err((host, port)),
         }
     }
 }
@@ -111,11 +118,11 @@ impl ServerSpec {
         Self { endpoint, weight, ip: None, certified_as: None }
     }
 
-    /// Where it is, unless that takes resolving a name: then that name and the port.
-    pub(crate) fn address(&self) -> Result<Address, (&str, u16)> {
+    /// Like [`Endpoint::addresses`], with what is known besides.
+    pub(crate) fn addresses(&self) -> Result<Vec<Address>, (&str, u16)> {
         match (&self.endpoint, self.ip) {
-            (Endpoint::Tcp { port, .. }, Some(ip)) => Ok(Address::Tcp(SocketAddr::new(ip, *port))),
-            (endpoint, _) => endpoint.address(),
+            (Endpoint::Tcp { port, .. }, Some(ip)) => Ok(vec![Address::Tcp(SocketAddr::new(ip, *port))]),
+            (endpoint, _) => endpoint.addresses(),
         }
     }
 
@@ -193,6 +200,18 @@ mod tests {
         let expected =
             [("cache1:11211", 1), ("cache2:1234", 1), ("cache3:1", 5), ("[::1]:7", 1), ("/run/memcached.sock", 2)];
         assert_eq!(described, expected.map(|(name, weight)| (name.to_owned(), weight)));
+    }
+
+    #[test]
+    fn localhost_is_this_machine_and_other_names_are_asked_for() {
+        let addresses = |server: &str| {
+            let servers = parse_servers([server]).unwrap();
+            let found = servers[0].addresses().map(|found| found.iter().map(Address::to_string).collect::<Vec<_>>());
+            found.map_err(|(name, port)| (name.to_owned(), port))
+        };
+        assert_eq!(addresses("LocalHost:5"), Ok(vec!["127.0.0.1:5".to_owned(), "[::1]:5".to_owned()]));
+        assert_eq!(addresses("[::1]:5"), Ok(vec!["[::1]:5".to_owned()]));
+        assert_eq!(addresses("localhost.example:5"), Err(("localhost.example".to_owned(), 5)));
     }
 
     #[test]

@@ -22,10 +22,12 @@ def test_one_server_or_several_in_every_notation(four: list[Memcached]) -> None:
         assert set(client.version()) == set(addresses)
 
 
-def test_a_name_is_resolved(server: Memcached) -> None:
-    with pinyon.Client(f"localhost:{server.port}", timeout=10) as client:
+@pytest.mark.parametrize("name", ["127.1", "localhost"])
+def test_a_name_is_resolved(server: Memcached, name: str) -> None:
+    """A resolver that asks nobody knows 127.1, which is no address as we read them."""
+    with pinyon.Client(f"{name}:{server.port}", timeout=10) as client:
         assert client.set("key", 1)
-        assert list(client.version()) == [f"localhost:{server.port}"]
+        assert list(client.version()) == [f"{name}:{server.port}"]
 
 
 def test_a_name_that_does_not_exist_is_a_connect_error() -> None:

@@ -98,8 +98,8 @@ fn addresses<H: Host>(
     timer: &Timer,
 ) -> Result<Vec<Address>, Failure<H::Interrupt>> {
     let server = &fleet.servers()[server];
-    let (name, port) = match server.spec.address() {
-        Ok(address) => return Ok(vec![address]),
+    let (name, port) = match server.spec.addresses() {
+        Ok(addresses) => return Ok(addresses),
         Err(unresolved) => unresolved,
     };
     match resolve(host, name, port, timer.deadline) {

@@ -75,8 +75,8 @@ impl Asking {
         let until = self.until;
         loop {
             let next = match &mut self.step {
-                Step::Begin => match spec.address() {
-                    Ok(address) => connect(spec, vec![address], access, until, now),
+                Step::Begin => match spec.addresses() {
+                    Ok(addresses) => connect(spec, addresses, access, until, now),
                     Err((name, port)) => Resolving::begin(name, port).map(Step::Resolving).map_err(unresolved),
                 },
                 Step::Resolving(resolving) => match resolving.take() {

@@ -27,7 +27,7 @@ enum State {
 impl Naming {
     pub(super) fn new(settings: &Settings, now: Instant) -> Self {
         let name = |spec: &ServerSpec| {
-            let state = match spec.address() {
+            let state = match spec.addresses() {
                 Ok(_) => State::Known(vec![spec.clone()]),
                 Err((name, port)) => match Resolving::begin(name, port) {
                     Ok(resolving) => State::Resolving(resolving),

@@ -370,8 +370,8 @@ impl<O: Operation> Shared<O> {
             lane.session = self.fleet.session(lane.server);
         }
         let lane = &mut self.lanes[index];
-        match self.fleet.servers()[lane.server].spec.address() {
-            Ok(address) => self.connect(index, Ok(vec![address]), now),
+        match self.fleet.servers()[lane.server].spec.addresses() {
+            Ok(addresses) => self.connect(index, Ok(addresses), now),
             Err((name, port)) => {
                 lane.resolving = true;
                 self.actions.push(Action::Resolve { lane: index, name: name.to_owned(), port });

@@ -220,8 +220,8 @@ impl<W, P: Platform> Client<W, P> {
                 }
             }
         }
-        match self.endpoint.address() {
-            Ok(address) => self.resolved(lane, Ok(vec![address]), now),
+        match self.endpoint.addresses() {
+            Ok(addresses) => self.resolved(lane, Ok(addresses), now),
             Err((name, port)) => {
                 self.link.resolving = true;
                 self.actions.push(Action::Resolve { lane, name: name.to_owned(), port });
