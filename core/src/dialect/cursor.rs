@@ -18,17 +18,46 @@ pub(super) struct Cursor<'b> {
     parts: usize,
     /// How many bytes may still be read.
     left: usize,
+    /// Where values begin that may be referred to: a reference is read there once more.
+    noted: Vec<usize>,
+    /// Within how many references it reads: there nothing is noted again.
+    references: usize,
 }
 
 impl<'b> Cursor<'b> {
     pub(super) fn new(bytes: &'b [u8]) -> Self {
-        Self { bytes, position: 0, parts: PARTS, left: bytes.len().saturating_add(AGAIN) }
+        let left = bytes.len().saturating_add(AGAIN);
+        Self { bytes, position: 0, parts: PARTS, left, noted: Vec::new(), references: 0 }
     }
 
     /// Another part of the value begins, so deep inside it; returns how deep those inside it are.
     pub(super) fn part(&mut self, depth: usize) -> Read<usize> {
         self.parts = self.parts.checked_sub(1).ok_or_else(|| format!("it has more than {PARTS} parts"))?;
         depth.checked_sub(1).ok_or_else(|| format!("it is nested more than {DEPTH} levels deep, or contains itself"))
+    }
+
+    /// Within a reference, where all is read once more.
+    pub(super) fn is_in_reference(&self) -> bool {
+        self.references > 0
+    }
+
+    /// A value that may be referred to begins there.
+    pub(super) fn note(&mut self, start: usize) {
+        if !self.is_in_reference() {
+            self.noted.push(start);
+        }
+    }
+
+    /// A reference begins: goes back to the value that was noted as this one, and returns where to go on behind it.
+    pub(super) fn begin_reference(&mut self, index: usize) -> Read<usize> {
+        let start = *self.noted.get(index).ok_or("it refers to what is not there")?;
+        self.references += 1;
+        Ok(std::mem::replace(&mut self.position, start))
+    }
+
+    pub(super) fn end_reference(&mut self, behind: usize) {
+        self.references -= 1;
+        self.position = behind;
     }
 
     pub(super) fn byte(&mut self) -> Read<u8> {

@@ -38,7 +38,7 @@ const KEY_IS_TEXT: u8 = 1;
 const KEY_WAS_TEXT: u8 = 2;
 
 pub(super) fn read(bytes: &[u8]) -> Read<Plain> {
-    let mut reader = Reader { cursor: Cursor::new(bytes), values: Vec::new(), again: 0 };
+    let mut reader = Reader { cursor: Cursor::new(bytes) };
     let kind = reader.cursor.byte()?;
     if kind >> 1 != MAJOR {
         return Err("it is not Storable's format 2".to_owned());
@@ -60,9 +60,6 @@ pub(super) fn read(bytes: &[u8]) -> Read<Plain> {
 
 struct Reader<'b> {
     cursor: Cursor<'b>,
-    /// Where each value begins that may be referred to: a reference is read there once more.
-    values: Vec<usize>,
-    again: usize,
 }
 
 impl<'b> Reader<'b> {
@@ -70,8 +67,8 @@ impl<'b> Reader<'b> {
         let depth = self.cursor.part(depth)?;
         let start = self.cursor.position;
         let kind = self.cursor.byte()?;
-        if self.again == 0 && kind != REFERENCE_TO_EARLIER {
-            self.values.push(start);
+        if kind != REFERENCE_TO_EARLIER {
+            self.cursor.note(start);
         }
         Ok(match kind {
             REFERENCE_TO_EARLIER => self.earlier(network, depth)?,
@@ -128,12 +125,9 @@ impl<'b> Reader<'b> {
 
     fn earlier(&mut self, network: bool, depth: usize) -> Read<Plain> {
         let index = u32::from_be_bytes(self.cursor.array()?) as usize;
-        let start = *self.values.get(index).ok_or("it refers to what is not there")?;
-        let behind = std::mem::replace(&mut self.cursor.position, start);
-        self.again += 1;
+        let behind = self.cursor.begin_reference(index)?;
         let value = self.value(network, depth)?;
-        self.again -= 1;
-        self.cursor.position = behind;
+        self.cursor.end_reference(behind);
         Ok(value)
     }
 

@@ -4,7 +4,7 @@ use super::cursor::{name, number, Cursor, Read, DEPTH};
 use super::Plain;
 
 pub(super) fn read(bytes: &[u8]) -> Read<Plain> {
-    let mut reader = Reader { cursor: Cursor::new(bytes), values: Vec::new(), again: 0 };
+    let mut reader = Reader { cursor: Cursor::new(bytes) };
     let value = reader.value(DEPTH)?;
     reader.cursor.end()?;
     Ok(value)
@@ -12,9 +12,6 @@ pub(super) fn read(bytes: &[u8]) -> Read<Plain> {
 
 struct Reader<'b> {
     cursor: Cursor<'b>,
-    /// Where each value begins that may be referred to: a reference is read there once more.
-    values: Vec<usize>,
-    again: usize,
 }
 
 impl Reader<'_> {
@@ -22,8 +19,8 @@ impl Reader<'_> {
         let depth = self.cursor.part(depth)?;
         let start = self.cursor.position;
         let kind = self.cursor.byte()?;
-        if self.again == 0 && kind != b'R' {
-            self.values.push(start);
+        if kind != b'R' {
+            self.cursor.note(start);
         }
         if kind == b'N' {
             self.cursor.expect(b";")?;
@@ -87,12 +84,9 @@ impl Reader<'_> {
 
     fn reference(&mut self, depth: usize) -> Read<Plain> {
         let index: usize = number(self.cursor.until(b';')?)?;
-        let start = index.checked_sub(1).and_then(|index| self.values.get(index).copied());
-        let behind = std::mem::replace(&mut self.cursor.position, start.ok_or("it refers to what is not there")?);
-        self.again += 1;
+        let behind = self.cursor.begin_reference(index.wrapping_sub(1))?;
         let value = self.value(depth)?;
-        self.again -= 1;
-        self.cursor.position = behind;
+        self.cursor.end_reference(behind);
         Ok(value)
     }
 }

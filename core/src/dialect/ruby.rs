@@ -6,7 +6,7 @@ use super::Plain;
 const VERSION: &[u8] = b"\x04\x08";
 
 pub(super) fn read(bytes: &[u8]) -> Read<Plain> {
-    let mut reader = Reader { cursor: Cursor::new(bytes), symbols: Vec::new(), objects: Vec::new(), again: 0 };
+    let mut reader = Reader { cursor: Cursor::new(bytes), symbols: Vec::new() };
     reader.cursor.expect(VERSION).map_err(|_| "it is not Marshal's format 4.8".to_owned())?;
     let value = reader.value(DEPTH)?;
     reader.cursor.end()?;
@@ -16,10 +16,6 @@ pub(super) fn read(bytes: &[u8]) -> Read<Plain> {
 struct Reader<'b> {
     cursor: Cursor<'b>,
     symbols: Vec<&'b [u8]>,
-    /// Where each object begins that may be referred to: a reference is read there once more.
-    objects: Vec<usize>,
-    /// Within how many references it reads, of which nothing is noted again.
-    again: usize,
 }
 
 impl<'b> Reader<'b> {
@@ -46,19 +42,19 @@ impl<'b> Reader<'b> {
             }
             b'I' => self.with_variables(start, depth)?,
             b'"' => {
-                self.note(start);
+                self.cursor.note(start);
                 Plain::Bytes(self.bytes()?.to_vec())
             }
             b'f' => {
-                self.note(start);
+                self.cursor.note(start);
                 Plain::Float(float(self.bytes()?)?)
             }
             b'l' => {
-                self.note(start);
+                self.cursor.note(start);
                 self.big()?
             }
             b'[' => {
-                self.note(start);
+                self.cursor.note(start);
                 let length = self.length()?;
                 let mut items = self.cursor.room(length);
                 for _ in 0..length {
@@ -67,11 +63,11 @@ impl<'b> Reader<'b> {
                 Plain::List(items)
             }
             b'{' => {
-                self.note(start);
+                self.cursor.note(start);
                 self.map(depth)?
             }
             b'}' => {
-                self.note(start);
+                self.cursor.note(start);
                 let map = self.map(depth)?;
                 self.value(depth)?;
                 map
@@ -90,20 +86,11 @@ impl<'b> Reader<'b> {
         })
     }
 
-    fn note(&mut self, start: usize) {
-        if self.again == 0 {
-            self.objects.push(start);
-        }
-    }
-
     fn reference(&mut self, depth: usize) -> Read<Plain> {
         let index = self.length()?;
-        let start = *self.objects.get(index).ok_or("it refers to what is not there")?;
-        let behind = std::mem::replace(&mut self.cursor.position, start);
-        self.again += 1;
+        let behind = self.cursor.begin_reference(index)?;
         let value = self.value(depth)?;
-        self.again -= 1;
-        self.cursor.position = behind;
+        self.cursor.end_reference(behind);
         Ok(value)
     }
 
@@ -162,7 +149,7 @@ impl<'b> Reader<'b> {
 
     fn new_symbol(&mut self) -> Read<&'b [u8]> {
         let symbol = self.bytes()?;
-        if self.again == 0 {
+        if !self.cursor.is_in_reference() {
             self.symbols.push(symbol);
         }
         Ok(symbol)
