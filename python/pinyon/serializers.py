@@ -144,5 +144,5 @@ _OTHER_CLIENTS = {
 
 
 def _unknown(name: str, flags: int) -> UnknownFlags:
-    hint = _OTHER_CLIENTS.get(flags, "written by another client, or compressed")
+    hint = _OTHER_CLIENTS.get(flags, "written by another client, whose values a client with its dialect= reads")
     return UnknownFlags(f'the serializer "{name}" cannot read a value stored with flags {flags}: it is {hint}')

@@ -3,6 +3,7 @@
 use pinyon_core::blocking::Failure;
 use pinyon_core::{Error, Kind};
 use pinyon_proto::KeyError;
+use pyo3::exceptions::PyBaseException;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -70,16 +71,51 @@ pub(crate) fn usage(py: Python<'_>, class: &str, message: &str) -> PyErr {
 /// as it is.
 #[cold]
 pub(crate) fn stored_on(py: Python<'_>, error: PyErr, server: &str) -> PyErr {
+    of_class(py, error, "UndecodableValue", |value| {
+        value.setattr("server", server)?;
+        value.setattr("sent", "yes")
+    })
+}
+
+/// The same failure, with what was asked for.
+#[cold]
+pub(crate) fn stored_under(py: Python<'_>, error: PyErr, command: &'static str, key: &Bound<'_, PyAny>) -> PyErr {
+    of_class(py, error, "UndecodableValue", |value| {
+        let server: Bound<'_, PyAny> = value.getattr("server")?;
+        let message = format!("{}: {command}: {}: {}", server.str()?, key.repr()?, value.str()?);
+        value.setattr("args", (message,))?;
+        value.setattr("command", command)
+    })
+}
+
+/// A failure to write one of many values, with its key.
+#[cold]
+pub(crate) fn unstorable(py: Python<'_>, error: PyErr, key: &Bound<'_, PyAny>) -> PyErr {
+    of_class(py, error, "Error", |value| {
+        let message = format!("the value of {} cannot be stored: {}", key.repr()?, value.str()?);
+        value.setattr("args", (message,))
+    })
+}
+
+/// A failure about one of many keys, with what was achieved of the others in its attribute `partial`.
+#[cold]
+pub(crate) fn beside(py: Python<'_>, error: PyErr, achieved: &Bound<'_, PyAny>) -> PyErr {
+    of_class(py, error, "Error", |value| value.setattr("partial", achieved))
+}
+
+/// An exception, changed if it is of this class of `pinyon.errors`.
+fn of_class(
+    py: Python<'_>,
+    error: PyErr,
+    class: &str,
+    change: impl FnOnce(&Bound<'_, PyBaseException>) -> PyResult<()>,
+) -> PyErr {
     let value = error.value(py);
-    let located = || -> PyResult<()> {
-        if value.is_instance(&py.import("pinyon.errors")?.getattr("UndecodableValue")?)? {
-            value.setattr("args", (format!("{server}: {}", value.str()?),))?;
-            value.setattr("server", server)?;
-            value.setattr("sent", "yes")?;
-        }
-        Ok(())
+    let changed = || match value.is_instance(&py.import("pinyon.errors")?.getattr(class)?)? {
+        true => change(value),
+        false => Ok(()),
     };
-    located().err().unwrap_or(error)
+    changed().err().unwrap_or(error)
 }
 
 /// An exception about locks, with what it carries besides its message.

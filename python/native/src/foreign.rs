@@ -27,7 +27,10 @@ impl Foreign {
             (true, "Portable") => false,
             (true, "Pickle") if dialect.write(Kind::Object).is_some() => true,
             (true, "Pickle") => {
-                let message = format!("the clients of the dialect {:?} do not read pickled values", dialect.name());
+                let message = format!(
+                    "the clients of the dialect {:?} do not read pickled values: leave serializer out",
+                    dialect.name()
+                );
                 return Err(usage(py, "UsageError", &message));
             }
             _ => {
@@ -141,6 +144,7 @@ impl Foreign {
                 "; its clients would pickle it, which serializer=\"pickle\" does (safe only where nobody else can write \
                  to the cache)"
             }
+            _ if why.is_empty() => "; it takes plain data: bytes, text, numbers, bool, None, list and dict",
             _ => "",
         };
         let message = format!("the dialect {:?} does not take {class}{why}{remedy}", self.dialect.name());

@@ -14,7 +14,7 @@ use pyo3::types::{PyBytes, PyDict, PyList, PyString};
 use pyo3::IntoPyObjectExt;
 
 use crate::client::Client;
-use crate::errors::{exception, from_core, invalid_key, usage, with_partial};
+use crate::errors::{beside, exception, from_core, invalid_key, stored_under, unstorable, usage, with_partial};
 use crate::host::PythonHost;
 use crate::keys::{key_bytes, Routing};
 use crate::policy::Policy;
@@ -254,6 +254,13 @@ pub(crate) fn note_failed(
     Ok(Vec::new())
 }
 
+fn name_of(cas: bool) -> &'static str {
+    match cas {
+        true => "gets_many",
+        false => "get_many",
+    }
+}
+
 /// Reads values.
 struct Fetch<'w, 'py> {
     py: Python<'py>,
@@ -321,7 +328,7 @@ impl Work for Fetch<'_, '_> {
         let part = part_of(&mut self.parts, server);
         let last = reply.head.status != Status::Hit || reply.head.opaque.is_some();
         let range = part.take(ticket, last);
-        if reply.head.status != Status::Hit || reply.head.is_placeholder() || self.error.is_some() {
+        if reply.head.status != Status::Hit || reply.head.is_placeholder() {
             return;
         }
         let index = part.keys[range.start + reply.index];
@@ -330,7 +337,9 @@ impl Work for Fetch<'_, '_> {
         }
         let key = &self.keys.objects[index as usize];
         let value = found(self.py, self.codec, reply, self.cas);
-        self.error = value.and_then(|value| self.found.set_item(key, value)).err();
+        if let Err(error) = value.and_then(|value| self.found.set_item(key, value)) {
+            self.error.get_or_insert_with(|| stored_under(self.py, error, name_of(self.cas), key));
+        }
     }
 
     fn failed(&mut self, _server: usize, _ticket: Ticket, error: Error) {
@@ -457,7 +466,7 @@ impl Client {
     ) -> PyResult<Bound<'py, PyAny>> {
         let py = keys.py();
         self.check_open(py)?;
-        let name = if cas { "gets_many" } else { "get_many" };
+        let name = name_of(cas);
         let keys = Keys::new(self, keys)?;
         if self.loops.get().is_some() {
             return self.gather_values(py, keys, failed, name, cas);
@@ -469,7 +478,7 @@ impl Client {
         let mut fetch = Fetch { py, keys: &keys, codec, cas, parts, line, found, in_doubt, alone: false, error: None };
         let errors = run(py, self, &keys, name, &mut fetch)?;
         match fetch.error {
-            Some(error) => Err(error),
+            Some(error) => Err(beside(py, error, &fetch.found)),
             None => outcome(fetch.found.into_any(), note_failed(failed.as_ref(), errors, name)?, name, self.policy),
         }
     }
@@ -481,7 +490,8 @@ impl Client {
         pairs.update(mapping.cast::<pyo3::types::PyMapping>()?)?;
         let keys = Keys::new(self, pairs.as_any())?;
         let values: Vec<_> = pairs.values().iter().collect();
-        let encoded = values.iter().map(|value| self.codec.encode(value)).collect::<PyResult<Vec<_>>>()?;
+        let encode = |(value, key)| self.codec.encode(value).map_err(|error| unstorable(py, error, key));
+        let encoded = values.iter().zip(&keys.objects).map(encode).collect::<PyResult<Vec<_>>>()?;
         let mut blocks = Vec::with_capacity(encoded.len());
         for ((value, client_flags), key) in encoded.iter().zip(&keys.objects) {
             let size = value.bytes()?.len();

@@ -15,7 +15,7 @@ use pyo3::types::{PyBytes, PyDict, PyList, PyString};
 use pyo3::IntoPyObjectExt;
 
 use crate::admin::{statistics, versions, ServerLines};
-use crate::errors::from_core;
+use crate::errors::{beside, from_core, stored_under};
 use crate::keys::{key_bytes, Routing};
 use crate::many::{add_server, note_failed, outcome};
 use crate::policy::Policy;
@@ -86,6 +86,16 @@ impl SentKey {
             SentKey::Bytes(bytes) => bytes,
             SentKey::Rewritten { routed, .. } => routed,
         }
+    }
+
+    /// What is stored under it could not be read.
+    #[cold]
+    fn unreadable(&self, py: Python<'_>, error: PyErr, request: Request) -> PyErr {
+        let given = match self {
+            SentKey::Bytes(bytes) => PyBytes::new(py, bytes).into_any(),
+            _ => PyString::new(py, &String::from_utf8_lossy(self.routed())).into_any(),
+        };
+        stored_under(py, error, request.command(self.key()).name(), &given)
     }
 }
 
@@ -350,12 +360,12 @@ impl Single {
                 let answered = answer
                     .finish(py, default.map(|default| default.into_bound(py)))
                     .map(Bound::unbind)
-                    .map_err(Box::new);
+                    .map_err(|error| Box::new(self.key.unreadable(py, error, self.request)));
                 Outcome::Answered(waiter, answered)
             }
             Target::Member(gather, index) => gather.finished(py, |state| match error {
                 Some(error) => state.failed(py, error),
-                None => state.member(py, &gather.keys, index, answer),
+                None => state.member(py, gather.name, &gather.keys, index, answer),
             }),
         }
     }
@@ -371,7 +381,8 @@ impl Line {
         }
         let index = self.keys[reply.index];
         let value = found(py, &self.codec, reply, self.cas);
-        self.gather.lock().found(py, &self.gather.keys[index], value.map(Bound::unbind));
+        let Gather { name, keys, .. } = &*self.gather;
+        self.gather.lock().found(py, name, &keys[index], value.map(Bound::unbind));
     }
 
     fn finish(&mut self, py: Python<'_>, error: Option<Error>, in_time: bool) -> Outcome {
@@ -497,7 +508,10 @@ impl Gather {
     fn answer(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         let mut state = self.lock();
         if let Some(error) = state.error.take() {
-            return Err(error);
+            return Err(match &state.answer {
+                Gathered::Values { found, .. } => beside(py, error, found.bind(py)),
+                _ => error,
+            });
         }
         let mut failures = std::mem::take(&mut state.failures);
         let answer = match std::mem::replace(&mut state.answer, Gathered::Nothing) {
@@ -543,23 +557,23 @@ impl State {
         }
     }
 
-    fn member(&mut self, py: Python<'_>, keys: &[Py<PyAny>], index: usize, answer: Answer) {
+    fn member(&mut self, py: Python<'_>, name: &'static str, keys: &[Py<PyAny>], index: usize, answer: Answer) {
         let done = answer.is_done();
         match &mut self.answer {
             Gathered::Stored(known) => known[index] = done,
             Gathered::Deleted(count) => *count += usize::from(done),
             _ => {
                 if let Some(value) = answer.into_value() {
-                    self.found(py, &keys[index], value);
+                    self.found(py, name, &keys[index], value);
                 }
             }
         }
     }
 
-    fn found(&mut self, py: Python<'_>, key: &Py<PyAny>, value: PyResult<Py<PyAny>>) {
+    fn found(&mut self, py: Python<'_>, name: &'static str, key: &Py<PyAny>, value: PyResult<Py<PyAny>>) {
         let Gathered::Values { found, .. } = &self.answer else { return };
         if let Err(error) = value.and_then(|value| found.bind(py).set_item(key, value)) {
-            self.error.get_or_insert(error);
+            self.error.get_or_insert_with(|| stored_under(py, error, name, key.bind(py)));
         }
     }
 }

@@ -7,7 +7,7 @@ use pinyon_proto::{Head, Mode};
 use pyo3::prelude::*;
 
 use crate::client::Client;
-use crate::errors::{exception, invalid_key};
+use crate::errors::{exception, invalid_key, stored_under};
 use crate::host::PythonHost;
 use crate::keys::key_bytes;
 use crate::loops::Caller;
@@ -102,7 +102,10 @@ impl Client {
             .and_then(|fleet| execute(&fleet, &host, &routed, self.policy.failover, &command, &data, &mut receiver));
         self.watcher.tell(py, &self.directory)?;
         match executed {
-            Ok(()) => receiver.answer.finish(py, default),
+            Ok(()) => {
+                let answer = receiver.answer.finish(py, default);
+                answer.map_err(|error| stored_under(py, error, command.name(), key))
+            }
             Err(Failure::Error(error)) if self.policy.forgives(&error) => Answer::lost(shape).finish(py, default),
             Err(failure) => Err(exception(py, failure)),
         }
