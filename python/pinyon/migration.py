@@ -171,6 +171,12 @@ class BaseMigratingClient:
         return (yield self.new.get_or_set(key, make, ttl, **settings))
 
     @_operation
+    def lease(self, key: _Key, *, lease: _Ttl = DEFAULT_LEASE, recache: _Ttl = 0) -> Steps:
+        """Like ``Client.lease``; a value that only the old pool has is moved first."""
+        yield from self._bring(key)
+        return (yield self.new.lease(key, lease=lease, recache=recache))
+
+    @_operation
     def set(self, key: _Key, value: object, ttl: _Ttl = 0) -> Steps:
         """Store a value in the new pool, and delete what the old one has."""
         stored = yield self.new.set(key, value, ttl)
@@ -294,7 +300,7 @@ class BaseMigratingClient:
         self.new.close()
 
     def __repr__(self) -> str:
-        return f"<pinyon.{type(self).__qualname__} from {self.old!r} to {self.new!r}>"
+        return f"<{type(self).__module__}.{type(self).__qualname__} from {self.old!r} to {self.new!r}>"
 
     def _bring(self, key: _Key) -> Steps:
         """The value of a key, which is in the new pool from now on if it was in either.

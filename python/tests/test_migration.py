@@ -57,6 +57,10 @@ async def tokens_of(both: Any, keys: list[str]) -> list[str]:
     return list(found)
 
 
+async def leased(both: Any) -> Any:
+    return (await both.lease("key")).value
+
+
 GONE = None
 
 #: What is done where only the old pool has 7, or neither has a value: what it returns, and what the pools then have.
@@ -68,6 +72,7 @@ OPERATIONS: dict[str, tuple[Callable[[Any], Any], tuple[Any, Any, Any], tuple[An
     "get_with_ttl": (lambda both: both.get_with_ttl("key"), ((7, None), 7, 7), (None, GONE, GONE)),
     "gat": (lambda both: both.gat("key", 100), (7, 7, 7), (None, GONE, GONE)),
     "touch": (lambda both: both.touch("key", 100), (True, 7, 7), (False, GONE, GONE)),
+    "lease": (lambda both: leased(both), (7, 7, 7), (None, GONE, GONE)),
     "set": (lambda both: both.set("key", 8), (True, GONE, 8), (True, GONE, 8)),
     "set_many": (lambda both: both.set_many({"key": 8}), ([], GONE, 8), ([], GONE, 8)),
     "add": (lambda both: both.add("key", 8), (False, 7, 7), (True, GONE, 8)),
