@@ -140,7 +140,8 @@ class BaseClient(_native.Client):
 
     def __repr__(self) -> str:
         state = "closed" if self.is_closed else "; ".join(self.describe())
-        return f"<pinyon.{type(self).__qualname__} {state}>"
+        module = type(self).__module__
+        return f"<{'pinyon' if module == __name__ else module}.{type(self).__qualname__} {state}>"
 
 
 class Client(BaseClient, Closing):

@@ -10,6 +10,7 @@ import pytest
 from servers import Memcached
 
 import pinyon
+import pinyon.aio
 
 
 def test_one_server_or_several_in_every_notation(four: list[Memcached]) -> None:
@@ -194,6 +195,9 @@ def test_repr_shows_servers_and_state(own_server: Memcached) -> None:
     assert "127.0.0.1:1 down, 0 connected" in repr(client)
     client.close()
     assert repr(client) == "<pinyon.Client closed>"
+    own = type("Own", (pinyon.aio.Client,), {"__module__": "shop"})
+    for kind, name in [(pinyon.aio.Client, "pinyon.aio.Client"), (own, "shop.Own")]:
+        assert repr(kind("127.0.0.1:1")) == f"<{name} 127.0.0.1:1 up, 0 connected>"
 
 
 def test_a_subclass_adds_methods(server: Memcached) -> None:
