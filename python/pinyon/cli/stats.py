@@ -74,7 +74,10 @@ def _keep_up(servers: Servers, interval: float) -> None:
         while True:
             samples = servers.sample()
             lines = table(samples, terminal.width)
-            live.update(_painted([*lines, _footing(samples, interval)]), refresh=True)
+            footing = _footing(samples, interval)
+            # Ctrl-C is shown behind it: in a line that is full it would begin another, and the table move on.
+            footing = footing._replace(text=footing.text[: terminal.width - len("^C")])
+            live.update(_painted([*lines, footing]), refresh=True)
             time.sleep(interval)
 
 
