@@ -20,7 +20,8 @@ except ImportError as error:
     raise ImportError("pinyon.opentelemetry needs its API: pip install 'pinyon[opentelemetry]'") from error
 
 from pinyon import _native
-from pinyon.errors import Error
+from pinyon.client import BaseClient
+from pinyon.errors import Error, UsageError
 from pinyon.metrics import of_client
 
 if TYPE_CHECKING:
@@ -42,13 +43,16 @@ DEFAULT_PORT = 11211
 #: Seconds: those of the conventions, and finer ones below them, where a cache's times are.
 DURATIONS = (0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0)
 
-#: Operations of one key, and of many at once with the name of each.
-_OF_A_KEY = (
-    *("get", "gets", "gat", "touch", "set", "add", "replace", "append", "prepend", "cas", "delete", "incr", "decr"),
-    "meta",
-)
-_OF_MANY = {"get_many": "get", "set_many": "set", "delete_many": "delete"}
-_OF_SERVERS = ("flush_all", "stats", "version")
+_STORING = ("set", "add", "replace", "append", "prepend", "cas")
+#: Methods that are operations of one key, of many at once, and of servers, with the name of each operation. What
+#: ``get_or_set`` and ``lease`` ask is an operation each time.
+_OF_A_KEY = {
+    **{name: name for name in ("get", "gets", "gat", "get_with_ttl", "meta", "touch", "delete", "incr", "decr")},
+    **{name: name for name in (*_STORING, "give_back")},
+    "ask_lease": "lease",
+}
+_OF_MANY = {"get_many": "get", "gets_many": "gets", "set_many": "set", "delete_many": "delete"}
+_OF_SERVERS = {name: name for name in ("flush_all", "stats", "version")}
 
 
 def instrument(client: Any, *, meter_provider: MeterProvider | None = None) -> None:
@@ -60,7 +64,11 @@ def instrument(client: Any, *, meter_provider: MeterProvider | None = None) -> N
     Args:
         client: of any concurrency model. Its views count with it; the same figures of several clients are added up.
         meter_provider: by default the global one.
+
+    Raises:
+        UsageError: this is no client of servers, or one that is made of two.
     """
+    _check(client)
     meter = metrics.get_meter("pinyon", _native.__version__, meter_provider)
     if meter not in _observers:
         _observers[meter] = _Observer(meter)
@@ -79,7 +87,11 @@ def traced(
         client: of any concurrency model.
         tracer_provider: by default the global one.
         meter_provider: likewise.
+
+    Raises:
+        UsageError: as for ``instrument``.
     """
+    _check(client)
     plain: Any = client
     plain.using  # noqa: B018  # a client that has not decided yet how it waits does so now
     operations = _Operations(
@@ -88,11 +100,18 @@ def traced(
     )
     kind = type(plain)
     body: dict[str, Any] = {"__slots__": (), "__module__": kind.__module__, "__qualname__": kind.__qualname__}
-    names = {**{name: name for name in (*_OF_A_KEY, *_OF_SERVERS)}, **_OF_MANY}
-    for name, command in names.items():
+    for name, command in {**_OF_A_KEY, **_OF_MANY, **_OF_SERVERS}.items():
         body[name] = operations.method(kind, name, command)
     view: _Client = _native.Client.__new__(type(kind.__name__, (kind,), body), plain, failover=None, on_failure=None)
     return view
+
+
+def _check(client: Any) -> None:
+    if not isinstance(client, BaseClient):
+        raise UsageError(
+            f"a client of pinyon, pinyon.gevent or pinyon.aio is wanted, not {type(client).__qualname__}; "
+            "of a migrating client its old and its new one, before they are made one"
+        )
 
 
 class _Observer:

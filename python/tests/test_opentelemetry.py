@@ -17,6 +17,7 @@ from servers import Memcached, free_port
 
 import pinyon
 import pinyon.opentelemetry
+from pinyon.client import METHODS
 
 Connect = Callable[..., Any]
 SECRET = "secret-key"
@@ -85,6 +86,32 @@ async def test_an_operation_makes_a_span(
     }
     assert get.end_time is not None
     assert "secret" not in "".join(span.to_json() for span in telemetry.spans())
+
+
+def test_no_operation_is_without_a_span() -> None:
+    view = pinyon.opentelemetry.traced(pinyon.Client("127.0.0.1:1"))
+    made_of_others, asking_nobody = {"get_or_set", "lease"}, {"quiet", "using"}
+    assert set(vars(type(view))) >= METHODS - made_of_others - asking_nobody
+
+
+def test_a_client_that_is_made_of_two_is_refused() -> None:
+    both = pinyon.migrating(pinyon.Client("127.0.0.1:1"), pinyon.Client("127.0.0.1:2"))
+    for tell in (pinyon.opentelemetry.traced, pinyon.opentelemetry.instrument):
+        with pytest.raises(pinyon.UsageError, match="of a migrating client its old and its new one"):
+            tell(both)
+
+
+@every_model
+async def test_a_value_that_is_made_has_a_span_for_each_request(
+    model: Model, connect: Connect, server: Memcached, telemetry: Telemetry
+) -> None:
+    cache = telemetry.traced(connect(server))
+    for _ in range(2):
+        assert await cache.get_or_set(SECRET, lambda: "made", 60) == "made"
+    with pytest.raises(LookupError):
+        await cache.get_or_set("other", {}.popitem, 60)
+    names = [span.name.partition(" ")[0] for span in telemetry.spans()]
+    assert names == ["lease", "cas", "lease", "lease", "give_back"]
 
 
 @every_model
