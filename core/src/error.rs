@@ -103,6 +103,11 @@ impl Error {
         matches!(self.kind, Kind::Connect | Kind::Timeout | Kind::Closed | Kind::Down)
     }
 
+    /// Whether the server failed one of several commands and did not say which, so that this one may have been done.
+    pub fn is_unattributed(&self) -> bool {
+        matches!(self.kind, Kind::Server | Kind::TooLarge) && self.sent == Sent::Maybe
+    }
+
     /// Whether a server failed, and not what was asked of it.
     pub fn is_outage(&self) -> bool {
         (self.blames_server() || matches!(self.kind, Kind::Down | Kind::Busy)) && !self.server.is_empty()

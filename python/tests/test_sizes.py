@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 from faulty import OlderServer
+from models import Model, every_model
 from servers import Memcached
 
 import pinyon
@@ -125,16 +127,18 @@ def test_what_the_server_finds_too_large_is_an_error_of_its_own(server: Memcache
         assert client.get("key") == "small"
 
 
-def test_the_server_refusing_one_value_of_many_is_told(server: Memcached) -> None:
-    values = {f"key:{number}": number for number in range(20)}
-    with pinyon.Client(server.address, timeout=10, max_value_size=8 * MIB) as client:
-        not_stored = client.set_many({**values, "large": b"x" * 2 * MIB})
-        assert "large" in not_stored
-        assert (
-            client.get_many([*values, "large"]).items()
-            >= {key: value for key, value in values.items() if key not in not_stored}.items()
-        )
-        assert client.get("large") is None
+@pytest.mark.parametrize("count", [20, 2000])
+@every_model
+async def test_of_many_values_those_that_the_server_refuses_are_told_and_no_others(
+    model: Model, server: Memcached, connect: Callable[..., Any], count: int
+) -> None:
+    values = {f"key:{number}": number for number in range(count)}
+    large = {"large": b"x" * 2 * MIB, f"key:{count // 2}": b"x" * 2 * MIB}
+    client = connect(server, timeout=20, max_value_size=8 * MIB)
+    assert set(await client.set_many({**values, **large}, ttl=60)) == set(large)
+    stored = {key: value for key, value in values.items() if key not in large}
+    assert await client.get_many([*values, "large"]) == stored
+    assert await client.set_many(dict.fromkeys(large, "small")) == []
 
 
 def test_the_server_refusing_one_value_of_a_batch_is_told(server: Memcached) -> None:

@@ -430,8 +430,7 @@ impl<O: Operation> Shared<O> {
     /// Tries again what was not sent or only reads, within its deadline.
     fn retry(&mut self, lane: usize, mut entry: Entry<O>, error: Error, now: Instant) {
         entry.sent = entry.sent.max(error.sent);
-        let unattributed = matches!(error.kind, Kind::Server | Kind::TooLarge) && error.sent == Sent::Maybe;
-        if unattributed && entry.deadline > now && entry.operation.insists() {
+        if error.is_unattributed() && entry.deadline > now && entry.operation.insists() {
             return self.lanes[lane].waiting.push_back(entry);
         }
         let repeatable = error.sent == Sent::No || entry.operation.is_idempotent();

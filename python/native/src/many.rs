@@ -358,12 +358,13 @@ fn part_of(parts: &mut [Part], server: usize) -> &mut Part {
     part.unwrap_or_else(|| unreachable!("a round is about the servers it began with"))
 }
 
-/// Changes items, each by a quiet command of its own.
+/// Changes items, each by a quiet command of its own; by a loud one where the server did not say which it failed.
 struct Change<'w, 'py> {
     keys: &'w Keys<'py>,
     parts: Vec<Part>,
     what: What<'w>,
     outcomes: Vec<Outcome>,
+    loud: bool,
 }
 
 /// What to do with every key.
@@ -399,6 +400,8 @@ enum Outcome {
     /// Nothing of it was sent.
     Unsent,
     Unknown,
+    /// The server failed one of several, and storing again says which.
+    InDoubt,
     Done,
     /// The server answered that it did not do it.
     Refused,
@@ -411,7 +414,13 @@ impl Rounds for Change<'_, '_> {
     }
 
     fn left(&mut self) -> Vec<u32> {
-        (0..self.keys.len() as u32).filter(|index| self.outcomes[*index as usize] == Outcome::Unsent).collect()
+        self.loud |= self.is_in_doubt();
+        let again = |index: &u32| matches!(self.outcomes[*index as usize], Outcome::Unsent | Outcome::InDoubt);
+        (0..self.keys.len() as u32).filter(again).collect()
+    }
+
+    fn is_in_doubt(&self) -> bool {
+        self.outcomes.contains(&Outcome::InDoubt)
     }
 }
 
@@ -422,7 +431,10 @@ impl Work for Change<'_, '_> {
             let index = *index as usize;
             let (command, data) = self.what.command(index, self.keys.key(index));
             let command = part.longest_ttl.map_or(command, |most| command.expiring_within(most));
-            let ticket = session.submit_quiet(&command, data, deadline)?;
+            let ticket = match self.loud {
+                true => session.submit(&command, data, deadline)?,
+                false => session.submit_quiet(&command, data, deadline)?,
+            };
             part.flight.push_back((ticket, part.submitted..part.submitted + 1));
             self.outcomes[index] = Outcome::Unknown;
             part.submitted += 1;
@@ -442,6 +454,7 @@ impl Work for Change<'_, '_> {
     fn failed(&mut self, server: usize, ticket: Ticket, error: Error) {
         let outcome = match error.sent {
             Sent::No => Outcome::Unsent,
+            _ if error.is_unattributed() && matches!(self.what, What::Store(..)) => Outcome::InDoubt,
             _ if error.blames_server() => Outcome::Unknown,
             _ => Outcome::Refused,
         };
@@ -502,7 +515,8 @@ impl Client {
             return self.gather_stored(py, &keys, &blocks, ttl);
         }
         let outcomes = vec![Outcome::Unsent; keys.len()];
-        let mut change = Change { keys: &keys, parts: Vec::new(), what: What::Store(&blocks, ttl), outcomes };
+        let mut change =
+            Change { keys: &keys, parts: Vec::new(), what: What::Store(&blocks, ttl), outcomes, loud: false };
         let errors = run(py, self, &keys, "set_many", &mut change)?;
         let failed = keys.objects.iter().zip(&change.outcomes).filter(|(_, outcome)| **outcome != Outcome::Done);
         let failed = PyList::new(py, failed.map(|(key, _)| key).collect::<Vec<_>>())?;
@@ -530,7 +544,7 @@ impl Client {
             return self.gather_deleted(py, &keys);
         }
         let outcomes = vec![Outcome::Unsent; keys.len()];
-        let mut change = Change { keys: &keys, parts: Vec::new(), what: What::Delete, outcomes };
+        let mut change = Change { keys: &keys, parts: Vec::new(), what: What::Delete, outcomes, loud: false };
         let errors = run(py, self, &keys, "delete_many", &mut change)?;
         let deleted = change.outcomes.iter().filter(|outcome| **outcome == Outcome::Done).count();
         outcome(deleted.into_bound_py_any(py)?, errors, "delete_many", self.policy)
