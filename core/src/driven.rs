@@ -58,6 +58,9 @@ pub trait Driven {
     /// The descriptors that the host watches.
     fn watched(&self) -> impl Iterator<Item = (usize, RawFd)> + '_;
 
+    /// Whether nothing is on its way that anybody waits for.
+    fn is_idle(&self) -> bool;
+
     /// Closes all connections, of an event loop that is over: there is nobody left to resume.
     fn discard(&mut self);
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import gevent
 import pytest
+from making import until
 from models import Model, cooperative, on_asyncio
 from processes import what_it_prints
 from servers import Memcached
@@ -52,6 +53,24 @@ def test_two_loops_in_two_threads_share_a_client(model: Model, own_server: Memca
     assert not errors
     cache.close()
     assert own_server.has_connections(0)
+
+
+@cooperative
+async def test_the_last_owner_of_a_client_that_is_dropped_takes_its_connections_along(
+    model: Model, own_server: Memcached
+) -> None:
+    cache = model.client(own_server.address, timeout=20)
+    await cache.set("key", "value")
+    view = cache.using(on_failure="miss")
+    del cache
+    await model.sleep(0.01)
+    assert await view.get("key") == "value"
+    assert own_server.connections() == 1
+    under_way = view.get("key")
+    del view
+    assert await under_way == "value"
+    del under_way
+    await until(model, lambda: own_server.connections() == 0)
 
 
 @on_asyncio

@@ -236,6 +236,11 @@ impl<O: Operation> Driven for Shared<O> {
         self.lanes.iter().enumerate().filter_map(watched)
     }
 
+    fn is_idle(&self) -> bool {
+        let rests = |lane: &Lane<O>| lane.flight.is_empty() && lane.waiting.is_empty() && lane.failed.is_empty();
+        self.unrouted.is_empty() && self.finished.is_empty() && self.lanes.iter().all(rests)
+    }
+
     fn discard(&mut self) {
         self.closed = true;
         self.lanes.clear();

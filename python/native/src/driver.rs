@@ -41,6 +41,8 @@ pub(crate) struct EventLoop<M: Machine> {
     /// been.
     resuming_in: AtomicUsize,
     turn_is_due: AtomicBool,
+    /// Nobody is left who could begin anything: when nothing is on its way any more, the connections are closed.
+    is_retired: AtomicBool,
     /// When the host was told to wake it.
     alarm: Mutex<Option<Instant>>,
     generation: u64,
@@ -122,6 +124,7 @@ impl<M: Machine> EventLoop<M> {
             waiting: Waiting { coroutines, answered: Mutex::default(), spare_slots: Spare::default() },
             resuming_in: AtomicUsize::default(),
             turn_is_due: AtomicBool::default(),
+            is_retired: AtomicBool::default(),
             alarm: Mutex::default(),
             generation: fork::generation(),
         })
@@ -158,9 +161,13 @@ impl<M: Machine> EventLoop<M> {
         self.host.end_turn_from_outside.call0(py).map(drop)
     }
 
-    /// Closes the connections, though not at once: by their own loop, from whatever thread this is called.
+    /// Nobody is left who could use it: its connections are closed once nothing is on its way, and by their own loop, from
+    /// whatever thread this is called.
     pub(crate) fn retire(&self, py: Python<'_>) -> PyResult<()> {
-        self.lock(py)?.close(Instant::now());
+        if !self.is_of_this_process() {
+            return Ok(());
+        }
+        self.is_retired.store(true, Ordering::Relaxed);
         self.host.end_turn_from_outside.call0(py).map(drop)
     }
 
@@ -301,6 +308,10 @@ impl<M: Machine> EventLoop<M> {
         }
         if !self.waiting.answered().is_empty() {
             self.host.end_turn.call0(py)?;
+        }
+        if self.is_retired.load(Ordering::Relaxed) && self.lock(py)?.is_idle() {
+            self.is_retired.store(false, Ordering::Relaxed);
+            self.change(py, M::close)?;
         }
         resumed
     }

@@ -157,7 +157,24 @@ impl<D: LoopDriver> Loops<D> {
         Ok(driver)
     }
 
+    /// Nobody is left who could use their connections.
+    pub(crate) fn retire(&self) {
+        Python::attach(|py| {
+            for driver in self.take_drivers() {
+                if let Err(raised) = driver.get().event_loop().retire(py) {
+                    raised.write_unraisable(py, None);
+                }
+            }
+        });
+    }
+
     fn lock(&self) -> MutexGuard<'_, Vec<(Py<PyAny>, Py<D>)>> {
         self.drivers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<D: LoopDriver> Drop for Loops<D> {
+    fn drop(&mut self) {
+        self.retire();
     }
 }

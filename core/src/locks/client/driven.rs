@@ -74,6 +74,10 @@ impl<W, P: Platform> Driven for Client<W, P> {
         self.link.watched()
     }
 
+    fn is_idle(&self) -> bool {
+        Client::is_idle(self)
+    }
+
     fn discard(&mut self) {
         self.closed = true;
         for lane in &mut self.link.lanes {

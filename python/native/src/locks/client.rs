@@ -239,13 +239,7 @@ impl Drop for Locks {
             home.station.close();
         }
         if let Some(loops) = self.loops.get() {
-            Python::attach(|py| {
-                for driver in loops.take_drivers() {
-                    if let Err(raised) = driver.get().retire(py) {
-                        raised.write_unraisable(py, None);
-                    }
-                }
-            });
+            loops.retire();
         }
     }
 }

@@ -51,14 +51,6 @@ impl LocksDriver {
         Ok(self.event_loop.lock(py)?.held(number))
     }
 
-    /// Nobody is left who could use it: its connection is closed by its loop, unless something is on its way.
-    pub(crate) fn retire(&self, py: Python<'_>) -> PyResult<()> {
-        match self.event_loop.is_of_this_process() && self.event_loop.lock(py)?.is_idle() {
-            true => self.event_loop.retire(py),
-            false => Ok(()),
-        }
-    }
-
     /// Nobody is left who could give this lock back.
     pub(crate) fn forsake(&self, number: u64) {
         Python::attach(|py| {
