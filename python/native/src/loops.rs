@@ -157,13 +157,18 @@ impl<D: LoopDriver> Loops<D> {
         Ok(driver)
     }
 
-    /// Nobody is left who could use their connections.
+    /// Nobody is left who could use their connections. What is being raised while the last who could is dropped, as a
+    /// coroutine's end is by Python 3.9, is set aside meanwhile: with an exception set no Python code runs.
     pub(crate) fn retire(&self) {
         Python::attach(|py| {
+            let being_raised = PyErr::take(py);
             for driver in self.take_drivers() {
                 if let Err(raised) = driver.get().event_loop().retire(py) {
                     raised.write_unraisable(py, None);
                 }
+            }
+            if let Some(being_raised) = being_raised {
+                being_raised.restore(py);
             }
         });
     }
