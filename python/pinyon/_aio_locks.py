@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Coroutine
     from types import TracebackType
 
-    from pinyon import _native
-
 _Function = TypeVar("_Function", bound="Callable[..., Coroutine[Any, Any, Any]]")
 
 
@@ -34,13 +32,12 @@ class Held(BaseHeld):
 
     def release(self) -> Awaitable[bool]:
         """Give it back. The result tells whether it was held to the end; it is given back at once, awaited or not."""
-        self._given_back = True
-        held: Awaitable[bool] = self._grant.release()
+        held: Awaitable[bool] = self._release()
         return held
 
     def extend(self, ttl: float) -> Awaitable[bool]:
         """Let it last for ``ttl`` seconds from now. The result tells whether it is held still."""
-        held: Awaitable[bool] = self._grant.extend(ttl)
+        held: Awaitable[bool] = self._extend(ttl)
         return held
 
     async def wait(self, timeout: float | None = None) -> bool:
@@ -52,7 +49,7 @@ class Held(BaseHeld):
         the lock's own timeout, or a second if that is longer, and ``LockLost`` when they are not held. A task that
         is cancelled meanwhile does not hold them any more.
         """
-        notified: bool = await _had(self._grant.park(timeout, self._relock), self._grant)
+        notified: bool = await _had(self._park(timeout), self)
         return notified
 
     async def wait_for(self, predicate: Callable[[], Any], timeout: float | None = None) -> Any:
@@ -70,12 +67,12 @@ class Held(BaseHeld):
 
     def notify(self, count: int = 1) -> Awaitable[int]:
         """Let ``count`` of those that wait on exactly these names go on, once this lock is given back."""
-        notified: Awaitable[int] = self._grant.notify(at_least_one("count", count))
+        notified: Awaitable[int] = self._notify(at_least_one("count", count))
         return notified
 
     def notify_all(self) -> Awaitable[int]:
         """Let all that wait on exactly these names go on, one after the other, once this lock is given back."""
-        notified: Awaitable[int] = self._grant.notify(0)
+        notified: Awaitable[int] = self._notify(0)
         return notified
 
 
@@ -86,16 +83,15 @@ class Lock(BaseLock):
 
     async def acquire(self) -> Held:
         """Take all names and return what is held. Raises ``LockTimeout`` when they are not to be had in time."""
-        return await self._acquire(self._locks._owner())
-
-    async def _acquire(self, owner: int) -> Held:
-        future, grant = self._locks.take(self.names, owner, self._timeout, self._terms)
-        return self._told(Held(self, await _had(future, grant)))
+        held = Held(self)
+        await _had(held._answer(), held)
+        if self._on_lost is not None:
+            held.on_lost(self._on_lost)
+        return held
 
     async def __aenter__(self) -> Held:
-        owner = self._locks._owner()
-        held = await self._acquire(owner)
-        self._enter(owner, held)
+        held = await self.acquire()
+        self._enter(held)
         return held
 
     async def __aexit__(
@@ -104,11 +100,11 @@ class Lock(BaseLock):
         exception: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        held: Held = self._leave()
+        held: Held = self._leave() or self._not_entered()
         if held._given_back:
             return
         try:
-            kept = await held.release()
+            kept = await held._release()
         except Exception:
             if exception is None:
                 raise
@@ -157,9 +153,8 @@ class Locks(BaseLocks, ClosingAwaited):
         on_lost: Callable[[Held], object] | None = None,
     ) -> Lock:
         """Return a lock on all these names, for ``async with``; its arguments are those of ``pinyon.Locks.lock``."""
-        timeout = self._timeout if timeout is None else timeout
         locks = self if self._branches is None else self._at(names)
-        return Lock(locks, names, timeout, on_lost, self._terms(ttl, renew, max_hold, reentrant))
+        return Lock(locks, names, ttl, timeout, renew, max_hold, reentrant, on_lost)
 
     async def try_lock(
         self,
@@ -171,13 +166,12 @@ class Locks(BaseLocks, ClosingAwaited):
         on_lost: Callable[[Held], object] | None = None,
     ) -> Held | None:
         """Take all names at once, or return None."""
-        terms = self._terms(ttl, renew, max_hold, reentrant)
-        locks = self._at(names)
-        future, grant = locks.take(names, locks._owner(), None, terms)
-        if await _had(future, grant) is None:
+        held = Held(Lock(self._at(names), names, ttl, None, renew, max_hold, reentrant, on_lost), True)
+        if await _had(held._answer(), held) is None:
             return None
-        lock = Lock(locks, names, self._timeout, on_lost, terms)
-        return lock._told(Held(lock, grant))
+        if on_lost is not None:
+            held.on_lost(on_lost)
+        return held
 
     def synchronized(self, *templates: str, **settings: Any) -> Callable[[_Function], _Function]:
         """Decorate a coroutine function: it runs while names made of its arguments are locked.
@@ -228,14 +222,14 @@ class Locks(BaseLocks, ClosingAwaited):
         return reply
 
 
-async def _had(future: Awaitable[Any], grant: _native.Grant) -> Any:
+async def _had(future: Awaitable[Any], held: Held) -> Any:
     """Wait for a lock; whatever else ends the wait takes it out of the queue, or gives it back."""
     try:
         return await future
     except Exception:
         raise
     except BaseException:
-        grant.cancel()
+        held._cancel()
         raise
 
 

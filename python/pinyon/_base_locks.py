@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 DEFAULT_URL = "redis://127.0.0.1:6379/0"
-#: For how many seconds a lock lasts; whether, or for how long at most, it is renewed; whether it may be taken again.
-Terms = tuple[float, "bool | float", bool]
 logger = logging.getLogger("pinyon.locks")
 
 
@@ -28,12 +26,9 @@ _OF_EACH = frozenset(("cls", "__class__", "hash_tags"))
 class BaseLocks(_native.Locks):
     """What the locks of all concurrency models have in common; use one of those."""
 
-    __slots__ = ("__weakref__", "_branches", "_reentrant", "_timeout", "_ttl")
+    __slots__ = ("__weakref__", "_branches")
 
     _branches: Branches | None
-    _reentrant: bool
-    _timeout: float
-    _ttl: float
 
     #: Returns the number of what holds and waits: a thread, greenlet or task.
     _owner: Callable[[], int]
@@ -72,6 +67,9 @@ class BaseLocks(_native.Locks):
             password=password if password is not None else place.password,
             database=place.database,
             namespace=namespace,
+            ttl=ttl,
+            timeout=timeout,
+            reentrant=reentrant,
             handler=handler,
             fairness=fairness,
             heartbeat=heartbeat,
@@ -84,9 +82,6 @@ class BaseLocks(_native.Locks):
             loops=cls._loops,
         )
         locks._branches = branches(hash_tags, settings)
-        locks._ttl = ttl
-        locks._timeout = timeout
-        locks._reentrant = reentrant
         return locks
 
     if not TYPE_CHECKING:
@@ -115,13 +110,6 @@ class BaseLocks(_native.Locks):
         super().close()
         if self._branches is not None:
             self._branches.close()
-
-    def _terms(self, ttl: float | None, renew: bool, max_hold: float | None, reentrant: bool | None) -> Terms:
-        return (
-            self._ttl if ttl is None else ttl,
-            renew if max_hold is None or not renew else max_hold,
-            self._reentrant if reentrant is None else reentrant,
-        )
 
     def __repr__(self) -> str:
         state = "closed" if self.is_closed else self.server

@@ -37,13 +37,12 @@ class Held(BaseHeld):
 
     def release(self) -> bool:
         """Give it back. Return whether it was held to the end; False also when it was given back before."""
-        self._given_back = True
-        held: bool = self._grant.release()
+        held: bool = self._release()
         return held
 
     def extend(self, ttl: float) -> bool:
         """Let it last for ``ttl`` seconds from now. Return whether it is held still."""
-        held: bool = self._grant.extend(ttl)
+        held: bool = self._extend(ttl)
         return held
 
     def wait(self, timeout: float | None = None) -> bool:
@@ -54,7 +53,7 @@ class Held(BaseHeld):
         again whether what was waited for is so. Raises ``LockTimeout`` when the names cannot be had again within
         the lock's own timeout, or a second if that is longer, and ``LockLost`` when they are not held.
         """
-        notified: bool = self._grant.park(timeout, self._relock)
+        notified: bool = self._park(timeout)
         return notified
 
     def wait_for(self, predicate: Callable[[], Any], timeout: float | None = None) -> Any:
@@ -69,12 +68,12 @@ class Held(BaseHeld):
 
     def notify(self, count: int = 1) -> int:
         """Let ``count`` of those that wait on exactly these names go on, once this lock is given back."""
-        notified: int = self._grant.notify(at_least_one("count", count))
+        notified: int = self._notify(at_least_one("count", count))
         return notified
 
     def notify_all(self) -> int:
         """Let all that wait on exactly these names go on, one after the other, once this lock is given back."""
-        notified: int = self._grant.notify(0)
+        notified: int = self._notify(0)
         return notified
 
 
@@ -85,15 +84,14 @@ class Lock(BaseLock):
 
     def acquire(self) -> Held:
         """Take all names and return what is held. Raises ``LockTimeout`` when they are not to be had in time."""
-        return self._acquire(self._locks._owner())
-
-    def _acquire(self, owner: int) -> Held:
-        return self._told(Held(self, self._locks.take(self.names, owner, self._timeout, self._terms)))
+        held = Held(self)
+        if self._on_lost is not None:
+            held.on_lost(self._on_lost)
+        return held
 
     def __enter__(self) -> Held:
-        owner = self._locks._owner()
-        held = self._acquire(owner)
-        self._enter(owner, held)
+        held = self.acquire()
+        self._enter(held)
         return held
 
     def __exit__(
@@ -102,11 +100,11 @@ class Lock(BaseLock):
         exception: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        held: Held = self._leave()
+        held: Held = self._leave() or self._not_entered()
         if held._given_back:
             return
         try:
-            kept = held.release()
+            kept = held._release()
         except Exception:
             if exception is None:
                 raise
@@ -183,9 +181,8 @@ class Locks(BaseLocks, Closing):
             reentrant: whether a holder of these names may take them again.
             on_lost: called with what was held if it is lost.
         """
-        timeout = self._timeout if timeout is None else timeout
         locks = self if self._branches is None else self._at(names)
-        return Lock(locks, names, timeout, on_lost, self._terms(ttl, renew, max_hold, reentrant))
+        return Lock(locks, names, ttl, timeout, renew, max_hold, reentrant, on_lost)
 
     def try_lock(
         self,
@@ -197,13 +194,12 @@ class Locks(BaseLocks, Closing):
         on_lost: Callable[[Held], object] | None = None,
     ) -> Held | None:
         """Take all names at once, or return None."""
-        terms = self._terms(ttl, renew, max_hold, reentrant)
-        locks = self._at(names)
-        grant: _native.Grant | None = locks.take(names, locks._owner(), None, terms)
-        if grant is None:
+        held = Held(Lock(self._at(names), names, ttl, None, renew, max_hold, reentrant, on_lost), True)
+        if held._answer() is None:
             return None
-        lock = Lock(locks, names, self._timeout, on_lost, terms)
-        return lock._told(Held(lock, grant))
+        if on_lost is not None:
+            held.on_lost(on_lost)
+        return held
 
     def synchronized(self, *templates: str, **settings: Any) -> Callable[[_Function], _Function]:
         """Decorate a function: it runs while names made of its arguments are locked, as ``"report:{user_id}"``.
@@ -257,6 +253,6 @@ class Locks(BaseLocks, Closing):
 
 
 #: What every use comes to; making locks, or decorating with them, is not yet a use.
-USES = frozenset(("_owner", "take", "inspect", "take_away", "command"))
+USES = frozenset(("_owner", "inspect", "take_away", "command"))
 
 _UndecidedLocks = undecided(Locks, USES, "Locks")

@@ -43,7 +43,7 @@ mod _native {
     #[pymodule_export]
     use crate::leases::{Found, Leasing};
     #[pymodule_export]
-    use crate::locks::{thread_number, Grant, Keeper, Locks, LocksDriver};
+    use crate::locks::{thread_number, Grant, Keeper, Lock, Locks, LocksDriver};
     #[pymodule_export]
     use crate::plain::check_plain;
     #[pymodule_export]

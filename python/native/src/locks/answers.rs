@@ -11,21 +11,13 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString};
 use pyo3::IntoPyObjectExt;
 
-use super::grant::{Grant, GrantState};
+use super::grant::GrantState;
 use crate::errors::{from_core, lock_failure};
 
-/// What whoever waited is given: for `grant`, if a lock was to be taken, itself, or None where it is not to be had now.
-pub(crate) fn answer(
-    py: Python<'_>,
-    outcome: Outcome,
-    state: Option<&Arc<GrantState>>,
-    grant: Option<Py<Grant>>,
-) -> PyResult<Py<PyAny>> {
+/// What whoever waited is given; None where a lock is not to be had now.
+pub(crate) fn answer(py: Python<'_>, outcome: Outcome, state: Option<&Arc<GrantState>>) -> PyResult<Py<PyAny>> {
     match outcome {
-        Outcome::Granted { notified, .. } => match grant {
-            Some(grant) => Ok(grant.into_any()),
-            None => notified.into_py_any(py),
-        },
+        Outcome::Granted { notified, .. } => notified.into_py_any(py),
         Outcome::Failed(Failure::Busy { .. }) => Ok(py.None()),
         Outcome::Failed(failure) => Err(raised(py, failure, state.map(|state| &state.names))),
         Outcome::Released { held } | Outcome::Extended { held } => held.into_py_any(py),

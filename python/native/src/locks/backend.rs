@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use pinyon_core::fork;
 use pinyon_core::locks::client::{Client, Settings, Wish};
-use pinyon_core::locks::machine::Request;
 use pinyon_core::locks::new_client;
 use pinyon_core::locks::station::{Note, Slot, Station};
 use pyo3::prelude::*;
@@ -14,11 +13,10 @@ use pyo3::IntoPyObjectExt;
 
 use super::answers::answer;
 use super::driver::{LocksDriver, Wait};
-use super::grant::{Grant, GrantState, Registry};
+use super::grant::{GrantState, Registry};
 use crate::errors::usage;
 use crate::host::PythonHost;
 use crate::loops::{Caller, LoopDriver, Loops};
-use crate::waiter::Waiter;
 
 /// Who keeps the locks of the thread or coroutine that asks.
 pub(crate) enum Backend {
@@ -56,13 +54,6 @@ impl Home {
 }
 
 impl Backend {
-    pub(crate) fn clone_ref(&self, py: Python<'_>) -> Self {
-        match self {
-            Backend::Threads(home) => Backend::Threads(home.clone()),
-            Backend::Loop { driver, loops } => Backend::Loop { driver: driver.clone_ref(py), loops: loops.clone() },
-        }
-    }
-
     /// Whether it is this process's, and not one's that it was forked from.
     pub(crate) fn is_here(&self) -> bool {
         match self {
@@ -92,39 +83,6 @@ impl Backend {
         }
     }
 
-    /// Takes a lock. Returns the grant, or what comes of trying; a task is handed what it awaits, and the grant.
-    pub(crate) fn lock<'py>(&self, py: Python<'py>, request: Request) -> PyResult<Bound<'py, PyAny>> {
-        let state = GrantState::new(request.names.clone());
-        let grant = Py::new(py, Grant::new(state.clone(), self.clone_ref(py)))?;
-        match self {
-            Backend::Threads(home) => {
-                let outcome = home.station.run(&PythonHost(py), Wish::Lock(request))?;
-                home.registry.follow(&outcome, &state);
-                answer(py, outcome, Some(&state), Some(grant)).map(|value| value.into_bound(py))
-            }
-            Backend::Loop { driver, .. } => {
-                let caller = self.caller(py)?;
-                let waiter = caller.waiter()?;
-                let is_task = matches!(waiter, Waiter::Future(_));
-                let wait =
-                    Wait { waiter: waiter.clone_ref(py), state: Some(state.clone()), grant: Some(grant.clone_ref(py)) };
-                let begun =
-                    driver.get().event_loop().begin(py, |client, now| client.begin(Wish::Lock(request), wait, now))?;
-                if let Some(number) = begun {
-                    state.begun(number);
-                }
-                let waited = caller.wait(waiter.clone_ref(py), false);
-                if waiter.was_abandoned() {
-                    self.give_up(py, &state);
-                }
-                match is_task {
-                    true => (waited?, grant).into_bound_py_any(py),
-                    false => waited,
-                }
-            }
-        }
-    }
-
     /// Carries out a wish about a lock, and returns what came of it, or what a coroutine waits for.
     pub(crate) fn run<'py>(
         &self,
@@ -141,16 +99,19 @@ impl Backend {
                 if let Some(state) = state {
                     home.registry.follow(&outcome, state);
                 }
-                answer(py, outcome, state, None).map(|value| value.into_bound(py))
+                answer(py, outcome, state).map(|value| value.into_bound(py))
             }
             Backend::Loop { driver, .. } => {
                 let caller = self.caller(py)?;
                 let waiter = caller.waiter()?;
-                let is_park = matches!(wish, Wish::Park { .. });
-                let wait = Wait { waiter: waiter.clone_ref(py), state: state.cloned(), grant: None };
-                driver.get().event_loop().begin(py, |client, now| client.begin(wish, wait, now))?;
+                let (is_lock, is_park) = (matches!(wish, Wish::Lock(_)), matches!(wish, Wish::Park { .. }));
+                let wait = Wait { waiter: waiter.clone_ref(py), state: state.cloned() };
+                let begun = driver.get().event_loop().begin(py, |client, now| client.begin(wish, wait, now))?;
+                if let (true, Some(state), Some(number)) = (is_lock, state, begun) {
+                    state.begun(number);
+                }
                 let waited = caller.wait(waiter.clone_ref(py), false);
-                if let Some(state) = state.filter(|_| is_park && waiter.was_abandoned()) {
+                if let Some(state) = state.filter(|_| (is_lock || is_park) && waiter.was_abandoned()) {
                     self.give_up(py, state);
                 }
                 waited
@@ -196,7 +157,7 @@ impl Backend {
     }
 
     /// Nobody has what would give this lock back any more.
-    pub(super) fn forsake(&self, state: &Arc<GrantState>) {
+    pub(super) fn forsake(&self, state: &GrantState) {
         if !self.is_here() {
             return;
         }

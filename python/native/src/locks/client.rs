@@ -8,7 +8,7 @@ use pinyon_core::fork::PerProcess;
 use pinyon_core::locks::call::{Call, Names};
 use pinyon_core::locks::client::{Settings, Wish};
 use pinyon_core::locks::keys::{self, Keys};
-use pinyon_core::locks::machine::{Fairness, Options, Renewal, Request};
+use pinyon_core::locks::machine::{Fairness, Options};
 use pinyon_core::locks::script::Parts;
 use pinyon_core::locks::HandlerKind;
 use pinyon_core::{redis, Endpoint};
@@ -17,7 +17,6 @@ use pyo3::types::{PyBytes, PyString, PyTuple};
 
 use super::backend::{Backend, Home, Keeper};
 use super::driver::{Connection, LocksDriver};
-use super::grant::seconds;
 use crate::client::duration;
 use crate::errors::usage;
 use crate::keys::{key_bytes, text_bytes};
@@ -28,6 +27,7 @@ use crate::tls::Tls;
 #[pyclass(frozen, subclass, name = "Locks", module = "pinyon._native")]
 pub(crate) struct Locks {
     settings: Settings,
+    pub(super) usual: Usual,
     homes: PerProcess<OnceLock<Arc<Home>>>,
     loops: OnceLock<Arc<Loops<LocksDriver>>>,
     warn: Py<PyAny>,
@@ -36,12 +36,19 @@ pub(crate) struct Locks {
     closed: AtomicBool,
 }
 
+/// What a lock has where it is not said: in seconds, and as `pinyon.Locks` documents it.
+pub(super) struct Usual {
+    pub(super) ttl: f64,
+    pub(super) timeout: f64,
+    pub(super) reentrant: bool,
+}
+
 #[pymethods]
 impl Locks {
     /// `host` and `port`, or `path`: where the server is. `hash_tag`: that of the names, where they have their own.
     #[new]
-    #[pyo3(signature = (*, server, host, port, path, user, password, database, namespace, handler, fairness, heartbeat,
-                        command_timeout, connect_timeout, warn, keep, hash_tag = None, tls = None, loops = None))]
+    #[pyo3(signature = (*, server, host, port, path, user, password, database, namespace, ttl, timeout, reentrant,
+                        handler, fairness, heartbeat, command_timeout, connect_timeout, warn, keep, hash_tag = None, tls = None, loops = None))]
     #[allow(clippy::too_many_arguments)] // Python's keyword arguments
     fn new(
         py: Python<'_>,
@@ -53,6 +60,9 @@ impl Locks {
         password: Option<&Bound<'_, PyAny>>,
         database: u32,
         namespace: &Bound<'_, PyAny>,
+        ttl: f64,
+        timeout: f64,
+        reentrant: bool,
         handler: &str,
         fairness: &str,
         heartbeat: f64,
@@ -92,8 +102,9 @@ impl Locks {
                 patience: duration(py, "command_timeout", command_timeout)?,
             },
         };
-        let homes = PerProcess::new(OnceLock::new());
-        let locks = Self { settings, homes, loops: OnceLock::new(), warn, keep, closed: AtomicBool::new(false) };
+        let usual = Usual { ttl, timeout, reentrant };
+        let (homes, loops_of, closed) = (PerProcess::new(OnceLock::new()), OnceLock::new(), AtomicBool::new(false));
+        let locks = Self { settings, usual, homes, loops: loops_of, warn, keep, closed };
         if let Some((current, make)) = loops {
             locks.share(current, make)?;
         }
@@ -105,30 +116,6 @@ impl Locks {
         let connection = Connection { settings: self.settings.clone(), warn: self.warn.clone_ref(make.py()) };
         let _ = self.loops.set(Arc::new(Loops::new(current, make, connection)?));
         Ok(())
-    }
-
-    /// Takes all names. `wait`: for how many seconds, None to take them at once or return None.
-    /// `terms`: for how many seconds it lasts; whether it is renewed, or for how many seconds it may be held at most;
-    /// whether its owner may take it again.
-    #[pyo3(signature = (names, owner, wait, terms, /))]
-    fn take<'py>(
-        &self,
-        py: Python<'py>,
-        names: &Bound<'py, PyTuple>,
-        owner: u64,
-        wait: Option<f64>,
-        terms: (f64, Bound<'py, PyAny>, bool),
-    ) -> PyResult<Bound<'py, PyAny>> {
-        let (ttl, renewal, reentrant) = terms;
-        let request = Request {
-            names: lock_names(names)?,
-            owner,
-            ttl: ttl_of(py, ttl)?,
-            wait: wait.map(|wait| seconds(py, "timeout", wait)).transpose()?,
-            renewal: renewal_of(&renewal)?,
-            reentrant,
-        };
-        self.backend(py)?.lock(py, request)
     }
 
     /// The hash tag that these names have of their own, if they have one.
@@ -176,7 +163,7 @@ impl Locks {
     }
 
     #[getter]
-    fn is_closed(&self) -> bool {
+    pub(super) fn is_closed(&self) -> bool {
         self.closed.load(Ordering::Relaxed)
     }
 
@@ -197,7 +184,7 @@ impl Locks {
         self.backend(py)?.run(py, Wish::Ask(call), None)
     }
 
-    fn backend(&self, py: Python<'_>) -> PyResult<Backend> {
+    pub(super) fn backend(&self, py: Python<'_>) -> PyResult<Backend> {
         if self.is_closed() {
             return Err(usage(py, "Closed", "the locks' client was closed; make another"));
         }
@@ -252,7 +239,7 @@ pub(crate) fn thread_number() -> u64 {
     MINE.with(|number| *number)
 }
 
-fn lock_names(names: &Bound<'_, PyTuple>) -> PyResult<Names> {
+pub(super) fn lock_names(names: &Bound<'_, PyTuple>) -> PyResult<Names> {
     let py = names.py();
     let texts: Vec<Bound<'_, PyAny>> = names.iter().collect();
     let texts = texts.iter().map(|name| name_bytes(name)).collect::<PyResult<Vec<&[u8]>>>()?;
@@ -268,14 +255,6 @@ pub(super) fn ttl_of(py: Python<'_>, ttl: f64) -> PyResult<Duration> {
     match duration >= Duration::from_millis(1) {
         true => Ok(duration),
         false => Err(usage(py, "UsageError", &format!("ttl must be at least a millisecond, not {ttl}"))),
-    }
-}
-
-fn renewal_of(renewal: &Bound<'_, PyAny>) -> PyResult<Renewal> {
-    match renewal.extract::<bool>() {
-        Ok(true) => Ok(Renewal::Always),
-        Ok(false) => Ok(Renewal::Never),
-        Err(_) => Ok(Renewal::For(duration(renewal.py(), "max_hold", renewal.extract()?)?)),
     }
 }
 

@@ -9,7 +9,7 @@ use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 
 use super::answers::answer;
-use super::grant::{Grant, GrantState, Registry};
+use super::grant::{GrantState, Registry};
 use crate::driver::{EventLoop, Machine};
 use crate::loops::LoopDriver;
 use crate::waiter::Waiter;
@@ -37,8 +37,6 @@ pub(crate) struct Told {
 pub(crate) struct Wait {
     pub(crate) waiter: Waiter,
     pub(crate) state: Option<Arc<GrantState>>,
-    /// What it is given when the lock is.
-    pub(crate) grant: Option<Py<Grant>>,
 }
 
 impl LocksDriver {
@@ -68,11 +66,11 @@ impl Machine for Client<Wait> {
         let Told { registry, warn } = event_loop.context();
         for finished in finished {
             match finished {
-                Finished::Done { waiter: Wait { waiter, state, grant }, outcome } => {
+                Finished::Done { waiter: Wait { waiter, state }, outcome } => {
                     if let Some(state) = &state {
                         registry.follow(&outcome, state);
                     }
-                    let answer = answer(py, outcome, state.as_ref(), grant).map_err(Box::new);
+                    let answer = answer(py, outcome, state.as_ref()).map_err(Box::new);
                     event_loop.waiting().answer(waiter, answer);
                 }
                 Finished::Lost { number, loss } => registry.lose(py, number, loss),

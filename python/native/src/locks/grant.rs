@@ -1,6 +1,6 @@
 //! One lock that was asked for: what its holder can do with it.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
@@ -8,21 +8,33 @@ use foldhash::HashMap;
 use pinyon_core::locks::call::Names;
 use pinyon_core::locks::client::{Outcome, Wish};
 use pinyon_core::locks::machine::Loss;
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
+use pyo3::types::PyTuple;
 
 use super::backend::Backend;
 use super::client::ttl_of;
+use super::lock::Lock;
 use crate::errors::usage;
 
-/// A lock that was asked for, and is held once it is granted.
-#[pyclass(frozen, module = "pinyon._native")]
+/// For how many seconds at least a condition's wait tries to take its names again.
+const RELOCK_AT_LEAST: f64 = 1.0;
+
+/// A lock that was asked for, and is held once it is granted: what `Held` is in every concurrency model.
+#[pyclass(frozen, subclass, module = "pinyon._native")]
 pub(crate) struct Grant {
+    /// By it, what renews it lives as long as it does.
+    lock: Py<Lock>,
+    owner: u64,
     state: Arc<GrantState>,
-    backend: Backend,
+    answer: Mutex<Option<Py<PyAny>>>,
+    given_back: AtomicBool,
 }
 
+/// What whoever waits for it shares with it.
 pub(crate) struct GrantState {
     pub(crate) names: Names,
+    backend: Backend,
     number: AtomicU64,
     token: AtomicU64,
     lost: Mutex<Lost>,
@@ -35,9 +47,9 @@ struct Lost {
 }
 
 impl GrantState {
-    pub(crate) fn new(names: Names) -> Arc<Self> {
+    fn new(names: Names, backend: Backend) -> Arc<Self> {
         let (number, token) = (AtomicU64::default(), AtomicU64::default());
-        Arc::new(Self { names, number, token, lost: Mutex::default() })
+        Arc::new(Self { names, backend, number, token, lost: Mutex::default() })
     }
 
     pub(crate) fn begun(&self, number: u64) {
@@ -76,6 +88,13 @@ impl GrantState {
     }
 }
 
+/// What was not given back is not renewed for ever.
+impl Drop for GrantState {
+    fn drop(&mut self) {
+        self.backend.forsake(self);
+    }
+}
+
 /// The locks of one client that are asked for or held, to tell them when they are lost.
 #[derive(Default)]
 pub(crate) struct Registry(Mutex<HashMap<u64, Vec<Weak<GrantState>>>>);
@@ -88,8 +107,11 @@ impl Registry {
             of_number.push(Arc::downgrade(state));
         }
         if of_number.len() > 1 {
+            let all: Vec<Arc<GrantState>> = of_number.iter().filter_map(Weak::upgrade).collect();
+            // The last reference to one comes back here.
+            drop(states);
             // Taken several times, all of them have another token once one has waited.
-            of_number.iter().filter_map(Weak::upgrade).for_each(|other| other.granted(number, state.token()));
+            all.iter().for_each(|other| other.granted(number, state.token()));
         }
     }
 
@@ -114,10 +136,10 @@ impl Registry {
     }
 
     /// Forgets it. Returns whether it was the last that could give its lock back.
-    pub(crate) fn take(&self, state: &Arc<GrantState>) -> bool {
+    pub(crate) fn take(&self, state: &GrantState) -> bool {
         let mut states = self.lock();
         let Some(of_number) = states.get_mut(&state.number()) else { return false };
-        of_number.retain(|other| other.strong_count() > 0 && !std::ptr::eq(other.as_ptr(), &**state));
+        of_number.retain(|other| other.strong_count() > 0 && !std::ptr::eq(other.as_ptr(), state));
         let was_last = of_number.is_empty();
         if was_last {
             states.remove(&state.number());
@@ -136,47 +158,72 @@ impl Registry {
 }
 
 impl Grant {
-    pub(crate) fn new(state: Arc<GrantState>, backend: Backend) -> Self {
-        Self { state, backend }
+    pub(super) fn owner(&self) -> u64 {
+        self.owner
     }
-}
 
-/// What was not given back is not renewed for ever.
-impl Drop for Grant {
-    fn drop(&mut self) {
-        self.backend.forsake(&self.state);
+    fn run<'py>(&self, py: Python<'py>, wish: Wish) -> PyResult<Bound<'py, PyAny>> {
+        self.state.backend.run(py, wish, Some(&self.state))
     }
 }
 
 #[pymethods]
 impl Grant {
+    /// Asks for the names, `at_once` or for as long as the lock waits. A thread or greenlet waits here.
+    #[new]
+    #[pyo3(signature = (lock, at_once = false, /))]
+    fn new(lock: Bound<'_, Lock>, at_once: bool) -> PyResult<Self> {
+        let (py, asked) = (lock.py(), lock.get());
+        let owner = asked.owner(py)?;
+        let request = asked.request(py, owner, at_once)?;
+        let state = GrantState::new(request.names.clone(), asked.locks().backend(py)?);
+        let answer = state.backend.run(py, Wish::Lock(request), Some(&state))?.unbind();
+        let (answer, given_back) = (Mutex::new(Some(answer)), AtomicBool::new(false));
+        Ok(Self { lock: lock.unbind(), owner, state, answer, given_back })
+    }
+
+    /// What came of asking, once: None where the names were not to be had at once. A task awaits it.
+    fn _answer(&self) -> Option<Py<PyAny>> {
+        self.answer.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// The names, as they were asked for.
+    #[getter]
+    fn names(&self, py: Python<'_>) -> Py<PyTuple> {
+        self.lock.get().names(py)
+    }
+
     /// The fencing token: higher than that of any earlier lock on any of the names.
+    ///
+    /// Whatever is written under the lock can refuse writers with lower tokens: a holder that was stopped for longer
+    /// than the ttl does not know that it has lost the lock.
     #[getter]
     fn token(&self) -> u64 {
         self.state.token()
     }
 
     /// How many seconds it is still held, if nothing prolongs it; None when it is not held.
-    fn remaining(&self, py: Python<'_>) -> PyResult<Option<f64>> {
-        let held = self.backend.held(py, self.state.number())?;
+    fn _left(&self, py: Python<'_>) -> PyResult<Option<f64>> {
+        let held = self.state.backend.held(py, self.state.number())?;
         Ok(held.map(|(_, remaining)| remaining.as_secs_f64()))
     }
 
     /// Why it was lost, as a phrase; None while it is held, and when it was given back.
     #[getter]
-    fn lost(&self) -> Option<&'static str> {
-        if !self.backend.is_here() {
+    fn _why_lost(&self) -> Option<&'static str> {
+        if !self.state.backend.is_here() {
             return Some("it belongs to the process that this one was forked from");
         }
-        self.state.lost().why.map(|why| match why {
-            Loss::Expired => "its ttl passed before a renewal was confirmed",
-            Loss::Gone => "the server does not have it any more",
-            Loss::Forced => "somebody released it by force",
-        })
+        match self.state.lost().why {
+            Some(Loss::Expired) => Some("its ttl passed before a renewal was confirmed"),
+            Some(Loss::Gone) => Some("the server does not have it any more"),
+            Some(Loss::Forced) => Some("somebody released it by force"),
+            None => self.lock.get().locks().is_closed().then_some("its locks were closed"),
+        }
     }
 
     /// Calls back once when it is lost; at once, if it is lost already.
-    fn on_lost(&self, callback: Bound<'_, PyAny>) -> PyResult<()> {
+    fn _tell(&self, callback: Bound<'_, PyAny>) -> PyResult<()> {
         {
             let mut lost = self.state.lost();
             if lost.why.is_none() {
@@ -188,35 +235,43 @@ impl Grant {
     }
 
     /// Gives it back. Returns whether it was held to the end.
-    fn release<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let number = self.state.number();
-        self.backend.run(py, Wish::Release { number }, Some(&self.state))
+    fn _release<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.given_back.store(true, Ordering::Relaxed);
+        self.run(py, Wish::Release { number: self.state.number() })
+    }
+
+    /// Whether its holder has given it back, in time or not.
+    #[getter]
+    fn _given_back(&self) -> bool {
+        self.given_back.load(Ordering::Relaxed)
     }
 
     /// Lets it last for `ttl` seconds from now. Returns whether it is held still.
-    fn extend<'py>(&self, py: Python<'py>, ttl: f64) -> PyResult<Bound<'py, PyAny>> {
+    fn _extend<'py>(&self, py: Python<'py>, ttl: f64) -> PyResult<Bound<'py, PyAny>> {
         let (number, ttl) = (self.state.number(), ttl_of(py, ttl)?);
-        self.backend.run(py, Wish::Extend { number, ttl }, Some(&self.state))
+        self.run(py, Wish::Extend { number, ttl })
     }
 
-    /// Gives the names back until it is notified, for at most `wait` seconds, then takes them again, for at most
-    /// `relock` seconds. Returns whether it was notified.
-    fn park<'py>(&self, py: Python<'py>, wait: Option<f64>, relock: f64) -> PyResult<Bound<'py, PyAny>> {
+    /// Gives the names back until it is notified, for at most `wait` seconds, then takes them again. Returns whether it
+    /// was notified.
+    fn _park<'py>(&self, py: Python<'py>, wait: Option<f64>) -> PyResult<Bound<'py, PyAny>> {
         let wait = wait.map(|wait| seconds(py, "timeout", wait)).transpose()?;
-        let relock = seconds(py, "timeout", relock)?;
-        let number = self.state.number();
-        self.backend.run(py, Wish::Park { number, wait, relock }, Some(&self.state))
+        let relock = seconds(py, "timeout", self.lock.get().timeout().max(RELOCK_AT_LEAST))?;
+        self.run(py, Wish::Park { number: self.state.number(), wait, relock })
     }
 
     /// Notifies those that are parked on the same names, `most` of them, 0 for all. Returns how many.
-    fn notify<'py>(&self, py: Python<'py>, most: u32) -> PyResult<Bound<'py, PyAny>> {
-        let number = self.state.number();
-        self.backend.run(py, Wish::Notify { number, most }, Some(&self.state))
+    fn _notify<'py>(&self, py: Python<'py>, most: u32) -> PyResult<Bound<'py, PyAny>> {
+        self.run(py, Wish::Notify { number: self.state.number(), most })
     }
 
     /// Nobody waits for it, or holds it, any more: given back without waiting for the answer.
-    fn cancel(&self, py: Python<'_>) -> PyResult<()> {
-        self.backend.cancel(py, &self.state)
+    fn _cancel(&self, py: Python<'_>) -> PyResult<()> {
+        self.state.backend.cancel(py, &self.state)
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.lock)
     }
 }
 
