@@ -5,7 +5,6 @@
 use arbitrary::Arbitrary;
 use libfuzzer_sys::fuzz_target;
 use pinyon_core::locks::keys::Keys;
-use pinyon_core::locks::script::Parts;
 use pinyon_core::locks::{call, keys, script};
 use pinyon_proto::resp::{Decoded, Limits, Reader, Value};
 use pinyon_proto::{
@@ -319,7 +318,7 @@ fn check_names(given: &[&[u8]]) {
     let Ok(names) = keys::names(given) else { return };
     assert!(given.iter().all(|name| names.iter().any(|known| **known == **name)));
     let keys = Keys::new("n").expect("a namespace");
-    let (call, mut command) = (call::Call::Inspect { names: names.clone() }, Parts::default());
+    let (call, mut command) = (call::Call::Inspect { names: names.clone() }, resp::Command::default());
     script::encode(&call, &keys, Default::default(), false, &script::Via::Functions, &mut command);
     let parts = command.slices();
     assert_eq!((parts.len(), parts[2]), (names.len() + 6, (names.len() + 3).to_string().as_bytes()));

@@ -39,11 +39,15 @@ impl Attempt {
         out.extend_from_slice(self.client.as_bytes());
         for number in [self.owner, self.number] {
             out.push(b':');
-            let digits = (64 - number.leading_zeros()).div_ceil(4).max(1);
-            for digit in (0..digits).rev() {
+            for digit in (0..hex_digits(number)).rev() {
                 out.push(b"0123456789abcdef"[(number >> (4 * digit) & 15) as usize]);
             }
         }
+    }
+
+    /// How many bytes [`Self::write_to`] writes.
+    pub fn written_length(&self) -> usize {
+        self.client.len() + 2 + (hex_digits(self.owner) + hex_digits(self.number)) as usize
     }
 
     /// Reads what [`Display`](fmt::Display) wrote.
@@ -53,6 +57,10 @@ impl Attempt {
         let hex = |digits| u64::from_str_radix(digits, 16).ok();
         Some(Self { client: client.into(), owner: hex(owner)?, number: hex(number)? })
     }
+}
+
+fn hex_digits(number: u64) -> u32 {
+    (64 - number.leading_zeros()).div_ceil(4).max(1)
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -210,6 +218,7 @@ mod tests {
                 let attempt = Attempt { client: "0123.ab.0".into(), owner, number };
                 let mut written = Vec::new();
                 attempt.write_to(&mut written);
+                prop_assert_eq!(written.len(), attempt.written_length());
                 prop_assert_eq!(std::str::from_utf8(&written).unwrap(), attempt.to_string());
                 prop_assert_eq!(Attempt::parse(&written), Some(attempt));
             }

@@ -6,12 +6,12 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use pinyon_proto::resp::Value;
+use pinyon_proto::resp::{Command, Value};
 
 use super::call::{Answer, Attempt, Call};
 use super::keys::Keys;
 use super::pure::{Pure, NOBODY};
-use super::script::{self, Missing, Parts, ScriptError, Shas, Via};
+use super::script::{self, Missing, ScriptError, Shas, Via};
 use super::sequence::Sequence;
 use crate::redis::ServerInfo;
 
@@ -28,6 +28,9 @@ pub enum HandlerKind {
 /// How many calls wait for a slot that is being moved; what comes on top is told so.
 const MOST_WAITING: usize = 4096;
 
+/// What a command may have allocated to be used again.
+const KEPT_BYTES: usize = 4096;
+
 /// From this version on servers have functions, and `PEXPIRE … NX`.
 const FUNCTIONS_SINCE: u16 = 7;
 
@@ -38,10 +41,10 @@ pub(super) struct Handler {
     throughput: bool,
     speaks: Speaks,
     next_job: u64,
-    commands: VecDeque<(u64, Parts)>,
+    commands: VecDeque<(u64, Command)>,
     answers: VecDeque<(u64, Result<Answer, ScriptError>)>,
     /// Of a command that has been sent, for the next.
-    spare: Parts,
+    spare: Command,
     warning: Option<String>,
     redirected: Option<Redirection>,
     server: ServerInfo,
@@ -94,7 +97,7 @@ impl Handler {
             next_job: 0,
             commands: VecDeque::new(),
             answers: VecDeque::new(),
-            spare: Parts::default(),
+            spare: Command::default(),
             warning: None,
             redirected: None,
             server: ServerInfo::default(),
@@ -143,7 +146,7 @@ impl Handler {
     }
 
     /// What to send next: a command with the job that its reply belongs to.
-    pub(super) fn next_command(&mut self) -> Option<(u64, Parts)> {
+    pub(super) fn next_command(&mut self) -> Option<(u64, Command)> {
         if let Speaks::Plainly(pure) = &mut self.speaks {
             self.commands.extend(pure.take_commands());
         }
@@ -151,9 +154,9 @@ impl Handler {
     }
 
     /// A command has been sent.
-    pub(super) fn reuse(&mut self, parts: Parts) {
-        if parts.is_small() {
-            self.spare = parts;
+    pub(super) fn reuse(&mut self, command: Command) {
+        if command.capacity() <= KEPT_BYTES {
+            self.spare = command;
         }
     }
 
@@ -223,12 +226,12 @@ impl Handler {
 
     fn send(&mut self, id: u64, call: Call) {
         let Speaks::Scripts(Scripts { via: Some(via), jobs, .. }) = &mut self.speaks else { return };
-        let mut parts = std::mem::take(&mut self.spare);
-        script::encode(&call, &self.keys, self.waiter_ttl, self.throughput, via, &mut parts);
+        let mut command = std::mem::take(&mut self.spare);
+        script::encode(&call, &self.keys, self.waiter_ttl, self.throughput, via, &mut command);
         let job = self.next_job;
         self.next_job += 1;
         jobs.insert(job, Job::Call { id, call });
-        self.commands.push_back((job, parts));
+        self.commands.push_back((job, command));
     }
 
     fn replied(&mut self, id: u64, call: Call, reply: Value) {
@@ -423,7 +426,7 @@ mod tests {
         handler
     }
 
-    fn commands(handler: &mut Handler) -> Vec<(u64, Parts)> {
+    fn commands(handler: &mut Handler) -> Vec<(u64, Command)> {
         std::iter::from_fn(|| handler.next_command()).collect()
     }
 

@@ -5,6 +5,8 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
+use pinyon_proto::resp::Command;
+
 use super::call::{Attempt, Name, Names};
 
 /// How long a name may be, in bytes.
@@ -21,6 +23,7 @@ pub const SLOTS: u16 = 16384;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Keys {
     prefix: Arc<[u8]>,
+    of_all_names: Arc<Command>,
 }
 
 impl Keys {
@@ -35,18 +38,28 @@ impl Keys {
         if namespace.contains(&b'}') {
             return Err(NamespaceError::Brace { namespace: namespace.into() });
         }
-        Ok(Self { prefix: [b"{", namespace, b"}:"].concat().into() })
+        Ok(Self::beginning_with([b"{", namespace, b"}:"].concat()))
     }
 
     /// Of those names of a namespace that have this hash tag of their own.
     pub fn tagged(namespace: impl AsRef<[u8]>, tag: &[u8]) -> Result<Self, NamespaceError> {
-        let Self { prefix } = Self::new(namespace)?;
-        Ok(Self { prefix: [b"{", tag, b"}", &prefix[..]].concat().into() })
+        let Self { prefix, .. } = Self::new(namespace)?;
+        Ok(Self::beginning_with([b"{", tag, b"}", &prefix[..]].concat()))
+    }
+
+    fn beginning_with(prefix: Vec<u8>) -> Self {
+        let of_all_names = Command::of([b"#f", b"#q", b"#w"].map(|kind| [&prefix[..], kind].concat()));
+        Self { prefix: prefix.into(), of_all_names: of_all_names.into() }
     }
 
     /// What all keys begin with.
     pub fn prefix(&self) -> &[u8] {
         &self.prefix
+    }
+
+    /// The counter, the queue and the waiters, in this order: parts of every call.
+    pub fn of_all_names(&self) -> &Command {
+        &self.of_all_names
     }
 
     pub fn slot(&self) -> u16 {

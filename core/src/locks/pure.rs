@@ -10,11 +10,11 @@ mod replies;
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
-use pinyon_proto::resp::{ServerError, Value};
+use pinyon_proto::resp::{Command, ServerError, Value};
 
 use super::call::{Answer, Attempt, Call, Holder, Inspected, Name, Names};
 use super::keys::Keys;
-use super::script::{self, Parts};
+use super::script;
 use replies::{
     executed, first_error, holder, holders, is_of, number, positive, read, time, token_if_taken, unexpected,
 };
@@ -39,7 +39,7 @@ pub(crate) struct Pure {
     gathered: Vec<(u64, Call)>,
     /// The values of a section's keys are awaited.
     watching: bool,
-    commands: Vec<(u64, Parts)>,
+    commands: Vec<(u64, Command)>,
     answers: Vec<(u64, Result<Answer, ServerError>)>,
 }
 
@@ -81,10 +81,10 @@ enum Stage {
 /// What a section does.
 #[derive(Default)]
 struct Acts {
-    commands: Vec<Parts>,
+    commands: Vec<Command>,
     /// Published behind the transaction, not in it: a server that tells the publisher itself then may put the message
     /// into the middle of the transaction's reply (redis/redis#12326).
-    messages: Vec<Parts>,
+    messages: Vec<Command>,
 }
 
 /// What a section's call is answered once its transaction is done.
@@ -153,7 +153,7 @@ impl Pure {
     }
 
     /// What to send now: each command with the job that its reply belongs to.
-    pub(crate) fn take_commands(&mut self) -> Vec<(u64, Parts)> {
+    pub(crate) fn take_commands(&mut self) -> Vec<(u64, Command)> {
         if !self.watching && !self.gathered.is_empty() {
             self.open_section();
         }
@@ -187,7 +187,7 @@ impl Pure {
         }
     }
 
-    fn send(&mut self, stage: Stage, commands: Vec<Parts>) {
+    fn send(&mut self, stage: Stage, commands: Vec<Command>) {
         if commands.is_empty() {
             return;
         }
@@ -210,7 +210,7 @@ impl Pure {
     }
 
     /// The counter, then the names.
-    fn taking(&self, call: &Call) -> Vec<Parts> {
+    fn taking(&self, call: &Call) -> Vec<Command> {
         let Call::Lock { attempt, names, ttl, .. } = call else { return Vec::new() };
         let (value, ttl) = (attempt.to_string(), milliseconds(*ttl));
         let counter = parts(&[b"INCR", &self.keys.counter()]);
@@ -509,18 +509,18 @@ impl Pure {
         self.answers.push((id, Ok(Answer::Inspected(each.collect()))));
     }
 
-    fn values_of(&self, names: &Names) -> Parts {
+    fn values_of(&self, names: &Names) -> Command {
         let keys: Vec<Vec<u8>> = names.iter().map(|name| self.keys.lock(name)).collect();
         with_each(b"MGET", &keys)
     }
 }
 
-fn parts(parts: &[&[u8]]) -> Parts {
-    Parts::of(parts)
+fn parts(parts: &[&[u8]]) -> Command {
+    Command::of(parts)
 }
 
-fn with_each(command: &[u8], keys: &[Vec<u8>]) -> Parts {
-    Parts::of(std::iter::once(command).chain(keys.iter().map(Vec::as_slice)))
+fn with_each(command: &[u8], keys: &[Vec<u8>]) -> Command {
+    Command::of(std::iter::once(command).chain(keys.iter().map(Vec::as_slice)))
 }
 
 fn milliseconds(duration: Duration) -> Vec<u8> {

@@ -3,77 +3,11 @@
 use std::fmt;
 use std::time::Duration;
 
-use pinyon_proto::resp::{ServerError, Value};
+use pinyon_proto::resp::{Command, ServerError, Value};
 
 use super::call::{Answer, Attempt, Call, Holder, Inspected, Name, Pushed};
 use super::keys::Keys;
 use super::scripts::{self, Function};
-
-/// What a command may have allocated to be used again.
-const KEPT_BYTES: usize = 4096;
-const KEPT_PARTS: usize = 256;
-
-/// One command, its name first. What it has allocated is used again by the next.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Parts {
-    bytes: Vec<u8>,
-    ends: Vec<usize>,
-}
-
-impl Parts {
-    pub fn clear(&mut self) {
-        self.bytes.clear();
-        self.ends.clear();
-    }
-
-    pub fn push(&mut self, part: impl AsRef<[u8]>) {
-        self.bytes.extend_from_slice(part.as_ref());
-        self.ends.push(self.bytes.len());
-    }
-
-    /// Whether it is worth keeping for the next command.
-    pub fn is_small(&self) -> bool {
-        self.bytes.capacity() <= KEPT_BYTES && self.ends.capacity() <= KEPT_PARTS
-    }
-
-    pub fn iter(&self) -> impl Iterator<Item = &[u8]> {
-        let starts = std::iter::once(&0).chain(&self.ends);
-        starts.zip(&self.ends).map(|(start, end)| &self.bytes[*start..*end])
-    }
-
-    /// As [`encode`](pinyon_proto::resp::encode) takes it.
-    pub fn slices(&self) -> Vec<&[u8]> {
-        self.iter().collect()
-    }
-
-    fn push_attempt(&mut self, attempt: &Attempt) {
-        attempt.write_to(&mut self.bytes);
-        self.ends.push(self.bytes.len());
-    }
-
-    /// One part of several pieces.
-    fn push_joined(&mut self, pieces: &[&str]) {
-        pieces.iter().for_each(|piece| self.bytes.extend_from_slice(piece.as_bytes()));
-        self.ends.push(self.bytes.len());
-    }
-
-    fn push_number(&mut self, number: u64) {
-        self.bytes.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
-        self.ends.push(self.bytes.len());
-    }
-
-    /// Room for a command of so many parts.
-    fn reserve(&mut self, parts: usize) {
-        self.bytes.reserve(parts * 40);
-        self.ends.reserve(parts);
-    }
-
-    pub(super) fn of<P: AsRef<[u8]>>(parts: impl IntoIterator<Item = P>) -> Self {
-        let mut all = Self::default();
-        parts.into_iter().for_each(|part| all.push(part));
-        all
-    }
-}
 
 /// How the functions are called.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -104,20 +38,19 @@ impl Shas {
 }
 
 /// The command that loads the library; harmless where it is loaded already.
-pub fn loading_functions() -> Parts {
-    Parts::of(["FUNCTION", "LOAD", "REPLACE", scripts::library()])
+pub fn loading_functions() -> Command {
+    Command::of(["FUNCTION", "LOAD", "REPLACE", scripts::library()])
 }
 
 /// The commands that load the scripts.
-pub fn loading_scripts() -> Vec<Parts> {
-    Function::ALL.iter().map(|function| Parts::of(["SCRIPT", "LOAD", function.source()])).collect()
+pub fn loading_scripts() -> Vec<Command> {
+    Function::ALL.iter().map(|function| Command::of(["SCRIPT", "LOAD", function.source()])).collect()
 }
 
 /// Writes a call's command to `out`. `waiter_ttl`: how long the server believes that a waiter lives which says nothing.
 /// `throughput`: free names go to whoever asks, in no order.
-pub fn encode(call: &Call, keys: &Keys, waiter_ttl: Duration, throughput: bool, via: &Via, out: &mut Parts) {
+pub fn encode(call: &Call, keys: &Keys, waiter_ttl: Duration, throughput: bool, via: &Via, out: &mut Command) {
     out.clear();
-    out.reserve(16);
     let function = function_of(call);
     match via {
         Via::Functions => {
@@ -131,33 +64,33 @@ pub fn encode(call: &Call, keys: &Keys, waiter_ttl: Duration, throughput: bool, 
     }
     push_keys(call, keys, out);
     let fairness = if throughput { "t" } else { "" };
-    let mut waiter = |attempt: &Attempt, ttl: &Duration, flags: &[&str]| {
-        out.push_attempt(attempt);
+    let mut waiter = |attempt: &Attempt, ttl: &Duration, flags: [&str; 3]| {
+        push_attempt(attempt, out);
         out.push_number(milliseconds(*ttl));
         out.push_number(milliseconds(waiter_ttl));
-        out.push_joined(flags);
+        out.push_joined(flags.map(str::as_bytes));
     };
     match call {
         Call::Open | Call::Inspect { .. } => {}
         Call::Lock { attempt, ttl, wait, nested, .. } => {
-            waiter(attempt, ttl, &[if *wait { "w" } else { "" }, nesting(*nested), fairness]);
+            waiter(attempt, ttl, [if *wait { "w" } else { "" }, nesting(*nested), fairness]);
         }
-        Call::Poll { attempt, ttl, nested, .. } => waiter(attempt, ttl, &[nesting(*nested), fairness]),
-        Call::Park { attempt, ttl, .. } | Call::Unpark { attempt, ttl, .. } => waiter(attempt, ttl, &[fairness]),
+        Call::Poll { attempt, ttl, nested, .. } => waiter(attempt, ttl, ["", nesting(*nested), fairness]),
+        Call::Park { attempt, ttl, .. } | Call::Unpark { attempt, ttl, .. } => waiter(attempt, ttl, ["", "", fairness]),
         Call::Unlock { attempt, tombstone, .. } => {
-            out.push_attempt(attempt);
-            out.push_joined(&[if *tombstone { "x" } else { "" }, fairness]);
+            push_attempt(attempt, out);
+            out.push_joined([if *tombstone { "x" } else { "" }, fairness].map(str::as_bytes));
         }
         Call::Extend { held } => {
             out.push_number(held.len() as u64);
             for (attempt, names, ttl) in held {
-                out.push_attempt(attempt);
+                push_attempt(attempt, out);
                 out.push_number(milliseconds(*ttl));
                 out.push_number(names.len() as u64);
             }
         }
         Call::Notify { attempt, most, .. } => {
-            out.push_attempt(attempt);
+            push_attempt(attempt, out);
             out.push_number(u64::from(*most));
         }
         Call::ForceRelease { token, .. } => {
@@ -183,7 +116,7 @@ fn function_of(call: &Call) -> Function {
 }
 
 /// How many keys, then the keys.
-fn push_keys(call: &Call, keys: &Keys, out: &mut Parts) {
+fn push_keys(call: &Call, keys: &Keys, out: &mut Command) {
     match call {
         Call::Open => push_keys_of(std::iter::empty(), keys, out),
         Call::Extend { held } => push_keys_of(held.iter().flat_map(|(_, names, _)| names.iter()), keys, out),
@@ -198,17 +131,16 @@ fn push_keys(call: &Call, keys: &Keys, out: &mut Parts) {
     }
 }
 
-fn push_keys_of<'n>(names: impl Iterator<Item = &'n Name> + Clone, keys: &Keys, out: &mut Parts) {
+fn push_keys_of<'n>(names: impl Iterator<Item = &'n Name> + Clone, keys: &Keys, out: &mut Command) {
     out.push_number(3 + names.clone().count() as u64);
-    for kind in [b"#f", b"#q", b"#w"] {
-        out.bytes.extend_from_slice(keys.prefix());
-        out.push(kind);
-    }
+    out.extend(keys.of_all_names());
     for name in names {
-        out.bytes.extend_from_slice(keys.prefix());
-        out.bytes.extend_from_slice(b"l:");
-        out.push(name);
+        out.push_joined([keys.prefix(), b"l:", name]);
     }
+}
+
+fn push_attempt(attempt: &Attempt, out: &mut Command) {
+    out.push_written(attempt.written_length(), |out| attempt.write_to(out));
 }
 
 fn nesting(nested: bool) -> &'static str {
@@ -518,7 +450,7 @@ mod tests {
     }
 
     fn words(call: &Call, throughput: bool, via: &Via) -> Vec<String> {
-        let mut out = Parts::default();
+        let mut out = Command::default();
         encode(call, &Keys::new("n").unwrap(), Duration::from_secs(30), throughput, via, &mut out);
         out.iter().map(|part| String::from_utf8(part.to_vec()).unwrap()).collect()
     }

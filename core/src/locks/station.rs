@@ -116,9 +116,9 @@ impl Station {
         let slot = Arc::new(Slot::default());
         let is_lock = matches!(wish, Wish::Lock(_) | Wish::Park { .. });
         let (number, mut step) = host.unlocked(|| {
-            let mut shared = self.lock();
-            self.read_rested(&mut shared);
-            let number = shared.client.begin(wish, slot.clone(), Instant::now());
+            let (mut shared, now) = (self.lock(), Instant::now());
+            self.read_rested(&mut shared, now);
+            let number = shared.client.begin(wish, slot.clone(), now);
             (number.filter(|_| is_lock), self.step(shared, &slot))
         });
         loop {
@@ -153,7 +153,7 @@ impl Station {
     /// The token of a lock that is held, and how long it is still believed in.
     pub fn held(&self, number: u64) -> Option<(u64, Duration)> {
         let mut shared = self.lock();
-        self.read_rested(&mut shared);
+        self.read_rested(&mut shared, Instant::now());
         shared.client.held(number)
     }
 
@@ -308,7 +308,6 @@ impl Station {
         };
         self.settle(&mut shared);
         shared.leading = false;
-        shared.read_at = Instant::now();
         (shared, wake)
     }
 
@@ -330,7 +329,9 @@ impl Station {
             // The timeout of the socket has passed, or a signal came; or the connection broke, which is seen next.
             false => Wake::Interrupted,
         };
-        shared.client.received(&fd, received, Instant::now());
+        let now = Instant::now();
+        shared.read_at = now;
+        shared.client.received(&fd, received, now);
         shared.buffer = buffer;
         (shared, wake)
     }
@@ -347,6 +348,7 @@ impl Station {
             self.bell.silence();
         }
         let now = Instant::now();
+        shared.read_at = now;
         for ((lane, ..), _) in interests.iter().zip(&ready).filter(|(_, ready)| **ready) {
             shared.client.ready(*lane, now);
         }
@@ -356,8 +358,8 @@ impl Station {
         (shared, wake)
     }
 
-    fn read_rested(&self, shared: &mut Shared) {
-        if !shared.leading && shared.read_at.elapsed() > REST {
+    fn read_rested(&self, shared: &mut Shared, now: Instant) {
+        if !shared.leading && now.saturating_duration_since(shared.read_at) > REST {
             self.read(shared);
         }
     }
@@ -387,11 +389,7 @@ impl Station {
     /// Does what the client wants done, and hands out what is over.
     fn settle(&self, shared: &mut Shared) {
         loop {
-            let (actions, finished) = (shared.client.take_actions(), shared.client.take_finished());
-            if actions.is_empty() && finished.is_empty() {
-                break;
-            }
-            for action in actions {
+            while let Some(action) = shared.client.next_action() {
                 match action {
                     Action::Resolve { lane, name, port } => shared.unresolved = Some((lane, name, port)),
                     Action::Forget { lane, .. } => {
@@ -403,12 +401,11 @@ impl Station {
                     Action::EndTurn => shared.client.turn(Instant::now()),
                 }
             }
-            for finished in finished {
-                match finished {
-                    Finished::Done { waiter, outcome } => waiter.give(outcome),
-                    Finished::Lost { number, loss } => shared.notes.push(Note::Lost { number, loss }),
-                    Finished::Warning(text) => shared.notes.push(Note::Warning(text)),
-                }
+            match shared.client.next_finished() {
+                Some(Finished::Done { waiter, outcome }) => waiter.give(outcome),
+                Some(Finished::Lost { number, loss }) => shared.notes.push(Note::Lost { number, loss }),
+                Some(Finished::Warning(text)) => shared.notes.push(Note::Warning(text)),
+                None => break,
             }
         }
         if !shared.notes.is_empty() {

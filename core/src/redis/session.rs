@@ -94,12 +94,13 @@ impl<N: Network> Session<N> {
 
     /// What to wait for before the next [`Self::poll`].
     pub fn wants(&self) -> Wants {
-        let until = self.queue.iter().filter(|exchange| !exchange.abandoned).map(|exchange| exchange.deadline).min();
-        Wants {
-            read: self.connection.wants_to_read(),
-            write: self.wants_to_write(),
-            until: self.connection.deadline().or(until),
-        }
+        Wants { read: self.connection.wants_to_read(), write: self.wants_to_write(), until: self.deadline() }
+    }
+
+    /// When to [`Self::poll`] even if nothing has happened.
+    pub fn deadline(&self) -> Option<Instant> {
+        let awaited = self.queue.iter().filter(|exchange| !exchange.abandoned);
+        self.connection.deadline().or_else(|| awaited.map(|exchange| exchange.deadline).min())
     }
 
     /// Sends what is unsent, as far as the socket takes it without waiting.

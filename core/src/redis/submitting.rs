@@ -4,7 +4,7 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Instant;
 
-use pinyon_proto::resp::encode;
+use pinyon_proto::resp::Command;
 
 use super::session::Session;
 use crate::connection::Ticket;
@@ -71,29 +71,34 @@ pub(super) struct Confirmations {
 
 impl Confirmations {
     /// What a command is confirmed by, if that is how it is answered.
-    fn of(parts: &[&[u8]]) -> Option<Self> {
+    fn of(name: &[u8], command: &Command) -> Option<Self> {
         const KINDS: [&str; 6] =
             ["subscribe", "unsubscribe", "psubscribe", "punsubscribe", "ssubscribe", "sunsubscribe"];
-        let kind = KINDS.into_iter().find(|kind| is(parts, 0, kind))?;
-        Some(Self { kind, missing: parts.len() - 1 })
+        let kind = KINDS.into_iter().find(|kind| is(name, kind))?;
+        Some(Self { kind, missing: command.len() - 1 })
     }
 }
 
 impl<N: Network> Session<N> {
-    /// Queues a command, its name first, and encodes it for sending; its outcome is an event with the ticket returned.
+    /// Queues the command of these parts; see [`Self::submit_command`].
+    pub fn submit(&mut self, parts: &[&[u8]], deadline: Instant) -> Result<Ticket, Refused> {
+        self.submit_command(&Command::of(parts), deadline)
+    }
+
+    /// Queues a command, its name first, for sending; its outcome is an event with the ticket returned.
     ///
     /// `SUBSCRIBE` and its kin, which must name their channels, are answered by the confirmation of the last one: an
     /// array, whichever the protocol. With RESP2 a connection that has subscribed takes no other commands, and messages
     /// come as pushes all the same.
-    pub fn submit(&mut self, parts: &[&[u8]], deadline: Instant) -> Result<Ticket, Refused> {
-        let confirmations = self.check(parts)?;
+    pub fn submit_command(&mut self, command: &Command, deadline: Instant) -> Result<Ticket, Refused> {
+        let confirmations = self.check(command)?;
         if !self.accepts() {
             return Err(Refused::Full);
         }
         self.subscribed |= confirmations.is_some();
         let begin = self.outgoing.end();
         let Ok(()) = self.outgoing.append(|out| {
-            encode(parts, out);
+            command.append_to(out);
             Ok::<(), Infallible>(())
         });
         let ticket = Ticket(self.next_ticket);
@@ -103,18 +108,21 @@ impl<N: Network> Session<N> {
     }
 
     /// Refuses what is never taken.
-    fn check(&self, parts: &[&[u8]]) -> Result<Option<Confirmations>, Refused> {
-        let (size, limit) = (parts.iter().map(|part| part.len()).sum(), self.settings.limits.command);
+    fn check(&self, command: &Command) -> Result<Option<Confirmations>, Refused> {
+        let (size, limit) = (command.size(), self.settings.limits.command);
         if size > limit {
             return Err(Refused::TooLarge { size, limit });
         }
-        let confirmations = Confirmations::of(parts);
+        let mut parts = command.iter();
+        let Some(name) = parts.next() else {
+            return Err(Refused::Unanswerable("a command without a name is never answered"));
+        };
+        let confirmations = Confirmations::of(name, command);
         match confirmations {
-            _ if parts.is_empty() => Err(Refused::Unanswerable("a command without a name is never answered")),
             Some(Confirmations { missing: 0, .. }) => {
                 Err(Refused::Unanswerable("a command about subscriptions must name its channels"))
             }
-            _ if changes_replies(parts) => {
+            _ if changes_replies(name, parts) => {
                 Err(Refused::Unanswerable("a command that changes how replies come is not for a shared connection"))
             }
             _ => Ok(confirmations),
@@ -131,11 +139,11 @@ impl<N: Network> Session<N> {
 }
 
 /// Whether it is answered by a stream, or changes the protocol, or turns replies off.
-fn changes_replies(parts: &[&[u8]]) -> bool {
+fn changes_replies<'c>(name: &[u8], mut others: impl Iterator<Item = &'c [u8]>) -> bool {
     const NAMES: [&str; 5] = ["monitor", "sync", "psync", "hello", "reset"];
-    NAMES.iter().any(|name| is(parts, 0, name)) || is(parts, 0, "client") && is(parts, 1, "reply")
+    NAMES.iter().any(|of| is(name, of)) || is(name, "client") && others.next().is_some_and(|what| is(what, "reply"))
 }
 
-fn is(parts: &[&[u8]], index: usize, word: &str) -> bool {
-    parts.get(index).is_some_and(|part| part.eq_ignore_ascii_case(word.as_bytes()))
+fn is(part: &[u8], word: &str) -> bool {
+    part.eq_ignore_ascii_case(word.as_bytes())
 }

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use pinyon_core::locks::call::{Answer, Attempt, Call, Name, Names, Pushed};
 use pinyon_core::locks::keys::{self, Keys};
-use pinyon_core::locks::script::{self, Parts, ScriptError, Shas, Via};
-use pinyon_proto::resp::Value;
+use pinyon_core::locks::script::{self, ScriptError, Shas, Via};
+use pinyon_proto::resp::{Command, Value};
 
 use crate::model::Model;
 use crate::redis::{Connection, Redis};
@@ -45,7 +45,7 @@ impl Lab {
         let loaded = redis.run(&script::loading_functions().slices());
         assert!(!matches!(loaded, Value::Error(_)), "{loaded:?}");
         let scripts = script::loading_scripts();
-        let replies = redis.run_all(&scripts.iter().map(Parts::slices).collect::<Vec<_>>());
+        let replies = redis.run_all(&scripts.iter().map(Command::slices).collect::<Vec<_>>());
         let shas = Via::EvalSha(Shas::read(&replies).unwrap());
         let worlds = [("functions", Via::Functions), ("scripts", shas)];
         let worlds = worlds.map(|(namespace, via)| World { keys: Keys::new(namespace).unwrap(), via });
@@ -112,11 +112,11 @@ impl Lab {
     pub fn call_servers(&mut self, call: &Call) -> (Vec<Result<Answer, ScriptError>>, Vec<Vec<Pushed>>) {
         let mut commands = Vec::new();
         for world in &self.worlds {
-            let mut parts = Parts::default();
-            script::encode(call, &world.keys, self.waiter_ttl, self.throughput, &world.via, &mut parts);
-            commands.push(parts);
+            let mut command = Command::default();
+            script::encode(call, &world.keys, self.waiter_ttl, self.throughput, &world.via, &mut command);
+            commands.push(command);
         }
-        let replies = self.redis.run_all(&commands.iter().map(Parts::slices).collect::<Vec<_>>());
+        let replies = self.redis.run_all(&commands.iter().map(Command::slices).collect::<Vec<_>>());
         let answers = replies.into_iter().map(|reply| script::decode(call, reply)).collect();
         (answers, self.take_pushes())
     }

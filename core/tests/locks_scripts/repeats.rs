@@ -5,7 +5,7 @@ use std::time::Duration;
 use pinyon_core::locks::call::{Answer, Call, Pushed};
 use pinyon_core::locks::keys::Keys;
 use pinyon_core::locks::script;
-use pinyon_proto::resp::Value;
+use pinyon_proto::resp::{Command, Value};
 
 use crate::lab::{attempt, bytes, is_queued, lock, names, token, who, woken, Lab, LONG};
 
@@ -21,11 +21,11 @@ fn a_lock_exists_for_its_whole_ttl_whatever_a_client_s_clock_says() {
     }
     // Nothing that is sent depends on a clock.
     let sent = |lab: &mut Lab| {
-        let mut parts = script::Parts::default();
+        let mut command = Command::default();
         let world = &lab.worlds[0];
         let call = lock("x", "a", true, false);
-        script::encode(&call, &world.keys, LONG, false, &world.via, &mut parts);
-        parts
+        script::encode(&call, &world.keys, LONG, false, &world.via, &mut command);
+        command
     };
     let before = sent(&mut lab);
     std::thread::sleep(Duration::from_millis(5));

@@ -9,7 +9,7 @@ use pinyon_core::driven::{Action, Driven};
 use pinyon_core::locks::client::{Client, Finished, Outcome, Platform as _, Settings, Wish};
 use pinyon_core::locks::keys::Keys;
 use pinyon_core::locks::machine::{Failure, Options, Request};
-use pinyon_core::locks::script::Parts;
+use pinyon_proto::resp::Command;
 use pinyon_core::{redis, Address, Endpoint};
 use pinyon_proto::resp;
 
@@ -270,11 +270,11 @@ impl Run {
     }
 
     fn execute(&mut self, parts: &[&[u8]], patience: u8) {
-        let mut command = Parts::default();
+        let mut command = Command::default();
         parts.iter().for_each(|part| command.push(part));
         let patience = short(patience);
         let deadline = self.platform.now() + patience;
-        self.begin(Wish::Execute { parts: command, deadline }, Wants::Value, patience);
+        self.begin(Wish::Execute { command, deadline }, Wants::Value, patience);
     }
 
     fn give_back(&mut self, number: u64) {

@@ -1,17 +1,107 @@
 //! Commands into requests.
 
-use crate::number::push;
+use crate::number::{push, unsigned};
+
+/// One command, its name first, as it is sent; but for the line that counts its parts. What it has allocated serves the
+/// next one, once it is cleared.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Command {
+    encoded: Vec<u8>,
+    parts: usize,
+    size: usize,
+}
+
+impl Command {
+    pub fn of<P: AsRef<[u8]>>(parts: impl IntoIterator<Item = P>) -> Self {
+        let mut command = Self::default();
+        parts.into_iter().for_each(|part| command.push(part));
+        command
+    }
+
+    pub fn clear(&mut self) {
+        self.encoded.clear();
+        (self.parts, self.size) = (0, 0);
+    }
+
+    /// Any bytes may stand in a part.
+    pub fn push(&mut self, part: impl AsRef<[u8]>) {
+        self.push_joined([part.as_ref()]);
+    }
+
+    /// One part of several pieces.
+    pub fn push_joined<const N: usize>(&mut self, pieces: [&[u8]; N]) {
+        let length = pieces.iter().map(|piece| piece.len()).sum();
+        self.push_written(length, |out| pieces.iter().for_each(|piece| out.extend_from_slice(piece)));
+    }
+
+    pub fn push_number(&mut self, number: u64) {
+        self.push(itoa::Buffer::new().format(number));
+    }
+
+    /// One part, of a length that is known before `write` appends it.
+    pub fn push_written(&mut self, length: usize, write: impl FnOnce(&mut Vec<u8>)) {
+        push_length(b'$', length, &mut self.encoded);
+        let begin = self.encoded.len();
+        write(&mut self.encoded);
+        debug_assert_eq!(self.encoded.len() - begin, length, "the reader would be out of step");
+        self.encoded.extend_from_slice(b"\r\n");
+        self.parts += 1;
+        self.size += length;
+    }
+
+    /// All parts of another.
+    pub fn extend(&mut self, other: &Self) {
+        self.encoded.extend_from_slice(&other.encoded);
+        self.parts += other.parts;
+        self.size += other.size;
+    }
+
+    /// How many parts it has.
+    pub fn len(&self) -> usize {
+        self.parts
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.parts == 0
+    }
+
+    /// The bytes of its parts together.
+    pub fn size(&self) -> usize {
+        self.size
+    }
+
+    /// How many bytes it has allocated.
+    pub fn capacity(&self) -> usize {
+        self.encoded.capacity()
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = &[u8]> {
+        let mut rest = &self.encoded[..];
+        std::iter::from_fn(move || {
+            let line = memchr::memchr(b'\r', rest)?;
+            let length = unsigned(&rest[1..line])? as usize;
+            let (part, after) = rest[line + 2..].split_at(length);
+            rest = &after[2..];
+            Some(part)
+        })
+    }
+
+    /// As [`encode`] takes it.
+    pub fn slices(&self) -> Vec<&[u8]> {
+        self.iter().collect()
+    }
+
+    /// Appends it, to be sent.
+    pub fn append_to(&self, out: &mut Vec<u8>) {
+        debug_assert!(self.parts > 0, "a command without a name is never answered");
+        push_length(b'*', self.parts, out);
+        out.extend_from_slice(&self.encoded);
+    }
+}
 
 /// Appends one command: an array of bulk strings, the command's name first. Any bytes may stand in them.
 pub fn encode(parts: &[&[u8]], out: &mut Vec<u8>) {
-    debug_assert!(!parts.is_empty(), "a command without a name is never answered");
-    out.reserve(parts.iter().map(|part| part.len() + 16).sum());
-    push_length(b'*', parts.len(), out);
-    for part in parts {
-        push_length(b'$', part.len(), out);
-        out.extend_from_slice(part);
-        out.extend_from_slice(b"\r\n");
-    }
+    Command::of(parts).append_to(out);
 }
 
 /// Nearly all lengths have one digit or two.

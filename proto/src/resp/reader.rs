@@ -105,6 +105,9 @@ impl Reader {
     }
 
     fn read_line(&mut self, rest: &mut &[u8]) -> Result<Step, Malformed> {
+        if rest.is_empty() {
+            return Ok(Step::Wait);
+        }
         if self.line.is_empty() {
             check_type(rest)?;
         }

@@ -15,11 +15,11 @@ impl<W, P: Platform> Driven for Client<W, P> {
     type Finished = Finished<W>;
 
     fn take_actions(&mut self) -> Vec<Action> {
-        std::mem::take(&mut self.actions)
+        self.actions.drain(..).collect()
     }
 
     fn take_finished(&mut self) -> Vec<Finished<W>> {
-        std::mem::take(&mut self.finished)
+        self.finished.drain(..).collect()
     }
 
     fn open_connections(&self, _: usize) -> usize {
@@ -50,7 +50,7 @@ impl<W, P: Platform> Driven for Client<W, P> {
         self.expire_commands(now);
         self.try_again(now);
         for lane in &mut self.link.lanes {
-            if lane.session.wants().until.is_some_and(|until| until <= now) {
+            if lane.session.deadline().is_some_and(|until| until <= now) {
                 lane.session.poll(now);
             }
         }
@@ -100,6 +100,16 @@ impl<W, P: Platform> Driven for Client<W, P> {
 
 /// What threads do that wait by themselves.
 impl<W> Client<W> {
+    /// What is to be done next; ask after every call.
+    pub fn next_action(&mut self) -> Option<Action> {
+        self.actions.pop_front()
+    }
+
+    /// What is over; ask after every call.
+    pub fn next_finished(&mut self) -> Option<Finished<W>> {
+        self.finished.pop_front()
+    }
+
     /// The descriptors to wait for, and whether each is to be written to: owned, as the client may close its own
     /// meanwhile.
     pub fn descriptors(&self) -> Vec<(usize, Arc<OwnedFd>, bool)> {

@@ -5,14 +5,14 @@ use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use pinyon_proto::resp::Value;
+use pinyon_proto::resp::{Command, Value};
 
 use super::{Client, Failure, Finished, Outcome, Platform};
 use crate::address::{Address, Endpoint};
 use crate::driven::Action;
 use crate::error::{Error, Kind, Sent};
 use crate::locks::handler::{Handler, Redirection};
-use crate::locks::script::{Parts, ScriptError};
+use crate::locks::script::ScriptError;
 use crate::locks::sequence::Sequence;
 use crate::network::System;
 use crate::redis::{Event, Refused, Session, Ticket};
@@ -35,7 +35,7 @@ pub(super) struct Link<W, P: Platform> {
     /// What is to be sent, in order; some of it waits for a connection.
     outbox: VecDeque<Item<W>>,
     /// What cannot be sent at all.
-    refused: Vec<(About<W>, Refused)>,
+    refused: VecDeque<(About<W>, Refused)>,
     /// What each exchange of the commands' connection is about, in order.
     flight: Sequence<About<W>>,
     /// How often in a row no connection could be made, and since when there is none.
@@ -71,7 +71,7 @@ pub(super) enum Phase {
 }
 
 struct Item<W> {
-    parts: Parts,
+    command: Command,
     about: About<W>,
     deadline: Instant,
 }
@@ -95,7 +95,7 @@ impl<W, P: Platform> Link<W, P> {
             handler,
             phase: Phase::Down,
             outbox: VecDeque::new(),
-            refused: Vec::new(),
+            refused: VecDeque::new(),
             flight: Sequence::default(),
             failures: 0,
             down_since: None,
@@ -109,9 +109,9 @@ impl<W, P: Platform> Link<W, P> {
         }
     }
 
-    pub(super) fn push(&mut self, parts: Parts, about: About<W>, deadline: Instant) {
+    pub(super) fn push(&mut self, command: Command, about: About<W>, deadline: Instant) {
         self.fresh = true;
-        self.outbox.push_back(Item { parts, about, deadline });
+        self.outbox.push_back(Item { command, about, deadline });
     }
 
     pub(super) fn is_down(&self) -> bool {
@@ -129,7 +129,7 @@ impl<W, P: Platform> Link<W, P> {
 
     pub(super) fn deadline(&self) -> Option<Instant> {
         let waiting = self.outbox.iter().filter(|item| matches!(item.about, About::Command(_)));
-        let sessions = self.lanes.iter().filter_map(|lane| lane.session.wants().until);
+        let sessions = self.lanes.iter().filter_map(|lane| lane.session.deadline());
         sessions.chain(waiting.map(|item| item.deadline)).chain(self.retry_at).chain(self.again_at).min()
     }
 
@@ -140,13 +140,13 @@ impl<W, P: Platform> Link<W, P> {
     /// Submits what is to be sent, in order, as far as the connection takes it.
     fn submit(&mut self) {
         while self.is_up() && self.lanes[COMMANDS].session.accepts() {
-            let Some(Item { parts, about, deadline }) = self.outbox.pop_front() else { return };
-            match self.lanes[COMMANDS].session.submit(&parts.slices(), deadline) {
+            let Some(Item { command, about, deadline }) = self.outbox.pop_front() else { return };
+            match self.lanes[COMMANDS].session.submit_command(&command, deadline) {
                 Ok(Ticket(ticket)) => self.flight.insert(ticket, about),
-                Err(Refused::Full) => return self.outbox.push_front(Item { parts, about, deadline }),
-                Err(refused) => self.refused.push((about, refused)),
+                Err(Refused::Full) => return self.outbox.push_front(Item { command, about, deadline }),
+                Err(refused) => self.refused.push_back((about, refused)),
             }
-            self.handler.reuse(parts);
+            self.handler.reuse(command);
         }
     }
 
@@ -224,7 +224,7 @@ impl<W, P: Platform> Client<W, P> {
             Ok(addresses) => self.resolved(lane, Ok(addresses), now),
             Err((name, port)) => {
                 self.link.resolving = true;
-                self.actions.push(Action::Resolve { lane, name: name.to_owned(), port });
+                self.actions.push_back(Action::Resolve { lane, name: name.to_owned(), port });
             }
         }
     }
@@ -263,7 +263,7 @@ impl<W, P: Platform> Client<W, P> {
 
     /// Commands of the user's that no connection takes; calls are always such as can be sent.
     fn tell_refused(&mut self) {
-        for (about, refused) in std::mem::take(&mut self.link.refused) {
+        while let Some((about, refused)) = self.link.refused.pop_front() {
             let About::Command(waiter) = about else { continue };
             let error = refused.into_error(&self.settings.server, "");
             self.finish(waiter, Outcome::Failed(Failure::Server(error)));
@@ -344,7 +344,7 @@ impl<W, P: Platform> Client<W, P> {
             self.machine.answer(call, answer, self.platform.boot_time());
         }
         if let Some(warning) = self.link.handler.take_warning() {
-            self.finished.push(Finished::Warning(format!("{}: {warning}", self.settings.server)));
+            self.finished.push_back(Finished::Warning(format!("{}: {warning}", self.settings.server)));
         }
     }
 
@@ -392,8 +392,8 @@ impl<W, P: Platform> Client<W, P> {
             while let Some((id, call)) = self.machine.next_call() {
                 self.link.handler.begin(id, call);
             }
-            while let Some((job, parts)) = self.link.handler.next_command() {
-                self.link.push(parts, About::Job(job), deadline);
+            while let Some((job, command)) = self.link.handler.next_command() {
+                self.link.push(command, About::Job(job), deadline);
             }
             self.take_answers();
             if !self.machine.has_calls() {
@@ -418,7 +418,7 @@ impl<W, P: Platform> Client<W, P> {
                 None => broken.session.release(),
                 Some((fd, _)) => {
                     broken.forgotten = true;
-                    self.actions.push(Action::Forget { lane, fd });
+                    self.actions.push_back(Action::Forget { lane, fd });
                 }
             }
         }
@@ -498,7 +498,7 @@ impl<W, P: Platform> Client<W, P> {
             let wanted = (stream.as_raw_fd(), lane.session.wants_to_write());
             if lane.watched != Some(wanted) {
                 lane.watched = Some(wanted);
-                self.actions.push(Action::Watch { lane: index, fd: wanted.0, write: wanted.1 });
+                self.actions.push_back(Action::Watch { lane: index, fd: wanted.0, write: wanted.1 });
             }
         }
     }

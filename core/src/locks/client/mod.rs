@@ -10,18 +10,18 @@ mod platform;
 #[cfg(test)]
 mod tests;
 
+use std::collections::hash_map::Entry;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use foldhash::HashMap;
-use pinyon_proto::resp::Value;
+use pinyon_proto::resp::{Command, Value};
 
 use super::call::{Answer, Call};
 use super::handler::{Handler, HandlerKind};
 use super::keys::Keys;
 use super::machine::{Event, Failure, Fairness, Loss, Machine, NotHeld, Options, Request};
-use super::script::Parts;
 use crate::address::Endpoint;
 use crate::driven::Action;
 use crate::error::{Error, Kind};
@@ -72,7 +72,7 @@ pub enum Wish {
     /// What belongs to no lock of this client's: [`Outcome::Answered`].
     Ask(Call),
     /// Any command, on the same connection: [`Outcome::Value`], or what the server has against it.
-    Execute { parts: Parts, deadline: Instant },
+    Execute { command: Command, deadline: Instant },
 }
 
 /// What came of what somebody waited for.
@@ -110,6 +110,12 @@ enum Awaited {
     Answer,
 }
 
+/// Those that wait for the same, in order; nearly always there is one.
+struct Waiters<W> {
+    first: W,
+    others: VecDeque<W>,
+}
+
 pub struct Client<W, P: Platform = System> {
     platform: P,
     settings: Settings,
@@ -117,9 +123,9 @@ pub struct Client<W, P: Platform = System> {
     endpoint: Endpoint,
     machine: Machine,
     link: Link<W, P>,
-    waiting: HashMap<(u64, Awaited), VecDeque<W>>,
-    finished: Vec<Finished<W>>,
-    actions: Vec<Action>,
+    waiting: HashMap<(u64, Awaited), Waiters<W>>,
+    finished: VecDeque<Finished<W>>,
+    actions: VecDeque<Action>,
     turn_is_due: bool,
     /// That the server may throw locks out has been told.
     warned_of_policy: bool,
@@ -143,8 +149,8 @@ impl<W, P: Platform> Client<W, P> {
             platform,
             settings,
             waiting: HashMap::default(),
-            finished: Vec::new(),
-            actions: Vec::new(),
+            finished: VecDeque::new(),
+            actions: VecDeque::new(),
             turn_is_due: false,
             warned_of_policy: false,
             closed: false,
@@ -189,15 +195,15 @@ impl<W, P: Platform> Client<W, P> {
                 None => Err(Outcome::Failed(Failure::NotHeld)),
             },
             Wish::Ask(call) => Ok((self.machine.question(call, at), Awaited::Answer)),
-            Wish::Execute { parts, deadline } => {
-                self.link.push(parts, About::Command(waiter), deadline);
+            Wish::Execute { command, deadline } => {
+                self.link.push(command, About::Command(waiter), deadline);
                 self.begun(now);
                 return None;
             }
         };
         match begun {
             Ok((number, awaited)) => {
-                self.waiting.entry((number, awaited)).or_default().push_back(waiter);
+                self.wait_for((number, awaited), waiter);
                 self.begun(now);
                 Some(number)
             }
@@ -247,7 +253,7 @@ impl<W, P: Platform> Client<W, P> {
                 error.server = self.settings.server.clone();
             }
         }
-        self.finished.push(Finished::Done { waiter, outcome });
+        self.finished.push_back(Finished::Done { waiter, outcome });
     }
 
     /// What comes of a wish after the end: nothing is held any more.
@@ -273,7 +279,7 @@ impl<W, P: Platform> Client<W, P> {
 
     fn end_turn(&mut self) {
         if !std::mem::replace(&mut self.turn_is_due, true) {
-            self.actions.push(Action::EndTurn);
+            self.actions.push_back(Action::EndTurn);
         }
     }
 
@@ -299,12 +305,12 @@ impl<W, P: Platform> Client<W, P> {
                     (request, Awaited::Answer, answer.map_or_else(Outcome::Failed, Outcome::Answered))
                 }
                 Event::Lost { number, loss } => {
-                    self.finished.push(Finished::Lost { number, loss });
+                    self.finished.push_back(Finished::Lost { number, loss });
                     continue;
                 }
                 Event::RenewalRefused { error } => {
                     let message = "locks that are held are not prolonged, and will be lost when their ttls have passed";
-                    self.finished.push(Finished::Warning(format!("{message}: {error}")));
+                    self.finished.push_back(Finished::Warning(format!("{message}: {error}")));
                     continue;
                 }
             };
@@ -314,13 +320,19 @@ impl<W, P: Platform> Client<W, P> {
         }
     }
 
-    fn take_waiter(&mut self, number: u64, awaited: Awaited) -> Option<W> {
-        let waiters = self.waiting.get_mut(&(number, awaited))?;
-        let first = waiters.pop_front();
-        if waiters.is_empty() {
-            self.waiting.remove(&(number, awaited));
+    fn wait_for(&mut self, what: (u64, Awaited), waiter: W) {
+        match self.waiting.entry(what) {
+            Entry::Occupied(waiters) => waiters.into_mut().others.push_back(waiter),
+            Entry::Vacant(nobody) => drop(nobody.insert(Waiters { first: waiter, others: VecDeque::new() })),
         }
-        first
+    }
+
+    fn take_waiter(&mut self, number: u64, awaited: Awaited) -> Option<W> {
+        let Entry::Occupied(mut waiters) = self.waiting.entry((number, awaited)) else { return None };
+        match waiters.get_mut().others.pop_front() {
+            Some(next) => Some(std::mem::replace(&mut waiters.get_mut().first, next)),
+            None => Some(waiters.remove().first),
+        }
     }
 
     fn is_closed_error(&self) -> Error {

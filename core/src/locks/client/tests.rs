@@ -247,11 +247,10 @@ fn a_lock_whose_time_is_over_is_not_taken_again() {
 fn whoever_waits_for_a_connection_is_told_when_the_client_is_closed() {
     let mut host = Host::connected(HandlerKind::Script);
     host.platform.peer.expect_openings([Opening::Unreachable; 9]);
-    let mut parts = Parts::default();
-    parts.push("PING");
+    let command = Command::of(["PING"]);
     host.platform.peer.end(Ending::Closed);
     host.client.ready(link::COMMANDS, host.platform.now());
-    host.begin("command", Wish::Execute { parts, deadline: host.platform.now() + TTL });
+    host.begin("command", Wish::Execute { command, deadline: host.platform.now() + TTL });
     host.client.close(host.platform.now());
     host.settle();
     assert!(matches!(host.told[..], [("command", Outcome::Failed(_))]), "{:?}", host.told);
@@ -262,9 +261,8 @@ fn a_command_waits_no_longer_than_it_may_for_room_behind_others() {
     let limits = redis::Limits { exchanges: 2, ..redis::Limits::default() };
     let mut host = Host::connected_with(HandlerKind::Script, redis::Settings { limits, ..redis::Settings::default() });
     for (waiter, patience) in [("first", TTL), ("second", TTL), ("third", PATIENCE)] {
-        let mut parts = Parts::default();
-        parts.push("PING");
-        host.begin(waiter, Wish::Execute { parts, deadline: host.platform.now() + patience });
+        let command = Command::of(["PING"]);
+        host.begin(waiter, Wish::Execute { command, deadline: host.platform.now() + patience });
     }
     assert_eq!(host.sent(), ["PING", "PING"]);
     host.pass(PATIENCE, "");

@@ -9,9 +9,9 @@ use pinyon_core::locks::call::{Call, Names};
 use pinyon_core::locks::client::{Settings, Wish};
 use pinyon_core::locks::keys::{self, Keys};
 use pinyon_core::locks::machine::{Fairness, Options};
-use pinyon_core::locks::script::Parts;
 use pinyon_core::locks::HandlerKind;
 use pinyon_core::{redis, Endpoint};
+use pinyon_proto::resp::Command;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString, PyTuple};
 
@@ -120,8 +120,7 @@ impl Locks {
 
     /// The hash tag that these names have of their own, if they have one.
     fn tag_of<'py>(&self, py: Python<'py>, names: &Bound<'py, PyTuple>) -> PyResult<Option<Bound<'py, PyBytes>>> {
-        let texts: Vec<Bound<'_, PyAny>> = names.iter().collect();
-        let texts = texts.iter().map(|name| name_bytes(name)).collect::<PyResult<Vec<&[u8]>>>()?;
+        let texts = names.as_slice().iter().map(name_bytes).collect::<PyResult<Vec<&[u8]>>>()?;
         let tag = keys::common_tag(&texts).map_err(|error| usage(py, "InvalidName", &error.to_string()))?;
         Ok(tag.map(|tag| PyBytes::new(py, tag)))
     }
@@ -143,12 +142,12 @@ impl Locks {
 
     /// Sends a command on the same connection, and returns what the server answers.
     fn command<'py>(&self, py: Python<'py>, parts: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyAny>> {
-        let mut command = Parts::default();
+        let mut command = Command::default();
         for part in parts {
             push_part(&mut command, &part)?;
         }
         let deadline = Instant::now() + self.settings.options.patience;
-        self.backend(py)?.run(py, Wish::Execute { parts: command, deadline }, None)
+        self.backend(py)?.run(py, Wish::Execute { command, deadline }, None)
     }
 
     /// What all keys of the namespace begin with.
@@ -241,8 +240,7 @@ pub(crate) fn thread_number() -> u64 {
 
 pub(super) fn lock_names(names: &Bound<'_, PyTuple>) -> PyResult<Names> {
     let py = names.py();
-    let texts: Vec<Bound<'_, PyAny>> = names.iter().collect();
-    let texts = texts.iter().map(|name| name_bytes(name)).collect::<PyResult<Vec<&[u8]>>>()?;
+    let texts = names.as_slice().iter().map(name_bytes).collect::<PyResult<Vec<&[u8]>>>()?;
     keys::names(texts).map_err(|error| usage(py, "InvalidName", &error.to_string()))
 }
 
@@ -279,7 +277,7 @@ fn fairness_of(py: Python<'_>, name: &str) -> PyResult<Fairness> {
 }
 
 /// Text, bytes and numbers, as Redis takes them.
-fn push_part(command: &mut Parts, part: &Bound<'_, PyAny>) -> PyResult<()> {
+fn push_part(command: &mut Command, part: &Bound<'_, PyAny>) -> PyResult<()> {
     if part.is_instance_of::<PyString>() || part.is_instance_of::<PyBytes>() {
         command.push(key_bytes(part)?);
         return Ok(());
