@@ -9,7 +9,9 @@ from pinyon import _native
 from pinyon.errors import LockLost, UsageError
 
 if TYPE_CHECKING:
-    from typing_extensions import NoReturn, Self
+    from typing import NoReturn
+
+    from typing_extensions import Self
 
 
 class BaseHeld(_native.Grant):

@@ -82,6 +82,8 @@ class Lock(BaseLock):
 
     __slots__ = ()
 
+    _held = Held
+
     def acquire(self) -> Held:
         """Take all names and return what is held. Raises ``LockTimeout`` when they are not to be had in time."""
         held = Held(self)
@@ -89,28 +91,20 @@ class Lock(BaseLock):
             held.on_lost(self._on_lost)
         return held
 
-    def __enter__(self) -> Held:
-        held = self.acquire()
-        self._enter(held)
-        return held
+    if TYPE_CHECKING:
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        exception: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        held: Held = self._leave() or self._not_entered()
-        if held._given_back:
-            return
-        try:
-            kept = held._release()
-        except Exception:
-            if exception is None:
-                raise
-            return
-        if not kept and exception is None:
-            raise held._lost_inside()
+        def __enter__(self) -> Held: ...
+
+        def __exit__(
+            self,
+            kind: type[BaseException] | None,
+            exception: BaseException | None,
+            traceback: TracebackType | None,
+        ) -> None: ...
+
+    else:
+        __enter__ = _native.Lock._take_by_with
+        __exit__ = _native.Lock._give_back_by_with
 
     def __call__(self, function: _Function) -> _Function:
         """Decorate a function: it runs while the names are locked."""

@@ -235,14 +235,14 @@ impl Grant {
     }
 
     /// Gives it back. Returns whether it was held to the end.
-    fn _release<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+    pub(super) fn _release<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.given_back.store(true, Ordering::Relaxed);
         self.run(py, Wish::Release { number: self.state.number() })
     }
 
     /// Whether its holder has given it back, in time or not.
     #[getter]
-    fn _given_back(&self) -> bool {
+    pub(super) fn _given_back(&self) -> bool {
         self.given_back.load(Ordering::Relaxed)
     }
 

@@ -3,6 +3,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use pinyon_core::locks::machine::{Renewal, Request};
+use pyo3::exceptions::PyException;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -65,6 +66,42 @@ impl Lock {
     #[getter]
     fn _on_lost(&self, py: Python<'_>) -> Option<Py<PyAny>> {
         self.on_lost.as_ref().map(|callback| callback.clone_ref(py))
+    }
+
+    /// Takes it, and keeps what is held until it is left. Not for tasks, which have to await it.
+    fn _take_by_with<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        let (py, lock) = (slf.py(), slf.get());
+        let held = slf.getattr(intern!(py, "_held"))?.call1((slf,))?;
+        if let Some(callback) = &lock.on_lost {
+            held.call_method1(intern!(py, "on_lost"), (callback,))?;
+        }
+        lock._enter(held.cast::<Grant>()?.clone().unbind());
+        Ok(held)
+    }
+
+    /// Gives back what was taken by `with`; an error of the block's goes before one of giving it back.
+    fn _give_back_by_with(
+        slf: &Bound<'_, Self>,
+        _kind: &Bound<'_, PyAny>,
+        error: &Bound<'_, PyAny>,
+        _traceback: &Bound<'_, PyAny>,
+    ) -> PyResult<()> {
+        let (py, lock) = (slf.py(), slf.get());
+        let Some(held) = lock._leave(py)? else {
+            return slf.call_method0(intern!(py, "_not_entered")).map(drop);
+        };
+        let held = held.bind(py);
+        if held.get()._given_back() {
+            return Ok(());
+        }
+        match held.get()._release(py).and_then(|kept| kept.is_truthy()) {
+            Ok(false) if error.is_none() => {
+                let lost = held.call_method0(intern!(py, "_lost_inside"))?;
+                Err(PyErr::from_value(lost))
+            }
+            Err(raised) if error.is_none() || !raised.is_instance_of::<PyException>(py) => Err(raised),
+            _ => Ok(()),
+        }
     }
 
     /// Keeps what was taken by `with`, until `_leave`.
