@@ -9,7 +9,6 @@ use pinyon_core::driven::{Action, Driven};
 use pinyon_core::locks::client::{Client, Finished, Outcome, Platform as _, Settings, Wish};
 use pinyon_core::locks::keys::Keys;
 use pinyon_core::locks::machine::{Failure, Options, Request};
-use pinyon_proto::resp::Command;
 use pinyon_core::{redis, Address, Endpoint};
 use pinyon_proto::resp;
 
@@ -270,8 +269,7 @@ impl Run {
     }
 
     fn execute(&mut self, parts: &[&[u8]], patience: u8) {
-        let mut command = Command::default();
-        parts.iter().for_each(|part| command.push(part));
+        let command = resp::Command::of(parts);
         let patience = short(patience);
         let deadline = self.platform.now() + patience;
         self.begin(Wish::Execute { command, deadline }, Wants::Value, patience);
