@@ -159,7 +159,6 @@ pub enum Answer {
     NotHeld,
     Released {
         released: usize,
-        granted: usize,
     },
     /// For each attempt, whether it still holds all its names.
     Extended(Vec<bool>),

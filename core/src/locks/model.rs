@@ -136,7 +136,7 @@ impl Model {
         }
         run.grant(names);
         run.announce(&freed);
-        Answer::Released { released: freed.len(), granted: run.granted }
+        Answer::Released { released: freed.len() }
     }
 
     fn extend(&mut self, now: Duration, attempt: &Attempt, names: &Names, ttl: Duration) -> bool {

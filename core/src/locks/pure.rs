@@ -393,7 +393,7 @@ impl Pure {
             Call::Unlock { attempt, names, .. } => {
                 let mine = names.iter().zip(&holders).filter(|(_, holder)| is_of(holder, attempt));
                 let released = self.delete(mine.map(|(name, _)| name.clone()).collect(), acts);
-                Then::Answer(Answer::Released { released, granted: 0 })
+                Then::Answer(Answer::Released { released })
             }
             Call::ForceRelease { names, token } => {
                 let taken = names.iter().zip(&holders).filter(|(_, holder)| {

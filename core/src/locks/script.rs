@@ -158,6 +158,9 @@ fn milliseconds(duration: Duration) -> u64 {
 /// What the reply to a call says.
 pub fn decode(call: &Call, reply: Value) -> Result<Answer, ScriptError> {
     let items = match reply {
+        Value::Integer(number) => {
+            return counted(call, number).ok_or_else(|| ScriptError::Unexpected(number.to_string()));
+        }
         Value::Array(items) => items,
         Value::Error(error) => return Err(ScriptError::of(error)),
         other => return Err(ScriptError::Unexpected(format!("{other:?}"))),
@@ -165,7 +168,7 @@ pub fn decode(call: &Call, reply: Value) -> Result<Answer, ScriptError> {
     let answer = match call {
         Call::Open => number(&items, 0).map(|counter| Answer::Opened { counter }),
         Call::Lock { .. } | Call::Poll { .. } | Call::Park { .. } | Call::Unpark { .. } => taken(&items),
-        Call::Unlock { .. } => released(&items),
+        Call::Unlock { .. } => None,
         Call::Extend { held } => extended(&items, held.len()),
         Call::Notify { .. } => notified(&items),
         Call::Inspect { names } => inspected(&items, names.len()),
@@ -176,10 +179,21 @@ pub fn decode(call: &Call, reply: Value) -> Result<Answer, ScriptError> {
     answer.ok_or_else(|| ScriptError::Unexpected(format!("{items:?}")))
 }
 
+/// The usual answers are a number alone, which is the least work for the server.
+fn counted(call: &Call, number: i64) -> Option<Answer> {
+    match (call, u64::try_from(number)) {
+        (Call::Lock { .. } | Call::Poll { .. } | Call::Park { .. } | Call::Unpark { .. }, Err(_)) => {
+            let pttl = u64::try_from(-2 - number).ok().map(Duration::from_millis);
+            Some(Answer::Queued { pttl })
+        }
+        (Call::Lock { .. } | Call::Poll { .. } | Call::Unpark { .. }, Ok(token)) => Some(Answer::Granted { token }),
+        (Call::Unlock { .. }, Ok(released)) => Some(Answer::Released { released: released as usize }),
+        _ => None,
+    }
+}
+
 fn taken(items: &[Value]) -> Option<Answer> {
     Some(match number(items, 0)? {
-        0 => Answer::Queued { pttl: pttl(items.get(2)?)? },
-        1 => Answer::Granted { token: number(items, 1)? },
         2 => Answer::Busy { pttl: pttl(items.get(1)?)?, holder: holder(items.get(2)?) },
         3 => Answer::Cancelled,
         4 => Answer::Deadlock { cycle: items[1..].iter().map(attempt).collect::<Option<_>>()? },
@@ -187,10 +201,6 @@ fn taken(items: &[Value]) -> Option<Answer> {
         6 => Answer::NotHeld,
         _ => return None,
     })
-}
-
-fn released(items: &[Value]) -> Option<Answer> {
-    Some(Answer::Released { released: number(items, 0)? as usize, granted: number(items, 1)? as usize })
 }
 
 fn extended(items: &[Value], count: usize) -> Option<Answer> {
@@ -457,13 +467,13 @@ mod tests {
 
     #[test]
     fn a_call_is_one_command() {
-        let expected = "FCALL pinyon_lock_2 5 {n}:#f {n}:#q {n}:#w {n}:l:a {n}:l:b c.1.0:1:ff 10000 30000 wnt";
+        let expected = "FCALL pinyon_lock_3 5 {n}:#f {n}:#q {n}:#w {n}:l:a {n}:l:b c.1.0:1:ff 10000 30000 wnt";
         assert_eq!(words(&lock(), true, &Via::Functions).join(" "), expected);
         let held = vec![
             (a("c:1:1"), names(["a", "b"]).unwrap(), Duration::from_millis(7)),
             (a("c:1:2"), names(["c"]).unwrap(), Duration::ZERO),
         ];
-        let expected = "FCALL pinyon_extend_2 6 {n}:#f {n}:#q {n}:#w {n}:l:a {n}:l:b {n}:l:c 2 c:1:1 7 2 c:1:2 1 1";
+        let expected = "FCALL pinyon_extend_3 6 {n}:#f {n}:#q {n}:#w {n}:l:a {n}:l:b {n}:l:c 2 c:1:1 7 2 c:1:2 1 1";
         assert_eq!(words(&Call::Extend { held }, false, &Via::Functions).join(" "), expected);
         let shas = Shas::read(&(0..10).map(|n| bytes(&n.to_string())).collect::<Vec<_>>()).unwrap();
         let call = Call::ForceRelease { names: names(["a"]).unwrap(), token: None };
@@ -471,11 +481,23 @@ mod tests {
     }
 
     #[test]
+    fn a_number_is_the_usual_answer() {
+        let read = |number| decode(&lock(), Value::Integer(number)).unwrap();
+        assert_eq!(read(1 << 52), Answer::Granted { token: 1 << 52 });
+        assert_eq!(read(-1), Answer::Queued { pttl: None });
+        assert_eq!(read(-2), Answer::Queued { pttl: Some(Duration::ZERO) });
+        assert_eq!(read(-1002), Answer::Queued { pttl: Some(Duration::from_secs(1)) });
+    }
+
+    #[test]
     fn replies_of_the_wrong_shape_are_errors() {
         let array = |items: &[i64]| Value::Array(items.iter().map(|n| Value::Integer(*n)).collect());
-        assert_eq!(decode(&lock(), array(&[1, 1 << 52])), Ok(Answer::Granted { token: 1 << 52 }));
-        for reply in [array(&[]), array(&[1]), array(&[1, -1]), array(&[7]), Value::Null, array(&[0, 5]), bytes("OK")] {
+        for reply in [array(&[]), array(&[2]), array(&[2, 5]), array(&[7]), Value::Null, bytes("OK")] {
             assert!(matches!(decode(&lock(), reply), Err(ScriptError::Unexpected(_))));
+        }
+        let unlock = Call::Unlock { attempt: a("c:1:1"), names: names(["a"]).unwrap(), tombstone: false };
+        for reply in [Value::Integer(-1), array(&[1]), Value::Null] {
+            assert!(matches!(decode(&unlock, reply), Err(ScriptError::Unexpected(_))));
         }
         let busy = Value::Array(vec![Value::Integer(2), Value::Integer(-1), bytes("somebody else's")]);
         assert_eq!(decode(&lock(), busy), Ok(Answer::Busy { pttl: None, holder: None }));
@@ -508,7 +530,7 @@ mod tests {
         let moved = |asking| ScriptError::Moved { slot: 3999, address: "127.0.0.1:6381".into(), asking };
         assert_eq!(error("MOVED", "3999 127.0.0.1:6381"), moved(false));
         assert_eq!(error("ASK", "3999 127.0.0.1:6381"), moved(true));
-        let replica = "You can't write against a read only replica. script: pinyon_lock_2, on @user_function:29.";
+        let replica = "You can't write against a read only replica. script: pinyon_lock_3, on @user_function:29.";
         assert!(matches!(error("READONLY", replica), ScriptError::ReadOnly(_)));
         let wrapped = "Error running script (call to f_5f): @user_script:4: @user_script: 4: -READONLY You can't";
         assert!(matches!(error("ERR", wrapped), ScriptError::ReadOnly(_)));

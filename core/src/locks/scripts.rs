@@ -7,7 +7,7 @@
 use std::sync::LazyLock;
 
 /// What the library is loaded as. Its number changes whenever its functions' arguments, replies or keys do.
-pub const LIBRARY: &str = "pinyon_locks_2";
+pub const LIBRARY: &str = "pinyon_locks_3";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Function {
@@ -40,16 +40,16 @@ impl Function {
     /// Its name in the library.
     pub fn name(self) -> &'static str {
         match self {
-            Self::Open => "pinyon_open_2",
-            Self::Lock => "pinyon_lock_2",
-            Self::Unlock => "pinyon_unlock_2",
-            Self::Poll => "pinyon_poll_2",
-            Self::Extend => "pinyon_extend_2",
-            Self::Park => "pinyon_park_2",
-            Self::Unpark => "pinyon_unpark_2",
-            Self::Notify => "pinyon_notify_2",
-            Self::Inspect => "pinyon_inspect_2",
-            Self::ForceRelease => "pinyon_force_release_2",
+            Self::Open => "pinyon_open_3",
+            Self::Lock => "pinyon_lock_3",
+            Self::Unlock => "pinyon_unlock_3",
+            Self::Poll => "pinyon_poll_3",
+            Self::Extend => "pinyon_extend_3",
+            Self::Park => "pinyon_park_3",
+            Self::Unpark => "pinyon_unpark_3",
+            Self::Notify => "pinyon_notify_3",
+            Self::Inspect => "pinyon_inspect_3",
+            Self::ForceRelease => "pinyon_force_release_3",
         }
     }
 
@@ -101,9 +101,13 @@ struct Body {
     rest: &'static str,
 }
 
-/// What the ordinary case needs, and what the rest needs beside it.
-const ALONE: &str = "call, sub, format = redis.call, string.sub, string.format\n";
-const SHARED: &str = "find, concat = string.find, table.concat\n";
+/// What the ordinary case needs, and what the rest needs beside it. Numbers are written by `whole`, which is exact for all
+/// tokens: a server with short integers writes them as floating ones, which takes it several times as long.
+const ALONE: &str = "call, sub, find, format = redis.call, string.sub, string.find, string.format\n\
+                     whole = format('%d', 2^53) == '9007199254740992' and '%d' or '%.0f'\n";
+const SHARED: &str = "concat, wide = table.concat, '%016' .. sub(whole, 2)\n";
+const NAMES_ALONE: &str = "local call, sub, find, format, whole\n";
+const NAMES_SHARED: &str = "local concat, wide\n";
 const COMMON: &str = include_str!("scripts/common.lua");
 const QUEUE: &str = include_str!("scripts/queue.lua");
 const GRANT: &str = include_str!("scripts/grant.lua");
@@ -112,7 +116,7 @@ const TAKE: &str = include_str!("scripts/take.lua");
 static SOURCES: LazyLock<Vec<String>> = LazyLock::new(|| Function::ALL.map(script).into());
 
 static LIBRARY_SOURCE: LazyLock<String> = LazyLock::new(|| {
-    let mut source = format!("#!lua name={LIBRARY}\nlocal call, sub, format, find, concat\n");
+    let mut source = format!("#!lua name={LIBRARY}\n{NAMES_ALONE}{NAMES_SHARED}");
     // While a library is loaded, none of Lua's own and of the server's functions are there.
     source.extend([COMMON, QUEUE, GRANT, TAKE]);
     for function in Function::ALL {
@@ -132,7 +136,7 @@ pub fn library() -> &'static str {
 
 fn script(function: Function) -> String {
     let Body { alone, rest } = function.body();
-    ["local ", ALONE, alone, "local ", SHARED, &function.parts().concat(), rest].concat()
+    [NAMES_ALONE, ALONE, alone, NAMES_SHARED, SHARED, &function.parts().concat(), rest].concat()
 }
 
 #[cfg(test)]

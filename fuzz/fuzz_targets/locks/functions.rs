@@ -70,8 +70,8 @@ pub fn write(answer: Answer) -> Vec<u8> {
     let numbers = |numbers: &[u64]| say::array(numbers.iter().map(|number| say::number(*number as i64)));
     match answer {
         Answer::Opened { counter } => numbers(&[counter]),
-        Answer::Queued { pttl } => say::array([say::number(0), say::number(4), time(pttl)]),
-        Answer::Granted { token } => numbers(&[1, token]),
+        Answer::Queued { pttl } => say::number(-2 - pttl.map_or(-1, |time| time.as_millis() as i64)),
+        Answer::Granted { token } => say::number(token as i64),
         Answer::Busy { pttl, holder } => say::array([say::number(2), time(pttl), say::bytes(&value(&holder))]),
         Answer::Cancelled => numbers(&[3]),
         Answer::Deadlock { cycle } => {
@@ -79,7 +79,7 @@ pub fn write(answer: Answer) -> Vec<u8> {
         }
         Answer::Unknown => numbers(&[5]),
         Answer::NotHeld => numbers(&[6]),
-        Answer::Released { released, granted } => numbers(&[released as u64, granted as u64]),
+        Answer::Released { released } => say::number(released as i64),
         Answer::Extended(each) => say::array(each.into_iter().map(|held| say::number(held.into()))),
         Answer::Notified { moved } => numbers(&[0, moved.into()]),
         Answer::Inspected(each) => say::array(each.into_iter().map(|inspected| {

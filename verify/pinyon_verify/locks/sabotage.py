@@ -13,7 +13,7 @@ from .cells import BUSY, CALM, each
 if TYPE_CHECKING:
     from .world import World
 
-LIBRARY = "pinyon_locks_2"
+LIBRARY = "pinyon_locks_3"
 
 
 @dataclass(frozen=True)
@@ -54,15 +54,15 @@ SABOTAGES = (
     Sabotage(
         "nobody-is-woken",
         "liveness",
-        "grant(run, names)\nannounce(run, freed)\nreturn {#freed, run.granted}",
-        "return {#freed, 0}",
+        "if all and count == 1",
+        "if all then return count end\nif all and count == 1",
         _CALM,
     ),
     Sabotage(
         "woken-twice",
         "wakes",
         'return client and call("PUBLISH"',
-        'if client then call("PUBLISH", run.prefix .. "#c:" .. client, message) end\n  return client and call("PUBLISH"',
+        'if client then call("PUBLISH", prefix .. "#c:" .. client, message) end\n  return client and call("PUBLISH"',
         _CALM,
     ),
     Sabotage(
@@ -82,12 +82,12 @@ SABOTAGES = (
     Sabotage(
         "order-ignored",
         "order",
-        "local keys = lock_keys(run, waiter.names)\n  if not fits(run, waiter, keys, waiter.class == PLAIN and not run.throughput)",
-        "local keys = lock_keys(run, waiter.names)\n  if not fits(run, waiter, keys, false)",
+        "if not fits(run, waiter, waiter.class == PLAIN and not run.throughput)",
+        "if not fits(run, waiter, false)",
         _BUSY,
     ),
     Sabotage("cancels-ignored", "gone", "if waiter then drop(run, waiter) end", "", _BUSY),
-    Sabotage("held-names-taken", "exclusion", 'if call("EXISTS", unpack(keys)) > 0 then return false end', "", _BUSY),
+    Sabotage("held-names-taken", "exclusion", "if not all_free and call(", "if false and call(", _BUSY),
     Sabotage(
         "not-prolonged",
         "belief",

@@ -183,7 +183,7 @@ impl Machine {
         };
         let event = match answer {
             // Asked for the second time, it may have been given back by the first.
-            Ok(Answer::Released { released, .. }) => {
+            Ok(Answer::Released { released }) => {
                 Event::Released { number, held: released == entry.names.len() || again && sent < until }
             }
             Ok(_) => Event::Released { number, held: false },

@@ -20,7 +20,6 @@ pub(super) struct Run<'a> {
     /// The attempt that is answered rather than pushed to, and its token once it is granted.
     answered: Option<Attempt>,
     token: Option<u64>,
-    pub granted: usize,
     budget: i64,
     heads: BTreeMap<Name, Option<Attempt>>,
     failed: BTreeSet<Attempt>,
@@ -45,7 +44,6 @@ impl<'a> Run<'a> {
             now,
             answered: answered.cloned(),
             token: None,
-            granted: 0,
             budget: BUDGET,
             heads: BTreeMap::new(),
             failed: BTreeSet::new(),
@@ -338,9 +336,7 @@ impl<'a> Run<'a> {
         let token = self.model.next_number(self.now);
         if self.answered.as_ref() == Some(attempt) {
             self.token = Some(token);
-        } else if self.model.tell(&attempt.client, Pushed::Granted { attempt: attempt.clone(), token }) {
-            self.granted += 1;
-        } else {
+        } else if !self.model.tell(&attempt.client, Pushed::Granted { attempt: attempt.clone(), token }) {
             self.drop(attempt);
             return false;
         }

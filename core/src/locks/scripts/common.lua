@@ -42,7 +42,7 @@ local function next_number(counter)
     local floor = floor_number()
     if floor > number then
       number = floor
-      call("SET", counter, format("%.0f", number))
+      call("SET", counter, format(whole, number))
     end
   end
   return number
@@ -53,7 +53,7 @@ local function has(flags, flag)
 end
 
 local function is_of(value, attempt)
-  return value and (sub(value, 1, #attempt + 1) == attempt .. " " or value == attempt)
+  return value and (find(value, attempt .. " ", 1, true) == 1 or value == attempt)
 end
 
 -- How many of the values are this attempt's.
@@ -88,7 +88,7 @@ local function prolong(keys, first, last, value, ttl)
   for at = first, last do call("PEXPIRE", keys[at], ttl) end
   if not age then return end
   -- Behind another write it is carried out although memory is short.
-  value = attempt .. " " .. token .. " @" .. format("%.0f", clock() - age)
+  value = attempt .. " " .. token .. " @" .. format(whole, clock() - age)
   for at = first, last do call("PSETEX", keys[at], ttl, value) end
 end
 
@@ -117,6 +117,7 @@ end
 
 -- When the first of the keys with these values expires, in milliseconds, or -1. One attempt's keys expire together.
 local function soonest(keys, values)
+  if #values == 1 then return values[1] and call("PTTL", keys[4]) or -1 end
   local soonest, seen = -1, {}
   for i = 1, #values do
     local value = values[i]

@@ -12,10 +12,10 @@ for i = 1, #names do
     freed[#freed + 1] = names[i]
     if not told[holder] then
       told[holder] = true
-      tell(run, holder, "l " .. holder)
+      tell(run.prefix, holder, "l " .. holder)
     end
   end
 end
 grant(run, names)
-announce(run, freed)
+if pure_wait(run) then announce(run, freed) end
 return {#freed}

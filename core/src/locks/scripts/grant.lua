@@ -4,19 +4,42 @@
 local NESTED_LOOK, THROUGHPUT_LOOK = "64", "16"
 
 -- Says it to the client of an attempt; how many connections heard it.
-local function tell(run, attempt, message)
+local function tell(prefix, attempt, message)
   local client = client_of(attempt)
-  return client and call("PUBLISH", run.prefix .. "#c:" .. client, message) or 0
+  return client and call("PUBLISH", prefix .. "#c:" .. client, message) or 0
+end
+
+-- The ordinary end of a lock: its only name goes to the next waiter, which wants no other. Returns whether it did, or a
+-- waiter that did not hear it and is to be dropped.
+local function hand_over(keys, name)
+  local member = lexical(keys[2], name .. "\0", name .. "\1", "1")[1]
+  if not member then return true end
+  local from = #name + 3
+  local attempt = sub(member, from + 17)
+  local record = call("HGET", keys[3], attempt)
+  local waiter = record and read(attempt, record)
+  if not waiter or waiter.class ~= PLAIN or waiter.state ~= QUEUED or waiter.ticket ~= sub(member, from, from + 15)
+    or waiter.names[2] or waiter.expiry <= clock() then
+    return false
+  end
+  local value = attempt .. " " .. format(whole, next_number(keys[1]))
+  if tell(prefix_in(keys), attempt, "g " .. value) == 0 then return false, waiter end
+  call("ZREM", keys[2], member)
+  call("HDEL", keys[3], attempt)
+  call("PSETEX", keys[4], waiter.ttl, value .. " " .. waiter.ttl)
+  return true
 end
 
 -- Whether the waiter's names are all free and, if `in_order`, nobody waits before it for any of them.
-local function fits(run, waiter, keys, in_order)
-  local names, taken, heads = waiter.names, run.taken, run.heads
+local function fits(run, waiter, in_order)
+  local names, free, heads = waiter.names, run.free, run.heads
+  local all_free = true
   for i = 1, #names do
-    local first = in_order and heads[names[i]]
-    if taken[names[i]] or (first and first ~= waiter) then return false end
+    local is_free, first = free[names[i]], in_order and heads[names[i]]
+    if is_free == false or (first and first ~= waiter) then return false end
+    all_free = all_free and is_free
   end
-  if call("EXISTS", unpack(keys)) > 0 then return false end
+  if not all_free and call("EXISTS", unpack(lock_keys(run, names))) > 0 then return false end
   if in_order then
     for i = 1, #names do
       if head(run, names[i]) ~= waiter then return false end
@@ -27,28 +50,27 @@ end
 
 -- Gives the waiter its names, if it can have them. One whose client has gone is dropped.
 local function try(run, waiter)
-  if run.failed[waiter] then return false end
-  run.budget = run.budget - #waiter.names
-  local keys = lock_keys(run, waiter.names)
-  if not fits(run, waiter, keys, waiter.class == PLAIN and not run.throughput) then
+  if run.failed and run.failed[waiter] then return false end
+  local names, ttl = waiter.names, waiter.ttl
+  run.budget = run.budget - #names
+  if not fits(run, waiter, waiter.class == PLAIN and not run.throughput) then
+    run.failed = run.failed or {}
     run.failed[waiter] = true
     return false
   end
   local attempt, token = waiter.attempt, next_number(run.counter)
-  local value = attempt .. " " .. format("%.0f", token)
+  local value = attempt .. " " .. format(whole, token)
   if attempt == run.self then
     run.token = token
-  elseif tell(run, attempt, "g " .. value) == 0 then
+  elseif tell(run.prefix, attempt, "g " .. value) == 0 then
     drop(run, waiter)
     return false
-  else
-    run.granted = run.granted + 1
   end
   forget(run, waiter)
-  value = value .. " " .. waiter.ttl
-  for i = 1, #keys do
-    call("PSETEX", keys[i], waiter.ttl, value)
-    run.taken[waiter.names[i]] = true
+  value = value .. " " .. ttl
+  for i = 1, #names do
+    call("PSETEX", run.prefix .. "l:" .. names[i], ttl, value)
+    run.free[names[i]] = false
   end
   return true
 end
@@ -67,12 +89,11 @@ end
 -- Nested waiters overtake, so they wait for holders only. Plain ones wait for all before them, nested or plain.
 local function grant(run, names)
   make_due(run, names)
-  local at = 0
-  while at < #run.due and run.budget > 0 do
-    at = at + 1
-    local name = run.due[at]
-    run.is_due[name] = nil
-    if run.taken[name] then
+  while run.at < #run.due and run.budget > 0 do
+    run.at = run.at + 1
+    local name = run.due[run.at]
+    if run.is_due then run.is_due[name] = nil end
+    if run.free[name] == false then
       -- Nobody else's turn.
     elseif run.throughput then
       try_each(run, name, "\1", THROUGHPUT_LOOK)
@@ -85,15 +106,18 @@ local function grant(run, names)
       end
     end
   end
-  run.due, run.is_due = {}, {}
+  run.due, run.is_due = false, false
 end
 
--- Tells clients of the pure handler, if any wait, which of these names are free now.
+local function pure_wait(run)
+  return call("EXISTS", run.prefix .. "#p") == 1
+end
+
+-- Tells clients of the pure handler, where some wait, which of these names are free now.
 local function announce(run, names)
-  if call("EXISTS", run.prefix .. "#p") == 0 then return end
   local free = {}
-  for _, name in ipairs(names) do
-    if not run.taken[name] then free[#free + 1] = name end
+  for i = 1, #names do
+    if run.free[names[i]] ~= false then free[#free + 1] = names[i] end
   end
   if #free > 0 then call("PUBLISH", run.prefix .. "#freed", concat(free, "\0")) end
 end

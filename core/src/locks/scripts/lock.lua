@@ -1,6 +1,7 @@
 -- lock: attempt, ttl, waiter_ttl, flags (w: wait, n: nested, t: throughput before order)
--- -> {1, token} granted; {0, ticket, pttl} queued; {2, pttl, value} busy, with the first holder's value or nil;
---    {3} cancelled; {4, attempt, ...} deadlock: the holders in turn. A pttl is -1 where there is none.
+-- -> the token: granted; -2 - pttl: queued; {2, pttl, value} busy, with the first holder's value or nil; {3} cancelled;
+--    {4, attempt, ...} deadlock: the holders in turn. A pttl is -1 where there is none.
+--    An array costs more than a number, and a number that is alone is what is answered most.
 --
 -- An attempt that holds all its names is granted again, with the same token and its ttl anew; one that waits keeps its
 -- ticket. What is left of a grant that was lost in part is given up first.
@@ -9,12 +10,11 @@ if call("EXISTS", sub(KEYS[1], 1, -3) .. "#x:" .. attempt, unpack(KEYS, 2)) == 0
   local token = call("INCR", KEYS[1])
   if token >= 4096 then
     local ttl = ARGV[2]
-    local value = attempt .. " " .. format("%.0f", token) .. " " .. ttl
+    local value = attempt .. " " .. format(whole, token) .. " " .. ttl
     for i = 4, #KEYS do call("PSETEX", KEYS[i], ttl, value) end
-    return {1, token}
+    return token
   end
 end
 --- shared parts
 local flags = ARGV[4]
-local run = new_run(KEYS, attempt, has(flags, "t"))
-return take(run, KEYS, attempt, ARGV[2], ARGV[3], has(flags, "w"), has(flags, "n"))
+return take(KEYS, attempt, ARGV[2], ARGV[3], has(flags, "w"), has(flags, "n"), has(flags, "t"))

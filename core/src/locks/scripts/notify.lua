@@ -27,8 +27,8 @@ local function move(member)
     return true
   else
     call("ZREM", run.parked, member)
-    waiter.ticket, waiter.state = format("%016.0f", next_number(run.counter)), QUEUED
-    local left = format("%.0f", waiter.expiry - run.now)
+    waiter.ticket, waiter.state = format(wide, next_number(run.counter)), QUEUED
+    local left = format(whole, waiter.expiry - run.now)
     add_members(run, waiter, left)
     save(run, waiter, left)
     moved = moved + 1

@@ -2,6 +2,6 @@
 local counter, floor = tonumber(call("GET", KEYS[1]) or "0"), floor_number()
 if counter < floor then
   counter = floor
-  call("SET", KEYS[1], format("%.0f", counter))
+  call("SET", KEYS[1], format(whole, counter))
 end
 return {counter}

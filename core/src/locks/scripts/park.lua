@@ -1,5 +1,5 @@
 -- park: attempt, ttl, waiter_ttl, flags (n: will be nested, t: throughput before order)
--- -> {0, ticket, -1} parked, and the names are given back; {6} not all names were its own: nothing is changed
+-- -> -1: parked, and the names are given back; {6} not all names were its own: nothing is changed
 --
 -- An attempt that waits already stays as it is. After a lost reply it is for a poll to tell whether it was parked,
 -- notified and granted again: the token has changed then.
@@ -8,15 +8,14 @@ local run = new_run(KEYS, false, has(flags, "t"))
 local values = call("MGET", unpack(KEYS, 4))
 if owned(values, attempt) < #values then
   local waiter = waiter_of(run, attempt)
-  if waiter then return {0, tonumber(waiter.ticket), -1} end
-  return {6}
+  return waiter and -1 or {6}
 end
 call("DEL", unpack(KEYS, 4))
 local names, ticket = names_in(KEYS), next_number(run.counter)
 park(run, {
-  attempt = attempt, ticket = format("%016.0f", ticket), class = has(flags, "n") and NESTED or PLAIN, state = PARKED,
+  attempt = attempt, ticket = format(wide, ticket), class = has(flags, "n") and NESTED or PLAIN, state = PARKED,
   ttl = ARGV[2], names = names,
 }, ARGV[3])
 grant(run, names)
-announce(run, names)
-return {0, ticket, -1}
+if pure_wait(run) then announce(run, names) end
+return -1

@@ -3,5 +3,4 @@
 --
 -- A waiter tries itself first, so that it is not lost behind more waiters than one call looks at. The caller is
 -- answered and not pushed to. A nested waiter is also told of a cycle that has come about since, and waits no more.
-local run = new_run(KEYS, ARGV[1], has(ARGV[4], "t"))
-return standing(run, KEYS, ARGV[1], ARGV[2], ARGV[3]) or {5}
+return standing(KEYS, ARGV[1], ARGV[2], ARGV[3], has(ARGV[4], "t")) or {5}

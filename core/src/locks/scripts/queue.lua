@@ -6,16 +6,23 @@
 local NESTED, PLAIN = "0", "1"
 local QUEUED, PARKED = "q", "p"
 
+-- One ticket in so many chooses a member that is looked at.
+local SWEEP = 4
+
 -- What one call may spend on the queue, about one unit for a command. The rest is done by later calls.
 local BUDGET = 2500
 
--- One call's view of the queue. `self` is the attempt that is answered rather than pushed to.
-local function new_run(keys, self, throughput)
+-- One call's view of the queue: not cheap, so the ordinary ways of queueing up and of handing over do without.
+--
+-- `self` is the attempt that is answered rather than pushed to. `free` says of a name that
+-- it is free, or, with false, that this call has given it away. What few calls need is not made before: the waiters that
+-- `failed`, the names that are `due`, of which `at` have had their turn.
+local function new_run(keys, self, throughput, now)
   local prefix = prefix_in(keys)
   return {
     prefix = prefix, counter = keys[1], queue = keys[2], records = keys[3], parked = prefix .. "#n",
-    self = self, throughput = throughput, now = clock(), budget = BUDGET, granted = 0,
-    waiters = {}, heads = {}, failed = {}, taken = {}, due = {}, is_due = {},
+    self = self, throughput = throughput, now = now or clock(), budget = BUDGET, token = false,
+    waiters = {}, heads = {}, free = {}, failed = false, due = false, is_due = false, at = 0,
   }
 end
 
@@ -23,7 +30,7 @@ local function read(attempt, record)
   local from = find(record, "\0", 35, true)
   if not from then return false end
   local waiter = {
-    attempt = attempt, expiry = tonumber(sub(record, 1, 16)), ticket = sub(record, 17, 32),
+    attempt = attempt, expiry = sub(record, 1, 16) + 0, ticket = sub(record, 17, 32),
     class = sub(record, 33, 33), state = sub(record, 34, 34), ttl = sub(record, 35, from - 1), names = {},
   }
   local names = waiter.names
@@ -51,9 +58,14 @@ local function lock_keys(run, names)
   return keys
 end
 
+-- What follows the name in its members.
+local function tail_of(waiter)
+  return "\0" .. waiter.class .. waiter.ticket .. "\0" .. waiter.attempt
+end
+
 local function members(waiter)
-  local list, tail = {}, "\0" .. waiter.class .. waiter.ticket .. "\0" .. waiter.attempt
-  for i, name in ipairs(waiter.names) do list[i] = name .. tail end
+  local list, tail = {}, tail_of(waiter)
+  for i = 1, #waiter.names do list[i] = waiter.names[i] .. tail end
   return list
 end
 
@@ -63,31 +75,39 @@ end
 
 -- Lets a key outlive this waiter, by half its ttl at least. Emptied, it goes by itself; it expires only after crashes.
 local function keep(key, waiter_ttl)
-  if call("PTTL", key) < 1.5 * waiter_ttl then call("PEXPIRE", key, format("%.0f", 2 * waiter_ttl)) end
+  if call("PTTL", key) < 1.5 * waiter_ttl then call("PEXPIRE", key, format(whole, 2 * waiter_ttl)) end
 end
 
 -- Writes the record, with a new expiry.
-local function save(run, waiter, waiter_ttl)
-  waiter.expiry = run.now + waiter_ttl
-  local record = format("%016.0f", waiter.expiry) .. waiter.ticket .. waiter.class .. waiter.state .. waiter.ttl
+local function write(records, waiter, expiry, waiter_ttl)
+  local attempt = waiter.attempt
+  local record = format(wide, expiry) .. waiter.ticket .. waiter.class .. waiter.state .. waiter.ttl
     .. "\0" .. concat(waiter.names, "\0")
   if waiter.class == NESTED and waiter.state == QUEUED then
-    call("HSET", run.records, waiter.attempt, record, "o:" .. owner_of(waiter.attempt), waiter.attempt)
+    call("HSET", records, attempt, record, "o:" .. owner_of(attempt), attempt)
   else
-    call("HSET", run.records, waiter.attempt, record)
+    call("HSET", records, attempt, record)
   end
+  keep(records, waiter_ttl)
+end
+
+local function save(run, waiter, waiter_ttl)
+  waiter.expiry = run.now + waiter_ttl
+  write(run.records, waiter, waiter.expiry, waiter_ttl)
   run.waiters[waiter.attempt] = waiter
-  keep(run.records, waiter_ttl)
+end
+
+-- Adds the members.
+local function line_up(queue, waiter, waiter_ttl)
+  local list, names, tail = {}, waiter.names, tail_of(waiter)
+  for i = 1, #names do list[2 * i - 1], list[2 * i] = "0", names[i] .. tail end
+  call("ZADD", queue, unpack(list))
+  keep(queue, waiter_ttl)
 end
 
 local function add_members(run, waiter, waiter_ttl)
-  local list = {}
-  for i, member in ipairs(members(waiter)) do
-    list[2 * i - 1], list[2 * i] = "0", member
-    run.heads[waiter.names[i]] = nil
-  end
-  call("ZADD", run.queue, unpack(list))
-  keep(run.queue, waiter_ttl)
+  line_up(run.queue, waiter, waiter_ttl)
+  for i = 1, #waiter.names do run.heads[waiter.names[i]] = nil end
 end
 
 local function park(run, waiter, waiter_ttl)
@@ -110,15 +130,32 @@ local function forget(run, waiter)
     call("HDEL", run.records, attempt)
   end
   run.waiters[attempt] = false
-  for _, name in ipairs(waiter.names) do run.heads[name] = nil end
+  for i = 1, #waiter.names do run.heads[waiter.names[i]] = nil end
 end
 
 -- These names' queues are to be looked at before the call ends.
 local function make_due(run, names)
-  for _, name in ipairs(names) do
-    if not run.is_due[name] then
-      run.is_due[name] = true
-      run.due[#run.due + 1] = name
+  local due, is_due = run.due, run.is_due
+  if not due then
+    run.due, run.at = names, 0
+    return
+  end
+  if not is_due then
+    -- So far it was the caller's list.
+    local left = {}
+    is_due = {}
+    for i = run.at + 1, #due do
+      left[#left + 1] = due[i]
+      is_due[due[i]] = true
+    end
+    due = left
+    run.due, run.is_due, run.at = due, is_due, 0
+  end
+  for i = 1, #names do
+    local name = names[i]
+    if not is_due[name] then
+      is_due[name] = true
+      due[#due + 1] = name
     end
   end
 end
@@ -128,7 +165,7 @@ local function drop(run, waiter)
   forget(run, waiter)
   run.budget = run.budget - #waiter.names
   if waiter.state == QUEUED then
-    run.failed = {}
+    run.failed = false
     make_due(run, waiter.names)
   end
 end
@@ -169,19 +206,17 @@ local function head(run, name)
 end
 
 -- A member here and there is looked at, so that what dead waiters left behind for names that nobody asks for any more
--- goes too. Every fourth ticket chooses one.
-local function sweep(run, ticket)
-  if ticket % 4 ~= 0 then return end
-  local index = ticket / 4
+-- goes too.
+local function sweep(run, index)
   local size = call("ZCARD", run.queue)
   if size > 0 then
-    local at = format("%.0f", index % size)
+    local at = format(whole, index % size)
     local member = call("ZRANGE", run.queue, at, at)[1]
     live(run, sub(member, 1, (find(member, "\0", 1, true) or 1) - 1), member)
   end
   size = call("ZCARD", run.parked)
   if size > 0 then
-    local at = format("%.0f", index % size)
+    local at = format(whole, index % size)
     local member = call("ZRANGE", run.parked, at, at)[1]
     local from = (find(member, "\0", 1, true) or 0) + 1
     local waiter = waiter_of(run, sub(member, from + 17))

@@ -40,10 +40,9 @@ end
 local function stay(run, keys, waiter, ttl, waiter_ttl)
   waiter.ttl = ttl
   save(run, waiter, waiter_ttl)
-  local ticket = tonumber(waiter.ticket)
   if waiter.state == PARKED then
     keep(run.parked, waiter_ttl)
-    return {0, ticket, -1}
+    return -1
   end
   if call("ZSCORE", run.queue, members(waiter)[1]) then
     keep(run.queue, waiter_ttl)
@@ -52,7 +51,7 @@ local function stay(run, keys, waiter, ttl, waiter_ttl)
   end
   try(run, waiter)
   grant(run, waiter.names)
-  if run.token then return {1, run.token} end
+  if run.token then return run.token end
   local values = call("MGET", unpack(keys, 4))
   local deadlock = waiter.class == NESTED and cycle(run, waiter.attempt, values)
   if deadlock then
@@ -60,21 +59,26 @@ local function stay(run, keys, waiter, ttl, waiter_ttl)
     grant(run, {})
     return deadlock
   end
-  return {0, ticket, soonest(keys, values)}
+  return -2 - soonest(keys, values)
 end
 
--- The reply to an attempt that the server knows: cancelled, holding or waiting. Otherwise the names' values.
-local function standing(run, keys, attempt, ttl, waiter_ttl)
-  local values = call("MGET", run.prefix .. "#x:" .. attempt, unpack(keys, 4))
+-- The reply to an attempt that the server knows: cancelled, holding or waiting. Otherwise the names' values, and how
+-- many of them are what is left of a grant that was lost in part.
+local function standing(keys, attempt, ttl, waiter_ttl, throughput)
+  local values = call("MGET", prefix_in(keys) .. "#x:" .. attempt, unpack(keys, 4))
   if table.remove(values, 1) then return {3} end
-  if owned(values, attempt) == #values then
+  local left = owned(values, attempt)
+  if left == #values then
     prolong(keys, 4, #keys, values[1], ttl)
     local _, token = holder_in(values[1])
-    return {1, tonumber(token) or 0}
+    return tonumber(token) or 0
   end
-  local waiter = waiter_of(run, attempt)
-  if waiter then return stay(run, keys, waiter, ttl, waiter_ttl) end
-  return nil, values
+  local record = call("HGET", keys[3], attempt)
+  local waiter = record and read(attempt, record)
+  if not waiter then return nil, values, left end
+  local run = new_run(keys, attempt, throughput)
+  run.waiters[attempt] = waiter
+  return stay(run, keys, waiter, ttl, waiter_ttl)
 end
 
 local function first_of(values)
@@ -91,56 +95,64 @@ local function anyone_waits(run, names)
   return false
 end
 
-local function enqueue(run, attempt, ttl, waiter_ttl, class, names)
-  local ticket = next_number(run.counter)
-  local waiter = {
-    attempt = attempt, ticket = format("%016.0f", ticket), class = class, state = QUEUED, ttl = ttl, names = names,
-  }
-  add_members(run, waiter, waiter_ttl)
-  save(run, waiter, waiter_ttl)
-  sweep(run, ticket)
-  return ticket
+-- Queues up at the end. Returns the run, which is made here if there is none and one is needed.
+local function enqueue(keys, run, waiter, waiter_ttl, throughput)
+  local ticket, now = next_number(keys[1]), run and run.now or clock()
+  waiter.ticket = format(wide, ticket)
+  line_up(keys[2], waiter, waiter_ttl)
+  write(keys[3], waiter, now + waiter_ttl, waiter_ttl)
+  if run then run.heads, run.waiters[waiter.attempt] = {}, nil end
+  if ticket % SWEEP == 0 then
+    run = run or new_run(keys, waiter.attempt, throughput, now)
+    sweep(run, ticket / SWEEP)
+  end
+  return run
 end
 
-local function take(run, keys, attempt, ttl, waiter_ttl, wait, nested)
-  local known, values = standing(run, keys, attempt, ttl, waiter_ttl)
+local function take(keys, attempt, ttl, waiter_ttl, wait, nested, throughput)
+  local known, values, left = standing(keys, attempt, ttl, waiter_ttl, throughput)
   if known then return known end
 
-  local names = names_in(keys)
-  for i = 1, #values do
-    -- What is left of a grant that has been lost in part.
-    if is_of(values[i], attempt) then
-      call("DEL", keys[i + 3])
-      values[i] = false
-      make_due(run, {names[i]})
+  local names, holder = names_in(keys), first_of(values)
+  local run = (nested or left > 0 or not holder) and new_run(keys, attempt, throughput)
+  if left > 0 then
+    for i = 1, #values do
+      if is_of(values[i], attempt) then
+        call("DEL", keys[i + 3])
+        values[i] = false
+        make_due(run, {names[i]})
+      end
     end
+    holder = first_of(values)
   end
-
-  local free = not first_of(values)
-  if free and not nested and not run.throughput and anyone_waits(run, names) then
+  if not holder and not nested and not throughput and anyone_waits(run, names) then
     grant(run, names)
     values = call("MGET", unpack(keys, 4))
-    free = not first_of(values) and not anyone_waits(run, names)
+    holder = first_of(values) or anyone_waits(run, names)
   end
 
   local reply
-  if free then
-    local token = next_number(run.counter)
-    local value = attempt .. " " .. format("%.0f", token) .. " " .. ttl
+  if not holder then
+    local token = next_number(keys[1])
+    local value = attempt .. " " .. format(whole, token) .. " " .. ttl
     for i = 1, #names do
       call("PSETEX", keys[i + 3], ttl, value)
-      run.taken[names[i]] = true
+      run.free[names[i]] = false
     end
-    reply = {1, token}
+    reply = token
   elseif not wait then
     reply = {2, soonest(keys, values), first_of(values)}
   else
     reply = nested and cycle(run, attempt, values)
     if not reply then
-      local ticket = enqueue(run, attempt, ttl, waiter_ttl, nested and NESTED or PLAIN, names)
-      reply = {0, ticket, soonest(keys, values)}
+      local waiter = {
+        attempt = attempt, ticket = false, class = nested and NESTED or PLAIN, state = QUEUED, ttl = ttl, names = names,
+      }
+      run = enqueue(keys, run, waiter, waiter_ttl, throughput)
+      reply = -2 - soonest(keys, values)
     end
   end
+  if not run then return reply end
   grant(run, {})
-  return run.token and {1, run.token} or reply
+  return run.token or reply
 end

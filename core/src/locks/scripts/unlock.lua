@@ -1,33 +1,37 @@
 -- unlock: attempt, flags (x: leave a tombstone, t: throughput before order)
--- -> {how many names were its own, how many waiters were granted theirs}
+-- -> how many names were its own
 --
 -- An attempt that waits, queued or parked, does not wait any more.
 local attempt, flags, count = ARGV[1], ARGV[2], #KEYS - 3
-local values = call("MGET", unpack(KEYS, 4))
-local first = values[1]
-local whole = first and (sub(first, 1, #attempt + 1) == attempt .. " " or first == attempt)
-for i = 2, count do
-  if values[i] ~= first then whole = false end
+local values = call("MGET", sub(KEYS[1], 1, -3) .. "#p", unpack(KEYS, 4))
+local pure, first = values[1], values[2]
+local all = first and (find(first, attempt .. " ", 1, true) == 1 or first == attempt)
+for i = 3, count + 1 do
+  if values[i] ~= first then all = false end
 end
-if whole then
+if all then
   call("DEL", unpack(KEYS, 4))
-  if (flags == "" or flags == "t")
-    and call("EXISTS", KEYS[2], KEYS[3], sub(KEYS[1], 1, -3) .. "#p") == 0 then
-    return {count, 0}
-  end
+  if not pure and (flags == "" or flags == "t") and call("EXISTS", KEYS[2]) == 0 then return count end
 end
 --- shared parts
-local run = new_run(KEYS, false, has(flags, "t"))
-local names, freed = names_in(KEYS), {}
-for i = 1, count do
-  if is_of(values[i], attempt) then
-    freed[#freed + 1] = names[i]
-    if not whole then call("DEL", KEYS[i + 3]) end
+local names = names_in(KEYS)
+local handed_over, deaf
+if all and count == 1 and flags == "" and not pure then handed_over, deaf = hand_over(KEYS, names[1]) end
+if handed_over then return count end
+local run, freed = new_run(KEYS, false, has(flags, "t")), names
+if not all then
+  freed = {}
+  for i = 1, count do
+    if is_of(values[i + 1], attempt) then
+      freed[#freed + 1] = names[i]
+      call("DEL", KEYS[i + 3])
+    end
   end
 end
+for i = 1, #freed do run.free[freed[i]] = true end
 if has(flags, "x") then call("SET", run.prefix .. "#x:" .. attempt, "", "PX", "60000") end
-local waiter = not whole and waiter_of(run, attempt)
+local waiter = deaf or not all and waiter_of(run, attempt)
 if waiter then drop(run, waiter) end
 grant(run, names)
-announce(run, freed)
-return {#freed, run.granted}
+if pure then announce(run, freed) end
+return #freed

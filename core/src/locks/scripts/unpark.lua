@@ -3,7 +3,7 @@
 --
 -- Parked or not known, it queues up at the end; queued already, it keeps its place.
 local attempt, flags = ARGV[1], ARGV[4]
-local run = new_run(KEYS, attempt, has(flags, "t"))
+local run = new_run(KEYS, attempt, false)
 local waiter = waiter_of(run, attempt)
 if waiter and waiter.state == PARKED then forget(run, waiter) end
-return take(run, KEYS, attempt, ARGV[2], ARGV[3], true, has(flags, "n"))
+return take(KEYS, attempt, ARGV[2], ARGV[3], true, has(flags, "n"), has(flags, "t"))
