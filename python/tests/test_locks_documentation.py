@@ -205,7 +205,8 @@ def conditions(redis: Redis, locks: pinyon.Locks, others: pinyon.Locks) -> None:
 
     with background(wait):
         wait_until(lambda: redis.ask("ZCARD", "{app}:#n") == 1)
-        for name in "bcdef":  # every fourth that waits sweeps the queues
+        for number in range(17):  # a ticket in sixteen sweeps the queues; each round draws three
+            name = str(number)
             held = locks.lock(name).acquire()
             with background(functools.partial(take_and_give_back, others, name)):
                 wait_until(lambda: queued(redis, "app"))

@@ -11,6 +11,8 @@ const BUDGET: i64 = 2500;
 /// How many waiters are looked at for one name: nested ones, and any where throughput goes before order.
 const NESTED_LOOK: usize = 64;
 const THROUGHPUT_LOOK: usize = 16;
+/// One ticket in so many sweeps.
+const SWEEP: u64 = 16;
 /// How many owners a search for a cycle visits.
 const OWNERS: usize = 1000;
 
@@ -395,12 +397,12 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Looks at one member of the queue and one of the parked, which every fourth ticket chooses.
+    /// Looks at one member of the queue and one of the parked, which one ticket in so many chooses.
     fn sweep(&mut self, ticket: u64) {
-        if ticket % 4 != 0 {
+        if ticket % SWEEP != 0 {
             return;
         }
-        let index = ticket / 4;
+        let index = ticket / SWEEP;
         let queue = &self.model.queue.members.content;
         if let Some(member) = chosen(index, queue.len()).and_then(|at| queue.iter().nth(at)).cloned() {
             self.is_live(&member);

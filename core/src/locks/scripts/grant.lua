@@ -17,16 +17,16 @@ local function hand_over(keys, name)
   local from = #name + 3
   local attempt = sub(member, from + 17)
   local record = call("HGET", keys[3], attempt)
-  local waiter = record and read(attempt, record)
-  if not waiter or waiter.class ~= PLAIN or waiter.state ~= QUEUED or waiter.ticket ~= sub(member, from, from + 15)
-    or waiter.names[2] or waiter.expiry <= clock() then
+  local past = record and find(record, "\0", 35, true)
+  if not past or sub(record, past + 1) ~= name or sub(record, 33, 34) ~= "1q"
+    or sub(record, 17, 32) ~= sub(member, from, from + 15) or sub(record, 1, 16) + 0 <= clock() then
     return false
   end
-  local value = attempt .. " " .. format(whole, next_number(keys[1]))
-  if tell(prefix_in(keys), attempt, "g " .. value) == 0 then return false, waiter end
+  local value, ttl = attempt .. " " .. format(whole, next_number(keys[1])), sub(record, 35, past - 1)
+  if tell(prefix_in(keys), attempt, "g " .. value) == 0 then return false, read(attempt, record) end
   call("ZREM", keys[2], member)
   call("HDEL", keys[3], attempt)
-  call("PSETEX", keys[4], waiter.ttl, value .. " " .. waiter.ttl)
+  call("PSETEX", keys[4], ttl, value .. " " .. ttl)
   return true
 end
 

@@ -7,7 +7,7 @@ local NESTED, PLAIN = "0", "1"
 local QUEUED, PARKED = "q", "p"
 
 -- One ticket in so many chooses a member that is looked at.
-local SWEEP = 4
+local SWEEP = 16
 
 -- What one call may spend on the queue, about one unit for a command. The rest is done by later calls.
 local BUDGET = 2500
