@@ -25,7 +25,8 @@ local EPOCH, PER_MS, PER_US = 1704067200000, 4096, 4
 -- The server's clock, in milliseconds.
 local function clock()
   local time = call("TIME")
-  return time[1] * 1000 + (time[2] - time[2] % 1000) / 1000
+  local micros = time[2] + 0
+  return time[1] * 1000 + (micros - micros % 1000) / 1000
 end
 
 -- The least that the counter is to be now: a counter that is lost and lost again begins higher each time.

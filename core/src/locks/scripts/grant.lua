@@ -12,7 +12,7 @@ end
 -- The ordinary end of a lock: its only name goes to the next waiter, which wants no other. Returns whether it did, or a
 -- waiter that did not hear it and is to be dropped.
 local function hand_over(keys, name)
-  local member = lexical(keys[2], name .. "\0", name .. "\1", "1")[1]
+  local member = lexical(keys[2], name, "\1", "1")[1]
   if not member then return true end
   local from = #name + 3
   local attempt = sub(member, from + 17)
@@ -77,7 +77,7 @@ end
 
 -- Tries the waiters from here on in their order, until one is granted.
 local function try_each(run, name, high, count)
-  for _, member in ipairs(lexical(run.queue, name .. "\0", name .. high, count)) do
+  for _, member in ipairs(lexical(run.queue, name, high, count)) do
     if run.budget <= 0 then return end
     local waiter = live(run, name, member)
     if waiter and try(run, waiter) then return end

@@ -16,5 +16,6 @@ if call("EXISTS", sub(KEYS[1], 1, -3) .. "#x:" .. attempt, unpack(KEYS, 2)) == 0
   end
 end
 --- shared parts
-local flags = ARGV[4]
-return take(KEYS, attempt, ARGV[2], ARGV[3], has(flags, "w"), has(flags, "n"), has(flags, "t"))
+local flags, waiter_ttl = ARGV[4], ARGV[3] + 0
+if flags == "w" then return take(KEYS, attempt, ARGV[2], waiter_ttl, true, false, false) end
+return take(KEYS, attempt, ARGV[2], waiter_ttl, has(flags, "w"), has(flags, "n"), has(flags, "t"))

@@ -170,8 +170,9 @@ local function drop(run, waiter)
   end
 end
 
-local function lexical(key, low, high, count)
-  return call("ZRANGEBYLEX", key, "[" .. low, "(" .. high, "LIMIT", "0", count)
+-- The first members for the name, as many as `count`; `high` is behind the last class.
+local function lexical(key, name, high, count)
+  return call("ZRANGEBYLEX", key, "[" .. name .. "\0", "(" .. name .. high, "LIMIT", "0", count)
 end
 
 -- The live waiter that a member of #q stands for. Members of others are taken out.
@@ -198,7 +199,7 @@ local function head(run, name)
   if first ~= nil then return first end
   repeat
     if run.budget <= 0 then return UNKNOWN end
-    local member = lexical(run.queue, name .. "\0", name .. "\1", "1")[1]
+    local member = lexical(run.queue, name, "\1", "1")[1]
     first = member and live(run, name, member)
   until first or not member
   run.heads[name] = first or false

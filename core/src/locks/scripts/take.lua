@@ -66,7 +66,7 @@ end
 -- many of them are what is left of a grant that was lost in part.
 local function standing(keys, attempt, ttl, waiter_ttl, throughput)
   local values = call("MGET", prefix_in(keys) .. "#x:" .. attempt, unpack(keys, 4))
-  if table.remove(values, 1) then return {3} end
+  if remove(values, 1) then return {3} end
   local left = owned(values, attempt)
   if left == #values then
     prolong(keys, 4, #keys, values[1], ttl)
