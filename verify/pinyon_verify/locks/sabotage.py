@@ -54,8 +54,8 @@ SABOTAGES = (
     Sabotage(
         "nobody-is-woken",
         "liveness",
-        "if all and count == 1",
-        "if all then return count end\nif all and count == 1",
+        "local handed_over, deaf\n",
+        "if not has(flags, 'x') then return count end\nlocal handed_over, deaf\n",
         _CALM,
     ),
     Sabotage(
