@@ -9,7 +9,6 @@ from ..contestant import FLOOR
 from ..grids import NONE, Grid, participants
 from ..results import Document, RowInfo
 from .measures import (
-    PING_ROW,
     PerCycle,
     commands_sent,
     handover_row,
@@ -33,6 +32,7 @@ from .rows import (
     MUTEX,
     NEAR,
     PAIR,
+    PING,
     PIPELINED,
     SECTION,
     SECTION_COMMANDS,
@@ -46,6 +46,7 @@ RATE_TITLES: dict[str, str] = {
     SECTION: "Locks: seed 004's test 2, 100 workers, n of 2n−1 names",
 }
 ROW_LABELS: dict[str, str] = {MUTEX: "test 1", SECTION: "test 2", HANDOVER: "processes"}
+PING_ROWS = (group_of(PING), group_of(PING, FAR))
 TOGETHER = "floor, both in one write"
 MILLISECONDS, MICROSECONDS = 1e3, 1e6
 
@@ -152,7 +153,7 @@ def server_grid(document: Document) -> Grid:
 
 
 def _counted(document: Document) -> list[str]:
-    counted = {work.contestant for work in document.server_work if work.row not in (PING_ROW,)}
+    counted = {work.contestant for work in document.server_work if work.row not in PING_ROWS}
     return [name for name in document.present() if name in counted]
 
 

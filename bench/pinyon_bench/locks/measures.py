@@ -12,7 +12,6 @@ from ..results import Document, Latency, RowInfo, ServerWork
 from .rows import HANDOVER, NEAR, PING, Link, group_of
 
 PUBLISHES = ("publish", "spublish")
-PING_ROW = group_of(PING)
 #: Why a figure is taken from each: a function of what Redis counted in one cell.
 PerCycle = Callable[[ServerWork], float]
 
