@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from histories import believed, evidence, fault, held, scan, step, waited, wrote
 
 from pinyon_verify.locks.checks import belief, check, exclusion, liveness, order, tokens, wholeness
@@ -48,11 +49,12 @@ def test_two_inside_while_others_come_and_go() -> None:
     assert [finding.text.split()[1] for finding in exclusion.sections(history)] == ["a"]
 
 
-def test_a_holder_that_was_stopped_is_excused_but_not_in_its_belief() -> None:
+@pytest.mark.parametrize("kind", ["stop", "kill"])
+def test_a_holder_that_was_stopped_is_excused_but_not_in_its_belief(kind: str) -> None:
     history = evidence(
         held("a", "x", 1, 10, 900, believed=400, process=5),
         held("b", "x", 2, 410, 420),
-        faults=[fault("stop", 50, 800, 5)],
+        faults=[fault(kind, 50, 800, 5)],
     )
     assert found(history) == {"exclusion": ["the earlier holder was stopped"]}
     believed(history.attempts[0], 415)

@@ -70,9 +70,12 @@ class Evidence:
         return iter(sorted(by_name.items()))
 
     def stopped(self, attempt: Attempt, since: int, until: int) -> bool:
-        """Whether the attempt's process was stopped between these moments."""
+        """Whether the attempt's process was stopped between these moments, or dying, which a busy machine takes its time for."""
         return any(
-            fault.kind == "stop" and fault.process == attempt.process and fault.at < until and since < fault.until
+            fault.kind in ("stop", "kill")
+            and fault.process == attempt.process
+            and fault.at < until
+            and since < fault.until
             for fault in self.faults
         )
 
