@@ -22,6 +22,20 @@ pub enum Action {
     EndTurn,
 }
 
+impl Action {
+    /// What the host is to do to watch a connection, where it watched it before by this or another descriptor: one that
+    /// connects to the next address has a new one.
+    pub(crate) fn watch_instead(
+        lane: usize,
+        before: Option<(RawFd, bool)>,
+        (fd, write): (RawFd, bool),
+    ) -> impl Iterator<Item = Self> {
+        let other = before.filter(|(other, _)| *other != fd);
+        let forget = other.map(|(fd, _)| Self::Forget { lane, fd });
+        forget.into_iter().chain([Self::Watch { lane, fd, write }])
+    }
+}
+
 /// A machine of one event loop. Its connections are known by their lanes, numbered from 0.
 pub trait Driven {
     /// Something that is over.
@@ -52,7 +66,7 @@ pub trait Driven {
     /// When to call [`Self::expire`] next.
     fn deadline(&self) -> Option<Instant>;
 
-    /// The host has stopped watching a broken connection: its descriptor is closed, and another one opened if needed.
+    /// The host has stopped watching a descriptor that broke: it is closed, and another one opened if needed.
     fn forgotten(&mut self, lane: usize, now: Instant);
 
     /// The descriptors that the host watches.

@@ -176,7 +176,9 @@ impl Lease {
 
 impl Drop for Lease {
     fn drop(&mut self) {
-        let clean = self.session.take().filter(|session| session.is_clean());
+        let mut clean = self.session.take().filter(|session| session.is_clean());
+        // Nobody watches the descriptors of addresses that did not answer.
+        clean.iter_mut().for_each(|session| session.release());
         self.pool.give_back(clean, self.trusted_until);
     }
 }

@@ -35,7 +35,7 @@ impl<N: Network> Connection<N> {
     /// Begins to connect, to the first of `addresses` that answers, with `timeout` for all of it and the greeting:
     /// [`Self::advance`] does so.
     pub(crate) fn connect(&mut self, addresses: Vec<Address>, now: Instant, timeout: Duration) {
-        self.broken = None;
+        self.broken.clear();
         self.secured = None;
         let failure = "its name has no address".to_owned();
         let addresses = addresses.into_iter();
@@ -86,7 +86,10 @@ impl<N: Network> Connection<N> {
                     attempt.stream = Some(stream);
                     return Ok(false);
                 }
-                Err(error) => attempt.failure = error.to_string(),
+                Err(error) => {
+                    attempt.failure = error.to_string();
+                    self.broken.push(stream);
+                }
             }
         }
         let message = format!("cannot connect: {}", attempt.failure);

@@ -59,8 +59,8 @@ pub(crate) struct Connection<N: Network> {
     tls: Option<ServerTls>,
     /// What is between the session and the stream, once TLS has begun.
     secured: Option<Box<Secured>>,
-    /// The broken stream, open until the host has stopped watching it.
-    broken: Option<N::Stream>,
+    /// Streams that broke, and those of addresses that did not answer: open until the host has stopped watching them.
+    broken: Vec<N::Stream>,
 }
 
 enum State<S> {
@@ -84,7 +84,7 @@ pub(crate) enum Unreceived {
 
 impl<N: Network> Connection<N> {
     pub(crate) fn new(server: Arc<str>, network: N, tls: Option<ServerTls>) -> Self {
-        Self { server, network, state: State::Closed, tls, secured: None, broken: None }
+        Self { server, network, state: State::Closed, tls, secured: None, broken: Vec::new() }
     }
 
     /// How to speak TLS from the next connection on, if at all.
@@ -204,11 +204,12 @@ impl<N: Network> Connection<N> {
 
     /// Breaks the connection; why is kept, and the stream until [`Self::release`].
     pub(crate) fn fail(&mut self, error: Error) {
-        self.broken = match std::mem::replace(&mut self.state, State::Broken(error)) {
+        let stream = match std::mem::replace(&mut self.state, State::Broken(error)) {
             State::Connecting(attempt) => attempt.into_stream(),
             State::Securing(stream, _) | State::Greeting(stream, _) | State::Ready(stream) => Some(stream),
-            State::Closed | State::Broken(_) => self.broken.take(),
+            State::Closed | State::Broken(_) => None,
         };
+        self.broken.extend(stream);
         self.secured = None;
     }
 
@@ -223,10 +224,10 @@ impl<N: Network> Connection<N> {
         }
     }
 
-    /// Closes the descriptor of a connection that broke: a host that watches it must stop doing so before. Otherwise
-    /// it is closed with the connection, or when it connects again.
+    /// Closes the descriptors of what broke: a host that watches one must stop doing so before. Otherwise they are
+    /// closed with the connection, or when it connects again.
     pub(crate) fn release(&mut self) {
-        self.broken = None;
+        self.broken.clear();
     }
 
     #[cold]

@@ -469,8 +469,7 @@ impl<O: Operation> Shared<O> {
         let Some(stream) = lane.session.stream() else { return };
         let wanted = (stream.as_fd().as_raw_fd(), lane.session.wants_to_write());
         if lane.watched != Some(wanted) {
-            lane.watched = Some(wanted);
-            self.actions.push(Action::Watch { lane: index, fd: wanted.0, write: wanted.1 });
+            self.actions.extend(Action::watch_instead(index, lane.watched.replace(wanted), wanted));
         }
     }
 

@@ -356,8 +356,9 @@ impl<M: Machine> EventLoop<M> {
                 Action::Watch { lane, fd, write } => drop(self.host.watch.call1(py, (lane, fd, write))?),
                 Action::Resolve { lane, name, port } => drop(self.host.resolve.call1(py, (lane, name, port))?),
                 Action::Forget { lane, fd } => {
-                    self.host.forget.call1(py, (lane, fd))?;
+                    let forgotten = self.host.forget.call1(py, (lane, fd));
                     self.lock(py)?.forgotten(lane, Instant::now());
+                    forgotten?;
                 }
             };
         }

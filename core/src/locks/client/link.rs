@@ -497,8 +497,7 @@ impl<W, P: Platform> Client<W, P> {
             let Some(stream) = lane.session.stream() else { continue };
             let wanted = (stream.as_raw_fd(), lane.session.wants_to_write());
             if lane.watched != Some(wanted) {
-                lane.watched = Some(wanted);
-                self.actions.push_back(Action::Watch { lane: index, fd: wanted.0, write: wanted.1 });
+                self.actions.extend(Action::watch_instead(index, lane.watched.replace(wanted), wanted));
             }
         }
     }
