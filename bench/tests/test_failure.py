@@ -47,7 +47,7 @@ def test_clients_are_chosen_by_pattern() -> None:
 def test_a_run_in_short(contender: measure.Contender, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("HEALTHY_SECONDS", "STOPPED_SECONDS", "REST_SECONDS", "DEAD_SECONDS"):
         monkeypatch.setattr(measure, name, 0.5)
-    monkeypatch.setattr(measure, "BACK_SECONDS", 6.0)
+    monkeypatch.setattr(measure, "BACK_SECONDS", 10.0)
     outcome = measure.measure(contender, 1, place(UNPINNED))
     assert outcome.missed == 0
     assert outcome.timeouts >= 1

@@ -153,17 +153,18 @@ def _stopped(server: Server) -> Iterator[None]:
 def _killed_and_restarted(
     worker: _Worker, victim: Server, lost: list[str], stack: ExitStack, placement: Placement
 ) -> float | None:
-    # A busy machine may take seconds to end a process, which are not the client's.
+    worker.begin(lost, DEAD_SECONDS + BACK_SECONDS)
+    ends = time.monotonic() + DEAD_SECONDS + BACK_SECONDS
     victim.process.kill()
     victim.process.wait()
-    worker.begin(lost, DEAD_SECONDS + BACK_SECONDS)
     time.sleep(DEAD_SECONDS)
     returned = stack.enter_context(start_server(placement.server, victim.port))
     if returned.port != victim.port:
         raise ServerError(f"port {victim.port} was taken by another process")
     started = time.monotonic()
     back = None
-    while back is None and time.monotonic() < started + BACK_SECONDS - 1:
+    # Until the worker is about to end: a busy machine may take seconds to end a process.
+    while back is None and time.monotonic() < ends - 1:
         counters = returned.counters()
         if counters["cmd_get"] or counters["cmd_set"]:
             back = time.monotonic() - started
