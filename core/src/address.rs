@@ -177,11 +177,7 @@ impl ServerSpec {
 
     /// The server as messages name it: `host:port`, `[v6]:port` or the path.
     pub fn name(&self) -> String {
-        match &self.endpoint {
-            Endpoint::Tcp { host, port } if host.contains(':') => format!("[{host}]:{port}"),
-            Endpoint::Tcp { host, port } => format!("{host}:{port}"),
-            Endpoint::Unix(path) => path.display().to_string(),
-        }
+        self.endpoint.to_string()
     }
 }
 
