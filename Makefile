@@ -16,7 +16,7 @@ help: ## List these verbs
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-19s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: bench
-bench: setup ## The benchmark: Pinyon beside the clients people use, in about five minutes, and a report page
+bench: setup ## The benchmark: Pinyon beside the clients people use, in about seven minutes, and a report page
 	.venv/bin/python -m pinyon_bench run
 
 .PHONY: bench-record
