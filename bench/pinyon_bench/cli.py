@@ -23,7 +23,7 @@ LOCKS_ROUNDS = 3
 FAILURE_ROUNDS = 5
 MOST_SIZE = 1_000_000
 VERB_HELP = {
-    "run": "measure everything in about six minutes; write JSON, then print the tables (the default verb)",
+    "run": "measure everything in about seven minutes; write JSON, then print the tables (the default verb)",
     "record": "measure long, with the seeds' full counts in each round, and rewrite PERFORMANCE.md",
     "tables": "print the tables of an existing JSON file",
     "coroutines": "seed 003's program: set and get values of SIZE bytes ITER times, blocking and in coroutines",

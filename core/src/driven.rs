@@ -63,7 +63,7 @@ pub trait Driven {
     /// Does what is due: fails what has waited too long.
     fn expire(&mut self, now: Instant);
 
-    /// When to call [`Self::expire`] next.
+    /// When to call [`Self::expire`] next. It is never sooner than before unless there is an action to be carried out.
     fn deadline(&self) -> Option<Instant>;
 
     /// The host has stopped watching a descriptor that broke: it is closed, and another one opened if needed.

@@ -83,6 +83,18 @@ impl Error {
         Self::new(Kind::Timeout, server, "the server did not answer in time")
     }
 
+    /// The server's name could not be made an address.
+    pub(crate) fn unresolved(kind: Kind, server: &Arc<str>, why: &str) -> Self {
+        Self::new(kind, server, format!("cannot connect: {}", Self::why_unresolved(why)))
+    }
+
+    /// What is wrong with a name, and what to do.
+    pub(crate) fn why_unresolved(why: &str) -> String {
+        format!(
+            "its name does not resolve ({why}): check that it is spelled right, and that this machine's resolver knows it"
+        )
+    }
+
     /// Nobody has said in time which servers there are.
     pub(crate) fn no_servers(asked: &Arc<str>) -> Self {
         Self::new(

@@ -323,8 +323,16 @@ impl Fleet {
             return self.succeeded(choice);
         }
         let server = choice.server;
-        let marked_down =
-            error.blames_server() && self.servers[server].health.failed(error, choice.probe, Instant::now());
+        let health = &self.servers[server].health;
+        self.counted(server, error, error.blames_server() && health.failed(error, choice.probe, Instant::now()));
+    }
+
+    /// The same of a timeout for which the server need not be to blame.
+    pub(crate) fn doubted(&self, server: usize, error: &Error) {
+        self.counted(server, error, self.servers[server].health.doubted(error, Instant::now()));
+    }
+
+    fn counted(&self, server: usize, error: &Error, marked_down: bool) {
         if marked_down {
             self.shaken.store(true, Ordering::Relaxed);
             self.note(EventKind::Down, &self.servers[server].name, "", Some(error), None);

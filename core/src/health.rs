@@ -80,12 +80,20 @@ impl Health {
     /// An operation or a connect failed. What fails besides the `probe` while the server is down was begun before, and
     /// says nothing new. Returns whether this has marked it down.
     pub fn failed(&self, error: &Error, probe: bool, now: Instant) -> bool {
+        self.count(if error.kind == Kind::Timeout { FAILURES } else { 1 }, error, probe, now)
+    }
+
+    /// An operation was not answered in time, for which the server need not be to blame: it counts once.
+    pub fn doubted(&self, error: &Error, now: Instant) -> bool {
+        self.count(1, error, false, now)
+    }
+
+    fn count(&self, weight: u32, error: &Error, probe: bool, now: Instant) -> bool {
         let before = self.failures.load(Ordering::Relaxed);
         let after = match before {
             FAILURES.. if probe => before.saturating_add(1),
             FAILURES.. => return false,
-            _ if error.kind == Kind::Timeout => FAILURES,
-            _ => before + 1,
+            _ => FAILURES.min(before + weight),
         };
         if after >= FAILURES {
             self.retry_at.store(nanoseconds(now + back_off(after, now)), Ordering::Relaxed);
@@ -99,7 +107,7 @@ impl Health {
         }
         match self.failures.compare_exchange(before, after, Ordering::Relaxed, Ordering::Relaxed) {
             Ok(_) => marked_down,
-            Err(_) => self.failed(error, probe, now),
+            Err(_) => self.count(weight, error, probe, now),
         }
     }
 
@@ -165,6 +173,15 @@ mod tests {
         let (health, now) = down();
         assert_eq!(health.verdict(now, PATIENCE), Verdict::Down);
         assert_eq!(health.last_error().map(|error| error.kind), Some(Kind::Timeout));
+    }
+
+    #[test]
+    fn a_doubtful_timeout_counts_once() {
+        let (health, now) = (Health::default(), epoch());
+        assert!(!health.doubted(&unanswered(), now));
+        assert_eq!(health.succeeded(false, now), None);
+        assert!(!health.doubted(&unanswered(), now));
+        assert!(health.doubted(&unanswered(), now));
     }
 
     #[test]

@@ -10,7 +10,7 @@ use crate::metrics::Metrics;
 use crate::session::Session;
 
 /// A connection that has rested this long is looked at before it is used: the server may have closed it.
-const TRUSTED_REST: Duration = Duration::from_millis(10);
+pub(crate) const TRUSTED_REST: Duration = Duration::from_millis(10);
 
 /// Connections at rest, how many are open in all, and what was counted on them.
 #[derive(Debug)]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,7 +24,7 @@ class Driver:
         self.loop = loop
         #: Where a loop makes asyncio's futures, they are made without asking it.
         self.create_future = None if type(loop.create_future()) is asyncio.Future else loop.create_future
-        self._resolving: set[asyncio.Task[None]] = set()
+        self._resolving: set[asyncio.Future[Any]] = set()
         self._writing: set[int] = set()
 
     @staticmethod
@@ -62,18 +63,20 @@ class Driver:
         """Leave the loop alone: its selector is the parent's, and a child runs a loop of its own."""
 
     def resolve(self, lane: int, name: str, port: int) -> None:
-        task = self.loop.create_task(self._resolve(lane, name, port))
+        task = asyncio.ensure_future(self.loop.getaddrinfo(name, port, type=socket.SOCK_STREAM), loop=self.loop)
         self._resolving.add(task)
-        task.add_done_callback(self._resolving.discard)
+        task.add_done_callback(partial(self._resolved, lane, port))
 
-    async def _resolve(self, lane: int, name: str, port: int) -> None:
+    def _resolved(self, lane: int, port: int, task: asyncio.Future[Any]) -> None:
+        self._resolving.discard(task)
         addresses, why = [], "it has no address"
-        try:
-            found = await self.loop.getaddrinfo(name, port, type=socket.SOCK_STREAM)
-            addresses = [str(address[0]) for *_, address in found]
-        except OSError as error:
+        if task.cancelled():
+            why = "the task that asked for its addresses was cancelled"
+        elif (error := task.exception()) is not None:
             why = str(error)
-        self.loop.call_soon(self._driver.resolved, lane, port, addresses, why)
+        else:
+            addresses = [str(address[0]) for *_, address in task.result()]
+        self._driver.resolved(lane, port, addresses, why)
 
     def report(self, on_event: Callable[[Event], object], event: Event) -> None:
         """Call it in a turn of its own, so that the loop reports what it raises."""

@@ -16,7 +16,7 @@ from pinyon._held import BaseHeld, BaseLock, at_least_one
 from pinyon._lock_status import LockStatus
 from pinyon._owners import number_of
 from pinyon._shared_commands import checked_command
-from pinyon._synchronized import check_runs_inside, filled
+from pinyon._synchronized import check_runs_inside, check_templates, filled
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Coroutine
@@ -28,6 +28,7 @@ _Function = TypeVar("_Function", bound="Callable[..., Coroutine[Any, Any, Any]]"
 class Held(BaseHeld):
     """A lock that is held: all its names, until it is given back or lost."""
 
+    __module__ = "pinyon.aio"
     __slots__ = ()
 
     def release(self) -> Awaitable[bool]:
@@ -79,6 +80,7 @@ class Held(BaseHeld):
 class Lock(BaseLock):
     """Names to be locked, and how: ``async with locks.lock("a", "b") as held: …``."""
 
+    __module__ = "pinyon.aio"
     __slots__ = ()
 
     async def acquire(self) -> Held:
@@ -134,6 +136,7 @@ class Locks(BaseLocks, ClosingAwaited):
         url: as for ``pinyon.Locks``, and so are the other settings.
     """
 
+    __module__ = "pinyon.aio"
     __slots__ = ()
 
     _loops = LOOPS
@@ -178,6 +181,7 @@ class Locks(BaseLocks, ClosingAwaited):
 
         ``settings`` are those of :meth:`lock`.
         """
+        check_templates(templates)
 
         def decorate(function: _Function) -> _Function:
             check_runs_inside(function, awaited=True)

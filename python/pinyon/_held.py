@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from typing import TYPE_CHECKING, Callable
 
 from pinyon import _native
@@ -42,9 +41,10 @@ class BaseHeld(_native.Grant):
     def on_lost(self, callback: Callable[[Self], object]) -> None:
         """Call ``callback(held)`` once if it is lost: its ttl passed, it was deleted, or released by force.
 
-        Threads are told by a thread of Pinyon's own, coroutines by their loop.
+        Threads are told by a thread of Pinyon's own, coroutines by their loop; at once, if it is lost already.
+        Raises ``UsageError`` for what cannot be called, or would have to be awaited.
         """
-        self._tell(functools.partial(callback, self))
+        self._tell(callback)
 
     def _lost_inside(self) -> LockLost:
         why = self._why_lost or "its ttl has passed, or somebody took it away"

@@ -14,7 +14,7 @@ from pinyon._logging import logging_too
 from pinyon._steps import drive
 from pinyon.compression import Compression
 from pinyon.compression import settled as compression_settled
-from pinyon.errors import InvalidServers, UnsupportedType
+from pinyon.errors import InvalidServers, UnsupportedType, UsageError
 from pinyon.leases import Lease
 from pinyon.metrics import ServerMetrics, of_client
 from pinyon.tls import Tls, settled
@@ -229,6 +229,9 @@ class Client(BaseClient, Closing):
     else:
 
         def __new__(cls, *arguments: Any, **settings: Any) -> Self:
+            if "connections" in settings:
+                where = "pinyon.gevent.Client and pinyon.aio.Client"
+                raise UsageError(f"connections is a setting of {where}; threads have max_connections")
             return super().__new__(_UndecidedClient if cls is Client else cls, *arguments, **settings)
 
     #: How its callers wait for each other.

@@ -80,9 +80,14 @@ class _Driver:
         try:
             found = socket.getaddrinfo(name, port, type=socket.SOCK_STREAM)
             addresses = [str(address[0]) for *_, address in found]
-        except OSError as error:
+        except gevent.GreenletExit:
+            why = "the greenlet that asked for its addresses was killed"
+            raise
+        except Exception as error:  # no OSError is a name that no resolver takes
             why = str(error)
-        self._loop.run_callback(self._driver.resolved, lane, port, addresses, why)
+        finally:
+            if self._loop.ptr:
+                self._loop.run_callback(self._driver.resolved, lane, port, addresses, why)
 
     def report(self, on_event: Callable[[Event], object], event: Event) -> None:
         """Call it in a greenlet of its own, which may wait, and whose hub reports what it raises."""

@@ -18,7 +18,7 @@ from pinyon._gevent_choice import undecided
 from pinyon._held import BaseHeld, BaseLock, at_least_one
 from pinyon._lock_status import LockStatus
 from pinyon._shared_commands import checked_command
-from pinyon._synchronized import check_runs_inside, filled
+from pinyon._synchronized import check_runs_inside, check_templates, filled
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -200,6 +200,7 @@ class Locks(BaseLocks, Closing):
 
         ``settings`` are those of :meth:`lock`.
         """
+        check_templates(templates)
 
         def decorate(function: _Function) -> _Function:
             check_runs_inside(function, awaited=False)

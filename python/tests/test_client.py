@@ -31,14 +31,6 @@ def test_a_name_is_resolved(server: Memcached, name: str) -> None:
         assert list(client.version()) == [f"{name}:{server.port}"]
 
 
-def test_a_name_that_does_not_exist_is_a_connect_error() -> None:
-    with pinyon.Client("pinyon.invalid:11211", timeout=5) as client:
-        with pytest.raises(pinyon.ConnectError, match=r"cannot resolve the name \"pinyon\.invalid\"") as raised:
-            client.get("key")
-        assert raised.value.sent == "no"
-        assert raised.value.server == "pinyon.invalid:11211"
-
-
 def test_servers_come_from_the_environment_where_none_are_given(
     server: Memcached, four: list[Memcached], monkeypatch: pytest.MonkeyPatch
 ) -> None:

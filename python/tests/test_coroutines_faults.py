@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import socket
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -100,6 +101,35 @@ async def test_a_server_that_refuses(model: Model, connect: Connect) -> None:
     for _ in range(5):
         for outcome in await model.gather(cache.get("key") for _ in range(5)):
             assert isinstance(outcome, (pinyon.ConnectError, pinyon.ServerDown)), repr(outcome)
+
+
+async def quietly(cache: Any) -> None:
+    async with cache.quiet() as batch:
+        await batch.set("key", 1)
+
+
+@every_model
+async def test_a_server_that_was_restarted_while_the_loop_was_away_costs_no_error(
+    model: Model, own_server: Memcached, connect: Connect
+) -> None:
+    cache = connect(own_server, timeout=5)
+    version = await cache.version()
+    uses: list[tuple[Callable[[], Any], Any]] = [
+        (lambda: cache.get("key"), None),
+        (lambda: cache.set("key", 1), True),
+        (lambda: cache.incr("key"), None),
+        (lambda: cache.get_many(["key"]), {}),
+        (lambda: cache.set_many({"key": 1}), []),
+        (lambda: cache.delete_many(["key"]), 0),
+        (lambda: quietly(cache), None),
+        (lambda: cache.version(), version),
+    ]
+    for use, outcome in uses:
+        await cache.get("warm")
+        own_server.restart()
+        time.sleep(0.05)
+        assert await use() == outcome
+        assert f"{own_server.address} up" in cache.describe()[0]
 
 
 SOME = {f"key:{n}": n for n in range(200)}

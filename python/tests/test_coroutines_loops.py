@@ -15,6 +15,7 @@ from processes import what_it_prints
 from servers import Memcached
 
 import pinyon
+import pinyon._aio_driver
 import pinyon.aio
 import pinyon.gevent
 
@@ -160,6 +161,39 @@ async def test_names_and_unix_sockets(
     nowhere = connect("no-such-host.invalid:11211", timeout=5)
     for outcome in await model.gather(nowhere.get("key") for _ in range(5)):
         assert isinstance(outcome, (pinyon.ConnectError, pinyon.ServerDown, pinyon.Timeout)), repr(outcome)
+
+
+@cooperative
+async def test_while_a_name_is_not_resolved_every_request_has_its_deadline(
+    model: Model, connect: Connect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for driver in (pinyon._aio_driver.Driver, pinyon.gevent._Driver):
+        monkeypatch.setattr(driver, "resolve", lambda *_: None)
+    cache = connect("server.invalid", timeout=0.2)
+    timeouts = 0
+    while timeouts < 3:
+        with pytest.raises((pinyon.Timeout, pinyon.ServerDown)) as raised:
+            await model.within(5, cache.get("key"))
+        timeouts += isinstance(raised.value, pinyon.Timeout)
+        await model.sleep(0.05)
+
+
+@on_asyncio
+async def test_a_name_that_no_resolver_takes_fails_at_once(model: Model, connect: Connect) -> None:
+    cache = connect("long" * 30 + ".invalid", timeout=20)
+    with pytest.raises(pinyon.ConnectError, match="its name does not resolve"):
+        await model.within(10, cache.get("key"))
+
+
+@on_asyncio
+async def test_a_name_is_asked_for_again_when_all_tasks_were_cancelled(
+    model: Model, server: Memcached, connect: Connect
+) -> None:
+    cache = connect(f"127.1:{server.port}", timeout=20)
+    waiting = cache.set("key", "value")
+    for task in asyncio.all_tasks() - {asyncio.current_task()}:
+        task.cancel()
+    assert await asyncio.wait_for(waiting, 10) is True
 
 
 def test_closing_from_another_thread_than_the_loops(own_server: Memcached) -> None:

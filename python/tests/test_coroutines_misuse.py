@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from models import Model, cooperative, on_asyncio
+from models import Model, cooperative, every_model, on_asyncio
 from processes import what_it_prints
 from servers import Memcached
 
@@ -122,6 +122,19 @@ def test_a_batch_of_one_loop_is_not_used_in_another(model: Model, server: Memcac
     said = what_it_prints(BATCH_OF_ANOTHER_LOOP, TESTS, model.name, server.address)
     assert "loop" in said or "hub" in said or "thread" in said
     assert said.splitlines()[-1] == "left"
+
+
+@every_model
+async def test_servers_that_fail_are_noted_in_a_dict(model: Model, server: Memcached, connect: Connect) -> None:
+    cache = connect(server)
+    for method in (cache.get_many, cache.gets_many):
+        with pytest.raises(pinyon.UnsupportedType, match=r"failed is a dict.*, not list"):
+            await method(["key"], failed=[])
+
+
+def test_threads_have_no_connections_to_share(server: Memcached) -> None:
+    with pytest.raises(pinyon.UsageError, match=r"pinyon\.aio\.Client; threads have max_connections"):
+        pinyon.Client(server.address, connections=2)  # type: ignore[call-arg]
 
 
 WITHOUT_GEVENT = """

@@ -186,6 +186,8 @@ async def test_an_endpoint_that_talks_nonsense_is_named_and_believed_once_it_mak
     with pytest.raises(kind, match=message) as raised:
         await client.get("key")
     assert raised.value.server == directory.address
+    assert raised.value.command == "get"
+    assert nonsense == "silence" or "name a configuration endpoint" in str(raised.value)
     with pytest.raises(pinyon.Error):
         await client.get_many(["key"])
     directory.answer = None

@@ -106,6 +106,36 @@ async def test_a_lost_server_costs_a_timeout_in_a_back_off_period_and_the_others
     assert outcomes[-1].sent == "no"
 
 
+@cooperative
+async def test_a_loop_that_is_held_up_does_not_count_against_a_server_that_is_well(
+    model: Model, connect: Connect, own_server: Memcached
+) -> None:
+    cache = connect(own_server, timeout=TIMEOUT)
+    await cache.set("key", "value")
+
+    async def hold_up() -> None:
+        time.sleep(3 * TIMEOUT)
+
+    async def get_meanwhile() -> Any:
+        asked = model.spawn(outcome(cache.get("key")))
+        await model.join(model.spawn(hold_up()))
+        return await model.join(asked)
+
+    asked = model.spawn(cache.get("key"))
+    await model.sleep(0.01)
+    await hold_up()
+    assert await model.join(asked) == "value"
+
+    late = await get_meanwhile()
+    assert late == "value" or "the event loop was held up" in str(late)
+    assert await cache.get("key") == "value"
+
+    own_server.pause()
+    assert "the event loop was held up" in str(await get_meanwhile())
+    assert "the event loop was held up" in str(await get_meanwhile())
+    assert isinstance(await outcome(cache.get("key")), pinyon.ServerDown)
+
+
 @every_model
 @every_fault
 async def test_with_failover_the_next_server_takes_its_keys(
@@ -326,6 +356,19 @@ async def test_a_server_that_was_killed_is_in_use_again_after_its_restart(
     while not await cache.set(key, "back") and time.monotonic() < give_up:
         await model.sleep(0.01)
     assert await cache.get(key) == "back"
+
+
+@every_model
+async def test_a_name_that_does_not_resolve_is_named_and_what_to_do(
+    model: Model, connect: Connect, locks_on: Callable[..., Any]
+) -> None:
+    address = "pinyon.invalid:7"
+    locks = locks_on(f"redis://{address}")
+    for attempt in (connect(address).get("key"), connect(address).get_many(["key"]), locks.try_lock("name")):
+        with pytest.raises(pinyon.ConnectError, match=r"does not resolve .*: check that it is spelled right") as raised:
+            await attempt
+        assert raised.value.server == address
+        assert raised.value.sent == "no"
 
 
 #: Commands, and how often one is sent when the connection breaks instead of a reply.

@@ -85,25 +85,6 @@ def test_a_server_that_pauses_gives_nobody_anothers_reply(own_server: Memcached,
                     assert eventually(lambda client=client, other=other: client.get(other)) == value
 
 
-def test_a_restarted_server_costs_no_error(own_server: Memcached, impatient: Clients) -> None:
-    client = impatient(own_server, timeout=5)
-    for use in (
-        lambda: client.get("key") is None,
-        lambda: client.set("key", 1),
-        lambda: client.incr("key") is None,
-        lambda: client.get_many(["key"]) == {},
-        lambda: client.set_many({"key": 1}) == [],
-        lambda: client.delete_many(["key"]) == 0,
-        lambda: quietly(client) is None,
-        lambda: list(client.version()) == [own_server.address],
-    ):
-        client.get("warm")
-        own_server.restart()
-        time.sleep(0.05)
-        assert use()
-        assert f"{own_server.address} up" in repr(client)
-
-
 def test_idle_connections_of_a_restarted_server_cost_no_error(own_server: Memcached) -> None:
     with pinyon.Client(own_server.address, timeout=5) as client:
         batches = [client.quiet() for _ in range(10)]

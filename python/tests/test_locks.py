@@ -96,6 +96,7 @@ async def test_who_waits_in_vain(model: Model, timeout: float, redis: Redis, loc
             waiting = model.spawn(other.lock("b", "c", timeout=timeout).acquire())
             with pytest.raises(pinyon.LockTimeout, match='the lock on "b", "c" was not to be had in time') as raised:
                 await model.join(waiting)
+            assert str(raised.value).startswith(f"{redis.address}: ")
             assert isinstance(raised.value, TimeoutError)
             assert timeout <= time.monotonic() - begun < timeout + 1
         await until(model, lambda: queued(redis) == 0)
@@ -176,6 +177,33 @@ async def test_a_waiter_for_two_names_does_not_keep_others_from_one(
     await b.release()
     await had.release()
     assert await (await model.join(both)).release()
+    await nothing_left(model, redis)
+
+
+@pytest.mark.parametrize("fairness", ["fifo", "throughput"])
+@every_model
+async def test_a_waiter_is_woken_when_nothing_keeps_it_back_any_more(
+    model: Model, fairness: str, redis: Redis, locks_on: LocksOn
+) -> None:
+    """One waits for A and B, then another for A: it has A when A is freed, or once nobody is before it."""
+    holder, one, two = (locks_on(redis, fairness=fairness) for _ in range(3))
+    a = await holder.lock("a").acquire()
+    b = await model.join(model.spawn(holder.lock("b").acquire()))
+    both = model.spawn(one.lock("a", "b", timeout=1 if fairness == "fifo" else 30).acquire())
+    await until(model, lambda: queued(redis) == 2)
+    second = model.spawn(two.lock("a", timeout=30).acquire())
+    await until(model, lambda: queued(redis) == 3)
+    begun = time.monotonic()
+    await a.release()
+    had = await model.join(second)
+    assert time.monotonic() - begun < 4, "no sooner than by its heartbeat"
+    assert await b.release()
+    assert await had.release()
+    if fairness == "fifo":
+        with pytest.raises(pinyon.LockTimeout):
+            await model.join(both)
+    else:
+        assert await (await model.join(both)).release()
     await nothing_left(model, redis)
 
 

@@ -59,12 +59,33 @@ async def test_times_that_make_no_sense(model: Model, case: str, redis: Redis, l
     assert redis.keys() == set()
 
 
+async def awaited(held: object) -> None: ...
+
+
+@pytest.mark.parametrize("callback", [5, awaited], ids=["a number", "a coroutine function"])
+@every_model
+async def test_callbacks_that_cannot_be_called_leave_nothing_locked(
+    model: Model, callback: Any, redis: Redis, locks_on: LocksOn
+) -> None:
+    locks = locks_on(redis)
+    with pytest.raises(pinyon.UsageError, match="on_lost is called"):
+        await locks.lock("a", on_lost=callback).acquire()
+    with pytest.raises(pinyon.UsageError, match="on_lost is called"):
+        await locks.try_lock("a", on_lost=callback)
+    assert redis.keys() == set()
+    async with locks.lock("a") as held:
+        with pytest.raises(pinyon.UsageError, match="on_lost is called"):
+            held.on_lost(callback)
+
+
 SETTINGS: dict[str, tuple[dict[str, Any], str]] = {
     "namespace empty": ({"namespace": ""}, "the namespace is empty"),
     "namespace with a brace": ({"namespace": "a}b"}, "would end the keys' hash tag"),
     "namespace too long": ({"namespace": "x" * 300}, "300 bytes: at most 256"),
     "handler": ({"handler": "lua"}, '"auto", "script" or "pure", not "lua"'),
     "fairness": ({"fairness": "lifo"}, '"fifo" or "throughput", not "lifo"'),
+    "ttl": ({"ttl": 0}, "ttl must be a positive number of seconds, not 0"),
+    "timeout": ({"timeout": -1}, "timeout must be a number of seconds, 0 or more, not -1"),
     "heartbeat": ({"heartbeat": 0}, "heartbeat"),
     "command_timeout": ({"command_timeout": -1}, "command_timeout"),
     "connect_timeout": ({"connect_timeout": math.nan}, "connect_timeout"),
@@ -169,10 +190,10 @@ def test_functions_that_run_while_names_are_locked(redis: Redis) -> None:
     def whole() -> bool:
         return locks.is_locked("whole")
 
-    @locks.synchronized("{missing}")
-    def unfilled() -> None: ...
+    @locks.synchronized("{sometimes}")
+    def unfilled(**rest: int) -> None: ...
 
-    with pytest.raises(pinyon.UsageError, match=r"fills 'missing' in \{missing\}"):
+    with pytest.raises(pinyon.UsageError, match=r"fills 'sometimes' in \{sometimes\}"):
         unfilled()
     assert whole() is True
     assert whole() is True
@@ -217,9 +238,15 @@ def test_functions_whose_body_runs_later_are_refused() -> None:
         for function, says in ((generator, "a generator"), (len, "locks of pinyon$")):
             with pytest.raises(pinyon.UsageError, match=says):
                 decorate_coroutine(function)
-    for templates in ((), ("{",), (5,)):
-        with pytest.raises(pinyon.UsageError, match="names"):
-            locks.synchronized(*templates)(len)  # type: ignore[arg-type]
+    for templates in ((), ("{",), (5,), (len,)):
+        for each in (locks, aio):
+            with pytest.raises(pinyon.UsageError, match="names"):
+                each.synchronized(*templates)  # type: ignore[arg-type]
+    for template in ("{missing}", "{missing.id}", "{missing[0]}:{obj}"):
+        with pytest.raises(pinyon.UsageError, match="no argument of len fills 'missing'"):
+            locks.synchronized(template)(len)
+    with pytest.raises(pinyon.UsageError, match="5 is no function"):
+        locks.lock(len)(5)  # type: ignore[arg-type,type-var]
 
 
 def test_locks_for_asyncio_need_a_running_loop() -> None:

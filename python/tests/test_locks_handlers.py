@@ -133,6 +133,21 @@ async def one(locks: Any, *names: str) -> bool:
         return not held.is_lost
 
 
+@pytest.mark.parametrize("names", [("a",), ("a", "b")], ids=["one", "two"])
+@every_model
+async def test_a_transaction_that_fails_halfway_leaves_nothing_locked(
+    model: Model, names: tuple[str, ...], redis: Redis, locks_on: LocksOn
+) -> None:
+    locks = locks_on(redis, handler="pure")
+    assert await one(locks, *names)
+    redis.ask("SET", "{pinyon}:#f", "no number")
+    with pytest.raises(pinyon.ServerError, match="not an integer"):
+        await locks.lock(*names).acquire()
+    await nothing_left(model, redis)
+    redis.ask("DEL", "{pinyon}:#f")
+    assert await one(locks, *names)
+
+
 @every_model
 async def test_conditions_need_scripts(model: Model, redis: Redis, locks_on: LocksOn) -> None:
     """The lock is held as before."""
@@ -180,7 +195,7 @@ FORBIDDEN: dict[str, tuple[tuple[str, ...], type[pinyon.Error], str]] = {
     "other keys": (
         ("on", ">secret", "~other:*", "&*", "+@all"),
         pinyon.ServerError,
-        "may not use the namespace's keys",
+        r"may not use the namespace's keys .*; permit the keys ~\{pin",
     ),
     "no publishing": ((*EVERYTHING, "-subscribe"), pinyon.ConnectError, "permit SUBSCRIBE"),
 }

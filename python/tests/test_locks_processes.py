@@ -138,10 +138,14 @@ async def test_what_was_taken_in_one_loop_is_not_given_back_in_another(
 @every_model
 async def test_what_nobody_can_give_back_is_not_renewed(model: Model, redis: Redis, locks_on: LocksOn) -> None:
     locks, others = locks_on(redis), locks_on(redis)
-    kept = await locks.lock("kept", ttl=1.5).acquire()
+    kept = await locks.lock("kept", ttl=1.5, on_lost=lambda held: None).acquire()
     assert await locks.lock("dropped", ttl=1.5).acquire()
+    assert await locks.lock("with whom to tell", ttl=1.5, on_lost=lambda held: None).acquire()
+    named = await locks.lock("that knows itself", ttl=1.5).acquire()
+    named.on_lost(lambda _, named=named: named.release())
+    del named
     gc.collect()
-    async with others.lock("dropped", timeout=10):
+    async with others.lock("dropped", "with whom to tell", "that knows itself", timeout=10):
         pass
     await model.sleep(1)
     kept.check()

@@ -27,17 +27,18 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _locks(options: argparse.Namespace) -> int:
-    if options.sabotage:
-        return _sabotage(options.seconds or SABOTAGE_SECONDS)
     if options.list:
         for cell in CELLS:
             print(f"{cell.name:<18} {cell.what}")
         return 0
-    cells = [cell for cell in CELLS if not options.cell or cell.name in options.cell]
-    unknown = set(options.cell) - {cell.name for cell in CELLS}
+    unknown = set(options.cell) - {each.name for each in (SABOTAGES if options.sabotage else CELLS)}
     if unknown:
-        print(f"no such cell: {', '.join(sorted(unknown))}; --list shows them")
+        known = ", ".join(sabotage.name for sabotage in SABOTAGES) if options.sabotage else "--list shows them"
+        print(f"no such cell: {', '.join(sorted(unknown))}; {known}")
         return 2
+    if options.sabotage:
+        return _sabotage(options.cell, options.seconds or SABOTAGE_SECONDS)
+    cells = [cell for cell in CELLS if not options.cell or cell.name in options.cell]
     if options.quick:
         cells = [cell for cell in cells if cell.quick or options.cell]
     seconds = options.seconds or (QUICK_SECONDS if options.quick else _share(options.minutes, len(CELLS)))
@@ -54,10 +55,10 @@ def _locks(options: argparse.Namespace) -> int:
     return 1 if violated else 0
 
 
-def _sabotage(seconds: float) -> int:
-    """Break each thing in turn; 0 when all of it was found."""
+def _sabotage(names: list[str], seconds: float) -> int:
+    """Break each of these things in turn, or of all; 0 when all of it was found."""
     missed = []
-    for sabotage in SABOTAGES:
+    for sabotage in [each for each in SABOTAGES if not names or each.name in names]:
         result = run(sabotage.cell_of(), seed=1, seconds=seconds)
         found = {finding.check for finding in result.violations}
         if sabotage.found_by not in found:
@@ -79,7 +80,9 @@ def _parser() -> argparse.ArgumentParser:
     locks = verbs.add_parser("locks", help="shared locks on real processes, under faults")
     locks.add_argument("--minutes", type=float, default=15.0, help="for all cells together (15)")
     locks.add_argument("--seconds", type=float, help="for the work of each cell, instead")
-    locks.add_argument("--cell", action="append", default=[], metavar="NAME", help="only this one; may be repeated")
+    locks.add_argument(
+        "--cell", action="append", default=[], metavar="NAME", help="only this one, or this sabotage; may be repeated"
+    )
     locks.add_argument("--seed", type=int, help="what all choices follow from; printed with each run")
     locks.add_argument("--quick", action="store_true", help="a few cells, in less than a minute")
     locks.add_argument("--keep", action="store_true", help="keep all histories, and not only those of violations")

@@ -26,6 +26,8 @@ STOPPED_SECONDS = 3.0
 REST_SECONDS = 2.5
 DEAD_SECONDS = 3.0
 BACK_SECONDS = 8.0
+#: The client works in runs of so long until the server is asked again.
+BACK_STEP_SECONDS = 0.5
 #: An operation that took this part of the timeout was waiting for it.
 PART_OF_TIMEOUT = 0.5
 
@@ -153,21 +155,30 @@ def _stopped(server: Server) -> Iterator[None]:
 def _killed_and_restarted(
     worker: _Worker, victim: Server, lost: list[str], stack: ExitStack, placement: Placement
 ) -> float | None:
-    worker.begin(lost, DEAD_SECONDS + BACK_SECONDS)
-    ends = time.monotonic() + DEAD_SECONDS + BACK_SECONDS
+    worker.begin(lost, DEAD_SECONDS)
     victim.process.kill()
+    # Before the process is waited for: under load that may take a machine many seconds.
+    worker.answer()
     victim.process.wait()
-    time.sleep(DEAD_SECONDS)
     returned = stack.enter_context(start_server(placement.server, victim.port))
     if returned.port != victim.port:
         raise ServerError(f"port {victim.port} was taken by another process")
     started = time.monotonic()
-    back = None
-    # Until the worker is about to end: a busy machine may take seconds to end a process.
-    while back is None and time.monotonic() < ends - 1:
-        counters = returned.counters()
+    while time.monotonic() - started < BACK_SECONDS:
+        worker.begin(lost, BACK_STEP_SECONDS)
+        asked = _asked_within(returned, BACK_STEP_SECONDS)
+        worker.answer()
+        if asked is not None:
+            return asked - started
+    return None
+
+
+def _asked_within(server: Server, seconds: float) -> float | None:
+    """Returns when a server is asked for the first time; None when it is not in so many seconds."""
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        counters = server.counters()
         if counters["cmd_get"] or counters["cmd_set"]:
-            back = time.monotonic() - started
+            return time.monotonic()
         time.sleep(0.01)
-    worker.answer()
-    return back
+    return None

@@ -10,7 +10,7 @@ from ..model import expect
 from ..protocol import LocksSpec
 from .blocking_work import VALUE_KEY
 from .calls import LockCalls
-from .tally import LARGEST_VALUE, Tally
+from .tally import INSIDE_SECONDS, LARGEST_VALUE, Tally
 
 Pause = Callable[[float], Awaitable[None]]
 
@@ -37,7 +37,7 @@ async def check(calls: LockCalls, draws: Iterator[list[str]], pause: Pause, tall
     for names in draws:
         async with calls.lock(names):
             tally.enter()
-            await pause(0)
+            await pause(INSIDE_SECONDS)
             tally.leave()
 
 

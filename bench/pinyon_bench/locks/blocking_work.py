@@ -10,7 +10,7 @@ from time import perf_counter
 from ..model import expect
 from ..protocol import LocksSpec
 from .calls import LockCalls
-from .tally import LARGEST_VALUE, Tally
+from .tally import INSIDE_SECONDS, LARGEST_VALUE, Tally
 
 VALUE_KEY = "__TEST__"
 #: Lets other workers run for so many seconds.
@@ -42,7 +42,7 @@ def check(calls: LockCalls, draws: Iterator[list[str]], pause: Pause, tally: Tal
     for names in draws:
         with calls.lock(names):
             tally.enter()
-            pause(0)
+            pause(INSIDE_SECONDS)
             tally.leave()
 
 

@@ -12,6 +12,8 @@ DRAWS_SEED = 19
 #: The i-th of the second test's workers sleeps i of these, and the shortest sleep besides.
 DELAY_STEP, SHORTEST_DELAY = 1e-5, 1e-3
 LARGEST_VALUE = 10**18
+#: How long a worker stays inside while it is checked that nobody else comes in: long enough for one who would.
+INSIDE_SECONDS = 1e-4
 
 
 class Tally:

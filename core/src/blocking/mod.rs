@@ -21,7 +21,7 @@ pub use known::known;
 pub(crate) use resolve::{resolve, Unresolved};
 pub use scatter::{scatter, Work};
 
-use crate::error::Error;
+use crate::error::{Error, Sent};
 use crate::session::{Destination, Reply};
 
 /// What the blocking driver asks of the language it serves.
@@ -57,6 +57,16 @@ impl<F: FnMut(Reply<'_>)> Receive for F {
 pub enum Failure<I> {
     Error(Error),
     Interrupted(I),
+}
+
+impl<I> Failure<I> {
+    /// The same, of a command of which nothing was sent.
+    pub fn before(self, command: &'static str) -> Self {
+        match self {
+            Failure::Error(error) => Failure::Error(error.of(command, Sent::No)),
+            interrupted => interrupted,
+        }
+    }
 }
 
 impl<I> From<Error> for Failure<I> {

@@ -106,9 +106,8 @@ fn addresses<H: Host>(
         Ok(addresses) => Ok(addresses.into_iter().map(Address::Tcp).collect()),
         Err(Unresolved::Interrupted(interrupt)) => Err(Failure::Interrupted(interrupt)),
         Err(Unresolved::Failed(why)) => {
-            let message = format!("cannot resolve the name \"{name}\": {why}");
             let kind = if timer.is_over() { Kind::Timeout } else { Kind::Connect };
-            Err(Error::new(kind, &server.name, message).into())
+            Err(Error::unresolved(kind, &server.name, &why).into())
         }
     }
 }

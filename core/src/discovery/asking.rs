@@ -13,8 +13,8 @@ use crate::network::System;
 use crate::resolver::Resolving;
 use crate::session::{Data, Limits, Outcome, Session};
 
-const NO_ENDPOINT: &str =
-    "it is no configuration endpoint; name one of ElastiCache or Memorystore, or list the servers without discovery";
+const REMEDY: &str =
+    "name a configuration endpoint of ElastiCache or Memorystore, or list the servers and leave discovery out";
 
 pub(super) struct Asking {
     endpoint: usize,
@@ -107,12 +107,16 @@ impl Question {
             self.session.poll(now);
         }
         if !self.asked {
-            return self.session.failure().map(|error| Err((error.kind, error.message.clone())));
+            return self.session.failure().map(|error| Err(stuck(error.clone())));
         }
         let answered = self.take_answer()?;
         Some(answered.map_err(stuck).and_then(|()| match self.answer.as_deref().map(parse) {
-            Some(listing) => listing.map_err(|why| (Kind::Protocol, format!("the answer makes no sense: {why}"))),
-            None => Err((Kind::Server, format!("it knows of no cluster: {NO_ENDPOINT}"))),
+            Some(listing) => {
+                listing.map_err(|why| (Kind::Protocol, format!("the answer makes no sense: {why}: {REMEDY}")))
+            }
+            None => {
+                Err((Kind::Server, format!("it knows of no cluster, so it is no configuration endpoint: {REMEDY}")))
+            }
         }))
     }
 
@@ -148,12 +152,13 @@ fn connect(
 }
 
 fn unresolved(error: std::io::Error) -> Stuck {
-    (Kind::Connect, format!("its name does not resolve ({error}); check that it is spelled right"))
+    (Kind::Connect, Error::why_unresolved(&error.to_string()))
 }
 
 fn stuck(error: Error) -> Stuck {
     match error.kind {
-        Kind::Server => (error.kind, format!("{}: {NO_ENDPOINT}", error.message)),
+        Kind::Server => (error.kind, format!("{}, so it is no configuration endpoint: {REMEDY}", error.message)),
+        Kind::Protocol | Kind::TooLarge => (error.kind, format!("{}: {REMEDY}", error.message)),
         _ => (error.kind, error.message),
     }
 }

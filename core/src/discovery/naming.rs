@@ -79,10 +79,7 @@ fn servers(spec: &ServerSpec, addresses: Vec<SocketAddr>) -> Vec<ServerSpec> {
 }
 
 fn unresolved(spec: &ServerSpec, why: &str) -> Error {
-    let message = format!(
-        "cannot find the servers: the name does not resolve ({why}); check that it is spelled right and that this machine's \
-         resolver knows it"
-    );
+    let message = format!("cannot find the servers: {}", Error::why_unresolved(why));
     Error::new(Kind::Connect, &spec.name().into(), message)
 }
 

@@ -17,6 +17,7 @@ use super::keys::Keys;
 use super::script;
 use replies::{
     executed, first_error, holder, holders, is_of, number, positive, read, time, token_if_taken, unexpected,
+    was_carried_out,
 };
 
 /// A call of the handler's own: nobody waits for its answer.
@@ -228,8 +229,9 @@ impl Pure {
     }
 
     fn taken(&mut self, id: u64, call: Call, replies: Vec<Value>) {
+        let halfway = was_carried_out(&replies);
         match executed(replies) {
-            Err(error) => self.answers.push((id, Err(error))),
+            Err(error) => self.not_taken(id, call, halfway, error),
             Ok(results) => match token_if_taken(&results) {
                 Some(token) => self.granted(id, call, token),
                 None if self.is_given_up(&call) => self.answers.push((id, Ok(Answer::Cancelled))),
@@ -237,6 +239,14 @@ impl Pure {
                 None => self.take_or_tell(id, call),
             },
         }
+    }
+
+    /// Of a transaction that went wrong halfway, which rolls nothing back, no name is left locked.
+    fn not_taken(&mut self, id: u64, call: Call, halfway: bool, error: ServerError) {
+        if let (Call::Lock { attempt, names, .. }, true) = (call, halfway) {
+            self.gathered.push((NOBODY, Call::Unlock { attempt, names, tombstone: false }));
+        }
+        self.answers.push((id, Err(error)));
     }
 
     /// A counter that was lost is lifted before its token is handed out: the lock draws another one.
@@ -265,8 +275,9 @@ impl Pure {
     }
 
     fn taken_or_told(&mut self, id: u64, call: Call, replies: Vec<Value>) {
+        let halfway = was_carried_out(&replies);
         let results = match executed(replies) {
-            Err(error) => return self.answers.push((id, Err(error))),
+            Err(error) => return self.not_taken(id, call, halfway, error),
             Ok(results) => results,
         };
         if let Some(token) = token_if_taken(&results) {

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags};
 use rustix::net::{recv, shutdown, RecvFlags, Shutdown};
 
-use super::client::{Client, Finished, Outcome, Wish};
+use super::client::{Client, Finished, InTime, Outcome, Wish};
 use super::machine::Loss;
 use crate::address::Address;
 use crate::blocking::{resolve, Host, Unresolved};
@@ -55,7 +55,8 @@ struct Shared {
     receiving: Option<Arc<OwnedFd>>,
     /// Where it puts them.
     buffer: Vec<u8>,
-    kept_until: Option<Instant>,
+    /// Until when the keeper sleeps, but for what is not worth waking it.
+    kept_until: Option<InTime>,
     closed: bool,
 }
 
@@ -119,7 +120,7 @@ impl Station {
             let (mut shared, now) = (self.lock(), Instant::now());
             self.read_rested(&mut shared, now);
             let number = shared.client.begin(wish, slot.clone(), now);
-            (number.filter(|_| is_lock), self.step(shared, &slot))
+            (number.filter(|_| is_lock), self.step(shared, &slot, now))
         });
         loop {
             let interrupted = match step {
@@ -133,7 +134,7 @@ impl Station {
                 }
                 return Err(interrupt);
             }
-            step = host.unlocked(|| self.step(self.lock(), &slot));
+            step = host.unlocked(|| self.step(self.lock(), &slot, Instant::now()));
         }
     }
 
@@ -142,7 +143,7 @@ impl Station {
         let (mut shared, now) = (self.lock(), Instant::now());
         shared.client.cancel(number, now);
         shared.client.turn(now);
-        self.settle(&mut shared);
+        self.settle(&mut shared, now);
     }
 
     /// Looks at the client, or changes it without waiting.
@@ -184,12 +185,12 @@ impl Station {
             // Whoever leads does what is due.
             let idle = now + IDLE;
             let until = if is_due { now + LONGEST_SLEEP } else { due.map_or(idle, |due| due.min(idle)) };
-            shared.kept_until = Some(until);
             let sleep = until.saturating_duration_since(now);
+            shared.kept_until = Some(shared.client.in_time(now, sleep.saturating_sub(WORTH_WAKING)));
             shared = self.keeper.wait_timeout(shared, sleep).unwrap_or_else(PoisonError::into_inner).0;
             shared.kept_until = None;
             if !shared.leading {
-                self.read(&mut shared);
+                self.read(&mut shared, Instant::now());
             }
         }
         match shared.closed {
@@ -202,8 +203,9 @@ impl Station {
     pub fn close(&self) {
         let mut shared = self.lock();
         shared.closed = true;
-        shared.client.close(Instant::now());
-        self.settle(&mut shared);
+        let now = Instant::now();
+        shared.client.close(now);
+        self.settle(&mut shared, now);
         self.keeper.notify_all();
         self.call_back(&shared);
     }
@@ -239,14 +241,15 @@ impl Station {
             }
         };
         let mut shared = self.lock();
-        shared.client.connect(lane, resolved, Instant::now());
-        self.settle(&mut shared);
+        let now = Instant::now();
+        shared.client.connect(lane, resolved, now);
+        self.settle(&mut shared, now);
         None
     }
 
     /// Goes on until the slot's outcome is there, or the host has to do something.
-    fn step<'s>(&'s self, mut shared: MutexGuard<'s, Shared>, slot: &Arc<Slot>) -> Step {
-        self.settle(&mut shared);
+    fn step<'s>(&'s self, mut shared: MutexGuard<'s, Shared>, slot: &Arc<Slot>, mut now: Instant) -> Step {
+        self.settle(&mut shared, now);
         loop {
             if let Some(outcome) = slot.take() {
                 if !shared.leading {
@@ -268,10 +271,11 @@ impl Station {
                 if sleep.timed_out() && slot.outcome.lock().unwrap_or_else(PoisonError::into_inner).is_none() {
                     return Step::Interrupted;
                 }
+                now = Instant::now();
                 continue;
             }
             let wake;
-            (shared, wake) = self.receive(shared);
+            (shared, wake, now) = self.receive(shared, now);
             let outcome = slot.take();
             if outcome.is_none() && wake == Wake::Ready {
                 continue;
@@ -283,32 +287,35 @@ impl Station {
 
     /// The keeper leads until nothing is on its way.
     fn tend<'s>(&'s self, mut shared: MutexGuard<'s, Shared>) -> Option<Vec<Note>> {
-        shared.client.expire(Instant::now());
-        shared.client.turn(Instant::now());
-        self.settle(&mut shared);
+        let now = Instant::now();
+        shared.client.expire(now);
+        shared.client.turn(now);
+        self.settle(&mut shared, now);
         if !shared.leading && !shared.client.is_quiet() && shared.unresolved.is_none() {
-            (shared, _) = self.receive(shared);
+            (shared, ..) = self.receive(shared, now);
             self.promote(&mut shared);
         }
         (!shared.closed).then(|| std::mem::take(&mut shared.notes))
     }
 
-    /// Waits once for what the client's connections wait for, and takes what has come.
-    fn receive<'s>(&'s self, mut shared: MutexGuard<'s, Shared>) -> (MutexGuard<'s, Shared>, Wake) {
+    /// Waits once for what the client's connections wait for, and takes what has come. Returns when that was, too.
+    fn receive<'s>(
+        &'s self,
+        mut shared: MutexGuard<'s, Shared>,
+        now: Instant,
+    ) -> (MutexGuard<'s, Shared>, Wake, Instant) {
         shared.leading = true;
-        let until = Instant::now() + LONGEST_SLEEP;
-        let due = shared.client.deadline().map_or(until, |due| due.min(until));
-        let alone = match due == until {
-            true => shared.client.only_descriptor(LONGEST_SLEEP),
-            false => None,
+        let alone = match shared.client.is_due_before(shared.client.in_time(now, LONGEST_SLEEP)) {
+            true => None,
+            false => shared.client.only_descriptor(LONGEST_SLEEP),
         };
-        let (mut shared, wake) = match alone {
+        let (mut shared, wake, now) = match alone {
             Some(fd) => self.receive_bytes(shared, fd),
-            None => self.poll(shared, due),
+            None => self.poll(shared, now + LONGEST_SLEEP),
         };
-        self.settle(&mut shared);
+        self.settle(&mut shared, now);
         shared.leading = false;
-        (shared, wake)
+        (shared, wake, now)
     }
 
     /// Waits for bytes of the only connection there is: one system call, instead of one to wait and one to receive.
@@ -316,7 +323,7 @@ impl Station {
         &'s self,
         mut shared: MutexGuard<'s, Shared>,
         fd: Arc<OwnedFd>,
-    ) -> (MutexGuard<'s, Shared>, Wake) {
+    ) -> (MutexGuard<'s, Shared>, Wake, Instant) {
         shared.receiving = Some(fd.clone());
         let mut buffer = std::mem::take(&mut shared.buffer);
         drop(shared);
@@ -333,10 +340,11 @@ impl Station {
         shared.read_at = now;
         shared.client.received(&fd, received, now);
         shared.buffer = buffer;
-        (shared, wake)
+        (shared, wake, now)
     }
 
-    fn poll<'s>(&'s self, shared: MutexGuard<'s, Shared>, due: Instant) -> (MutexGuard<'s, Shared>, Wake) {
+    fn poll<'s>(&'s self, shared: MutexGuard<'s, Shared>, until: Instant) -> (MutexGuard<'s, Shared>, Wake, Instant) {
+        let due = shared.client.deadline().map_or(until, |due| due.min(until));
         let interests: Vec<(usize, Arc<OwnedFd>, bool)> = shared.client.descriptors();
         drop(shared);
         let mut descriptors: Vec<PollFd<'_>> = interests.iter().map(|(_, fd, write)| interest(fd, *write)).collect();
@@ -355,23 +363,23 @@ impl Station {
         if due <= now {
             shared.client.expire(now);
         }
-        (shared, wake)
+        (shared, wake, now)
     }
 
     fn read_rested(&self, shared: &mut Shared, now: Instant) {
         if !shared.leading && now.saturating_duration_since(shared.read_at) > REST {
-            self.read(shared);
+            self.read(shared, now);
         }
     }
 
     /// Takes what has come, without waiting.
-    fn read(&self, shared: &mut Shared) {
-        shared.read_at = Instant::now();
+    fn read(&self, shared: &mut Shared, now: Instant) {
+        shared.read_at = now;
         let lanes: Vec<usize> = shared.client.watched().map(|(lane, _)| lane).collect();
         for lane in lanes {
-            shared.client.ready(lane, Instant::now());
+            shared.client.ready(lane, now);
         }
-        self.settle(shared);
+        self.settle(shared, now);
     }
 
     /// Somebody else leads from here on, if anybody waits; the keeper, where an answer is awaited all the same.
@@ -380,25 +388,24 @@ impl Station {
             return next.wake.notify_one();
         }
         let Some(until) = shared.kept_until else { return };
-        let is_early = |due: Instant| due + WORTH_WAKING < until;
-        if !shared.client.is_quiet() || shared.client.deadline().is_some_and(is_early) {
+        if !shared.client.is_quiet() || shared.client.is_due_before(until) {
             self.wake_keeper(shared);
         }
     }
 
     /// Does what the client wants done, and hands out what is over.
-    fn settle(&self, shared: &mut Shared) {
+    fn settle(&self, shared: &mut Shared, now: Instant) {
         loop {
             while let Some(action) = shared.client.next_action() {
                 match action {
                     Action::Resolve { lane, name, port } => shared.unresolved = Some((lane, name, port)),
                     Action::Forget { lane, .. } => {
-                        shared.client.forgotten(lane, Instant::now());
+                        shared.client.forgotten(lane, now);
                         self.call_back(shared);
                     }
                     Action::Watch { .. } if shared.leading => self.bell.ring(),
                     Action::Watch { .. } => {}
-                    Action::EndTurn => shared.client.turn(Instant::now()),
+                    Action::EndTurn => shared.client.turn(now),
                 }
             }
             match shared.client.next_finished() {

@@ -58,27 +58,25 @@ impl Greeting {
     }
 
     fn resp2(settings: &Settings) -> Self {
-        let logs_in = settings.password.is_some().then_some(Step::Auth);
+        let logs_in = settings.logs_in().then_some(Step::Auth);
         let selects = (settings.database != 0).then_some(Step::Select);
         let steps = [logs_in, Some(Step::Info), Some(Step::Role), selects, Some(Step::Ping)];
         Self { steps: steps.into_iter().flatten().collect(), falls_back: false }
     }
 
     fn write(&self, settings: &Settings, out: &mut Vec<u8>) {
-        let password = settings.password.as_ref().map(Password::bytes);
+        let password = settings.password.as_ref().map(Password::bytes).unwrap_or_default();
         let user = settings.user.as_deref().map(str::as_bytes);
         for step in &self.steps {
-            match (step, password, user) {
-                (Step::Hello, Some(password), user) => {
-                    encode(&[b"HELLO", b"3", b"AUTH", user.unwrap_or(b"default"), password], out)
-                }
-                (Step::Hello, None, _) => encode(&[b"HELLO", b"3"], out),
-                (Step::Auth, Some(password), Some(user)) => encode(&[b"AUTH", user, password], out),
-                (Step::Auth, password, _) => encode(&[b"AUTH", password.unwrap_or_default()], out),
-                (Step::Info, ..) => encode(&[b"INFO", b"server"], out),
-                (Step::Role, ..) => encode(&[b"INFO", b"replication"], out),
-                (Step::Select, ..) => encode(&[b"SELECT", settings.database.to_string().as_bytes()], out),
-                (Step::Ping, ..) => encode(&[b"PING"], out),
+            match (step, user) {
+                (Step::Hello, _) if !settings.logs_in() => encode(&[b"HELLO", b"3"], out),
+                (Step::Hello, _) => encode(&[b"HELLO", b"3", b"AUTH", user.unwrap_or(b"default"), password], out),
+                (Step::Auth, Some(user)) => encode(&[b"AUTH", user, password], out),
+                (Step::Auth, None) => encode(&[b"AUTH", password], out),
+                (Step::Info, _) => encode(&[b"INFO", b"server"], out),
+                (Step::Role, _) => encode(&[b"INFO", b"replication"], out),
+                (Step::Select, _) => encode(&[b"SELECT", settings.database.to_string().as_bytes()], out),
+                (Step::Ping, _) => encode(&[b"PING"], out),
             }
         }
     }

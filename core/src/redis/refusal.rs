@@ -45,7 +45,7 @@ impl<N: Network> Session<N> {
                     "the server is part of a cluster, which has database 0 alone: database {database} was asked for"
                 )
             }
-            Step::Select => format!("the server has no database {database}: correct \"database\""),
+            Step::Select => format!("the server has no database {database}: correct it in the URL"),
             Step::Auth if says("wrong number of arguments") => {
                 "the server knows no users, which came with Redis 6: leave out \"username\"".into()
             }

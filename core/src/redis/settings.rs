@@ -9,7 +9,8 @@ use crate::tls::ServerTls;
 /// How to greet a server.
 #[derive(Clone, Debug, Default)]
 pub struct Settings {
-    /// As whom to log in, where the server has users (Redis 6 and newer): `default` if there is a password alone.
+    /// As whom to log in, where the server has users (Redis 6 and newer): `default` if there is a password alone. A user
+    /// alone needs none.
     pub user: Option<String>,
     pub password: Option<Password>,
     /// The database to select; clusters have 0 alone.
@@ -39,6 +40,10 @@ impl Default for Limits {
 }
 
 impl Settings {
+    pub(super) fn logs_in(&self) -> bool {
+        self.user.is_some() || self.password.is_some()
+    }
+
     /// What a server said, printable and without the password, which some repeat.
     pub(super) fn redact(&self, said: &[u8]) -> String {
         match &self.password {

@@ -130,6 +130,8 @@ pub struct Session<N: Network = System> {
     /// How many stores were joined since anything else was submitted or sent.
     stores: usize,
     expired: VecDeque<(Ticket, Error)>,
+    /// When it was looked last: once what had come by then is read, it is the time to fail what has not.
+    looked_at: Option<Instant>,
     meter: Option<Meter>,
 }
 
@@ -156,6 +158,7 @@ impl<N: Network> Session<N> {
             lines: Lines::default(),
             stores: 0,
             expired: VecDeque::new(),
+            looked_at: None,
             meter: None,
         }
     }
@@ -262,7 +265,7 @@ impl<N: Network> Session<N> {
                 break;
             }
         }
-        self.expire(now);
+        self.looked_at = Some(now);
     }
 
     /// What to wait for before the next [`Self::poll`].

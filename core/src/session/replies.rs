@@ -69,10 +69,18 @@ impl<N: Network> Session<N> {
             match self.step() {
                 Ok(Step::Completed(ticket, what)) => return Some(self.lend(ticket, what)),
                 Ok(Step::Again) => {}
-                Ok(Step::Wait) => return None,
+                Ok(Step::Wait) => return self.next_late(),
                 Err(malformed) => self.fail(Error::new(Kind::Protocol, self.server(), self.explained(&malformed))),
             }
         }
+    }
+
+    /// The next of what is late, once all that has come is read.
+    #[cold]
+    fn next_late(&mut self) -> Option<Completion<'_>> {
+        let looked_at = self.looked_at.take()?;
+        self.expire(looked_at);
+        self.next()
     }
 
     /// Where the large value that [`Outcome::Large`] announced is to be received: memory exactly as long as it.

@@ -4,9 +4,10 @@
 //! taken in one receive. Nothing here waits or calls the loop: after each call the host carries out the
 //! [`Action`]s and resumes what has [`Finished`].
 
+mod blame;
 mod discovering;
+mod lane;
 
-use std::collections::VecDeque;
 use std::os::fd::{AsFd, AsRawFd, RawFd};
 use std::sync::Arc;
 use std::time::Instant;
@@ -18,7 +19,9 @@ use crate::directory::Directory;
 use crate::driven::{Action, Driven};
 use crate::error::{Error, Kind, Sent};
 use crate::fleet::{Choice, Fleet};
+use crate::pool::TRUSTED_REST;
 use crate::session::{Completion, Destination, Outcome, Refused, Reply, Session, Ticket};
+use lane::{position, take, Entry, Lane};
 
 /// One request of one coroutine.
 pub trait Operation {
@@ -84,33 +87,6 @@ pub struct Shared<O> {
     closed: bool,
     actions: Vec<Action>,
     finished: Vec<Finished<O>>,
-}
-
-/// One connection and its operations, in order. There are as many to each server of the fleet, in the order of their
-/// indexes.
-struct Lane<O> {
-    server: usize,
-    session: Box<Session>,
-    resolving: bool,
-    flight: VecDeque<Entry<O>>,
-    /// Not taken by the session yet: it connects, or its queue is full.
-    waiting: VecDeque<Entry<O>>,
-    /// What failed with the connection and is to be tried again.
-    failed: Vec<(Entry<O>, Error)>,
-    /// What the host was last told to watch.
-    watched: Option<(RawFd, bool)>,
-    /// The host has been told to stop watching a broken connection, and may not have done so yet.
-    forgotten: bool,
-}
-
-struct Entry<O> {
-    ticket: Ticket,
-    operation: O,
-    deadline: Instant,
-    /// The most that came of its tries.
-    sent: Sent,
-    /// It is the one that tries a server that is down.
-    probe: bool,
 }
 
 impl<O: Operation> Shared<O> {
@@ -182,6 +158,9 @@ impl<O: Operation> Driven for Shared<O> {
         if lane >= self.lanes.len() {
             return;
         }
+        if let Some(deadline) = self.lanes[lane].session.connection_deadline() {
+            self.look_after(lane, deadline, now);
+        }
         self.lanes[lane].session.poll(now);
         self.advance(lane, now);
     }
@@ -201,8 +180,7 @@ impl<O: Operation> Driven for Shared<O> {
             }
             Err(why) => {
                 let session = &mut self.lanes[lane].session;
-                let message = format!("cannot resolve the server's name: {why}");
-                session.fail(Error::new(Kind::Connect, &session.server().clone(), message));
+                session.fail(Error::unresolved(Kind::Connect, &session.server().clone(), &why));
             }
         }
         self.advance(lane, now);
@@ -212,7 +190,8 @@ impl<O: Operation> Driven for Shared<O> {
         self.look_again(now);
         self.expire_unrouted(now);
         for lane in 0..self.lanes.len() {
-            if self.lanes[lane].deadline().is_some_and(|deadline| deadline <= now) {
+            if let Some(deadline) = self.lanes[lane].deadline().filter(|deadline| *deadline <= now) {
+                self.look_after(lane, deadline, now);
                 self.lanes[lane].session.poll(now);
                 self.expire_waiting(lane, now);
                 self.advance(lane, now);
@@ -300,11 +279,15 @@ impl<O: Operation> Shared<O> {
             entry.operation.expire_within(most);
         }
         let lane = server * self.connections + connection;
+        if self.lanes[lane].trusted_until.is_none_or(|until| until <= now) {
+            self.look_at(lane, now);
+        }
         if self.lanes[lane].waiting.is_empty() && self.lanes[lane].session.accepts() {
             self.submit(lane, entry);
         } else {
             self.lanes[lane].waiting.push_back(entry);
             self.begin_connecting(lane, now);
+            self.end_turn();
         }
         true
     }
@@ -314,6 +297,17 @@ impl<O: Operation> Shared<O> {
         match self.connections {
             1 => 0,
             connections => hash(key) % connections,
+        }
+    }
+
+    /// The server may have closed a connection at rest while the loop was away, with other work or not running at all.
+    #[cold]
+    fn look_at(&mut self, index: usize, now: Instant) {
+        let lane = &mut self.lanes[index];
+        lane.trusted_until = Some(now + TRUSTED_REST);
+        if lane.is_at_rest() {
+            lane.session.poll(now);
+            self.settle(index, now);
         }
     }
 
@@ -435,6 +429,8 @@ impl<O: Operation> Shared<O> {
     /// Tries again what was not sent or only reads, within its deadline.
     fn retry(&mut self, lane: usize, mut entry: Entry<O>, error: Error, now: Instant) {
         entry.sent = entry.sent.max(error.sent);
+        self.look_after(lane, entry.deadline, now);
+        let error = self.explained(lane, error, now);
         if error.is_unattributed() && entry.deadline > now && entry.operation.insists() {
             return self.lanes[lane].waiting.push_back(entry);
         }
@@ -442,7 +438,7 @@ impl<O: Operation> Shared<O> {
         let broken = self.lanes[lane].session.failure().is_some();
         if entry.probe || !broken {
             let probe = std::mem::take(&mut entry.probe);
-            self.fleet.failed(Choice { server: self.lanes[lane].server, probe }, &error);
+            self.blame(lane, probe, &error, now);
         }
         let hopeless = !error.may_pass() || entry.deadline <= now;
         let bound = matches!(entry.operation.route(), Route::Server(_) | Route::Known);
@@ -475,11 +471,12 @@ impl<O: Operation> Shared<O> {
 
     fn mend(&mut self, index: usize, error: Error, now: Instant) {
         self.let_go(index, now);
+        let error = self.explained(index, error, now);
         let lane = &mut self.lanes[index];
         let probe = lane.waiting.iter_mut().any(|entry| std::mem::take(&mut entry.probe));
-        self.fleet.failed(Choice { server: lane.server, probe }, &error);
-        let waiting = std::mem::take(&mut lane.waiting);
-        for (entry, error) in std::mem::take(&mut lane.failed) {
+        let (failed, waiting) = (std::mem::take(&mut lane.failed), std::mem::take(&mut lane.waiting));
+        self.blame(index, probe, &error, now);
+        for (entry, error) in failed {
             self.route_again(entry, now, &error);
         }
         for entry in waiting {
@@ -508,15 +505,18 @@ impl<O: Operation> Shared<O> {
     fn expire_waiting(&mut self, lane: usize, now: Instant) {
         while self.lanes[lane].waiting.front().is_some_and(|entry| entry.deadline <= now) {
             let Some(entry) = self.lanes[lane].waiting.pop_front() else { return };
-            let Lane { server, session, .. } = &self.lanes[lane];
-            let why = match session.is_ready() {
-                true => "its turn did not come in time: too much is in flight on this connection",
-                false => "no connection stood in time",
+            let Lane { session, flight, .. } = &self.lanes[lane];
+            let (is_ready, server) = (session.is_ready(), session.server());
+            let why = match flight.is_empty() {
+                false => "its turn did not come in time: too much is in flight on this connection",
+                true => "no connection stood in time",
             };
-            let error = Error::new(Kind::Timeout, session.server(), why);
+            let error = Error::new(Kind::Timeout, server, why);
+            self.look_after(lane, entry.deadline, now);
+            let error = self.explained(lane, error, now);
             self.fleet.unsubmitted(&error, entry.operation.name());
-            if !session.is_ready() {
-                self.fleet.failed(Choice { server: *server, probe: entry.probe }, &error);
+            if !is_ready {
+                self.blame(lane, entry.probe, &error, now);
             }
             self.fail(entry, error);
         }
@@ -532,48 +532,6 @@ impl<O: Operation> Shared<O> {
         };
         self.finished.push(Finished { operation: entry.operation, error: Some(error), deadline: entry.deadline });
         self.end_turn();
-    }
-}
-
-impl<O> Lane<O> {
-    fn new(fleet: &Fleet, server: usize) -> Self {
-        Self {
-            server,
-            session: fleet.session(server),
-            resolving: false,
-            flight: VecDeque::new(),
-            waiting: VecDeque::new(),
-            failed: Vec::new(),
-            watched: None,
-            forgotten: false,
-        }
-    }
-
-    /// Whether it is connected, with nothing in flight or to be sent.
-    fn is_at_rest(&self) -> bool {
-        self.session.is_ready() && !self.session.is_busy() && self.waiting.is_empty()
-    }
-
-    /// All operations have the client's timeout, so the first of each queue is the first to expire.
-    fn deadline(&self) -> Option<Instant> {
-        let flight = self.flight.front().map(|entry| entry.deadline);
-        let waiting = self.waiting.front().map(|entry| entry.deadline);
-        [flight, waiting, self.session.connection_deadline()].into_iter().flatten().min()
-    }
-}
-
-/// Replies come in order, so it is mostly the first.
-fn position<O>(flight: &VecDeque<Entry<O>>, ticket: Ticket) -> Option<usize> {
-    match flight.front() {
-        Some(first) if first.ticket == ticket => Some(0),
-        _ => flight.binary_search_by_key(&ticket, |entry| entry.ticket).ok(),
-    }
-}
-
-fn take<O>(flight: &mut VecDeque<Entry<O>>, position: usize) -> Option<Entry<O>> {
-    match position {
-        0 => flight.pop_front(),
-        _ => flight.remove(position),
     }
 }
 

@@ -26,7 +26,7 @@ fn the_model_and_the_scripts_agree() {
     for seed in seeds {
         let trace = std::panic::AssertUnwindSafe(|| Trace::new(&mut lab, seed).run());
         if let Err(panic) = std::panic::catch_unwind(trace) {
-            eprintln!("to see it again: SEED={seed}");
+            eprintln!("to see it again: SEED={seed} cargo test -p pinyon-core --test locks_scripts traces");
             std::panic::resume_unwind(panic);
         }
     }

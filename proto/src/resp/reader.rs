@@ -80,6 +80,11 @@ impl Reader {
     /// again, and the value if it is whole; `None` is returned only when all bytes are taken and more are needed. An
     /// error is final: there is no telling where the next value begins.
     pub fn read(&mut self, bytes: &[u8]) -> Result<(usize, Option<Decoded>), Malformed> {
+        if self.is_between_values() {
+            if let Some((taken, number)) = whole_integer(bytes) {
+                return Ok((taken, Some(Decoded::Reply(Value::Integer(number)))));
+            }
+        }
         let mut rest = bytes;
         loop {
             let step = match &self.string {
@@ -282,6 +287,29 @@ impl Open {
             }
         }
     }
+}
+
+/// The integer that these bytes begin with, and how many of them it takes: scripts answer with little else. `None` is
+/// anything else, also an integer that is not all there or has more digits than any number needs.
+fn whole_integer(bytes: &[u8]) -> Option<(usize, i64)> {
+    const DIGITS: usize = 18;
+    let (negative, digits) = match bytes {
+        [b':', b'-', digits @ ..] => (true, digits),
+        [b':', digits @ ..] => (false, digits),
+        _ => return None,
+    };
+    let mut number = 0;
+    for (count, byte) in digits.iter().take(DIGITS + 1).enumerate() {
+        match byte {
+            b'0'..=b'9' if count < DIGITS => number = number * 10 + i64::from(byte - b'0'),
+            b'\r' if count > 0 && digits.get(count + 1) == Some(&b'\n') => {
+                let number = if negative { -number } else { number };
+                return Some((count + usize::from(negative) + 3, number));
+            }
+            _ => return None,
+        }
+    }
+    None
 }
 
 /// The bytes that a value of one line keeps.

@@ -60,7 +60,7 @@ impl Client {
     }
 
     fn lines_everywhere(&self, py: Python<'_>, command: Command<'_>) -> PyResult<ServerLines> {
-        let fleet = self.servers_now(py)?;
+        let fleet = self.servers_now(py, command.name())?;
         let mut lines: Vec<(usize, Vec<String>)> = fleet.members().map(|server| (server, Vec::new())).collect();
         self.everywhere(py, &fleet, command, |server, reply| {
             let of_server = lines.iter_mut().find(|(of, _)| *of == server);
@@ -71,17 +71,18 @@ impl Client {
         Ok(lines.into_iter().map(|(server, lines)| (fleet.servers()[server].name.clone(), lines)).collect())
     }
 
-    fn servers_now(&self, py: Python<'_>) -> PyResult<Arc<Fleet>> {
+    fn servers_now(&self, py: Python<'_>, command: &'static str) -> PyResult<Arc<Fleet>> {
         self.check_open(py)?;
-        known(&self.directory, &PythonHost(py)).map_err(|failure| exception(py, failure))
+        known(&self.directory, &PythonHost(py)).map_err(|failure| exception(py, failure.before(command)))
     }
 
     pub(crate) fn flush_servers<'py>(&self, py: Python<'py>, delay: u32) -> PyResult<Bound<'py, PyAny>> {
         if self.loops.get().is_some() {
             return self.gather_everywhere(py, "flush_all", &About::FlushAll { delay });
         }
-        let fleet = self.servers_now(py)?;
-        self.everywhere(py, &fleet, Command::FlushAll { delay }, |_, _| {})?;
+        let command = Command::FlushAll { delay };
+        let fleet = self.servers_now(py, command.name())?;
+        self.everywhere(py, &fleet, command, |_, _| {})?;
         Ok(py.None().into_bound(py))
     }
 

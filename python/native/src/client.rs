@@ -233,7 +233,7 @@ impl Client {
     fn get_many<'py>(
         &self,
         keys: &Bound<'py, PyAny>,
-        failed: Option<Bound<'py, PyDict>>,
+        failed: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         self.fetch_many(keys, failed, false)
     }
@@ -245,7 +245,7 @@ impl Client {
     fn gets_many<'py>(
         &self,
         keys: &Bound<'py, PyAny>,
-        failed: Option<Bound<'py, PyDict>>,
+        failed: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         self.fetch_many(keys, failed, true)
     }

@@ -189,7 +189,7 @@ fn rounds(
     work: &mut impl Rounds,
 ) -> PyResult<Vec<Error>> {
     let host = PythonHost(py);
-    let fleet = match known(&client.directory, &host) {
+    let fleet = match known(&client.directory, &host).map_err(|failure| failure.before(name)) {
         Ok(fleet) => fleet,
         Err(Failure::Error(error)) => return Ok(vec![error]),
         Err(interrupted) => return Err(exception(py, interrupted)),
@@ -238,6 +238,14 @@ pub(crate) fn outcome<'py>(
         None => Ok(achieved),
         Some(error) => Err(with_partial(error, name, &achieved)),
     }
+}
+
+fn dict_for_failures(failed: Bound<'_, PyAny>) -> PyResult<Bound<'_, PyDict>> {
+    if let Ok(failed) = failed.cast::<PyDict>() {
+        return Ok(failed.clone());
+    }
+    let message = format!("failed is a dict, which receives errors by server, not {}", failed.get_type().name()?);
+    Err(usage(failed.py(), "UnsupportedType", &message))
 }
 
 /// Notes in `failed` which servers failed, where it is asked for: what is returned is no error then.
@@ -474,11 +482,12 @@ impl Client {
     pub(crate) fn fetch_many<'py>(
         &self,
         keys: &Bound<'py, PyAny>,
-        failed: Option<Bound<'py, PyDict>>,
+        failed: Option<Bound<'py, PyAny>>,
         cas: bool,
     ) -> PyResult<Bound<'py, PyAny>> {
         let py = keys.py();
         self.check_open(py)?;
+        let failed = failed.map(dict_for_failures).transpose()?;
         let name = name_of(cas);
         let keys = Keys::new(self, keys)?;
         if self.loops.get().is_some() {

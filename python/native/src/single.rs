@@ -99,6 +99,7 @@ impl Client {
         let routed = self.routing.key(key, bytes)?;
         let host = PythonHost(py);
         let executed = known(&self.directory, &host)
+            .map_err(|failure| failure.before(command.name()))
             .and_then(|fleet| execute(&fleet, &host, &routed, self.policy.failover, &command, &data, &mut receiver));
         self.watcher.tell(py, &self.directory)?;
         match executed {

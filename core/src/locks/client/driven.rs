@@ -10,6 +10,7 @@ use super::{Client, Finished, Platform};
 use crate::address::Address;
 use crate::driven::{Action, Driven};
 use crate::error::{Error, Kind};
+use crate::locks::machine::Moment;
 
 impl<W, P: Platform> Driven for Client<W, P> {
     type Finished = Finished<W>;
@@ -98,8 +99,26 @@ impl<W, P: Platform> Driven for Client<W, P> {
     }
 }
 
+/// The end of a time to come, by both of the clocks that a client goes by.
+#[derive(Clone, Copy, Debug)]
+pub struct InTime {
+    instant: Instant,
+    moment: Moment,
+}
+
 /// What threads do that wait by themselves.
 impl<W> Client<W> {
+    /// When so much time has passed since `now`, which has just been read.
+    pub fn in_time(&self, now: Instant, time: Duration) -> InTime {
+        InTime { instant: now + time, moment: self.platform.boot_time() + time }
+    }
+
+    /// Whether [`Driven::deadline`] is earlier. No clock is read for that.
+    pub fn is_due_before(&self, end: InTime) -> bool {
+        let link = self.link.deadline().is_some_and(|due| due < end.instant);
+        link || self.machine.due().is_some_and(|due| due < end.moment)
+    }
+
     /// What is to be done next; ask after every call.
     pub fn next_action(&mut self) -> Option<Action> {
         self.actions.pop_front()

@@ -12,7 +12,7 @@ use crate::address::{Address, Endpoint};
 use crate::driven::Action;
 use crate::error::{Error, Kind, Sent};
 use crate::locks::handler::{Handler, Redirection};
-use crate::locks::script::ScriptError;
+use crate::locks::script::{Missing, ScriptError};
 use crate::locks::sequence::Sequence;
 use crate::network::System;
 use crate::redis::{Event, Refused, Session, Ticket};
@@ -238,10 +238,7 @@ impl<W, P: Platform> Client<W, P> {
         let session = &mut self.link.lanes[lane].session;
         match resolved {
             Ok(addresses) => session.connect(addresses, now, timeout),
-            Err(why) => {
-                let message = format!("cannot resolve the server's name: {why}");
-                session.fail(Error::new(Kind::Connect, &self.settings.server, message));
-            }
+            Err(why) => session.fail(Error::unresolved(Kind::Connect, &self.settings.server, &why)),
         }
         self.advance(now);
     }
@@ -362,6 +359,9 @@ impl<W, P: Platform> Client<W, P> {
         let remedy = match error {
             ScriptError::ReadOnly(_) => "; it is a replica: name the primary",
             ScriptError::OutOfMemory(_) => "; raise its maxmemory, or keep locks on a server of their own",
+            ScriptError::Forbidden { missing: Missing::Keys, .. } => {
+                &format!("; permit the keys ~{}*", self.settings.keys.prefix().escape_ascii())
+            }
             ScriptError::Forbidden { .. } => "; see the permissions that locks need in the documentation",
             _ => "",
         };

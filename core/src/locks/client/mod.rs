@@ -27,6 +27,7 @@ use crate::driven::Action;
 use crate::error::{Error, Kind};
 use crate::network::System;
 use crate::redis;
+pub use driven::InTime;
 use link::{About, Link};
 pub use platform::Platform;
 

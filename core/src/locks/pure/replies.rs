@@ -21,6 +21,11 @@ pub(super) fn executed(mut replies: Vec<Value>) -> Result<Vec<Value>, ServerErro
     }
 }
 
+/// Whether the server has carried out a transaction, be it that some of its commands failed.
+pub(super) fn was_carried_out(replies: &[Value]) -> bool {
+    matches!(replies.last(), Some(Value::Array(_)))
+}
+
 pub(super) fn first_error(replies: &mut Vec<Value>) -> Option<ServerError> {
     let at = replies.iter().position(|reply| matches!(reply, Value::Error(_)))?;
     match replies.swap_remove(at) {

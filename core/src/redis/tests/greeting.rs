@@ -74,13 +74,14 @@ fn a_server_without_hello_is_asked_by_info() {
 #[test]
 fn user_password_and_database_are_told_in_either_protocol() {
     let cases = [
-        (None, "AUTH default secret", "AUTH secret"),
-        (Some("default"), "AUTH default secret", "AUTH default secret"),
-        (Some("worker"), "AUTH worker secret", "AUTH worker secret"),
+        (None, Some("secret"), "AUTH default secret", "AUTH secret"),
+        (Some("default"), Some("secret"), "AUTH default secret", "AUTH default secret"),
+        (Some("worker"), Some("secret"), "AUTH worker secret", "AUTH worker secret"),
+        (Some("open"), None, "AUTH open ", "AUTH open "),
     ];
-    for (user, resp3, resp2) in cases {
-        let user = user.map(str::to_owned);
-        let settings = Settings { user, password: Some("secret".into()), database: 3, ..Settings::default() };
+    for (user, password, resp3, resp2) in cases {
+        let (user, password) = (user.map(str::to_owned), password.map(Into::into));
+        let settings = Settings { user, password, database: 3, ..Settings::default() };
         let mut host = Host::new(settings);
         host.connect(1);
         assert_eq!(host.sent(), [&format!("HELLO 3 {resp3}"), "SELECT 3", "PING"]);

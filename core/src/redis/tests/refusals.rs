@@ -87,7 +87,7 @@ fn a_database_that_is_not_there_is_told() {
     let welcome = &super::host::WELCOME[..super::host::WELCOME.len() - b"+PONG\r\n".len()];
     let settings = Settings { database: 99, ..Settings::default() };
     let message = refusal(settings.clone(), &[welcome, b"-ERR DB index is out of range\r\n"]);
-    assert!(message.contains("the server has no database 99: correct \"database\""), "{message}");
+    assert!(message.contains("the server has no database 99: correct it in the URL"), "{message}");
     let message = refusal(settings.clone(), &[welcome, b"-ERR SELECT is not allowed in cluster mode\r\n"]);
     assert!(message.contains("part of a cluster, which has database 0 alone: database 99"), "{message}");
     let message = refusal(settings, &[welcome, b"-NOPERM this user has no permissions\r\n"]);

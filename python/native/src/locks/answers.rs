@@ -19,17 +19,20 @@ pub(crate) fn answer(py: Python<'_>, outcome: Outcome, state: Option<&Arc<GrantS
     match outcome {
         Outcome::Granted { notified, .. } => notified.into_py_any(py),
         Outcome::Failed(Failure::Busy { .. }) => Ok(py.None()),
-        Outcome::Failed(failure) => Err(raised(py, failure, state.map(|state| &state.names))),
+        Outcome::Failed(failure) => Err(raised(py, failure, state)),
         Outcome::Released { held } | Outcome::Extended { held } => held.into_py_any(py),
         Outcome::Answered(answer) => answered(py, answer),
         Outcome::Value(value) => value_in_python(py, value),
     }
 }
 
-fn raised(py: Python<'_>, failure: Failure, names: Option<&Names>) -> PyErr {
-    let what = names.map_or_else(|| "the lock".to_owned(), described);
+fn raised(py: Python<'_>, failure: Failure, state: Option<&Arc<GrantState>>) -> PyErr {
+    let what = state.map_or_else(|| "the lock".to_owned(), |state| described(&state.names));
     match failure {
-        Failure::Timeout => lock_failure(py, "LockTimeout", &format!("{what} was not to be had in time"), None),
+        Failure::Timeout => {
+            let server = state.map_or("the server", |state| state.backend.server());
+            lock_failure(py, "LockTimeout", &format!("{server}: {what} was not to be had in time"), None)
+        }
         Failure::AlreadyHeld => {
             let message = format!(
                 "{what}: one of the names is held already by whoever asks; a lock may be taken again with reentrant=True, \
@@ -38,7 +41,10 @@ fn raised(py: Python<'_>, failure: Failure, names: Option<&Names>) -> PyErr {
             lock_failure(py, "AlreadyHeld", &message, None)
         }
         Failure::Deadlock { cycle } => {
-            let message = format!("{what}: it would never be had: its holders wait for what whoever asks holds");
+            let message = format!(
+                "{what} would never be had: its holders wait, in turn, for what whoever asks holds; release that, and \
+                 begin again"
+            );
             let cycle: Vec<String> = cycle.iter().map(Attempt::to_string).collect();
             lock_failure(py, "Deadlock", &message, Some(("cycle", cycle)))
         }

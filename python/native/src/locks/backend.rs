@@ -26,6 +26,7 @@ pub(crate) enum Backend {
 
 /// What the threads of a process share.
 pub(crate) struct Home {
+    server: Arc<str>,
     pub(crate) station: Station,
     pub(crate) registry: Registry,
     generation: u64,
@@ -37,6 +38,7 @@ impl Home {
     pub(crate) fn new(settings: &Settings) -> std::io::Result<Self> {
         let client: Client<Arc<Slot>> = Client::new(settings.clone(), new_client());
         Ok(Self {
+            server: settings.server.clone(),
             station: Station::new(client)?,
             registry: Registry::default(),
             generation: fork::generation(),
@@ -59,6 +61,14 @@ impl Backend {
         match self {
             Backend::Threads(home) => home.generation == fork::generation(),
             Backend::Loop { driver, .. } => driver.get().event_loop().is_of_this_process(),
+        }
+    }
+
+    /// The server, for messages.
+    pub(super) fn server(&self) -> &str {
+        match self {
+            Backend::Threads(home) => &home.server,
+            Backend::Loop { driver, .. } => driver.get().server(),
         }
     }
 

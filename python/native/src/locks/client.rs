@@ -17,6 +17,7 @@ use pyo3::types::{PyBytes, PyString, PyTuple};
 
 use super::backend::{Backend, Home, Keeper};
 use super::driver::{Connection, LocksDriver};
+use super::grant::seconds;
 use crate::client::duration;
 use crate::errors::usage;
 use crate::keys::{key_bytes, text_bytes};
@@ -102,6 +103,8 @@ impl Locks {
                 patience: duration(py, "command_timeout", command_timeout)?,
             },
         };
+        ttl_of(py, ttl)?;
+        seconds(py, "timeout", timeout)?;
         let usual = Usual { ttl, timeout, reentrant };
         let (homes, loops_of, closed) = (PerProcess::new(OnceLock::new()), OnceLock::new(), AtomicBool::new(false));
         let locks = Self { settings, usual, homes, loops: loops_of, warn, keep, closed };

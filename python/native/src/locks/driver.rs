@@ -30,6 +30,7 @@ pub(crate) struct Connection {
 /// Who is told what nobody waits for.
 pub(crate) struct Told {
     pub(crate) registry: Registry,
+    server: Arc<str>,
     warn: Py<PyAny>,
 }
 
@@ -42,6 +43,10 @@ pub(crate) struct Wait {
 impl LocksDriver {
     pub(crate) fn registry(&self) -> &Registry {
         &self.event_loop.context().registry
+    }
+
+    pub(super) fn server(&self) -> &str {
+        &self.event_loop.context().server
     }
 
     /// The token of a lock that is held, and how long it is still believed in.
@@ -63,7 +68,7 @@ impl Machine for Client<Wait> {
     type Context = Told;
 
     fn settle(event_loop: &EventLoop<Self>, py: Python<'_>, finished: Vec<Finished<Wait>>) -> PyResult<()> {
-        let Told { registry, warn } = event_loop.context();
+        let Told { registry, warn, .. } = event_loop.context();
         for finished in finished {
             match finished {
                 Finished::Done { waiter: Wait { waiter, state }, outcome } => {
@@ -86,7 +91,8 @@ impl LoopDriver for LocksDriver {
     type Settings = Connection;
 
     fn new(host: &Bound<'_, PyAny>, Connection { settings, warn }: &Connection) -> PyResult<Self> {
-        let told = Told { registry: Registry::default(), warn: warn.clone_ref(host.py()) };
+        let (registry, server) = (Registry::default(), settings.server.clone());
+        let told = Told { registry, server, warn: warn.clone_ref(host.py()) };
         let client = Client::new(settings.clone(), new_client());
         Ok(Self { event_loop: EventLoop::new(host, client, told)? })
     }

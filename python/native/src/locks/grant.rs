@@ -9,8 +9,9 @@ use pinyon_core::locks::call::Names;
 use pinyon_core::locks::client::{Outcome, Wish};
 use pinyon_core::locks::machine::Loss;
 use pyo3::gc::{PyTraverseError, PyVisit};
+use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::PyTuple;
+use pyo3::types::{PyTuple, PyWeakrefReference};
 
 use super::backend::Backend;
 use super::client::ttl_of;
@@ -34,7 +35,7 @@ pub(crate) struct Grant {
 /// What whoever waits for it shares with it.
 pub(crate) struct GrantState {
     pub(crate) names: Names,
-    backend: Backend,
+    pub(super) backend: Backend,
     number: AtomicU64,
     token: AtomicU64,
     lost: Mutex<Lost>,
@@ -43,7 +44,8 @@ pub(crate) struct GrantState {
 #[derive(Default)]
 struct Lost {
     why: Option<Loss>,
-    callbacks: Vec<Py<PyAny>>,
+    /// Called with what was held, which they do not keep alive: what is thrown away is not renewed.
+    callbacks: Vec<(Py<PyWeakrefReference>, Py<PyAny>)>,
 }
 
 impl GrantState {
@@ -76,8 +78,9 @@ impl GrantState {
             lost.why = Some(why);
             std::mem::take(&mut lost.callbacks)
         };
-        for callback in callbacks {
-            if let Err(raised) = callback.call0(py) {
+        for (held, callback) in callbacks {
+            let Some(held) = held.bind(py).upgrade() else { continue };
+            if let Err(raised) = callback.call1(py, (held,)) {
                 raised.write_unraisable(py, Some(callback.bind(py)));
             }
         }
@@ -222,16 +225,18 @@ impl Grant {
         }
     }
 
-    /// Calls back once when it is lost; at once, if it is lost already.
-    fn _tell(&self, callback: Bound<'_, PyAny>) -> PyResult<()> {
+    /// Calls back once with what was held when it is lost; at once, if it is lost already.
+    fn _tell(slf: &Bound<'_, Self>, callback: Bound<'_, PyAny>) -> PyResult<()> {
+        check_called(&callback)?;
+        let held = PyWeakrefReference::new(slf)?;
         {
-            let mut lost = self.state.lost();
+            let mut lost = slf.get().state.lost();
             if lost.why.is_none() {
-                lost.callbacks.push(callback.unbind());
+                lost.callbacks.push((held.unbind(), callback.unbind()));
                 return Ok(());
             }
         }
-        callback.call0().map(drop)
+        callback.call1((slf,)).map(drop)
     }
 
     /// Gives it back. Returns whether it was held to the end.
@@ -271,8 +276,34 @@ impl Grant {
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        visit.call(&self.lock)
+        visit.call(&self.lock)?;
+        let Ok(lost) = self.state.lost.try_lock() else { return Ok(()) };
+        lost.callbacks.iter().try_for_each(|(held, callback)| {
+            visit.call(held)?;
+            visit.call(callback)
+        })
     }
+
+    fn __clear__(&self) {
+        let callbacks = std::mem::take(&mut self.state.lost().callbacks);
+        drop(callbacks);
+    }
+}
+
+/// What is to be told of a loss is called, and nobody would await what it returns.
+pub(super) fn check_called(callback: &Bound<'_, PyAny>) -> PyResult<()> {
+    let py = callback.py();
+    let message = match callback.is_callable() {
+        true => {
+            let inspect = py.import(intern!(py, "inspect"))?;
+            if !inspect.call_method1(intern!(py, "iscoroutinefunction"), (callback,))?.is_truthy()? {
+                return Ok(());
+            }
+            "on_lost is called and not awaited: make it an ordinary function, which may start a task".to_owned()
+        }
+        false => format!("on_lost is called with what was held, which {} cannot be", callback.get_type().name()?),
+    };
+    Err(usage(py, "UsageError", &message))
 }
 
 /// A time to wait: any, also none and without end.

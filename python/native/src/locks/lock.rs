@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
 use super::client::{lock_names, ttl_of, Locks};
-use super::grant::{seconds, Grant};
+use super::grant::{check_called, seconds, Grant};
 use crate::client::duration;
 
 /// Names to be locked, and how. `pinyon.Locks.lock` documents its arguments.
@@ -41,20 +41,23 @@ impl Lock {
         renew: bool,
         max_hold: Option<f64>,
         reentrant: Option<bool>,
-        on_lost: Option<Py<PyAny>>,
-    ) -> Self {
+        on_lost: Option<Bound<'_, PyAny>>,
+    ) -> PyResult<Self> {
+        if let Some(callback) = &on_lost {
+            check_called(callback)?;
+        }
         let usual = &locks.get().usual;
-        Self {
+        Ok(Self {
             names,
             ttl: ttl.unwrap_or(usual.ttl),
             timeout: timeout.unwrap_or(usual.timeout),
             renew,
             max_hold,
             reentrant: reentrant.unwrap_or(usual.reentrant),
-            on_lost,
+            on_lost: on_lost.map(Bound::unbind),
             entered: Mutex::default(),
             locks: locks.unbind(),
-        }
+        })
     }
 
     /// The names, as they were given.

@@ -174,7 +174,7 @@ def translated(error: pinyon.Error, verify_keys: bool = False) -> Error | ValueE
 def _kind(error: pinyon.Error, verify_keys: bool) -> type[Error] | type[ValueError]:
     if isinstance(error, pinyon.InvalidKey):
         return BadKeyProvided if verify_keys else ClientError
-    if isinstance(error, pinyon.ConnectError) and "cannot resolve" in str(error):
+    if isinstance(error, pinyon.ConnectError) and "its name does not resolve" in str(error):
         return HostLookupError
     if isinstance(error, pinyon.ServerError) and "CLIENT_ERROR" in str(error):
         return ClientError

@@ -132,7 +132,9 @@ fn run(seed: u64, show: bool) -> usize {
         println!("{}", log.join("\n"));
     }
     if let Err(panic) = ended {
-        println!("seed {seed}: run again with PINYON_SCHEDULE={seed}");
+        println!(
+            "to see it again: PINYON_SCHEDULE={seed} cargo test -p pinyon-core --lib whatever_happens_nobody -- --nocapture"
+        );
         std::panic::resume_unwind(panic);
     }
     world.granted
