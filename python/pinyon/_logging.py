@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import os
+import threading
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -22,12 +24,16 @@ _LEVELS = {
     "slow": logging.DEBUG,
 }
 
+#: How long a fork waits, in seconds, for a line to be written to its end.
+_LONGEST_WAIT = 1.0
+
 
 def log(event: Event) -> None:
     """Write an event's line, where somebody wants it."""
     level = _LEVELS[event.kind]
     if LOGGER.isEnabledFor(level):
-        LOGGER.log(level, *_line(event), extra={"pinyon_event": event})
+        with _fork.writing:
+            LOGGER.log(level, *_line(event), extra={"pinyon_event": event})
 
 
 def logging_too(on_event: Callable[[Event], object] | None) -> Callable[[Event], object]:
@@ -59,3 +65,27 @@ def _line(event: Event) -> tuple[object, ...]:
 def _why(event: Event) -> str:
     """What failed, without saying again on which server."""
     return str(event.error).removeprefix(f"{event.server}: ")
+
+
+class _Fork(threading.local):
+    """No line is half written while the process forks: the file's own lock would stay held in the child for ever.
+
+    A handler that takes longer than the longest wait is not waited for, as it may wait for the thread that forks.
+    """
+
+    writing = threading.RLock()
+    has_waited = False
+
+    def prepare(self) -> None:
+        self.has_waited = _Fork.writing.acquire(timeout=_LONGEST_WAIT)
+
+    def go_on(self) -> None:
+        if self.has_waited:
+            _Fork.writing.release()
+
+    def begin(self) -> None:
+        _Fork.writing = threading.RLock()
+
+
+_fork = _Fork()
+os.register_at_fork(before=_fork.prepare, after_in_parent=_fork.go_on, after_in_child=_fork.begin)

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import contextlib
+import faulthandler
+import io
+import logging
 import multiprocessing
 import os
 import pickle
 import select
 import signal
+import tempfile
 import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import pytest
 from servers import Memcached
@@ -24,12 +28,18 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 
 def in_child(work: Callable[[], Any], meanwhile: Callable[[], Any] = lambda: None, within: float = 20) -> Any:
     """What ``work`` returns in a forked child, or raises what it raised, having done something in the parent."""
+    with tempfile.TemporaryFile("w+") as trace:
+        return _in_child(work, meanwhile, within, trace)
+
+
+def _in_child(work: Callable[[], Any], meanwhile: Callable[[], Any], within: float, trace: IO[str]) -> Any:
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
         status = 1
         try:
             os.close(reading)
+            faulthandler.register(signal.SIGUSR1, trace)
             try:
                 outcome = (True, work())
             except BaseException as error:
@@ -44,7 +54,10 @@ def in_child(work: Callable[[], Any], meanwhile: Callable[[], Any] = lambda: Non
         meanwhile()
         with os.fdopen(reading, "rb") as pipe:
             if not select.select([pipe], [], [], within)[0]:
-                raise AssertionError("the child hangs")
+                os.kill(child, signal.SIGUSR1)
+                time.sleep(1)
+                trace.seek(0)
+                raise AssertionError(f"the child hangs; {trace.read() or 'it says nothing'}")
             succeeded, result = pickle.load(pipe)
     finally:
         with contextlib.suppress(ProcessLookupError):
@@ -157,6 +170,48 @@ def test_a_fork_while_other_threads_meet_failures(memcached: Memcached) -> None:
         over.set()
         for thread in threads:
             thread.join()
+
+
+class SlowFile(io.StringIO):
+    """What handlers write to, locked while it is written to as files are: a child may find it locked for ever."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._writing = threading.Lock()
+
+    def write(self, line: str) -> int:
+        with self._writing:
+            time.sleep(0.005)
+            return super().write(line)
+
+
+def test_a_fork_while_other_threads_log(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(logging.getLogger("pinyon.servers"), "propagate", False)
+    handler, over = logging.StreamHandler(SlowFile()), threading.Event()
+    logging.getLogger("pinyon.servers").addHandler(handler)
+
+    def fail() -> None:
+        client = pinyon.Client("127.0.0.1:1")
+        for _ in range(5):
+            with contextlib.suppress(pinyon.Error):
+                client.get("key")
+
+    def keep_failing() -> None:
+        while not over.is_set():
+            fail()
+
+    threads = [threading.Thread(target=keep_failing) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    try:
+        for _ in range(5):
+            in_child(fail)
+    finally:
+        over.set()
+        for thread in threads:
+            thread.join()
+        logging.getLogger("pinyon.servers").removeHandler(handler)
+    assert "is marked down" in handler.stream.getvalue()
 
 
 def test_a_childs_child_uses_the_client_too(own_server: Memcached) -> None:
