@@ -204,6 +204,8 @@ def test_a_fork_while_other_threads_log(monkeypatch: pytest.MonkeyPatch) -> None
     for thread in threads:
         thread.start()
     try:
+        while not handler.stream.getvalue():
+            time.sleep(0.001)
         for _ in range(5):
             in_child(fail)
     finally:
@@ -211,7 +213,6 @@ def test_a_fork_while_other_threads_log(monkeypatch: pytest.MonkeyPatch) -> None
         for thread in threads:
             thread.join()
         logging.getLogger("pinyon.servers").removeHandler(handler)
-    assert "is marked down" in handler.stream.getvalue()
 
 
 def test_a_childs_child_uses_the_client_too(own_server: Memcached) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from faulty import FaultyServer, Step
 from models import Model, every_model
 from servers import Memcached, free_port
 
@@ -43,13 +44,22 @@ async def test_a_server_that_goes_and_comes_back(
             await cache.get("secret-key")
     down = await has_said(model, caplog, f"{own_server.address} is marked down: ")
     assert down.levelno == logging.WARNING
-    retried = await has_said(model, caplog, "get is tried again: ")
-    assert retried.levelno == logging.DEBUG
     own_server.restart()
     await model.eventually(lambda: cache.get("secret-key"))
     up = await has_said(model, caplog, f"{own_server.address} is up again after ")
     assert up.levelno == logging.INFO
     assert "secret" not in caplog.text
+
+
+@every_model
+async def test_a_command_that_is_tried_again(model: Model, connect: Connect, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG, "pinyon")
+    with FaultyServer(Step(cut=0)) as server:
+        cache = connect(server, timeout=5)
+        with contextlib.suppress(pinyon.Error):
+            await cache.get("key")
+        retried = await has_said(model, caplog, f"get is tried again: {server.address}: ")
+    assert retried.levelno == logging.DEBUG
 
 
 @every_model

@@ -114,9 +114,7 @@ impl Question {
             Some(listing) => {
                 listing.map_err(|why| (Kind::Protocol, format!("the answer makes no sense: {why}: {REMEDY}")))
             }
-            None => {
-                Err((Kind::Server, format!("it knows of no cluster, so it is no configuration endpoint: {REMEDY}")))
-            }
+            None => Err((Kind::Server, no_endpoint("it knows of no cluster"))),
         }))
     }
 
@@ -155,9 +153,13 @@ fn unresolved(error: std::io::Error) -> Stuck {
     (Kind::Connect, Error::why_unresolved(&error.to_string()))
 }
 
+fn no_endpoint(what: &str) -> String {
+    format!("{what}, so it is no configuration endpoint: {REMEDY}")
+}
+
 fn stuck(error: Error) -> Stuck {
     match error.kind {
-        Kind::Server => (error.kind, format!("{}, so it is no configuration endpoint: {REMEDY}", error.message)),
+        Kind::Server => (error.kind, no_endpoint(&error.message)),
         Kind::Protocol | Kind::TooLarge => (error.kind, format!("{}: {REMEDY}", error.message)),
         _ => (error.kind, error.message),
     }

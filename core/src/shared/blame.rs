@@ -30,6 +30,12 @@ impl<O: Operation> Shared<O> {
         }
     }
 
+    /// What failed at a deadline of this connection, as it is told.
+    pub(super) fn failed_at(&mut self, lane: usize, deadline: Instant, error: Error, now: Instant) -> Error {
+        self.look_after(lane, deadline, now);
+        self.explained(lane, error, now)
+    }
+
     /// The error, and that the loop had a part in it.
     pub(super) fn explained(&self, lane: usize, error: Error, now: Instant) -> Error {
         match self.lanes[lane].held_up {

@@ -429,8 +429,7 @@ impl<O: Operation> Shared<O> {
     /// Tries again what was not sent or only reads, within its deadline.
     fn retry(&mut self, lane: usize, mut entry: Entry<O>, error: Error, now: Instant) {
         entry.sent = entry.sent.max(error.sent);
-        self.look_after(lane, entry.deadline, now);
-        let error = self.explained(lane, error, now);
+        let error = self.failed_at(lane, entry.deadline, error, now);
         if error.is_unattributed() && entry.deadline > now && entry.operation.insists() {
             return self.lanes[lane].waiting.push_back(entry);
         }
@@ -512,8 +511,7 @@ impl<O: Operation> Shared<O> {
                 true => "no connection stood in time",
             };
             let error = Error::new(Kind::Timeout, server, why);
-            self.look_after(lane, entry.deadline, now);
-            let error = self.explained(lane, error, now);
+            let error = self.failed_at(lane, entry.deadline, error, now);
             self.fleet.unsubmitted(&error, entry.operation.name());
             if !is_ready {
                 self.blame(lane, entry.probe, &error, now);
