@@ -310,6 +310,10 @@ def test_endpoint_and_servers_speak_tls(certificates: Path, endpoint: Make) -> N
         ({"discovery": "aws"}, '"config" or "dns"'),
         ({"discovery": "config", "discovery_interval": 0}, "discovery_interval must be a positive number"),
         ({"discovery": "dns", "servers": "/run/memcached.sock"}, "give hosts for discovery, not paths"),
+        (
+            {"discovery": "config", "servers": "cache.example:11211:3"},
+            "cache.example:11211 has a weight: leave out the :3",
+        ),
     ],
 )
 def test_misuse_is_refused(settings: dict[str, Any], message: str) -> None:

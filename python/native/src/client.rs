@@ -537,6 +537,14 @@ fn discovery(
         let message = format!("nothing is found out by way of {}: give hosts for discovery, not paths", path.name());
         return Err(usage(py, "UsageError", &message));
     }
+    if let Some(endpoint) = given.iter().find(|spec| source == Finding::ClusterConfig && spec.weight != 1) {
+        let message = format!(
+            "a configuration endpoint holds no keys, and {} has a weight: leave out the :{}",
+            endpoint.name(),
+            endpoint.weight
+        );
+        return Err(usage(py, "UsageError", &message));
+    }
     Ok(Discovery { source, given, interval, timeout: options.timeout })
 }
 
