@@ -53,12 +53,12 @@ def test_a_dead_server_is_a_row_with_its_error(server: Memcached, nobody: str) -
     assert alive.startswith(server.address)
 
 
-def test_json_has_all_there_is(server: Memcached, nobody: str) -> None:
-    with pinyon.Client(server.address) as cache:
+def test_json_has_all_there_is(own_server: Memcached, nobody: str) -> None:
+    with pinyon.Client(own_server.address) as cache:
         cache.set("key", "value")
         cache.get("key")
-    alive, dead, total = json.loads(run("--json", server.address, nobody).stdout)
-    assert (alive["server"], alive["up"]) == (server.address, True)
+    alive, dead, total = json.loads(run("--json", own_server.address, nobody).stdout)
+    assert (alive["server"], alive["up"]) == (own_server.address, True)
     assert {*FIGURES, *(f"{name}_per_second" for name in GROWING)} <= set(alive)
     assert alive["hits"] == total["hits"] >= 1
     assert alive["items"] == 1
@@ -80,10 +80,10 @@ def test_what_makes_no_sense_is_said(server: Memcached) -> None:
     assert "MEMCACHE_PASSWORD" in without_password.stderr
 
 
-def test_a_terminal_keeps_up_until_ctrl_c(server: Memcached, nobody: str) -> None:
-    terminal = Terminal(server.address, nobody, "--interval", "0.05", room="stats", url="")
+def test_a_terminal_keeps_up_until_ctrl_c(own_server: Memcached, nobody: str) -> None:
+    terminal = Terminal(own_server.address, nobody, "--interval", "0.05", room="stats", url="")
     terminal.wait_for("1 up, 1 down")
-    with pinyon.Client(server.address) as cache:
+    with pinyon.Client(own_server.address) as cache:
         cache.set_many({str(number): number for number in range(1234)})
     terminal.wait_for("1.2k")
     terminal.type("\x03")
