@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
+import socket
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -146,6 +149,39 @@ async def test_a_transaction_that_fails_halfway_leaves_nothing_locked(
     await nothing_left(model, redis)
     redis.ask("DEL", "{pinyon}:#f")
     assert await one(locks, *names)
+
+
+@contextlib.contextmanager
+def tokens_drawn(redis: Redis) -> Iterator[threading.Thread]:
+    """All the time somebody tries to lock something, for ten seconds at most."""
+    until, over = time.monotonic() + 10, threading.Event()
+
+    def draw(connection: socket.socket) -> None:
+        while not over.is_set() and time.monotonic() < until:
+            connection.sendall(b"INCR {pinyon}:#f\r\n" * 1000)
+        connection.shutdown(socket.SHUT_WR)
+
+    with redis.connect() as connection:
+        drawing = threading.Thread(target=draw, args=(connection,))
+        reading = threading.Thread(target=lambda: [True for _ in iter(lambda: connection.recv(65536), b"")])
+        for thread in (drawing, reading):
+            thread.start()
+        try:
+            yield drawing
+        finally:
+            over.set()
+            drawing.join()
+            reading.join()
+
+
+@every_model
+async def test_a_lock_is_given_back_while_others_draw_tokens(model: Model, redis: Redis, locks_on: LocksOn) -> None:
+    locks = locks_on(redis, handler="pure")
+    held = await locks.lock("a", "b").acquire()
+    with tokens_drawn(redis) as drawing:
+        assert await held.release()
+        assert drawing.is_alive()
+    await nothing_left(model, redis)
 
 
 @every_model

@@ -297,12 +297,15 @@ impl Pure {
         self.answers.push((id, Ok(Answer::Busy { pttl, holder })));
     }
 
-    /// Reads, under `WATCH`, the values of all that the gathered calls concern.
+    /// Reads, under `WATCH`, the values of all that the gathered calls concern. Who waits for a name draws a token with
+    /// every try, so the counter is watched only by who would set it: others would hardly ever come to an end.
     fn open_section(&mut self) {
         let calls = std::mem::take(&mut self.gathered);
+        let sets_counter = calls.iter().any(|(_, call)| matches!(call, Call::Open));
         let mut keys: Vec<Vec<u8>> = calls.iter().flat_map(|(_, call)| self.keys_of(call)).collect();
         keys.push(self.keys.counter());
-        let commands = vec![with_each(b"WATCH", &keys), with_each(b"MGET", &keys), parts(&[b"TIME"])];
+        let watched = if sets_counter || keys.len() == 1 { &keys[..] } else { &keys[..keys.len() - 1] };
+        let commands = vec![with_each(b"WATCH", watched), with_each(b"MGET", &keys), parts(&[b"TIME"])];
         self.watching = true;
         self.send(Stage::Watch { calls }, commands);
     }
