@@ -21,6 +21,7 @@ mod packing;
 mod plain;
 mod policy;
 mod requests;
+mod settings;
 mod shared;
 mod single;
 mod spare;

@@ -18,10 +18,10 @@ use pyo3::types::{PyBytes, PyString, PyTuple};
 use super::backend::{Backend, Home, Keeper};
 use super::driver::{Connection, LocksDriver};
 use super::grant::seconds;
-use crate::client::duration;
 use crate::errors::usage;
 use crate::keys::{key_bytes, text_bytes};
 use crate::loops::{LoopDriver, Loops};
+use crate::settings::duration;
 use crate::tls::Tls;
 
 /// Locks on one Redis or Valkey server. `pinyon.Locks` documents its arguments.

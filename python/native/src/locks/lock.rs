@@ -11,7 +11,7 @@ use pyo3::types::PyTuple;
 
 use super::client::{lock_names, ttl_of, Locks};
 use super::grant::{check_called, seconds, Grant};
-use crate::client::duration;
+use crate::settings::duration;
 
 /// Names to be locked, and how. `pinyon.Locks.lock` documents its arguments.
 #[pyclass(frozen, subclass, module = "pinyon._native")]
