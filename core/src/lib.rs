@@ -28,6 +28,7 @@ pub mod redis;
 mod resolver;
 pub mod ring;
 pub mod session;
+pub mod settings;
 pub mod shared;
 pub mod tls;
 

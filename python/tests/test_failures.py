@@ -397,7 +397,7 @@ async def test_only_what_reads_is_sent_twice(model: Model, connect: Connect, com
 @pytest.mark.parametrize(
     ("settings", "error", "message"),
     [
-        ({"on_failure": "next"}, pinyon.UsageError, 'on_failure is "raise" or "miss", not "next"'),
+        ({"on_failure": "next"}, pinyon.UsageError, 'on_failure must be "raise" or "miss", not "next"'),
         ({"on_failure": 1}, TypeError, "on_failure"),
         ({"gutter": []}, pinyon.InvalidServers, "empty"),
         ({"gutter": "a:0"}, pinyon.InvalidServers, "the port is not"),

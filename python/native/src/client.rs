@@ -22,7 +22,9 @@ use crate::metrics::ServerCounts;
 use crate::packing::Packing;
 use crate::policy::Policy;
 use crate::requests::{Request, Shape};
-use crate::settings::{discovery, duration, finding, invalid, login, naming_setting, no_ring, positive, up_to};
+use crate::settings::{
+    discovery, duration, finding, invalid, login, naming_setting, no_ring, positive, refused, up_to,
+};
 use crate::shared::{Connections, Driver};
 use crate::tls::Tls;
 use crate::ttl::Ttl;
@@ -136,7 +138,8 @@ impl Client {
             Source::Client(client) => {
                 let PolicySettings { failover, on_failure } =
                     settings.extract().map_err(|error| naming_setting(py, error))?;
-                let policy = client.get().policy.with(py, failover, on_failure.as_deref())?;
+                let policy = client.get().policy.with(failover, on_failure.as_deref());
+                let policy = policy.map_err(|invalid| refused(py, &invalid))?;
                 return Ok(client.get().view(py, policy, client.get().submits_only));
             }
         };
@@ -166,7 +169,7 @@ impl Client {
             events: settings.on_event.is_some(),
             slow_after: settings.slow_after.map(|seconds| duration(py, "slow_after", seconds)).transpose()?,
         };
-        let policy = Policy::new(py, settings.failover, &settings.on_failure)?;
+        let policy = Policy::new(settings.failover, &settings.on_failure).map_err(|invalid| refused(py, &invalid))?;
         let tls = settings.tls.map(|tls| tls.get().tls.clone());
         let access = Access { tls, login: login(py, settings.username.as_deref(), settings.password.as_ref())? };
         let interval = duration(py, "discovery_interval", settings.discovery_interval)?;

@@ -7,6 +7,7 @@ use pinyon_core::directory::{Settings as Discovery, Source as Finding};
 use pinyon_core::fleet::Options;
 use pinyon_core::login::{Login, Password};
 use pinyon_core::ring::RingError;
+use pinyon_core::settings::{InvalidKind, InvalidSetting};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 
@@ -56,6 +57,17 @@ pub(crate) fn login(
         _ => Err("username and password go together: give both"),
     };
     login.map(Some).map_err(|why| usage(py, "UsageError", why))
+}
+
+/// The exception for settings that the core refuses.
+pub(crate) fn refused(py: Python<'_>, invalid: &InvalidSetting) -> PyErr {
+    let class = match invalid.kind {
+        InvalidKind::Usage => "UsageError",
+        InvalidKind::Servers => "InvalidServers",
+        InvalidKind::Key => "InvalidKey",
+        InvalidKind::Type => "UnsupportedType",
+    };
+    usage(py, class, &invalid.message)
 }
 
 /// Of a setting of the wrong type: its name, and what is wrong.

@@ -1,0 +1,93 @@
+//! What an operation does when its server is down or fails.
+
+use super::InvalidSetting;
+use crate::error::Error;
+
+/// What an operation does when its server is down or fails. It belongs to the operation, not to the fleet, so that views
+/// of one client can differ in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Policy {
+    /// The keys of a server that is down go to another server.
+    pub failover: bool,
+    /// An operation that no server carried out returns what an empty cache would, and raises nothing.
+    pub miss: bool,
+}
+
+impl Default for Policy {
+    fn default() -> Self {
+        Self { failover: true, miss: false }
+    }
+}
+
+impl Policy {
+    /// `on_failure`: "raise" or "miss".
+    pub fn new(failover: bool, on_failure: &str) -> Result<Self, InvalidSetting> {
+        let miss = match on_failure {
+            "raise" => false,
+            "miss" => true,
+            _ => {
+                let message = format!("on_failure must be \"raise\" or \"miss\", not {on_failure:?}");
+                return Err(InvalidSetting::usage(message));
+            }
+        };
+        Ok(Self { failover, miss })
+    }
+
+    /// This policy with what is given changed.
+    pub fn with(self, failover: Option<bool>, on_failure: Option<&str>) -> Result<Self, InvalidSetting> {
+        let failover = failover.unwrap_or(self.failover);
+        match on_failure {
+            Some(on_failure) => Self::new(failover, on_failure),
+            None => Ok(Self { failover, ..self }),
+        }
+    }
+
+    /// Whether this error is a miss instead of being raised.
+    pub fn forgives(self, error: &Error) -> bool {
+        self.miss && error.is_outage()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::{Kind, Sent};
+    use crate::settings::InvalidKind;
+
+    #[test]
+    fn a_view_changes_what_it_is_given() {
+        let policy = Policy::default();
+        assert_eq!(policy, Policy::new(true, "raise").unwrap());
+        assert_eq!(policy.with(None, None).unwrap(), policy);
+        assert_eq!(policy.with(Some(false), None).unwrap(), Policy { failover: false, miss: false });
+        assert_eq!(policy.with(None, Some("miss")).unwrap(), Policy { failover: true, miss: true });
+        let missing = Policy { failover: false, miss: true };
+        assert_eq!(missing.with(Some(true), Some("raise")).unwrap(), policy);
+    }
+
+    #[test]
+    fn another_word_is_refused() {
+        let refused = Policy::new(true, "return").unwrap_err();
+        assert_eq!(refused.kind, InvalidKind::Usage);
+        assert_eq!(refused.message, "on_failure must be \"raise\" or \"miss\", not \"return\"");
+        assert_eq!(Policy::default().with(None, Some("return")).unwrap_err(), refused);
+    }
+
+    #[test]
+    fn outages_alone_are_forgiven_and_only_where_failures_are_misses() {
+        let missing = Policy { failover: true, miss: true };
+        for kind in Kind::ALL {
+            let of = |server: &str| Error {
+                kind,
+                sent: Sent::No,
+                server: server.into(),
+                command: "get",
+                message: String::new(),
+            };
+            let is_outage = !matches!(kind, Kind::Server | Kind::TooLarge | Kind::Unsupported | Kind::Usage);
+            assert_eq!(missing.forgives(&of("cache1:11211")), is_outage, "{kind:?}");
+            assert!(!missing.forgives(&of("")), "{kind:?}");
+            assert!(!Policy::default().forgives(&of("cache1:11211")), "{kind:?}");
+        }
+    }
+}
