@@ -4,14 +4,16 @@
 
 use std::convert::Infallible;
 use std::os::unix::process::parent_id;
-use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use pinyon_core::blocking::{execute, scatter, Batch, Host, Outcomes, Timer, Work};
-use pinyon_core::fleet::{Access, Choice, Fleet, Options};
+use pinyon_core::blocking::{run, Batch, Host};
+use pinyon_core::directory::Directory;
+use pinyon_core::fleet::{Access, Fleet, Options};
+use pinyon_core::operations::{Answer, BorrowedKey, Bytes, Fetch, Keys, Plain, Request, Single};
 use pinyon_core::ring::Rule;
-use pinyon_core::{parse_servers, Data, Error, Limits, Refused, Reply, Session, Ticket};
-use pinyon_proto::{Command, Key, Mode, Status, Store};
+use pinyon_core::settings::Policy;
+use pinyon_core::{parse_servers, Data, Limits};
+use pinyon_proto::{Key, KeyRules, Mode};
 
 const ROUNDS: usize = 5;
 const MORE: usize = 3;
@@ -33,12 +35,12 @@ fn main() {
     let server = std::env::args().nth(1).expect("the server's socket");
     let servers = parse_servers([server.as_str()]).expect("a server");
     let fleet = Fleet::new(servers, Vec::new(), Rule::default(), OPTIONS, Access::default()).expect("no TLS");
-    let client = Client { fleet: Arc::new(fleet), keys: (0..KEYS).map(|number| format!("{number:036}")).collect() };
-    let line = client.keys.join(" ");
+    let fleet = Directory::fixed(fleet);
+    let client = Client { fleet, keys: (0..KEYS).map(|number| format!("{number:036}")).collect() };
     client.set_in_batch(KEYS);
     count("get", 100, |times| (0..times).for_each(|number| client.get(number % KEYS)));
     count("set", 100, |times| (0..times).for_each(|number| client.set(number % KEYS)));
-    count("get_many:100", 10, |times| (0..times).for_each(|_| client.get_many(&line)));
+    count("get_many:100", 10, |times| (0..times).for_each(|_| client.get_many()));
     count("batch:set", 500, |times| client.set_in_batch(times));
 }
 
@@ -59,82 +61,52 @@ fn mark() {
 }
 
 struct Client {
-    fleet: Arc<Fleet>,
+    fleet: Directory,
     keys: Vec<String>,
 }
+
+const POLICY: Policy = Policy { failover: true, miss: false };
 
 impl Client {
     fn get(&self, number: usize) {
         let key = &self.keys[number];
-        let command = Command::Get { key: key_of(key), cas: false };
-        let mut read = |reply: Reply<'_>| assert_eq!(reply.value.bytes(), VALUE);
-        execute(&self.fleet, &NoLanguage, key.as_bytes(), true, &command, &Data::None, &mut read).expect("a value");
+        let answer = self.ask(key, Request::Get { cas: false }, Data::None);
+        assert!(matches!(answer, Answer::Value(Bytes { bytes, .. }) if bytes == VALUE));
     }
 
     fn set(&self, number: usize) {
-        let key = &self.keys[number];
-        let mut check = |reply: Reply<'_>| assert_eq!(reply.head.status, Status::Done);
-        execute(&self.fleet, &NoLanguage, key.as_bytes(), true, &store(key), &Data::Copied(&VALUE), &mut check)
-            .expect("stored");
+        assert_eq!(self.ask(&self.keys[number], STORE, Data::Copied(&VALUE)), Answer::Done(true));
     }
 
-    fn get_many(&self, line: &str) {
-        let mut work = ManyGets { line, values: 0 };
-        let mut timer = Timer::start(Instant::now(), TIMEOUT);
-        let failures = scatter(&self.fleet, &NoLanguage, &[Choice::regardless(0)], "get", &mut timer, &mut work)
-            .expect("no interrupt");
-        assert!(failures.is_empty() && work.values == KEYS);
+    fn ask(&self, key: &str, request: Request, data: Data<'_>) -> Answer<Bytes> {
+        let mut single = Single::new(request, borrowed(key), data, Plain, POLICY).alone();
+        run(&self.fleet, &NoLanguage, &mut single).expect("no interrupt");
+        single.finish().0.expect("an answer")
+    }
+
+    fn get_many(&self) {
+        let mut keys = Keys::with_capacity(KEYS);
+        let rules = KeyRules::default();
+        self.keys.iter().for_each(|key| keys.push(&rules, key.as_bytes(), key.as_bytes()).expect("a key"));
+        let mut fetch = Fetch::new(keys, false, Plain, POLICY);
+        run(&self.fleet, &NoLanguage, &mut fetch).expect("no interrupt");
+        let found = fetch.finish().found;
+        assert!(found.len() == KEYS && found.iter().all(|one| one.value.bytes == VALUE));
     }
 
     fn set_in_batch(&self, times: usize) {
-        let mut batch = Batch::new(self.fleet.clone(), true);
+        let mut batch = Batch::new(self.fleet.known(), true);
         for key in self.keys.iter().cycle().take(times) {
-            batch
-                .submit(&NoLanguage, key.as_bytes(), &store(key), &Data::Copied(&VALUE), &mut AllStored)
-                .expect("submitted");
+            batch.submit(&NoLanguage, &borrowed(key), STORE, &Data::Copied(&VALUE), ()).expect("submitted");
         }
-        batch.finish(&NoLanguage, &mut AllStored).expect("stored");
+        assert!(batch.finish(&NoLanguage).expect("no interrupt").is_empty());
     }
 }
 
-fn key_of(text: &str) -> Key<'_> {
-    Key::new(text.as_bytes(), false).expect("a key")
-}
+const STORE: Request = Request::Store { mode: Mode::Set, size: VALUE.len(), client_flags: 0, ttl: 0, cas: None };
 
-fn store(key: &str) -> Command<'_> {
-    Command::Store(Store { mode: Mode::Set, key: key_of(key), size: VALUE.len(), client_flags: 0, ttl: 0, cas: None })
-}
-
-struct ManyGets<'a> {
-    line: &'a str,
-    values: usize,
-}
-
-impl Work for ManyGets<'_> {
-    fn submit(&mut self, _: usize, session: &mut Session, deadline: Instant) -> Result<(), Refused> {
-        let command = Command::GetMany { keys: self.line.as_bytes(), cas: false };
-        session.submit(&command, Data::None, deadline).map(drop)
-    }
-
-    fn reply(&mut self, _: usize, _: Ticket, reply: Reply<'_>) {
-        self.values += usize::from(reply.value.bytes() == VALUE);
-    }
-
-    fn failed(&mut self, _: usize, _: Ticket, error: Error) {
-        panic!("{error:?}");
-    }
-}
-
-struct AllStored;
-
-impl Outcomes for AllStored {
-    fn reply(&mut self, _: usize, _: Ticket, reply: Reply<'_>) {
-        assert_eq!(reply.head.status, Status::Done);
-    }
-
-    fn failed(&mut self, _: usize, _: Ticket, error: Error) {
-        panic!("{error:?}");
-    }
+fn borrowed(key: &str) -> BorrowedKey<'_> {
+    BorrowedKey { wire: Key::new(key.as_bytes(), false).expect("a key"), routed: key.as_bytes() }
 }
 
 /// No lock to give up, no signals.

@@ -23,6 +23,7 @@ pub mod locks;
 pub mod login;
 pub mod metrics;
 pub mod network;
+pub mod operations;
 pub mod pool;
 pub mod redis;
 mod resolver;

@@ -124,11 +124,11 @@ impl<N: Network> Session<N> {
         Ok(self.push_of_line(About::KeyOfLine(place), NOT_ENCODED, deadline))
     }
 
-    /// Like [`Self::submit`], for a store that may be done twice. Of many that are submitted so one after another all but
-    /// the first few are quiet, which costs the server about half: the no-op that is sent behind them tells that they
-    /// are done. An error whose command the server does not name is told to all that it may belong to, as
-    /// [`Sent::Maybe`](crate::Sent::Maybe): submit those again by [`Self::submit`].
-    pub fn submit_joined_store(
+    /// Like [`Self::submit`], for a store or a deletion that many others may follow. Of those that are submitted so one after
+    /// another all but the first few are quiet, which costs the server about half. The no-op that is sent behind them tells
+    /// that they are done. An error whose command the server does not name is told to all that it may belong to, as
+    /// [`Sent::Maybe`](crate::Sent::Maybe): those that may be done twice can be submitted again by [`Self::submit`].
+    pub fn submit_joined(
         &mut self,
         command: &Command<'_>,
         data: Data<'_>,

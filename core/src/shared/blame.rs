@@ -2,9 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-use super::{Operation, Shared};
+use super::{Shared, Waiter};
 use crate::error::{Error, Kind};
 use crate::fleet::Choice;
+use crate::operations::Operation;
 
 /// A loop that looks so long after a deadline was held up by other work: what a server has sent, or was to be sent, has
 /// waited for it.
@@ -19,7 +20,7 @@ pub(super) struct HeldUp {
     counted: bool,
 }
 
-impl<O: Operation> Shared<O> {
+impl<O: Operation, W: Waiter> Shared<O, W> {
     /// A deadline of this connection has passed, and it is looked now.
     pub(super) fn look_after(&mut self, lane: usize, deadline: Instant, now: Instant) {
         let (held_up, by) = (&mut self.lanes[lane].held_up, now.saturating_duration_since(deadline));

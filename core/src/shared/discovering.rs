@@ -3,17 +3,12 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::{Entry, Lane, Operation, Shared};
+use super::{Lane, Shared, Waiter};
 use crate::directory::LOOK_AGAIN;
 use crate::fleet::Fleet;
+use crate::operations::{End, Operation};
 
-impl<O: Operation> Shared<O> {
-    /// The fleet that operations started now go to.
-    pub fn fleet(&mut self, now: Instant) -> Arc<Fleet> {
-        self.look(now);
-        self.fleet.clone()
-    }
-
+impl<O: Operation, W: Waiter> Shared<O, W> {
     /// Takes over what is known of the servers, and goes on with a look for them where that is due.
     #[inline]
     pub(super) fn look(&mut self, now: Instant) {
@@ -35,20 +30,20 @@ impl<O: Operation> Shared<O> {
         }
     }
 
-    /// Nobody knows yet where to send it.
-    pub(super) fn await_servers(&mut self, entry: Entry<O>) {
+    /// Nobody knows yet what an operation is to ask of whom.
+    pub(super) fn await_servers(&mut self, id: usize, now: Instant) {
         match self.undiscovered.clone() {
-            Some(why) => self.fail(entry, why),
+            Some(why) => self.fail(id, why, now),
             None => {
-                self.unrouted.push(entry);
+                self.unrouted.push(id);
                 self.end_turn();
             }
         }
     }
 
     pub(super) fn route_unrouted(&mut self, now: Instant) {
-        for entry in std::mem::take(&mut self.unrouted) {
-            self.route(entry, now, None);
+        for id in std::mem::take(&mut self.unrouted) {
+            self.begin(id, now);
         }
     }
 
@@ -60,10 +55,10 @@ impl<O: Operation> Shared<O> {
     }
 
     pub(super) fn expire_unrouted(&mut self, now: Instant) {
-        let expired = self.unrouted.iter().take_while(|entry| entry.deadline <= now).count();
-        for entry in self.unrouted.drain(..expired).collect::<Vec<_>>() {
+        let expired = self.unrouted.iter().take_while(|id| self.running[**id].deadline <= now).count();
+        for id in self.unrouted.drain(..expired).collect::<Vec<_>>() {
             let why = self.directory.no_servers();
-            self.fail(entry, why);
+            self.fail(id, why, now);
         }
     }
 
@@ -89,7 +84,7 @@ impl<O: Operation> Shared<O> {
     /// server is in its place.
     fn leave(&mut self, lane: usize, replaced: bool, now: Instant) {
         for entry in std::mem::take(&mut self.lanes[lane].waiting) {
-            self.route(entry, now, None);
+            self.over(entry.operation, entry.part, End::Withdrawn, now);
         }
         if replaced || self.lanes[lane].is_at_rest() {
             self.retire(lane, now);
@@ -114,7 +109,7 @@ impl<O: Operation> Shared<O> {
         self.lanes[lane].session.close();
         self.let_go(lane, now);
         for (entry, error) in std::mem::take(&mut self.lanes[lane].failed) {
-            self.route_again(entry, now, &error);
+            self.failed(entry, error, now);
         }
     }
 }

@@ -5,21 +5,21 @@ use std::os::fd::RawFd;
 use std::time::Instant;
 
 use super::blame::HeldUp;
-use crate::error::{Error, Sent};
+use crate::error::Error;
 use crate::fleet::Fleet;
 use crate::session::{Session, Ticket};
 
 /// One connection and its operations, in order. There are as many to each server of the fleet, in the order of their
 /// indexes.
-pub(super) struct Lane<O> {
+pub(super) struct Lane {
     pub(super) server: usize,
     pub(super) session: Box<Session>,
     pub(super) resolving: bool,
-    pub(super) flight: VecDeque<Entry<O>>,
+    pub(super) flight: VecDeque<Entry>,
     /// Not taken by the session yet: it connects, or its queue is full.
-    pub(super) waiting: VecDeque<Entry<O>>,
+    pub(super) waiting: VecDeque<Entry>,
     /// What failed with the connection and is to be tried again.
-    pub(super) failed: Vec<(Entry<O>, Error)>,
+    pub(super) failed: Vec<(Entry, Error)>,
     /// When it is looked at before it is used again.
     pub(super) trusted_until: Option<Instant>,
     /// What the host was last told to watch.
@@ -29,17 +29,19 @@ pub(super) struct Lane<O> {
     pub(super) held_up: Option<HeldUp>,
 }
 
-pub(super) struct Entry<O> {
+/// An ask of an operation that is under way.
+#[derive(Clone, Copy)]
+pub(super) struct Entry {
     pub(super) ticket: Ticket,
-    pub(super) operation: O,
+    /// Which operation it is of, and which of its asks.
+    pub(super) operation: usize,
+    pub(super) part: u32,
     pub(super) deadline: Instant,
-    /// The most that came of its tries.
-    pub(super) sent: Sent,
     /// It is the one that tries a server that is down.
     pub(super) probe: bool,
 }
 
-impl<O> Lane<O> {
+impl Lane {
     pub(super) fn new(fleet: &Fleet, server: usize) -> Self {
         Self {
             server,
@@ -69,14 +71,14 @@ impl<O> Lane<O> {
 }
 
 /// Replies come in order, so it is mostly the first.
-pub(super) fn position<O>(flight: &VecDeque<Entry<O>>, ticket: Ticket) -> Option<usize> {
+pub(super) fn position(flight: &VecDeque<Entry>, ticket: Ticket) -> Option<usize> {
     match flight.front() {
         Some(first) if first.ticket == ticket => Some(0),
         _ => flight.binary_search_by_key(&ticket, |entry| entry.ticket).ok(),
     }
 }
 
-pub(super) fn take<O>(flight: &mut VecDeque<Entry<O>>, position: usize) -> Option<Entry<O>> {
+pub(super) fn take(flight: &mut VecDeque<Entry>, position: usize) -> Option<Entry> {
     match position {
         0 => flight.pop_front(),
         _ => flight.remove(position),

@@ -12,90 +12,74 @@ use std::os::fd::{AsFd, AsRawFd, RawFd};
 use std::sync::Arc;
 use std::time::Instant;
 
-use pinyon_proto::Head;
+use slab::Slab;
 
 use crate::address::Address;
 use crate::directory::Directory;
 use crate::driven::{Action, Driven};
 use crate::error::{Error, Kind, Sent};
 use crate::fleet::{Choice, Fleet};
+use crate::operations::{Ask, Asks, End, Next, Operation};
 use crate::pool::TRUSTED_REST;
-use crate::session::{Completion, Destination, Outcome, Refused, Reply, Session, Ticket};
+use crate::session::{Completion, Outcome, Refused, Ticket};
 use lane::{position, take, Entry, Lane};
 
-/// One request of one coroutine.
-pub trait Operation {
-    /// The protocol's name of its command, for messages.
-    fn name(&self) -> &'static str;
-
-    /// Which server it is for.
-    fn route(&self) -> Route<'_>;
-
-    /// It goes to a server whose items live so many seconds at most.
-    fn expire_within(&mut self, most: i32);
-
-    /// Submits it. It may be called again, when nothing of it was sent or it only reads.
-    fn submit(&mut self, session: &mut Session, deadline: Instant) -> Result<Ticket, Refused>;
-
-    fn reply(&mut self, reply: Reply<'_>);
-
-    /// Where a large value is to be received.
-    fn destination(&mut self, head: &Head) -> Box<dyn Destination>;
-
-    /// Whether running it twice does what running it once does.
-    fn is_idempotent(&self) -> bool;
-
-    /// The server has failed one of several operations and does not say which. Whether to submit this one again, by
-    /// itself then.
-    fn insists(&mut self) -> bool;
-
-    /// Whether nobody waits for it any more.
-    fn is_abandoned(&self) -> bool;
+/// What a coroutine waits for.
+pub trait Waiter {
+    /// Whether nobody waits any more.
+    fn is_gone(&self) -> bool;
 }
 
-pub enum Route<'k> {
-    /// The server that holds this key; with `failover` another one where that is down.
-    Key { key: &'k [u8], failover: bool },
-    /// This server and no other: it is not tried again.
-    Server(Choice),
-    /// Nowhere yet: it is over as soon as the servers are known.
-    Known,
-}
-
-/// An operation that is over, successfully unless there is an error.
-pub struct Finished<O> {
+/// An operation that is over, and what waits for its outcome.
+pub struct Finished<O, W> {
     pub operation: O,
-    pub error: Option<Error>,
-    pub deadline: Instant,
+    pub waiter: W,
+}
+
+/// An operation that is under way.
+struct Running<O, W> {
+    operation: O,
+    /// None where it gives something back that nobody waits for.
+    waiter: Option<W>,
+    deadline: Instant,
+    /// How many of its asks are not over yet.
+    open: usize,
+    begins_again: bool,
 }
 
 /// The connections of one event loop, and what its coroutines wait for.
-pub struct Shared<O> {
+pub struct Shared<O, W> {
     directory: Arc<Directory>,
     fleet: Arc<Fleet>,
     /// When to go on with a look for servers, while one is under way.
     look_at: Option<Instant>,
     /// Why there are no servers.
     undiscovered: Option<Error>,
-    /// What waits for the servers to become known.
-    unrouted: Vec<Entry<O>>,
-    lanes: Vec<Lane<O>>,
+    running: Slab<Running<O, W>>,
+    /// Operations that wait for the servers to become known.
+    unrouted: Vec<usize>,
+    /// Operations that are to begin again.
+    again: Vec<usize>,
+    lanes: Vec<Lane>,
     /// Connections to each server.
     connections: usize,
     measures: bool,
     turn_is_due: bool,
     closed: bool,
     actions: Vec<Action>,
-    finished: Vec<Finished<O>>,
+    finished: Vec<Finished<O, W>>,
 }
 
-impl<O: Operation> Shared<O> {
+impl<O: Operation, W: Waiter> Shared<O, W> {
+    /// `connections`: how many to each server.
     pub fn new(directory: Arc<Directory>, connections: usize) -> Self {
         let fleet = directory.known();
         let mut shared = Self {
             look_at: None,
             undiscovered: None,
+            running: Slab::new(),
             unrouted: Vec::new(),
+            again: Vec::new(),
             lanes: Vec::new(),
             connections,
             measures: fleet.measures(),
@@ -110,23 +94,18 @@ impl<O: Operation> Shared<O> {
         shared
     }
 
-    /// Begins an operation, to be over by `deadline`.
-    pub fn start(&mut self, operation: O, deadline: Instant, now: Instant) {
-        let entry = Entry { ticket: Ticket(0), operation, deadline, sent: Sent::No, probe: false };
+    /// Begins an operation, to be over within the client's timeout.
+    pub fn start(&mut self, operation: O, waiter: W, now: Instant) {
         self.look(now);
-        self.route(entry, now, None);
-    }
-
-    /// Begins what takes the place of an operation that failed with this. Returns whether there is a server for it; where
-    /// there is none, it fails with what the other did.
-    pub fn start_again(&mut self, operation: O, deadline: Instant, now: Instant, error: &Error) -> bool {
-        let entry = Entry { ticket: Ticket(0), operation, deadline, sent: error.sent, probe: false };
-        self.route(entry, now, Some(error))
+        let deadline = now + self.fleet.options().timeout;
+        let running = Running { operation, waiter: Some(waiter), deadline, open: 0, begins_again: false };
+        let id = self.running.insert(running);
+        self.begin(id, now);
     }
 }
 
-impl<O: Operation> Driven for Shared<O> {
-    type Finished = Finished<O>;
+impl<O: Operation, W: Waiter> Driven for Shared<O, W> {
+    type Finished = Finished<O, W>;
 
     fn take_actions(&mut self) -> Vec<Action> {
         std::mem::take(&mut self.actions)
@@ -148,10 +127,11 @@ impl<O: Operation> Driven for Shared<O> {
         self.turn_is_due = false;
         for lane in 0..self.lanes.len() {
             if self.lanes[lane].session.has_unsent() {
-                self.send(lane);
+                self.send(lane, now);
                 self.settle(lane, now);
             }
         }
+        self.begin_again(now);
     }
 
     fn ready(&mut self, lane: usize, now: Instant) {
@@ -163,27 +143,12 @@ impl<O: Operation> Driven for Shared<O> {
         }
         self.lanes[lane].session.poll(now);
         self.advance(lane, now);
+        self.begin_again(now);
     }
 
     fn connect(&mut self, lane: usize, resolved: Result<Vec<Address>, String>, now: Instant) {
-        self.lanes[lane].resolving = false;
-        if !self.lanes[lane].session.is_closed() {
-            return;
-        }
-        if self.is_replaced(lane) {
-            return self.begin_connecting(lane, now);
-        }
-        match resolved {
-            Ok(addresses) => {
-                let options = self.fleet.options();
-                self.lanes[lane].session.connect(addresses, now, options.connect_timeout.min(options.timeout));
-            }
-            Err(why) => {
-                let session = &mut self.lanes[lane].session;
-                session.fail(Error::unresolved(Kind::Connect, &session.server().clone(), &why));
-            }
-        }
-        self.advance(lane, now);
+        self.resolved(lane, resolved, now);
+        self.begin_again(now);
     }
 
     fn expire(&mut self, now: Instant) {
@@ -197,10 +162,11 @@ impl<O: Operation> Driven for Shared<O> {
                 self.advance(lane, now);
             }
         }
+        self.begin_again(now);
     }
 
     fn deadline(&self) -> Option<Instant> {
-        let unrouted = self.unrouted.first().map(|entry| entry.deadline);
+        let unrouted = self.unrouted.first().map(|id| self.running[*id].deadline);
         self.lanes.iter().filter_map(Lane::deadline).chain(unrouted).chain(self.look_at).min()
     }
 
@@ -208,21 +174,22 @@ impl<O: Operation> Driven for Shared<O> {
         self.lanes[lane].forgotten = false;
         self.lanes[lane].session.release();
         self.begin_connecting(lane, now);
+        self.begin_again(now);
     }
 
     fn watched(&self) -> impl Iterator<Item = (usize, RawFd)> + '_ {
-        let watched = |(lane, of): (usize, &Lane<O>)| of.watched.map(|(fd, _)| (lane, fd));
+        let watched = |(lane, of): (usize, &Lane)| of.watched.map(|(fd, _)| (lane, fd));
         self.lanes.iter().enumerate().filter_map(watched)
     }
 
     fn is_idle(&self) -> bool {
-        let rests = |lane: &Lane<O>| lane.flight.is_empty() && lane.waiting.is_empty() && lane.failed.is_empty();
-        self.unrouted.is_empty() && self.finished.is_empty() && self.lanes.iter().all(rests)
+        self.running.is_empty() && self.finished.is_empty()
     }
 
     fn discard(&mut self) {
         self.closed = true;
         self.lanes.clear();
+        self.running.clear();
     }
 
     fn close(&mut self, now: Instant) {
@@ -232,64 +199,124 @@ impl<O: Operation> Driven for Shared<O> {
             self.lanes[lane].session.close();
             self.advance(lane, now);
         }
+        self.begin_again(now);
     }
 }
 
-impl<O: Operation> Shared<O> {
-    /// Tries an operation once more.
-    fn route_again(&mut self, entry: Entry<O>, now: Instant, error: &Error) {
-        let name = entry.operation.name();
-        if self.route(entry, now, Some(error)) {
-            self.fleet.retrying(error, name);
+/// The ways of operations.
+impl<O: Operation, W: Waiter> Shared<O, W> {
+    /// Carries out what an operation asks now.
+    fn begin(&mut self, id: usize, now: Instant) {
+        if self.closed {
+            return self.fail(id, Error::new(Kind::Closed, &"".into(), "the client was closed"), now);
+        }
+        if !self.fleet.is_known() {
+            return self.await_servers(id, now);
+        }
+        let running = &mut self.running[id];
+        match running.operation.begin(&self.fleet, now) {
+            Asks::None if running.open > 0 => {}
+            Asks::None => {
+                self.end_turn();
+                self.complete(id, now);
+            }
+            Asks::One(ask) => {
+                running.open += 1;
+                self.carry_out(id, ask, now);
+            }
+            Asks::Many(asks) => {
+                running.open += asks.len();
+                asks.into_iter().for_each(|ask| self.carry_out(id, ask, now));
+            }
         }
     }
 
-    /// Gives an operation to the connection it belongs to now. Returns whether there is one; where there is none it fails,
-    /// with the error of an earlier try if there is that.
-    fn route(&mut self, mut entry: Entry<O>, now: Instant, earlier: Option<&Error>) -> bool {
-        if self.closed {
-            let error = Error::new(Kind::Closed, &"".into(), "the client was closed");
-            self.fail(entry, error);
-            return false;
+    /// Begins what has asked for it meanwhile.
+    #[inline]
+    fn begin_again(&mut self, now: Instant) {
+        while let Some(id) = self.again.pop() {
+            self.running[id].begins_again = false;
+            self.begin(id, now);
         }
-        if !self.fleet.is_known() {
-            self.await_servers(entry);
-            return true;
+    }
+
+    /// An operation cannot be begun.
+    fn fail(&mut self, id: usize, error: Error, now: Instant) {
+        let running = &mut self.running[id];
+        running.operation.fail(error);
+        if running.open == 0 {
+            self.end_turn();
+            self.complete(id, now);
         }
-        let (Choice { server, probe }, connection) = match entry.operation.route() {
-            Route::Server(choice) => (choice, 0),
-            Route::Known => {
-                self.finished.push(Finished { operation: entry.operation, error: None, deadline: entry.deadline });
-                self.end_turn();
-                return true;
+    }
+
+    /// Notes how an ask of an operation has ended.
+    #[inline]
+    fn over(&mut self, id: usize, part: u32, end: End, now: Instant) {
+        let running = &mut self.running[id];
+        running.open -= 1;
+        match running.operation.over(part, end) {
+            Next::Again if running.begins_again => {}
+            Next::Again => {
+                running.begins_again = true;
+                self.again.push(id);
             }
-            Route::Key { key, failover } => match self.fleet.choose(key, failover, now) {
-                Ok(choice) => (choice, self.connection_of(key)),
-                Err(down) => {
-                    if earlier.is_none() {
-                        self.fleet.unsubmitted(&down, entry.operation.name());
-                    }
-                    self.fail(entry, earlier.cloned().unwrap_or(down));
-                    return false;
-                }
-            },
-        };
-        entry.probe = probe;
-        if let Some(most) = self.fleet.longest_ttl(server) {
-            entry.operation.expire_within(most);
+            Next::Nothing if running.open == 0 && !running.begins_again => self.complete(id, now),
+            Next::Nothing => {}
         }
-        let lane = server * self.connections + connection;
+    }
+
+    /// Notes that an ask has failed. `error` as it is told; what is left of its time decides whether it goes on.
+    #[cold]
+    fn failed(&mut self, entry: Entry, error: Error, now: Instant) {
+        let in_time = entry.deadline > now && !self.is_abandoned(entry.operation);
+        self.over(entry.operation, entry.part, End::Failed { error, in_time }, now);
+        self.end_turn();
+    }
+
+    #[inline]
+    fn complete(&mut self, id: usize, now: Instant) {
+        if self.running[id].operation.may_win() && self.gives_back(id, now) {
+            return;
+        }
+        let Running { operation, waiter, .. } = self.running.remove(id);
+        self.finished.extend(waiter.map(|waiter| Finished { operation, waiter }));
+    }
+
+    /// Whether an operation gives back what it has won, as nobody hears of it any more.
+    #[cold]
+    fn gives_back(&mut self, id: usize, now: Instant) -> bool {
+        let gives_back = self.is_abandoned(id) && self.running[id].operation.give_back() == Next::Again;
+        if gives_back {
+            let running = &mut self.running[id];
+            running.waiter = None;
+            running.deadline = now + self.fleet.options().timeout;
+            running.begins_again = true;
+            self.again.push(id);
+        }
+        gives_back
+    }
+
+    fn is_abandoned(&self, id: usize) -> bool {
+        self.running[id].waiter.as_ref().is_some_and(W::is_gone)
+    }
+
+    /// Gives an ask to the connection it belongs to.
+    #[inline]
+    fn carry_out(&mut self, id: usize, Ask { part, choice: Choice { server, probe } }: Ask, now: Instant) {
+        let running = &self.running[id];
+        let lane = server * self.connections + self.connection_of(running.operation.key(part));
+        let entry = Entry { ticket: Ticket(0), operation: id, part, deadline: running.deadline, probe };
         if self.lanes[lane].trusted_until.is_none_or(|until| until <= now) {
             self.look_at(lane, now);
         }
         if self.lanes[lane].waiting.is_empty() && self.lanes[lane].session.accepts() {
-            self.submit(lane, entry);
+            self.submit(lane, entry, now);
         } else {
             self.lanes[lane].waiting.push_back(entry);
             self.begin_connecting(lane, now);
             self.end_turn();
         }
-        true
     }
 
     /// Commands on one key keep their order: they go over one connection.
@@ -312,43 +339,50 @@ impl<O: Operation> Shared<O> {
     }
 
     /// Submits what waits, in order, as far as the session takes it.
-    fn submit_waiting(&mut self, lane: usize) {
+    fn submit_waiting(&mut self, lane: usize, now: Instant) {
         while self.lanes[lane].session.accepts() {
             let Some(entry) = self.lanes[lane].waiting.pop_front() else { return };
-            if !entry.operation.is_abandoned() {
-                self.submit(lane, entry);
-            } else if entry.probe {
+            if !self.is_abandoned(entry.operation) {
+                self.submit(lane, entry, now);
+                continue;
+            }
+            if entry.probe {
                 self.fleet.succeeded(Choice { server: self.lanes[lane].server, probe: true });
             }
+            let error = Error::new(Kind::Timeout, self.lanes[lane].session.server(), "nobody waits for it any more");
+            self.failed(entry, error, now);
         }
     }
 
     /// Sends as far as the socket takes it: what is sent makes room for what waits.
-    fn send(&mut self, lane: usize) {
+    fn send(&mut self, lane: usize, now: Instant) {
         loop {
             self.lanes[lane].session.flush();
             let Lane { session, waiting, .. } = &self.lanes[lane];
             if session.has_unsent() || waiting.is_empty() || !session.accepts() {
                 return;
             }
-            self.submit_waiting(lane);
+            self.submit_waiting(lane, now);
         }
     }
 
     /// Submits what the session has room for.
-    fn submit(&mut self, lane: usize, mut entry: Entry<O>) {
-        let Lane { session, flight, waiting, .. } = &mut self.lanes[lane];
-        match entry.operation.submit(session, entry.deadline) {
+    #[inline]
+    fn submit(&mut self, index: usize, mut entry: Entry, now: Instant) {
+        let lane = &mut self.lanes[index];
+        let longest_ttl = self.fleet.longest_ttl(lane.server);
+        let operation = &mut self.running[entry.operation].operation;
+        match operation.submit(entry.part, &mut lane.session, longest_ttl, entry.deadline) {
             Ok(ticket) => {
                 entry.ticket = ticket;
-                flight.push_back(entry);
+                lane.flight.push_back(entry);
                 self.end_turn();
             }
-            Err(Refused::Full) => waiting.push_front(entry),
+            Err(Refused::Full) => lane.waiting.push_front(entry),
             Err(why) => {
-                let error = why.into_error(session.server(), entry.operation.name());
-                self.fleet.failed(Choice { server: self.lanes[lane].server, probe: entry.probe }, &error);
-                self.fail(entry, error);
+                let error = why.into_error(lane.session.server(), operation.name());
+                self.fleet.failed(Choice { server: lane.server, probe: entry.probe }, &error);
+                self.failed(entry, error, now);
             }
         }
     }
@@ -357,6 +391,28 @@ impl<O: Operation> Shared<O> {
         if !std::mem::replace(&mut self.turn_is_due, true) {
             self.actions.push(Action::EndTurn);
         }
+    }
+
+    /// Connects to the addresses of a name, or notes why there are none.
+    fn resolved(&mut self, lane: usize, resolved: Result<Vec<Address>, String>, now: Instant) {
+        self.lanes[lane].resolving = false;
+        if !self.lanes[lane].session.is_closed() {
+            return;
+        }
+        if self.is_replaced(lane) {
+            return self.begin_connecting(lane, now);
+        }
+        match resolved {
+            Ok(addresses) => {
+                let options = self.fleet.options();
+                self.lanes[lane].session.connect(addresses, now, options.connect_timeout.min(options.timeout));
+            }
+            Err(why) => {
+                let session = &mut self.lanes[lane].session;
+                session.fail(Error::unresolved(Kind::Connect, &session.server().clone(), &why));
+            }
+        }
+        self.advance(lane, now);
     }
 
     fn begin_connecting(&mut self, index: usize, now: Instant) {
@@ -370,7 +426,7 @@ impl<O: Operation> Shared<O> {
         }
         let lane = &mut self.lanes[index];
         match self.fleet.servers()[lane.server].spec.addresses() {
-            Ok(addresses) => self.connect(index, Ok(addresses), now),
+            Ok(addresses) => self.resolved(index, Ok(addresses), now),
             Err((name, port)) => {
                 lane.resolving = true;
                 self.actions.push(Action::Resolve { lane: index, name: name.to_owned(), port });
@@ -382,8 +438,8 @@ impl<O: Operation> Shared<O> {
     fn advance(&mut self, lane: usize, now: Instant) {
         self.take_completions(lane, now);
         if !self.lanes[lane].waiting.is_empty() {
-            self.submit_waiting(lane);
-            self.send(lane);
+            self.submit_waiting(lane, now);
+            self.send(lane, now);
         }
         self.settle(lane, now);
     }
@@ -393,58 +449,50 @@ impl<O: Operation> Shared<O> {
             let lane = &mut self.lanes[index];
             let Some(Completion { ticket, outcome }) = lane.session.next() else { return };
             let Some(position) = position(&lane.flight, ticket) else { continue };
+            let Entry { operation: id, part, .. } = lane.flight[position];
             match outcome {
-                Outcome::Part(reply) => lane.flight[position].operation.reply(reply),
+                Outcome::Part(reply) => self.running[id].operation.reply(part, reply),
                 Outcome::Large(head) => {
-                    let destination = lane.flight[position].operation.destination(&head);
+                    let destination = self.running[id].operation.destination(part, &head);
                     lane.session.receive_into(destination);
                 }
                 Outcome::Reply(reply) => {
-                    lane.flight[position].operation.reply(reply);
+                    self.running[id].operation.reply(part, reply);
                     let Some(entry) = take(&mut lane.flight, position) else { continue };
                     if entry.probe || self.measures {
                         self.answered(index, &entry, now);
                     }
-                    let Entry { operation, deadline, .. } = entry;
-                    self.finished.push(Finished { operation, error: None, deadline });
+                    self.over(id, part, End::Answered, now);
                 }
                 Outcome::Failed(error) => {
                     let Some(entry) = take(&mut lane.flight, position) else { continue };
-                    self.retry(index, entry, error, now);
+                    self.failed_in_flight(index, entry, error, now);
                 }
             }
         }
     }
 
     #[cold]
-    fn answered(&self, lane: usize, entry: &Entry<O>, now: Instant) {
+    fn answered(&self, lane: usize, entry: &Entry, now: Instant) {
         let (server, timeout) = (self.lanes[lane].server, self.fleet.options().timeout);
         if entry.probe {
             self.fleet.succeeded(Choice { server, probe: true });
         }
         let took = timeout.saturating_sub(entry.deadline.saturating_duration_since(now));
-        self.fleet.took(server, entry.operation.name(), took);
+        self.fleet.took(server, self.running[entry.operation].operation.name(), took);
     }
 
-    /// Tries again what was not sent or only reads, within its deadline.
-    fn retry(&mut self, lane: usize, mut entry: Entry<O>, error: Error, now: Instant) {
-        entry.sent = entry.sent.max(error.sent);
+    /// What failed with its connection is told once the server's health is known, so that it goes on elsewhere.
+    fn failed_in_flight(&mut self, lane: usize, mut entry: Entry, error: Error, now: Instant) {
         let error = self.failed_at(lane, entry.deadline, error, now);
-        if error.is_unattributed() && entry.deadline > now && entry.operation.insists() {
-            return self.lanes[lane].waiting.push_back(entry);
-        }
-        let repeatable = error.sent == Sent::No || entry.operation.is_idempotent();
         let broken = self.lanes[lane].session.failure().is_some();
         if entry.probe || !broken {
-            let probe = std::mem::take(&mut entry.probe);
-            self.blame(lane, probe, &error, now);
+            self.blame(lane, std::mem::take(&mut entry.probe), &error, now);
         }
-        let hopeless = !error.may_pass() || entry.deadline <= now;
-        let bound = matches!(entry.operation.route(), Route::Server(_) | Route::Known);
-        if entry.operation.is_abandoned() || bound || !repeatable || hopeless || !broken {
-            return self.fail(entry, error);
+        match broken {
+            true => self.lanes[lane].failed.push((entry, error)),
+            false => self.failed(entry, error, now),
         }
-        self.lanes[lane].failed.push((entry, error));
     }
 
     /// Keeps the host's watch on a connection up to date, and moves what waits for a broken one to where it belongs
@@ -476,14 +524,11 @@ impl<O: Operation> Shared<O> {
         let (failed, waiting) = (std::mem::take(&mut lane.failed), std::mem::take(&mut lane.waiting));
         self.blame(index, probe, &error, now);
         for (entry, error) in failed {
-            self.route_again(entry, now, &error);
+            self.failed(entry, error, now);
         }
         for entry in waiting {
-            self.fleet.unsubmitted(&error, entry.operation.name());
-            match entry.operation.route() {
-                Route::Server(_) | Route::Known => self.fail(entry, error.clone()),
-                Route::Key { .. } => self.route_again(entry, now, &error),
-            }
+            self.fleet.unsubmitted(&error, self.running[entry.operation].operation.name());
+            self.failed(entry, Error { sent: Sent::No, ..error.clone() }, now);
         }
     }
 
@@ -512,24 +557,12 @@ impl<O: Operation> Shared<O> {
             };
             let error = Error::new(Kind::Timeout, server, why);
             let error = self.failed_at(lane, entry.deadline, error, now);
-            self.fleet.unsubmitted(&error, entry.operation.name());
+            self.fleet.unsubmitted(&error, self.running[entry.operation].operation.name());
             if !is_ready {
                 self.blame(lane, entry.probe, &error, now);
             }
-            self.fail(entry, error);
+            self.failed(entry, error, now);
         }
-    }
-
-    fn fail(&mut self, entry: Entry<O>, error: Error) {
-        let error = match error.command {
-            "" => error.of(entry.operation.name(), entry.sent),
-            name => {
-                let sent = error.sent.max(entry.sent);
-                error.of(name, sent)
-            }
-        };
-        self.finished.push(Finished { operation: entry.operation, error: Some(error), deadline: entry.deadline });
-        self.end_turn();
     }
 }
 

@@ -1,15 +1,17 @@
 //! A host that refuses a wait before it began: nothing leaks, and no connection is used again that is not at rest.
 
 use std::cell::Cell;
-use std::sync::Arc;
 use std::time::Instant;
 
-use pinyon_core::blocking::{execute, scatter, Batch, Failure, Host, Outcomes, Timer, Work};
-use pinyon_core::fleet::{Access, Choice, Fleet, Options};
+use pinyon_core::blocking::{run, Batch, Failure, Host};
+use pinyon_core::directory::Directory;
+use pinyon_core::fleet::{Access, Fleet, Options};
+use pinyon_core::operations::{BorrowedKey, Fetch, Keys, Plain, Request, Single};
 use pinyon_core::pool::Offer;
 use pinyon_core::ring::Rule;
-use pinyon_core::{parse_servers, Address, Data, Error, Limits, Refused, Reply, Session, Ticket};
-use pinyon_proto::Command;
+use pinyon_core::settings::Policy;
+use pinyon_core::{parse_servers, Address, Data, Limits};
+use pinyon_proto::KeyRules;
 
 use super::server::Memcached;
 use super::{key, TIMEOUT};
@@ -43,40 +45,23 @@ impl Host for Refusing {
     }
 }
 
-struct Get;
-
-impl Work for Get {
-    fn submit(&mut self, _: usize, session: &mut Session, deadline: Instant) -> Result<(), Refused> {
-        session.submit(&Command::Get { key: key("k"), cas: false }, Data::None, deadline).map(drop)
-    }
-
-    fn reply(&mut self, _: usize, _: Ticket, _: Reply<'_>) {}
-
-    fn failed(&mut self, _: usize, _: Ticket, error: Error) {
-        panic!("{error:?}");
-    }
+fn sent() -> BorrowedKey<'static> {
+    BorrowedKey { wire: key("k"), routed: b"k" }
 }
 
-impl Outcomes for Get {
-    fn reply(&mut self, _: usize, _: Ticket, _: Reply<'_>) {}
-
-    fn failed(&mut self, _: usize, _: Ticket, error: Error) {
-        panic!("{error:?}");
-    }
-}
-
-fn fleet(server: &str) -> Arc<Fleet> {
+fn directory(server: &str) -> Directory {
     let specs = parse_servers([server]).unwrap();
-    Arc::new(Fleet::new(specs, Vec::new(), Rule::default(), OPTIONS, Access::default()).unwrap())
+    Directory::fixed(Fleet::new(specs, Vec::new(), Rule::default(), OPTIONS, Access::default()).unwrap())
 }
 
 /// Runs an operation of which ever later waits are refused, until it comes to its end. Returns how many were refused.
 fn refuse_each_wait(
-    fleet: &Arc<Fleet>,
-    run: impl Fn(&Arc<Fleet>, &Refusing) -> Result<(), Failure<RefusedWait>>,
+    directory: &Directory,
+    run: impl Fn(&Directory, &Refusing) -> Result<(), Failure<RefusedWait>>,
 ) -> usize {
+    let fleet = directory.known();
     for permitted in 0..100 {
-        match run(fleet, &Refusing(Cell::new(permitted))) {
+        match run(directory, &Refusing(Cell::new(permitted))) {
             Ok(()) => return permitted,
             Err(Failure::Interrupted(RefusedWait)) => {
                 assert_eq!(fleet.pool(0).open_and_idle(), (0, 0), "after {permitted} waits");
@@ -87,22 +72,27 @@ fn refuse_each_wait(
     panic!("it never ends");
 }
 
-fn get(fleet: &Arc<Fleet>, host: &Refusing) -> Result<(), Failure<RefusedWait>> {
-    let command = Command::Get { key: key("k"), cas: false };
-    execute(fleet, host, b"k", true, &command, &Data::None, &mut |_: Reply<'_>| {})
-}
-
-fn scattered(fleet: &Arc<Fleet>, host: &Refusing) -> Result<(), Failure<RefusedWait>> {
-    let mut timer = Timer::start(Instant::now(), TIMEOUT);
-    let failures = scatter(fleet, host, &[Choice::regardless(0)], "get", &mut timer, &mut Get)?;
-    assert!(failures.is_empty(), "{failures:?}");
+fn get(directory: &Directory, host: &Refusing) -> Result<(), Failure<RefusedWait>> {
+    let mut single = Single::new(Request::Get { cas: false }, sent(), Data::None, Plain, Policy::default()).alone();
+    run(directory, host, &mut single).map_err(Failure::Interrupted)?;
+    assert!(single.finish().0.is_ok());
     Ok(())
 }
 
-fn batch(fleet: &Arc<Fleet>, host: &Refusing) -> Result<(), Failure<RefusedWait>> {
-    let mut batch = Batch::new(fleet.clone(), true);
-    batch.submit(host, b"k", &Command::Delete { key: key("k") }, &Data::None, &mut Get)?;
-    batch.finish(host, &mut Get)
+/// More keys than a line has.
+fn get_many(directory: &Directory, host: &Refusing) -> Result<(), Failure<RefusedWait>> {
+    let mut keys = Keys::default();
+    (0..500).for_each(|number| keys.push(&KeyRules::default(), b"k", format!("{number}").as_bytes()).unwrap());
+    let mut fetch = Fetch::new(keys, false, Plain, Policy::default());
+    run(directory, host, &mut fetch).map_err(Failure::Interrupted)?;
+    assert!(fetch.finish().failures.raised().is_none());
+    Ok(())
+}
+
+fn batch(directory: &Directory, host: &Refusing) -> Result<(), Failure<RefusedWait>> {
+    let mut batch = Batch::new(directory.known(), true);
+    batch.submit(host, &sent(), Request::Touch { ttl: 1 }, &Data::None, ())?;
+    batch.finish(host).map(drop)
 }
 
 #[test]
@@ -110,12 +100,13 @@ fn a_connection_whose_wait_is_refused_is_closed() {
     let server = Memcached::tcp();
     let Address::Tcp(address) = server.address() else { unreachable!("it listens on a port") };
     // By its name, it is waited for the resolver, too.
-    let fleet = fleet(&format!("localhost:{}", address.port()));
-    for run in [get, scattered, batch] {
-        assert!(refuse_each_wait(&fleet, run) >= 2);
+    let directory = directory(&format!("localhost:{}", address.port()));
+    let fleet = directory.known();
+    for run in [get, get_many, batch] {
+        assert!(refuse_each_wait(&directory, run) >= 2);
         assert_eq!(fleet.pool(0).open_and_idle(), (1, 1));
         // One that stands already is closed as well.
-        assert!(refuse_each_wait(&fleet, run) >= 2);
+        assert!(refuse_each_wait(&directory, run) >= 2);
         fleet.pool(0).drop_idle();
     }
 }
@@ -123,9 +114,9 @@ fn a_connection_whose_wait_is_refused_is_closed() {
 #[test]
 fn whoever_may_not_wait_for_a_turn_gives_it_up() {
     let server = Memcached::unix();
-    let fleet = fleet(&server.address().to_string());
-    let Ok(Offer::Lease(lease)) = fleet.pool(0).lease(Instant::now()) else { panic!("none is in use") };
-    assert!(matches!(get(&fleet, &Refusing(Cell::new(0))), Err(Failure::Interrupted(RefusedWait))));
+    let directory = directory(&server.address().to_string());
+    let Ok(Offer::Lease(lease)) = directory.known().pool(0).lease(Instant::now()) else { panic!("none is in use") };
+    assert!(matches!(get(&directory, &Refusing(Cell::new(0))), Err(Failure::Interrupted(RefusedWait))));
     drop(lease);
-    get(&fleet, &Refusing(Cell::new(99))).unwrap();
+    get(&directory, &Refusing(Cell::new(99))).unwrap();
 }

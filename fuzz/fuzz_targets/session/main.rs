@@ -215,7 +215,7 @@ impl Run {
         let data = if matches!(ask, Ask::Set | Ask::JoinedSet) { Data::Copied(&value) } else { Data::None };
         let deadline = self.deadline(patient);
         let submitted = match quiet {
-            _ if matches!(ask, Ask::JoinedSet) => self.session.submit_joined_store(&command, data, deadline),
+            _ if matches!(ask, Ask::JoinedSet) => self.session.submit_joined(&command, data, deadline),
             true => self.session.submit_quiet(&command, data, deadline),
             false => self.session.submit(&command, data, deadline),
         };

@@ -1,12 +1,11 @@
 //! `client.quiet()`: commands without a reply each, and one reckoning at the end.
 
-use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard};
 
-use pinyon_core::blocking::{known, Failure, Outcomes};
-use pinyon_core::session::Ticket;
-use pinyon_core::{Data, Error, Reply};
-use pinyon_proto::{Arithmetic, Command, Direction, Key, MarkStale, Mode, Status, Store};
+use pinyon_core::blocking::{self, known, Broken, Failure, Unsuccessful};
+use pinyon_core::operations::{BorrowedKey, Request};
+use pinyon_core::Data;
+use pinyon_proto::{Direction, Mode};
 use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyType};
@@ -23,132 +22,60 @@ use crate::ttl::Ttl;
 #[pyclass(frozen, module = "pinyon._native")]
 pub(crate) struct Batch {
     client: Py<Client>,
-    state: Mutex<State>,
-}
-
-#[derive(Default)]
-struct State {
-    batch: Option<pinyon_core::blocking::Batch>,
-    ledger: Ledger,
-}
-
-/// What was submitted and is still open, by server in the order of submission, and what failed.
-#[derive(Default)]
-struct Ledger {
-    open: Vec<VecDeque<(Ticket, Submitted)>>,
-    failures: Vec<(Submitted, Why)>,
-}
-
-struct Submitted {
-    key: Py<PyAny>,
-    command: &'static str,
-}
-
-enum Why {
-    Refused(Status),
-    Failed(Error),
-}
-
-impl Ledger {
-    fn submitted(&mut self, server: usize, ticket: Ticket, submitted: Submitted) {
-        if self.open.len() <= server {
-            self.open.resize_with(server + 1, VecDeque::new);
-        }
-        self.open[server].push_back((ticket, submitted));
-    }
-
-    fn take(&mut self, server: usize, ticket: Ticket) -> Option<Submitted> {
-        let open = self.open.get_mut(server)?;
-        let position = open.iter().position(|(of, _)| *of == ticket)?;
-        open.remove(position).map(|(_, submitted)| submitted)
-    }
-}
-
-impl Outcomes for Ledger {
-    fn reply(&mut self, server: usize, ticket: Ticket, reply: Reply<'_>) {
-        let Some(submitted) = self.take(server, ticket) else { return };
-        if !matches!(reply.head.status, Status::Done | Status::Hit) {
-            self.failures.push((submitted, Why::Refused(reply.head.status)));
-        }
-    }
-
-    fn failed(&mut self, server: usize, ticket: Ticket, error: Error) {
-        let Some(submitted) = self.take(server, ticket) else { return };
-        self.failures.push((submitted, Why::Failed(error)));
-    }
+    /// Open between the beginning and the end of the block. Each command goes by its key.
+    open: Mutex<Option<blocking::Batch<Py<PyAny>>>>,
 }
 
 impl Batch {
     pub(crate) fn new(client: Py<Client>) -> Self {
-        Self { client, state: Mutex::default() }
+        Self { client, open: Mutex::default() }
     }
 
-    fn state(&self, py: Python<'_>) -> PyResult<MutexGuard<'_, State>> {
+    fn open(&self, py: Python<'_>) -> PyResult<MutexGuard<'_, Option<blocking::Batch<Py<PyAny>>>>> {
         let busy = "the batch is used by another thread; give each thread a batch of its own";
-        self.state.try_lock().map_err(|_| usage(py, "UsageError", busy))
+        self.open.try_lock().map_err(|_| usage(py, "UsageError", busy))
     }
 
-    fn submit(
-        &self,
-        key: &Bound<'_, PyAny>,
-        data: &Data<'_>,
-        make: impl for<'k> FnOnce(Key<'k>) -> Command<'k>,
-    ) -> PyResult<()> {
+    fn submit(&self, key: &Bound<'_, PyAny>, request: Request, data: &Data<'_>) -> PyResult<()> {
         let py = key.py();
         let client = self.client.get();
         client.check_open(py)?;
         let bytes = key_bytes(key)?;
         let mut scratch = Vec::new();
         let wire = client.keys.wire(bytes, &mut scratch).map_err(|error| invalid_key(py, &error))?;
-        let command = make(wire);
-        let mut state = self.state(py)?;
-        let State { batch, ledger } = &mut *state;
-        let batch = batch.as_mut().ok_or_else(|| {
+        let sent = BorrowedKey { wire, routed: &client.routing.key(key, bytes)? };
+        let mut open = self.open(py)?;
+        let batch = open.as_mut().ok_or_else(|| {
             usage(py, "UsageError", "the batch is not open; use it inside its block: with client.quiet() as batch: …")
         })?;
-        let submitted = batch.submit(&PythonHost(py), &client.routing.key(key, bytes)?, &command, data, ledger);
-        let (key, command) = (key.clone().unbind(), command.name());
-        let noted = match submitted {
-            Ok((server, ticket)) => {
-                ledger.submitted(server, ticket, Submitted { key, command });
-                Ok(())
-            }
-            Err(Failure::Error(error)) if error.is_outage() => {
-                ledger.failures.push((Submitted { key, command }, Why::Failed(error)));
-                Ok(())
-            }
-            Err(failure) => Err(exception(py, failure)),
-        };
-        drop(state);
+        let submitted = batch.submit(&PythonHost(py), &sent, request, data, key.clone().unbind());
+        drop(open);
         client.watcher.tell(py, &client.directory)?;
-        noted
+        submitted.map_err(|failure| exception(py, failure))
     }
 
-    fn store(&self, mode: Mode, key: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>, ttl: Ttl) -> PyResult<()> {
+    fn store(&self, mode: Mode, key: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>, Ttl(ttl): Ttl) -> PyResult<()> {
         let (encoded, client_flags) = self.client.get().codec.encode_for(mode, value)?;
-        let size = encoded.bytes()?.len();
-        self.submit(key, &encoded.data()?, |key| {
-            Command::Store(Store { mode, key, size, client_flags, ttl: ttl.0, cas: None })
-        })
+        let request = Request::Store { mode, size: encoded.bytes()?.len(), client_flags, ttl, cas: None };
+        self.submit(key, request, &encoded.data()?)
     }
 
     fn calculate(&self, direction: Direction, key: &Bound<'_, PyAny>, delta: u64) -> PyResult<()> {
-        self.submit(key, &Data::None, |key| Command::Arithmetic(Arithmetic { key, direction, delta, initial: None }))
+        self.submit(key, Request::Arithmetic { direction, delta, initial: None }, &Data::None)
     }
 
     /// Awaits every outcome; the batch is over, whatever comes of it.
     fn finish(&self, py: Python<'_>) -> PyResult<()> {
-        let mut state = self.state(py)?;
-        let Some(mut batch) = state.batch.take() else { return Ok(()) };
-        let finished = batch.finish(&PythonHost(py), &mut state.ledger);
-        let Ledger { failures, .. } = std::mem::take(&mut state.ledger);
-        drop((batch, state));
+        let mut open = self.open(py)?;
+        let Some(mut batch) = open.take() else { return Ok(()) };
+        let finished = batch.finish(&PythonHost(py));
+        drop((batch, open));
         let client = self.client.get();
         client.watcher.tell(py, &client.directory)?;
-        finished.map_err(|failure| exception(py, failure))?;
-        match failures.is_empty() {
+        let unsuccessful = finished.map_err(|failure| exception(py, failure))?;
+        match unsuccessful.is_empty() {
             true => Ok(()),
-            false => Err(batch_error(py, failures)?),
+            false => Err(batch_error(py, unsuccessful)?),
         }
     }
 }
@@ -186,11 +113,11 @@ impl Batch {
     /// Like `Client.delete`; a key that has no value counts as a failure.
     #[pyo3(signature = (key, *, stale = None))]
     fn delete(&self, key: &Bound<'_, PyAny>, stale: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
-        let ttl = stale.map(|stale| Ttl::within(stale, "stale")).transpose()?;
-        self.submit(key, &Data::None, |key| match ttl {
-            None => Command::Delete { key },
-            ttl => Command::MarkStale(MarkStale { key, ttl, cas: None }),
-        })
+        let request = match stale {
+            None => Request::Delete,
+            Some(stale) => Request::MarkStale { ttl: Ttl::within(stale, "stale")? },
+        };
+        self.submit(key, request, &Data::None)
     }
 
     /// Like `Client.incr`, without the sum; a key that has no value counts as a failure.
@@ -212,12 +139,12 @@ impl Batch {
             Err(Failure::Error(error)) if client.policy.forgives(&error) => client.directory.known(),
             fleet => fleet.map_err(|failure| exception(this.py(), failure))?,
         };
-        let mut state = this.get().state(this.py())?;
-        if state.batch.is_some() {
+        let mut open = this.get().open(this.py())?;
+        if open.is_some() {
             return Err(usage(this.py(), "UsageError", "the batch is open already"));
         }
-        state.batch = Some(pinyon_core::blocking::Batch::new(fleet, client.policy.failover));
-        drop(state);
+        *open = Some(blocking::Batch::new(fleet, client.policy.failover));
+        drop(open);
         Ok(this)
     }
 
@@ -237,7 +164,7 @@ impl Batch {
             return Ok(false);
         };
         if !kind.is_subclass_of::<PyException>()? {
-            self.state(py)?.batch = None;
+            *self.open(py)? = None;
             return Ok(false);
         }
         if let Err(error) = self.finish(py) {
@@ -257,25 +184,16 @@ fn note(exception: &Bound<'_, PyAny>, text: &str) -> PyResult<()> {
     exception.setattr("__notes__", notes)
 }
 
-fn batch_error(py: Python<'_>, failures: Vec<(Submitted, Why)>) -> PyResult<PyErr> {
+fn batch_error(py: Python<'_>, unsuccessful: Vec<Unsuccessful<Py<PyAny>>>) -> PyResult<PyErr> {
     let list = PyList::empty(py);
     let class = py.import("pinyon.errors")?.getattr("BatchFailure")?;
-    for (Submitted { key, command }, why) in failures {
-        let (reason, error) = match why {
-            Why::Refused(status) => (reason(status).to_owned(), None),
-            Why::Failed(error) => (error.message.clone(), Some(from_core(py, &error))),
+    for Unsuccessful { tag: key, command, why } in unsuccessful {
+        let error = match &why {
+            Broken::Refused(_) => None,
+            Broken::Failed(error) => Some(from_core(py, error)),
         };
-        list.append(class.call1((key, command, reason, error))?)?;
+        list.append(class.call1((key, command, why.to_string(), error))?)?;
     }
     let error = py.import("pinyon.errors")?.getattr("BatchError")?.call1((list,))?;
     Ok(PyErr::from_value(error))
-}
-
-fn reason(status: Status) -> &'static str {
-    match status {
-        Status::NotStored => "not stored",
-        Status::NotFound | Status::Miss => "not found",
-        Status::Exists => "changed meanwhile",
-        _ => "refused",
-    }
 }

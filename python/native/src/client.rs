@@ -7,6 +7,7 @@ use pinyon_core::address::{gutter_servers, parse_servers};
 use pinyon_core::directory::Directory;
 use pinyon_core::fleet::{Access, Fleet, Options};
 use pinyon_core::lease::Win;
+use pinyon_core::operations::{About, Request};
 use pinyon_core::ring::Rule;
 use pinyon_core::{Limits, Value};
 use pinyon_proto::{Direction, Head, KeyRules, Mode, Status};
@@ -21,7 +22,6 @@ use crate::loops::{LoopDriver, Loops};
 use crate::metrics::ServerCounts;
 use crate::packing::Packing;
 use crate::policy::Policy;
-use crate::requests::{Request, Shape};
 use crate::settings::{
     discovery, duration, finding, invalid, login, naming_setting, no_ring, positive, refused, up_to,
 };
@@ -221,7 +221,7 @@ impl Client {
     /// The value stored under a key, or `default` when there is none.
     #[pyo3(signature = (key, default = None))]
     fn get<'py>(&self, key: &Bound<'py, PyAny>, default: Option<Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyAny>> {
-        self.run(key, Request::Get { cas: false }, Shape::Value, None, default)
+        self.run(key, Request::Get { cas: false }, None, default)
     }
 
     /// The values stored under several keys, as a dict without the keys that have none.
@@ -253,22 +253,22 @@ impl Client {
 
     /// The value stored under a key with its CAS token, or None.
     fn gets<'py>(&self, key: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        self.ask(key, Request::Get { cas: true }, Shape::ValueAndCas)
+        self.ask(key, Request::Get { cas: true })
     }
 
     /// The value stored under a key with the seconds until it expires, None for never; or None.
     fn get_with_ttl<'py>(&self, key: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        self.ask(key, Request::GetWithTtl, Shape::ValueAndTtl)
+        self.ask(key, Request::GetWithTtl)
     }
 
     /// The value stored under a key, or None; the item's ttl is set on the way.
     fn gat<'py>(&self, key: &Bound<'py, PyAny>, ttl: Ttl) -> PyResult<Bound<'py, PyAny>> {
-        self.ask(key, Request::GetAndTouch { ttl: ttl.0 }, Shape::Value)
+        self.ask(key, Request::GetAndTouch { ttl: ttl.0 })
     }
 
     /// Sets an item's ttl. Returns whether there is such an item.
     fn touch<'py>(&self, key: &Bound<'py, PyAny>, ttl: Ttl) -> PyResult<Bound<'py, PyAny>> {
-        self.ask(key, Request::Touch { ttl: ttl.0 }, Shape::Done)
+        self.ask(key, Request::Touch { ttl: ttl.0 })
     }
 
     /// Stores a value.
@@ -331,7 +331,7 @@ impl Client {
             None => Request::Delete,
             Some(stale) => Request::MarkStale { ttl: Ttl::within(stale, "stale")? },
         };
-        self.ask(key, request, Shape::Done)
+        self.ask(key, request)
     }
 
     /// Reads an item, and asks for the right to make it anew. Returns a `Found`; a winner stores by `cas` with its token, or
@@ -348,7 +348,7 @@ impl Client {
     ) -> PyResult<Bound<'py, PyAny>> {
         let lease = Ttl::within(lease, "lease")?;
         let recache = recache.map_or(Ok(0), |recache| Ttl::up_to_30_days(recache, "recache"))?;
-        self.ask(key, Request::Lease { lease, recache }, Shape::Lease)
+        self.ask(key, Request::Lease { lease, recache })
     }
 
     /// The values that are being made in this process, by what `flight_of` and the front end say of each.
@@ -378,7 +378,7 @@ impl Client {
     /// Gives a lease back that was won with this token, so that the next caller wins it. `keep`: the item has a value, which
     /// stays, marked stale.
     fn give_back<'py>(&self, key: &Bound<'py, PyAny>, cas: u64, keep: bool) -> PyResult<Bound<'py, PyAny>> {
-        self.ask(key, Request::GiveBack(Win { cas, keep }), Shape::Done)
+        self.ask(key, Request::GiveBack(Win { cas, keep }))
     }
 
     /// Deletes many items. Returns how many there were.
@@ -400,7 +400,7 @@ impl Client {
     ) -> PyResult<Bound<'py, PyAny>> {
         let delta = natural(key.py(), delta, "decr")?;
         let initial = initial.map(|initial| (initial, ttl.0));
-        self.ask(key, Request::Arithmetic { direction: Direction::Increment, delta, initial }, Shape::Number)
+        self.ask(key, Request::Arithmetic { direction: Direction::Increment, delta, initial })
     }
 
     /// Subtracts `delta` from a stored integer and returns the difference, at least 0.
@@ -417,12 +417,12 @@ impl Client {
     ) -> PyResult<Bound<'py, PyAny>> {
         let delta = natural(key.py(), delta, "incr")?;
         let initial = initial.map(|initial| (initial, ttl.0));
-        self.ask(key, Request::Arithmetic { direction: Direction::Decrement, delta, initial }, Shape::Number)
+        self.ask(key, Request::Arithmetic { direction: Direction::Decrement, delta, initial })
     }
 
     /// What the server knows of an item, as an `ItemMetadata`, or None. The item is not touched by it.
     fn meta<'py>(&self, key: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        self.ask(key, Request::Metadata, Shape::Metadata)
+        self.ask(key, Request::Metadata)
     }
 
     /// A batch of commands whose replies are not awaited one by one: `with client.quiet() as batch: …`.
@@ -436,7 +436,7 @@ impl Client {
     /// Makes all servers forget all items, now or after `delay` seconds.
     #[pyo3(signature = (delay = 0))]
     fn flush_all<'py>(&self, py: Python<'py>, delay: u32) -> PyResult<Bound<'py, PyAny>> {
-        self.flush_servers(py, delay)
+        self.ask_servers(py, About::FlushAll { delay })
     }
 
     /// The statistics of each server, as a dict of dicts by server and name.
@@ -444,12 +444,12 @@ impl Client {
     /// `kind`: memcached's own sub-statistics, such as "items", "slabs" or "settings".
     #[pyo3(signature = (kind = None))]
     fn stats<'py>(&self, py: Python<'py>, kind: Option<&str>) -> PyResult<Bound<'py, PyAny>> {
-        self.server_stats(py, kind.unwrap_or_default())
+        self.ask_statistics(py, kind.unwrap_or_default())
     }
 
     /// The version of each server, as a dict by server.
     fn version<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        self.server_versions(py)
+        self.ask_servers(py, About::Version)
     }
 
     /// Closes the connections. A closed client refuses further use; closing it again does nothing.

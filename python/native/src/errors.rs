@@ -48,16 +48,6 @@ pub(crate) fn class_of(kind: Kind) -> &'static str {
     }
 }
 
-/// An exception with what was achieved in its attribute `partial`.
-pub(crate) fn with_partial(error: Error, command: &'static str, partial: &Bound<'_, PyAny>) -> PyErr {
-    let py = partial.py();
-    let raised = from_core(py, &Error { command, ..error });
-    match raised.value(py).setattr("partial", partial) {
-        Ok(()) => raised,
-        Err(other) => other,
-    }
-}
-
 pub(crate) fn invalid_key(py: Python<'_>, error: &KeyError) -> PyErr {
     make(py, "InvalidKey", &error.to_string(), None)
 }
@@ -97,9 +87,9 @@ pub(crate) fn unstorable(py: Python<'_>, error: PyErr, key: &Bound<'_, PyAny>) -
     })
 }
 
-/// A failure about one of many keys, with what was achieved of the others in its attribute `partial`.
+/// A failure of an operation on many keys, with what was achieved of the others in its attribute `partial`.
 #[cold]
-pub(crate) fn beside(py: Python<'_>, error: PyErr, achieved: &Bound<'_, PyAny>) -> PyErr {
+pub(crate) fn raised_beside(py: Python<'_>, error: PyErr, achieved: &Bound<'_, PyAny>) -> PyErr {
     of_class(py, error, "Error", |value| value.setattr("partial", achieved))
 }
 

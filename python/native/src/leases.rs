@@ -5,13 +5,11 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use pinyon_core::lease::{Finding, Machine, Step, Terms, Win};
-use pinyon_core::Reply;
 use pyo3::prelude::*;
 use pyo3::IntoPyObjectExt;
 
 use crate::errors::usage;
 use crate::ttl::Ttl;
-use crate::values::Codec;
 
 /// What was found when a lease was asked for.
 #[pyclass(frozen, module = "pinyon._native")]
@@ -21,27 +19,8 @@ pub(crate) struct Found {
 }
 
 impl Found {
-    pub(crate) fn read(py: Python<'_>, codec: &Codec, reply: Reply<'_>) -> PyResult<Self> {
-        let (head, finding) = (reply.head, Finding::of(reply.head));
-        let value = match finding {
-            _ if head.is_placeholder() => None,
-            // One that cannot be read is of no use to the winner, who is to put another in its place.
-            Finding::Won(_) => codec.decode(py, head, reply.value, reply.server).ok(),
-            _ => Some(codec.decode(py, head, reply.value, reply.server)?),
-        };
-        Ok(Self { finding, value: value.map(Bound::unbind) })
-    }
-
-    /// Of a server that could not be asked, or that made no placeholder: the caller may make a value, and cannot store it.
-    pub(crate) fn nothing() -> Self {
-        Self { finding: Finding::Won(None), value: None }
-    }
-
-    pub(crate) fn won(&self) -> Option<Win> {
-        match self.finding {
-            Finding::Won(win) => win,
-            _ => None,
-        }
+    pub(crate) fn new(finding: Finding, value: Option<Py<PyAny>>) -> Self {
+        Self { finding, value }
     }
 }
 
@@ -73,7 +52,10 @@ impl Found {
     /// won, or nothing can be stored.
     #[getter]
     fn win(&self) -> Option<(u64, bool)> {
-        self.won().map(|win| (win.cas, win.keep))
+        match self.finding {
+            Finding::Won(win) => win.map(|win| (win.cas, win.keep)),
+            _ => None,
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! The native half of the Python package `pinyon`: commands from Python objects, replies into Python objects.
 
-mod admin;
+mod answers;
 mod batch;
 mod client;
 mod driver;
@@ -8,7 +8,6 @@ mod errors;
 mod events;
 mod foreign;
 mod futures;
-mod gather;
 mod host;
 mod keys;
 mod leases;
@@ -16,15 +15,14 @@ mod locks;
 mod loops;
 mod many;
 mod metrics;
-mod operations;
 mod packing;
 mod plain;
 mod policy;
-mod requests;
+mod running;
 mod settings;
 mod shared;
-mod single;
 mod spare;
+mod supplied;
 mod tls;
 mod trees;
 mod ttl;

@@ -254,7 +254,7 @@ const LOUD: usize = 3;
 fn stores(host: &mut Host, names: &[String]) -> Vec<Ticket> {
     let store = |name: &String| {
         let deadline = host.now + TIMEOUT;
-        host.session.submit_joined_store(&set(name, 1), Data::Copied(b"x"), deadline).expect("it is taken")
+        host.session.submit_joined(&set(name, 1), Data::Copied(b"x"), deadline).expect("it is taken")
     };
     names.iter().map(store).collect()
 }

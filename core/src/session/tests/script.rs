@@ -80,7 +80,7 @@ impl Ledger {
                         host.session.submit(&set(&name, size), Data::Shared(Arc::new(value)), deadline)
                     }
                     Ask::QuietSet(_) => host.session.submit_quiet(&set(&name, size), Data::Copied(&value), deadline),
-                    _ => host.session.submit_joined_store(&set(&name, size), Data::Copied(&value), deadline),
+                    _ => host.session.submit_joined(&set(&name, size), Data::Copied(&value), deadline),
                 };
                 self.stored.insert(key);
                 (ticket.unwrap(), Expected::Status(Status::Done))

@@ -1,0 +1,84 @@
+//! One exchange with one server: the way of the operations whose cost everybody feels.
+
+use std::time::Instant;
+
+use super::open::open;
+use super::wait::wait;
+use super::{Failure, Host, Timer};
+use crate::doorbell::Wake;
+use crate::error::{Error, Sent};
+use crate::fleet::Fleet;
+use crate::operations::{Ask, End, Next, Operation};
+use crate::session::Outcome;
+
+/// Carries out the only ask of an operation.
+#[inline]
+pub(super) fn alone<H: Host>(
+    fleet: &Fleet,
+    host: &H,
+    ask: Ask,
+    now: Instant,
+    timer: &mut Timer,
+    operation: &mut impl Operation,
+) -> Result<Next, H::Interrupt> {
+    match exchange(fleet, host, ask, now, timer, operation) {
+        Ok(()) => {
+            fleet.succeeded(ask.choice);
+            if fleet.measures() {
+                fleet.took(ask.choice.server, operation.name(), now.elapsed());
+            }
+            Ok(operation.over(ask.part, End::Answered))
+        }
+        Err(Failure::Error(error)) => {
+            fleet.failed(ask.choice, &error);
+            Ok(operation.over(ask.part, End::Failed { error, in_time: !timer.is_over() }))
+        }
+        Err(Failure::Interrupted(interrupt)) => Err(interrupt),
+    }
+}
+
+fn exchange<H: Host>(
+    fleet: &Fleet,
+    host: &H,
+    ask: Ask,
+    now: Instant,
+    timer: &mut Timer,
+    operation: &mut impl Operation,
+) -> Result<(), Failure<H::Interrupt>> {
+    let server = ask.choice.server;
+    let name = &fleet.servers()[server].name;
+    let mut lease = match open(fleet, host, ask.choice, now, timer) {
+        Err(Failure::Error(error)) => {
+            fleet.unsubmitted(&error, operation.name());
+            return Err(error.of(operation.name(), Sent::No).into());
+        }
+        lease => lease?,
+    };
+    let Some(session) = lease.session() else { unreachable!("an open lease has a session") };
+    operation
+        .submit(ask.part, session, fleet.longest_ttl(server), timer.deadline)
+        .map_err(|why| why.into_error(name, operation.name()))?;
+    loop {
+        match host.unlocked(|| wait(session, timer)).map_err(Failure::Interrupted)? {
+            Wake::Ready => {}
+            Wake::Interrupted => host.interrupted().map_err(Failure::Interrupted)?,
+            Wake::Deadline => session.fail(Error::unanswered(name)),
+        }
+        while let Some(completion) = session.next() {
+            match completion.outcome {
+                Outcome::Part(reply) => operation.reply(ask.part, reply),
+                Outcome::Reply(reply) => {
+                    operation.reply(ask.part, reply);
+                    return Ok(());
+                }
+                Outcome::Large(head) => {
+                    let destination = operation.destination(ask.part, &head);
+                    session.receive_into(destination);
+                }
+                Outcome::Failed(error) => return Err(error.into()),
+            }
+        }
+        // A signal that came since interrupts no wait that begins after it.
+        host.interrupted().map_err(Failure::Interrupted)?;
+    }
+}

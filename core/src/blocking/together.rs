@@ -1,0 +1,216 @@
+//! Several exchanges: all are sent to all servers before any reply is read.
+
+use std::collections::VecDeque;
+use std::time::Instant;
+
+use super::open::begin;
+use super::wait::{wait, wait_any};
+use super::{Failure, Host, Timer};
+use crate::doorbell::Wake;
+use crate::error::{Error, Sent};
+use crate::fleet::{Choice, Fleet};
+use crate::operations::{Ask, End, Next, Operation};
+use crate::pool::Lease;
+use crate::session::{Outcome, Refused, Session, Ticket};
+
+/// The asks of one server, and the connection that carries them out.
+struct Part {
+    choice: Choice,
+    begun: Instant,
+    lease: Lease,
+    /// Those that the session has not taken yet.
+    unsubmitted: VecDeque<u32>,
+    flight: VecDeque<(Ticket, u32)>,
+}
+
+/// How the asks of an operation ended that did not succeed.
+struct Failures<'o, O> {
+    operation: &'o mut O,
+    failed: Vec<(u32, Error)>,
+    next: Next,
+}
+
+/// Carries out the asks of an operation, all at once.
+pub(super) fn together<H: Host, O: Operation>(
+    fleet: &Fleet,
+    host: &H,
+    asks: Vec<Ask>,
+    timer: &mut Timer,
+    operation: &mut O,
+) -> Result<Next, H::Interrupt> {
+    let mut running = Failures { operation, failed: Vec::new(), next: Next::Nothing };
+    let mut servers_failed = Vec::new();
+    let mut parts = Vec::new();
+    for (choice, asks) in by_server(asks) {
+        let begun = Instant::now();
+        match begin(fleet, host, choice, begun, timer) {
+            Ok(lease) => parts.push(Part { choice, begun, lease, unsubmitted: asks, flight: VecDeque::new() }),
+            Err(Failure::Error(error)) => {
+                running.not_submitted(fleet, &error, asks);
+                servers_failed.push((choice, error));
+            }
+            Err(Failure::Interrupted(interrupt)) => return Err(interrupt),
+        }
+    }
+    loop {
+        for part in &mut parts {
+            part.advance(fleet, timer, &mut running);
+        }
+        parts.retain_mut(|part| match part.is_over() {
+            None => true,
+            Some(Ok(())) => {
+                fleet.succeeded(part.choice);
+                if fleet.measures() {
+                    fleet.took(part.choice.server, running.operation.name(), part.begun.elapsed());
+                }
+                false
+            }
+            Some(Err(error)) => {
+                running.not_submitted(fleet, &error, std::mem::take(&mut part.unsubmitted));
+                servers_failed.push((part.choice, error));
+                false
+            }
+        });
+        if parts.is_empty() {
+            servers_failed.iter().for_each(|(choice, error)| fleet.failed(*choice, error));
+            return Ok(running.told(timer));
+        }
+        match host.unlocked(|| wait_for_parts(&mut parts, timer))? {
+            Wake::Ready | Wake::Interrupted => host.interrupted()?,
+            Wake::Deadline => parts.iter_mut().for_each(|part| part.time_out(fleet, timer)),
+        }
+    }
+}
+
+/// The asks of each server. Servers are in ascending order, so that threads that need several connections each do not
+/// wait for one another in a circle.
+fn by_server(asks: Vec<Ask>) -> Vec<(Choice, VecDeque<u32>)> {
+    let mut servers: Vec<(Choice, VecDeque<u32>)> = Vec::new();
+    for Ask { part, choice } in asks {
+        match servers.iter_mut().find(|(of, _)| of.server == choice.server) {
+            Some((of, parts)) => {
+                of.probe |= choice.probe;
+                parts.push_back(part);
+            }
+            None => servers.push((choice, VecDeque::from([part]))),
+        }
+    }
+    servers.sort_unstable_by_key(|(choice, _)| choice.server);
+    servers
+}
+
+impl<O: Operation> Failures<'_, O> {
+    /// These were never submitted, as the connection failed before.
+    fn not_submitted(&mut self, fleet: &Fleet, error: &Error, asks: VecDeque<u32>) {
+        if asks.is_empty() {
+            return;
+        }
+        fleet.unsubmitted(error, self.operation.name());
+        let error = Error { sent: Sent::No, ..error.clone() };
+        self.failed.extend(asks.into_iter().map(|part| (part, error.clone())));
+    }
+
+    fn over(&mut self, part: u32, end: End) {
+        if self.operation.over(part, end) == Next::Again {
+            self.next = Next::Again;
+        }
+    }
+
+    /// Tells the operation what failed, now that the servers' health is known.
+    fn told(mut self, timer: &Timer) -> Next {
+        let in_time = !timer.is_over();
+        for (part, error) in std::mem::take(&mut self.failed) {
+            self.over(part, End::Failed { error, in_time });
+        }
+        self.next
+    }
+}
+
+impl Part {
+    fn session(&mut self) -> &mut Session {
+        session_of(&mut self.lease)
+    }
+
+    /// Takes what has come, and submits what can be.
+    fn advance(&mut self, fleet: &Fleet, timer: &Timer, running: &mut Failures<'_, impl Operation>) {
+        while let Some(completion) = session_of(&mut self.lease).next() {
+            let Some(position) = position(&self.flight, completion.ticket) else { continue };
+            let (_, part) = self.flight[position];
+            match completion.outcome {
+                Outcome::Part(reply) => running.operation.reply(part, reply),
+                Outcome::Reply(reply) => {
+                    running.operation.reply(part, reply);
+                    self.flight.remove(position);
+                    running.over(part, End::Answered);
+                }
+                Outcome::Failed(error) => {
+                    self.flight.remove(position);
+                    running.failed.push((part, error));
+                }
+                Outcome::Large(head) => {
+                    let destination = running.operation.destination(part, &head);
+                    self.session().receive_into(destination);
+                }
+            }
+        }
+        if self.session().is_ready() {
+            self.submit(fleet, timer, running);
+        }
+    }
+
+    fn submit(&mut self, fleet: &Fleet, timer: &Timer, running: &mut Failures<'_, impl Operation>) {
+        let server = self.choice.server;
+        let longest_ttl = fleet.longest_ttl(server);
+        while let Some(part) = self.unsubmitted.front().copied().filter(|_| self.session().accepts()) {
+            match running.operation.submit(part, self.session(), longest_ttl, timer.deadline) {
+                Ok(ticket) => self.flight.push_back((ticket, part)),
+                Err(Refused::Full) => return,
+                Err(why) => {
+                    let error = why.into_error(&fleet.servers()[server].name, running.operation.name());
+                    running.failed.push((part, error));
+                }
+            }
+            self.unsubmitted.pop_front();
+        }
+    }
+
+    fn is_over(&mut self) -> Option<Result<(), Error>> {
+        if let Some(error) = self.session().failure() {
+            return Some(Err(error.clone()));
+        }
+        (self.unsubmitted.is_empty() && !self.session().is_busy()).then_some(Ok(()))
+    }
+
+    fn time_out(&mut self, fleet: &Fleet, timer: &Timer) {
+        self.session().poll(Instant::now());
+        if timer.is_over() {
+            let name = &fleet.servers()[self.choice.server].name;
+            self.session().fail(Error::unanswered(name));
+        }
+    }
+}
+
+/// Replies come in order, so it is mostly the first.
+fn position(flight: &VecDeque<(Ticket, u32)>, ticket: Ticket) -> Option<usize> {
+    match flight.front() {
+        Some((first, _)) if *first == ticket => Some(0),
+        _ => flight.binary_search_by_key(&ticket, |(of, _)| *of).ok(),
+    }
+}
+
+fn session_of(lease: &mut Lease) -> &mut Session {
+    let Some(session) = lease.session() else { unreachable!("a begun lease has a session") };
+    session
+}
+
+fn wait_for_parts(parts: &mut [Part], timer: &mut Timer) -> Wake {
+    parts.iter_mut().for_each(|part| part.session().flush());
+    if parts.iter_mut().any(|part| !part.unsubmitted.is_empty() && part.session().accepts()) {
+        return Wake::Ready;
+    }
+    if let [part] = parts {
+        return wait(part.session(), timer);
+    }
+    let mut sessions: Vec<&mut Session> = parts.iter_mut().map(Part::session).collect();
+    wait_any(&mut sessions, timer)
+}

@@ -1,0 +1,78 @@
+//! Any operation, for drivers that have many different ones under way.
+
+use std::time::Instant;
+
+use pinyon_proto::Head;
+
+use super::values::{SentData, SentKey, Values};
+use super::{Asks, Change, End, Everywhere, Fetch, Next, Operation, Single};
+use crate::error::Error;
+use crate::fleet::Fleet;
+use crate::session::{Destination, Refused, Reply, Session, Ticket};
+
+/// Any operation of a host whose keys, data and values are these.
+pub enum AnyOperation<K, D, V: Values> {
+    Single(Single<K, D, V>),
+    Fetch(Box<Fetch<V>>),
+    Change(Box<Change<D>>),
+    Everywhere(Box<Everywhere>),
+}
+
+macro_rules! each {
+    ($any:expr, $operation:ident => $call:expr) => {
+        match $any {
+            AnyOperation::Single($operation) => $call,
+            AnyOperation::Fetch($operation) => $call,
+            AnyOperation::Change($operation) => $call,
+            AnyOperation::Everywhere($operation) => $call,
+        }
+    };
+}
+
+impl<K: SentKey, D: SentData, V: Values> Operation for AnyOperation<K, D, V> {
+    fn name(&self) -> &'static str {
+        each!(self, operation => operation.name())
+    }
+
+    fn begin(&mut self, fleet: &Fleet, now: Instant) -> Asks {
+        each!(self, operation => operation.begin(fleet, now))
+    }
+
+    fn key(&self, part: u32) -> &[u8] {
+        each!(self, operation => operation.key(part))
+    }
+
+    fn submit(
+        &mut self,
+        part: u32,
+        session: &mut Session,
+        longest_ttl: Option<i32>,
+        deadline: Instant,
+    ) -> Result<Ticket, Refused> {
+        each!(self, operation => operation.submit(part, session, longest_ttl, deadline))
+    }
+
+    fn reply(&mut self, part: u32, reply: Reply<'_>) {
+        each!(self, operation => operation.reply(part, reply))
+    }
+
+    fn destination(&mut self, part: u32, head: &Head) -> Box<dyn Destination> {
+        each!(self, operation => operation.destination(part, head))
+    }
+
+    fn over(&mut self, part: u32, end: End) -> Next {
+        each!(self, operation => operation.over(part, end))
+    }
+
+    fn fail(&mut self, error: Error) {
+        each!(self, operation => operation.fail(error))
+    }
+
+    fn may_win(&self) -> bool {
+        each!(self, operation => operation.may_win())
+    }
+
+    fn give_back(&mut self) -> Next {
+        each!(self, operation => operation.give_back())
+    }
+}

@@ -1,0 +1,131 @@
+//! Commands that concern servers, not keys: each is asked of every server.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use pinyon_proto::{Command, StatsKind, Status};
+
+use super::failures::Failures;
+use super::{Ask, Asks, End, Next, Operation, Policy};
+use crate::error::Error;
+use crate::fleet::{Choice, Fleet};
+use crate::session::{Data, Refused, Reply, Session, Ticket};
+
+/// What is asked of every server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum About {
+    Version,
+    /// The kind of statistics, as memcached names it; "" for the general ones.
+    Stats(String),
+    /// `delay`: in seconds.
+    FlushAll {
+        delay: u32,
+    },
+}
+
+/// Asks every server, whatever its state.
+pub struct Everywhere {
+    about: About,
+    /// By the part that asks for them.
+    lines: Vec<(Arc<str>, Vec<String>)>,
+    failures: Failures,
+}
+
+/// Lines of replies, by the server's name.
+pub type ServerLines = Vec<(Arc<str>, Vec<String>)>;
+
+impl About {
+    /// Statistics of this kind, if there can be such.
+    pub fn stats(kind: &str) -> Result<Self, String> {
+        match StatsKind::new(kind) {
+            Some(_) => Ok(About::Stats(kind.to_owned())),
+            None => Err(format!("stats kind {kind:?}: only letters, digits, spaces and underscores, 250 at most")),
+        }
+    }
+
+    fn command(&self) -> Command<'_> {
+        match self {
+            About::Version => Command::Version,
+            About::Stats(kind) => Command::Stats(StatsKind::new(kind).unwrap_or_default()),
+            About::FlushAll { delay } => Command::FlushAll { delay: *delay },
+        }
+    }
+}
+
+impl Everywhere {
+    pub fn new(about: About) -> Self {
+        let nothing_is_forgiven = Policy { failover: false, miss: false };
+        let failures = Failures::new(about.command().name(), nothing_is_forgiven);
+        Self { about, lines: Vec::new(), failures }
+    }
+
+    /// The lines that the servers answered, once it is over, or the first failure.
+    pub fn finish(mut self) -> Result<ServerLines, Error> {
+        match self.failures.raised() {
+            Some(error) => Err(error),
+            None => Ok(self.lines),
+        }
+    }
+}
+
+impl Operation for Everywhere {
+    fn name(&self) -> &'static str {
+        self.failures.name()
+    }
+
+    fn begin(&mut self, fleet: &Fleet, _now: Instant) -> Asks {
+        let mut asks = Vec::new();
+        for server in fleet.members() {
+            asks.push(Ask { part: self.lines.len() as u32, choice: Choice::regardless(server) });
+            self.lines.push((fleet.servers()[server].name.clone(), Vec::new()));
+        }
+        Asks::of(asks)
+    }
+
+    fn key(&self, _part: u32) -> &[u8] {
+        &[]
+    }
+
+    fn submit(
+        &mut self,
+        _part: u32,
+        session: &mut Session,
+        _longest_ttl: Option<i32>,
+        deadline: Instant,
+    ) -> Result<Ticket, Refused> {
+        session.submit(&self.about.command(), Data::None, deadline)
+    }
+
+    fn reply(&mut self, part: u32, reply: Reply<'_>) {
+        if let Status::Version | Status::Stat = reply.head.status {
+            self.lines[part as usize].1.push(String::from_utf8_lossy(reply.line).into_owned());
+        }
+    }
+
+    fn over(&mut self, part: u32, end: End) -> Next {
+        match end {
+            End::Answered => {}
+            // It is asked nothing any more, like the servers that have left before.
+            End::Withdrawn => self.lines[part as usize].1.clear(),
+            End::Failed { error, .. } => self.failures.note(error),
+        }
+        Next::Nothing
+    }
+
+    fn fail(&mut self, error: Error) {
+        self.failures.note(error);
+    }
+}
+
+/// The version in the line that a server answered.
+pub fn version(lines: &[String]) -> &str {
+    lines.first().map_or("", |line| line.trim_start_matches("VERSION "))
+}
+
+/// The names and values in the lines that a server answered.
+pub fn statistics(lines: &[String]) -> impl Iterator<Item = (&str, &str)> {
+    lines.iter().map(|line| {
+        let mut words = line.splitn(3, ' ').skip(1);
+        (words.next().unwrap_or_default(), words.next().unwrap_or_default())
+    })
+}

@@ -1,0 +1,87 @@
+//! What went wrong with an operation on many keys or servers: one failure for each server.
+
+use super::course::told;
+use crate::error::{Error, Kind, Sent};
+use crate::fleet::Fleet;
+use crate::settings::Policy;
+
+/// The failures of one operation.
+#[derive(Debug)]
+pub struct Failures {
+    name: &'static str,
+    policy: Policy,
+    /// Those after which keys are asked again.
+    retried: Vec<Error>,
+    of_servers: Vec<Error>,
+    /// The first that a server answered, as it could not do what was asked.
+    refused: Option<Error>,
+    sent: Sent,
+}
+
+impl Failures {
+    /// `name`: of the operation.
+    pub(super) fn new(name: &'static str, policy: Policy) -> Self {
+        Self { name, policy, retried: Vec::new(), of_servers: Vec::new(), refused: None, sent: Sent::No }
+    }
+
+    /// The error to raise, if there is one: what a server refused, else the first failure that the policy does not forgive.
+    pub fn raised(&mut self) -> Option<Error> {
+        let policy = self.policy;
+        let refused = self.refused.take();
+        refused.or_else(|| std::mem::take(&mut self.of_servers).into_iter().find(|error| !policy.forgives(error)))
+    }
+
+    /// The failure of each server that failed, for callers who take what the others answered. They are not raised then.
+    pub fn of_servers(&mut self) -> Vec<Error> {
+        std::mem::take(&mut self.of_servers)
+    }
+
+    /// The operation's name.
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+
+    pub(super) fn policy(&self) -> Policy {
+        self.policy
+    }
+
+    /// What failed with this is asked again.
+    pub(super) fn retry(&mut self, error: Error) {
+        self.sent = self.sent.max(error.sent);
+        add(&mut self.retried, error);
+    }
+
+    /// What failed is asked again now. `down`: of the servers that nobody takes the place of.
+    pub(super) fn begin_again(&mut self, fleet: &Fleet, down: Vec<Error>) {
+        let retried = std::mem::take(&mut self.retried);
+        if down.is_empty() {
+            return retried.iter().for_each(|error| fleet.retrying(error, self.name));
+        }
+        if retried.is_empty() {
+            down.iter().for_each(|error| fleet.unsubmitted(error, self.name));
+        }
+        retried.into_iter().chain(down).for_each(|error| self.note(error));
+    }
+
+    /// Nothing more comes of what failed with this.
+    pub(super) fn note(&mut self, error: Error) {
+        let error = Error { command: self.name, ..told(error, self.name, self.sent) };
+        match is_refusal(&error) {
+            true => drop(self.refused.get_or_insert(error)),
+            false => add(&mut self.of_servers, error),
+        }
+    }
+}
+
+/// Whether the server answered that it cannot do what was asked, and did not fail.
+fn is_refusal(error: &Error) -> bool {
+    !error.blames_server() && !matches!(error.kind, Kind::Down | Kind::Busy)
+}
+
+/// Keeps the first failure of each server, and the most that became of all.
+fn add(errors: &mut Vec<Error>, error: Error) {
+    match errors.iter_mut().find(|known| known.server == error.server) {
+        Some(known) => known.sent = known.sent.max(error.sent),
+        None => errors.push(error),
+    }
+}

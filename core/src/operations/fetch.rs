@@ -1,0 +1,218 @@
+//! Reading many keys: plain keys of one server share a `get` line.
+
+use std::time::Instant;
+
+use pinyon_proto::{Command, Head, Status};
+
+use super::course::{choose_each, may_go_on};
+use super::failures::Failures;
+use super::keys::Keys;
+use super::values::Values;
+use super::{Ask, Asks, End, Next, Operation, Policy};
+use crate::error::Error;
+use crate::fleet::{Choice, Fleet};
+use crate::session::{Data, Destination, Refused, Reply, Session, Ticket};
+
+/// Reads the values of many keys.
+pub struct Fetch<V: Values> {
+    keys: Keys,
+    values: V,
+    /// CAS tokens are asked for too.
+    cas: bool,
+    parts: Vec<Part>,
+    /// Keys that are asked when it begins.
+    wanted: Vec<u32>,
+    /// Keys that may have a placeholder. Commands of their own tell.
+    in_doubt: Vec<u32>,
+    line: Vec<u8>,
+    found: Vec<FoundKey<V::Value>>,
+    unreadable: Option<Unreadable<V::Error>>,
+    failures: Failures,
+}
+
+/// The keys of one request.
+#[derive(Default)]
+struct Part {
+    keys: Vec<u32>,
+    /// The request is a command for one key, not a line.
+    alone: bool,
+    in_doubt: Vec<u32>,
+}
+
+/// What was found under a key.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FoundKey<V> {
+    /// The key, by its index.
+    pub index: usize,
+    pub value: V,
+    pub cas: Option<u64>,
+}
+
+/// A value came that the host could not read.
+#[derive(Debug)]
+pub struct Unreadable<E> {
+    /// The key, by its index.
+    pub index: usize,
+    pub error: E,
+}
+
+/// What reading many keys came to.
+#[derive(Debug)]
+pub struct Fetched<V, E> {
+    pub found: Vec<FoundKey<V>>,
+    /// The first value that could not be read.
+    pub unreadable: Option<Unreadable<E>>,
+    pub failures: Failures,
+}
+
+impl<V: Values> Fetch<V> {
+    pub fn new(keys: Keys, cas: bool, values: V, policy: Policy) -> Self {
+        let name = if cas { "gets_many" } else { "get_many" };
+        Self {
+            wanted: (0..keys.len() as u32).collect(),
+            found: Vec::with_capacity(keys.len()),
+            keys,
+            values,
+            cas,
+            parts: Vec::new(),
+            in_doubt: Vec::new(),
+            line: Vec::new(),
+            unreadable: None,
+            failures: Failures::new(name, policy),
+        }
+    }
+
+    /// What it came to, once it is over.
+    pub fn finish(self) -> Fetched<V::Value, V::Error> {
+        Fetched { found: self.found, unreadable: self.unreadable, failures: self.failures }
+    }
+
+    /// Asks for keys by lines, or each by a command of its own.
+    fn ask(&mut self, fleet: &Fleet, now: Instant, wanted: &[u32], alone: bool, asks: &mut Vec<Ask>) -> Vec<Error> {
+        let (keys, failover) = (&self.keys, self.failures.policy().failover);
+        let mut by_server: Vec<(Choice, Vec<u32>)> = Vec::new();
+        let down = choose_each(
+            fleet,
+            failover,
+            now,
+            wanted,
+            |index| keys.routed(index as usize),
+            |index, choice| match by_server.iter_mut().find(|(of, _)| of.server == choice.server) {
+                Some((of, keys)) => {
+                    of.probe |= choice.probe;
+                    keys.push(index);
+                }
+                None => by_server.push((choice, vec![index])),
+            },
+        );
+        for (choice, keys) in by_server {
+            let alone_or_base64 = |index: &u32| alone || self.keys.is_base64(*index as usize);
+            let (by_themselves, plain): (Vec<u32>, Vec<u32>) = keys.into_iter().partition(alone_or_base64);
+            let mut rest = plain.as_slice();
+            while !rest.is_empty() {
+                let (line, others) = rest.split_at(self.keys.fit_on_line(rest));
+                asks.push(Ask { part: self.parts.len() as u32, choice });
+                self.parts.push(Part { keys: line.to_vec(), ..Part::default() });
+                rest = others;
+            }
+            for index in by_themselves {
+                asks.push(Ask { part: self.parts.len() as u32, choice });
+                self.parts.push(Part { keys: vec![index], alone: true, ..Part::default() });
+            }
+        }
+        down
+    }
+}
+
+impl<V: Values> Operation for Fetch<V> {
+    fn name(&self) -> &'static str {
+        self.failures.name()
+    }
+
+    fn begin(&mut self, fleet: &Fleet, now: Instant) -> Asks {
+        let mut asks = Vec::new();
+        let (wanted, in_doubt) = (std::mem::take(&mut self.wanted), std::mem::take(&mut self.in_doubt));
+        let mut down = self.ask(fleet, now, &wanted, false, &mut asks);
+        down.extend(self.ask(fleet, now, &in_doubt, true, &mut asks));
+        self.failures.begin_again(fleet, down);
+        Asks::of(asks)
+    }
+
+    fn key(&self, part: u32) -> &[u8] {
+        match self.parts[part as usize].alone {
+            true => self.keys.routed(self.parts[part as usize].keys[0] as usize),
+            false => &[],
+        }
+    }
+
+    fn submit(
+        &mut self,
+        part: u32,
+        session: &mut Session,
+        _longest_ttl: Option<i32>,
+        deadline: Instant,
+    ) -> Result<Ticket, Refused> {
+        let Part { keys, alone, .. } = &self.parts[part as usize];
+        if *alone {
+            let command = Command::Get { key: self.keys.key(keys[0] as usize), cas: self.cas };
+            return session.submit(&command, Data::None, deadline);
+        }
+        self.keys.join(keys, &mut self.line);
+        session.submit(&Command::GetMany { keys: &self.line, cas: self.cas }, Data::None, deadline)
+    }
+
+    fn reply(&mut self, part: u32, reply: Reply<'_>) {
+        let part = &mut self.parts[part as usize];
+        if reply.head.status != Status::Hit {
+            return;
+        }
+        let key = part.keys[reply.index];
+        if reply.head.is_placeholder() {
+            return;
+        }
+        if reply.head.may_be_placeholder() && !part.alone {
+            return part.in_doubt.push(key);
+        }
+        let (index, cas) = (key as usize, reply.head.item.cas.filter(|_| self.cas));
+        match self.values.read(reply.head, reply.value, reply.server) {
+            Ok(value) => self.found.push(FoundKey { index, value, cas }),
+            Err(error) => drop(self.unreadable.get_or_insert(Unreadable { index, error })),
+        }
+    }
+
+    fn destination(&mut self, _part: u32, head: &Head) -> Box<dyn Destination> {
+        self.values.destination(head)
+    }
+
+    fn over(&mut self, part: u32, end: End) -> Next {
+        let mut part = std::mem::take(&mut self.parts[part as usize]);
+        match end {
+            End::Answered => {}
+            End::Withdrawn => self.ask_again(&mut part),
+            End::Failed { error, in_time: true } if may_go_on(&error, true) => {
+                self.failures.retry(error);
+                self.ask_again(&mut part);
+            }
+            End::Failed { error, .. } => self.failures.note(error),
+        }
+        self.in_doubt.extend(&part.in_doubt);
+        match self.wanted.is_empty() && self.in_doubt.is_empty() {
+            true => Next::Nothing,
+            false => Next::Again,
+        }
+    }
+
+    fn fail(&mut self, error: Error) {
+        self.failures.note(error);
+    }
+}
+
+impl<V: Values> Fetch<V> {
+    /// The keys of a request are asked again, all of them.
+    fn ask_again(&mut self, part: &mut Part) {
+        self.found.retain(|one| !part.keys.contains(&(one.index as u32)));
+        part.in_doubt.clear();
+        let asked = if part.alone { &mut self.in_doubt } else { &mut self.wanted };
+        asked.append(&mut part.keys);
+    }
+}

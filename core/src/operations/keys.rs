@@ -1,0 +1,91 @@
+//! The keys of an operation on many, as they are sent and as the ring is asked about them.
+
+use std::ops::Range;
+
+use pinyon_proto::{Key, KeyError, KeyRules};
+
+use crate::session::{BYTES_PER_LINE, KEYS_PER_LINE};
+
+/// Many keys, each by its index.
+#[derive(Clone, Debug, Default)]
+pub struct Keys {
+    /// The text of all of them, and behind each what the ring is asked about where that is something else.
+    text: Vec<u8>,
+    spans: Vec<Span>,
+}
+
+#[derive(Clone, Debug)]
+struct Span {
+    wire: Range<usize>,
+    routed: Range<usize>,
+    base64: bool,
+}
+
+impl Keys {
+    pub fn with_capacity(keys: usize) -> Self {
+        Self { text: Vec::with_capacity(keys * 40), spans: Vec::with_capacity(keys) }
+    }
+
+    /// Adds a key. `routed`: what the ring is asked about, the key as it was given unless the ring has another notation
+    /// for it.
+    #[inline]
+    pub fn push(&mut self, rules: &KeyRules, key: &[u8], routed: &[u8]) -> Result<(), KeyError> {
+        let start = self.text.len();
+        let base64 = rules.push(key, &mut self.text)?;
+        let wire = start..self.text.len();
+        let routed = match self.text[wire.clone()].ends_with(routed) {
+            true => wire.end - routed.len()..wire.end,
+            false => {
+                self.text.extend_from_slice(routed);
+                wire.end..self.text.len()
+            }
+        };
+        self.spans.push(Span { wire, routed, base64 });
+        Ok(())
+    }
+
+    pub fn len(&self) -> usize {
+        self.spans.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.spans.is_empty()
+    }
+
+    pub(super) fn wire(&self, index: usize) -> &[u8] {
+        &self.text[self.spans[index].wire.clone()]
+    }
+
+    pub(super) fn routed(&self, index: usize) -> &[u8] {
+        &self.text[self.spans[index].routed.clone()]
+    }
+
+    pub(super) fn is_base64(&self, index: usize) -> bool {
+        self.spans[index].base64
+    }
+
+    pub(super) fn key(&self, index: usize) -> Key<'_> {
+        let key = Key::new(self.wire(index), self.is_base64(index));
+        key.unwrap_or_else(|_| unreachable!("the rules write keys that can be sent"))
+    }
+
+    /// How many of these plain keys fit on one `get` line.
+    pub(super) fn fit_on_line(&self, indexes: &[u32]) -> usize {
+        let mut length = 0;
+        let fits = |index: &&u32| {
+            length += self.wire(**index as usize).len() + 1;
+            length <= BYTES_PER_LINE
+        };
+        indexes.iter().take(KEYS_PER_LINE).take_while(fits).count()
+    }
+
+    /// Writes plain keys as the text of a `get` line.
+    pub(super) fn join(&self, indexes: &[u32], line: &mut Vec<u8>) {
+        line.clear();
+        for index in indexes {
+            line.extend_from_slice(self.wire(*index as usize));
+            line.push(b' ');
+        }
+        line.pop();
+    }
+}

@@ -1,0 +1,217 @@
+//! The commands on one key: what each sends, and what its reply means.
+
+use pinyon_proto::{
+    Arithmetic, Command, Direction, Flag, Item, Key, Lease, MarkStale, MetaCommand, Mode, Status, Store, Verb,
+};
+
+use super::values::Values;
+use crate::lease::{Finding, Win};
+use crate::session::Reply;
+
+/// What is asked about a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Request {
+    /// The value, with its CAS token where that is wanted.
+    Get {
+        cas: bool,
+    },
+    /// The value; the item's ttl is set on the way.
+    GetAndTouch {
+        ttl: i32,
+    },
+    /// The value, and the seconds until it expires.
+    GetWithTtl,
+    Touch {
+        ttl: i32,
+    },
+    /// `size`: of the data block in bytes. With `cas` only if the item still has this token.
+    Store {
+        mode: Mode,
+        size: usize,
+        client_flags: u32,
+        ttl: i32,
+        cas: Option<u64>,
+    },
+    Delete,
+    /// The value stays for `ttl` seconds, and the next caller that asks for a lease makes another.
+    MarkStale {
+        ttl: i32,
+    },
+    /// The value and the right to make it anew, in seconds: `lease` until others may make what is missing, `recache` before
+    /// its end from when on one caller makes it anew.
+    Lease {
+        lease: i32,
+        recache: i32,
+    },
+    /// Others may win it again; a value that is there stays.
+    GiveBack(Win),
+    /// `initial`: the number and the ttl that a missing item is made with.
+    Arithmetic {
+        direction: Direction,
+        delta: u64,
+        initial: Option<(u64, i32)>,
+    },
+    /// What the server knows of the item, which is not touched by it.
+    Metadata,
+}
+
+/// What a request came to. `V` is the host's value.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Answer<V> {
+    /// There is no such item.
+    Missing,
+    Value(V),
+    /// With its CAS token.
+    ValueAndCas(V, u64),
+    /// With the seconds until it expires; none: never.
+    ValueAndTtl(V, Option<i64>),
+    /// Whether it was done.
+    Done(bool),
+    Compared(Compared),
+    Number(u64),
+    Metadata(Box<Item>),
+    Lease(Box<Found<V>>),
+}
+
+/// What came of storing under a CAS token.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Compared {
+    Stored,
+    /// The item has another token.
+    Changed,
+    Gone,
+}
+
+/// What was found when a lease was asked for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Found<V> {
+    pub finding: Finding,
+    /// Beside a win it is a stale one.
+    pub value: Option<V>,
+}
+
+const GET_WITH_TTL: &[Flag<'_>] = &[Flag::ReturnClientFlags, Flag::RemainingTtl, Flag::Value];
+
+const METADATA: &[Flag<'_>] = &[
+    Flag::ReturnClientFlags,
+    Flag::ReturnCas,
+    Flag::HitBefore,
+    Flag::LastAccess,
+    Flag::Size,
+    Flag::RemainingTtl,
+    Flag::NoBump,
+];
+
+impl Request {
+    pub fn command<'k>(&self, key: Key<'k>) -> Command<'k> {
+        match *self {
+            Request::Get { cas } => Command::Get { key, cas },
+            Request::GetAndTouch { ttl } => Command::GetAndTouch { key, ttl },
+            Request::GetWithTtl => Command::Meta(MetaCommand { verb: Verb::Get, key, size: None, flags: GET_WITH_TTL }),
+            Request::Touch { ttl } => Command::Touch { key, ttl },
+            Request::Store { mode, size, client_flags, ttl, cas } => {
+                Command::Store(Store { mode, key, size, client_flags, ttl, cas })
+            }
+            Request::Delete => Command::Delete { key },
+            Request::MarkStale { ttl } => Command::MarkStale(MarkStale { key, ttl: Some(ttl), cas: None }),
+            Request::Lease { lease, recache } => Command::Lease(Lease { key, lease, recache }),
+            Request::GiveBack(Win { cas, keep: false }) => Command::DeleteIf { key, cas },
+            Request::GiveBack(Win { cas, keep: true }) => {
+                Command::MarkStale(MarkStale { key, ttl: None, cas: Some(cas) })
+            }
+            Request::Arithmetic { direction, delta, initial } => {
+                Command::Arithmetic(Arithmetic { key, direction, delta, initial })
+            }
+            Request::Metadata => Command::Meta(MetaCommand { verb: Verb::Get, key, size: None, flags: METADATA }),
+        }
+    }
+
+    /// Whether doing it twice does what doing it once does. Then it may be joined with others and, should the server fail
+    /// one of them, be tried by itself.
+    pub(super) fn may_be_joined(&self) -> bool {
+        matches!(self, Request::Get { cas: false } | Request::Store { mode: Mode::Set, cas: None, .. })
+    }
+
+    /// What the reply means.
+    #[inline]
+    pub(super) fn answer<V: Values>(&self, values: &V, reply: Reply<'_>) -> Result<Answer<V::Value>, V::Error> {
+        let head = reply.head;
+        if head.status != Status::Hit {
+            return Ok(self.answer_without_value(head.status, &head.item));
+        }
+        if let Request::Lease { .. } = self {
+            return Found::read(values, reply).map(|found| Answer::Lease(found.into()));
+        }
+        if head.is_placeholder() {
+            return Ok(Answer::Missing);
+        }
+        if let Request::Arithmetic { .. } = self {
+            return Ok(number(&reply).map_or(Answer::Missing, Answer::Number));
+        }
+        let value = values.read(head, reply.value, reply.server)?;
+        Ok(match self {
+            Request::Get { cas: true } => Answer::ValueAndCas(value, head.item.cas.unwrap_or_default()),
+            Request::GetWithTtl => Answer::ValueAndTtl(value, remaining(&head.item)),
+            _ => Answer::Value(value),
+        })
+    }
+
+    fn answer_without_value<V>(&self, status: Status, item: &Item) -> Answer<V> {
+        match (self, status) {
+            (Request::Metadata, Status::Done) => Answer::Metadata(Box::new(*item)),
+            (Request::Store { cas: Some(_), .. }, Status::Done) => Answer::Compared(Compared::Stored),
+            (Request::Store { cas: Some(_), .. }, Status::NotFound) => Answer::Compared(Compared::Gone),
+            (Request::Store { cas: Some(_), .. }, _) => Answer::Compared(Compared::Changed),
+            (Request::Store { .. } | Request::Touch { .. } | Request::Delete, status) => {
+                Answer::Done(status == Status::Done)
+            }
+            (Request::MarkStale { .. } | Request::GiveBack(_), status) => Answer::Done(status == Status::Done),
+            (Request::Lease { .. }, _) => Answer::Lease(Found::nothing().into()),
+            _ => Answer::Missing,
+        }
+    }
+
+    /// What it comes to where no server carried it out: as if there were no item, and nothing stored.
+    pub(super) fn lost<V>(&self) -> Answer<V> {
+        self.answer_without_value(Status::NotFound, &Item::default())
+    }
+}
+
+impl<V> Found<V> {
+    /// Of a server that could not be asked, or that made no placeholder: the caller may make a value, and cannot store it.
+    fn nothing() -> Self {
+        Self { finding: Finding::Won(None), value: None }
+    }
+
+    fn read<L: Values<Value = V>>(values: &L, reply: Reply<'_>) -> Result<Self, L::Error> {
+        let (head, finding) = (reply.head, Finding::of(reply.head));
+        let value = match finding {
+            _ if head.is_placeholder() => None,
+            // A value that cannot be read is of no use to the winner, who puts another in its place.
+            Finding::Won(_) => values.read(head, reply.value, reply.server).ok(),
+            _ => Some(values.read(head, reply.value, reply.server)?),
+        };
+        Ok(Self { finding, value })
+    }
+
+    /// What was won, to store under or to give back.
+    pub fn win(&self) -> Option<Win> {
+        match self.finding {
+            Finding::Won(win) => win,
+            _ => None,
+        }
+    }
+}
+
+/// The number a meta or classic arithmetic command answers.
+fn number(reply: &Reply<'_>) -> Option<u64> {
+    if reply.head.number.is_some() {
+        return reply.head.number;
+    }
+    std::str::from_utf8(reply.value.bytes()).ok()?.trim_end().parse().ok()
+}
+
+/// Seconds until an item expires; the server says -1 of one that never does.
+pub fn remaining(item: &Item) -> Option<i64> {
+    item.ttl.filter(|ttl| *ttl >= 0)
+}

@@ -1,0 +1,190 @@
+//! A request about one key.
+
+use std::time::Instant;
+
+use pinyon_proto::{Head, Status};
+
+use super::course::{choose, may_go_on, told};
+use super::values::{SentData, SentKey, Values};
+use super::{Answer, Ask, Asks, End, Next, Operation, Policy, Request};
+use crate::error::{Error, Sent};
+use crate::fleet::Fleet;
+use crate::session::{Destination, Refused, Reply, Session, Ticket};
+
+/// A request about one key, tried on one server after another until it is answered or its time is over.
+pub struct Single<K, D, V: Values> {
+    key: K,
+    data: D,
+    values: V,
+    request: Request,
+    policy: Policy,
+    /// It is not joined with others.
+    alone: bool,
+    /// What was found may be a placeholder: a classic reply does not tell.
+    is_in_doubt: bool,
+    answer: Option<Result<Answer<V::Value>, V::Error>>,
+    /// How it failed last, until it is answered.
+    failure: Option<Box<Error>>,
+    /// The most that became of its tries.
+    sent: Sent,
+}
+
+/// Why a request has no answer.
+#[derive(Debug)]
+pub enum Failed<E> {
+    /// A server failed, or nobody could carry it out.
+    Error(Box<Error>),
+    /// A value came that the host could not read. `command`: the protocol's name of what asked for it.
+    Unreadable { error: E, command: &'static str },
+}
+
+impl<K: SentKey, D: SentData, V: Values> Single<K, D, V> {
+    /// `data`: the block of a [`Request::Store`], as long as that says.
+    #[inline]
+    pub fn new(request: Request, key: K, data: D, values: V, policy: Policy) -> Self {
+        Self {
+            key,
+            data,
+            values,
+            request,
+            policy,
+            alone: false,
+            is_in_doubt: false,
+            answer: None,
+            failure: None,
+            sent: Sent::No,
+        }
+    }
+
+    /// The same, which is sent by a command of its own, as suits a connection that nobody else uses.
+    #[inline]
+    pub fn alone(mut self) -> Self {
+        self.alone = true;
+        self
+    }
+
+    /// What it came to, once it is over; and the key, for messages.
+    #[inline]
+    pub fn finish(self) -> (Result<Answer<V::Value>, Failed<V::Error>>, K) {
+        let answer = match (self.failure, self.answer) {
+            (None, Some(Ok(answer))) => Ok(answer),
+            (None, Some(Err(error))) => {
+                let command = self.request.command(self.key.wire()).name();
+                Err(Failed::Unreadable { error, command })
+            }
+            (Some(error), _) if !self.policy.forgives(&error) => Err(Failed::Error(error)),
+            _ => Ok(self.request.lost()),
+        };
+        (answer, self.key)
+    }
+}
+
+impl<K: SentKey, D: SentData, V: Values> Operation for Single<K, D, V> {
+    fn name(&self) -> &'static str {
+        self.request.command(self.key.wire()).name()
+    }
+
+    #[inline]
+    fn begin(&mut self, fleet: &Fleet, now: Instant) -> Asks {
+        let (key, failover) = (self.key.routed(), self.policy.failover);
+        match choose(fleet, key, failover, now, || self.name(), self.failure.as_deref()) {
+            Ok(choice) => Asks::One(Ask { part: 0, choice }),
+            Err(error) => {
+                self.failure = Some(error);
+                Asks::None
+            }
+        }
+    }
+
+    fn key(&self, _part: u32) -> &[u8] {
+        self.key.routed()
+    }
+
+    #[inline]
+    fn submit(
+        &mut self,
+        _part: u32,
+        session: &mut Session,
+        longest_ttl: Option<i32>,
+        deadline: Instant,
+    ) -> Result<Ticket, Refused> {
+        let mut command = self.request.command(self.key.wire());
+        if let Some(most) = longest_ttl {
+            command = command.expiring_within(most);
+        }
+        match self.request {
+            _ if self.alone || !self.request.may_be_joined() => session.submit(&command, self.data.data(), deadline),
+            Request::Get { .. } => session.submit_joined_get(self.key.wire(), deadline),
+            _ => session.submit_joined(&command, self.data.data(), deadline),
+        }
+    }
+
+    #[inline]
+    fn reply(&mut self, _part: u32, reply: Reply<'_>) {
+        if reply.head.status == Status::End && self.answer.is_some() {
+            return;
+        }
+        self.is_in_doubt = reply.head.may_be_placeholder();
+        self.answer = Some(self.request.answer(&self.values, reply));
+    }
+
+    fn destination(&mut self, _part: u32, head: &Head) -> Box<dyn Destination> {
+        self.values.destination(head)
+    }
+
+    #[inline]
+    fn over(&mut self, _part: u32, end: End) -> Next {
+        match end {
+            End::Answered if self.is_in_doubt && !self.alone && matches!(self.request, Request::Get { .. }) => {
+                self.alone = true;
+                self.answer = None;
+                Next::Again
+            }
+            End::Answered => {
+                self.failure = None;
+                Next::Nothing
+            }
+            End::Withdrawn => Next::Again,
+            End::Failed { error, in_time } => self.failed(error, in_time),
+        }
+    }
+
+    fn fail(&mut self, error: Error) {
+        self.failure = Some(told(error, self.name(), self.sent).into());
+    }
+
+    fn may_win(&self) -> bool {
+        matches!(self.request, Request::Lease { .. })
+    }
+
+    fn give_back(&mut self) -> Next {
+        let won = match &self.answer {
+            Some(Ok(Answer::Lease(found))) if self.failure.is_none() => found.win(),
+            _ => None,
+        };
+        let Some(win) = won else { return Next::Nothing };
+        self.request = Request::GiveBack(win);
+        self.answer = None;
+        Next::Again
+    }
+}
+
+impl<K: SentKey, D: SentData, V: Values> Single<K, D, V> {
+    #[cold]
+    fn failed(&mut self, error: Error, in_time: bool) -> Next {
+        let error = told(error, self.name(), self.sent);
+        self.sent = error.sent;
+        self.answer = None;
+        if in_time && error.is_unattributed() && self.request.may_be_joined() && !self.alone {
+            self.alone = true;
+            return Next::Again;
+        }
+        let is_idempotent = self.request.command(self.key.wire()).is_idempotent();
+        let again = in_time && may_go_on(&error, is_idempotent);
+        self.failure = Some(error.into());
+        match again {
+            true => Next::Again,
+            false => Next::Nothing,
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! What operations come to, in Python.
+
+use pinyon_core::operations::{
+    remaining, statistics, version, Answer, Changed, Compared, Failed, Failures, Fetched, Found as CoreFound,
+    ServerLines,
+};
+use pinyon_core::Error;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList};
+use pyo3::IntoPyObjectExt;
+
+use crate::errors::{from_core, raised_beside, stored_under};
+use crate::leases::Found;
+
+/// The answer to a request about one key. `default`: what a missing value is.
+#[inline]
+pub(crate) fn answered<'py>(
+    py: Python<'py>,
+    answer: Answer<Py<PyAny>>,
+    default: Option<Bound<'py, PyAny>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    match answer {
+        Answer::Value(value) => Ok(value.into_bound(py)),
+        Answer::Missing => Ok(default.unwrap_or_else(|| py.None().into_bound(py))),
+        Answer::Done(done) => done.into_bound_py_any(py),
+        Answer::Number(number) => number.into_bound_py_any(py),
+        Answer::ValueAndCas(value, cas) => (value, cas).into_bound_py_any(py),
+        Answer::ValueAndTtl(value, ttl) => (value, ttl).into_bound_py_any(py),
+        Answer::Compared(Compared::Gone) => Ok(py.None().into_bound(py)),
+        Answer::Compared(compared) => (compared == Compared::Stored).into_bound_py_any(py),
+        Answer::Lease(found) => {
+            let CoreFound { finding, value } = *found;
+            Found::new(finding, value).into_bound_py_any(py)
+        }
+        Answer::Metadata(item) => {
+            let fields = PyDict::new(py);
+            fields.set_item("size", item.size)?;
+            fields.set_item("flags", item.client_flags)?;
+            fields.set_item("cas", item.cas)?;
+            fields.set_item("ttl", remaining(&item))?;
+            fields.set_item("last_access", item.last_access)?;
+            fields.set_item("fetched", item.hit_before)?;
+            py.import("pinyon.metadata")?.getattr("ItemMetadata")?.call((), Some(&fields))
+        }
+    }
+}
+
+/// The exception for a request about one key.
+#[cold]
+pub(crate) fn failed(py: Python<'_>, failed: Failed<Box<PyErr>>, key: &Bound<'_, PyAny>) -> PyErr {
+    match failed {
+        Failed::Error(error) => from_core(py, &error),
+        Failed::Unreadable { error, command } => stored_under(py, *error, command, key),
+    }
+}
+
+/// The values that were found, as a dict. `failed`: a dict that notes the servers that failed, which is no error then.
+pub(crate) fn fetched<'py>(
+    py: Python<'py>,
+    fetched: Fetched<Py<PyAny>, Box<PyErr>>,
+    keys: &[Py<PyAny>],
+    failed: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let found = PyDict::new(py);
+    for one in fetched.found {
+        match one.cas {
+            Some(cas) => found.set_item(&keys[one.index], (one.value, cas))?,
+            None => found.set_item(&keys[one.index], one.value)?,
+        }
+    }
+    let mut failures = fetched.failures;
+    if let Some(failed) = failed {
+        for error in failures.of_servers() {
+            failed.set_item(&*error.server, from_core(py, &error).into_value(py))?;
+        }
+    }
+    if let Some(unreadable) = fetched.unreadable {
+        let key = keys[unreadable.index].bind(py);
+        let error = stored_under(py, *unreadable.error, failures.name(), key);
+        return Err(raised_beside(py, error, &found));
+    }
+    achieved(found.into_any(), failures)
+}
+
+/// The keys that were not stored, as a list.
+pub(crate) fn stored<'py>(py: Python<'py>, changed: Changed, keys: &[Py<PyAny>]) -> PyResult<Bound<'py, PyAny>> {
+    let not_stored = keys.iter().zip(&changed.done).filter(|(_, done)| !**done).map(|(key, _)| key);
+    let not_stored = PyList::new(py, not_stored.collect::<Vec<_>>())?;
+    achieved(not_stored.into_any(), changed.failures)
+}
+
+/// How many were deleted.
+pub(crate) fn deleted(py: Python<'_>, changed: Changed) -> PyResult<Bound<'_, PyAny>> {
+    let deleted = changed.done.iter().filter(|done| **done).count();
+    achieved(deleted.into_bound_py_any(py)?, changed.failures)
+}
+
+/// The version of each server, as a dict.
+pub(crate) fn versions(py: Python<'_>, answered: Result<ServerLines, Error>) -> PyResult<Bound<'_, PyAny>> {
+    let versions = PyDict::new(py);
+    for (server, lines) in answered.map_err(|error| from_core(py, &error))? {
+        versions.set_item(&*server, version(&lines))?;
+    }
+    Ok(versions.into_any())
+}
+
+/// The statistics of each server, as a dict of dicts.
+pub(crate) fn all_statistics(py: Python<'_>, answered: Result<ServerLines, Error>) -> PyResult<Bound<'_, PyAny>> {
+    let all = PyDict::new(py);
+    for (server, lines) in answered.map_err(|error| from_core(py, &error))? {
+        let of_server = PyDict::new(py);
+        statistics(&lines).try_for_each(|(name, value)| of_server.set_item(name, value))?;
+        all.set_item(&*server, of_server)?;
+    }
+    Ok(all.into_any())
+}
+
+/// What was achieved, or the failure to raise, with what was achieved beside it.
+fn achieved<'py>(achieved: Bound<'py, PyAny>, mut failures: Failures) -> PyResult<Bound<'py, PyAny>> {
+    match failures.raised() {
+        None => Ok(achieved),
+        Some(error) => Err(raised_beside(achieved.py(), from_core(achieved.py(), &error), &achieved)),
+    }
+}

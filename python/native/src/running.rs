@@ -1,0 +1,243 @@
+//! Runs operations for the client: by waiting, or in the event loop of the coroutine that asks.
+
+use pinyon_core::blocking;
+use pinyon_core::operations::{About, AnyOperation, BorrowedKey, Everywhere, Operation, Request, Single};
+use pinyon_core::shared;
+use pinyon_core::Data;
+use pinyon_proto::Mode;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::answers::{all_statistics, answered, deleted, failed, fetched, stored, versions};
+use crate::client::Client;
+use crate::errors::{invalid_key, usage};
+use crate::host::PythonHost;
+use crate::keys::key_bytes;
+use crate::loops::Caller;
+use crate::shared::Driver;
+use crate::supplied::{KeptKey, LoopValues, ThreadValues};
+use crate::ttl::Ttl;
+use crate::values::{Encoded, Kept};
+use crate::waiter::Waiter;
+
+/// An operation in an event loop.
+pub(crate) type LoopOperation = AnyOperation<KeptKey, Kept, LoopValues>;
+
+/// A coroutine that waits for an operation, and what the outcome becomes in Python.
+pub(crate) struct Awaited {
+    pub(crate) waiter: Waiter,
+    pub(crate) becomes: Becomes,
+}
+
+/// What an outcome becomes in Python, with what belongs to it. The keys are as the caller gave them.
+pub(crate) enum Becomes {
+    Answer { default: Option<Py<PyAny>> },
+    Values { keys: Vec<Py<PyAny>>, failed: Option<Py<PyDict>> },
+    NotStored { keys: Vec<Py<PyAny>> },
+    Count,
+    Versions,
+    Statistics,
+    Nothing,
+}
+
+impl shared::Waiter for Awaited {
+    fn is_gone(&self) -> bool {
+        Python::attach(|py| self.waiter.is_done(py))
+    }
+}
+
+impl Becomes {
+    /// What a coroutine is resumed with.
+    pub(crate) fn outcome<'py>(&self, py: Python<'py>, operation: LoopOperation) -> PyResult<Bound<'py, PyAny>> {
+        match (self, operation) {
+            (Becomes::Answer { default }, AnyOperation::Single(single)) => {
+                let (answer, key) = single.finish();
+                match answer {
+                    Ok(answer) => answered(py, answer, default.as_ref().map(|default| default.bind(py).clone())),
+                    Err(why) => Err(failed(py, why, &key.given(py))),
+                }
+            }
+            (Becomes::Values { keys, failed }, AnyOperation::Fetch(fetch)) => {
+                fetched(py, fetch.finish(), keys, failed.as_ref().map(|failed| failed.bind(py)))
+            }
+            (Becomes::NotStored { keys }, AnyOperation::Change(change)) => stored(py, change.finish(), keys),
+            (Becomes::Count, AnyOperation::Change(change)) => deleted(py, change.finish()),
+            (becomes, AnyOperation::Everywhere(everywhere)) => becomes.of_servers(py, *everywhere),
+            _ => unreachable!("each operation is begun with what becomes of it"),
+        }
+    }
+
+    fn of_servers<'py>(&self, py: Python<'py>, everywhere: Everywhere) -> PyResult<Bound<'py, PyAny>> {
+        match self {
+            Becomes::Versions => versions(py, everywhere.finish()),
+            Becomes::Statistics => all_statistics(py, everywhere.finish()),
+            _ => all_statistics(py, everywhere.finish()).map(|_| py.None().into_bound(py)),
+        }
+    }
+}
+
+/// A request that has been begun.
+enum Begun<'py> {
+    /// What it came to.
+    Over(Bound<'py, PyAny>),
+    Waits(Caller<'py, Driver>, Waiter),
+}
+
+impl Client {
+    /// Runs a request about a key, and returns what it comes to in Python, or what a coroutine waits for.
+    pub(crate) fn run<'py>(
+        &self,
+        key: &Bound<'py, PyAny>,
+        request: Request,
+        value: Option<&Encoded<'_>>,
+        default: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let begun = self.begin(key, request, value, default)?;
+        self.end(begun)
+    }
+
+    /// Runs a request without a data block.
+    pub(crate) fn ask<'py>(&self, key: &Bound<'py, PyAny>, request: Request) -> PyResult<Bound<'py, PyAny>> {
+        self.run(key, request, None, None)
+    }
+
+    pub(crate) fn store<'py>(
+        &self,
+        mode: Mode,
+        key: &Bound<'py, PyAny>,
+        value: &Bound<'_, PyAny>,
+        Ttl(ttl): Ttl,
+        cas: Option<u64>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let begun = self.begin_store(mode, key, value, ttl, cas)?;
+        self.end(begun)
+    }
+
+    /// In a frame of its own, and so is all that is done before a wait: a greenlet that waits keeps a copy of the stack
+    /// below it.
+    #[inline(never)]
+    fn begin<'py>(
+        &self,
+        key: &Bound<'py, PyAny>,
+        request: Request,
+        value: Option<&Encoded<'_>>,
+        default: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Begun<'py>> {
+        self.check_open(key.py())?;
+        match self.loops.get() {
+            None => self.execute(key, request, value, default).map(Begun::Over),
+            Some(_) => self.submit(key, request, value, default),
+        }
+    }
+
+    #[inline(never)]
+    fn begin_store<'py>(
+        &self,
+        mode: Mode,
+        key: &Bound<'py, PyAny>,
+        value: &Bound<'_, PyAny>,
+        ttl: i32,
+        cas: Option<u64>,
+    ) -> PyResult<Begun<'py>> {
+        let (encoded, client_flags) = self.codec.encode_for(mode, value)?;
+        let request = Request::Store { mode, size: encoded.bytes()?.len(), client_flags, ttl, cas };
+        self.begin(key, request, Some(&encoded), None)
+    }
+
+    fn end<'py>(&self, begun: Begun<'py>) -> PyResult<Bound<'py, PyAny>> {
+        match begun {
+            Begun::Over(answer) => Ok(answer),
+            Begun::Waits(caller, waiter) => caller.wait(waiter, self.submits_only),
+        }
+    }
+
+    #[inline(never)]
+    fn execute<'py>(
+        &self,
+        key: &Bound<'py, PyAny>,
+        request: Request,
+        value: Option<&Encoded<'_>>,
+        default: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let py = key.py();
+        let bytes = key_bytes(key)?;
+        let mut scratch = Vec::new();
+        let wire = self.keys.wire(bytes, &mut scratch).map_err(|error| invalid_key(py, &error))?;
+        let data = value.map_or(Ok(Data::None), Encoded::data)?;
+        let sent = BorrowedKey { wire, routed: &self.routing.key(key, bytes)? };
+        let values = ThreadValues { py, codec: &self.codec };
+        let mut single = Single::new(request, sent, data, values, self.policy).alone();
+        self.carry_out(py, &mut single)?;
+        match single.finish() {
+            (Ok(answer), _) => answered(py, answer, default),
+            (Err(why), _) => Err(failed(py, why, key)),
+        }
+    }
+
+    fn submit<'py>(
+        &self,
+        key: &Bound<'py, PyAny>,
+        request: Request,
+        value: Option<&Encoded<'_>>,
+        default: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Begun<'py>> {
+        let py = key.py();
+        let mut scratch = Vec::new();
+        let bytes = key_bytes(key)?;
+        let wire = self.keys.wire(bytes, &mut scratch).map_err(|error| invalid_key(py, &error))?;
+        let kept = KeptKey::new(wire, key, &self.routing.key(key, bytes)?)?;
+        let data = value.map_or(Ok(Kept::Nothing), Encoded::keep)?;
+        let single = Single::new(request, kept, data, LoopValues(self.codec.clone()), self.policy);
+        let becomes = Becomes::Answer { default: default.map(Bound::unbind) };
+        self.start(py, AnyOperation::Single(single), becomes)
+    }
+
+    fn start<'py>(&self, py: Python<'py>, operation: LoopOperation, becomes: Becomes) -> PyResult<Begun<'py>> {
+        let Some(loops) = self.loops.get() else { unreachable!("clients that wait by themselves have no driver") };
+        let caller = loops.caller(py)?;
+        let waiter = caller.waiter()?;
+        caller.driver.get().start(py, operation, Awaited { waiter: waiter.clone_ref(py), becomes })?;
+        Ok(Begun::Waits(caller, waiter))
+    }
+
+    /// Runs an operation by waiting.
+    #[inline]
+    pub(crate) fn carry_out(&self, py: Python<'_>, operation: &mut impl Operation) -> PyResult<()> {
+        let ran = blocking::run(&self.directory, &PythonHost(py), operation);
+        self.watcher.tell(py, &self.directory)?;
+        ran
+    }
+
+    /// Runs an operation in the event loop of the coroutine that asks: returns what it waits for.
+    pub(crate) fn run_in_loop<'py>(
+        &self,
+        py: Python<'py>,
+        operation: LoopOperation,
+        becomes: Becomes,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let begun = self.start(py, operation, becomes)?;
+        self.end(begun)
+    }
+
+    /// Asks every server.
+    pub(crate) fn ask_servers<'py>(&self, py: Python<'py>, about: About) -> PyResult<Bound<'py, PyAny>> {
+        self.check_open(py)?;
+        let becomes = match about {
+            About::Version => Becomes::Versions,
+            About::Stats(_) => Becomes::Statistics,
+            About::FlushAll { .. } => Becomes::Nothing,
+        };
+        let mut everywhere = Everywhere::new(about);
+        if self.loops.get().is_some() {
+            return self.run_in_loop(py, AnyOperation::Everywhere(everywhere.into()), becomes);
+        }
+        self.carry_out(py, &mut everywhere)?;
+        becomes.of_servers(py, everywhere)
+    }
+
+    /// Asks every server for its statistics of a kind.
+    pub(crate) fn ask_statistics<'py>(&self, py: Python<'py>, kind: &str) -> PyResult<Bound<'py, PyAny>> {
+        let about = About::stats(kind).map_err(|why| usage(py, "UsageError", &why))?;
+        self.ask_servers(py, about)
+    }
+}
