@@ -31,6 +31,7 @@ pub mod ring;
 pub mod session;
 pub mod settings;
 pub mod shared;
+pub mod spare;
 pub mod tls;
 
 pub use address::{parse_servers, Address, Endpoint, ServerListError, ServerSpec};

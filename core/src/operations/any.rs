@@ -9,10 +9,11 @@ use super::{Asks, Change, End, Everywhere, Fetch, Next, Operation, Single};
 use crate::error::Error;
 use crate::fleet::Fleet;
 use crate::session::{Destination, Refused, Reply, Session, Ticket};
+use crate::spare::Reused;
 
-/// Any operation of a host whose keys, data and values are these.
+/// Any operation of a host whose keys, data and values are these. It is handed on many times, and so it is small.
 pub enum AnyOperation<K, D, V: Values> {
-    Single(Single<K, D, V>),
+    Single(Reused<Single<K, D, V>>),
     Fetch(Box<Fetch<V>>),
     Change(Box<Change<D>>),
     Everywhere(Box<Everywhere>),

@@ -73,3 +73,30 @@ pub(super) fn choose_each<'k>(
     }
     down
 }
+
+/// Many keys with their servers, and why nobody can be asked for the others: one error for each server.
+pub(super) fn by_server<'k>(
+    fleet: &Fleet,
+    failover: bool,
+    now: Instant,
+    wanted: Vec<u32>,
+    key: impl Fn(u32) -> &'k [u8],
+) -> (Vec<(Choice, Vec<u32>)>, Vec<Error>) {
+    if fleet.has_one_server() {
+        return match fleet.choose(&[], failover, now) {
+            Ok(choice) => (vec![(choice, wanted)], Vec::new()),
+            Err(error) => (Vec::new(), vec![error]),
+        };
+    }
+    let mut servers: Vec<(Choice, Vec<u32>)> = Vec::new();
+    let down = choose_each(fleet, failover, now, &wanted, key, |index, choice| {
+        match servers.iter_mut().find(|(of, _)| of.server == choice.server) {
+            Some((of, keys)) => {
+                of.probe |= choice.probe;
+                keys.push(index);
+            }
+            None => servers.push((choice, vec![index])),
+        }
+    });
+    (servers, down)
+}

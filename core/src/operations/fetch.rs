@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use pinyon_proto::{Command, Head, Status};
 
-use super::course::{choose_each, may_go_on};
+use super::course::{by_server, may_go_on};
 use super::failures::Failures;
 use super::keys::Keys;
 use super::values::Values;
@@ -87,40 +87,41 @@ impl<V: Values> Fetch<V> {
         Fetched { found: self.found, unreadable: self.unreadable, failures: self.failures }
     }
 
-    /// Asks for keys by lines, or each by a command of its own.
-    fn ask(&mut self, fleet: &Fleet, now: Instant, wanted: &[u32], alone: bool, asks: &mut Vec<Ask>) -> Vec<Error> {
+    /// Asks for keys by lines, or each by a command of its own. Returns why nobody can be asked for some.
+    fn ask(&mut self, fleet: &Fleet, now: Instant, wanted: Vec<u32>, alone: bool, asks: &mut Vec<Ask>) -> Vec<Error> {
+        if wanted.is_empty() {
+            return Vec::new();
+        }
         let (keys, failover) = (&self.keys, self.failures.policy().failover);
-        let mut by_server: Vec<(Choice, Vec<u32>)> = Vec::new();
-        let down = choose_each(
-            fleet,
-            failover,
-            now,
-            wanted,
-            |index| keys.routed(index as usize),
-            |index, choice| match by_server.iter_mut().find(|(of, _)| of.server == choice.server) {
-                Some((of, keys)) => {
-                    of.probe |= choice.probe;
-                    keys.push(index);
-                }
-                None => by_server.push((choice, vec![index])),
-            },
-        );
+        let (by_server, down) = by_server(fleet, failover, now, wanted, |index| keys.routed(index as usize));
         for (choice, keys) in by_server {
-            let alone_or_base64 = |index: &u32| alone || self.keys.is_base64(*index as usize);
-            let (by_themselves, plain): (Vec<u32>, Vec<u32>) = keys.into_iter().partition(alone_or_base64);
-            let mut rest = plain.as_slice();
-            while !rest.is_empty() {
-                let (line, others) = rest.split_at(self.keys.fit_on_line(rest));
-                asks.push(Ask { part: self.parts.len() as u32, choice });
-                self.parts.push(Part { keys: line.to_vec(), ..Part::default() });
-                rest = others;
-            }
-            for index in by_themselves {
-                asks.push(Ask { part: self.parts.len() as u32, choice });
-                self.parts.push(Part { keys: vec![index], alone: true, ..Part::default() });
+            match !alone && self.keys.fit_on_line(&keys) == keys.len() {
+                true => self.ask_for(choice, keys, false, asks),
+                false => self.ask_apart(choice, &keys, alone, asks),
             }
         }
         down
+    }
+
+    fn ask_for(&mut self, choice: Choice, keys: Vec<u32>, alone: bool, asks: &mut Vec<Ask>) {
+        asks.push(Ask { part: self.parts.len() as u32, choice });
+        self.parts.push(Part { keys, alone, in_doubt: Vec::new() });
+    }
+
+    /// Asks for keys of one server that do not fit on one line, or must not stand on one.
+    fn ask_apart(&mut self, choice: Choice, keys: &[u32], alone: bool, asks: &mut Vec<Ask>) {
+        let mut rest = keys;
+        while let [first, others @ ..] = rest {
+            let on_line = if alone { 0 } else { self.keys.fit_on_line(rest) };
+            if on_line == 0 {
+                self.ask_for(choice, vec![*first], true, asks);
+                rest = others;
+                continue;
+            }
+            let (line, others) = rest.split_at(on_line);
+            self.ask_for(choice, line.to_vec(), false, asks);
+            rest = others;
+        }
     }
 }
 
@@ -132,8 +133,8 @@ impl<V: Values> Operation for Fetch<V> {
     fn begin(&mut self, fleet: &Fleet, now: Instant) -> Asks {
         let mut asks = Vec::new();
         let (wanted, in_doubt) = (std::mem::take(&mut self.wanted), std::mem::take(&mut self.in_doubt));
-        let mut down = self.ask(fleet, now, &wanted, false, &mut asks);
-        down.extend(self.ask(fleet, now, &in_doubt, true, &mut asks));
+        let mut down = self.ask(fleet, now, wanted, false, &mut asks);
+        down.extend(self.ask(fleet, now, in_doubt, true, &mut asks));
         self.failures.begin_again(fleet, down);
         Asks::of(asks)
     }

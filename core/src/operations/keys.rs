@@ -60,21 +60,18 @@ impl Keys {
         &self.text[self.spans[index].routed.clone()]
     }
 
-    pub(super) fn is_base64(&self, index: usize) -> bool {
-        self.spans[index].base64
-    }
-
     pub(super) fn key(&self, index: usize) -> Key<'_> {
-        let key = Key::new(self.wire(index), self.is_base64(index));
+        let key = Key::new(self.wire(index), self.spans[index].base64);
         key.unwrap_or_else(|_| unreachable!("the rules write keys that can be sent"))
     }
 
-    /// How many of these plain keys fit on one `get` line.
+    /// How many of these keys, from the first on, one `get` line may ask for.
     pub(super) fn fit_on_line(&self, indexes: &[u32]) -> usize {
         let mut length = 0;
         let fits = |index: &&u32| {
-            length += self.wire(**index as usize).len() + 1;
-            length <= BYTES_PER_LINE
+            let span = &self.spans[**index as usize];
+            length += span.wire.len() + 1;
+            length <= BYTES_PER_LINE && !span.base64
         };
         indexes.iter().take(KEYS_PER_LINE).take_while(fits).count()
     }

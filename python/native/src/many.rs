@@ -9,7 +9,7 @@ use crate::answers::{deleted, fetched, stored};
 use crate::client::Client;
 use crate::errors::{invalid_key, unstorable, usage};
 use crate::keys::key_bytes;
-use crate::running::Becomes;
+use crate::running::{Becomes, Wanted};
 use crate::supplied::{LoopValues, ThreadValues};
 use crate::ttl::Ttl;
 use crate::values::Kept;
@@ -50,7 +50,7 @@ impl Client {
         let Keys { given, sent } = Keys::new(self, keys)?;
         if self.loops.get().is_some() {
             let fetch = Fetch::new(sent, cas, LoopValues(self.codec.clone()), self.policy);
-            let becomes = Becomes::Values { keys: given, failed: failed.map(Bound::unbind) };
+            let becomes = Becomes::Values(Wanted { keys: given, failed: failed.map(Bound::unbind) }.into());
             return self.run_in_loop(py, AnyOperation::Fetch(fetch.into()), becomes);
         }
         let mut fetch = Fetch::new(sent, cas, ThreadValues { py, codec: &self.codec }, self.policy);
@@ -81,7 +81,7 @@ impl Client {
                 Block { data: Kept::from(data), size, client_flags }
             });
             let change = Change::store(sent, kept.collect(), ttl, self.policy);
-            return self.run_in_loop(py, AnyOperation::Change(change.into()), Becomes::NotStored { keys: given });
+            return self.run_in_loop(py, AnyOperation::Change(change.into()), Becomes::NotStored(given.into()));
         }
         let mut change = Change::store(sent, blocks, ttl, self.policy);
         self.carry_out(py, &mut change)?;

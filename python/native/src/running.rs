@@ -3,6 +3,7 @@
 use pinyon_core::blocking;
 use pinyon_core::operations::{About, AnyOperation, BorrowedKey, Everywhere, Operation, Request, Single};
 use pinyon_core::shared;
+use pinyon_core::spare::{Reused, Spare, Vacant};
 use pinyon_core::Data;
 use pinyon_proto::Mode;
 use pyo3::prelude::*;
@@ -20,8 +21,12 @@ use crate::ttl::Ttl;
 use crate::values::{Encoded, Kept};
 use crate::waiter::Waiter;
 
-/// An operation in an event loop.
+/// A request about one key, and any operation, in an event loop.
+type LoopRequest = Single<KeptKey, Kept, LoopValues>;
 pub(crate) type LoopOperation = AnyOperation<KeptKey, Kept, LoopValues>;
+
+/// The memory of requests that are over, for the next ones.
+pub(crate) type SpareMemory = Spare<Vacant<LoopRequest>>;
 
 /// A coroutine that waits for an operation, and what the outcome becomes in Python.
 pub(crate) struct Awaited {
@@ -29,15 +34,21 @@ pub(crate) struct Awaited {
     pub(crate) becomes: Becomes,
 }
 
-/// What an outcome becomes in Python, with what belongs to it. The keys are as the caller gave them.
+/// What an outcome becomes in Python, with what belongs to it. Keys are as the caller gave them.
 pub(crate) enum Becomes {
     Answer { default: Option<Py<PyAny>> },
-    Values { keys: Vec<Py<PyAny>>, failed: Option<Py<PyDict>> },
-    NotStored { keys: Vec<Py<PyAny>> },
+    Values(Box<Wanted>),
+    NotStored(Box<[Py<PyAny>]>),
     Count,
     Versions,
     Statistics,
     Nothing,
+}
+
+/// The keys whose values are wanted, and where the servers that fail are noted.
+pub(crate) struct Wanted {
+    pub(crate) keys: Vec<Py<PyAny>>,
+    pub(crate) failed: Option<Py<PyDict>>,
 }
 
 impl shared::Waiter for Awaited {
@@ -48,19 +59,27 @@ impl shared::Waiter for Awaited {
 
 impl Becomes {
     /// What a coroutine is resumed with.
-    pub(crate) fn outcome<'py>(&self, py: Python<'py>, operation: LoopOperation) -> PyResult<Bound<'py, PyAny>> {
+    pub(crate) fn outcome<'py>(
+        &self,
+        py: Python<'py>,
+        operation: LoopOperation,
+        spare: &SpareMemory,
+    ) -> PyResult<Bound<'py, PyAny>> {
         match (self, operation) {
             (Becomes::Answer { default }, AnyOperation::Single(single)) => {
+                let (single, memory) = single.take();
+                spare.give(memory);
                 let (answer, key) = single.finish();
                 match answer {
                     Ok(answer) => answered(py, answer, default.as_ref().map(|default| default.bind(py).clone())),
                     Err(why) => Err(failed(py, why, &key.given(py))),
                 }
             }
-            (Becomes::Values { keys, failed }, AnyOperation::Fetch(fetch)) => {
+            (Becomes::Values(wanted), AnyOperation::Fetch(fetch)) => {
+                let Wanted { keys, failed } = &**wanted;
                 fetched(py, fetch.finish(), keys, failed.as_ref().map(|failed| failed.bind(py)))
             }
-            (Becomes::NotStored { keys }, AnyOperation::Change(change)) => stored(py, change.finish(), keys),
+            (Becomes::NotStored(keys), AnyOperation::Change(change)) => stored(py, change.finish(), keys),
             (Becomes::Count, AnyOperation::Change(change)) => deleted(py, change.finish()),
             (becomes, AnyOperation::Everywhere(everywhere)) => becomes.of_servers(py, *everywhere),
             _ => unreachable!("each operation is begun with what becomes of it"),
@@ -144,6 +163,7 @@ impl Client {
         self.begin(key, request, Some(&encoded), None)
     }
 
+    #[inline]
     fn end<'py>(&self, begun: Begun<'py>) -> PyResult<Bound<'py, PyAny>> {
         match begun {
             Begun::Over(answer) => Ok(answer),
@@ -187,17 +207,16 @@ impl Client {
         let wire = self.keys.wire(bytes, &mut scratch).map_err(|error| invalid_key(py, &error))?;
         let kept = KeptKey::new(wire, key, &self.routing.key(key, bytes)?)?;
         let data = value.map_or(Ok(Kept::Nothing), Encoded::keep)?;
+        let caller = self.caller(py)?;
         let single = Single::new(request, kept, data, LoopValues(self.codec.clone()), self.policy);
+        let single = Reused::new(single, caller.driver.get().spare().take());
         let becomes = Becomes::Answer { default: default.map(Bound::unbind) };
-        self.start(py, AnyOperation::Single(single), becomes)
+        start(py, caller, AnyOperation::Single(single), becomes)
     }
 
-    fn start<'py>(&self, py: Python<'py>, operation: LoopOperation, becomes: Becomes) -> PyResult<Begun<'py>> {
+    fn caller<'py>(&self, py: Python<'py>) -> PyResult<Caller<'py, Driver>> {
         let Some(loops) = self.loops.get() else { unreachable!("clients that wait by themselves have no driver") };
-        let caller = loops.caller(py)?;
-        let waiter = caller.waiter()?;
-        caller.driver.get().start(py, operation, Awaited { waiter: waiter.clone_ref(py), becomes })?;
-        Ok(Begun::Waits(caller, waiter))
+        loops.caller(py)
     }
 
     /// Runs an operation by waiting.
@@ -215,7 +234,7 @@ impl Client {
         operation: LoopOperation,
         becomes: Becomes,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let begun = self.start(py, operation, becomes)?;
+        let begun = start(py, self.caller(py)?, operation, becomes)?;
         self.end(begun)
     }
 
@@ -240,4 +259,15 @@ impl Client {
         let about = About::stats(kind).map_err(|why| usage(py, "UsageError", &why))?;
         self.ask_servers(py, about)
     }
+}
+
+fn start<'py>(
+    py: Python<'py>,
+    caller: Caller<'py, Driver>,
+    operation: LoopOperation,
+    becomes: Becomes,
+) -> PyResult<Begun<'py>> {
+    let waiter = caller.waiter()?;
+    caller.driver.get().start(py, operation, Awaited { waiter: waiter.clone_ref(py), becomes })?;
+    Ok(Begun::Waits(caller, waiter))
 }

@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 use crate::driver::{EventLoop, Machine};
 use crate::events::Watcher;
 use crate::loops::LoopDriver;
-use crate::running::{Awaited, LoopOperation};
+use crate::running::{Awaited, LoopOperation, SpareMemory};
 
 /// The operations of an event loop, and what waits for them.
 pub(crate) type Operations = Shared<LoopOperation, Awaited>;
@@ -23,6 +23,7 @@ pub(crate) struct Driver {
 
 /// What an event loop needs besides its connections.
 pub(crate) struct Context {
+    spare: SpareMemory,
     directory: Arc<Directory>,
     watcher: Arc<Watcher>,
     /// `report(callable, event)` of the driver in Python: call it with the event soon.
@@ -41,6 +42,10 @@ impl Driver {
     pub(crate) fn start(&self, py: Python<'_>, operation: LoopOperation, awaited: Awaited) -> PyResult<()> {
         self.event_loop.begin(py, |shared, now| shared.start(operation, awaited, now))
     }
+
+    pub(crate) fn spare(&self) -> &SpareMemory {
+        &self.event_loop.context().spare
+    }
 }
 
 impl Machine for Operations {
@@ -52,7 +57,8 @@ impl Machine for Operations {
         finished: Vec<Finished<LoopOperation, Awaited>>,
     ) -> PyResult<()> {
         for Finished { operation, waiter: Awaited { waiter, becomes } } in finished {
-            let outcome = becomes.outcome(py, operation).map(Bound::unbind).map_err(Box::new);
+            let outcome =
+                becomes.outcome(py, operation, &event_loop.context().spare).map(Bound::unbind).map_err(Box::new);
             event_loop.waiting().answer(waiter, outcome);
         }
         Ok(())
@@ -74,7 +80,7 @@ impl LoopDriver for Driver {
     fn new(host: &Bound<'_, PyAny>, Connections { directory, watcher, to_each }: &Connections) -> PyResult<Self> {
         let shared = Shared::new(directory.clone(), *to_each);
         let (directory, watcher, report) = (directory.clone(), watcher.clone(), host.getattr("report")?.unbind());
-        let context = Context { directory, watcher, report };
+        let context = Context { spare: SpareMemory::default(), directory, watcher, report };
         Ok(Self { event_loop: EventLoop::new(host, shared, context)? })
     }
 
