@@ -3,6 +3,8 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 
+use crate::ring::Weight;
+
 /// memcached's own port.
 pub const DEFAULT_PORT: u16 = 11211;
 
@@ -10,7 +12,7 @@ pub const DEFAULT_PORT: u16 = 11211;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerSpec {
     pub endpoint: Endpoint,
-    pub weight: u32,
+    pub weight: Weight,
     /// Where it is, as far as that is known without resolving its name.
     pub ip: Option<IpAddr>,
     /// The name that its certificate is for, if that is not its host.
@@ -114,7 +116,7 @@ pub fn gutter_servers<'a>(
 }
 
 impl ServerSpec {
-    pub fn new(endpoint: Endpoint, weight: u32) -> Self {
+    pub fn new(endpoint: Endpoint, weight: Weight) -> Self {
         Self { endpoint, weight, ip: None, certified_as: None }
     }
 
@@ -139,7 +141,8 @@ impl ServerSpec {
             return Err(malformed("it has a space or a control character"));
         }
         if text.starts_with('/') {
-            return Self::parse_unix(text).ok_or_else(|| malformed("the weight is not 1 to 65535"));
+            return Self::parse_unix(text)
+                .ok_or_else(|| malformed("the weight is not a number above 0, at most 65535"));
         }
         let (host, rest) = match text.strip_prefix('[') {
             Some(bracketed) => bracketed.split_once(']').ok_or_else(|| malformed("the bracket is not closed"))?,
@@ -161,18 +164,22 @@ impl ServerSpec {
             Some(port) => parse_positive(port).ok_or_else(|| malformed("the port is not 1 to 65535"))?,
         };
         let weight = match numbers.get(1) {
-            None => 1,
-            Some(weight) => parse_positive(weight).ok_or_else(|| malformed("the weight is not 1 to 65535"))?,
+            None => Weight::from(1),
+            Some(weight) => {
+                Weight::parse(weight).ok_or_else(|| malformed("the weight is not a number above 0, at most 65535"))?
+            }
         };
-        Ok(Self::new(Endpoint::Tcp { host: host.to_owned(), port }, weight.into()))
+        Ok(Self::new(Endpoint::Tcp { host: host.to_owned(), port }, weight))
     }
 
     fn parse_unix(text: &str) -> Option<Self> {
         let (path, weight) = match text.rsplit_once(':') {
-            Some((path, digits)) if digits.bytes().all(|byte| byte.is_ascii_digit()) => (path, parse_positive(digits)?),
-            _ => (text, 1),
+            Some((path, number)) if number.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.') => {
+                (path, Weight::parse(number)?)
+            }
+            _ => (text, Weight::from(1)),
         };
-        Some(Self::new(Endpoint::Unix(path.into()), weight.into()))
+        Some(Self::new(Endpoint::Unix(path.into()), weight))
     }
 
     /// The server as messages name it: `host:port`, `[v6]:port` or the path.
@@ -191,10 +198,16 @@ mod tests {
 
     #[test]
     fn every_way_to_write_a_server_is_read() {
-        let servers = parse_servers(["cache1", "cache2:1234, cache3:1:5", "[::1]:7", "/run/memcached.sock:2"]).unwrap();
-        let described: Vec<_> = servers.iter().map(|server| (server.name(), server.weight)).collect();
-        let expected =
-            [("cache1:11211", 1), ("cache2:1234", 1), ("cache3:1", 5), ("[::1]:7", 1), ("/run/memcached.sock", 2)];
+        let servers =
+            parse_servers(["cache1", "cache2:1234, cache3:1:5", "[::1]:7", "/run/memcached.sock:1.5"]).unwrap();
+        let described: Vec<_> = servers.iter().map(|server| (server.name(), server.weight.number())).collect();
+        let expected = [
+            ("cache1:11211", 1.0),
+            ("cache2:1234", 1.0),
+            ("cache3:1", 5.0),
+            ("[::1]:7", 1.0),
+            ("/run/memcached.sock", 1.5),
+        ];
         assert_eq!(described, expected.map(|(name, weight)| (name.to_owned(), weight)));
     }
 
@@ -218,6 +231,7 @@ mod tests {
             ("a:0", "the port is not"),
             ("a:http", "the port is not"),
             ("a:1:0", "the weight is not"),
+            ("a:1:1.5.0", "the weight is not"),
             ("::1", "the host is missing"),
             ("fe80::1:2", "put an IPv6 address in brackets"),
             ("[::1", "the bracket is not closed"),

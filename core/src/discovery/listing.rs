@@ -50,7 +50,7 @@ fn server(word: &str) -> Option<ServerSpec> {
         (host, _) => host.to_owned(),
     };
     let is_plain = parts.next().is_none() && !host.contains(|c: char| c.is_control());
-    is_plain.then(|| ServerSpec { ip, ..ServerSpec::new(Endpoint::Tcp { host, port }, 1) })
+    is_plain.then(|| ServerSpec { ip, ..ServerSpec::new(Endpoint::Tcp { host, port }, 1.into()) })
 }
 
 fn excerpt(text: &str) -> String {

@@ -101,6 +101,6 @@ mod tests {
         assert_eq!(found(&["[::1]:7", "[::2]:7"]), ["[::1]:7", "[::2]:7"]);
         assert_eq!(found(&["[::1]:7", "10.0.0.1:7"]), ["10.0.0.1:7"]);
         let server = &servers(spec, vec!["10.0.0.1:7".parse().unwrap()])[0];
-        assert_eq!((server.weight, server.certified_as.as_deref()), (3, Some("cache.example")));
+        assert_eq!((server.weight.whole(), server.certified_as.as_deref()), (3, Some("cache.example")));
     }
 }

@@ -11,8 +11,6 @@ pub(super) enum Rehash {
     Digits,
     /// Cache::Memcached adds the hash of the number of the try and the key.
     Sum,
-    /// Cache::Memcached::Fast does not.
-    Never,
 }
 
 impl Rehash {
@@ -21,7 +19,6 @@ impl Rehash {
         match self {
             Rehash::Digits => 10,
             Rehash::Sum => 20,
-            Rehash::Never => 1,
         }
     }
 
@@ -30,7 +27,6 @@ impl Rehash {
         match self {
             Rehash::Digits => short_crc32(format!("{hash}{attempt}").as_bytes()),
             Rehash::Sum => hash + short_crc32(&[(attempt + 1).to_string().as_bytes(), key].concat()),
-            Rehash::Never => hash,
         }
     }
 }
@@ -42,7 +38,7 @@ pub(super) struct Buckets {
 
 impl Buckets {
     pub(super) fn new(servers: &[ServerSpec], rehash: Rehash) -> Self {
-        let bucket = |(index, server): (usize, &ServerSpec)| vec![index as u16; server.weight as usize];
+        let bucket = |(index, server): (usize, &ServerSpec)| vec![index as u16; server.weight.whole() as usize];
         Self { owners: servers.iter().enumerate().flat_map(bucket).collect(), rehash }
     }
 

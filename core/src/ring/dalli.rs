@@ -16,11 +16,11 @@ pub(super) struct Dalli {
 
 impl Dalli {
     pub(super) fn new(servers: &[ServerSpec]) -> Self {
-        let total: u64 = servers.iter().map(|server| u64::from(server.weight)).sum();
+        let total: u64 = servers.iter().map(|server| u64::from(server.weight.whole())).sum();
         let mut points = Vec::new();
         for (index, server) in servers.iter().enumerate() {
             let name = plain_name(server);
-            for point in 0..servers.len() as u64 * POINTS * u64::from(server.weight) / total {
+            for point in 0..servers.len() as u64 * POINTS * u64::from(server.weight.whole()) / total {
                 let digest = Sha1::digest(format!("{name}:{point}"));
                 points.push((u32::from_be_bytes([digest[0], digest[1], digest[2], digest[3]]), index as u16));
             }

@@ -17,7 +17,7 @@ pub(super) fn weighted(servers: &[ServerSpec]) -> Circle<Md5> {
 /// `ketama`: one hash for points and keys. A weight above 1 turns the points, and them alone, into those of
 /// `ketama_weighted`.
 pub(super) fn ketama(servers: &[ServerSpec], hash: fn(&[u8]) -> u32) -> Ring {
-    let points = match servers.iter().any(|server| server.weight > 1) {
+    let points = match servers.iter().any(|server| server.weight.whole() > 1) {
         true => weighted_points(servers, point_name),
         false => even_points(servers, hash),
     };
@@ -38,11 +38,11 @@ fn even_points(servers: &[ServerSpec], hash: fn(&[u8]) -> u32) -> Vec<(u32, u16)
 }
 
 fn weighted_points(servers: &[ServerSpec], name: fn(&ServerSpec) -> String) -> Vec<(u32, u16)> {
-    let total: u32 = servers.iter().map(|server| server.weight).sum();
+    let total: u32 = servers.iter().map(|server| server.weight.whole()).sum();
     let mut points = Vec::new();
     for (index, server) in servers.iter().enumerate() {
         let name = name(server);
-        for digest in 0..digests(server.weight, total, servers.len()) {
+        for digest in 0..digests(server.weight.whole(), total, servers.len()) {
             points.extend(md5_words(format!("{name}-{digest}").as_bytes()).map(|word| (word, index as u16)));
         }
     }

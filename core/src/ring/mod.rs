@@ -15,11 +15,13 @@ mod meta_memcache;
 mod pymemcache;
 mod rule;
 mod scores;
+mod weight;
 
 #[cfg(test)]
 mod tests;
 
 pub use rule::{RingError, Rule};
+pub use weight::Weight;
 
 use self::circle::Circle;
 use self::hashes::Md5;

@@ -1,11 +1,14 @@
 //! The rules, by name.
 
+use std::mem::discriminant;
+
 use super::buckets::{Buckets, Rehash};
+use super::cache_memcached_fast::{self, Stretches};
 use super::dalli::Dalli;
 use super::hashes::{md5, one_at_a_time};
 use super::libmemcached::Modula;
 use super::meta_memcache::MetaRing;
-use super::{cache_memcached_fast, emcache, libmemcached, pymemcache, Applied, Ring};
+use super::{emcache, libmemcached, pymemcache, Applied, Ring};
 use crate::address::ServerSpec;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -24,8 +27,12 @@ enum Kind {
     Dalli,
     CacheMemcached,
     CacheMemcachedFast,
-    CacheMemcachedFastKetama,
+    /// With so many points for a server of weight 1.
+    CacheMemcachedFastKetama(u16),
 }
+
+/// The number that Cache::Memcached::Fast recommends for its `ketama_points`.
+const KETAMA_POINTS: u16 = 150;
 
 const NAMES: [(&str, Kind); 14] = [
     ("ketama", Kind::Ketama),
@@ -41,7 +48,7 @@ const NAMES: [(&str, Kind); 14] = [
     ("dalli", Kind::Dalli),
     ("cache-memcached", Kind::CacheMemcached),
     ("cache-memcached-fast", Kind::CacheMemcachedFast),
-    ("cache-memcached-fast-ketama", Kind::CacheMemcachedFastKetama),
+    ("cache-memcached-fast-ketama", Kind::CacheMemcachedFastKetama(KETAMA_POINTS)),
 ];
 
 /// By which client's rule keys are given to servers. The default is libmemcached's weighted ketama.
@@ -64,31 +71,54 @@ impl std::fmt::Display for RingError {
 impl std::error::Error for RingError {}
 
 impl Rule {
-    /// The rule of this name, for keys behind a namespace: some clients hash it with the key. The error lists the names.
+    /// The rule of this name, for keys behind a namespace: some clients hash it with the key. Behind the name of
+    /// Cache::Memcached::Fast's ketama may stand its number of points (`:160`). The error lists the names.
     pub fn named(name: &str, namespace: &[u8]) -> Result<Self, RingError> {
-        match NAMES.iter().find(|(known, _)| *known == name) {
-            Some((_, kind)) => Ok(Self { kind: *kind, namespace: namespace.to_vec() }),
-            None => {
-                let names: Vec<_> = Self::names().map(|name| format!("{name:?}")).collect();
-                Err(RingError(format!("ring is one of {}; not {name:?}", names.join(", "))))
+        let (plain, points) = name.split_once(':').map_or((name, None), |(plain, points)| (plain, Some(points)));
+        let Some((_, kind)) = NAMES.iter().find(|(known, _)| *known == plain) else {
+            let names: Vec<_> = Self::names().map(|name| format!("{name:?}")).collect();
+            return Err(RingError(format!("ring is one of {}; not {name:?}", names.join(", "))));
+        };
+        let kind = match (kind, points) {
+            (kind, None) => *kind,
+            (Kind::CacheMemcachedFastKetama(_), Some(points)) => {
+                let number = points.parse().ok().filter(|number| *number > 0);
+                let malformed =
+                    || RingError(format!("the points of the ring {plain:?} are 1 to 65535, not {points:?}"));
+                Kind::CacheMemcachedFastKetama(number.ok_or_else(malformed)?)
             }
-        }
+            (_, Some(points)) => {
+                return Err(RingError(format!("the ring {plain:?} has no number of points: leave out \":{points}\"")))
+            }
+        };
+        Ok(Self { kind, namespace: namespace.to_vec() })
     }
 
     pub fn names() -> impl Iterator<Item = &'static str> {
         NAMES.iter().map(|(name, _)| *name)
     }
 
-    /// Refuses servers with weights where the rule has none.
+    /// Refuses servers with weights that the rule does not know.
     pub fn check(&self, servers: &[ServerSpec]) -> Result<(), RingError> {
-        match servers.iter().find(|server| server.weight > 1) {
-            Some(server) if !self.has_weights() => Err(RingError(format!(
-                "the ring {:?} has no weights: leave out the {} of \"{}\"",
-                self.name(),
-                server.weight,
-                server.name()
-            ))),
-            _ => Ok(()),
+        servers.iter().try_for_each(|server| match self.why_not(server) {
+            Some(why) => Err(RingError(format!("the ring {:?} {why}", self.name()))),
+            None => Ok(()),
+        })
+    }
+
+    fn why_not(&self, server: &ServerSpec) -> Option<String> {
+        let (weight, name) = (server.weight, server.name());
+        match self.kind {
+            _ if weight == 1 => None,
+            Kind::Libmc | Kind::Pymemcache | Kind::MetaMemcache | Kind::Emcache => {
+                Some(format!("has no weights: leave out the {weight} of \"{name}\""))
+            }
+            Kind::CacheMemcachedFastKetama(points) if cache_memcached_fast::points_of(server, points) == 0 => {
+                Some(format!("gives \"{name}\" no point for its weight of {weight}: raise it, or leave out the server"))
+            }
+            Kind::CacheMemcachedFast | Kind::CacheMemcachedFastKetama(_) => None,
+            _ if weight.is_whole() => None,
+            _ => Some(format!("has whole weights: round the {weight} of \"{name}\", or multiply all weights")),
         }
     }
 
@@ -113,16 +143,12 @@ impl Rule {
             Kind::Emcache => Ring::new(emcache::Rendezvous::new(servers)),
             Kind::Dalli => Ring::new(Dalli::new(servers)).behind(&self.namespace),
             Kind::CacheMemcached => Ring::new(Buckets::new(servers, Rehash::Sum)),
-            Kind::CacheMemcachedFast => Ring::new(Buckets::new(servers, Rehash::Never)),
-            Kind::CacheMemcachedFastKetama => cache_memcached_fast::ketama(servers),
+            Kind::CacheMemcachedFast => Ring::new(Stretches::new(servers)),
+            Kind::CacheMemcachedFastKetama(points) => cache_memcached_fast::ketama(servers, points),
         }
     }
 
-    fn has_weights(&self) -> bool {
-        !matches!(self.kind, Kind::Libmc | Kind::Pymemcache | Kind::MetaMemcache | Kind::Emcache)
-    }
-
     fn name(&self) -> &'static str {
-        NAMES.iter().find(|(_, kind)| *kind == self.kind).map_or("", |(name, _)| name)
+        NAMES.iter().find(|(_, kind)| discriminant(kind) == discriminant(&self.kind)).map_or("", |(name, _)| name)
     }
 }

@@ -70,6 +70,50 @@ fn a_key_has_every_server_to_fall_back_on_once() {
 }
 
 #[test]
+fn weights_are_refused_where_the_rule_does_not_know_them() {
+    let why = |name: &str, server: &str| {
+        Rule::named(name, b"").unwrap().check(&parse_servers(["a", server]).unwrap()).map_err(|error| error.to_string())
+    };
+    for name in Rule::names() {
+        assert_eq!(why(name, "b:1"), Ok(()), "{name}");
+        let (whole, fraction) = (why(name, "b:1:2"), why(name, "b:1:1.5"));
+        match name {
+            "libmc" | "pymemcache" | "meta-memcache" | "emcache" => {
+                let expected = format!("the ring {name:?} has no weights: leave out the 1.5 of \"b:1\"");
+                assert_eq!((whole.is_err(), fraction), (true, Err(expected)));
+            }
+            "cache-memcached-fast" | "cache-memcached-fast-ketama" => assert_eq!((whole, fraction), (Ok(()), Ok(()))),
+            _ => {
+                let expected =
+                    format!("the ring {name:?} has whole weights: round the 1.5 of \"b:1\", or multiply all weights");
+                assert_eq!((whole, fraction), (Ok(()), Err(expected)));
+            }
+        }
+    }
+    let none = why("cache-memcached-fast-ketama:7", "b:1:0.05").unwrap_err();
+    assert!(none.contains("gives \"b:1\" no point for its weight of 0.05"), "{none}");
+}
+
+#[test]
+fn one_ring_has_a_number_of_points() {
+    let why = |name: &str| Rule::named(name, b"").map(drop).map_err(|error| error.to_string());
+    assert_eq!(why("cache-memcached-fast-ketama:1"), Ok(()));
+    for points in ["", "0", "-1", "65536", "x", "1:2"] {
+        let expected = format!("the points of the ring \"cache-memcached-fast-ketama\" are 1 to 65535, not {points:?}");
+        assert_eq!(why(&format!("cache-memcached-fast-ketama:{points}")), Err(expected));
+    }
+    let expected = "the ring \"dalli\" has no number of points: leave out \":150\"";
+    assert_eq!(why("dalli:150"), Err(expected.to_owned()));
+    assert!(why("no-such-ring:150").unwrap_err().contains("not \"no-such-ring:150\""));
+    let servers = parse_servers(["a,b,c"]).unwrap();
+    let [default, same, other] = ["", ":150", ":151"].map(|points| {
+        let ring = Rule::named(&format!("cache-memcached-fast-ketama{points}"), b"").unwrap().ring(&servers);
+        (0..1000).map(|number| ring.server(number.to_string().as_bytes())).collect::<Vec<_>>()
+    });
+    assert!(default == same && default != other);
+}
+
+#[test]
 fn every_rule_can_be_applied_to_one_server_and_to_none_yet() {
     for name in Rule::names() {
         let rule = Rule::named(name, b"namespace").unwrap();

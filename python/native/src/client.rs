@@ -155,6 +155,7 @@ impl Client {
         let keys = keys.map_err(|error| usage(py, "InvalidKey", &format!("the namespace cannot be used: {error}")))?;
         let rule = Rule::named(&settings.ring, namespace).map_err(|error| no_ring(py, &error))?;
         rule.check(&specs).map_err(|error| no_ring(py, &error))?;
+        Rule::default().check(&gutter).map_err(|error| no_ring(py, &error))?;
         let routing = if rule.quotes_bytes() { Routing::Repr } else { Routing::Bytes };
         let options = Options {
             timeout: duration(py, "timeout", settings.timeout)?,

@@ -14,8 +14,10 @@ import pinyon
 from other_rings import libmemcached, python_clients, scripts
 from other_rings.fleets import (
     BYTES,
+    FRACTIONS,
     IPV6,
     MANY,
+    MANY_FRACTIONS,
     MANY_WEIGHTS,
     ONE,
     PLAIN,
@@ -141,7 +143,7 @@ EVERYTHING = [*PLAIN, IPV6, UNIX, WEIGHTS, MANY_WEIGHTS]
 NEXT = "to the next server on the circle"
 EJECTED = "to where they are without it, as with `auto_eject_hosts`"
 STAY = "nowhere: operations fail"
-COUNTED, IGNORED, REFUSED = "yes", "ignored", "refused"
+COUNTED, RATIONAL, IGNORED, REFUSED = "yes", "any above 0", "ignored", "refused"
 HASHED, NOT_HASHED = "hashed", "not hashed"
 
 RINGS = [
@@ -281,23 +283,34 @@ RINGS = [
     Ring(
         "cache-memcached-fast",
         "Cache::Memcached::Fast without `ketama_points`",
-        COUNTED,
+        RATIONAL,
         NOT_HASHED,
         STAY,
         scripts.cache_memcached_fast,
         BYTES,
-        here=[*PLAIN, UNIX, WEIGHTS, MANY_WEIGHTS],
+        here=[*PLAIN, UNIX, WEIGHTS, MANY_WEIGHTS, FRACTIONS, MANY_FRACTIONS],
         failing_here=[MANY],
     ),
     Ring(
         "cache-memcached-fast-ketama",
         "Cache::Memcached::Fast, `ketama_points => 150`",
-        COUNTED,
+        RATIONAL,
         NOT_HASHED,
         STAY,
         functools.partial(scripts.cache_memcached_fast, ketama_points=150),
         BYTES,
-        here=[*PLAIN, UNIX, WEIGHTS, MANY_WEIGHTS],
+        here=[*PLAIN, UNIX, WEIGHTS, MANY_WEIGHTS, FRACTIONS, MANY_FRACTIONS],
+        failing_here=[MANY],
+    ),
+    Ring(
+        "cache-memcached-fast-ketama:7",
+        "Cache::Memcached::Fast, `ketama_points => 7` (or any other number, up to 65,535)",
+        RATIONAL,
+        NOT_HASHED,
+        STAY,
+        functools.partial(scripts.cache_memcached_fast, ketama_points=7),
+        BYTES,
+        here=[TWO, THREE, MANY, UNIX, WEIGHTS, FRACTIONS, MANY_FRACTIONS],
         failing_here=[MANY],
     ),
 ]

@@ -13,7 +13,7 @@ class Server(NamedTuple):
 
     host: str
     port: int | None = 11211
-    weight: int = 1
+    weight: float = 1
 
     @property
     def place(self) -> str:
@@ -43,7 +43,7 @@ class Fleet:
         return [server.text for server in self.servers]
 
 
-def weighted(servers: Sequence[Server], weights: Sequence[int]) -> list[Server]:
+def weighted(servers: Sequence[Server], weights: Sequence[float]) -> list[Server]:
     return [server._replace(weight=weights[index % len(weights)]) for index, server in enumerate(servers)]
 
 
@@ -55,6 +55,8 @@ IPV6 = Fleet("IPv6", [Server("::1"), Server("fe80::2", 11212), Server("127.0.0.1
 UNIX = Fleet("Unix sockets", [Server("/run/one.sock", None), Server("/run/two.sock", None), Server("10.0.0.1")])
 NAMESPACE = Fleet("namespace", THREE.servers, namespace="app:")
 WEIGHTS = Fleet("weights", weighted([*THREE.servers, Server("10.0.0.4", 22122)], [1, 2, 5]))
+FRACTIONS = Fleet("fractions", weighted([*THREE.servers, Server("10.0.0.4", 22122)], [1.5, 0.25, 1, 2.125]))
+MANY_FRACTIONS = Fleet("25 fractions", weighted(MANY.servers, [1.5, 0.1, 3, 0.7, 2.333333]))
 MANY_WEIGHTS = Fleet("25 weights", weighted(MANY.servers, [1, 2, 3, 7]))
 #: Nobody listens there.
 REFUSING = Fleet("refusing", [Server(f"127.0.0.{number}", 1) for number in range(1, 6)])

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from other_rings.comparing import RINGS, Case, compare, places
-from other_rings.fleets import IPV6, MANY, NAMESPACE, REFUSING, THREE, UNIX, WEIGHTS
+from other_rings.comparing import RATIONAL, RINGS, Case, compare, places
+from other_rings.fleets import FRACTIONS, IPV6, MANY, NAMESPACE, REFUSING, THREE, UNIX, WEIGHTS
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 PAGE = REPOSITORY / "docs" / "rings.md"
@@ -59,6 +59,7 @@ def write_vectors() -> None:
 def _vectors(name: str) -> Iterator[dict[str, Any]]:
     ring = next(ring for ring in RINGS if ring.name == name)
     fleets = [THREE, MANY, UNIX, IPV6, NAMESPACE, *([WEIGHTS] if ring.weights != "refused" else [])]
+    fleets += [FRACTIONS] if ring.weights == RATIONAL else []
     cases = [Case(fleet, KEYS) for fleet in fleets] + [Case(REFUSING, KEYS, dead) for dead in ({1}, {0, 3})]
     for case in cases:
         yield {

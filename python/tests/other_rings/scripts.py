@@ -41,7 +41,7 @@ def cache_memcached_fast(
     return servers.places(keys)
 
 
-def _weighted(fleet: Fleet) -> list[str | tuple[str, int]]:
+def _weighted(fleet: Fleet) -> list[str | tuple[str, float]]:
     return [server.place if server.weight == 1 else (server.place, server.weight) for server in fleet.servers]
 
 
