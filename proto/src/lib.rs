@@ -9,6 +9,7 @@ mod classic;
 mod command;
 mod encode;
 mod key;
+mod key_rules;
 mod meta;
 mod number;
 mod reader;
@@ -18,7 +19,8 @@ mod version;
 
 pub use command::{Arithmetic, Command, Direction, Flag, Lease, MarkStale, MetaCommand, Mode, StatsKind, Store, Verb};
 pub use encode::{encode, Expect, Form, Opaque, Unsupported};
-pub use key::{Key, KeyError, KeyRules, MAX_KEY, MAX_NAMESPACE};
+pub use key::{Key, KeyError, MAX_KEY};
+pub use key_rules::{KeyRule, KeyRules, MAX_NAMESPACE};
 pub use reader::{Decoded, ReplyReader, MAX_LINE};
 pub use reply::{Head, Item, Malformed, Status};
 pub use version::{Capabilities, ServerVersion};

@@ -22,13 +22,13 @@ def dalli(fleet: Fleet, keys: Sequence[bytes], dead: Collection[int] = ()) -> li
     need("ruby", "-e", "require 'dalli'", package="ruby-dalli")
     namespace = fleet.namespace.removesuffix(":") or None
     job = {"servers": fleet.texts, "namespace": namespace, "dead": list(dead)}
-    return _places(_run("ruby", HERE / "dalli.rb", job, keys))
+    return _places(run("ruby", HERE / "dalli.rb", job, keys))
 
 
 def cache_memcached(fleet: Fleet, keys: Sequence[bytes], dead: Collection[int] = ()) -> list[int | None]:
     need("perl", "-MCache::Memcached", "-e", "1", package="libcache-memcached-perl")
     job = {"servers": _weighted(fleet), "namespace": fleet.namespace, "dead": list(dead)}
-    return _places(_run("perl", HERE / "cache_memcached.pl", job, keys))
+    return _places(run("perl", HERE / "cache_memcached.pl", job, keys))
 
 
 def cache_memcached_fast(
@@ -37,7 +37,7 @@ def cache_memcached_fast(
     need("perl", "-MCache::Memcached::Fast", "-e", "1", package="libcache-memcached-fast-perl")
     job = {"servers": _weighted(fleet), "namespace": fleet.namespace, "ketama_points": ketama_points}
     with Listening(fleet, dead) as servers:
-        _run("perl", HERE / "cache_memcached_fast.pl", job, keys)
+        run("perl", HERE / "cache_memcached_fast.pl", job, keys)
     return servers.places(keys)
 
 
@@ -45,7 +45,7 @@ def _weighted(fleet: Fleet) -> list[str | tuple[str, float]]:
     return [server.place if server.weight == 1 else (server.place, server.weight) for server in fleet.servers]
 
 
-def _run(language: str, script: Path, job: dict[str, Any], keys: Sequence[bytes]) -> str:
+def run(language: str, script: Path, job: dict[str, Any], keys: Sequence[bytes]) -> str:
     """What a script writes that reads a job, a line of JSON, and a key in hexadecimal on each further line."""
     lines = "\n".join([json.dumps(job), *(key.hex() for key in keys)])
     done = subprocess.run([language, script], input=lines, capture_output=True, timeout=50, text=True)

@@ -1,0 +1,304 @@
+//! Key rules: how keys that cannot stand on a command line as they are, or are too long, are made to fit. Each is one client's.
+
+use std::borrow::Cow;
+
+use base64::engine::general_purpose::STANDARD;
+use base64::Engine;
+use md5::Md5;
+use sha2::{Digest, Sha256};
+
+use crate::key::{first_forbidden, is_plain};
+use crate::{Key, KeyError, MAX_KEY};
+
+/// The longest namespace: it leaves room for a digest behind it.
+pub const MAX_NAMESPACE: usize = MAX_KEY - DIGEST_MARK.len() - 64;
+
+/// Base64 of more raw bytes than this, padded, would pass [`MAX_KEY`].
+const MAX_RAW_KEY: usize = MAX_KEY / 4 * 3;
+
+/// Leads a key sent as its digest. A user's own key that begins so is sent as a digest too: no two keys meet.
+const DIGEST_MARK: &[u8] = b"sha256:";
+
+/// Stands between the beginning of a key and its digest, in Dalli's form.
+const DALLI_MARK: &str = ":md5:";
+
+/// What Dalli leaves of a long key, in characters; with a namespace one more.
+const DALLI_PREFIX: usize = 249 - DALLI_MARK.len() - 32;
+
+/// Whose rule unusual keys follow. Under each, sendable keys of at most [`MAX_KEY`] bytes are sent as they are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum KeyRule {
+    /// Other keys are refused.
+    #[default]
+    Refused,
+    /// A key with forbidden bytes is sent as base64, and the server stores the real bytes. A key that is too long either
+    /// way is sent as `sha256:` and the hexadecimal SHA-256 of namespace and key. No two keys become one.
+    Encoded,
+    /// As Dalli does. Of a key of over 250 characters its beginning is sent, `:md5:`, and the hexadecimal MD5 of namespace
+    /// and key. A key with forbidden bytes is sent as base64. One that is too long all the same is refused.
+    Dalli,
+    /// As Cache::Memcached and Cache::Memcached::Fast do. Control bytes may be in a key, but for NUL and line feed; they
+    /// are sent as base64. Behind a namespace a key may be empty. Spaces and long keys are refused.
+    CacheMemcached,
+}
+
+impl KeyRule {
+    const NAMES: [(&'static str, Self); 5] = [
+        ("refused", Self::Refused),
+        ("encoded", Self::Encoded),
+        ("dalli", Self::Dalli),
+        ("cache-memcached", Self::CacheMemcached),
+        ("cache-memcached-fast", Self::CacheMemcached),
+    ];
+
+    /// The rule of this name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::NAMES.iter().find(|(known, _)| *known == name).map(|(_, rule)| *rule)
+    }
+
+    pub fn names() -> impl Iterator<Item = &'static str> {
+        Self::NAMES.iter().map(|(name, _)| *name)
+    }
+}
+
+/// Whether keys are encoded.
+impl From<bool> for KeyRule {
+    fn from(encode: bool) -> Self {
+        if encode {
+            Self::Encoded
+        } else {
+            Self::Refused
+        }
+    }
+}
+
+/// How a client's keys are written: a namespace before each, and a rule for unusual ones.
+#[derive(Clone, Debug, Default)]
+pub struct KeyRules {
+    namespace: Vec<u8>,
+    rule: KeyRule,
+}
+
+impl KeyRules {
+    /// Fails when the namespace itself could not be sent or is longer than [`MAX_NAMESPACE`] bytes.
+    pub fn new(namespace: &[u8], rule: impl Into<KeyRule>) -> Result<Self, KeyError> {
+        if namespace.len() > MAX_NAMESPACE {
+            return Err(KeyError::TooLong { length: namespace.len(), limit: MAX_NAMESPACE });
+        }
+        if let Some(forbidden) = first_forbidden(namespace) {
+            return Err(forbidden);
+        }
+        Ok(Self { namespace: namespace.to_vec(), rule: rule.into() })
+    }
+
+    pub fn namespace(&self) -> &[u8] {
+        &self.namespace
+    }
+
+    /// Writes the key as it is sent to the end of `out`, and returns whether it was sent as base64.
+    /// On an error `out` is as before.
+    pub fn push(&self, key: &[u8], out: &mut Vec<u8>) -> Result<bool, KeyError> {
+        let length = self.namespace.len() + key.len();
+        if !key.is_empty() && length <= MAX_KEY && is_plain(key) && !self.would_meet_a_digest(key) {
+            out.extend_from_slice(&self.namespace);
+            out.extend_from_slice(key);
+            return Ok(false);
+        }
+        self.push_unusual(key, out)
+    }
+
+    /// The key as it is sent: as it stands where it can be, else written to `scratch`.
+    pub fn wire<'a>(&self, key: &'a [u8], scratch: &'a mut Vec<u8>) -> Result<Key<'a>, KeyError> {
+        let is_usual = !key.is_empty() && key.len() <= MAX_KEY && is_plain(key);
+        if self.namespace.is_empty() && self.rule != KeyRule::Encoded && is_usual {
+            return Ok(Key { wire: key, base64: false });
+        }
+        scratch.clear();
+        let base64 = self.push(key, scratch)?;
+        Ok(Key { wire: scratch, base64 })
+    }
+
+    /// The key that a ring is asked about, without its namespace. Dalli asks about the key that it has shortened.
+    pub fn routed<'a>(&self, key: &'a [u8]) -> Cow<'a, [u8]> {
+        if self.rule != KeyRule::Dalli {
+            return Cow::Borrowed(key);
+        }
+        match shortened(&self.namespace, key) {
+            // What is left of the key begins with the namespace, which is shorter.
+            Some(shortened) => Cow::Owned(shortened[self.namespace.len()..].to_vec()),
+            None => Cow::Borrowed(key),
+        }
+    }
+
+    fn would_meet_a_digest(&self, key: &[u8]) -> bool {
+        self.rule == KeyRule::Encoded && key.starts_with(DIGEST_MARK)
+    }
+
+    #[cold]
+    fn push_unusual(&self, key: &[u8], out: &mut Vec<u8>) -> Result<bool, KeyError> {
+        let raw = [self.namespace.as_slice(), key].concat();
+        if raw.is_empty() || key.is_empty() && self.rule != KeyRule::CacheMemcached {
+            return Err(KeyError::Empty);
+        }
+        match self.rule {
+            KeyRule::Refused => {
+                Err(first_forbidden(key).unwrap_or(KeyError::TooLong { length: raw.len(), limit: MAX_KEY }))
+            }
+            KeyRule::CacheMemcached => match key.iter().position(|byte| b" \0\n".contains(byte)) {
+                Some(position) => Err(KeyError::Forbidden { byte: key[position], position }),
+                None if raw.len() > MAX_KEY => Err(KeyError::TooLong { length: raw.len(), limit: MAX_KEY }),
+                None => push_somehow(&raw, out),
+            },
+            KeyRule::Dalli => push_somehow(&shortened(&self.namespace, key).unwrap_or(raw), out),
+            KeyRule::Encoded if raw.len() > MAX_RAW_KEY || key.starts_with(DIGEST_MARK) => {
+                out.extend_from_slice(&self.namespace);
+                out.extend_from_slice(DIGEST_MARK);
+                out.extend_from_slice(hexadecimal(&Sha256::digest(&raw)).as_bytes());
+                Ok(false)
+            }
+            KeyRule::Encoded => push_somehow(&raw, out),
+        }
+    }
+}
+
+/// Writes a key with its namespace as it is, or as base64 where it cannot be sent so.
+fn push_somehow(raw: &[u8], out: &mut Vec<u8>) -> Result<bool, KeyError> {
+    let base64 = !is_plain(raw);
+    let wire = if base64 { Cow::Owned(STANDARD.encode(raw).into_bytes()) } else { Cow::Borrowed(raw) };
+    if wire.len() > MAX_KEY {
+        return Err(KeyError::TooLongEncoded { length: wire.len() });
+    }
+    out.extend_from_slice(&wire);
+    Ok(base64)
+}
+
+/// Dalli's form of a key of over 250 characters.
+fn shortened(namespace: &[u8], key: &[u8]) -> Option<Vec<u8>> {
+    let raw = [namespace, key].concat();
+    character(&raw, MAX_KEY)?;
+    let left = DALLI_PREFIX + usize::from(!namespace.is_empty());
+    let beginning = &raw[..character(&raw, left)?];
+    let digest = hexadecimal(&Md5::digest(&raw));
+    Some([beginning, DALLI_MARK.as_bytes(), digest.as_bytes()].concat())
+}
+
+/// Where the character of this number begins, if there is one. As in Ruby, a byte that belongs to none counts as one.
+fn character(raw: &[u8], number: usize) -> Option<usize> {
+    let begins = raw.utf8_chunks().flat_map(|chunk| {
+        let invalid = chunk.invalid().iter().map(|_| 1);
+        chunk.valid().chars().map(char::len_utf8).chain(invalid)
+    });
+    let mut begins = begins.scan(0, |end, length| {
+        *end += length;
+        Some(*end - length)
+    });
+    begins.nth(number)
+}
+
+fn hexadecimal(digest: &[u8]) -> String {
+    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use proptest::prelude::*;
+    use serde_json::Value;
+
+    use super::*;
+
+    fn written(rules: &KeyRules, key: &[u8]) -> Result<(Vec<u8>, bool), KeyError> {
+        let mut out = Vec::new();
+        let base64 = rules.push(key, &mut out)?;
+        Ok((out, base64))
+    }
+
+    #[test]
+    fn plain_keys_are_prefixed_and_others_refused() {
+        let rules = KeyRules::new(b"app:", false).unwrap();
+        assert_eq!(written(&rules, b"user:1"), Ok((b"app:user:1".to_vec(), false)));
+        assert_eq!(written(&rules, "ключ".as_bytes()), Ok(("app:ключ".as_bytes().to_vec(), false)));
+        assert_eq!(written(&rules, b""), Err(KeyError::Empty));
+        assert_eq!(written(&rules, b"a b"), Err(KeyError::Forbidden { byte: b' ', position: 1 }));
+        assert_eq!(written(&rules, b"a\r\nflush_all"), Err(KeyError::Forbidden { byte: b'\r', position: 1 }));
+        assert_eq!(written(&rules, &[b'k'; 246]), Ok(([&b"app:"[..], &[b'k'; 246]].concat(), false)));
+        assert_eq!(written(&rules, &[b'k'; 247]), Err(KeyError::TooLong { length: 251, limit: 250 }));
+    }
+
+    #[test]
+    fn encoded_keys_never_meet_a_plain_key() {
+        let rules = KeyRules::new(b"", true).unwrap();
+        assert_eq!(written(&rules, b"a b"), Ok((b"YSBi".to_vec(), true)));
+        let (digest, base64) = written(&rules, &[b'k'; 300]).unwrap();
+        assert!(digest.starts_with(DIGEST_MARK) && digest.len() == 71 && !base64);
+        assert_ne!(written(&rules, &digest).unwrap().0, digest);
+    }
+
+    #[test]
+    fn dalli_shortens_by_characters_and_asks_its_ring_about_what_is_left() {
+        let key = "ключ".repeat(13) + &"k".repeat(200);
+        let shortened = |namespace: &[u8]| written(&KeyRules::new(namespace, KeyRule::Dalli).unwrap(), key.as_bytes());
+        assert_eq!(shortened(b""), Err(KeyError::TooLongEncoded { length: 301 }));
+        let late = "k".repeat(249) + "ключ";
+        let rules = KeyRules::new(b"app:", KeyRule::Dalli).unwrap();
+        let (wire, base64) = written(&rules, late.as_bytes()).unwrap();
+        assert_eq!((&wire[..9], &wire[213..218], wire.len(), base64), (&b"app:kkkkk"[..], &b":md5:"[..], 250, false));
+        assert_eq!(*rules.routed(late.as_bytes()), wire[4..]);
+        assert_eq!(*rules.routed(b"a b"), *b"a b");
+        let spaces = written(&rules, "sp ace".repeat(50).as_bytes());
+        assert_eq!(spaces, Err(KeyError::TooLongEncoded { length: 336 }));
+    }
+
+    #[test]
+    fn keys_are_stored_where_the_clients_store_them() {
+        let vectors: Vec<Value> = serde_json::from_str(include_str!("../../vectors/keys.json")).unwrap();
+        let mut seen = HashMap::new();
+        for vector in &vectors {
+            let bytes = |name: &str| vector[name].as_str().map(unhex);
+            let rule = KeyRule::named(vector["rule"].as_str().unwrap()).unwrap();
+            let rules = KeyRules::new(&bytes("namespace_hex").unwrap(), rule).unwrap();
+            let stored = written(&rules, &bytes("key_hex").unwrap()).ok().map(|(wire, base64)| match base64 {
+                true => STANDARD.decode(wire).unwrap(),
+                false => wire,
+            });
+            assert_eq!(stored, bytes("stored_hex"), "{vector}");
+            *seen.entry(vector["rule"].as_str().unwrap()).or_insert(0) += 1;
+        }
+        assert!(KeyRule::names().all(|name| seen[name] > 10));
+    }
+
+    fn unhex(text: &str) -> Vec<u8> {
+        (0..text.len()).step_by(2).map(|at| u8::from_str_radix(&text[at..at + 2], 16).unwrap()).collect()
+    }
+
+    #[test]
+    fn a_byte_of_no_character_counts_as_one() {
+        assert_eq!(
+            [0, 1, 2, 3, 4].map(|number| character(b"\xe3\x81a\xd0\xba", number)),
+            [Some(0), Some(1), Some(2), Some(3), None]
+        );
+    }
+
+    #[test]
+    fn a_namespace_must_be_sendable() {
+        assert!(KeyRules::new(&[b'n'; MAX_NAMESPACE], true).is_ok());
+        assert!(KeyRules::new(&[b'n'; MAX_NAMESPACE + 1], true).is_err());
+        assert!(KeyRules::new(b"a b", true).is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_that_is_written_can_leave_the_command_line(
+            key in proptest::collection::vec(any::<u8>(), 0..400), namespace in "[a-z]{0,20}", rule in 0..5_usize,
+        ) {
+            let rule = KeyRule::NAMES[rule].1;
+            let rules = KeyRules::new(namespace.as_bytes(), rule).unwrap();
+            match written(&rules, &key) {
+                Ok((wire, _)) => prop_assert!(!wire.is_empty() && wire.len() <= MAX_KEY && is_plain(&wire)),
+                Err(error) => prop_assert!(rule != KeyRule::Encoded || error == KeyError::Empty),
+            }
+            prop_assert!(rule == KeyRule::Dalli || rules.routed(&key) == key);
+        }
+    }
+}

@@ -1,0 +1,99 @@
+"""Under which keys other clients store, asked of themselves on a real server: the core's key rules are held to it."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote_to_bytes
+
+from other_rings.scripts import need, run
+from servers import Memcached
+
+import pinyon
+
+HERE = Path(__file__).parent
+
+#: Unusual keys. Left out are those that only Dalli's binary protocol can send: of over 250 bytes with spaces in them.
+KEYS = [
+    b"plain",
+    b"a b",
+    b"a\tb",
+    b"a\rb",
+    b"a\nb",
+    b"nul\0x",
+    b"\x01\x7f",
+    b"sha256:0",
+    "ключ".encode(),
+    "ж".encode() * 100,
+    "ж".encode() * 126,
+    b"\xff\xfe",
+    b"",
+    b"k" * 246,
+    b"k" * 247,
+    b"k" * 250,
+    b"k" * 251,
+    b"k" * 300,
+    b"k" * 240 + "ключ".encode() * 3,
+    b"sp ace" * 30,
+]
+NAMESPACES = [b"", b"app:"]
+
+
+def _dalli(server: Memcached, namespace: bytes, keys: Sequence[bytes]) -> None:
+    need("ruby", "-e", "require 'dalli'", package="ruby-dalli")
+    job = {"server": server.address, "namespace": namespace.decode().removesuffix(":") or None}
+    run("ruby", HERE / "dalli.rb", job, keys)
+
+
+def _perl(server: Memcached, namespace: bytes, keys: Sequence[bytes], *, client: str) -> None:
+    need("perl", f"-M{client}", "-e", "1", package=f"lib{client.replace('::', '-').lower()}-perl")
+    job = {"server": server.address, "namespace": namespace.decode(), "class": client}
+    run("perl", HERE / "perl.pl", job, keys)
+
+
+def _pinyon(server: Memcached, namespace: bytes, keys: Sequence[bytes], *, encode_keys: bool) -> None:
+    with pinyon.Client(server.address, namespace=namespace or None, encode_keys=encode_keys) as client:
+        for number, key in enumerate(keys):
+            try:
+                client.set(key, str(number).encode())
+            except pinyon.InvalidKey:
+                continue
+
+
+#: By the name of the rule, who stores each key's number under it, where it can.
+RULES: dict[str, Callable[[Memcached, bytes, Sequence[bytes]], None]] = {
+    "refused": lambda *job: _pinyon(*job, encode_keys=False),
+    "encoded": lambda *job: _pinyon(*job, encode_keys=True),
+    "dalli": _dalli,
+    "cache-memcached": lambda *job: _perl(*job, client="Cache::Memcached"),
+    "cache-memcached-fast": lambda *job: _perl(*job, client="Cache::Memcached::Fast"),
+}
+
+
+def vectors(rule: str) -> list[dict[str, Any]]:
+    """Return under which key each of ``KEYS`` is stored; None where it is not."""
+    found = []
+    for namespace in NAMESPACES:
+        with Memcached() as server:
+            RULES[rule](server, namespace, KEYS)
+            stored = _stored(server)
+        names = {"rule": rule, "namespace_hex": namespace.hex()}
+        for number, key in enumerate(KEYS):
+            at = stored.get(number)
+            found.append({**names, "key_hex": key.hex(), "stored_hex": None if at is None else at.hex()})
+    return found
+
+
+def _stored(server: Memcached) -> dict[int, bytes]:
+    """The keys of all items, by their values."""
+    lines = server.ask(b"lru_crawler metadump all\r\n", b"END\r\n").splitlines()[:-1]
+    keys = [unquote_to_bytes(line.split()[0].removeprefix(b"key=")) for line in lines]
+    return {_number(server, key): key for key in keys}
+
+
+def _number(server: Memcached, key: bytes) -> int:
+    """The value of a key; it goes as base64 where it is short enough for that."""
+    asked = b"%s v b" % base64.b64encode(key) if len(key) < 188 else b"%s v" % key
+    return int(server.ask(b"mg %s\r\nmn\r\n" % asked, b"MN\r\n").split(b"\r\n")[1])

@@ -1,0 +1,25 @@
+"""Key rules: the vectors that the core is held against say what the clients do whose rules they are.
+
+``PINYON_WRITE_TABLES=1 pytest -n 0 tests/test_key_rules.py`` writes ``vectors/keys.json`` anew.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import other_keys
+import pytest
+
+VECTORS = Path(__file__).resolve().parents[2] / "vectors" / "keys.json"
+
+
+@pytest.mark.parametrize("rule", other_keys.RULES)
+def test_keys_are_stored_as_the_vectors_say(rule: str) -> None:
+    found = other_keys.vectors(rule)
+    known = json.loads(VECTORS.read_text()) if VECTORS.exists() else []
+    if "PINYON_WRITE_TABLES" in os.environ:
+        known = [*(vector for vector in known if vector["rule"] != rule), *found]
+        VECTORS.write_text("[\n" + ",\n".join(map(json.dumps, known)) + "\n]\n")
+    assert [vector for vector in known if vector["rule"] == rule] == found
