@@ -42,7 +42,7 @@ enum Version {
 enum Ask<'a> {
     Get { cas: bool },
     GetMany { cas: bool },
-    GetAndTouch { ttl: i32 },
+    GetAndTouch { ttl: i32, cas: bool },
     Touch { ttl: i32 },
     Store { mode: AnyMode, size: usize, client_flags: u32, ttl: i32, cas: Option<u64> },
     Delete,
@@ -204,7 +204,7 @@ fn command<'a>(ask: &'a Ask<'_>, key: Key<'a>, flags: &'a [Flag<'a>], many: &'a 
         Ask::Get { cas } => Command::Get { key, cas },
         Ask::GetMany { .. } if key.is_base64() => return None,
         Ask::GetMany { cas } => Command::GetMany { keys: many, cas },
-        Ask::GetAndTouch { ttl } => Command::GetAndTouch { key, ttl },
+        Ask::GetAndTouch { ttl, cas } => Command::GetAndTouch { key, ttl, cas },
         Ask::Touch { ttl } => Command::Touch { key, ttl },
         Ask::Store { mode: any, size, client_flags, ttl, cas } => {
             Command::Store(Store { mode: mode(any), key, size, client_flags, ttl, cas })

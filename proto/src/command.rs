@@ -10,8 +10,8 @@ pub enum Command<'a> {
     Get { key: Key<'a>, cas: bool },
     /// Reads many items with one classic `get` line. `keys` are plain keys as sent, separated by single spaces.
     GetMany { keys: &'a [u8], cas: bool },
-    /// Reads one item and sets its time to live.
-    GetAndTouch { key: Key<'a>, ttl: i32 },
+    /// Reads one item, as [`Command::Get`] does, and sets its time to live. Needs memcached 1.5.3.
+    GetAndTouch { key: Key<'a>, ttl: i32, cas: bool },
     /// Sets an item's time to live.
     Touch { key: Key<'a>, ttl: i32 },
     /// Stores a value. Only the command line is encoded: the data block and its `\r\n` follow it.
@@ -284,7 +284,7 @@ impl Command<'_> {
     pub fn expiring_within(self, most: i32) -> Self {
         let within = |ttl: i32| if ttl == 0 { most } else { ttl.min(most) };
         match self {
-            Command::GetAndTouch { key, ttl } => Command::GetAndTouch { key, ttl: within(ttl) },
+            Command::GetAndTouch { key, ttl, cas } => Command::GetAndTouch { key, ttl: within(ttl), cas },
             Command::Touch { key, ttl } => Command::Touch { key, ttl: within(ttl) },
             Command::Store(store) => Command::Store(Store { ttl: within(store.ttl), ..store }),
             Command::Arithmetic(arithmetic) => {

@@ -14,13 +14,11 @@ pub(crate) fn encode(
 ) -> Result<Verb, Unsupported> {
     match command {
         Command::Get { key, cas } => {
-            begin(Verb::Get, key, None, out);
-            out.extend_from_slice(if *cas { b" f c v" } else { b" f v" });
+            encode_get(key, *cas, out);
             Ok(Verb::Get)
         }
-        Command::GetAndTouch { key, ttl } => {
-            begin(Verb::Get, key, None, out);
-            out.extend_from_slice(b" f v");
+        Command::GetAndTouch { key, ttl, cas } => {
+            encode_get(key, *cas, out);
             push_flag(Flag::Ttl(*ttl), out);
             Ok(Verb::Get)
         }
@@ -76,6 +74,11 @@ fn begin(verb: Verb, key: &Key<'_>, size: Option<usize>, out: &mut Vec<u8>) {
     if key.base64 {
         out.extend_from_slice(b" b");
     }
+}
+
+fn encode_get(key: &Key<'_>, cas: bool, out: &mut Vec<u8>) {
+    begin(Verb::Get, key, None, out);
+    out.extend_from_slice(if cas { b" f c v" } else { b" f v" });
 }
 
 fn encode_store(store: &Store<'_>, out: &mut Vec<u8>) {

@@ -24,7 +24,8 @@ fn commands<'a>(key: Key<'a>, number: u64, ttl: i32, flags: &'a [Flag<'a>]) -> V
     let mut commands = vec![
         Command::Get { key, cas: false },
         Command::Get { key, cas: true },
-        Command::GetAndTouch { key, ttl },
+        Command::GetAndTouch { key, ttl, cas: false },
+        Command::GetAndTouch { key, ttl, cas: true },
         Command::Touch { key, ttl },
         Command::Delete { key },
         Command::DeleteIf { key, cas: number },

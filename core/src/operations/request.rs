@@ -15,9 +15,10 @@ pub enum Request {
     Get {
         cas: bool,
     },
-    /// The value; the item's ttl is set on the way.
+    /// The value, with its CAS token where that is wanted; the item's ttl is set on the way.
     GetAndTouch {
         ttl: i32,
+        cas: bool,
     },
     /// The value, and the seconds until it expires.
     GetWithTtl,
@@ -106,7 +107,7 @@ impl Request {
     pub fn command<'k>(&self, key: Key<'k>) -> Command<'k> {
         match *self {
             Request::Get { cas } => Command::Get { key, cas },
-            Request::GetAndTouch { ttl } => Command::GetAndTouch { key, ttl },
+            Request::GetAndTouch { ttl, cas } => Command::GetAndTouch { key, ttl, cas },
             Request::GetWithTtl => Command::Meta(MetaCommand { verb: Verb::Get, key, size: None, flags: GET_WITH_TTL }),
             Request::Touch { ttl } => Command::Touch { key, ttl },
             Request::Store { mode, size, client_flags, ttl, cas } => {
@@ -150,7 +151,7 @@ impl Request {
         }
         let value = values.read(head, reply.value, reply.server)?;
         Ok(match self {
-            Request::Get { cas: true } => Answer::ValueAndCas(value, head.item.cas.unwrap_or_default()),
+            Request::Get { cas: true } | Request::GetAndTouch { cas: true, .. } => Answer::ValueAndCas(value, head.item.cas.unwrap_or_default()),
             Request::GetWithTtl => Answer::ValueAndTtl(value, remaining(&head.item)),
             _ => Answer::Value(value),
         })

@@ -25,6 +25,7 @@ struct Host {
 #[derive(Clone, Debug, PartialEq)]
 struct Answer {
     status: Status,
+    cas: Option<u64>,
     value: Vec<u8>,
     line: String,
 }
@@ -68,6 +69,7 @@ impl Host {
                 Outcome::Failed(error) => Err(error.kind),
                 Outcome::Part(reply) | Outcome::Reply(reply) => Ok(Answer {
                     status: reply.head.status,
+                    cas: reply.head.item.cas,
                     value: reply.value.bytes().to_vec(),
                     line: String::from_utf8_lossy(reply.line).into_owned(),
                 }),
@@ -128,7 +130,10 @@ fn every_command_over_tcp_and_over_a_unix_socket() {
         assert_eq!(host.store(Mode::Prepend, "k", b"a").unwrap().status, Status::Done);
         assert_eq!(host.value("k"), b"abc");
         assert_eq!(host.status(Command::Touch { key: key("k"), ttl: 100 }), Status::Done);
-        assert_eq!(host.status(Command::GetAndTouch { key: key("k"), ttl: 100 }), Status::Hit);
+        for cas in [false, true] {
+            let found = host.run(Command::GetAndTouch { key: key("k"), ttl: 100, cas }, Data::None).unwrap();
+            assert_eq!((found.status, found.cas.is_some()), (Status::Hit, cas));
+        }
         assert_eq!(host.status(Command::Delete { key: key("k") }), Status::Done);
         assert_eq!(host.status(Command::Delete { key: key("k") }), Status::NotFound);
         assert_eq!(host.status(arithmetic(Direction::Increment, 1, None)), Status::NotFound);

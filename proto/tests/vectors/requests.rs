@@ -81,7 +81,7 @@ fn with_command<T>(vector: &Value, run: impl FnOnce(&Command<'_>) -> T) -> T {
             let keys: Vec<&str> = vector["keys"].as_array().unwrap().iter().map(|key| key.as_str().unwrap()).collect();
             return run(&Command::GetMany { keys: keys.join(" ").as_bytes(), cas: flag(vector, "cas") });
         }
-        "gat" => Command::GetAndTouch { key: key(), ttl: ttl(&vector["ttl"]) },
+        "gat" => Command::GetAndTouch { key: key(), ttl: ttl(&vector["ttl"]), cas: flag(vector, "cas") },
         "touch" => Command::Touch { key: key(), ttl: ttl(&vector["ttl"]) },
         "delete" => Command::Delete { key: key() },
         "delete_if" => Command::DeleteIf { key: key(), cas: vector["cas"].as_u64().unwrap() },

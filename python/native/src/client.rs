@@ -264,7 +264,7 @@ impl Client {
 
     /// The value stored under a key, or None; the item's ttl is set on the way.
     fn gat<'py>(&self, key: &Bound<'py, PyAny>, ttl: Ttl) -> PyResult<Bound<'py, PyAny>> {
-        self.ask(key, Request::GetAndTouch { ttl: ttl.0 })
+        self.ask(key, Request::GetAndTouch { ttl: ttl.0, cas: false })
     }
 
     /// Sets an item's ttl. Returns whether there is such an item.

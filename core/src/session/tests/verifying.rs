@@ -82,7 +82,12 @@ fn keys_in_another_order_break_the_connection() {
 fn a_single_classic_get_takes_its_own_key_alone() {
     let why = "the reply has a key that was not asked for";
     assert_refused("1.5.22", &[get("k")], b"VALUE kk 0 1\r\nx\r\nEND\r\n", why);
-    assert_refused("1.5.22", &[Command::GetAndTouch { key: key("k"), ttl: 1 }], b"VALUE x 0 1\r\nx\r\nEND\r\n", why);
+    assert_refused(
+        "1.5.22",
+        &[Command::GetAndTouch { key: key("k"), ttl: 1, cas: false }],
+        b"VALUE x 0 1\r\nx\r\nEND\r\n",
+        why,
+    );
 }
 
 #[test]
