@@ -10,7 +10,7 @@ use crate::events::{Event, EventKind, Events};
 use crate::fork::PerProcess;
 use crate::health::{Health, Verdict};
 use crate::login::Login;
-use crate::metrics::{Metrics, Traffic};
+use crate::metrics::{Metrics, ServerMetrics};
 use crate::network::System;
 use crate::pool::Pool;
 use crate::ring::{Ring, Rule};
@@ -365,9 +365,14 @@ impl Fleet {
         Some(&self.pool(server).metrics)
     }
 
-    /// What this process has counted on its connections to a server.
-    pub fn traffic(&self, server: usize) -> Traffic {
-        self.pool(server).metrics.traffic()
+    /// What this process has counted of each server in use.
+    pub fn metrics(&self) -> impl Iterator<Item = ServerMetrics> + '_ {
+        self.members().map(|index| {
+            let (server, pool) = (&self.servers[index], self.pool(index));
+            let (_, idle) = pool.open_and_idle();
+            let (is_up, is_gutter) = (server.health.is_up(), self.is_gutter(index));
+            ServerMetrics { server: server.name.clone(), is_up, is_gutter, idle, traffic: pool.metrics.traffic() }
+        })
     }
 
     /// Whether [`Self::took`] is to be told how long commands take.

@@ -1,6 +1,6 @@
 """Types of the native half; see ``pinyon.Client`` for what the arguments mean."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import timedelta
 from os import PathLike
 from types import TracebackType
@@ -10,6 +10,7 @@ from typing_extensions import Literal, Self, TypeAlias, disjoint_base
 
 from pinyon.errors import Error
 from pinyon.metadata import ItemMetadata
+from pinyon.metrics import ServerMetrics
 
 _Key: TypeAlias = str | bytes
 _KeyT = TypeVar("_KeyT", bound=str | bytes)
@@ -23,6 +24,7 @@ __all__ = [
     "Found",
     "Grant",
     "Keeper",
+    "Latencies",
     "Leasing",
     "Lock",
     "Locks",
@@ -35,7 +37,26 @@ __all__ = [
 ]
 
 __version__: str
-LATENCY_BOUNDS: list[int]
+LATENCY_BOUNDS: tuple[float, ...]
+
+@final
+class Latencies:
+    def __new__(cls, counts: Sequence[int] | None = None, total: float = 0.0) -> Self: ...
+    @property
+    def counts(self) -> tuple[int, ...]: ...
+    @property
+    def total(self) -> float: ...
+    @property
+    def count(self) -> int: ...
+    @property
+    def mean(self) -> float | None: ...
+    def percentile(self, percent: float) -> float | None: ...
+    def within(self, seconds: float) -> int: ...
+    def __add__(self, other: Latencies, /) -> Latencies: ...
+    def __radd__(self, other: Latencies, /) -> Latencies: ...
+    def __sub__(self, earlier: Latencies, /) -> Latencies: ...
+    def __rsub__(self, later: Latencies, /) -> Latencies: ...
+    def __getnewargs__(self) -> tuple[tuple[int, ...], float]: ...
 
 @disjoint_base
 class Client:
@@ -90,7 +111,7 @@ class Client:
     def close(self) -> None: ...
     def servers_of(self, key: _Key) -> list[str]: ...
     def describe(self) -> list[str]: ...
-    def counted(self) -> list[tuple[str, Any]]: ...
+    def metrics(self) -> dict[str, ServerMetrics]: ...
 
 @final
 class Batch:

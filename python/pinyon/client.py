@@ -16,7 +16,6 @@ from pinyon.compression import Compression
 from pinyon.compression import settled as compression_settled
 from pinyon.errors import InvalidServers, UnsupportedType, UsageError
 from pinyon.leases import Lease
-from pinyon.metrics import ServerMetrics, of_client
 from pinyon.tls import Tls, settled
 
 if TYPE_CHECKING:
@@ -130,13 +129,6 @@ class BaseClient(_native.Client):
             on_failure: likewise.
         """
         return _native.Client.__new__(type(self), self, failover=failover, on_failure=on_failure)
-
-    def metrics(self) -> dict[str, ServerMetrics]:
-        """Return what this client and its views have counted so far, in this process, by server.
-
-        It asks no server: that is ``stats``. A process that was forked counts from zero.
-        """
-        return of_client(self)
 
     def __repr__(self) -> str:
         state = "closed" if self.is_closed else "; ".join(self.describe())

@@ -2,78 +2,17 @@
 
 from __future__ import annotations
 
-import itertools
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any
 
-from pinyon import _native
+from pinyon._native import LATENCY_BOUNDS, Latencies
+
+__all__ = ["BOUNDS", "CommandMetrics", "Latencies", "ServerMetrics"]
 
 #: The upper bounds of the buckets that latencies are counted in, in seconds. The last bucket has what took longer, too.
-BOUNDS: tuple[float, ...] = tuple(bound / 1e9 for bound in _native.LATENCY_BOUNDS)
-
-_STORES = frozenset(("set", "add", "replace", "append", "prepend", "cas"))
-_OF_SERVERS = frozenset(("stats", "version", "flush_all"))
-
-
-@dataclass(frozen=True, repr=False)
-class Latencies:
-    """How long answers took, from when the caller asked until the reply had come.
-
-    One in thirty-two is timed, chosen by chance; those to a line of many keys together. So there are fewer of them than
-    answers, and percentiles are the same.
-
-    Attributes:
-        counts: how many took as long as each of the buckets says whose upper bounds are ``BOUNDS``.
-        total: seconds, of all of them together.
-    """
-
-    counts: tuple[int, ...] = (0,) * len(BOUNDS)
-    total: float = 0.0
-
-    @property
-    def count(self) -> int:
-        """How many answers were timed."""
-        return sum(self.counts)
-
-    @property
-    def mean(self) -> float | None:
-        """Seconds that one took on average; None where none was timed."""
-        count = self.count
-        return self.total / count if count else None
-
-    def percentile(self, percent: float) -> float | None:
-        """Return the seconds within which so many per cent of the answers came; None where none was timed.
-
-        A bucket's bounds are a quarter apart, and within it answers are taken to be spread evenly.
-        """
-        if not 0 <= percent <= 100:
-            raise ValueError(f"a percentile is 0 to 100, not {percent}")
-        wanted = self.count * percent / 100
-        below = 0
-        for count, lower, upper in zip(self.counts, (0.0, *BOUNDS), BOUNDS):
-            if count and below + count >= wanted:
-                return lower + (upper - lower) * max(wanted - below, 0) / count
-            below += count
-        return None
-
-    def within(self, seconds: float) -> int:
-        """Return how many answers took no longer than this, to the nearest bucket below."""
-        return sum(count for count, _ in itertools.takewhile(lambda one: one[1] <= seconds, zip(self.counts, BOUNDS)))
-
-    def __repr__(self) -> str:
-        if not self.count:
-            return "<Latencies of nothing>"
-        median, high, mean = self.percentile(50) or 0, self.percentile(99) or 0, self.mean or 0
-        return f"<Latencies of {self.count}: mean {mean:.6f} s, p50 {median:.6f} s, p99 {high:.6f} s>"
-
-    def __add__(self, other: Latencies) -> Latencies:
-        return Latencies(tuple(map(int.__add__, self.counts, other.counts)), self.total + other.total)
-
-    def __sub__(self, earlier: Latencies) -> Latencies:
-        return Latencies(tuple(map(int.__sub__, self.counts, earlier.counts)), self.total - earlier.total)
+BOUNDS = LATENCY_BOUNDS
 
 
 @dataclass(frozen=True)
@@ -100,7 +39,7 @@ class CommandMetrics:
     answered: int = 0
     errors: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
     retries: int = 0
-    latencies: Latencies = Latencies()
+    latencies: Latencies = field(default_factory=Latencies)
 
     @property
     def failed(self) -> int:
@@ -147,35 +86,3 @@ class ServerMetrics:
     def command(self, name: str) -> CommandMetrics:
         """Return what is known of a command, also if it was never asked for."""
         return self.commands.get(name, CommandMetrics(name))
-
-
-def of_client(client: _native.Client) -> dict[str, ServerMetrics]:
-    """Return what a client has counted, by server."""
-    return {server: _of_server(server, *counts) for server, *counts in client.counted()}
-
-
-def _of_server(server: str, *counts: Any) -> ServerMetrics:
-    up, gutter, connections, idle, sent, received, commands = counts
-    by_name = MappingProxyType({each[0]: _of_command(*each) for each in commands})
-    return ServerMetrics(server, up, gutter, connections, idle, sent, received, by_name)
-
-
-def _of_command(
-    command: str,
-    done: int,
-    refused: int,
-    failures: list[tuple[str, int]],
-    retries: int,
-    buckets: list[int],
-    nanoseconds: int,
-) -> CommandMetrics:
-    errors: Counter[str] = Counter()
-    for name, count in failures:
-        errors[name] += count
-    outcomes = (done, refused, 0, 0)
-    if command in _STORES:
-        outcomes = (0, 0, done, refused)
-    elif command in _OF_SERVERS:
-        outcomes = (0, 0, 0, 0)
-    latencies = Latencies(tuple(buckets), nanoseconds / 1e9)
-    return CommandMetrics(command, *outcomes, done + refused, MappingProxyType(dict(errors)), retries, latencies)

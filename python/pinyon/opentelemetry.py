@@ -22,7 +22,6 @@ except ImportError as error:
 from pinyon import _native
 from pinyon.client import BaseClient
 from pinyon.errors import Error, UsageError
-from pinyon.metrics import of_client
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -140,7 +139,7 @@ class _Observer:
         def observe(_: CallbackOptions) -> Iterable[Observation]:
             sums: Counter[tuple[tuple[str, Any], ...]] = Counter()
             for client in list(self.clients):
-                for server in of_client(client).values():
+                for server in client.metrics().values():
                     for value, attributes in figures(server):
                         sums[tuple(attributes.items())] += value  # type: ignore[assignment]
             return [Observation(value, dict(attributes)) for attributes, value in sums.items()]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import pickle
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -252,29 +253,22 @@ def test_a_snapshot_does_not_change(client: pinyon.Client) -> None:
         get.errors["Timeout"] = 1  # type: ignore[index]
 
 
-def latencies(**buckets: int) -> pinyon.Latencies:
+def test_latencies_are_told_and_compared() -> None:
     counts = [0] * len(BOUNDS)
-    for number, count in buckets.items():
-        counts[int(number.removeprefix("b"))] = count
-    return pinyon.Latencies(tuple(counts), 1.0)
-
-
-def test_percentiles_lie_within_their_bucket() -> None:
-    both = latencies(b20=90, b60=10)
-    assert BOUNDS[19] < (both.percentile(50) or 0) < BOUNDS[20]
+    counts[20], counts[60] = 90, 10
+    both = pinyon.Latencies(counts, 1.0)
+    assert (both.counts, both.total, both.count, both.mean) == (tuple(counts), 1.0, 100, 0.01)
     assert both.percentile(90) == BOUNDS[20]
-    assert BOUNDS[59] < (both.percentile(99) or 0) < BOUNDS[60]
-    assert both.percentile(100) == BOUNDS[60]
-    assert both.percentile(0) == BOUNDS[19]
+    assert both.within(BOUNDS[20]) == 90
+    assert both + pinyon.Latencies() == both == pickle.loads(pickle.dumps(both))
+    assert both - both == pinyon.Latencies()
+    assert repr(both).startswith("<Latencies of 100: mean 0.010000 s, p50 ")
+    assert repr(pinyon.Latencies()) == "<Latencies of nothing>"
     assert pinyon.Latencies().percentile(50) is None
     with pytest.raises(ValueError, match="0 to 100"):
         both.percentile(101)
-
-
-def test_latencies_are_added_and_taken_away() -> None:
-    both = latencies(b20=90) + latencies(b60=10)
-    assert (both.count, both.mean, both.within(BOUNDS[20])) == (100, 0.02, 90)
-    assert (both - latencies(b20=90)).counts == latencies(b60=10).counts
+    with pytest.raises(ValueError, match="3 buckets"):
+        pinyon.Latencies([1, 2, 3])
 
 
 def test_commands_are_added_up(client: pinyon.Client) -> None:

@@ -28,6 +28,15 @@ pub enum Counted {
     ClusterConfig,
 }
 
+/// What a command is about, which says what its answers mean.
+pub(super) enum Purpose {
+    /// Finding an item.
+    Item,
+    Store,
+    /// No item at all.
+    Server,
+}
+
 impl Counted {
     pub const ALL: [Self; 20] = [
         Self::Get,
@@ -55,6 +64,16 @@ impl Counted {
     /// Those that are told of.
     pub(crate) fn apart() -> impl Iterator<Item = Self> {
         Self::ALL.into_iter().filter(|of| !matches!(of, Self::GetMany | Self::NoOp | Self::ClusterConfig))
+    }
+
+    pub(super) fn purpose(self) -> Purpose {
+        match self {
+            Self::Get | Self::GetAndTouch | Self::GetMany | Self::Lease | Self::Touch | Self::Metadata => Purpose::Item,
+            Self::Delete | Self::Increment | Self::Decrement => Purpose::Item,
+            Self::Set | Self::Add | Self::Replace | Self::Append | Self::Prepend => Purpose::Store,
+            Self::CompareAndSwap => Purpose::Store,
+            Self::Version | Self::Stats | Self::FlushAll | Self::NoOp | Self::ClusterConfig => Purpose::Server,
+        }
     }
 
     /// Where it is counted.

@@ -1,11 +1,11 @@
 //! How many answers took how long, in buckets: four to every doubling, so that a bucket's bounds are a quarter apart at most.
 
-use super::Counter;
+use super::{Counter, Latencies};
 
 /// Times are told apart by a quarter of a microsecond (`1 << FINEST` nanoseconds) at best.
 const FINEST: u32 = 8;
 /// The last one also takes whatever is longer than its upper bound, 68 seconds.
-const BUCKETS: usize = 108;
+pub(super) const BUCKETS: usize = 108;
 
 #[derive(Debug)]
 pub(super) struct Histogram {
@@ -16,21 +16,6 @@ pub(super) struct Histogram {
 impl Default for Histogram {
     fn default() -> Self {
         Self { buckets: std::array::from_fn(|_| Counter::default()), nanoseconds: Counter::default() }
-    }
-}
-
-/// How long answers took.
-#[derive(Clone, Debug)]
-pub struct Latencies {
-    /// How many are in each bucket.
-    pub buckets: [u64; BUCKETS],
-    /// All of them together, wrapped at 2**64.
-    pub nanoseconds: u64,
-}
-
-impl Default for Latencies {
-    fn default() -> Self {
-        Self { buckets: [0; BUCKETS], nanoseconds: 0 }
     }
 }
 
@@ -47,17 +32,6 @@ impl Histogram {
     }
 }
 
-impl Latencies {
-    pub fn count(&self) -> u64 {
-        self.buckets.iter().sum()
-    }
-
-    /// The upper bounds of all buckets, in nanoseconds.
-    pub fn bounds() -> impl Iterator<Item = u64> {
-        (1..=BUCKETS).map(lower_bound)
-    }
-}
-
 #[inline]
 fn bucket(nanoseconds: u64) -> usize {
     let time = nanoseconds >> FINEST;
@@ -69,7 +43,7 @@ fn bucket(nanoseconds: u64) -> usize {
     (4 * (doublings as usize + 1) + quarter).min(BUCKETS - 1)
 }
 
-fn lower_bound(bucket: usize) -> u64 {
+pub(super) fn lower_bound(bucket: usize) -> u64 {
     let time = match bucket {
         0..4 => bucket as u64,
         _ => (4 + (bucket as u64 & 3)) << (bucket / 4 - 1),
@@ -100,6 +74,6 @@ mod tests {
         let mut all = Latencies::default();
         histogram.add_to(&mut all);
         histogram.add_to(&mut all);
-        assert_eq!((all.count(), all.nanoseconds), (8, 12_002_000));
+        assert_eq!((all.count(), all.seconds()), (8, 0.012_002));
     }
 }

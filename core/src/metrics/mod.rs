@@ -7,7 +7,9 @@
 //! Every answer is counted, and one in [`TIMED`] is timed, by chance: telling the time costs more than all else here.
 
 mod counted;
+mod figures;
 mod histogram;
+mod latencies;
 
 use std::cell::Cell;
 use std::collections::hash_map::RandomState;
@@ -17,8 +19,9 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 pub use counted::Counted;
+pub use figures::{CommandMetrics, ServerMetrics, Traffic};
 use histogram::Histogram;
-pub use histogram::Latencies;
+pub use latencies::{Latencies, NotAPercentage};
 
 use crate::connection::Ticket;
 use crate::error::{Error, Kind};
@@ -96,33 +99,6 @@ pub struct Meter {
     arrived: Instant,
 }
 
-/// What one command came to on one server.
-#[derive(Clone, Debug)]
-pub struct CommandMetrics {
-    pub command: Counted,
-    /// Answers that the item was found, stored or changed.
-    pub done: u64,
-    /// Answers that there was no item, or that it was not stored.
-    pub refused: u64,
-    /// Requests that failed, by what failed.
-    pub errors: Vec<(Kind, u64)>,
-    /// How many of them were tried again.
-    pub retries: u64,
-    /// How long the answers took.
-    pub latencies: Latencies,
-}
-
-/// What happened on the connections to one server.
-#[derive(Clone, Debug)]
-pub struct Traffic {
-    /// How many connections there are.
-    pub connections: usize,
-    pub sent: u64,
-    pub received: u64,
-    /// Those that were asked for.
-    pub commands: Vec<CommandMetrics>,
-}
-
 impl Metrics {
     /// Counters for a connection of a client with this timeout.
     pub(crate) fn meter(self: &Arc<Self>, timeout: Duration) -> Meter {
@@ -162,7 +138,7 @@ impl Metrics {
     }
 
     /// All that was counted so far.
-    pub fn traffic(&self) -> Traffic {
+    pub(crate) fn traffic(&self) -> Traffic {
         let blocks = self.blocks.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let commands = Counted::apart().map(|command| self.command(command, &blocks));
         Traffic {
@@ -177,26 +153,16 @@ impl Metrics {
         let Failures { errors, retries } = &self.failures[command.place()];
         let errors = Kind::ALL.into_iter().zip(errors).map(|(kind, count)| (kind, count.load(Ordering::Relaxed)));
         let mut all = CommandMetrics {
-            command,
-            done: 0,
-            refused: 0,
             errors: errors.filter(|(_, count)| *count > 0).collect(),
             retries: retries.load(Ordering::Relaxed),
-            latencies: Latencies::default(),
+            ..CommandMetrics::none(command)
         };
         for answers in blocks.iter().filter_map(|block| block.commands[command.place()].get()) {
             let [refused, done] = &answers.outcomes;
-            all.done += done.get();
-            all.refused += refused.get();
+            all.count(done.get(), refused.get());
             answers.latencies.add_to(&mut all.latencies);
         }
         all
-    }
-}
-
-impl CommandMetrics {
-    fn was_asked_for(&self) -> bool {
-        self.done + self.refused + self.retries > 0 || !self.errors.is_empty()
     }
 }
 
@@ -298,7 +264,7 @@ mod tests {
             meter.received(5, 10);
         }
         let all = get(&metrics);
-        assert_eq!((all.done, all.refused), (4, 2));
+        assert_eq!((all.hits, all.misses, all.answered), (4, 2, 6));
         assert_eq!((metrics.traffic().sent, metrics.traffic().received), (20, 10));
     }
 
@@ -314,7 +280,7 @@ mod tests {
             meter.received(1, 10);
         }
         assert_eq!(metrics.blocks.lock().unwrap().len(), 1);
-        assert_eq!((get(&metrics).done, metrics.traffic().sent, metrics.traffic().connections), (100, 1000, 0));
+        assert_eq!((get(&metrics).hits, metrics.traffic().sent, metrics.traffic().connections), (100, 1000, 0));
     }
 
     #[test]
@@ -323,7 +289,7 @@ mod tests {
         let meter = metrics.meter(SECOND);
         meter.answered(Counted::Get, true, 1);
         meter.answered(Counted::GetMany, true, 7);
-        assert_eq!(get(&metrics).done, 8);
+        assert_eq!(get(&metrics).hits, 8);
         assert_eq!(metrics.traffic().commands.len(), 1);
     }
 
@@ -366,6 +332,6 @@ mod tests {
         metrics.failed(&error, "get_many");
         metrics.retried("get");
         let all = get(&metrics);
-        assert_eq!((all.errors, all.retries, all.done), (vec![(Kind::Timeout, 2)], 1, 0));
+        assert_eq!((all.failed(), all.errors, all.retries, all.answered), (2, vec![(Kind::Timeout, 2)], 1, 0));
     }
 }

@@ -19,7 +19,6 @@ use crate::errors::{invalid_key, usage};
 use crate::events::Watcher;
 use crate::keys::{key_bytes, Routing};
 use crate::loops::{LoopDriver, Loops};
-use crate::metrics::ServerCounts;
 use crate::packing::Packing;
 use crate::policy::Policy;
 use crate::settings::{
@@ -495,9 +494,11 @@ impl Client {
         fleet.members().map(describe).collect()
     }
 
-    /// What was counted on the connections to each server: `pinyon.metrics` says what it means.
-    fn counted(&self) -> Vec<ServerCounts> {
-        self.counts()
+    /// Return what this client and its views have counted so far, in this process, by server.
+    ///
+    /// It asks no server: that is ``stats``. A process that was forked counts from zero.
+    fn metrics<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        self.measured(py)
     }
 
     /// The names of the servers that hold keys now, without those of the gutter.

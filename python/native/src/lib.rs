@@ -44,6 +44,8 @@ mod _native {
     #[pymodule_export]
     use crate::locks::{thread_number, Grant, Keeper, Lock, Locks, LocksDriver};
     #[pymodule_export]
+    use crate::metrics::Latencies;
+    #[pymodule_export]
     use crate::plain::check_plain;
     #[pymodule_export]
     use crate::shared::Driver;
@@ -54,7 +56,7 @@ mod _native {
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
-        module.add("LATENCY_BOUNDS", crate::metrics::bounds())?;
+        module.add("LATENCY_BOUNDS", crate::metrics::bounds(module.py())?)?;
         module.add("__version__", env!("CARGO_PKG_VERSION"))
     }
 }

@@ -1,38 +1,135 @@
-//! What was counted, for `pinyon.metrics` to make something readable of.
+//! What was counted, as `pinyon.metrics` has it.
 
-use pinyon_core::metrics::{CommandMetrics, Latencies};
+use pinyon_core::metrics::{self, CommandMetrics, ServerMetrics};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyMappingProxy, PyTuple};
 
 use crate::client::Client;
 use crate::errors::class_of;
 
-/// Of a server: name, up, gutter, connections, how many of them idle, bytes sent and received, commands.
-pub(crate) type ServerCounts = (String, bool, bool, usize, usize, u64, u64, Vec<CommandCounts>);
+/// How long answers took, from when the caller asked until the reply had come.
+///
+/// One in thirty-two is timed, chosen by chance; those to a line of many keys together. So there are fewer of them than
+/// answers, and percentiles are the same.
+///
+/// Args:
+///     counts: how many took as long as each of the buckets says whose upper bounds are ``BOUNDS``.
+///     total: seconds, of all of them together.
+#[pyclass(frozen, eq, hash, module = "pinyon.metrics")]
+#[derive(PartialEq, Eq, Hash)]
+pub(crate) struct Latencies(metrics::Latencies);
 
-/// Of a command: name, done, refused, errors by exception, retries, latencies by bucket and all together in nanoseconds.
-type CommandCounts = (&'static str, u64, u64, Vec<(&'static str, u64)>, u64, Vec<u64>, u64);
+#[pymethods]
+impl Latencies {
+    #[new]
+    #[pyo3(signature = (counts = None, total = 0.0))]
+    fn new(counts: Option<Vec<u64>>, total: f64) -> PyResult<Self> {
+        let mut latencies = metrics::Latencies { nanoseconds: (total * 1e9).round() as u64, ..Default::default() };
+        if let Some(counts) = counts {
+            let wrong = |counts: Vec<u64>| PyValueError::new_err(format!("BOUNDS are not {} buckets", counts.len()));
+            latencies.buckets = counts.try_into().map_err(wrong)?;
+        }
+        Ok(Self(latencies))
+    }
 
-impl Client {
-    pub(crate) fn counts(&self) -> Vec<ServerCounts> {
-        let fleet = self.directory.known();
-        let of_server = |index: usize| {
-            let server = &fleet.servers()[index];
-            let traffic = fleet.traffic(index);
-            let (_, idle) = fleet.pool(index).open_and_idle();
-            let commands = traffic.commands.into_iter().map(of_command).collect();
-            let (up, gutter) = (server.health.is_up(), fleet.is_gutter(index));
-            (server.name.to_string(), up, gutter, traffic.connections, idle, traffic.sent, traffic.received, commands)
-        };
-        fleet.members().map(of_server).collect()
+    #[getter]
+    fn counts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, self.0.buckets)
+    }
+
+    #[getter]
+    fn total(&self) -> f64 {
+        self.0.seconds()
+    }
+
+    /// How many answers were timed.
+    #[getter]
+    fn count(&self) -> u64 {
+        self.0.count()
+    }
+
+    /// Seconds that one took on average; None where none was timed.
+    #[getter]
+    fn mean(&self) -> Option<f64> {
+        self.0.mean()
+    }
+
+    /// Return the seconds within which so many per cent of the answers came; None where none was timed.
+    ///
+    /// A bucket's bounds are a quarter apart, and within it answers are taken to be spread evenly.
+    fn percentile(&self, percent: f64) -> PyResult<Option<f64>> {
+        self.0.percentile(percent).map_err(|error| PyValueError::new_err(error.to_string()))
+    }
+
+    /// Return how many answers took no longer than this, to the nearest bucket below.
+    fn within(&self, seconds: f64) -> u64 {
+        self.0.within(seconds)
+    }
+
+    fn __add__(&self, other: &Self) -> Self {
+        Self(self.0.clone() + &other.0)
+    }
+
+    fn __sub__(&self, earlier: &Self) -> Self {
+        Self(self.0.clone() - &earlier.0)
+    }
+
+    fn __repr__(&self) -> String {
+        let percentile = |percent| self.0.percentile(percent).ok().flatten();
+        match (self.0.mean(), percentile(50.0), percentile(99.0)) {
+            (Some(mean), Some(median), Some(high)) => {
+                let count = self.0.count();
+                format!("<Latencies of {count}: mean {mean:.6} s, p50 {median:.6} s, p99 {high:.6} s>")
+            }
+            _ => "<Latencies of nothing>".to_owned(),
+        }
+    }
+
+    fn __getnewargs__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyTuple>, f64)> {
+        Ok((self.counts(py)?, self.total()))
     }
 }
 
-fn of_command(command: CommandMetrics) -> CommandCounts {
-    let CommandMetrics { command, done, refused, errors, retries, latencies } = command;
-    let errors = errors.into_iter().map(|(kind, count)| (class_of(kind), count)).collect();
-    (command.as_str(), done, refused, errors, retries, latencies.buckets.to_vec(), latencies.nanoseconds)
+impl Client {
+    /// What was counted of each server, by its name.
+    pub(crate) fn measured<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let module = py.import("pinyon.metrics")?;
+        let measured = PyDict::new(py);
+        for metrics in self.directory.known().metrics() {
+            measured.set_item(&*metrics.server.clone(), of_server(&module, metrics)?)?;
+        }
+        Ok(measured)
+    }
 }
 
-/// The upper bounds of the buckets that latencies are counted in, in nanoseconds.
-pub(crate) fn bounds() -> Vec<u64> {
-    Latencies::bounds().collect()
+/// The upper bounds of the buckets that latencies are counted in, in seconds.
+pub(crate) fn bounds(py: Python<'_>) -> PyResult<Bound<'_, PyTuple>> {
+    PyTuple::new(py, metrics::Latencies::bounds().collect::<Vec<_>>())
+}
+
+fn of_server<'py>(module: &Bound<'py, PyModule>, metrics: ServerMetrics) -> PyResult<Bound<'py, PyAny>> {
+    let ServerMetrics { server, is_up, is_gutter, idle, traffic } = metrics;
+    let commands = PyDict::new(module.py());
+    for command in traffic.commands {
+        commands.set_item(command.command.as_str(), of_command(module, command)?)?;
+    }
+    let commands = PyMappingProxy::new(module.py(), commands.as_mapping());
+    let (connections, sent, received) = (traffic.connections, traffic.sent, traffic.received);
+    let fields = (&*server, is_up, is_gutter, connections, idle, sent, received, commands);
+    module.getattr("ServerMetrics")?.call1(fields)
+}
+
+fn of_command<'py>(module: &Bound<'py, PyModule>, metrics: CommandMetrics) -> PyResult<Bound<'py, PyAny>> {
+    let CommandMetrics { command, hits, misses, stored, not_stored, answered, errors, retries, latencies } = metrics;
+    let by_class = PyDict::new(module.py());
+    for (kind, count) in errors {
+        let class = class_of(kind);
+        let before = by_class.get_item(class)?.map_or(Ok(0), |count| count.extract::<u64>())?;
+        by_class.set_item(class, before + count)?;
+    }
+    let errors = PyMappingProxy::new(module.py(), by_class.as_mapping());
+    let latencies = Latencies(latencies);
+    let fields = (command.as_str(), hits, misses, stored, not_stored, answered, errors, retries, latencies);
+    module.getattr("CommandMetrics")?.call1(fields)
 }

@@ -1,0 +1,151 @@
+//! How long answers took: counts by bucket, and what can be said of all of them.
+
+use std::ops::{Add, AddAssign, Sub};
+
+use super::histogram::{lower_bound, BUCKETS};
+
+/// How long some answers took, from when the caller asked until the reply had come.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Latencies {
+    /// How many are in each bucket; [`Self::bounds`] says how long these took.
+    pub buckets: [u64; BUCKETS],
+    /// All of them together, wrapped at 2**64.
+    pub nanoseconds: u64,
+}
+
+/// A number of per cent that is not 0 to 100.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct NotAPercentage(pub f64);
+
+impl std::fmt::Display for NotAPercentage {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "a percentile is 0 to 100, not {}", self.0)
+    }
+}
+
+impl std::error::Error for NotAPercentage {}
+
+impl Default for Latencies {
+    fn default() -> Self {
+        Self { buckets: [0; BUCKETS], nanoseconds: 0 }
+    }
+}
+
+impl Latencies {
+    /// The upper bounds of all buckets, in seconds. The last bucket has what took longer, too.
+    pub fn bounds() -> impl Iterator<Item = f64> {
+        (1..=BUCKETS).map(bound)
+    }
+
+    /// How many answers were timed.
+    pub fn count(&self) -> u64 {
+        self.buckets.iter().sum()
+    }
+
+    /// Seconds that all of them took together.
+    pub fn seconds(&self) -> f64 {
+        self.nanoseconds as f64 / 1e9
+    }
+
+    /// Seconds that one took on average; `None` where none was timed.
+    pub fn mean(&self) -> Option<f64> {
+        match self.count() {
+            0 => None,
+            count => Some(self.seconds() / count as f64),
+        }
+    }
+
+    /// The seconds within which so many per cent of the answers came; `None` where none was timed. The bounds of a bucket
+    /// are at most a quarter apart, and within it answers are taken to be spread evenly.
+    pub fn percentile(&self, percent: f64) -> Result<Option<f64>, NotAPercentage> {
+        if !(0.0..=100.0).contains(&percent) {
+            return Err(NotAPercentage(percent));
+        }
+        let wanted = self.count() as f64 * percent / 100.0;
+        let mut below = 0.0;
+        for (bucket, count) in self.buckets.iter().enumerate().filter(|(_, count)| **count > 0) {
+            let count = *count as f64;
+            if below + count >= wanted {
+                let (lower, upper) = (bound(bucket), bound(bucket + 1));
+                return Ok(Some(lower + (upper - lower) * (wanted - below) / count));
+            }
+            below += count;
+        }
+        Ok(None)
+    }
+
+    /// How many answers took no longer than these seconds, to the nearest bucket below.
+    pub fn within(&self, seconds: f64) -> u64 {
+        let whole = Self::bounds().take_while(|bound| *bound <= seconds).count();
+        self.buckets[..whole].iter().sum()
+    }
+}
+
+impl AddAssign<&Self> for Latencies {
+    fn add_assign(&mut self, other: &Self) {
+        self.buckets.iter_mut().zip(&other.buckets).for_each(|(sum, bucket)| *sum += bucket);
+        self.nanoseconds = self.nanoseconds.wrapping_add(other.nanoseconds);
+    }
+}
+
+impl Add<&Self> for Latencies {
+    type Output = Self;
+
+    fn add(mut self, other: &Self) -> Self {
+        self += other;
+        self
+    }
+}
+
+/// What was counted since an earlier time.
+impl Sub<&Self> for Latencies {
+    type Output = Self;
+
+    fn sub(mut self, earlier: &Self) -> Self {
+        self.buckets.iter_mut().zip(&earlier.buckets).for_each(|(rest, bucket)| *rest = rest.saturating_sub(*bucket));
+        self.nanoseconds = self.nanoseconds.wrapping_sub(earlier.nanoseconds);
+        self
+    }
+}
+
+/// Where a bucket begins, in seconds.
+fn bound(bucket: usize) -> f64 {
+    lower_bound(bucket) as f64 / 1e9
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn latencies(counts: &[(usize, u64)]) -> Latencies {
+        let mut latencies = Latencies { nanoseconds: 1_000_000_000, ..Latencies::default() };
+        counts.iter().for_each(|(bucket, count)| latencies.buckets[*bucket] = *count);
+        latencies
+    }
+
+    #[test]
+    fn percentiles_lie_within_their_bucket() {
+        let both = latencies(&[(20, 90), (60, 10)]);
+        let percentile = |percent| both.percentile(percent).unwrap().unwrap();
+        assert!(bound(20) < percentile(50.0) && percentile(50.0) < bound(21));
+        assert!(bound(60) < percentile(99.0) && percentile(99.0) < bound(61));
+        assert_eq!([0.0, 90.0, 100.0].map(percentile), [bound(20), bound(21), bound(61)]);
+        assert_eq!(percentile(45.0), (bound(20) + bound(21)) / 2.0);
+        assert_eq!(Latencies::default().percentile(50.0), Ok(None));
+        for percent in [-0.1, 100.1, f64::NAN] {
+            assert!(both.percentile(percent).is_err());
+        }
+        assert_eq!(both.percentile(101.0).unwrap_err().to_string(), "a percentile is 0 to 100, not 101");
+    }
+
+    #[test]
+    fn latencies_are_added_and_taken_away() {
+        let (quick, slow) = (latencies(&[(20, 90)]), latencies(&[(60, 10)]));
+        let both = quick.clone() + &slow;
+        assert_eq!((both.count(), both.seconds(), both.mean()), (100, 2.0, Some(0.02)));
+        assert_eq!((both.within(bound(21)), both.within(bound(21) - 1e-9), both.within(60.0)), (90, 0, 100));
+        assert_eq!(both - &quick, slow);
+        assert_eq!((quick - &slow).buckets[60], 0);
+        assert_eq!(Latencies::default().mean(), None);
+    }
+}
