@@ -11,6 +11,7 @@ use crate::fork::PerProcess;
 /// Beyond this many that nobody has asked for, further ones are dropped.
 const MOST: usize = 4096;
 
+/// Something that happened. Its text ([`Display`](std::fmt::Display)) is a line for people, without keys and values.
 #[derive(Clone, Debug)]
 pub struct Event {
     pub kind: EventKind,
@@ -36,8 +37,19 @@ pub enum EventKind {
     Slow,
     /// The servers are others than before; the event's `server` names them all.
     Servers,
-    /// Nobody said which servers there are; those known last stay in use.
+    /// The servers could not be discovered; those known last stay in use.
     Discovery,
+}
+
+/// How much an event matters, in the words that logs use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Level {
+    /// Only somebody who looks for a cause wants to know.
+    Debug,
+    /// A change, but nothing is wrong.
+    Info,
+    /// Something is wrong, and somebody may have to do something.
+    Warning,
 }
 
 impl EventKind {
@@ -49,6 +61,45 @@ impl EventKind {
             EventKind::Slow => "slow",
             EventKind::Servers => "servers",
             EventKind::Discovery => "discovery",
+        }
+    }
+
+    pub fn level(self) -> Level {
+        match self {
+            EventKind::Retry | EventKind::Slow => Level::Debug,
+            EventKind::Up | EventKind::Servers => Level::Info,
+            EventKind::Down | EventKind::Discovery => Level::Warning,
+        }
+    }
+}
+
+impl Level {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Level::Debug => "debug",
+            Level::Info => "info",
+            Level::Warning => "warning",
+        }
+    }
+}
+
+impl std::fmt::Display for Event {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Event { server, command, .. } = self;
+        let seconds = self.duration.unwrap_or_default().as_secs_f64();
+        let error = self.error.as_ref().map(Error::to_string).unwrap_or_default();
+        match self.kind {
+            EventKind::Down => {
+                let why = error.strip_prefix(&**server).and_then(|rest| rest.strip_prefix(": "));
+                write!(f, "{server} is marked down: {}", why.unwrap_or(&error))
+            }
+            EventKind::Up => write!(f, "{server} is up again after {seconds:.1} s"),
+            EventKind::Retry => write!(f, "{command} is tried again: {error}"),
+            EventKind::Slow => write!(f, "{server}: {command} took {seconds:.3} s"),
+            EventKind::Servers => write!(f, "the servers are now {server}"),
+            EventKind::Discovery => {
+                write!(f, "the servers could not be discovered, those known last stay in use: {error}")
+            }
         }
     }
 }
@@ -89,5 +140,39 @@ impl Events {
 
     fn lock(&self) -> MutexGuard<'_, Vec<Event>> {
         self.noted.get(|_| Mutex::default()).lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::Sent;
+
+    #[test]
+    fn an_event_has_a_level_and_a_line() {
+        let server: Arc<str> = "cache1:11211".into();
+        let event = |kind, command| {
+            let error = Some(Error::unanswered(&server).of(command, Sent::Maybe));
+            let event =
+                Event { kind, server: server.clone(), command, error, duration: Some(Duration::from_millis(3_249)) };
+            (event.kind.level(), event.to_string())
+        };
+        let late = "the server did not answer in time (the command may have been executed)";
+        for (kind, command, level, line) in [
+            (EventKind::Down, "", Level::Warning, format!("cache1:11211 is marked down: {late}")),
+            (EventKind::Up, "", Level::Info, "cache1:11211 is up again after 3.2 s".to_owned()),
+            (EventKind::Retry, "get", Level::Debug, format!("get is tried again: cache1:11211: get: {late}")),
+            (EventKind::Slow, "get", Level::Debug, "cache1:11211: get took 3.249 s".to_owned()),
+            (EventKind::Servers, "", Level::Info, "the servers are now cache1:11211".to_owned()),
+            (
+                EventKind::Discovery,
+                "",
+                Level::Warning,
+                format!("the servers could not be discovered, those known last stay in use: cache1:11211: {late}"),
+            ),
+        ] {
+            assert_eq!(event(kind, command), (level, line));
+        }
+        assert!(Level::Debug < Level::Info && Level::Info < Level::Warning);
     }
 }

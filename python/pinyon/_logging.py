@@ -15,14 +15,7 @@ if TYPE_CHECKING:
 LOGGER = logging.getLogger("pinyon.servers")
 LOGGER.addHandler(logging.NullHandler())
 
-_LEVELS = {
-    "down": logging.WARNING,
-    "up": logging.INFO,
-    "servers": logging.INFO,
-    "discovery": logging.WARNING,
-    "retry": logging.DEBUG,
-    "slow": logging.DEBUG,
-}
+_LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING}
 
 #: How long a fork waits, in seconds, for a line to be written to its end.
 _LONGEST_WAIT = 1.0
@@ -30,10 +23,10 @@ _LONGEST_WAIT = 1.0
 
 def log(event: Event) -> None:
     """Write an event's line, where somebody wants it."""
-    level = _LEVELS[event.kind]
+    level = _LEVELS[event.level]
     if LOGGER.isEnabledFor(level):
         with _fork.writing:
-            LOGGER.log(level, *_line(event), extra={"pinyon_event": event})
+            LOGGER.log(level, "%s", event.line, extra={"pinyon_event": event})
 
 
 def logging_too(on_event: Callable[[Event], object] | None) -> Callable[[Event], object]:
@@ -46,25 +39,6 @@ def logging_too(on_event: Callable[[Event], object] | None) -> Callable[[Event],
         return on_event(event)
 
     return log_and_tell
-
-
-def _line(event: Event) -> tuple[object, ...]:
-    if event.kind == "down":
-        return "%s is marked down: %s", event.server, _why(event)
-    if event.kind == "up":
-        return "%s is up again after %.1f s", event.server, event.duration
-    if event.kind == "servers":
-        return "the servers are now %s", event.server
-    if event.kind == "discovery":
-        return "no news of the servers, those known last stay in use: %s", event.error
-    if event.kind == "retry":
-        return "%s is tried again: %s", event.command, event.error
-    return "%s: %s took %.3f s", event.server, event.command, event.duration
-
-
-def _why(event: Event) -> str:
-    """What failed, without saying again on which server."""
-    return str(event.error).removeprefix(f"{event.server}: ")
 
 
 class _Fork(threading.local):

@@ -25,6 +25,8 @@ class Event:
         command: the protocol's name of the command, where the event is about one.
         error: what failed, of ``"down"``, ``"retry"`` and ``"discovery"``.
         duration: seconds: of ``"up"`` how long the server was down, of ``"slow"`` how long the command took.
+        level: how much it matters, in the words of ``logging``.
+        line: all of this in a line for people, as the logger ``pinyon.servers`` writes it.
     """
 
     kind: Literal["down", "up", "retry", "slow", "servers", "discovery"]
@@ -32,3 +34,5 @@ class Event:
     command: str | None = None
     error: Error | None = None
     duration: float | None = None
+    level: Literal["debug", "info", "warning"] = "info"
+    line: str = ""

@@ -55,6 +55,8 @@ fn python<'py>(py: Python<'py>, event: &Event) -> PyResult<Bound<'py, PyAny>> {
     let fields = PyDict::new(py);
     fields.set_item("kind", event.kind.as_str())?;
     fields.set_item("server", &*event.server)?;
+    fields.set_item("level", event.kind.level().as_str())?;
+    fields.set_item("line", event.to_string())?;
     if !event.command.is_empty() {
         fields.set_item("command", event.command)?;
     }
