@@ -1,5 +1,7 @@
 //! What can go wrong, and the one fact a caller needs to decide about trying again: was the request sent?
 
+pub mod kinds;
+
 use std::sync::Arc;
 
 /// A failed command.

@@ -17,6 +17,7 @@ _KeyT = TypeVar("_KeyT", bound=str | bytes)
 _Ttl: TypeAlias = int | float | timedelta
 
 __all__ = [
+    "ERROR_KINDS",
     "LATENCY_BOUNDS",
     "Batch",
     "Client",
@@ -37,6 +38,8 @@ __all__ = [
 ]
 
 __version__: str
+#: Of each kind of error: its name, that of its parent, which standard error it resembles, whether it is an outage.
+ERROR_KINDS: list[tuple[str, str | None, str | None, bool]]
 LATENCY_BOUNDS: tuple[float, ...]
 
 @final

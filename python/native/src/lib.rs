@@ -33,6 +33,7 @@ use pyo3::prelude::*;
 
 #[pymodule(gil_used = false)]
 mod _native {
+    use pinyon_core::error::kinds::{ErrorKind, Standard};
     use pyo3::prelude::*;
 
     #[pymodule_export]
@@ -56,6 +57,15 @@ mod _native {
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        let kind = |kind: ErrorKind| {
+            (
+                kind.as_str(),
+                kind.parent().map(ErrorKind::as_str),
+                kind.resembles().map(Standard::as_str),
+                kind.is_outage(),
+            )
+        };
+        module.add("ERROR_KINDS", ErrorKind::ALL.map(kind).to_vec())?;
         module.add("LATENCY_BOUNDS", crate::metrics::bounds(module.py())?)?;
         module.add("__version__", env!("CARGO_PKG_VERSION"))
     }

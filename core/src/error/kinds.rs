@@ -1,0 +1,245 @@
+//! Every kind of error that a front end raises, and its place in their tree.
+//!
+//! A front end maps each kind to one class of its own, exhaustively: a new kind does not compile until it has a class. The
+//! classes inherit from each other as the kinds do, and also from the language's own error that a kind resembles, where
+//! the language allows it. A miss is never an error.
+//!
+//! | kind | below | resembles | what it means |
+//! |---|---|---|---|
+//! | `Error` | | | the root: nothing is raised as it |
+//! | `Timeout` | `Error` | timeout | the operation was not over within the client's timeout |
+//! | `LeaseTimeout` | `Timeout` | timeout | another caller was still making the value when the time to wait for it was over |
+//! | `ConnectError` | `Error` | connection | no connection could be made: refused, unreachable, or a name that does not resolve |
+//! | `ConnectionLost` | `Error` | connection | the connection broke while the command was in flight |
+//! | `ServerDown` | `Error` | connection | the server is marked down, and not tried until its back-off is over |
+//! | `ProtocolError` | `Error` | | the server sent what the protocol does not allow, or a reply to another request |
+//! | `ServerError` | `Error` | | the server answered with an error of its own |
+//! | `Unsupported` | `Error` | | the server's version cannot do what was asked |
+//! | `UsageError` | `Error` | argument | an argument, or the way something was used, makes no sense |
+//! | `InvalidKey` | `UsageError` | argument | a key that cannot be sent: empty, too long, or with spaces or control bytes |
+//! | `InvalidServers` | `UsageError` | argument | a server list that cannot be understood |
+//! | `InvalidName` | `UsageError` | argument | a name that no lock can have: empty, too long, or with a NUL |
+//! | `ValueTooLarge` | `Error` | argument | a value larger than the client's limit, or than the server stores |
+//! | `UnsupportedType` | `Error` | type | a key or value of a type that the client does not take |
+//! | `Unpicklable` | `UnsupportedType` | type | a value that the language's own serializer cannot write |
+//! | `UndecodableValue` | `Error` | argument | a stored value that is not what its flags say |
+//! | `UnknownFlags` | `UndecodableValue` | argument | a stored value whose flags the serializer does not know |
+//! | `Closed` | `Error` | | the client was closed |
+//! | `BatchError` | `Error` | | commands of a quiet batch failed; the others were carried out |
+//! | `LockError` | `Error` | | what can go wrong with a lock: nothing is raised as it |
+//! | `LockTimeout` | `LockError` | timeout | the lock could not be acquired in time |
+//! | `LockLost` | `LockError` | | the lock is no longer held: it expired, was deleted, or was released by force |
+//! | `AlreadyHeld` | `LockError` | | the caller holds one of the names already, and would wait for itself |
+//! | `Deadlock` | `LockError` | | the holders of the names wait, in turn, for what the caller holds |
+//!
+//! All but the root carry a message, the server's name and the command where there was one, and whether the request was
+//! sent ([`Sent`](super::Sent)). Beside these, operations on many keys carry what they achieved before they failed,
+//! `BatchError` the failed commands, and `Deadlock` the holders.
+
+use super::Kind;
+
+/// A kind of error, named as a front end's class is; see the table of [this module](self).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ErrorKind {
+    Error,
+    Timeout,
+    LeaseTimeout,
+    ConnectError,
+    ConnectionLost,
+    ServerDown,
+    ProtocolError,
+    ServerError,
+    Unsupported,
+    UsageError,
+    InvalidKey,
+    InvalidServers,
+    InvalidName,
+    ValueTooLarge,
+    UnsupportedType,
+    Unpicklable,
+    UndecodableValue,
+    UnknownFlags,
+    Closed,
+    BatchError,
+    LockError,
+    LockTimeout,
+    LockLost,
+    AlreadyHeld,
+    Deadlock,
+}
+
+/// An error that most languages have themselves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Standard {
+    /// Something took too long.
+    Timeout,
+    /// A connection could not be made, or broke.
+    Connection,
+    /// An argument or a value is not one that can be.
+    Argument,
+    /// An object is of the wrong type.
+    Type,
+}
+
+impl ErrorKind {
+    /// All kinds; each stands behind the one that it is below.
+    pub const ALL: [Self; 25] = [
+        Self::Error,
+        Self::Timeout,
+        Self::LeaseTimeout,
+        Self::ConnectError,
+        Self::ConnectionLost,
+        Self::ServerDown,
+        Self::ProtocolError,
+        Self::ServerError,
+        Self::Unsupported,
+        Self::UsageError,
+        Self::InvalidKey,
+        Self::InvalidServers,
+        Self::InvalidName,
+        Self::ValueTooLarge,
+        Self::UnsupportedType,
+        Self::Unpicklable,
+        Self::UndecodableValue,
+        Self::UnknownFlags,
+        Self::Closed,
+        Self::BatchError,
+        Self::LockError,
+        Self::LockTimeout,
+        Self::LockLost,
+        Self::AlreadyHeld,
+        Self::Deadlock,
+    ];
+
+    /// The name of its class, which is also what metrics count it by.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Error => "Error",
+            Self::Timeout => "Timeout",
+            Self::LeaseTimeout => "LeaseTimeout",
+            Self::ConnectError => "ConnectError",
+            Self::ConnectionLost => "ConnectionLost",
+            Self::ServerDown => "ServerDown",
+            Self::ProtocolError => "ProtocolError",
+            Self::ServerError => "ServerError",
+            Self::Unsupported => "Unsupported",
+            Self::UsageError => "UsageError",
+            Self::InvalidKey => "InvalidKey",
+            Self::InvalidServers => "InvalidServers",
+            Self::InvalidName => "InvalidName",
+            Self::ValueTooLarge => "ValueTooLarge",
+            Self::UnsupportedType => "UnsupportedType",
+            Self::Unpicklable => "Unpicklable",
+            Self::UndecodableValue => "UndecodableValue",
+            Self::UnknownFlags => "UnknownFlags",
+            Self::Closed => "Closed",
+            Self::BatchError => "BatchError",
+            Self::LockError => "LockError",
+            Self::LockTimeout => "LockTimeout",
+            Self::LockLost => "LockLost",
+            Self::AlreadyHeld => "AlreadyHeld",
+            Self::Deadlock => "Deadlock",
+        }
+    }
+
+    /// The kind that it is below; `None` for the root.
+    pub fn parent(self) -> Option<Self> {
+        match self {
+            Self::Error => None,
+            Self::LeaseTimeout => Some(Self::Timeout),
+            Self::InvalidKey | Self::InvalidServers | Self::InvalidName => Some(Self::UsageError),
+            Self::Unpicklable => Some(Self::UnsupportedType),
+            Self::UnknownFlags => Some(Self::UndecodableValue),
+            Self::LockTimeout | Self::LockLost | Self::AlreadyHeld | Self::Deadlock => Some(Self::LockError),
+            _ => Some(Self::Error),
+        }
+    }
+
+    /// The language's own error that it resembles.
+    pub fn resembles(self) -> Option<Standard> {
+        match self {
+            Self::Timeout | Self::LockTimeout => Some(Standard::Timeout),
+            Self::ConnectError | Self::ConnectionLost | Self::ServerDown => Some(Standard::Connection),
+            Self::UsageError | Self::ValueTooLarge | Self::UndecodableValue => Some(Standard::Argument),
+            Self::UnsupportedType => Some(Standard::Type),
+            other => other.parent().and_then(Self::resembles),
+        }
+    }
+
+    /// Whether a server failed, and not what was asked of it: the failures that an operation may be told to answer as a miss.
+    pub fn is_outage(self) -> bool {
+        match self {
+            Self::Timeout | Self::ConnectError | Self::ConnectionLost => true,
+            Self::ServerDown | Self::ProtocolError => true,
+            other => other.parent().is_some_and(Self::is_outage),
+        }
+    }
+}
+
+impl Standard {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Timeout => "timeout",
+            Self::Connection => "connection",
+            Self::Argument => "argument",
+            Self::Type => "type",
+        }
+    }
+}
+
+/// What a failed command is raised as.
+impl From<Kind> for ErrorKind {
+    fn from(kind: Kind) -> Self {
+        match kind {
+            Kind::Connect => Self::ConnectError,
+            Kind::Timeout | Kind::Busy => Self::Timeout,
+            Kind::Closed => Self::ConnectionLost,
+            Kind::Protocol => Self::ProtocolError,
+            Kind::Server => Self::ServerError,
+            Kind::TooLarge => Self::ValueTooLarge,
+            Kind::Unsupported => Self::Unsupported,
+            Kind::Usage => Self::UsageError,
+            Kind::Down => Self::ServerDown,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::error::Error;
+
+    #[test]
+    fn the_table_says_what_the_kinds_say() {
+        let rows = include_str!("kinds.rs").lines().filter_map(|line| line.strip_prefix("//! | `"));
+        let rows: Vec<Vec<String>> = rows
+            .map(|row| row.split('|').take(3).map(|cell| cell.trim().trim_matches('`').to_owned()).collect())
+            .collect();
+        let kinds = ErrorKind::ALL.map(|kind| {
+            let parent = kind.parent().map_or("", ErrorKind::as_str);
+            let resembles = kind.resembles().map_or("", Standard::as_str);
+            [kind.as_str(), parent, resembles].map(str::to_owned).to_vec()
+        });
+        assert_eq!(rows, kinds);
+    }
+
+    #[test]
+    fn every_kind_is_named_once_and_stands_behind_its_parent() {
+        for (place, kind) in ErrorKind::ALL.into_iter().enumerate() {
+            assert_eq!(kind as usize, place);
+            assert_eq!(format!("{kind:?}"), kind.as_str());
+            assert!(kind.parent().map_or(place == 0, |parent| (parent as usize) < place));
+        }
+    }
+
+    #[test]
+    fn outages_are_what_failed_commands_say_they_are() {
+        let server: Arc<str> = "server".into();
+        for kind in Kind::ALL {
+            assert_eq!(ErrorKind::from(kind).is_outage(), Error::new(kind, &server, "").is_outage(), "{kind:?}");
+        }
+        assert!(ErrorKind::LeaseTimeout.is_outage() && !ErrorKind::LockTimeout.is_outage());
+    }
+}
