@@ -7,12 +7,12 @@ use super::scores::{ascending, least};
 use super::{Placement, Servers};
 use crate::address::{Endpoint, ServerSpec};
 
-pub(super) struct Rendezvous {
+pub(super) struct EmcacheRing {
     /// The servers as they stand behind a key, with the score of their names.
     names: Vec<(Vec<u8>, u32)>,
 }
 
-impl Rendezvous {
+impl EmcacheRing {
     pub(super) fn new(servers: &[ServerSpec]) -> Self {
         let names = servers.iter().map(name);
         Self { names: names.map(|name| (name.clone(), score(&name))).collect() }
@@ -24,7 +24,7 @@ impl Rendezvous {
     }
 }
 
-impl Placement for Rendezvous {
+impl Placement for EmcacheRing {
     fn server(&self, key: &[u8]) -> usize {
         least(self.scores(key))
     }

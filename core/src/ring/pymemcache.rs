@@ -6,12 +6,12 @@ use super::scores::{ascending, least};
 use super::{plain_name, Placement, Servers};
 use crate::address::ServerSpec;
 
-pub(super) struct Rendezvous {
+pub(super) struct PymemcacheRing {
     /// The servers as they stand before a key, highest first: of equal scores the greater name wins.
     names: Vec<(Vec<u8>, usize)>,
 }
 
-impl Rendezvous {
+impl PymemcacheRing {
     pub(super) fn new(servers: &[ServerSpec]) -> Self {
         let mut named: Vec<(String, usize)> = servers.iter().map(plain_name).zip(0..).collect();
         named.sort_by(|(one, _), (other, _)| other.cmp(one));
@@ -30,7 +30,7 @@ impl Rendezvous {
     }
 }
 
-impl Placement for Rendezvous {
+impl Placement for PymemcacheRing {
     fn server(&self, key: &[u8]) -> usize {
         least(self.scores(key))
     }

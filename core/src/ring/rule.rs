@@ -11,8 +11,9 @@ use super::meta_memcache::MetaRing;
 use super::{emcache, libmemcached, pymemcache, Applied, Ring};
 use crate::address::ServerSpec;
 
+/// Whose rule it is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Kind {
+enum Scheme {
     #[default]
     Ketama,
     LibmemcachedModula,
@@ -34,27 +35,27 @@ enum Kind {
 /// The number that Cache::Memcached::Fast recommends for its `ketama_points`.
 const KETAMA_POINTS: u16 = 150;
 
-const NAMES: [(&str, Kind); 14] = [
-    ("ketama", Kind::Ketama),
-    ("libmemcached-modula", Kind::LibmemcachedModula),
-    ("libmemcached-ketama", Kind::LibmemcachedKetama),
-    ("libmemcached-ketama-md5", Kind::LibmemcachedKetamaMd5),
-    ("libmemcached-spy", Kind::LibmemcachedSpy),
-    ("libmc", Kind::Libmc),
-    ("pymemcache", Kind::Pymemcache),
-    ("python-memcached", Kind::PythonMemcached),
-    ("meta-memcache", Kind::MetaMemcache),
-    ("emcache", Kind::Emcache),
-    ("dalli", Kind::Dalli),
-    ("cache-memcached", Kind::CacheMemcached),
-    ("cache-memcached-fast", Kind::CacheMemcachedFast),
-    ("cache-memcached-fast-ketama", Kind::CacheMemcachedFastKetama(KETAMA_POINTS)),
+const NAMES: [(&str, Scheme); 14] = [
+    ("ketama", Scheme::Ketama),
+    ("libmemcached-modula", Scheme::LibmemcachedModula),
+    ("libmemcached-ketama", Scheme::LibmemcachedKetama),
+    ("libmemcached-ketama-md5", Scheme::LibmemcachedKetamaMd5),
+    ("libmemcached-spy", Scheme::LibmemcachedSpy),
+    ("libmc", Scheme::Libmc),
+    ("pymemcache", Scheme::Pymemcache),
+    ("python-memcached", Scheme::PythonMemcached),
+    ("meta-memcache", Scheme::MetaMemcache),
+    ("emcache", Scheme::Emcache),
+    ("dalli", Scheme::Dalli),
+    ("cache-memcached", Scheme::CacheMemcached),
+    ("cache-memcached-fast", Scheme::CacheMemcachedFast),
+    ("cache-memcached-fast-ketama", Scheme::CacheMemcachedFastKetama(KETAMA_POINTS)),
 ];
 
 /// By which client's rule keys are given to servers. The default is libmemcached's weighted ketama.
 #[derive(Clone, Debug, Default)]
 pub struct Rule {
-    kind: Kind,
+    scheme: Scheme,
     namespace: Vec<u8>,
 }
 
@@ -75,23 +76,23 @@ impl Rule {
     /// Cache::Memcached::Fast's ketama may stand its number of points (`:160`). The error lists the names.
     pub fn named(name: &str, namespace: &[u8]) -> Result<Self, RingError> {
         let (plain, points) = name.split_once(':').map_or((name, None), |(plain, points)| (plain, Some(points)));
-        let Some((_, kind)) = NAMES.iter().find(|(known, _)| *known == plain) else {
+        let Some((_, scheme)) = NAMES.iter().find(|(known, _)| *known == plain) else {
             let names: Vec<_> = Self::names().map(|name| format!("{name:?}")).collect();
             return Err(RingError(format!("ring is one of {}; not {name:?}", names.join(", "))));
         };
-        let kind = match (kind, points) {
-            (kind, None) => *kind,
-            (Kind::CacheMemcachedFastKetama(_), Some(points)) => {
+        let scheme = match (scheme, points) {
+            (scheme, None) => *scheme,
+            (Scheme::CacheMemcachedFastKetama(_), Some(points)) => {
                 let number = points.parse().ok().filter(|number| *number > 0);
                 let malformed =
                     || RingError(format!("the points of the ring {plain:?} are 1 to 65535, not {points:?}"));
-                Kind::CacheMemcachedFastKetama(number.ok_or_else(malformed)?)
+                Scheme::CacheMemcachedFastKetama(number.ok_or_else(malformed)?)
             }
             (_, Some(points)) => {
                 return Err(RingError(format!("the ring {plain:?} has no number of points: leave out \":{points}\"")))
             }
         };
-        Ok(Self { kind, namespace: namespace.to_vec() })
+        Ok(Self { scheme, namespace: namespace.to_vec() })
     }
 
     pub fn names() -> impl Iterator<Item = &'static str> {
@@ -108,15 +109,15 @@ impl Rule {
 
     fn why_not(&self, server: &ServerSpec) -> Option<String> {
         let (weight, name) = (server.weight, server.name());
-        match self.kind {
+        match self.scheme {
             _ if weight == 1 => None,
-            Kind::Libmc | Kind::Pymemcache | Kind::MetaMemcache | Kind::Emcache => {
+            Scheme::Libmc | Scheme::Pymemcache | Scheme::MetaMemcache | Scheme::Emcache => {
                 Some(format!("has no weights: leave out the {weight} of \"{name}\""))
             }
-            Kind::CacheMemcachedFastKetama(points) if cache_memcached_fast::points_of(server, points) == 0 => {
+            Scheme::CacheMemcachedFastKetama(points) if cache_memcached_fast::points_of(server, points) == 0 => {
                 Some(format!("gives \"{name}\" no point for its weight of {weight}: raise it, or leave out the server"))
             }
-            Kind::CacheMemcachedFast | Kind::CacheMemcachedFastKetama(_) => None,
+            Scheme::CacheMemcachedFast | Scheme::CacheMemcachedFastKetama(_) => None,
             _ if weight.is_whole() => None,
             _ => Some(format!("has whole weights: round the {weight} of \"{name}\", or multiply all weights")),
         }
@@ -125,30 +126,30 @@ impl Rule {
     /// Whether it tells keys of bytes from those of text: then the former are given to the ring as Python writes them
     /// (`b'key'`).
     pub fn quotes_bytes(&self) -> bool {
-        self.kind == Kind::Pymemcache
+        self.scheme == Scheme::Pymemcache
     }
 
     /// The rule applied to servers, which [`Self::check`] has let pass.
     pub fn ring(&self, servers: &[ServerSpec]) -> Ring {
-        match self.kind {
-            Kind::Ketama => Ring(Applied::Ketama(libmemcached::weighted(servers))),
-            Kind::LibmemcachedModula => Ring::new(Modula { servers: servers.len(), hash: one_at_a_time }),
-            Kind::LibmemcachedKetama => libmemcached::ketama(servers, one_at_a_time),
-            Kind::LibmemcachedKetamaMd5 => libmemcached::ketama(servers, md5),
-            Kind::Libmc => libmemcached::ketama(servers, md5).behind(&self.namespace),
-            Kind::LibmemcachedSpy => libmemcached::spy(servers),
-            Kind::Pymemcache => Ring::new(pymemcache::Rendezvous::new(servers)),
-            Kind::PythonMemcached => Ring::new(Buckets::new(servers, Rehash::Digits)),
-            Kind::MetaMemcache => Ring::new(MetaRing::new(servers)),
-            Kind::Emcache => Ring::new(emcache::Rendezvous::new(servers)),
-            Kind::Dalli => Ring::new(Dalli::new(servers)).behind(&self.namespace),
-            Kind::CacheMemcached => Ring::new(Buckets::new(servers, Rehash::Sum)),
-            Kind::CacheMemcachedFast => Ring::new(Stretches::new(servers)),
-            Kind::CacheMemcachedFastKetama(points) => cache_memcached_fast::ketama(servers, points),
+        match self.scheme {
+            Scheme::Ketama => Ring(Applied::Ketama(libmemcached::weighted(servers))),
+            Scheme::LibmemcachedModula => Ring::new(Modula { servers: servers.len(), hash: one_at_a_time }),
+            Scheme::LibmemcachedKetama => libmemcached::ketama(servers, one_at_a_time),
+            Scheme::LibmemcachedKetamaMd5 => libmemcached::ketama(servers, md5),
+            Scheme::Libmc => libmemcached::ketama(servers, md5).behind(&self.namespace),
+            Scheme::LibmemcachedSpy => libmemcached::spy(servers),
+            Scheme::Pymemcache => Ring::new(pymemcache::PymemcacheRing::new(servers)),
+            Scheme::PythonMemcached => Ring::new(Buckets::new(servers, Rehash::Digits)),
+            Scheme::MetaMemcache => Ring::new(MetaRing::new(servers)),
+            Scheme::Emcache => Ring::new(emcache::EmcacheRing::new(servers)),
+            Scheme::Dalli => Ring::new(Dalli::new(servers)).behind(&self.namespace),
+            Scheme::CacheMemcached => Ring::new(Buckets::new(servers, Rehash::Sum)),
+            Scheme::CacheMemcachedFast => Ring::new(Stretches::new(servers)),
+            Scheme::CacheMemcachedFastKetama(points) => cache_memcached_fast::ketama(servers, points),
         }
     }
 
     fn name(&self) -> &'static str {
-        NAMES.iter().find(|(_, kind)| discriminant(kind) == discriminant(&self.kind)).map_or("", |(name, _)| name)
+        NAMES.iter().find(|(_, scheme)| discriminant(scheme) == discriminant(&self.scheme)).map_or("", |(name, _)| name)
     }
 }

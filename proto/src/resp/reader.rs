@@ -63,7 +63,7 @@ struct Open {
 }
 
 /// How far reading has come.
-enum Step {
+enum Next {
     Value(Value),
     /// There was progress: go on.
     Again,
@@ -92,9 +92,9 @@ impl Reader {
                 None => self.read_line(&mut rest)?,
             };
             let decoded = match step {
-                Step::Value(value) => self.add(value),
-                Step::Again => None,
-                Step::Wait => return Ok((bytes.len(), None)),
+                Next::Value(value) => self.add(value),
+                Next::Again => None,
+                Next::Wait => return Ok((bytes.len(), None)),
             };
             if decoded.is_some() {
                 self.bytes = 0;
@@ -109,9 +109,9 @@ impl Reader {
         self.line.is_empty() && self.string.is_none() && self.open.is_empty() && self.elements == 0
     }
 
-    fn read_line(&mut self, rest: &mut &[u8]) -> Result<Step, Malformed> {
+    fn read_line(&mut self, rest: &mut &[u8]) -> Result<Next, Malformed> {
         if rest.is_empty() {
-            return Ok(Step::Wait);
+            return Ok(Next::Wait);
         }
         if self.line.is_empty() {
             check_type(rest)?;
@@ -135,13 +135,13 @@ impl Reader {
         *rest = &rest[kept..];
         match found {
             Some(_) => self.end_line(rest),
-            None => Ok(Step::Wait),
+            None => Ok(Next::Wait),
         }
     }
 
     /// Reads the `\n` that a line which has come in pieces ends with.
-    fn end_line(&mut self, rest: &mut &[u8]) -> Result<Step, Malformed> {
-        let Some((first, after)) = rest.split_first() else { return Ok(Step::Wait) };
+    fn end_line(&mut self, rest: &mut &[u8]) -> Result<Next, Malformed> {
+        let Some((first, after)) = rest.split_first() else { return Ok(Next::Wait) };
         let Some(line) = self.line.strip_suffix(b"\r").filter(|_| *first == b'\n') else {
             return Err(Malformed::new("a line does not end in \\r\\n", &self.line));
         };
@@ -152,11 +152,11 @@ impl Reader {
         self.take(line)
     }
 
-    fn take(&mut self, line: Line) -> Result<Step, Malformed> {
+    fn take(&mut self, line: Line) -> Result<Next, Malformed> {
         match line {
             Line::Whole(value) => {
                 self.count_bytes(length_of(&value))?;
-                Ok(Step::Value(value))
+                Ok(Next::Value(value))
             }
             Line::Bulk(kind, length) => {
                 self.count_bytes(length)?;
@@ -164,13 +164,13 @@ impl Reader {
                     return Err(Malformed::new("a verbatim string without a format", format!("={length}").as_bytes()));
                 }
                 self.string = Some(Unfinished { kind, length, bytes: Vec::new(), returned: false });
-                Ok(Step::Again)
+                Ok(Next::Again)
             }
             Line::Aggregate(kind, count) => self.open(kind, count),
         }
     }
 
-    fn open(&mut self, kind: Aggregate, count: usize) -> Result<Step, Malformed> {
+    fn open(&mut self, kind: Aggregate, count: usize) -> Result<Next, Malformed> {
         let heads = usize::from(kind == Aggregate::Attribute);
         self.elements = self.elements.saturating_add(count).saturating_add(heads);
         if self.elements > self.limits.elements {
@@ -191,26 +191,26 @@ impl Reader {
         let open = Open { kind, missing: count, values };
         if count > 0 {
             self.open.push(open);
-            return Ok(Step::Again);
+            return Ok(Next::Again);
         }
         Ok(match open.close() {
-            Some(value) => Step::Value(value),
-            None => Step::Again,
+            Some(value) => Next::Value(value),
+            None => Next::Again,
         })
     }
 
-    fn read_string(&mut self, rest: &mut &[u8]) -> Result<Step, Malformed> {
-        let Some(string) = &mut self.string else { return Ok(Step::Again) };
+    fn read_string(&mut self, rest: &mut &[u8]) -> Result<Next, Malformed> {
+        let Some(string) = &mut self.string else { return Ok(Next::Again) };
         string.fill(rest);
         if string.bytes.len() < string.length {
-            return Ok(Step::Wait);
+            return Ok(Next::Wait);
         }
         for expected in b"\r\n" {
             if *expected == b'\r' && string.returned {
                 continue;
             }
             match rest.split_first() {
-                None => return Ok(Step::Wait),
+                None => return Ok(Next::Wait),
                 Some((byte, after)) if byte == expected => *rest = after,
                 Some(_) => return Err(Malformed::new("a string is longer than its length says", rest)),
             }
@@ -224,7 +224,7 @@ impl Reader {
             Bulk::Verbatim if bytes[3] == b':' => Value::Bytes(bytes[4..].into()),
             Bulk::Verbatim => return Err(Malformed::new("a verbatim string without a format", &bytes)),
         };
-        Ok(Step::Value(value))
+        Ok(Next::Value(value))
     }
 
     /// Puts a value where it belongs. Returns what is whole by that.
