@@ -1,7 +1,7 @@
 //! Classic text commands, for servers that do not take meta commands.
 
 use crate::number::push;
-use crate::version::{GET_AND_TOUCH, META};
+use crate::version::META;
 use crate::{Capabilities, Command, Form, Key, Store, Unsupported};
 
 /// Appends a whole command line. A key sent as base64, and what only meta commands can do, is [`Unsupported`].
@@ -18,10 +18,6 @@ pub(crate) fn encode(
         Command::Get { key, cas } => {
             words(out, if *cas { b"gets" } else { b"get" }, key.wire);
             Form::ClassicGet
-        }
-        Command::GetAndTouch { .. } if capabilities.version().is_some_and(|have| have < GET_AND_TOUCH) => {
-            let what = "reading and touching at once (gat)";
-            return Err(Unsupported { what, since: Some(GET_AND_TOUCH), version: capabilities.version() });
         }
         Command::GetAndTouch { key, ttl, cas } => {
             out.extend_from_slice(if *cas { b"gats " } else { b"gat " });

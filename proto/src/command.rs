@@ -10,7 +10,7 @@ pub enum Command<'a> {
     Get { key: Key<'a>, cas: bool },
     /// Reads many items with one classic `get` line. `keys` are plain keys as sent, separated by single spaces.
     GetMany { keys: &'a [u8], cas: bool },
-    /// Reads one item, as [`Command::Get`] does, and sets its time to live. Needs memcached 1.5.3.
+    /// Reads one item, as [`Command::Get`] does, and sets its time to live. Servers before 1.5.3 do not know it.
     GetAndTouch { key: Key<'a>, ttl: i32, cas: bool },
     /// Sets an item's time to live.
     Touch { key: Key<'a>, ttl: i32 },

@@ -35,8 +35,6 @@ fn leading_number(text: &[u8]) -> Option<u16> {
     std::str::from_utf8(&text[..digits]).ok()?.parse().ok()
 }
 
-/// `gat` and `gats` in classic text.
-pub(crate) const GET_AND_TOUCH: ServerVersion = ServerVersion::new(1, 5, 3);
 /// Meta commands in their final syntax (`HD`, `ms key length`); 1.6.0 to 1.6.9 spoke an earlier one.
 pub(crate) const META: ServerVersion = ServerVersion::new(1, 6, 10);
 /// `P` and `L` are passed over instead of refused.
