@@ -26,7 +26,7 @@ pub mod network;
 pub mod operations;
 pub mod pool;
 pub mod redis;
-mod resolver;
+pub mod resolver;
 pub mod ring;
 pub mod session;
 pub mod settings;

@@ -7,22 +7,19 @@ import socket
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from pinyon._loop_driver import Loops, TaskDriver, addresses_of
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pinyon import _native
     from pinyon.events import Event
 
 
-class Driver:
-    """Tells one event loop what its connections wait for."""
-
+class Driver(TaskDriver):
     NO_LOOP = "a client of pinyon.aio is used inside a running event loop; outside of one, use a blocking one of pinyon"
-    current_greenlet = None
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.loop = loop
-        #: Where a loop makes asyncio's futures, they are made without asking it.
         self.create_future = None if type(loop.create_future()) is asyncio.Future else loop.create_future
         self._resolving: set[asyncio.Future[Any]] = set()
         self._writing: set[int] = set()
@@ -31,21 +28,18 @@ class Driver:
     def is_over(loop: asyncio.AbstractEventLoop) -> bool:
         return loop.is_closed()
 
-    def attach(self, driver: _native.Driver) -> None:
-        self._driver = driver
-
     def end_turn(self) -> None:
         if not self.loop.is_closed():
-            self.loop.call_soon(self._driver.turn)
+            self.loop.call_soon(self._turn)
 
     def end_turn_from_outside(self) -> None:
         if not self.loop.is_closed():
-            self.loop.call_soon_threadsafe(self._driver.turn)
+            self.loop.call_soon_threadsafe(self._turn)
 
     def watch(self, lane: int, fd: int, write: bool) -> None:
-        self.loop.add_reader(fd, self._driver.ready, lane)
+        self.loop.add_reader(fd, self._connections.ready, lane)
         if write:
-            self.loop.add_writer(fd, self._driver.ready, lane)
+            self.loop.add_writer(fd, self._connections.ready, lane)
             self._writing.add(fd)
         elif fd in self._writing:
             self.loop.remove_writer(fd)
@@ -60,7 +54,7 @@ class Driver:
             self._writing.discard(fd)
 
     def forget_inherited(self, lane: int, fd: int) -> None:
-        """Leave the loop alone: its selector is the parent's, and a child runs a loop of its own."""
+        """Leave the loop alone: its selector is the parent's. A child runs a loop of its own."""
 
     def resolve(self, lane: int, name: str, port: int) -> None:
         task = asyncio.ensure_future(self.loop.getaddrinfo(name, port, type=socket.SOCK_STREAM), loop=self.loop)
@@ -69,24 +63,20 @@ class Driver:
 
     def _resolved(self, lane: int, port: int, task: asyncio.Future[Any]) -> None:
         self._resolving.discard(task)
-        addresses, why = [], "it has no address"
         if task.cancelled():
-            why = "the task that asked for its addresses was cancelled"
+            self._connections.resolved(lane, port, [], "the task that asked for its addresses was cancelled")
         elif (error := task.exception()) is not None:
-            why = str(error)
+            self._connections.resolved(lane, port, [], str(error) or repr(error))
         else:
-            addresses = [str(address[0]) for *_, address in task.result()]
-        self._driver.resolved(lane, port, addresses, why)
+            self._connections.resolved(lane, port, addresses_of(task.result()))
 
     def report(self, on_event: Callable[[Event], object], event: Event) -> None:
-        """Call it in a turn of its own, so that the loop reports what it raises."""
         if not self.loop.is_closed():
             self.loop.call_soon_threadsafe(on_event, event)
 
     def wake_in(self, seconds: float) -> None:
         if not self.loop.is_closed():
-            self.loop.call_later(seconds, self._driver.woken)
+            self.loop.call_later(seconds, self._connections.woken)
 
 
-#: How a native client finds the running loop, and makes a driver for one.
-LOOPS = (asyncio._get_running_loop, Driver)
+LOOPS: Loops = (asyncio._get_running_loop, Driver)

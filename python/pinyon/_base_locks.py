@@ -15,6 +15,8 @@ from pinyon.tls import Tls, settled
 if TYPE_CHECKING:
     from typing_extensions import Self
 
+    from pinyon._loop_driver import Loops
+
 DEFAULT_URL = "redis://127.0.0.1:6379/0"
 logger = logging.getLogger("pinyon.locks")
 
@@ -33,7 +35,7 @@ class BaseLocks(_native.Locks):
     #: Returns the number of what holds and waits: a thread, greenlet or task.
     _owner: Callable[[], int]
     #: How the event loops are found that share connections, and driven; None for threads.
-    _loops: tuple[Callable[[], Any], Callable[[Any], Any]] | None = None
+    _loops: Loops | None = None
 
     def __new__(
         cls,

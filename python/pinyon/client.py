@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import Literal, Self
 
+    from pinyon._loop_driver import Loops
     from pinyon.events import Event
 
     Dialect = Literal[
@@ -79,7 +80,7 @@ class BaseClient(_native.Client):
         tls: bool | Tls | None = None,
         username: str | None = None,
         password: str | bytes | None = None,
-        loops: tuple[Callable[[], Any], Callable[[Any], Any]] | None = None,
+        loops: Loops | None = None,
         connections: int = 1,
     ) -> Self:
         return super().__new__(

@@ -17,6 +17,7 @@ except ImportError as error:
 
 from pinyon import client, locks
 from pinyon._batch import BaseBatch
+from pinyon._loop_driver import GreenletDriver, Loops, addresses_of
 from pinyon._owners import number_of
 from pinyon.client import BaseClient
 from pinyon.errors import Error
@@ -31,9 +32,7 @@ if TYPE_CHECKING:
     from pinyon.events import Event
 
 
-class _Driver:
-    """Tells one hub what its connections wait for."""
-
+class _Driver(GreenletDriver):
     NO_LOOP = "there is no gevent hub in this thread"
     current_greenlet = staticmethod(getcurrent)
     usual_greenlet = gevent.Greenlet
@@ -48,21 +47,18 @@ class _Driver:
     def is_over(hub: Any) -> bool:
         return bool(hub.dead)
 
-    def attach(self, driver: _native.Driver) -> None:
-        self._driver = driver
-
     def end_turn(self) -> None:
         if self._loop.ptr:
-            self._loop.run_callback(self._driver.turn)
+            self._loop.run_callback(self._turn)
 
     def end_turn_from_outside(self) -> None:
         if self._loop.ptr:
-            self._loop.run_callback_threadsafe(self._driver.turn)
+            self._loop.run_callback_threadsafe(self._turn)
 
     def watch(self, lane: int, fd: int, write: bool) -> None:
         self.forget(lane, fd)
         watcher = self._watchers[lane] = self._loop.io(fd, 3 if write else 1)
-        watcher.start(self._driver.ready, lane)
+        watcher.start(self._connections.ready, lane)
 
     def forget(self, lane: int, fd: int) -> None:
         watcher = self._watchers.pop(lane, None)
@@ -76,21 +72,20 @@ class _Driver:
         gevent.spawn(self._resolve, lane, name, port)
 
     def _resolve(self, lane: int, name: str, port: int) -> None:
-        addresses, why = [], "it has no address"
+        addresses, why = [], ""
         try:
-            found = socket.getaddrinfo(name, port, type=socket.SOCK_STREAM)
-            addresses = [str(address[0]) for *_, address in found]
+            addresses = addresses_of(socket.getaddrinfo(name, port, type=socket.SOCK_STREAM))
         except gevent.GreenletExit:
             why = "the greenlet that asked for its addresses was killed"
             raise
         except Exception as error:  # no OSError is a name that no resolver takes
-            why = str(error)
+            why = str(error) or repr(error)
         finally:
             if self._loop.ptr:
-                self._loop.run_callback(self._driver.resolved, lane, port, addresses, why)
+                self._loop.run_callback(self._connections.resolved, lane, port, addresses, why)
 
     def report(self, on_event: Callable[[Event], object], event: Event) -> None:
-        """Call it in a greenlet of its own, which may wait, and whose hub reports what it raises."""
+        """Call it in a greenlet of its own: it may wait, and the hub reports what it raises."""
         if self._loop.ptr:
             self._loop.run_callback_threadsafe(gevent.spawn, on_event, event)
 
@@ -102,11 +97,10 @@ class _Driver:
     def _wake(self, timer: Any) -> None:
         timer.stop()
         timer.close()
-        self._driver.woken()
+        self._connections.woken()
 
 
-#: How the native client finds the running hub, and makes a driver for one.
-LOOPS = (get_hub, _Driver)
+LOOPS: Loops = (get_hub, _Driver)
 
 
 class Batch(BaseBatch):

@@ -5,7 +5,8 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
-use crate::waiter::Answer;
+/// What a coroutine is resumed with. It passes through many hands, and an error, which is large, is rare.
+pub(crate) type Answer = Result<Py<PyAny>, Box<PyErr>>;
 
 /// How futures are made and given their outcome.
 pub(crate) enum Futures {

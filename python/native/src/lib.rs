@@ -8,6 +8,7 @@ mod errors;
 mod events;
 mod foreign;
 mod futures;
+mod greenlets;
 mod host;
 mod keys;
 mod leases;
@@ -45,6 +46,8 @@ mod _native {
     #[pymodule_export]
     use crate::locks::{thread_number, Grant, Keeper, Lock, Locks, LocksDriver};
     #[pymodule_export]
+    use crate::loops::GreenletWaiter;
+    #[pymodule_export]
     use crate::metrics::Latencies;
     #[pymodule_export]
     use crate::plain::check_plain;
@@ -52,8 +55,6 @@ mod _native {
     use crate::shared::Driver;
     #[pymodule_export]
     use crate::tls::Tls;
-    #[pymodule_export]
-    use crate::waiter::GreenletWaiter;
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

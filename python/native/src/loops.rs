@@ -1,14 +1,16 @@
 //! How a client finds the connections of the event loop that it is used in.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use pinyon_core::driven::Drivers;
 use pyo3::prelude::*;
 use pyo3::pyclass::boolean_struct::True;
 use pyo3::{PyClass, PyClassInitializer};
 
 use crate::driver::{EventLoop, Machine};
 use crate::errors::usage;
-use crate::waiter::{GreenletWaiter, Slot, Waiter};
+use crate::greenlets::Slot;
+use crate::waiter::{Waiter, Waiting};
 
 /// What a driver in Python drives: the class of a client's connections in one event loop.
 pub(crate) trait LoopDriver: PyClass<Frozen = True> + Into<PyClassInitializer<Self>> + Sync {
@@ -23,16 +25,27 @@ pub(crate) trait LoopDriver: PyClass<Frozen = True> + Into<PyClassInitializer<Se
     fn event_loop(&self) -> &EventLoop<Self::Machine>;
 }
 
+/// The connections of a client that is used in event loops.
 pub(crate) struct Loops<D: LoopDriver> {
     /// Returns the running loop, or None.
     current: Py<PyAny>,
-    /// The driver's class in Python, which makes one for a loop. `is_over(loop)` says whether a loop has ended, and
-    /// `NO_LOOP` what it means that none runs.
+    /// The driver's class in Python, which makes one for a loop.
     make: Py<PyAny>,
+    class: DriverClass,
+    settings: D::Settings,
+    drivers: Drivers<Py<PyAny>, Py<D>>,
+}
+
+/// What the class of a driver says, `pinyon._loop_driver.LoopDriver`.
+#[derive(FromPyObject)]
+struct DriverClass {
+    /// What it means that no loop runs.
+    #[pyo3(attribute("NO_LOOP"))]
+    no_loop: String,
+    /// Whether a loop has ended.
+    is_over: Py<PyAny>,
     /// Returns the running greenlet, where coroutines are greenlets.
     current_greenlet: Option<Py<PyAny>>,
-    settings: D::Settings,
-    drivers: Mutex<Vec<(Py<PyAny>, Py<D>)>>,
 }
 
 /// The coroutine that has called: the connections of its loop, and itself if it is a greenlet.
@@ -54,8 +67,8 @@ impl<'py, D: LoopDriver> Caller<'py, D> {
             (Waiter::Future(future), _) => Ok(future.into_bound(py)),
             (Waiter::Greenlet(slot), Some(greenlet)) if !later => {
                 let waiting = self.driver.get().event_loop().waiting();
-                let outcome = slot.wait(waiting, &greenlet);
-                waiting.reuse(slot);
+                let outcome = waiting.wait(&slot, &greenlet);
+                waiting.greenlets().reuse(slot);
                 outcome
             }
             (Waiter::Greenlet(slot), _) => wait_later(slot, self.driver),
@@ -63,21 +76,13 @@ impl<'py, D: LoopDriver> Caller<'py, D> {
     }
 }
 
-#[inline(never)]
-fn wait_later<D: LoopDriver>(slot: Arc<Slot>, driver: Bound<'_, D>) -> PyResult<Bound<'_, PyAny>> {
-    let py = driver.py();
-    Ok(Bound::new(py, GreenletWaiter::new(slot, driver))?.into_any())
-}
-
 impl<D: LoopDriver> Loops<D> {
     pub(crate) fn new(current: Py<PyAny>, make: Bound<'_, PyAny>, settings: D::Settings) -> PyResult<Self> {
-        let current_greenlet = Some(make.getattr("current_greenlet")?.unbind());
-        let current_greenlet = current_greenlet.filter(|current| !current.is_none(make.py()));
-        Ok(Self { current, make: make.unbind(), current_greenlet, settings, drivers: Mutex::default() })
+        Ok(Self { current, class: make.extract()?, make: make.unbind(), settings, drivers: Drivers::default() })
     }
 
     pub(crate) fn caller<'py>(&self, py: Python<'py>) -> PyResult<Caller<'py, D>> {
-        let greenlet = self.current_greenlet.as_ref().map(|current| current.bind(py).call0()).transpose()?;
+        let greenlet = self.class.current_greenlet.as_ref().map(|current| current.bind(py).call0()).transpose()?;
         let driver = match self.resuming(py) {
             Some(driver) => driver,
             None => self.driver(self.current.bind(py).call0()?)?,
@@ -88,40 +93,26 @@ impl<D: LoopDriver> Loops<D> {
     /// The driver whose loop has resumed the caller: in a busy program nearly always there is one, and that is quicker
     /// to see than to ask for the loop.
     fn resuming<'py>(&self, py: Python<'py>) -> Option<Bound<'py, D>> {
-        self.find(py, |_, driver| driver.is_resuming_here())
+        self.drivers.find(|_, driver| driver.get().event_loop().is_resuming_here().then(|| driver.bind(py).clone()))
     }
 
     /// The driver of a loop.
     fn driver<'py>(&self, current: Bound<'py, PyAny>) -> PyResult<Bound<'py, D>> {
-        match self.known(&current) {
+        let known = self.drivers.find(|of, driver| of.is(&current).then(|| driver.bind(current.py()).clone()));
+        match known {
             Some(driver) => Ok(driver),
             None => self.add(current),
         }
     }
 
-    fn known<'py>(&self, current: &Bound<'py, PyAny>) -> Option<Bound<'py, D>> {
-        self.find(current.py(), |of, _| of.is(current))
-    }
-
-    /// A driver of this process, by its loop or itself.
-    fn find<'py>(
-        &self,
-        py: Python<'py>,
-        is_it: impl Fn(&Py<PyAny>, &EventLoop<D::Machine>) -> bool,
-    ) -> Option<Bound<'py, D>> {
-        let drivers = self.lock();
-        let (_, driver) = drivers.iter().find(|(of, driver)| is_it(of, driver.get().event_loop()))?;
-        driver.get().event_loop().is_of_this_process().then(|| driver.bind(py).clone())
-    }
-
     /// The drivers of all loops.
     pub(crate) fn drivers(&self, py: Python<'_>) -> Vec<Py<D>> {
-        self.lock().iter().map(|(_, driver)| driver.clone_ref(py)).collect()
+        self.drivers.all(|_, driver| driver.clone_ref(py))
     }
 
     /// The drivers of all loops, which are forgotten here.
     pub(crate) fn take_drivers(&self) -> Vec<Py<D>> {
-        std::mem::take(&mut *self.lock()).into_iter().map(|(_, driver)| driver).collect()
+        self.drivers.take()
     }
 
     /// How many connections the drivers of all loops have to each server.
@@ -132,28 +123,26 @@ impl<D: LoopDriver> Loops<D> {
     #[cold]
     fn add<'py>(&self, current: Bound<'py, PyAny>) -> PyResult<Bound<'py, D>> {
         let py = current.py();
-        let make = self.make.bind(py);
         if current.is_none() {
-            return Err(usage(py, "UsageError", &make.getattr("NO_LOOP")?.extract::<String>()?));
+            return Err(usage(py, "UsageError", &self.class.no_loop));
         }
-        let inherited = self.lock().iter().find(|(of, _)| of.is(&current)).map(|(_, driver)| driver.clone_ref(py));
-        if let Some(inherited) = inherited {
-            inherited.get().event_loop().leave_watched(py)?;
-        }
-        let host = make.call1((&current,))?;
-        let driver = Bound::new(py, D::new(&host, &self.settings)?)?;
-        host.call_method1("attach", (&driver,))?;
-        let is_over = make.getattr("is_over")?;
-        let earlier = std::mem::take(&mut *self.lock());
-        let mut kept = vec![(current.unbind(), driver.clone().unbind())];
-        for (of, driver) in earlier {
-            if is_over.call1((&of,))?.is_truthy()? {
-                driver.get().event_loop().discard(py)?;
-            } else if !of.is(&kept[0].0) {
-                kept.push((of, driver));
+        let known = self.drivers.all(|of, driver| (of.clone_ref(py), driver.clone_ref(py)));
+        let mut over = Vec::new();
+        for (of, inherited) in &known {
+            if of.is(&current) {
+                inherited.get().event_loop().leave_watched(py)?;
+            } else if self.class.is_over.call1(py, (of,))?.is_truthy(py)? {
+                over.push(of);
             }
         }
-        *self.lock() = kept;
+        let host = self.make.bind(py).call1((&current,))?;
+        let driver = Bound::new(py, D::new(&host, &self.settings)?)?;
+        host.call_method1("attach", (&driver,))?;
+        let is_gone = |of: &Py<PyAny>, _: &Py<D>| of.is(&current) || over.iter().any(|over| of.is(*over));
+        let gone = self.drivers.add(current.clone().unbind(), driver.clone().unbind(), is_gone);
+        gone.iter()
+            .filter(|gone| gone.get().event_loop().is_of_this_process())
+            .try_for_each(|over| over.get().event_loop().discard(py))?;
         Ok(driver)
     }
 
@@ -172,14 +161,49 @@ impl<D: LoopDriver> Loops<D> {
             }
         });
     }
-
-    fn lock(&self) -> MutexGuard<'_, Vec<(Py<PyAny>, Py<D>)>> {
-        self.drivers.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl<D: LoopDriver> Drop for Loops<D> {
     fn drop(&mut self) {
         self.retire();
+    }
+}
+
+#[inline(never)]
+fn wait_later<D: LoopDriver>(slot: Arc<Slot>, driver: Bound<'_, D>) -> PyResult<Bound<'_, PyAny>> {
+    let (py, waiting) = (driver.py(), waiting_for::<D> as _);
+    Ok(Bound::new(py, GreenletWaiter { slot, driver: driver.into_any().unbind(), waiting })?.into_any())
+}
+
+/// What a greenlet may wait for later.
+#[pyclass(frozen, name = "Waiter", module = "pinyon._native")]
+pub(crate) struct GreenletWaiter {
+    slot: Arc<Slot>,
+    /// The driver of its loop, of any client.
+    driver: Py<PyAny>,
+    waiting: for<'d> fn(&'d Bound<'_, PyAny>) -> Waiting<'d>,
+}
+
+fn waiting_for<'d, D: LoopDriver>(driver: &'d Bound<'_, PyAny>) -> Waiting<'d> {
+    let driver = driver.cast::<D>().unwrap_or_else(|_| unreachable!("it is made with a driver of this class"));
+    driver.get().event_loop().waiting()
+}
+
+#[pymethods]
+impl GreenletWaiter {
+    /// Lets other greenlets run until it is done, and returns the outcome, or raises it.
+    fn wait<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let waiting = (self.waiting)(self.driver.bind(py));
+        waiting.wait(&self.slot, &waiting.greenlets().current(py)?)
+    }
+
+    /// Whether nothing is awaited any more.
+    fn done(&self) -> bool {
+        self.slot.is_done()
+    }
+
+    /// The outcome, once it is known; an error is raised.
+    fn result<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.slot.outcome(py)
     }
 }

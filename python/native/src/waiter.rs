@@ -1,13 +1,14 @@
 //! What coroutines wait for.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use pinyon_core::driven::Answered;
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 
-use crate::driver::Waiting;
-use crate::errors::usage;
-use crate::futures::is_done;
-use crate::loops::LoopDriver;
+pub(crate) use crate::futures::Answer;
+use crate::futures::{is_done, Futures};
+use crate::greenlets::{Greenlets, Slot};
 
 /// What a coroutine waits for.
 pub(crate) enum Waiter {
@@ -16,8 +17,20 @@ pub(crate) enum Waiter {
     Greenlet(Arc<Slot>),
 }
 
-/// What it is resumed with. It passes through many hands, and an error, which is large, is rare.
-pub(crate) type Answer = Result<Py<PyAny>, Box<PyErr>>;
+/// How coroutines wait.
+pub(crate) enum Coroutines {
+    Tasks(Futures),
+    /// By switching to the hub, which switches back.
+    Greenlets(Greenlets),
+}
+
+/// The coroutines of an event loop that wait, whatever for.
+#[derive(Clone, Copy)]
+pub(crate) struct Waiting<'l> {
+    pub(crate) coroutines: &'l Coroutines,
+    /// Outcomes that have not been given to their coroutines yet.
+    pub(crate) answered: &'l Answered<Waiter, Answer>,
+}
 
 impl Waiter {
     pub(crate) fn clone_ref(&self, py: Python<'_>) -> Self {
@@ -39,146 +52,94 @@ impl Waiter {
     pub(crate) fn was_abandoned(&self) -> bool {
         match self {
             Waiter::Future(_) => false,
-            Waiter::Greenlet(slot) => slot.lock().abandoned,
+            Waiter::Greenlet(slot) => slot.was_abandoned(),
         }
     }
 
     /// Gives it its outcome, and lets the coroutines that wait for it run until they wait again.
-    pub(crate) fn resume(self, waiting: &Waiting, py: Python<'_>, answer: Answer) -> PyResult<()> {
-        match self {
-            Waiter::Future(future) => waiting.resume_task(future.bind(py), answer),
-            Waiter::Greenlet(slot) => match slot.finish(answer) {
-                Some(greenlet) => waiting.switch_to(greenlet.bind(py)),
+    pub(crate) fn resume(self, waiting: Waiting<'_>, py: Python<'_>, answer: Answer) -> PyResult<()> {
+        match (self, waiting.coroutines) {
+            (Waiter::Future(future), Coroutines::Tasks(futures)) => futures.resume(future.bind(py), answer),
+            (Waiter::Greenlet(slot), Coroutines::Greenlets(greenlets)) => match slot.finish(answer) {
+                Some(greenlet) => greenlets.switch_to(greenlet.bind(py)),
                 None => Ok(()),
             },
+            _ => unreachable!("a loop has coroutines of one kind"),
+        }
+    }
+}
+
+impl Coroutines {
+    /// `driver`: the one in Python, which has a hub where its coroutines are greenlets.
+    pub(crate) fn new(driver: &Bound<'_, PyAny>) -> PyResult<Self> {
+        match driver.getattr("current_greenlet")?.is_none() {
+            true => Ok(Self::Tasks(Futures::new(driver)?)),
+            false => Ok(Self::Greenlets(Greenlets::new(driver)?)),
         }
     }
 
-    /// Gives a greenlet its outcome. Returns the greenlet, to be switched to, if it waits.
-    pub(crate) fn awaken(self, answer: Answer) -> Option<Py<PyAny>> {
-        let Waiter::Greenlet(slot) = self else { unreachable!("only greenlets switch") };
-        slot.finish(answer)
+    pub(crate) fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        match self {
+            Self::Tasks(futures) => futures.traverse(visit),
+            Self::Greenlets(greenlets) => greenlets.traverse(visit),
+        }
+    }
+
+    fn greenlets(&self) -> &Greenlets {
+        let Self::Greenlets(greenlets) = self else { unreachable!("tasks do not switch") };
+        greenlets
     }
 }
 
-/// Where a greenlet's outcome is put.
-#[derive(Default)]
-pub(crate) struct Slot(Mutex<State>);
+impl<'l> Waiting<'l> {
+    /// What a coroutine is to wait for.
+    pub(crate) fn waiter(&self, py: Python<'_>) -> PyResult<Waiter> {
+        match self.coroutines {
+            Coroutines::Tasks(futures) => Ok(Waiter::Future(futures.create(py)?)),
+            Coroutines::Greenlets(greenlets) => Ok(Waiter::Greenlet(greenlets.slot())),
+        }
+    }
 
-#[derive(Default)]
-struct State {
-    /// Who waits.
-    greenlet: Option<Py<PyAny>>,
-    outcome: Option<Answer>,
-    abandoned: bool,
-}
+    /// A coroutine is to go on, after those that were to before.
+    pub(crate) fn answer(&self, waiter: Waiter, answer: Answer) {
+        self.answered.push(waiter, answer);
+    }
 
-impl Slot {
-    /// Lets other greenlets run until it is done, and returns the outcome, or raises it. Whatever ends the wait
+    pub(crate) fn greenlets(self) -> &'l Greenlets {
+        self.coroutines.greenlets()
+    }
+
+    /// Lets other greenlets run until the outcome is there, and returns it, or raises it. Whatever ends the wait
     /// otherwise, as a timeout or a kill does, abandons the request.
-    pub(crate) fn wait<'py>(&self, waiting: &Waiting, greenlet: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        if self.begin(greenlet) {
-            if let Err(interruption) = waiting.switch_from(greenlet) {
-                self.abandon();
+    pub(crate) fn wait<'py>(self, slot: &Slot, greenlet: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        if slot.begin(greenlet) {
+            if let Err(interruption) = self.switch_from(greenlet) {
+                slot.abandon();
                 return Err(interruption);
             }
         }
-        self.outcome(greenlet.py())
+        slot.outcome(greenlet.py())
     }
 
-    /// Makes it as new.
-    pub(crate) fn clear(&mut self) {
-        *self.0.get_mut().unwrap_or_else(PoisonError::into_inner) = State::default();
-    }
-
-    /// Keeps the outcome. Returns the greenlet that waits for it, if one does.
-    fn finish(&self, answer: Answer) -> Option<Py<PyAny>> {
-        let mut state = self.lock();
-        if state.abandoned || state.outcome.is_some() {
-            return None;
+    /// Lets other greenlets run: the next one whose outcome is known, without a detour by the hub, or else the hub.
+    fn switch_from(self, current: &Bound<'_, PyAny>) -> PyResult<()> {
+        let greenlets = self.greenlets();
+        let next = if greenlets.is_hub(current) { None } else { self.next_greenlet() };
+        match next {
+            Some(greenlet) => greenlets.switch_to(greenlet.bind(current.py())),
+            None => greenlets.switch_to_hub(current.py()),
         }
-        state.outcome = Some(answer);
-        state.greenlet.take()
     }
 
-    /// Registers the greenlet that is about to wait. Returns whether it has to.
+    /// The next greenlet whose outcome is known. In a frame of its own, as what it does is done before the switch.
     #[inline(never)]
-    fn begin(&self, greenlet: &Bound<'_, PyAny>) -> bool {
-        let mut state = self.lock();
-        let open = state.outcome.is_none();
-        if open {
-            state.greenlet = Some(greenlet.clone().unbind());
-        }
-        open
-    }
-
-    /// Nobody waits any more, whatever ended the wait.
-    #[inline(never)]
-    fn abandon(&self) {
-        let mut state = self.lock();
-        state.abandoned = true;
-        state.greenlet = None;
-    }
-
-    fn is_done(&self) -> bool {
-        let state = self.lock();
-        state.abandoned || state.outcome.is_some()
-    }
-
-    #[inline(never)]
-    fn outcome<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let mut state = self.lock();
-        match &state.outcome {
-            Some(Ok(value)) => Ok(value.bind(py).clone()),
-            Some(Err(error)) => Err((**error).clone_ref(py)),
-            None => {
-                state.abandoned = true;
-                let message = "the greenlet was resumed by something else while it waited for a reply";
-                Err(usage(py, "UsageError", message))
+    fn next_greenlet(self) -> Option<Py<PyAny>> {
+        loop {
+            let (waiter, answer) = self.answered.next()?;
+            let Waiter::Greenlet(slot) = waiter else { unreachable!("only greenlets switch") };
+            if let Some(greenlet) = slot.finish(answer) {
+                return Some(greenlet);
             }
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// What a greenlet may wait for later.
-#[pyclass(frozen, name = "Waiter", module = "pinyon._native")]
-pub(crate) struct GreenletWaiter {
-    slot: Arc<Slot>,
-    /// The driver of its loop, of any client.
-    driver: Py<PyAny>,
-    waiting: for<'d> fn(&'d Bound<'_, PyAny>) -> &'d Waiting,
-}
-
-impl GreenletWaiter {
-    pub(crate) fn new<D: LoopDriver>(slot: Arc<Slot>, driver: Bound<'_, D>) -> Self {
-        Self { slot, driver: driver.into_any().unbind(), waiting: waiting_for::<D> }
-    }
-}
-
-fn waiting_for<'d, D: LoopDriver>(driver: &'d Bound<'_, PyAny>) -> &'d Waiting {
-    let driver = driver.cast::<D>().unwrap_or_else(|_| unreachable!("it is made with a driver of this class"));
-    driver.get().event_loop().waiting()
-}
-
-#[pymethods]
-impl GreenletWaiter {
-    /// Lets other greenlets run until it is done, and returns the outcome, or raises it.
-    fn wait<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let waiting = (self.waiting)(self.driver.bind(py));
-        self.slot.wait(waiting, &waiting.current_greenlet(py)?)
-    }
-
-    /// Whether nothing is awaited any more.
-    fn done(&self) -> bool {
-        self.slot.is_done()
-    }
-
-    /// The outcome, once it is known; an error is raised.
-    fn result<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        self.slot.outcome(py)
     }
 }

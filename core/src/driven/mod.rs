@@ -1,7 +1,26 @@
 //! Machines that an event loop drives: what any host does with one, whatever its connections are for.
 //!
 //! A machine never waits and never calls its host. After each call the host carries out the [`Action`]s and resumes
-//! what has finished; how something begins is each machine's own.
+//! what has finished; how something begins is each machine's own. Two drivers do this for a host:
+//!
+//! - [`LoopMachine`] calls the host's event loop back, which watches many descriptors, ends turns and keeps time
+//!   ([`LoopHost`]). [`Drivers`] says which driver belongs to which loop.
+//! - [`Polled`] never calls its host. It is for hosts that wait for one descriptor only, have no end of a turn, or do not
+//!   resolve names: it watches by a [`Poller`] of its own, and what is over is asked for.
+
+mod drivers;
+mod event_loop;
+mod polled;
+mod poller;
+#[cfg(test)]
+mod tests;
+mod turns;
+
+pub use drivers::Drivers;
+pub use event_loop::{InUse, LoopHost, LoopMachine};
+pub use polled::Polled;
+pub use poller::Poller;
+pub use turns::Answered;
 
 use std::os::fd::RawFd;
 use std::time::Instant;
@@ -80,4 +99,12 @@ pub trait Driven {
 
     /// Fails everything and closes all connections.
     fn close(&mut self, now: Instant);
+}
+
+/// What a machine is told of a name that a resolver knows no address of.
+fn some_addresses(resolved: Result<Vec<Address>, String>) -> Result<Vec<Address>, String> {
+    match resolved {
+        Ok(addresses) if addresses.is_empty() => Err("it has no address".into()),
+        resolved => resolved,
+    }
 }

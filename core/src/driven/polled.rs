@@ -1,0 +1,241 @@
+//! A driver for hosts that wait for one descriptor only, and take what is over when they like.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
+use std::time::Instant;
+use std::vec;
+
+use super::{some_addresses, Action, Driven, Poller};
+use crate::address::Address;
+use crate::doorbell::{Doorbell, Wake};
+use crate::resolver::Resolving;
+
+/// A machine that needs nothing of its host but to be waited for: it watches its connections, resolves names and keeps
+/// its deadlines itself, and calls nobody.
+///
+/// A host without an event loop begins as much as it likes, then calls [`Self::wait`] and takes what is over:
+///
+/// ```no_run
+/// # use pinyon_core::{doorbell::Wake, driven::{Driven, Polled}};
+/// # fn run<M: Driven>(machine: M, submit: impl Fn(&mut M), until: std::time::Instant) -> std::io::Result<()> {
+/// let mut polled = Polled::new(machine)?;
+/// polled.begin(|machine, _now| submit(machine))?;
+/// while !polled.is_idle() && polled.wait(until)? != Wake::Deadline {
+///     while let Some(finished) = polled.next_finished() {
+///         drop(finished); // resume whoever waited for it
+///     }
+/// }
+/// polled.close()
+/// # }
+/// ```
+///
+/// A host with an event loop calls [`Self::send`] before it waits. It then waits for the descriptor ([`AsFd`]) to be
+/// readable, for [`Self::deadline`] at most, and calls [`Self::receive`]. After every call it takes what is over.
+///
+/// What is begun before a wait leaves in one send, so no end of a turn needs to be told.
+///
+/// It belongs to the process that made it: in a forked child every call is refused, and dropping it closes the child's
+/// copies of the descriptors without a word on the wire.
+pub struct Polled<M: Driven> {
+    machine: M,
+    poller: Poller,
+    resolving: Vec<(usize, Resolving)>,
+    finished: vec::IntoIter<M::Finished>,
+    is_unsent: bool,
+    /// Where a look puts the lanes that are ready.
+    ready: Vec<usize>,
+}
+
+impl<M: Driven> Polled<M> {
+    /// # Errors
+    /// The process has too many open descriptors.
+    pub fn new(machine: M) -> io::Result<Self> {
+        Ok(Self {
+            machine,
+            poller: Poller::new()?,
+            resolving: Vec::new(),
+            finished: Vec::new().into_iter(),
+            is_unsent: false,
+            ready: Vec::new(),
+        })
+    }
+
+    /// Begins something. It is sent when the host waits, or by [`Self::send`].
+    ///
+    /// # Errors
+    /// The connections are those of a parent process. All other calls refuse this, too.
+    pub fn begin<T>(&mut self, begin: impl FnOnce(&mut M, Instant) -> T) -> io::Result<T> {
+        self.check_process()?;
+        let begun = begin(&mut self.machine, Instant::now());
+        self.act()?;
+        Ok(begun)
+    }
+
+    /// Sends what is unsent, waits until something happens or `until`, and does what is due. What is over already ends the
+    /// wait before it begins.
+    ///
+    /// # Errors
+    /// The system refuses to watch a connection.
+    pub fn wait(&mut self, until: Instant) -> io::Result<Wake> {
+        self.send()?;
+        if self.finished.len() > 0 {
+            return Ok(Wake::Ready);
+        }
+        let until_due = self.machine.deadline().map_or(until, |due| due.min(until));
+        let wake = self.look(until_due)?;
+        let is_over = wake == Wake::Deadline && until_due < until;
+        Ok(if is_over || self.finished.len() > 0 { Wake::Ready } else { wake })
+    }
+
+    /// What is over, in the order in which it ended.
+    pub fn next_finished(&mut self) -> Option<M::Finished> {
+        self.finished.next()
+    }
+
+    /// Fails everything on its way and closes all connections. What has failed is asked for as always.
+    ///
+    /// # Errors
+    /// As those of [`Self::begin`].
+    pub fn close(&mut self) -> io::Result<()> {
+        self.check_process()?;
+        self.machine.close(Instant::now());
+        self.act()?;
+        self.take_finished();
+        Ok(())
+    }
+}
+
+/// What a host with an event loop needs besides.
+impl<M: Driven> Polled<M> {
+    /// Whether something was begun that [`Self::send`] has yet to send.
+    pub fn is_unsent(&self) -> bool {
+        self.is_unsent
+    }
+
+    /// Sends what is unsent.
+    ///
+    /// # Errors
+    /// As those of [`Self::wait`].
+    pub fn send(&mut self) -> io::Result<()> {
+        self.check_process()?;
+        while std::mem::take(&mut self.is_unsent) {
+            self.machine.turn(Instant::now());
+            self.act()?;
+        }
+        self.take_finished();
+        Ok(())
+    }
+
+    /// Receives what has arrived, and does what is due. It never waits.
+    ///
+    /// # Errors
+    /// As those of [`Self::wait`].
+    pub fn receive(&mut self) -> io::Result<()> {
+        self.check_process()?;
+        self.look(Instant::now()).map(drop)
+    }
+
+    /// When to call [`Self::receive`] though nothing has arrived.
+    pub fn deadline(&self) -> Option<Instant> {
+        self.machine.deadline()
+    }
+
+    /// The bell that ends a wait. Any thread may ring it.
+    pub fn bell(&self) -> &Arc<Doorbell> {
+        self.poller.bell()
+    }
+
+    /// Whether nothing is on its way, and nothing that is over waits to be taken.
+    pub fn is_idle(&self) -> bool {
+        self.machine.is_idle() && self.finished.len() == 0 && !self.is_unsent
+    }
+
+    /// How many connections to a server are established.
+    pub fn open_connections(&self, server: usize) -> usize {
+        self.machine.open_connections(server)
+    }
+
+    /// Whether it may be used: the process has not been forked since it was made.
+    pub fn is_of_this_process(&self) -> bool {
+        self.poller.is_of_this_process()
+    }
+
+    fn check_process(&self) -> io::Result<()> {
+        match self.is_of_this_process() {
+            true => Ok(()),
+            false => Err(io::Error::other("these connections are the parent process's: a forked child makes its own")),
+        }
+    }
+
+    /// Takes what has arrived, what was resolved, and what is due.
+    fn look(&mut self, until: Instant) -> io::Result<Wake> {
+        let mut ready = std::mem::take(&mut self.ready);
+        let looked = self.poller.wait(until, &mut ready);
+        let now = Instant::now();
+        ready.drain(..).for_each(|lane| self.machine.ready(lane, now));
+        self.ready = ready;
+        self.take_resolved(now);
+        if self.machine.deadline().is_some_and(|deadline| deadline <= now) {
+            self.machine.expire(now);
+        }
+        let acted = self.act();
+        self.take_finished();
+        acted.and(looked)
+    }
+
+    fn take_resolved(&mut self, now: Instant) {
+        let machine = &mut self.machine;
+        self.resolving.retain(|(lane, resolving)| {
+            let Some(answer) = resolving.take() else { return true };
+            let addresses = answer.map(|found| found.into_iter().map(Address::Tcp).collect());
+            let addresses = some_addresses(addresses.map_err(|error| error.to_string()));
+            machine.connect(*lane, addresses, now);
+            false
+        });
+    }
+
+    /// Carries out what the machine asks for. An error keeps nothing else from being done.
+    fn act(&mut self) -> io::Result<()> {
+        let mut acted = Ok(());
+        loop {
+            let actions = self.machine.take_actions();
+            if actions.is_empty() {
+                return acted;
+            }
+            for action in actions {
+                match action {
+                    Action::EndTurn => self.is_unsent = true,
+                    Action::Watch { lane, fd, write } => acted = acted.and(self.poller.watch(lane, fd, write)),
+                    Action::Forget { lane, fd } => {
+                        self.poller.forget(lane, fd);
+                        self.machine.forgotten(lane, Instant::now());
+                    }
+                    Action::Resolve { lane, name, port } => self.resolve(lane, &name, port),
+                }
+            }
+        }
+    }
+
+    fn resolve(&mut self, lane: usize, name: &str, port: u16) {
+        match Resolving::begin_ringing(name, port, self.poller.bell().clone()) {
+            Ok(resolving) => self.resolving.push((lane, resolving)),
+            Err(error) => self.machine.connect(lane, Err(error.to_string()), Instant::now()),
+        }
+    }
+
+    fn take_finished(&mut self) {
+        let finished = self.machine.take_finished();
+        if self.finished.len() == 0 {
+            self.finished = finished.into_iter();
+        } else if !finished.is_empty() {
+            self.finished = self.finished.by_ref().chain(finished).collect::<Vec<_>>().into_iter();
+        }
+    }
+}
+
+impl<M: Driven> AsFd for Polled<M> {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.poller.as_fd()
+    }
+}

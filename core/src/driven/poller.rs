@@ -1,0 +1,272 @@
+//! Many descriptors watched through one: epoll on Linux, kqueue on macOS and the BSDs, with a bell among them.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, RawFd};
+use std::sync::Arc;
+use std::time::Instant;
+
+use selector::Selector;
+
+use crate::doorbell::{Doorbell, Wake, LONGEST_SLEEP};
+use crate::fork;
+
+/// What is watched under this number is the bell.
+const BELL: usize = usize::MAX;
+
+/// How many descriptors one look tells of at most; the next look tells of the rest.
+const AT_ONCE: usize = 64;
+
+/// Watches descriptors. The one that it offers itself ([`AsFd`]) is readable while any of them is ready, or the bell was
+/// rung.
+///
+/// It belongs to the process that made it. A forked child shares the system's set of descriptors with its parent, so
+/// there a poller changes nothing; it closes what it has when it is dropped.
+pub struct Poller {
+    selector: Selector,
+    bell: Arc<Doorbell>,
+    /// By lane: the descriptor, and whether it is watched for writing.
+    watched: Vec<Option<(RawFd, bool)>>,
+    generation: u64,
+}
+
+impl Poller {
+    /// # Errors
+    /// The process has too many open descriptors.
+    pub fn new() -> io::Result<Self> {
+        let (selector, bell) = (Selector::new()?, Arc::new(Doorbell::new()?));
+        selector.watch_bell(bell.as_fd())?;
+        Ok(Self { selector, bell, watched: Vec::new(), generation: fork::generation() })
+    }
+
+    /// The bell that ends a wait. Any thread may ring it.
+    pub fn bell(&self) -> &Arc<Doorbell> {
+        &self.bell
+    }
+
+    pub(crate) fn is_of_this_process(&self) -> bool {
+        self.generation == fork::generation()
+    }
+
+    /// Watches a descriptor, in place of what was watched for this lane before. It must stay open until it is forgotten.
+    ///
+    /// # Errors
+    /// The user watches too many descriptors, or the system has no memory.
+    pub fn watch(&mut self, lane: usize, fd: RawFd, write: bool) -> io::Result<()> {
+        if !self.is_of_this_process() {
+            return Ok(());
+        }
+        if self.watched.len() <= lane {
+            self.watched.resize(lane + 1, None);
+        }
+        let before = match self.watched[lane] {
+            Some((other, _)) if other != fd => {
+                self.forget(lane, other);
+                None
+            }
+            same => same.map(|(_, write)| write),
+        };
+        self.selector.watch(lane, fd, before, write)?;
+        self.watched[lane] = Some((fd, write));
+        Ok(())
+    }
+
+    /// Watches the descriptor of a lane no more.
+    pub fn forget(&mut self, lane: usize, fd: RawFd) {
+        if !self.is_of_this_process() {
+            return;
+        }
+        let Some(watched) = self.watched.get_mut(lane) else { return };
+        if let Some((_, write)) = watched.take_if(|(watched, _)| *watched == fd) {
+            self.selector.forget(fd, write);
+        }
+    }
+
+    /// Waits until a descriptor is ready, the bell was rung, or `until`, and adds the lanes that are ready to `ready`. The
+    /// bell is silent afterwards.
+    ///
+    /// Like every wait of the core it lasts a tenth of a second at most, so that the host looks for signals.
+    ///
+    /// # Errors
+    /// None that a correct program meets.
+    pub fn wait(&self, until: Instant, ready: &mut Vec<usize>) -> io::Result<Wake> {
+        if !self.is_of_this_process() {
+            return Ok(Wake::Ready);
+        }
+        let all = until.saturating_duration_since(Instant::now());
+        let left = all.min(LONGEST_SLEEP);
+        let mut is_rung = false;
+        let mut found = 0;
+        let waited = self.selector.wait(left, |number| {
+            found += 1;
+            match number {
+                BELL => is_rung = true,
+                lane => ready.push(lane),
+            }
+        });
+        if is_rung {
+            self.bell.silence();
+        }
+        match waited {
+            Ok(()) if found > 0 => Ok(Wake::Ready),
+            Ok(()) if left < all => Ok(Wake::Interrupted),
+            Ok(()) => Ok(Wake::Deadline),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(Wake::Interrupted),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+impl AsFd for Poller {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.selector.as_fd()
+    }
+}
+
+#[cfg(any(target_os = "linux", target_os = "android"))]
+mod selector {
+    use std::io;
+    use std::os::fd::{AsFd, BorrowedFd, OwnedFd, RawFd};
+    use std::time::Duration;
+
+    use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
+    use rustix::event::Timespec;
+
+    use super::{AT_ONCE, BELL};
+
+    pub(super) struct Selector(OwnedFd);
+
+    impl Selector {
+        pub(super) fn new() -> io::Result<Self> {
+            Ok(Self(epoll::create(CreateFlags::CLOEXEC)?))
+        }
+
+        pub(super) fn watch_bell(&self, bell: BorrowedFd<'_>) -> io::Result<()> {
+            Ok(epoll::add(&self.0, bell, EventData::new_u64(BELL as u64), EventFlags::IN)?)
+        }
+
+        pub(super) fn watch(&self, number: usize, fd: RawFd, before: Option<bool>, write: bool) -> io::Result<()> {
+            let (data, mut flags) = (EventData::new_u64(number as u64), EventFlags::IN);
+            flags.set(EventFlags::OUT, write);
+            match before {
+                Some(_) => epoll::modify(&self.0, borrow(fd), data, flags)?,
+                None => epoll::add(&self.0, borrow(fd), data, flags)?,
+            }
+            Ok(())
+        }
+
+        pub(super) fn forget(&self, fd: RawFd, _: bool) {
+            // One that is closed has been forgotten already.
+            let _ = epoll::delete(&self.0, borrow(fd));
+        }
+
+        /// Says the number of each that is ready.
+        pub(super) fn wait(&self, timeout: Duration, mut ready: impl FnMut(usize)) -> io::Result<()> {
+            let timeout = Timespec { tv_sec: timeout.as_secs() as i64, tv_nsec: timeout.subsec_nanos().into() };
+            let mut events = Vec::with_capacity(AT_ONCE);
+            epoll::wait(&self.0, rustix::buffer::spare_capacity(&mut events), Some(&timeout))?;
+            events.iter().for_each(|event: &epoll::Event| ready(event.data.u64() as usize));
+            Ok(())
+        }
+    }
+
+    impl AsFd for Selector {
+        fn as_fd(&self) -> BorrowedFd<'_> {
+            self.0.as_fd()
+        }
+    }
+
+    #[allow(unsafe_code)]
+    fn borrow<'f>(fd: RawFd) -> BorrowedFd<'f> {
+        // SAFETY: the descriptor is used for one system call that does no more than look it up. It is open: a machine
+        // closes what is watched when it was told that it is forgotten. A wrong one would be refused, or watched in vain.
+        unsafe { BorrowedFd::borrow_raw(fd) }
+    }
+}
+
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+mod selector {
+    use std::io;
+    use std::mem::ManuallyDrop;
+    use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+    use std::time::Duration;
+
+    use rustix::event::kqueue::{kevent, kqueue, Event, EventFilter, EventFlags};
+
+    use super::{AT_ONCE, BELL};
+    use crate::fork;
+
+    pub(super) struct Selector {
+        queue: ManuallyDrop<OwnedFd>,
+        generation: u64,
+    }
+
+    impl Selector {
+        pub(super) fn new() -> io::Result<Self> {
+            let queue = kqueue()?;
+            rustix::io::fcntl_setfd(&queue, rustix::io::FdFlags::CLOEXEC)?;
+            Ok(Self { queue: ManuallyDrop::new(queue), generation: fork::generation() })
+        }
+
+        pub(super) fn watch_bell(&self, bell: BorrowedFd<'_>) -> io::Result<()> {
+            self.change(&[event(EventFilter::Read(bell.as_raw_fd()), EventFlags::ADD, BELL)])
+        }
+
+        pub(super) fn watch(&self, number: usize, fd: RawFd, before: Option<bool>, write: bool) -> io::Result<()> {
+            self.change(&[event(EventFilter::Read(fd), EventFlags::ADD, number)])?;
+            match (before, write) {
+                (_, true) => self.change(&[event(EventFilter::Write(fd), EventFlags::ADD, number)]),
+                (Some(true), false) => self.change(&[event(EventFilter::Write(fd), EventFlags::DELETE, number)]),
+                (_, false) => Ok(()),
+            }
+        }
+
+        pub(super) fn forget(&self, fd: RawFd, write: bool) {
+            // One that is closed has been forgotten already.
+            let _ = self.change(&[event(EventFilter::Read(fd), EventFlags::DELETE, 0)]);
+            if write {
+                let _ = self.change(&[event(EventFilter::Write(fd), EventFlags::DELETE, 0)]);
+            }
+        }
+
+        /// Says the number of each that is ready: one that can be read from and written to twice.
+        pub(super) fn wait(&self, timeout: Duration, mut ready: impl FnMut(usize)) -> io::Result<()> {
+            let mut events = Vec::with_capacity(AT_ONCE);
+            self.exchange(&[], &mut events, timeout)?;
+            events.iter().for_each(|event: &Event| ready(event.udata() as usize));
+            Ok(())
+        }
+
+        fn change(&self, changes: &[Event]) -> io::Result<()> {
+            self.exchange(changes, &mut Vec::new(), Duration::ZERO)
+        }
+
+        #[allow(unsafe_code)]
+        fn exchange(&self, changes: &[Event], events: &mut Vec<Event>, timeout: Duration) -> io::Result<()> {
+            // SAFETY: the descriptors are open: a machine closes what is watched when it was told that it is forgotten,
+            // and the queue forgets what is closed.
+            unsafe { kevent(&*self.queue, changes, rustix::buffer::spare_capacity(events), Some(timeout))? };
+            Ok(())
+        }
+    }
+
+    fn event(filter: EventFilter, flags: EventFlags, number: usize) -> Event {
+        Event::new(filter, flags, number as *mut _)
+    }
+
+    impl AsFd for Selector {
+        fn as_fd(&self) -> BorrowedFd<'_> {
+            self.queue.as_fd()
+        }
+    }
+
+    impl Drop for Selector {
+        #[allow(unsafe_code)]
+        fn drop(&mut self) {
+            // A forked child does not inherit the queue: the number may be another file's there.
+            if self.generation == fork::generation() {
+                // SAFETY: it is not used afterwards.
+                unsafe { ManuallyDrop::drop(&mut self.queue) }
+            }
+        }
+    }
+}
