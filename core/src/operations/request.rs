@@ -151,7 +151,9 @@ impl Request {
         }
         let value = values.read(head, reply.value, reply.server)?;
         Ok(match self {
-            Request::Get { cas: true } | Request::GetAndTouch { cas: true, .. } => Answer::ValueAndCas(value, head.item.cas.unwrap_or_default()),
+            Request::Get { cas: true } | Request::GetAndTouch { cas: true, .. } => {
+                Answer::ValueAndCas(value, head.item.cas.unwrap_or_default())
+            }
             Request::GetWithTtl => Answer::ValueAndTtl(value, remaining(&head.item)),
             _ => Answer::Value(value),
         })

@@ -13,6 +13,7 @@ static STARTED: AtomicUsize = AtomicUsize::new(0);
 
 pub struct Memcached {
     process: Child,
+    listen: Vec<String>,
     address: Address,
 }
 
@@ -30,18 +31,18 @@ impl Memcached {
     }
 
     fn start(listen: &[&str], address: Address) -> Self {
-        let process = Command::new("memcached")
-            .args(listen)
-            .args(["-u", "root", "-U", "0", "-t", "1", "-m", "256"])
-            .spawn()
-            .expect("memcached is installed: apt install memcached, or make setup");
-        let server = Self { process, address };
+        let listen: Vec<_> = listen.iter().map(|argument| (*argument).to_owned()).collect();
+        let server = Self { process: process(&listen), listen, address };
+        server.await_answer();
+        server
+    }
+
+    fn await_answer(&self) {
         let deadline = Instant::now() + Duration::from_secs(10);
-        while !server.answers() {
-            assert!(Instant::now() < deadline, "memcached does not listen on {}", server.address);
+        while !self.answers() {
+            assert!(Instant::now() < deadline, "memcached does not listen on {}", self.address);
             std::thread::sleep(Duration::from_millis(5));
         }
-        server
     }
 
     fn answers(&self) -> bool {
@@ -59,6 +60,19 @@ impl Memcached {
         self.process.kill().unwrap();
         self.process.wait().unwrap();
     }
+
+    /// Ends it, and starts another one at its address.
+    pub fn restart(&mut self) {
+        self.stop();
+        self.process = process(&self.listen);
+        self.await_answer();
+    }
+}
+
+fn process(listen: &[String]) -> Child {
+    let mut command = Command::new("memcached");
+    command.args(listen).args(["-u", "root", "-U", "0", "-t", "1", "-m", "256"]);
+    command.spawn().expect("memcached is installed: apt install memcached, or make setup")
 }
 
 impl Drop for Memcached {

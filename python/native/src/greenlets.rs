@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 
 use crate::errors::usage;
 use crate::futures::Answer;
-use crate::spare::Spare;
+use pinyon_core::spare::Spare;
 
 /// How greenlets wait: by switching to the hub, which switches back.
 pub(crate) struct Greenlets {

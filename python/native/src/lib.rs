@@ -22,7 +22,6 @@ mod policy;
 mod running;
 mod settings;
 mod shared;
-mod spare;
 mod supplied;
 mod tls;
 mod trees;
