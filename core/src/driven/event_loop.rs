@@ -132,11 +132,12 @@ impl<M: Driven, W, O> LoopMachine<M, W, O> {
         if !self.is_of_this_process() {
             return Ok(());
         }
-        let changed = self.change(host, M::close);
-        if self.answered.is_empty() {
-            return changed;
+        let mut errors = FirstError::default();
+        self.change(host, M::close, &mut errors);
+        if !self.answered.is_empty() {
+            errors.note(host.end_turn_from_outside());
         }
-        changed.and(host.end_turn_from_outside())
+        errors.into_result()
     }
 
     /// Nothing can be begun any more: the loop closes the connections once nothing is on its way.
@@ -210,21 +211,23 @@ impl<M: Driven, W, O> LoopMachine<M, W, O> {
         if !self.is_of_this_process() {
             return Ok(());
         }
-        let turn = self.turns.begin();
-        let mut advanced = self.change(host, change);
-        advanced = advanced.and(self.resume(host));
-        drop(turn);
+        let mut errors = FirstError::default();
+        {
+            let _running = self.turns.begin();
+            self.change(host, change, &mut errors);
+            errors.note(self.resume(host));
+        }
         if self.turns.take_due() {
-            advanced = advanced.and(self.change(host, M::turn));
+            self.change(host, M::turn, &mut errors);
         }
         if !self.answered.is_empty() {
-            advanced = advanced.and(host.end_turn());
+            errors.note(host.end_turn());
         }
         if self.is_retired.load(Ordering::Relaxed) && self.borrow(host)?.is_idle() {
             self.is_retired.store(false, Ordering::Relaxed);
-            advanced = advanced.and(self.change(host, M::close));
+            self.change(host, M::close, &mut errors);
         }
-        advanced
+        errors.into_result()
     }
 
     /// Resumes those whose outcome is known. An error may end the loop, so it ends this at once; the others are resumed in
@@ -237,66 +240,95 @@ impl<M: Driven, W, O> LoopMachine<M, W, O> {
     }
 
     /// Changes the machine, then does what follows from that.
-    fn change<H: LoopHost<M, W, O>>(&self, host: &H, change: impl FnOnce(&mut M, Instant)) -> Result<(), H::Error> {
-        let (mut actions, mut finished) = {
-            let mut machine = self.borrow(host)?;
-            change(&mut machine, Instant::now());
-            (machine.take_actions(), machine.take_finished())
-        };
-        let mut changed = Ok(());
+    fn change<H: LoopHost<M, W, O>>(
+        &self,
+        host: &H,
+        change: impl FnOnce(&mut M, Instant),
+        errors: &mut FirstError<H::Error>,
+    ) {
+        let mut change = Some(change);
         let deadline = loop {
-            changed = changed.and(self.act(host, actions));
+            let (actions, finished) = {
+                let mut machine = match self.borrow(host) {
+                    Ok(machine) => machine,
+                    Err(in_use) => return errors.note(Err(in_use)),
+                };
+                if let Some(change) = change.take() {
+                    change(&mut machine, Instant::now());
+                }
+                let (actions, finished) = (machine.take_actions(), machine.take_finished());
+                if actions.is_empty() && finished.is_empty() {
+                    break machine.deadline();
+                }
+                (actions, finished)
+            };
+            self.act(host, actions, errors);
             if !finished.is_empty() {
-                changed = changed.and(host.settle(finished));
-            }
-            let mut machine = self.borrow(host)?;
-            (actions, finished) = (machine.take_actions(), machine.take_finished());
-            if actions.is_empty() && finished.is_empty() {
-                break machine.deadline();
+                errors.note(host.settle(finished));
             }
         };
-        changed.and(host.report()).and(self.set_alarm(host, deadline))
+        errors.note(host.report());
+        self.set_alarm(host, deadline, errors);
     }
 
     /// Does what follows from a beginning. Outcomes are left where they are.
     fn carry_out<H: LoopHost<M, W, O>>(&self, host: &H, mut actions: Vec<Action>) -> Result<(), H::Error> {
-        let mut carried_out = Ok(());
+        let mut errors = FirstError::default();
         let deadline = loop {
-            carried_out = carried_out.and(self.act(host, actions));
+            self.act(host, actions, &mut errors);
             let mut machine = self.borrow(host)?;
             actions = machine.take_actions();
             if actions.is_empty() {
                 break machine.deadline();
             }
         };
-        carried_out.and(self.set_alarm(host, deadline))
+        self.set_alarm(host, deadline, &mut errors);
+        errors.into_result()
     }
 
-    fn act<H: LoopHost<M, W, O>>(&self, host: &H, actions: Vec<Action>) -> Result<(), H::Error> {
-        let mut acted = Ok(());
+    fn act<H: LoopHost<M, W, O>>(&self, host: &H, actions: Vec<Action>, errors: &mut FirstError<H::Error>) {
         for action in actions {
-            let done = match action {
-                Action::EndTurn if self.turns.is_left_to_host() => host.end_turn(),
-                Action::EndTurn => Ok(()),
-                Action::Watch { lane, fd, write } => host.watch(lane, fd, write),
-                Action::Resolve { lane, name, port } => host.resolve(lane, &name, port),
+            match action {
+                Action::EndTurn if self.turns.is_left_to_host() => errors.note(host.end_turn()),
+                Action::EndTurn => {}
+                Action::Watch { lane, fd, write } => errors.note(host.watch(lane, fd, write)),
+                Action::Resolve { lane, name, port } => errors.note(host.resolve(lane, &name, port)),
                 Action::Forget { lane, fd } => {
-                    let forgotten = host.forget(lane, fd);
-                    self.borrow(host)?.forgotten(lane, Instant::now());
-                    forgotten
+                    errors.note(host.forget(lane, fd));
+                    errors.note(self.borrow(host).map(|mut machine| machine.forgotten(lane, Instant::now())));
                 }
-            };
-            acted = acted.and(done);
+            }
         }
-        acted
     }
 
-    fn set_alarm<H: LoopHost<M, W, O>>(&self, host: &H, deadline: Option<Instant>) -> Result<(), H::Error> {
-        let Some(deadline) = deadline.filter(|deadline| self.alarm.set(*deadline)) else { return Ok(()) };
+    fn set_alarm<H: LoopHost<M, W, O>>(&self, host: &H, deadline: Option<Instant>, errors: &mut FirstError<H::Error>) {
+        let Some(deadline) = deadline.filter(|deadline| self.alarm.set(*deadline)) else { return };
         let told = host.wake_in(deadline.saturating_duration_since(Instant::now()));
         if told.is_err() {
             self.alarm.clear();
         }
-        told
+        errors.note(told);
+    }
+}
+
+/// The first error of several calls, all of which are made.
+struct FirstError<E>(Option<E>);
+
+impl<E> FirstError<E> {
+    #[inline]
+    fn note(&mut self, done: Result<(), E>) {
+        if let Err(error) = done {
+            self.0.get_or_insert(error);
+        }
+    }
+
+    fn into_result(self) -> Result<(), E> {
+        self.0.map_or(Ok(()), Err)
+    }
+}
+
+impl<E> Default for FirstError<E> {
+    fn default() -> Self {
+        Self(None)
     }
 }

@@ -46,11 +46,16 @@ impl Greenlets {
         self.spare_slots.take().unwrap_or_default()
     }
 
-    /// A greenlet has got its outcome: the memory it came in serves another.
-    pub(crate) fn reuse(&self, mut slot: Arc<Slot>) {
-        if let Some(unshared) = Arc::get_mut(&mut slot) {
-            unshared.clear();
-            self.spare_slots.give(slot);
+    /// The outcome, or it is raised. The memory that it came in serves another.
+    #[inline(never)]
+    pub(crate) fn take_outcome<'py>(&self, py: Python<'py>, mut slot: Arc<Slot>) -> PyResult<Bound<'py, PyAny>> {
+        let Some(unshared) = Arc::get_mut(&mut slot) else { return slot.outcome(py) };
+        let SlotState { outcome, .. } = std::mem::take(unshared.0.get_mut().unwrap_or_else(PoisonError::into_inner));
+        self.spare_slots.give(slot);
+        match outcome {
+            Some(Ok(value)) => Ok(value.into_bound(py)),
+            Some(Err(error)) => Err(*error),
+            None => Err(resumed_early(py)),
         }
     }
 
@@ -140,18 +145,17 @@ impl Slot {
             Some(Err(error)) => Err((**error).clone_ref(py)),
             None => {
                 state.abandoned = true;
-                let message = "the greenlet was resumed by something else while it waited for a reply";
-                Err(usage(py, "UsageError", message))
+                Err(resumed_early(py))
             }
         }
-    }
-
-    /// Makes it as new.
-    fn clear(&mut self) {
-        *self.0.get_mut().unwrap_or_else(PoisonError::into_inner) = SlotState::default();
     }
 
     fn lock(&self) -> MutexGuard<'_, SlotState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+#[cold]
+fn resumed_early(py: Python<'_>) -> PyErr {
+    usage(py, "UsageError", "the greenlet was resumed by something else while it waited for a reply")
 }

@@ -67,9 +67,8 @@ impl<'py, D: LoopDriver> Caller<'py, D> {
             (Waiter::Future(future), _) => Ok(future.into_bound(py)),
             (Waiter::Greenlet(slot), Some(greenlet)) if !later => {
                 let waiting = self.driver.get().event_loop().waiting();
-                let outcome = waiting.wait(&slot, &greenlet);
-                waiting.greenlets().reuse(slot);
-                outcome
+                waiting.wait(&slot, &greenlet)?;
+                waiting.greenlets().take_outcome(py, slot)
             }
             (Waiter::Greenlet(slot), _) => wait_later(slot, self.driver),
         }
@@ -194,7 +193,8 @@ impl GreenletWaiter {
     /// Lets other greenlets run until it is done, and returns the outcome, or raises it.
     fn wait<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let waiting = (self.waiting)(self.driver.bind(py));
-        waiting.wait(&self.slot, &waiting.greenlets().current(py)?)
+        waiting.wait(&self.slot, &waiting.greenlets().current(py)?)?;
+        self.slot.outcome(py)
     }
 
     /// Whether nothing is awaited any more.

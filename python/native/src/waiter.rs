@@ -60,7 +60,7 @@ impl Waiter {
     pub(crate) fn resume(self, waiting: Waiting<'_>, py: Python<'_>, answer: Answer) -> PyResult<()> {
         match (self, waiting.coroutines) {
             (Waiter::Future(future), Coroutines::Tasks(futures)) => futures.resume(future.bind(py), answer),
-            (Waiter::Greenlet(slot), Coroutines::Greenlets(greenlets)) => match slot.finish(answer) {
+            (Waiter::Greenlet(slot), Coroutines::Greenlets(greenlets)) => match finish(slot, answer) {
                 Some(greenlet) => greenlets.switch_to(greenlet.bind(py)),
                 None => Ok(()),
             },
@@ -109,16 +109,13 @@ impl<'l> Waiting<'l> {
         self.coroutines.greenlets()
     }
 
-    /// Lets other greenlets run until the outcome is there, and returns it, or raises it. Whatever ends the wait
-    /// otherwise, as a timeout or a kill does, abandons the request.
-    pub(crate) fn wait<'py>(self, slot: &Slot, greenlet: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        if slot.begin(greenlet) {
-            if let Err(interruption) = self.switch_from(greenlet) {
-                slot.abandon();
-                return Err(interruption);
-            }
+    /// Lets other greenlets run until the slot has its outcome. Whatever ends the wait otherwise, as a timeout or a kill
+    /// does, abandons the request.
+    pub(crate) fn wait(self, slot: &Slot, greenlet: &Bound<'_, PyAny>) -> PyResult<()> {
+        if !slot.begin(greenlet) {
+            return Ok(());
         }
-        slot.outcome(greenlet.py())
+        self.switch_from(greenlet).inspect_err(|_| slot.abandon())
     }
 
     /// Lets other greenlets run: the next one whose outcome is known, without a detour by the hub, or else the hub.
@@ -137,9 +134,14 @@ impl<'l> Waiting<'l> {
         loop {
             let (waiter, answer) = self.answered.next()?;
             let Waiter::Greenlet(slot) = waiter else { unreachable!("only greenlets switch") };
-            if let Some(greenlet) = slot.finish(answer) {
+            if let Some(greenlet) = finish(slot, answer) {
                 return Some(greenlet);
             }
         }
     }
+}
+
+/// Puts the outcome where its greenlet looks for it, and gives the slot up: it serves again once the greenlet has looked.
+fn finish(slot: Arc<Slot>, answer: Answer) -> Option<Py<PyAny>> {
+    slot.finish(answer)
 }
