@@ -80,6 +80,7 @@ class TaskDriver(LoopDriver):
 
     current_greenlet: ClassVar[None] = None
 
+    loop: Any
     #: Makes a future; None where the loop's futures are asyncio's own.
     create_future: Callable[[], Any] | None
 

@@ -3,7 +3,7 @@
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::PyList;
+use pyo3::types::{PyDict, PyList};
 
 /// What a coroutine is resumed with. It passes through many hands, and an error, which is large, is rare.
 pub(crate) type Answer = Result<Py<PyAny>, Box<PyErr>>;
@@ -15,10 +15,11 @@ pub(crate) enum Futures {
     Others(Py<PyAny>),
 }
 
-/// asyncio's own: the class and methods, looked up once. Called without arguments, the class makes a future of the
-/// running loop, which is the driver's whenever something is begun.
+/// asyncio's own: the class, what it is called with, and methods, looked up once. Called without its loop, the class would
+/// ask for the running one, which costs a system call (`getpid`).
 pub(crate) struct Asyncio {
     class: Py<PyAny>,
+    settings: Py<PyDict>,
     remove_done_callback: Py<PyAny>,
     set_result: Py<PyAny>,
     set_exception: Py<PyAny>,
@@ -28,19 +29,25 @@ pub(crate) struct Asyncio {
 
 /// What a driver has where its coroutines are tasks, `pinyon._loop_driver.TaskDriver`.
 #[derive(FromPyObject)]
-struct TaskDriver {
+struct TaskDriver<'py> {
+    #[pyo3(attribute("loop"))]
+    event_loop: Bound<'py, PyAny>,
     create_future: Option<Py<PyAny>>,
 }
 
 impl Futures {
     pub(crate) fn new(driver: &Bound<'_, PyAny>) -> PyResult<Self> {
         let py = driver.py();
-        if let TaskDriver { create_future: Some(create) } = driver.extract()? {
+        let TaskDriver { event_loop, create_future } = driver.extract()?;
+        if let Some(create) = create_future {
             return Ok(Futures::Others(create));
         }
+        let settings = PyDict::new(py);
+        settings.set_item("loop", event_loop)?;
         let class = py.import("asyncio")?.getattr("Future")?;
         let method = |name| -> PyResult<Py<PyAny>> { Ok(class.getattr(name)?.unbind()) };
         Ok(Futures::Asyncio(Box::new(Asyncio {
+            settings: settings.unbind(),
             remove_done_callback: method("remove_done_callback")?,
             set_result: method("set_result")?,
             set_exception: method("set_exception")?,
@@ -51,7 +58,7 @@ impl Futures {
 
     pub(crate) fn create(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         match self {
-            Futures::Asyncio(asyncio) => asyncio.class.call0(py),
+            Futures::Asyncio(asyncio) => asyncio.class.call(py, (), Some(asyncio.settings.bind(py))),
             Futures::Others(create) => create.call0(py),
         }
     }
@@ -74,7 +81,8 @@ impl Futures {
         match self {
             Futures::Others(create) => visit.call(create),
             Futures::Asyncio(asyncio) => {
-                let Asyncio { class, remove_done_callback, set_result, set_exception, run } = &**asyncio;
+                let Asyncio { class, settings, remove_done_callback, set_result, set_exception, run } = &**asyncio;
+                visit.call(settings)?;
                 [class, remove_done_callback, set_result, set_exception, run]
                     .into_iter()
                     .try_for_each(|object| visit.call(object))
