@@ -223,7 +223,7 @@ impl<M: Driven, W, O> LoopMachine<M, W, O> {
         if !self.answered.is_empty() {
             errors.note(host.end_turn());
         }
-        if self.is_retired.load(Ordering::Relaxed) && self.borrow(host)?.is_idle() {
+        if self.is_retired.load(Ordering::Relaxed) && self.machine().is_ok_and(|machine| machine.is_idle()) {
             self.is_retired.store(false, Ordering::Relaxed);
             self.change(host, M::close, &mut errors);
         }
