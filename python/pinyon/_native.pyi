@@ -8,7 +8,9 @@ from typing import Any, TypeVar, final, overload
 
 from typing_extensions import Literal, Self, TypeAlias, disjoint_base
 
+from pinyon.compression import Compression
 from pinyon.errors import Error
+from pinyon.events import Event
 from pinyon.metadata import ItemMetadata
 
 _Key: TypeAlias = str | bytes
@@ -16,6 +18,7 @@ _KeyT = TypeVar("_KeyT", bound=str | bytes)
 _Ttl: TypeAlias = int | float | timedelta
 
 __all__ = [
+    "DEFAULT_SERVER",
     "LATENCY_BOUNDS",
     "Batch",
     "Client",
@@ -31,17 +34,24 @@ __all__ = [
     "Waiter",
     "__version__",
     "check_plain",
+    "default_settings",
     "thread_number",
 ]
 
 __version__: str
+DEFAULT_SERVER: str
 LATENCY_BOUNDS: list[int]
 
 @disjoint_base
 class Client:
     def __new__(
         cls,
-        source: list[str] | Client,
+        source: Client | None = None,
+        *,
+        serializer: object = None,
+        on_event: Callable[[Event], object] | None = None,
+        compression: Compression | None = None,
+        loops: tuple[Callable[[], Any], Callable[[Any], Any]] | None = None,
         **settings: Any,
     ) -> Self: ...
     def share(self, current: Callable[[], Any], make: Callable[[Any], Any], connections: int) -> None: ...
@@ -156,11 +166,11 @@ class Tls:
     def __new__(
         cls,
         *,
-        ca: str | PathLike[str] | None,
-        certificate: str | PathLike[str] | None,
-        key: str | PathLike[str] | None,
-        server_name: str | None,
-        accept_any_certificate: bool,
+        ca: str | PathLike[str] | None = None,
+        certificate: str | PathLike[str] | None = None,
+        key: str | PathLike[str] | None = None,
+        server_name: str | None = None,
+        accept_any_certificate_which_is_dangerous: bool = False,
     ) -> Self: ...
 
 @final
@@ -169,6 +179,7 @@ class Waiter:
     def done(self) -> bool: ...
     def result(self) -> Any: ...
 
+def default_settings() -> dict[str, dict[str, Any]]: ...
 def thread_number() -> int: ...
 def check_plain(value: object, serializer: str) -> None: ...
 
@@ -177,28 +188,14 @@ class Locks:
     def __new__(
         cls,
         *,
-        server: str,
-        host: str | None,
-        port: int,
-        path: str | None,
-        user: str | None,
-        password: str | bytes | None,
-        database: int,
-        namespace: str | bytes,
-        ttl: float,
-        timeout: float,
-        reentrant: bool,
-        handler: str,
-        fairness: str,
-        heartbeat: float,
-        command_timeout: float,
-        connect_timeout: float,
         warn: Callable[[str], Any],
         keep: Callable[[Keeper, Callable[[str], Any]], Any],
         hash_tag: bytes | None = None,
-        tls: Tls | None = None,
         loops: tuple[Callable[[], Any], Callable[[Any], Any]] | None = None,
+        **settings: Any,
     ) -> Self: ...
+    @property
+    def names_have_tags(self) -> bool: ...
     def share(self, current: Callable[[], Any], make: Callable[[Any], Any]) -> None: ...
     def tag_of(self, names: tuple[str | bytes, ...]) -> bytes | None: ...
     def inspect(self, names: tuple[str | bytes, ...]) -> Any: ...

@@ -54,8 +54,11 @@ pub(crate) trait Setting: Sized {
 }
 
 fn wrong<T>(name: &str, expected: &str, given: &Given<'_>) -> Result<T, InvalidArgument> {
-    let message = format!("{name} must be {expected}, not {}", given.kind());
-    Err(InvalidArgument::new(InvalidKind::Type, message))
+    refused(InvalidKind::Type, name, expected, given)
+}
+
+fn refused<T>(kind: InvalidKind, name: &str, expected: &str, given: &Given<'_>) -> Result<T, InvalidArgument> {
+    Err(InvalidArgument::new(kind, format!("{name} must be {expected}, not {}", given.kind())))
 }
 
 impl Setting for bool {
@@ -184,16 +187,30 @@ impl Setting for ServerTexts {
         };
         let texts = listed.iter().map(|server| match server {
             Given::Text(text) | Given::Untyped(text) => Ok((*text).to_owned()),
-            other => Err(InvalidArgument::new(
-                InvalidKind::Servers,
-                format!("a server must be text, such as \"host:port\", not {}", other.kind()),
-            )),
+            other => refused(InvalidKind::Servers, "a server", "text, such as \"host:port\"", other),
         });
         texts.collect::<Result<_, _>>().map(Self)
     }
 
     fn given(&self) -> Given<'_> {
         Given::List(self.0.iter().map(|text| Given::Text(text)).collect())
+    }
+}
+
+/// A server's URL, as a user writes it.
+#[derive(Clone, Debug)]
+pub struct UrlText(pub String);
+
+impl Setting for UrlText {
+    fn read(name: &str, given: Given<'_>) -> Result<Self, InvalidArgument> {
+        match given {
+            Given::Text(text) | Given::Untyped(text) => Ok(Self(text.to_owned())),
+            other => refused(InvalidKind::Servers, name, "text", &other),
+        }
+    }
+
+    fn given(&self) -> Given<'_> {
+        Given::Text(&self.0)
     }
 }
 
@@ -223,7 +240,7 @@ impl Setting for TlsChoice {
             Given::Flag(_) | Given::Untyped(_) => {
                 bool::read(name, given).map(|speaks| if speaks { Self::Usual } else { Self::Off })
             }
-            other => wrong(name, "true, false or a Tls", &other),
+            other => refused(InvalidKind::Usage, name, "true, false or a Tls", &other),
         }
     }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::checks::{choose, seconds, waiting_time};
 use super::table::settings;
-use super::TlsChoice;
+use super::{TlsChoice, UrlText};
 use crate::address::RedisUrl;
 use crate::invalid::InvalidArgument;
 use crate::locks::client::Setup;
@@ -18,7 +18,7 @@ settings! {
     /// What a user sets of a client of locks. Times are in seconds.
     pub struct LockSettings {
         /// Where the server is.
-        url: String = "redis://127.0.0.1:6379/0".into(),
+        url: UrlText = UrlText("redis://127.0.0.1:6379/0".into()),
         /// Locks of one namespace know each other.
         namespace: Vec<u8> = b"pinyon".into(),
         /// By what a cluster chooses the node of a lock: "namespace" or "names".
@@ -68,7 +68,7 @@ pub struct UsualLock {
 impl LockSettings {
     /// Checks all settings. `tag`: the hash tag of all names of this client, where names have hash tags of their own.
     pub fn build(&self, tag: Option<&[u8]>) -> Result<LockParts, InvalidArgument> {
-        let url = RedisUrl::parse(&self.url)?;
+        let url = RedisUrl::parse(&self.url.0)?;
         let keys = match tag {
             Some(tag) => Keys::tagged(&self.namespace, tag),
             None => Keys::new(&self.namespace),

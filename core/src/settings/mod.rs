@@ -1,6 +1,6 @@
 //! What users set: names, defaults, checks and their messages, for every front end.
 //!
-//! A front end fills [`CacheSettings`] or [`LockSettings`], by fields or [by name](Settings::set), and gets from `build` what
+//! A front end fills [`CacheSettings`] or [`LockSettings`], by fields or [by name](NamedSettings::set), and gets from `build` what
 //! a client is made of, or an
 //! [`InvalidArgument`](crate::invalid::InvalidArgument).
 
@@ -15,7 +15,7 @@ mod tests;
 
 pub use cache::{CacheParts, CacheSettings};
 pub use checks::{seconds, waiting_time};
-pub use given::{Given, ServerTexts, TlsChoice};
+pub use given::{Given, ServerTexts, TlsChoice, UrlText};
 pub use lock::{lock_ttl, LockParts, LockSettings, UsualLock};
 pub use policy::{Policy, ViewSettings};
-pub use table::Settings;
+pub use table::NamedSettings;

@@ -4,7 +4,7 @@ use super::Given;
 use crate::invalid::{InvalidArgument, InvalidKind};
 
 /// Settings that a front end may fill by their names.
-pub trait Settings: Default {
+pub trait NamedSettings: Default {
     const NAMES: &'static [&'static str];
     /// Names of settings that front ends read themselves, as only they know the values: they are suggested, too.
     const OF_HOSTS: &'static [&'static str];
@@ -44,7 +44,7 @@ macro_rules! settings {
 /// Lets a front end fill a struct by the names of its fields.
 macro_rules! named {
     ($settings:ident $(beside [$($of_host:literal),*])? { $($name:ident),* $(,)? }) => {
-        impl $crate::settings::Settings for $settings {
+        impl $crate::settings::NamedSettings for $settings {
             const NAMES: &'static [&'static str] = &[$(stringify!($name),)*];
             const OF_HOSTS: &'static [&'static str] = &[$($($of_host),*)?];
 
@@ -70,7 +70,7 @@ macro_rules! named {
 pub(crate) use {named, settings};
 
 /// The error for a name that no setting has.
-pub(crate) fn unknown<S: Settings>(name: &str) -> InvalidArgument {
+pub(crate) fn unknown<S: NamedSettings>(name: &str) -> InvalidArgument {
     let known = S::NAMES.iter().chain(S::OF_HOSTS);
     let closest = known.map(|known| (edits(name, known), known)).min();
     let hint = match closest {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{CacheParts, CacheSettings, Given, LockParts, LockSettings, Settings, TlsChoice, ViewSettings};
+use super::{CacheParts, CacheSettings, Given, LockParts, LockSettings, NamedSettings, TlsChoice, ViewSettings};
 use crate::address::Endpoint;
 use crate::dialect::Dialect;
 use crate::invalid::{InvalidArgument, InvalidKind};
@@ -17,7 +17,7 @@ const TYPE: InvalidKind = InvalidKind::Type;
 
 type Named<'a> = &'a [(&'a str, Given<'a>)];
 
-fn filled<S: Settings>(named: Named<'_>) -> Result<S, InvalidArgument> {
+fn filled<S: NamedSettings>(named: Named<'_>) -> Result<S, InvalidArgument> {
     let mut settings = S::default();
     named.iter().try_for_each(|(name, given)| settings.set(name, given.clone()))?;
     Ok(settings)
@@ -183,7 +183,7 @@ fn values_of_the_wrong_type_are_refused_and_not_shown() {
         (&[("namespace", Given::Other("object".into()))], TYPE, "namespace must be text or bytes, not object"),
         (&[("password", Given::List(vec![secret.clone()]))], TYPE, "password must be text or bytes, not a list"),
         (&[("servers", Given::Whole(5))], TYPE, "servers must be text or a list of texts, not a whole number"),
-        (&[("tls", secret.clone())], TYPE, "tls must be true, false or a Tls, not text"),
+        (&[("tls", secret.clone())], USAGE, "tls must be true, false or a Tls, not text"),
         (
             &[("servers", Given::List(vec![Given::Bytes(b"a")]))],
             SERVERS,
@@ -234,7 +234,7 @@ fn a_name_that_no_setting_has_is_refused_with_the_closest() {
 
 #[test]
 fn the_tables_hand_out_what_they_hold() {
-    fn all<S: Settings>() -> usize {
+    fn all<S: NamedSettings>() -> usize {
         let mut settings = S::default();
         let defaults = S::default();
         for (name, value) in defaults.values() {
@@ -305,7 +305,7 @@ fn settings_of_locks_that_make_no_sense() {
         locks,
         &[
             (&[("url", text("http://host"))], SERVERS, "the server's URL begins with http, not redis or unix"),
-            (&[("url", Given::Bytes(b"redis://"))], TYPE, "url must be text, not bytes"),
+            (&[("url", Given::Bytes(b"redis://"))], SERVERS, "url must be text, not bytes"),
             (&[("namespace", text(""))], USAGE, "the namespace is empty"),
             (&[("handler", text("lua"))], USAGE, "handler must be \"auto\", \"script\" or \"pure\", not \"lua\""),
             (&[("fairness", text("lifo"))], USAGE, "fairness must be \"fifo\" or \"throughput\", not \"lifo\""),

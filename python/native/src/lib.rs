@@ -3,6 +3,7 @@
 mod answers;
 mod batch;
 mod client;
+mod construction;
 mod driver;
 mod errors;
 mod events;
@@ -46,6 +47,8 @@ mod _native {
     #[pymodule_export]
     use crate::plain::check_plain;
     #[pymodule_export]
+    use crate::settings::default_settings;
+    #[pymodule_export]
     use crate::shared::Driver;
     #[pymodule_export]
     use crate::tls::Tls;
@@ -54,6 +57,7 @@ mod _native {
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        module.add("DEFAULT_SERVER", pinyon_core::address::DEFAULT_SERVER)?;
         module.add("LATENCY_BOUNDS", crate::metrics::bounds())?;
         module.add("__version__", env!("CARGO_PKG_VERSION"))
     }
