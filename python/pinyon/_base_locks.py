@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from typing import TYPE_CHECKING, Any, Callable
 
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 
     from pinyon._settings import LockSettings
 
-DEFAULT_URL: str = _native.default_settings()["Locks"]["url"]
+DEFAULT_URL: str = json.loads(_native.DEFAULT_SETTINGS)["Locks"]["url"]
 logger = logging.getLogger("pinyon.locks")
 
 

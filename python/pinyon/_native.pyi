@@ -19,6 +19,7 @@ _Ttl: TypeAlias = int | float | timedelta
 
 __all__ = [
     "DEFAULT_SERVER",
+    "DEFAULT_SETTINGS",
     "LATENCY_BOUNDS",
     "Batch",
     "Client",
@@ -34,12 +35,12 @@ __all__ = [
     "Waiter",
     "__version__",
     "check_plain",
-    "default_settings",
     "thread_number",
 ]
 
 __version__: str
 DEFAULT_SERVER: str
+DEFAULT_SETTINGS: str
 LATENCY_BOUNDS: list[int]
 
 @disjoint_base
@@ -179,7 +180,6 @@ class Waiter:
     def done(self) -> bool: ...
     def result(self) -> Any: ...
 
-def default_settings() -> dict[str, dict[str, Any]]: ...
 def thread_number() -> int: ...
 def check_plain(value: object, serializer: str) -> None: ...
 

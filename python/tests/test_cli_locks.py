@@ -21,7 +21,7 @@ from certificates import Authority, SecureRedis
 from servers import Redis, free_port
 
 import pinyon
-from pinyon._native import default_settings
+from pinyon._native import DEFAULT_SETTINGS
 from pinyon.cli.arguments import parse
 from pinyon.cli.stress.checks import disorders, overlaps
 from pinyon.cli.stress.plan import Complete, Failure, Plan, Section
@@ -435,7 +435,7 @@ def test_a_server_that_speaks_no_tls_is_told_apart(redis: Redis, known: dict[str
 
 def test_every_setting_of_tls_can_be_typed() -> None:
     for verb in (["list"], ["show", "a"], ["release", "a"], ["stress"]):
-        assert {*default_settings()["Tls"]} <= {*vars(parse(["locks", *verb]))}
+        assert {*json.loads(DEFAULT_SETTINGS)["Tls"]} <= {*vars(parse(["locks", *verb]))}
 
 
 def test_a_pipe_that_is_closed_is_no_trouble(redis: Redis, locks: pinyon.Locks) -> None:

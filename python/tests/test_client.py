@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import inspect
+import json
 import pickle
 import re
 from typing import Any
@@ -13,7 +14,7 @@ from servers import Memcached
 
 import pinyon
 import pinyon.aio
-from pinyon._native import default_settings
+from pinyon._native import DEFAULT_SETTINGS
 from pinyon._settings import LockSettings, SharedClientSettings
 
 
@@ -112,7 +113,7 @@ def settings_of(made: type, documented: type) -> dict[str, set[str]]:
 
 
 def test_every_setting_of_the_core_is_typed_and_documented() -> None:
-    core = default_settings()
+    core = json.loads(DEFAULT_SETTINGS)
     own = {"serializer", "on_event", "compression"}
     client = settings_of(pinyon.Client, SharedClientSettings)
     assert client["typed"] | {"servers"} == {*core["Client"]} | own

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import doctest
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,7 +16,7 @@ from endpoint import Endpoint
 from servers import Memcached, Redis
 
 import pinyon
-from pinyon._native import default_settings
+from pinyon._native import DEFAULT_SETTINGS
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 DOCUMENTS = [
@@ -102,7 +103,7 @@ def test_the_examples_of_a_document_run_one_after_the_other(
 def test_the_page_on_tls_has_every_setting() -> None:
     text = (REPOSITORY / "docs" / "tls.md").read_text()
     documented = re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE)
-    assert documented == list(default_settings()["Tls"])
+    assert documented == list(json.loads(DEFAULT_SETTINGS)["Tls"])
 
 
 @pytest.mark.parametrize("page", ["gevent", "asyncio"])
@@ -112,7 +113,7 @@ def test_the_limits_of_a_page_have_their_defaults(page: str) -> None:
     rows = dict(re.findall(r"^\| `(\w+)` \| ([\d.,]+)", text, re.MULTILINE))
     documented = {setting: float(default.replace(",", "")) for setting, default in rows.items()}
     documented["max_value_size"] *= 1024 * 1024
-    settings = default_settings()["Client"]
+    settings = json.loads(DEFAULT_SETTINGS)["Client"]
     assert set(documented) >= {"timeout", "connect_timeout", "connections", "max_value_size"}
     assert documented == {setting: settings[setting] for setting in documented}
 

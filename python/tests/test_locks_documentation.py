@@ -9,6 +9,7 @@ import builtins
 import contextlib
 import functools
 import inspect
+import json
 import os
 import re
 import shlex
@@ -28,7 +29,7 @@ from servers import Memcached, Redis
 import pinyon
 import pinyon.aio
 from pinyon._aio_locks import Held as AioHeld
-from pinyon._native import default_settings
+from pinyon._native import DEFAULT_SETTINGS
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 PAGE = (DOCS / "locks.md").read_text()
@@ -244,7 +245,7 @@ def documented_settings() -> dict[str, str]:
 
 def test_the_settings_have_their_defaults() -> None:
     documented = documented_settings()
-    made = default_settings()["Locks"]
+    made = json.loads(DEFAULT_SETTINGS)["Locks"]
     names = set(made)
     taken = inspect.signature(pinyon.Locks.lock).parameters
     assert set(documented) == names | (set(taken) - {"self", "names"})

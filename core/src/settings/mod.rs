@@ -19,3 +19,17 @@ pub use given::{Given, ServerTexts, TlsChoice, UrlText};
 pub use lock::{lock_ttl, LockParts, LockSettings, UsualLock};
 pub use policy::{Policy, ViewSettings};
 pub use table::NamedSettings;
+
+use crate::tls::TlsSettings;
+
+/// The names and defaults of all settings as JSON, for the tests and documents of front ends.
+pub fn defaults() -> String {
+    let tables = [
+        ("Client", table::json(&CacheSettings::default())),
+        ("View", table::json(&ViewSettings::default())),
+        ("Locks", table::json(&LockSettings::default())),
+        ("Tls", table::json(&TlsSettings::default())),
+    ];
+    let tables = tables.map(|(name, settings)| format!("{name:?}: {settings}"));
+    format!("{{{}}}", tables.join(", "))
+}

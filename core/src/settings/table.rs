@@ -69,6 +69,18 @@ macro_rules! named {
 
 pub(crate) use {named, settings};
 
+/// Names and values as JSON, for a table of defaults.
+pub(super) fn json(settings: &impl NamedSettings) -> String {
+    let settings = settings.values().into_iter().map(|(name, value)| match value {
+        Given::Flag(flag) => format!("{name:?}: {flag}"),
+        Given::Whole(number) => format!("{name:?}: {number}"),
+        Given::Number(number) => format!("{name:?}: {number:?}"),
+        Given::Text(text) => format!("{name:?}: {text:?}"),
+        _ => format!("{name:?}: null"),
+    });
+    format!("{{{}}}", settings.collect::<Vec<_>>().join(", "))
+}
+
 /// The error for a name that no setting has.
 pub(crate) fn unknown<S: NamedSettings>(name: &str) -> InvalidArgument {
     let known = S::NAMES.iter().chain(S::OF_HOSTS);

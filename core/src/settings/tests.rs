@@ -255,6 +255,19 @@ fn the_tables_hand_out_what_they_hold() {
 }
 
 #[test]
+fn the_defaults_of_all_settings_are_exported_as_json() {
+    let all: serde_json::Value = serde_json::from_str(&super::defaults()).unwrap();
+    let names = |table: &str| all[table].as_object().unwrap().len();
+    assert_eq!([names("Client"), names("Locks"), names("View"), names("Tls")], [23, 14, 2, 5]);
+    assert_eq!(all["Client"]["timeout"], 1.0);
+    assert_eq!(all["Client"]["max_connections"], 64);
+    assert_eq!(all["Client"]["failover"], true);
+    assert!(all["Client"]["servers"].is_null());
+    assert_eq!(all["Locks"]["url"], "redis://127.0.0.1:6379/0");
+    assert_eq!(all["Locks"]["namespace"], "pinyon");
+}
+
+#[test]
 fn locks_have_the_documented_defaults() {
     let LockParts { setup, usual, names_have_tags } = locks(&[]).unwrap();
     assert_eq!(setup.endpoint, Endpoint::Tcp { host: "127.0.0.1".into(), port: 6379 });

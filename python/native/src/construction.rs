@@ -10,7 +10,7 @@ use crate::client::Client;
 use crate::events::Watcher;
 use crate::keys::Routing;
 use crate::packing::Packing;
-use crate::settings::{changed, refused};
+use crate::settings::{changed, checked};
 use crate::values::Codec;
 
 /// Arguments that are Python's own.
@@ -25,15 +25,15 @@ impl Client {
     /// A client that shares all but its policy with `client`.
     pub(crate) fn viewing(client: &Bound<'_, Self>, settings: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
         let (py, client) = (client.py(), client.get());
-        let view = changed(ViewSettings::default(), py, settings)?;
-        let policy = client.policy.with(&view).map_err(|invalid| refused(py, &invalid))?;
+        let view = changed(ViewSettings::default(), settings)?;
+        let policy = checked(py, client.policy.with(&view))?;
         Ok(client.view(py, policy, client.submits_only))
     }
 
     pub(crate) fn of_settings(py: Python<'_>, own: Own<'_>, settings: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
-        let settings = changed(CacheSettings::default(), py, settings)?;
+        let settings = changed(CacheSettings::default(), settings)?;
         let events = own.on_event.is_some();
-        let parts = py.detach(|| settings.build(events)).map_err(|invalid| refused(py, &invalid))?;
+        let parts = checked(py, py.detach(|| settings.build(events)))?;
         let packing = Packing::new(py, parts.dialect, own.compression.as_ref(), parts.max_decompressed_size)?;
         let serializer = own.serializer.unwrap_or_else(|| py.None().into_bound(py));
         let client = Self {

@@ -47,8 +47,6 @@ mod _native {
     #[pymodule_export]
     use crate::plain::check_plain;
     #[pymodule_export]
-    use crate::settings::default_settings;
-    #[pymodule_export]
     use crate::shared::Driver;
     #[pymodule_export]
     use crate::tls::Tls;
@@ -57,6 +55,7 @@ mod _native {
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        module.add("DEFAULT_SETTINGS", pinyon_core::settings::defaults())?;
         module.add("DEFAULT_SERVER", pinyon_core::address::DEFAULT_SERVER)?;
         module.add("LATENCY_BOUNDS", crate::metrics::bounds())?;
         module.add("__version__", env!("CARGO_PKG_VERSION"))

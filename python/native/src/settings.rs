@@ -1,8 +1,7 @@
-//! Settings from Python's keyword arguments. What they may be, and what is said of those that make no sense, is in the core.
+//! Settings from Python's keyword arguments. The core says what they may be, and what is wrong with them.
 
 use pinyon_core::invalid::{InvalidArgument, InvalidKind};
-use pinyon_core::settings::{CacheSettings, Given, LockSettings, NamedSettings};
-use pinyon_core::tls::TlsSettings;
+use pinyon_core::settings::{Given, NamedSettings};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyDelta, PyDict, PyString, PyTuple};
@@ -11,40 +10,25 @@ use crate::errors::usage;
 use crate::tls::Tls;
 use crate::ttl::delta_seconds;
 
-/// Settings with these changed.
-pub(crate) fn changed<S: NamedSettings>(
-    mut settings: S,
-    py: Python<'_>,
-    given: Option<&Bound<'_, PyDict>>,
-) -> PyResult<S> {
+/// These settings, but for those that are given.
+pub(crate) fn changed<S: NamedSettings>(mut settings: S, given: Option<&Bound<'_, PyDict>>) -> PyResult<S> {
     for (name, value) in given.into_iter().flatten() {
         let (name, value) = (name.cast_into::<PyString>()?, listed(value)?);
         let name = name.to_str()?;
-        settings.set(name, read(name, &value)?).map_err(|invalid| refused(py, &invalid))?;
+        checked(value.py(), settings.set(name, read(name, &value)?))?;
     }
     Ok(settings)
 }
 
-/// The names and defaults of all settings, by what they are of.
-#[pyfunction]
-pub(crate) fn default_settings(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
-    let all = PyDict::new(py);
-    all.set_item("Client", defaults(py, &CacheSettings::default())?)?;
-    all.set_item("Locks", defaults(py, &LockSettings::default())?)?;
-    all.set_item("Tls", defaults(py, &TlsSettings::default())?)?;
-    Ok(all)
-}
-
-/// The exception for an argument that the core refuses.
-pub(crate) fn refused(py: Python<'_>, invalid: &InvalidArgument) -> PyErr {
-    let class = match invalid.kind {
-        InvalidKind::Usage => "UsageError",
-        InvalidKind::Servers => "InvalidServers",
-        InvalidKind::Key => "InvalidKey",
-        InvalidKind::Type => "UnsupportedType",
-        InvalidKind::Unknown => return PyTypeError::new_err(invalid.message.clone()),
-    };
-    usage(py, class, &invalid.message)
+/// An argument that the core refuses becomes an exception.
+pub(crate) fn checked<T>(py: Python<'_>, argument: Result<T, InvalidArgument>) -> PyResult<T> {
+    argument.map_err(|InvalidArgument { kind, message }| match kind {
+        InvalidKind::Usage => usage(py, "UsageError", &message),
+        InvalidKind::Servers => usage(py, "InvalidServers", &message),
+        InvalidKind::Key => usage(py, "InvalidKey", &message),
+        InvalidKind::Type => usage(py, "UnsupportedType", &message),
+        InvalidKind::Unknown => PyTypeError::new_err(message),
+    })
 }
 
 /// A tuple of what can be iterated over; anything else as it is.
@@ -83,22 +67,6 @@ fn read<'v>(name: &str, value: &'v Bound<'_, PyAny>) -> PyResult<Given<'v>> {
     if let Ok(number) = value.extract() {
         return Ok(Given::Whole(number));
     }
-    match value.extract() {
-        Ok(number) => Ok(Given::Number(number)),
-        Err(_) => Ok(Given::Other(value.get_type().name()?.to_string())),
-    }
-}
-
-fn defaults<'py>(py: Python<'py>, settings: &impl NamedSettings) -> PyResult<Bound<'py, PyDict>> {
-    let defaults = PyDict::new(py);
-    for (name, value) in settings.values() {
-        match value {
-            Given::Flag(flag) => defaults.set_item(name, flag)?,
-            Given::Whole(number) => defaults.set_item(name, number)?,
-            Given::Number(number) => defaults.set_item(name, number)?,
-            Given::Text(text) => defaults.set_item(name, text)?,
-            _ => defaults.set_item(name, py.None())?,
-        }
-    }
-    Ok(defaults)
+    let kind = value.get_type().name()?;
+    Ok(value.extract().map_or_else(|_| Given::Other(kind.to_string()), Given::Number))
 }

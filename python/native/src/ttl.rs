@@ -5,7 +5,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDelta, PyDeltaAccess, PyFloat, PyInt};
 
 use crate::errors::usage;
-use crate::settings::refused;
+use crate::settings::checked;
 
 /// A ttl as it is sent: 0 never expires, a negative ttl expires at once.
 #[derive(Clone, Copy)]
@@ -21,12 +21,12 @@ impl Ttl {
 
     /// The seconds of an argument that has an end, of at most 30 days.
     pub(crate) fn within(ttl: &Bound<'_, PyAny>, name: &str) -> PyResult<i32> {
-        ttl::limited(name, Self::seconds(ttl)?).map_err(|invalid| refused(ttl.py(), &invalid))
+        checked(ttl.py(), ttl::limited(name, Self::seconds(ttl)?))
     }
 
     /// The seconds of an argument that may be none.
     pub(crate) fn up_to_30_days(ttl: &Bound<'_, PyAny>, name: &str) -> PyResult<i32> {
-        ttl::limited_or_none(name, Self::seconds(ttl)?).map_err(|invalid| refused(ttl.py(), &invalid))
+        checked(ttl.py(), ttl::limited_or_none(name, Self::seconds(ttl)?))
     }
 }
 
@@ -34,8 +34,7 @@ impl<'py> FromPyObject<'_, 'py> for Ttl {
     type Error = PyErr;
 
     fn extract(ttl: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
-        let sent = ttl::Ttl::from_seconds(seconds(ttl)?).map_err(|invalid| refused(ttl.py(), &invalid))?;
-        Ok(Self(sent.0))
+        checked(ttl.py(), ttl::Ttl::from_seconds(seconds(ttl)?)).map(|sent| Self(sent.0))
     }
 }
 
@@ -47,13 +46,13 @@ pub(crate) fn delta_seconds(delta: &Bound<'_, PyDelta>) -> f64 {
 fn seconds(ttl: Borrowed<'_, '_, PyAny>) -> PyResult<i64> {
     let py = ttl.py();
     if ttl.is_instance_of::<PyInt>() {
-        return ttl.extract().map_err(|_: PyErr| refused(py, &ttl::too_long()));
+        return ttl.extract().or_else(|_: PyErr| checked(py, Err(ttl::too_long())));
     }
     if let Ok(ttl) = ttl.cast::<PyFloat>() {
-        return ttl::whole_seconds(ttl.value()).map_err(|invalid| refused(py, &invalid));
+        return checked(py, ttl::whole_seconds(ttl.value()));
     }
     if let Ok(ttl) = ttl.cast::<PyDelta>() {
-        return ttl::whole_seconds(delta_seconds(&ttl)).map_err(|invalid| refused(py, &invalid));
+        return checked(py, ttl::whole_seconds(delta_seconds(&ttl)));
     }
     let hint = if ttl.is_none() { "; for an item that never expires give 0" } else { "" };
     let name = ttl.get_type().name()?;

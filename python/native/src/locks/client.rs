@@ -18,7 +18,7 @@ use super::driver::{Connection, LocksDriver};
 use crate::errors::usage;
 use crate::keys::{key_bytes, text_bytes};
 use crate::loops::{LoopDriver, Loops};
-use crate::settings::{changed, refused};
+use crate::settings::{changed, checked};
 
 /// Locks on one Redis or Valkey server. `pinyon.Locks` documents its arguments.
 #[pyclass(frozen, subclass, name = "Locks", module = "pinyon._native")]
@@ -47,9 +47,8 @@ impl Locks {
         loops: Option<(Py<PyAny>, Bound<'_, PyAny>)>,
         settings: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
-        let settings = changed(LockSettings::default(), py, settings)?;
-        let parts = py.detach(|| settings.build(hash_tag)).map_err(|invalid| refused(py, &invalid))?;
-        let LockParts { setup, usual, names_have_tags } = parts;
+        let settings = changed(LockSettings::default(), settings)?;
+        let LockParts { setup, usual, names_have_tags } = checked(py, py.detach(|| settings.build(hash_tag)))?;
         let (homes, loops_of, closed) = (PerProcess::new(OnceLock::new()), OnceLock::new(), AtomicBool::new(false));
         let locks = Self { setup, usual, names_have_tags, homes, loops: loops_of, warn, keep, closed };
         if let Some((current, make)) = loops {
@@ -202,7 +201,7 @@ fn name_bytes<'n>(name: &'n Bound<'_, PyAny>) -> PyResult<&'n [u8]> {
 }
 
 pub(super) fn ttl_of(py: Python<'_>, ttl: f64) -> PyResult<Duration> {
-    lock_ttl(ttl).map_err(|invalid| refused(py, &invalid))
+    checked(py, lock_ttl(ttl))
 }
 
 /// Text, bytes and numbers, as Redis takes them.

@@ -18,7 +18,7 @@ use super::backend::Backend;
 use super::client::ttl_of;
 use super::lock::Lock;
 use crate::errors::usage;
-use crate::settings::refused;
+use crate::settings::checked;
 
 /// For how many seconds at least a condition's wait tries to take its names again.
 const RELOCK_AT_LEAST: f64 = 1.0;
@@ -310,5 +310,5 @@ pub(super) fn check_called(callback: &Bound<'_, PyAny>) -> PyResult<()> {
 
 /// A time to wait: any, also none and without end.
 pub(crate) fn seconds(py: Python<'_>, name: &str, seconds: f64) -> PyResult<Duration> {
-    waiting_time(name, seconds).map_err(|invalid| refused(py, &invalid))
+    checked(py, waiting_time(name, seconds))
 }

@@ -12,7 +12,7 @@ use pyo3::types::PyTuple;
 
 use super::client::{lock_names, ttl_of, Locks};
 use super::grant::{check_called, seconds, Grant};
-use crate::settings::refused;
+use crate::settings::checked;
 
 /// Names to be locked, and how. `pinyon.Locks.lock` documents its arguments.
 #[pyclass(frozen, subclass, module = "pinyon._native")]
@@ -159,9 +159,7 @@ impl Lock {
             ttl: ttl_of(py, self.ttl)?,
             wait: (!at_once).then(|| seconds(py, "timeout", self.timeout)).transpose()?,
             renewal: match self.max_hold.filter(|_| self.renew) {
-                Some(longest) => {
-                    Renewal::For(settings::seconds("max_hold", longest).map_err(|invalid| refused(py, &invalid))?)
-                }
+                Some(longest) => Renewal::For(checked(py, settings::seconds("max_hold", longest))?),
                 None if self.renew => Renewal::Always,
                 None => Renewal::Never,
             },
