@@ -20,7 +20,7 @@ use crate::ttl;
 const DECOMPRESSED: usize = 16;
 
 settings! {
-    /// What a user sets of a client of caches. Times are in seconds, sizes in bytes.
+    /// The settings of a client of caches. Times are in seconds, sizes in bytes.
     pub struct CacheSettings beside ["serializer", "on_event", "compression"] {
         /// The servers; without any, those of the environment, or the one on this machine.
         servers: Option<ServerTexts> = None,
@@ -90,7 +90,7 @@ impl CacheSettings {
     pub fn build(&self, events: bool) -> Result<CacheParts, InvalidArgument> {
         let servers = self.servers()?;
         let gutter = match &self.gutter {
-            Some(gutter) => gutter_servers(gutter.0.iter().map(String::as_str), &servers)?,
+            Some(gutter) => gutter_servers(gutter.texts(), &servers)?,
             None => Vec::new(),
         };
         let namespace = self.namespace.as_deref().unwrap_or_default();
@@ -123,7 +123,7 @@ impl CacheSettings {
 
     fn servers(&self) -> Result<Vec<ServerSpec>, InvalidArgument> {
         let servers = match &self.servers {
-            Some(servers) => parse_servers(servers.0.iter().map(String::as_str)),
+            Some(servers) => parse_servers(servers.texts()),
             None => usual_servers(),
         };
         Ok(servers?)

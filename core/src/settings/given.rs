@@ -172,6 +172,12 @@ impl<T: Setting> Setting for Option<T> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerTexts(pub Vec<String>);
 
+impl ServerTexts {
+    pub(super) fn texts(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(String::as_str)
+    }
+}
+
 impl<'a> From<&'a str> for ServerTexts {
     fn from(text: &'a str) -> Self {
         Self(vec![text.to_owned()])

@@ -15,7 +15,7 @@ use crate::login::Password;
 use crate::redis::SessionSettings;
 
 settings! {
-    /// What a user sets of a client of locks. Times are in seconds.
+    /// The settings of a client of locks. Times are in seconds.
     pub struct LockSettings {
         /// Where the server is.
         url: UrlText = UrlText("redis://127.0.0.1:6379/0".into()),

@@ -16,7 +16,7 @@ pub struct Policy {
 }
 
 settings! {
-    /// What a user sets of a view of a client; what is left out stays as it is.
+    /// The settings of a view of a client. Those that are left out stay as they are.
     pub struct ViewSettings {
         failover: Option<bool> = None,
         on_failure: Option<String> = None,

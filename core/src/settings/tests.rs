@@ -128,6 +128,7 @@ fn settings_of_a_client_that_make_no_sense() {
             (&[("timeout", Given::Whole(0))], USAGE, "timeout must be a positive number of seconds, not 0.0"),
             (&[("timeout", Given::Number(f64::NAN))], USAGE, "timeout must be a positive number of seconds, not NaN"),
             (&[("connect_timeout", Given::Number(1e300))], USAGE, "connect_timeout must be a positive number of sec"),
+            (&[("timeout", Given::Whole(1 << 31))], USAGE, "timeout must be a positive number of sec"),
             (&[("slow_after", Given::Whole(-1))], USAGE, "slow_after must be a positive number of seconds, not -1.0"),
             (&[("discovery_interval", Given::Whole(0))], USAGE, "discovery_interval must be a positive number of sec"),
             (&[("max_connections", Given::Whole(0))], USAGE, "max_connections must be at least 1, not 0"),
@@ -309,6 +310,17 @@ fn every_setting_of_locks_reaches_its_part() {
     let own = LockSettings { username: Some("own".into()), password: Some("own".into()), ..settings };
     let login = own.build(None).unwrap().setup.login;
     assert_eq!((login.user.as_deref(), login.password), (Some("own"), Some("own".into())));
+}
+
+/// Where the system trusts no certificates, TLS without a `ca` is refused.
+#[test]
+fn a_url_turns_tls_on() {
+    match locks(&[("url", Given::Text("rediss://host"))]) {
+        Ok(parts) => assert!(parts.setup.login.tls.is_some()),
+        Err(refused) => assert!(refused.message.contains("the system trusts no certificates"), "{refused}"),
+    }
+    let parts = locks(&[("url", Given::Text("redis://host")), ("tls", Given::Tls(any_tls()))]).unwrap();
+    assert!(parts.setup.login.tls.is_some());
 }
 
 #[test]
