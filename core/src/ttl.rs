@@ -15,6 +15,7 @@ impl Ttl {
     /// The item never expires.
     pub const NONE: Self = Self(0);
 
+    #[inline]
     pub fn from_seconds(seconds: i64) -> Result<Self, InvalidArgument> {
         match seconds {
             ..0 => Ok(Self(-1)),
@@ -23,6 +24,7 @@ impl Ttl {
         }
     }
 
+    #[cold]
     fn ending(seconds: i64, now: SystemTime) -> Result<Self, InvalidArgument> {
         let now = now.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs() as i64);
         now.checked_add(seconds).and_then(|end| end.try_into().ok()).map(Self).ok_or_else(too_long)
