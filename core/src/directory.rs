@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use crate::address::ServerSpec;
 use crate::discovery::Discovery;
-pub use crate::discovery::{Settings, Source};
+pub use crate::discovery::{DiscoverySettings, Source};
 use crate::error::{Error, Kind};
 use crate::events::{Event, EventKind};
 use crate::fleet::{Fleet, Options};
@@ -21,7 +21,7 @@ const SHAKEN: Duration = Duration::from_secs(2);
 pub struct Directory {
     /// The fleet of a client whose servers are given; else one without servers.
     first: Arc<Fleet>,
-    discovery: Option<(Arc<Settings>, PerProcess<Looking>)>,
+    discovery: Option<(Arc<DiscoverySettings>, PerProcess<Looking>)>,
 }
 
 /// What a process knows. Nothing in it is waited for by a child of it.
@@ -59,7 +59,7 @@ impl Directory {
     }
 
     /// Of a client that finds its servers: `fleet` has none in its ring yet.
-    pub fn discovering(fleet: Fleet, settings: Settings) -> Self {
+    pub fn discovering(fleet: Fleet, settings: DiscoverySettings) -> Self {
         let (first, settings) = (Arc::new(fleet), Arc::new(settings));
         let looking = PerProcess::new(Looking::new(Known::of(first.clone()), &settings));
         Self { first, discovery: Some((settings, looking)) }
@@ -133,7 +133,7 @@ impl Known {
 }
 
 impl Looking {
-    fn new(known: Known, settings: &Arc<Settings>) -> Self {
+    fn new(known: Known, settings: &Arc<DiscoverySettings>) -> Self {
         let discovery = Discovery::new(settings.clone(), known.fleet.access().clone());
         Self { known: RwLock::new(known), discovery: Mutex::new(discovery) }
     }

@@ -18,6 +18,7 @@ pub mod events;
 pub mod fleet;
 pub mod fork;
 pub mod health;
+pub mod invalid;
 pub mod lease;
 pub mod locks;
 pub mod login;
@@ -33,6 +34,7 @@ pub mod settings;
 pub mod shared;
 pub mod spare;
 pub mod tls;
+pub mod ttl;
 
 pub use address::{parse_servers, Address, Endpoint, ServerListError, ServerSpec};
 pub use error::{Error, Kind, Sent};

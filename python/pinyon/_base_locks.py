@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from typing import TYPE_CHECKING, Callable
 
 from pinyon import _native
-from pinyon._hash_tags import Branches, branches
+from pinyon._hash_tags import Branches
 from pinyon._keeper import keep_in_thread
-from pinyon._redis_url import parse_url
-from pinyon.errors import UsageError
-from pinyon.tls import Tls, settled
 
 if TYPE_CHECKING:
-    from typing_extensions import Self
+    from typing_extensions import Self, Unpack
 
     from pinyon._loop_driver import Loops
+    from pinyon._settings import LockSettings
 
-DEFAULT_URL = "redis://127.0.0.1:6379/0"
+DEFAULT_URL: str = json.loads(_native.DEFAULT_SETTINGS)["Locks"]["url"]
 logger = logging.getLogger("pinyon.locks")
-
-
-#: What is not a setting that locks share with those of their names' own hash tags.
-_OF_EACH = frozenset(("cls", "__class__", "hash_tags"))
 
 
 class BaseLocks(_native.Locks):
@@ -37,54 +32,8 @@ class BaseLocks(_native.Locks):
     #: How the event loops are found that share connections, and driven; None for threads.
     _loops: Loops | None = None
 
-    def __new__(
-        cls,
-        url: str = DEFAULT_URL,
-        *,
-        namespace: str | bytes = "pinyon",
-        ttl: float = 10.0,
-        timeout: float = 10.0,
-        reentrant: bool = False,
-        handler: str = "auto",
-        fairness: str = "fifo",
-        username: str | None = None,
-        password: str | bytes | None = None,
-        heartbeat: float = 5.0,
-        command_timeout: float = 2.0,
-        connect_timeout: float = 1.0,
-        hash_tags: str | bytes = "namespace",
-        tls: bool | Tls | None = None,
-    ) -> Self:
-        settings = {name: value for name, value in locals().items() if name not in _OF_EACH}
-        place = parse_url(url)
-        if place.tls and tls is False:
-            raise UsageError("rediss:// is Redis with TLS, which tls=False denies; write redis://, or leave out tls")
-        locks = super().__new__(
-            cls,
-            server=place.server,
-            host=place.host,
-            port=place.port,
-            path=place.path,
-            user=username if username is not None else place.user,
-            password=password if password is not None else place.password,
-            database=place.database,
-            namespace=namespace,
-            ttl=ttl,
-            timeout=timeout,
-            reentrant=reentrant,
-            handler=handler,
-            fairness=fairness,
-            heartbeat=heartbeat,
-            command_timeout=command_timeout,
-            connect_timeout=connect_timeout,
-            warn=logger.warning,
-            keep=keep_in_thread,
-            hash_tag=hash_tags if isinstance(hash_tags, bytes) else None,
-            tls=settled(place.tls if tls is None else tls),
-            loops=cls._loops,
-        )
-        locks._branches = branches(hash_tags, settings)
-        return locks
+    def __new__(cls, url: str = DEFAULT_URL, **settings: Unpack[LockSettings]) -> Self:
+        return cls._of(None, {"url": url, **settings})
 
     if not TYPE_CHECKING:
 
@@ -100,7 +49,16 @@ class BaseLocks(_native.Locks):
 
     def _branch(self, tag: bytes) -> BaseLocks:
         assert self._branches is not None
-        return BaseLocks.__new__(type(self), hash_tags=tag, **self._branches.settings)
+        return self._of(tag, self._branches.settings)
+
+    @classmethod
+    def _of(cls, tag: bytes | None, settings: dict[str, Any]) -> Self:
+        """Return locks with these settings; with a tag, those of the names that have this hash tag."""
+        locks = super().__new__(
+            cls, warn=logger.warning, keep=keep_in_thread, hash_tag=tag, loops=cls._loops, **settings
+        )
+        locks._branches = Branches(settings) if tag is None and locks.names_have_tags else None
+        return locks
 
     @property
     def hash_tags(self) -> str:

@@ -8,8 +8,6 @@ import weakref
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Any, Callable
 
-from pinyon.errors import UsageError
-
 if TYPE_CHECKING:
     from pinyon._base_locks import BaseLocks
 
@@ -52,12 +50,3 @@ class Branches:
             self._recent.clear()
         for branch in branches:
             branch.close()
-
-
-def branches(hash_tags: str | bytes, settings: dict[str, Any]) -> Branches | None:
-    """Return where the clients of the tags are, if names have them. Such a client is for one tag, in bytes."""
-    if isinstance(hash_tags, bytes):
-        return None
-    if hash_tags not in ("namespace", "names"):
-        raise UsageError(f'hash_tags must be "namespace" or "names", not {hash_tags!r}')
-    return Branches(settings) if hash_tags == "names" else None

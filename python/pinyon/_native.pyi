@@ -9,7 +9,9 @@ from typing import Any, TypeVar, final, overload
 from typing_extensions import Literal, Self, TypeAlias, disjoint_base
 
 from pinyon._loop_driver import LoopDriver, Loops
+from pinyon.compression import Compression
 from pinyon.errors import Error
+from pinyon.events import Event
 from pinyon.metadata import ItemMetadata
 from pinyon.metrics import ServerMetrics
 
@@ -18,6 +20,8 @@ _KeyT = TypeVar("_KeyT", bound=str | bytes)
 _Ttl: TypeAlias = int | float | timedelta
 
 __all__ = [
+    "DEFAULT_SERVER",
+    "DEFAULT_SETTINGS",
     "ERROR_KINDS",
     "LATENCY_BOUNDS",
     "Batch",
@@ -39,6 +43,8 @@ __all__ = [
 ]
 
 __version__: str
+DEFAULT_SERVER: str
+DEFAULT_SETTINGS: str
 #: Of each kind of error: its name, that of its parent, which standard error it resembles, whether it is an outage.
 ERROR_KINDS: list[tuple[str, str | None, str | None, bool]]
 LATENCY_BOUNDS: tuple[float, ...]
@@ -66,7 +72,12 @@ class Latencies:
 class Client:
     def __new__(
         cls,
-        source: list[str] | Client,
+        source: Client | None = None,
+        *,
+        serializer: object = None,
+        on_event: Callable[[Event], object] | None = None,
+        compression: Compression | None = None,
+        loops: Loops | None = None,
         **settings: Any,
     ) -> Self: ...
     def share(self, current: Callable[[], Any], make: type[LoopDriver], connections: int) -> None: ...
@@ -181,11 +192,11 @@ class Tls:
     def __new__(
         cls,
         *,
-        ca: str | PathLike[str] | None,
-        certificate: str | PathLike[str] | None,
-        key: str | PathLike[str] | None,
-        server_name: str | None,
-        accept_any_certificate: bool,
+        ca: str | PathLike[str] | None = None,
+        certificate: str | PathLike[str] | None = None,
+        key: str | PathLike[str] | None = None,
+        server_name: str | None = None,
+        accept_any_certificate_which_is_dangerous: bool = False,
     ) -> Self: ...
 
 @final
@@ -202,28 +213,14 @@ class Locks:
     def __new__(
         cls,
         *,
-        server: str,
-        host: str | None,
-        port: int,
-        path: str | None,
-        user: str | None,
-        password: str | bytes | None,
-        database: int,
-        namespace: str | bytes,
-        ttl: float,
-        timeout: float,
-        reentrant: bool,
-        handler: str,
-        fairness: str,
-        heartbeat: float,
-        command_timeout: float,
-        connect_timeout: float,
         warn: Callable[[str], Any],
         keep: Callable[[Keeper, Callable[[str], Any]], Any],
         hash_tag: bytes | None = None,
-        tls: Tls | None = None,
         loops: Loops | None = None,
+        **settings: Any,
     ) -> Self: ...
+    @property
+    def names_have_tags(self) -> bool: ...
     def share(self, current: Callable[[], Any], make: Callable[[Any], Any]) -> None: ...
     def tag_of(self, names: tuple[str | bytes, ...]) -> bytes | None: ...
     def inspect(self, names: tuple[str | bytes, ...]) -> Any: ...

@@ -27,7 +27,9 @@ if TYPE_CHECKING:
     from datetime import timedelta
     from types import TracebackType
 
-    from typing_extensions import Self
+    from typing_extensions import Self, Unpack
+
+    from pinyon._settings import SharedClientSettings
 
 __all__ = ["Batch", "Client", "Held", "Lease", "Lock", "Locks", "MigratingClient", "migrating"]
 
@@ -135,8 +137,8 @@ class Client(BaseClient, ClosingAwaited):
 
     __slots__ = ()
 
-    def __new__(cls, servers: str | Iterable[str] | None = None, *, connections: int = 1, **settings: Any) -> Self:
-        return super().__new__(cls, servers, loops=LOOPS, connections=connections, **settings)
+    def __new__(cls, servers: str | Iterable[str] | None = None, **settings: Unpack[SharedClientSettings]) -> Self:
+        return super().__new__(cls, servers, loops=LOOPS, **settings)
 
     def quiet(self) -> Batch:  # type: ignore[override]
         """Return a batch of commands whose replies are not awaited one by one."""

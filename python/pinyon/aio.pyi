@@ -3,21 +3,17 @@ from datetime import timedelta
 from types import TracebackType
 from typing import Any, TypeVar, overload
 
-from typing_extensions import Literal, Self, TypeAlias
+from typing_extensions import Literal, Self, TypeAlias, Unpack
 
 from pinyon._aio_locks import Held as Held
 from pinyon._aio_locks import Lock as Lock
 from pinyon._aio_locks import Locks as Locks
-from pinyon.client import Dialect
-from pinyon.compression import Compression
+from pinyon._settings import SharedClientSettings
 from pinyon.errors import Error
-from pinyon.events import Event
 from pinyon.leases import BaseLease
 from pinyon.metadata import ItemMetadata
 from pinyon.metrics import ServerMetrics
 from pinyon.migration import Progress
-from pinyon.serializers import Serializer
-from pinyon.tls import Tls
 
 _Key: TypeAlias = str | bytes
 _KeyT = TypeVar("_KeyT", bound=str | bytes)
@@ -107,33 +103,7 @@ class _Operations:
 
 class Client(_Operations):
     def __init__(
-        self,
-        servers: str | Iterable[str] | None = None,
-        *,
-        connections: int = 1,
-        namespace: str | bytes | None = None,
-        ring: str = "ketama",
-        timeout: float = 1.0,
-        connect_timeout: float = 0.5,
-        serializer: str | Serializer = "portable",
-        failover: bool = True,
-        on_failure: Literal["raise", "miss"] = "raise",
-        gutter: str | Iterable[str] | None = None,
-        gutter_ttl: _Ttl = 10,
-        discovery: Literal["config", "dns"] | None = None,
-        discovery_interval: float = 60.0,
-        on_event: Callable[[Event], object] | None = None,
-        slow_after: float | None = None,
-        encode_keys: bool = False,
-        max_value_size: int = 1048576,
-        max_decompressed_size: int | None = None,
-        compression: bool | Literal["zstd", "zlib", "gzip"] | Compression | None = None,
-        dialect: Dialect = "pinyon",
-        max_in_flight: int = 4096,
-        max_unsent: int = 65536,
-        tls: bool | Tls | None = None,
-        username: str | None = None,
-        password: str | bytes | None = None,
+        self, servers: str | Iterable[str] | None = None, **settings: Unpack[SharedClientSettings]
     ) -> None: ...
     @property
     def servers(self) -> list[str]: ...

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -12,34 +11,18 @@ from pinyon._get_or_set import Threads, get_or_set
 from pinyon._gevent_choice import undecided
 from pinyon._logging import logging_too
 from pinyon._steps import drive
-from pinyon.compression import Compression
 from pinyon.compression import settled as compression_settled
-from pinyon.errors import InvalidServers, UnsupportedType, UsageError
+from pinyon.errors import UnsupportedType, UsageError
 from pinyon.leases import Lease
-from pinyon.tls import Tls, settled
 
 if TYPE_CHECKING:
     from datetime import timedelta
 
-    from typing_extensions import Literal, Self
+    from typing_extensions import Literal, Self, Unpack
 
     from pinyon._loop_driver import Loops
+    from pinyon._settings import ClientSettings, SharedClientSettings
     from pinyon.events import Event
-
-    Dialect = Literal[
-        "pinyon",
-        "pylibmc",
-        "python-memcached",
-        "pymemcache",
-        "meta-memcache",
-        "libmc",
-        "dalli",
-        "cache-memcached",
-        "cache-memcached-fast",
-        "php-memcached",
-    ]
-
-DEFAULT_SERVER = "127.0.0.1:11211"
 
 #: Seconds that one caller alone may make a value that is missing.
 DEFAULT_LEASE = 10
@@ -56,63 +39,14 @@ class BaseClient(_native.Client):
         cls,
         servers: str | Iterable[str] | None = None,
         *,
-        namespace: str | bytes | None = None,
-        ring: str = "ketama",
-        timeout: float = 1.0,
-        connect_timeout: float = 0.5,
-        serializer: str | serializers.Serializer = "portable",
-        failover: bool = True,
-        on_failure: Literal["raise", "miss"] = "raise",
-        gutter: str | Iterable[str] | None = None,
-        gutter_ttl: float | timedelta = 10,
-        discovery: Literal["config", "dns"] | None = None,
-        discovery_interval: float = 60.0,
-        on_event: Callable[[Event], object] | None = None,
-        slow_after: float | None = None,
-        max_connections: int = 64,
-        encode_keys: bool = False,
-        max_value_size: int = 1024 * 1024,
-        max_decompressed_size: int | None = None,
-        compression: bool | Literal["zstd", "zlib", "gzip"] | Compression | None = None,
-        dialect: Dialect = "pinyon",
-        max_in_flight: int = 4096,
-        max_unsent: int = 64 * 1024,
-        tls: bool | Tls | None = None,
-        username: str | None = None,
-        password: str | bytes | None = None,
         loops: Loops | None = None,
-        connections: int = 1,
+        **settings: Unpack[SharedClientSettings],
     ) -> Self:
-        return super().__new__(
-            cls,
-            _server_list(servers),
-            namespace=namespace,
-            ring=ring,
-            timeout=timeout,
-            connect_timeout=connect_timeout,
-            serializer=serializers.find(serializer),
-            failover=failover,
-            on_failure=on_failure,
-            gutter=None if gutter is None else _server_list(gutter),
-            gutter_ttl=gutter_ttl,
-            discovery=discovery,
-            discovery_interval=discovery_interval,
-            on_event=logging_too(_callable(on_event)),
-            slow_after=slow_after,
-            max_connections=max_connections,
-            encode_keys=encode_keys,
-            max_value_size=max_value_size,
-            max_decompressed_size=max_decompressed_size,
-            compression=compression_settled(compression),
-            dialect=dialect,
-            max_in_flight=max_in_flight,
-            max_unsent=max_unsent,
-            tls=settled(tls),
-            username=username,
-            password=password,
-            loops=loops,
-            connections=connections,
-        )
+        given: dict[str, Any] = {**settings}
+        given["serializer"] = serializers.find(given.get("serializer", "portable"))
+        given["on_event"] = logging_too(_callable(given.get("on_event")))
+        given["compression"] = compression_settled(given.get("compression"))
+        return super().__new__(cls, servers=servers, loops=loops, **given)
 
     if not TYPE_CHECKING:
 
@@ -188,44 +122,11 @@ class Client(BaseClient, Closing):
 
     __slots__ = ()
 
-    if TYPE_CHECKING:
-
-        def __new__(
-            cls,
-            servers: str | Iterable[str] | None = None,
-            *,
-            namespace: str | bytes | None = None,
-            ring: str = "ketama",
-            timeout: float = 1.0,
-            connect_timeout: float = 0.5,
-            serializer: str | serializers.Serializer = "portable",
-            failover: bool = True,
-            on_failure: Literal["raise", "miss"] = "raise",
-            gutter: str | Iterable[str] | None = None,
-            gutter_ttl: float | timedelta = 10,
-            discovery: Literal["config", "dns"] | None = None,
-            discovery_interval: float = 60.0,
-            on_event: Callable[[Event], object] | None = None,
-            slow_after: float | None = None,
-            max_connections: int = 64,
-            encode_keys: bool = False,
-            max_value_size: int = 1024 * 1024,
-            max_decompressed_size: int | None = None,
-            compression: bool | Literal["zstd", "zlib", "gzip"] | Compression | None = None,
-            dialect: Dialect = "pinyon",
-            max_in_flight: int = 4096,
-            max_unsent: int = 64 * 1024,
-            tls: bool | Tls | None = None,
-            username: str | None = None,
-            password: str | bytes | None = None,
-        ) -> Self: ...
-    else:
-
-        def __new__(cls, *arguments: Any, **settings: Any) -> Self:
-            if "connections" in settings:
-                where = "pinyon.gevent.Client and pinyon.aio.Client"
-                raise UsageError(f"connections is a setting of {where}; threads have max_connections")
-            return super().__new__(_UndecidedClient if cls is Client else cls, *arguments, **settings)
+    def __new__(cls, servers: str | Iterable[str] | None = None, **settings: Unpack[ClientSettings]) -> Self:
+        if "connections" in settings:
+            where = "pinyon.gevent.Client and pinyon.aio.Client"
+            raise UsageError(f"connections is a setting of {where}; threads have max_connections")
+        return super().__new__(_UndecidedClient if cls is Client else cls, servers, **settings)
 
     #: How its callers wait for each other.
     _waits: Any = Threads
@@ -325,15 +226,3 @@ def _callable(on_event: Callable[[Event], object] | None) -> Callable[[Event], o
     if on_event is not None and not callable(on_event):
         raise UnsupportedType(f"on_event is called with each event; {type(on_event).__qualname__} is not callable")
     return on_event
-
-
-def _server_list(servers: str | Iterable[str] | None) -> list[str]:
-    if servers is None:
-        servers = os.environ.get("MEMCACHE_SERVERS", "").strip() or DEFAULT_SERVER
-    if isinstance(servers, str):
-        return [servers]
-    listed = list(servers)
-    for server in listed:
-        if not isinstance(server, str):
-            raise InvalidServers(f'a server is given as text, such as "host:port", not {type(server).__qualname__}')
-    return listed

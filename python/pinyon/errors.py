@@ -107,7 +107,7 @@ class ValueTooLarge(Error, ValueError):
 
 
 class UnsupportedType(Error, TypeError):
-    """A key or value of a type that the client does not take; the message names the type and what to do."""
+    """A key, value or setting has a type that the client does not take; the message names the type and what to do."""
 
 
 class Unpicklable(UnsupportedType, PicklingError):

@@ -26,9 +26,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from types import TracebackType
 
-    from typing_extensions import Self
+    from typing_extensions import Self, Unpack
 
     from pinyon import _native
+    from pinyon._settings import SharedClientSettings
     from pinyon.events import Event
 
 
@@ -169,8 +170,8 @@ class Client(client.Client):
 
     _waits = _Greenlets
 
-    def __new__(cls, servers: str | Iterable[str] | None = None, *, connections: int = 1, **settings: Any) -> Self:
-        return BaseClient.__new__(cls, servers, loops=LOOPS, connections=connections, **settings)
+    def __new__(cls, servers: str | Iterable[str] | None = None, **settings: Unpack[SharedClientSettings]) -> Self:
+        return BaseClient.__new__(cls, servers, loops=LOOPS, **settings)
 
     def quiet(self) -> Batch:  # type: ignore[override]
         """Return a batch of commands whose replies are not awaited one by one."""

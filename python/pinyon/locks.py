@@ -23,7 +23,9 @@ from pinyon._synchronized import check_runs_inside, check_templates, filled
 if TYPE_CHECKING:
     from types import TracebackType
 
-    from typing_extensions import Self
+    from typing_extensions import Self, Unpack
+
+    from pinyon._settings import LockSettings
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -151,7 +153,7 @@ class Locks(BaseLocks, Closing):
 
     _owner = staticmethod(_native.thread_number)
 
-    def __new__(cls, url: str = DEFAULT_URL, **settings: Any) -> Self:
+    def __new__(cls, url: str = DEFAULT_URL, **settings: Unpack[LockSettings]) -> Self:
         return super().__new__(_UndecidedLocks if cls is Locks else cls, url, **settings)
 
     def lock(

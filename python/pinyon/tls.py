@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import functools
-import os
-from typing import TYPE_CHECKING, Union
+from typing import TYPE_CHECKING
 
 from pinyon import _native
-from pinyon.errors import UsageError
 
 if TYPE_CHECKING:
+    import os
+    from typing import Union
+
     from typing_extensions import Self
 
-_Path = Union[str, "os.PathLike[str]"]
+    _Path = Union[str, "os.PathLike[str]"]
 
 
 class Tls(_native.Tls):
@@ -36,56 +36,20 @@ class Tls(_native.Tls):
         UsageError: a file cannot be read or used, or the arguments contradict each other.
     """
 
-    __slots__ = ("_shown",)
+    __slots__ = ()
 
-    _shown: str
+    if TYPE_CHECKING:
 
-    def __new__(
-        cls,
-        *,
-        ca: _Path | None = None,
-        certificate: _Path | None = None,
-        key: _Path | None = None,
-        server_name: str | None = None,
-        accept_any_certificate_which_is_dangerous: bool = False,
-    ) -> Self:
-        if ca is not None and accept_any_certificate_which_is_dangerous:
-            raise UsageError("ca says whom to trust, and accept_any_certificate_which_is_dangerous to trust everybody")
-        tls = super().__new__(
+        def __new__(
             cls,
-            ca=ca,
-            certificate=certificate,
-            key=key,
-            server_name=server_name,
-            accept_any_certificate=accept_any_certificate_which_is_dangerous,
-        )
-        settings = {"ca": ca, "certificate": certificate, "key": key, "server_name": server_name}
-        shown = [f"{name}={value!s}" for name, value in settings.items() if value is not None]
-        shown += ["accept_any_certificate_which_is_dangerous"] * accept_any_certificate_which_is_dangerous
-        tls._shown = ", ".join(shown)
-        return tls
-
-    if not TYPE_CHECKING:
+            *,
+            ca: _Path | None = None,
+            certificate: _Path | None = None,
+            key: _Path | None = None,
+            server_name: str | None = None,
+            accept_any_certificate_which_is_dangerous: bool = False,
+        ) -> Self: ...
+    else:
 
         def __init__(self, **settings: object) -> None:
             """Take what ``__new__`` took, so that a subclass may pass its arguments on."""
-
-    def __repr__(self) -> str:
-        return f"<pinyon.Tls {self._shown or 'trusting what the system trusts'}>"
-
-
-def settled(tls: bool | Tls | None) -> Tls | None:
-    """Return what ``tls=`` of a client means."""
-    if tls is None or tls is False:
-        return None
-    if tls is True:
-        return _usual()
-    if not isinstance(tls, Tls):
-        raise UsageError(f"tls is True, False or a pinyon.Tls, not {type(tls).__qualname__}")
-    return tls
-
-
-@functools.cache
-def _usual() -> Tls:
-    """One for all, as reading what the system trusts takes some milliseconds."""
-    return Tls()

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import copy
+import inspect
+import json
 import pickle
+import re
 from typing import Any
 
 import pytest
@@ -11,6 +14,8 @@ from servers import Memcached
 
 import pinyon
 import pinyon.aio
+from pinyon._native import DEFAULT_SETTINGS
+from pinyon._settings import LockSettings, SharedClientSettings
 
 
 def test_one_server_or_several_in_every_notation(four: list[Memcached]) -> None:
@@ -99,6 +104,31 @@ def test_an_argument_of_the_wrong_type_is_refused(options: dict[str, Any]) -> No
 def test_a_limit_must_be_at_least_one(option: str, value: int) -> None:
     with pytest.raises(ValueError, match=option):
         pinyon.Client("127.0.0.1", **{option: value})
+
+
+def settings_of(made: type, documented: type) -> dict[str, set[str]]:
+    """The names of settings, as each of those says them who writes them down."""
+    rows = re.findall(r"^        ([\w, ]+): ", made.__doc__.split("Raises:")[0], re.MULTILINE)
+    return {"typed": {*documented.__annotations__}, "documented": {name for row in rows for name in row.split(", ")}}
+
+
+def test_every_setting_of_the_core_is_typed_and_documented() -> None:
+    core = json.loads(DEFAULT_SETTINGS)
+    own = {"serializer", "on_event", "compression"}
+    client = settings_of(pinyon.Client, SharedClientSettings)
+    assert client["typed"] | {"servers"} == {*core["Client"]} | own
+    assert client["documented"] | {"connections"} == {*core["Client"]} | own
+    locks = settings_of(pinyon.Locks, LockSettings)
+    assert locks["typed"] | {"url"} == locks["documented"] == {*core["Locks"]}
+    assert inspect.signature(pinyon._native.Tls).parameters.keys() == core["Tls"].keys()
+    tls = settings_of(pinyon.Tls, type("NoTypes", (), {}))
+    assert tls["documented"] == {*core["Tls"]}
+
+
+def test_a_misspelled_setting_is_answered_with_the_closest() -> None:
+    for kind in (pinyon.Client, pinyon.aio.Client, pinyon.Locks, pinyon.aio.Locks):
+        with pytest.raises(TypeError, match='there is no setting "time_out"; did you mean "timeout"'):
+            kind(time_out=1)  # type: ignore[call-arg]
 
 
 def test_only_the_servers_are_positional() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import doctest
-import inspect
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,7 +16,7 @@ from endpoint import Endpoint
 from servers import Memcached, Redis
 
 import pinyon
-from pinyon.client import BaseClient
+from pinyon._native import DEFAULT_SETTINGS
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 DOCUMENTS = [
@@ -103,7 +103,7 @@ def test_the_examples_of_a_document_run_one_after_the_other(
 def test_the_page_on_tls_has_every_setting() -> None:
     text = (REPOSITORY / "docs" / "tls.md").read_text()
     documented = re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE)
-    assert documented == list(inspect.signature(pinyon.Tls.__new__).parameters)[1:]
+    assert documented == list(json.loads(DEFAULT_SETTINGS)["Tls"])
 
 
 @pytest.mark.parametrize("page", ["gevent", "asyncio"])
@@ -113,9 +113,9 @@ def test_the_limits_of_a_page_have_their_defaults(page: str) -> None:
     rows = dict(re.findall(r"^\| `(\w+)` \| ([\d.,]+)", text, re.MULTILINE))
     documented = {setting: float(default.replace(",", "")) for setting, default in rows.items()}
     documented["max_value_size"] *= 1024 * 1024
-    settings = inspect.signature(BaseClient.__new__).parameters
+    settings = json.loads(DEFAULT_SETTINGS)["Client"]
     assert set(documented) >= {"timeout", "connect_timeout", "connections", "max_value_size"}
-    assert documented == {setting: settings[setting].default for setting in documented if setting in settings}
+    assert documented == {setting: settings[setting] for setting in documented}
 
 
 def test_the_examples_of_the_docstrings_run(server: Memcached, redis: Redis) -> None:

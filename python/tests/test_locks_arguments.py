@@ -91,17 +91,17 @@ SETTINGS: dict[str, tuple[dict[str, Any], str]] = {
     "connect_timeout": ({"connect_timeout": math.nan}, "connect_timeout"),
     "another scheme": ({"url": "http://:secret@localhost"}, "begins with http, not redis or unix"),
     "no scheme": ({"url": "localhost:6379"}, "write redis://"),
-    "TLS and none": ({"url": "rediss://localhost", "tls": False}, "which tls=False denies"),
-    "TLS that is none": ({"tls": "yes"}, "True, False or a pinyon.Tls, not str"),
+    "TLS and none": ({"url": "rediss://localhost", "tls": False}, "but tls is false: write redis://"),
+    "TLS that is none": ({"tls": "yes"}, "true, false or a Tls, not text"),
     "TLS on a path": ({"url": "unix:///run/redis.sock", "tls": True}, "set server_name"),
     "a port that is none": ({"url": "redis://:secret@localhost:http"}, "malformed"),
-    "a password with a slash": ({"url": "redis://:secret/5@localhost"}, "its port is no number"),
+    "a password with a slash": ({"url": "redis://:secret/5@localhost"}, "in a user or password as %2F"),
     "port 0": ({"url": "redis://localhost:0"}, "port 0"),
     "port 70000": ({"url": "redis://:secret@localhost:70000"}, "malformed"),
     "a database that is none": ({"url": "redis://localhost/first"}, "'first', which is no number"),
     "an unknown setting": ({"url": "redis://:secret@localhost?ttl=5"}, "not known: ttl"),
     "a socket without a path": ({"url": "unix://"}, "has no path"),
-    "bytes": ({"url": b"redis://localhost"}, "is text, not bytes"),
+    "bytes": ({"url": b"redis://localhost"}, "url must be text, not bytes"),
     "a bracket": ({"url": "redis://:secret@[::1"}, "malformed"),
 }
 
@@ -257,5 +257,5 @@ def test_locks_for_asyncio_need_a_running_loop() -> None:
 
 @every_model
 async def test_a_password_that_is_none(model: Model) -> None:
-    with pytest.raises(pinyon.UnsupportedType, match="passwords are str or bytes, not int"):
+    with pytest.raises(pinyon.UnsupportedType, match="password must be text or bytes, not a whole number"):
         model.locks("redis://localhost", password=5)

@@ -216,7 +216,7 @@ async def test_names_of_several_slots_are_refused_before_anything_is_sent(model:
             await ask()
         assert isinstance(raised.value, pinyon.InvalidName)
     locks.close()
-    with pytest.raises(pinyon.UsageError, match='hash_tags must be "namespace" or "names", not \'slots\''):
+    with pytest.raises(pinyon.UsageError, match='hash_tags must be "namespace" or "names", not "slots"'):
         model.locks("redis://127.0.0.1:1", hash_tags="slots")
 
 

@@ -9,6 +9,7 @@ import builtins
 import contextlib
 import functools
 import inspect
+import json
 import os
 import re
 import shlex
@@ -28,7 +29,7 @@ from servers import Memcached, Redis
 import pinyon
 import pinyon.aio
 from pinyon._aio_locks import Held as AioHeld
-from pinyon._base_locks import BaseLocks
+from pinyon._native import DEFAULT_SETTINGS
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 PAGE = (DOCS / "locks.md").read_text()
@@ -244,18 +245,18 @@ def documented_settings() -> dict[str, str]:
 
 def test_the_settings_have_their_defaults() -> None:
     documented = documented_settings()
-    made = inspect.signature(BaseLocks.__new__).parameters
-    names = {name for name in made if name not in ("cls", "loops")}
+    made = json.loads(DEFAULT_SETTINGS)["Locks"]
+    names = set(made)
     taken = inspect.signature(pinyon.Locks.lock).parameters
     assert set(documented) == names | (set(taken) - {"self", "names"})
     later = ("ttl", "timeout", "reentrant")
     for name in names - set(later):
-        assert documented[name] == f"{made[name].default}".removesuffix(".0"), name
+        assert documented[name] == f"{made[name]}".removesuffix(".0"), name
     for name in ("renew", "max_hold", "on_lost"):
         assert documented[name] == f"{taken[name].default}", name
     assert all(taken[name].default is None for name in later)
     for name in later:
-        assert f"| `{name}` | {made[name].default:g} |".replace("| 0 |", "| False |") in PAGE
+        assert f"| `{name}` | {made[name]:g} |".replace("| 0 |", "| False |") in PAGE
 
 
 @pytest.mark.parametrize("kind", [(pinyon.Locks, pinyon.Held), (pinyon.aio.Locks, AioHeld)], ids=["threads", "asyncio"])

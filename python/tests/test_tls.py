@@ -391,5 +391,5 @@ def test_what_is_shown_of_it(trusted: Authority) -> None:
         repr(tls) == f"<pinyon.Tls ca={trusted.file}, certificate={own.certificate}, key={own.key}, server_name=cache1>"
     )
     assert "dangerous" in repr(pinyon.Tls(accept_any_certificate_which_is_dangerous=True))
-    with pytest.raises(pinyon.UsageError, match=r"tls is True, False or a pinyon.Tls, not str"):
+    with pytest.raises(pinyon.UsageError, match="tls must be true, false or a Tls, not text"):
         pinyon.Client(tls="yes")  # type: ignore[arg-type]

@@ -98,7 +98,7 @@ def test_what_is_no_ttl_is_refused(client: pinyon.Client, ttl: Any) -> None:
 
 
 def test_none_is_answered_with_what_to_give_instead(client: pinyon.Client) -> None:
-    with pytest.raises(TypeError, match="without end give 0"):
+    with pytest.raises(TypeError, match="that never expires give 0"):
         client.set("key", "value", None)
 
 

@@ -5,7 +5,7 @@ use std::time::Instant;
 use pinyon_proto::{Command, Status};
 
 use super::listing::{parse, Listing};
-use super::Settings;
+use super::DiscoverySettings;
 use crate::address::{Address, ServerSpec};
 use crate::error::{Error, Kind};
 use crate::fleet::Access;
@@ -41,7 +41,7 @@ struct Question {
 type Stuck = (Kind, String);
 
 impl Asking {
-    pub(super) fn new(endpoint: usize, settings: &Settings, now: Instant) -> Self {
+    pub(super) fn new(endpoint: usize, settings: &DiscoverySettings, now: Instant) -> Self {
         Self { endpoint, left: settings.given.len(), until: now + settings.timeout, step: Step::Begin }
     }
 
@@ -53,7 +53,7 @@ impl Asking {
     /// Goes as far as it can without waiting. Returns what an endpoint said, or why the last one did not.
     pub(super) fn advance(
         &mut self,
-        settings: &Settings,
+        settings: &DiscoverySettings,
         access: &Access,
         now: Instant,
     ) -> Option<Result<Listing, Error>> {

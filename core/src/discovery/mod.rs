@@ -32,7 +32,7 @@ pub enum Source {
 
 /// What a user says about finding servers.
 #[derive(Clone, Debug)]
-pub struct Settings {
+pub struct DiscoverySettings {
     pub source: Source,
     /// Whom to ask, or what to resolve.
     pub given: Vec<ServerSpec>,
@@ -44,7 +44,7 @@ pub struct Settings {
 
 /// Looks for servers, one time after the other.
 pub(crate) struct Discovery {
-    settings: Arc<Settings>,
+    settings: Arc<DiscoverySettings>,
     access: Access,
     look: Option<Look>,
     /// Looks that failed in a row.
@@ -68,7 +68,7 @@ struct Accepted {
 }
 
 impl Discovery {
-    pub(crate) fn new(settings: Arc<Settings>, access: Access) -> Self {
+    pub(crate) fn new(settings: Arc<DiscoverySettings>, access: Access) -> Self {
         Self { settings, access, look: None, failures: 0, endpoint: 0, accepted: Accepted::default() }
     }
 
@@ -140,7 +140,7 @@ mod tests {
     #[test]
     fn looks_that_fail_come_again_soon_and_then_less_and_less_often() {
         let interval = Duration::from_secs(60);
-        let settings = Settings { source: Source::Names, given: Vec::new(), interval, timeout: interval };
+        let settings = DiscoverySettings { source: Source::Names, given: Vec::new(), interval, timeout: interval };
         let mut discovery = Discovery::new(Arc::new(settings), Access::default());
         let now = Instant::now();
         let mut rest = |failures, process| {

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Instant;
 
-use super::Settings;
+use super::DiscoverySettings;
 use crate::address::{Endpoint, ServerSpec};
 use crate::error::{Error, Kind};
 use crate::resolver::Resolving;
@@ -25,7 +25,7 @@ enum State {
 }
 
 impl Naming {
-    pub(super) fn new(settings: &Settings, now: Instant) -> Self {
+    pub(super) fn new(settings: &DiscoverySettings, now: Instant) -> Self {
         let name = |spec: &ServerSpec| {
             let state = match spec.addresses() {
                 Ok(_) => State::Known(vec![spec.clone()]),

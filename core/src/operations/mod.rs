@@ -31,7 +31,7 @@ pub use failures::Failures;
 pub use fetch::{Fetch, Fetched, FoundKey, Unreadable};
 pub use keys::Keys;
 pub use request::{remaining, Answer, Compared, Found, Request};
-pub use single::{Failed, Single};
+pub use single::{Answered, Failed, Single};
 pub use values::{BorrowedKey, Bytes, OwnedKey, Plain, SentData, SentKey, Values};
 
 use crate::error::Error;

@@ -38,6 +38,9 @@ pub enum Failed<E> {
     Unreadable { error: E, command: &'static str },
 }
 
+/// An answer in the host's values, or why there is none.
+pub type Answered<V> = Result<Answer<<V as Values>::Value>, Failed<<V as Values>::Error>>;
+
 impl<K: SentKey, D: SentData, V: Values> Single<K, D, V> {
     /// `data`: the block of a [`Request::Store`], as long as that says.
     #[inline]
@@ -65,7 +68,7 @@ impl<K: SentKey, D: SentData, V: Values> Single<K, D, V> {
 
     /// What it came to, once it is over; and the key, for messages.
     #[inline]
-    pub fn finish(self) -> (Result<Answer<V::Value>, Failed<V::Error>>, K) {
+    pub fn finish(self) -> (Answered<V>, K) {
         let answer = match (self.failure, self.answer) {
             (None, Some(Ok(answer))) => Ok(answer),
             (None, Some(Err(error))) => {

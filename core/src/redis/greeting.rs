@@ -10,7 +10,7 @@ use pinyon_proto::resp::{encode, Decoded, Reader, ServerError, Value};
 
 use super::info::ServerInfo;
 use super::session::Session;
-use super::settings::{Password, Settings};
+use super::settings::{Password, SessionSettings};
 use crate::address::Address;
 use crate::connection::{Incoming, Outgoing, LEAST_ROOM, RECEIVE_BUFFER};
 use crate::error::Error;
@@ -51,20 +51,20 @@ pub(super) struct Greeting {
 }
 
 impl Greeting {
-    fn resp3(settings: &Settings) -> Self {
+    fn resp3(settings: &SessionSettings) -> Self {
         let selects = (settings.database != 0).then_some(Step::Select);
         let steps = [Some(Step::Hello), selects, Some(Step::Ping)];
         Self { steps: steps.into_iter().flatten().collect(), falls_back: false }
     }
 
-    fn resp2(settings: &Settings) -> Self {
+    fn resp2(settings: &SessionSettings) -> Self {
         let logs_in = settings.logs_in().then_some(Step::Auth);
         let selects = (settings.database != 0).then_some(Step::Select);
         let steps = [logs_in, Some(Step::Info), Some(Step::Role), selects, Some(Step::Ping)];
         Self { steps: steps.into_iter().flatten().collect(), falls_back: false }
     }
 
-    fn write(&self, settings: &Settings, out: &mut Vec<u8>) {
+    fn write(&self, settings: &SessionSettings, out: &mut Vec<u8>) {
         let password = settings.password.as_ref().map(Password::bytes).unwrap_or_default();
         let user = settings.user.as_deref().map(str::as_bytes);
         for step in &self.steps {

@@ -17,5 +17,5 @@ mod tests;
 pub use crate::connection::{Ticket, Wants};
 pub use info::{Protocol, ServerInfo};
 pub use session::{Event, Session};
-pub use settings::{Limits, Password, Settings};
+pub use settings::{Limits, Password, SessionSettings};
 pub use submitting::Refused;

@@ -9,7 +9,7 @@ use pinyon_proto::resp::{Decoded, Reader, Value};
 
 use super::greeting::Greeting;
 use super::info::{Protocol, ServerInfo};
-use super::settings::Settings;
+use super::settings::SessionSettings;
 use super::submitting::Exchange;
 use crate::connection::{Connection, Incoming, Outgoing, Ticket, Unreceived, Wants, RECEIVED_PER_POLL, RECEIVE_BUFFER};
 use crate::error::{Error, Kind, Sent};
@@ -32,7 +32,7 @@ pub enum Event {
 /// One connection to a server that speaks RESP, and the exchanges in flight on it.
 pub struct Session<N: Network = System> {
     pub(super) connection: Connection<N>,
-    pub(super) settings: Settings,
+    pub(super) settings: SessionSettings,
     pub(super) info: ServerInfo,
     pub(super) greeting: Greeting,
     pub(super) outgoing: Outgoing,
@@ -53,7 +53,7 @@ pub struct Session<N: Network = System> {
 
 impl<N: Network> Session<N> {
     /// A session that is not connected: see [`Self::connect`]. `server` is the name for messages.
-    pub fn new(server: Arc<str>, network: N, settings: Settings) -> Self {
+    pub fn new(server: Arc<str>, network: N, settings: SessionSettings) -> Self {
         Self {
             connection: Connection::new(server, network, settings.tls.clone()),
             reader: Reader::new(settings.limits.reply),

@@ -8,7 +8,7 @@ use crate::tls::ServerTls;
 
 /// How to greet a server.
 #[derive(Clone, Debug, Default)]
-pub struct Settings {
+pub struct SessionSettings {
     /// As whom to log in, where the server has users (Redis 6 and newer): `default` if there is a password alone. A user
     /// alone needs none.
     pub user: Option<String>,
@@ -39,7 +39,7 @@ impl Default for Limits {
     }
 }
 
-impl Settings {
+impl SessionSettings {
     pub(super) fn logs_in(&self) -> bool {
         self.user.is_some() || self.password.is_some()
     }

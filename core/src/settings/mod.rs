@@ -1,39 +1,35 @@
 //! What users set: names, defaults, checks and their messages, for every front end.
+//!
+//! A front end fills [`CacheSettings`] or [`LockSettings`], by fields or [by name](NamedSettings::set), and gets from `build` what
+//! a client is made of, or an
+//! [`InvalidArgument`](crate::invalid::InvalidArgument).
 
+mod cache;
+mod checks;
+mod given;
+mod lock;
 mod policy;
+pub(crate) mod table;
+#[cfg(test)]
+mod tests;
 
-pub use policy::Policy;
+pub use cache::{CacheParts, CacheSettings};
+pub use checks::{seconds, waiting_time};
+pub use given::{Given, ServerTexts, TlsChoice, UrlText};
+pub use lock::{lock_ttl, LockParts, LockSettings, UsualLock};
+pub use policy::{Policy, ViewSettings};
+pub use table::NamedSettings;
 
-/// Why settings cannot be used. A front end raises its own error for each kind, with this message.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct InvalidSetting {
-    pub kind: InvalidKind,
-    pub message: String,
+use crate::tls::TlsSettings;
+
+/// The names and defaults of all settings as JSON, for the tests and documents of front ends.
+pub fn defaults() -> String {
+    let tables = [
+        ("Client", table::json(&CacheSettings::default())),
+        ("View", table::json(&ViewSettings::default())),
+        ("Locks", table::json(&LockSettings::default())),
+        ("Tls", table::json(&TlsSettings::default())),
+    ];
+    let tables = tables.map(|(name, settings)| format!("{name:?}: {settings}"));
+    format!("{{{}}}", tables.join(", "))
 }
-
-/// What kind of error it is. A front end maps each of them to an error of its own.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum InvalidKind {
-    /// A setting, or two together, make no sense.
-    Usage,
-    /// A server list or URL that cannot be read.
-    Servers,
-    /// A namespace that no key can begin with.
-    Key,
-    /// A value of the wrong type.
-    Type,
-}
-
-impl InvalidSetting {
-    pub(crate) fn usage(message: impl Into<String>) -> Self {
-        Self { kind: InvalidKind::Usage, message: message.into() }
-    }
-}
-
-impl std::fmt::Display for InvalidSetting {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.message)
-    }
-}
-
-impl std::error::Error for InvalidSetting {}

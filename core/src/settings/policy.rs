@@ -1,7 +1,9 @@
 //! What an operation does when its server is down or fails.
 
-use super::InvalidSetting;
+use super::checks::choose;
+use super::table::settings;
 use crate::error::Error;
+use crate::invalid::InvalidArgument;
 
 /// What an operation does when its server is down or fails. It belongs to the operation, not to the fleet, so that views
 /// of one client can differ in it.
@@ -13,6 +15,14 @@ pub struct Policy {
     pub miss: bool,
 }
 
+settings! {
+    /// The settings of a view of a client. Those that are left out stay as they are.
+    pub struct ViewSettings {
+        failover: Option<bool> = None,
+        on_failure: Option<String> = None,
+    }
+}
+
 impl Default for Policy {
     fn default() -> Self {
         Self { failover: true, miss: false }
@@ -21,22 +31,15 @@ impl Default for Policy {
 
 impl Policy {
     /// `on_failure`: "raise" or "miss".
-    pub fn new(failover: bool, on_failure: &str) -> Result<Self, InvalidSetting> {
-        let miss = match on_failure {
-            "raise" => false,
-            "miss" => true,
-            _ => {
-                let message = format!("on_failure must be \"raise\" or \"miss\", not {on_failure:?}");
-                return Err(InvalidSetting::usage(message));
-            }
-        };
+    pub fn new(failover: bool, on_failure: &str) -> Result<Self, InvalidArgument> {
+        let miss = choose("on_failure", on_failure, &[("raise", false), ("miss", true)])?;
         Ok(Self { failover, miss })
     }
 
-    /// This policy with what is given changed.
-    pub fn with(self, failover: Option<bool>, on_failure: Option<&str>) -> Result<Self, InvalidSetting> {
-        let failover = failover.unwrap_or(self.failover);
-        match on_failure {
+    /// This policy with what a view changes.
+    pub fn with(self, view: &ViewSettings) -> Result<Self, InvalidArgument> {
+        let failover = view.failover.unwrap_or(self.failover);
+        match &view.on_failure {
             Some(on_failure) => Self::new(failover, on_failure),
             None => Ok(Self { failover, ..self }),
         }
@@ -52,17 +55,20 @@ impl Policy {
 mod tests {
     use super::*;
     use crate::error::{Kind, Sent};
-    use crate::settings::InvalidKind;
+    use crate::invalid::InvalidKind;
 
     #[test]
     fn a_view_changes_what_it_is_given() {
+        let view =
+            |failover, on_failure: Option<&str>| ViewSettings { failover, on_failure: on_failure.map(Into::into) };
         let policy = Policy::default();
         assert_eq!(policy, Policy::new(true, "raise").unwrap());
-        assert_eq!(policy.with(None, None).unwrap(), policy);
-        assert_eq!(policy.with(Some(false), None).unwrap(), Policy { failover: false, miss: false });
-        assert_eq!(policy.with(None, Some("miss")).unwrap(), Policy { failover: true, miss: true });
+        assert_eq!(policy.with(&view(None, None)).unwrap(), policy);
+        assert_eq!(policy.with(&view(Some(false), None)).unwrap(), Policy { failover: false, miss: false });
+        assert_eq!(policy.with(&view(None, Some("miss"))).unwrap(), Policy { failover: true, miss: true });
         let missing = Policy { failover: false, miss: true };
-        assert_eq!(missing.with(Some(true), Some("raise")).unwrap(), policy);
+        assert_eq!(missing.with(&view(Some(true), Some("raise"))).unwrap(), policy);
+        assert!(policy.with(&view(None, Some("return"))).is_err());
     }
 
     #[test]
@@ -70,7 +76,6 @@ mod tests {
         let refused = Policy::new(true, "return").unwrap_err();
         assert_eq!(refused.kind, InvalidKind::Usage);
         assert_eq!(refused.message, "on_failure must be \"raise\" or \"miss\", not \"return\"");
-        assert_eq!(Policy::default().with(None, Some("return")).unwrap_err(), refused);
     }
 
     #[test]

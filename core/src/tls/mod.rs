@@ -8,7 +8,7 @@ mod unverified;
 
 use std::net::IpAddr;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use rustls::client::{Resumption, UnbufferedClientConnection, WantsClientCert};
 use rustls::crypto::ring;
@@ -35,7 +35,20 @@ pub struct TlsSettings {
     /// What every server's certificate must be for; without it, the host by which the server is known to the client.
     pub server_name: Option<String>,
     /// Whoever answers is taken for the server.
-    pub accept_any_certificate: bool,
+    pub accept_any_certificate_which_is_dangerous: bool,
+}
+
+impl std::fmt::Display for TlsSettings {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let paths = [("ca", &self.ca), ("certificate", &self.certificate), ("key", &self.key)];
+        let paths = paths.into_iter().filter_map(|(name, path)| Some(format!("{name}={}", path.as_ref()?.display())));
+        let name = self.server_name.iter().map(|name| format!("server_name={name}"));
+        let dangerous = self.accept_any_certificate_which_is_dangerous;
+        let dangerous = dangerous.then(|| "accept_any_certificate_which_is_dangerous".to_owned());
+        let shown: Vec<_> = paths.chain(name).chain(dangerous).collect();
+        f.write_str(if shown.is_empty() { "trusting what the system trusts" } else { "" })?;
+        f.write_str(&shown.join(", "))
+    }
 }
 
 /// Settings that cannot be used, and what to do about it.
@@ -66,17 +79,39 @@ pub struct Tls {
 }
 
 impl Tls {
+    /// The one with the default settings. All clients of a process share it, as reading what the system trusts takes some
+    /// milliseconds.
+    pub fn usual() -> Result<Arc<Self>, TlsError> {
+        static USUAL: Mutex<Option<Arc<Tls>>> = Mutex::new(None);
+        let known = USUAL.try_lock().ok().and_then(|known| known.clone());
+        if let Some(known) = known {
+            return Ok(known);
+        }
+        let made = Arc::new(Self::new(&TlsSettings::default())?);
+        match USUAL.try_lock() {
+            Ok(mut known) => Ok(known.get_or_insert(made).clone()),
+            Err(_) => Ok(made),
+        }
+    }
+
     /// Reads the files that the settings name.
     pub fn new(settings: &TlsSettings) -> Result<Self, TlsError> {
+        if settings.ca.is_some() && settings.accept_any_certificate_which_is_dangerous {
+            return Err(TlsError::new(
+                "ca names the authorities to trust, and accept_any_certificate_which_is_dangerous means to trust \
+                 everybody: leave out one of them",
+            ));
+        }
         let server_name = settings.server_name.as_deref().map(|name| read_name("server_name", name)).transpose()?;
         let provider = Arc::new(ring::default_provider());
         let builder = ClientConfig::builder_with_provider(provider.clone());
         let builder =
             builder.with_safe_default_protocol_versions().map_err(|error| TlsError::new(error.to_string()))?;
-        let builder: ConfigBuilder<ClientConfig, WantsClientCert> = match settings.accept_any_certificate {
-            true => builder.dangerous().with_custom_certificate_verifier(Arc::new(AnyCertificate(provider))),
-            false => builder.with_root_certificates(certificates::roots(settings.ca.as_deref())?),
-        };
+        let builder: ConfigBuilder<ClientConfig, WantsClientCert> =
+            match settings.accept_any_certificate_which_is_dangerous {
+                true => builder.dangerous().with_custom_certificate_verifier(Arc::new(AnyCertificate(provider))),
+                false => builder.with_root_certificates(certificates::roots(settings.ca.as_deref())?),
+            };
         let mut config = match (&settings.certificate, &settings.key) {
             (Some(certificate), key) => certificates::with_client(builder, certificate, key.as_deref())?,
             (None, None) => builder.with_no_client_auth(),

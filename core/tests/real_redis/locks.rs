@@ -38,10 +38,10 @@ fn permitting(waits: usize) -> Refusing {
 
 fn station(server: &Redis) -> Station {
     let Address::Unix(path) = server.address() else { unreachable!("it listens on a socket") };
-    let settings = client::Settings {
+    let settings = client::Setup {
         endpoint: Endpoint::Unix(path),
         server: "redis".into(),
-        login: redis::Settings::default(),
+        login: redis::SessionSettings::default(),
         keys: Keys::new("n").unwrap(),
         handler: HandlerKind::Auto,
         connect_timeout: TIMEOUT,

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use pinyon_core::network::System;
-use pinyon_core::redis::{Event, Protocol, Session, Settings};
+use pinyon_core::redis::{Event, Protocol, Session, SessionSettings};
 use pinyon_core::{Kind, Sent, Ticket};
 use pinyon_proto::resp::Value;
 use rustix::event::{poll, PollFd, PollFlags, Timespec};
@@ -26,20 +26,20 @@ struct Host {
 }
 
 impl Host {
-    fn connecting(server: &Redis, settings: Settings) -> Self {
+    fn connecting(server: &Redis, settings: SessionSettings) -> Self {
         let mut session = Session::new("redis".into(), System, settings);
         session.connect(vec![server.address()], Instant::now(), TIMEOUT);
         Self { session, events: VecDeque::new() }
     }
 
-    fn connected(server: &Redis, settings: Settings) -> Self {
+    fn connected(server: &Redis, settings: SessionSettings) -> Self {
         let mut host = Self::connecting(server, settings);
         assert!(matches!(host.event(), Event::Ready));
         host
     }
 
     /// Why the connection cannot be made.
-    fn refusal(server: &Redis, settings: Settings) -> String {
+    fn refusal(server: &Redis, settings: SessionSettings) -> String {
         let mut host = Self::connecting(server, settings);
         let deadline = Instant::now() + TIMEOUT;
         while host.session.failure().is_none() {
@@ -105,15 +105,15 @@ fn ok() -> Value {
     Value::Status(b"OK"[..].into())
 }
 
-fn with_password(user: Option<&str>, password: &str) -> Settings {
-    Settings { user: user.map(str::to_owned), password: Some(password.into()), ..Settings::default() }
+fn with_password(user: Option<&str>, password: &str) -> SessionSettings {
+    SessionSettings { user: user.map(str::to_owned), password: Some(password.into()), ..SessionSettings::default() }
 }
 
 #[test]
 fn commands_and_every_kind_of_reply_by_both_protocols() {
     for (configuration, protocol) in [("", Protocol::Resp3), (RESP2, Protocol::Resp2)] {
         let server = Redis::start(configuration);
-        let mut host = Host::connected(&server, Settings::default());
+        let mut host = Host::connected(&server, SessionSettings::default());
         let info = host.session.server().clone();
         assert_eq!(info.protocol, protocol);
         assert!(info.version.is_some_and(|version| version.major >= 5), "{info:?}");
@@ -155,7 +155,7 @@ fn commands_and_every_kind_of_reply_by_both_protocols() {
 #[test]
 fn resp3_has_types_of_its_own() {
     let server = Redis::start("enable-debug-command yes\n");
-    let mut host = Host::connected(&server, Settings::default());
+    let mut host = Host::connected(&server, SessionSettings::default());
     assert_eq!(host.run("DEBUG PROTOCOL true"), Value::Boolean(true));
     assert_eq!(host.run("DEBUG PROTOCOL null"), Value::Null);
     assert!(matches!(host.run("DEBUG PROTOCOL double"), Value::Double(number) if (number * 1000.0) as i64 == 3141));
@@ -180,7 +180,7 @@ fn users_passwords_and_databases_by_both_protocols() {
             (with_password(Some("default"), "secret"), "default"),
             (with_password(Some("worker"), "other"), "worker"),
         ] {
-            let mut host = Host::connected(&server, Settings { database: 3, ..settings });
+            let mut host = Host::connected(&server, SessionSettings { database: 3, ..settings });
             assert_eq!(host.run("ACL WHOAMI"), bytes(user));
             host.run("SET k 3");
             host.run("SELECT 0");
@@ -196,9 +196,9 @@ fn users_passwords_and_databases_by_both_protocols() {
             assert!(message.contains("refused the password of user"), "{message}");
             assert!(message.contains("WRONGPASS") && !message.contains("wrong-one"), "{message}");
         }
-        let message = Host::refusal(&server, Settings::default());
+        let message = Host::refusal(&server, SessionSettings::default());
         assert!(message.contains("the server wants a password"), "{message}");
-        let settings = Settings { database: 99, ..with_password(None, "secret") };
+        let settings = SessionSettings { database: 99, ..with_password(None, "secret") };
         let message = Host::refusal(&server, settings);
         assert!(message.contains("the server has no database 99"), "{message}");
     }
@@ -211,14 +211,14 @@ fn servers_that_cannot_be_used_say_why() {
     assert!(message.contains("the server has no password: leave out \"password\""), "{message}");
 
     let server = Redis::start("replicaof 127.0.0.1 1\nreplica-serve-stale-data no\n");
-    let message = Host::refusal(&server, Settings::default());
+    let message = Host::refusal(&server, SessionSettings::default());
     assert!(message.contains("a replica without a link to its master"), "{message}");
 
     let server = Redis::start("maxclients 3\n");
     let mut hosts = Vec::new();
     let error = loop {
         assert!(hosts.len() < 4, "they are all let in");
-        let mut host = Host::connecting(&server, Settings::default());
+        let mut host = Host::connecting(&server, SessionSettings::default());
         while !host.session.is_ready() && host.session.failure().is_none() {
             host.turn();
         }
@@ -233,8 +233,8 @@ fn servers_that_cannot_be_used_say_why() {
 #[test]
 fn messages_come_between_pipelined_replies() {
     let server = Redis::start("");
-    let mut publisher = Host::connected(&server, Settings::default());
-    let mut host = Host::connected(&server, Settings::default());
+    let mut publisher = Host::connected(&server, SessionSettings::default());
+    let mut host = Host::connected(&server, SessionSettings::default());
     let subscribed = host.submit(&[b"SUBSCRIBE", b"a", b"b"]);
     let first = host.submit(&[b"INCR", b"n"]);
     assert_eq!(host.reply(), (subscribed, Value::Array(vec![bytes("subscribe"), bytes("b"), Value::Integer(2)])));
@@ -272,8 +272,8 @@ fn messages_come_between_pipelined_replies() {
 #[test]
 fn with_resp2_a_second_connection_carries_the_messages() {
     let server = Redis::start(RESP2);
-    let mut publisher = Host::connected(&server, Settings::default());
-    let mut subscriber = Host::connected(&server, Settings::default());
+    let mut publisher = Host::connected(&server, SessionSettings::default());
+    let mut subscriber = Host::connected(&server, SessionSettings::default());
     let subscribed = subscriber.submit(&[b"SUBSCRIBE", b"a"]);
     let confirmation = vec![bytes("subscribe"), bytes("a"), Value::Integer(1)];
     assert_eq!(subscriber.reply(), (subscribed, Value::Array(confirmation)));
@@ -291,7 +291,7 @@ fn with_resp2_a_second_connection_carries_the_messages() {
 fn large_values_go_both_ways() {
     for configuration in ["", RESP2] {
         let server = Redis::start(configuration);
-        let mut host = Host::connected(&server, Settings::default());
+        let mut host = Host::connected(&server, SessionSettings::default());
         let large: Vec<u8> = (0..10 << 20).map(|at: u32| (at.wrapping_mul(31) >> 7) as u8).collect();
         let set = host.submit(&[b"SET", b"k", &large]);
         assert_eq!(host.reply(), (set, ok()));
@@ -305,7 +305,7 @@ fn large_values_go_both_ways() {
 #[test]
 fn the_reply_to_an_abandoned_exchange_disturbs_no_neighbour() {
     let server = Redis::start("");
-    let mut host = Host::connected(&server, Settings::default());
+    let mut host = Host::connected(&server, SessionSettings::default());
     host.run("SET k v");
     let blocked = host.submit(&[b"BLPOP", b"nothing", b"0.05"]);
     let large = host.submit(&[b"GETRANGE", b"k", b"0", b"-1"]);
@@ -320,7 +320,7 @@ fn the_reply_to_an_abandoned_exchange_disturbs_no_neighbour() {
 #[test]
 fn a_server_that_dies_fails_what_is_in_flight() {
     let mut server = Redis::start("");
-    let mut host = Host::connected(&server, Settings::default());
+    let mut host = Host::connected(&server, SessionSettings::default());
     let blocked = host.submit(&[b"BLPOP", b"nothing", b"0"]);
     host.session.flush();
     server.stop();

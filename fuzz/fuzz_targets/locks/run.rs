@@ -6,7 +6,7 @@ use std::os::fd::RawFd;
 use std::time::Duration;
 
 use pinyon_core::driven::{Action, Driven};
-use pinyon_core::locks::client::{Client, Finished, Outcome, Platform as _, Settings, Wish};
+use pinyon_core::locks::client::{Client, Finished, Outcome, Platform as _, Setup, Wish};
 use pinyon_core::locks::keys::Keys;
 use pinyon_core::locks::machine::{Failure, Options, Request};
 use pinyon_core::{redis, Address, Endpoint};
@@ -88,10 +88,10 @@ impl Run {
     pub fn new(input: &Input<'_>) -> Self {
         let platform = Platform::default();
         let host = if input.named { "redis.example" } else { "127.0.0.1" };
-        let settings = Settings {
+        let settings = Setup {
             endpoint: Endpoint::Tcp { host: host.into(), port: 6379 },
             server: "fuzzed".into(),
-            login: redis::Settings { limits: LIMITS, ..redis::Settings::default() },
+            login: redis::SessionSettings { limits: LIMITS, ..redis::SessionSettings::default() },
             keys: Keys::new("n").expect("a namespace"),
             handler: input.handler.into(),
             connect_timeout: Duration::from_secs(1),

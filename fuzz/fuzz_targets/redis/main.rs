@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use arbitrary::Arbitrary;
 use libfuzzer_sys::fuzz_target;
-use pinyon_core::redis::{Event, Limits, Session, Settings, Ticket};
+use pinyon_core::redis::{Event, Limits, Session, SessionSettings, Ticket};
 use pinyon_core::{Address, Error};
 use pinyon_proto::resp::{self, Value};
 
@@ -92,11 +92,11 @@ struct Run {
 
 impl Run {
     fn new(input: &Input<'_>) -> Self {
-        let settings = Settings {
+        let settings = SessionSettings {
             password: input.logs_in.then(|| PASSWORD.into()),
             database: input.database.into(),
             limits: LIMITS,
-            ..Settings::default()
+            ..SessionSettings::default()
         };
         let wire = Wire::default();
         let session = Session::new("fuzzed".into(), wire.clone(), settings);

@@ -3,29 +3,22 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use pinyon_core::address::{gutter_servers, parse_servers};
 use pinyon_core::directory::Directory;
-use pinyon_core::fleet::{Access, Fleet, Options};
 use pinyon_core::lease::Win;
 use pinyon_core::operations::{About, Request};
-use pinyon_core::ring::Rule;
-use pinyon_core::{Limits, Value};
+use pinyon_core::Value;
 use pinyon_proto::{Direction, Head, KeyRules, Mode, Status};
 use pyo3::prelude::*;
 use pyo3::types::{PyAny, PyBytes, PyDict};
 
 use crate::batch::Batch;
+use crate::construction::Own;
 use crate::errors::{invalid_key, usage};
 use crate::events::Watcher;
 use crate::keys::{key_bytes, Routing};
 use crate::loops::{LoopDriver, Loops};
-use crate::packing::Packing;
 use crate::policy::Policy;
-use crate::settings::{
-    discovery, duration, finding, invalid, login, naming_setting, no_ring, positive, refused, up_to,
-};
 use crate::shared::{Connections, Driver};
-use crate::tls::Tls;
 use crate::ttl::Ttl;
 use crate::values::Codec;
 
@@ -44,8 +37,8 @@ pub(crate) struct Client {
     pub(crate) loops: OnceLock<Arc<Loops<Driver>>>,
     /// Its methods return what a greenlet may wait for later, instead of letting it wait.
     pub(crate) submits_only: bool,
-    flights: Py<PyDict>,
-    closed: Arc<AtomicBool>,
+    pub(crate) flights: Py<PyDict>,
+    pub(crate) closed: Arc<AtomicBool>,
 }
 
 impl Client {
@@ -57,7 +50,7 @@ impl Client {
     }
 
     /// The same client in another guise.
-    fn view(&self, py: Python<'_>, policy: Policy, submits_only: bool) -> Self {
+    pub(crate) fn view(&self, py: Python<'_>, policy: Policy, submits_only: bool) -> Self {
         Self {
             directory: self.directory.clone(),
             keys: self.keys.clone(),
@@ -73,140 +66,31 @@ impl Client {
     }
 }
 
-/// How many times larger than it is stored a value may be when it is decompressed, where nothing else is said.
-const DECOMPRESSED: usize = 16;
-
-/// What a client is made of.
-#[derive(FromPyObject)]
-enum Source<'py> {
-    /// It shares everything with this one.
-    Client(Bound<'py, Client>),
-    Servers(Vec<String>),
-}
-
-/// Python's keyword arguments for a view of a client: what is None stays as it is.
-#[derive(FromPyObject)]
-#[pyo3(from_item_all)]
-struct PolicySettings {
-    failover: Option<bool>,
-    on_failure: Option<String>,
-}
-
-/// Python's keyword arguments for a client of its own.
-#[derive(FromPyObject)]
-#[pyo3(from_item_all)]
-struct Settings<'py> {
-    namespace: Bound<'py, PyAny>,
-    ring: String,
-    timeout: f64,
-    connect_timeout: f64,
-    serializer: Bound<'py, PyAny>,
-    failover: bool,
-    on_failure: String,
-    discovery: Option<String>,
-    discovery_interval: f64,
-    gutter: Option<Vec<String>>,
-    gutter_ttl: Bound<'py, PyAny>,
-    on_event: Option<Py<PyAny>>,
-    slow_after: Option<f64>,
-    max_connections: isize,
-    encode_keys: bool,
-    max_value_size: isize,
-    max_decompressed_size: Option<isize>,
-    compression: Option<Bound<'py, PyAny>>,
-    dialect: String,
-    max_in_flight: isize,
-    max_unsent: isize,
-    tls: Option<Bound<'py, Tls>>,
-    username: Option<String>,
-    password: Option<Bound<'py, PyAny>>,
-    loops: Option<(Py<PyAny>, Bound<'py, PyAny>)>,
-    connections: isize,
-}
-
 #[pymethods]
 impl Client {
-    /// `source`: the servers, or a client to share everything with; `settings` are those of `Settings`, or of a
-    /// `Policy`.
+    /// `source`: a client to share everything with. `settings`: those of the core; of a view, those of a view.
     #[new]
-    #[pyo3(signature = (source, **settings))]
-    fn new(py: Python<'_>, source: Source<'_>, settings: Option<Bound<'_, PyDict>>) -> PyResult<Self> {
-        let settings = settings.unwrap_or_else(|| PyDict::new(py));
-        let servers = match source {
-            Source::Servers(servers) => servers,
-            Source::Client(client) => {
-                let PolicySettings { failover, on_failure } =
-                    settings.extract().map_err(|error| naming_setting(py, error))?;
-                let policy = client.get().policy.with(failover, on_failure.as_deref());
-                let policy = policy.map_err(|invalid| refused(py, &invalid))?;
-                return Ok(client.get().view(py, policy, client.get().submits_only));
-            }
-        };
-        let settings: Settings<'_> = settings.extract().map_err(|error| naming_setting(py, error))?;
-        let specs = parse_servers(servers.iter().map(String::as_str)).map_err(|error| invalid(py, &error))?;
-        let gutter = settings.gutter.map(|gutter| gutter_servers(gutter.iter().map(String::as_str), &specs));
-        let gutter = gutter.transpose().map_err(|error| invalid(py, &error))?.unwrap_or_default();
-        let namespace = match settings.namespace.is_none() {
-            true => &[][..],
-            false => key_bytes(&settings.namespace)?,
-        };
-        let keys = KeyRules::new(namespace, settings.encode_keys);
-        let keys = keys.map_err(|error| usage(py, "InvalidKey", &format!("the namespace cannot be used: {error}")))?;
-        let rule = Rule::named(&settings.ring, namespace).map_err(|error| no_ring(py, &error))?;
-        rule.check(&specs).map_err(|error| no_ring(py, &error))?;
-        Rule::default().check(&gutter).map_err(|error| no_ring(py, &error))?;
-        let routing = if rule.quotes_bytes() { Routing::Repr } else { Routing::Bytes };
-        let options = Options {
-            timeout: duration(py, "timeout", settings.timeout)?,
-            connect_timeout: duration(py, "connect_timeout", settings.connect_timeout)?,
-            max_connections: positive(py, "max_connections", settings.max_connections)?,
-            limits: Limits {
-                exchanges: up_to(py, "max_in_flight", settings.max_in_flight, Limits::MOST_EXCHANGES)?,
-                unsent: positive(py, "max_unsent", settings.max_unsent)?,
-                value: positive(py, "max_value_size", settings.max_value_size)?,
-            },
-            gutter_ttl: Ttl::within(&settings.gutter_ttl, "gutter_ttl")?,
-            events: settings.on_event.is_some(),
-            slow_after: settings.slow_after.map(|seconds| duration(py, "slow_after", seconds)).transpose()?,
-        };
-        let policy = Policy::new(settings.failover, &settings.on_failure).map_err(|invalid| refused(py, &invalid))?;
-        let tls = settings.tls.map(|tls| tls.get().tls.clone());
-        let access = Access { tls, login: login(py, settings.username.as_deref(), settings.password.as_ref())? };
-        let interval = duration(py, "discovery_interval", settings.discovery_interval)?;
-        let directory = match settings.discovery.as_deref().map(|name| finding(py, name)).transpose()? {
-            None => Fleet::new(specs, gutter, rule, options, access).map(Directory::fixed),
-            Some(source) => {
-                let found = discovery(py, source, specs, interval, &options)?;
-                Fleet::new(Vec::new(), gutter, rule, options, access).map(|fleet| Directory::discovering(fleet, found))
-            }
-        };
-        let decompressed = settings.max_decompressed_size;
-        let decompressed = decompressed.map(|size| positive(py, "max_decompressed_size", size)).transpose()?;
-        let decompressed = decompressed.unwrap_or(settings.max_value_size.unsigned_abs().saturating_mul(DECOMPRESSED));
-        let packing = Packing::new(py, &settings.dialect, settings.compression.as_ref(), decompressed)?;
-        let client = Self {
-            directory: Arc::new(directory.map_err(|error| usage(py, "UsageError", &error.to_string()))?),
-            keys,
-            routing,
-            codec: Arc::new(Codec::new(&settings.serializer, packing)?),
-            policy,
-            watcher: Arc::new(Watcher::new(settings.on_event)),
-            loops: OnceLock::new(),
-            submits_only: false,
-            flights: PyDict::new(py).unbind(),
-            closed: Arc::default(),
-        };
-        if let Some((current, make)) = settings.loops {
-            client.share(current, make, settings.connections)?;
+    #[pyo3(signature = (source = None, *, serializer = None, on_event = None, compression = None, loops = None,
+                        **settings))]
+    fn new(
+        py: Python<'_>,
+        source: Option<Bound<'_, Self>>,
+        serializer: Option<Bound<'_, PyAny>>,
+        on_event: Option<Py<PyAny>>,
+        compression: Option<Bound<'_, PyAny>>,
+        loops: Option<(Py<PyAny>, Bound<'_, PyAny>)>,
+        settings: Option<Bound<'_, PyDict>>,
+    ) -> PyResult<Self> {
+        match source {
+            Some(source) => Self::viewing(&source, settings.as_ref()),
+            None => Self::of_settings(py, Own { serializer, on_event, compression, loops }, settings.as_ref()),
         }
-        Ok(client)
     }
 
     /// From now on its methods return what a coroutine waits for, instead of waiting themselves.
     ///
     /// `current` returns the running event loop, `make` a driver for it; `connections`: to each server, per loop.
-    fn share(&self, current: Py<PyAny>, make: Bound<'_, PyAny>, connections: isize) -> PyResult<()> {
-        let connections = positive(make.py(), "connections", connections)?;
+    pub(crate) fn share(&self, current: Py<PyAny>, make: Bound<'_, PyAny>, connections: usize) -> PyResult<()> {
         let (directory, watcher) = (self.directory.clone(), self.watcher.clone());
         let connections = Connections { directory, watcher, to_each: connections };
         let _ = self.loops.set(Arc::new(Loops::new(current, make, connections)?));

@@ -3,6 +3,7 @@
 mod answers;
 mod batch;
 mod client;
+mod construction;
 mod driver;
 mod errors;
 mod events;
@@ -65,6 +66,8 @@ mod _native {
                 kind.is_outage(),
             )
         };
+        module.add("DEFAULT_SETTINGS", pinyon_core::settings::defaults())?;
+        module.add("DEFAULT_SERVER", pinyon_core::address::DEFAULT_SERVER)?;
         module.add("ERROR_KINDS", ErrorKind::ALL.map(kind).to_vec())?;
         module.add("LATENCY_BOUNDS", crate::metrics::bounds(module.py())?)?;
         module.add("__version__", env!("CARGO_PKG_VERSION"))

@@ -37,15 +37,11 @@ impl Packing {
     /// `limit`: how many bytes a value may have once it is decompressed.
     pub(crate) fn new(
         py: Python<'_>,
-        dialect: &str,
+        dialect: Dialect,
         compression: Option<&Bound<'_, PyAny>>,
         limit: usize,
     ) -> PyResult<Self> {
         let refuse = |why: String| usage(py, "UsageError", &why);
-        let dialect = Dialect::named(dialect).ok_or_else(|| {
-            let names = Dialect::ALL.map(|dialect| format!("{:?}", dialect.name())).join(", ");
-            refuse(format!("there is no dialect {dialect:?}; there are {names}"))
-        })?;
         let given: Option<Given> = compression.map(|compression| compression.extract()).transpose()?;
         let dictionaries = given.iter().flat_map(|given| given.dictionaries.iter().map(|(id, bytes)| (*id, &**bytes)));
         let decompressor =

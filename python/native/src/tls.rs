@@ -6,29 +6,34 @@ use std::sync::Arc;
 use pinyon_core::tls::{self, TlsSettings};
 use pyo3::prelude::*;
 
-use crate::errors::usage;
+use crate::settings::checked;
 
 /// TLS, as its settings have it. `pinyon.Tls` documents its arguments.
 #[pyclass(frozen, subclass, module = "pinyon._native")]
 pub(crate) struct Tls {
     pub(crate) tls: Arc<tls::Tls>,
+    settings: TlsSettings,
 }
 
 #[pymethods]
 impl Tls {
     #[new]
-    #[pyo3(signature = (*, ca, certificate, key, server_name, accept_any_certificate))]
+    #[pyo3(signature = (*, ca = None, certificate = None, key = None, server_name = None,
+                        accept_any_certificate_which_is_dangerous = false))]
     fn new(
         py: Python<'_>,
         ca: Option<PathBuf>,
         certificate: Option<PathBuf>,
         key: Option<PathBuf>,
         server_name: Option<String>,
-        accept_any_certificate: bool,
+        accept_any_certificate_which_is_dangerous: bool,
     ) -> PyResult<Self> {
-        let settings = TlsSettings { ca, certificate, key, server_name, accept_any_certificate };
-        let tls = py.detach(|| tls::Tls::new(&settings));
-        let tls = tls.map_err(|error| usage(py, "UsageError", &format!("TLS cannot be used: {error}")))?;
-        Ok(Self { tls: Arc::new(tls) })
+        let settings = TlsSettings { ca, certificate, key, server_name, accept_any_certificate_which_is_dangerous };
+        let tls = checked(py, py.detach(|| tls::Tls::new(&settings)).map_err(Into::into))?;
+        Ok(Self { tls: Arc::new(tls), settings })
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<pinyon.Tls {}>", self.settings)
     }
 }

@@ -7,12 +7,11 @@ import math
 import os
 from typing import TYPE_CHECKING
 
-from pinyon import __version__
+from pinyon import __version__, _native
 from pinyon.cli import looking, releasing
 from pinyon.cli import stats as watching
 from pinyon.cli import stress as stressing
 from pinyon.cli.trust import add_login, add_tls
-from pinyon.client import DEFAULT_SERVER
 from pinyon.locks import DEFAULT_URL
 
 if TYPE_CHECKING:
@@ -73,7 +72,7 @@ def _add_stats(rooms: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     text = "how memcached servers are doing, as a table that keeps up"
     parser = rooms.add_parser("stats", help=text, description=f"{text[0].upper()}{text[1:]}.")
     parser.set_defaults(verb=watching.stats)
-    where = f"host[:port] or /unix/path, also with commas between (MEMCACHE_SERVERS, or else {DEFAULT_SERVER})"
+    where = f"host[:port] or /unix/path, also with commas between (MEMCACHE_SERVERS, or else {_native.DEFAULT_SERVER})"
     parser.add_argument("servers", nargs="*", metavar="SERVERS", help=where)
     parser.add_argument("--interval", type=_seconds, default=2.0, metavar="S", help="seconds between two looks (2)")
     parser.add_argument("--once", action="store_true", help="print it once, as plain text; so it is in a pipe")

@@ -33,19 +33,19 @@ pub use platform::Platform;
 
 /// What a client is made of.
 #[derive(Clone, Debug)]
-pub struct Settings {
+pub struct Setup {
     pub endpoint: Endpoint,
     /// The server's name for messages.
     pub server: Arc<str>,
     /// As whom to log in, and to which database.
-    pub login: redis::Settings,
+    pub login: redis::SessionSettings,
     pub keys: Keys,
     pub handler: HandlerKind,
     pub connect_timeout: Duration,
     pub options: Options,
 }
 
-impl Settings {
+impl Setup {
     fn session<P: Platform>(&self, platform: &P) -> redis::Session<P> {
         redis::Session::new(self.server.clone(), platform.clone(), self.login.clone())
     }
@@ -119,7 +119,7 @@ struct Waiters<W> {
 
 pub struct Client<W, P: Platform = System> {
     platform: P,
-    settings: Settings,
+    settings: Setup,
     /// Where the keys are: in a cluster perhaps not where the settings say.
     endpoint: Endpoint,
     machine: Machine,
@@ -135,14 +135,14 @@ pub struct Client<W, P: Platform = System> {
 
 impl<W> Client<W> {
     /// `client`: a name that no other client of any process has, ever.
-    pub fn new(settings: Settings, client: Arc<str>) -> Self {
+    pub fn new(settings: Setup, client: Arc<str>) -> Self {
         Self::on(System, settings, client)
     }
 }
 
 impl<W, P: Platform> Client<W, P> {
     /// Like [`Client::new`], on another network and by other clocks.
-    pub fn on(platform: P, settings: Settings, client: Arc<str>) -> Self {
+    pub fn on(platform: P, settings: Setup, client: Arc<str>) -> Self {
         Self {
             machine: Machine::new(client.clone(), settings.options.clone()),
             link: Link::new(settings.handler(), [settings.session(&platform), settings.session(&platform)]),
@@ -233,7 +233,7 @@ impl<W, P: Platform> Client<W, P> {
         self.machine.held(number, self.platform.boot_time())
     }
 
-    pub fn settings(&self) -> &Settings {
+    pub fn settings(&self) -> &Setup {
         &self.settings
     }
 

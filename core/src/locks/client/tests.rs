@@ -61,12 +61,12 @@ struct Host {
 impl Host {
     /// Greeted by RESP3, and subscribed; nothing has been asked of the server yet that is about locks.
     fn connected(handler: HandlerKind) -> Self {
-        Self::connected_with(handler, redis::Settings::default())
+        Self::connected_with(handler, redis::SessionSettings::default())
     }
 
-    fn connected_with(handler: HandlerKind, login: redis::Settings) -> Self {
+    fn connected_with(handler: HandlerKind, login: redis::SessionSettings) -> Self {
         let platform = InMemory { peer: Peer::default(), started: Instant::now(), elapsed: Rc::default() };
-        let settings = Settings {
+        let settings = Setup {
             endpoint: Endpoint::Tcp { host: "127.0.0.1".into(), port: 6379 },
             server: "redis1".into(),
             login,
@@ -259,7 +259,10 @@ fn whoever_waits_for_a_connection_is_told_when_the_client_is_closed() {
 #[test]
 fn a_command_waits_no_longer_than_it_may_for_room_behind_others() {
     let limits = redis::Limits { exchanges: 2, ..redis::Limits::default() };
-    let mut host = Host::connected_with(HandlerKind::Script, redis::Settings { limits, ..redis::Settings::default() });
+    let mut host = Host::connected_with(
+        HandlerKind::Script,
+        redis::SessionSettings { limits, ..redis::SessionSettings::default() },
+    );
     for (waiter, patience) in [("first", TTL), ("second", TTL), ("third", PATIENCE)] {
         let command = Command::of(["PING"]);
         host.begin(waiter, Wish::Execute { command, deadline: host.platform.now() + patience });

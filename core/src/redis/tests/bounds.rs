@@ -4,10 +4,10 @@ use pinyon_proto::resp;
 
 use super::host::{failures, replies, status, Host, TIMEOUT};
 use crate::error::{Kind, Sent};
-use crate::redis::{Limits, Refused, Settings};
+use crate::redis::{Limits, Refused, SessionSettings};
 
 fn limited(limits: Limits) -> Host {
-    Host::connected_with(Settings { limits, ..Settings::default() })
+    Host::connected_with(SessionSettings { limits, ..SessionSettings::default() })
 }
 
 #[test]

@@ -7,11 +7,11 @@ use pinyon_proto::ServerVersion;
 use super::host::{bytes, replies, status, Host, TIMEOUT, WELCOME};
 use crate::connection::peer::{Ending, Faults, Opening};
 use crate::error::{Kind, Sent};
-use crate::redis::{Event, Protocol, Refused, ServerInfo, Settings, Wants};
+use crate::redis::{Event, Protocol, Refused, ServerInfo, SessionSettings, Wants};
 
 #[test]
 fn a_session_waits_for_what_its_state_needs() {
-    let mut host = Host::new(Settings::default());
+    let mut host = Host::new(SessionSettings::default());
     assert!(host.session.is_closed() && host.session.stream().is_none());
     assert_eq!(host.session.wants(), Wants { read: false, write: false, until: None });
 
@@ -52,7 +52,7 @@ fn hello_tells_what_the_server_is() {
 #[test]
 fn a_server_without_hello_is_asked_by_info() {
     for refusal in ["-ERR unknown command `HELLO`", "-NOPROTO unsupported protocol version", "-unknown command"] {
-        let mut host = Host::new(Settings::default());
+        let mut host = Host::new(SessionSettings::default());
         host.connect(1);
         assert_eq!(host.sent(), ["HELLO 3", "PING"]);
         host.answer(format!("{refusal}\r\n+PONG\r\n").as_bytes());
@@ -81,7 +81,7 @@ fn user_password_and_database_are_told_in_either_protocol() {
     ];
     for (user, password, resp3, resp2) in cases {
         let (user, password) = (user.map(str::to_owned), password.map(Into::into));
-        let settings = Settings { user, password, database: 3, ..Settings::default() };
+        let settings = SessionSettings { user, password, database: 3, ..SessionSettings::default() };
         let mut host = Host::new(settings);
         host.connect(1);
         assert_eq!(host.sent(), [&format!("HELLO 3 {resp3}"), "SELECT 3", "PING"]);
@@ -95,7 +95,7 @@ fn user_password_and_database_are_told_in_either_protocol() {
 
 #[test]
 fn a_user_who_may_not_ask_is_let_in_without_an_answer() {
-    let mut host = Host::new(Settings::default());
+    let mut host = Host::new(SessionSettings::default());
     host.connect(1);
     host.answer(b"-NOPROTO no\r\n-NOPERM no permissions to run the 'ping' command\r\n");
     host.answer(b"-NOPERM no\r\n-ERR unknown command 'INFO'\r\n-NOPERM no\r\n");
@@ -105,7 +105,7 @@ fn a_user_who_may_not_ask_is_let_in_without_an_answer() {
 
 #[test]
 fn a_greeting_that_comes_byte_by_byte_is_understood() {
-    let mut host = Host::new(Settings::default());
+    let mut host = Host::new(SessionSettings::default());
     host.peer.behave(Faults { receive_width: Some(1), send_width: Some(1), ..Faults::default() });
     host.connect(1);
     assert!(matches!(host.answer(WELCOME)[..], [Event::Ready]));
@@ -113,7 +113,7 @@ fn a_greeting_that_comes_byte_by_byte_is_understood() {
 
 #[test]
 fn a_push_amid_the_greeting_disturbs_nothing() {
-    let mut host = Host::new(Settings::default());
+    let mut host = Host::new(SessionSettings::default());
     host.connect(1);
     let mut bytes = b">1\r\n+early\r\n".to_vec();
     bytes.extend_from_slice(WELCOME);
@@ -124,7 +124,7 @@ fn a_push_amid_the_greeting_disturbs_nothing() {
 
 #[test]
 fn more_than_the_greeting_breaks_the_connection_before_anything_is_submitted() {
-    let mut host = Host::new(Settings::default());
+    let mut host = Host::new(SessionSettings::default());
     host.connect(1);
     let events = host.answer(&[WELCOME, b"+OK\r\n"].concat());
     assert!(events.is_empty(), "{events:?}");
@@ -133,20 +133,20 @@ fn more_than_the_greeting_breaks_the_connection_before_anything_is_submitted() {
 
 #[test]
 fn every_address_is_tried_within_one_deadline() {
-    let mut host = Host::new(Settings::default());
+    let mut host = Host::new(SessionSettings::default());
     host.peer.expect_openings([Opening::Unreachable, Opening::Refused, Opening::AtOnce]);
     host.connect(3);
     assert!(matches!(host.answer(WELCOME)[..], [Event::Ready]));
     assert_eq!(host.peer.opened().len(), 3);
 
-    let mut host = Host::new(Settings::default());
+    let mut host = Host::new(SessionSettings::default());
     host.connect(0);
     assert_eq!(host.failure(), (Kind::Connect, "redis1:6379: cannot connect: its name has no address".into()));
 }
 
 #[test]
 fn a_server_that_stays_silent_is_given_up() {
-    let mut host = Host::new(Settings::default());
+    let mut host = Host::new(SessionSettings::default());
     host.peer.expect_openings([Opening::After(usize::MAX)]);
     host.connect(1);
     host.pass(TIMEOUT - Duration::from_millis(1));
@@ -157,7 +157,7 @@ fn a_server_that_stays_silent_is_given_up() {
     assert_eq!(host.failure().0, Kind::Timeout);
 
     for (answers, awaited) in [(&b""[..], "HELLO"), (b"%1\r\n", "HELLO"), (b"-NOPROTO no\r\n+PONG\r\n", "INFO")] {
-        let mut host = Host::new(Settings::default());
+        let mut host = Host::new(SessionSettings::default());
         host.connect(1);
         host.answer(answers);
         host.pass(TIMEOUT);

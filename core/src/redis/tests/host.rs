@@ -8,7 +8,7 @@ use pinyon_proto::resp::{encode, Value};
 use crate::address::Address;
 use crate::connection::peer::Peer;
 use crate::error::{Kind, Sent};
-use crate::redis::{Event, Session, Settings, Ticket};
+use crate::redis::{Event, Session, SessionSettings, Ticket};
 
 /// How long every exchange may take, unless a test says otherwise.
 pub const TIMEOUT: Duration = Duration::from_secs(1);
@@ -25,17 +25,17 @@ pub struct Host {
 }
 
 impl Host {
-    pub fn new(settings: Settings) -> Self {
+    pub fn new(settings: SessionSettings) -> Self {
         let peer = Peer::default();
         Self { session: Session::new("redis1:6379".into(), peer.clone(), settings), peer, now: Instant::now() }
     }
 
     /// Connected by RESP3, with nothing in flight.
     pub fn connected() -> Self {
-        Self::connected_with(Settings::default())
+        Self::connected_with(SessionSettings::default())
     }
 
-    pub fn connected_with(settings: Settings) -> Self {
+    pub fn connected_with(settings: SessionSettings) -> Self {
         let mut host = Self::new(settings);
         host.connect(1);
         assert_eq!(host.sent(), ["HELLO 3", "PING"]);
@@ -45,7 +45,7 @@ impl Host {
 
     /// Connected to a server that knows no `HELLO`.
     pub fn connected_by_resp2() -> Self {
-        let mut host = Self::new(Settings::default());
+        let mut host = Self::new(SessionSettings::default());
         host.connect(1);
         assert_eq!(host.sent(), ["HELLO 3", "PING"]);
         host.answer(b"-ERR unknown command 'HELLO', with args beginning with: '3' \r\n+PONG\r\n");

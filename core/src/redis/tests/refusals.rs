@@ -3,10 +3,10 @@
 use super::host::{Host, TIMEOUT};
 use crate::connection::peer::{Ending, Faults};
 use crate::error::Kind;
-use crate::redis::Settings;
+use crate::redis::SessionSettings;
 
 /// Connects to a server that answers so, and returns why it failed.
-fn refusal(settings: Settings, answers: &[&[u8]]) -> String {
+fn refusal(settings: SessionSettings, answers: &[&[u8]]) -> String {
     let mut host = Host::new(settings);
     host.connect(1);
     for answer in answers {
@@ -19,8 +19,13 @@ fn refusal(settings: Settings, answers: &[&[u8]]) -> String {
     message
 }
 
-fn settings() -> Settings {
-    Settings { user: Some("worker".into()), password: Some("secret".into()), database: 3, ..Settings::default() }
+fn settings() -> SessionSettings {
+    SessionSettings {
+        user: Some("worker".into()),
+        password: Some("secret".into()),
+        database: 3,
+        ..SessionSettings::default()
+    }
 }
 
 /// Answers that make the session greet anew, by RESP2: what there is of HELLO, SELECT and PING.
@@ -45,7 +50,7 @@ fn a_password_that_is_missing_or_not_wanted_is_told() {
         &[&b"-NOAUTH HELLO must be called with the client already authenticated\r\n"[..]][..],
         &[b"-NOPROTO no\r\n-NOAUTH Authentication required.\r\n", b"-NOAUTH Authentication required.\r\n"],
     ] {
-        let message = refusal(Settings::default(), answers);
+        let message = refusal(SessionSettings::default(), answers);
         assert!(message.contains("the server wants a password: set \"password\""), "{message}");
     }
     for answer in [
@@ -69,23 +74,23 @@ fn a_server_that_does_not_serve_now_says_why() {
         (&b"-LOADING Redis is loading the dataset in memory\r\n"[..], "is loading its data into memory"),
         (b"-MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.\r\n", "without a link to"),
     ] {
-        let message = refusal(Settings::default(), &[welcome, answer]);
+        let message = refusal(SessionSettings::default(), &[welcome, answer]);
         assert!(message.contains(why), "{message}");
-        let message = refusal(Settings::default(), &[b"-NOPROTO no\r\n+PONG\r\n", answer]);
+        let message = refusal(SessionSettings::default(), &[b"-NOPROTO no\r\n+PONG\r\n", answer]);
         assert!(message.contains(why), "{message}");
-        let message = refusal(Settings::default(), &[answer]);
+        let message = refusal(SessionSettings::default(), &[answer]);
         assert!(message.contains(why), "{message}");
     }
-    let message = refusal(Settings::default(), &[b"-DENIED Redis is running in protected mode because...\r\n"]);
+    let message = refusal(SessionSettings::default(), &[b"-DENIED Redis is running in protected mode because...\r\n"]);
     assert!(message.contains("is in protected mode and serves its own machine only"), "{message}");
-    let message = refusal(Settings::default(), &[b"-ERR max number of clients reached\r\n"]);
+    let message = refusal(SessionSettings::default(), &[b"-ERR max number of clients reached\r\n"]);
     assert!(message.contains("raise its \"maxclients\""), "{message}");
 }
 
 #[test]
 fn a_database_that_is_not_there_is_told() {
     let welcome = &super::host::WELCOME[..super::host::WELCOME.len() - b"+PONG\r\n".len()];
-    let settings = Settings { database: 99, ..Settings::default() };
+    let settings = SessionSettings { database: 99, ..SessionSettings::default() };
     let message = refusal(settings.clone(), &[welcome, b"-ERR DB index is out of range\r\n"]);
     assert!(message.contains("the server has no database 99: correct it in the URL"), "{message}");
     let message = refusal(settings.clone(), &[welcome, b"-ERR SELECT is not allowed in cluster mode\r\n"]);
@@ -101,20 +106,20 @@ fn what_is_not_redis_is_told_by_its_answer() {
         (b"HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\n\r\n", ", as HTTP does"),
         (b"SSH-2.0-OpenSSH_9.2\r\n", "it answered \"SSH-2.0-OpenSSH_9.2\\r\\n\""),
     ] {
-        let message = refusal(Settings::default(), &[answer]);
+        let message = refusal(SessionSettings::default(), &[answer]);
         assert!(
             message.contains("this is not a Redis server: no value begins so") && message.contains(why),
             "{message}"
         );
     }
-    let message = refusal(Settings::default(), &[b"\x15\x03\x03\x00\x02\x02\x46"]);
+    let message = refusal(SessionSettings::default(), &[b"\x15\x03\x03\x00\x02\x02\x46"]);
     assert!(message.contains("the server speaks TLS on this port: begin its URL with rediss://"), "{message}");
     for answer in ["+OK\r\n", "*2\r\n:1\r\n:2\r\n", "$-1\r\n", "*1\r\n+HELLO\r\n"] {
-        let message = refusal(Settings::default(), &[answer.as_bytes()]);
+        let message = refusal(SessionSettings::default(), &[answer.as_bytes()]);
         assert!(message.ends_with("the server's answer to HELLO is not one of Redis"), "{message}");
     }
     let endless = [b"$70000\r\n".to_vec(), vec![b'x'; 70000]].concat();
-    let message = refusal(Settings::default(), &[&endless]);
+    let message = refusal(SessionSettings::default(), &[&endless]);
     assert!(message.ends_with("the server sent more than the answers to the greeting"), "{message}");
 }
 
@@ -135,7 +140,7 @@ fn a_server_that_repeats_the_password_does_not_make_it_shown() {
 #[test]
 fn a_server_that_closes_the_connection_is_asked_why() {
     for fault in [None, Some(std::io::ErrorKind::BrokenPipe)] {
-        let mut host = Host::new(Settings::default());
+        let mut host = Host::new(SessionSettings::default());
         host.peer.behave(Faults { send_error: fault, ..Faults::default() });
         host.connect(1);
         host.peer.reply(b"-ERR max number of clients reached\r\n");
@@ -145,14 +150,14 @@ fn a_server_that_closes_the_connection_is_asked_why() {
         assert!(kind == Kind::Connect && message.contains("maxclients"), "{message}");
     }
     for ending in [Ending::Closed, Ending::Reset] {
-        let mut host = Host::new(Settings::default());
+        let mut host = Host::new(SessionSettings::default());
         host.connect(1);
         host.turn();
         host.peer.end(ending);
         host.turn();
         assert_eq!(host.failure().0, Kind::Closed);
     }
-    let mut host = Host::new(Settings::default());
+    let mut host = Host::new(SessionSettings::default());
     host.peer.behave(Faults { send_error: Some(std::io::ErrorKind::BrokenPipe), ..Faults::default() });
     host.connect(1);
     host.turn();
@@ -164,7 +169,7 @@ fn a_server_that_closes_the_connection_is_asked_why() {
 #[test]
 fn what_makes_no_sense_is_not_quoted_where_it_may_have_the_password() {
     for (password, is_quoted) in [(None, true), (Some("secret".into()), false)] {
-        let mut host = Host::new(Settings { password, ..Settings::default() });
+        let mut host = Host::new(SessionSettings { password, ..SessionSettings::default() });
         host.connect(1);
         host.answer(super::host::WELCOME);
         host.submit("GET key");

@@ -16,7 +16,7 @@ pub struct Terminator(ServerConnection);
 /// TLS for a client that takes any certificate, and the server's end of it.
 pub fn terminator() -> (ServerTls, Terminator) {
     let endpoint = Endpoint::Tcp { host: "cache1".into(), port: 11211 };
-    let settings = TlsSettings { accept_any_certificate: true, ..TlsSettings::default() };
+    let settings = TlsSettings { accept_any_certificate_which_is_dangerous: true, ..TlsSettings::default() };
     let tls = Arc::new(Tls::new(&settings).unwrap()).of_endpoint(&endpoint).unwrap();
     (tls, Terminator(ServerConnection::new(config()).unwrap()))
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pinyon_core::fork;
-use pinyon_core::locks::client::{Client, Settings, Wish};
+use pinyon_core::locks::client::{Client, Setup, Wish};
 use pinyon_core::locks::new_client;
 use pinyon_core::locks::station::{Note, Slot, Station};
 use pyo3::prelude::*;
@@ -35,7 +35,7 @@ pub(crate) struct Home {
 }
 
 impl Home {
-    pub(crate) fn new(settings: &Settings) -> std::io::Result<Self> {
+    pub(crate) fn new(settings: &Setup) -> std::io::Result<Self> {
         let client: Client<Arc<Slot>> = Client::new(settings.clone(), new_client());
         Ok(Self {
             server: settings.server.clone(),

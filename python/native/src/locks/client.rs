@@ -6,29 +6,26 @@ use std::time::{Duration, Instant};
 
 use pinyon_core::fork::PerProcess;
 use pinyon_core::locks::call::{Call, Names};
-use pinyon_core::locks::client::{Settings, Wish};
-use pinyon_core::locks::keys::{self, Keys};
-use pinyon_core::locks::machine::{Fairness, Options};
-use pinyon_core::locks::HandlerKind;
-use pinyon_core::{redis, Endpoint};
+use pinyon_core::locks::client::{Setup, Wish};
+use pinyon_core::locks::keys;
+use pinyon_core::settings::{lock_ttl, LockParts, LockSettings, UsualLock};
 use pinyon_proto::resp::Command;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyString, PyTuple};
+use pyo3::types::{PyBytes, PyDict, PyString, PyTuple};
 
 use super::backend::{Backend, Home, Keeper};
 use super::driver::{Connection, LocksDriver};
-use super::grant::seconds;
 use crate::errors::usage;
 use crate::keys::{key_bytes, text_bytes};
 use crate::loops::{LoopDriver, Loops};
-use crate::settings::duration;
-use crate::tls::Tls;
+use crate::settings::{changed, checked};
 
 /// Locks on one Redis or Valkey server. `pinyon.Locks` documents its arguments.
 #[pyclass(frozen, subclass, name = "Locks", module = "pinyon._native")]
 pub(crate) struct Locks {
-    settings: Settings,
-    pub(super) usual: Usual,
+    setup: Setup,
+    pub(super) usual: UsualLock,
+    names_have_tags: bool,
     homes: PerProcess<OnceLock<Arc<Home>>>,
     loops: OnceLock<Arc<Loops<LocksDriver>>>,
     warn: Py<PyAny>,
@@ -37,77 +34,23 @@ pub(crate) struct Locks {
     closed: AtomicBool,
 }
 
-/// What a lock has where it is not said: in seconds, and as `pinyon.Locks` documents it.
-pub(super) struct Usual {
-    pub(super) ttl: f64,
-    pub(super) timeout: f64,
-    pub(super) reentrant: bool,
-}
-
 #[pymethods]
 impl Locks {
-    /// `host` and `port`, or `path`: where the server is. `hash_tag`: that of the names, where they have their own.
+    /// `hash_tag`: that of the names, where they have their own. `settings`: those of the core.
     #[new]
-    #[pyo3(signature = (*, server, host, port, path, user, password, database, namespace, ttl, timeout, reentrant,
-                        handler, fairness, heartbeat, command_timeout, connect_timeout, warn, keep, hash_tag = None, tls = None, loops = None))]
-    #[allow(clippy::too_many_arguments)] // Python's keyword arguments
+    #[pyo3(signature = (*, warn, keep, hash_tag = None, loops = None, **settings))]
     fn new(
         py: Python<'_>,
-        server: &str,
-        host: Option<String>,
-        port: u16,
-        path: Option<String>,
-        user: Option<String>,
-        password: Option<&Bound<'_, PyAny>>,
-        database: u32,
-        namespace: &Bound<'_, PyAny>,
-        ttl: f64,
-        timeout: f64,
-        reentrant: bool,
-        handler: &str,
-        fairness: &str,
-        heartbeat: f64,
-        command_timeout: f64,
-        connect_timeout: f64,
         warn: Py<PyAny>,
         keep: Py<PyAny>,
         hash_tag: Option<&[u8]>,
-        tls: Option<PyRef<'_, Tls>>,
         loops: Option<(Py<PyAny>, Bound<'_, PyAny>)>,
+        settings: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
-        let endpoint = match (host, path) {
-            (Some(host), _) => Endpoint::Tcp { host, port },
-            (None, path) => Endpoint::Unix(path.unwrap_or_default().into()),
-        };
-        let namespace = key_bytes(namespace)?;
-        let keys = match hash_tag {
-            Some(tag) => Keys::tagged(namespace, tag),
-            None => Keys::new(namespace),
-        };
-        let keys = keys.map_err(|error| usage(py, "UsageError", &error.to_string()))?;
-        let password = password
-            .map(|password| text_bytes(password, "UsageError", "the password", "passwords").map(redis::Password::from))
-            .transpose()?;
-        let tls = tls.map(|tls| tls.tls.of_endpoint(&endpoint)).transpose();
-        let tls = tls.map_err(|error| usage(py, "UsageError", &error.to_string()))?;
-        let settings = Settings {
-            endpoint,
-            server: server.into(),
-            login: redis::Settings { user, password, database, tls, ..redis::Settings::default() },
-            keys,
-            handler: handler_kind(py, handler)?,
-            connect_timeout: duration(py, "connect_timeout", connect_timeout)?,
-            options: Options {
-                fairness: fairness_of(py, fairness)?,
-                heartbeat: duration(py, "heartbeat", heartbeat)?,
-                patience: duration(py, "command_timeout", command_timeout)?,
-            },
-        };
-        ttl_of(py, ttl)?;
-        seconds(py, "timeout", timeout)?;
-        let usual = Usual { ttl, timeout, reentrant };
+        let settings = changed(LockSettings::default(), settings)?;
+        let LockParts { setup, usual, names_have_tags } = checked(py, py.detach(|| settings.build(hash_tag)))?;
         let (homes, loops_of, closed) = (PerProcess::new(OnceLock::new()), OnceLock::new(), AtomicBool::new(false));
-        let locks = Self { settings, usual, homes, loops: loops_of, warn, keep, closed };
+        let locks = Self { setup, usual, names_have_tags, homes, loops: loops_of, warn, keep, closed };
         if let Some((current, make)) = loops {
             locks.share(current, make)?;
         }
@@ -116,7 +59,7 @@ impl Locks {
 
     /// From now on its methods return what a coroutine waits for, instead of waiting themselves.
     fn share(&self, current: Py<PyAny>, make: Bound<'_, PyAny>) -> PyResult<()> {
-        let connection = Connection { settings: self.settings.clone(), warn: self.warn.clone_ref(make.py()) };
+        let connection = Connection { settings: self.setup.clone(), warn: self.warn.clone_ref(make.py()) };
         let _ = self.loops.set(Arc::new(Loops::new(current, make, connection)?));
         Ok(())
     }
@@ -149,19 +92,25 @@ impl Locks {
         for part in parts {
             push_part(&mut command, &part)?;
         }
-        let deadline = Instant::now() + self.settings.options.patience;
+        let deadline = Instant::now() + self.setup.options.patience;
         self.backend(py)?.run(py, Wish::Execute { command, deadline }, None)
     }
 
     /// What all keys of the namespace begin with.
     #[getter]
     fn prefix<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
-        PyBytes::new(py, self.settings.keys.prefix())
+        PyBytes::new(py, self.setup.keys.prefix())
     }
 
     #[getter]
     fn server(&self) -> &str {
-        &self.settings.server
+        &self.setup.server
+    }
+
+    /// The names' own hash tags choose the node of a cluster, not the namespace.
+    #[getter]
+    fn names_have_tags(&self) -> bool {
+        self.names_have_tags
     }
 
     #[getter]
@@ -207,7 +156,7 @@ impl Locks {
         let home = match home.get() {
             Some(home) => home.clone(),
             None => {
-                let made = Home::new(&self.settings).map_err(|error| {
+                let made = Home::new(&self.setup).map_err(|error| {
                     usage(py, "ConnectError", &format!("no pipe could be made for this process's threads: {error}"))
                 })?;
                 home.get_or_init(|| Arc::new(made)).clone()
@@ -252,31 +201,7 @@ fn name_bytes<'n>(name: &'n Bound<'_, PyAny>) -> PyResult<&'n [u8]> {
 }
 
 pub(super) fn ttl_of(py: Python<'_>, ttl: f64) -> PyResult<Duration> {
-    let duration = duration(py, "ttl", ttl)?;
-    match duration >= Duration::from_millis(1) {
-        true => Ok(duration),
-        false => Err(usage(py, "UsageError", &format!("ttl must be at least a millisecond, not {ttl}"))),
-    }
-}
-
-fn handler_kind(py: Python<'_>, name: &str) -> PyResult<HandlerKind> {
-    match name {
-        "auto" => Ok(HandlerKind::Auto),
-        "script" => Ok(HandlerKind::Script),
-        "pure" => Ok(HandlerKind::Pure),
-        _ => {
-            let message = format!("handler must be \"auto\", \"script\" or \"pure\", not {name:?}");
-            Err(usage(py, "UsageError", &message))
-        }
-    }
-}
-
-fn fairness_of(py: Python<'_>, name: &str) -> PyResult<Fairness> {
-    match name {
-        "fifo" => Ok(Fairness::Fifo),
-        "throughput" => Ok(Fairness::Throughput),
-        _ => Err(usage(py, "UsageError", &format!("fairness must be \"fifo\" or \"throughput\", not {name:?}"))),
-    }
+    checked(py, lock_ttl(ttl))
 }
 
 /// Text, bytes and numbers, as Redis takes them.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use pinyon_core::locks::client::{Client, Finished, Settings};
+use pinyon_core::locks::client::{Client, Finished, Setup};
 use pinyon_core::locks::new_client;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
@@ -22,7 +22,7 @@ pub(crate) struct LocksDriver {
 
 /// How the locks of each event loop are kept.
 pub(crate) struct Connection {
-    pub(crate) settings: Settings,
+    pub(crate) settings: Setup,
     /// `warn(text)`: what whoever runs the program should know.
     pub(crate) warn: Py<PyAny>,
 }

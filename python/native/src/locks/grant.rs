@@ -8,6 +8,7 @@ use foldhash::HashMap;
 use pinyon_core::locks::call::Names;
 use pinyon_core::locks::client::{Outcome, Wish};
 use pinyon_core::locks::machine::Loss;
+use pinyon_core::settings::waiting_time;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -17,6 +18,7 @@ use super::backend::Backend;
 use super::client::ttl_of;
 use super::lock::Lock;
 use crate::errors::usage;
+use crate::settings::checked;
 
 /// For how many seconds at least a condition's wait tries to take its names again.
 const RELOCK_AT_LEAST: f64 = 1.0;
@@ -308,12 +310,5 @@ pub(super) fn check_called(callback: &Bound<'_, PyAny>) -> PyResult<()> {
 
 /// A time to wait: any, also none and without end.
 pub(crate) fn seconds(py: Python<'_>, name: &str, seconds: f64) -> PyResult<Duration> {
-    const LONGEST: f64 = 1e9;
-    match seconds >= 0.0 {
-        true => Ok(Duration::from_secs_f64(seconds.min(LONGEST))),
-        false => {
-            let message = format!("{name} must be a number of seconds, 0 or more, not {seconds}");
-            Err(usage(py, "UsageError", &message))
-        }
-    }
+    checked(py, waiting_time(name, seconds))
 }

@@ -3,6 +3,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use pinyon_core::locks::machine::{Renewal, Request};
+use pinyon_core::settings;
 use pyo3::exceptions::PyException;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::intern;
@@ -11,7 +12,7 @@ use pyo3::types::PyTuple;
 
 use super::client::{lock_names, ttl_of, Locks};
 use super::grant::{check_called, seconds, Grant};
-use crate::settings::duration;
+use crate::settings::checked;
 
 /// Names to be locked, and how. `pinyon.Locks.lock` documents its arguments.
 #[pyclass(frozen, subclass, module = "pinyon._native")]
@@ -158,7 +159,7 @@ impl Lock {
             ttl: ttl_of(py, self.ttl)?,
             wait: (!at_once).then(|| seconds(py, "timeout", self.timeout)).transpose()?,
             renewal: match self.max_hold.filter(|_| self.renew) {
-                Some(longest) => Renewal::For(duration(py, "max_hold", longest)?),
+                Some(longest) => Renewal::For(checked(py, settings::seconds("max_hold", longest))?),
                 None if self.renew => Renewal::Always,
                 None => Renewal::Never,
             },

@@ -1,12 +1,19 @@
 //! Servers as users write them: `host[:port[:weight]]`, `[v6]:port`, `/unix/path`.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::path::PathBuf;
+use std::net::{IpAddr, SocketAddr};
+
+use super::{Address, Endpoint, ServerListError};
 
 use crate::ring::Weight;
 
 /// memcached's own port.
 pub const DEFAULT_PORT: u16 = 11211;
+
+/// The server of a client that is told of none.
+pub const DEFAULT_SERVER: &str = "127.0.0.1:11211";
+
+/// The environment variable that lists the servers of a client that is told of none.
+const ENVIRONMENT: &str = "MEMCACHE_SERVERS";
 
 /// One server of a list, its text kept as written: the ring hashes names, not addresses.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,69 +25,6 @@ pub struct ServerSpec {
     /// The name that its certificate is for, if that is not its host.
     pub certified_as: Option<String>,
 }
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Endpoint {
-    Tcp { host: String, port: u16 },
-    Unix(PathBuf),
-}
-
-/// Where a connection can be made: what a name resolves to.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Address {
-    Tcp(SocketAddr),
-    Unix(PathBuf),
-}
-
-impl std::fmt::Display for Address {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Address::Tcp(address) => write!(f, "{address}"),
-            Address::Unix(path) => write!(f, "{}", path.display()),
-        }
-    }
-}
-
-impl std::fmt::Display for Endpoint {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Endpoint::Unix(path) => write!(f, "{}", path.display()),
-            Endpoint::Tcp { host, port } if host.contains(':') => write!(f, "[{host}]:{port}"),
-            Endpoint::Tcp { host, port } => write!(f, "{host}:{port}"),
-        }
-    }
-}
-
-impl Endpoint {
-    /// Where it may be, unless that takes resolving a name: then that name and the port. `localhost` is this machine, and
-    /// nobody is asked about it (RFC 6761, 6.3).
-    pub(crate) fn addresses(&self) -> Result<Vec<Address>, (&str, u16)> {
-        let (host, port) = match self {
-            Endpoint::Unix(path) => return Ok(vec![Address::Unix(path.clone())]),
-            Endpoint::Tcp { host, port } => (host, *port),
-        };
-        let tcp = |ip: IpAddr| Address::Tcp(SocketAddr::new(ip, port));
-        match host.parse() {
-            Ok(ip) => Ok(vec![tcp(ip)]),
-            Err(_) if host.eq_ignore_ascii_case("localhost") => {
-                Ok(vec![tcp(Ipv4Addr::LOCALHOST.into()), tcp(Ipv6Addr::LOCALHOST.into())])
-            }
-            Err(_) => Err((host, port)),
-        }
-    }
-}
-
-/// A server list that cannot be understood.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ServerListError(String);
-
-impl std::fmt::Display for ServerListError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for ServerListError {}
 
 /// Reads server texts, each one server or several separated by commas.
 pub fn parse_servers<'a>(texts: impl IntoIterator<Item = &'a str>) -> Result<Vec<ServerSpec>, ServerListError> {
@@ -96,6 +40,19 @@ pub fn parse_servers<'a>(texts: impl IntoIterator<Item = &'a str>) -> Result<Vec
         return Err(ServerListError("the server list is empty; name at least one server, as \"host:port\"".into()));
     }
     Ok(servers)
+}
+
+/// The servers of a client that is told of none: those that the environment variable `MEMCACHE_SERVERS` lists, or else
+/// [`DEFAULT_SERVER`].
+pub fn usual_servers() -> Result<Vec<ServerSpec>, ServerListError> {
+    servers_of_environment(&std::env::var_os(ENVIRONMENT).unwrap_or_default().to_string_lossy())
+}
+
+fn servers_of_environment(listed: &str) -> Result<Vec<ServerSpec>, ServerListError> {
+    match listed.trim() {
+        "" => parse_servers([DEFAULT_SERVER]),
+        listed => parse_servers([listed]),
+    }
 }
 
 /// Reads the servers of a gutter: none of them may be one of `servers`.
@@ -209,6 +166,18 @@ mod tests {
             ("/run/memcached.sock", 1.5),
         ];
         assert_eq!(described, expected.map(|(name, weight)| (name.to_owned(), weight)));
+    }
+
+    #[test]
+    fn servers_come_from_the_environment_or_else_there_is_one_here() {
+        let names = |listed: &str| {
+            let servers = servers_of_environment(listed).map_err(|error| error.to_string())?;
+            Ok::<_, String>(servers.iter().map(ServerSpec::name).collect::<Vec<_>>())
+        };
+        assert_eq!(names(" a,b:1 "), Ok(vec!["a:11211".to_owned(), "b:1".to_owned()]));
+        assert_eq!(names(""), Ok(vec!["127.0.0.1:11211".to_owned()]));
+        assert_eq!(names(" \n"), Ok(vec!["127.0.0.1:11211".to_owned()]));
+        assert!(names("a,,b").unwrap_err().contains("is empty"));
     }
 
     #[test]

@@ -1,0 +1,249 @@
+//! Where a Redis or Valkey server is, as users write it.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
+
+use super::{Endpoint, ServerListError};
+use crate::login::Password;
+
+const SHAPES: &str = "write redis://[user[:password]@]host[:port][/database], rediss:// for TLS, or \
+                      unix:///path[?db=database]";
+
+const DEFAULT_HOST: &str = "127.0.0.1";
+const DEFAULT_PORT: u16 = 6379;
+
+/// A server, and as whom to log in there. No message about a URL shows its password.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RedisUrl {
+    pub endpoint: Endpoint,
+    pub username: Option<String>,
+    pub password: Option<Password>,
+    pub database: u32,
+    pub tls: bool,
+}
+
+impl RedisUrl {
+    /// Reads a URL, or the path of a Unix socket.
+    pub fn parse(url: &str) -> Result<Self, ServerListError> {
+        let url = url.trim();
+        if url.starts_with('/') {
+            let endpoint = Endpoint::Unix(url.into());
+            return Ok(Self { endpoint, username: None, password: None, database: 0, tls: false });
+        }
+        let (scheme, rest) = split_scheme(url);
+        if !matches!(scheme.as_str(), "redis" | "rediss" | "unix") {
+            let begins = if scheme.is_empty() { "nothing" } else { &scheme };
+            return Err(refused(&format!("begins with {begins}, not redis or unix")));
+        }
+        let parts = Parts::split(rest);
+        if scheme != "unix" && (parts.path.contains('@') || parts.query.contains('@') || parts.has_fragment) {
+            return Err(malformed("write / ? # and @ in a user or password as %2F %3F %23 and %40"));
+        }
+        let (user, password) = match parts.login.split_once(':') {
+            Some((user, password)) => (user, Some(Password::from(percent_decoded(password)))),
+            None => (parts.login, None),
+        };
+        let username = (!user.is_empty()).then(|| text(user));
+        let in_query = database_of(parts.query)?;
+        if scheme == "unix" {
+            if parts.path.is_empty() {
+                return Err(refused("has no path"));
+            }
+            let endpoint = Endpoint::Unix(OsString::from_vec(percent_decoded(parts.path)).into());
+            return Ok(Self { endpoint, username, password, database: number(&in_query)?, tls: false });
+        }
+        let (host, port) = parts.host_and_port()?;
+        let host = if host.is_empty() { DEFAULT_HOST.to_owned() } else { host.to_lowercase() };
+        let database = match parts.path.trim_start_matches('/') {
+            "" => number(&in_query)?,
+            in_path => number(in_path)?,
+        };
+        Ok(Self { endpoint: Endpoint::Tcp { host, port }, username, password, database, tls: scheme == "rediss" })
+    }
+}
+
+/// The parts of a URL behind its scheme, as they are written.
+struct Parts<'u> {
+    login: &'u str,
+    /// Host and port.
+    place: &'u str,
+    path: &'u str,
+    query: &'u str,
+    has_fragment: bool,
+}
+
+impl<'u> Parts<'u> {
+    fn split(rest: &'u str) -> Self {
+        let (rest, fragment) = rest.split_once('#').map_or((rest, None), |(rest, fragment)| (rest, Some(fragment)));
+        let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
+        let (authority, path) = match rest.strip_prefix("//") {
+            Some(rest) => rest.split_at(rest.find('/').unwrap_or(rest.len())),
+            None => ("", rest),
+        };
+        let (login, place) = authority.rsplit_once('@').unwrap_or(("", authority));
+        Self { login, place, path, query, has_fragment: fragment.is_some() }
+    }
+
+    fn host_and_port(&self) -> Result<(&'u str, u16), ServerListError> {
+        let (host, port) = match self.place.strip_prefix('[') {
+            Some(bracketed) => {
+                let (host, rest) = bracketed.split_once(']').ok_or_else(|| malformed("it cannot be read"))?;
+                let port = rest.strip_prefix(':').or(rest.is_empty().then_some(""));
+                (host, port.ok_or_else(|| malformed("it cannot be read"))?)
+            }
+            None if self.place.contains(['[', ']']) => return Err(malformed("it cannot be read")),
+            None => self.place.split_once(':').unwrap_or((self.place, "")),
+        };
+        match port {
+            "" => Ok((host, DEFAULT_PORT)),
+            _ if !is_digits(port) => Err(malformed("its port is no number from 1 to 65535")),
+            _ => match port.parse() {
+                Ok(0) => Err(ServerListError("the server's URL has port 0; ports are 1 to 65535".into())),
+                Ok(port) => Ok((host, port)),
+                Err(_) => Err(malformed("its port is no number from 1 to 65535")),
+            },
+        }
+    }
+}
+
+/// The scheme in lower case, empty where there is none, and what stands behind its colon.
+fn split_scheme(url: &str) -> (String, &str) {
+    match url.split_once(':') {
+        Some((scheme, rest)) if is_scheme(scheme) => (scheme.to_ascii_lowercase(), rest),
+        _ => (String::new(), url),
+    }
+}
+
+fn is_scheme(text: &str) -> bool {
+    text.starts_with(|first: char| first.is_ascii_alphabetic())
+        && text.chars().all(|letter| letter.is_ascii_alphanumeric() || "+-.".contains(letter))
+}
+
+/// The last `db` of a query, which may have nothing else.
+fn database_of(query: &str) -> Result<String, ServerListError> {
+    let pairs = query.split('&').filter(|pair| !pair.is_empty());
+    let pairs = pairs.map(|pair| pair.split_once('=').unwrap_or((pair, "")));
+    let (known, unknown): (Vec<_>, Vec<_>) =
+        pairs.map(|(name, value)| (text(name), value)).partition(|(name, _)| name == "db");
+    if !unknown.is_empty() {
+        let names: Vec<_> = unknown.into_iter().map(|(name, _)| name).collect();
+        return Err(refused(&format!("has a setting that is not known: {}", names.join(", "))));
+    }
+    Ok(known.last().map_or(String::new(), |(_, value)| text(value)))
+}
+
+fn number(database: &str) -> Result<u32, ServerListError> {
+    if database.is_empty() {
+        return Ok(0);
+    }
+    let number = database.parse().ok().filter(|number| is_digits(database) && *number < 1 << 31);
+    number.ok_or_else(|| refused(&format!("has the database '{}', which is no number", database.escape_debug())))
+}
+
+fn is_digits(text: &str) -> bool {
+    text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+fn text(encoded: &str) -> String {
+    String::from_utf8_lossy(&percent_decoded(encoded)).into_owned()
+}
+
+fn percent_decoded(text: &str) -> Vec<u8> {
+    let mut decoded = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let [first, after @ ..] = rest {
+        let escaped = match rest {
+            [b'%', high, low, ..] => hexadecimal(*high).zip(hexadecimal(*low)),
+            _ => None,
+        };
+        decoded.push(escaped.map_or(*first, |(high, low)| high << 4 | low));
+        rest = if escaped.is_some() { &rest[3..] } else { after };
+    }
+    decoded
+}
+
+fn hexadecimal(digit: u8) -> Option<u8> {
+    char::from(digit).to_digit(16).map(|value| value as u8)
+}
+
+fn malformed(why: &str) -> ServerListError {
+    refused(&format!("is malformed: {why}"))
+}
+
+fn refused(why: &str) -> ServerListError {
+    ServerListError(format!("the server's URL {why}; {SHAPES}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    type Read = (String, Option<String>, Option<Password>, u32, bool);
+
+    fn read(url: &str) -> Read {
+        let RedisUrl { endpoint, username, password, database, tls } = RedisUrl::parse(url).unwrap();
+        (endpoint.to_string(), username, password, database, tls)
+    }
+
+    fn expected(place: &str, username: Option<&str>, password: Option<&str>, database: u32, tls: bool) -> Read {
+        (place.to_owned(), username.map(str::to_owned), password.map(Password::from), database, tls)
+    }
+
+    #[test]
+    fn every_way_to_write_a_url_is_read() {
+        for (url, is) in [
+            ("redis://", expected("127.0.0.1:6379", None, None, 0, false)),
+            ("redis://Host", expected("host:6379", None, None, 0, false)),
+            (" REDIS://host:/\n", expected("host:6379", None, None, 0, false)),
+            ("rediss://host/3", expected("host:6379", None, None, 3, true)),
+            ("redis://user@host", expected("host:6379", Some("user"), None, 0, false)),
+            ("redis://:secret@host", expected("host:6379", None, Some("secret"), 0, false)),
+            ("redis://user:@host", expected("host:6379", Some("user"), Some(""), 0, false)),
+            ("redis://user:p%40s%3as@host:7000/5", expected("host:7000", Some("user"), Some("p@s:s"), 5, false)),
+            ("redis://us%2Fer:a%zz%2@host", expected("host:6379", Some("us/er"), Some("a%zz%2"), 0, false)),
+            ("redis://a@b:c@host", expected("host:6379", Some("a@b"), Some("c"), 0, false)),
+            ("redis://[::1]:7000", expected("[::1]:7000", None, None, 0, false)),
+            ("redis://[::1]", expected("[::1]:6379", None, None, 0, false)),
+            ("redis://host?db=2&db=4", expected("host:6379", None, None, 4, false)),
+            ("redis://host/1?db=2", expected("host:6379", None, None, 1, false)),
+            ("/run/redis.sock", expected("/run/redis.sock", None, None, 0, false)),
+            ("unix:///run/my%20redis@home.sock?db=2", expected("/run/my redis@home.sock", None, None, 2, false)),
+            ("unix://user:secret@/run/redis", expected("/run/redis", Some("user"), Some("secret"), 0, false)),
+            ("unix:/run/redis", expected("/run/redis", None, None, 0, false)),
+        ] {
+            assert_eq!(read(url), is, "{url:?}");
+        }
+    }
+
+    #[test]
+    fn malformed_urls_say_what_is_wrong_and_never_the_password() {
+        for (url, why) in [
+            ("http://:secret@localhost", "begins with http, not redis or unix"),
+            ("localhost:6379", "begins with localhost, not redis or unix"),
+            ("secret@localhost", "begins with nothing, not redis or unix"),
+            ("redis://:secret@localhost:http", "is malformed: its port is no number from 1 to 65535"),
+            ("redis://:secret@localhost:+80", "its port is no number"),
+            ("redis://:secret@localhost:70000", "its port is no number"),
+            ("redis://localhost:0", "has port 0; ports are 1 to 65535"),
+            ("redis://:secret/5@localhost", "write / ? # and @ in a user or password as %2F %3F %23 and %40"),
+            ("redis://:12/secret@localhost", "write / ? # and @ in"),
+            ("redis://:12?secret@localhost", "write / ? # and @ in"),
+            ("redis://:12#secret@localhost", "write / ? # and @ in"),
+            ("redis://localhost/first", "has the database 'first', which is no number"),
+            ("redis://localhost/5/", "has the database '5/', which is no number"),
+            ("redis://localhost/2147483648", "which is no number"),
+            ("redis://localhost?db=-1", "has the database '-1'"),
+            ("redis://:secret@localhost?ttl=5&db=1&x", "has a setting that is not known: ttl, x"),
+            ("unix://", "has no path"),
+            ("unix:///run/redis?db=x", "has the database 'x'"),
+            ("redis://:secret@[::1", "is malformed: it cannot be read"),
+            ("redis://:secret@[::1]7000", "it cannot be read"),
+            ("redis://:secret@::1]:7000", "it cannot be read"),
+        ] {
+            let message = RedisUrl::parse(url).unwrap_err().to_string();
+            assert!(message.contains(why), "{url:?}: {message}");
+            assert!(!message.contains("secret"), "{url:?}: {message}");
+            assert!(message.contains("write redis://[user[:password]@]host") || url.ends_with(":0"), "{message}");
+        }
+    }
+}

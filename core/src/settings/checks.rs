@@ -1,0 +1,51 @@
+//! Checks that several settings share.
+
+use std::time::Duration;
+
+use crate::invalid::InvalidArgument;
+
+/// A positive number of seconds.
+pub fn seconds(name: &str, seconds: f64) -> Result<Duration, InvalidArgument> {
+    let valid = Duration::try_from_secs_f64(seconds).ok().filter(|duration| !duration.is_zero());
+    valid
+        .filter(|duration| duration.as_secs() < 1 << 31)
+        .ok_or_else(|| InvalidArgument::usage(format!("{name} must be a positive number of seconds, not {seconds:?}")))
+}
+
+/// How long to wait: a number of seconds that may be 0 or infinite.
+pub fn waiting_time(name: &str, seconds: f64) -> Result<Duration, InvalidArgument> {
+    const LONGEST: f64 = 1e9;
+    match seconds >= 0.0 {
+        true => Ok(Duration::from_secs_f64(seconds.min(LONGEST))),
+        false => {
+            let message = format!("{name} must be a number of seconds, 0 or more, not {seconds:?}");
+            Err(InvalidArgument::usage(message))
+        }
+    }
+}
+
+pub(super) fn positive(name: &str, number: i64) -> Result<usize, InvalidArgument> {
+    let positive = usize::try_from(number).ok().filter(|number| *number > 0);
+    positive.ok_or_else(|| InvalidArgument::usage(format!("{name} must be at least 1, not {number}")))
+}
+
+pub(super) fn up_to(name: &str, number: i64, most: usize) -> Result<usize, InvalidArgument> {
+    let number = positive(name, number)?;
+    match number <= most {
+        true => Ok(number),
+        false => Err(InvalidArgument::usage(format!("{name} must be at most {most}, not {number}"))),
+    }
+}
+
+/// The choice of this name.
+pub(super) fn choose<T: Copy>(name: &str, chosen: &str, choices: &[(&str, T)]) -> Result<T, InvalidArgument> {
+    if let Some((_, choice)) = choices.iter().find(|(known, _)| *known == chosen) {
+        return Ok(*choice);
+    }
+    let known: Vec<_> = choices.iter().map(|(known, _)| format!("{known:?}")).collect();
+    let known = match known.split_last() {
+        Some((last, others)) if !others.is_empty() => format!("{} or {last}", others.join(", ")),
+        _ => known.concat(),
+    };
+    Err(InvalidArgument::usage(format!("{name} must be {known}, not {chosen:?}")))
+}

@@ -1,0 +1,262 @@
+//! A setting's value as a front end got it from its user, and how each type of setting reads it.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use crate::invalid::{InvalidArgument, InvalidKind};
+use crate::login::Password;
+use crate::tls::{Tls, TlsError, TlsSettings};
+
+/// A setting's value as a front end got it from its user.
+#[derive(Clone)]
+pub enum Given<'a> {
+    /// The host's word for no value, such as Python's None.
+    Nothing,
+    Flag(bool),
+    Whole(i64),
+    Number(f64),
+    Text(&'a str),
+    Bytes(&'a [u8]),
+    /// Text from a host without other types: it is read as whatever the setting is.
+    Untyped(&'a str),
+    List(Vec<Given<'a>>),
+    Tls(Arc<Tls>),
+    /// Anything else; this is the host's name for its type.
+    Other(String),
+}
+
+impl Given<'_> {
+    /// Its type, for messages. They never show a value of the wrong type: it may be a password in the wrong place.
+    fn kind(&self) -> &str {
+        match self {
+            Given::Nothing => "null",
+            Given::Flag(_) => "a boolean",
+            Given::Whole(_) => "a whole number",
+            Given::Number(_) => "a floating-point number",
+            Given::Text(_) | Given::Untyped(_) => "text",
+            Given::Bytes(_) => "bytes",
+            Given::List(_) => "a list",
+            Given::Tls(_) => "a Tls",
+            Given::Other(kind) => kind,
+        }
+    }
+}
+
+/// A type that settings have.
+pub(crate) trait Setting: Sized {
+    /// `name`: the setting's, for messages.
+    fn read(name: &str, given: Given<'_>) -> Result<Self, InvalidArgument>;
+
+    /// This value as a front end may hand it out.
+    fn given(&self) -> Given<'_>;
+}
+
+fn wrong<T>(name: &str, expected: &str, given: &Given<'_>) -> Result<T, InvalidArgument> {
+    refused(InvalidKind::Type, name, expected, given)
+}
+
+fn refused<T>(kind: InvalidKind, name: &str, expected: &str, given: &Given<'_>) -> Result<T, InvalidArgument> {
+    Err(InvalidArgument::new(kind, format!("{name} must be {expected}, not {}", given.kind())))
+}
+
+impl Setting for bool {
+    fn read(name: &str, given: Given<'_>) -> Result<Self, InvalidArgument> {
+        match given {
+            Given::Flag(flag) => Ok(flag),
+            Given::Untyped("1" | "true" | "yes" | "on") => Ok(true),
+            Given::Untyped("" | "0" | "false" | "no" | "off") => Ok(false),
+            other => wrong(name, "true or false", &other),
+        }
+    }
+
+    fn given(&self) -> Given<'_> {
+        Given::Flag(*self)
+    }
+}
+
+impl Setting for i64 {
+    fn read(name: &str, given: Given<'_>) -> Result<Self, InvalidArgument> {
+        let number = match &given {
+            Given::Whole(number) => Some(*number),
+            Given::Untyped(text) => text.parse().ok(),
+            _ => None,
+        };
+        number.map_or_else(|| wrong(name, "a whole number", &given), Ok)
+    }
+
+    fn given(&self) -> Given<'_> {
+        Given::Whole(*self)
+    }
+}
+
+impl Setting for f64 {
+    fn read(name: &str, given: Given<'_>) -> Result<Self, InvalidArgument> {
+        let number = match &given {
+            Given::Number(number) => Some(*number),
+            Given::Whole(number) => Some(*number as f64),
+            Given::Untyped(text) => text.parse().ok(),
+            _ => None,
+        };
+        number.map_or_else(|| wrong(name, "a number", &given), Ok)
+    }
+
+    fn given(&self) -> Given<'_> {
+        Given::Number(*self)
+    }
+}
+
+impl Setting for String {
+    fn read(name: &str, given: Given<'_>) -> Result<Self, InvalidArgument> {
+        match given {
+            Given::Text(text) | Given::Untyped(text) => Ok(text.to_owned()),
+            other => wrong(name, "text", &other),
+        }
+    }
+
+    fn given(&self) -> Given<'_> {
+        Given::Text(self)
+    }
+}
+
+impl Setting for Vec<u8> {
+    fn read(name: &str, given: Given<'_>) -> Result<Self, InvalidArgument> {
+        match given {
+            Given::Text(text) | Given::Untyped(text) => Ok(text.into()),
+            Given::Bytes(bytes) => Ok(bytes.into()),
+            other => wrong(name, "text or bytes", &other),
+        }
+    }
+
+    fn given(&self) -> Given<'_> {
+        std::str::from_utf8(self).map_or(Given::Bytes(self), Given::Text)
+    }
+}
+
+impl Setting for PathBuf {
+    fn read(name: &str, given: Given<'_>) -> Result<Self, InvalidArgument> {
+        Vec::read(name, given).map(|bytes| OsStr::from_bytes(&bytes).into())
+    }
+
+    fn given(&self) -> Given<'_> {
+        Given::Bytes(self.as_os_str().as_bytes())
+    }
+}
+
+impl Setting for Password {
+    fn read(name: &str, given: Given<'_>) -> Result<Self, InvalidArgument> {
+        Vec::read(name, given).map(Self::from)
+    }
+
+    /// It stays hidden.
+    fn given(&self) -> Given<'_> {
+        Given::Nothing
+    }
+}
+
+impl<T: Setting> Setting for Option<T> {
+    fn read(name: &str, given: Given<'_>) -> Result<Self, InvalidArgument> {
+        match given {
+            Given::Nothing => Ok(None),
+            given => T::read(name, given).map(Some),
+        }
+    }
+
+    fn given(&self) -> Given<'_> {
+        self.as_ref().map_or(Given::Nothing, Setting::given)
+    }
+}
+
+/// Servers as a user lists them: each text is one server, or several separated by commas.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServerTexts(pub Vec<String>);
+
+impl ServerTexts {
+    pub(super) fn texts(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(String::as_str)
+    }
+}
+
+impl<'a> From<&'a str> for ServerTexts {
+    fn from(text: &'a str) -> Self {
+        Self(vec![text.to_owned()])
+    }
+}
+
+impl Setting for ServerTexts {
+    fn read(name: &str, given: Given<'_>) -> Result<Self, InvalidArgument> {
+        let listed = match given {
+            Given::List(listed) => listed,
+            one @ (Given::Text(_) | Given::Untyped(_) | Given::Bytes(_)) => vec![one],
+            other => return wrong(name, "text or a list of texts", &other),
+        };
+        let texts = listed.iter().map(|server| match server {
+            Given::Text(text) | Given::Untyped(text) => Ok((*text).to_owned()),
+            other => refused(InvalidKind::Servers, "a server", "text, such as \"host:port\"", other),
+        });
+        texts.collect::<Result<_, _>>().map(Self)
+    }
+
+    fn given(&self) -> Given<'_> {
+        Given::List(self.0.iter().map(|text| Given::Text(text)).collect())
+    }
+}
+
+/// A server's URL, as a user writes it.
+#[derive(Clone, Debug)]
+pub struct UrlText(pub String);
+
+impl Setting for UrlText {
+    fn read(name: &str, given: Given<'_>) -> Result<Self, InvalidArgument> {
+        match given {
+            Given::Text(text) | Given::Untyped(text) => Ok(Self(text.to_owned())),
+            other => refused(InvalidKind::Servers, name, "text", &other),
+        }
+    }
+
+    fn given(&self) -> Given<'_> {
+        Given::Text(&self.0)
+    }
+}
+
+/// Whether to speak TLS, and how.
+#[derive(Clone, Debug)]
+pub enum TlsChoice {
+    Off,
+    /// Trusting what the system trusts.
+    Usual,
+    Own(Arc<Tls>),
+}
+
+impl TlsChoice {
+    pub(super) fn tls(&self) -> Result<Option<Arc<Tls>>, TlsError> {
+        match self {
+            TlsChoice::Off => Ok(None),
+            TlsChoice::Usual => Tls::usual().map(Some),
+            TlsChoice::Own(tls) => Ok(Some(tls.clone())),
+        }
+    }
+}
+
+impl Setting for TlsChoice {
+    fn read(name: &str, given: Given<'_>) -> Result<Self, InvalidArgument> {
+        match given {
+            Given::Tls(tls) => Ok(Self::Own(tls)),
+            Given::Flag(_) | Given::Untyped(_) => {
+                bool::read(name, given).map(|speaks| if speaks { Self::Usual } else { Self::Off })
+            }
+            other => refused(InvalidKind::Usage, name, "true, false or a Tls", &other),
+        }
+    }
+
+    fn given(&self) -> Given<'_> {
+        match self {
+            TlsChoice::Off => Given::Flag(false),
+            TlsChoice::Usual => Given::Flag(true),
+            TlsChoice::Own(tls) => Given::Tls(tls.clone()),
+        }
+    }
+}
+
+super::table::named!(TlsSettings { ca, certificate, key, server_name, accept_any_certificate_which_is_dangerous });

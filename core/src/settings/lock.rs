@@ -1,0 +1,126 @@
+//! The settings of a client of locks, and what a client is made of.
+
+use std::time::Duration;
+
+use super::checks::{choose, seconds, waiting_time};
+use super::table::settings;
+use super::{TlsChoice, UrlText};
+use crate::address::RedisUrl;
+use crate::invalid::InvalidArgument;
+use crate::locks::client::Setup;
+use crate::locks::keys::Keys;
+use crate::locks::machine::{Fairness, Options};
+use crate::locks::HandlerKind;
+use crate::login::Password;
+use crate::redis::SessionSettings;
+
+settings! {
+    /// The settings of a client of locks. Times are in seconds.
+    pub struct LockSettings {
+        /// Where the server is.
+        url: UrlText = UrlText("redis://127.0.0.1:6379/0".into()),
+        /// Locks of one namespace know each other.
+        namespace: Vec<u8> = b"pinyon".into(),
+        /// By what a cluster chooses the node of a lock: "namespace" or "names".
+        hash_tags: String = "namespace".into(),
+        /// How long a lock outlives its holder.
+        ttl: f64 = 10.0,
+        /// How long to wait for a lock; may be infinite.
+        timeout: f64 = 10.0,
+        /// A holder may take again what it holds.
+        reentrant: bool = false,
+        /// How the server keeps locks: "auto", "script" or "pure".
+        handler: String = "auto".into(),
+        /// Whose turn it is: "fifo" or "throughput".
+        fairness: String = "fifo".into(),
+        /// As whom to log in, instead of the URL's user.
+        username: Option<String> = None,
+        /// Instead of the URL's password.
+        password: Option<Password> = None,
+        /// How often a waiter says that it is alive.
+        heartbeat: f64 = 5.0,
+        /// How long the server may take to answer.
+        command_timeout: f64 = 2.0,
+        /// How long making a connection may take.
+        connect_timeout: f64 = 1.0,
+        /// Whether to speak TLS, and how; without it, as the URL says.
+        tls: Option<TlsChoice> = None,
+    }
+}
+
+/// What a client of locks is made of.
+#[derive(Debug)]
+pub struct LockParts {
+    pub setup: Setup,
+    pub usual: UsualLock,
+    /// The names' own hash tags choose the node, not the namespace.
+    pub names_have_tags: bool,
+}
+
+/// What a lock has unless its user says otherwise. Times are in seconds.
+#[derive(Clone, Copy, Debug)]
+pub struct UsualLock {
+    pub ttl: f64,
+    pub timeout: f64,
+    pub reentrant: bool,
+}
+
+impl LockSettings {
+    /// Checks all settings. `tag`: the hash tag of all names of this client, where names have hash tags of their own.
+    pub fn build(&self, tag: Option<&[u8]>) -> Result<LockParts, InvalidArgument> {
+        let url = RedisUrl::parse(&self.url.0)?;
+        let keys = match tag {
+            Some(tag) => Keys::tagged(&self.namespace, tag),
+            None => Keys::new(&self.namespace),
+        };
+        let keys = keys.map_err(|error| InvalidArgument::usage(error.to_string()))?;
+        let setup = Setup {
+            server: url.endpoint.to_string().into(),
+            login: self.login(&url)?,
+            keys,
+            handler: self.handler()?,
+            connect_timeout: seconds("connect_timeout", self.connect_timeout)?,
+            options: Options {
+                fairness: self.fairness()?,
+                heartbeat: seconds("heartbeat", self.heartbeat)?,
+                patience: seconds("command_timeout", self.command_timeout)?,
+            },
+            endpoint: url.endpoint,
+        };
+        lock_ttl(self.ttl)?;
+        waiting_time("timeout", self.timeout)?;
+        let usual = UsualLock { ttl: self.ttl, timeout: self.timeout, reentrant: self.reentrant };
+        let tagged = choose("hash_tags", &self.hash_tags, &[("namespace", false), ("names", true)])?;
+        Ok(LockParts { setup, usual, names_have_tags: tagged })
+    }
+
+    fn login(&self, url: &RedisUrl) -> Result<SessionSettings, InvalidArgument> {
+        if url.tls && matches!(self.tls, Some(TlsChoice::Off)) {
+            let message = "rediss:// is Redis with TLS, but tls is false: write redis://, or leave out tls";
+            return Err(InvalidArgument::usage(message));
+        }
+        let choice = self.tls.clone().unwrap_or(if url.tls { TlsChoice::Usual } else { TlsChoice::Off });
+        let tls = choice.tls()?.map(|tls| tls.of_endpoint(&url.endpoint)).transpose()?;
+        let user = self.username.clone().or_else(|| url.username.clone());
+        let password = self.password.clone().or_else(|| url.password.clone());
+        Ok(SessionSettings { user, password, database: url.database, tls, ..SessionSettings::default() })
+    }
+
+    fn handler(&self) -> Result<HandlerKind, InvalidArgument> {
+        let kinds = [("auto", HandlerKind::Auto), ("script", HandlerKind::Script), ("pure", HandlerKind::Pure)];
+        choose("handler", &self.handler, &kinds)
+    }
+
+    fn fairness(&self) -> Result<Fairness, InvalidArgument> {
+        choose("fairness", &self.fairness, &[("fifo", Fairness::Fifo), ("throughput", Fairness::Throughput)])
+    }
+}
+
+/// The ttl of a lock, in seconds: Redis counts in milliseconds.
+pub fn lock_ttl(ttl: f64) -> Result<Duration, InvalidArgument> {
+    let duration = seconds("ttl", ttl)?;
+    match duration >= Duration::from_millis(1) {
+        true => Ok(duration),
+        false => Err(InvalidArgument::usage(format!("ttl must be at least a millisecond, not {ttl:?} seconds"))),
+    }
+}

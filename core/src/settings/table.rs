@@ -1,0 +1,107 @@
+//! The tables of settings: each setting's name, type and default stand in one line.
+
+use super::Given;
+use crate::invalid::{InvalidArgument, InvalidKind};
+
+/// Settings that a front end may fill by their names.
+pub trait NamedSettings: Default {
+    const NAMES: &'static [&'static str];
+    /// Names of settings that front ends read themselves, as only they know the values: they are suggested, too.
+    const OF_HOSTS: &'static [&'static str];
+
+    /// Sets one of them. An error says that there is no such setting, or that its value has the wrong type; whether the
+    /// value makes sense is checked when all are known.
+    fn set(&mut self, name: &str, given: Given<'_>) -> Result<(), InvalidArgument>;
+
+    /// All of them as they are now.
+    fn values(&self) -> Vec<(&'static str, Given<'_>)>;
+}
+
+/// Makes a struct of settings with their defaults, which a front end can fill by name.
+macro_rules! settings {
+    (
+        $(#[$about:meta])*
+        pub struct $settings:ident $(beside [$($of_host:literal),*])? {
+            $($(#[$doc:meta])* $name:ident: $kind:ty = $default:expr,)*
+        }
+    ) => {
+        $(#[$about])*
+        #[derive(Clone, Debug)]
+        pub struct $settings {
+            $($(#[$doc])* pub $name: $kind,)*
+        }
+
+        impl Default for $settings {
+            fn default() -> Self {
+                Self { $($name: $default,)* }
+            }
+        }
+
+        $crate::settings::table::named!($settings $(beside [$($of_host),*])? { $($name),* });
+    };
+}
+
+/// Lets a front end fill a struct by the names of its fields.
+macro_rules! named {
+    ($settings:ident $(beside [$($of_host:literal),*])? { $($name:ident),* $(,)? }) => {
+        impl $crate::settings::NamedSettings for $settings {
+            const NAMES: &'static [&'static str] = &[$(stringify!($name),)*];
+            const OF_HOSTS: &'static [&'static str] = &[$($($of_host),*)?];
+
+            fn set(
+                &mut self,
+                name: &str,
+                given: $crate::settings::Given<'_>,
+            ) -> Result<(), $crate::invalid::InvalidArgument> {
+                match name {
+                    $(stringify!($name) => self.$name = $crate::settings::given::Setting::read(name, given)?,)*
+                    _ => return Err($crate::settings::table::unknown::<Self>(name)),
+                }
+                Ok(())
+            }
+
+            fn values(&self) -> Vec<(&'static str, $crate::settings::Given<'_>)> {
+                vec![$((stringify!($name), $crate::settings::given::Setting::given(&self.$name)),)*]
+            }
+        }
+    };
+}
+
+pub(crate) use {named, settings};
+
+/// Names and values as JSON, for a table of defaults.
+pub(super) fn json(settings: &impl NamedSettings) -> String {
+    let settings = settings.values().into_iter().map(|(name, value)| match value {
+        Given::Flag(flag) => format!("{name:?}: {flag}"),
+        Given::Whole(number) => format!("{name:?}: {number}"),
+        Given::Number(number) => format!("{name:?}: {number:?}"),
+        Given::Text(text) => format!("{name:?}: {text:?}"),
+        _ => format!("{name:?}: null"),
+    });
+    format!("{{{}}}", settings.collect::<Vec<_>>().join(", "))
+}
+
+/// The error for a name that no setting has.
+pub(crate) fn unknown<S: NamedSettings>(name: &str) -> InvalidArgument {
+    let known = S::NAMES.iter().chain(S::OF_HOSTS);
+    let closest = known.map(|known| (edits(name, known), known)).min();
+    let hint = match closest {
+        Some((edits, known)) if edits * 3 <= known.len() => format!("; did you mean {known:?}?"),
+        _ => String::new(),
+    };
+    InvalidArgument::new(InvalidKind::Unknown, format!("there is no setting {name:?}{hint}"))
+}
+
+/// How many letters have to be put in, left out or replaced to turn one word into another.
+fn edits(from: &str, to: &str) -> usize {
+    let mut row: Vec<usize> = (0..=to.len()).collect();
+    for (index, letter) in from.bytes().enumerate() {
+        let mut diagonal = std::mem::replace(&mut row[0], index + 1);
+        for (column, wanted) in to.bytes().enumerate() {
+            let replaced = diagonal + usize::from(letter != wanted);
+            diagonal = row[column + 1];
+            row[column + 1] = replaced.min(diagonal + 1).min(row[column] + 1);
+        }
+    }
+    row[to.len()]
+}

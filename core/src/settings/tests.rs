@@ -1,0 +1,358 @@
+//! Settings by their names, and what is said of those that make no sense.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::{CacheParts, CacheSettings, Given, LockParts, LockSettings, NamedSettings, TlsChoice, ViewSettings};
+use crate::address::Endpoint;
+use crate::dialect::Dialect;
+use crate::invalid::{InvalidArgument, InvalidKind};
+use crate::locks::machine::Fairness;
+use crate::locks::HandlerKind;
+use crate::tls::{Tls, TlsSettings};
+
+const USAGE: InvalidKind = InvalidKind::Usage;
+const SERVERS: InvalidKind = InvalidKind::Servers;
+const TYPE: InvalidKind = InvalidKind::Type;
+
+type Named<'a> = &'a [(&'a str, Given<'a>)];
+
+fn filled<S: NamedSettings>(named: Named<'_>) -> Result<S, InvalidArgument> {
+    let mut settings = S::default();
+    named.iter().try_for_each(|(name, given)| settings.set(name, given.clone()))?;
+    Ok(settings)
+}
+
+fn cache(named: Named<'_>) -> Result<CacheParts, InvalidArgument> {
+    let usual = [("servers", Given::Text("cache1"))];
+    filled::<CacheSettings>(&[&usual, named].concat())?.build(false)
+}
+
+fn locks(named: Named<'_>) -> Result<LockParts, InvalidArgument> {
+    filled::<LockSettings>(named)?.build(None)
+}
+
+/// Each row: the settings, the kind of error, and its message from the beginning.
+fn assert_refused<T>(build: impl Fn(Named<'_>) -> Result<T, InvalidArgument>, rows: &[(Named<'_>, InvalidKind, &str)]) {
+    for (named, kind, message) in rows {
+        let refused = build(named).err().unwrap_or_else(|| panic!("taken, but should be: {message}"));
+        assert_eq!(refused.kind, *kind, "{}", refused.message);
+        assert!(refused.message.starts_with(message), "{}\nshould be: {message}", refused.message);
+    }
+}
+
+fn any_tls() -> Arc<Tls> {
+    let settings = TlsSettings { accept_any_certificate_which_is_dangerous: true, ..TlsSettings::default() };
+    Arc::new(Tls::new(&settings).unwrap())
+}
+
+#[test]
+fn a_client_has_the_documented_defaults() {
+    let parts = cache(&[]).unwrap();
+    let fleet = parts.directory.known();
+    let options = fleet.options();
+    assert_eq!((options.timeout, options.connect_timeout), (Duration::from_secs(1), Duration::from_millis(500)));
+    assert_eq!((options.max_connections, options.gutter_ttl, options.slow_after), (64, 10, None));
+    let limits = options.limits;
+    assert_eq!((limits.exchanges, limits.unsent, limits.value), (4096, 64 * 1024, 1024 * 1024));
+    assert_eq!((parts.policy.failover, parts.policy.miss), (true, false));
+    assert_eq!((parts.connections, parts.dialect, parts.max_decompressed_size), (1, Dialect::Pinyon, 16 << 20));
+    assert_eq!((parts.keys.namespace(), parts.quotes_bytes), (&[][..], false));
+    assert!(parts.directory.as_fixed().is_some());
+    assert_eq!(fleet.members().count(), 1);
+}
+
+#[test]
+fn every_setting_of_a_client_reaches_its_part() {
+    let servers = Given::List(vec![Given::Text("cache1"), Given::Text("cache2,cache3:1:2")]);
+    let parts = filled::<CacheSettings>(&[
+        ("servers", servers),
+        ("namespace", Given::Bytes(b"app:\xff")),
+        ("ring", Given::Text("dalli")),
+        ("timeout", Given::Whole(3)),
+        ("connect_timeout", Given::Number(0.25)),
+        ("failover", Given::Flag(false)),
+        ("on_failure", Given::Text("miss")),
+        ("gutter", Given::Text("spare1")),
+        ("gutter_ttl", Given::Number(1.5)),
+        ("slow_after", Given::Number(0.1)),
+        ("max_connections", Given::Whole(2)),
+        ("connections", Given::Whole(3)),
+        ("max_value_size", Given::Whole(100)),
+        ("max_in_flight", Given::Whole(32_768)),
+        ("max_unsent", Given::Whole(10)),
+        ("dialect", Given::Text("dalli")),
+        ("username", Given::Text("app")),
+        ("password", Given::Bytes(b"secret")),
+    ])
+    .unwrap()
+    .build(true)
+    .map_err(|error| error.message);
+    let parts = parts.unwrap();
+    let fleet = parts.directory.known();
+    let options = fleet.options();
+    assert_eq!((options.timeout, options.connect_timeout), (Duration::from_secs(3), Duration::from_millis(250)));
+    assert_eq!(options.slow_after, Some(Duration::from_millis(100)));
+    assert_eq!((options.max_connections, options.gutter_ttl, options.events), (2, 2, true));
+    assert_eq!((options.limits.exchanges, options.limits.unsent, options.limits.value), (32_768, 10, 100));
+    assert_eq!((parts.policy.failover, parts.policy.miss), (false, true));
+    assert_eq!((parts.connections, parts.dialect, parts.max_decompressed_size), (3, Dialect::Dalli, 1600));
+    assert_eq!(parts.keys.namespace(), b"app:\xff");
+    let names: Vec<_> = fleet.members().map(|index| fleet.servers()[index].name.to_string()).collect();
+    assert_eq!(names, ["cache1:11211", "cache2:11211", "cache3:1", "spare1:11211"]);
+    assert!(fleet.access().login.is_some());
+    let parts = cache(&[("max_decompressed_size", Given::Whole(7)), ("ring", Given::Text("pymemcache"))]).unwrap();
+    assert_eq!((parts.max_decompressed_size, parts.quotes_bytes), (7, true));
+    let parts = cache(&[("discovery", Given::Text("dns")), ("tls", Given::Tls(any_tls()))]).unwrap();
+    assert!(parts.directory.as_fixed().is_none());
+    assert!(parts.directory.known().access().tls.is_some());
+}
+
+#[test]
+fn settings_of_a_client_that_make_no_sense() {
+    let text = Given::Text;
+    assert_refused(
+        cache,
+        &[
+            (&[("servers", Given::List(vec![]))], SERVERS, "the server list is empty"),
+            (&[("servers", text("a:0"))], SERVERS, "the server \"a:0\" is malformed: the port is not 1 to 65535"),
+            (&[("gutter", Given::List(vec![]))], SERVERS, "the server list is empty"),
+            (&[("gutter", text("cache1:11211"))], SERVERS, "\"cache1:11211\" is a server and in the gutter too"),
+            (&[("namespace", text("a b"))], InvalidKind::Key, "the namespace cannot be used: "),
+            (&[("ring", text("x"))], USAGE, "ring is one of \"ketama\", "),
+            (
+                &[("servers", text("a:1:2")), ("ring", text("libmc"))],
+                USAGE,
+                "the ring \"libmc\" has no weights: leave out the 2 of \"a:1\"",
+            ),
+            (&[("timeout", Given::Whole(0))], USAGE, "timeout must be a positive number of seconds, not 0.0"),
+            (&[("timeout", Given::Number(f64::NAN))], USAGE, "timeout must be a positive number of seconds, not NaN"),
+            (&[("connect_timeout", Given::Number(1e300))], USAGE, "connect_timeout must be a positive number of sec"),
+            (&[("timeout", Given::Whole(1 << 31))], USAGE, "timeout must be a positive number of sec"),
+            (&[("slow_after", Given::Whole(-1))], USAGE, "slow_after must be a positive number of seconds, not -1.0"),
+            (&[("discovery_interval", Given::Whole(0))], USAGE, "discovery_interval must be a positive number of sec"),
+            (&[("max_connections", Given::Whole(0))], USAGE, "max_connections must be at least 1, not 0"),
+            (&[("connections", Given::Whole(-5))], USAGE, "connections must be at least 1, not -5"),
+            (&[("max_value_size", Given::Whole(0))], USAGE, "max_value_size must be at least 1, not 0"),
+            (&[("max_decompressed_size", Given::Whole(0))], USAGE, "max_decompressed_size must be at least 1, not 0"),
+            (&[("max_unsent", Given::Whole(0))], USAGE, "max_unsent must be at least 1, not 0"),
+            (&[("max_in_flight", Given::Whole(32_769))], USAGE, "max_in_flight must be at most 32768, not 32769"),
+            (&[("gutter_ttl", Given::Whole(0))], USAGE, "gutter_ttl must be positive, and at most 30 days"),
+            (&[("gutter_ttl", Given::Number(f64::NAN))], USAGE, "a ttl cannot be NaN"),
+            (&[("on_failure", text("next"))], USAGE, "on_failure must be \"raise\" or \"miss\", not \"next\""),
+            (&[("dialect", text("x"))], USAGE, "there is no dialect \"x\"; there are \"pinyon\", \"pylibmc\", "),
+            (&[("discovery", text("aws"))], USAGE, "discovery must be \"config\" or \"dns\", not \"aws\""),
+            (
+                &[("discovery", text("dns")), ("servers", text("/run/memcached"))],
+                USAGE,
+                "/run/memcached is a path, and no servers can be discovered there: give hosts",
+            ),
+            (
+                &[("discovery", text("config")), ("servers", text("a:1:2"))],
+                USAGE,
+                "a configuration endpoint holds no keys, and a:1 has a weight: leave out the :2",
+            ),
+            (&[("username", text("app"))], USAGE, "username and password go together: give both"),
+            (&[("password", text("secret"))], USAGE, "username and password go together: give both"),
+            (
+                &[("username", text("a b")), ("password", text("secret"))],
+                USAGE,
+                "username must be 1 to 250 bytes without spaces",
+            ),
+            (
+                &[("tls", Given::Tls(any_tls())), ("servers", text("/run/memcached"))],
+                USAGE,
+                "TLS cannot be used: /run/memcached is a path",
+            ),
+        ],
+    );
+}
+
+#[test]
+fn values_of_the_wrong_type_are_refused_and_not_shown() {
+    let secret = Given::Text("secret");
+    let rows: &[(Named<'_>, InvalidKind, &str)] = &[
+        (&[("timeout", secret.clone())], TYPE, "timeout must be a number, not text"),
+        (&[("timeout", Given::Nothing)], TYPE, "timeout must be a number, not null"),
+        (&[("timeout", Given::Flag(true))], TYPE, "timeout must be a number, not a boolean"),
+        (&[("timeout", Given::Untyped("secret"))], TYPE, "timeout must be a number, not text"),
+        (&[("max_connections", Given::Number(1.5))], TYPE, "max_connections must be a whole number, not a floating-"),
+        (&[("max_connections", Given::Untyped("1.5"))], TYPE, "max_connections must be a whole number, not text"),
+        (&[("failover", secret.clone())], TYPE, "failover must be true or false, not text"),
+        (&[("failover", Given::Whole(1))], TYPE, "failover must be true or false, not a whole number"),
+        (&[("ring", Given::Bytes(b"ketama"))], TYPE, "ring must be text, not bytes"),
+        (&[("namespace", Given::Other("object".into()))], TYPE, "namespace must be text or bytes, not object"),
+        (&[("password", Given::List(vec![secret.clone()]))], TYPE, "password must be text or bytes, not a list"),
+        (&[("servers", Given::Whole(5))], TYPE, "servers must be text or a list of texts, not a whole number"),
+        (&[("tls", secret.clone())], USAGE, "tls must be true, false or a Tls, not text"),
+        (
+            &[("servers", Given::List(vec![Given::Bytes(b"a")]))],
+            SERVERS,
+            "a server must be text, such as \"host:port\"",
+        ),
+    ];
+    assert_refused(cache, rows);
+    for (named, ..) in rows {
+        assert!(!cache(named).err().unwrap().message.contains("secret"));
+    }
+}
+
+#[test]
+fn untyped_text_is_read_as_what_the_setting_is() {
+    let untyped = Given::Untyped;
+    let settings: CacheSettings = filled(&[
+        ("servers", untyped("cache1,cache2")),
+        ("timeout", untyped("0.25")),
+        ("max_connections", untyped("3")),
+        ("failover", untyped("0")),
+        ("encode_keys", untyped("true")),
+        ("ring", untyped("dalli")),
+        ("password", untyped("secret")),
+        ("tls", untyped("no")),
+    ])
+    .unwrap();
+    assert_eq!((settings.timeout, settings.max_connections), (0.25, 3));
+    assert_eq!((settings.failover, settings.encode_keys), (false, true));
+    assert_eq!((settings.ring.as_str(), settings.password), ("dalli", Some("secret".into())));
+    assert_eq!(settings.servers, Some("cache1,cache2".into()));
+    assert!(matches!(settings.tls, Some(TlsChoice::Off)));
+}
+
+#[test]
+fn a_name_that_no_setting_has_is_refused_with_the_closest() {
+    let unknown = |name, hint: &str| {
+        let refused = CacheSettings::default().set(name, Given::Nothing).unwrap_err();
+        assert_eq!(refused.kind, InvalidKind::Unknown);
+        assert_eq!(refused.message, format!("there is no setting {name:?}{hint}"));
+    };
+    unknown("time_out", "; did you mean \"timeout\"?");
+    unknown("Failover", "; did you mean \"failover\"?");
+    unknown("max_connection", "; did you mean \"max_connections\"?");
+    unknown("serialiser", "; did you mean \"serializer\"?");
+    unknown("expire_after", "");
+    unknown("", "");
+}
+
+#[test]
+fn the_tables_hand_out_what_they_hold() {
+    fn all<S: NamedSettings>() -> usize {
+        let mut settings = S::default();
+        let defaults = S::default();
+        for (name, value) in defaults.values() {
+            settings.set(name, value).unwrap();
+        }
+        let names: Vec<_> = settings.values().into_iter().map(|(name, _)| name).collect();
+        assert_eq!(names, S::NAMES);
+        names.len()
+    }
+    let tables = [all::<CacheSettings>(), all::<LockSettings>(), all::<ViewSettings>(), all::<TlsSettings>()];
+    assert!(tables.iter().all(|settings| *settings > 1));
+    let held = LockSettings { password: Some("secret".into()), ..LockSettings::default() };
+    let password = held.values().into_iter().find(|(name, _)| *name == "password");
+    assert!(matches!(password, Some((_, Given::Nothing))));
+    let settings: TlsSettings = filled(&[("ca", Given::Bytes(b"/ca\xff")), ("key", Given::Text("key"))]).unwrap();
+    assert_eq!(settings.to_string(), "ca=/ca\u{fffd}, key=key");
+    assert_eq!(TlsSettings::default().to_string(), "trusting what the system trusts");
+}
+
+#[test]
+fn the_defaults_of_all_settings_are_exported_as_json() {
+    let all: serde_json::Value = serde_json::from_str(&super::defaults()).unwrap();
+    let names = |table: &str| all[table].as_object().unwrap().len();
+    assert_eq!([names("Client"), names("Locks"), names("View"), names("Tls")], [23, 14, 2, 5]);
+    assert_eq!(all["Client"]["timeout"], 1.0);
+    assert_eq!(all["Client"]["max_connections"], 64);
+    assert_eq!(all["Client"]["failover"], true);
+    assert!(all["Client"]["servers"].is_null());
+    assert_eq!(all["Locks"]["url"], "redis://127.0.0.1:6379/0");
+    assert_eq!(all["Locks"]["namespace"], "pinyon");
+}
+
+#[test]
+fn locks_have_the_documented_defaults() {
+    let LockParts { setup, usual, names_have_tags } = locks(&[]).unwrap();
+    assert_eq!(setup.endpoint, Endpoint::Tcp { host: "127.0.0.1".into(), port: 6379 });
+    assert_eq!((&*setup.server, setup.keys.prefix()), ("127.0.0.1:6379", &b"{pinyon}:"[..]));
+    assert_eq!((setup.handler, setup.options.fairness), (HandlerKind::Auto, Fairness::Fifo));
+    assert_eq!((setup.connect_timeout, setup.options.heartbeat), (Duration::from_secs(1), Duration::from_secs(5)));
+    assert_eq!(setup.options.patience, Duration::from_secs(2));
+    assert_eq!((usual.ttl, usual.timeout, usual.reentrant, names_have_tags), (10.0, 10.0, false, false));
+    assert_eq!((setup.login.user, setup.login.password, setup.login.database), (None, None, 0));
+    assert!(setup.login.tls.is_none());
+}
+
+#[test]
+fn every_setting_of_locks_reaches_its_part() {
+    let settings: LockSettings = filled(&[
+        ("url", Given::Text("rediss://user:secret@host:7/2")),
+        ("namespace", Given::Text("app")),
+        ("hash_tags", Given::Text("names")),
+        ("ttl", Given::Number(0.001)),
+        ("timeout", Given::Number(f64::INFINITY)),
+        ("reentrant", Given::Flag(true)),
+        ("handler", Given::Text("pure")),
+        ("fairness", Given::Text("throughput")),
+        ("heartbeat", Given::Whole(7)),
+        ("command_timeout", Given::Whole(8)),
+        ("connect_timeout", Given::Whole(9)),
+        ("tls", Given::Tls(any_tls())),
+    ])
+    .unwrap();
+    let LockParts { setup, usual, names_have_tags } = settings.build(Some(b"tag")).unwrap();
+    assert_eq!((&*setup.server, setup.keys.prefix()), ("host:7", &b"{tag}{app}:"[..]));
+    assert_eq!((setup.handler, setup.options.fairness), (HandlerKind::Pure, Fairness::Throughput));
+    assert_eq!((setup.connect_timeout, setup.options.heartbeat), (Duration::from_secs(9), Duration::from_secs(7)));
+    assert_eq!(setup.options.patience, Duration::from_secs(8));
+    assert_eq!((usual.ttl, usual.timeout, usual.reentrant, names_have_tags), (0.001, f64::INFINITY, true, true));
+    let login = setup.login;
+    assert_eq!((login.user.as_deref(), login.password, login.database), (Some("user"), Some("secret".into()), 2));
+    assert!(login.tls.is_some());
+    let own = LockSettings { username: Some("own".into()), password: Some("own".into()), ..settings };
+    let login = own.build(None).unwrap().setup.login;
+    assert_eq!((login.user.as_deref(), login.password), (Some("own"), Some("own".into())));
+}
+
+/// Where the system trusts no certificates, TLS without a `ca` is refused.
+#[test]
+fn a_url_turns_tls_on() {
+    match locks(&[("url", Given::Text("rediss://host"))]) {
+        Ok(parts) => assert!(parts.setup.login.tls.is_some()),
+        Err(refused) => assert!(refused.message.contains("the system trusts no certificates"), "{refused}"),
+    }
+    let parts = locks(&[("url", Given::Text("redis://host")), ("tls", Given::Tls(any_tls()))]).unwrap();
+    assert!(parts.setup.login.tls.is_some());
+}
+
+#[test]
+fn settings_of_locks_that_make_no_sense() {
+    let text = Given::Text;
+    assert_refused(
+        locks,
+        &[
+            (&[("url", text("http://host"))], SERVERS, "the server's URL begins with http, not redis or unix"),
+            (&[("url", Given::Bytes(b"redis://"))], SERVERS, "url must be text, not bytes"),
+            (&[("namespace", text(""))], USAGE, "the namespace is empty"),
+            (&[("handler", text("lua"))], USAGE, "handler must be \"auto\", \"script\" or \"pure\", not \"lua\""),
+            (&[("fairness", text("lifo"))], USAGE, "fairness must be \"fifo\" or \"throughput\", not \"lifo\""),
+            (&[("hash_tags", text("slots"))], USAGE, "hash_tags must be \"namespace\" or \"names\", not \"slots\""),
+            (&[("ttl", Given::Whole(0))], USAGE, "ttl must be a positive number of seconds, not 0.0"),
+            (&[("ttl", Given::Number(1e-4))], USAGE, "ttl must be at least a millisecond, not 0.0001 seconds"),
+            (&[("timeout", Given::Whole(-1))], USAGE, "timeout must be a number of seconds, 0 or more, not -1.0"),
+            (&[("timeout", Given::Number(f64::NAN))], USAGE, "timeout must be a number of seconds, 0 or more, not NaN"),
+            (&[("heartbeat", Given::Whole(0))], USAGE, "heartbeat must be a positive number of seconds"),
+            (&[("command_timeout", Given::Whole(0))], USAGE, "command_timeout must be a positive number of seconds"),
+            (&[("connect_timeout", Given::Whole(0))], USAGE, "connect_timeout must be a positive number of seconds"),
+            (
+                &[("url", text("rediss://host")), ("tls", Given::Flag(false))],
+                USAGE,
+                "rediss:// is Redis with TLS, but tls is false: write redis://, or leave out tls",
+            ),
+            (
+                &[("url", text("/run/redis")), ("tls", Given::Tls(any_tls()))],
+                USAGE,
+                "TLS cannot be used: /run/redis is a path, for which no certificate is issued: set server_name",
+            ),
+            (&[("time", Given::Whole(0))], InvalidKind::Unknown, "there is no setting \"time\""),
+        ],
+    );
+}

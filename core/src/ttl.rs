@@ -1,0 +1,125 @@
+//! Times to live: seconds as users give them, into what memcached takes.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use crate::invalid::InvalidArgument;
+
+/// memcached takes a larger number of seconds for a Unix time.
+const LONGEST_RELATIVE: i64 = 30 * 24 * 60 * 60;
+
+/// A ttl as memcached takes it: 0 never expires, a negative ttl expires at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ttl(pub i32);
+
+impl Ttl {
+    /// The item never expires.
+    pub const NONE: Self = Self(0);
+
+    #[inline]
+    pub fn from_seconds(seconds: i64) -> Result<Self, InvalidArgument> {
+        match seconds {
+            ..0 => Ok(Self(-1)),
+            0..=LONGEST_RELATIVE => Ok(Self(seconds as i32)),
+            _ => Self::ending(seconds, SystemTime::now()),
+        }
+    }
+
+    #[cold]
+    fn ending(seconds: i64, now: SystemTime) -> Result<Self, InvalidArgument> {
+        let now = now.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs() as i64);
+        now.checked_add(seconds).and_then(|end| end.try_into().ok()).map(Self).ok_or_else(too_long)
+    }
+}
+
+/// Seconds rounded away from 0, as 0 means that an item never expires.
+pub fn whole_seconds(seconds: f64) -> Result<i64, InvalidArgument> {
+    if seconds.is_nan() {
+        return Err(InvalidArgument::usage("a ttl cannot be NaN; for an item that never expires give 0"));
+    }
+    if seconds.abs() > 1e15 {
+        return Err(too_long());
+    }
+    Ok(if seconds < 0.0 { seconds.floor() } else { seconds.ceil() } as i64)
+}
+
+/// A time that has an end, of at most 30 days.
+pub fn limited(name: &str, seconds: i64) -> Result<i32, InvalidArgument> {
+    match seconds {
+        1..=LONGEST_RELATIVE => Ok(seconds as i32),
+        _ => Err(InvalidArgument::usage(format!("{name} must be positive, and at most 30 days"))),
+    }
+}
+
+/// A time of at most 30 days that may be 0.
+pub fn limited_or_none(name: &str, seconds: i64) -> Result<i32, InvalidArgument> {
+    match seconds {
+        0..=LONGEST_RELATIVE => Ok(seconds as i32),
+        _ => Err(InvalidArgument::usage(format!("{name} must be from 0 to 30 days"))),
+    }
+}
+
+/// The error for a ttl beyond what memcached's clock can count.
+pub fn too_long() -> InvalidArgument {
+    let message = "the ttl ends after 2038-01-19, memcached's last second; for an item that never expires give 0";
+    InvalidArgument::usage(message)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    const DAY: i64 = 24 * 60 * 60;
+
+    #[test]
+    fn fractions_are_rounded_away_from_no_end() {
+        for (given, seconds) in [(0.0, 0), (-0.0, 0), (0.001, 1), (99.2, 100), (100.0, 100), (-0.5, -1), (-1.0, -1)] {
+            assert_eq!(whole_seconds(given), Ok(seconds), "{given}");
+        }
+        assert!(whole_seconds(f64::NAN).unwrap_err().message.contains("NaN"));
+        for given in [1e300, f64::INFINITY, -1e300] {
+            assert_eq!(whole_seconds(given), Err(too_long()), "{given}");
+        }
+    }
+
+    #[test]
+    fn a_ttl_is_sent_as_seconds_up_to_30_days_and_then_as_a_time() {
+        for (seconds, sent) in [(0, 0), (1, 1), (30 * DAY, 30 * DAY as i32), (-1, -1), (i64::MIN, -1)] {
+            assert_eq!(Ttl::from_seconds(seconds), Ok(Ttl(sent)), "{seconds}");
+        }
+        let now = UNIX_EPOCH + Duration::from_secs(1_700_000_000);
+        assert_eq!(Ttl::ending(30 * DAY + 1, now), Ok(Ttl(1_702_592_001)));
+        assert!(Ttl::from_seconds(30 * DAY + 1).unwrap().0 > 1_700_000_000);
+    }
+
+    #[test]
+    fn a_ttl_ends_before_memcacheds_clock_does() {
+        let now = UNIX_EPOCH + Duration::from_secs(1_700_000_000);
+        let last = i64::from(i32::MAX) - 1_700_000_000;
+        assert_eq!(Ttl::ending(last, now), Ok(Ttl(i32::MAX)));
+        assert!(too_long().message.contains("after 2038-01-19"));
+        for seconds in [last + 1, i64::MAX] {
+            assert_eq!(Ttl::ending(seconds, now), Err(too_long()), "{seconds}");
+            assert_eq!(Ttl::from_seconds(i64::MAX), Err(too_long()));
+        }
+    }
+
+    #[test]
+    fn some_times_have_an_end() {
+        let sent = |read: fn(&str, i64) -> Result<i32, InvalidArgument>, seconds| {
+            read("lease", seconds).map_err(|error| error.message)
+        };
+        let (positive, from_0) = ("lease must be positive, and at most 30 days", "lease must be from 0 to 30 days");
+        for (seconds, is_limited, is_limited_or_none) in [
+            (-1, Err(positive), Err(from_0)),
+            (0, Err(positive), Ok(0)),
+            (1, Ok(1), Ok(1)),
+            (30 * DAY, Ok(2_592_000), Ok(2_592_000)),
+            (30 * DAY + 1, Err(positive), Err(from_0)),
+        ] {
+            assert_eq!(sent(limited, seconds), is_limited.map_err(str::to_owned), "{seconds}");
+            assert_eq!(sent(limited_or_none, seconds), is_limited_or_none.map_err(str::to_owned), "{seconds}");
+        }
+    }
+}
