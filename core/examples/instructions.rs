@@ -143,8 +143,8 @@ struct NoLanguage;
 impl Host for NoLanguage {
     type Interrupt = Infallible;
 
-    fn unlocked<T: Send>(&self, wait: impl FnOnce() -> T + Send) -> T {
-        wait()
+    fn unlocked<T: Send>(&self, wait: impl FnOnce() -> T + Send) -> Result<T, Infallible> {
+        Ok(wait())
     }
 
     fn interrupted(&self) -> Result<(), Infallible> {

@@ -188,7 +188,7 @@ impl Part {
     ) -> Result<(), Failure<H::Interrupt>> {
         let server = self.server;
         let session = self.session();
-        match host.unlocked(|| wait(session, timer)) {
+        match host.unlocked(|| wait(session, timer)).map_err(Failure::Interrupted)? {
             Wake::Ready | Wake::Interrupted => host.interrupted().map_err(Failure::Interrupted)?,
             Wake::Deadline => {
                 let error = Error::unanswered(session.server());

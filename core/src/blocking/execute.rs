@@ -81,7 +81,7 @@ fn attempt<H: Host>(
     let Some(session) = lease.session() else { unreachable!("an open lease has a session") };
     session.submit(command, data.clone(), timer.deadline).map_err(|why| why.into_error(name, command.name()))?;
     loop {
-        match host.unlocked(|| wait(session, timer)) {
+        match host.unlocked(|| wait(session, timer)).map_err(Failure::Interrupted)? {
             Wake::Ready => {}
             Wake::Interrupted => host.interrupted().map_err(Failure::Interrupted)?,
             Wake::Deadline => session.fail(Error::unanswered(name)),

@@ -27,7 +27,7 @@ fn discover<H: Host>(directory: &Directory, host: &H) -> Result<Arc<Fleet>, Fail
         if left.is_zero() {
             break;
         }
-        host.unlocked(|| std::thread::sleep(left.min(LOOK_AGAIN / 2)));
+        host.unlocked(|| std::thread::sleep(left.min(LOOK_AGAIN / 2))).map_err(Failure::Interrupted)?;
         host.interrupted().map_err(Failure::Interrupted)?;
         sight = directory.look(Instant::now());
     }

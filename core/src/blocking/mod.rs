@@ -29,8 +29,9 @@ pub trait Host {
     /// What the language raises when a signal ends a wait.
     type Interrupt;
 
-    /// Runs `wait` with the host's lock given up.
-    fn unlocked<T: Send>(&self, wait: impl FnOnce() -> T + Send) -> T;
+    /// Runs `wait` with the host's lock given up. An error says that the host did not begin it, and ends the operation
+    /// at once.
+    fn unlocked<T: Send>(&self, wait: impl FnOnce() -> T + Send) -> Result<T, Self::Interrupt>;
 
     /// Called after a wait, and before another one: a signal may have come, and an error ends the operation at once.
     fn interrupted(&self) -> Result<(), Self::Interrupt>;

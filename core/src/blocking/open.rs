@@ -72,7 +72,7 @@ fn lease<H: Host>(
             fleet.check_up(choice)?;
             return Ok(lease);
         }
-        match host.unlocked(|| turn.wait(timer.deadline)) {
+        match host.unlocked(|| turn.wait(timer.deadline)).map_err(Failure::Interrupted)? {
             Wake::Ready | Wake::Interrupted => host.interrupted().map_err(Failure::Interrupted)?,
             Wake::Deadline => {
                 let limit = fleet.options().max_connections;
@@ -84,7 +84,7 @@ fn lease<H: Host>(
 }
 
 fn wait_connected<H: Host>(host: &H, session: &mut Session, timer: &mut Timer) -> Result<(), Failure<H::Interrupt>> {
-    match host.unlocked(|| wait(session, timer)) {
+    match host.unlocked(|| wait(session, timer)).map_err(Failure::Interrupted)? {
         Wake::Ready | Wake::Interrupted => host.interrupted().map_err(Failure::Interrupted)?,
         Wake::Deadline => session.poll(Instant::now()),
     }

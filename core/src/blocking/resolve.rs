@@ -23,7 +23,7 @@ pub(crate) fn resolve<H: Host>(
     let failed = |error: std::io::Error| Unresolved::Failed(error.to_string());
     let resolving = Resolving::begin(name, port).map_err(failed)?;
     loop {
-        match host.unlocked(|| resolving.wait(deadline)) {
+        match host.unlocked(|| resolving.wait(deadline)).map_err(Unresolved::Interrupted)? {
             Wake::Ready => {}
             Wake::Interrupted => host.interrupted().map_err(Unresolved::Interrupted)?,
             Wake::Deadline => return Err(Unresolved::Failed("the resolver did not answer in time".into())),

@@ -87,7 +87,7 @@ pub fn scatter<H: Host>(
             failures.iter().for_each(|(choice, error)| fleet.failed(*choice, error));
             return Ok(failures.into_iter().map(|(choice, error)| (choice.server, error)).collect());
         }
-        match host.unlocked(|| wait_for_parts(&mut parts, timer)) {
+        match host.unlocked(|| wait_for_parts(&mut parts, timer)).map_err(Failure::Interrupted)? {
             Wake::Ready | Wake::Interrupted => host.interrupted().map_err(Failure::Interrupted)?,
             Wake::Deadline => parts.iter_mut().for_each(|part| part.time_out(fleet, timer)),
         }

@@ -121,20 +121,21 @@ impl Station {
             self.read_rested(&mut shared, now);
             let number = shared.client.begin(wish, slot.clone(), now);
             (number.filter(|_| is_lock), self.step(shared, &slot, now))
-        });
+        })?;
         loop {
             let interrupted = match step {
                 Step::Done(outcome) => return Ok(outcome),
                 Step::Interrupted => host.interrupted().err(),
                 Step::Resolve(lane, name, port) => self.resolve(host, lane, &name, port),
             };
-            if let Some(interrupt) = interrupted {
-                if let Some(number) = number {
-                    self.cancel(number);
-                }
-                return Err(interrupt);
+            let next = match interrupted {
+                Some(interrupt) => Err(interrupt),
+                None => host.unlocked(|| self.step(self.lock(), &slot, Instant::now())),
+            };
+            if let (Err(_), Some(number)) = (&next, number) {
+                self.cancel(number);
             }
-            step = host.unlocked(|| self.step(self.lock(), &slot, Instant::now()));
+            step = next?;
         }
     }
 
@@ -167,7 +168,7 @@ impl Station {
                 return Err(interrupt);
             }
         }
-        Ok(host.unlocked(|| self.keep_once()))
+        host.unlocked(|| self.keep_once())
     }
 
     fn keep_once(&self) -> Option<Vec<Note>> {

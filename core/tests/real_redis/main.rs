@@ -1,5 +1,6 @@
 //! The session that speaks RESP, on the operating system's sockets, against the redis-server that is installed.
 
+mod locks;
 mod server;
 
 use std::collections::VecDeque;

@@ -8,8 +8,8 @@ pub(crate) struct PythonHost<'py>(pub(crate) Python<'py>);
 impl Host for PythonHost<'_> {
     type Interrupt = PyErr;
 
-    fn unlocked<T: Send>(&self, wait: impl FnOnce() -> T + Send) -> T {
-        self.0.detach(wait)
+    fn unlocked<T: Send>(&self, wait: impl FnOnce() -> T + Send) -> PyResult<T> {
+        Ok(self.0.detach(wait))
     }
 
     fn interrupted(&self) -> PyResult<()> {
