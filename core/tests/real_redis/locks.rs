@@ -1,17 +1,29 @@
 //! Threads that share a client's locks.
 
 use std::cell::Cell;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
-use pinyon_core::locks::call::{Answer, Call};
-use pinyon_core::locks::client::{self, Client, Outcome, Wish};
+use pinyon_core::locks::client::Settings;
+use pinyon_core::locks::failure::LockFailureKind;
+use pinyon_core::locks::front::{LockOperation, LockOutcome};
 use pinyon_core::locks::keys::{self, Keys};
+use pinyon_core::locks::loss::Loss;
 use pinyon_core::locks::machine::{Options, Renewal, Request};
-use pinyon_core::locks::station::Station;
-use pinyon_core::locks::{new_client, HandlerKind};
-use pinyon_core::{blocking, redis, Address, Endpoint};
+use pinyon_core::locks::notes::{Note, Notes};
+use pinyon_core::locks::status::{Asked, StatusAnswer, StatusQuestion};
+use pinyon_core::locks::threads::{Station, ThreadLocks};
+use pinyon_core::locks::{grant, owners, HandlerKind};
+use pinyon_core::{blocking, redis, Address, Endpoint, Kind};
+use pinyon_proto::resp::{Command, Value};
 
 use super::server::Redis;
 use super::TIMEOUT;
+
+type Grant = grant::Grant<&'static str>;
+type Operation = LockOperation<&'static str>;
+
+const TTL: Duration = Duration::from_millis(300);
 
 /// Permits so many waits, and refuses the next.
 struct Refusing(Cell<usize>);
@@ -32,47 +44,213 @@ impl blocking::Host for Refusing {
     }
 }
 
-fn permitting(waits: usize) -> Refusing {
-    Refusing(Cell::new(waits))
+/// What one program has of locks.
+struct Locks {
+    threads: ThreadLocks<&'static str>,
+    notes: Arc<Notes<&'static str>>,
 }
 
-fn station(server: &Redis) -> Station {
-    let Address::Unix(path) = server.address() else { unreachable!("it listens on a socket") };
-    let settings = client::Settings {
-        endpoint: Endpoint::Unix(path),
-        server: "redis".into(),
-        login: redis::Settings::default(),
-        keys: Keys::new("n").unwrap(),
-        handler: HandlerKind::Auto,
-        connect_timeout: TIMEOUT,
-        options: Options::default(),
-    };
-    Station::new(Client::new(settings, new_client())).unwrap()
+impl Locks {
+    fn on(server: &Redis) -> Self {
+        let Address::Unix(path) = server.address() else { unreachable!("it listens on a socket") };
+        let settings = Settings {
+            endpoint: Endpoint::Unix(path),
+            server: "redis".into(),
+            login: redis::Settings::default(),
+            keys: Keys::new("n").unwrap(),
+            handler: HandlerKind::Auto,
+            connect_timeout: TIMEOUT,
+            options: Options::default(),
+        };
+        let notes = Arc::<Notes<&'static str>>::default();
+        Self { threads: ThreadLocks::new(settings, notes.clone()), notes }
+    }
+
+    fn station(&self) -> Arc<Station<&'static str>> {
+        self.threads.station().unwrap()
+    }
+
+    fn run(&self, operation: Operation) -> LockOutcome {
+        self.station().run(&Refusing(Cell::new(usize::MAX)), operation).unwrap()
+    }
+
+    /// A lock that is renewed, or ends after its ttl.
+    fn acquire(&self, name: &str, renewal: Renewal) -> Arc<Grant> {
+        let (grant, operation) = acquiring(name, renewal, false);
+        assert!(matches!(self.run(operation), LockOutcome::Held { .. }));
+        grant
+    }
+
+    fn release(&self, grant: &Arc<Grant>) -> bool {
+        match self.run(Operation::Release { grant: grant.clone() }) {
+            LockOutcome::Released { held } => held,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn ask(&self, question: StatusQuestion) -> StatusAnswer {
+        let asked = Asked::new(&["a"]).unwrap();
+        match self.run(Operation::Inspect { asked, question }) {
+            LockOutcome::Status(answer) => answer,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// The next thing that people are to be told.
+    fn note(&self) -> Note<&'static str> {
+        let mut note = None;
+        until(|| {
+            note = self.notes.take();
+            note.is_some()
+        });
+        note.unwrap()
+    }
 }
 
-fn lock() -> Wish {
-    let (names, wait) = (keys::names(["a"]).unwrap(), Some(TIMEOUT));
-    Wish::Lock(Request { names, owner: 1, ttl: TIMEOUT, wait, renewal: Renewal::Never, reentrant: false })
+fn acquiring(name: &str, renewal: Renewal, reentrant: bool) -> (Arc<Grant>, Operation) {
+    let names = keys::names([name]).unwrap();
+    let ttl = if renewal == Renewal::Always { TTL } else { TIMEOUT };
+    let request = Request { names, owner: owners::this_thread(), ttl, wait: Some(TIMEOUT), renewal, reentrant };
+    let grant = Grant::new(request.names.clone());
+    (grant.clone(), Operation::Acquire { grant, request })
 }
 
-fn waiting(station: &Station) -> usize {
-    let ask = Wish::Ask(Call::Inspect { names: keys::names(["a"]).unwrap() });
-    match station.run(&permitting(usize::MAX), ask) {
-        Ok(Outcome::Answered(Answer::Inspected(names))) => names[0].waiting.len(),
-        other => panic!("{other:?}"),
+fn until(mut is_so: impl FnMut() -> bool) {
+    let deadline = Instant::now() + TIMEOUT;
+    while !is_so() {
+        assert!(Instant::now() < deadline, "it never comes");
+        std::thread::sleep(Duration::from_millis(5));
     }
 }
 
 #[test]
 fn an_attempt_whose_wait_is_refused_is_given_up() {
     let server = Redis::start("");
-    let [holder, other] = [(); 2].map(|()| station(&server));
-    let Ok(Outcome::Granted { number, .. }) = holder.run(&permitting(99), lock()) else { panic!("it is free") };
+    let [holder, other] = [(); 2].map(|()| Locks::on(&server));
+    let held = holder.acquire("a", Renewal::Never);
     for permitted in 0..4 {
-        assert!(matches!(other.run(&permitting(permitted), lock()), Err(RefusedWait)));
+        let (_, operation) = acquiring("a", Renewal::Never, false);
+        assert!(matches!(other.station().run(&Refusing(Cell::new(permitted)), operation), Err(RefusedWait)));
         // Asked on the same connection: what was given up before has been carried out.
-        assert_eq!(waiting(&other), 0, "after {permitted} waits");
+        assert_eq!(other.ask(StatusQuestion::Waiting), StatusAnswer::Waiting(0), "after {permitted} waits");
     }
-    assert!(matches!(holder.run(&permitting(99), Wish::Release { number }), Ok(Outcome::Released { held: true })));
-    assert!(matches!(other.run(&permitting(99), lock()), Ok(Outcome::Granted { .. })));
+    assert!(holder.release(&held));
+    other.acquire("a", Renewal::Never);
+}
+
+#[test]
+fn what_is_held_is_renewed_although_no_thread_waits() {
+    let server = Redis::start("");
+    let [holder, other] = [(); 2].map(|()| Locks::on(&server));
+    let held = holder.acquire("a", Renewal::Always);
+    until(|| match other.ask(StatusQuestion::Each) {
+        StatusAnswer::Each(names) => names[0].holder.is_some() && names[0].age > Some(4 * TTL),
+        other => panic!("{other:?}"),
+    });
+    assert!(holder.station().remaining(&held).is_some());
+    assert!(holder.release(&held) && !holder.release(&held));
+    assert_eq!(holder.station().remaining(&held), None);
+    assert_eq!(other.ask(StatusQuestion::IsLocked), StatusAnswer::IsLocked(false));
+}
+
+#[test]
+fn a_loss_is_noted_although_no_thread_waits() {
+    let server = Redis::start("");
+    let [holder, other] = [(); 2].map(|()| Locks::on(&server));
+    let [forced, gone] = ["a", "b"].map(|name| holder.acquire(name, Renewal::Always));
+    forced.listen("forced").unwrap();
+    gone.listen("gone").unwrap();
+    let (names, token) = (forced.names().clone(), Some(forced.token()));
+    assert!(matches!(other.run(Operation::ForceRelease { names, token }), LockOutcome::ForceReleased { released: 1 }));
+    assert_eq!(holder.note(), Note::Lost { listener: "forced", loss: Loss::Forced });
+    let deleted = Operation::Execute { command: Command::of(["DEL", "{n}:l:b"]) };
+    assert!(matches!(other.run(deleted), LockOutcome::Value(Value::Integer(1))));
+    assert_eq!(holder.note(), Note::Lost { listener: "gone", loss: Loss::Gone });
+    assert_eq!(gone.not_held().message, "the lock \"b\" is not held any more: the server does not have it any more");
+    assert!(!holder.release(&forced) && !holder.release(&gone));
+    assert_eq!(holder.notes.take(), None);
+}
+
+#[test]
+fn a_warning_is_noted() {
+    let server = Redis::start("maxmemory-policy allkeys-lru\n");
+    let locks = Locks::on(&server);
+    locks.acquire("a", Renewal::Never);
+    let Note::Warning(text) = locks.note() else { panic!("nothing is lost") };
+    assert!(text.contains("maxmemory-policy is allkeys-lru"), "{text}");
+}
+
+#[test]
+fn what_nobody_can_release_is_not_renewed() {
+    let server = Redis::start("");
+    let locks = Locks::on(&server);
+    let held = locks.acquire("a", Renewal::Always);
+    locks.station().forsake(&held);
+    assert_eq!(locks.station().remaining(&held), None);
+    until(|| locks.ask(StatusQuestion::IsLocked) == StatusAnswer::IsLocked(false));
+    // One of two can release it still.
+    let [first, second] = [(); 2].map(|()| {
+        let (grant, operation) = acquiring("a", Renewal::Never, true);
+        assert!(matches!(locks.run(operation), LockOutcome::Held { .. }));
+        grant
+    });
+    locks.station().forsake(&first);
+    assert!(locks.release(&second));
+    assert_eq!(locks.ask(StatusQuestion::IsLocked), StatusAnswer::IsLocked(false));
+}
+
+#[test]
+fn a_thread_that_waits_gets_the_lock_of_another() {
+    let server = Redis::start("");
+    let locks = Locks::on(&server);
+    let held = locks.acquire("a", Renewal::Never);
+    let later = std::thread::scope(|scope| {
+        let waiting = scope.spawn(|| locks.acquire("a", Renewal::Never));
+        let parked = locks.acquire("b", Renewal::Never);
+        let wait = Some(Duration::from_millis(1));
+        let park = Operation::Park { grant: parked.clone(), wait, relock: TIMEOUT };
+        assert!(matches!(locks.run(park), LockOutcome::Held { notified: false }));
+        let notify = Operation::Notify { grant: parked.clone(), most: 0 };
+        assert!(matches!(locks.run(notify), LockOutcome::Notified { moved: 0 }));
+        let extend = Operation::Extend { grant: parked.clone(), ttl: TIMEOUT };
+        assert!(matches!(locks.run(extend), LockOutcome::Extended { held: true }));
+        assert!(locks.release(&held));
+        waiting.join().unwrap()
+    });
+    assert!(later.token() > held.token());
+    let (_, mut at_once) = acquiring("a", Renewal::Never, false);
+    if let Operation::Acquire { request, .. } = &mut at_once {
+        request.wait = None;
+        request.owner = owners::new_owner();
+    }
+    assert!(matches!(locks.run(at_once), LockOutcome::Busy));
+}
+
+#[test]
+fn closing_ends_what_waits_and_loses_what_is_held() {
+    let server = Redis::start("");
+    let [locks, other] = [(); 2].map(|()| Locks::on(&server));
+    let held = locks.acquire("a", Renewal::Always);
+    held.listen("nobody").unwrap();
+    let elsewhere = other.acquire("b", Renewal::Never);
+    std::thread::scope(|scope| {
+        let waiting = scope.spawn(|| locks.run(acquiring("b", Renewal::Never, false).1));
+        until(|| {
+            match other
+                .run(Operation::Inspect { asked: Asked::new(&["b"]).unwrap(), question: StatusQuestion::Waiting })
+            {
+                LockOutcome::Status(StatusAnswer::Waiting(count)) => count == 1,
+                other => panic!("{other:?}"),
+            }
+        });
+        let station = locks.station();
+        locks.threads.close();
+        let LockOutcome::Failed(failure) = waiting.join().unwrap() else { panic!("it has the lock") };
+        assert!(matches!(failure.kind, LockFailureKind::Server(error) if error.kind == Kind::Closed));
+        let released = station.run(&Refusing(Cell::new(9)), Operation::Release { grant: held.clone() });
+        assert!(matches!(released, Ok(LockOutcome::Released { held: false })));
+    });
+    assert!(matches!(locks.threads.station(), Err(failure) if matches!(failure.kind, LockFailureKind::Closed)));
+    assert_eq!((held.loss(), locks.notes.take()), (Some(Loss::Closed), None));
+    assert!(other.release(&elsewhere));
 }

@@ -21,7 +21,8 @@ use pinyon_proto::resp::{Command, Value};
 use super::call::{Answer, Call};
 use super::handler::{Handler, HandlerKind};
 use super::keys::Keys;
-use super::machine::{Event, Failure, Fairness, Loss, Machine, NotHeld, Options, Request};
+use super::loss::Loss;
+use super::machine::{Event, Failure, Fairness, Machine, NotHeld, Options, Request};
 use crate::address::Endpoint;
 use crate::driven::Action;
 use crate::error::{Error, Kind};
@@ -228,9 +229,19 @@ impl<W, P: Platform> Client<W, P> {
         self.machine.forsake(number);
     }
 
+    /// One of those who acquired a lock cannot release it any more; others can.
+    pub fn drop_hold(&mut self, number: u64) {
+        self.machine.drop_hold(number);
+    }
+
     /// The token of a lock that is held, and how long it is still believed in.
     pub fn held(&self, number: u64) -> Option<(u64, Duration)> {
         self.machine.held(number, self.platform.boot_time())
+    }
+
+    /// What is over; ask after every call.
+    pub fn next_finished(&mut self) -> Option<Finished<W>> {
+        self.finished.pop_front()
     }
 
     pub fn settings(&self) -> &Settings {
@@ -278,7 +289,7 @@ impl<W, P: Platform> Client<W, P> {
         self.end_turn();
     }
 
-    fn end_turn(&mut self) {
+    pub(in crate::locks) fn end_turn(&mut self) {
         if !std::mem::replace(&mut self.turn_is_due, true) {
             self.actions.push_back(Action::EndTurn);
         }

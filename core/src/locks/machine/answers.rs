@@ -2,9 +2,10 @@
 
 use super::entry::{Entry, Held, State};
 use super::time::believed;
-use super::{About, Answer, Event, Failure, InFlight, Loss, Machine, Moment};
+use super::{About, Answer, Event, Failure, InFlight, Machine, Moment};
 use crate::error::{Error, Kind};
 use crate::locks::call::{Holder, Pushed};
+use crate::locks::loss::Loss;
 
 impl Machine {
     /// The answer to a call that [`Machine::next_call`] gave out. An error is the server's own: when the connection

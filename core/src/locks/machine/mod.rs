@@ -30,6 +30,7 @@ pub use time::Moment;
 
 use super::call::{Answer, Attempt, Call, Holder, Names};
 use crate::error::{Error, Kind};
+use crate::locks::loss::Loss;
 use crate::locks::sequence::Sequence;
 use entry::{Entry, State};
 use table::Table;
@@ -140,16 +141,6 @@ pub enum Failure {
     NotHeld,
     /// The server, or the way to it.
     Server(Error),
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Loss {
-    /// Its time ran out before the server confirmed a renewal.
-    Expired,
-    /// The server says that it is not held any more: it expired there, or was deleted.
-    Gone,
-    /// Somebody has released it by force.
-    Forced,
 }
 
 /// An error that a host's mistake causes.
@@ -346,6 +337,13 @@ impl Machine {
             }
             State::Lost => drop(self.entries.remove(&number)),
             _ => {}
+        }
+    }
+
+    /// One of those who acquired a lock cannot release it any more; others can.
+    pub fn drop_hold(&mut self, number: u64) {
+        if let Some(entry) = self.entries.get_mut(&number).filter(|entry| entry.holds > 1) {
+            entry.holds -= 1;
         }
     }
 

@@ -4,7 +4,8 @@ use std::ops::{Add, Sub};
 use std::time::Duration;
 
 use super::entry::State;
-use super::{About, Event, Failure, Loss, Machine, Renewal};
+use super::{About, Event, Failure, Machine, Renewal};
+use crate::locks::loss::Loss;
 
 /// Time since the computer was started, suspend included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -1,40 +1,36 @@
 //! `pinyon.Locks`: what Python sees of it.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use pinyon_core::fork::PerProcess;
-use pinyon_core::locks::call::{Call, Names};
-use pinyon_core::locks::client::{Settings, Wish};
+use pinyon_core::locks::branches::Branches;
+use pinyon_core::locks::call::Names;
+use pinyon_core::locks::client::Settings;
 use pinyon_core::locks::keys::{self, Keys};
 use pinyon_core::locks::machine::{Fairness, Options};
+use pinyon_core::locks::owners;
+use pinyon_core::locks::status::{Asked, StatusQuestion};
 use pinyon_core::locks::HandlerKind;
 use pinyon_core::{redis, Endpoint};
 use pinyon_proto::resp::Command;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString, PyTuple};
 
-use super::backend::{Backend, Home, Keeper};
-use super::driver::{Connection, LocksDriver};
 use super::grant::seconds;
+use super::place::{Keeping, Operation, Sharing};
 use crate::errors::usage;
 use crate::keys::{key_bytes, text_bytes};
-use crate::loops::{LoopDriver, Loops};
 use crate::settings::duration;
 use crate::tls::Tls;
 
 /// Locks on one Redis or Valkey server. `pinyon.Locks` documents its arguments.
 #[pyclass(frozen, subclass, name = "Locks", module = "pinyon._native")]
 pub(crate) struct Locks {
-    settings: Settings,
+    keeping: Arc<Keeping>,
+    /// Those of hash tags, where names have their own.
+    branches: Option<Branches<Keeping>>,
+    sharing: Arc<Sharing>,
     pub(super) usual: Usual,
-    homes: PerProcess<OnceLock<Arc<Home>>>,
-    loops: OnceLock<Arc<Loops<LocksDriver>>>,
-    warn: Py<PyAny>,
-    /// Starts a thread that does what nobody waits for.
-    keep: Py<PyAny>,
-    closed: AtomicBool,
 }
 
 /// What a lock has where it is not said: in seconds, and as `pinyon.Locks` documents it.
@@ -46,10 +42,10 @@ pub(super) struct Usual {
 
 #[pymethods]
 impl Locks {
-    /// `host` and `port`, or `path`: where the server is. `hash_tag`: that of the names, where they have their own.
+    /// `host` and `port`, or `path`: where the server is.
     #[new]
     #[pyo3(signature = (*, server, host, port, path, user, password, database, namespace, ttl, timeout, reentrant,
-                        handler, fairness, heartbeat, command_timeout, connect_timeout, warn, keep, hash_tag = None, tls = None, loops = None))]
+                        handler, fairness, heartbeat, command_timeout, connect_timeout, warn, hash_tags = "namespace", tls = None, loops = None))]
     #[allow(clippy::too_many_arguments)] // Python's keyword arguments
     fn new(
         py: Python<'_>,
@@ -70,8 +66,7 @@ impl Locks {
         command_timeout: f64,
         connect_timeout: f64,
         warn: Py<PyAny>,
-        keep: Py<PyAny>,
-        hash_tag: Option<&[u8]>,
+        hash_tags: &str,
         tls: Option<PyRef<'_, Tls>>,
         loops: Option<(Py<PyAny>, Bound<'_, PyAny>)>,
     ) -> PyResult<Self> {
@@ -79,11 +74,7 @@ impl Locks {
             (Some(host), _) => Endpoint::Tcp { host, port },
             (None, path) => Endpoint::Unix(path.unwrap_or_default().into()),
         };
-        let namespace = key_bytes(namespace)?;
-        let keys = match hash_tag {
-            Some(tag) => Keys::tagged(namespace, tag),
-            None => Keys::new(namespace),
-        };
+        let keys = Keys::new(key_bytes(namespace)?);
         let keys = keys.map_err(|error| usage(py, "UsageError", &error.to_string()))?;
         let password = password
             .map(|password| text_bytes(password, "UsageError", "the password", "passwords").map(redis::Password::from))
@@ -106,31 +97,40 @@ impl Locks {
         ttl_of(py, ttl)?;
         seconds(py, "timeout", timeout)?;
         let usual = Usual { ttl, timeout, reentrant };
-        let (homes, loops_of, closed) = (PerProcess::new(OnceLock::new()), OnceLock::new(), AtomicBool::new(false));
-        let locks = Self { settings, usual, homes, loops: loops_of, warn, keep, closed };
-        if let Some((current, make)) = loops {
-            locks.share(current, make)?;
-        }
-        Ok(locks)
+        let branches = have_tags(py, hash_tags)?.then(Branches::default);
+        let sharing = Arc::new(loops.map_or_else(OnceLock::new, |(current, make)| (current, make.unbind()).into()));
+        let keeping = Arc::new(Keeping::new(settings, sharing.clone(), warn));
+        Ok(Self { keeping, branches, sharing, usual })
     }
 
     /// From now on its methods return what a coroutine waits for, instead of waiting themselves.
-    fn share(&self, current: Py<PyAny>, make: Bound<'_, PyAny>) -> PyResult<()> {
-        let connection = Connection { settings: self.settings.clone(), warn: self.warn.clone_ref(make.py()) };
-        let _ = self.loops.set(Arc::new(Loops::new(current, make, connection)?));
-        Ok(())
+    fn share(&self, current: Py<PyAny>, make: Py<PyAny>) {
+        let _ = self.sharing.set((current, make));
     }
 
     /// The hash tag that these names have of their own, if they have one.
     fn tag_of<'py>(&self, py: Python<'py>, names: &Bound<'py, PyTuple>) -> PyResult<Option<Bound<'py, PyBytes>>> {
-        let texts = names.as_slice().iter().map(name_bytes).collect::<PyResult<Vec<&[u8]>>>()?;
-        let tag = keys::common_tag(&texts).map_err(|error| usage(py, "InvalidName", &error.to_string()))?;
-        Ok(tag.map(|tag| PyBytes::new(py, tag)))
+        Ok(common_tag(names)?.map(|tag| PyBytes::new(py, tag)))
     }
 
-    /// Of each name: who holds it, the token, how long it lasts, and who waits.
-    fn inspect<'py>(&self, py: Python<'py>, names: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyAny>> {
-        self.ask(py, Call::Inspect { names: lock_names(names)? })
+    /// Of each name a `LockStatus`.
+    fn _status<'py>(&self, names: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyAny>> {
+        self.inspect(names, StatusQuestion::Each)
+    }
+
+    /// Whether any of the names is locked.
+    fn _is_locked<'py>(&self, names: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyAny>> {
+        self.inspect(names, StatusQuestion::IsLocked)
+    }
+
+    /// Who holds the first of the names that is held, or None.
+    fn _first_owner<'py>(&self, names: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyAny>> {
+        self.inspect(names, StatusQuestion::FirstOwner)
+    }
+
+    /// How many wait for any of the names.
+    fn _waiting<'py>(&self, names: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyAny>> {
+        self.inspect(names, StatusQuestion::Waiting)
     }
 
     /// Takes the names from whoever holds them. Returns how many were held.
@@ -140,111 +140,101 @@ impl Locks {
         names: &Bound<'py, PyTuple>,
         token: Option<u64>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        self.ask(py, Call::ForceRelease { names: lock_names(names)?, token })
+        self.of(names)?.place(py)?.run(py, Operation::ForceRelease { names: lock_names(names)?, token }, None)
     }
 
-    /// Sends a command on the same connection, and returns what the server answers.
-    fn command<'py>(&self, py: Python<'py>, parts: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyAny>> {
+    /// Sends a command on the connection of the locks on these names, and returns what the server answers.
+    #[pyo3(signature = (parts, names = None))]
+    fn command<'py>(
+        &self,
+        py: Python<'py>,
+        parts: &Bound<'py, PyTuple>,
+        names: Option<&Bound<'py, PyTuple>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
         let mut command = Command::default();
         for part in parts {
             push_part(&mut command, &part)?;
         }
-        let deadline = Instant::now() + self.settings.options.patience;
-        self.backend(py)?.run(py, Wish::Execute { command, deadline }, None)
+        let keeping = names.map_or_else(|| Ok(self.keeping.clone()), |names| self.of(names))?;
+        keeping.place(py)?.run(py, Operation::Execute { command }, None)
     }
 
     /// What all keys of the namespace begin with.
     #[getter]
     fn prefix<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
-        PyBytes::new(py, self.settings.keys.prefix())
+        PyBytes::new(py, self.keeping.settings().keys.prefix())
     }
 
     #[getter]
     fn server(&self) -> &str {
-        &self.settings.server
+        &self.keeping.settings().server
+    }
+
+    /// By what a cluster chooses the node of a lock: `"namespace"` or `"names"`.
+    #[getter]
+    fn hash_tags(&self) -> &'static str {
+        match self.branches {
+            Some(_) => "names",
+            None => "namespace",
+        }
     }
 
     #[getter]
-    pub(super) fn is_closed(&self) -> bool {
-        self.closed.load(Ordering::Relaxed)
+    fn is_closed(&self) -> bool {
+        self.keeping.is_closed()
     }
 
-    /// Fails what waits, and closes the connections. What is held is not held any more here; on the server it ends with
-    /// its ttl.
+    /// Close the connections. What waits fails; what is held is lost, and ends on the server with its ttl.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
-        self.closed.store(true, Ordering::Relaxed);
-        if let Some(home) = self.known_home() {
-            home.station.close();
-        }
-        let Some(loops) = self.loops.get() else { return Ok(()) };
-        loops.drivers(py).into_iter().try_for_each(|driver| driver.get().event_loop().shut(py))
+        self.keeping.close(py)?;
+        let branches = self.branches.iter().flat_map(Branches::all);
+        branches.into_iter().try_for_each(|branch| branch.close(py))
     }
 }
 
 impl Locks {
-    fn ask<'py>(&self, py: Python<'py>, call: Call) -> PyResult<Bound<'py, PyAny>> {
-        self.backend(py)?.run(py, Wish::Ask(call), None)
-    }
-
-    pub(super) fn backend(&self, py: Python<'_>) -> PyResult<Backend> {
-        if self.is_closed() {
-            return Err(usage(py, "Closed", "the locks' client was closed; make another"));
-        }
-        match self.loops.get() {
-            Some(loops) => Ok(Backend::Loop { driver: loops.caller(py)?.driver.unbind(), loops: loops.clone() }),
-            None => self.home(py).map(Backend::Threads),
-        }
-    }
-
-    /// This process's; a forked child begins without the parent's locks and connection.
-    fn home(&self, py: Python<'_>) -> PyResult<Arc<Home>> {
-        let home = self.homes.get(|parents| {
-            if let Some(home) = parents.get() {
-                home.station.abandon();
-            }
-            OnceLock::new()
-        });
-        let home = match home.get() {
-            Some(home) => home.clone(),
-            None => {
-                let made = Home::new(&self.settings).map_err(|error| {
-                    usage(py, "ConnectError", &format!("no pipe could be made for this process's threads: {error}"))
-                })?;
-                home.get_or_init(|| Arc::new(made)).clone()
-            }
+    /// What keeps these names: this client, or that of the names' own hash tag.
+    pub(super) fn of(&self, names: &Bound<'_, PyTuple>) -> PyResult<Arc<Keeping>> {
+        let Some(branches) = self.branches.as_ref().filter(|_| !self.is_closed()) else {
+            return Ok(self.keeping.clone());
         };
-        home.keep_once(|home| self.keep.call1(py, (Keeper { home }, &self.warn)).map(drop))?;
-        Ok(home)
+        match common_tag(names)? {
+            Some(tag) => branches.of(tag, || Ok(self.keeping.tagged(names.py(), tag))),
+            None => Ok(self.keeping.clone()),
+        }
     }
 
-    fn known_home(&self) -> Option<Arc<Home>> {
-        self.homes.get(|_| OnceLock::new()).get().cloned()
+    fn inspect<'py>(&self, names: &Bound<'py, PyTuple>, question: StatusQuestion) -> PyResult<Bound<'py, PyAny>> {
+        let py = names.py();
+        let asked = Asked::new(&texts(names)?).map_err(|error| usage(py, "InvalidName", &error.to_string()))?;
+        self.of(names)?.place(py)?.run(py, Operation::Inspect { asked, question }, Some(names))
     }
 }
 
-impl Drop for Locks {
-    fn drop(&mut self) {
-        if let Some(home) = self.known_home() {
-            home.station.close();
-        }
-        if let Some(loops) = self.loops.get() {
-            loops.retire();
-        }
-    }
-}
-
-/// The running thread's, among those that take locks: never used again.
+/// The running thread's number, as an owner of locks.
 #[pyfunction]
 pub(crate) fn thread_number() -> u64 {
-    static NEXT: AtomicU64 = AtomicU64::new(1);
-    thread_local!(static MINE: u64 = NEXT.fetch_add(1, Ordering::Relaxed));
-    MINE.with(|number| *number)
+    owners::this_thread()
+}
+
+/// A number for a coroutine that no other owner of locks ever has.
+#[pyfunction]
+pub(crate) fn new_owner() -> u64 {
+    owners::new_owner()
+}
+
+/// The hash tag that all of these names have of their own, if they have one.
+fn common_tag<'n>(names: &'n Bound<'_, PyTuple>) -> PyResult<Option<&'n [u8]>> {
+    keys::common_tag(&texts(names)?).map_err(|error| usage(names.py(), "InvalidName", &error.to_string()))
+}
+
+fn texts<'n>(names: &'n Bound<'_, PyTuple>) -> PyResult<Vec<&'n [u8]>> {
+    names.as_slice().iter().map(name_bytes).collect()
 }
 
 pub(super) fn lock_names(names: &Bound<'_, PyTuple>) -> PyResult<Names> {
     let py = names.py();
-    let texts = names.as_slice().iter().map(name_bytes).collect::<PyResult<Vec<&[u8]>>>()?;
-    keys::names(texts).map_err(|error| usage(py, "InvalidName", &error.to_string()))
+    keys::names(texts(names)?).map_err(|error| usage(py, "InvalidName", &error.to_string()))
 }
 
 fn name_bytes<'n>(name: &'n Bound<'_, PyAny>) -> PyResult<&'n [u8]> {
@@ -276,6 +266,15 @@ fn fairness_of(py: Python<'_>, name: &str) -> PyResult<Fairness> {
         "fifo" => Ok(Fairness::Fifo),
         "throughput" => Ok(Fairness::Throughput),
         _ => Err(usage(py, "UsageError", &format!("fairness must be \"fifo\" or \"throughput\", not {name:?}"))),
+    }
+}
+
+/// Whether names have hash tags of their own.
+fn have_tags(py: Python<'_>, hash_tags: &str) -> PyResult<bool> {
+    match hash_tags {
+        "namespace" => Ok(false),
+        "names" => Ok(true),
+        _ => Err(usage(py, "UsageError", &format!("hash_tags must be \"namespace\" or \"names\", not '{hash_tags}'"))),
     }
 }
 
