@@ -363,3 +363,6 @@ impl<W, L, P: Platform> Driven for Front<W, L, P> {
         self.registry.close();
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,29 +1,21 @@
 //! Threads that share a client's locks.
 
 use std::cell::Cell;
-use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use pinyon_core::locks::client::Settings;
 use pinyon_core::locks::failure::LockFailureKind;
-use pinyon_core::locks::front::{LockOperation, LockOutcome};
-use pinyon_core::locks::keys::{self, Keys};
+use pinyon_core::locks::front::LockOutcome;
 use pinyon_core::locks::loss::Loss;
-use pinyon_core::locks::machine::{Options, Renewal, Request};
-use pinyon_core::locks::notes::{Note, Notes};
-use pinyon_core::locks::status::{Asked, StatusAnswer, StatusQuestion};
-use pinyon_core::locks::threads::{Station, ThreadLocks};
-use pinyon_core::locks::{grant, owners, HandlerKind};
-use pinyon_core::{blocking, redis, Address, Endpoint, Kind};
+use pinyon_core::locks::machine::Renewal;
+use pinyon_core::locks::notes::Note;
+use pinyon_core::locks::owners;
+use pinyon_core::locks::status::{StatusAnswer, StatusQuestion};
+use pinyon_core::{blocking, Kind};
 use pinyon_proto::resp::{Command, Value};
 
+use super::program::{acquiring, until, Operation, Program};
 use super::server::Redis;
 use super::TIMEOUT;
-
-type Grant = grant::Grant<&'static str>;
-type Operation = LockOperation<&'static str>;
-
-const TTL: Duration = Duration::from_millis(300);
 
 /// Permits so many waits, and refuses the next.
 struct Refusing(Cell<usize>);
@@ -44,95 +36,16 @@ impl blocking::Host for Refusing {
     }
 }
 
-/// What one program has of locks.
-struct Locks {
-    threads: ThreadLocks<&'static str>,
-    notes: Arc<Notes<&'static str>>,
-}
-
-impl Locks {
-    fn on(server: &Redis) -> Self {
-        let Address::Unix(path) = server.address() else { unreachable!("it listens on a socket") };
-        let settings = Settings {
-            endpoint: Endpoint::Unix(path),
-            server: "redis".into(),
-            login: redis::Settings::default(),
-            keys: Keys::new("n").unwrap(),
-            handler: HandlerKind::Auto,
-            connect_timeout: TIMEOUT,
-            options: Options::default(),
-        };
-        let notes = Arc::<Notes<&'static str>>::default();
-        Self { threads: ThreadLocks::new(settings, notes.clone()), notes }
-    }
-
-    fn station(&self) -> Arc<Station<&'static str>> {
-        self.threads.station().unwrap()
-    }
-
-    fn run(&self, operation: Operation) -> LockOutcome {
-        self.station().run(&Refusing(Cell::new(usize::MAX)), operation).unwrap()
-    }
-
-    /// A lock that is renewed, or ends after its ttl.
-    fn acquire(&self, name: &str, renewal: Renewal) -> Arc<Grant> {
-        let (grant, operation) = acquiring(name, renewal, false);
-        assert!(matches!(self.run(operation), LockOutcome::Held { .. }));
-        grant
-    }
-
-    fn release(&self, grant: &Arc<Grant>) -> bool {
-        match self.run(Operation::Release { grant: grant.clone() }) {
-            LockOutcome::Released { held } => held,
-            other => panic!("{other:?}"),
-        }
-    }
-
-    fn ask(&self, question: StatusQuestion) -> StatusAnswer {
-        let asked = Asked::new(&["a"]).unwrap();
-        match self.run(Operation::Inspect { asked, question }) {
-            LockOutcome::Status(answer) => answer,
-            other => panic!("{other:?}"),
-        }
-    }
-
-    /// The next thing that people are to be told.
-    fn note(&self) -> Note<&'static str> {
-        let mut note = None;
-        until(|| {
-            note = self.notes.take();
-            note.is_some()
-        });
-        note.unwrap()
-    }
-}
-
-fn acquiring(name: &str, renewal: Renewal, reentrant: bool) -> (Arc<Grant>, Operation) {
-    let names = keys::names([name]).unwrap();
-    let ttl = if renewal == Renewal::Always { TTL } else { TIMEOUT };
-    let request = Request { names, owner: owners::this_thread(), ttl, wait: Some(TIMEOUT), renewal, reentrant };
-    let grant = Grant::new(request.names.clone());
-    (grant.clone(), Operation::Acquire { grant, request })
-}
-
-fn until(mut is_so: impl FnMut() -> bool) {
-    let deadline = Instant::now() + TIMEOUT;
-    while !is_so() {
-        assert!(Instant::now() < deadline, "it never comes");
-        std::thread::sleep(Duration::from_millis(5));
-    }
-}
-
 #[test]
 fn an_attempt_whose_wait_is_refused_is_given_up() {
     let server = Redis::start("");
-    let [holder, other] = [(); 2].map(|()| Locks::on(&server));
+    let [holder, other] = [(); 2].map(|()| Program::on(&server));
     let held = holder.acquire("a", Renewal::Never);
     for permitted in 0..4 {
         let (_, operation) = acquiring("a", Renewal::Never, false);
         assert!(matches!(other.station().run(&Refusing(Cell::new(permitted)), operation), Err(RefusedWait)));
         // Asked on the same connection: what was given up before has been carried out.
-        assert_eq!(other.ask(StatusQuestion::Waiting), StatusAnswer::Waiting(0), "after {permitted} waits");
+        assert_eq!(other.ask("a", StatusQuestion::Waiting), StatusAnswer::Waiting(0), "after {permitted} waits");
     }
     assert!(holder.release(&held));
     other.acquire("a", Renewal::Never);
@@ -141,22 +54,19 @@ fn an_attempt_whose_wait_is_refused_is_given_up() {
 #[test]
 fn what_is_held_is_renewed_although_no_thread_waits() {
     let server = Redis::start("");
-    let [holder, other] = [(); 2].map(|()| Locks::on(&server));
+    let [holder, other] = [(); 2].map(|()| Program::on(&server));
     let held = holder.acquire("a", Renewal::Always);
-    until(|| match other.ask(StatusQuestion::Each) {
-        StatusAnswer::Each(names) => names[0].holder.is_some() && names[0].age > Some(4 * TTL),
-        other => panic!("{other:?}"),
-    });
+    other.see_renewed("a");
     assert!(holder.station().remaining(&held).is_some());
     assert!(holder.release(&held) && !holder.release(&held));
     assert_eq!(holder.station().remaining(&held), None);
-    assert_eq!(other.ask(StatusQuestion::IsLocked), StatusAnswer::IsLocked(false));
+    assert_eq!(other.ask("a", StatusQuestion::IsLocked), StatusAnswer::IsLocked(false));
 }
 
 #[test]
 fn a_loss_is_noted_although_no_thread_waits() {
     let server = Redis::start("");
-    let [holder, other] = [(); 2].map(|()| Locks::on(&server));
+    let [holder, other] = [(); 2].map(|()| Program::on(&server));
     let [forced, gone] = ["a", "b"].map(|name| holder.acquire(name, Renewal::Always));
     forced.listen("forced").unwrap();
     gone.listen("gone").unwrap();
@@ -174,7 +84,7 @@ fn a_loss_is_noted_although_no_thread_waits() {
 #[test]
 fn a_warning_is_noted() {
     let server = Redis::start("maxmemory-policy allkeys-lru\n");
-    let locks = Locks::on(&server);
+    let locks = Program::on(&server);
     locks.acquire("a", Renewal::Never);
     let Note::Warning(text) = locks.note() else { panic!("nothing is lost") };
     assert!(text.contains("maxmemory-policy is allkeys-lru"), "{text}");
@@ -183,11 +93,11 @@ fn a_warning_is_noted() {
 #[test]
 fn what_nobody_can_release_is_not_renewed() {
     let server = Redis::start("");
-    let locks = Locks::on(&server);
+    let locks = Program::on(&server);
     let held = locks.acquire("a", Renewal::Always);
     locks.station().forsake(&held);
     assert_eq!(locks.station().remaining(&held), None);
-    until(|| locks.ask(StatusQuestion::IsLocked) == StatusAnswer::IsLocked(false));
+    until(|| locks.ask("a", StatusQuestion::IsLocked) == StatusAnswer::IsLocked(false));
     // One of two can release it still.
     let [first, second] = [(); 2].map(|()| {
         let (grant, operation) = acquiring("a", Renewal::Never, true);
@@ -196,13 +106,13 @@ fn what_nobody_can_release_is_not_renewed() {
     });
     locks.station().forsake(&first);
     assert!(locks.release(&second));
-    assert_eq!(locks.ask(StatusQuestion::IsLocked), StatusAnswer::IsLocked(false));
+    assert_eq!(locks.ask("a", StatusQuestion::IsLocked), StatusAnswer::IsLocked(false));
 }
 
 #[test]
 fn a_thread_that_waits_gets_the_lock_of_another() {
     let server = Redis::start("");
-    let locks = Locks::on(&server);
+    let locks = Program::on(&server);
     let held = locks.acquire("a", Renewal::Never);
     let later = std::thread::scope(|scope| {
         let waiting = scope.spawn(|| locks.acquire("a", Renewal::Never));
@@ -229,20 +139,13 @@ fn a_thread_that_waits_gets_the_lock_of_another() {
 #[test]
 fn closing_ends_what_waits_and_loses_what_is_held() {
     let server = Redis::start("");
-    let [locks, other] = [(); 2].map(|()| Locks::on(&server));
+    let [locks, other] = [(); 2].map(|()| Program::on(&server));
     let held = locks.acquire("a", Renewal::Always);
     held.listen("nobody").unwrap();
     let elsewhere = other.acquire("b", Renewal::Never);
     std::thread::scope(|scope| {
         let waiting = scope.spawn(|| locks.run(acquiring("b", Renewal::Never, false).1));
-        until(|| {
-            match other
-                .run(Operation::Inspect { asked: Asked::new(&["b"]).unwrap(), question: StatusQuestion::Waiting })
-            {
-                LockOutcome::Status(StatusAnswer::Waiting(count)) => count == 1,
-                other => panic!("{other:?}"),
-            }
-        });
+        until(|| other.ask("b", StatusQuestion::Waiting) == StatusAnswer::Waiting(1));
         let station = locks.station();
         locks.threads.close();
         let LockOutcome::Failed(failure) = waiting.join().unwrap() else { panic!("it has the lock") };

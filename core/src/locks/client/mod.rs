@@ -5,6 +5,8 @@
 
 mod driven;
 mod greeting;
+#[cfg(test)]
+pub(super) mod in_memory;
 mod link;
 mod platform;
 #[cfg(test)]
