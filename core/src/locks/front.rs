@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use pinyon_proto::resp::{Command, Value};
 
 use super::call::{Answer, Call, Names};
-use super::client::{Client, Finished, Outcome, Platform, Settings, Wish};
+use super::client::{Client, ClientSettings, Finished, Outcome, Platform, Wish};
 use super::failure::LockFailure;
 use super::grant::{Grant, Registry};
 use super::identity::new_client;
@@ -111,7 +111,7 @@ enum About<L> {
 }
 
 impl<W, L> Front<W, L> {
-    pub fn new(settings: Settings) -> Self {
+    pub fn new(settings: ClientSettings) -> Self {
         Self::of(Client::new(settings, new_client()))
     }
 }
@@ -197,7 +197,7 @@ impl<W, L, P: Platform> Front<W, L, P> {
         self.client.held(grant.number()).map(|(_, remaining)| remaining)
     }
 
-    pub fn settings(&self) -> &Settings {
+    pub fn settings(&self) -> &ClientSettings {
         self.client.settings()
     }
 

@@ -1,7 +1,7 @@
 //! Locks that processes share, kept by a Redis or Valkey server: all names of a lock at once, first come, first served,
 //! one round trip to take and one to hand over.
 //!
-//! The server keeps who holds and who waits ([`scripts`]); a client keeps its own attempts ([`machine`]) and speaks with
+//! The server keeps who holds and who waits ([`library`]); a client keeps its own attempts ([`machine`]) and speaks with
 //! it over one connection ([`client`]). Front ends use it by [`front`]: an event loop drives it, and threads share it
 //! ([`threads`]).
 
@@ -16,6 +16,7 @@ mod handler;
 mod identity;
 mod keeper;
 pub mod keys;
+pub mod library;
 pub mod loss;
 pub mod machine;
 #[cfg(test)]
@@ -24,7 +25,7 @@ pub mod notes;
 pub mod owners;
 mod pure;
 pub mod script;
-pub mod scripts;
+
 mod sequence;
 mod station;
 pub mod status;

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags};
 use rustix::net::{recv, shutdown, RecvFlags, Shutdown};
 
-use super::client::{InTime, Settings};
+use super::client::{ClientSettings, InTime};
 use super::front::{Front, LockFinished, LockOperation, LockOutcome};
 use super::grant::Grant;
 use super::keeper;
@@ -106,7 +106,7 @@ impl<L> Slot<L> {
 }
 
 impl<L: Send + 'static> Station<L> {
-    pub fn new(settings: Settings, notes: Arc<Notes<L>>) -> io::Result<Self> {
+    pub fn new(settings: ClientSettings, notes: Arc<Notes<L>>) -> io::Result<Self> {
         let shared = Shared {
             front: Front::new(settings),
             leading: false,

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use super::client::Settings;
+use super::client::ClientSettings;
 use super::failure::LockFailure;
 use super::notes::Notes;
 pub use super::station::Station;
@@ -12,7 +12,7 @@ use crate::fork::PerProcess;
 
 /// Locks on one server, for all threads of all processes that have this. Dropped, its connections are closed.
 pub struct ThreadLocks<L: Send + 'static> {
-    settings: Settings,
+    settings: ClientSettings,
     notes: Arc<Notes<L>>,
     stations: PerProcess<OnceLock<Arc<Station<L>>>>,
     closed: AtomicBool,
@@ -20,11 +20,11 @@ pub struct ThreadLocks<L: Send + 'static> {
 
 impl<L: Send + 'static> ThreadLocks<L> {
     /// `notes`: where it says what the host is to tell people.
-    pub fn new(settings: Settings, notes: Arc<Notes<L>>) -> Self {
+    pub fn new(settings: ClientSettings, notes: Arc<Notes<L>>) -> Self {
         Self { settings, notes, stations: PerProcess::new(OnceLock::new()), closed: AtomicBool::new(false) }
     }
 
-    pub fn settings(&self) -> &Settings {
+    pub fn settings(&self) -> &ClientSettings {
         &self.settings
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use pinyon_core::blocking::Host;
-use pinyon_core::locks::client::Settings;
+use pinyon_core::locks::client::ClientSettings;
 use pinyon_core::locks::front::{LockOperation, LockOutcome};
 use pinyon_core::locks::keys::{self, Keys};
 use pinyon_core::locks::machine::{Options, Renewal, Request};
@@ -47,7 +47,7 @@ pub struct Program {
 impl Program {
     pub fn on(server: &Redis) -> Self {
         let Address::Unix(path) = server.address() else { unreachable!("it listens on a socket") };
-        let settings = Settings {
+        let settings = ClientSettings {
             endpoint: Endpoint::Unix(path),
             server: "redis".into(),
             login: redis::Settings::default(),

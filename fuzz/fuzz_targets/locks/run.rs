@@ -6,7 +6,7 @@ use std::os::fd::RawFd;
 use std::time::Duration;
 
 use pinyon_core::driven::{Action, Driven};
-use pinyon_core::locks::client::{Client, Finished, Outcome, Platform as _, Settings, Wish};
+use pinyon_core::locks::client::{Client, ClientSettings, Finished, Outcome, Platform as _, Wish};
 use pinyon_core::locks::keys::Keys;
 use pinyon_core::locks::machine::{Failure, Options, Request};
 use pinyon_core::{redis, Address, Endpoint};
@@ -88,7 +88,7 @@ impl Run {
     pub fn new(input: &Input<'_>) -> Self {
         let platform = Platform::default();
         let host = if input.named { "redis.example" } else { "127.0.0.1" };
-        let settings = Settings {
+        let settings = ClientSettings {
             endpoint: Endpoint::Tcp { host: host.into(), port: 6379 },
             server: "fuzzed".into(),
             login: redis::Settings { limits: LIMITS, ..redis::Settings::default() },

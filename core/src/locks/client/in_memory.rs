@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use pinyon_proto::resp::{Decoded, Reader, Value};
 
-use super::{Platform, Settings};
+use super::{ClientSettings, Platform};
 use crate::address::{Address, Endpoint};
 use crate::connection::peer::{Line, Peer};
 use crate::locks::handler::HandlerKind;
@@ -29,8 +29,8 @@ pub(in crate::locks) const GREETING: [(&str, &str); 3] = [
     ("INFO", "$0\r\n\r\n"),
 ];
 
-pub(in crate::locks) fn settings(handler: HandlerKind) -> Settings {
-    Settings {
+pub(in crate::locks) fn settings(handler: HandlerKind) -> ClientSettings {
+    ClientSettings {
         endpoint: Endpoint::Tcp { host: "127.0.0.1".into(), port: 6379 },
         server: "redis1".into(),
         login: redis::Settings::default(),
@@ -94,7 +94,7 @@ impl InMemory {
 }
 
 /// A command's name, with that of the function that it calls.
-pub(in crate::locks) fn name_of(command: &Vec<String>) -> String {
+pub(in crate::locks) fn name_of(command: &[String]) -> String {
     let words = if command[0] == "FCALL" { 2 } else { 1 };
     command[..words].join(" ")
 }

@@ -36,7 +36,7 @@ pub use platform::Platform;
 
 /// What a client is made of.
 #[derive(Clone, Debug)]
-pub struct Settings {
+pub struct ClientSettings {
     pub endpoint: Endpoint,
     /// The server's name for messages.
     pub server: Arc<str>,
@@ -48,7 +48,7 @@ pub struct Settings {
     pub options: Options,
 }
 
-impl Settings {
+impl ClientSettings {
     fn session<P: Platform>(&self, platform: &P) -> redis::Session<P> {
         redis::Session::new(self.server.clone(), platform.clone(), self.login.clone())
     }
@@ -122,7 +122,7 @@ struct Waiters<W> {
 
 pub struct Client<W, P: Platform = System> {
     platform: P,
-    settings: Settings,
+    settings: ClientSettings,
     /// Where the keys are: in a cluster perhaps not where the settings say.
     endpoint: Endpoint,
     machine: Machine,
@@ -138,14 +138,14 @@ pub struct Client<W, P: Platform = System> {
 
 impl<W> Client<W> {
     /// `client`: a name that no other client of any process has, ever.
-    pub fn new(settings: Settings, client: Arc<str>) -> Self {
+    pub fn new(settings: ClientSettings, client: Arc<str>) -> Self {
         Self::on(System, settings, client)
     }
 }
 
 impl<W, P: Platform> Client<W, P> {
     /// Like [`Client::new`], on another network and by other clocks.
-    pub fn on(platform: P, settings: Settings, client: Arc<str>) -> Self {
+    pub fn on(platform: P, settings: ClientSettings, client: Arc<str>) -> Self {
         Self {
             machine: Machine::new(client.clone(), settings.options.clone()),
             link: Link::new(settings.handler(), [settings.session(&platform), settings.session(&platform)]),
@@ -246,7 +246,7 @@ impl<W, P: Platform> Client<W, P> {
         self.finished.pop_front()
     }
 
-    pub fn settings(&self) -> &Settings {
+    pub fn settings(&self) -> &ClientSettings {
         &self.settings
     }
 

@@ -1,6 +1,6 @@
 //! A client whose server says what the test has it say, and how long its users wait then.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::in_memory::{name_of, settings, InMemory, GREETING, PATIENCE};
 use super::*;
@@ -27,7 +27,7 @@ impl Host {
 
     fn connected_with(handler: HandlerKind, login: redis::Settings) -> Self {
         let platform = InMemory::default();
-        let settings = Settings { login, ..settings(handler) };
+        let settings = ClientSettings { login, ..settings(handler) };
         let client = Client::on(platform.clone(), settings, "c".into());
         let mut host = Self { client, platform, told: Vec::new() };
         let ask = Wish::Ask(Call::Inspect { names: keys::names(["a"]).unwrap() });
@@ -74,7 +74,7 @@ impl Host {
 
     /// The names of the commands that the server has received since this was last asked, with those of functions.
     fn sent(&mut self) -> Vec<String> {
-        self.commands().iter().map(name_of).collect()
+        self.commands().iter().map(|command| name_of(command)).collect()
     }
 
     fn commands(&mut self) -> Vec<Vec<String>> {

@@ -69,7 +69,7 @@ impl Host {
 
     fn sent(&mut self) -> Vec<String> {
         self.settle();
-        self.platform.commands().iter().map(name_of).collect()
+        self.platform.commands().iter().map(|command| name_of(command)).collect()
     }
 
     fn answer(&mut self, reply: &str) {
@@ -117,7 +117,10 @@ fn what_is_held_is_renewed_and_its_loss_noted() {
     let mut host = Host::connected();
     let grant = host.held();
     grant.listen("somebody").unwrap();
-    assert_eq!(host.pass(TTL / 2).iter().map(name_of).collect::<Vec<_>>(), ["FCALL pinyon_extend_3"]);
+    assert_eq!(
+        host.pass(TTL / 2).iter().map(|command| name_of(command)).collect::<Vec<_>>(),
+        ["FCALL pinyon_extend_3"]
+    );
     host.answer("*1\r\n:0\r\n");
     assert!(
         matches!(host.told[..], [LockFinished::Note(Note::Lost { listener: "somebody", loss: Loss::Gone })]),

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use pinyon_core::locks::branches::Branches;
 use pinyon_core::locks::call::Names;
-use pinyon_core::locks::client::Settings;
+use pinyon_core::locks::client::ClientSettings;
 use pinyon_core::locks::keys::{self, Keys};
 use pinyon_core::locks::machine::{Fairness, Options};
 use pinyon_core::locks::owners;
@@ -81,7 +81,7 @@ impl Locks {
             .transpose()?;
         let tls = tls.map(|tls| tls.tls.of_endpoint(&endpoint)).transpose();
         let tls = tls.map_err(|error| usage(py, "UsageError", &error.to_string()))?;
-        let settings = Settings {
+        let settings = ClientSettings {
             endpoint,
             server: server.into(),
             login: redis::Settings { user, password, database, tls, ..redis::Settings::default() },

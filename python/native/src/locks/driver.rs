@@ -1,6 +1,6 @@
 //! The locks of one event loop.
 
-use pinyon_core::locks::client::Settings;
+use pinyon_core::locks::client::ClientSettings;
 use pinyon_core::locks::front::{Front, LockFinished};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
@@ -20,7 +20,7 @@ pub(crate) struct LocksDriver {
 
 /// How the locks of each event loop are kept.
 pub(crate) struct Connection {
-    pub(super) settings: Settings,
+    pub(super) settings: ClientSettings,
     /// `warn(text)`: what whoever runs the program should know.
     pub(super) warn: Py<PyAny>,
 }

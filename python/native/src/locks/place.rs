@@ -3,7 +3,7 @@
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use pinyon_core::locks::client::Settings;
+use pinyon_core::locks::client::ClientSettings;
 use pinyon_core::locks::front::LockOperation;
 use pinyon_core::locks::grant;
 use pinyon_core::locks::threads::{Station, ThreadLocks};
@@ -38,7 +38,7 @@ pub(crate) enum Place {
 }
 
 impl Keeping {
-    pub(super) fn new(settings: Settings, sharing: Arc<Sharing>, warn: Py<PyAny>) -> Self {
+    pub(super) fn new(settings: ClientSettings, sharing: Arc<Sharing>, warn: Py<PyAny>) -> Self {
         let threads = ThreadLocks::new(settings, telling::notes().clone());
         Self { threads, sharing, loops: OnceLock::new(), warn }
     }
@@ -46,11 +46,11 @@ impl Keeping {
     /// The client of a hash tag.
     pub(super) fn tagged(&self, py: Python<'_>, tag: &[u8]) -> Self {
         let settings = self.settings();
-        let settings = Settings { keys: settings.keys.tagged(tag), ..settings.clone() };
+        let settings = ClientSettings { keys: settings.keys.tagged(tag), ..settings.clone() };
         Self::new(settings, self.sharing.clone(), self.warn.clone_ref(py))
     }
 
-    pub(super) fn settings(&self) -> &Settings {
+    pub(super) fn settings(&self) -> &ClientSettings {
         self.threads.settings()
     }
 
