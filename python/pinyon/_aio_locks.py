@@ -14,7 +14,6 @@ from pinyon._closing import ClosingAwaited
 from pinyon._held import BaseHeld, BaseLock, at_least_one
 from pinyon._lock_status import LockStatus
 from pinyon._owners import number_of
-from pinyon._shared_commands import checked_command
 from pinyon._synchronized import check_runs_inside, check_templates, filled
 
 if TYPE_CHECKING:
@@ -224,7 +223,7 @@ class Locks(BaseLocks, ClosingAwaited):
 
     def execute(self, *parts: str | bytes | int | float) -> Awaitable[Any]:
         """Send any command on the same connection; see ``pinyon.Locks.execute``."""
-        reply: Awaitable[Any] = self.command(checked_command(parts))
+        reply: Awaitable[Any] = self.command(parts)
         return reply
 
 

@@ -17,7 +17,6 @@ from pinyon._closing import Closing
 from pinyon._gevent_choice import undecided
 from pinyon._held import BaseHeld, BaseLock, at_least_one
 from pinyon._lock_status import LockStatus
-from pinyon._shared_commands import checked_command
 from pinyon._synchronized import check_runs_inside, check_templates, filled
 
 if TYPE_CHECKING:
@@ -247,7 +246,7 @@ class Locks(BaseLocks, Closing):
 
         Not those that change what the connection is: ``SUBSCRIBE``, ``MULTI``, ``WATCH``, ``SELECT`` and the like.
         """
-        return self.command(checked_command(parts))
+        return self.command(parts)
 
 
 #: What every use comes to; making locks, or decorating with them, is not yet a use.

@@ -16,6 +16,7 @@ use super::grant::{Grant, Registry};
 use super::identity::new_client;
 use super::machine::{Failure, Request};
 use super::notes::Note;
+use super::shareable;
 use super::status::{Asked, StatusAnswer, StatusQuestion};
 use crate::address::Address;
 use crate::driven::{Action, Driven};
@@ -45,7 +46,7 @@ pub enum LockOperation<L> {
     /// Takes the names from their holders; only from the holder of `token`, if one is given:
     /// [`LockOutcome::ForceReleased`].
     ForceRelease { names: Names, token: Option<u64> },
-    /// Sends any command on the same connection: [`LockOutcome::Value`].
+    /// Sends a command on the same connection, unless it would disturb the others there: [`LockOutcome::Value`].
     Execute { command: Command },
 }
 
@@ -75,7 +76,8 @@ pub enum LockOutcome {
         released: usize,
     },
     Value(Value),
-    Failed(LockFailure),
+    /// Rare, and large beside the others.
+    Failed(Box<LockFailure>),
 }
 
 /// Something that is over, or that happened by itself.
@@ -123,7 +125,7 @@ impl<W, L, P: Platform> Front<W, L, P> {
 
     /// Begins an operation. Its outcome comes as [`LockFinished::Done`].
     pub fn begin(&mut self, operation: LockOperation<L>, waiter: W, now: Instant) {
-        if let Some(outcome) = operation.outcome_if_inherited().or_else(|| self.outcome_if_released(&operation)) {
+        if let Some(outcome) = self.outcome_at_once(&operation) {
             self.finished.push_back(LockFinished::Done { waiter, outcome, unheard: Vec::new() });
             return self.client.end_turn();
         }
@@ -172,11 +174,7 @@ impl<W, L, P: Platform> Front<W, L, P> {
 
     /// Nobody has what would release this lock any more: it is not renewed, and ends with its ttl.
     pub fn forsake(&mut self, grant: &Arc<Grant<L>>) {
-        if grant.is_inherited() {
-            return;
-        }
-        grant.forsake();
-        if self.registry.remove(grant) {
+        if grant.forsake() && self.registry.remove(grant) {
             self.forsake_hold(grant.number());
         }
     }
@@ -191,7 +189,7 @@ impl<W, L, P: Platform> Front<W, L, P> {
 
     /// How long a lock is still held, if nothing prolongs it. `None`: it is not held.
     pub fn remaining(&self, grant: &Arc<Grant<L>>) -> Option<Duration> {
-        if grant.is_inherited() || !self.registry.has(grant) {
+        if grant.is_inherited() || !grant.is_held() {
             return None;
         }
         self.client.held(grant.number()).map(|(_, remaining)| remaining)
@@ -239,7 +237,7 @@ impl<W, L, P: Platform> Front<W, L, P> {
                     About::Lock(grant) => Some(grant.names()),
                     _ => None,
                 };
-                LockOutcome::Failed(LockFailure::of(failure, names, &self.settings().server))
+                LockOutcome::failed(LockFailure::of(failure, names, &self.settings().server))
             }
             (Outcome::Answered(Answer::Notified { moved }), _) => LockOutcome::Notified { moved },
             (Outcome::Answered(Answer::ForceReleased { released }), _) => LockOutcome::ForceReleased { released },
@@ -250,7 +248,7 @@ impl<W, L, P: Platform> Front<W, L, P> {
             (Outcome::Granted { .. } | Outcome::Released { .. } | Outcome::Answered(_), _) => {
                 let message = "the server answered what was not asked";
                 let error = Error::new(Kind::Protocol, &self.settings().server, message);
-                LockOutcome::Failed(error.of("", Sent::Yes).into())
+                LockOutcome::failed(error.of("", Sent::Yes).into())
             }
         };
         LockFinished::Done { waiter, outcome, unheard }
@@ -264,11 +262,25 @@ impl<W, L, P: Platform> Front<W, L, P> {
         }
     }
 
-    /// Whoever has released a lock holds it no more, though others of the same owner may.
-    fn outcome_if_released(&self, operation: &LockOperation<L>) -> Option<LockOutcome> {
+    /// What the server need not be asked for. Whoever has released a lock holds it no more, though others of the same
+    /// owner may.
+    fn outcome_at_once(&self, operation: &LockOperation<L>) -> Option<LockOutcome> {
+        if let LockOperation::Execute { command } = operation {
+            let refused = shareable::check(command, &self.settings().server).err()?;
+            return Some(LockOutcome::failed(refused.into()));
+        }
         let grant = operation.held()?;
-        let is_released = !self.registry.has(grant) && grant.loss().is_none();
+        if grant.is_inherited() {
+            return operation.outcome_if_not_held();
+        }
+        let is_released = !grant.is_held() && grant.loss().is_none();
         is_released.then(|| operation.outcome_if_not_held())?
+    }
+}
+
+impl LockOutcome {
+    pub(super) fn failed(failure: LockFailure) -> Self {
+        Self::Failed(Box::new(failure))
     }
 }
 
@@ -302,7 +314,7 @@ impl<L> LockOperation<L> {
         match self {
             Self::Release { .. } => Some(LockOutcome::Released { held: false }),
             Self::Extend { .. } => Some(LockOutcome::Extended { held: false }),
-            _ => self.held().map(|grant| LockOutcome::Failed(grant.not_held())),
+            _ => self.held().map(|grant| LockOutcome::failed(grant.not_held())),
         }
     }
 }

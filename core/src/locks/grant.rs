@@ -22,6 +22,9 @@ pub struct Grant<L> {
     /// 0 before the client knows it.
     number: AtomicU64,
     token: AtomicU64,
+    /// It is in its client's registry.
+    is_held: AtomicBool,
+    /// Nobody has what would release it.
     is_forsaken: AtomicBool,
     fate: Mutex<Fate<L>>,
 }
@@ -39,6 +42,7 @@ impl<L> Grant<L> {
             generation: fork::generation(),
             number: AtomicU64::default(),
             token: AtomicU64::default(),
+            is_held: AtomicBool::default(),
             is_forsaken: AtomicBool::default(),
             fate: Mutex::new(Fate { loss: None, listeners: Vec::new() }),
         })
@@ -106,17 +110,23 @@ impl<L> Grant<L> {
         self.number.store(number, Ordering::Relaxed);
     }
 
+    /// Whether it was granted, and neither released nor lost since.
+    pub(super) fn is_held(&self) -> bool {
+        self.is_held.load(Ordering::Relaxed)
+    }
+
     fn granted(&self, number: u64, token: u64) {
         self.begun(number);
         self.token.store(token, Ordering::Relaxed);
     }
 
-    /// Nobody has what would release it any more, even if it is granted only later.
-    pub(super) fn forsake(&self) {
+    /// Nobody has what would release it any more, even if it is granted only later. Returns whether its client is to be
+    /// told; of what is dropped after its release, as nearly everything is, nobody need be.
+    pub fn forsake(&self) -> bool {
         self.is_forsaken.store(true, Ordering::Relaxed);
+        self.is_held() && !self.is_inherited()
     }
 
-    /// Whether somebody can release it.
     pub(super) fn is_forsaken(&self) -> bool {
         self.is_forsaken.load(Ordering::Relaxed)
     }
@@ -124,8 +134,13 @@ impl<L> Grant<L> {
     /// Returns who is to be told.
     fn lose(&self, loss: Loss) -> Vec<L> {
         let mut fate = self.fate();
-        fate.loss = Some(loss);
+        self.end(&mut fate, loss);
         std::mem::take(&mut fate.listeners)
+    }
+
+    fn end(&self, fate: &mut Fate<L>, loss: Loss) {
+        self.is_held.store(false, Ordering::Relaxed);
+        fate.loss = Some(loss);
     }
 
     fn fate(&self) -> MutexGuard<'_, Fate<L>> {
@@ -133,9 +148,16 @@ impl<L> Grant<L> {
     }
 }
 
-/// What a client holds, by the numbers of its attempts. One that was acquired several times has a grant for each.
+/// What a client holds, by the numbers of its attempts.
 #[derive(Debug)]
-pub(super) struct Registry<L>(HashMap<u64, Vec<Arc<Grant<L>>>>);
+pub(super) struct Registry<L>(HashMap<u64, Grants<L>>);
+
+/// The grants of one lock. Nearly always there is one; a lock that was acquired several times has a grant for each.
+#[derive(Debug)]
+struct Grants<L> {
+    first: Arc<Grant<L>>,
+    others: Vec<Arc<Grant<L>>>,
+}
 
 impl<L> Default for Registry<L> {
     fn default() -> Self {
@@ -146,26 +168,38 @@ impl<L> Default for Registry<L> {
 impl<L> Registry<L> {
     /// A lock is held from now on. One that was parked may have another token, and so may all grants of its number.
     pub(super) fn add(&mut self, grant: &Arc<Grant<L>>, number: u64, token: u64) {
-        let grants = self.0.entry(number).or_default();
-        if !grants.iter().any(|other| Arc::ptr_eq(other, grant)) {
-            grants.push(grant.clone());
+        let was_held = grant.is_held.swap(true, Ordering::Relaxed);
+        match self.0.entry(number) {
+            Entry::Occupied(mut grants) => {
+                let grants = grants.get_mut();
+                if !was_held {
+                    grants.others.push(grant.clone());
+                }
+                grants.all().for_each(|grant| grant.granted(number, token));
+            }
+            Entry::Vacant(none) => {
+                grant.granted(number, token);
+                none.insert(Grants { first: grant.clone(), others: Vec::new() });
+            }
         }
-        grants.iter().for_each(|grant| grant.granted(number, token));
     }
 
     /// Forgets a grant. Returns whether it was held.
     pub(super) fn remove(&mut self, grant: &Arc<Grant<L>>) -> bool {
+        if !grant.is_held.swap(false, Ordering::Relaxed) {
+            return false;
+        }
         let Entry::Occupied(mut grants) = self.0.entry(grant.number()) else { return false };
-        let Some(at) = grants.get().iter().position(|other| Arc::ptr_eq(other, grant)) else { return false };
-        grants.get_mut().swap_remove(at);
-        if grants.get().is_empty() {
-            grants.remove();
+        match (Arc::ptr_eq(&grants.get().first, grant), grants.get_mut().others.pop()) {
+            (true, None) => drop(grants.remove()),
+            (true, Some(other)) => grants.get_mut().first = other,
+            (false, last) => {
+                let others = &mut grants.get_mut().others;
+                others.extend(last);
+                others.retain(|other| !Arc::ptr_eq(other, grant));
+            }
         }
         true
-    }
-
-    pub(super) fn has(&self, grant: &Arc<Grant<L>>) -> bool {
-        self.0.get(&grant.number()).is_some_and(|grants| grants.iter().any(|other| Arc::ptr_eq(other, grant)))
     }
 
     /// Whether somebody can release the lock of this number.
@@ -175,15 +209,20 @@ impl<L> Registry<L> {
 
     /// A lock is lost. Returns who is to be told.
     pub(super) fn lose(&mut self, number: u64, loss: Loss) -> Vec<L> {
-        let grants = self.0.remove(&number).unwrap_or_default();
-        grants.iter().flat_map(|grant| grant.lose(loss)).collect()
+        self.0.remove(&number).iter().flat_map(Grants::all).flat_map(|grant| grant.lose(loss)).collect()
     }
 
     /// The client is closed. Nobody is told: those who closed it know.
     pub(super) fn close(&mut self) {
-        for grant in self.0.drain().flat_map(|(_, grants)| grants) {
-            grant.fate().loss = Some(Loss::Closed);
+        for grants in std::mem::take(&mut self.0).values() {
+            grants.all().for_each(|grant| grant.end(&mut grant.fate(), Loss::Closed));
         }
+    }
+}
+
+impl<L> Grants<L> {
+    fn all(&self) -> impl Iterator<Item = &Arc<Grant<L>>> {
+        std::iter::once(&self.first).chain(&self.others)
     }
 }
 
@@ -222,7 +261,7 @@ mod tests {
         // It was parked by one of them, and granted anew.
         registry.add(&second, 1, 30);
         assert_eq!((first.token(), second.token()), (30, 30));
-        assert!(registry.remove(&first) && !registry.remove(&first) && !registry.has(&first));
+        assert!(registry.remove(&first) && !registry.remove(&first) && !first.is_held());
         assert!(registry.has_any(1), "the second can release the lock still");
         first.listen("first").unwrap();
         second.listen("second").unwrap();

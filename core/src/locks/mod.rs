@@ -27,6 +27,7 @@ mod pure;
 pub mod script;
 
 mod sequence;
+mod shareable;
 mod station;
 pub mod status;
 pub mod threads;

@@ -131,7 +131,7 @@ impl<L: Send + 'static> Station<L> {
         if let Err(why) = awaited.as_ref().map_or(Ok(()), |_| self.start_keeper()) {
             let message = format!("no thread could be started that renews locks: {why}");
             let server = self.lock().front.settings().server.clone();
-            return Ok(LockOutcome::Failed(Error::new(Kind::Connect, &server, message).into()));
+            return Ok(LockOutcome::failed(Error::new(Kind::Connect, &server, message).into()));
         }
         let slot = Slot::new();
         let begin = || {
@@ -174,7 +174,7 @@ impl<L: Send + 'static> Station<L> {
 
     /// Nobody has what would release this lock any more.
     pub fn forsake(&self, grant: &Arc<Grant<L>>) {
-        if !grant.is_inherited() {
+        if grant.forsake() {
             self.lock().front.forsake(grant);
         }
     }

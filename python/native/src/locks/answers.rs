@@ -30,7 +30,7 @@ pub(super) fn answer<'py>(
         LockOutcome::Status(StatusAnswer::FirstOwner(owner)) => owner.map(shown).into_py_any(py),
         LockOutcome::Status(StatusAnswer::Waiting(count)) => count.into_py_any(py),
         LockOutcome::Value(value) => value_in_python(py, value),
-        LockOutcome::Failed(failure) => Err(raised(py, failure)),
+        LockOutcome::Failed(failure) => Err(raised(py, *failure)),
     }
 }
 

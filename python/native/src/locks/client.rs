@@ -152,6 +152,10 @@ impl Locks {
         names: Option<&Bound<'py, PyTuple>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let mut command = Command::default();
+        if let Some(name) = parts.iter().next().filter(|name| !is_text(name)) {
+            let message = format!("a command's name is str or bytes, not {}", name.get_type().name()?);
+            return Err(usage(py, "UnsupportedType", &message));
+        }
         for part in parts {
             push_part(&mut command, &part)?;
         }
@@ -278,9 +282,13 @@ fn have_tags(py: Python<'_>, hash_tags: &str) -> PyResult<bool> {
     }
 }
 
+fn is_text(part: &Bound<'_, PyAny>) -> bool {
+    part.is_instance_of::<PyString>() || part.is_instance_of::<PyBytes>()
+}
+
 /// Text, bytes and numbers, as Redis takes them.
 fn push_part(command: &mut Command, part: &Bound<'_, PyAny>) -> PyResult<()> {
-    if part.is_instance_of::<PyString>() || part.is_instance_of::<PyBytes>() {
+    if is_text(part) {
         command.push(key_bytes(part)?);
         return Ok(());
     }

@@ -147,9 +147,11 @@ impl Place {
 
     /// Nobody has what would release this lock any more.
     pub(super) fn forsake(&self, grant: &Arc<Grant>) {
+        if !grant.forsake() {
+            return;
+        }
         match self {
             Place::Threads(station) => station.forsake(grant),
-            Place::Loop { .. } if grant.is_inherited() => {}
             Place::Loop { driver, .. } => Python::attach(|py| {
                 if let Ok(mut front) = driver.get().event_loop().lock(py) {
                     front.forsake(grant);
