@@ -108,7 +108,7 @@ pub(super) struct Pending<W, L> {
 
 enum About<L> {
     Lock(Arc<Grant<L>>),
-    Status(Asked, StatusQuestion),
+    Status(Box<(Asked, StatusQuestion)>),
     Other,
 }
 
@@ -151,7 +151,7 @@ impl<W, L, P: Platform> Front<W, L, P> {
                 (Wish::Notify { number: grant.number(), most }, About::Lock(grant))
             }
             LockOperation::Inspect { asked, question } => {
-                (Wish::Ask(Call::Inspect { names: asked.names().clone() }), About::Status(asked, question))
+                (Wish::Ask(Call::Inspect { names: asked.names().clone() }), About::Status((asked, question).into()))
             }
             LockOperation::ForceRelease { names, token } => {
                 (Wish::Ask(Call::ForceRelease { names, token }), About::Other)
@@ -241,7 +241,8 @@ impl<W, L, P: Platform> Front<W, L, P> {
             }
             (Outcome::Answered(Answer::Notified { moved }), _) => LockOutcome::Notified { moved },
             (Outcome::Answered(Answer::ForceReleased { released }), _) => LockOutcome::ForceReleased { released },
-            (Outcome::Answered(Answer::Inspected(names)), About::Status(asked, question)) => {
+            (Outcome::Answered(Answer::Inspected(names)), About::Status(status)) => {
+                let (asked, question) = &**status;
                 LockOutcome::Status(asked.answer(*question, &names))
             }
             (Outcome::Value(value), _) => LockOutcome::Value(value),

@@ -117,7 +117,7 @@ enum Awaited {
 /// Those that wait for the same, in order; nearly always there is one.
 struct Waiters<W> {
     first: W,
-    others: VecDeque<W>,
+    others: Vec<W>,
 }
 
 pub struct Client<W, P: Platform = System> {
@@ -336,17 +336,18 @@ impl<W, P: Platform> Client<W, P> {
 
     fn wait_for(&mut self, what: (u64, Awaited), waiter: W) {
         match self.waiting.entry(what) {
-            Entry::Occupied(waiters) => waiters.into_mut().others.push_back(waiter),
-            Entry::Vacant(nobody) => drop(nobody.insert(Waiters { first: waiter, others: VecDeque::new() })),
+            Entry::Occupied(waiters) => waiters.into_mut().others.push(waiter),
+            Entry::Vacant(nobody) => drop(nobody.insert(Waiters { first: waiter, others: Vec::new() })),
         }
     }
 
     fn take_waiter(&mut self, number: u64, awaited: Awaited) -> Option<W> {
         let Entry::Occupied(mut waiters) = self.waiting.entry((number, awaited)) else { return None };
-        match waiters.get_mut().others.pop_front() {
-            Some(next) => Some(std::mem::replace(&mut waiters.get_mut().first, next)),
-            None => Some(waiters.remove().first),
+        if waiters.get().others.is_empty() {
+            return Some(waiters.remove().first);
         }
+        let Waiters { first, others } = waiters.get_mut();
+        Some(std::mem::replace(first, others.remove(0)))
     }
 
     fn is_closed_error(&self) -> Error {

@@ -1,9 +1,9 @@
 //! Telling Python of locks that are lost, and of what the people who run the program should know.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use pinyon_core::fork::PerProcess;
+use pinyon_core::fork;
 use pinyon_core::locks::notes::{Note, Notes};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::intern;
@@ -54,13 +54,13 @@ pub(super) fn notes() -> &'static Arc<Notes<Listener>> {
 
 /// Starts the thread of this process that tells its threads, unless it runs.
 pub(super) fn start(py: Python<'_>, warn: &Py<PyAny>) -> PyResult<()> {
-    static STARTED: OnceLock<PerProcess<AtomicBool>> = OnceLock::new();
-    let started = STARTED.get_or_init(|| PerProcess::new(AtomicBool::new(false))).get(|_| AtomicBool::new(false));
-    if started.load(Ordering::Relaxed) || started.swap(true, Ordering::Relaxed) {
+    static STARTED_BY: AtomicU64 = AtomicU64::new(u64::MAX);
+    let process = fork::generation();
+    if STARTED_BY.load(Ordering::Relaxed) == process || STARTED_BY.swap(process, Ordering::Relaxed) == process {
         return Ok(());
     }
     let start = || py.import(intern!(py, "pinyon._telling"))?.call_method1(intern!(py, "start"), (warn,));
-    start().map(drop).inspect_err(|_| started.store(false, Ordering::Relaxed))
+    start().map(drop).inspect_err(|_| STARTED_BY.store(u64::MAX, Ordering::Relaxed))
 }
 
 /// Tells whatever there is to tell, until `stop_telling` is called. It sleeps in the core, without the GIL.
