@@ -8,14 +8,12 @@ import inspect
 import time
 from typing import TYPE_CHECKING, Any, Callable, TypeVar
 
-from pinyon import _lock_status
 from pinyon._aio_driver import LOOPS
 from pinyon._base_locks import BaseLocks
 from pinyon._closing import ClosingAwaited
 from pinyon._held import BaseHeld, BaseLock, at_least_one
 from pinyon._lock_status import LockStatus
 from pinyon._owners import number_of
-from pinyon._shared_commands import checked_command
 from pinyon._synchronized import check_runs_inside, check_templates, filled
 
 if TYPE_CHECKING:
@@ -156,8 +154,7 @@ class Locks(BaseLocks, ClosingAwaited):
         on_lost: Callable[[Held], object] | None = None,
     ) -> Lock:
         """Return a lock on all these names, for ``async with``; its arguments are those of ``pinyon.Locks.lock``."""
-        locks = self if self._branches is None else self._at(names)
-        return Lock(locks, names, ttl, timeout, renew, max_hold, reentrant, on_lost)
+        return Lock(self, names, ttl, timeout, renew, max_hold, reentrant, on_lost)
 
     async def try_lock(
         self,
@@ -169,7 +166,7 @@ class Locks(BaseLocks, ClosingAwaited):
         on_lost: Callable[[Held], object] | None = None,
     ) -> Held | None:
         """Take all names at once, or return None."""
-        held = Held(Lock(self._at(names), names, ttl, None, renew, max_hold, reentrant, on_lost), True)
+        held = Held(Lock(self, names, ttl, None, renew, max_hold, reentrant, on_lost), True)
         if await _had(held._answer(), held) is None:
             return None
         if on_lost is not None:
@@ -198,31 +195,35 @@ class Locks(BaseLocks, ClosingAwaited):
 
     async def status(self, *names: str | bytes) -> list[LockStatus]:
         """Return how each of these names stands."""
-        return _lock_status.statuses(names, await self._at(names).inspect(names))
+        statuses: list[LockStatus] = await self._status(names)
+        return statuses
 
     async def is_locked(self, *names: str | bytes) -> bool:
         """Return whether any of these names is held, by whomever."""
-        return _lock_status.any_locked(await self._at(names).inspect(names))
+        locked: bool = await self._is_locked(names)
+        return locked
 
     async def owner(self, *names: str | bytes) -> str | None:
         """Return who holds the first of these names that is held: ``client:owner:number``."""
-        return _lock_status.first_owner(names, await self._at(names).inspect(names))
+        owner: str | None = await self._first_owner(names)
+        return owner
 
     async def waiting(self, *names: str | bytes) -> int:
         """Return how many wait for any of these names."""
-        return _lock_status.count_waiting(await self._at(names).inspect(names))
+        waiting: int = await self._waiting(names)
+        return waiting
 
     def force_release(self, *names: str | bytes, token: int | None = None) -> Awaitable[int]:
         """Take these names from whoever holds them; the holders are told. The result is how many were held.
 
         ``token``: only where the holder's is this one.
         """
-        released: Awaitable[int] = self._at(names).take_away(names, token)
+        released: Awaitable[int] = self.take_away(names, token)
         return released
 
     def execute(self, *parts: str | bytes | int | float) -> Awaitable[Any]:
         """Send any command on the same connection; see ``pinyon.Locks.execute``."""
-        reply: Awaitable[Any] = self.command(checked_command(parts))
+        reply: Awaitable[Any] = self.command(parts)
         return reply
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Callable
 
 from pinyon import _native
-from pinyon.errors import LockLost, UsageError
+from pinyon.errors import UsageError
 
 if TYPE_CHECKING:
     from typing import NoReturn
@@ -34,9 +34,7 @@ class BaseHeld(_native.Grant):
 
     def check(self) -> None:
         """Raise ``LockLost`` unless it is held still."""
-        if self._left() is None:
-            why = self._why_lost or "it was given back, or its ttl has passed"
-            raise LockLost(f"the lock on {listed(self.names)} is not held any more: {why}")
+        self._check()
 
     def on_lost(self, callback: Callable[[Self], object]) -> None:
         """Call ``callback(held)`` once if it is lost: its ttl passed, it was deleted, or released by force.
@@ -45,10 +43,6 @@ class BaseHeld(_native.Grant):
         Raises ``UsageError`` for what cannot be called, or would have to be awaited.
         """
         self._tell(callback)
-
-    def _lost_inside(self) -> LockLost:
-        why = self._why_lost or "its ttl has passed, or somebody took it away"
-        return LockLost(f"the lock on {listed(self.names)} was lost before it was given back: {why}")
 
     def __repr__(self) -> str:
         state = f"{self.remaining():.3f} s left" if not self.is_lost else "not held"

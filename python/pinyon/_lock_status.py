@@ -1,11 +1,8 @@
-"""How names stand: what a server says of them, and what is made of it."""
+"""How one name stands."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
-
-#: Of one name: the holder, its token, the seconds left, those that wait, and the seconds since it was granted.
-Inspected = tuple["str | None", "int | None", "float | None", "list[str]", "float | None"]
 
 
 class LockStatus(NamedTuple):
@@ -26,23 +23,3 @@ class LockStatus(NamedTuple):
     remaining: float | None
     waiting: list[str]
     age: float | None
-
-
-def statuses(names: tuple[str | bytes, ...], inspected: list[Inspected]) -> list[LockStatus]:
-    """Return the statuses in the order of the names; the server was asked for them sorted, each once."""
-    texts = [name.encode() if isinstance(name, str) else name for name in names]
-    by_text = dict(zip(sorted(set(texts)), inspected))
-    return [LockStatus(name, *by_text[text]) for name, text in zip(names, texts)]
-
-
-def any_locked(inspected: list[Inspected]) -> bool:
-    return any(holder is not None for holder, *_ in inspected)
-
-
-def first_owner(names: tuple[str | bytes, ...], inspected: list[Inspected]) -> str | None:
-    return next((status.holder for status in statuses(names, inspected) if status.holder is not None), None)
-
-
-def count_waiting(inspected: list[Inspected]) -> int:
-    """Return how many wait; one that waits for several names counts once."""
-    return len({attempt for _, _, _, waiting, _ in inspected for attempt in waiting})

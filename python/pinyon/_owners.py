@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import itertools
 import weakref
 from typing import Any
 
-_numbers = itertools.count(1)
+from pinyon._native import new_owner
+
 #: By ``id``, which is given to another object once its own has gone: the reference tells whose the number is.
 _known: dict[int, tuple[weakref.ref[Any], int]] = {}
 
@@ -20,7 +20,7 @@ def number_of(owner: Any) -> int:
 
 
 def _add(owner: Any) -> int:
-    key, number = id(owner), next(_numbers)
+    key, number = id(owner), new_owner()
 
     def forget(gone: weakref.ref[Any]) -> None:
         if _known.get(key, (None,))[0] is gone:

@@ -11,13 +11,12 @@ import functools
 import time
 from typing import TYPE_CHECKING, Any, Callable, TypeVar
 
-from pinyon import _lock_status, _native
+from pinyon import _native
 from pinyon._base_locks import DEFAULT_URL, BaseLocks
 from pinyon._closing import Closing
 from pinyon._gevent_choice import undecided
 from pinyon._held import BaseHeld, BaseLock, at_least_one
 from pinyon._lock_status import LockStatus
-from pinyon._shared_commands import checked_command
 from pinyon._synchronized import check_runs_inside, check_templates, filled
 
 if TYPE_CHECKING:
@@ -177,8 +176,7 @@ class Locks(BaseLocks, Closing):
             reentrant: whether a holder of these names may take them again.
             on_lost: called with what was held if it is lost.
         """
-        locks = self if self._branches is None else self._at(names)
-        return Lock(locks, names, ttl, timeout, renew, max_hold, reentrant, on_lost)
+        return Lock(self, names, ttl, timeout, renew, max_hold, reentrant, on_lost)
 
     def try_lock(
         self,
@@ -190,7 +188,7 @@ class Locks(BaseLocks, Closing):
         on_lost: Callable[[Held], object] | None = None,
     ) -> Held | None:
         """Take all names at once, or return None."""
-        held = Held(Lock(self._at(names), names, ttl, None, renew, max_hold, reentrant, on_lost), True)
+        held = Held(Lock(self, names, ttl, None, renew, max_hold, reentrant, on_lost), True)
         if held._answer() is None:
             return None
         if on_lost is not None:
@@ -219,26 +217,30 @@ class Locks(BaseLocks, Closing):
 
     def status(self, *names: str | bytes) -> list[LockStatus]:
         """Return how each of these names stands."""
-        return _lock_status.statuses(names, self._at(names).inspect(names))
+        statuses: list[LockStatus] = self._status(names)
+        return statuses
 
     def is_locked(self, *names: str | bytes) -> bool:
         """Return whether any of these names is held, by whomever."""
-        return _lock_status.any_locked(self._at(names).inspect(names))
+        locked: bool = self._is_locked(names)
+        return locked
 
     def owner(self, *names: str | bytes) -> str | None:
         """Return who holds the first of these names that is held: ``client:owner:number``."""
-        return _lock_status.first_owner(names, self._at(names).inspect(names))
+        owner: str | None = self._first_owner(names)
+        return owner
 
     def waiting(self, *names: str | bytes) -> int:
         """Return how many wait for any of these names."""
-        return _lock_status.count_waiting(self._at(names).inspect(names))
+        waiting: int = self._waiting(names)
+        return waiting
 
     def force_release(self, *names: str | bytes, token: int | None = None) -> int:
         """Take these names from whoever holds them; the holders are told. Return how many were held.
 
         ``token``: only where the holder's is this one.
         """
-        released: int = self._at(names).take_away(names, token)
+        released: int = self.take_away(names, token)
         return released
 
     def execute(self, *parts: str | bytes | int | float) -> Any:
@@ -246,10 +248,10 @@ class Locks(BaseLocks, Closing):
 
         Not those that change what the connection is: ``SUBSCRIBE``, ``MULTI``, ``WATCH``, ``SELECT`` and the like.
         """
-        return self.command(checked_command(parts))
+        return self.command(parts)
 
 
 #: What every use comes to; making locks, or decorating with them, is not yet a use.
-USES = frozenset(("_owner", "inspect", "take_away", "command"))
+USES = frozenset(("_owner", "_status", "_is_locked", "_first_owner", "_waiting", "take_away", "command"))
 
 _UndecidedLocks = undecided(Locks, USES, "Locks")

@@ -42,7 +42,7 @@ async def test_taking_and_giving_back(model: Model, redis: Redis, locks_on: Lock
             assert await other.try_lock("a", "c") is None
     assert held.is_lost
     assert held.remaining() == 0
-    with pytest.raises(pinyon.LockLost, match="given back"):
+    with pytest.raises(pinyon.LockLost, match="released"):
         held.check()
     assert await held.release() is False
     assert await others.owner("a") is None
@@ -94,7 +94,9 @@ async def test_who_waits_in_vain(model: Model, timeout: float, redis: Redis, loc
             begun = time.monotonic()
             # Whoever asks is not who holds.
             waiting = model.spawn(other.lock("b", "c", timeout=timeout).acquire())
-            with pytest.raises(pinyon.LockTimeout, match='the lock on "b", "c" was not to be had in time') as raised:
+            with pytest.raises(
+                pinyon.LockTimeout, match='the lock on "b", "c" could not be acquired in time'
+            ) as raised:
                 await model.join(waiting)
             assert str(raised.value).startswith(f"{redis.address}: ")
             assert isinstance(raised.value, TimeoutError)
@@ -225,7 +227,7 @@ async def test_taking_again_what_one_holds(model: Model, redis: Redis, locks_on:
     locks = locks_on(redis)
     again = locks.lock("a", "b", reentrant=True)
     async with again as outer:
-        with pytest.raises(pinyon.AlreadyHeld, match="reentrant=True"):
+        with pytest.raises(pinyon.AlreadyHeld, match=r"already.*reentrant"):
             await locks.lock("b", "c").acquire()
         with pytest.raises(pinyon.AlreadyHeld):
             await locks.lock("b", "c", reentrant=True).acquire()

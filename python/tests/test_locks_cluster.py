@@ -22,8 +22,9 @@ from models import Model, every_model
 from servers import Redis
 
 import pinyon
-from pinyon._hash_tags import KEPT
 
+#: How many hash tags' clients keep their connection though nothing of theirs is held.
+KEPT = 64
 LocksOn = Callable[..., Any]
 
 

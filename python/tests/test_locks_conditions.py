@@ -168,6 +168,6 @@ async def test_a_lock_taken_twice_that_is_not_had_again_is_lost_as_a_whole(
     task = model.spawn(wait())
     await until(model, lambda: parked(redis) == 1)
     async with others.lock("a"):
-        with pytest.raises(pinyon.LockLost, match="was lost before it was given back"):
+        with pytest.raises(pinyon.LockLost, match="was lost before it was released"):
             await model.join(task)
     await nothing_left(model, redis)

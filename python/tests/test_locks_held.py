@@ -103,7 +103,7 @@ async def test_a_lost_lock_is_told_of(model: Model, lose: Lose, redis: Redis, lo
             async with others.lock("a", timeout=2) as other:
                 assert other.token > held.token
 
-    with pytest.raises(pinyon.LockLost, match="was lost before it was given back"):
+    with pytest.raises(pinyon.LockLost, match="was lost before it was released"):
         await work()
     async with locks.lock("a", "b"):
         pass

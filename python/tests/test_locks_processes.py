@@ -48,6 +48,16 @@ def test_threads_share_locks_and_one_connection(own_redis: Redis) -> None:
     BLOCKING.run(until(BLOCKING, lambda: own_redis.clients() == 0))
 
 
+def test_renewals_need_no_gil(redis: Redis) -> None:
+    with pinyon.Locks(redis.url) as locks, locks.lock("a", ttl=0.5) as held:
+        numbers, kept_for = 10_000_000, 0.0
+        while kept_for < 1.0:
+            numbers, begun = 2 * numbers, time.monotonic()
+            sum(range(numbers))  # one call keeps the GIL to its end
+            kept_for = time.monotonic() - begun
+        held.check()
+
+
 @cooperative
 def test_two_loops_in_two_threads_share_locks(model: Model, own_redis: Redis) -> None:
     locks = model.locks(own_redis.url)

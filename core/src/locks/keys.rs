@@ -41,10 +41,9 @@ impl Keys {
         Ok(Self::beginning_with([b"{", namespace, b"}:"].concat()))
     }
 
-    /// Of those names of a namespace that have this hash tag of their own.
-    pub fn tagged(namespace: impl AsRef<[u8]>, tag: &[u8]) -> Result<Self, NamespaceError> {
-        let Self { prefix, .. } = Self::new(namespace)?;
-        Ok(Self::beginning_with([b"{", tag, b"}", &prefix[..]].concat()))
+    /// Of those names of the namespace that have this hash tag of their own.
+    pub fn tagged(&self, tag: &[u8]) -> Self {
+        Self::beginning_with([b"{", tag, b"}", &self.prefix[..]].concat())
     }
 
     fn beginning_with(prefix: Vec<u8>) -> Self {
@@ -321,7 +320,7 @@ mod tests {
 
     #[test]
     fn names_with_a_hash_tag_of_their_own_have_keys_in_its_slot_that_no_other_namespace_has() {
-        let keys = Keys::tagged("app", b"user:1").unwrap();
+        let keys = Keys::new("app").unwrap().tagged(b"user:1");
         assert_eq!(keys.lock(b"{user:1}:a"), b"{user:1}{app}:l:{user:1}:a");
         for key in [keys.lock(b"{user:1}:a"), keys.counter(), keys.queue(), keys.channel("c")] {
             assert_eq!(slot(&key), slot(b"user:1"));
@@ -329,13 +328,12 @@ mod tests {
         let all = ["{app}:", "{a}{app}:", "{app}{a}:", "{a}{l}:", "{{a}{app}:"];
         let made = [
             Keys::new("app").unwrap(),
-            Keys::tagged("app", b"a").unwrap(),
-            Keys::tagged("a", b"app").unwrap(),
-            Keys::tagged("l", b"a").unwrap(),
-            Keys::tagged("app", b"{a").unwrap(),
+            Keys::new("app").unwrap().tagged(b"a"),
+            Keys::new("a").unwrap().tagged(b"app"),
+            Keys::new("l").unwrap().tagged(b"a"),
+            Keys::new("app").unwrap().tagged(b"{a"),
         ];
         assert_eq!(made.each_ref().map(|keys| keys.prefix()), all.map(str::as_bytes));
-        assert_eq!(Keys::tagged("", b"a"), Err(NamespaceError::Empty));
     }
 
     #[test]

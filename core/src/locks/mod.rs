@@ -1,23 +1,36 @@
 //! Locks that processes share, kept by a Redis or Valkey server: all names of a lock at once, first come, first served,
 //! one round trip to take and one to hand over.
 //!
-//! The server keeps who holds and who waits ([`scripts`]); a client keeps its own attempts ([`machine`]) and speaks with
-//! it over one connection ([`client`]). Threads share a client by a [`station`].
+//! The server keeps who holds and who waits ([`library`]); a client keeps its own attempts ([`machine`]) and speaks with
+//! it over one connection ([`client`]). Front ends use it by [`front`]: an event loop drives it, and threads share it
+//! ([`threads`]).
 
+pub mod branches;
 pub mod call;
 pub mod client;
 mod clock;
+pub mod failure;
+pub mod front;
+pub mod grant;
 mod handler;
 mod identity;
+mod keeper;
 pub mod keys;
+pub mod library;
+pub mod loss;
 pub mod machine;
 #[cfg(test)]
 pub mod model;
+pub mod notes;
+pub mod owners;
 mod pure;
 pub mod script;
-pub mod scripts;
+
 mod sequence;
-pub mod station;
+mod shareable;
+mod station;
+pub mod status;
+pub mod threads;
 mod token;
 
 pub use clock::boot_time;

@@ -7,7 +7,7 @@ use pinyon_proto::resp::{Command, ServerError, Value};
 
 use super::call::{Answer, Attempt, Call, Holder, Inspected, Name, Pushed};
 use super::keys::Keys;
-use super::scripts::{self, Function};
+use super::library::{self, Function};
 
 /// How the functions are called.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,7 +39,7 @@ impl Shas {
 
 /// The command that loads the library; harmless where it is loaded already.
 pub fn loading_functions() -> Command {
-    Command::of(["FUNCTION", "LOAD", "REPLACE", scripts::library()])
+    Command::of(["FUNCTION", "LOAD", "REPLACE", library::source()])
 }
 
 /// The commands that load the scripts.

@@ -1,8 +1,7 @@
 //! Threads that share a client's locks: one of those that wait receives for all, the others sleep until it hands them
 //! what is theirs.
 //!
-//! Nobody waits for what happens while no thread does: renewals, and locks that are lost. For that a thread of the
-//! host's own, the keeper, calls [`Station::keep`] again and again.
+//! What no thread waits for, renewals and losses, is the work of a [keeper](super::keeper).
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -13,12 +12,16 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags};
 use rustix::net::{recv, shutdown, RecvFlags, Shutdown};
 
-use super::client::{Client, Finished, InTime, Outcome, Wish};
-use super::machine::Loss;
+use super::client::{InTime, Setup};
+use super::front::{Front, LockFinished, LockOperation, LockOutcome};
+use super::grant::Grant;
+use super::keeper;
+use super::notes::Notes;
 use crate::address::Address;
 use crate::blocking::{resolve, Host, Unresolved};
 use crate::doorbell::{wait_for, Doorbell, Wake, LONGEST_SLEEP};
 use crate::driven::{Action, Driven};
+use crate::error::{Error, Kind};
 
 /// Answers are small; what is longer takes several looks.
 const BUFFER: usize = 16 * 1024;
@@ -33,20 +36,23 @@ const WORTH_WAKING: Duration = Duration::from_millis(1);
 /// How often the keeper reads what a server says to a client that asks for nothing.
 const IDLE: Duration = Duration::from_secs(5);
 
-pub struct Station {
-    shared: Mutex<Shared>,
+/// `L`: a listener, whom a note tells of a loss.
+pub struct Station<L> {
+    shared: Mutex<Shared<L>>,
+    /// What the host is to tell people.
+    notes: Arc<Notes<L>>,
     keeper: Condvar,
+    has_keeper: AtomicBool,
     /// Wakes the thread that receives, when what it waits for has changed.
     bell: Doorbell,
 }
 
-struct Shared {
-    client: Client<Arc<Slot>>,
+struct Shared<L> {
+    front: Front<Arc<Slot<L>>, L>,
     /// A thread receives for all.
     leading: bool,
     /// Those that sleep.
-    following: Vec<Arc<Slot>>,
-    notes: Vec<Note>,
+    following: Vec<Arc<Slot<L>>>,
     /// A name to be resolved by whoever comes next.
     unresolved: Option<(usize, String, u16)>,
     /// When it was last read from.
@@ -60,48 +66,51 @@ struct Shared {
     closed: bool,
 }
 
-/// Something that no thread waits for.
-#[derive(Debug)]
-pub enum Note {
-    Lost { number: u64, loss: Loss },
-    Warning(String),
-}
-
 /// Where a thread finds what came of what it wanted.
-#[derive(Default)]
-pub struct Slot {
-    outcome: Mutex<Option<Outcome>>,
+struct Slot<L> {
+    done: Mutex<Option<Done<L>>>,
     /// Its thread sleeps, and is to be woken.
     sleeps: AtomicBool,
     wake: Condvar,
 }
 
-enum Step {
-    Done(Outcome),
+/// An outcome, and listeners for the host to drop.
+type Done<L> = (LockOutcome, Vec<L>);
+
+/// How far a thread has come.
+enum Progress<L> {
+    Done(Done<L>),
     Interrupted,
     Resolve(usize, String, u16),
 }
 
-impl Slot {
-    fn take(&self) -> Option<Outcome> {
-        self.outcome.lock().unwrap_or_else(PoisonError::into_inner).take()
+impl<L> Slot<L> {
+    fn new() -> Arc<Self> {
+        Arc::new(Self { done: Mutex::default(), sleeps: AtomicBool::default(), wake: Condvar::new() })
     }
 
-    fn give(&self, outcome: Outcome) {
-        *self.outcome.lock().unwrap_or_else(PoisonError::into_inner) = Some(outcome);
+    fn take(&self) -> Option<Done<L>> {
+        self.done().take()
+    }
+
+    fn give(&self, done: Done<L>) {
+        *self.done() = Some(done);
         if self.sleeps.load(Ordering::Relaxed) {
             self.wake.notify_one();
         }
     }
+
+    fn done(&self) -> MutexGuard<'_, Option<Done<L>>> {
+        self.done.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
-impl Station {
-    pub fn new(client: Client<Arc<Slot>>) -> io::Result<Self> {
+impl<L: Send + 'static> Station<L> {
+    pub fn new(settings: Setup, notes: Arc<Notes<L>>) -> io::Result<Self> {
         let shared = Shared {
-            client,
+            front: Front::new(settings),
             leading: false,
             following: Vec::new(),
-            notes: Vec::new(),
             unresolved: None,
             read_at: Instant::now(),
             receiving: None,
@@ -109,95 +118,112 @@ impl Station {
             kept_until: None,
             closed: false,
         };
-        Ok(Self { shared: Mutex::new(shared), keeper: Condvar::new(), bell: Doorbell::new()? })
+        let (keeper, has_keeper) = (Condvar::new(), AtomicBool::new(false));
+        Ok(Self { shared: Mutex::new(shared), notes, keeper, has_keeper, bell: Doorbell::new()? })
     }
 
-    /// Begins what is wanted and waits for what comes of it. A lock is given up when the wait for it is interrupted.
-    pub fn run<H: Host>(&self, host: &H, wish: Wish) -> Result<Outcome, H::Interrupt> {
-        let slot = Arc::new(Slot::default());
-        let is_lock = matches!(wish, Wish::Lock(_) | Wish::Park { .. });
-        let (number, mut step) = host.unlocked(|| {
+    /// Carries out an operation and waits for its outcome. An interrupt ends the wait, and gives the lock up.
+    pub fn run<H: Host>(self: &Arc<Self>, host: &H, operation: LockOperation<L>) -> Result<LockOutcome, H::Interrupt> {
+        if let Some(outcome) = operation.outcome_if_inherited() {
+            return Ok(outcome);
+        }
+        let awaited = operation.awaited().cloned();
+        if let Err(why) = awaited.as_ref().map_or(Ok(()), |_| self.start_keeper()) {
+            let message = format!("no thread could be started that renews locks: {why}");
+            let server = self.lock().front.settings().server.clone();
+            return Ok(LockOutcome::failed(Error::new(Kind::Connect, &server, message).into()));
+        }
+        let slot = Slot::new();
+        let begin = || {
             let (mut shared, now) = (self.lock(), Instant::now());
             self.read_rested(&mut shared, now);
-            let number = shared.client.begin(wish, slot.clone(), now);
-            (number.filter(|_| is_lock), self.step(shared, &slot, now))
-        })?;
+            shared.front.begin(operation, slot.clone(), now);
+            self.step(shared, &slot, now)
+        };
+        let mut progress = host.unlocked(begin)?;
         loop {
-            let interrupted = match step {
-                Step::Done(outcome) => return Ok(outcome),
-                Step::Interrupted => host.interrupted().err(),
-                Step::Resolve(lane, name, port) => self.resolve(host, lane, &name, port),
+            let interrupted = match progress {
+                Progress::Done((outcome, unheard)) => {
+                    drop(unheard);
+                    return Ok(outcome);
+                }
+                Progress::Interrupted => host.interrupted().err(),
+                Progress::Resolve(lane, name, port) => self.resolve(host, lane, &name, port),
             };
             let next = match interrupted {
                 Some(interrupt) => Err(interrupt),
                 None => host.unlocked(|| self.step(self.lock(), &slot, Instant::now())),
             };
-            if let (Err(_), Some(number)) = (&next, number) {
-                self.cancel(number);
+            if let (Err(_), Some(grant)) = (&next, &awaited) {
+                self.cancel(grant);
             }
-            step = next?;
+            progress = next?;
         }
     }
 
-    /// Stops waiting for a lock, or gives it back without waiting for the answer.
-    pub fn cancel(&self, number: u64) {
+    /// Stops waiting for a lock, or releases it without waiting for the answer.
+    pub fn cancel(&self, grant: &Arc<Grant<L>>) {
+        if grant.is_inherited() {
+            return;
+        }
         let (mut shared, now) = (self.lock(), Instant::now());
-        shared.client.cancel(number, now);
-        shared.client.turn(now);
+        shared.front.cancel(grant, now);
+        shared.front.turn(now);
         self.settle(&mut shared, now);
     }
 
-    /// Looks at the client, or changes it without waiting.
-    pub fn with<T>(&self, look: impl FnOnce(&mut Client<Arc<Slot>>) -> T) -> T {
-        look(&mut self.lock().client)
-    }
-
-    /// The token of a lock that is held, and how long it is still believed in.
-    pub fn held(&self, number: u64) -> Option<(u64, Duration)> {
-        let mut shared = self.lock();
-        self.read_rested(&mut shared, Instant::now());
-        shared.client.held(number)
-    }
-
-    /// What the keeper does: renews what is due, and returns what nobody waits for. `None` says that the client is
-    /// closed. It returns every now and then with nothing, so that the host may look at signals.
-    pub fn keep<H: Host>(&self, host: &H) -> Result<Option<Vec<Note>>, H::Interrupt> {
-        let unresolved = self.lock().unresolved.take();
-        if let Some((lane, name, port)) = unresolved {
-            if let Some(interrupt) = self.resolve(host, lane, &name, port) {
-                return Err(interrupt);
-            }
+    /// Nobody has what would release this lock any more.
+    pub fn forsake(&self, grant: &Arc<Grant<L>>) {
+        if grant.forsake() {
+            self.lock().front.forsake(grant);
         }
-        host.unlocked(|| self.keep_once())
     }
 
-    fn keep_once(&self) -> Option<Vec<Note>> {
-        let mut shared = self.lock();
-        if shared.closed {
+    /// How long a lock is still held, if nothing prolongs it. `None`: it is not held.
+    pub fn remaining(&self, grant: &Arc<Grant<L>>) -> Option<Duration> {
+        if grant.is_inherited() {
             return None;
         }
-        if shared.notes.is_empty() {
-            let due = shared.client.deadline();
-            let now = Instant::now();
-            let is_due = due.is_some_and(|due| due <= now);
-            if !shared.leading && (is_due || !shared.client.is_quiet()) {
-                return self.tend(shared);
-            }
-            // Whoever leads does what is due.
-            let idle = now + IDLE;
-            let until = if is_due { now + LONGEST_SLEEP } else { due.map_or(idle, |due| due.min(idle)) };
-            let sleep = until.saturating_duration_since(now);
-            shared.kept_until = Some(shared.client.in_time(now, sleep.saturating_sub(WORTH_WAKING)));
-            shared = self.keeper.wait_timeout(shared, sleep).unwrap_or_else(PoisonError::into_inner).0;
-            shared.kept_until = None;
-            if !shared.leading {
-                self.read(&mut shared, Instant::now());
-            }
+        let mut shared = self.lock();
+        self.read_rested(&mut shared, Instant::now());
+        shared.front.remaining(grant)
+    }
+
+    fn start_keeper(self: &Arc<Self>) -> io::Result<()> {
+        if self.has_keeper.load(Ordering::Relaxed) || self.has_keeper.swap(true, Ordering::Relaxed) {
+            return Ok(());
         }
-        match shared.closed {
-            true => None,
-            false => Some(std::mem::take(&mut shared.notes)),
+        keeper::start(self.clone()).inspect_err(|_| self.has_keeper.store(false, Ordering::Relaxed))
+    }
+
+    /// What the keeper does, again and again: it renews what is due. Returns whether the client is still open.
+    pub(super) fn keep<H: Host>(&self, host: &H) -> bool {
+        let unresolved = self.lock().unresolved.take();
+        if let Some((lane, name, port)) = unresolved {
+            self.resolve(host, lane, &name, port);
         }
+        let mut shared = self.lock();
+        if shared.closed {
+            return false;
+        }
+        let due = shared.front.deadline();
+        let now = Instant::now();
+        let is_due = due.is_some_and(|due| due <= now);
+        if !shared.leading && (is_due || !shared.front.client.is_quiet()) {
+            self.tend(shared);
+            return true;
+        }
+        // Whoever leads does what is due.
+        let idle = now + IDLE;
+        let until = if is_due { now + LONGEST_SLEEP } else { due.map_or(idle, |due| due.min(idle)) };
+        let sleep = until.saturating_duration_since(now);
+        shared.kept_until = Some(shared.front.client.in_time(now, sleep.saturating_sub(WORTH_WAKING)));
+        shared = self.keeper.wait_timeout(shared, sleep).unwrap_or_else(PoisonError::into_inner).0;
+        shared.kept_until = None;
+        if !shared.leading && !shared.closed {
+            self.read(&mut shared, Instant::now());
+        }
+        !shared.closed
     }
 
     /// Fails what is waited for. What is held is not given back.
@@ -205,14 +231,14 @@ impl Station {
         let mut shared = self.lock();
         shared.closed = true;
         let now = Instant::now();
-        shared.client.close(now);
+        shared.front.close(now);
         self.settle(&mut shared, now);
         self.keeper.notify_all();
         self.call_back(&shared);
     }
 
     /// Ends the wait of the thread that receives, as the connection that it waits for is given up.
-    fn call_back(&self, shared: &Shared) {
+    fn call_back(&self, shared: &Shared<L>) {
         self.bell.ring();
         if let Some(fd) = &shared.receiving {
             // One that is not connected any more has ended the wait by itself.
@@ -223,16 +249,16 @@ impl Station {
     /// In a forked child: the parent's connections are closed here without a word.
     pub fn abandon(&self) {
         if let Ok(mut shared) = self.shared.try_lock() {
-            shared.client.discard();
+            shared.front.discard();
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Shared> {
+    fn lock(&self) -> MutexGuard<'_, Shared<L>> {
         self.shared.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn resolve<H: Host>(&self, host: &H, lane: usize, name: &str, port: u16) -> Option<H::Interrupt> {
-        let deadline = Instant::now() + self.with(|client| client.settings().connect_timeout);
+        let deadline = Instant::now() + self.lock().front.settings().connect_timeout;
         let resolved = match resolve(host, name, port, deadline) {
             Ok(addresses) => Ok(addresses.into_iter().map(Address::Tcp).collect()),
             Err(Unresolved::Failed(why)) => Err(why),
@@ -243,23 +269,23 @@ impl Station {
         };
         let mut shared = self.lock();
         let now = Instant::now();
-        shared.client.connect(lane, resolved, now);
+        shared.front.connect(lane, resolved, now);
         self.settle(&mut shared, now);
         None
     }
 
     /// Goes on until the slot's outcome is there, or the host has to do something.
-    fn step<'s>(&'s self, mut shared: MutexGuard<'s, Shared>, slot: &Arc<Slot>, mut now: Instant) -> Step {
+    fn step<'s>(&'s self, mut shared: MutexGuard<'s, Shared<L>>, slot: &Arc<Slot<L>>, mut now: Instant) -> Progress<L> {
         self.settle(&mut shared, now);
         loop {
-            if let Some(outcome) = slot.take() {
+            if let Some(done) = slot.take() {
                 if !shared.leading {
                     self.promote(&mut shared);
                 }
-                return Step::Done(outcome);
+                return Progress::Done(done);
             }
             if let Some((lane, name, port)) = shared.unresolved.take() {
-                return Step::Resolve(lane, name, port);
+                return Progress::Resolve(lane, name, port);
             }
             if shared.leading {
                 shared.following.push(slot.clone());
@@ -269,46 +295,45 @@ impl Station {
                 shared = woken;
                 slot.sleeps.store(false, Ordering::Relaxed);
                 shared.following.retain(|following| !Arc::ptr_eq(following, slot));
-                if sleep.timed_out() && slot.outcome.lock().unwrap_or_else(PoisonError::into_inner).is_none() {
-                    return Step::Interrupted;
+                if sleep.timed_out() && slot.done().is_none() {
+                    return Progress::Interrupted;
                 }
                 now = Instant::now();
                 continue;
             }
             let wake;
             (shared, wake, now) = self.receive(shared, now);
-            let outcome = slot.take();
-            if outcome.is_none() && wake == Wake::Ready {
+            let done = slot.take();
+            if done.is_none() && wake == Wake::Ready {
                 continue;
             }
             self.promote(&mut shared);
-            return outcome.map_or(Step::Interrupted, Step::Done);
+            return done.map_or(Progress::Interrupted, Progress::Done);
         }
     }
 
     /// The keeper leads until nothing is on its way.
-    fn tend<'s>(&'s self, mut shared: MutexGuard<'s, Shared>) -> Option<Vec<Note>> {
+    fn tend<'s>(&'s self, mut shared: MutexGuard<'s, Shared<L>>) {
         let now = Instant::now();
-        shared.client.expire(now);
-        shared.client.turn(now);
+        shared.front.expire(now);
+        shared.front.turn(now);
         self.settle(&mut shared, now);
-        if !shared.leading && !shared.client.is_quiet() && shared.unresolved.is_none() {
+        if !shared.leading && !shared.front.client.is_quiet() && shared.unresolved.is_none() {
             (shared, ..) = self.receive(shared, now);
             self.promote(&mut shared);
         }
-        (!shared.closed).then(|| std::mem::take(&mut shared.notes))
     }
 
     /// Waits once for what the client's connections wait for, and takes what has come. Returns when that was, too.
     fn receive<'s>(
         &'s self,
-        mut shared: MutexGuard<'s, Shared>,
+        mut shared: MutexGuard<'s, Shared<L>>,
         now: Instant,
-    ) -> (MutexGuard<'s, Shared>, Wake, Instant) {
+    ) -> (MutexGuard<'s, Shared<L>>, Wake, Instant) {
         shared.leading = true;
-        let alone = match shared.client.is_due_before(shared.client.in_time(now, LONGEST_SLEEP)) {
+        let alone = match shared.front.client.is_due_before(shared.front.client.in_time(now, LONGEST_SLEEP)) {
             true => None,
-            false => shared.client.only_descriptor(LONGEST_SLEEP),
+            false => shared.front.client.only_descriptor(LONGEST_SLEEP),
         };
         let (mut shared, wake, now) = match alone {
             Some(fd) => self.receive_bytes(shared, fd),
@@ -322,9 +347,9 @@ impl Station {
     /// Waits for bytes of the only connection there is: one system call, instead of one to wait and one to receive.
     fn receive_bytes<'s>(
         &'s self,
-        mut shared: MutexGuard<'s, Shared>,
+        mut shared: MutexGuard<'s, Shared<L>>,
         fd: Arc<OwnedFd>,
-    ) -> (MutexGuard<'s, Shared>, Wake, Instant) {
+    ) -> (MutexGuard<'s, Shared<L>>, Wake, Instant) {
         shared.receiving = Some(fd.clone());
         let mut buffer = std::mem::take(&mut shared.buffer);
         drop(shared);
@@ -339,14 +364,18 @@ impl Station {
         };
         let now = Instant::now();
         shared.read_at = now;
-        shared.client.received(&fd, received, now);
+        shared.front.client.received(&fd, received, now);
         shared.buffer = buffer;
         (shared, wake, now)
     }
 
-    fn poll<'s>(&'s self, shared: MutexGuard<'s, Shared>, until: Instant) -> (MutexGuard<'s, Shared>, Wake, Instant) {
-        let due = shared.client.deadline().map_or(until, |due| due.min(until));
-        let interests: Vec<(usize, Arc<OwnedFd>, bool)> = shared.client.descriptors();
+    fn poll<'s>(
+        &'s self,
+        shared: MutexGuard<'s, Shared<L>>,
+        until: Instant,
+    ) -> (MutexGuard<'s, Shared<L>>, Wake, Instant) {
+        let due = shared.front.deadline().map_or(until, |due| due.min(until));
+        let interests: Vec<(usize, Arc<OwnedFd>, bool)> = shared.front.client.descriptors();
         drop(shared);
         let mut descriptors: Vec<PollFd<'_>> = interests.iter().map(|(_, fd, write)| interest(fd, *write)).collect();
         descriptors.push(PollFd::from_borrowed_fd(self.bell.as_fd(), PollFlags::IN));
@@ -359,69 +388,65 @@ impl Station {
         let now = Instant::now();
         shared.read_at = now;
         for ((lane, ..), _) in interests.iter().zip(&ready).filter(|(_, ready)| **ready) {
-            shared.client.ready(*lane, now);
+            shared.front.ready(*lane, now);
         }
         if due <= now {
-            shared.client.expire(now);
+            shared.front.expire(now);
         }
         (shared, wake, now)
     }
 
-    fn read_rested(&self, shared: &mut Shared, now: Instant) {
+    fn read_rested(&self, shared: &mut Shared<L>, now: Instant) {
         if !shared.leading && now.saturating_duration_since(shared.read_at) > REST {
             self.read(shared, now);
         }
     }
 
     /// Takes what has come, without waiting.
-    fn read(&self, shared: &mut Shared, now: Instant) {
+    fn read(&self, shared: &mut Shared<L>, now: Instant) {
         shared.read_at = now;
-        let lanes: Vec<usize> = shared.client.watched().map(|(lane, _)| lane).collect();
+        let lanes: Vec<usize> = shared.front.watched().map(|(lane, _)| lane).collect();
         for lane in lanes {
-            shared.client.ready(lane, now);
+            shared.front.ready(lane, now);
         }
         self.settle(shared, now);
     }
 
     /// Somebody else leads from here on, if anybody waits; the keeper, where an answer is awaited all the same.
-    fn promote(&self, shared: &mut Shared) {
+    fn promote(&self, shared: &mut Shared<L>) {
         if let Some(next) = shared.following.first() {
             return next.wake.notify_one();
         }
         let Some(until) = shared.kept_until else { return };
-        if !shared.client.is_quiet() || shared.client.is_due_before(until) {
+        if !shared.front.client.is_quiet() || shared.front.client.is_due_before(until) {
             self.wake_keeper(shared);
         }
     }
 
     /// Does what the client wants done, and hands out what is over.
-    fn settle(&self, shared: &mut Shared, now: Instant) {
+    fn settle(&self, shared: &mut Shared<L>, now: Instant) {
         loop {
-            while let Some(action) = shared.client.next_action() {
+            while let Some(action) = shared.front.client.next_action() {
                 match action {
                     Action::Resolve { lane, name, port } => shared.unresolved = Some((lane, name, port)),
                     Action::Forget { lane, .. } => {
-                        shared.client.forgotten(lane, now);
+                        shared.front.forgotten(lane, now);
                         self.call_back(shared);
                     }
                     Action::Watch { .. } if shared.leading => self.bell.ring(),
                     Action::Watch { .. } => {}
-                    Action::EndTurn => shared.client.turn(now),
+                    Action::EndTurn => shared.front.turn(now),
                 }
             }
-            match shared.client.next_finished() {
-                Some(Finished::Done { waiter, outcome }) => waiter.give(outcome),
-                Some(Finished::Lost { number, loss }) => shared.notes.push(Note::Lost { number, loss }),
-                Some(Finished::Warning(text)) => shared.notes.push(Note::Warning(text)),
+            match shared.front.next_finished() {
+                Some(LockFinished::Done { waiter, outcome, unheard }) => waiter.give((outcome, unheard)),
+                Some(LockFinished::Note(note)) => self.notes.leave(note),
                 None => break,
             }
         }
-        if !shared.notes.is_empty() {
-            self.wake_keeper(shared);
-        }
     }
 
-    fn wake_keeper(&self, shared: &mut Shared) {
+    fn wake_keeper(&self, shared: &mut Shared<L>) {
         shared.kept_until = None;
         self.keeper.notify_all();
     }

@@ -66,14 +66,10 @@ pub struct UsualLock {
 }
 
 impl LockSettings {
-    /// Checks all settings. `tag`: the hash tag of all names of this client, where names have hash tags of their own.
-    pub fn build(&self, tag: Option<&[u8]>) -> Result<LockParts, InvalidArgument> {
+    /// Checks all settings.
+    pub fn build(&self) -> Result<LockParts, InvalidArgument> {
         let url = RedisUrl::parse(&self.url.0)?;
-        let keys = match tag {
-            Some(tag) => Keys::tagged(&self.namespace, tag),
-            None => Keys::new(&self.namespace),
-        };
-        let keys = keys.map_err(|error| InvalidArgument::usage(error.to_string()))?;
+        let keys = Keys::new(&self.namespace).map_err(|error| InvalidArgument::usage(error.to_string()))?;
         let setup = Setup {
             server: url.endpoint.to_string().into(),
             login: self.login(&url)?,

@@ -29,7 +29,7 @@ fn cache(named: Named<'_>) -> Result<CacheParts, InvalidArgument> {
 }
 
 fn locks(named: Named<'_>) -> Result<LockParts, InvalidArgument> {
-    filled::<LockSettings>(named)?.build(None)
+    filled::<LockSettings>(named)?.build()
 }
 
 /// Each row: the settings, the kind of error, and its message from the beginning.
@@ -298,8 +298,8 @@ fn every_setting_of_locks_reaches_its_part() {
         ("tls", Given::Tls(any_tls())),
     ])
     .unwrap();
-    let LockParts { setup, usual, names_have_tags } = settings.build(Some(b"tag")).unwrap();
-    assert_eq!((&*setup.server, setup.keys.prefix()), ("host:7", &b"{tag}{app}:"[..]));
+    let LockParts { setup, usual, names_have_tags } = settings.build().unwrap();
+    assert_eq!((&*setup.server, setup.keys.prefix()), ("host:7", &b"{app}:"[..]));
     assert_eq!((setup.handler, setup.options.fairness), (HandlerKind::Pure, Fairness::Throughput));
     assert_eq!((setup.connect_timeout, setup.options.heartbeat), (Duration::from_secs(9), Duration::from_secs(7)));
     assert_eq!(setup.options.patience, Duration::from_secs(8));
@@ -308,7 +308,7 @@ fn every_setting_of_locks_reaches_its_part() {
     assert_eq!((login.user.as_deref(), login.password, login.database), (Some("user"), Some("secret".into()), 2));
     assert!(login.tls.is_some());
     let own = LockSettings { username: Some("own".into()), password: Some("own".into()), ..settings };
-    let login = own.build(None).unwrap().setup.login;
+    let login = own.build().unwrap().setup.login;
     assert_eq!((login.user.as_deref(), login.password), (Some("own"), Some("own".into())));
 }
 

@@ -1,15 +1,19 @@
 //! Threads that share a client's locks.
 
 use std::cell::Cell;
+use std::time::Duration;
 
-use pinyon_core::locks::call::{Answer, Call};
-use pinyon_core::locks::client::{self, Client, Outcome, Wish};
-use pinyon_core::locks::keys::{self, Keys};
-use pinyon_core::locks::machine::{Options, Renewal, Request};
-use pinyon_core::locks::station::Station;
-use pinyon_core::locks::{new_client, HandlerKind};
-use pinyon_core::{blocking, redis, Address, Endpoint};
+use pinyon_core::locks::failure::LockFailureKind;
+use pinyon_core::locks::front::LockOutcome;
+use pinyon_core::locks::loss::Loss;
+use pinyon_core::locks::machine::Renewal;
+use pinyon_core::locks::notes::Note;
+use pinyon_core::locks::owners;
+use pinyon_core::locks::status::{StatusAnswer, StatusQuestion};
+use pinyon_core::{blocking, Kind};
+use pinyon_proto::resp::{Command, Value};
 
+use super::program::{acquiring, until, Operation, Program};
 use super::server::Redis;
 use super::TIMEOUT;
 
@@ -32,47 +36,124 @@ impl blocking::Host for Refusing {
     }
 }
 
-fn permitting(waits: usize) -> Refusing {
-    Refusing(Cell::new(waits))
-}
-
-fn station(server: &Redis) -> Station {
-    let Address::Unix(path) = server.address() else { unreachable!("it listens on a socket") };
-    let settings = client::Setup {
-        endpoint: Endpoint::Unix(path),
-        server: "redis".into(),
-        login: redis::SessionSettings::default(),
-        keys: Keys::new("n").unwrap(),
-        handler: HandlerKind::Auto,
-        connect_timeout: TIMEOUT,
-        options: Options::default(),
-    };
-    Station::new(Client::new(settings, new_client())).unwrap()
-}
-
-fn lock() -> Wish {
-    let (names, wait) = (keys::names(["a"]).unwrap(), Some(TIMEOUT));
-    Wish::Lock(Request { names, owner: 1, ttl: TIMEOUT, wait, renewal: Renewal::Never, reentrant: false })
-}
-
-fn waiting(station: &Station) -> usize {
-    let ask = Wish::Ask(Call::Inspect { names: keys::names(["a"]).unwrap() });
-    match station.run(&permitting(usize::MAX), ask) {
-        Ok(Outcome::Answered(Answer::Inspected(names))) => names[0].waiting.len(),
-        other => panic!("{other:?}"),
-    }
-}
-
 #[test]
 fn an_attempt_whose_wait_is_refused_is_given_up() {
     let server = Redis::start("");
-    let [holder, other] = [(); 2].map(|()| station(&server));
-    let Ok(Outcome::Granted { number, .. }) = holder.run(&permitting(99), lock()) else { panic!("it is free") };
+    let [holder, other] = [(); 2].map(|()| Program::on(&server));
+    let held = holder.acquire("a", Renewal::Never);
     for permitted in 0..4 {
-        assert!(matches!(other.run(&permitting(permitted), lock()), Err(RefusedWait)));
+        let (_, operation) = acquiring("a", Renewal::Never, false);
+        assert!(matches!(other.station().run(&Refusing(Cell::new(permitted)), operation), Err(RefusedWait)));
         // Asked on the same connection: what was given up before has been carried out.
-        assert_eq!(waiting(&other), 0, "after {permitted} waits");
+        assert_eq!(other.ask("a", StatusQuestion::Waiting), StatusAnswer::Waiting(0), "after {permitted} waits");
     }
-    assert!(matches!(holder.run(&permitting(99), Wish::Release { number }), Ok(Outcome::Released { held: true })));
-    assert!(matches!(other.run(&permitting(99), lock()), Ok(Outcome::Granted { .. })));
+    assert!(holder.release(&held));
+    other.acquire("a", Renewal::Never);
+}
+
+#[test]
+fn what_is_held_is_renewed_although_no_thread_waits() {
+    let server = Redis::start("");
+    let [holder, other] = [(); 2].map(|()| Program::on(&server));
+    let held = holder.acquire("a", Renewal::Always);
+    other.see_renewed("a");
+    assert!(holder.station().remaining(&held).is_some());
+    assert!(holder.release(&held) && !holder.release(&held));
+    assert_eq!(holder.station().remaining(&held), None);
+    assert_eq!(other.ask("a", StatusQuestion::IsLocked), StatusAnswer::IsLocked(false));
+}
+
+#[test]
+fn a_loss_is_noted_although_no_thread_waits() {
+    let server = Redis::start("");
+    let [holder, other] = [(); 2].map(|()| Program::on(&server));
+    let [forced, gone] = ["a", "b"].map(|name| holder.acquire(name, Renewal::Always));
+    forced.listen("forced").unwrap();
+    gone.listen("gone").unwrap();
+    let (names, token) = (forced.names().clone(), Some(forced.token()));
+    assert!(matches!(other.run(Operation::ForceRelease { names, token }), LockOutcome::ForceReleased { released: 1 }));
+    assert_eq!(holder.note(), Note::Lost { listener: "forced", loss: Loss::Forced });
+    let deleted = Operation::Execute { command: Command::of(["DEL", "{n}:l:b"]) };
+    assert!(matches!(other.run(deleted), LockOutcome::Value(Value::Integer(1))));
+    assert_eq!(holder.note(), Note::Lost { listener: "gone", loss: Loss::Gone });
+    assert_eq!(gone.not_held().message, "the lock \"b\" is not held any more: the server does not have it any more");
+    assert!(!holder.release(&forced) && !holder.release(&gone));
+    assert_eq!(holder.notes.take(), None);
+}
+
+#[test]
+fn a_warning_is_noted() {
+    let server = Redis::start("maxmemory-policy allkeys-lru\n");
+    let locks = Program::on(&server);
+    locks.acquire("a", Renewal::Never);
+    let Note::Warning(text) = locks.note() else { panic!("nothing is lost") };
+    assert!(text.contains("maxmemory-policy is allkeys-lru"), "{text}");
+}
+
+#[test]
+fn what_nobody_can_release_is_not_renewed() {
+    let server = Redis::start("");
+    let locks = Program::on(&server);
+    let held = locks.acquire("a", Renewal::Always);
+    locks.station().forsake(&held);
+    assert_eq!(locks.station().remaining(&held), None);
+    until(|| locks.ask("a", StatusQuestion::IsLocked) == StatusAnswer::IsLocked(false));
+    // One of two can release it still.
+    let [first, second] = [(); 2].map(|()| {
+        let (grant, operation) = acquiring("a", Renewal::Never, true);
+        assert!(matches!(locks.run(operation), LockOutcome::Held { .. }));
+        grant
+    });
+    locks.station().forsake(&first);
+    assert!(locks.release(&second));
+    assert_eq!(locks.ask("a", StatusQuestion::IsLocked), StatusAnswer::IsLocked(false));
+}
+
+#[test]
+fn a_thread_that_waits_gets_the_lock_of_another() {
+    let server = Redis::start("");
+    let locks = Program::on(&server);
+    let held = locks.acquire("a", Renewal::Never);
+    let later = std::thread::scope(|scope| {
+        let waiting = scope.spawn(|| locks.acquire("a", Renewal::Never));
+        let parked = locks.acquire("b", Renewal::Never);
+        let wait = Some(Duration::from_millis(1));
+        let park = Operation::Park { grant: parked.clone(), wait, relock: TIMEOUT };
+        assert!(matches!(locks.run(park), LockOutcome::Held { notified: false }));
+        let notify = Operation::Notify { grant: parked.clone(), most: 0 };
+        assert!(matches!(locks.run(notify), LockOutcome::Notified { moved: 0 }));
+        let extend = Operation::Extend { grant: parked.clone(), ttl: TIMEOUT };
+        assert!(matches!(locks.run(extend), LockOutcome::Extended { held: true }));
+        assert!(locks.release(&held));
+        waiting.join().unwrap()
+    });
+    assert!(later.token() > held.token());
+    let (_, mut at_once) = acquiring("a", Renewal::Never, false);
+    if let Operation::Acquire { request, .. } = &mut at_once {
+        request.wait = None;
+        request.owner = owners::new_owner();
+    }
+    assert!(matches!(locks.run(at_once), LockOutcome::Busy));
+}
+
+#[test]
+fn closing_ends_what_waits_and_loses_what_is_held() {
+    let server = Redis::start("");
+    let [locks, other] = [(); 2].map(|()| Program::on(&server));
+    let held = locks.acquire("a", Renewal::Always);
+    held.listen("nobody").unwrap();
+    let elsewhere = other.acquire("b", Renewal::Never);
+    std::thread::scope(|scope| {
+        let waiting = scope.spawn(|| locks.run(acquiring("b", Renewal::Never, false).1));
+        until(|| other.ask("b", StatusQuestion::Waiting) == StatusAnswer::Waiting(1));
+        let station = locks.station();
+        locks.threads.close();
+        let LockOutcome::Failed(failure) = waiting.join().unwrap() else { panic!("it has the lock") };
+        assert!(matches!(failure.kind, LockFailureKind::Server(error) if error.kind == Kind::Closed));
+        let released = station.run(&Refusing(Cell::new(9)), Operation::Release { grant: held.clone() });
+        assert!(matches!(released, Ok(LockOutcome::Released { held: false })));
+    });
+    assert!(matches!(locks.threads.station(), Err(failure) if matches!(failure.kind, LockFailureKind::Closed)));
+    assert_eq!((held.loss(), locks.notes.take()), (Some(Loss::Closed), None));
+    assert!(other.release(&elsewhere));
 }

@@ -1,6 +1,7 @@
 //! The session that speaks RESP, on the operating system's sockets, against the redis-server that is installed.
 
 mod locks;
+mod program;
 mod server;
 
 use std::collections::VecDeque;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use pinyon_core::locks::call::{Answer, Attempt, Call, Holder, Name, Names};
-use pinyon_core::locks::scripts::Function;
+use pinyon_core::locks::library::Function;
 
 use crate::say;
 

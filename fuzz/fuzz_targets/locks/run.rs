@@ -6,7 +6,7 @@ use std::os::fd::RawFd;
 use std::time::Duration;
 
 use pinyon_core::driven::{Action, Driven};
-use pinyon_core::locks::client::{Client, Finished, Outcome, Platform as _, Setup, Wish};
+use pinyon_core::locks::client::{Client, Setup, Finished, Outcome, Platform as _, Wish};
 use pinyon_core::locks::keys::Keys;
 use pinyon_core::locks::machine::{Failure, Options, Request};
 use pinyon_core::{redis, Address, Endpoint};

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use arbitrary::Arbitrary;
 use pinyon_core::locks::call::{Attempt, Call, Names, Pushed};
-use pinyon_core::locks::scripts::Function;
+use pinyon_core::locks::library::Function;
 use pinyon_proto::resp::{Decoded, Limits, Reader, Value};
 
 use crate::functions::{self, Called};

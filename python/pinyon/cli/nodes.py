@@ -1,29 +1,36 @@
-"""The nodes of a cluster: each is reached by a client whose names have a hash tag that is kept there."""
+"""The nodes of a cluster: each is reached by the locks whose names have a hash tag that is kept there."""
 
 from __future__ import annotations
 
 import binascii
+import functools
 import itertools
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pinyon.errors import ServerError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pinyon.locks import Locks
 
 _SLOTS = 16384
 
 
-def nodes(locks: Locks) -> list[Locks]:
-    """Return clients of all the nodes that have slots, or this one where there is no cluster."""
+def nodes(locks: Locks) -> list[Callable[..., Any]]:
+    """Return what sends a command to each node that has slots, or to the only server where there is no cluster."""
     try:
         ranges = locks.execute("CLUSTER", "SLOTS")
     except ServerError as error:
         if "cluster support disabled" in str(error):
-            return [locks]
+            return [locks.execute]
         raise
     one_of_each = {tuple(primary[:2]): range(first, last + 1) for first, last, primary, *_ in ranges}
-    return [locks._at((b"{%s}" % tag_in(slots),)) for slots in one_of_each.values()]
+    return [functools.partial(_execute, locks, b"{%s}" % tag_in(slots)) for slots in one_of_each.values()]
+
+
+def _execute(locks: Locks, name: bytes, *parts: Any) -> Any:
+    return locks.command(parts, (name,))
 
 
 def tag_in(slots: range) -> bytes:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pinyon.cli.nodes import nodes
 from pinyon.cli.terminal import duration, text_of
@@ -13,7 +13,7 @@ from pinyon.locks import Locks, LockStatus
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 #: Names that one question to the server is about.
 _AT_ONCE = 100
@@ -42,7 +42,7 @@ def locked_names(locks: Locks) -> list[bytes]:
     names = {key[len(prefix) :] for key in keys_from(locks, prefix)}
     if locks.hash_tags == "names":
         pattern = b"{*}" + _literally(prefix) + b"*"
-        keys = (key for node in nodes(locks) for keys in _scan(node, pattern) for key in keys)
+        keys = (key for execute in nodes(locks) for keys in _scan(execute, pattern) for key in keys)
         tagged = (key.partition(prefix) for key in keys)
         names.update(name for before, _, name in tagged if before == b"{%s}" % (tag_of(locks, name) or b""))
     return sorted(names)
@@ -55,7 +55,7 @@ def tag_of(locks: Locks, name: bytes) -> bytes | None:
 
 def keys_from(locks: Locks, prefix: bytes) -> set[bytes]:
     """Return the keys that begin with this."""
-    return {key for keys in _scan(locks, _literally(prefix) + b"*") for key in keys}
+    return {key for keys in _scan(locks.execute, _literally(prefix) + b"*") for key in keys}
 
 
 def _literally(text: bytes) -> bytes:
@@ -63,10 +63,10 @@ def _literally(text: bytes) -> bytes:
     return re.sub(rb"([\\*?\[\]])", rb"\\\1", text)
 
 
-def _scan(locks: Locks, pattern: bytes) -> Iterator[list[bytes]]:
+def _scan(execute: Callable[..., Any], pattern: bytes) -> Iterator[list[bytes]]:
     cursor = b"0"
     while True:
-        cursor, keys = locks.execute("SCAN", cursor, "MATCH", pattern, "COUNT", 1000)
+        cursor, keys = execute("SCAN", cursor, "MATCH", pattern, "COUNT", 1000)
         yield keys
         if cursor == b"0":
             return

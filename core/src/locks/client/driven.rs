@@ -124,11 +124,6 @@ impl<W> Client<W> {
         self.actions.pop_front()
     }
 
-    /// What is over; ask after every call.
-    pub fn next_finished(&mut self) -> Option<Finished<W>> {
-        self.finished.pop_front()
-    }
-
     /// The descriptors to wait for, and whether each is to be written to: owned, as the client may close its own
     /// meanwhile.
     pub fn descriptors(&self) -> Vec<(usize, Arc<OwnedFd>, bool)> {

@@ -5,6 +5,8 @@
 
 mod driven;
 mod greeting;
+#[cfg(test)]
+pub(super) mod in_memory;
 mod link;
 mod platform;
 #[cfg(test)]
@@ -21,7 +23,8 @@ use pinyon_proto::resp::{Command, Value};
 use super::call::{Answer, Call};
 use super::handler::{Handler, HandlerKind};
 use super::keys::Keys;
-use super::machine::{Event, Failure, Fairness, Loss, Machine, NotHeld, Options, Request};
+use super::loss::Loss;
+use super::machine::{Event, Failure, Fairness, Machine, NotHeld, Options, Request};
 use crate::address::Endpoint;
 use crate::driven::Action;
 use crate::error::{Error, Kind};
@@ -114,7 +117,7 @@ enum Awaited {
 /// Those that wait for the same, in order; nearly always there is one.
 struct Waiters<W> {
     first: W,
-    others: VecDeque<W>,
+    others: Vec<W>,
 }
 
 pub struct Client<W, P: Platform = System> {
@@ -228,9 +231,19 @@ impl<W, P: Platform> Client<W, P> {
         self.machine.forsake(number);
     }
 
+    /// One of those who acquired a lock cannot release it any more; others can.
+    pub fn drop_hold(&mut self, number: u64) {
+        self.machine.drop_hold(number);
+    }
+
     /// The token of a lock that is held, and how long it is still believed in.
     pub fn held(&self, number: u64) -> Option<(u64, Duration)> {
         self.machine.held(number, self.platform.boot_time())
+    }
+
+    /// What is over; ask after every call.
+    pub fn next_finished(&mut self) -> Option<Finished<W>> {
+        self.finished.pop_front()
     }
 
     pub fn settings(&self) -> &Setup {
@@ -278,7 +291,7 @@ impl<W, P: Platform> Client<W, P> {
         self.end_turn();
     }
 
-    fn end_turn(&mut self) {
+    pub(in crate::locks) fn end_turn(&mut self) {
         if !std::mem::replace(&mut self.turn_is_due, true) {
             self.actions.push_back(Action::EndTurn);
         }
@@ -323,17 +336,18 @@ impl<W, P: Platform> Client<W, P> {
 
     fn wait_for(&mut self, what: (u64, Awaited), waiter: W) {
         match self.waiting.entry(what) {
-            Entry::Occupied(waiters) => waiters.into_mut().others.push_back(waiter),
-            Entry::Vacant(nobody) => drop(nobody.insert(Waiters { first: waiter, others: VecDeque::new() })),
+            Entry::Occupied(waiters) => waiters.into_mut().others.push(waiter),
+            Entry::Vacant(nobody) => drop(nobody.insert(Waiters { first: waiter, others: Vec::new() })),
         }
     }
 
     fn take_waiter(&mut self, number: u64, awaited: Awaited) -> Option<W> {
         let Entry::Occupied(mut waiters) = self.waiting.entry((number, awaited)) else { return None };
-        match waiters.get_mut().others.pop_front() {
-            Some(next) => Some(std::mem::replace(&mut waiters.get_mut().first, next)),
-            None => Some(waiters.remove().first),
+        if waiters.get().others.is_empty() {
+            return Some(waiters.remove().first);
         }
+        let Waiters { first, others } = waiters.get_mut();
+        Some(std::mem::replace(first, others.remove(0)))
     }
 
     fn is_closed_error(&self) -> Error {

@@ -1,55 +1,16 @@
 //! A client whose server says what the test has it say, and how long its users wait then.
 
-use std::cell::Cell;
-use std::io;
-use std::os::fd::{AsRawFd, RawFd};
-use std::rc::Rc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use pinyon_proto::resp::{Decoded, Reader, Value};
-
+use super::in_memory::{name_of, settings, InMemory, GREETING, PATIENCE};
 use super::*;
-use crate::address::Address;
-use crate::connection::peer::{Ending, Line, Opening, Peer};
+use crate::connection::peer::{Ending, Opening};
 use crate::driven::Driven;
 use crate::locks::keys;
-use crate::locks::machine::{Moment, Renewal};
-use crate::network::Network;
+use crate::locks::machine::Renewal;
 
-const PATIENCE: Duration = Duration::from_secs(2);
 const TTL: Duration = Duration::from_secs(10);
 const GRANTED: &str = ":5000\r\n";
-
-#[derive(Clone)]
-struct InMemory {
-    peer: Peer,
-    started: Instant,
-    elapsed: Rc<Cell<Duration>>,
-}
-
-impl Network for InMemory {
-    type Stream = Line;
-
-    fn open(&self, address: &Address) -> io::Result<Line> {
-        self.peer.open(address)
-    }
-}
-
-impl AsRawFd for Line {
-    fn as_raw_fd(&self) -> RawFd {
-        7
-    }
-}
-
-impl Platform for InMemory {
-    fn now(&self) -> Instant {
-        self.started + self.elapsed.get()
-    }
-
-    fn boot_time(&self) -> Moment {
-        Moment(self.elapsed.get())
-    }
-}
 
 struct Host {
     client: Client<&'static str, InMemory>,
@@ -65,16 +26,8 @@ impl Host {
     }
 
     fn connected_with(handler: HandlerKind, login: redis::SessionSettings) -> Self {
-        let platform = InMemory { peer: Peer::default(), started: Instant::now(), elapsed: Rc::default() };
-        let settings = Setup {
-            endpoint: Endpoint::Tcp { host: "127.0.0.1".into(), port: 6379 },
-            server: "redis1".into(),
-            login,
-            keys: Keys::new("n").unwrap(),
-            handler,
-            connect_timeout: Duration::from_secs(1),
-            options: Options { patience: PATIENCE, ..Options::default() },
-        };
+        let platform = InMemory::default();
+        let settings = Setup { login, ..settings(handler) };
         let client = Client::on(platform.clone(), settings, "c".into());
         let mut host = Self { client, platform, told: Vec::new() };
         let ask = Wish::Ask(Call::Inspect { names: keys::names(["a"]).unwrap() });
@@ -91,14 +44,10 @@ impl Host {
 
     /// The server lets the client in.
     fn greet(&mut self) {
-        assert_eq!(self.sent(), ["HELLO", "PING"]);
-        self.answer("%2\r\n$7\r\nversion\r\n$6\r\n7.0.15\r\n$5\r\nproto\r\n:3\r\n+PONG\r\n");
-        assert_eq!(self.sent(), ["SUBSCRIBE"]);
-        let confirmed =
-            |channel: &str, count| format!(">3\r\n$9\r\nsubscribe\r\n${}\r\n{channel}\r\n:{count}\r\n", channel.len());
-        self.answer(&[confirmed("{n}:#c:c", 1), confirmed("{n}:#freed", 2)].concat());
-        assert_eq!(self.sent()[0], "INFO");
-        self.answer("$0\r\n\r\n");
+        for (asked, answer) in GREETING {
+            assert_eq!(self.sent()[0], asked);
+            self.answer(answer);
+        }
     }
 
     fn begin(&mut self, waiter: &'static str, wish: Wish) -> Option<u64> {
@@ -125,21 +74,12 @@ impl Host {
 
     /// The names of the commands that the server has received since this was last asked, with those of functions.
     fn sent(&mut self) -> Vec<String> {
-        let words = |command: &Vec<String>| if command[0] == "FCALL" { 2 } else { 1 };
-        self.commands().iter().map(|command| command[..words(command)].join(" ")).collect()
+        self.commands().iter().map(|command| name_of(command)).collect()
     }
 
     fn commands(&mut self) -> Vec<Vec<String>> {
         self.settle();
-        let sent = self.platform.peer.take_received();
-        let (mut reader, mut rest, mut commands) = (Reader::default(), &sent[..], Vec::new());
-        while !rest.is_empty() {
-            let (consumed, command) = reader.read(rest).expect("commands are RESP");
-            rest = &rest[consumed..];
-            let Some(Decoded::Reply(Value::Array(parts))) = command else { panic!("half a command") };
-            commands.push(parts.iter().map(text).collect());
-        }
-        commands
+        self.platform.commands()
     }
 
     fn answer(&mut self, reply: &str) {
@@ -181,13 +121,6 @@ impl Host {
                 Finished::Lost { .. } | Finished::Warning(_) => None,
             }));
         }
-    }
-}
-
-fn text(value: &Value) -> String {
-    match value {
-        Value::Bytes(text) => String::from_utf8_lossy(text).into_owned(),
-        other => panic!("not a part of a command: {other:?}"),
     }
 }
 

@@ -1,10 +1,11 @@
 //! What servers say, asked and unasked.
 
-use super::entry::{Entry, Held, State};
+use super::entry::{Entry, Held, Stage};
 use super::time::believed;
-use super::{About, Answer, Event, Failure, InFlight, Loss, Machine, Moment};
+use super::{About, Answer, Event, Failure, InFlight, Machine, Moment};
 use crate::error::{Error, Kind};
 use crate::locks::call::{Holder, Pushed};
+use crate::locks::loss::Loss;
 
 impl Machine {
     /// The answer to a call that [`Machine::next_call`] gave out. An error is the server's own: when the connection
@@ -49,7 +50,7 @@ impl Machine {
             }
             Pushed::ForceReleased { attempt } => {
                 let number = self.number_of(&attempt);
-                let is_held = |number: &u64| matches!(self.entries[number].state, State::Held(_));
+                let is_held = |number: &u64| matches!(self.entries[number].stage, Stage::Held(_));
                 if let Some(number) = number.filter(is_held) {
                     self.lose(number, Loss::Forced, now);
                 }
@@ -58,9 +59,9 @@ impl Machine {
                 let waits_for = |names: &[_], wanted: &[_]| wanted.iter().any(|name| names.contains(name));
                 let numbers = self.entries.iter().filter(|(_, entry)| waits_for(&names, &entry.names));
                 for number in numbers.map(|(number, _)| *number).collect::<Vec<_>>() {
-                    match self.entries[&number].state {
-                        State::Refused { .. } => self.ask(number, now),
-                        State::Queued { poll_at: Some(_), .. } => self.send_poll(number, now),
+                    match self.entries[&number].stage {
+                        Stage::Refused { .. } => self.ask(number, now),
+                        Stage::Queued { poll_at: Some(_), .. } => self.send_poll(number, now),
                         _ => {}
                     }
                 }
@@ -71,8 +72,8 @@ impl Machine {
     /// A grant may be read long after it was made: it is as old as the last question that was answered "queued", at most.
     fn pushed_grant(&mut self, number: u64, token: u64, now: Moment) {
         let Some(entry) = self.entries.get(&number).filter(|entry| entry.parked_by.is_none()) else { return };
-        match entry.state {
-            State::Queued { since, .. } | State::Parked { since, .. } | State::Asking(Some(since)) => {
+        match entry.stage {
+            Stage::Queued { since, .. } | Stage::Parked { since, .. } | Stage::Asking(Some(since)) => {
                 self.granted(number, token, since, now);
             }
             _ => {}
@@ -82,7 +83,7 @@ impl Machine {
     /// The answer of one that wants its names, to a question that was sent at `sent`.
     fn asked(&mut self, number: u64, answer: Answer, sent: Moment, now: Moment) {
         let Some(entry) = self.entries.get(&number) else { return };
-        if !matches!(entry.state, State::Asking(_) | State::Queued { .. } | State::Parked { .. }) {
+        if !matches!(entry.stage, Stage::Asking(_) | Stage::Queued { .. } | Stage::Parked { .. }) {
             return;
         }
         match answer {
@@ -90,9 +91,9 @@ impl Machine {
             Answer::Queued { pttl } => {
                 let poll_at = Some(self.poll_after(pttl, now));
                 let entry = self.entries.get_mut(&number).expect("it was there");
-                match &mut entry.state {
-                    State::Parked { since, poll_at: at, .. } => (*since, *at) = (sent, poll_at),
-                    state => *state = State::Queued { since: sent, poll_at },
+                match &mut entry.stage {
+                    Stage::Parked { since, poll_at: at, .. } => (*since, *at) = (sent, poll_at),
+                    stage => *stage = Stage::Queued { since: sent, poll_at },
                 }
             }
             Answer::Busy { pttl, holder } => self.busy(number, pttl, holder, now),
@@ -109,7 +110,7 @@ impl Machine {
     /// The server has forgotten this waiter, and it lines up again.
     fn ask_anew(&mut self, number: u64, now: Moment) {
         let entry = self.entries.get_mut(&number).expect("it was there");
-        if matches!(entry.state, State::Parked { .. }) {
+        if matches!(entry.stage, Stage::Parked { .. }) {
             self.wait_anew(number, now);
         }
         self.ask(number, now);
@@ -125,15 +126,15 @@ impl Machine {
             return self.fail(number, failure, now);
         }
         let again_at = self.poll_after(pttl, now);
-        self.entries.entry(number).and_modify(|entry| entry.state = State::Refused { again_at });
+        self.entries.entry(number).and_modify(|entry| entry.stage = Stage::Refused { again_at });
     }
 
     /// A poll prolongs what it finds granted, so that it may be believed in anew.
     fn polled(&mut self, number: u64, answer: Answer, sent: Moment, now: Moment) {
         let Some(entry) = self.entries.get_mut(&number) else { return };
-        match (&mut entry.state, &answer) {
-            (State::Held(held), Answer::Granted { .. }) => held.until = held.until.max(sent + believed(entry.ttl)),
-            (State::Queued { .. } | State::Parked { .. }, _) => self.asked(number, answer, sent, now),
+        match (&mut entry.stage, &answer) {
+            (Stage::Held(held), Answer::Granted { .. }) => held.until = held.until.max(sent + believed(entry.ttl)),
+            (Stage::Queued { .. } | Stage::Parked { .. }, _) => self.asked(number, answer, sent, now),
             _ => {}
         }
     }
@@ -141,7 +142,7 @@ impl Machine {
     fn poll_again(&mut self, number: u64, now: Moment) {
         let at = self.poll_after(None, now);
         let Some(entry) = self.entries.get_mut(&number) else { return };
-        if let State::Queued { poll_at, .. } | State::Parked { poll_at, .. } = &mut entry.state {
+        if let Stage::Queued { poll_at, .. } | Stage::Parked { poll_at, .. } = &mut entry.stage {
             *poll_at = Some(at);
         }
     }
@@ -151,15 +152,15 @@ impl Machine {
         let Some(entry) = self.entries.get_mut(&number) else { return };
         let until = since + believed(entry.ttl);
         if until <= now {
-            entry.state = match entry.state {
-                State::Parked { until, .. } => State::Parked { since, poll_at: None, until },
-                _ => State::Queued { since, poll_at: None },
+            entry.stage = match entry.stage {
+                Stage::Parked { until, .. } => Stage::Parked { since, poll_at: None, until },
+                _ => Stage::Queued { since, poll_at: None },
             };
             return self.send_poll(number, now);
         }
         let renew_at = Self::renewal_after(entry.renewal, now, since, entry.ttl);
-        let notified = matches!(entry.state, State::Parked { .. });
-        entry.state = State::Held(Held { token, until, granted: now, renew_at, extending: false });
+        let notified = matches!(entry.stage, Stage::Parked { .. });
+        entry.stage = Stage::Held(Held { token, until, granted: now, renew_at, extending: false });
         self.holding.entry(entry.owner).or_default().push(number);
         self.wake_for(number);
         self.events.push_back(Event::Granted { number, token, notified });
@@ -168,15 +169,15 @@ impl Machine {
     /// The server would not take or keep the question.
     fn refused(&mut self, number: u64, error: Error, now: Moment) {
         let Some(entry) = self.entries.get(&number) else { return };
-        if matches!(entry.state, State::Asking(_) | State::Queued { .. }) {
+        if matches!(entry.stage, Stage::Asking(_) | Stage::Queued { .. }) {
             self.fail(number, Failure::Server(error), now);
         }
     }
 
     fn unlocked(&mut self, number: u64, answer: Result<Answer, Error>, sent: Moment, now: Moment) {
         let Some(entry) = self.entries.get(&number) else { return };
-        let State::Releasing { until, again, .. } = entry.state else {
-            if matches!(entry.state, State::Cancelling { .. }) {
+        let Stage::Releasing { until, again, .. } = entry.stage else {
+            if matches!(entry.stage, Stage::Cancelling { .. }) {
                 self.forget(number, now);
             }
             return;
@@ -220,7 +221,7 @@ impl Machine {
     fn prolonged(&mut self, number: u64, answer: Option<bool>, sent: Moment, now: Moment) -> bool {
         let Some(entry) = self.entries.get_mut(&number) else { return false };
         let retry_at = now + self.options.heartbeat.min(self.options.patience).min(entry.ttl / 6);
-        let State::Held(held) = &mut entry.state else { return false };
+        let Stage::Held(held) = &mut entry.stage else { return false };
         held.extending = false;
         match answer {
             Some(true) => {
@@ -238,7 +239,7 @@ impl Machine {
     }
 
     fn parked(&mut self, number: u64, answer: Result<Answer, Error>, sent: Moment, now: Moment) {
-        let is_waiting = |entry: &Entry| matches!(entry.state, State::Parked { .. } | State::Queued { .. });
+        let is_waiting = |entry: &Entry| matches!(entry.stage, Stage::Parked { .. } | Stage::Queued { .. });
         if !self.entries.get(&number).is_some_and(is_waiting) {
             return;
         }

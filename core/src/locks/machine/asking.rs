@@ -1,8 +1,8 @@
-//! What is sent to the server, and what an attempt's state becomes by it.
+//! What is sent to the server, and how an attempt stands after that.
 
 use std::time::Duration;
 
-use super::entry::State;
+use super::entry::Stage;
 use super::{About, Call, InFlight, Machine, Moment};
 
 /// How many locks one call prolongs.
@@ -25,7 +25,7 @@ impl Machine {
     pub(super) fn ask(&mut self, number: u64, now: Moment) {
         let connected = self.connected;
         let Some(entry) = self.entries.get_mut(&number) else { return };
-        entry.state = State::Asking(connected.then_some(now));
+        entry.stage = Stage::Asking(connected.then_some(now));
         if !connected {
             return;
         }
@@ -37,7 +37,7 @@ impl Machine {
     pub(super) fn send_poll(&mut self, number: u64, now: Moment) {
         let connected = self.connected;
         let Some(entry) = self.entries.get_mut(&number) else { return };
-        if let State::Queued { poll_at, .. } | State::Parked { poll_at, .. } = &mut entry.state {
+        if let Stage::Queued { poll_at, .. } | Stage::Parked { poll_at, .. } = &mut entry.stage {
             *poll_at = None;
         }
         if !connected {
@@ -77,7 +77,7 @@ impl Machine {
         for number in &numbers {
             let attempt = self.attempt(*number);
             let Some(entry) = self.entries.get_mut(number) else { continue };
-            if let State::Held(held) = &mut entry.state {
+            if let Stage::Held(held) = &mut entry.stage {
                 held.extending = true;
             }
             held.push((attempt, entry.names.clone(), entry.ttl));
@@ -97,7 +97,7 @@ impl Machine {
     /// The server may not have heard of it: a waiter that it believes to be parked would wait for a notice.
     pub(super) fn send_unpark_again(&mut self, number: u64, now: Moment) {
         let Some(entry) = self.entries.get_mut(&number) else { return };
-        entry.state = State::Queued { since: now, poll_at: None };
+        entry.stage = Stage::Queued { since: now, poll_at: None };
         let (names, ttl) = (entry.names.clone(), entry.ttl);
         if self.connected {
             let attempt = self.attempt(number);

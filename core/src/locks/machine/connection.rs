@@ -1,7 +1,7 @@
 //! Losing the server and finding it again: nothing is forgotten that it may still know.
 
 use super::asking::may_grant;
-use super::entry::State;
+use super::entry::Stage;
 use super::{About, Call, Event, Failure, InFlight, Machine, Moment};
 use crate::error::Error;
 
@@ -18,7 +18,7 @@ impl Machine {
         let numbers: Vec<u64> = self.entries.keys().copied().collect();
         for number in &numbers {
             let entry = &self.entries[number];
-            if matches!(entry.state, State::Releasing { .. } | State::Cancelling { .. }) {
+            if matches!(entry.stage, Stage::Releasing { .. } | Stage::Cancelling { .. }) {
                 self.send_unlock(*number, true, now);
             }
         }
@@ -26,12 +26,12 @@ impl Machine {
         for number in numbers {
             let Some(entry) = self.entries.get_mut(&number) else { continue };
             let parking = entry.parked_by.take().is_some();
-            match entry.state {
-                State::Queued { .. } | State::Parked { .. } if parking => self.take_anew(number, now),
-                State::Asking(_) => self.ask(number, now),
-                State::Queued { .. } if entry.unparking => self.send_unpark_again(number, now),
-                State::Queued { .. } | State::Parked { .. } => self.send_poll(number, now),
-                State::Held(ref lock) if lock.renew_at.is_some() => held.push(number),
+            match entry.stage {
+                Stage::Queued { .. } | Stage::Parked { .. } if parking => self.take_anew(number, now),
+                Stage::Asking(_) => self.ask(number, now),
+                Stage::Queued { .. } if entry.unparking => self.send_unpark_again(number, now),
+                Stage::Queued { .. } | Stage::Parked { .. } => self.send_poll(number, now),
+                Stage::Held(ref lock) if lock.renew_at.is_some() => held.push(number),
                 _ => {}
             }
         }
@@ -67,12 +67,12 @@ impl Machine {
         for number in numbers {
             let Some(entry) = self.entries.get_mut(&number) else { continue };
             let waits = entry.waits();
-            match &mut entry.state {
-                State::Asking(Some(_)) if !waits && !moved => {
+            match &mut entry.stage {
+                Stage::Asking(Some(_)) if !waits && !moved => {
                     self.events.push_back(Event::Failed { number, failure: Failure::Server(error.clone()) });
                     self.cancel(number, now);
                 }
-                State::Releasing { again, .. } => *again = true,
+                Stage::Releasing { again, .. } => *again = true,
                 _ => {}
             }
         }
@@ -81,7 +81,7 @@ impl Machine {
     /// No connection could be made. What no server has heard of fails.
     pub fn unreachable(&mut self, error: &Error, now: Moment) {
         let never_asked =
-            |entry: &super::Entry| matches!(entry.state, State::Lined | State::Asking(None) | State::Refused { .. });
+            |entry: &super::Entry| matches!(entry.stage, Stage::Lined | Stage::Asking(None) | Stage::Refused { .. });
         let numbers: Vec<u64> =
             self.entries.iter().filter(|(_, entry)| never_asked(entry)).map(|(number, _)| *number).collect();
         for number in numbers {
@@ -123,14 +123,14 @@ impl Machine {
     pub fn close(&mut self, error: &Error, now: Moment) {
         for (number, entry) in &self.entries {
             let number = *number;
-            let event = match entry.state {
-                State::Lined
-                | State::Asking(_)
-                | State::Queued { .. }
-                | State::Refused { .. }
-                | State::Parked { .. } => Event::Failed { number, failure: Failure::Server(error.clone()) },
-                State::Releasing { .. } => Event::ReleaseFailed { number, error: error.clone() },
-                State::Held(_) | State::Cancelling { .. } | State::Lost => continue,
+            let event = match entry.stage {
+                Stage::Lined
+                | Stage::Asking(_)
+                | Stage::Queued { .. }
+                | Stage::Refused { .. }
+                | Stage::Parked { .. } => Event::Failed { number, failure: Failure::Server(error.clone()) },
+                Stage::Releasing { .. } => Event::ReleaseFailed { number, error: error.clone() },
+                Stage::Held(_) | Stage::Cancelling { .. } | Stage::Lost => continue,
             };
             self.events.push_back(event);
         }
@@ -146,7 +146,7 @@ impl Machine {
     /// Whether it was done nobody knows: what is renewed is asked again, and the clock goes on from before.
     pub(super) fn extension_unanswered(&mut self, numbers: &[u64], wanted: Option<&Error>, now: Moment) {
         for number in numbers.iter().copied() {
-            if let Some(State::Held(held)) = self.entries.get_mut(&number).map(|entry| &mut entry.state) {
+            if let Some(Stage::Held(held)) = self.entries.get_mut(&number).map(|entry| &mut entry.stage) {
                 held.extending = false;
                 held.renew_at = held.renew_at.map(|_| now);
             }

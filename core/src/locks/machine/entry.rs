@@ -28,10 +28,10 @@ pub(super) struct Entry {
     pub(super) parked_by: Option<u64>,
     /// It wants its names back without having been notified, and the server has not confirmed that it knows.
     pub(super) unparking: bool,
-    pub(super) state: State,
+    pub(super) stage: Stage,
 }
 
-pub(super) enum State {
+pub(super) enum Stage {
     /// Others of this process come first.
     Lined,
     /// The server is asked; when, if it has been sent.
@@ -92,7 +92,7 @@ impl Entry {
             holds: 1,
             parked_by: None,
             unparking: false,
-            state: State::Lined,
+            stage: Stage::Lined,
         }
     }
 
@@ -104,18 +104,18 @@ impl Entry {
     /// When there is something to do about it. What is to be renewed waits for a connection.
     pub(super) fn due(&self, connected: bool) -> Option<Moment> {
         let earlier = |other: Option<Moment>| other.map_or(self.deadline, |other| other.min(self.deadline));
-        match &self.state {
-            State::Lined | State::Asking(_) => Some(self.deadline),
-            State::Queued { poll_at, .. } => Some(earlier(*poll_at)),
-            State::Refused { again_at } => Some(earlier(Some(*again_at))),
-            State::Held(held) => {
+        match &self.stage {
+            Stage::Lined | Stage::Asking(_) => Some(self.deadline),
+            Stage::Queued { poll_at, .. } => Some(earlier(*poll_at)),
+            Stage::Refused { again_at } => Some(earlier(Some(*again_at))),
+            Stage::Held(held) => {
                 let renew_at = held.renew_at.filter(|_| connected && !held.extending);
                 Some(renew_at.map_or(held.until, |renew_at| renew_at.min(held.until)))
             }
-            State::Parked { poll_at, until, .. } => [*poll_at, *until].into_iter().flatten().min(),
-            State::Releasing { deadline, .. } => Some(*deadline),
-            State::Cancelling { forget_at } => Some(*forget_at),
-            State::Lost => None,
+            Stage::Parked { poll_at, until, .. } => [*poll_at, *until].into_iter().flatten().min(),
+            Stage::Releasing { deadline, .. } => Some(*deadline),
+            Stage::Cancelling { forget_at } => Some(*forget_at),
+            Stage::Lost => None,
         }
     }
 }

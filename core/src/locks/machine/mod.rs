@@ -30,8 +30,9 @@ pub use time::Moment;
 
 use super::call::{Answer, Attempt, Call, Holder, Names};
 use crate::error::{Error, Kind};
+use crate::locks::loss::Loss;
 use crate::locks::sequence::Sequence;
-use entry::{Entry, State};
+use entry::{Entry, Stage};
 use table::Table;
 
 /// How a client behaves.
@@ -140,16 +141,6 @@ pub enum Failure {
     NotHeld,
     /// The server, or the way to it.
     Server(Error),
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Loss {
-    /// Its time ran out before the server confirmed a renewal.
-    Expired,
-    /// The server says that it is not held any more: it expired there, or was deleted.
-    Gone,
-    /// Somebody has released it by force.
-    Forced,
 }
 
 /// An error that a host's mistake causes.
@@ -289,19 +280,19 @@ impl Machine {
     pub fn release(&mut self, number: u64, now: Moment) -> Result<(), NotHeld> {
         let patience = self.options.patience;
         let entry = self.entries.get_mut(&number).ok_or(NotHeld)?;
-        match &mut entry.state {
-            State::Held(_) if entry.holds > 1 => {
+        match &mut entry.stage {
+            Stage::Held(_) if entry.holds > 1 => {
                 entry.holds -= 1;
                 self.events.push_back(Event::Released { number, held: true });
             }
-            State::Held(held) => {
+            Stage::Held(held) => {
                 let (until, deadline) = (held.until, now + patience);
-                entry.state = State::Releasing { until, deadline, again: false };
+                entry.stage = Stage::Releasing { until, deadline, again: false };
                 self.wake_by(deadline);
                 self.send_unlock(number, false, now);
                 self.hand_on(number, now);
             }
-            State::Lost => {
+            Stage::Lost => {
                 entry.holds -= 1;
                 let is_over = entry.holds == 0;
                 self.events.push_back(Event::Released { number, held: false });
@@ -310,7 +301,7 @@ impl Machine {
                 }
             }
             // Its owner waits for it to come back, once less.
-            State::Parked { .. } | State::Queued { .. } if entry.holds > 1 => {
+            Stage::Parked { .. } | Stage::Queued { .. } if entry.holds > 1 => {
                 entry.holds -= 1;
                 self.events.push_back(Event::Released { number, held: false });
             }
@@ -322,10 +313,10 @@ impl Machine {
     /// Stops waiting, or gives back without waiting for the answer. No event follows.
     pub fn cancel(&mut self, number: u64, now: Moment) {
         let Some(entry) = self.entries.get(&number) else { return };
-        match entry.state {
-            State::Lined | State::Asking(None) | State::Refused { .. } | State::Lost => self.forget(number, now),
-            State::Releasing { .. } | State::Cancelling { .. } => self.begin_cancelling(number, now),
-            State::Held(_) if entry.holds > 1 => {
+        match entry.stage {
+            Stage::Lined | Stage::Asking(None) | Stage::Refused { .. } | Stage::Lost => self.forget(number, now),
+            Stage::Releasing { .. } | Stage::Cancelling { .. } => self.begin_cancelling(number, now),
+            Stage::Held(_) if entry.holds > 1 => {
                 self.entries.entry(number).and_modify(|entry| entry.holds -= 1);
             }
             _ => {
@@ -339,20 +330,27 @@ impl Machine {
     /// Nobody is left who could give a lock back: it is not renewed any more.
     pub fn forsake(&mut self, number: u64) {
         let Some(entry) = self.entries.get_mut(&number) else { return };
-        match &mut entry.state {
-            State::Held(held) => {
+        match &mut entry.stage {
+            Stage::Held(held) => {
                 held.renew_at = None;
                 (entry.renewal, entry.holds) = (Renewal::Never, 0);
             }
-            State::Lost => drop(self.entries.remove(&number)),
+            Stage::Lost => drop(self.entries.remove(&number)),
             _ => {}
+        }
+    }
+
+    /// One of those who acquired a lock cannot release it any more; others can.
+    pub fn drop_hold(&mut self, number: u64) {
+        if let Some(entry) = self.entries.get_mut(&number).filter(|entry| entry.holds > 1) {
+            entry.holds -= 1;
         }
     }
 
     /// Lets a held lock last for `ttl` from now: [`Event::Extended`] tells.
     pub fn extend(&mut self, number: u64, ttl: Duration, now: Moment) -> Result<(), NotHeld> {
         let entry = self.entries.get_mut(&number).ok_or(NotHeld)?;
-        let State::Held(held) = &mut entry.state else { return Err(NotHeld) };
+        let Stage::Held(held) = &mut entry.stage else { return Err(NotHeld) };
         if held.until <= now {
             return Err(NotHeld);
         }
@@ -373,12 +371,12 @@ impl Machine {
     /// them notifies; then takes them again as often, for at most `relock`: [`Event::Granted`] or [`Event::Failed`] tells.
     pub fn park(&mut self, number: u64, wait: Option<Duration>, relock: Duration, now: Moment) -> Result<(), NotHeld> {
         let entry = self.entries.get_mut(&number).ok_or(NotHeld)?;
-        if !matches!(&entry.state, State::Held(held) if held.until > now) {
+        if !matches!(&entry.stage, Stage::Held(held) if held.until > now) {
             return Err(NotHeld);
         }
         let until = wait.map(|wait| now + wait);
         (entry.wait, entry.unparking) = (Some(relock), false);
-        entry.state = State::Parked { since: now, poll_at: None, until };
+        entry.stage = Stage::Parked { since: now, poll_at: None, until };
         let (names, ttl) = (entry.names.clone(), entry.ttl);
         let attempt = self.attempt(number);
         if self.connected {
@@ -403,8 +401,8 @@ impl Machine {
 
     /// The token of a lock that is held, and how long it is still believed in.
     pub fn held(&self, number: u64, now: Moment) -> Option<(u64, Duration)> {
-        match &self.entries.get(&number)?.state {
-            State::Held(held) if held.until > now => Some((held.token, held.until - now)),
+        match &self.entries.get(&number)?.stage {
+            Stage::Held(held) if held.until > now => Some((held.token, held.until - now)),
             _ => None,
         }
     }
@@ -412,7 +410,7 @@ impl Machine {
     /// What a lock that is held consists of.
     pub fn names(&self, number: u64) -> Option<Names> {
         let entry = self.entries.get(&number)?;
-        matches!(entry.state, State::Held(_)).then(|| entry.names.clone())
+        matches!(entry.stage, Stage::Held(_)).then(|| entry.names.clone())
     }
 
     /// The attempt that goes by a number, as servers know it.
@@ -438,7 +436,7 @@ impl Machine {
         };
         let Some(number) = held.iter().find(shares).copied() else { return Ok(None) };
         let entry = self.entries.get_mut(&number).expect("what is held is known");
-        let State::Held(held) = &entry.state else { return Ok(None) };
+        let Stage::Held(held) = &entry.stage else { return Ok(None) };
         if held.until <= now {
             self.lose(number, Loss::Expired, now);
             return Ok(None);

@@ -3,8 +3,9 @@
 use std::ops::{Add, Sub};
 use std::time::Duration;
 
-use super::entry::State;
-use super::{About, Event, Failure, Loss, Machine, Renewal};
+use super::entry::Stage;
+use super::{About, Event, Failure, Machine, Renewal};
+use crate::locks::loss::Loss;
 
 /// Time since the computer was started, suspend included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -54,27 +55,27 @@ impl Machine {
 
     fn expire_one(&mut self, number: u64, now: Moment) {
         let Some(entry) = self.entries.get_mut(&number) else { return };
-        match entry.state {
-            State::Lined | State::Asking(None) if entry.deadline <= now => self.fail(number, Failure::Timeout, now),
-            State::Refused { .. } if entry.deadline <= now => self.fail(number, Failure::Timeout, now),
-            State::Asking(Some(_)) | State::Queued { .. } if entry.deadline <= now => {
+        match entry.stage {
+            Stage::Lined | Stage::Asking(None) if entry.deadline <= now => self.fail(number, Failure::Timeout, now),
+            Stage::Refused { .. } if entry.deadline <= now => self.fail(number, Failure::Timeout, now),
+            Stage::Asking(Some(_)) | Stage::Queued { .. } if entry.deadline <= now => {
                 self.events.push_back(Event::Failed { number, failure: Failure::Timeout });
                 self.cancel(number, now);
             }
-            State::Refused { again_at } if again_at <= now => self.ask(number, now),
-            State::Parked { until: Some(until), .. } if until <= now => self.send_unpark(number, now),
-            State::Queued { poll_at: Some(poll_at), .. } | State::Parked { poll_at: Some(poll_at), .. }
+            Stage::Refused { again_at } if again_at <= now => self.ask(number, now),
+            Stage::Parked { until: Some(until), .. } if until <= now => self.send_unpark(number, now),
+            Stage::Queued { poll_at: Some(poll_at), .. } | Stage::Parked { poll_at: Some(poll_at), .. }
                 if poll_at <= now =>
             {
                 self.send_poll(number, now);
             }
-            State::Held(ref held) if held.until <= now => self.lose(number, Loss::Expired, now),
-            State::Releasing { deadline, .. } if deadline <= now => {
+            Stage::Held(ref held) if held.until <= now => self.lose(number, Loss::Expired, now),
+            Stage::Releasing { deadline, .. } if deadline <= now => {
                 let error = self.unanswered();
                 self.events.push_back(Event::ReleaseFailed { number, error });
                 self.begin_cancelling(number, now);
             }
-            State::Cancelling { forget_at } if forget_at <= now => self.forget(number, now),
+            Stage::Cancelling { forget_at } if forget_at <= now => self.forget(number, now),
             _ => {}
         }
     }
@@ -110,8 +111,8 @@ impl Machine {
     /// Prolongs what is due for it, in one call.
     fn renew(&mut self, now: Moment) {
         let is_due = |slack: bool| {
-            move |(_, entry): &(&u64, &super::Entry)| match &entry.state {
-                State::Held(held) if !held.extending => held.renew_at.is_some_and(|at| match slack {
+            move |(_, entry): &(&u64, &super::Entry)| match &entry.stage {
+                Stage::Held(held) if !held.extending => held.renew_at.is_some_and(|at| match slack {
                     true => at <= now + entry.ttl / (3 * TOGETHER),
                     false => at <= now,
                 }),
@@ -128,7 +129,7 @@ impl Machine {
     /// A lock is not held any more, and nobody gave it back.
     pub(super) fn lose(&mut self, number: u64, loss: Loss, now: Moment) {
         let Some(entry) = self.entries.get_mut(&number) else { return };
-        entry.state = State::Lost;
+        entry.stage = Stage::Lost;
         let forsaken = entry.holds == 0;
         self.events.push_back(Event::Lost { number, loss });
         self.send_tidy(number, false, now);
@@ -140,7 +141,7 @@ impl Machine {
 
     pub(super) fn begin_cancelling(&mut self, number: u64, now: Moment) {
         let forget_at = now + REMEMBERED;
-        self.entries.entry(number).and_modify(|entry| entry.state = State::Cancelling { forget_at });
+        self.entries.entry(number).and_modify(|entry| entry.stage = Stage::Cancelling { forget_at });
         self.wake_by(forget_at);
     }
 

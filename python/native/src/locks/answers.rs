@@ -1,89 +1,67 @@
 //! What came of something about locks, in Python.
 
-use std::sync::Arc;
-
-use pinyon_core::locks::call::{Answer, Attempt, Inspected, Names};
-use pinyon_core::locks::client::Outcome;
-use pinyon_core::locks::keys::shown;
-use pinyon_core::locks::machine::Failure;
+use pinyon_core::locks::call::{Attempt, Inspected};
+use pinyon_core::locks::failure::{LockFailure, LockFailureKind};
+use pinyon_core::locks::front::LockOutcome;
+use pinyon_core::locks::status::StatusAnswer;
 use pinyon_proto::resp::Value;
+use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyList, PyString};
+use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
 use pyo3::IntoPyObjectExt;
 
-use super::grant::GrantState;
 use crate::errors::{from_core, lock_failure};
 
-/// What whoever waited is given; None where a lock is not to be had now.
-pub(crate) fn answer(py: Python<'_>, outcome: Outcome, state: Option<&Arc<GrantState>>) -> PyResult<Py<PyAny>> {
+/// What whoever waited is given; None where a lock is not free and waiting was not wanted. `names`: those that were asked
+/// about.
+pub(super) fn answer<'py>(
+    py: Python<'py>,
+    outcome: LockOutcome,
+    names: Option<&Bound<'py, PyTuple>>,
+) -> PyResult<Py<PyAny>> {
     match outcome {
-        Outcome::Granted { notified, .. } => notified.into_py_any(py),
-        Outcome::Failed(Failure::Busy { .. }) => Ok(py.None()),
-        Outcome::Failed(failure) => Err(raised(py, failure, state)),
-        Outcome::Released { held } | Outcome::Extended { held } => held.into_py_any(py),
-        Outcome::Answered(answer) => answered(py, answer),
-        Outcome::Value(value) => value_in_python(py, value),
+        LockOutcome::Held { notified } => notified.into_py_any(py),
+        LockOutcome::Busy => Ok(py.None()),
+        LockOutcome::Released { held } | LockOutcome::Extended { held } => held.into_py_any(py),
+        LockOutcome::Notified { moved } => moved.into_py_any(py),
+        LockOutcome::ForceReleased { released } => released.into_py_any(py),
+        LockOutcome::Status(StatusAnswer::Each(inspected)) => statuses(py, names, &inspected),
+        LockOutcome::Status(StatusAnswer::IsLocked(is_locked)) => is_locked.into_py_any(py),
+        LockOutcome::Status(StatusAnswer::FirstOwner(owner)) => owner.map(shown).into_py_any(py),
+        LockOutcome::Status(StatusAnswer::Waiting(count)) => count.into_py_any(py),
+        LockOutcome::Value(value) => value_in_python(py, value),
+        LockOutcome::Failed(failure) => Err(raised(py, *failure)),
     }
 }
 
-fn raised(py: Python<'_>, failure: Failure, state: Option<&Arc<GrantState>>) -> PyErr {
-    let what = state.map_or_else(|| "the lock".to_owned(), |state| described(&state.names));
-    match failure {
-        Failure::Timeout => {
-            let server = state.map_or("the server", |state| state.backend.server());
-            lock_failure(py, "LockTimeout", &format!("{server}: {what} was not to be had in time"), None)
-        }
-        Failure::AlreadyHeld => {
-            let message = format!(
-                "{what}: one of the names is held already by whoever asks; a lock may be taken again with reentrant=True, \
-                 and with the names it has"
-            );
-            lock_failure(py, "AlreadyHeld", &message, None)
-        }
-        Failure::Deadlock { cycle } => {
-            let message = format!(
-                "{what} would never be had: its holders wait, in turn, for what whoever asks holds; release that, and \
-                 begin again"
-            );
-            let cycle: Vec<String> = cycle.iter().map(Attempt::to_string).collect();
-            lock_failure(py, "Deadlock", &message, Some(("cycle", cycle)))
-        }
-        Failure::NotHeld => lock_failure(py, "LockLost", &format!("{what} is not held"), None),
-        Failure::Busy { .. } => lock_failure(py, "LockTimeout", &format!("{what} is held by somebody else"), None),
-        Failure::Server(error) => from_core(py, &error),
-    }
+pub(super) fn raised(py: Python<'_>, failure: LockFailure) -> PyErr {
+    let (class, more) = match failure.kind {
+        LockFailureKind::Timeout => ("LockTimeout", None),
+        LockFailureKind::Lost => ("LockLost", None),
+        LockFailureKind::AlreadyHeld => ("AlreadyHeld", None),
+        LockFailureKind::Deadlock { cycle } => ("Deadlock", Some(("cycle", cycle.into_iter().map(shown).collect()))),
+        LockFailureKind::Closed => ("Closed", None),
+        LockFailureKind::Server(error) => return from_core(py, &error),
+    };
+    lock_failure(py, class, &failure.message, more)
 }
 
-/// The names of a lock for people to read: the first few.
-fn described(names: &Names) -> String {
-    const FEW: usize = 3;
-    let few: Vec<String> = names.iter().take(FEW).map(|name| shown(name)).collect();
-    match names.len() {
-        1 => format!("the lock {}", few[0]),
-        count if count <= FEW => format!("the lock on {}", few.join(", ")),
-        count => format!("the lock on {} and {} more", few.join(", "), count - FEW),
-    }
+/// Of each name a `LockStatus`.
+fn statuses<'py>(py: Python<'py>, names: Option<&Bound<'py, PyTuple>>, inspected: &[Inspected]) -> PyResult<Py<PyAny>> {
+    let class = py.import(intern!(py, "pinyon._lock_status"))?.getattr(intern!(py, "LockStatus"))?;
+    let status = |(name, inspected): (Bound<'py, PyAny>, &Inspected)| {
+        let holder = inspected.holder.as_ref().map(|holder| shown(holder.attempt.clone()));
+        let token = inspected.holder.as_ref().and_then(|holder| holder.token);
+        let waiting: Vec<String> = inspected.waiting.iter().cloned().map(shown).collect();
+        let [left, age] = [inspected.pttl, inspected.age].map(|time| time.map(|time| time.as_secs_f64()));
+        class.call1((name, holder, token, left, waiting, age))
+    };
+    let statuses = names.into_iter().flatten().zip(inspected).map(status).collect::<PyResult<Vec<_>>>()?;
+    statuses.into_py_any(py)
 }
 
-fn answered(py: Python<'_>, answer: Answer) -> PyResult<Py<PyAny>> {
-    match answer {
-        Answer::Notified { moved } => moved.into_py_any(py),
-        Answer::ForceReleased { released } => released.into_py_any(py),
-        Answer::Inspected(names) => {
-            let each = names.iter().map(|name| inspected(py, name)).collect::<PyResult<Vec<_>>>()?;
-            each.into_py_any(py)
-        }
-        other => Err(lock_failure(py, "ProtocolError", &format!("unexpected answer: {other:?}"), None)),
-    }
-}
-
-/// `(holder, token, seconds left, those who wait, seconds since it was granted)`, None where there is none.
-fn inspected(py: Python<'_>, name: &Inspected) -> PyResult<Py<PyAny>> {
-    let holder = name.holder.as_ref().map(|holder| holder.attempt.to_string());
-    let token = name.holder.as_ref().and_then(|holder| holder.token);
-    let waiting: Vec<String> = name.waiting.iter().map(Attempt::to_string).collect();
-    let [left, age] = [name.pttl, name.age].map(|time| time.map(|time| time.as_secs_f64()));
-    (holder, token, left, waiting, age).into_py_any(py)
+fn shown(attempt: Attempt) -> String {
+    attempt.to_string()
 }
 
 /// A reply: text for what the server says itself, bytes for what it was given.

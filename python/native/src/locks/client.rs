@@ -1,79 +1,80 @@
 //! `pinyon.Locks`: what Python sees of it.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use pinyon_core::fork::PerProcess;
-use pinyon_core::locks::call::{Call, Names};
-use pinyon_core::locks::client::{Setup, Wish};
+use pinyon_core::locks::branches::Branches;
+use pinyon_core::locks::call::Names;
 use pinyon_core::locks::keys;
+use pinyon_core::locks::owners;
+use pinyon_core::locks::status::{Asked, StatusQuestion};
 use pinyon_core::settings::{lock_ttl, LockParts, LockSettings, UsualLock};
 use pinyon_proto::resp::Command;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyString, PyTuple};
 
-use super::backend::{Backend, Home, Keeper};
-use super::driver::{Connection, LocksDriver};
+use super::place::{Keeping, Operation, Sharing};
 use crate::errors::usage;
 use crate::keys::{key_bytes, text_bytes};
-use crate::loops::{LoopDriver, Loops};
 use crate::settings::{changed, checked};
 
 /// Locks on one Redis or Valkey server. `pinyon.Locks` documents its arguments.
 #[pyclass(frozen, subclass, name = "Locks", module = "pinyon._native")]
 pub(crate) struct Locks {
-    setup: Setup,
+    keeping: Arc<Keeping>,
+    /// Those of hash tags, where names have their own.
+    branches: Option<Branches<Keeping>>,
+    sharing: Arc<Sharing>,
     pub(super) usual: UsualLock,
-    names_have_tags: bool,
-    homes: PerProcess<OnceLock<Arc<Home>>>,
-    loops: OnceLock<Arc<Loops<LocksDriver>>>,
-    warn: Py<PyAny>,
-    /// Starts a thread that does what nobody waits for.
-    keep: Py<PyAny>,
-    closed: AtomicBool,
 }
 
 #[pymethods]
 impl Locks {
-    /// `hash_tag`: that of the names, where they have their own. `settings`: those of the core.
+    /// `settings`: those of the core.
     #[new]
-    #[pyo3(signature = (*, warn, keep, hash_tag = None, loops = None, **settings))]
+    #[pyo3(signature = (*, warn, loops = None, **settings))]
     fn new(
         py: Python<'_>,
         warn: Py<PyAny>,
-        keep: Py<PyAny>,
-        hash_tag: Option<&[u8]>,
         loops: Option<(Py<PyAny>, Bound<'_, PyAny>)>,
         settings: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
         let settings = changed(LockSettings::default(), settings)?;
-        let LockParts { setup, usual, names_have_tags } = checked(py, py.detach(|| settings.build(hash_tag)))?;
-        let (homes, loops_of, closed) = (PerProcess::new(OnceLock::new()), OnceLock::new(), AtomicBool::new(false));
-        let locks = Self { setup, usual, names_have_tags, homes, loops: loops_of, warn, keep, closed };
-        if let Some((current, make)) = loops {
-            locks.share(current, make)?;
-        }
-        Ok(locks)
+        let LockParts { setup, usual, names_have_tags } = checked(py, py.detach(|| settings.build()))?;
+        let branches = names_have_tags.then(Branches::default);
+        let sharing = Arc::new(loops.map_or_else(OnceLock::new, |(current, make)| (current, make.unbind()).into()));
+        let keeping = Arc::new(Keeping::new(setup, sharing.clone(), warn));
+        Ok(Self { keeping, branches, sharing, usual })
     }
 
     /// From now on its methods return what a coroutine waits for, instead of waiting themselves.
-    fn share(&self, current: Py<PyAny>, make: Bound<'_, PyAny>) -> PyResult<()> {
-        let connection = Connection { settings: self.setup.clone(), warn: self.warn.clone_ref(make.py()) };
-        let _ = self.loops.set(Arc::new(Loops::new(current, make, connection)?));
-        Ok(())
+    fn share(&self, current: Py<PyAny>, make: Py<PyAny>) {
+        let _ = self.sharing.set((current, make));
     }
 
     /// The hash tag that these names have of their own, if they have one.
     fn tag_of<'py>(&self, py: Python<'py>, names: &Bound<'py, PyTuple>) -> PyResult<Option<Bound<'py, PyBytes>>> {
-        let texts = names.as_slice().iter().map(name_bytes).collect::<PyResult<Vec<&[u8]>>>()?;
-        let tag = keys::common_tag(&texts).map_err(|error| usage(py, "InvalidName", &error.to_string()))?;
-        Ok(tag.map(|tag| PyBytes::new(py, tag)))
+        Ok(common_tag(names)?.map(|tag| PyBytes::new(py, tag)))
     }
 
-    /// Of each name: who holds it, the token, how long it lasts, and who waits.
-    fn inspect<'py>(&self, py: Python<'py>, names: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyAny>> {
-        self.ask(py, Call::Inspect { names: lock_names(names)? })
+    /// Of each name a `LockStatus`.
+    fn _status<'py>(&self, names: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyAny>> {
+        self.inspect(names, StatusQuestion::Each)
+    }
+
+    /// Whether any of the names is locked.
+    fn _is_locked<'py>(&self, names: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyAny>> {
+        self.inspect(names, StatusQuestion::IsLocked)
+    }
+
+    /// Who holds the first of the names that is held, or None.
+    fn _first_owner<'py>(&self, names: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyAny>> {
+        self.inspect(names, StatusQuestion::FirstOwner)
+    }
+
+    /// How many wait for any of the names.
+    fn _waiting<'py>(&self, names: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyAny>> {
+        self.inspect(names, StatusQuestion::Waiting)
     }
 
     /// Takes the names from whoever holds them. Returns how many were held.
@@ -83,117 +84,105 @@ impl Locks {
         names: &Bound<'py, PyTuple>,
         token: Option<u64>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        self.ask(py, Call::ForceRelease { names: lock_names(names)?, token })
+        self.of(names)?.place(py)?.run(py, Operation::ForceRelease { names: lock_names(names)?, token }, None)
     }
 
-    /// Sends a command on the same connection, and returns what the server answers.
-    fn command<'py>(&self, py: Python<'py>, parts: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyAny>> {
+    /// Sends a command on the connection of the locks on these names, and returns what the server answers.
+    #[pyo3(signature = (parts, names = None))]
+    fn command<'py>(
+        &self,
+        py: Python<'py>,
+        parts: &Bound<'py, PyTuple>,
+        names: Option<&Bound<'py, PyTuple>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
         let mut command = Command::default();
+        if let Some(name) = parts.iter().next().filter(|name| !is_text(name)) {
+            let message = format!("a command's name is str or bytes, not {}", name.get_type().name()?);
+            return Err(usage(py, "UnsupportedType", &message));
+        }
         for part in parts {
             push_part(&mut command, &part)?;
         }
-        let deadline = Instant::now() + self.setup.options.patience;
-        self.backend(py)?.run(py, Wish::Execute { command, deadline }, None)
+        let keeping = names.map_or_else(|| Ok(self.keeping.clone()), |names| self.of(names))?;
+        keeping.place(py)?.run(py, Operation::Execute { command }, None)
     }
 
     /// What all keys of the namespace begin with.
     #[getter]
     fn prefix<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
-        PyBytes::new(py, self.setup.keys.prefix())
+        PyBytes::new(py, self.keeping.settings().keys.prefix())
     }
 
     #[getter]
     fn server(&self) -> &str {
-        &self.setup.server
+        &self.keeping.settings().server
     }
 
-    /// The names' own hash tags choose the node of a cluster, not the namespace.
+    /// By what a cluster chooses the node of a lock: `"namespace"` or `"names"`.
     #[getter]
-    fn names_have_tags(&self) -> bool {
-        self.names_have_tags
-    }
-
-    #[getter]
-    pub(super) fn is_closed(&self) -> bool {
-        self.closed.load(Ordering::Relaxed)
-    }
-
-    /// Fails what waits, and closes the connections. What is held is not held any more here; on the server it ends with
-    /// its ttl.
-    fn close(&self, py: Python<'_>) -> PyResult<()> {
-        self.closed.store(true, Ordering::Relaxed);
-        if let Some(home) = self.known_home() {
-            home.station.close();
+    fn hash_tags(&self) -> &'static str {
+        match self.branches {
+            Some(_) => "names",
+            None => "namespace",
         }
-        let Some(loops) = self.loops.get() else { return Ok(()) };
-        loops.drivers(py).into_iter().try_for_each(|driver| driver.get().event_loop().shut(py))
+    }
+
+    #[getter]
+    fn is_closed(&self) -> bool {
+        self.keeping.is_closed()
+    }
+
+    /// Close the connections. What waits fails; what is held is lost, and ends on the server with its ttl.
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        self.keeping.close(py)?;
+        let branches = self.branches.iter().flat_map(Branches::all);
+        branches.into_iter().try_for_each(|branch| branch.close(py))
     }
 }
 
 impl Locks {
-    fn ask<'py>(&self, py: Python<'py>, call: Call) -> PyResult<Bound<'py, PyAny>> {
-        self.backend(py)?.run(py, Wish::Ask(call), None)
-    }
-
-    pub(super) fn backend(&self, py: Python<'_>) -> PyResult<Backend> {
-        if self.is_closed() {
-            return Err(usage(py, "Closed", "the locks' client was closed; make another"));
-        }
-        match self.loops.get() {
-            Some(loops) => Ok(Backend::Loop { driver: loops.caller(py)?.driver.unbind(), loops: loops.clone() }),
-            None => self.home(py).map(Backend::Threads),
-        }
-    }
-
-    /// This process's; a forked child begins without the parent's locks and connection.
-    fn home(&self, py: Python<'_>) -> PyResult<Arc<Home>> {
-        let home = self.homes.get(|parents| {
-            if let Some(home) = parents.get() {
-                home.station.abandon();
-            }
-            OnceLock::new()
-        });
-        let home = match home.get() {
-            Some(home) => home.clone(),
-            None => {
-                let made = Home::new(&self.setup).map_err(|error| {
-                    usage(py, "ConnectError", &format!("no pipe could be made for this process's threads: {error}"))
-                })?;
-                home.get_or_init(|| Arc::new(made)).clone()
-            }
+    /// What keeps these names: this client, or that of the names' own hash tag.
+    pub(super) fn of(&self, names: &Bound<'_, PyTuple>) -> PyResult<Arc<Keeping>> {
+        let Some(branches) = self.branches.as_ref().filter(|_| !self.is_closed()) else {
+            return Ok(self.keeping.clone());
         };
-        home.keep_once(|home| self.keep.call1(py, (Keeper { home }, &self.warn)).map(drop))?;
-        Ok(home)
+        match common_tag(names)? {
+            Some(tag) => branches.of(tag, || Ok(self.keeping.tagged(names.py(), tag))),
+            None => Ok(self.keeping.clone()),
+        }
     }
 
-    fn known_home(&self) -> Option<Arc<Home>> {
-        self.homes.get(|_| OnceLock::new()).get().cloned()
+    fn inspect<'py>(&self, names: &Bound<'py, PyTuple>, question: StatusQuestion) -> PyResult<Bound<'py, PyAny>> {
+        let py = names.py();
+        let asked = Asked::new(&texts(names)?).map_err(|error| usage(py, "InvalidName", &error.to_string()))?;
+        self.of(names)?.place(py)?.run(py, Operation::Inspect { asked, question }, Some(names))
     }
 }
 
-impl Drop for Locks {
-    fn drop(&mut self) {
-        if let Some(home) = self.known_home() {
-            home.station.close();
-        }
-        if let Some(loops) = self.loops.get() {
-            loops.retire();
-        }
-    }
-}
-
-/// The running thread's, among those that take locks: never used again.
+/// The running thread's number, as an owner of locks.
 #[pyfunction]
 pub(crate) fn thread_number() -> u64 {
-    static NEXT: AtomicU64 = AtomicU64::new(1);
-    thread_local!(static MINE: u64 = NEXT.fetch_add(1, Ordering::Relaxed));
-    MINE.with(|number| *number)
+    owners::this_thread()
+}
+
+/// A number for a coroutine that no other owner of locks ever has.
+#[pyfunction]
+pub(crate) fn new_owner() -> u64 {
+    owners::new_owner()
+}
+
+/// The hash tag that all of these names have of their own, if they have one.
+fn common_tag<'n>(names: &'n Bound<'_, PyTuple>) -> PyResult<Option<&'n [u8]>> {
+    keys::common_tag(&texts(names)?).map_err(|error| usage(names.py(), "InvalidName", &error.to_string()))
+}
+
+fn texts<'n>(names: &'n Bound<'_, PyTuple>) -> PyResult<Vec<&'n [u8]>> {
+    names.as_slice().iter().map(name_bytes).collect()
 }
 
 pub(super) fn lock_names(names: &Bound<'_, PyTuple>) -> PyResult<Names> {
     let py = names.py();
-    let texts = names.as_slice().iter().map(name_bytes).collect::<PyResult<Vec<&[u8]>>>()?;
-    keys::names(texts).map_err(|error| usage(py, "InvalidName", &error.to_string()))
+    keys::names(texts(names)?).map_err(|error| usage(py, "InvalidName", &error.to_string()))
 }
 
 fn name_bytes<'n>(name: &'n Bound<'_, PyAny>) -> PyResult<&'n [u8]> {
@@ -204,9 +193,13 @@ pub(super) fn ttl_of(py: Python<'_>, ttl: f64) -> PyResult<Duration> {
     checked(py, lock_ttl(ttl))
 }
 
+fn is_text(part: &Bound<'_, PyAny>) -> bool {
+    part.is_instance_of::<PyString>() || part.is_instance_of::<PyBytes>()
+}
+
 /// Text, bytes and numbers, as Redis takes them.
 fn push_part(command: &mut Command, part: &Bound<'_, PyAny>) -> PyResult<()> {
-    if part.is_instance_of::<PyString>() || part.is_instance_of::<PyBytes>() {
+    if is_text(part) {
         command.push(key_bytes(part)?);
         return Ok(());
     }

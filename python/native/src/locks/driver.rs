@@ -1,15 +1,13 @@
 //! The locks of one event loop.
 
-use std::sync::Arc;
-use std::time::Duration;
-
-use pinyon_core::locks::client::{Client, Finished, Setup};
-use pinyon_core::locks::new_client;
+use pinyon_core::locks::client::Setup;
+use pinyon_core::locks::front::{Front, LockFinished};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
+use pyo3::types::PyTuple;
 
 use super::answers::answer;
-use super::grant::{GrantState, Registry};
+use super::telling::{tell, Listener};
 use crate::driver::{EventLoop, Machine};
 use crate::loops::LoopDriver;
 use crate::waiter::Waiter;
@@ -17,69 +15,41 @@ use crate::waiter::Waiter;
 /// The locks of one event loop, on a connection of its own.
 #[pyclass(frozen, module = "pinyon._native")]
 pub(crate) struct LocksDriver {
-    event_loop: EventLoop<Client<Wait>>,
+    event_loop: EventLoop<Front<Wait, Listener>>,
 }
 
 /// How the locks of each event loop are kept.
 pub(crate) struct Connection {
-    pub(crate) settings: Setup,
+    pub(super) settings: Setup,
     /// `warn(text)`: what whoever runs the program should know.
-    pub(crate) warn: Py<PyAny>,
-}
-
-/// Who is told what nobody waits for.
-pub(crate) struct Told {
-    pub(crate) registry: Registry,
-    server: Arc<str>,
-    warn: Py<PyAny>,
+    pub(super) warn: Py<PyAny>,
 }
 
 /// A coroutine that waits for something about locks.
 pub(crate) struct Wait {
-    pub(crate) waiter: Waiter,
-    pub(crate) state: Option<Arc<GrantState>>,
+    pub(super) waiter: Waiter,
+    /// Those that it asks about.
+    pub(super) names: Option<Py<PyTuple>>,
 }
 
-impl LocksDriver {
-    pub(crate) fn registry(&self) -> &Registry {
-        &self.event_loop.context().registry
-    }
+impl Machine for Front<Wait, Listener> {
+    /// `warn(text)`
+    type Context = Py<PyAny>;
 
-    pub(super) fn server(&self) -> &str {
-        &self.event_loop.context().server
-    }
-
-    /// The token of a lock that is held, and how long it is still believed in.
-    pub(crate) fn held(&self, py: Python<'_>, number: u64) -> PyResult<Option<(u64, Duration)>> {
-        Ok(self.event_loop.lock(py)?.held(number))
-    }
-
-    /// Nobody is left who could give this lock back.
-    pub(crate) fn forsake(&self, number: u64) {
-        Python::attach(|py| {
-            if let Ok(mut client) = self.event_loop.lock(py) {
-                client.forsake(number);
-            }
-        });
-    }
-}
-
-impl Machine for Client<Wait> {
-    type Context = Told;
-
-    fn settle(event_loop: &EventLoop<Self>, py: Python<'_>, finished: Vec<Finished<Wait>>) -> PyResult<()> {
-        let Told { registry, warn, .. } = event_loop.context();
+    fn settle(
+        event_loop: &EventLoop<Self>,
+        py: Python<'_>,
+        finished: Vec<LockFinished<Wait, Listener>>,
+    ) -> PyResult<()> {
         for finished in finished {
             match finished {
-                Finished::Done { waiter: Wait { waiter, state }, outcome } => {
-                    if let Some(state) = &state {
-                        registry.follow(&outcome, state);
-                    }
-                    let answer = answer(py, outcome, state.as_ref()).map_err(Box::new);
+                LockFinished::Done { waiter: Wait { waiter, names }, outcome, unheard } => {
+                    drop(unheard);
+                    let names = names.as_ref().map(|names| names.bind(py));
+                    let answer = answer(py, outcome, names).map_err(Box::new);
                     event_loop.waiting().answer(waiter, answer);
                 }
-                Finished::Lost { number, loss } => registry.lose(py, number, loss),
-                Finished::Warning(text) => drop(warn.call1(py, (text,))?),
+                LockFinished::Note(note) => tell(py, note, event_loop.context().bind(py))?,
             }
         }
         Ok(())
@@ -87,17 +57,15 @@ impl Machine for Client<Wait> {
 }
 
 impl LoopDriver for LocksDriver {
-    type Machine = Client<Wait>;
+    type Machine = Front<Wait, Listener>;
     type Settings = Connection;
 
     fn new(host: &Bound<'_, PyAny>, Connection { settings, warn }: &Connection) -> PyResult<Self> {
-        let (registry, server) = (Registry::default(), settings.server.clone());
-        let told = Told { registry, server, warn: warn.clone_ref(host.py()) };
-        let client = Client::new(settings.clone(), new_client());
-        Ok(Self { event_loop: EventLoop::new(host, client, told)? })
+        let front = Front::new(settings.clone());
+        Ok(Self { event_loop: EventLoop::new(host, front, warn.clone_ref(host.py()))? })
     }
 
-    fn event_loop(&self) -> &EventLoop<Client<Wait>> {
+    fn event_loop(&self) -> &EventLoop<Self::Machine> {
         &self.event_loop
     }
 }
@@ -105,7 +73,7 @@ impl LoopDriver for LocksDriver {
 #[pymethods]
 impl LocksDriver {
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        visit.call(&self.event_loop.context().warn)?;
+        visit.call(self.event_loop.context())?;
         self.event_loop.traverse(&visit)
     }
 

@@ -1,6 +1,6 @@
 //! Names to be locked, and how.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use pinyon_core::locks::machine::{Renewal, Request};
 use pinyon_core::settings;
@@ -11,13 +11,17 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
 use super::client::{lock_names, ttl_of, Locks};
-use super::grant::{check_called, seconds, Grant};
+use super::grant::{seconds, Grant};
+use super::place::{Keeping, Place};
+use super::telling::check_called;
 use crate::settings::checked;
 
 /// Names to be locked, and how. `pinyon.Locks.lock` documents its arguments.
 #[pyclass(frozen, subclass, module = "pinyon._native")]
 pub(crate) struct Lock {
     locks: Py<Locks>,
+    /// The client of these names, which lives as long as this may ask for them.
+    keeping: Arc<Keeping>,
     names: Py<PyTuple>,
     ttl: f64,
     timeout: f64,
@@ -36,7 +40,7 @@ impl Lock {
     #[allow(clippy::too_many_arguments)] // those of `lock` in Python
     fn new(
         locks: Bound<'_, Locks>,
-        names: Py<PyTuple>,
+        names: Bound<'_, PyTuple>,
         ttl: Option<f64>,
         timeout: Option<f64>,
         renew: bool,
@@ -49,7 +53,8 @@ impl Lock {
         }
         let usual = &locks.get().usual;
         Ok(Self {
-            names,
+            keeping: locks.get().of(&names)?,
+            names: names.unbind(),
             ttl: ttl.unwrap_or(usual.ttl),
             timeout: timeout.unwrap_or(usual.timeout),
             renew,
@@ -99,10 +104,7 @@ impl Lock {
             return Ok(());
         }
         match held.get()._release(py).and_then(|kept| kept.is_truthy()) {
-            Ok(false) if error.is_none() => {
-                let lost = held.call_method0(intern!(py, "_lost_inside"))?;
-                Err(PyErr::from_value(lost))
-            }
+            Ok(false) if error.is_none() => Err(PyErr::from_value(held.get()._lost_inside(py))),
             Err(raised) if error.is_none() || !raised.is_instance_of::<PyException>(py) => Err(raised),
             _ => Ok(()),
         }
@@ -138,8 +140,8 @@ impl Lock {
 }
 
 impl Lock {
-    pub(super) fn locks(&self) -> &Locks {
-        self.locks.get()
+    pub(super) fn place(&self, py: Python<'_>) -> PyResult<Place> {
+        self.keeping.place(py)
     }
 
     pub(super) fn timeout(&self) -> f64 {

@@ -60,16 +60,16 @@ impl Function {
 
     fn body(self) -> Body {
         let text = match self {
-            Self::Open => include_str!("scripts/open.lua"),
-            Self::Lock => include_str!("scripts/lock.lua"),
-            Self::Unlock => include_str!("scripts/unlock.lua"),
-            Self::Poll => include_str!("scripts/poll.lua"),
-            Self::Extend => include_str!("scripts/extend.lua"),
-            Self::Park => include_str!("scripts/park.lua"),
-            Self::Unpark => include_str!("scripts/unpark.lua"),
-            Self::Notify => include_str!("scripts/notify.lua"),
-            Self::Inspect => include_str!("scripts/inspect.lua"),
-            Self::ForceRelease => include_str!("scripts/force_release.lua"),
+            Self::Open => include_str!("lua/open.lua"),
+            Self::Lock => include_str!("lua/lock.lua"),
+            Self::Unlock => include_str!("lua/unlock.lua"),
+            Self::Poll => include_str!("lua/poll.lua"),
+            Self::Extend => include_str!("lua/extend.lua"),
+            Self::Park => include_str!("lua/park.lua"),
+            Self::Unpark => include_str!("lua/unpark.lua"),
+            Self::Notify => include_str!("lua/notify.lua"),
+            Self::Inspect => include_str!("lua/inspect.lua"),
+            Self::ForceRelease => include_str!("lua/force_release.lua"),
         };
         match text.split_once("--- shared parts\n") {
             Some((alone, rest)) => Body { alone, rest },
@@ -108,10 +108,10 @@ const ALONE: &str = "call, sub, find, format = redis.call, string.sub, string.fi
 const SHARED: &str = "concat, remove, wide = table.concat, table.remove, '%016' .. sub(whole, 2)\n";
 const NAMES_ALONE: &str = "local call, sub, find, format, whole\n";
 const NAMES_SHARED: &str = "local concat, remove, wide\n";
-const COMMON: &str = include_str!("scripts/common.lua");
-const QUEUE: &str = include_str!("scripts/queue.lua");
-const GRANT: &str = include_str!("scripts/grant.lua");
-const TAKE: &str = include_str!("scripts/take.lua");
+const COMMON: &str = include_str!("lua/common.lua");
+const QUEUE: &str = include_str!("lua/queue.lua");
+const GRANT: &str = include_str!("lua/grant.lua");
+const TAKE: &str = include_str!("lua/take.lua");
 
 static SOURCES: LazyLock<Vec<String>> = LazyLock::new(|| Function::ALL.map(script).into());
 
@@ -130,7 +130,7 @@ static LIBRARY_SOURCE: LazyLock<String> = LazyLock::new(|| {
 });
 
 /// The library's source, for `FUNCTION LOAD`.
-pub fn library() -> &'static str {
+pub fn source() -> &'static str {
     &LIBRARY_SOURCE
 }
 
@@ -147,7 +147,7 @@ mod tests {
     fn each_function_has_its_source() {
         for (index, function) in Function::ALL.into_iter().enumerate() {
             assert_eq!(function as usize, index);
-            assert!(library().contains(&format!("function_name = '{}'", function.name())));
+            assert!(source().contains(&format!("function_name = '{}'", function.name())));
         }
         assert!(!Function::Extend.source().contains("local function grant"));
         let lock = Function::Lock.source();

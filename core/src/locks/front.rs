@@ -1,0 +1,381 @@
+//! What front ends drive: a client whose locks go by grants, which know by themselves why they were lost.
+//!
+//! Threads share one by a [`station`](super::station). An event loop drives one of its own, as any [`Driven`] machine.
+
+use std::collections::VecDeque;
+use std::os::fd::RawFd;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use pinyon_proto::resp::{Command, Value};
+
+use super::call::{Answer, Call, Names};
+use super::client::{Client, Finished, Outcome, Platform, Setup, Wish};
+use super::failure::LockFailure;
+use super::grant::{Grant, Registry};
+use super::identity::new_client;
+use super::machine::{Failure, Request};
+use super::notes::Note;
+use super::shareable;
+use super::status::{Asked, StatusAnswer, StatusQuestion};
+use crate::address::Address;
+use crate::driven::{Action, Driven};
+use crate::error::{Error, Kind, Sent};
+use crate::network::System;
+
+/// For how long at least a lock that was parked tries to take its names again.
+const RELOCK_AT_LEAST: Duration = Duration::from_secs(1);
+
+/// What somebody wants to do with locks. Each of them ends with the outcome that it names, or with
+/// [`LockOutcome::Failed`].
+#[derive(Debug)]
+pub enum LockOperation<L> {
+    /// Acquires all names or none: [`LockOutcome::Held`]. Where no waiting is wanted, [`LockOutcome::Busy`].
+    Acquire { grant: Arc<Grant<L>>, request: Request },
+    /// [`LockOutcome::Released`]
+    Release { grant: Arc<Grant<L>> },
+    /// Lets the lock last for `ttl` from now: [`LockOutcome::Extended`].
+    Extend { grant: Arc<Grant<L>>, ttl: Duration },
+    /// Releases the names until the lock is notified, for at most `wait`; then acquires them again, for at most
+    /// `relock`, or a second if that is longer: [`LockOutcome::Held`].
+    Park { grant: Arc<Grant<L>>, wait: Option<Duration>, relock: Duration },
+    /// Notifies those that are parked on the same names, `most` of them, 0 for all: [`LockOutcome::Notified`].
+    Notify { grant: Arc<Grant<L>>, most: u32 },
+    /// [`LockOutcome::Status`]
+    Inspect { asked: Asked, question: StatusQuestion },
+    /// Takes the names from their holders; only from the holder of `token`, if one is given:
+    /// [`LockOutcome::ForceReleased`].
+    ForceRelease { names: Names, token: Option<u64> },
+    /// Sends a command on the same connection, unless it would disturb the others there: [`LockOutcome::Value`].
+    Execute { command: Command },
+}
+
+#[derive(Debug)]
+pub enum LockOutcome {
+    /// `notified`: whether somebody notified a lock that was parked.
+    Held {
+        notified: bool,
+    },
+    /// The names are not free, and waiting was not wanted.
+    Busy,
+    /// `held`: whether it was held until now.
+    Released {
+        held: bool,
+    },
+    /// Whether it is held still.
+    Extended {
+        held: bool,
+    },
+    /// How many were notified.
+    Notified {
+        moved: u32,
+    },
+    Status(StatusAnswer),
+    /// How many names were taken away.
+    ForceReleased {
+        released: usize,
+    },
+    Value(Value),
+    /// Rare, and large beside the others.
+    Failed(Box<LockFailure>),
+}
+
+/// Something that is over, or that happened by itself.
+#[derive(Debug)]
+pub enum LockFinished<W, L> {
+    /// `unheard`: listeners of a lock that cannot be lost any more. A host drops them where it may run code of its own.
+    Done {
+        waiter: W,
+        outcome: LockOutcome,
+        unheard: Vec<L>,
+    },
+    Note(Note<L>),
+}
+
+/// A client and what it holds. `W` is what a host knows a thread or coroutine by that waits; `L` is a listener.
+pub struct Front<W, L, P: Platform = System> {
+    pub(super) client: Client<Pending<W, L>, P>,
+    registry: Registry<L>,
+    /// What is over without the client having been asked, and what came of one loss.
+    finished: VecDeque<LockFinished<W, L>>,
+}
+
+/// Somebody who waits, and for what.
+pub(super) struct Pending<W, L> {
+    waiter: W,
+    about: About<L>,
+}
+
+enum About<L> {
+    Lock(Arc<Grant<L>>),
+    Status(Box<(Asked, StatusQuestion)>),
+    Other,
+}
+
+impl<W, L> Front<W, L> {
+    pub fn new(settings: Setup) -> Self {
+        Self::of(Client::new(settings, new_client()))
+    }
+}
+
+impl<W, L, P: Platform> Front<W, L, P> {
+    pub(super) fn of(client: Client<Pending<W, L>, P>) -> Self {
+        Self { client, registry: Registry::default(), finished: VecDeque::new() }
+    }
+
+    /// Begins an operation. Its outcome comes as [`LockFinished::Done`].
+    pub fn begin(&mut self, operation: LockOperation<L>, waiter: W, now: Instant) {
+        if let Some(outcome) = self.outcome_at_once(&operation) {
+            self.finished.push_back(LockFinished::Done { waiter, outcome, unheard: Vec::new() });
+            return self.client.end_turn();
+        }
+        let (wish, about) = match operation {
+            LockOperation::Acquire { grant, request } => {
+                let about = About::Lock(grant.clone());
+                if let Some(number) = self.client.begin(Wish::Lock(request), Pending { waiter, about }, now) {
+                    grant.begun(number);
+                }
+                return;
+            }
+            LockOperation::Release { grant } => {
+                // From here on it cannot be lost, and its holder has nothing more to release.
+                self.registry.remove(&grant);
+                (Wish::Release { number: grant.number() }, About::Lock(grant))
+            }
+            LockOperation::Extend { grant, ttl } => (Wish::Extend { number: grant.number(), ttl }, About::Lock(grant)),
+            LockOperation::Park { grant, wait, relock } => {
+                let relock = relock.max(RELOCK_AT_LEAST);
+                (Wish::Park { number: grant.number(), wait, relock }, About::Lock(grant))
+            }
+            LockOperation::Notify { grant, most } => {
+                (Wish::Notify { number: grant.number(), most }, About::Lock(grant))
+            }
+            LockOperation::Inspect { asked, question } => {
+                (Wish::Ask(Call::Inspect { names: asked.names().clone() }), About::Status((asked, question).into()))
+            }
+            LockOperation::ForceRelease { names, token } => {
+                (Wish::Ask(Call::ForceRelease { names, token }), About::Other)
+            }
+            LockOperation::Execute { command } => {
+                let deadline = now + self.client.settings().options.patience;
+                (Wish::Execute { command, deadline }, About::Other)
+            }
+        };
+        self.client.begin(wish, Pending { waiter, about }, now);
+    }
+
+    /// A lock that nobody waits for any more, or holds, is released without waiting for the answer.
+    pub fn cancel(&mut self, grant: &Arc<Grant<L>>, now: Instant) {
+        if !grant.is_inherited() {
+            self.registry.remove(grant);
+            self.client.cancel(grant.number(), now);
+        }
+    }
+
+    /// Nobody has what would release this lock any more: it is not renewed, and ends with its ttl.
+    pub fn forsake(&mut self, grant: &Arc<Grant<L>>) {
+        if grant.forsake() && self.registry.remove(grant) {
+            self.forsake_hold(grant.number());
+        }
+    }
+
+    /// One of those who acquired a lock cannot release it any more; the others can.
+    fn forsake_hold(&mut self, number: u64) {
+        match self.registry.has_any(number) {
+            true => self.client.drop_hold(number),
+            false => self.client.forsake(number),
+        }
+    }
+
+    /// How long a lock is still held, if nothing prolongs it. `None`: it is not held.
+    pub fn remaining(&self, grant: &Arc<Grant<L>>) -> Option<Duration> {
+        if grant.is_inherited() || !grant.is_held() {
+            return None;
+        }
+        self.client.held(grant.number()).map(|(_, remaining)| remaining)
+    }
+
+    pub fn settings(&self) -> &Setup {
+        self.client.settings()
+    }
+
+    /// What is over; ask after every call.
+    pub(super) fn next_finished(&mut self) -> Option<LockFinished<W, L>> {
+        loop {
+            if let Some(finished) = self.finished.pop_front() {
+                return Some(finished);
+            }
+            match self.client.next_finished()? {
+                Finished::Done { waiter: Pending { waiter, about }, outcome } => {
+                    return Some(self.done(waiter, about, outcome));
+                }
+                Finished::Lost { number, loss } => {
+                    let listeners = self.registry.lose(number, loss).into_iter();
+                    let note = |listener| LockFinished::Note(Note::Lost { listener, loss });
+                    self.finished.extend(listeners.map(note));
+                }
+                Finished::Warning(text) => return Some(LockFinished::Note(Note::Warning(text))),
+            }
+        }
+    }
+
+    fn done(&mut self, waiter: W, about: About<L>, outcome: Outcome) -> LockFinished<W, L> {
+        let mut unheard = Vec::new();
+        let outcome = match (outcome, &about) {
+            (Outcome::Granted { number, token, notified }, About::Lock(grant)) => {
+                self.granted(grant, number, token);
+                LockOutcome::Held { notified }
+            }
+            (Outcome::Released { held }, About::Lock(grant)) => {
+                unheard = grant.take_listeners();
+                LockOutcome::Released { held }
+            }
+            (Outcome::Extended { held }, _) => LockOutcome::Extended { held },
+            (Outcome::Failed(Failure::Busy { .. }), _) => LockOutcome::Busy,
+            (Outcome::Failed(failure), about) => {
+                let names = match about {
+                    About::Lock(grant) => Some(grant.names()),
+                    _ => None,
+                };
+                LockOutcome::failed(LockFailure::of(failure, names, &self.settings().server))
+            }
+            (Outcome::Answered(Answer::Notified { moved }), _) => LockOutcome::Notified { moved },
+            (Outcome::Answered(Answer::ForceReleased { released }), _) => LockOutcome::ForceReleased { released },
+            (Outcome::Answered(Answer::Inspected(names)), About::Status(status)) => {
+                let (asked, question) = &**status;
+                LockOutcome::Status(asked.answer(*question, &names))
+            }
+            (Outcome::Value(value), _) => LockOutcome::Value(value),
+            (Outcome::Granted { .. } | Outcome::Released { .. } | Outcome::Answered(_), _) => {
+                let message = "the server answered what was not asked";
+                let error = Error::new(Kind::Protocol, &self.settings().server, message);
+                LockOutcome::failed(error.of("", Sent::Yes).into())
+            }
+        };
+        LockFinished::Done { waiter, outcome, unheard }
+    }
+
+    fn granted(&mut self, grant: &Arc<Grant<L>>, number: u64, token: u64) {
+        self.registry.add(grant, number, token);
+        if grant.is_forsaken() {
+            self.registry.remove(grant);
+            self.forsake_hold(number);
+        }
+    }
+
+    /// What the server need not be asked for. Whoever has released a lock holds it no more, though others of the same
+    /// owner may.
+    fn outcome_at_once(&self, operation: &LockOperation<L>) -> Option<LockOutcome> {
+        if let LockOperation::Execute { command } = operation {
+            let refused = shareable::check(command, &self.settings().server).err()?;
+            return Some(LockOutcome::failed(refused.into()));
+        }
+        let grant = operation.held()?;
+        if grant.is_inherited() {
+            return operation.outcome_if_not_held();
+        }
+        let is_released = !grant.is_held() && grant.loss().is_none();
+        is_released.then(|| operation.outcome_if_not_held())?
+    }
+}
+
+impl LockOutcome {
+    pub(super) fn failed(failure: LockFailure) -> Self {
+        Self::Failed(Box::new(failure))
+    }
+}
+
+impl<L> LockOperation<L> {
+    /// The lock that somebody waits for, who may give it up.
+    pub fn awaited(&self) -> Option<&Arc<Grant<L>>> {
+        match self {
+            Self::Acquire { grant, .. } | Self::Park { grant, .. } => Some(grant),
+            _ => None,
+        }
+    }
+
+    /// The lock that it is about, where that is held already.
+    fn held(&self) -> Option<&Arc<Grant<L>>> {
+        match self {
+            Self::Release { grant }
+            | Self::Extend { grant, .. }
+            | Self::Park { grant, .. }
+            | Self::Notify { grant, .. } => Some(grant),
+            Self::Acquire { .. } | Self::Inspect { .. } | Self::ForceRelease { .. } | Self::Execute { .. } => None,
+        }
+    }
+
+    /// What a forked child is told about a lock of its parent's: there it is not held, and so neither released nor
+    /// prolonged.
+    pub(super) fn outcome_if_inherited(&self) -> Option<LockOutcome> {
+        self.held().filter(|grant| grant.is_inherited()).and_then(|_| self.outcome_if_not_held())
+    }
+
+    fn outcome_if_not_held(&self) -> Option<LockOutcome> {
+        match self {
+            Self::Release { .. } => Some(LockOutcome::Released { held: false }),
+            Self::Extend { .. } => Some(LockOutcome::Extended { held: false }),
+            _ => self.held().map(|grant| LockOutcome::failed(grant.not_held())),
+        }
+    }
+}
+
+impl<W, L, P: Platform> Driven for Front<W, L, P> {
+    type Finished = LockFinished<W, L>;
+
+    fn take_actions(&mut self) -> Vec<Action> {
+        self.client.take_actions()
+    }
+
+    fn take_finished(&mut self) -> Vec<LockFinished<W, L>> {
+        std::iter::from_fn(|| self.next_finished()).collect()
+    }
+
+    fn open_connections(&self, server: usize) -> usize {
+        self.client.open_connections(server)
+    }
+
+    fn turn(&mut self, now: Instant) {
+        self.client.turn(now);
+    }
+
+    fn ready(&mut self, lane: usize, now: Instant) {
+        self.client.ready(lane, now);
+    }
+
+    fn connect(&mut self, lane: usize, resolved: Result<Vec<Address>, String>, now: Instant) {
+        self.client.connect(lane, resolved, now);
+    }
+
+    fn expire(&mut self, now: Instant) {
+        self.client.expire(now);
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        self.client.deadline()
+    }
+
+    fn forgotten(&mut self, lane: usize, now: Instant) {
+        self.client.forgotten(lane, now);
+    }
+
+    fn watched(&self) -> impl Iterator<Item = (usize, RawFd)> + '_ {
+        self.client.watched()
+    }
+
+    fn is_idle(&self) -> bool {
+        self.client.is_idle()
+    }
+
+    fn discard(&mut self) {
+        self.client.discard();
+    }
+
+    fn close(&mut self, now: Instant) {
+        self.client.close(now);
+        self.registry.close();
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,137 @@
+//! What a host is to tell people that no thread waits for. The core leaves notes; the host takes them when it likes.
+
+use std::collections::VecDeque;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+use super::loss::Loss;
+use crate::fork::PerProcess;
+
+/// How many warnings wait at most for a host that does not take them.
+const MOST_WARNINGS: usize = 64;
+
+#[derive(Debug, PartialEq, Eq)]
+pub enum Note<L> {
+    /// The lock that this listener listens to is lost.
+    Lost { listener: L, loss: Loss },
+    /// Something that the people who run the program should know.
+    Warning(String),
+}
+
+/// The notes of a process's clients, in order. A forked child begins without those of its parent.
+#[derive(Debug)]
+pub struct Notes<L>(PerProcess<Left<L>>);
+
+#[derive(Debug)]
+struct Left<L> {
+    notes: Mutex<Waiting<L>>,
+    some: Condvar,
+}
+
+#[derive(Debug)]
+struct Waiting<L> {
+    notes: VecDeque<Note<L>>,
+    closed: bool,
+}
+
+impl<L> Default for Left<L> {
+    fn default() -> Self {
+        Self { notes: Mutex::new(Waiting { notes: VecDeque::new(), closed: false }), some: Condvar::new() }
+    }
+}
+
+impl<L> Default for Notes<L> {
+    fn default() -> Self {
+        Self(PerProcess::new(Left::default()))
+    }
+}
+
+impl<L> Notes<L> {
+    /// The next note. It waits until there is one, or until [`Self::close`] ends that with `None`.
+    pub fn wait(&self) -> Option<Note<L>> {
+        let left = self.of_process();
+        let mut waiting = left.lock();
+        while !waiting.closed {
+            if let Some(note) = waiting.notes.pop_front() {
+                return Some(note);
+            }
+            waiting = left.some.wait(waiting).unwrap_or_else(PoisonError::into_inner);
+        }
+        None
+    }
+
+    /// The next note, if there is one.
+    pub fn take(&self) -> Option<Note<L>> {
+        self.of_process().lock().notes.pop_front()
+    }
+
+    /// Nobody takes notes any more in this process.
+    pub fn close(&self) {
+        let left = self.of_process();
+        left.lock().closed = true;
+        left.some.notify_all();
+    }
+
+    pub(super) fn leave(&self, note: Note<L>) {
+        let left = self.of_process();
+        let mut waiting = left.lock();
+        let is_warning = |note: &Note<L>| matches!(note, Note::Warning(_));
+        let too_many = waiting.notes.len() >= MOST_WARNINGS
+            && waiting.notes.iter().filter(|note| is_warning(note)).count() >= MOST_WARNINGS;
+        if !(is_warning(&note) && too_many) {
+            waiting.notes.push_back(note);
+            left.some.notify_one();
+        }
+    }
+
+    fn of_process(&self) -> &Left<L> {
+        self.0.get(|_| Left::default())
+    }
+}
+
+impl<L> Left<L> {
+    fn lock(&self) -> MutexGuard<'_, Waiting<L>> {
+        self.notes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn notes_come_in_order_to_whoever_waits() {
+        let notes = Notes::default();
+        let all = std::thread::scope(|scope| {
+            let taking = scope.spawn(|| std::iter::from_fn(|| notes.wait()).take(3).collect::<Vec<_>>());
+            for listener in 1..4 {
+                notes.leave(Note::Lost { listener, loss: Loss::Gone });
+            }
+            taking.join().unwrap()
+        });
+        assert_eq!(all, [1, 2, 3].map(|listener| Note::Lost { listener, loss: Loss::Gone }));
+        assert_eq!(notes.take(), None);
+    }
+
+    #[test]
+    fn closing_ends_the_wait() {
+        let notes = Notes::<()>::default();
+        std::thread::scope(|scope| {
+            let taking = scope.spawn(|| notes.wait());
+            notes.close();
+            assert_eq!(taking.join().unwrap(), None);
+        });
+    }
+
+    #[test]
+    fn warnings_that_nobody_takes_are_bounded_and_losses_are_not_dropped_for_them() {
+        let notes = Notes::default();
+        for number in 0..10 * MOST_WARNINGS {
+            notes.leave(Note::Warning(number.to_string()));
+        }
+        notes.leave(Note::Lost { listener: 1, loss: Loss::Gone });
+        let all: Vec<Note<i32>> = std::iter::from_fn(|| notes.take()).collect();
+        assert_eq!(all.len(), MOST_WARNINGS + 1);
+        assert_eq!(all[0], Note::Warning("0".into()));
+        assert_eq!(all[MOST_WARNINGS], Note::Lost { listener: 1, loss: Loss::Gone });
+    }
+}

@@ -1,0 +1,78 @@
+//! The locks of a process's threads: a client for each process, made when it is first used there.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use super::client::Setup;
+use super::failure::LockFailure;
+use super::notes::Notes;
+pub use super::station::Station;
+use crate::error::{Error, Kind};
+use crate::fork::PerProcess;
+
+/// Locks on one server, for all threads of all processes that have this. Dropped, its connections are closed.
+pub struct ThreadLocks<L: Send + 'static> {
+    settings: Setup,
+    notes: Arc<Notes<L>>,
+    stations: PerProcess<OnceLock<Arc<Station<L>>>>,
+    closed: AtomicBool,
+}
+
+impl<L: Send + 'static> ThreadLocks<L> {
+    /// `notes`: where it says what the host is to tell people.
+    pub fn new(settings: Setup, notes: Arc<Notes<L>>) -> Self {
+        Self { settings, notes, stations: PerProcess::new(OnceLock::new()), closed: AtomicBool::new(false) }
+    }
+
+    pub fn settings(&self) -> &Setup {
+        &self.settings
+    }
+
+    pub fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::Relaxed)
+    }
+
+    pub fn check_open(&self) -> Result<(), LockFailure> {
+        match self.is_closed() {
+            true => Err(LockFailure::closed()),
+            false => Ok(()),
+        }
+    }
+
+    /// What this process's threads share. A forked child begins without its parent's locks and connection.
+    pub fn station(&self) -> Result<Arc<Station<L>>, LockFailure> {
+        self.check_open()?;
+        let station = self.of_process();
+        if let Some(station) = station.get() {
+            return Ok(station.clone());
+        }
+        let made = Station::new(self.settings.clone(), self.notes.clone()).map_err(|error| {
+            let message = format!("no pipe could be made for this process's threads: {error}");
+            Error::new(Kind::Connect, &self.settings.server, message)
+        })?;
+        Ok(station.get_or_init(|| Arc::new(made)).clone())
+    }
+
+    /// Fails what waits, and closes the connections. What is held is lost here; on the server it ends with its ttl.
+    pub fn close(&self) {
+        self.closed.store(true, Ordering::Relaxed);
+        if let Some(station) = self.of_process().get() {
+            station.close();
+        }
+    }
+
+    fn of_process(&self) -> &OnceLock<Arc<Station<L>>> {
+        self.stations.get(|parents| {
+            if let Some(station) = parents.get() {
+                station.abandon();
+            }
+            OnceLock::new()
+        })
+    }
+}
+
+impl<L: Send + 'static> Drop for ThreadLocks<L> {
+    fn drop(&mut self) {
+        self.close();
+    }
+}

@@ -1,0 +1,128 @@
+//! What one program has of locks, its threads not in any other language.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use pinyon_core::blocking::Host;
+use pinyon_core::locks::client::Setup;
+use pinyon_core::locks::front::{LockOperation, LockOutcome};
+use pinyon_core::locks::keys::{self, Keys};
+use pinyon_core::locks::machine::{Options, Renewal, Request};
+use pinyon_core::locks::notes::{Note, Notes};
+use pinyon_core::locks::status::{Asked, StatusAnswer, StatusQuestion};
+use pinyon_core::locks::threads::{Station, ThreadLocks};
+use pinyon_core::locks::{grant, owners, HandlerKind};
+use pinyon_core::{redis, Address, Endpoint};
+
+use super::server::Redis;
+
+pub type Grant = grant::Grant<&'static str>;
+pub type Operation = LockOperation<&'static str>;
+
+pub const TIMEOUT: Duration = Duration::from_secs(20);
+
+/// Of what is renewed.
+pub const TTL: Duration = Duration::from_millis(300);
+
+struct NoLanguage;
+
+impl Host for NoLanguage {
+    type Interrupt = Infallible;
+
+    fn unlocked<T: Send>(&self, wait: impl FnOnce() -> T + Send) -> Result<T, Infallible> {
+        Ok(wait())
+    }
+
+    fn interrupted(&self) -> Result<(), Infallible> {
+        Ok(())
+    }
+}
+
+pub struct Program {
+    pub threads: ThreadLocks<&'static str>,
+    pub notes: Arc<Notes<&'static str>>,
+}
+
+impl Program {
+    pub fn on(server: &Redis) -> Self {
+        let Address::Unix(path) = server.address() else { unreachable!("it listens on a socket") };
+        let settings = Setup {
+            endpoint: Endpoint::Unix(path),
+            server: "redis".into(),
+            login: redis::SessionSettings::default(),
+            keys: Keys::new("n").unwrap(),
+            handler: HandlerKind::Auto,
+            connect_timeout: TIMEOUT,
+            options: Options::default(),
+        };
+        let notes = Arc::<Notes<&'static str>>::default();
+        Self { threads: ThreadLocks::new(settings, notes.clone()), notes }
+    }
+
+    pub fn station(&self) -> Arc<Station<&'static str>> {
+        self.threads.station().unwrap()
+    }
+
+    pub fn run(&self, operation: Operation) -> LockOutcome {
+        let Ok(outcome) = self.station().run(&NoLanguage, operation);
+        outcome
+    }
+
+    /// A lock that is renewed, or one that lasts.
+    pub fn acquire(&self, name: &str, renewal: Renewal) -> Arc<Grant> {
+        let (grant, operation) = acquiring(name, renewal, false);
+        let outcome = self.run(operation);
+        assert!(matches!(outcome, LockOutcome::Held { .. }), "{outcome:?}");
+        grant
+    }
+
+    pub fn release(&self, grant: &Arc<Grant>) -> bool {
+        match self.run(Operation::Release { grant: grant.clone() }) {
+            LockOutcome::Released { held } => held,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    pub fn ask(&self, name: &str, question: StatusQuestion) -> StatusAnswer {
+        let asked = Asked::new(&[name]).unwrap();
+        match self.run(Operation::Inspect { asked, question }) {
+            LockOutcome::Status(answer) => answer,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// Waits until this lock has been renewed several times.
+    pub fn see_renewed(&self, name: &str) {
+        until(|| match self.ask(name, StatusQuestion::Each) {
+            StatusAnswer::Each(names) => names[0].holder.is_some() && names[0].age > Some(4 * TTL),
+            other => panic!("{other:?}"),
+        });
+    }
+
+    /// The next thing that people are to be told.
+    pub fn note(&self) -> Note<&'static str> {
+        let mut note = None;
+        until(|| {
+            note = self.notes.take();
+            note.is_some()
+        });
+        note.unwrap()
+    }
+}
+
+pub fn acquiring(name: &str, renewal: Renewal, reentrant: bool) -> (Arc<Grant>, Operation) {
+    let names = keys::names([name]).unwrap();
+    let ttl = if renewal == Renewal::Always { TTL } else { TIMEOUT };
+    let request = Request { names, owner: owners::this_thread(), ttl, wait: Some(TIMEOUT), renewal, reentrant };
+    let grant = Grant::new(request.names.clone());
+    (grant.clone(), Operation::Acquire { grant, request })
+}
+
+pub fn until(mut is_so: impl FnMut() -> bool) {
+    let deadline = Instant::now() + TIMEOUT;
+    while !is_so() {
+        assert!(Instant::now() < deadline, "it never comes");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}

@@ -1,0 +1,176 @@
+//! Where the locks of one server, or of one hash tag there, are kept: by threads together, or by each event loop.
+
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use pinyon_core::locks::client::Setup;
+use pinyon_core::locks::front::LockOperation;
+use pinyon_core::locks::grant;
+use pinyon_core::locks::threads::{Station, ThreadLocks};
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+
+use super::answers::{answer, raised};
+use super::driver::{Connection, LocksDriver, Wait};
+use super::telling::{self, Listener};
+use crate::errors::usage;
+use crate::host::PythonHost;
+use crate::loops::{Caller, LoopDriver, Loops};
+
+pub(crate) type Grant = grant::Grant<Listener>;
+pub(crate) type Operation = LockOperation<Listener>;
+
+/// How the running event loop is found, and how one is driven, where coroutines share connections.
+pub(super) type Sharing = OnceLock<(Py<PyAny>, Py<PyAny>)>;
+
+/// One client, or that of a hash tag.
+pub(crate) struct Keeping {
+    threads: ThreadLocks<Listener>,
+    sharing: Arc<Sharing>,
+    loops: OnceLock<Arc<Loops<LocksDriver>>>,
+    warn: Py<PyAny>,
+}
+
+/// Who keeps the locks of the thread or coroutine that asks.
+pub(crate) enum Place {
+    Threads(Arc<Station<Listener>>),
+    Loop { driver: Py<LocksDriver>, loops: Arc<Loops<LocksDriver>> },
+}
+
+impl Keeping {
+    pub(super) fn new(settings: Setup, sharing: Arc<Sharing>, warn: Py<PyAny>) -> Self {
+        let threads = ThreadLocks::new(settings, telling::notes().clone());
+        Self { threads, sharing, loops: OnceLock::new(), warn }
+    }
+
+    /// The client of a hash tag.
+    pub(super) fn tagged(&self, py: Python<'_>, tag: &[u8]) -> Self {
+        let settings = self.settings();
+        let settings = Setup { keys: settings.keys.tagged(tag), ..settings.clone() };
+        Self::new(settings, self.sharing.clone(), self.warn.clone_ref(py))
+    }
+
+    pub(super) fn settings(&self) -> &Setup {
+        self.threads.settings()
+    }
+
+    pub(super) fn is_closed(&self) -> bool {
+        self.threads.is_closed()
+    }
+
+    pub(super) fn place(&self, py: Python<'_>) -> PyResult<Place> {
+        self.threads.check_open().map_err(|failure| raised(py, failure))?;
+        if let Some(loops) = self.loops(py)? {
+            return Ok(Place::Loop { driver: loops.caller(py)?.driver.unbind(), loops: loops.clone() });
+        }
+        telling::start(py, &self.warn)?;
+        self.threads.station().map(Place::Threads).map_err(|failure| raised(py, failure))
+    }
+
+    pub(super) fn close(&self, py: Python<'_>) -> PyResult<()> {
+        self.threads.close();
+        let Some(loops) = self.loops.get() else { return Ok(()) };
+        loops.drivers(py).into_iter().try_for_each(|driver| driver.get().event_loop().shut(py))
+    }
+
+    fn loops(&self, py: Python<'_>) -> PyResult<Option<&Arc<Loops<LocksDriver>>>> {
+        if let Some(loops) = self.loops.get() {
+            return Ok(Some(loops));
+        }
+        let Some((current, make)) = self.sharing.get() else { return Ok(None) };
+        let connection = Connection { settings: self.settings().clone(), warn: self.warn.clone_ref(py) };
+        let loops = Loops::new(current.clone_ref(py), make.bind(py).clone(), connection)?;
+        Ok(Some(self.loops.get_or_init(|| Arc::new(loops))))
+    }
+}
+
+impl Drop for Keeping {
+    fn drop(&mut self) {
+        if let Some(loops) = self.loops.get() {
+            loops.retire();
+        }
+    }
+}
+
+impl Place {
+    /// Carries out an operation, and returns what came of it, or what a coroutine waits for. `names`: those that it asks
+    /// about.
+    pub(super) fn run<'py>(
+        &self,
+        py: Python<'py>,
+        operation: Operation,
+        names: Option<&Bound<'py, PyTuple>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let (driver, loops) = match self {
+            Place::Threads(station) => {
+                let outcome = station.run(&PythonHost(py), operation)?;
+                return answer(py, outcome, names).map(|value| value.into_bound(py));
+            }
+            Place::Loop { driver, loops } => (driver, loops),
+        };
+        let caller = caller(py, driver, loops)?;
+        let event_loop = caller.driver.get().event_loop();
+        let (waiter, awaited) = (caller.waiter()?, operation.awaited().cloned());
+        let wait = Wait { waiter: waiter.clone_ref(py), names: names.map(|names| names.clone().unbind()) };
+        event_loop.begin(py, |front, now| front.begin(operation, wait, now))?;
+        let waited = caller.wait(waiter.clone_ref(py), false);
+        if let Some(grant) = awaited.filter(|_| waiter.was_abandoned()) {
+            // Whatever ended the wait is raised; that the server could not be told as well is not.
+            if let Err(raised) = self.cancel(py, &grant) {
+                raised.write_unraisable(py, None);
+            }
+        }
+        waited
+    }
+
+    /// How long a lock is still held. `None`: it is not held.
+    pub(super) fn remaining(&self, py: Python<'_>, grant: &Arc<Grant>) -> PyResult<Option<Duration>> {
+        match self {
+            Place::Threads(station) => Ok(station.remaining(grant)),
+            Place::Loop { .. } if grant.is_inherited() => Ok(None),
+            Place::Loop { driver, .. } => Ok(driver.get().event_loop().lock(py)?.remaining(grant)),
+        }
+    }
+
+    /// Nobody wants it any more: it is released without waiting for the answer.
+    pub(super) fn cancel(&self, py: Python<'_>, grant: &Arc<Grant>) -> PyResult<()> {
+        drop(grant.take_listeners());
+        match self {
+            Place::Threads(station) => station.cancel(grant),
+            Place::Loop { .. } if grant.is_inherited() => {}
+            Place::Loop { driver, .. } => {
+                driver.get().event_loop().begin(py, |front, now| front.cancel(grant, now))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Nobody has what would release this lock any more.
+    pub(super) fn forsake(&self, grant: &Arc<Grant>) {
+        if !grant.forsake() {
+            return;
+        }
+        match self {
+            Place::Threads(station) => station.forsake(grant),
+            Place::Loop { driver, .. } => Python::attach(|py| {
+                if let Ok(mut front) = driver.get().event_loop().lock(py) {
+                    front.forsake(grant);
+                }
+            }),
+        }
+    }
+}
+
+/// The coroutine that has called: one of the loop that a lock was acquired in, or of any in a forked child, where the
+/// parent's locks are not held.
+fn caller<'py>(
+    py: Python<'py>,
+    driver: &Py<LocksDriver>,
+    loops: &Loops<LocksDriver>,
+) -> PyResult<Caller<'py, LocksDriver>> {
+    let caller = loops.caller(py)?;
+    match caller.driver.is(driver) || !driver.get().event_loop().is_of_this_process() {
+        true => Ok(caller),
+        false => Err(usage(py, "UsageError", "this lock was taken in another event loop: use it there")),
+    }
+}

@@ -1,0 +1,95 @@
+//! Telling Python of locks that are lost, and of what the people who run the program should know.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use pinyon_core::fork;
+use pinyon_core::locks::notes::{Note, Notes};
+use pyo3::gc::{PyTraverseError, PyVisit};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::PyWeakrefReference;
+
+use crate::errors::usage;
+
+/// What `on_lost` was given, and the lock that it is called with. A listener does not keep the lock alive: what is thrown
+/// away is not renewed.
+pub(crate) struct Listener {
+    held: Py<PyWeakrefReference>,
+    callback: Py<PyAny>,
+}
+
+impl Listener {
+    pub(super) fn new(held: &Bound<'_, PyAny>, callback: Bound<'_, PyAny>) -> PyResult<Self> {
+        Ok(Self { held: PyWeakrefReference::new(held)?.unbind(), callback: callback.unbind() })
+    }
+
+    pub(super) fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.held)?;
+        visit.call(&self.callback)
+    }
+
+    fn tell(&self, py: Python<'_>) {
+        let Some(held) = self.held.bind(py).upgrade() else { return };
+        if let Err(raised) = self.callback.call1(py, (held,)) {
+            raised.write_unraisable(py, Some(self.callback.bind(py)));
+        }
+    }
+}
+
+/// `warn(text)` is called with warnings.
+pub(super) fn tell(py: Python<'_>, note: Note<Listener>, warn: &Bound<'_, PyAny>) -> PyResult<()> {
+    match note {
+        Note::Lost { listener, .. } => listener.tell(py),
+        Note::Warning(text) => drop(warn.call1((text,))?),
+    }
+    Ok(())
+}
+
+/// What the threads of the process are to be told.
+pub(super) fn notes() -> &'static Arc<Notes<Listener>> {
+    static NOTES: OnceLock<Arc<Notes<Listener>>> = OnceLock::new();
+    NOTES.get_or_init(Arc::default)
+}
+
+/// Starts the thread of this process that tells its threads, unless it runs.
+pub(super) fn start(py: Python<'_>, warn: &Py<PyAny>) -> PyResult<()> {
+    static STARTED_BY: AtomicU64 = AtomicU64::new(u64::MAX);
+    let process = fork::generation();
+    if STARTED_BY.load(Ordering::Relaxed) == process || STARTED_BY.swap(process, Ordering::Relaxed) == process {
+        return Ok(());
+    }
+    let start = || py.import(intern!(py, "pinyon._telling"))?.call_method1(intern!(py, "start"), (warn,));
+    start().map(drop).inspect_err(|_| STARTED_BY.store(u64::MAX, Ordering::Relaxed))
+}
+
+/// Tells whatever there is to tell, until `stop_telling` is called. It sleeps in the core, without the GIL.
+#[pyfunction]
+pub(crate) fn tell_threads(py: Python<'_>, warn: &Bound<'_, PyAny>) {
+    while let Some(note) = py.detach(|| notes().wait()) {
+        if let Err(raised) = tell(py, note, warn) {
+            raised.write_unraisable(py, Some(warn));
+        }
+    }
+}
+
+#[pyfunction]
+pub(crate) fn stop_telling() {
+    notes().close();
+}
+
+/// What is to be told of a loss is called, and nobody would await what it returns.
+pub(super) fn check_called(callback: &Bound<'_, PyAny>) -> PyResult<()> {
+    let py = callback.py();
+    let message = match callback.is_callable() {
+        true => {
+            let inspect = py.import(intern!(py, "inspect"))?;
+            if !inspect.call_method1(intern!(py, "iscoroutinefunction"), (callback,))?.is_truthy()? {
+                return Ok(());
+            }
+            "on_lost is called and not awaited: make it an ordinary function, which may start a task".to_owned()
+        }
+        false => format!("on_lost is called with what was held, which {} cannot be", callback.get_type().name()?),
+    };
+    Err(usage(py, "UsageError", &message))
+}
