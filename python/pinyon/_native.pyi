@@ -30,8 +30,10 @@ __all__ = [
     "Tls",
     "Waiter",
     "__version__",
-    "check_plain",
+    "dump_plain",
+    "load_plain",
     "thread_number",
+    "unknown_flags",
 ]
 
 __version__: str
@@ -170,7 +172,9 @@ class Waiter:
     def result(self) -> Any: ...
 
 def thread_number() -> int: ...
-def check_plain(value: object, serializer: str) -> None: ...
+def dump_plain(value: object, serializer: str) -> tuple[bytes, int]: ...
+def load_plain(data: bytes, flags: int, serializer: str) -> Any: ...
+def unknown_flags(serializer: str, flags: int) -> Error: ...
 
 @disjoint_base
 class Locks:

@@ -19,7 +19,7 @@ use crate::events::Watcher;
 use crate::keys::{key_bytes, Routing};
 use crate::loops::{LoopDriver, Loops};
 use crate::metrics::ServerCounts;
-use crate::packing::Packing;
+use crate::packing::packing;
 use crate::policy::Policy;
 use crate::requests::{Request, Shape};
 use crate::settings::{discovery, duration, finding, invalid, login, naming_setting, no_ring, positive, up_to};
@@ -180,7 +180,7 @@ impl Client {
         let decompressed = settings.max_decompressed_size;
         let decompressed = decompressed.map(|size| positive(py, "max_decompressed_size", size)).transpose()?;
         let decompressed = decompressed.unwrap_or(settings.max_value_size.unsigned_abs().saturating_mul(DECOMPRESSED));
-        let packing = Packing::new(py, &settings.dialect, settings.compression.as_ref(), decompressed)?;
+        let packing = packing(py, &settings.dialect, settings.compression.as_ref(), decompressed)?;
         let client = Self {
             directory: Arc::new(directory.map_err(|error| usage(py, "UsageError", &error.to_string()))?),
             keys,

@@ -18,6 +18,7 @@ mod many;
 mod metrics;
 mod operations;
 mod packing;
+mod parts;
 mod plain;
 mod policy;
 mod requests;
@@ -26,7 +27,6 @@ mod shared;
 mod single;
 mod spare;
 mod tls;
-mod trees;
 mod ttl;
 mod values;
 mod waiter;
@@ -46,7 +46,7 @@ mod _native {
     #[pymodule_export]
     use crate::locks::{thread_number, Grant, Keeper, Lock, Locks, LocksDriver};
     #[pymodule_export]
-    use crate::plain::check_plain;
+    use crate::plain::{dump_plain, load_plain, unknown_flags};
     #[pymodule_export]
     use crate::shared::Driver;
     #[pymodule_export]

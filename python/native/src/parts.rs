@@ -1,0 +1,328 @@
+//! Python's objects into the parts that the core writes, and the parts that it reads into Python's objects.
+
+use pinyon_core::dialect::{
+    DateTime, Instant, JsonReader, MessagePackReader, Notation, Part, Plain, Reader, Refused, TreeReader, ValueError,
+    Writer,
+};
+use pyo3::exceptions::PyTypeError;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{
+    PyBool, PyBytes, PyDateAccess, PyDateTime, PyDelta, PyDeltaAccess, PyDict, PyFloat, PyInt, PyList, PyString,
+    PyTimeAccess, PyTuple, PyTzInfo, PyTzInfoAccess,
+};
+use pyo3::IntoPyObjectExt;
+
+use crate::errors::of_value;
+
+const DAY: i64 = 24 * 60 * 60;
+/// Memory is taken at once for so many items; for more when they come.
+const ITEMS: usize = 1024;
+/// So many keys are remembered while a value is read: those of a list of dicts are most often the same.
+const KEYS: usize = 32;
+
+/// Encodings that text of Ruby's may be in, by how their names begin. Python has others, some of which take forever.
+const ENCODINGS: [&str; 14] = [
+    "ISO-8859-",
+    "WINDOWS-",
+    "UTF-16",
+    "UTF-32",
+    "US-ASCII",
+    "SHIFT_JIS",
+    "EUC-",
+    "GB2312",
+    "GBK",
+    "GB18030",
+    "BIG5",
+    "KOI8-",
+    "IBM",
+    "CP",
+];
+
+/// Why an object is not written.
+pub(crate) enum Unwritten {
+    /// What the writer does not take.
+    Refused(String),
+    Raised(PyErr),
+}
+
+impl From<PyErr> for Unwritten {
+    fn from(raised: PyErr) -> Self {
+        Unwritten::Raised(raised)
+    }
+}
+
+/// What a writer makes of an object.
+pub(crate) fn write<W: Writer>(value: &Bound<'_, PyAny>, mut writer: W) -> Result<W::Written, Unwritten> {
+    put(value, &mut writer)?;
+    writer.finish().map_err(|refused| Unwritten::Refused(refused.to_string()))
+}
+
+fn put<W: Writer>(value: &Bound<'_, PyAny>, writer: &mut W) -> Result<(), Unwritten> {
+    let mut write = |part: Part<'_>| writer.write(part).map_err(|refused| named(refused, value));
+    if let Ok(text) = value.cast_exact::<PyString>() {
+        return write(Part::Text(text.to_str()?));
+    }
+    if let Ok(number) = value.cast_exact::<PyInt>() {
+        return match number.extract() {
+            Ok(number) => write(Part::Integer(number)),
+            Err(_) => write(integer(number)?.part()),
+        };
+    }
+    if value.is_none() {
+        return write(Part::Null);
+    }
+    if let Ok(truth) = value.cast_exact::<PyBool>() {
+        return write(Part::Bool(truth.is_true()));
+    }
+    if let Ok(number) = value.cast_exact::<PyFloat>() {
+        return write(Part::Float(number.value()));
+    }
+    if let Ok(dict) = value.cast_exact::<PyDict>() {
+        write(Part::Map(dict.len()))?;
+        for (key, item) in dict {
+            put(&key, writer)?;
+            put(&item, writer)?;
+        }
+        return writer.write(Part::End).map_err(|refused| named(refused, value));
+    }
+    if let Ok(list) = value.cast_exact::<PyList>() {
+        write(Part::List(list.len()))?;
+        list.iter().try_for_each(|item| put(&item, writer))?;
+        return writer.write(Part::End).map_err(|refused| named(refused, value));
+    }
+    if let Ok(tuple) = value.cast_exact::<PyTuple>() {
+        write(Part::Tuple(tuple.len()))?;
+        tuple.iter().try_for_each(|item| put(&item, writer))?;
+        return writer.write(Part::End).map_err(|refused| named(refused, value));
+    }
+    if let Ok(bytes) = value.cast_exact::<PyBytes>() {
+        return write(Part::Bytes(bytes.as_bytes()));
+    }
+    match value.cast_exact::<PyDateTime>() {
+        Ok(date_time) => write(point(date_time)?),
+        Err(_) => Err(Unwritten::Refused(value.get_type().qualname()?.to_string())),
+    }
+}
+
+/// What is refused, in Python's words.
+#[cold]
+fn named(refused: Refused, value: &Bound<'_, PyAny>) -> Unwritten {
+    let class = match value.get_type().qualname() {
+        Ok(class) => class.to_string(),
+        Err(raised) => return Unwritten::Raised(raised),
+    };
+    Unwritten::Refused(match refused {
+        Refused::Kind(_) => class,
+        Refused::Key(_) => format!("a dict with a key of type {class}"),
+        Refused::Big => "an int of more than 64 bits".to_owned(),
+        refused => refused.to_string(),
+    })
+}
+
+pub(crate) fn integer(number: &Bound<'_, PyInt>) -> PyResult<Plain> {
+    if let Ok(small) = number.extract() {
+        return Ok(Plain::Integer(small));
+    }
+    let absolute = number.abs()?;
+    let bits: usize = absolute.call_method0("bit_length")?.extract()?;
+    let bytes = absolute.call_method1("to_bytes", (bits.div_ceil(8), "little"))?;
+    Ok(Plain::Big { negative: number.lt(0)?, magnitude: bytes.extract()? })
+}
+
+fn point(date_time: &Bound<'_, PyDateTime>) -> PyResult<Part<'static>> {
+    if date_time.get_tzinfo().is_some() {
+        let since = date_time.sub(epoch(date_time.py())?)?;
+        let since = since.cast::<PyDelta>()?;
+        return Ok(Part::Instant(Instant {
+            seconds: i64::from(since.get_days()) * DAY + i64::from(since.get_seconds()),
+            nanoseconds: since.get_microseconds() as u32 * 1000,
+        }));
+    }
+    Ok(Part::DateTime(DateTime {
+        year: date_time.get_year() as u16,
+        month: date_time.get_month(),
+        day: date_time.get_day(),
+        hour: date_time.get_hour(),
+        minute: date_time.get_minute(),
+        second: date_time.get_second(),
+        nanosecond: date_time.get_microsecond() * 1000,
+    }))
+}
+
+fn epoch(py: Python<'_>) -> PyResult<Bound<'_, PyDateTime>> {
+    PyDateTime::new(py, 1970, 1, 1, 0, 0, 0, 0, Some(&*PyTzInfo::utc(py)?))
+}
+
+/// What is stored in a notation, as an object.
+pub(crate) fn load<'py>(py: Python<'py>, notation: Notation, bytes: &[u8]) -> PyResult<Bound<'py, PyAny>> {
+    let read = match notation {
+        Notation::MessagePack => read(py, MessagePackReader::new(bytes)),
+        Notation::Json => read(py, JsonReader::new(bytes)),
+        _ => match notation.read(bytes) {
+            Ok(tree) => read(py, TreeReader::new(&tree)),
+            Err(why) => Err(Unread::Malformed(why)),
+        },
+    };
+    read.map_err(|unread| match unread {
+        Unread::Malformed(why) => of_value(py, &ValueError::unreadable(notation, why)),
+        Unread::Raised(raised) => raised,
+    })
+}
+
+/// Why no object is made of what is stored.
+enum Unread {
+    Malformed(String),
+    Raised(PyErr),
+}
+
+impl From<PyErr> for Unread {
+    fn from(raised: PyErr) -> Self {
+        Unread::Raised(raised)
+    }
+}
+
+impl From<String> for Unread {
+    fn from(why: String) -> Self {
+        Unread::Malformed(why)
+    }
+}
+
+/// A list or dict that is not complete yet.
+enum Open<'py> {
+    List(Vec<Bound<'py, PyAny>>),
+    Tuple(Vec<Bound<'py, PyAny>>),
+    Dict(Growing<'py>),
+}
+
+struct Growing<'py> {
+    dict: Bound<'py, PyDict>,
+    /// Whose value is to come.
+    key: Option<Bound<'py, PyAny>>,
+    pairs: usize,
+}
+
+fn read<R: Reader>(py: Python<'_>, mut reader: R) -> Result<Bound<'_, PyAny>, Unread> {
+    let mut open: Vec<Open<'_>> = Vec::new();
+    let mut keys = Keys::default();
+    loop {
+        let is_key = matches!(open.last(), Some(Open::Dict(Growing { key: None, .. })));
+        let value = match reader.next()? {
+            Part::Text(text) if is_key => keys.object(py, text),
+            Part::List(length) => {
+                open.push(Open::List(Vec::with_capacity(length.min(ITEMS))));
+                continue;
+            }
+            Part::Tuple(length) => {
+                open.push(Open::Tuple(Vec::with_capacity(length.min(ITEMS))));
+                continue;
+            }
+            Part::Map(_) => {
+                open.push(Open::Dict(Growing { dict: PyDict::new(py), key: None, pairs: 0 }));
+                continue;
+            }
+            Part::End => match open.pop() {
+                Some(Open::List(items)) => PyList::new(py, items)?.into_any(),
+                Some(Open::Tuple(items)) => PyTuple::new(py, items)?.into_any(),
+                Some(Open::Dict(growing)) => {
+                    if R::KEYS_DIFFER && growing.dict.len() != growing.pairs {
+                        return Err("two keys in it are the same in Python".to_owned().into());
+                    }
+                    growing.dict.into_any()
+                }
+                None => return Err("it ends before it begins".to_owned().into()),
+            },
+            part => object(py, part)?,
+        };
+        match open.last_mut() {
+            None => {
+                reader.end()?;
+                return Ok(value);
+            }
+            Some(Open::List(items) | Open::Tuple(items)) => items.push(value),
+            Some(Open::Dict(growing)) => growing.add(value)?,
+        }
+    }
+}
+
+impl<'py> Growing<'py> {
+    fn add(&mut self, value: Bound<'py, PyAny>) -> Result<(), Unread> {
+        let Some(key) = self.key.take() else {
+            self.key = Some(value);
+            return Ok(());
+        };
+        self.pairs += 1;
+        self.dict.set_item(key, value).map_err(|error| match error.is_instance_of::<PyTypeError>(self.dict.py()) {
+            true => Unread::Malformed(format!("a key in the stored value: {error}")),
+            false => Unread::Raised(error),
+        })
+    }
+}
+
+/// Keys that were read before, each in the place that its text leads to.
+#[derive(Default)]
+struct Keys<'py>([Option<Bound<'py, PyString>>; KEYS]);
+
+impl<'py> Keys<'py> {
+    fn object(&mut self, py: Python<'py>, text: &str) -> Bound<'py, PyAny> {
+        let bytes = text.as_bytes();
+        let (first, last) = (bytes.first().copied().unwrap_or_default(), bytes.last().copied().unwrap_or_default());
+        let place = bytes.len() + 7 * usize::from(first) + 3 * usize::from(last);
+        let known = &mut self.0[place % KEYS];
+        match known {
+            Some(key) if key.to_str().is_ok_and(|known| known == text) => key.clone().into_any(),
+            _ => known.insert(PyString::new(py, text)).clone().into_any(),
+        }
+    }
+}
+
+/// A part that is a value by itself.
+fn object<'py>(py: Python<'py>, part: Part<'_>) -> Result<Bound<'py, PyAny>, Unread> {
+    Ok(match part {
+        Part::Bool(truth) => truth.into_bound_py_any(py)?,
+        Part::Integer(number) => number.into_bound_py_any(py)?,
+        Part::Unsigned(number) => number.into_bound_py_any(py)?,
+        Part::Big { negative, magnitude } => {
+            let bytes = PyBytes::new(py, magnitude);
+            let number = py.get_type::<PyInt>().call_method1("from_bytes", (bytes, "little"))?;
+            if negative {
+                number.neg()?
+            } else {
+                number
+            }
+        }
+        Part::Float(number) => PyFloat::new(py, number).into_any(),
+        Part::Bytes(bytes) => PyBytes::new(py, bytes).into_any(),
+        Part::Text(text) => PyString::new(py, text).into_any(),
+        Part::Encoded(bytes, encoding) => encoded(py, bytes, encoding)?,
+        Part::DateTime(date_time) => naive(py, date_time).map_err(|error| Unread::Malformed(error.to_string()))?,
+        Part::Instant(instant) => aware(py, instant).map_err(|error| Unread::Malformed(error.to_string()))?,
+        Part::Null | Part::List(_) | Part::Tuple(_) | Part::Map(_) | Part::End => py.None().into_bound(py),
+    })
+}
+
+fn encoded<'py>(py: Python<'py>, bytes: &[u8], encoding: &str) -> Result<Bound<'py, PyAny>, Unread> {
+    let bytes = PyBytes::new(py, bytes);
+    let decode = intern!(py, "decode");
+    if encoding == "WTF-8" {
+        return Ok(bytes.call_method1(decode, ("utf-8", "surrogatepass"))?);
+    }
+    let refuse = |why: &dyn std::fmt::Display| format!("there is text in the encoding {encoding} in it: {why}");
+    let name = encoding.to_uppercase();
+    if !ENCODINGS.iter().any(|known| name.starts_with(known)) {
+        return Err(refuse(&"Pinyon does not know it").into());
+    }
+    bytes.call_method1(decode, (encoding,)).map_err(|error| refuse(&error).into())
+}
+
+fn naive(py: Python<'_>, date_time: DateTime) -> PyResult<Bound<'_, PyAny>> {
+    let DateTime { year, month, day, hour, minute, second, nanosecond } = date_time;
+    Ok(PyDateTime::new(py, year.into(), month, day, hour, minute, second, nanosecond / 1000, None)?.into_any())
+}
+
+fn aware(py: Python<'_>, instant: Instant) -> PyResult<Bound<'_, PyAny>> {
+    let days = i32::try_from(instant.seconds.div_euclid(DAY)).unwrap_or(i32::MAX);
+    let seconds = instant.seconds.rem_euclid(DAY) as i32;
+    let since = PyDelta::new(py, days, seconds, (instant.nanoseconds / 1000) as i32, false)?;
+    epoch(py)?.add(since)
+}
