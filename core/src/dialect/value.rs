@@ -51,6 +51,15 @@ impl ValueError {
         };
         Self::new(ValueErrorKind::Undecodable, message)
     }
+
+    /// The stored value is pickled, and the client was not asked to read such.
+    pub fn pickled(flags: u32) -> Self {
+        let message = format!(
+            "the stored value is pickled (flags {flags}); serializer=\"pickle\" reads it, which runs code that its \
+             writer chose: use it only where nobody else can write to the cache"
+        );
+        Self::new(ValueErrorKind::UnknownFlags, message)
+    }
 }
 
 impl fmt::Display for ValueError {
@@ -77,8 +86,11 @@ pub fn unknown_flags(serializer: &str, flags: u32) -> ValueError {
 impl Dialect {
     /// The bytes of a value and its client flags. In Pinyon's own dialect, the serializer is `portable`.
     pub fn encode(self, value: &Plain) -> Result<(Vec<u8>, u32), ValueError> {
-        let Some((form, flags)) = self.write(value.kind()) else { return Err(self.refuse(value.described(), "")) };
-        let encoded = self.encode_as(form, value).map_err(|why| self.refuse(value.described(), &format!(": {why}")))?;
+        let Some((form, flags)) = self.write(value.kind()) else {
+            return Err(self.refuse(value.described(), "", false));
+        };
+        let refuse = |why: String| self.refuse(value.described(), &format!(": {why}"), false);
+        let encoded = self.encode_as(form, value).map_err(refuse)?;
         Ok((encoded, flags))
     }
 
@@ -127,10 +139,37 @@ impl Dialect {
         })
     }
 
-    /// `what` is not stored, `why`: empty, or behind a colon.
-    pub fn refuse(self, what: &str, why: &str) -> ValueError {
-        let message = format!("the dialect {:?} does not take {what}{why}", self.name());
+    /// A value of the class `what` is not stored. `why` is empty, or stands behind a colon; `pickles` says whether the
+    /// client pickles what it has no other form for.
+    pub fn refuse(self, what: &str, why: &str, pickles: bool) -> ValueError {
+        let remedy = match self.write(Kind::Object) {
+            Some(_) if !pickles => {
+                "; its clients would pickle it, which serializer=\"pickle\" does (safe only where nobody else can write \
+                 to the cache)"
+            }
+            _ if why.is_empty() => "; it takes plain data: bytes, text, numbers, bool, None, list and dict",
+            _ => "",
+        };
+        let message = format!("the dialect {:?} does not take {what}{why}{remedy}", self.name());
         ValueError::new(ValueErrorKind::Unsupported, message)
+    }
+
+    /// Whether its clients pickle what they have no other form for.
+    pub fn check_pickles(self) -> Result<(), ValueError> {
+        if self.write(Kind::Object).is_some() {
+            return Ok(());
+        }
+        let name = self.name();
+        let message = format!("the clients of the dialect {name:?} do not read pickled values: leave serializer out");
+        Err(ValueError::new(ValueErrorKind::Usage, message))
+    }
+
+    /// A serializer was given beside this dialect, which says by itself how values are stored.
+    pub fn has_serializer(self) -> ValueError {
+        let name = self.name();
+        let message =
+            format!("the dialect {name:?} says how values are stored; beside it, serializer is \"pickle\" or left out");
+        ValueError::new(ValueErrorKind::Usage, message)
     }
 }
 
@@ -155,10 +194,7 @@ impl Form {
                 _ => Err(ValueError::misread("a bool", "it is neither 0 nor 1")),
             },
             Form::Notation(notation) => notation.read(bytes).map_err(|why| ValueError::unreadable(notation, why)),
-            Form::Pickle => Err(ValueError::new(
-                ValueErrorKind::UnknownFlags,
-                "the stored value is pickled, which Python alone reads",
-            )),
+            Form::Pickle => Err(ValueError::pickled(PICKLE)),
         }
     }
 }

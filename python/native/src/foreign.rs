@@ -8,7 +8,7 @@ use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyInt, PyList, PyString, PyT
 use pyo3::IntoPyObjectExt;
 
 use crate::errors::{of_value, usage};
-use crate::parts::{integer, load, write, Unwritten};
+use crate::parts::{integer, load, write, Failed};
 use crate::plain::own_class;
 use crate::values::{decode_integer, decode_text, into_bytes, Encoded};
 
@@ -23,23 +23,12 @@ impl Foreign {
     /// `serializer` is one of `pinyon.serializers`: in another client's dialect, all it says is whether to pickle.
     pub(crate) fn new(dialect: Dialect, serializer: &Bound<'_, PyAny>) -> PyResult<Self> {
         let py = serializer.py();
-        let refuse = |message: String| Err(usage(py, "UsageError", &message));
         let pickles = match own_class(serializer)?.as_deref() {
-            Some("Portable") => false,
-            Some("Pickle") if dialect.write(Kind::Object).is_some() => true,
-            Some("Pickle") => {
-                let name = dialect.name();
-                return refuse(format!(
-                    "the clients of the dialect {name:?} do not read pickled values: leave serializer out"
-                ));
-            }
-            _ => {
-                let name = dialect.name();
-                return refuse(format!(
-                    "the dialect {name:?} says how values are stored; beside it, serializer is \"pickle\" or left out"
-                ));
-            }
+            Some("Portable") => Ok(false),
+            Some("Pickle") => dialect.check_pickles().map(|()| true),
+            _ => Err(dialect.has_serializer()),
         };
+        let pickles = pickles.map_err(|error| of_value(py, &error))?;
         Ok(Self { dialect, pickle: pickles.then(|| serializer.clone().unbind()) })
     }
 
@@ -58,8 +47,8 @@ impl Foreign {
         };
         let written = match plain {
             Ok(plain) => self.dialect.encode_as(form, &plain),
-            Err(Unwritten::Refused(what)) => Err(what),
-            Err(Unwritten::Raised(raised)) => return Err(raised),
+            Err(Failed::Why(what)) => Err(what),
+            Err(Failed::Raised(raised)) => return Err(raised),
         };
         match written {
             Ok(written) => Ok((Encoded::owned(written), flags)),
@@ -116,16 +105,7 @@ impl Foreign {
     fn refuse(&self, value: &Bound<'_, PyAny>, why: &str) -> PyErr {
         let py = value.py();
         let class = value.get_type().qualname().map_or_else(|_| "this value".to_owned(), |name| name.to_string());
-        let remedy = match self.dialect.write(Kind::Object) {
-            Some(_) if self.pickle.is_none() => {
-                "; its clients would pickle it, which serializer=\"pickle\" does (safe only where nobody else can write \
-                 to the cache)"
-            }
-            _ if why.is_empty() => "; it takes plain data: bytes, text, numbers, bool, None, list and dict",
-            _ => "",
-        };
-        let ValueError { kind, message } = self.dialect.refuse(&class, why);
-        of_value(py, &ValueError { kind, message: message + remedy })
+        of_value(py, &self.dialect.refuse(&class, why, self.pickle.is_some()))
     }
 
     /// `flags` of a value that is not compressed, or not any more.
@@ -142,14 +122,7 @@ impl Foreign {
             },
             Form::Pickle => match &self.pickle {
                 Some(pickle) => pickle.bind(py).call_method1(intern!(py, "load"), (into_bytes(py, value), flags)),
-                None => Err(usage(
-                    py,
-                    "UnknownFlags",
-                    &format!(
-                        "the stored value is pickled (flags {flags}); serializer=\"pickle\" reads it, which runs code \
-                         that its writer chose: use it only where nobody else can write to the cache"
-                    ),
-                )),
+                None => Err(of_value(py, &ValueError::pickled(flags))),
             },
         }
     }

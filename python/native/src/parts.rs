@@ -16,49 +16,38 @@ use pyo3::IntoPyObjectExt;
 use crate::errors::of_value;
 
 const DAY: i64 = 24 * 60 * 60;
-/// Memory is taken at once for so many items; for more when they come.
-const ITEMS: usize = 1024;
 /// So many keys are remembered while a value is read: those of a list of dicts are most often the same.
 const KEYS: usize = 32;
 
 /// Encodings that text of Ruby's may be in, by how their names begin. Python has others, some of which take forever.
-const ENCODINGS: [&str; 14] = [
-    "ISO-8859-",
-    "WINDOWS-",
-    "UTF-16",
-    "UTF-32",
-    "US-ASCII",
-    "SHIFT_JIS",
-    "EUC-",
-    "GB2312",
-    "GBK",
-    "GB18030",
-    "BIG5",
-    "KOI8-",
-    "IBM",
-    "CP",
-];
+const ENCODINGS: &str = "ISO-8859- WINDOWS- UTF-16 UTF-32 US-ASCII SHIFT_JIS EUC- GB2312 GBK GB18030 BIG5 KOI8- IBM CP";
 
-/// Why an object is not written.
-pub(crate) enum Unwritten {
-    /// What the writer does not take.
-    Refused(String),
+/// Why an object is not written, or not read.
+pub(crate) enum Failed {
+    /// What is not taken, or what is wrong with it.
+    Why(String),
     Raised(PyErr),
 }
 
-impl From<PyErr> for Unwritten {
+impl From<PyErr> for Failed {
     fn from(raised: PyErr) -> Self {
-        Unwritten::Raised(raised)
+        Failed::Raised(raised)
+    }
+}
+
+impl From<String> for Failed {
+    fn from(why: String) -> Self {
+        Failed::Why(why)
     }
 }
 
 /// What a writer makes of an object.
-pub(crate) fn write<W: Writer>(value: &Bound<'_, PyAny>, mut writer: W) -> Result<W::Written, Unwritten> {
+pub(crate) fn write<W: Writer>(value: &Bound<'_, PyAny>, mut writer: W) -> Result<W::Written, Failed> {
     put(value, &mut writer)?;
-    writer.finish().map_err(|refused| Unwritten::Refused(refused.to_string()))
+    writer.finish().map_err(|refused| Failed::Why(refused.to_string()))
 }
 
-fn put<W: Writer>(value: &Bound<'_, PyAny>, writer: &mut W) -> Result<(), Unwritten> {
+fn put<W: Writer>(value: &Bound<'_, PyAny>, writer: &mut W) -> Result<(), Failed> {
     let mut write = |part: Part<'_>| writer.write(part).map_err(|refused| named(refused, value));
     if let Ok(text) = value.cast_exact::<PyString>() {
         return write(Part::Text(text.to_str()?));
@@ -79,40 +68,46 @@ fn put<W: Writer>(value: &Bound<'_, PyAny>, writer: &mut W) -> Result<(), Unwrit
         return write(Part::Float(number.value()));
     }
     if let Ok(dict) = value.cast_exact::<PyDict>() {
-        write(Part::Map(dict.len()))?;
-        for (key, item) in dict {
-            put(&key, writer)?;
-            put(&item, writer)?;
-        }
-        return writer.write(Part::End).map_err(|refused| named(refused, value));
+        // All at once: the time zone of a datetime in it may run code that changes it.
+        let pairs: Vec<_> = dict.iter().collect();
+        return put_all(value, Part::Map(pairs.len()), pairs.into_iter().flat_map(|(key, item)| [key, item]), writer);
     }
     if let Ok(list) = value.cast_exact::<PyList>() {
-        write(Part::List(list.len()))?;
-        list.iter().try_for_each(|item| put(&item, writer))?;
-        return writer.write(Part::End).map_err(|refused| named(refused, value));
+        return put_all(value, Part::List(list.len()), list.iter(), writer);
     }
     if let Ok(tuple) = value.cast_exact::<PyTuple>() {
-        write(Part::Tuple(tuple.len()))?;
-        tuple.iter().try_for_each(|item| put(&item, writer))?;
-        return writer.write(Part::End).map_err(|refused| named(refused, value));
+        return put_all(value, Part::Tuple(tuple.len()), tuple.iter(), writer);
     }
     if let Ok(bytes) = value.cast_exact::<PyBytes>() {
         return write(Part::Bytes(bytes.as_bytes()));
     }
     match value.cast_exact::<PyDateTime>() {
         Ok(date_time) => write(point(date_time)?),
-        Err(_) => Err(Unwritten::Refused(value.get_type().qualname()?.to_string())),
+        Err(_) => Err(Failed::Why(value.get_type().qualname()?.to_string())),
     }
+}
+
+fn put_all<'py, W: Writer>(
+    value: &Bound<'py, PyAny>,
+    beginning: Part<'_>,
+    items: impl Iterator<Item = Bound<'py, PyAny>>,
+    writer: &mut W,
+) -> Result<(), Failed> {
+    writer.write(beginning).map_err(|refused| named(refused, value))?;
+    for item in items {
+        put(&item, writer)?;
+    }
+    writer.write(Part::End).map_err(|refused| named(refused, value))
 }
 
 /// What is refused, in Python's words.
 #[cold]
-fn named(refused: Refused, value: &Bound<'_, PyAny>) -> Unwritten {
+fn named(refused: Refused, value: &Bound<'_, PyAny>) -> Failed {
     let class = match value.get_type().qualname() {
         Ok(class) => class.to_string(),
-        Err(raised) => return Unwritten::Raised(raised),
+        Err(raised) => return Failed::Raised(raised),
     };
-    Unwritten::Refused(match refused {
+    Failed::Why(match refused {
         Refused::Kind(_) => class,
         Refused::Key(_) => format!("a dict with a key of type {class}"),
         Refused::Big => "an int of more than 64 bits".to_owned(),
@@ -159,103 +154,73 @@ pub(crate) fn load<'py>(py: Python<'py>, notation: Notation, bytes: &[u8]) -> Py
     let read = match notation {
         Notation::MessagePack => read(py, MessagePackReader::new(bytes)),
         Notation::Json => read(py, JsonReader::new(bytes)),
-        _ => match notation.read(bytes) {
-            Ok(tree) => read(py, TreeReader::new(&tree)),
-            Err(why) => Err(Unread::Malformed(why)),
-        },
+        _ => notation.read(bytes).map_err(Failed::Why).and_then(|tree| read(py, TreeReader::new(&tree))),
     };
-    read.map_err(|unread| match unread {
-        Unread::Malformed(why) => of_value(py, &ValueError::unreadable(notation, why)),
-        Unread::Raised(raised) => raised,
+    read.map_err(|failed| match failed {
+        Failed::Why(why) => of_value(py, &ValueError::unreadable(notation, why)),
+        Failed::Raised(raised) => raised,
     })
 }
 
-/// Why no object is made of what is stored.
-enum Unread {
-    Malformed(String),
-    Raised(PyErr),
-}
-
-impl From<PyErr> for Unread {
-    fn from(raised: PyErr) -> Self {
-        Unread::Raised(raised)
-    }
-}
-
-impl From<String> for Unread {
-    fn from(why: String) -> Self {
-        Unread::Malformed(why)
-    }
-}
-
-/// A list or dict that is not complete yet.
-enum Open<'py> {
-    List(Vec<Bound<'py, PyAny>>),
-    Tuple(Vec<Bound<'py, PyAny>>),
-    Dict(Growing<'py>),
-}
-
-struct Growing<'py> {
-    dict: Bound<'py, PyDict>,
-    /// Whose value is to come.
-    key: Option<Bound<'py, PyAny>>,
-    pairs: usize,
-}
-
-fn read<R: Reader>(py: Python<'_>, mut reader: R) -> Result<Bound<'_, PyAny>, Unread> {
-    let mut open: Vec<Open<'_>> = Vec::new();
+fn read<R: Reader>(py: Python<'_>, mut reader: R) -> Result<Bound<'_, PyAny>, Failed> {
+    // The collections that have not ended: how each began, and where its items begin among all that were read.
+    let (mut open, mut values) = (Vec::new(), Vec::new());
     let mut keys = Keys::default();
     loop {
-        let is_key = matches!(open.last(), Some(Open::Dict(Growing { key: None, .. })));
         let value = match reader.next()? {
-            Part::Text(text) if is_key => keys.object(py, text),
-            Part::List(length) => {
-                open.push(Open::List(Vec::with_capacity(length.min(ITEMS))));
+            Part::List(_) => {
+                open.push((Collection::List, values.len()));
                 continue;
             }
-            Part::Tuple(length) => {
-                open.push(Open::Tuple(Vec::with_capacity(length.min(ITEMS))));
+            Part::Tuple(_) => {
+                open.push((Collection::Tuple, values.len()));
                 continue;
             }
             Part::Map(_) => {
-                open.push(Open::Dict(Growing { dict: PyDict::new(py), key: None, pairs: 0 }));
+                open.push((Collection::Dict, values.len()));
                 continue;
             }
             Part::End => match open.pop() {
-                Some(Open::List(items)) => PyList::new(py, items)?.into_any(),
-                Some(Open::Tuple(items)) => PyTuple::new(py, items)?.into_any(),
-                Some(Open::Dict(growing)) => {
-                    if R::KEYS_DIFFER && growing.dict.len() != growing.pairs {
-                        return Err("two keys in it are the same in Python".to_owned().into());
-                    }
-                    growing.dict.into_any()
-                }
+                Some((Collection::List, start)) => PyList::new(py, values.drain(start..))?.into_any(),
+                Some((Collection::Tuple, start)) => PyTuple::new(py, values.drain(start..))?.into_any(),
+                Some((Collection::Dict, start)) => dict(py, values.drain(start..), R::KEYS_DIFFER)?,
                 None => return Err("it ends before it begins".to_owned().into()),
+            },
+            Part::Text(text) => match open.last() {
+                Some((Collection::Dict, start)) if (values.len() - start) % 2 == 0 => keys.object(py, text),
+                _ => PyString::new(py, text).into_any(),
             },
             part => object(py, part)?,
         };
-        match open.last_mut() {
-            None => {
-                reader.end()?;
-                return Ok(value);
-            }
-            Some(Open::List(items) | Open::Tuple(items)) => items.push(value),
-            Some(Open::Dict(growing)) => growing.add(value)?,
+        if open.is_empty() {
+            reader.end()?;
+            return Ok(value);
         }
+        values.push(value);
     }
 }
 
-impl<'py> Growing<'py> {
-    fn add(&mut self, value: Bound<'py, PyAny>) -> Result<(), Unread> {
-        let Some(key) = self.key.take() else {
-            self.key = Some(value);
-            return Ok(());
-        };
-        self.pairs += 1;
-        self.dict.set_item(key, value).map_err(|error| match error.is_instance_of::<PyTypeError>(self.dict.py()) {
-            true => Unread::Malformed(format!("a key in the stored value: {error}")),
-            false => Unread::Raised(error),
-        })
+enum Collection {
+    List,
+    Tuple,
+    Dict,
+}
+
+fn dict<'py>(
+    py: Python<'py>,
+    mut items: impl ExactSizeIterator<Item = Bound<'py, PyAny>>,
+    keys_differ: bool,
+) -> Result<Bound<'py, PyAny>, Failed> {
+    let (dict, pairs) = (PyDict::new(py), items.len() / 2);
+    while let (Some(key), Some(value)) = (items.next(), items.next()) {
+        dict.set_item(key, value).map_err(|error| match error.is_instance_of::<PyTypeError>(py) {
+            true => Failed::Why(format!("a key in the stored value: {error}")),
+            false => Failed::Raised(error),
+        })?;
+    }
+    match keys_differ && dict.len() != pairs {
+        true => Err("two keys in it are the same in Python".to_owned().into()),
+        false => Ok(dict.into_any()),
     }
 }
 
@@ -277,39 +242,37 @@ impl<'py> Keys<'py> {
 }
 
 /// A part that is a value by itself.
-fn object<'py>(py: Python<'py>, part: Part<'_>) -> Result<Bound<'py, PyAny>, Unread> {
+fn object<'py>(py: Python<'py>, part: Part<'_>) -> Result<Bound<'py, PyAny>, Failed> {
     Ok(match part {
         Part::Bool(truth) => truth.into_bound_py_any(py)?,
         Part::Integer(number) => number.into_bound_py_any(py)?,
         Part::Unsigned(number) => number.into_bound_py_any(py)?,
+        Part::Float(number) => number.into_bound_py_any(py)?,
+        Part::Bytes(bytes) => PyBytes::new(py, bytes).into_any(),
+        Part::Text(text) => PyString::new(py, text).into_any(),
         Part::Big { negative, magnitude } => {
-            let bytes = PyBytes::new(py, magnitude);
-            let number = py.get_type::<PyInt>().call_method1("from_bytes", (bytes, "little"))?;
+            let number = py.get_type::<PyInt>().call_method1("from_bytes", (PyBytes::new(py, magnitude), "little"))?;
             if negative {
                 number.neg()?
             } else {
                 number
             }
         }
-        Part::Float(number) => PyFloat::new(py, number).into_any(),
-        Part::Bytes(bytes) => PyBytes::new(py, bytes).into_any(),
-        Part::Text(text) => PyString::new(py, text).into_any(),
         Part::Encoded(bytes, encoding) => encoded(py, bytes, encoding)?,
-        Part::DateTime(date_time) => naive(py, date_time).map_err(|error| Unread::Malformed(error.to_string()))?,
-        Part::Instant(instant) => aware(py, instant).map_err(|error| Unread::Malformed(error.to_string()))?,
+        Part::DateTime(date_time) => naive(py, date_time).map_err(|error| error.to_string())?,
+        Part::Instant(instant) => aware(py, instant).map_err(|error| error.to_string())?,
         Part::Null | Part::List(_) | Part::Tuple(_) | Part::Map(_) | Part::End => py.None().into_bound(py),
     })
 }
 
-fn encoded<'py>(py: Python<'py>, bytes: &[u8], encoding: &str) -> Result<Bound<'py, PyAny>, Unread> {
-    let bytes = PyBytes::new(py, bytes);
-    let decode = intern!(py, "decode");
+fn encoded<'py>(py: Python<'py>, bytes: &[u8], encoding: &str) -> Result<Bound<'py, PyAny>, Failed> {
+    let (bytes, decode) = (PyBytes::new(py, bytes), intern!(py, "decode"));
     if encoding == "WTF-8" {
         return Ok(bytes.call_method1(decode, ("utf-8", "surrogatepass"))?);
     }
     let refuse = |why: &dyn std::fmt::Display| format!("there is text in the encoding {encoding} in it: {why}");
     let name = encoding.to_uppercase();
-    if !ENCODINGS.iter().any(|known| name.starts_with(known)) {
+    if !ENCODINGS.split(' ').any(|known| name.starts_with(known)) {
         return Err(refuse(&"Pinyon does not know it").into());
     }
     bytes.call_method1(decode, (encoding,)).map_err(|error| refuse(&error).into())
@@ -323,6 +286,5 @@ fn naive(py: Python<'_>, date_time: DateTime) -> PyResult<Bound<'_, PyAny>> {
 fn aware(py: Python<'_>, instant: Instant) -> PyResult<Bound<'_, PyAny>> {
     let days = i32::try_from(instant.seconds.div_euclid(DAY)).unwrap_or(i32::MAX);
     let seconds = instant.seconds.rem_euclid(DAY) as i32;
-    let since = PyDelta::new(py, days, seconds, (instant.nanoseconds / 1000) as i32, false)?;
-    epoch(py)?.add(since)
+    epoch(py)?.add(PyDelta::new(py, days, seconds, (instant.nanoseconds / 1000) as i32, false)?)
 }

@@ -6,7 +6,7 @@ use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::PyBytes;
 
 use crate::errors::{of_value, usage};
-use crate::parts::{load, write, Unwritten};
+use crate::parts::{load, write, Failed};
 
 /// The notation that a serializer of `pinyon.serializers` writes: of itself, not of a class that is made of it.
 pub(crate) fn notation_of(serializer: &Bound<'_, PyAny>) -> PyResult<Option<Notation>> {
@@ -32,8 +32,8 @@ pub(crate) fn dump(notation: Notation, value: &Bound<'_, PyAny>) -> PyResult<(Ve
     };
     match written {
         Ok(written) => Ok((written, flags)),
-        Err(Unwritten::Raised(raised)) => Err(raised),
-        Err(Unwritten::Refused(what)) => Err(refuse(value.py(), notation, &what)),
+        Err(Failed::Raised(raised)) => Err(raised),
+        Err(Failed::Why(what)) => Err(refuse(value.py(), notation, &what)),
     }
 }
 
