@@ -22,7 +22,7 @@ use std::borrow::Cow;
 
 pub use notation::Notation;
 pub use packing::{Packing, Wanted};
-pub use parts::{Part, Reader, Refused, Writer};
+pub use parts::{Part, Reader, Refused, Writer, NOT_UTF8};
 pub use plain::Plain;
 pub use portable::{DateTime, Instant, JsonReader, JsonWriter, MessagePackReader, MessagePackWriter};
 pub use tree::{TreeReader, TreeWriter};

@@ -21,6 +21,8 @@ pub enum Part<'p> {
     Float(f64),
     Bytes(&'p [u8]),
     Text(&'p str),
+    /// Text as it is stored: whoever makes a string of it finds out whether it is UTF-8. Writers take none.
+    Utf8(&'p [u8]),
     /// Text in an encoding other than UTF-8, by the name its language gives that.
     Encoded(&'p [u8], &'p str),
     DateTime(DateTime),
@@ -45,7 +47,7 @@ impl Part<'_> {
             Part::Big { .. } => "an integer of more than 64 bits",
             Part::Float(_) => "a float",
             Part::Bytes(_) => "bytes",
-            Part::Text(_) => "text",
+            Part::Text(_) | Part::Utf8(_) => "text",
             Part::Encoded(..) => "text in another encoding",
             Part::DateTime(_) | Part::Instant(_) => "a date-time",
             Part::List(_) => "a list",
@@ -55,6 +57,9 @@ impl Part<'_> {
         }
     }
 }
+
+/// What is said of a [`Part::Utf8`] that is none.
+pub const NOT_UTF8: &str = "a text in it is not UTF-8";
 
 /// Takes a stored value apart. Whatever is stored, it is read within bounds, or it is an error that says what is wrong.
 pub trait Reader {

@@ -1,6 +1,6 @@
 //! Data of no language in particular: what the notations of other languages are read into and written from.
 
-use super::parts::Part;
+use super::parts::{Part, NOT_UTF8};
 use super::portable::{DateTime, Instant};
 use super::Kind;
 
@@ -101,9 +101,11 @@ fn big(negative: bool, magnitude: &[u8]) -> Part<'_> {
 }
 
 /// A list or a map is empty at first.
-impl From<Part<'_>> for Plain {
-    fn from(part: Part<'_>) -> Self {
-        match part {
+impl TryFrom<Part<'_>> for Plain {
+    type Error = &'static str;
+
+    fn try_from(part: Part<'_>) -> Result<Self, &'static str> {
+        Ok(match part {
             Part::Null | Part::End => Plain::Null,
             Part::Bool(truth) => Plain::Bool(truth),
             Part::Integer(number) => Plain::Integer(number),
@@ -112,12 +114,13 @@ impl From<Part<'_>> for Plain {
             Part::Float(number) => Plain::Float(number),
             Part::Bytes(bytes) => Plain::Bytes(bytes.to_vec()),
             Part::Text(text) => Plain::Text(text.to_owned()),
+            Part::Utf8(bytes) => Plain::Text(std::str::from_utf8(bytes).map_err(|_| NOT_UTF8)?.to_owned()),
             Part::Encoded(bytes, encoding) => Plain::Encoded(bytes.to_vec(), encoding.to_owned()),
             Part::DateTime(date_time) => Plain::DateTime(date_time),
             Part::Instant(instant) => Plain::Instant(instant),
             Part::List(_) => Plain::List(Vec::new()),
             Part::Tuple(_) => Plain::Tuple(Vec::new()),
             Part::Map(_) => Plain::Map(Vec::new()),
-        }
+        })
     }
 }

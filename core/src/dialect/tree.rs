@@ -63,7 +63,7 @@ impl Reader for TreeReader<'_> {
 pub(super) fn read(mut reader: impl Reader) -> Result<Plain, String> {
     let mut growing = Growing::default();
     loop {
-        growing.add(reader.next()?);
+        growing.add(reader.next()?)?;
         if let Some(tree) = growing.done.take() {
             reader.end()?;
             return Ok(tree);
@@ -116,8 +116,7 @@ impl Writer for TreeWriter {
             Part::Map(pairs) => self.nesting.begin_map(pairs),
             _ => {}
         }
-        self.growing.add(part);
-        Ok(())
+        self.growing.add(part).map_err(|_| Refused::Kind(part.kind()))
     }
 
     fn finish(self) -> Result<Plain, Refused> {
@@ -135,16 +134,16 @@ struct Growing {
 }
 
 impl Growing {
-    fn add(&mut self, part: Part<'_>) {
+    fn add(&mut self, part: Part<'_>) -> Result<(), &'static str> {
+        let value = match part {
+            Part::End => self.open.pop().map_or(Plain::Null, |(value, _)| value),
+            _ => Plain::try_from(part)?,
+        };
         match part {
-            Part::List(_) | Part::Tuple(_) | Part::Map(_) => self.open.push((Plain::from(part), None)),
-            Part::End => {
-                if let Some((value, _)) = self.open.pop() {
-                    self.put(value);
-                }
-            }
-            _ => self.put(Plain::from(part)),
+            Part::List(_) | Part::Tuple(_) | Part::Map(_) => self.open.push((value, None)),
+            _ => self.put(value),
         }
+        Ok(())
     }
 
     fn put(&mut self, value: Plain) {

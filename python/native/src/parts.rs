@@ -2,7 +2,7 @@
 
 use pinyon_core::dialect::{
     DateTime, Instant, JsonReader, MessagePackReader, Notation, Part, Plain, Reader, Refused, TreeReader, ValueError,
-    Writer,
+    Writer, NOT_UTF8,
 };
 use pyo3::exceptions::PyTypeError;
 use pyo3::intern;
@@ -53,8 +53,11 @@ fn put<W: Writer>(value: &Bound<'_, PyAny>, writer: &mut W) -> Result<(), Failed
         return write(Part::Text(text.to_str()?));
     }
     if let Ok(number) = value.cast_exact::<PyInt>() {
+        if let Ok(small) = number.extract() {
+            return write(Part::Integer(small));
+        }
         return match number.extract() {
-            Ok(number) => write(Part::Integer(number)),
+            Ok(large) => write(Part::Unsigned(large)),
             Err(_) => write(integer(number)?.part()),
         };
     }
@@ -186,10 +189,11 @@ fn read<R: Reader>(py: Python<'_>, mut reader: R) -> Result<Bound<'_, PyAny>, Fa
                 Some((Collection::Dict, start)) => dict(py, values.drain(start..), R::KEYS_DIFFER)?,
                 None => return Err("it ends before it begins".to_owned().into()),
             },
-            Part::Text(text) => match open.last() {
-                Some((Collection::Dict, start)) if (values.len() - start) % 2 == 0 => keys.object(py, text),
-                _ => PyString::new(py, text).into_any(),
+            Part::Utf8(text) => match open.last() {
+                Some((Collection::Dict, start)) if (values.len() - start) % 2 == 0 => keys.object(py, text)?,
+                _ => string(py, text)?.into_any(),
             },
+            Part::Integer(number) => number.into_bound_py_any(py)?,
             part => object(py, part)?,
         };
         if open.is_empty() {
@@ -229,16 +233,19 @@ fn dict<'py>(
 struct Keys<'py>([Option<Bound<'py, PyString>>; KEYS]);
 
 impl<'py> Keys<'py> {
-    fn object(&mut self, py: Python<'py>, text: &str) -> Bound<'py, PyAny> {
-        let bytes = text.as_bytes();
-        let (first, last) = (bytes.first().copied().unwrap_or_default(), bytes.last().copied().unwrap_or_default());
-        let place = bytes.len() + 7 * usize::from(first) + 3 * usize::from(last);
+    fn object(&mut self, py: Python<'py>, text: &[u8]) -> Result<Bound<'py, PyAny>, Failed> {
+        let (first, last) = (text.first().copied().unwrap_or_default(), text.last().copied().unwrap_or_default());
+        let place = text.len() + 7 * usize::from(first) + 3 * usize::from(last);
         let known = &mut self.0[place % KEYS];
         match known {
-            Some(key) if key.to_str().is_ok_and(|known| known == text) => key.clone().into_any(),
-            _ => known.insert(PyString::new(py, text)).clone().into_any(),
+            Some(key) if key.to_str().is_ok_and(|known| known.as_bytes() == text) => Ok(key.clone().into_any()),
+            _ => Ok(known.insert(string(py, text)?).clone().into_any()),
         }
     }
+}
+
+fn string<'py>(py: Python<'py>, text: &[u8]) -> Result<Bound<'py, PyString>, Failed> {
+    PyString::from_bytes(py, text).map_err(|_| Failed::Why(NOT_UTF8.to_owned()))
 }
 
 /// A part that is a value by itself.
@@ -246,6 +253,7 @@ fn object<'py>(py: Python<'py>, part: Part<'_>) -> Result<Bound<'py, PyAny>, Fai
     Ok(match part {
         Part::Bool(truth) => truth.into_bound_py_any(py)?,
         Part::Integer(number) => number.into_bound_py_any(py)?,
+        Part::Utf8(text) => string(py, text)?.into_any(),
         Part::Unsigned(number) => number.into_bound_py_any(py)?,
         Part::Float(number) => number.into_bound_py_any(py)?,
         Part::Bytes(bytes) => PyBytes::new(py, bytes).into_any(),

@@ -7,17 +7,13 @@ const AT_ONCE: usize = 9;
 
 /// A float as Python writes it: with as many digits as it takes to read it again.
 pub(in crate::dialect) fn float(number: f64) -> String {
+    if number == 0.0 || (1e-4..1e16).contains(&number.abs()) {
+        return format!("{number:?}");
+    }
     let scientific = format!("{number:e}");
-    let Some((digits, exponent)) = scientific.split_once('e') else {
-        return scientific.to_lowercase();
-    };
-    match exponent.parse::<i32>() {
-        Ok(-4..16) => match format!("{number}") {
-            whole if !whole.contains('.') => whole + ".0",
-            fraction => fraction,
-        },
-        Ok(exponent) => format!("{digits}e{}{:02}", if exponent < 0 { '-' } else { '+' }, exponent.abs()),
-        Err(_) => scientific,
+    match scientific.split_once('e').map(|(digits, exponent)| (digits, exponent.parse::<i32>())) {
+        Some((digits, Ok(exponent))) => format!("{digits}e{exponent:+03}"),
+        _ => scientific.to_lowercase(),
     }
 }
 

@@ -12,15 +12,18 @@ const CUT: &str = "its end is missing";
 pub struct MessagePackReader<'b> {
     /// What has not been read yet.
     bytes: &'b [u8],
-    /// How many parts are still to come of each list and map that was begun.
+    /// How many parts are still to come of the list or map that was begun last,
+    left: usize,
+    /// and of those that it is in.
     open: Vec<usize>,
 }
 
 impl<'b> MessagePackReader<'b> {
     pub fn new(bytes: &'b [u8]) -> Self {
-        Self { bytes, open: Vec::new() }
+        Self { bytes, left: 1, open: Vec::new() }
     }
 
+    #[inline(always)]
     fn part(&mut self) -> Result<Part<'b>, String> {
         let marker = self.number::<1>()?[0];
         Ok(match marker {
@@ -84,12 +87,14 @@ impl<'b> MessagePackReader<'b> {
         })
     }
 
+    #[inline]
     fn take(&mut self, length: usize) -> Result<&'b [u8], String> {
         let (taken, rest) = self.bytes.split_at_checked(length).ok_or(CUT)?;
         self.bytes = rest;
         Ok(taken)
     }
 
+    #[inline(always)]
     fn number<const N: usize>(&mut self) -> Result<[u8; N], String> {
         let (taken, rest) = self.bytes.split_first_chunk().ok_or(CUT)?;
         self.bytes = rest;
@@ -106,9 +111,9 @@ impl<'b> MessagePackReader<'b> {
         self.take(length)
     }
 
+    #[inline]
     fn text(&mut self, length: usize) -> Result<Part<'b>, String> {
-        let text = std::str::from_utf8(self.take(length)?);
-        text.map(Part::Text).map_err(|_| "a text in it is not UTF-8".to_owned())
+        self.take(length).map(Part::Utf8)
     }
 
     fn list(&mut self, length: usize) -> Result<Part<'b>, String> {
@@ -128,7 +133,7 @@ impl<'b> MessagePackReader<'b> {
         if self.open.len() >= READ_DEPTH {
             return Err(format!("it is nested more than {READ_DEPTH} levels deep"));
         }
-        self.open.push(parts);
+        self.open.push(std::mem::replace(&mut self.left, parts));
         Ok(())
     }
 
@@ -154,15 +159,13 @@ impl<'b> MessagePackReader<'b> {
 impl Reader for MessagePackReader<'_> {
     const KEYS_DIFFER: bool = false;
 
+    #[inline]
     fn next(&mut self) -> Result<Part<'_>, String> {
-        match self.open.last_mut() {
-            Some(0) => {
-                self.open.pop();
-                return Ok(Part::End);
-            }
-            Some(left) => *left -= 1,
-            None => {}
+        if self.left == 0 {
+            self.left = self.open.pop().unwrap_or_default();
+            return Ok(Part::End);
         }
+        self.left -= 1;
         self.part()
     }
 

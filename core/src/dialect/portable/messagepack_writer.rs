@@ -58,7 +58,7 @@ impl Writer for MessagePackWriter {
             Part::DateTime(date_time) => self.extension(DATE_TIME, date_time.to_string().as_bytes())?,
             Part::Instant(instant) => self.instant(instant)?,
             Part::Big { .. } => return Err(Refused::Big),
-            Part::Encoded(..) | Part::Tuple(_) => return Err(Refused::Kind(part.kind())),
+            Part::Utf8(_) | Part::Encoded(..) | Part::Tuple(_) => return Err(Refused::Kind(part.kind())),
             Part::End => {}
         }
         Ok(())
