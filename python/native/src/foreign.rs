@@ -5,7 +5,7 @@ use pinyon_core::Value;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
-use pyo3::IntoPyObjectExt;
+use pyo3::{IntoPyObjectExt, PyTypeInfo};
 
 use crate::errors::{of_value, usage};
 use crate::parts::{integer, load, write, Failed};
@@ -47,7 +47,7 @@ impl Foreign {
         };
         let written = match plain {
             Ok(plain) => self.dialect.encode_as(form, &plain),
-            Err(Failed::Why(what)) => Err(what),
+            Err(Failed::Why(what)) => Err(format!("it contains {what}")),
             Err(Failed::Raised(raised)) => return Err(raised),
         };
         match written {
@@ -70,29 +70,15 @@ impl Foreign {
 
     fn kind(&self, value: &Bound<'_, PyAny>) -> Kind {
         let subclasses = self.dialect.takes_subclasses();
-        if value.is_exact_instance_of::<PyBytes>() || (subclasses && value.is_instance_of::<PyBytes>()) {
-            return Kind::Bytes;
-        }
-        if value.is_exact_instance_of::<PyString>() || (subclasses && value.is_instance_of::<PyString>()) {
-            return Kind::Text;
-        }
-        if value.is_exact_instance_of::<PyBool>() {
-            return Kind::Bool;
-        }
-        if value.is_exact_instance_of::<PyInt>() || (subclasses && value.is_instance_of::<PyInt>()) {
-            return Kind::Integer;
-        }
-        if value.is_exact_instance_of::<PyFloat>() {
-            return Kind::Float;
-        }
-        let plain = value.is_none()
-            || value.is_exact_instance_of::<PyList>()
-            || value.is_exact_instance_of::<PyDict>()
-            || (self.dialect == Dialect::Libmc && value.is_exact_instance_of::<PyTuple>());
-        if plain {
-            Kind::Plain
-        } else {
-            Kind::Object
+        match value {
+            bytes if is::<PyBytes>(bytes, subclasses) => Kind::Bytes,
+            text if is::<PyString>(text, subclasses) => Kind::Text,
+            truth if is::<PyBool>(truth, false) => Kind::Bool,
+            number if is::<PyInt>(number, subclasses) => Kind::Integer,
+            number if is::<PyFloat>(number, false) => Kind::Float,
+            list if list.is_none() || is::<PyList>(list, false) || is::<PyDict>(list, false) => Kind::Plain,
+            tuple if self.dialect == Dialect::Libmc && is::<PyTuple>(tuple, false) => Kind::Plain,
+            _ => Kind::Object,
         }
     }
 
@@ -131,4 +117,8 @@ impl Foreign {
     pub(crate) fn is_bytes(&self, flags: u32) -> bool {
         !self.dialect.is_compressed(flags) && self.dialect.read(flags) == Ok(Form::Bytes)
     }
+}
+
+fn is<T: PyTypeInfo>(value: &Bound<'_, PyAny>, subclasses: bool) -> bool {
+    value.is_exact_instance_of::<T>() || (subclasses && value.is_instance_of::<T>())
 }
