@@ -1,4 +1,4 @@
-"""Pinyon's own values: as the vectors for every language say, and as the libraries wrote them that wrote them before."""
+"""Pinyon's own values, held against the vectors for every language and against the libraries that wrote them before."""
 
 from __future__ import annotations
 

@@ -227,9 +227,14 @@ impl<'b> JsonReader<'b> {
     }
 
     /// The next byte that is no space, without passing it.
+    #[inline]
     fn peek(&mut self) -> Option<u8> {
-        while self.passes(b" \t\n\r") {}
-        self.bytes.get(self.position).copied()
+        loop {
+            match self.bytes.get(self.position)? {
+                b' ' | b'\t' | b'\n' | b'\r' => self.position += 1,
+                byte => return Some(*byte),
+            }
+        }
     }
 
     fn expect(&mut self, byte: u8) -> Result<(), String> {

@@ -187,6 +187,5 @@ fn instant(bytes: &[u8]) -> Option<Instant> {
         12 => (i64::from_be_bytes(bytes[4..].try_into().ok()?), u32::from_be_bytes(bytes[..4].try_into().ok()?)),
         _ => return None,
     };
-    let seconds = seconds.checked_add((nanoseconds / SECOND).into())?;
-    Some(Instant { seconds, nanoseconds: nanoseconds % SECOND })
+    (nanoseconds < SECOND).then_some(Instant { seconds, nanoseconds })
 }
