@@ -2,7 +2,7 @@ use proptest::prelude::*;
 
 use super::decimal::{digits, float, integer};
 use super::*;
-use crate::dialect::{Notation, Part, Plain, Refused, TreeReader, Writer};
+use crate::dialect::{Notation, Part, Plain, Reader, Refused, TreeReader, Writer};
 
 const NOTATIONS: [Notation; 2] = [Notation::MessagePack, Notation::Json];
 
@@ -116,6 +116,13 @@ fn what_others_have_nested_is_read_to_a_bound() {
 }
 
 #[test]
+fn a_length_is_believed_no_further_than_the_bytes_reach() {
+    for announced in [&b"\xdd\xff\xff\xff\xff\x01"[..], b"\xdf\xff\xff\xff\xff\x01\x01", b"\x92\x01", b"\x81\x01"] {
+        assert!(MessagePackReader::new(announced).next().is_err());
+    }
+}
+
+#[test]
 fn a_list_of_other_than_its_length_is_refused() {
     for (announced, items) in [(1, 0), (1, 2), (0, 1)] {
         let write = |writer: &mut dyn FnMut(Part<'_>) -> Result<(), Refused>| {
@@ -175,6 +182,6 @@ fn a_tree_is_read_part_by_part() {
     let tree = Plain::Map(vec![(Plain::Integer(1), Plain::List(vec![Plain::Null]))]);
     let mut reader = TreeReader::new(&tree);
     for part in [Part::Map(1), Part::Integer(1), Part::List(1), Part::Null, Part::End, Part::End] {
-        assert_eq!(crate::dialect::Reader::next(&mut reader), Ok(part));
+        assert_eq!(reader.next(), Ok(part));
     }
 }
