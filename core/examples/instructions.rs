@@ -2,11 +2,10 @@
 //!
 //! Usage: `instructions /path/to/memcached.socket`
 
-use std::convert::Infallible;
 use std::os::unix::process::parent_id;
 use std::time::Duration;
 
-use pinyon_core::blocking::{run, Batch, Host};
+use pinyon_core::blocking::{run, Batch, NoHost};
 use pinyon_core::directory::Directory;
 use pinyon_core::fleet::{Access, Fleet, Options};
 use pinyon_core::operations::{Answer, BorrowedKey, Bytes, Fetch, Keys, Plain, Request, Single};
@@ -80,7 +79,7 @@ impl Client {
 
     fn ask(&self, key: &str, request: Request, data: Data<'_>) -> Answer<Bytes> {
         let mut single = Single::new(request, borrowed(key), data, Plain, POLICY).alone();
-        run(&self.fleet, &NoLanguage, &mut single).expect("no interrupt");
+        run(&self.fleet, &NoHost, &mut single).expect("no interrupt");
         single.finish().0.expect("an answer")
     }
 
@@ -89,7 +88,7 @@ impl Client {
         let rules = KeyRules::default();
         self.keys.iter().for_each(|key| keys.push(&rules, key.as_bytes(), key.as_bytes()).expect("a key"));
         let mut fetch = Fetch::new(keys, false, Plain, POLICY);
-        run(&self.fleet, &NoLanguage, &mut fetch).expect("no interrupt");
+        run(&self.fleet, &NoHost, &mut fetch).expect("no interrupt");
         let found = fetch.finish().found;
         assert!(found.len() == KEYS && found.iter().all(|one| one.value.bytes == VALUE));
     }
@@ -97,9 +96,9 @@ impl Client {
     fn set_in_batch(&self, times: usize) {
         let mut batch = Batch::new(self.fleet.known(), true);
         for key in self.keys.iter().cycle().take(times) {
-            batch.submit(&NoLanguage, &borrowed(key), STORE, &Data::Copied(&VALUE), ()).expect("submitted");
+            batch.submit(&NoHost, &borrowed(key), STORE, &Data::Copied(&VALUE), ()).expect("submitted");
         }
-        assert!(batch.finish(&NoLanguage).expect("no interrupt").is_empty());
+        assert!(batch.finish(&NoHost).expect("no interrupt").is_empty());
     }
 }
 
@@ -107,19 +106,4 @@ const STORE: Request = Request::Store { mode: Mode::Set, size: VALUE.len(), clie
 
 fn borrowed(key: &str) -> BorrowedKey<'_> {
     BorrowedKey { wire: Key::new(key.as_bytes(), false).expect("a key"), routed: key.as_bytes() }
-}
-
-/// No lock to give up, no signals.
-struct NoLanguage;
-
-impl Host for NoLanguage {
-    type Interrupt = Infallible;
-
-    fn unlocked<T: Send>(&self, wait: impl FnOnce() -> T + Send) -> Result<T, Infallible> {
-        Ok(wait())
-    }
-
-    fn interrupted(&self) -> Result<(), Infallible> {
-        Ok(())
-    }
 }

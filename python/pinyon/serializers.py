@@ -1,30 +1,20 @@
 """Values into bytes and client flags, and back.
 
 Every serializer but a custom one and ``raw`` writes bytes, text and integers the same way, with the flags that
-python-memcached, pymemcache and pylibmc use for them; the native half of the package does that. What stands here
-is the rest of each.
+python-memcached, pymemcache and pylibmc use for them. The native half of the package does that, and it writes and reads
+MessagePack and JSON. A client calls the methods here only where something remains for Python to do.
 """
 
 from __future__ import annotations
 
-import datetime
-import json
 import pickle
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
-import msgpack
+from pinyon._native import dump_plain, load_plain, unknown_flags
+from pinyon.errors import UndecodableValue, Unpicklable, UsageError
 
-from pinyon._native import check_plain
-from pinyon.errors import UndecodableValue, UnknownFlags, Unpicklable, UsageError
-
-#: As python-memcached and its successors mark pickled values.
+#: python-memcached and its successors mark pickled values with this flag.
 PICKLE = 1
-#: Pinyon's own: none of the flags that other clients give a meaning.
-MESSAGEPACK = 1 << 8
-JSON = 1 << 9
-
-#: MessagePack extension for a datetime without a time zone: its ISO 8601 text.
-_NAIVE_DATETIME = 1
 
 
 @runtime_checkable
@@ -48,28 +38,10 @@ class Portable:
     native: ClassVar[str] = "plain"
 
     def dump(self, value: Any) -> tuple[bytes, int]:
-        check_plain(value, "portable")
-        return msgpack.packb(value, default=_pack_datetime), MESSAGEPACK
+        return dump_plain(value, "portable")
 
     def load(self, data: bytes, flags: int) -> Any:
-        if flags != MESSAGEPACK:
-            raise _unknown("portable", flags)
-        try:
-            return msgpack.unpackb(data, ext_hook=_unpack_other, timestamp=3, strict_map_key=False)
-        except Exception as error:
-            raise UndecodableValue(f"the stored value is marked as MessagePack but cannot be read: {error}") from error
-
-
-def _pack_datetime(value: datetime.datetime) -> msgpack.ExtType | msgpack.Timestamp:
-    if value.tzinfo is None:
-        return msgpack.ExtType(_NAIVE_DATETIME, value.isoformat().encode())
-    return msgpack.Timestamp.from_datetime(value)
-
-
-def _unpack_other(code: int, data: bytes) -> Any:
-    if code == _NAIVE_DATETIME:
-        return datetime.datetime.fromisoformat(data.decode())
-    raise ValueError(f"unknown MessagePack extension {code}")
+        return load_plain(data, flags, "portable")
 
 
 class Pickle:
@@ -85,7 +57,7 @@ class Pickle:
 
     def load(self, data: bytes, flags: int) -> Any:
         if flags != PICKLE:
-            raise _unknown("pickle", flags)
+            raise unknown_flags("pickle", flags)
         try:
             return pickle.loads(data)
         except Exception as error:
@@ -98,16 +70,10 @@ class Json:
     native: ClassVar[str] = "plain"
 
     def dump(self, value: Any) -> tuple[bytes, int]:
-        check_plain(value, "json")
-        return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode(), JSON
+        return dump_plain(value, "json")
 
     def load(self, data: bytes, flags: int) -> Any:
-        if flags != JSON:
-            raise _unknown("json", flags)
-        try:
-            return json.loads(data)
-        except (ValueError, RecursionError) as error:
-            raise UndecodableValue(f"the stored value is marked as JSON but cannot be read: {error}") from error
+        return load_plain(data, flags, "json")
 
 
 class Raw:
@@ -134,15 +100,3 @@ def find(serializer: str | Serializer) -> Serializer:
     if not isinstance(serializer, Serializer):
         raise UsageError(f"a serializer is a name or an object with dump and load, not {type(serializer).__qualname__}")
     return serializer
-
-
-_OTHER_CLIENTS = {
-    PICKLE: 'pickled, which serializer="pickle" reads',
-    MESSAGEPACK: 'MessagePack, which serializer="portable" reads',
-    JSON: 'JSON, which serializer="json" reads',
-}
-
-
-def _unknown(name: str, flags: int) -> UnknownFlags:
-    hint = _OTHER_CLIENTS.get(flags, "written by another client, whose values a client with its dialect= reads")
-    return UnknownFlags(f'the serializer "{name}" cannot read a value stored with flags {flags}: it is {hint}')

@@ -8,6 +8,7 @@ import pytest
 from servers import Memcached
 
 import pinyon
+from pinyon.serializers import Portable
 
 
 class Reversing:
@@ -19,6 +20,16 @@ class Reversing:
     def load(self, data: bytes, flags: int) -> Any:
         assert flags == 2**32 - 1
         return data.decode()[::-1]
+
+
+class Tuples(Portable):
+    """Takes tuples, too, and reads them as lists."""
+
+    def dump(self, value: Any) -> tuple[bytes, int]:
+        return super().dump(list(value) if isinstance(value, tuple) else value)
+
+    def load(self, data: bytes, flags: int) -> Any:
+        return {"loaded": super().load(data, flags)}
 
 
 class Failing:
@@ -47,6 +58,12 @@ def test_a_custom_serializer_handles_every_value(server: Memcached) -> None:
         assert client.meta("number").flags == 2**32 - 1
     with pinyon.Client(server.address, timeout=10, serializer="raw") as raw:
         assert raw.get("text") == b"cba"
+
+
+def test_a_serializer_made_of_another_keeps_its_own_methods(server: Memcached) -> None:
+    with pinyon.Client(server.address, timeout=10, serializer=Tuples()) as client:
+        client.set("key", (1, "two"))
+        assert client.get("key") == {"loaded": [1, "two"]}
 
 
 @pytest.mark.parametrize("size", [10, 200_000])

@@ -12,6 +12,7 @@ mod run;
 mod together;
 mod wait;
 
+use std::convert::Infallible;
 use std::time::{Duration, Instant};
 
 pub use batch::{Batch, Broken, Unsuccessful};
@@ -31,6 +32,22 @@ pub trait Host {
 
     /// Called after a wait, and before another one: a signal may have come, and an error ends the operation at once.
     fn interrupted(&self) -> Result<(), Self::Interrupt>;
+}
+
+/// A host without a lock to give up, and without signals to look at.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoHost;
+
+impl Host for NoHost {
+    type Interrupt = Infallible;
+
+    fn unlocked<T: Send>(&self, wait: impl FnOnce() -> T + Send) -> Result<T, Infallible> {
+        Ok(wait())
+    }
+
+    fn interrupted(&self) -> Result<(), Infallible> {
+        Ok(())
+    }
 }
 
 /// Why an operation did not come to its end.

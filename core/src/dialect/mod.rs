@@ -5,18 +5,28 @@
 
 mod cursor;
 mod notation;
+mod packing;
+mod parts;
 mod perl;
 mod php;
 mod plain;
+mod portable;
 mod python;
 mod ruby;
 #[cfg(test)]
 mod tests;
+mod tree;
+mod value;
 
 use std::borrow::Cow;
 
 pub use notation::Notation;
+pub use packing::{Packing, Wanted};
+pub use parts::{Part, Reader, Refused, Writer, NOT_UTF8};
 pub use plain::Plain;
+pub use portable::{DateTime, Instant, JsonReader, JsonWriter, MessagePackReader, MessagePackWriter};
+pub use tree::{TreeReader, TreeWriter};
+pub use value::{unknown_flags, ValueError, ValueErrorKind};
 
 use crate::compression::{Algorithm, Decompressor, Unreadable};
 
@@ -49,8 +59,6 @@ pub enum Form {
     Bool,
     /// Python's pickle: to read it runs code that its writer chose.
     Pickle,
-    Json,
-    MessagePack,
     Notation(Notation),
 }
 
@@ -72,7 +80,17 @@ pub enum Kind {
 /// compressed, its first bytes tell. None of the clients that Pinyon knows uses this flag.
 pub const COMPRESSED: u32 = 1 << 13;
 
-const TEXT: u32 = 16;
+/// The flags of values that Pinyon writes. Those of bytes, text and integers are what most clients have for them; no
+/// other client that Pinyon knows gives a meaning to the rest.
+pub const BYTES: u32 = 0;
+pub const PICKLE: u32 = 1;
+pub const INTEGER: u32 = 2;
+/// Read as an integer, too: pylibmc writes it.
+pub const INTEGER_OF_PYLIBMC: u32 = 4;
+pub const TEXT: u32 = 16;
+pub const MESSAGEPACK: u32 = 1 << 8;
+pub const JSON: u32 = 1 << 9;
+
 /// libmc's mark of a value in pieces.
 const IN_PIECES: u32 = 1 << 12;
 
@@ -119,8 +137,12 @@ impl Dialect {
     }
 
     /// From the name users give it.
-    pub fn named(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|dialect| dialect.name() == name)
+    pub fn named(name: &str) -> Result<Self, ValueError> {
+        let found = Self::ALL.into_iter().find(|dialect| dialect.name() == name);
+        found.ok_or_else(|| {
+            let names = Self::ALL.map(|dialect| format!("{:?}", dialect.name())).join(", ");
+            ValueError::new(ValueErrorKind::Usage, format!("there is no dialect {name:?}; there are {names}"))
+        })
     }
 
     /// How it compresses values; the first is what it does when nothing else is asked for.
@@ -141,7 +163,7 @@ impl Dialect {
 
     /// The form in which such a value is written, and its client flags; none where the other client has no way to.
     pub fn write(self, kind: Kind) -> Option<(Form, u32)> {
-        let pickled = Some((Form::Pickle, 1));
+        let pickled = Some((Form::Pickle, PICKLE));
         match (self, kind) {
             (Dialect::MetaMemcache, Kind::Bytes) => Some((Form::Bytes, 16)),
             (Dialect::MetaMemcache, Kind::Text) => Some((Form::Text, 0)),
@@ -152,6 +174,9 @@ impl Dialect {
             (Dialect::Libmc, Kind::Bool) => Some((Form::Bool, 8)),
             (Dialect::Libmc, Kind::Object) => pickled,
             (Dialect::Libmc, _) => Some((Form::Notation(Notation::Python), 32)),
+            (Dialect::Pinyon, Kind::Plain | Kind::Float | Kind::Bool) => {
+                Some((Form::Notation(Notation::MessagePack), MESSAGEPACK))
+            }
             (Dialect::Pylibmc, Kind::Integer) => Some((Form::Integer, 4)),
             (Dialect::Pylibmc, Kind::Bool) => Some((Form::Bool, 2)),
             (
@@ -163,7 +188,7 @@ impl Dialect {
                 kind,
             ) => match kind {
                 Kind::Text => Some((Form::Text, TEXT)),
-                Kind::Integer => Some((Form::Integer, 2)),
+                Kind::Integer => Some((Form::Integer, INTEGER)),
                 _ => pickled,
             },
             (Dialect::PhpMemcached, kind) => match kind {
@@ -212,12 +237,14 @@ impl Dialect {
                                  _JSON or _MSGPACK",
                     )
                 }
-                6 => Form::Json,
-                7 => Form::MessagePack,
+                6 => Form::Notation(Notation::Json),
+                7 => Form::Notation(Notation::MessagePack),
                 _ => return Err(UNKNOWN),
             },
-            (_, 1) => Form::Pickle,
-            (_, 2 | 4) => Form::Integer,
+            (Dialect::Pinyon, MESSAGEPACK) => Form::Notation(Notation::MessagePack),
+            (Dialect::Pinyon, JSON) => Form::Notation(Notation::Json),
+            (_, PICKLE) => Form::Pickle,
+            (_, INTEGER | INTEGER_OF_PYLIBMC) => Form::Integer,
             (Dialect::Pinyon | Dialect::Pylibmc | Dialect::PythonMemcached | Dialect::Pymemcache, TEXT) => Form::Text,
             _ => return Err(UNKNOWN),
         };

@@ -1,6 +1,7 @@
-//! How languages write down data of their own.
+//! How values with an inside are written down: the notations of single languages, and those that all have.
 
-use super::{perl, php, python, ruby, Plain};
+use super::portable::{JsonReader, JsonWriter, MessagePackReader, MessagePackWriter};
+use super::{perl, php, python, ruby, tree, Plain};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Notation {
@@ -12,6 +13,8 @@ pub enum Notation {
     Php,
     /// marshal.
     Python,
+    MessagePack,
+    Json,
 }
 
 impl Notation {
@@ -23,17 +26,22 @@ impl Notation {
             Notation::Perl => perl::read(bytes),
             Notation::Php => php::read(bytes),
             Notation::Python => python::read(bytes),
+            Notation::MessagePack => tree::read(MessagePackReader::new(bytes)),
+            Notation::Json => tree::read(JsonReader::new(bytes)),
         }
     }
 
     /// The data in this notation; an error names what the language has no counterpart to. The data is not nested deeper
     /// than what is read may be.
     pub fn write(self, value: &Plain) -> Result<Vec<u8>, String> {
+        let refused = |what| format!("{} has no counterpart to {what}", self.name());
         match self {
             Notation::Ruby => ruby::write(value),
             Notation::Perl => perl::write(value),
             Notation::Php => php::write(value),
             Notation::Python => python::write(value),
+            Notation::MessagePack => tree::write(value, MessagePackWriter::default()).map_err(refused),
+            Notation::Json => tree::write(value, JsonWriter::default()).map_err(refused),
         }
     }
 
@@ -44,6 +52,8 @@ impl Notation {
             Notation::Perl => "Perl's Storable",
             Notation::Php => "PHP's serialize",
             Notation::Python => "Python's marshal",
+            Notation::MessagePack => "MessagePack",
+            Notation::Json => "JSON",
         }
     }
 }

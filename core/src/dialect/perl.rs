@@ -157,7 +157,7 @@ pub(super) fn write(value: &Plain) -> Result<Vec<u8>, String> {
     let mut out = vec![MAJOR << 1 | NETWORK_ORDER, MINOR];
     match value {
         Plain::List(_) | Plain::Map(_) => write_body(&mut out, value)?,
-        other => return Err(format!("Storable takes references alone, not {}", other.kind())),
+        other => return Err(format!("Storable takes references alone, not {}", other.described())),
     }
     Ok(out)
 }
@@ -191,9 +191,12 @@ fn write_body(out: &mut Vec<u8>, value: &Plain) -> Result<(), String> {
             items.iter().try_for_each(|item| write_to(out, item))?;
         }
         Plain::Map(pairs) => write_hash(out, pairs)?,
-        Plain::Bool(_) | Plain::Big { .. } | Plain::Tuple(_) | Plain::Encoded(..) => {
-            return Err(format!("Perl has no counterpart to {}", value.kind()))
-        }
+        Plain::Bool(_)
+        | Plain::Big { .. }
+        | Plain::Tuple(_)
+        | Plain::Encoded(..)
+        | Plain::DateTime(_)
+        | Plain::Instant(_) => return Err(format!("Perl has no counterpart to {}", value.described())),
     }
     Ok(())
 }
@@ -210,7 +213,7 @@ fn write_hash(out: &mut Vec<u8>, pairs: &[(Plain, Plain)]) -> Result<(), String>
         let (key, is_text) = match key {
             Plain::Text(text) => (text.as_bytes(), !text.is_ascii()),
             Plain::Bytes(bytes) => (&bytes[..], false),
-            other => return Err(format!("Perl has no hashes with {} as a key", other.kind())),
+            other => return Err(format!("Perl has no hashes with {} as a key", other.described())),
         };
         if flagged {
             out.push(u8::from(is_text) * KEY_IS_TEXT);

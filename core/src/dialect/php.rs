@@ -118,14 +118,14 @@ fn write_to(out: &mut Vec<u8>, value: &Plain) -> Result<(), String> {
             for (key, item) in pairs {
                 match key {
                     Plain::Integer(_) | Plain::Text(_) | Plain::Bytes(_) => write_to(out, key)?,
-                    other => return Err(format!("PHP has no arrays with {} as a key", other.kind())),
+                    other => return Err(format!("PHP has no arrays with {} as a key", other.described())),
                 }
                 write_to(out, item)?;
             }
             out.push(b'}');
         }
-        Plain::Big { .. } | Plain::Tuple(_) | Plain::Encoded(..) => {
-            return Err(format!("PHP has no counterpart to {}", value.kind()))
+        Plain::Big { .. } | Plain::Tuple(_) | Plain::Encoded(..) | Plain::DateTime(_) | Plain::Instant(_) => {
+            return Err(format!("PHP has no counterpart to {}", value.described()))
         }
     }
     Ok(())

@@ -1,12 +1,16 @@
 //! Data of no language in particular: what the notations of other languages are read into and written from.
 
+use super::parts::{Part, NOT_UTF8};
+use super::portable::{DateTime, Instant};
+use super::Kind;
+
 /// A value made of plain data alone: no object of a class, and nothing that running code would make.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Plain {
     Null,
     Bool(bool),
     Integer(i64),
-    /// Of more than 64 bits: its absolute value, the least significant byte first.
+    /// One that an `Integer` has no room for: its absolute value, the least significant byte first.
     Big {
         negative: bool,
         magnitude: Vec<u8>,
@@ -16,6 +20,8 @@ pub enum Plain {
     Text(String),
     /// Text in an encoding other than UTF-8, by the name its language gives that.
     Encoded(Vec<u8>, String),
+    DateTime(DateTime),
+    Instant(Instant),
     List(Vec<Plain>),
     /// A list that cannot be changed, in languages that tell the two apart.
     Tuple(Vec<Plain>),
@@ -47,19 +53,74 @@ impl Plain {
     }
 
     /// What to call it where it is refused.
-    pub(super) fn kind(&self) -> &'static str {
+    pub(super) fn described(&self) -> &'static str {
+        self.part().kind()
+    }
+
+    /// What kind of a value of its own it is.
+    pub fn kind(&self) -> Kind {
         match self {
-            Plain::Null => "null",
-            Plain::Bool(_) => "a boolean",
-            Plain::Integer(_) => "an integer",
-            Plain::Big { .. } => "an integer of more than 64 bits",
-            Plain::Float(_) => "a float",
-            Plain::Bytes(_) => "bytes",
-            Plain::Text(_) => "text",
-            Plain::Encoded(..) => "text in another encoding",
-            Plain::List(_) => "a list",
-            Plain::Tuple(_) => "a tuple",
-            Plain::Map(_) => "a map",
+            Plain::Bytes(_) => Kind::Bytes,
+            Plain::Text(_) => Kind::Text,
+            Plain::Integer(_) | Plain::Big { .. } => Kind::Integer,
+            Plain::Bool(_) => Kind::Bool,
+            Plain::Float(_) => Kind::Float,
+            _ => Kind::Plain,
         }
+    }
+
+    /// The part that it begins with.
+    pub fn part(&self) -> Part<'_> {
+        match self {
+            Plain::Null => Part::Null,
+            Plain::Bool(truth) => Part::Bool(*truth),
+            Plain::Integer(number) => Part::Integer(*number),
+            Plain::Big { negative, magnitude } => big(*negative, magnitude),
+            Plain::Float(number) => Part::Float(*number),
+            Plain::Bytes(bytes) => Part::Bytes(bytes),
+            Plain::Text(text) => Part::Text(text),
+            Plain::Encoded(bytes, encoding) => Part::Encoded(bytes, encoding),
+            Plain::DateTime(date_time) => Part::DateTime(*date_time),
+            Plain::Instant(instant) => Part::Instant(*instant),
+            Plain::List(items) => Part::List(items.len()),
+            Plain::Tuple(items) => Part::Tuple(items.len()),
+            Plain::Map(pairs) => Part::Map(pairs.len()),
+        }
+    }
+}
+
+fn big(negative: bool, magnitude: &[u8]) -> Part<'_> {
+    let mut bytes = [0; 8];
+    match (negative, bytes.get_mut(..magnitude.len())) {
+        (false, Some(room)) => {
+            room.copy_from_slice(magnitude);
+            Part::Unsigned(u64::from_le_bytes(bytes))
+        }
+        _ => Part::Big { negative, magnitude },
+    }
+}
+
+/// A list or a map is empty at first.
+impl TryFrom<Part<'_>> for Plain {
+    type Error = &'static str;
+
+    fn try_from(part: Part<'_>) -> Result<Self, &'static str> {
+        Ok(match part {
+            Part::Null | Part::End => Plain::Null,
+            Part::Bool(truth) => Plain::Bool(truth),
+            Part::Integer(number) => Plain::Integer(number),
+            Part::Unsigned(number) => Plain::integer(false, &number.to_le_bytes()),
+            Part::Big { negative, magnitude } => Plain::integer(negative, magnitude),
+            Part::Float(number) => Plain::Float(number),
+            Part::Bytes(bytes) => Plain::Bytes(bytes.to_vec()),
+            Part::Text(text) => Plain::Text(text.to_owned()),
+            Part::Utf8(bytes) => Plain::Text(std::str::from_utf8(bytes).map_err(|_| NOT_UTF8)?.to_owned()),
+            Part::Encoded(bytes, encoding) => Plain::Encoded(bytes.to_vec(), encoding.to_owned()),
+            Part::DateTime(date_time) => Plain::DateTime(date_time),
+            Part::Instant(instant) => Plain::Instant(instant),
+            Part::List(_) => Plain::List(Vec::new()),
+            Part::Tuple(_) => Plain::Tuple(Vec::new()),
+            Part::Map(_) => Plain::Map(Vec::new()),
+        })
     }
 }

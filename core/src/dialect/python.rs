@@ -112,7 +112,9 @@ fn write_to(out: &mut Vec<u8>, value: &Plain) -> Result<(), String> {
             }
             out.push(b'0');
         }
-        Plain::Encoded(..) => return Err(format!("marshal has no counterpart to {}", value.kind())),
+        Plain::Encoded(..) | Plain::DateTime(_) | Plain::Instant(_) => {
+            return Err(format!("marshal has no counterpart to {}", value.described()))
+        }
     }
     Ok(())
 }

@@ -113,7 +113,7 @@ impl<'b> Reader<'b> {
                 .map_err(|_| "a string in it is not the UTF-8 it claims".into()),
             (Plain::Bytes(bytes), Some(encoding)) => Ok(Plain::Encoded(bytes, encoding)),
             (value @ (Plain::Bytes(_) | Plain::Text(_)), _) => Ok(value),
-            (other, _) => Err(format!("there is {} with instance variables in it", other.kind())),
+            (other, _) => Err(format!("there is {} with instance variables in it", other.described())),
         }
     }
 
@@ -259,7 +259,9 @@ impl Writer {
                     self.value(value)?;
                 }
             }
-            Plain::Tuple(_) | Plain::Encoded(..) => return Err(format!("Ruby has no counterpart to {}", value.kind())),
+            Plain::Tuple(_) | Plain::Encoded(..) | Plain::DateTime(_) | Plain::Instant(_) => {
+                return Err(format!("Ruby has no counterpart to {}", value.described()))
+            }
         }
         Ok(())
     }

@@ -134,7 +134,7 @@ fn what_contains_itself_is_nested_too_deeply_or_written_to_explode_is_refused() 
 #[test]
 fn every_name_is_found_and_no_two_marks_of_a_dialect_collide() {
     for dialect in Dialect::ALL {
-        assert_eq!(Dialect::named(dialect.name()), Some(dialect));
+        assert_eq!(Dialect::named(dialect.name()), Ok(dialect));
         let kinds = [Kind::Bytes, Kind::Text, Kind::Integer, Kind::Bool, Kind::Float, Kind::Plain, Kind::Object];
         for (_, flags) in kinds.into_iter().filter_map(|kind| dialect.write(kind)) {
             assert!(dialect.read(flags).is_ok());
@@ -146,7 +146,7 @@ fn every_name_is_found_and_no_two_marks_of_a_dialect_collide() {
             }
         }
     }
-    assert_eq!(Dialect::named("memcached"), None);
+    assert!(Dialect::named("memcached").is_err());
 }
 
 #[test]
@@ -154,4 +154,78 @@ fn a_key_of_perls_that_was_text_is_text() {
     let frozen = b"\x05\x0b\x19\x00\x00\x00\x00\x01\x0a\x01x\x02\x00\x00\x00\x02\xf6k";
     let pair = (Plain::Text("\u{f6}k".to_owned()), Plain::Text("x".to_owned()));
     assert_eq!(Notation::Perl.read(frozen), Ok(Plain::Map(vec![pair])));
+}
+
+fn packing(dialect: Dialect, threshold: Option<usize>) -> Packing {
+    let wanted = Wanted { algorithm: None, threshold, minimum_gain: 0.1, level: None, dictionaries: Vec::new() };
+    Packing::new(dialect, Some(wanted), 1000).expect("settings that make sense")
+}
+
+#[test]
+fn what_is_worth_it_is_compressed_and_comes_back() {
+    let text = [b'a'; 500];
+    for dialect in Dialect::ALL {
+        let (flags, packing) = (dialect.write(Kind::Text).map_or(0, |(_, flags)| flags), packing(dialect, Some(100)));
+        let (stored, marked) = packing.pack(&text, flags).expect("compressed").expect("worth it");
+        assert!(stored.len() < 100 && dialect.is_compressed(marked));
+        assert_eq!(packing.unpack(marked, &stored).as_deref(), Ok(&text[..]));
+        assert_eq!(packing.pack(&text[..99], flags), Ok(None));
+        assert!(packing.check_append().is_err());
+    }
+    assert_eq!(packing(Dialect::Pinyon, Some(0)).pack(&text, INTEGER), Ok(None));
+    let reads_alone = packing(Dialect::Pinyon, None);
+    assert_eq!(reads_alone.pack(&text, TEXT), Ok(None));
+    assert_eq!(reads_alone.check_append(), Ok(()));
+}
+
+#[test]
+fn what_could_not_be_read_again_is_not_stored() {
+    let packing = packing(Dialect::Pinyon, Some(100));
+    let kind = |refused: Result<_, ValueError>| refused.expect_err("refused").kind;
+    assert_eq!(kind(packing.pack(&[0; 1001], TEXT)), ValueErrorKind::TooLarge);
+    assert_eq!(kind(packing.pack(&[0; 1000], COMPRESSED)), ValueErrorKind::Unsupported);
+    let wanted = |algorithm| Wanted {
+        algorithm: Some(algorithm),
+        threshold: None,
+        minimum_gain: 0.0,
+        level: None,
+        dictionaries: Vec::new(),
+    };
+    for (algorithm, why) in [("zstd", "knows zlib alone, not zstd"), ("lz4", "there is no \"lz4\"")] {
+        let refused = Packing::new(Dialect::Pylibmc, Some(wanted(algorithm)), 1).expect_err("not offered");
+        assert!(refused.kind == ValueErrorKind::Usage && refused.message.contains(why), "{refused}");
+    }
+}
+
+#[test]
+fn numbers_alone_are_written_as_their_clients_write_them() {
+    let big = Plain::Big { negative: true, magnitude: vec![0, 0, 0, 0, 0, 0, 0, 0, 1] };
+    for (dialect, value, stored) in [
+        (Dialect::PhpMemcached, Plain::Bool(false), Ok((&b""[..], 3))),
+        (Dialect::PhpMemcached, Plain::Float(f64::NEG_INFINITY), Ok((b"-Infinity", 2))),
+        (Dialect::PhpMemcached, Plain::Float(1e16), Ok((b"1e+16", 2))),
+        (Dialect::PhpMemcached, big.clone(), Err("integers of up to 64 bits")),
+        (Dialect::CacheMemcached, Plain::Float(f64::INFINITY), Ok((b"inf", 0))),
+        (Dialect::CacheMemcached, Plain::Bool(true), Err("does not take a boolean")),
+        (Dialect::Libmc, Plain::Bool(false), Ok((b"0", 8))),
+        (Dialect::Pylibmc, Plain::Null, Err("would pickle it")),
+        (Dialect::Pinyon, big, Ok((b"-18446744073709551616", INTEGER))),
+    ] {
+        match (dialect.encode(&value), stored) {
+            (Ok((bytes, flags)), Ok(expected)) => assert_eq!((&bytes[..], flags), expected),
+            (Err(refused), Err(why)) => assert!(refused.message.contains(why), "{refused}"),
+            (written, _) => panic!("{dialect:?} makes {written:?} of {value:?}"),
+        }
+    }
+}
+
+#[test]
+fn flags_that_a_serializer_does_not_know_say_who_does() {
+    for (flags, hint) in [(PICKLE, "pickle"), (MESSAGEPACK, "portable"), (JSON, "json"), (8, "another client")] {
+        let error = unknown_flags("raw", flags);
+        assert!(error.kind == ValueErrorKind::UnknownFlags && error.message.contains(hint), "{error}");
+    }
+    assert_eq!(Dialect::Dalli.decode(8, b"").map_err(|error| error.kind), Err(ValueErrorKind::UnknownFlags));
+    assert_eq!(Dialect::Pinyon.decode(PICKLE, b"").map_err(|error| error.kind), Err(ValueErrorKind::UnknownFlags));
+    assert_eq!(Dialect::Pinyon.decode(TEXT, b"\xff").map_err(|error| error.kind), Err(ValueErrorKind::Undecodable));
 }

@@ -178,10 +178,7 @@ impl CacheSettings {
     }
 
     fn dialect(&self) -> Result<Dialect, InvalidArgument> {
-        Dialect::named(&self.dialect).ok_or_else(|| {
-            let names = Dialect::ALL.map(|dialect| format!("{:?}", dialect.name())).join(", ");
-            InvalidArgument::usage(format!("there is no dialect {:?}; there are {names}", self.dialect))
-        })
+        Dialect::named(&self.dialect).map_err(|error| InvalidArgument::usage(error.message))
     }
 
     fn max_decompressed_size(&self, max_value_size: usize) -> Result<usize, InvalidArgument> {

@@ -9,7 +9,7 @@ use pyo3::types::PyDict;
 use crate::client::Client;
 use crate::events::Watcher;
 use crate::keys::Routing;
-use crate::packing::Packing;
+use crate::packing::packing;
 use crate::settings::{changed, checked};
 use crate::values::Codec;
 
@@ -34,7 +34,7 @@ impl Client {
         let settings = changed(CacheSettings::default(), settings)?;
         let events = own.on_event.is_some();
         let parts = checked(py, py.detach(|| settings.build(events)))?;
-        let packing = Packing::new(py, parts.dialect, own.compression.as_ref(), parts.max_decompressed_size)?;
+        let packing = packing(py, parts.dialect, own.compression.as_ref(), parts.max_decompressed_size)?;
         let serializer = own.serializer.unwrap_or_else(|| py.None().into_bound(py));
         let client = Self {
             directory: Arc::new(parts.directory),

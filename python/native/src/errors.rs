@@ -1,6 +1,7 @@
 //! Failures into the exceptions of `pinyon.errors`.
 
 use pinyon_core::blocking::Failure;
+use pinyon_core::dialect::{ValueError, ValueErrorKind};
 use pinyon_core::{Error, Kind};
 use pinyon_proto::KeyError;
 use pyo3::exceptions::PyBaseException;
@@ -55,6 +56,19 @@ pub(crate) fn invalid_key(py: Python<'_>, error: &KeyError) -> PyErr {
 /// An exception of the named class of `pinyon.errors`, for what was wrong before any server was involved.
 pub(crate) fn usage(py: Python<'_>, class: &str, message: &str) -> PyErr {
     make(py, class, message, None)
+}
+
+/// For a value that is not stored, or not read.
+#[cold]
+pub(crate) fn of_value(py: Python<'_>, error: &ValueError) -> PyErr {
+    let class = match error.kind {
+        ValueErrorKind::Usage => "UsageError",
+        ValueErrorKind::Unsupported => "UnsupportedType",
+        ValueErrorKind::TooLarge => "ValueTooLarge",
+        ValueErrorKind::UnknownFlags => "UnknownFlags",
+        ValueErrorKind::Undecodable => "UndecodableValue",
+    };
+    usage(py, class, &error.message)
 }
 
 /// A failure to read a stored value, with the server that it is stored on. What a serializer of the user's raises is left

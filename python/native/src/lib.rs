@@ -18,6 +18,7 @@ mod loops;
 mod many;
 mod metrics;
 mod packing;
+mod parts;
 mod plain;
 mod policy;
 mod running;
@@ -25,7 +26,6 @@ mod settings;
 mod shared;
 mod supplied;
 mod tls;
-mod trees;
 mod ttl;
 mod values;
 mod waiter;
@@ -50,7 +50,7 @@ mod _native {
     #[pymodule_export]
     use crate::metrics::Latencies;
     #[pymodule_export]
-    use crate::plain::check_plain;
+    use crate::plain::{dump_plain, load_plain, unknown_flags};
     #[pymodule_export]
     use crate::shared::Driver;
     #[pymodule_export]

@@ -1,13 +1,14 @@
 //! Values into bytes and client flags, and back.
 //!
-//! Bytes, text and integers are written here, with the flags that python-memcached, pymemcache and pylibmc read;
-//! everything else goes through the serializer's `dump` and `load`.
+//! Bytes, text and integers are done here, on one match of the flags; plain data goes through the core, and everything
+//! else through the serializer's `dump` and `load`.
 
 use std::any::Any;
 use std::sync::Arc;
 
-use pinyon_core::compression::Compressor;
-use pinyon_core::dialect::{Dialect, COMPRESSED};
+use pinyon_core::dialect::{
+    Dialect, Notation, Packing, ValueError, BYTES, COMPRESSED, INTEGER, INTEGER_OF_PYLIBMC, TEXT,
+};
 use pinyon_core::session::LARGE;
 use pinyon_core::{Data, Destination, SharedBytes, Value};
 use pinyon_proto::{Head, Mode};
@@ -16,20 +17,17 @@ use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
 use pyo3::types::{PyBytes, PyInt, PyString};
 use pyo3::{ffi, intern};
 
-use crate::errors::{stored_on, usage};
+use crate::errors::{of_value, stored_on, usage};
 use crate::foreign::Foreign;
-use crate::packing::Packing;
-
-pub(crate) const BYTES: u32 = 0;
-const INTEGER: u32 = 2;
-/// Read as integers too: pylibmc writes them so.
-const INTEGER_OF_PYLIBMC: u32 = 4;
-const TEXT: u32 = 16;
+use crate::packing::{pack, unpack};
+use crate::plain;
 
 /// How a client turns values into bytes.
 pub(crate) struct Codec {
     kind: Kind,
     packing: Packing,
+    /// Of plain data, where the core writes and reads it.
+    notation: Option<Notation>,
     dump: Py<PyAny>,
     load: Py<PyAny>,
 }
@@ -50,6 +48,7 @@ pub(crate) enum Encoded<'v> {
     Bytes(&'v Bound<'v, PyBytes>),
     Text(&'v Bound<'v, PyString>),
     Owned(Vec<u8>),
+    Large(Arc<Vec<u8>>),
     Dumped(Bound<'v, PyBytes>),
 }
 
@@ -62,31 +61,30 @@ impl Codec {
             None => None,
         };
         let kind = match handles.as_deref() {
-            _ if packing.dialect != Dialect::Pinyon => Kind::Foreign(Foreign::new(packing.dialect, serializer)?),
+            _ if packing.dialect() != Dialect::Pinyon => Kind::Foreign(Foreign::new(packing.dialect(), serializer)?),
             Some("raw") => Kind::Raw,
             Some("plain") => Kind::Plain,
             _ => Kind::Custom,
         };
         let method = |name| -> PyResult<Py<PyAny>> { Ok(serializer.getattr(name)?.unbind()) };
-        Ok(Self { kind, packing, dump: method("dump")?, load: method("load")? })
+        let notation = plain::notation_of(serializer)?;
+        Ok(Self { kind, packing, notation, dump: method("dump")?, load: method("load")? })
     }
 
     /// The bytes of a value and its client flags.
     pub(crate) fn encode<'v>(&self, value: &'v Bound<'v, PyAny>) -> PyResult<(Encoded<'v>, u32)> {
-        match &self.packing.compressor {
-            None => self.serialize(value),
-            Some(compressor) => self.compress(compressor, value),
+        match self.packing.compresses() {
+            false => self.serialize(value),
+            true => self.compress(value),
         }
     }
 
     #[inline(never)]
-    fn compress<'v>(&self, compressor: &Compressor, value: &'v Bound<'v, PyAny>) -> PyResult<(Encoded<'v>, u32)> {
-        let (encoded, flags) = self.serialize(value)?;
-        self.packing.pack(value.py(), compressor, encoded, flags)
+    fn compress<'v>(&self, value: &'v Bound<'v, PyAny>) -> PyResult<(Encoded<'v>, u32)> {
+        pack(value.py(), &self.packing, self.serialize(value)?)
     }
 
-    /// The same, of what is stored in this way. Appending to a compressed value would spoil it, and whether the stored one
-    /// is compressed nobody knows.
+    /// The same, of what is stored in this way.
     pub(crate) fn encode_for<'v>(&self, mode: Mode, value: &'v Bound<'v, PyAny>) -> PyResult<(Encoded<'v>, u32)> {
         match mode {
             Mode::Append | Mode::Prepend => self.encode_piece(value),
@@ -96,11 +94,7 @@ impl Codec {
 
     #[inline(never)]
     fn encode_piece<'v>(&self, value: &'v Bound<'v, PyAny>) -> PyResult<(Encoded<'v>, u32)> {
-        if self.packing.compressor.is_some() {
-            let message = "append and prepend would spoil a value that is stored compressed; make a client with \
-                           compression=None for the values that are appended to";
-            return Err(usage(value.py(), "UsageError", message));
-        }
+        self.packing.check_append().map_err(|error| of_value(value.py(), &error))?;
         match &self.kind {
             Kind::Foreign(foreign) => foreign.encode_piece(value),
             _ => self.serialize(value),
@@ -126,7 +120,16 @@ impl Codec {
         if let Ok(integer) = value.cast_exact::<PyInt>() {
             return Ok((Encoded::Owned(digits(integer)?), INTEGER));
         }
-        self.dump(value)
+        match self.notation {
+            Some(notation) => self.write(notation, value),
+            None => self.dump(value),
+        }
+    }
+
+    #[inline(never)]
+    fn write<'v>(&self, notation: Notation, value: &Bound<'v, PyAny>) -> PyResult<(Encoded<'v>, u32)> {
+        let (written, flags) = plain::dump(notation, value)?;
+        Ok((Encoded::owned(written), flags))
     }
 
     fn dump<'v>(&self, value: &Bound<'v, PyAny>) -> PyResult<(Encoded<'v>, u32)> {
@@ -163,17 +166,18 @@ impl Codec {
 
     #[inline(never)]
     fn read_other<'py>(&self, py: Python<'py>, flags: u32, value: Value<'_>) -> PyResult<Bound<'py, PyAny>> {
-        let dialect = self.packing.dialect;
+        let dialect = self.packing.dialect();
         // The flags of a serializer of the user's are its own, unless compression is asked for, too.
-        let knows = self.packing.is_set || !matches!(self.kind, Kind::Custom);
+        let knows = self.packing.is_set() || !matches!(self.kind, Kind::Custom);
         if knows && dialect.is_compressed(flags) {
-            let bytes = self.packing.unpack(py, flags, value.bytes())?;
+            let bytes = unpack(py, &self.packing, flags, value.bytes())?;
             return self.read(py, dialect.inside(flags), Value::Borrowed(&bytes));
         }
-        match &self.kind {
-            Kind::Foreign(foreign) => foreign.decode(py, flags, value),
-            Kind::Raw => Ok(into_bytes(py, value).into_any()),
-            Kind::Plain | Kind::Custom => self.load.bind(py).call1((into_bytes(py, value), flags)),
+        match (&self.kind, self.notation) {
+            (Kind::Foreign(foreign), _) => foreign.decode(py, flags, value),
+            (Kind::Plain, Some(notation)) => plain::read(py, notation, flags, value.bytes()),
+            (Kind::Raw, _) => Ok(into_bytes(py, value).into_any()),
+            (Kind::Plain | Kind::Custom, _) => self.load.bind(py).call1((into_bytes(py, value), flags)),
         }
     }
 }
@@ -209,6 +213,13 @@ impl From<&Data<'_>> for Kept {
 }
 
 impl Encoded<'_> {
+    pub(crate) fn owned(bytes: Vec<u8>) -> Self {
+        match bytes.len() < LARGE {
+            true => Encoded::Owned(bytes),
+            false => Encoded::Large(Arc::new(bytes)),
+        }
+    }
+
     /// For one command: small values are copied when submitted, large ones sent from where they are.
     pub(crate) fn data(&self) -> PyResult<Data<'_>> {
         let bytes = self.bytes()?;
@@ -219,6 +230,7 @@ impl Encoded<'_> {
             Encoded::Bytes(bytes) => Arc::new(PyBackedBytes::from((*bytes).clone())),
             Encoded::Dumped(bytes) => Arc::new(PyBackedBytes::from(bytes.clone())),
             Encoded::Text(text) => Arc::new(Text(PyBackedStr::try_from((*text).clone())?)),
+            Encoded::Large(bytes) => bytes.clone(),
             Encoded::Owned(bytes) => Arc::new(bytes.clone()),
         }))
     }
@@ -239,6 +251,7 @@ impl Encoded<'_> {
             Encoded::Dumped(bytes) => Ok(bytes.as_bytes()),
             Encoded::Text(text) => text.to_str().map(str::as_bytes),
             Encoded::Owned(bytes) => Ok(bytes),
+            Encoded::Large(bytes) => Ok(bytes),
         }
     }
 }
@@ -272,9 +285,8 @@ pub(crate) fn decode_integer<'py>(py: Python<'py>, bytes: &[u8]) -> PyResult<Bou
     py.get_type::<PyInt>().call1((text,)).map_err(|error| undecodable(py, "an integer", error))
 }
 
-pub(crate) fn undecodable(py: Python<'_>, what: &str, error: impl std::fmt::Display) -> PyErr {
-    let message = format!("the stored value is marked as {what} by its flags but cannot be read as such: {error}");
-    usage(py, "UndecodableValue", &message)
+fn undecodable(py: Python<'_>, what: &str, error: impl std::fmt::Display) -> PyErr {
+    of_value(py, &ValueError::misread(what, error))
 }
 
 pub(crate) fn into_bytes<'py>(py: Python<'py>, value: Value<'_>) -> Bound<'py, PyBytes> {

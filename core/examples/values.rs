@@ -1,0 +1,59 @@
+//! Reads what a client in another language has stored of each value of `vectors/portable.json`, and stores its own.
+//!
+//! Usage: `values SERVER portable|json`, behind a client that has stored each value under `python:` and its name.
+
+#[path = "../tests/values/typed.rs"]
+mod typed;
+
+use pinyon_core::blocking::{run, NoHost};
+use pinyon_core::dialect::{Dialect, Plain, ValueError};
+use pinyon_core::directory::Directory;
+use pinyon_core::operations::{self, Answer, BorrowedKey, Bytes, Request, Single};
+use pinyon_core::settings::{CacheSettings, Policy, ServerTexts};
+use pinyon_core::Data;
+use pinyon_proto::{Key, Mode};
+
+use typed::{items, plain, same, text};
+
+type Encode = fn(&Plain) -> Result<(Vec<u8>, u32), ValueError>;
+
+fn main() {
+    let mut arguments = std::env::args().skip(1);
+    let server = arguments.next().expect("the server's address");
+    let serializer = arguments.next().expect("a serializer");
+    let encode: Encode = match serializer.as_str() {
+        "json" => Dialect::encode_json,
+        _ => |value| Dialect::Pinyon.encode(value),
+    };
+    let settings = CacheSettings { servers: Some(ServerTexts(vec![server])), ..CacheSettings::default() };
+    let client = settings.build(false).expect("settings that make sense").directory;
+    let vectors = include_str!("../../vectors/portable.json");
+    let vectors: serde_json::Value = serde_json::from_str(vectors).expect("JSON");
+    for vector in items(&vectors["values"]).iter().filter(|vector| !vector[&serializer].is_null()) {
+        let (name, value) = (text(&vector["name"]), plain(&vector["value"]));
+        let read = get(&client, &format!("python:{name}"));
+        assert!(same(&read, &value), "{name} is {read:?}");
+        set(&client, &format!("rust:{name}"), encode(&value).expect("a portable value"));
+    }
+}
+
+fn get(client: &Directory, key: &str) -> Plain {
+    match ask(client, key, Request::Get { cas: false }, Data::None) {
+        Answer::Value(Bytes { bytes, client_flags }) => {
+            Dialect::Pinyon.decode(client_flags, &bytes).expect("a value that can be read")
+        }
+        other => panic!("{key}: {other:?}"),
+    }
+}
+
+fn set(client: &Directory, key: &str, (bytes, client_flags): (Vec<u8>, u32)) {
+    let request = Request::Store { mode: Mode::Set, size: bytes.len(), client_flags, ttl: 0, cas: None };
+    assert_eq!(ask(client, key, request, Data::Copied(&bytes)), Answer::Done(true), "{key}");
+}
+
+fn ask(client: &Directory, key: &str, request: Request, data: Data<'_>) -> Answer<Bytes> {
+    let sent = BorrowedKey { wire: Key::new(key.as_bytes(), false).expect("a key"), routed: key.as_bytes() };
+    let mut single = Single::new(request, sent, data, operations::Plain, Policy::default()).alone();
+    let Ok(()) = run(client, &NoHost, &mut single);
+    single.finish().0.expect("an answer")
+}

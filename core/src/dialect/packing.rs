@@ -1,0 +1,124 @@
+//! Which values are compressed on their way to a cache, and what of compressed ones is read.
+
+use super::{Dialect, ValueError, ValueErrorKind, COMPRESSED};
+use crate::compression::{Algorithm, Compressor, Decompressor, Settings};
+
+/// How a client compresses, and what compressed values it reads.
+#[derive(Debug)]
+pub struct Packing {
+    dialect: Dialect,
+    /// None where nothing is written compressed.
+    compressor: Option<Compressor>,
+    decompressor: Decompressor,
+    is_set: bool,
+}
+
+/// What users say about compression.
+#[derive(Clone, Debug)]
+pub struct Wanted<'w> {
+    /// Without a name, it is what the dialect does.
+    pub algorithm: Option<&'w str>,
+    /// How many bytes a value has at least that is compressed; none to compress nothing.
+    pub threshold: Option<usize>,
+    /// What share of its size a value must lose, from 0 to below 1.
+    pub minimum_gain: f64,
+    pub level: Option<i32>,
+    /// By their ids. The last one is written with.
+    pub dictionaries: Vec<(u32, &'w [u8])>,
+}
+
+impl Packing {
+    /// `wanted`: none where the user has said nothing. `limit`: how many bytes a value may have once it is decompressed.
+    pub fn new(dialect: Dialect, wanted: Option<Wanted<'_>>, limit: usize) -> Result<Self, ValueError> {
+        let refuse = |why| ValueError::new(ValueErrorKind::Usage, format!("compression: {why}"));
+        let dictionaries = wanted.iter().flat_map(|wanted| wanted.dictionaries.iter().copied());
+        let decompressor = Decompressor::new(limit, dictionaries).map_err(refuse)?;
+        let is_set = wanted.is_some();
+        let compressor = match wanted {
+            Some(wanted) => compressor(dialect, wanted).map_err(refuse)?,
+            None => None,
+        };
+        Ok(Self { dialect, compressor, decompressor, is_set })
+    }
+
+    pub fn dialect(&self) -> Dialect {
+        self.dialect
+    }
+
+    /// Whether anything is written compressed.
+    pub fn compresses(&self) -> bool {
+        self.compressor.is_some()
+    }
+
+    /// Whether the user has said something about compression.
+    pub fn is_set(&self) -> bool {
+        self.is_set
+    }
+
+    /// Appending to a compressed value would spoil it, and whether the stored one is compressed nobody knows.
+    pub fn check_append(&self) -> Result<(), ValueError> {
+        if self.compressor.is_none() {
+            return Ok(());
+        }
+        let message = "append and prepend would spoil a value that is stored compressed; make a client with \
+                       compression=None for the values that are appended to";
+        Err(ValueError::new(ValueErrorKind::Usage, message))
+    }
+
+    /// What is stored of a value, and its flags; none where it is better stored as it is.
+    pub fn pack(&self, bytes: &[u8], flags: u32) -> Result<Option<(Vec<u8>, u32)>, ValueError> {
+        let Some(compressor) = &self.compressor else { return Ok(None) };
+        if !self.dialect.may_be_compressed(flags) {
+            return Ok(None);
+        }
+        if self.dialect == Dialect::Pinyon && flags >= COMPRESSED {
+            let message = format!("with compression, a serializer's flags are below {COMPRESSED}, not {flags}");
+            return Err(ValueError::new(ValueErrorKind::Unsupported, message));
+        }
+        let (length, limit) = (bytes.len(), self.decompressor.limit());
+        if length > limit {
+            let message = format!(
+                "the value has {length} bytes before it is compressed, more than the client reads \
+                 (max_decompressed_size, {limit}); nothing was stored"
+            );
+            return Err(ValueError::new(ValueErrorKind::TooLarge, message));
+        }
+        let compressed = compressor.compress(bytes).map_err(|why| {
+            let message = format!("the value cannot be compressed, and nothing was stored: {why}");
+            ValueError::new(ValueErrorKind::Unsupported, message)
+        })?;
+        let algorithm = compressor.algorithm();
+        Ok(compressed.map(|compressed| self.dialect.mark_compressed(algorithm, length, compressed, flags)))
+    }
+
+    /// A compressed value as it was; what its flags are then, says [`Dialect::inside`].
+    pub fn unpack(&self, flags: u32, stored: &[u8]) -> Result<Vec<u8>, ValueError> {
+        self.dialect.decompress(flags, stored, &self.decompressor).map_err(|why| {
+            ValueError::new(ValueErrorKind::Undecodable, format!("the stored value cannot be read: {why}"))
+        })
+    }
+}
+
+fn compressor(dialect: Dialect, wanted: Wanted<'_>) -> Result<Option<Compressor>, String> {
+    let Wanted { threshold, minimum_gain, level, .. } = wanted;
+    let algorithm = algorithm(dialect, wanted.algorithm)?;
+    let settings = Settings { algorithm, level, threshold: threshold.unwrap_or_default(), minimum_gain };
+    let newest = wanted.dictionaries.last().map(|(_, bytes)| *bytes);
+    let compressor = Compressor::new(settings, newest.filter(|_| threshold.is_some()))?;
+    Ok(threshold.map(|_| compressor))
+}
+
+fn algorithm(dialect: Dialect, name: Option<&str>) -> Result<Algorithm, String> {
+    let offered = dialect.algorithms();
+    let Some(name) = name else { return Ok(offered[0]) };
+    let algorithm = Algorithm::named(name).ok_or_else(|| {
+        let known = Algorithm::ALL.map(|algorithm| format!("{:?}", algorithm.name())).join(", ");
+        format!("there is no {name:?}; there are {known}")
+    })?;
+    if !offered.contains(&algorithm) {
+        let offered: Vec<_> = offered.iter().map(|algorithm| algorithm.name()).collect();
+        let (dialect, offered) = (dialect.name(), offered.join(" and "));
+        return Err(format!("the dialect {dialect:?} knows {offered} alone, not {name}"));
+    }
+    Ok(algorithm)
+}

@@ -1,0 +1,97 @@
+//! Values into JSON as Python's `json.dumps` writes it without spaces: all but control characters as they are.
+
+use super::decimal::float;
+use super::WRITTEN_DEPTH;
+use crate::dialect::parts::{Nesting, Part, Place, Refused, Writer};
+
+/// Writes bool, null, integers of up to 64 bits, floats, text, lists, and maps whose keys are text.
+#[derive(Debug)]
+pub struct JsonWriter {
+    out: Vec<u8>,
+    nesting: Nesting,
+}
+
+impl Default for JsonWriter {
+    fn default() -> Self {
+        Self { out: Vec::new(), nesting: Nesting::new(WRITTEN_DEPTH) }
+    }
+}
+
+impl Writer for JsonWriter {
+    type Written = Vec<u8>;
+
+    fn write(&mut self, part: Part<'_>) -> Result<(), Refused> {
+        if part == Part::End {
+            let ending = if self.nesting.end()? { b'}' } else { b']' };
+            self.out.push(ending);
+            return Ok(());
+        }
+        let place = self.nesting.part()?;
+        if matches!(place, Place::FirstKey | Place::Key) && !matches!(part, Part::Text(_)) {
+            return Err(Refused::Key(part.kind()));
+        }
+        match place {
+            Place::First | Place::FirstKey => {}
+            Place::Item | Place::Key => self.out.push(b','),
+            Place::Value => self.out.push(b':'),
+        }
+        match part {
+            Part::Null => self.out.extend_from_slice(b"null"),
+            Part::Bool(truth) => self.out.extend_from_slice(if truth { b"true" } else { b"false" }),
+            Part::Integer(number) => self.digits(itoa::Buffer::new().format(number)),
+            Part::Unsigned(number) => self.digits(itoa::Buffer::new().format(number)),
+            Part::Float(number) if number.is_nan() => self.digits("NaN"),
+            Part::Float(f64::INFINITY) => self.digits("Infinity"),
+            Part::Float(f64::NEG_INFINITY) => self.digits("-Infinity"),
+            Part::Float(number) => self.digits(&float(number)),
+            Part::Text(text) => self.text(text),
+            Part::List(length) => {
+                self.out.push(b'[');
+                self.nesting.begin_list(length);
+            }
+            Part::Map(pairs) => {
+                self.out.push(b'{');
+                self.nesting.begin_map(pairs);
+            }
+            Part::Big { .. } => return Err(Refused::Big),
+            _ => return Err(Refused::Kind(part.kind())),
+        }
+        Ok(())
+    }
+
+    fn finish(self) -> Result<Vec<u8>, Refused> {
+        self.nesting.finish()?;
+        Ok(self.out)
+    }
+}
+
+impl JsonWriter {
+    fn digits(&mut self, digits: &str) {
+        self.out.extend_from_slice(digits.as_bytes());
+    }
+
+    fn text(&mut self, text: &str) {
+        self.out.push(b'"');
+        let mut rest = text.as_bytes();
+        while let Some(at) = rest.iter().position(|byte| matches!(byte, 0..0x20 | b'"' | b'\\')) {
+            self.out.extend_from_slice(&rest[..at]);
+            self.escape(rest[at]);
+            rest = &rest[at + 1..];
+        }
+        self.out.extend_from_slice(rest);
+        self.out.push(b'"');
+    }
+
+    fn escape(&mut self, character: u8) {
+        let letter = match character {
+            b'"' | b'\\' => character,
+            0x08 => b'b',
+            0x0c => b'f',
+            b'\n' => b'n',
+            b'\r' => b'r',
+            b'\t' => b't',
+            _ => return self.out.extend_from_slice(format!("\\u{character:04x}").as_bytes()),
+        };
+        self.out.extend_from_slice(&[b'\\', letter]);
+    }
+}

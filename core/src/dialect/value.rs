@@ -1,0 +1,209 @@
+//! Whole values: their bytes and client flags, in and out of every dialect, and what is said where that cannot be done.
+
+use std::fmt;
+
+use super::portable::{digits, float, integer};
+use super::{Dialect, Form, Kind, Notation, Plain, JSON, MESSAGEPACK, PICKLE};
+
+/// A value that is not stored, or is not read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ValueError {
+    pub kind: ValueErrorKind,
+    /// For people.
+    pub message: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ValueErrorKind {
+    /// The settings contradict each other.
+    Usage,
+    /// The value is of a type, or nested in a way, that is not stored.
+    Unsupported,
+    /// The value has more bytes than are read again.
+    TooLarge,
+    /// Nobody but another client, or another serializer, reads values with these flags.
+    UnknownFlags,
+    /// The stored bytes are not what their flags say.
+    Undecodable,
+}
+
+impl ValueError {
+    pub(super) fn new(kind: ValueErrorKind, message: impl Into<String>) -> Self {
+        Self { kind, message: message.into() }
+    }
+
+    /// The stored value is not what its flags say: `what`, with its article.
+    pub fn misread(what: &str, why: impl fmt::Display) -> Self {
+        let message = format!("the stored value is marked as {what} by its flags but cannot be read as such: {why}");
+        Self::new(ValueErrorKind::Undecodable, message)
+    }
+
+    /// The stored value is not what this notation allows, or not plain data.
+    pub fn unreadable(notation: Notation, why: impl fmt::Display) -> Self {
+        let name = notation.name();
+        let message = match notation {
+            Notation::MessagePack | Notation::Json => {
+                format!("the stored value is marked as {name} but cannot be read: {why}")
+            }
+            _ => format!(
+                "the stored value is in {name}, of which Pinyon reads plain data: {why}; let its writer store plain data"
+            ),
+        };
+        Self::new(ValueErrorKind::Undecodable, message)
+    }
+
+    /// The stored value is pickled, and the client was not asked to read such.
+    pub fn pickled(flags: u32) -> Self {
+        let message = format!(
+            "the stored value is pickled (flags {flags}); serializer=\"pickle\" reads it, which runs code that its \
+             writer chose: use it only where nobody else can write to the cache"
+        );
+        Self::new(ValueErrorKind::UnknownFlags, message)
+    }
+}
+
+impl fmt::Display for ValueError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for ValueError {}
+
+/// In Pinyon's own dialect, a serializer of this name does not read values with these flags.
+pub fn unknown_flags(serializer: &str, flags: u32) -> ValueError {
+    let hint = match flags {
+        PICKLE => "pickled, which serializer=\"pickle\" reads",
+        MESSAGEPACK => "MessagePack, which serializer=\"portable\" reads",
+        JSON => "JSON, which serializer=\"json\" reads",
+        _ => "written by another client, whose values a client with its dialect= reads",
+    };
+    let message =
+        format!("the serializer \"{serializer}\" cannot read a value stored with flags {flags}: it is {hint}");
+    ValueError::new(ValueErrorKind::UnknownFlags, message)
+}
+
+impl Dialect {
+    /// The bytes of a value and its client flags. In Pinyon's own dialect, the serializer is `portable`.
+    pub fn encode(self, value: &Plain) -> Result<(Vec<u8>, u32), ValueError> {
+        let Some((form, flags)) = self.write(value.kind()) else {
+            return Err(self.refuse(value.described(), "", false));
+        };
+        let refuse = |why: String| self.refuse(value.described(), &format!(": {why}"), false);
+        let encoded = self.encode_as(form, value).map_err(refuse)?;
+        Ok((encoded, flags))
+    }
+
+    /// The same in JSON: what the serializer `json` of Pinyon's own dialect writes.
+    pub fn encode_json(value: &Plain) -> Result<(Vec<u8>, u32), ValueError> {
+        if matches!(value.kind(), Kind::Bytes | Kind::Text | Kind::Integer) {
+            return Dialect::Pinyon.encode(value);
+        }
+        let written = Notation::Json.write(value);
+        Ok((written.map_err(|why| ValueError::new(ValueErrorKind::Unsupported, why))?, JSON))
+    }
+
+    /// The value of these bytes and flags, once it is [decompressed](Self::decompress).
+    pub fn decode(self, flags: u32, bytes: &[u8]) -> Result<Plain, ValueError> {
+        self.form(flags)?.decode(bytes)
+    }
+
+    /// In what form a value with these flags is stored.
+    pub fn form(self, flags: u32) -> Result<Form, ValueError> {
+        self.read(flags).map_err(|why| {
+            let name = self.name();
+            let message = format!("the value is stored with flags {flags} in the dialect {name:?}, {why}");
+            ValueError::new(ValueErrorKind::UnknownFlags, message)
+        })
+    }
+
+    /// A value in a form that this dialect [writes](Self::write) values of its kind in; an error says why not.
+    pub fn encode_as(self, form: Form, value: &Plain) -> Result<Vec<u8>, String> {
+        let php = self == Dialect::PhpMemcached;
+        Ok(match (form, value) {
+            (Form::Notation(notation), value) => notation.write(value)?,
+            (Form::Bytes, Plain::Bytes(bytes)) => bytes.clone(),
+            (Form::Text, Plain::Text(text)) => text.clone().into_bytes(),
+            (Form::Integer, Plain::Integer(number)) => number.to_string().into_bytes(),
+            (Form::Integer, Plain::Big { .. }) if php => return Err("PHP has integers of up to 64 bits".to_owned()),
+            (Form::Integer, Plain::Big { negative, magnitude }) => digits(*negative, magnitude).into_bytes(),
+            (Form::Float, Plain::Float(number)) if php && number.is_nan() => b"NaN".to_vec(),
+            (Form::Float, Plain::Float(f64::INFINITY)) if php => b"Infinity".to_vec(),
+            (Form::Float, Plain::Float(f64::NEG_INFINITY)) if php => b"-Infinity".to_vec(),
+            (Form::Float, Plain::Float(number)) => float(*number).into_bytes(),
+            (Form::Bool, Plain::Bool(true)) => b"1".to_vec(),
+            (Form::Bool, Plain::Bool(false)) if php => Vec::new(),
+            (Form::Bool, Plain::Bool(false)) => b"0".to_vec(),
+            (Form::Pickle, _) => return Err("its clients would pickle it".to_owned()),
+            _ => return Err(format!("it is {}", value.described())),
+        })
+    }
+
+    /// A value of the class `what` is not stored. `why` is empty, or stands behind a colon; `pickles` says whether the
+    /// client pickles what it has no other form for.
+    pub fn refuse(self, what: &str, why: &str, pickles: bool) -> ValueError {
+        let remedy = match self.write(Kind::Object) {
+            Some(_) if !pickles => {
+                "; its clients would pickle it, which serializer=\"pickle\" does (safe only where nobody else can write \
+                 to the cache)"
+            }
+            _ if why.is_empty() => "; it takes plain data: bytes, text, numbers, bool, None, list and dict",
+            _ => "",
+        };
+        let message = format!("the dialect {:?} does not take {what}{why}{remedy}", self.name());
+        ValueError::new(ValueErrorKind::Unsupported, message)
+    }
+
+    /// Whether its clients pickle what they have no other form for.
+    pub fn check_pickles(self) -> Result<(), ValueError> {
+        if self.write(Kind::Object).is_some() {
+            return Ok(());
+        }
+        let name = self.name();
+        let message = format!("the clients of the dialect {name:?} do not read pickled values: leave serializer out");
+        Err(ValueError::new(ValueErrorKind::Usage, message))
+    }
+
+    /// A serializer was given beside this dialect, which says by itself how values are stored.
+    pub fn has_serializer(self) -> ValueError {
+        let name = self.name();
+        let message =
+            format!("the dialect {name:?} says how values are stored; beside it, serializer is \"pickle\" or left out");
+        ValueError::new(ValueErrorKind::Usage, message)
+    }
+}
+
+impl Form {
+    /// A value stored in this form.
+    pub fn decode(self, bytes: &[u8]) -> Result<Plain, ValueError> {
+        match self {
+            Form::Bytes => Ok(Plain::Bytes(bytes.to_vec())),
+            Form::Text => match std::str::from_utf8(bytes) {
+                Ok(text) => Ok(Plain::Text(text.to_owned())),
+                Err(error) => Err(ValueError::misread("text", error)),
+            },
+            Form::Integer => number(bytes).ok_or_else(|| ValueError::misread("an integer", "it is no number")),
+            Form::Float => {
+                let text = std::str::from_utf8(bytes).ok().map(str::trim);
+                let number = text.and_then(|text| text.parse().ok()).map(Plain::Float);
+                number.ok_or_else(|| ValueError::misread("a float", "it is no number"))
+            }
+            Form::Bool => match bytes {
+                b"1" => Ok(Plain::Bool(true)),
+                b"0" | b"" => Ok(Plain::Bool(false)),
+                _ => Err(ValueError::misread("a bool", "it is neither 0 nor 1")),
+            },
+            Form::Notation(notation) => notation.read(bytes).map_err(|why| ValueError::unreadable(notation, why)),
+            Form::Pickle => Err(ValueError::pickled(PICKLE)),
+        }
+    }
+}
+
+/// The server pads with spaces what `decr` has made shorter.
+fn number(bytes: &[u8]) -> Option<Plain> {
+    let (negative, digits) = match bytes.trim_ascii_end() {
+        [b'-', digits @ ..] => (true, digits),
+        digits => (false, digits),
+    };
+    Some(Plain::integer(negative, &integer(digits)?))
+}
