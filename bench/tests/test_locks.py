@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
 import pytest
+from pinyon.cli.stress.models import Greenlets, Model, Tasks, Threads
 
 from pinyon_bench.calls import CannotDo
 from pinyon_bench.contestant import ContestantError, all_entries, program
@@ -22,7 +23,6 @@ from pinyon_bench.locks.cells import LocksCells
 from pinyon_bench.locks.contestants.pinyon import PinyonLocks
 from pinyon_bench.locks.handover import Held, handover_seconds, held_by_all
 from pinyon_bench.locks.harness import LocksHarness
-from pinyon_bench.locks.models import Tasks, Threads, WorkerModel, make_worker_model
 from pinyon_bench.locks.origins import Origins, listening, statistics_name
 from pinyon_bench.locks.rows import FAR_ONE_WAY_MILLISECONDS, LocksRow, lock_names, lock_rows
 from pinyon_bench.locks.server import PROGRAM, LockServer, Statistics, start_lock_server
@@ -93,7 +93,7 @@ class AsyncLibrary(Library):
 
 
 @pytest.fixture(params=["blocking", "asyncio"])
-def model(request: pytest.FixtureRequest) -> tuple[WorkerModel, type[Library]]:
+def model(request: pytest.FixtureRequest) -> tuple[Model, type[Library]]:
     return (Threads(), Library) if request.param == "blocking" else (Tasks(), AsyncLibrary)
 
 
@@ -136,7 +136,7 @@ def test_greenlets_take_turns_without_patching() -> None:
                 gevent.sleep(0)
                 yield
 
-    harness = LocksHarness(Cooperative(), make_worker_model("gevent"))
+    harness = LocksHarness(Cooperative(), Greenlets())
     assert ask(harness, "verify", "locks:mutex:1/1", 30)["ok"]
     assert ask(harness, "time", "locks:section:1/1", 0, 0.05)["cycles"] > 50
 

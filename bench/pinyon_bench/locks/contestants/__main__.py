@@ -5,9 +5,10 @@ from __future__ import annotations
 import importlib
 import sys
 
+from pinyon.cli.stress.models import MODELS
+
 from ...harness import answer_requests, refuse
 from ..harness import LocksHarness
-from ..models import make_worker_model
 from ..rows import LOCK_MODELS
 
 
@@ -19,7 +20,7 @@ def main() -> int:
         return 2
     module, _, attribute = names[0].partition(".")
     try:
-        model = make_worker_model(names[1])
+        model = MODELS[names[1]]()
         adapter = getattr(importlib.import_module(f"{__package__}.{module}"), attribute or "ADAPTER")
     except ImportError as error:
         refuse(f"cannot be imported: {error}")
