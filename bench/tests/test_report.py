@@ -13,13 +13,12 @@ from pathlib import Path
 import pytest
 
 from pinyon_bench import performance, report
+from pinyon_bench.catalogue import targets
 from pinyon_bench.locks.rows import lock_rows
 from pinyon_bench.report.clients import client_of
 from pinyon_bench.report.figures import sections
 from pinyon_bench.report.page import page
 from pinyon_bench.results import ContestantInfo, Document, Handovers, Latency, Machine, RowInfo, Sample, ServerWork
-from pinyon_bench.rounds import info_of
-from pinyon_bench.targets import targets
 
 ROUNDS = 3
 CONCURRENCIES = (0, 1, 16, 64, 256)
@@ -196,7 +195,7 @@ def full() -> Document:
     rows = [*blocking_rows(), *coroutine_rows(), *slow_rows()]
     chance = random.Random(3)
     names = list(dict.fromkeys(name for row in rows for name in contestants_of(row)))
-    locking = [info_of(row) for row in lock_rows(short=False)]
+    locking = [row.info() for row in lock_rows(short=False)]
     lock_names = [name for row in locking for name in lockers_of(row)]
     samples = [sample for row in rows for sample in samples_of(row, chance)]
     locked = [sample for row in locking for sample in lock_samples(row, chance)]

@@ -5,9 +5,10 @@ from __future__ import annotations
 import importlib
 import sys
 
-from ..coroutines.models import BLOCKING, MODELS, make_model
+from ..coroutines.models import make_model
 from ..coroutines.work import PairsHarness
 from ..harness import refuse, serve
+from ..names import BLOCKING, MODELS
 
 
 def main() -> int:

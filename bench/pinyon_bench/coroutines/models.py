@@ -9,10 +9,9 @@ from typing import Any
 
 from ..calls import Call, Calls
 from ..model import expect
+from ..names import ASYNCIO, GEVENT, UVLOOP
 from ..protocol import Order
 from .work import ConcurrencyModel, Item, call_each, call_name, clock_each, parts_of
-
-BLOCKING, GEVENT, ASYNCIO, UVLOOP = MODELS = ("blocking", "gevent", "asyncio", "uvloop")
 
 
 def make_model(name: str) -> ConcurrencyModel:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from ..coroutines.models import ASYNCIO, BLOCKING, GEVENT
-from .rows import FAR, HANDOVER, MUTEX, PAIR, PING, PIPELINED, SECTION, group_of
-
-SCRIPT, PURE = HANDLERS = ("script", "pure")
+from ..names import ASYNCIO, BLOCKING, GEVENT
+from .workloads import FAR, HANDOVER, MUTEX, PAIR, PING, PIPELINED, SECTION, group_of
 
 #: Client, module and adapter in `locks.contestants`, model; what is compared with comes first.
 LOCK_CONTESTANTS = (

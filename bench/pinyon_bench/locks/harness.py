@@ -14,9 +14,9 @@ from ..clock import Stopwatch, no_garbage_collection
 from ..coroutines.work import latency_of
 from ..protocol import LocksSpec
 from .calls import LockAdapter, LockCalls
-from .rows import HANDOVER, MUTEX, PAIR, PING, SECTION
 from .tally import Tally, delays_of, draws_of
 from .work import Checked, Writing, cycle, hold, ping
+from .workloads import HANDOVER, MUTEX, PAIR, PING, SECTION
 
 Do = Callable[[LocksSpec], dict[str, Any]]
 Work = Coroutine[Any, Any, Any]

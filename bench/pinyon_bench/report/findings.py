@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..compare import Ratio, processor_times, rate, rate_ratio, ratio
-from ..grids import FLOOR
+from ..names import FLOOR
 from ..results import Document, RowInfo
 from .clients import Clients, client_of
 from .measures import Percentiles, processor_value

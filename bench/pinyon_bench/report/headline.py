@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ..locks.measures import keys_label, lock_rows_of
-from ..locks.rows import MUTEX, MUTEX_WORKERS, PAIR
+from ..locks.rows import MUTEX_WORKERS
+from ..locks.workloads import MUTEX, PAIR
 from ..results import Document, RowInfo
 from .clients import COROUTINE_GROUPS, Clients
 from .figures import TYPICAL_CONCURRENCY, TYPICAL_KEYS, nearest, rows_measured, size_text

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..compare import rate, rate_ratio
-from ..grids import FLOOR
+from ..grids import model_of
 from ..locks.measures import (
     PerCycle,
     commands_sent,
@@ -14,11 +14,12 @@ from ..locks.measures import (
     keys_label,
     lock_rows_of,
     middle_of,
-    model_of,
     p99_of,
     server_time,
 )
-from ..locks.rows import FAR, FAR_ONE_WAY_MILLISECONDS, LOCK_MODELS, MUTEX, NEAR, PAIR, SECTION, Link
+from ..locks.rows import LOCK_MODELS
+from ..locks.workloads import FAR, FAR_ONE_WAY_MILLISECONDS, MUTEX, NEAR, PAIR, SECTION, Link
+from ..names import FLOOR
 from ..results import Document, RowInfo
 from .clients import Clients
 from .drawing import Words, draw_bars, draw_curves, draw_latencies
