@@ -13,16 +13,15 @@ from pathlib import Path
 from typing import IO, Any
 
 from .declaration import Row
-from .locks.entries import FLOOR_LOCK_GROUPS, LOCK_CONTESTANTS, LOCK_GROUPS
+from .locks import entries as lock_entries
 from .names import ASYNCIO, BARE, BLOCKING, FLOOR, GEVENT, MODELS, OURS, UVLOOP, contestant_name
 from .placement import pinned
 from .protocol import ProtocolError, decode, encode
-from .step_rows import SIZE
-from .step_rows import STEP_GROUPS as GROUPS_OF_STEPS
+from .step_rows import SIZE, STEP_GROUPS
 
 REPLY_SECONDS = 120.0
-STEP_GROUPS = tuple(group.name for group in GROUPS_OF_STEPS)
-FLOOR_GROUPS = (*STEP_GROUPS, GEVENT, ASYNCIO, UVLOOP, *FLOOR_LOCK_GROUPS)
+ALL_STEPS = tuple(group.name for group in STEP_GROUPS)
+FLOOR_GROUPS = (*ALL_STEPS, GEVENT, ASYNCIO, UVLOOP, *lock_entries.FLOOR_GROUPS)
 BENCH_FOLDER = Path(__file__).resolve().parent.parent
 REPOSITORY = BENCH_FOLDER.parent
 
@@ -69,7 +68,7 @@ def all_entries() -> list[Entry]:
         _coroutines("libmc", "libmc", GEVENT),
         *_event_loop(ASYNCIO, "local", "slow"),
         *_event_loop(UVLOOP),
-        *(_locks(*each) for each in LOCK_CONTESTANTS),
+        *(_locks(*each) for each in lock_entries.LOCK_CONTESTANTS),
         Entry(FLOOR, [_floor_program()], FLOOR_GROUPS, MODELS, "cargo build --release -p pinyon-floor"),
         Entry(BARE, _python_command("bare_socket"), (SIZE.name,)),
     ]
@@ -87,7 +86,7 @@ def _event_loop(model: str, *groups: str) -> list[Entry]:
 
 
 def _blocking(name: str, adapter: str, *groups: str) -> Entry:
-    return Entry(name, _python_command(adapter), (*STEP_GROUPS, *groups))
+    return Entry(name, _python_command(adapter), (*ALL_STEPS, *groups))
 
 
 def _coroutines(client: str, adapter: str, model: str, *groups: str) -> Entry:
@@ -96,7 +95,7 @@ def _coroutines(client: str, adapter: str, model: str, *groups: str) -> Entry:
 
 def _locks(client: str, adapter: str, model: str) -> Entry:
     command = [sys.executable, "-m", "pinyon_bench.locks.contestants", adapter, model]
-    return Entry(contestant_name(client, model), command, LOCK_GROUPS, (model,))
+    return Entry(contestant_name(client, model), command, lock_entries.LIBRARY_GROUPS, (model,))
 
 
 def _python_command(adapter: str) -> list[str]:

@@ -40,7 +40,7 @@ async def cycle(model: Model, calls: LockCalls, draws: Iterator[list[str]], tall
 
 
 async def hold(model: Model, calls: LockCalls, row: LocksSpec, tally: Tally) -> list[list[int]]:
-    """Locks over and over; returns when each lock was asked for, was held, and was about to be released.
+    """Locks over and over, once at least; returns when each lock was asked for, was held, and was about to be released.
 
     Nanoseconds of the clock that all processes share, since the row's start.
     """
@@ -49,7 +49,8 @@ async def hold(model: Model, calls: LockCalls, row: LocksSpec, tally: Tally) -> 
     until = start + round(row["seconds"] * 1e9)
     held: list[list[int]] = []
     await model.sleep(max(0.0, row["start"] - time.monotonic()))
-    while (asked := now()) < until:
+    # A process that was kept from running until then has its turn too.
+    while (asked := now()) < until or not held:
         async with context(lock(names)):
             entered = now()
             tally.count += 1
