@@ -7,7 +7,7 @@ from contextlib import suppress
 from time import perf_counter
 from typing import Any
 
-from pinyon.cli.stress.models import Model
+from pinyon.cli.stress.models import Model, Tasks
 
 from ..calls import CannotDo
 from ..clock import Stopwatch, no_garbage_collection
@@ -15,7 +15,7 @@ from ..coroutines.work import latency_of
 from ..protocol import LocksSpec
 from .calls import LockAdapter, LockCalls
 from .tally import Tally, delays_of, draws_of
-from .work import Checked, Writing, cycle, hold, ping
+from .work import Checked, Writing, cycle, cycle_awaiting, hold, ping
 from .workloads import HANDOVER, MUTEX, PAIR, PING, SECTION
 
 Do = Callable[[LocksSpec], dict[str, Any]]
@@ -97,7 +97,8 @@ class LocksHarness:
             return [ping(model, calls, row["count"], tally)]
         if workload in (PAIR, MUTEX):
             draws = draws_of(row, row["count"])
-            return [cycle(model, calls, draws, tally) for _ in workers]
+            work = cycle_awaiting if isinstance(model, Tasks) else cycle
+            return [work(calls, draws, tally) for _ in workers]
         if workload == SECTION:
             until = perf_counter() + row["seconds"]
             return [Writing(model, row, delay, until, tally).work(calls) for delay in delays_of(row["workers"])]
