@@ -2,25 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import importlib
 from typing import Any
 
 from pinyon.cli.stress import models
-from pinyon.cli.stress.models import Model, Tasks
-
-
-class Uvloop(Tasks):
-    """Tasks of uvloop's event loop."""
-
-    name = "uvloop"
-
-    def _new_loop(self) -> asyncio.AbstractEventLoop:
-        import uvloop
-
-        loop: asyncio.AbstractEventLoop = uvloop.new_event_loop()
-        return loop
-
+from pinyon.cli.stress.models import Model, Tasks, Uvloop
 
 MODELS: dict[str, type[Model]] = {**models.MODELS, Uvloop.name: Uvloop}
 

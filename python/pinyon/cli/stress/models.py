@@ -177,4 +177,15 @@ class Tasks(Model):
         self._loop.close()
 
 
+class Uvloop(Tasks):
+    """Tasks of uvloop's event loop. Raises ``ImportError`` without uvloop."""
+
+    name = "uvloop"
+
+    def _new_loop(self) -> asyncio.AbstractEventLoop:
+        loop: asyncio.AbstractEventLoop = importlib.import_module("uvloop").new_event_loop()
+        return loop
+
+
+#: Those that ``pinyon locks stress`` offers.
 MODELS: dict[str, type[Model]] = {model.name: model for model in (Threads, Greenlets, Tasks)}
