@@ -43,7 +43,7 @@ class Sabotage:
         return replace(self.cell, name=self.name, prepare=self.do)
 
 
-_CALM = Cell("", "", each(CALM.but(patience=6.0), "asyncio", "blocking", "gevent"), exact=True)
+_CALM = Cell("", "", each(CALM.but(patience=15.0), "asyncio", "blocking", "gevent"), exact=True)
 _BUSY = Cell("", "", each(BUSY.but(cancels=0.3), "asyncio", "blocking", "gevent"))
 _LONG = Cell("", "", each(BUSY.but(long_stays=0.5), "asyncio", "blocking", "gevent"))
 _NESTED = Cell(
