@@ -7,14 +7,13 @@ from fnmatch import fnmatch
 from functools import partial
 from pathlib import Path
 
+from .catalogue import all_rows
 from .contestant import Entry, all_entries
-from .coroutines.rows import pairs_rows
 from .coroutines.seed_lines import ITERATIONS, SIZE, SLOW_ITERATIONS
+from .declaration import Row
 from .failure.clients import CONTENDERS, Contender
 from .locks.rows import lock_rows
 from .placement import PLACEMENTS, SAME_CORE
-from .rounds import RunnableRow
-from .rows import Row, all_rows
 
 DEFAULT_VERB = "run"
 RUN_ROUNDS = 5
@@ -51,9 +50,9 @@ def parse(arguments: list[str]) -> argparse.Namespace:
 
 def _choose_locks(options: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
     """Turns the names of rows into those of the short or of the long run."""
-    known: list[RunnableRow] = [*lock_rows(options.quick)]
+    known: list[Row] = [*lock_rows(options.quick)]
     if options.rows is None:
-        options.rows = [row for row in known if is_default(row, options.quick)]
+        options.rows = [row for row in known if row.in_run or not options.quick]
         return
     try:
         options.rows = _rows(known, options.rows)
@@ -101,21 +100,17 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _add_rows(parser: argparse.ArgumentParser, short: bool) -> None:
-    known: list[RunnableRow] = [*all_rows(), *pairs_rows(short), *lock_rows(short)]
+    known = all_rows(short)
+    groups = dict.fromkeys(row.group.partition(":")[0] for row in known)
     parser.add_argument(
         "--rows",
         type=partial(_rows, known),
-        default=[row for row in known if is_default(row, short)],
+        default=[row for row in known if row.in_run or not short],
         metavar="LIST",
         help="comma-separated names, patterns (get:*) or groups "
-        "(seed, size, multiget, gevent, asyncio, uvloop, local, slow, locks); "
+        f"({', '.join(groups)}); "
         f"default: all{', of those with coroutines and locks a few' if short else ''}",
     )
-
-
-def is_default(row: RunnableRow, short: bool) -> bool:
-    """Returns whether `run` (`short`) or `record` takes the row unasked."""
-    return not short or isinstance(row, Row) or row.in_run
 
 
 def _add_locks(parser: argparse.ArgumentParser) -> None:
@@ -201,18 +196,13 @@ def _positive(text: str) -> int:
     return int(text)
 
 
-def _rows(known: list[RunnableRow], text: str) -> list[RunnableRow]:
+def _rows(known: list[Row], text: str) -> list[Row]:
     wanted = _names(text)
     for name in wanted:
-        if not any(_matches(row, name) for row in known):
+        if not any(row.is_called(name) for row in known):
             names = ", ".join(row.name for row in known)
             raise argparse.ArgumentTypeError(f"no row or group {name!r}; there are: {names}")
-    return [row for row in known if any(_matches(row, name) for name in wanted)]
-
-
-def _matches(row: RunnableRow, name: str) -> bool:
-    """A group's name wins over a row's: `multiget` is both, and means the group and the row; `locks` are several."""
-    return name in (row.group, row.group.partition(":")[0]) or fnmatch(row.name, name)
+    return [row for row in known if any(row.is_called(name) for name in wanted)]
 
 
 def _entries(text: str) -> list[Entry]:

@@ -99,3 +99,9 @@ def ratio(ours: dict[int, float], theirs: dict[int, float]) -> Ratio | None:
         return None
     spread = values[1:-1] if len(values) >= TRIMMED_FROM else values
     return Ratio(median(values), spread[0], spread[-1])
+
+
+def participants(document: Document, group: str) -> list[str]:
+    """Returns the contestants that have a figure in a group of rows."""
+    rows = [row.name for row in document.rows_of(group)]
+    return [name for name in document.present() if any(samples_of(document, row, name) for row in rows)]

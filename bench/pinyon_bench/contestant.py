@@ -10,34 +10,20 @@ import tempfile
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any, Protocol
+from typing import IO, Any
 
-from .coroutines.models import ASYNCIO, BLOCKING, GEVENT, MODELS, UVLOOP
-from .locks.entries import FLOOR_LOCK_GROUPS, LOCK_CONTESTANTS, LOCK_GROUPS
+from .declaration import Row
+from .locks import entries as lock_entries
+from .names import ASYNCIO, BARE, BLOCKING, FLOOR, GEVENT, MODELS, OURS, UVLOOP, contestant_name
 from .placement import pinned
 from .protocol import ProtocolError, decode, encode
+from .step_rows import SIZE, STEP_GROUPS
 
 REPLY_SECONDS = 120.0
-FLOOR = "floor"
-STEP_GROUPS = ("seed", "size", "multiget", "placement")
-FLOOR_GROUPS = (*STEP_GROUPS, GEVENT, ASYNCIO, UVLOOP, *FLOOR_LOCK_GROUPS)
+ALL_STEPS = tuple(group.name for group in STEP_GROUPS)
+FLOOR_GROUPS = (*ALL_STEPS, GEVENT, ASYNCIO, UVLOOP, *lock_entries.FLOOR_GROUPS)
 BENCH_FOLDER = Path(__file__).resolve().parent.parent
 REPOSITORY = BENCH_FOLDER.parent
-
-
-class AnyRow(Protocol):
-    """What all rows have in common, of steps or of pairs."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def group(self) -> str: ...
-    @property
-    def models(self) -> tuple[str, ...]: ...
-    @property
-    def unit(self) -> str: ...
-    @property
-    def about(self) -> str: ...
 
 
 class ContestantError(Exception):
@@ -62,7 +48,7 @@ class Entry:
     models: tuple[str, ...] = (BLOCKING,)
     build: str = ""
 
-    def takes_part(self, row: AnyRow) -> bool:
+    def takes_part(self, row: Row) -> bool:
         """Returns whether the row is one for this contestant."""
         return row.group in self.groups and not set(self.models).isdisjoint(row.models)
 
@@ -70,28 +56,28 @@ class Entry:
 def all_entries() -> list[Entry]:
     """Returns the contestants in their order; the first one present is what the others are compared with."""
     return [
-        _blocking("Pinyon", "pinyon", "gevent", "local", "slow"),
+        _blocking(OURS, "pinyon", "gevent", "local", "slow"),
         _blocking("pylibmc", "pylibmc", "gevent", "local", "slow"),
         _blocking("pymemcache", "pymemcache", "gevent"),
         _blocking("python-memcached", "python_memcached"),
         _blocking("libmc", "libmc", "gevent"),
         _blocking("meta-memcache", "meta_memcache"),
-        _coroutines("Pinyon", "pinyon.GEVENT", GEVENT, "local", "slow"),
+        _coroutines(OURS, "pinyon.GEVENT", GEVENT, "local", "slow"),
         _coroutines("pylibmc", "pylibmc", GEVENT),
         _coroutines("pymemcache", "pymemcache.POOLED", GEVENT, "local", "slow"),
         _coroutines("libmc", "libmc", GEVENT),
         *_event_loop(ASYNCIO, "local", "slow"),
         *_event_loop(UVLOOP),
-        *(_locks(*each) for each in LOCK_CONTESTANTS),
+        *(_locks(*each) for each in lock_entries.LOCK_CONTESTANTS),
         Entry(FLOOR, [_floor_program()], FLOOR_GROUPS, MODELS, "cargo build --release -p pinyon-floor"),
-        Entry("bare socket", _python_command("bare_socket"), ("size",)),
+        Entry(BARE, _python_command("bare_socket"), (SIZE.name,)),
     ]
 
 
 def _event_loop(model: str, *groups: str) -> list[Entry]:
     """Returns the clients for an event loop; all in the model's own group, the best of them also in these."""
     return [
-        _coroutines("Pinyon", "pinyon.ASYNCIO", model, *groups),
+        _coroutines(OURS, "pinyon.ASYNCIO", model, *groups),
         _coroutines("emcache", "emcache.PLAIN", model, *groups),
         _coroutines("emcache autobatch", "emcache.AUTOBATCH", model),
         _coroutines("aiomcache", "aiomcache", model, *groups),
@@ -100,7 +86,7 @@ def _event_loop(model: str, *groups: str) -> list[Entry]:
 
 
 def _blocking(name: str, adapter: str, *groups: str) -> Entry:
-    return Entry(name, _python_command(adapter), (*STEP_GROUPS, *groups))
+    return Entry(name, _python_command(adapter), (*ALL_STEPS, *groups))
 
 
 def _coroutines(client: str, adapter: str, model: str, *groups: str) -> Entry:
@@ -109,12 +95,7 @@ def _coroutines(client: str, adapter: str, model: str, *groups: str) -> Entry:
 
 def _locks(client: str, adapter: str, model: str) -> Entry:
     command = [sys.executable, "-m", "pinyon_bench.locks.contestants", adapter, model]
-    return Entry(contestant_name(client, model), command, LOCK_GROUPS, (model,))
-
-
-def contestant_name(client: str, model: str) -> str:
-    """Returns what a client's contestant in a concurrency model is called; the floor is the same in all of them."""
-    return client if model == BLOCKING or client == FLOOR else f"{client} {model}"
+    return Entry(contestant_name(client, model), command, lock_entries.LIBRARY_GROUPS, (model,))
 
 
 def _python_command(adapter: str) -> list[str]:

@@ -1,32 +1,177 @@
-"""What a target is, and how one says what was measured."""
+"""The kinds of targets of caches: what Pinyon must reach, as rows and groups declare it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
-from .compare import Ratio
+from .compare import Ratio, participants, processor_time, processor_times, rate, rate_ratio, rates, ratio
+from .declaration import Goal, Target
+from .names import BLOCKING, FLOOR, GEVENT, OURS, PEER, contestant_name, is_other
+from .results import Document, RowInfo
 
-OURS = "Pinyon"
-
-
-@dataclass(frozen=True)
-class Target:
-    """One target in words, what was measured, and whether that meets it."""
-
-    text: str
-    measured: str
-    met: bool
-    spread: str = ""
+#: A step down to less than this has fallen, however far the rounds are apart.
+FALLEN = 0.95
 
 
-def at_least(row: str, what: str, found: Ratio | None, wanted: float) -> Iterator[Target]:
-    """The target that a ratio is at least so much; none when it was not measured."""
+def reached(text: str, found: Ratio | None, wanted: float) -> Iterator[Target]:
+    """Gives the target that a ratio is at least so much; none when it was not measured."""
     if found:
-        met = found.middle >= wanted
-        yield Target(f"{row}: at least {wanted:g} {what}", f"{found.middle:.3f}", met, spread_of(found))
+        yield Target(text, f"{found.middle:.3f}", found.middle >= wanted, spread_of(found))
 
 
 def spread_of(found: Ratio) -> str:
     """Returns the lowest and highest ratio as shown."""
     return f"{found.low:.2f}–{found.high:.2f}"
+
+
+def at_least(wanted: float, other: str, model: str = BLOCKING, ours: str = OURS, shown: str = "") -> Goal:
+    """Our rate is at least so many times another client's."""
+
+    def goal(document: Document, row: str) -> Iterator[Target]:
+        found = rate_ratio(document, row, contestant_name(ours, model), contestant_name(other, model))
+        yield from reached(f"{row}: at least {wanted:g} times {shown or other}", found, wanted)
+
+    return goal
+
+
+def at_least_best(wanted: float, model: str, without: str = "") -> Goal:
+    """Our rate is at least so many times that of the best other client, but for one."""
+
+    def goal(document: Document, row: str) -> Iterator[Target]:
+        best = best_other(document, row, contestant_name(without, model))
+        if best:
+            found = rate_ratio(document, row, contestant_name(OURS, model), best)
+            who = best.removesuffix(f" {model}")
+            yield from reached(f"{row}: at least {wanted:g} times the best other, {who}", found, wanted)
+
+    return goal
+
+
+def best_other(document: Document, row: str, without: str = "") -> str | None:
+    """Returns which client but ours and this one has the highest rate in a row, or None without another."""
+    known = {name: rate(document, row, name) for name in document.present() if is_other(name) and name != without}
+    found = {name: value for name, value in known.items() if value is not None}
+    return max(found, key=found.__getitem__, default=None)
+
+
+def at_least_row(wanted: float, other: str, words: str = "", models: tuple[str, ...] = (BLOCKING,)) -> Goal:
+    """Our rate is at least so many times our blocking client's in another row; `words` say which."""
+
+    def goal(document: Document, row: str) -> Iterator[Target]:
+        base = rates(document, other.replace("*", row.rpartition(":")[0]), OURS)
+        for model in models:
+            where = row if len(models) == 1 else f"{row} {model}"
+            found = ratio(rates(document, row, contestant_name(OURS, model)), base)
+            yield from reached(f"{where}: at least {wanted:g} {words or f'times {other}'}", found, wanted)
+
+    return goal
+
+
+def keeps(wanted: float, one: str) -> Goal:
+    """Of the rate in a row with one server, so much of what the floor keeps is kept with several."""
+
+    def goal(document: Document, row: str) -> Iterator[Target]:
+        ours, floor = (ratio(rates(document, row, name), rates(document, one, name)) for name in (OURS, FLOOR))
+        if ours and floor:
+            kept = ours.middle / floor.middle
+            text = f"{row} to :{one.rpartition(':')[2]}: at least {wanted:g} of the {FLOOR}'s own ratio"
+            yield Target(text, f"{kept:.3f}", kept >= wanted)
+
+    return goal
+
+
+def processor_at_most_peers(document: Document, row: str) -> Iterator[Target]:
+    """Our processor time per operation is at most that of the client that most targets compare with."""
+    found = ratio(*(processor_times(document, row, name) for name in (OURS, PEER)))
+    if found:
+        text = f"{row}: CPU per operation at most {PEER}'s"
+        yield Target(text, f"{found.middle:.3f}", found.middle <= 1.0, spread_of(found))
+
+
+def exactly_system_calls(wanted: int) -> Goal:
+    """A call takes exactly so many system calls."""
+
+    def goal(document: Document, row: str) -> Iterator[Target]:
+        for count in _system_calls(document, row):
+            text = f"{row}: exactly {wanted} system calls"
+            yield Target(text, f"{count:.2f}", round(count, 1) == wanted)
+
+    return goal
+
+
+def at_most_system_calls(wanted: float) -> Goal:
+    """An operation takes at most so many system calls."""
+
+    def goal(document: Document, row: str) -> Iterator[Target]:
+        for count in _system_calls(document, row):
+            text = f"{row}: at most {wanted:g} system calls per operation"
+            yield Target(text, f"{count:.3f}", count <= wanted)
+
+    return goal
+
+
+def _system_calls(document: Document, row: str) -> Iterator[float]:
+    for each in document.syscalls:
+        if each.row == row and each.contestant.split()[0] == OURS:
+            yield sum(each.per_call.values())
+
+
+def memory_grows_at_most(kilobytes: int) -> Goal:
+    """Our memory grows by at most so much, whatever was done."""
+
+    def goal(document: Document, _: str) -> Iterator[Target]:
+        for each in document.memory:
+            if each.contestant == OURS:
+                growth = each.after - each.before
+                text = f"{each.what}: memory grows at most {kilobytes} kB"
+                yield Target(text, f"{growth:+,}", growth <= kilobytes)
+
+    return goal
+
+
+def never_falls(operation: str) -> Goal:
+    """The rate does not fall from one number of greenlets to the next, by more than noise, nor by much."""
+
+    def goal(document: Document, group: str) -> Iterator[Target]:
+        ours = contestant_name(OURS, GEVENT)
+        rows = [row for row in document.rows_of(group) if row.operation == operation and row.concurrency]
+        rows.sort(key=lambda row: row.concurrency)
+        steps = [
+            (found, f"{fewer.concurrency} to {more.concurrency}")
+            for fewer, more in zip(rows, rows[1:])
+            if (found := ratio(rates(document, more.name, ours), rates(document, fewer.name, ours)))
+        ]
+        if steps:
+            worst, where = min(steps, key=lambda step: step[0].middle)
+            text = f"{group}:{operation}: never slower with more greenlets; least from {where}"
+            met = all(found.middle >= 1 or (found.same and found.middle >= FALLEN) for found, _ in steps)
+            yield Target(text, f"{worst.middle:.3f}", met, spread_of(worst))
+
+    return goal
+
+
+def processor_below_others(document: Document, group: str) -> Iterator[Target]:
+    """In all rows of a group our processor time is below the least of every other client of the same model."""
+    found = {
+        f"{row.name} {name.rpartition(' ')[2]}": share
+        for row in document.rows_of(group)
+        if row.concurrency > 1
+        for name in participants(document, group)
+        if name.split()[0] == OURS and (share := _processor_share(document, row, name))
+    }
+    if found:
+        worst = max(found, key=lambda where: found[where].middle)
+        text = f"{group}: CPU per operation below others'; most: {worst.partition(':')[2]}"
+        met = all(share.middle < 1 for share in found.values())
+        yield Target(text, f"{found[worst].middle:.3f}", met, spread_of(found[worst]))
+
+
+def _processor_share(document: Document, row: RowInfo, ours: str) -> Ratio | None:
+    """Returns our processor time per operation as a part of the least of the others of the same model."""
+    model = ours.rpartition(" ")[2]
+    others = [name for name in document.present() if is_other(name) and name.endswith(f" {model}")]
+    known = {name: value for name in others if (value := processor_time(document, row.name, name)) is not None}
+    if not known:
+        return None
+    least = min(known, key=known.__getitem__)
+    return ratio(processor_times(document, row.name, ours), processor_times(document, row.name, least))

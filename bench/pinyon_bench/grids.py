@@ -1,29 +1,26 @@
-"""The tables as data, made only from a result document; `tables` and `performance` put them into their form."""
+"""Tables as data, made only from a result document; the terminal, PERFORMANCE.md and the report put them into their form."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from string import Formatter
 
-from .compare import figures, processor_time, rate, rate_ratio
-from .contestant import FLOOR as FLOOR
-from .coroutines.models import MODELS
+from .catalogue import GROUPS, targets
+from .compare import figures, participants, processor_time, rate, rate_ratio, rates, ratio
+from .coroutines.rows import SYNC
+from .declaration import Group
+from .names import BLOCKING, FLOOR, MODELS, contestant_name
 from .results import Document, RowInfo
+from .step_rows import SEED, STEP_GROUPS
 
 NONE = "–"
 SAME = "~"
 LEAST_SHOWN = 0.005
-GROUP_TITLES = {
-    "seed": "The seeds' rows",
-    "size": "One get or set, by the size of the value",
-    "multiget": "multiget:KEYS:SERVERS",
-    "placement": "Client and server on other cores",
-}
-GROUP_UNITS = {
-    "seed": "operations per second, connect included",
-    "size": "operations per second, client warm",
-    "multiget": "keys per second, client warm",
-    "placement": "operations or keys per second, client warm",
-}
+FIGURE = re.compile(r"[~+\-]?\d[\d,.]*( \([\d,.]+\))?(\n.*)?|")
+#: A column of a table of rates: its heading, and the contestant that it shows in a row.
+Column = tuple[str, Callable[[RowInfo], str]]
 
 
 @dataclass(frozen=True)
@@ -31,20 +28,26 @@ class Grid:
     """A table: a title, a header, rows of cells, and a note below."""
 
     title: str
-    header: list[str]
+    header: list[str] = field(default_factory=list)
     rows: list[list[str]] = field(default_factory=list)
     note: str = ""
 
+    @property
+    def figures(self) -> list[bool]:
+        """Returns of each column whether it holds figures; the first never does."""
+        return [
+            column > 0 and all(row[column] == NONE or FIGURE.fullmatch(row[column]) for row in self.rows)
+            for column in range(len(self.header))
+        ]
 
-def participants(document: Document, group: str) -> list[str]:
-    """Returns the contestants that have a figure in a group of rows."""
-    taking_part = {sample.contestant for sample in document.samples}
-    rows = [row.name for row in document.rows_of(group)]
-    return [
-        name
-        for name in document.present()
-        if name in taking_part and any(rate(document, row, name) is not None for row in rows)
-    ]
+
+@dataclass(frozen=True)
+class Lines:
+    """A table in the layout of a seed document."""
+
+    title: str
+    lines: list[str]
+    note: str = ""
 
 
 def contestants(document: Document) -> Grid:
@@ -67,69 +70,147 @@ def _with_models(client: str, models: list[str]) -> str:
     return f"{client} {named}" if all(models) else f"{client}, also {named}"
 
 
-def rate_grid(document: Document, group: str) -> Grid:
-    """Rates of a group; below each the ratio to the first contestant, below the first's own that to the floor."""
-    names = participants(document, group)
-    if not names:
-        return Grid(GROUP_TITLES[group], [])
-    first = names[0]
+def target_grid(document: Document) -> Grid:
+    """Every target, met or missed."""
+    rows = [[each.text, "met" if each.met else "missed", each.measured, each.spread] for each in targets(document)]
+    return Grid("Against the targets", ["target", "", "measured", "spread"], rows)
+
+
+def rate_grids(document: Document) -> list[Grid]:
+    """Returns the rates of every group."""
+    return [rate_grid(document, group) for group in GROUPS.values() if group.title]
+
+
+def rate_grid(document: Document, group: Group) -> Grid:
+    """Rates of a group, each with its ratio to what matters there."""
+    columns = _columns(document, group)
     rows = [
-        [row.name.replace(" ", "\n"), *(_rate_cell(document, row, name, first) for name in names)]
-        for row in document.rows_of(group)
+        [_label(group, row), *(_rate_cell(document, group, row, name_in(row)) for _, name_in in columns)]
+        for row in group.rows(document)
     ]
-    note = (
-        f"Below {first}'s rates: times the floor's; below the others': times {first}'s. "
-        f"Medians of the ratios within each round. {SAME}: the same within noise."
-    )
-    return Grid(f"{GROUP_TITLES[group]}: {GROUP_UNITS[group]}", ["", *names], rows, note)
+    header = ["", *(heading for heading, _ in columns)]
+    if group.transposed:
+        header, *rows = [list(each) for each in zip(header, *rows)]
+    note = _note(document, group, columns[0][0]) if columns else ""
+    return Grid(f"{group.title}{group.counted}", header, rows if columns else [], note)
 
 
-def _rate_cell(document: Document, row: RowInfo, name: str, first: str) -> str:
+def processor_grids(document: Document) -> list[Grid]:
+    """Returns processor time per operation: the rows of steps in one table, those of coroutines by group."""
+    steps = processor_grid(document, "Client CPU (user + system), microseconds per operation", STEP_GROUPS)
+    steps = replace(steps, note="Per key where the rate counts keys; for the seeds' multiget per call.")
+    others = [group for group in GROUPS.values() if group not in STEP_GROUPS and group.processor]
+    titles = [f"{group.title}, client CPU, microseconds per operation" for group in others]
+    return [steps, *(processor_grid(document, title, (group,)) for title, group in zip(titles, others))]
+
+
+def processor_grid(document: Document, title: str, groups: tuple[Group, ...]) -> Grid:
+    """Processor time per operation in the rows of some groups."""
+    known = dict(column for group in groups for column in _columns(document, group))
+    columns = {name: known[name] for name in [*document.present(), *known] if name in known}
+    rows = [
+        [group.label(row), *(_processor_cell(document, row.name, name_in(row)) for name_in in columns.values())]
+        for group in groups
+        for row in group.rows(document)
+    ]
+    return Grid(title, ["", *columns], rows if columns else [])
+
+
+def _columns(document: Document, group: Group) -> list[Column]:
+    """Returns the contestants of a group, or its clients, whatever their concurrency model."""
+    names = participants(document, group.name)
+    if not group.by_client:
+        return [(name, lambda _, name=name: name) for name in names]  # type: ignore[misc]
+    return [(client, lambda row, client=client: contestant_in(client, row)) for client in clients_of(names, group.name)]  # type: ignore[misc]
+
+
+def clients_of(contestants: list[str], model: str) -> list[str]:
+    """Returns the clients of contestants that are blocking or of one model; the floor is last."""
+    clients = dict.fromkeys(name.removesuffix(f" {model}") for name in contestants)
+    return sorted(clients, key=lambda name: name == FLOOR)
+
+
+def contestant_in(client: str, row: RowInfo) -> str:
+    """Returns the name of a client's contestant in a row of UUID pairs: its blocking one, or that of the group's model."""
+    return contestant_name(client, row.group if row.concurrency else BLOCKING)
+
+
+def model_of(contestant: str) -> str:
+    """Returns a contestant's concurrency model."""
+    last = contestant.rpartition(" ")[2]
+    return last if last in MODELS else BLOCKING
+
+
+def _label(group: Group, row: RowInfo) -> str:
+    return group.label(row).replace(" ", " " if group.prefix else "\n")
+
+
+def _rate_cell(document: Document, group: Group, row: RowInfo, name: str) -> str:
     value = rate(document, row.name, name)
     if value is None:
         return NONE
-    return f"{value:,.0f}\n{ratio_text(document, row.name, name, FLOOR if name == first else first)}".rstrip()
+    if group.beside == "floor and first":
+        first = participants(document, group.name)[0]
+        return f"{value:,.0f}\n{ratio_text(document, row.name, name, FLOOR if name == first else first)}".rstrip()
+    base = _base(document, group, row, name)
+    found = base and ratio(rates(document, row.name, name), rates(document, *base))
+    return f"{value:,.0f} ({_short(found.middle)})" if found else f"{value:,.0f}"
+
+
+def _base(document: Document, group: Group, row: RowInfo, name: str) -> tuple[str, str] | None:
+    """Returns the row and the contestant whose rate another one stands beside; None where it stands alone."""
+    names = participants(document, group.name)
+    if group.beside == "first client":
+        return row.name, contestant_in(clients_of(names, group.name)[0], row)
+    if group.beside == "blocking":
+        return f"{row.name.rpartition(':')[0]}:{SYNC}", names[0]
+    if group.beside == "first of model":
+        first = next(other for other in names if model_of(other) == model_of(name))
+        return None if name == first else (row.name, first)
+    return None
+
+
+def _short(factor: float) -> str:
+    """Returns a factor with as many digits as say something."""
+    if factor == 1 or factor >= 10:
+        return f"{factor:.0f}"
+    return f"{factor:.1f}" if factor >= 1 else f"{factor:.2f}" if factor >= 0.01 else f"{factor:.2g}"
+
+
+def _note(document: Document, group: Group, first: str) -> str:
+    """Returns a group's note; a sentence with something that the document does not have is left out."""
+    known = {"first": first, **document.versions}
+    sentences = re.split(r"(?<=\.) ", group.note)
+    return " ".join(
+        each.format_map(known)
+        for each in sentences
+        if all(name is None or name in known for _, name, _, _ in Formatter().parse(each))
+    )
 
 
 def ratio_text(document: Document, row: str, name: str, other: str) -> str:
     """Returns a ratio as shown: marked when it is within noise of 1, nothing when there is none."""
     if name == other:
         return "1"
-    ratio = rate_ratio(document, row, name, other)
-    if ratio is None:
+    found = rate_ratio(document, row, name, other)
+    if found is None:
         return ""
-    return f"{SAME if ratio.same else ''}{ratio.middle:.2f}"
+    return f"{SAME if found.same else ''}{found.middle:.2f}"
 
 
-def step_rows(document: Document) -> list[RowInfo]:
-    """Returns the rows of blocking clients' steps; those of coroutines have tables of their own."""
-    return [row for row in document.rows if row.group in GROUP_TITLES]
-
-
-def processor_grid(document: Document) -> Grid:
-    """Processor time per operation of every row of steps and contestant."""
-    shown = step_rows(document)
-    taking_part = [name for group in GROUP_TITLES for name in participants(document, group)]
-    names = [name for name in document.present() if name in taking_part]
-    rows = [[row.name, *(processor_cell(document, row.name, name) for name in names)] for row in shown]
-    note = "Per key where the rate counts keys; for the seeds' multiget per call."
-    return Grid("Client CPU (user + system), microseconds per operation", ["", *names], rows, note)
-
-
-def processor_cell(document: Document, row: str, name: str) -> str:
-    """Returns microseconds per operation as shown."""
+def _processor_cell(document: Document, row: str, name: str) -> str:
     value = processor_time(document, row, name)
     return NONE if value is None else f"{value:.2f}"
 
 
 def seed_lines(document: Document) -> list[str]:
     """The seeds' tables, one block per contestant, in their layout, with rate and ratios beside."""
-    names = participants(document, "seed")
+    names = participants(document, SEED.name)
     lines: list[str] = []
     for info in document.contestants:
         if info.name in names:
             lines += [f"Testing {info.name} {info.version}", _seed_header()]
-            lines += [_seed_line(document, row.name, info.name, names[0]) for row in document.rows_of("seed")]
+            lines += [_seed_line(document, row.name, info.name, names[0]) for row in document.rows_of(SEED.name)]
             lines.append("")
     return lines[:-1]
 
@@ -160,7 +241,8 @@ def seed_caption(document: Document) -> str:
 def noise_sentences(document: Document) -> list[str]:
     """Says of which contestants the rate is the same as the first one's, within noise, row by row."""
     sentences = []
-    for row in step_rows(document):
+    names_of_groups = {group.name for group in STEP_GROUPS}
+    for row in (row for row in document.rows if row.group in names_of_groups):
         names = participants(document, row.group)
         same = [name for name in names[1:] if _is_same(document, row.name, name, names[0])]
         if same:

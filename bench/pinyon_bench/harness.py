@@ -2,34 +2,51 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
 from collections.abc import Callable
 from itertools import repeat
 from typing import Any
 
+from pinyon.cli.stress.models import Model
+
 from .calls import Adapter, BoundStep, CannotDo, bind, connected, finish_quiet
 from .clock import Stopwatch, no_garbage_collection
-from .coroutines.work import PairsHarness
 from .model import verify
+from .names import BLOCKING
 from .protocol import RowSpec, Timing, decode, encode
 
+Do = Callable[[dict[str, Any]], dict[str, Any]]
+#: Makes of an adapter and a model what does one request, and what is called at the end.
+Serve = Callable[[Any, Model], tuple[Do, Callable[[], None]]]
 
-def serve(adapter: Any, pairs: PairsHarness) -> None:
-    """Answers requests until the input ends; those for rows of pairs are the other harness's."""
 
-    def do(request: dict[str, Any]) -> dict[str, Any]:
-        return pairs.do(request) if "pairs" in request.get("row", ()) else do_steps(adapter, request)
-
+def run_contestant(package: str, models: dict[str, type[Model]], serve: Serve) -> int:
+    """Serves the adapter and the concurrency model that the command line names; says why when one cannot be imported."""
+    names = sys.argv[1:]
+    model = names[1] if len(names) == 2 else BLOCKING
+    if len(names) not in (1, 2) or model not in models:
+        print(f"usage: python -m {package} MODULE[.ADAPTER] [{'|'.join(models)}]", file=sys.stderr)
+        return 2
+    module, _, attribute = names[0].partition(".")
+    try:
+        adapter = getattr(importlib.import_module(f"{package}.{module}"), attribute or "ADAPTER")
+        do, close = serve(adapter, models[model]())
+    except ImportError as error:
+        _refuse(f"cannot be imported: {error}")
+        return 1
     answer_requests(do)
+    close()
+    return 0
 
 
-def answer_requests(do: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
+def answer_requests(do: Do) -> None:
     """Answers one request after another until the input ends."""
     for line in sys.stdin.buffer:
         _write(answer(do, decode(line)))
 
 
-def refuse(reason: str) -> None:
+def _refuse(reason: str) -> None:
     """Answers the first request with why none can be done."""
     sys.stdin.buffer.readline()
     _write({"ok": False, "reason": reason})
@@ -40,7 +57,7 @@ def _write(reply: dict[str, Any]) -> None:
     sys.stdout.buffer.flush()
 
 
-def answer(do: Callable[[dict[str, Any]], dict[str, Any]], request: dict[str, Any]) -> dict[str, Any]:
+def answer(do: Do, request: dict[str, Any]) -> dict[str, Any]:
     """Returns the reply to one request; a client's error is a reply too."""
     try:
         return {"ok": True, **do(request)}

@@ -6,10 +6,11 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from .compare import figures
-from .grids import FLOOR, NONE, Grid, participants
+from .compare import figures, participants
+from .grids import NONE, Grid
+from .names import FLOOR
 from .results import Document
-from .rows import SEED_N
+from .step_rows import SEED_N
 
 DATA = Path(__file__).with_name("history.json")
 

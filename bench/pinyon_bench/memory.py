@@ -6,8 +6,8 @@ from pathlib import Path
 
 from .contestant import Contestant
 from .results import Memory
-from .rows import Row, all_rows
 from .servers import Server, free_port
+from .step_rows import StepRow, step_rows
 
 WARM_ITERATIONS = 10_000
 OPERATIONS = 1_000_000
@@ -17,15 +17,14 @@ REPLY_SECONDS = 600.0
 
 def measure_memory(contestant: Contestant, servers: list[Server]) -> list[Memory]:
     """Returns resident memory before and after, in kilobytes, each after a warm-up of the same kind."""
-    rows = {row.name: row for row in all_rows()}
     return [
-        *(_operations(contestant, servers, rows[name]) for name in ("set:36B", "get:36B")),
+        *(_operations(contestant, servers, row) for row in step_rows() if "memory" in row.also),
         _failures(contestant, fresh=True),
         _failures(contestant, fresh=False),
     ]
 
 
-def _operations(contestant: Contestant, servers: list[Server], row: Row) -> Memory:
+def _operations(contestant: Contestant, servers: list[Server], row: StepRow) -> Memory:
     names = [servers[0].name]
     contestant.ask({"do": "time", "row": row.spec(names, WARM_ITERATIONS)})
     before = resident_kilobytes(contestant.pid)

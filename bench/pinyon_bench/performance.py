@@ -4,16 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from . import grids
-from .coroutines import grids as pairs_grids
-from .grids import Grid
-from .history import history_grid
-from .locks import seed_lines as lock_lines
-from .locks.grids import lock_grids
+from . import contents, grids
+from .grids import Grid, Lines
 from .report.figures import sections
 from .report.plots import Section
 from .results import Document
-from .targets import target_grid
 
 PLOTS = "docs/plots"
 
@@ -40,21 +35,10 @@ def performance_page(document: Document, plots: list[Section] | None = None) -> 
         "## How it was measured",
         _method(document),
         _table(grids.contestants(document)),
-        _section(target_grid(document)),
-        "## The seeds' tables",
-        _seed(document),
-        *(_section(grids.rate_grid(document, group)) for group in grids.GROUP_TITLES),
-        _section(grids.processor_grid(document)),
-        *(_section(pairs_grids.rate_grid(document, group)) for group in pairs_grids.GROUP_TITLES),
-        *(_section(pairs_grids.processor_grid(document, group)) for group in pairs_grids.GROUP_TITLES),
-        _pairs(document),
-        *(_section(grid) for grid in lock_grids(document)),
-        _locks(document),
-        _listed("Same within noise", grids.noise_sentences(document)),
-        _listed("Not measured", grids.gap_sentences(document)),
-        _section(grids.syscall_grid(document)),
-        _section(grids.memory_grid(document)),
-        _section(history_grid(document)),
+        _section(grids.target_grid(document)),
+        *(_lines(each) for each in contents.seed_tables_of(document).values()),
+        *(_section(grid) for grid in contents.tables(document)),
+        *(f"## {title}\n\n{_bullets(sentences)}" for title, sentences in contents.lists(document).items()),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
 
@@ -92,25 +76,8 @@ def _method(document: Document) -> str:
     )
 
 
-def _seed(document: Document) -> str:
-    lines = grids.seed_lines(document)
-    if not lines:
-        return "Not run."
-    return "\n".join([f"In {grids.seed_caption(document)}.", "", "```", *lines, "```"])
-
-
-def _pairs(document: Document) -> str:
-    lines = pairs_grids.seed_lines(document)
-    if not lines:
-        return ""
-    return "\n".join(["## Seed 002's tables", "", pairs_grids.SEED_NOTE, "", "```", *lines[:-1], "```"])
-
-
-def _locks(document: Document) -> str:
-    lines = lock_lines.seed_lines(document)
-    if not lines:
-        return ""
-    return "\n".join(["## Seed 004's tables", "", lock_lines.SEED_NOTE, "", "```", *lines[:-1], "```"])
+def _lines(shown: Lines) -> str:
+    return "\n".join([f"## {shown.title}", "", shown.note, "", "```", "\n".join(shown.lines).rstrip(), "```"])
 
 
 def _section(grid: Grid) -> str:
@@ -127,10 +94,6 @@ def _table(grid: Grid) -> str:
 
 def _line(cells: list[str]) -> str:
     return "| " + " | ".join(cell.replace("|", "\\|").replace("\n", "<br>") for cell in cells) + " |"
-
-
-def _listed(title: str, sentences: list[str]) -> str:
-    return f"## {title}\n\n{_bullets(sentences)}" if sentences else ""
 
 
 def _bullets(sentences: list[str]) -> str:

@@ -44,7 +44,7 @@ class RowInfo:
     """What a row is; `unit` names what its operations are.
 
     `operation`, `size` (of the value, in bytes), `concurrency` (coroutines or workers at once; 1: one call after another)
-    and `keys` (locked at once; of pairs, how many there are) are what plots put on their axes; they are void where a row has no such thing.
+    and `keys` (locked or fetched at once; of pairs, how many there are, on so many `servers`) are what plots put on their axes; they are void where a row has no such thing.
     """
 
     name: str
@@ -55,6 +55,7 @@ class RowInfo:
     size: int = 0
     concurrency: int = 0
     keys: int = 0
+    servers: int = 1
 
 
 @dataclass(frozen=True)
@@ -136,6 +137,15 @@ class Handovers:
     contestant: str
     taken: int
     from_another: int
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What one timed cell gave."""
+
+    sample: Sample
+    work: ServerWork | None = None
+    handovers: Handovers | None = None
 
 
 @dataclass

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Union
+from typing import Any
 
 from .contestant import Contestant, ContestantError, Entry
 from .coroutines.cells import PairsCells
 from .coroutines.link import Link
 from .coroutines.rows import PairsRow
+from .declaration import Row
 from .locks.cells import LocksCells
 from .locks.rows import LocksRow
 from .locks.server import LockServer
-from .results import ContestantInfo, Document, Gap, RowInfo
-from .rows import Row
+from .results import ContestantInfo, Document, Gap
 from .servers import Server
 from .step_cells import StepCells
+from .step_rows import StepRow
 
-RunnableRow = Union[Row, PairsRow, LocksRow]
 NO_LOCK_SERVER = "there is no redis-server"
 
 
@@ -26,7 +26,7 @@ NO_LOCK_SERVER = "there is no redis-server"
 class Plan:
     """What to run: full counts for the seed's rows, about `cell_seconds` for each cell of the other rows of steps."""
 
-    rows: list[RunnableRow]
+    rows: list[Row]
     entries: list[Entry]
     rounds: int
     seed_iterations: int
@@ -34,11 +34,7 @@ class Plan:
 
     def cells(self) -> int:
         """Returns how many cells are verified and timed in all, for a progress bar."""
-        return sum(
-            entry.takes_part(row) * (1 + min(self.rounds, most_rounds(row, self.rounds)))
-            for row in self.rows
-            for entry in self.entries
-        )
+        return sum(entry.takes_part(row) * (1 + row.rounds(self.rounds)) for row in self.rows for entry in self.entries)
 
     def needs_slow_link(self) -> bool:
         """Returns whether there is a row over the slow link."""
@@ -47,20 +43,6 @@ class Plan:
     def needs_lock_server(self) -> bool:
         """Returns whether there is a row of locks."""
         return any(isinstance(row, LocksRow) for row in self.rows)
-
-
-def most_rounds(row: RunnableRow, rounds: int) -> int:
-    """Returns in how many rounds a row is timed: all, unless it takes long and hardly varies."""
-    return (None if isinstance(row, Row) else row.most_rounds) or rounds
-
-
-def info_of(row: RunnableRow) -> RowInfo:
-    """Returns the row as the document has it."""
-    if isinstance(row, Row):
-        return RowInfo(row.name, row.group, row.unit, row.about)
-    if isinstance(row, LocksRow):
-        return RowInfo(row.name, row.group, row.unit, row.about, row.workload, 0, row.workers, row.keys)
-    return RowInfo(row.name, row.group, row.unit, row.about, row.operation, row.size, row.concurrency, row.count)
 
 
 class Runner:
@@ -80,9 +62,12 @@ class Runner:
         self._document = document
         self._advance = advance
         self._contestants = [Contestant(entry, cores) for entry in plan.entries]
-        self._step_cells = StepCells(servers, plan.seed_iterations, plan.cell_seconds)
-        self._pairs_cells = PairsCells(servers, slow)
-        self._locks_cells = LocksCells(lock_server, NO_LOCK_SERVER, cores, plan.cell_seconds)
+        #: Verify and time a row's cells, by kind of row.
+        self._cells: dict[type[Row], Any] = {
+            StepRow: StepCells(servers, plan.seed_iterations, plan.cell_seconds),
+            PairsRow: PairsCells(servers, slow),
+            LocksRow: LocksCells(lock_server, NO_LOCK_SERVER, cores, plan.cell_seconds),
+        }
 
     def run(self) -> None:
         """Runs everything; ends the contestants' processes whatever happens."""
@@ -90,7 +75,7 @@ class Runner:
             for number in range(self._plan.rounds + 1):
                 self._round(number)
         finally:
-            self._locks_cells.close()
+            self._cells[LocksRow].close()
             for contestant in self._contestants:
                 contestant.close()
 
@@ -99,7 +84,7 @@ class Runner:
         order = self._contestants[::-1] if number and number % 2 == 0 else self._contestants
         absent = {info.name for info in self._document.contestants if info.absent}
         for row in self._plan.rows:
-            if number > most_rounds(row, self._plan.rounds):
+            if number > row.rounds(self._plan.rounds):
                 continue
             for contestant in order:
                 name = contestant.entry.name
@@ -113,27 +98,15 @@ class Runner:
                 except ContestantError as error:
                     self._document.gaps.append(Gap(row.name, name, str(error), error.cannot))
 
-    def _cell(self, contestant: Contestant, row: RunnableRow, number: int) -> None:
-        samples = self._document.samples
-        if isinstance(row, PairsRow):
-            if number:
-                samples.append(self._pairs_cells.time(contestant, row, number))
-            else:
-                self._pairs_cells.verify(contestant, row)
-        elif isinstance(row, LocksRow):
-            self._locks_cell(contestant, row, number)
-        elif number:
-            samples.append(self._step_cells.time(contestant, row, number))
-        else:
-            self._step_cells.verify(contestant, row)
-
-    def _locks_cell(self, contestant: Contestant, row: LocksRow, number: int) -> None:
+    def _cell(self, contestant: Contestant, row: Row, number: int) -> None:
+        cells = self._cells[type(row)]
         if not number:
-            self._locks_cells.verify(contestant, row)
+            cells.verify(contestant, row)
             return
-        measured = self._locks_cells.time(contestant, row, number)
+        measured = cells.time(contestant, row, number)
         self._document.samples.append(measured.sample)
-        self._document.server_work.append(measured.work)
+        if measured.work:
+            self._document.server_work.append(measured.work)
         if measured.handovers:
             self._document.handovers.append(measured.handovers)
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from .checks import Counts, stored_wrongly
 from .contestant import Contestant, ContestantError, answered
-from .results import Sample
-from .rows import Row
+from .results import Measured, Sample
 from .servers import Server
+from .step_rows import SEED, StepRow
 
 VERIFY_SECONDS = 20.0
 LONGEST_CELL_SECONDS = 20.0
@@ -24,7 +24,7 @@ class StepCells:
         self._cell_seconds = cell_seconds
         self._iterations: dict[tuple[str, str], int] = {}
 
-    def verify(self, contestant: Contestant, row: Row) -> None:
+    def verify(self, contestant: Contestant, row: StepRow) -> None:
         """Chooses the cell's iterations; raises ContestantError when a reply is wrong, or the row takes far too long."""
         few = max(3, min(MOST_VERIFY_ITERATIONS, VERIFY_OPERATIONS // row.operations))
         spec = row.spec(server_names(row, self._servers), few)
@@ -35,7 +35,7 @@ class StepCells:
             raise ContestantError(wrong)
         self._choose_iterations(contestant, row, few)
 
-    def _choose_iterations(self, contestant: Contestant, row: Row, few: int) -> None:
+    def _choose_iterations(self, contestant: Contestant, row: StepRow, few: int) -> None:
         """Finds by trials how many iterations fill a cell."""
         seconds = self._cell(contestant, row, few).wall
         while seconds < TRIAL_SECONDS:
@@ -43,18 +43,18 @@ class StepCells:
             seconds = self._cell(contestant, row, few).wall
         per_iteration = seconds / few
         fitting = max(3, round(self._cell_seconds / per_iteration))
-        iterations = self._seed_iterations if row.group == "seed" else fitting
+        iterations = self._seed_iterations if row.group == SEED.name else fitting
         expected = iterations * per_iteration
         if expected > LONGEST_CELL_SECONDS:
             each = f"{per_iteration * 1e3:.0f} ms per iteration"
             raise ContestantError(f"not timed: {each} would be {expected:.0f} s a round")
         self._iterations[row.name, contestant.entry.name] = iterations
 
-    def time(self, contestant: Contestant, row: Row, number: int) -> Sample:
+    def time(self, contestant: Contestant, row: StepRow, number: int) -> Measured:
         """Returns a timed cell; raises ContestantError when it failed or the servers counted something else."""
-        return self._cell(contestant, row, self._iterations[row.name, contestant.entry.name], number)
+        return Measured(self._cell(contestant, row, self._iterations[row.name, contestant.entry.name], number))
 
-    def _cell(self, contestant: Contestant, row: Row, iterations: int, number: int = 0) -> Sample:
+    def _cell(self, contestant: Contestant, row: StepRow, iterations: int, number: int = 0) -> Sample:
         spec = row.spec(server_names(row, self._servers), iterations)
         self._flush()
         before = Counts.taken(self._servers)
@@ -72,8 +72,8 @@ class StepCells:
             server.flush()
 
 
-def server_names(row: Row, servers: list[Server]) -> list[str]:
+def server_names(row: StepRow, servers: list[Server]) -> list[str]:
     """Returns the servers as the row's clients get them: the seed's rows know one process under two names."""
-    if row.group == "seed":
+    if row.group == SEED.name:
         return [servers[0].name, f"localhost:{servers[0].port}"]
     return [server.name for server in servers[: row.servers]]

@@ -13,31 +13,29 @@ import signal
 import subprocess
 import tempfile
 from pathlib import Path
-from typing import Any, Union
+from typing import Any
 
+from .catalogue import all_rows
 from .contestant import Contestant, ContestantError, answered
 from .coroutines.cells import prepare
-from .coroutines.rows import PairsRow, pairs_rows
+from .coroutines.rows import PairsRow
+from .declaration import Row
 from .results import Gap, Syscalls
-from .rows import Row, all_rows
 from .servers import Server, ServerError
 from .step_cells import server_names
+from .step_rows import StepRow
 
-CountedRow = Union[Row, PairsRow]
-
-STEP_ROWS = ("get:36B", "set:36B", "multiget:100:1")
-CONCURRENCY = 64
 FEW, MORE = 200, 1200
-PAIRS, PASSES = 10 * CONCURRENCY, 10
+#: Pairs for each coroutine, and how often the longer run goes over them.
+PAIRS_EACH, PASSES = 10, 10
 LEAST_COUNTED = 0.001
 ATTACH_SECONDS = 10.0
 SUMMARY_LINE = re.compile(r"^\s*[\d.]+\s+[\d.]+\s+\d+\s+(\d+)\s+(?:\d+\s+)?(\w+)$")
 
 
-def syscall_rows() -> list[CountedRow]:
+def syscall_rows() -> list[Row]:
     """Returns the rows for which system calls are counted."""
-    coroutines = [row for row in pairs_rows(short=True) if row.concurrency == CONCURRENCY]
-    return [*(row for row in all_rows() if row.name in STEP_ROWS), *coroutines]
+    return [row for row in all_rows(short=True) if "system calls" in row.also]
 
 
 def count_syscalls(contestant: Contestant, servers: list[Server]) -> tuple[list[Syscalls], list[Gap]]:
@@ -54,7 +52,7 @@ def count_syscalls(contestant: Contestant, servers: list[Server]) -> tuple[list[
     return counted, gaps
 
 
-def _per_call(contestant: Contestant, row: CountedRow, servers: list[Server]) -> dict[str, float]:
+def _per_call(contestant: Contestant, row: Row, servers: list[Server]) -> dict[str, float]:
     few_spec, more_spec, difference = _specs(row, servers)
     answered(contestant.ask({"do": "time", "row": few_spec}))
     few = _traced(contestant, few_spec)
@@ -63,12 +61,14 @@ def _per_call(contestant: Contestant, row: CountedRow, servers: list[Server]) ->
     return {name: count for name, count in sorted(counts.items()) if abs(count) >= LEAST_COUNTED}
 
 
-def _specs(row: CountedRow, servers: list[Server]) -> tuple[dict[str, Any], dict[str, Any], int]:
+def _specs(row: Row, servers: list[Server]) -> tuple[dict[str, Any], dict[str, Any], int]:
     """Returns the row with few and with more calls, all else and the size of the request being equal; and how many more."""
     if isinstance(row, PairsRow):
-        specs = [row.spec(servers[0].name, PAIRS, passes) for passes in (1, 1 + PASSES)]
+        pairs = PAIRS_EACH * row.concurrency
+        specs = [row.spec(servers[0].name, pairs, passes) for passes in (1, 1 + PASSES)]
         prepare(specs[0], servers[0])
-        return {**specs[0]}, {**specs[1]}, PAIRS * PASSES
+        return {**specs[0]}, {**specs[1]}, pairs * PASSES
+    assert isinstance(row, StepRow)
     few, more = (row.spec(server_names(row, servers), iterations) for iterations in (FEW, MORE))
     more["warmup"] = few["warmup"]
     return {**few}, {**more}, MORE - FEW

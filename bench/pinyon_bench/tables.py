@@ -7,14 +7,9 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from . import grids
-from .coroutines import grids as pairs_grids
-from .grids import Grid
-from .history import history_grid
-from .locks import seed_lines as lock_lines
-from .locks.grids import lock_grids
+from . import contents, grids
+from .grids import Grid, Lines
 from .results import Document
-from .targets import target_grid
 
 PLAIN_WIDTH = 100
 
@@ -34,24 +29,17 @@ def print_tables(document: Document, console: Console, pairs: bool = False, lock
     if pairs or locks:
         print_seed_lines(document, console, pairs, locks)
         return
-    _print_grid(grids.contestants(document), console, text=frozenset({0, 1, 2}))
-    _print_seed(document, console)
-    for group in grids.GROUP_TITLES:
-        _print_grid(grids.rate_grid(document, group), console)
-    _print_grid(grids.processor_grid(document), console)
-    for group in pairs_grids.GROUP_TITLES:
-        _print_grid(pairs_grids.rate_grid(document, group), console)
-    for group in pairs_grids.GROUP_TITLES:
-        _print_grid(pairs_grids.processor_grid(document, group), console)
-    for grid in lock_grids(document):
+    _print_grid(grids.contestants(document), console)
+    seed = contents.seed_tables_of(document).get("seed")
+    if seed:
+        console.print()
+        _print_lines(seed, console)
+    for grid in [*contents.tables(document), grids.target_grid(document)]:
         _print_grid(grid, console)
-    _print_list("Same within noise", grids.noise_sentences(document), console)
-    _print_list("Not measured", grids.gap_sentences(document), console)
-    _print_grid(grids.syscall_grid(document), console, text=frozenset({0, 1, 3}))
-    _print_grid(grids.memory_grid(document), console, text=frozenset({0, 1, 5}))
-    _print_grid(target_grid(document), console, text=frozenset({0, 1, 3}))
-    if grids.participants(document, "seed"):
-        _print_grid(history_grid(document), console)
+    for title, sentences in contents.lists(document).items():
+        console.print(f"\n[bold]{title}[/]")
+        for sentence in sentences:
+            console.print(f"  {escape(sentence)}")
 
 
 def print_head(document: Document, console: Console) -> None:
@@ -63,51 +51,32 @@ def print_head(document: Document, console: Console) -> None:
     console.print(f"{versions}; placement {document.placement}{rounds}; {document.created}")
 
 
-def _print_seed(document: Document, console: Console) -> None:
-    lines = grids.seed_lines(document)
-    if not lines:
-        return
-    console.print(f"\n[bold]{grids.GROUP_TITLES['seed']}[/], {grids.seed_caption(document)}")
-    for line in lines:
-        console.print(line, markup=False, no_wrap=True, overflow="ignore", crop=False)
-
-
 def print_seed_lines(document: Document, console: Console, pairs: bool, locks: bool) -> None:
     """Prints the tables of seed 002, of seed 004, or both, in the seeds' layout."""
-    if pairs:
-        _print_lines(pairs_grids.seed_lines(document), pairs_grids.SEED_NOTE, console)
-    if locks:
-        _print_lines(lock_lines.seed_lines(document), lock_lines.SEED_NOTE, console)
+    found = contents.seed_tables_of(document)
+    for name in ["pairs"] * pairs + ["locks"] * locks:
+        if name in found:
+            console.print()
+            _print_lines(found[name], console)
 
 
-def _print_lines(lines: list[str], note: str, console: Console) -> None:
-    console.print()
-    for line in lines:
-        console.print(line, markup=False)
-    if lines:
-        console.print(f"[dim]{escape(note)}[/]")
+def _print_lines(shown: Lines, console: Console) -> None:
+    console.print(f"[bold]{escape(shown.title)}[/]")
+    for line in shown.lines:
+        console.print(line, markup=False, no_wrap=True, overflow="ignore", crop=False)
+    console.print(f"[dim]{escape(shown.note)}[/]")
 
 
-def _print_grid(grid: Grid, console: Console, text: frozenset[int] = frozenset({0})) -> None:
-    """Prints a grid; the columns whose numbers are in `text` hold words, the others figures."""
+def _print_grid(grid: Grid, console: Console) -> None:
     if not grid.rows:
         return
     console.print(f"\n[bold]{escape(grid.title)}[/]")
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False)
-    for number, name in enumerate(grid.header):
-        words = number in text
+    for number, (name, is_figure) in enumerate(zip(grid.header, grid.figures)):
         heading = escape(name).replace("-", "-\n").replace(" ", "\n")
-        table.add_column(heading, justify="left" if words else "right", no_wrap=not words or number == 0)
+        table.add_column(heading, justify="right" if is_figure else "left", no_wrap=is_figure or number == 0)
     for row in grid.rows:
         table.add_row(*(escape(cell) for cell in row))
     console.print(table)
     if grid.note:
         console.print(f"[dim]{escape(grid.note)}[/]")
-
-
-def _print_list(title: str, sentences: list[str], console: Console) -> None:
-    if not sentences:
-        return
-    console.print(f"\n[bold]{title}[/]")
-    for sentence in sentences:
-        console.print(f"  {escape(sentence)}")

@@ -21,6 +21,7 @@ from . import performance, report
 from .contestant import BENCH_FOLDER, REPOSITORY, Contestant, Entry, all_entries
 from .coroutines import seed_lines
 from .coroutines.link import Link, LinkError, slow_link
+from .declaration import Row
 from .failure import page
 from .failure.clients import SETTINGS
 from .failure.measure import measure
@@ -29,9 +30,9 @@ from .locks.server import LockServer, start_lock_server
 from .memory import measure_memory
 from .placement import TWO_CORES, UNPINNED, Placement, PlacementError, place
 from .results import Document, Gap, read, this_machine, write
-from .rounds import Plan, RunnableRow, Runner, describe, info_of
-from .rows import MULTIGET_SERVERS, SEED_N, placement_rows
+from .rounds import Plan, Runner, describe
 from .servers import Server, ServerError, start_servers
+from .step_rows import MULTIGET_SERVERS, SEED_N, placement_rows
 from .syscalls import count_syscalls, syscall_rows
 from .tables import make_console, print_seed_lines, print_tables
 from .tls import measure as measure_tls
@@ -132,7 +133,7 @@ def syscalls(options: argparse.Namespace) -> None:
     """Counts system calls, writes the JSON and prints the table."""
     console = make_console()
     with _session(options, 0, 0, "median") as (document, servers, placement):
-        document.rows += [info_of(row) for row in syscall_rows()]
+        document.rows += [row.info() for row in syscall_rows()]
         entries = _described(_taking_part(_chosen(options), syscall_rows()), placement, document)
         _each(entries, placement, "system calls", lambda each: _add_syscalls(document, each, servers), console)
     _finish(document, options, console)
@@ -181,7 +182,7 @@ def _entries_for(options: argparse.Namespace) -> list[Entry]:
     return _taking_part(_chosen(options), options.rows)
 
 
-def _taking_part(entries: list[Entry], rows: Sequence[RunnableRow]) -> list[Entry]:
+def _taking_part(entries: list[Entry], rows: Sequence[Row]) -> list[Entry]:
     return [entry for entry in entries if any(entry.takes_part(row) for row in rows)]
 
 
@@ -218,7 +219,7 @@ def _run_rows(plan: Plan, document: Document, servers: list[Server], placement: 
         link = stack.enter_context(_slow_link(plan, document, servers, placement))
         lock_server = stack.enter_context(_lock_server(plan, document, placement))
         advance = stack.enter_context(_progress(console, plan.cells()))
-        document.rows += [info_of(row) for row in plan.rows]
+        document.rows += [row.info() for row in plan.rows]
         Runner(plan, servers, link, lock_server, placement.client, document, advance).run()
 
 

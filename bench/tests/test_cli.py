@@ -4,14 +4,14 @@ import pytest
 
 from pinyon_bench.cli import RECORD_ROUNDS, RUN_ROUNDS, parse
 from pinyon_bench.coroutines.rows import PairsRow
-from pinyon_bench.rows import all_rows
+from pinyon_bench.step_rows import step_rows
 
 
 def test_no_verb_means_run() -> None:
     assert parse([]).verb == "run"
     assert parse(["--rounds", "2"]).rounds == 2
     assert (parse([]).rounds, parse(["record"]).rounds) == (RUN_ROUNDS, RECORD_ROUNDS)
-    assert parse([]).rows[: len(all_rows())] == all_rows()
+    assert parse([]).rows[: len(step_rows())] == step_rows()
 
 
 def test_run_takes_few_of_the_coroutines_rows_and_record_all() -> None:

@@ -9,14 +9,14 @@ from functools import partial
 from typing import Any
 
 import pytest
+from pinyon.cli.stress.models import Greenlets, Model, Tasks, Threads
 
 from pinyon_bench.calls import Calls
 from pinyon_bench.contestant import all_entries, program
 from pinyon_bench.coroutines import link
 from pinyon_bench.coroutines.cells import expected_counts
-from pinyon_bench.coroutines.models import Blocking, Greenlets, Tasks
 from pinyon_bench.coroutines.rows import PAIRS, PairsRow, pairs_rows, uuid_pairs
-from pinyon_bench.coroutines.work import ConcurrencyModel, PairsHarness, latency_of, parts_of
+from pinyon_bench.coroutines.work import PairsHarness, latency_of, parts_of
 from pinyon_bench.harness import answer
 from pinyon_bench.placement import UNPINNED, place
 
@@ -68,13 +68,13 @@ class AsyncDictionary(Dictionary):
 
 
 @pytest.fixture(params=["blocking", "gevent", "asyncio"])
-def model(request: pytest.FixtureRequest) -> Iterator[tuple[ConcurrencyModel, type[Dictionary]]]:
+def model(request: pytest.FixtureRequest) -> Iterator[tuple[Model, type[Dictionary]]]:
     if request.param == "asyncio":
-        loop = asyncio.new_event_loop()
-        yield Tasks(loop), AsyncDictionary
-        loop.close()
+        tasks = Tasks()
+        yield tasks, AsyncDictionary
+        tasks.close()
     else:
-        yield (Blocking() if request.param == "blocking" else Greenlets()), Dictionary
+        yield (Threads() if request.param == "blocking" else Greenlets()), Dictionary
 
 
 def row_named(name: str) -> PairsRow:

@@ -2,13 +2,13 @@ from __future__ import annotations
 
 import pytest
 
-from pinyon_bench.coroutines import grids
+from pinyon_bench import grids
+from pinyon_bench.catalogue import GROUPS, targets
+from pinyon_bench.coroutines import seed_tables
 from pinyon_bench.coroutines.rows import pairs_rows, size_row
 from pinyon_bench.coroutines.seed_lines import finished_line, started_line
-from pinyon_bench.coroutines.targets import pairs_targets
-from pinyon_bench.goals import Target
+from pinyon_bench.declaration import Target
 from pinyon_bench.results import ContestantInfo, Document, Latency, Sample, Syscalls
-from pinyon_bench.rounds import info_of
 
 OPERATIONS = 1000
 
@@ -37,7 +37,7 @@ def pairs_document(document: Document) -> Document:
         "slow:get:64B:100": {"Pinyon asyncio": 2900, "emcache asyncio": 2000, "aiomcache asyncio": 1500},
     }
     names = list(dict.fromkeys(name for contestants in rates.values() for name in contestants))
-    document.rows = [info_of(row) for row in pairs_rows(short=True) if row.name in rates]
+    document.rows = [row.info() for row in pairs_rows(short=True) if row.name in rates]
     document.contestants = [ContestantInfo(name, "1.0") for name in names]
     document.samples = [
         sample(number, row, name, rate, {"Pinyon": 1e-6, "aiomcache": 2e-5}.get(name.split()[0], 1e-5))
@@ -51,11 +51,11 @@ def pairs_document(document: Document) -> Document:
 
 
 def found(document: Document) -> dict[str, Target]:
-    return {target.text: target for target in pairs_targets(document)}
+    return {target.text: target for target in targets(document)}
 
 
 def test_targets_are_computed_from_the_document(pairs_document: Document) -> None:
-    targets = found(pairs_document)
+    known = found(pairs_document)
     expected = {
         "gevent:get:16: at least 6.5 times pylibmc": ("7.500", True),
         "gevent:get:16: at least 6 times the best other, pymemcache": ("5.000", False),
@@ -67,7 +67,7 @@ def test_targets_are_computed_from_the_document(pairs_document: Document) -> Non
         "gevent:get:64: at most 0.1 system calls per operation": ("0.115", False),
         "slow: CPU per operation below others'; most: get:64B:100 asyncio": ("0.100", True),
     }
-    assert {text: (targets[text].measured, targets[text].met) for text in expected} == expected
+    assert {text: (known[text].measured, known[text].met) for text in expected} == expected
 
 
 def test_targets_without_figures_are_left_out(pairs_document: Document) -> None:
@@ -76,16 +76,16 @@ def test_targets_without_figures_are_left_out(pairs_document: Document) -> None:
 
 
 def test_the_rates_of_a_group_by_client(pairs_document: Document) -> None:
-    grid = grids.rate_grid(pairs_document, "gevent")
+    grid = grids.rate_grid(pairs_document, GROUPS["gevent"])
     assert grid.header == ["", "Pinyon", "pylibmc", "pymemcache", "floor"]
     assert grid.rows[0] == ["get sync", "50,000 (1)", "45,000 (0.90)", "–", "–"]
     assert grid.rows[2] == ["get 16", "300,000 (1)", "40,000 (0.13)", "60,000 (0.20)", "900,000 (3.0)"]
-    slow = grids.rate_grid(pairs_document, "slow")
+    slow = grids.rate_grid(pairs_document, GROUPS["slow"])
     assert slow.rows[1] == ["get 64B 100", "–", "2,900 (97)", "1,500 (50)", "2,000 (67)"]
 
 
 def test_the_layout_of_seed_002(pairs_document: Document) -> None:
-    lines = grids.seed_lines(pairs_document)
+    lines = seed_tables.seed_lines(pairs_document)
     assert lines[0] == "### Pinyon gevent get (2500 keys)"
     assert lines[2].split() == ["elapsed", "rate", "avg", "p50", "p99", "max"]
     assert [line.split()[0] for line in lines[3:7]] == ["sync", "gevent-64", "gevent-16", "gevent-01"]

@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from pinyon_bench.goals import Target
+from pinyon_bench.catalogue import GROUPS, targets
+from pinyon_bench.declaration import Target
+from pinyon_bench.grids import Grid, rate_grid
 from pinyon_bench.locks import grids
 from pinyon_bench.locks.rows import lock_rows
 from pinyon_bench.locks.seed_lines import seed_lines
-from pinyon_bench.locks.targets import lock_targets
 from pinyon_bench.performance import performance_page
 from pinyon_bench.results import ContestantInfo, Document, Handovers, Latency, Sample, ServerWork, read, write
-from pinyon_bench.rounds import info_of
 from pinyon_bench.tables import print_tables
 
 RATES = {
@@ -77,7 +77,7 @@ def locks_document(document: Document) -> Document:
     """Known rates, two rounds. The floor's pipelined pairs are half of those at the seed's scale."""
     names = list(dict.fromkeys(name for contestants in RATES.values() for name in contestants))
     cells = [(number, row, name) for row, rates in RATES.items() for name in rates for number in (1, 2)]
-    document.rows = [info_of(row) for row in lock_rows(short=False) if row.name in RATES]
+    document.rows = [row.info() for row in lock_rows(short=False) if row.name in RATES]
     document.contestants = [ContestantInfo(name, "1.0") for name in names]
     document.samples = [sample(*cell, RATES[cell[1]][cell[2]]) for cell in cells]
     document.server_work = [work(*cell) for cell in cells if not cell[1].endswith("ping")]
@@ -87,11 +87,11 @@ def locks_document(document: Document) -> Document:
 
 
 def found(document: Document) -> dict[str, Target]:
-    return {target.text: target for target in lock_targets(document)}
+    return {target.text: target for target in targets(document)}
 
 
 def test_targets_are_computed_from_the_document(locks_document: Document) -> None:
-    targets = found(locks_document)
+    known = found(locks_document)
     expected = {
         "locks:pair:1: at least 0.8 times floor": ("0.880", True),
         "locks:pair:1: at least 3 times redis-py": ("2.750", False),
@@ -113,12 +113,12 @@ def test_targets_are_computed_from_the_document(locks_document: Document) -> Non
         "locks:far:handover:8: p99 at most 5 round trips of the floor": ("2.500", True),
         "locks:pair:1: at most 10 µs of the server per cycle": ("9.00", True),
     }
-    assert {text: (targets[text].measured, targets[text].met) for text in expected} == expected
-    commands = [target for text, target in targets.items() if "exactly 2 commands" in text]
+    assert {text: (known[text].measured, known[text].met) for text in expected} == expected
+    commands = [target for text, target in known.items() if "exactly 2 commands" in text]
     assert [(target.measured, target.met) for target in commands] == [("2.000", True)]
-    assert len(targets) == len(expected) + 2
+    assert len(known) == len(expected) + 2
     # Beside the longest text there is room for the other columns of a terminal of 100.
-    assert max(map(len, targets)) <= 68
+    assert max(map(len, known)) <= 68
 
 
 def test_one_command_too_many_misses_the_target(locks_document: Document) -> None:
@@ -128,7 +128,7 @@ def test_one_command_too_many_misses_the_target(locks_document: Document) -> Non
         replace(each, sent={"fcall": 2.01 * CYCLES}) if (each.contestant, each.row) == (name, row) else each
         for each in worse
     ]
-    target = next(target for target in lock_targets(locks_document) if "exactly 2 commands" in target.text)
+    target = next(target for target in targets(locks_document) if "exactly 2 commands" in target.text)
     assert target.text.endswith("farthest: mutex:10/19 asyncio") and (target.measured, target.met) == ("2.010", False)
 
 
@@ -137,18 +137,18 @@ def test_targets_without_figures_are_left_out(locks_document: Document) -> None:
     assert not found(locks_document)
 
 
-def line_of(grid: grids.Grid, name: str) -> list[str]:
+def line_of(grid: Grid, name: str) -> list[str]:
     return next(row for row in grid.rows if row[0] == name)
 
 
 def test_rates_stand_beside_the_first_of_the_same_model(locks_document: Document) -> None:
-    grid = grids.rate_grid(locks_document, "pair")
+    grid = rate_grid(locks_document, GROUPS["locks:pair"])
     assert grid.header == ["", "1", "10"]
     assert line_of(grid, "Pinyon script") == ["Pinyon script", "22,000", "11,000"]
-    assert line_of(grid, "redis-py") == ["redis-py", "8,000 (0.36)", "800 (0.073)"]
-    assert line_of(grid, "redis-py asyncio") == ["redis-py asyncio", "4,000 (0.4)", "–"]
-    assert grid.rows[-1] == ["floor, both in one write", "23,400", "20,000"]
-    assert grids.rate_grid(locks_document, "mutex").header == ["", "1/1", "10/19"]
+    assert line_of(grid, "redis-py") == ["redis-py", "8,000 (0.36)", "800 (0.07)"]
+    assert line_of(grid, "redis-py asyncio") == ["redis-py asyncio", "4,000 (0.40)", "–"]
+    assert rate_grid(locks_document, GROUPS["locks:pipelined"]).rows == [["floor", "23,400", "20,000"]]
+    assert rate_grid(locks_document, GROUPS["locks:mutex"]).header == ["", "1/1", "10/19"]
 
 
 def test_waiting_and_hand_over(locks_document: Document) -> None:

@@ -10,7 +10,7 @@ from pinyon_bench.checks import Counts, expected_counts
 from pinyon_bench.harness import answer, do_steps
 from pinyon_bench.model import Model, WrongResult
 from pinyon_bench.protocol import Kind, ProtocolError, decode, encode, value_of
-from pinyon_bench.rows import all_rows, seed_rows
+from pinyon_bench.step_rows import seed_rows, step_rows
 
 
 class Dictionary:
@@ -41,7 +41,7 @@ class Dictionary:
 
 
 def ask(adapter: Dictionary, do: str, name: str) -> dict[str, Any]:
-    row = next(row for row in all_rows() if row.name == name)
+    row = next(row for row in step_rows() if row.name == name)
     return answer(partial(do_steps, adapter), {"do": do, "row": row.spec(["nowhere:1"], 3)})
 
 
@@ -93,7 +93,7 @@ def test_seed_rows_have_the_seeds_operations() -> None:
 
 
 def test_what_servers_must_count() -> None:
-    rows = {row.name: row for row in all_rows()}
+    rows = {row.name: row for row in step_rows()}
     counts = expected_counts(rows["mixedq"].spec(["nowhere:1"], 10))
     assert counts == Counts(gets=60, sets=83, deletes=10, evictions=0)
     assert not counts.differ_from(rows["mixedq"].spec(["nowhere:1"], 10))

@@ -13,13 +13,13 @@ from pathlib import Path
 import pytest
 
 from pinyon_bench import performance, report
+from pinyon_bench.catalogue import targets
 from pinyon_bench.locks.rows import lock_rows
 from pinyon_bench.report.clients import client_of
 from pinyon_bench.report.figures import sections
 from pinyon_bench.report.page import page
 from pinyon_bench.results import ContestantInfo, Document, Handovers, Latency, Machine, RowInfo, Sample, ServerWork
-from pinyon_bench.rounds import info_of
-from pinyon_bench.targets import targets
+from pinyon_bench.step_rows import step_rows
 
 ROUNDS = 3
 CONCURRENCIES = (0, 1, 16, 64, 256)
@@ -112,13 +112,9 @@ def slow_rows() -> list[RowInfo]:
 
 
 def blocking_rows() -> list[RowInfo]:
-    sized = [RowInfo(f"{do}:{label}", "size", "operations", "") for label in SIZES for do in ("set", "get")]
-    many = [
-        RowInfo(f"multiget:{keys}:{servers}", "multiget", "keys", "")
-        for servers in (1, 4)
-        for keys in (1, 10, 100, 1000)
-    ]
-    return [RowInfo("set:plain", "seed", "operations", "sets"), *sized, *many]
+    wanted = ("set:plain", *(f"{do}:{label}" for label in SIZES for do in ("set", "get")))
+    many = [f"multiget:{keys}:{servers}" for servers in (1, 4) for keys in (1, 10, 100, 1000)]
+    return [row.info() for row in step_rows() if row.name in (*wanted, *many)]
 
 
 def contestants_of(row: RowInfo) -> list[str]:
@@ -133,10 +129,9 @@ def contestants_of(row: RowInfo) -> list[str]:
 def seconds(row: RowInfo, contestant: str) -> float:
     """Made-up seconds of one operation: the client's cost, what waiting adds, and what the coroutine library adds."""
     cost = COSTS.get(contestant.split()[0], 40.0 + 3 * len(contestant))
-    size = row.size or next((size for label, size in SIZES.items() if row.name.endswith(f":{label}")), 36)
-    cost += size / 8000 * cost / 16
+    cost += (row.size or 36) / 8000 * cost / 16
     if row.group == "multiget":
-        return (16.0 / int(row.name.split(":")[1]) + (cost - 15.8) / 10) / 1e6
+        return (16.0 / row.keys + (cost - 15.8) / 10) / 1e6
     if row.group in DRIVEN and row.concurrency:
         batched = contestant.startswith(("Pinyon", "floor"))
         cost = cost * (0.2 if batched else 1) + 40 / row.concurrency + (0 if row.group == "gevent" else 5)
@@ -196,7 +191,7 @@ def full() -> Document:
     rows = [*blocking_rows(), *coroutine_rows(), *slow_rows()]
     chance = random.Random(3)
     names = list(dict.fromkeys(name for row in rows for name in contestants_of(row)))
-    locking = [info_of(row) for row in lock_rows(short=False)]
+    locking = [row.info() for row in lock_rows(short=False)]
     lock_names = [name for row in locking for name in lockers_of(row)]
     samples = [sample for row in rows for sample in samples_of(row, chance)]
     locked = [sample for row in locking for sample in lock_samples(row, chance)]
@@ -287,7 +282,7 @@ def test_locks_have_plots_of_each_model_and_a_finding(full: Document) -> None:
     assert {"Pinyon script", "Pinyon pure", "redis-py", "aioredlock", "coredis"} < names
     assert "Pinyon" not in names and "pottery" not in names
     assert re.match(
-        r"With 1/1 Pinyon script asyncio does [\d,]+ cycles per second, [\d.]+ times the rate of redis-py asyncio",
+        r"With 1/1 Pinyon script does [\d,]+ cycles per second, [\d.]+ times the rate of redis-py",
         found["locks-mutex-asyncio"].finding,
     )
     assert "Pinyon script sends 2.00 commands per cycle" in found["locks-commands-10-19"].finding

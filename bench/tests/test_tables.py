@@ -10,7 +10,7 @@ from pinyon_bench import grids
 from pinyon_bench.history import published
 from pinyon_bench.performance import performance_page
 from pinyon_bench.results import Document, ResultError, read, write
-from pinyon_bench.rows import seed_rows
+from pinyon_bench.step_rows import seed_rows
 from pinyon_bench.tables import print_tables
 
 

@@ -515,7 +515,7 @@ def test_stress_fails_where_tokens_do_not_increase(redis: Redis) -> None:
 
 
 def test_stress_fails_where_a_process_dies(redis: Redis) -> None:
-    dying = "import os, time\nfrom pinyon.cli.stress import drivers\ndrivers.run = lambda *_: os._exit(3)"
+    dying = "import os, time\nfrom pinyon.cli.stress import worker\nworker.run = lambda *_: os._exit(3)"
     done = run("stress", *SHORT, url=redis.url, program=dying)
     assert done.returncode == 1
     assert "Broken: it ended with 3" in done.stdout

@@ -44,6 +44,11 @@ def test_two_inside_at_once() -> None:
     assert found(history) == {"exclusion": [None], "belief": [None]}
 
 
+def test_of_three_inside_at_once_each_two_are_found() -> None:
+    history = evidence(held("a", "x", 1, 10, 90), held("b", "x", 2, 20, 80), held("c", "x", 3, 30, 70))
+    assert len(list(exclusion.sections(history))) == 3
+
+
 def test_two_inside_while_others_come_and_go() -> None:
     history = evidence(held("a", "x", 1, 10, 90), held("b", "y", 2, 20, 30), held("c", "x", 3, 80, 95))
     assert [finding.text.split()[1] for finding in exclusion.sections(history)] == ["a"]
@@ -121,6 +126,8 @@ def test_tokens_that_do_not_increase_for_clients() -> None:
     assert found(history) == {"tokens": [None]}
     assert list(tokens.increase(evidence(held("a", "x", 7, 10, 20), held("b", "x", 7, 30, 40))))
     assert not list(tokens.increase(evidence(held("a", "x", 7, 10, 20), held("b", "y", 6, 30, 40))))
+    unbelieving = believed(held("b", "x", 6, 30, 40), 29)
+    assert not list(tokens.increase(evidence(held("a", "x", 7, 10, 20), unbelieving)))
 
 
 def test_tokens_that_do_not_increase_on_the_server() -> None:

@@ -2,31 +2,24 @@
 
 from __future__ import annotations
 
-import importlib
 import sys
+from typing import Any
 
-from ..coroutines.models import BLOCKING, MODELS, make_model
-from ..coroutines.work import PairsHarness
-from ..harness import refuse, serve
+from pinyon.cli.stress.models import Model
+
+from ..coroutines.work import MODELS, PairsHarness
+from ..harness import do_steps, run_contestant
 
 
-def main() -> int:
-    """Serves the adapter and concurrency model named on the command line; says why when one cannot be imported."""
-    names = sys.argv[1:]
-    model_name = names[1] if len(names) == 2 else BLOCKING
-    if len(names) not in (1, 2) or model_name not in MODELS:
-        print(f"usage: python -m pinyon_bench.contestants MODULE[.ADAPTER] [{'|'.join(MODELS)}]", file=sys.stderr)
-        return 2
-    module, _, attribute = names[0].partition(".")
-    try:
-        model = make_model(model_name)
-        adapter = getattr(importlib.import_module(f"{__package__}.{module}"), attribute or "ADAPTER")
-    except ImportError as error:
-        refuse(f"cannot be imported: {error}")
-        return 1
-    serve(adapter, PairsHarness(adapter, model))
-    return 0
+def serve(adapter: Any, model: Model) -> Any:
+    """Returns what does a request, and what ends it; requests for rows of pairs are for another harness."""
+    pairs = PairsHarness(adapter, model)
+
+    def do(request: dict[str, Any]) -> dict[str, Any]:
+        return pairs.do(request) if "pairs" in request.get("row", ()) else do_steps(adapter, request)
+
+    return do, pairs.close
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_contestant(__package__, MODELS, serve))

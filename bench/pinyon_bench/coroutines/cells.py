@@ -7,7 +7,7 @@ import math
 from ..checks import Counts, held_wrongly
 from ..contestant import Contestant, ContestantError, answered
 from ..protocol import PairsSpec, value_of
-from ..results import Latency, Sample
+from ..results import Latency, Measured, Sample
 from ..servers import Server
 from .link import Link
 from .rows import NEAR, PAIRS, PairsRow
@@ -42,9 +42,9 @@ class PairsCells:
             enough = min(math.ceil(LEAST_SECONDS / seconds), PAIRS // row.count)
             self._passes[contestant.entry.name, row.name] = enough
 
-    def time(self, contestant: Contestant, row: PairsRow, number: int) -> Sample:
+    def time(self, contestant: Contestant, row: PairsRow, number: int) -> Measured:
         """Returns a timed cell; raises ContestantError when it failed or the server counted something else."""
-        return self._cell(contestant, row, number, self._passes.get((contestant.entry.name, row.name), 1))
+        return Measured(self._cell(contestant, row, number, self._passes.get((contestant.entry.name, row.name), 1)))
 
     def _cell(self, contestant: Contestant, row: PairsRow, number: int, passes: int) -> Sample:
         link = self._link(row)

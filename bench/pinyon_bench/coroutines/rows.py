@@ -10,13 +10,15 @@ import random
 import uuid
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Literal
+from typing import Any, Literal
 
+from ..declaration import Goals, Group, Row, goals_of
+from ..goals import at_least, at_least_best, at_least_row, at_most_system_calls, never_falls, processor_below_others
+from ..names import ASYNCIO, BLOCKING, GEVENT, PEER, UVLOOP
 from ..protocol import Operation, Order, PairsSpec
-from ..rows import SIZES
-from .models import ASYNCIO, BLOCKING, GEVENT, UVLOOP
+from ..results import RowInfo
+from ..step_rows import SIZES
 
-PairsGroup = Literal["gevent", "asyncio", "uvloop", "local", "slow"]
 Link = Literal["near", "slow"]
 NEAR: Link = "near"
 SLOW: Link = "slow"
@@ -51,25 +53,81 @@ WARM_UP = 200
 RUN_SLOW_TURNS, RECORD_SLOW_TURNS = 4, 10
 
 
-@dataclass(frozen=True)
-class PairsRow:
-    """One workload: the same operation for so many pairs, by `concurrency` coroutines (0: blocking calls)."""
+BATCHING = "emcache autobatch"
+#: The number of coroutines whose system calls are counted.
+COUNTED_CONCURRENCY = 64
 
-    name: str
-    group: PairsGroup
-    operation: Operation
-    size: int
-    concurrency: int
-    about: str
-    models: tuple[str, ...]
-    order: Order
-    link: Link
-    count: int
-    clocked: int
-    warmup: int
-    in_run: bool
-    most_rounds: int | None = None
-    unit: str = "operations"
+
+def _order(row: RowInfo) -> Any:
+    """All sets, then all gets, by size, more coroutines further down."""
+    return OPERATIONS.index(row.operation), row.size, row.concurrency
+
+
+def _uuid_group(model: str, *goals: Any, note: str = "") -> Group:
+    return Group(
+        model,
+        f"{model}: pairs of UUIDs (seed 002)",
+        prefix=1,
+        beside="first client",
+        by_client=True,
+        order=_order,
+        note="By coroutines; in parentheses times the rate of {first}." + note,
+        goals=(*goals, processor_below_others),
+    )
+
+
+UUID_GROUPS = (
+    _uuid_group(
+        GEVENT,
+        *(never_falls(operation) for operation in OPERATIONS),
+        note=" pylibmc and libmc block the hub: their greenlets take turns, and nothing runs at once.",
+    ),
+    _uuid_group(ASYNCIO),
+    _uuid_group(UVLOOP),
+)
+LOCAL = Group(
+    "local",
+    "Values of a size, server nearby (seed 003)",
+    prefix=1,
+    order=_order,
+    note="By coroutines.",
+    goals=(processor_below_others,),
+)
+SLOW_LINK = replace(
+    LOCAL,
+    name="slow",
+    title="Values of a size, slow link (seed 003)",
+    beside="blocking",
+    note="By coroutines; in parentheses times the rate of blocking calls of {first}. Link: {slow link}.",
+)
+PAIRS_GROUPS = (*UUID_GROUPS, LOCAL, SLOW_LINK)
+GOALS: Goals = {
+    "gevent:*:16": (at_least(6.5, PEER, GEVENT), at_least_best(6.0, GEVENT)),
+    "gevent:*:64": (at_least(9.0, PEER, GEVENT),),
+    "gevent:*:1": (at_least_row(0.75, "*:sync", "of the blocking client", (GEVENT,)),),
+    "asyncio:get:16": (at_least(2.0, BATCHING, ASYNCIO), at_least_best(10.0, ASYNCIO, BATCHING)),
+    "asyncio:set:16": (at_least_best(10.0, ASYNCIO),),
+    "uvloop:get:16": (at_least(1.8, BATCHING, UVLOOP),),
+    "uvloop:set:16": (at_least_best(8.0, UVLOOP),),
+    "slow:*:64B:100": (at_least_row(95.0, "*:sync", "times the blocking client", (GEVENT, ASYNCIO)),),
+    "slow:*:10KB:100": (at_least_row(75.0, "*:sync", "times the blocking client", (GEVENT, ASYNCIO)),),
+    f"*:{COUNTED_CONCURRENCY}": (at_most_system_calls(0.1),),
+}
+
+
+@dataclass(frozen=True)
+class PairsRow(Row):
+    """The same operation for `count` pairs, by `concurrency` coroutines (0: blocking calls)."""
+
+    operation: Operation = "set"
+    order: Order = "chunks"
+    link: Link = NEAR
+    count: int = 0
+    clocked: int = 0
+    warmup: int = 0
+
+    def info(self) -> RowInfo:
+        return replace(super().info(), keys=self.count)
 
     def spec(self, server: str, count: int | None = None, passes: int = 1) -> PairsSpec:
         """Returns the row as the contestant gets it, with its own number of pairs or another."""
@@ -110,15 +168,15 @@ def uuid_pairs() -> list[list[str]]:
 def pairs_rows(short: bool) -> list[PairsRow]:
     """Returns all rows of pairs; `short` with the counts of `run`, otherwise with those of `record`."""
     seed_002 = [
-        _uuid_row(group, operation, concurrency, short)
-        for group in (GEVENT, ASYNCIO, UVLOOP)
+        _uuid_row(model, operation, concurrency, short)
+        for model in (GEVENT, ASYNCIO, UVLOOP)
         for concurrency in PAIRS_CONCURRENCIES
         for operation in OPERATIONS
-        if concurrency or group == GEVENT
+        if concurrency or model == GEVENT
     ]
     seed_003 = [
         _size_row(group, operation, label, concurrency, short)
-        for group in ("local", "slow")
+        for group in (LOCAL.name, SLOW_LINK.name)
         for concurrency in SIZES_CONCURRENCIES
         for label in SIZES
         for operation in OPERATIONS
@@ -126,22 +184,24 @@ def pairs_rows(short: bool) -> list[PairsRow]:
     return [*seed_002, *seed_003]
 
 
-def _uuid_row(group: str, operation: Operation, concurrency: int, short: bool) -> PairsRow:
+def _uuid_row(model: str, operation: Operation, concurrency: int, short: bool) -> PairsRow:
+    name = f"{model}:{operation}:{concurrency or SYNC}"
     return PairsRow(
-        name=f"{group}:{operation}:{concurrency or SYNC}",
-        group=group,  # type: ignore[arg-type]
+        name=name,
+        group=model,
+        about=f"{operation} of {PAIRS:,} pairs of UUIDs, {_who(concurrency)} with one client",
+        models=(model,) if concurrency else (BLOCKING,),
         operation=operation,
         size=UUID_LENGTH,
         concurrency=concurrency,
-        about=f"{operation} of {PAIRS:,} pairs of UUIDs, {_who(concurrency)} with one client",
-        models=(group,) if concurrency else (BLOCKING,),
+        in_run=concurrency in RUN_PAIRS_CONCURRENCIES,
+        most_rounds=None if short else RECORD_PAIRS_ROUNDS,
+        also=("system calls",) if concurrency == COUNTED_CONCURRENCY else (),
+        goals=goals_of(name, GOALS),
         order="chunks",
-        link=NEAR,
         count=RUN_PAIRS if short else PAIRS,
         clocked=RUN_PAIRS_CLOCKED if short else PAIRS_CLOCKED,
         warmup=max(WARM_UP, 2 * concurrency),
-        in_run=concurrency in RUN_PAIRS_CONCURRENCIES,
-        most_rounds=None if short else RECORD_PAIRS_ROUNDS,
     )
 
 
@@ -151,12 +211,10 @@ def _who(concurrency: int) -> str:
 
 def _size_row(group: str, operation: Operation, label: str, concurrency: int, short: bool) -> PairsRow:
     row = size_row(operation, SIZES[label], concurrency, RUN_SIZES_ITERATIONS if short else SIZES_ITERATIONS)
-    row = replace(
-        row,
-        name=f"local:{operation}:{label}:{concurrency or SYNC}",
-        in_run=label in RUN_SIZES and concurrency in RUN_SIZES_CONCURRENCIES,
-    )
-    return row if group == "local" else over_slow_link(row, short)
+    name = f"{group}:{operation}:{label}:{concurrency or SYNC}"
+    in_run = label in RUN_SIZES and concurrency in RUN_SIZES_CONCURRENCIES
+    row = replace(row, name=name, group=group, in_run=in_run, goals=goals_of(name, GOALS))
+    return row if group == LOCAL.name else over_slow_link(row, short)
 
 
 def size_row(operation: Operation, size: int, concurrency: int, iterations: int) -> PairsRow:
@@ -168,19 +226,17 @@ def size_row(operation: Operation, size: int, concurrency: int, iterations: int)
     count = max(1, min(iterations, MOST_BYTES // size))
     return PairsRow(
         name=f"local:{operation}:{size}:{concurrency or SYNC}",
-        group="local",
+        group=LOCAL.name,
+        about=f"{operation} of {size:,} bytes, {_who(concurrency)} at a time",
+        models=(GEVENT, ASYNCIO) if concurrency else (BLOCKING,),
         operation=operation,
         size=size,
         concurrency=concurrency,
-        about=f"{operation} of {size:,} bytes, {_who(concurrency)} at a time",
-        models=(GEVENT, ASYNCIO) if concurrency else (BLOCKING,),
+        most_rounds=RECORD_PAIRS_ROUNDS,
         order="shared",
-        link=NEAR,
         count=count,
         clocked=count // 5,
         warmup=WARM_UP,
-        in_run=False,
-        most_rounds=RECORD_PAIRS_ROUNDS,
     )
 
 
@@ -189,8 +245,6 @@ def over_slow_link(row: PairsRow, short: bool) -> PairsRow:
     turns = RUN_SLOW_TURNS if short else RECORD_SLOW_TURNS
     return replace(
         row,
-        name=row.name.replace("local:", "slow:", 1),
-        group="slow",
         link=SLOW,
         count=max(1, min(turns * max(row.concurrency, 1), MOST_BYTES // row.size)),
         clocked=row.concurrency,

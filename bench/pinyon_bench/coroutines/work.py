@@ -1,7 +1,4 @@
-"""A Python contestant's side for rows of pairs: what every concurrency model shares.
-
-A model says how calls run at once; the work, its checks and its clock are the same for all of them.
-"""
+"""A Python contestant's side for rows of pairs: the work, its checks and its clock, in every concurrency model."""
 
 from __future__ import annotations
 
@@ -10,11 +7,15 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from statistics import fmean
 from time import perf_counter
-from typing import Any, Protocol
+from typing import Any
+
+from pinyon.cli.stress import models
+from pinyon.cli.stress.models import Model, Tasks, Uvloop
 
 from ..calls import Call, Calls, CannotDo
 from ..clock import Stopwatch, no_garbage_collection
 from ..model import expect
+from ..names import UVLOOP
 from ..protocol import Order, PairsSpec, value_of
 
 #: One call: its arguments, and what it must answer.
@@ -22,23 +23,10 @@ Item = tuple[tuple[Any, ...], Any]
 ABSENT = "absent"
 
 
-class ConcurrencyModel(Protocol):
-    """A concurrency model: plain calls, greenlets, or tasks of an event loop."""
-
-    def connect(self, adapter: Any, server: str, connections: int) -> Calls:
-        """Returns a new client of this model."""
-
-    def run(self, call: Call, items: list[Item], concurrency: int, order: Order, seconds: list[float] | None) -> None:
-        """Makes all calls and checks what they answer, so many at once; adds how long each took to `seconds`.
-
-        Raises WrongResult, or what the client raises.
-        """
-
-    def close(self, calls: Calls) -> None:
-        """Closes a client."""
+MODELS: dict[str, type[Model]] = {**models.MODELS, UVLOOP: Uvloop}
 
 
-def call_each(call: Call, items: Iterable[Item]) -> None:
+async def call_each(call: Call, items: Iterable[Item]) -> None:
     """Makes one call after another; raises WrongResult at the first that does not answer as it must."""
     for arguments, wanted in items:
         reply = call(*arguments)
@@ -46,11 +34,29 @@ def call_each(call: Call, items: Iterable[Item]) -> None:
             expect([call_name(call), *arguments], reply, wanted)
 
 
-def clock_each(call: Call, items: Iterable[Item], seconds: list[float]) -> None:
+async def clock_each(call: Call, items: Iterable[Item], seconds: list[float]) -> None:
     """The same, with the clock read around each call."""
     for arguments, wanted in items:
         start = perf_counter()
         reply = call(*arguments)
+        seconds.append(perf_counter() - start)
+        if reply != wanted:
+            expect([call_name(call), *arguments], reply, wanted)
+
+
+async def await_each(call: Call, items: Iterable[Item]) -> None:
+    """`call_each` with calls that are awaited."""
+    for arguments, wanted in items:
+        reply = await call(*arguments)
+        if reply != wanted:
+            expect([call_name(call), *arguments], reply, wanted)
+
+
+async def clock_each_await(call: Call, items: Iterable[Item], seconds: list[float]) -> None:
+    """`clock_each` with calls that are awaited."""
+    for arguments, wanted in items:
+        start = perf_counter()
+        reply = await call(*arguments)
         seconds.append(perf_counter() - start)
         if reply != wanted:
             expect([call_name(call), *arguments], reply, wanted)
@@ -62,7 +68,9 @@ def call_name(call: Call) -> str:
 
 
 def parts_of(items: list[Item], concurrency: int, order: Order) -> Sequence[Iterable[Item]]:
-    """Returns what each coroutine iterates over: a chunk of its own, or what all of them share."""
+    """Returns what each coroutine iterates over: a chunk of its own, what all of them share, or all without any."""
+    if not concurrency:
+        return [items]
     if order == "shared":
         return [iter(items)] * min(concurrency, len(items))
     size = max(1, math.ceil(len(items) / concurrency))
@@ -72,7 +80,7 @@ def parts_of(items: list[Item], concurrency: int, order: Order) -> Sequence[Iter
 class PairsHarness:
     """Verifies and times an adapter's client on rows of pairs, and keeps the client of each server between requests."""
 
-    def __init__(self, adapter: Any, model: ConcurrencyModel) -> None:
+    def __init__(self, adapter: Any, model: Model) -> None:
         self._adapter = adapter
         self._model = model
         self._clients: dict[str, Calls] = {}
@@ -92,12 +100,14 @@ class PairsHarness:
     def close(self) -> None:
         """Closes all clients."""
         while self._clients:
-            self._model.close(self._clients.popitem()[1])
+            self._model.run(self._model.outcome(self._clients.popitem()[1].close()))
 
     def _client(self, row: PairsSpec) -> Calls:
         server = row["server"]
         if server not in self._clients:
-            self._clients[server] = self._model.connect(self._adapter, server, row["connections"])
+            is_awaited = isinstance(self._model, Tasks)
+            arguments = (server, row["connections"]) if is_awaited else ([server], "bytes", False)
+            self._clients[server] = self._model.run(self._model.outcome(self._adapter.connect(*arguments)))
         return self._clients[server]
 
     def _verify(self, row: PairsSpec) -> dict[str, Any]:
@@ -123,7 +133,15 @@ class PairsHarness:
         return {**timing, "latency": latency_of(seconds)}
 
     def _run(self, call: Call, items: list[Item], row: PairsSpec, seconds: list[float] | None = None) -> None:
-        self._model.run(call, items, row["concurrency"], row["order"], seconds)
+        parts = parts_of(items, row["concurrency"], row["order"])
+        is_awaited = isinstance(self._model, Tasks)
+        if seconds is None:
+            each = await_each if is_awaited else call_each
+            works = [each(call, part) for part in parts]
+        else:
+            clocked = clock_each_await if is_awaited else clock_each
+            works = [clocked(call, part, seconds) for part in parts]
+        self._model.run(self._model.together(works))
 
 
 def set_items(row: PairsSpec, calls: Calls) -> list[Item]:

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
-from ..coroutines.models import ASYNCIO, BLOCKING, GEVENT, UVLOOP
+from ..names import ASYNCIO, BLOCKING, GEVENT, UVLOOP
 
 TIMEOUT = 0.2
 

@@ -17,7 +17,7 @@ from contextlib import suppress
 from time import perf_counter
 from typing import Any
 
-from ..coroutines.models import ASYNCIO, GEVENT, UVLOOP
+from ..names import ASYNCIO, GEVENT, UVLOOP
 from .clients import CONTENDERS, connect, connect_tasks
 
 KEYS = [f"key:{number}" for number in range(400)]

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
-from dataclasses import dataclass
 from typing import Any
 
 from ..contestant import Contestant, ContestantError, answered
 from ..coroutines.link import LinkError, delay_proxy
 from ..coroutines.work import latency_of
-from ..results import Handovers, Latency, Sample, ServerWork
+from ..results import Handovers, Latency, Measured, Sample, ServerWork
 from .handover import Processes, handover_seconds, held_by_all
 from .origins import Origins, listening
-from .rows import FAR_ONE_WAY_MILLISECONDS, HANDOVER, NEAR, PAIR, PING, PIPELINED, LocksRow
+from .rows import LocksRow
 from .server import LockServer, Statistics
+from .workloads import FAR_ONE_WAY_MILLISECONDS, HANDOVER, NEAR, PAIR, PING, PIPELINED
 
 VERIFY_CYCLES, VERIFY_WORKERS, VERIFY_SECONDS = 12, 3, 0.1
 VERIFY_LIMIT, TIME_LIMIT = 30.0, 120.0
@@ -22,15 +22,6 @@ TRIAL_CYCLES, TRIAL_WALL = 100, 0.1
 WARM_UP = 20
 #: A cell may take so many times the seconds that those have which are as long as one likes.
 LONGEST_CELLS = 50.0
-
-
-@dataclass(frozen=True)
-class Measured:
-    """What one timed cell gave."""
-
-    sample: Sample
-    work: ServerWork
-    handovers: Handovers | None = None
 
 
 class LocksCells:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from ..coroutines.models import ASYNCIO, BLOCKING, GEVENT
-from .rows import FAR, HANDOVER, MUTEX, PAIR, PING, PIPELINED, SECTION, group_of
-
-SCRIPT, PURE = HANDLERS = ("script", "pure")
+from ..names import ASYNCIO, BLOCKING, GEVENT
+from .workloads import FAR, HANDOVER, MUTEX, PAIR, PING, PIPELINED, SECTION, group_of
 
 #: Client, module and adapter in `locks.contestants`, model; what is compared with comes first.
 LOCK_CONTESTANTS = (
@@ -25,9 +23,9 @@ LOCK_CONTESTANTS = (
     ("aioredlock", "aioredlock", ASYNCIO),
     ("coredis", "coredis", ASYNCIO),
 )
-FAR_PING = group_of(PING, FAR)
-LOCK_GROUPS = (
+#: The groups of rows in which libraries take part, and those in which the floor does.
+LIBRARY_GROUPS = (
     *(group_of(workload) for workload in (PING, PAIR, MUTEX, SECTION, HANDOVER)),
-    *(FAR_PING, group_of(HANDOVER, FAR)),
+    *(group_of(workload, FAR) for workload in (PING, HANDOVER)),
 )
-FLOOR_LOCK_GROUPS = (*(group_of(workload) for workload in (PING, PAIR, PIPELINED)), FAR_PING)
+FLOOR_GROUPS = (*(group_of(workload) for workload in (PING, PAIR, PIPELINED)), group_of(PING, FAR))

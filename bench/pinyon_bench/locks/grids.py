@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from statistics import median
 
-from ..compare import rate, rate_ratio, samples_of
-from ..contestant import FLOOR
-from ..grids import NONE, Grid, participants
+from ..compare import samples_of
+from ..grids import NONE, Grid
 from ..results import Document, RowInfo
 from .measures import (
     PerCycle,
@@ -17,7 +16,6 @@ from .measures import (
     latencies,
     lock_rows_of,
     middle_of,
-    model_of,
     p99_of,
     per_cycle,
     published,
@@ -25,7 +23,7 @@ from .measures import (
     server_time,
     share_from_another,
 )
-from .rows import (
+from .workloads import (
     FAR,
     FAR_ONE_WAY_MILLISECONDS,
     HANDOVER,
@@ -33,53 +31,16 @@ from .rows import (
     NEAR,
     PAIR,
     PING,
-    PIPELINED,
     SECTION,
-    SECTION_COMMANDS,
     Link,
     group_of,
 )
 
-RATE_TITLES: dict[str, str] = {
-    PAIR: "Locks: lock and unlock, alone, by names",
-    MUTEX: "Locks: seed 004's test 1, 10 workers, n of 2n−1 names",
-    SECTION: "Locks: seed 004's test 2, 100 workers, n of 2n−1 names",
-}
+#: The commands that a cycle of the seed's second test sends besides those of the lock.
+SECTION_COMMANDS = 4
 ROW_LABELS: dict[str, str] = {MUTEX: "test 1", SECTION: "test 2", HANDOVER: "processes"}
 PING_ROWS = (group_of(PING), group_of(PING, FAR))
-TOGETHER = "floor, both in one write"
 MILLISECONDS, MICROSECONDS = 1e3, 1e6
-
-
-def rate_grid(document: Document, workload: str) -> Grid:
-    """Cycles per second of each library, by how many names it locks at once."""
-    rows, names = lock_rows_of(document, workload), participants(document, group_of(workload))
-    cells = [[name, *(_rate_cell(document, row, name, _first(names, name)) for row in rows)] for name in names]
-    if workload == PAIR:
-        cells += _together(document, rows)
-    note = "In parentheses times the rate of the first one of the same concurrency model."
-    header = ["", *(keys_label(row) for row in rows)]
-    return Grid(f"{RATE_TITLES[workload]}, cycles per second", header, cells, note)
-
-
-def _first(names: list[str], name: str) -> str:
-    return next(other for other in names if model_of(other) == model_of(name))
-
-
-def _rate_cell(document: Document, row: RowInfo, name: str, first: str) -> str:
-    value = rate(document, row.name, name)
-    if value is None:
-        return NONE
-    found = rate_ratio(document, row.name, name, first)
-    return f"{value:,.0f}" if found is None or name == first else f"{value:,.0f} ({found.middle:.2g})"
-
-
-def _together(document: Document, pairs: list[RowInfo]) -> list[list[str]]:
-    """Returns the line of the floor that sends lock and unlock at once."""
-    found = {row.keys: rate(document, row.name, FLOOR) for row in lock_rows_of(document, PIPELINED)}
-    if not any(found.values()):
-        return []
-    return [[TOGETHER, *(NONE if (value := found.get(row.keys)) is None else f"{value:,.0f}" for row in pairs)]]
 
 
 def waiting_grid(document: Document) -> Grid:
@@ -168,11 +129,5 @@ def _figure(document: Document, row: str, name: str, part: PerCycle, digits: int
 
 
 def lock_grids(document: Document) -> list[Grid]:
-    """Returns every table of locks that has lines."""
-    found = [
-        *(rate_grid(document, workload) for workload in RATE_TITLES),
-        waiting_grid(document),
-        commands_grid(document),
-        server_grid(document),
-    ]
-    return [grid for grid in found if grid.rows]
+    """Returns the tables of what only locks have."""
+    return [waiting_grid(document), commands_grid(document), server_grid(document)]

@@ -5,7 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any
+
+from pinyon.cli.stress.checks import overlapping
 
 from ..contestant import Contestant, ContestantError, Entry, answered
 from ..protocol import LocksSpec
@@ -57,9 +60,8 @@ def held_by_all(replies: list[dict[str, Any]]) -> list[Held]:
     """Returns all stretches in their order; raises ContestantError when two of them overlap."""
     found = [Held(number, *times) for number, reply in enumerate(replies) for times in reply["held"]]
     found.sort(key=lambda held: held.entered)
-    for earlier, later in zip(found, found[1:]):
-        if later.entered < earlier.leaving:
-            raise ContestantError("two processes held the lock at once")
+    if next(overlapping(found, attrgetter("entered"), attrgetter("leaving")), None):
+        raise ContestantError("two processes held the lock at once")
     return found
 
 

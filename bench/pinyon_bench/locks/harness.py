@@ -2,28 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
-from functools import partial
 from time import perf_counter
 from typing import Any
+
+from pinyon.cli.stress.models import Model, Tasks
 
 from ..calls import CannotDo
 from ..clock import Stopwatch, no_garbage_collection
 from ..coroutines.work import latency_of
 from ..protocol import LocksSpec
 from .calls import LockAdapter, LockCalls
-from .models import Job, WorkerModel
-from .rows import HANDOVER, MUTEX, PAIR, PING, SECTION
 from .tally import Tally, delays_of, draws_of
+from .work import Checked, Writing, cycle, cycle_awaiting, hold, ping
+from .workloads import HANDOVER, MUTEX, PAIR, PING, SECTION
 
 Do = Callable[[LocksSpec], dict[str, Any]]
+Work = Coroutine[Any, Any, Any]
 
 
 class LocksHarness:
     """Verifies and times an adapter's library on rows of locks, and keeps its client between requests."""
 
-    def __init__(self, adapter: LockAdapter, model: WorkerModel) -> None:
+    def __init__(self, adapter: LockAdapter, model: Model) -> None:
         self._adapter = adapter
         self._model = model
         self._clients: dict[str, LockCalls] = {}
@@ -45,54 +47,61 @@ class LocksHarness:
     def close(self) -> None:
         """Closes the clients."""
         while self._clients:
-            self._model.close(self._clients.popitem()[1])
+            self._model.run(self._model.outcome(self._clients.popitem()[1].close()))
 
     def _client(self, row: LocksSpec) -> LockCalls:
         server = row["server"]
         if server not in self._clients:
-            self._clients[server] = self._model.connect(self._adapter, server, row["ttl"])
+            connecting = self._model.outcome(self._adapter.connect(server, row["ttl"]))
+            self._clients[server] = self._model.run(connecting)
         return self._clients[server]
 
     def _verify(self, row: LocksSpec) -> dict[str, Any]:
-        calls, tally, work = self._client(row), Tally(), self._model.work
+        calls, tally = self._client(row), Tally()
         if row["workload"] in (PING, SECTION, HANDOVER):
             return self._run(calls, row, tally)
         draws = draws_of(row, row["count"])
         start = perf_counter()
-        self._model.run([partial(work.check, calls, draws, self._model.pause, tally)] * row["workers"])
+        self._together([Checked(self._model, draws, tally).work(calls) for _ in range(row["workers"])])
+        tally.require_alone()
         tally.require(row["count"])
         return {"wall": perf_counter() - start, "cycles": tally.count}
 
     def _time(self, row: LocksSpec) -> dict[str, Any]:
         calls = self._client(row)
         if row["warmup"]:
-            self._model.run(self._jobs(calls, {**row, "count": row["warmup"]}, Tally()))
+            self._together(self._works(calls, {**row, "count": row["warmup"]}, Tally()))
         with no_garbage_collection():
             return self._run(calls, row, Tally())
 
     def _run(self, calls: LockCalls, row: LocksSpec, tally: Tally) -> dict[str, Any]:
         """Does the row's cycles once, by the clock."""
-        jobs = self._jobs(calls, row, tally)
+        works = self._works(calls, row, tally)
         watch = Stopwatch()
-        results = self._model.run(jobs)
+        results = self._together(works)
         timing = watch.elapsed()
+        tally.require_alone()
         if row["count"]:
             tally.require(row["count"])
         reply = {**timing, "cycles": tally.count, "latency": latency_of(tally.seconds)}
         return {**reply, "held": results[0]} if row["workload"] == HANDOVER else reply
 
-    def _jobs(self, calls: LockCalls, row: LocksSpec, tally: Tally) -> list[Job]:
+    def _together(self, works: list[Work]) -> list[Any]:
+        results: list[Any] = self._model.run(self._model.together(works))
+        return results
+
+    def _works(self, calls: LockCalls, row: LocksSpec, tally: Tally) -> list[Work]:
         """Returns what each worker does; raises CannotDo for a workload that takes more than a library."""
-        work, workload, workers = self._model.work, row["workload"], row["workers"]
+        model, workload, workers = self._model, row["workload"], range(row["workers"])
         if workload == PING:
-            return [partial(work.ping, calls, row["count"], tally)]
+            return [ping(model, calls, row["count"], tally)]
         if workload in (PAIR, MUTEX):
-            return [partial(work.cycle, calls, draws_of(row, row["count"]), tally)] * workers
+            draws = draws_of(row, row["count"])
+            work = cycle_awaiting if isinstance(model, Tasks) else cycle
+            return [work(calls, draws, tally) for _ in workers]
         if workload == SECTION:
             until = perf_counter() + row["seconds"]
-            return [
-                partial(work.work, calls, row, delay, until, self._model.pause, tally) for delay in delays_of(workers)
-            ]
+            return [Writing(model, row, delay, until, tally).work(calls) for delay in delays_of(row["workers"])]
         if workload == HANDOVER:
-            return [partial(work.hold, calls, row, tally)]
+            return [hold(model, calls, row, tally)]
         raise CannotDo(f"no workload {workload!r}")

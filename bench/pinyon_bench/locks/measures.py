@@ -6,10 +6,9 @@ from collections.abc import Callable
 from statistics import median
 
 from ..compare import Ratio, ratio, samples_of
-from ..coroutines.models import ASYNCIO, BLOCKING, GEVENT
-from ..grids import FLOOR
+from ..names import FLOOR
 from ..results import Document, Latency, RowInfo, ServerWork
-from .rows import HANDOVER, NEAR, PING, Link, group_of
+from .workloads import HANDOVER, NEAR, PING, Link, group_of
 
 PUBLISHES = ("publish", "spublish")
 #: Why a figure is taken from each: a function of what Redis counted in one cell.
@@ -44,12 +43,6 @@ def per_cycle(document: Document, row: str, contestant: str, part: PerCycle) -> 
         if (work.row, work.contestant) == (row, contestant) and work.cycles and not document.gap(row, contestant)
     ]
     return median(found) if found else None
-
-
-def model_of(contestant: str) -> str:
-    """Returns a contestant's concurrency model."""
-    last = contestant.rpartition(" ")[2]
-    return last if last in (GEVENT, ASYNCIO) else BLOCKING
 
 
 def lock_rows_of(document: Document, workload: str, link: Link = NEAR) -> list[RowInfo]:

@@ -8,30 +8,42 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any
 
-from ..coroutines.models import ASYNCIO, BLOCKING, GEVENT
+from ..declaration import Goals, Group, Row, goals_of
+from ..goals import at_least
+from ..names import ASYNCIO, BLOCKING, FLOOR, GEVENT
 from ..protocol import LocksSpec, Workload
-
-PREFIX = "locks"
-PING: Workload = "ping"
-PAIR: Workload = "pair"
-PIPELINED: Workload = "pipelined"
-MUTEX: Workload = "mutex"
-SECTION: Workload = "section"
-HANDOVER: Workload = "handover"
-
-Link = Literal["near", "far"]
-NEAR: Link = "near"
-FAR: Link = "far"
-#: As between machines of one data centre and the next; there the network takes longer than all programs together.
-FAR_ONE_WAY_MILLISECONDS = 1
+from .goals import (
+    OURS_SCRIPT,
+    at_least_at_scale,
+    at_least_seed,
+    at_most_round_trips,
+    at_most_server_time,
+    at_most_wake_ups,
+    grows_at_most,
+    round_trips_of_pure,
+)
+from .workloads import (
+    FAR,
+    FAR_ONE_WAY_MILLISECONDS,
+    HANDOVER,
+    MUTEX,
+    NEAR,
+    PAIR,
+    PING,
+    PIPELINED,
+    PREFIX,
+    SECTION,
+    Link,
+    group_of,
+)
 
 LOCK_MODELS = (BLOCKING, GEVENT, ASYNCIO)
+#: Seed 004 ran its tests in coroutines.
+SEED_MODELS = (GEVENT, ASYNCIO)
 KEYS = (1, 2, 3, 5, 10)
 RUN_KEYS = (1, 10)
-#: The commands that a cycle of the seed's second test sends besides those of the lock.
-SECTION_COMMANDS = 4
 MUTEX_CYCLES, MUTEX_WORKERS = 1000, 10
 SECTION_WORKERS, SECTION_SECONDS, RUN_SECTION_SECONDS = 100, 5.0, 0.4
 PROCESSES = 8
@@ -44,31 +56,72 @@ NAMES_SEED = 4
 TTL_SECONDS = 10_000
 
 
+def _group(workload: Workload, title: str = "", link: Link = NEAR, *goals: Any) -> Group:
+    return Group(
+        group_of(workload, link),
+        title and f"Locks: {title}",
+        ", cycles per second",
+        prefix=2,
+        beside="first of model",
+        transposed=True,
+        order=lambda row: row.keys,
+        note="In parentheses times the rate of the first one of the same concurrency model.",
+        processor=False,
+        goals=goals,
+    )
+
+
+#: Those without a title have no table of rates of their own.
+LOCK_GROUPS = (
+    _group(PING),
+    _group(PAIR, "lock and unlock, alone, by names"),
+    _group(PIPELINED, "both in one write, by names"),
+    _group(
+        MUTEX, "seed 004's test 1, 10 workers, n of 2n−1 names", NEAR, grows_at_most(2.0, "1/1", "10/19", SEED_MODELS)
+    ),
+    _group(SECTION, "seed 004's test 2, 100 workers, n of 2n−1 names"),
+    _group(HANDOVER),
+    _group(PING, link=FAR),
+    _group(HANDOVER, link=FAR),
+)
+GOALS: Goals = {
+    "locks:pair:1": (
+        at_least(0.8, FLOOR, ours=OURS_SCRIPT),
+        at_least(3.0, "redis-py", ours=OURS_SCRIPT),
+        at_most_server_time(10.0),
+    ),
+    "locks:pair:*": (round_trips_of_pure(3),),
+    "locks:mutex:1/1": (at_least_at_scale(15_000, SEED_MODELS),),
+    "locks:mutex:10/19": (at_least_at_scale(8_000, SEED_MODELS),),
+    "locks:section:1/1": (at_least_seed(1.5, 10_300, SECTION_SECONDS, SEED_MODELS),),
+    "locks:section:10/19": (at_least_seed(1.5, 6_500, SECTION_SECONDS, SEED_MODELS),),
+    "locks:handover:*": (at_most_wake_ups(1.0),),
+    "locks:*handover:*": (at_most_round_trips(1.5, 5.0),),
+}
+
+
 @dataclass(frozen=True)
-class LocksRow:
+class LocksRow(Row):
     """One workload: `keys` of `of` names are locked at once, by so many workers.
 
     It runs `count` cycles, or for `seconds`; with neither as many cycles as fill a cell.
     """
 
-    name: str
-    workload: Workload
-    keys: int
-    of: int
-    workers: int
-    about: str
-    models: tuple[str, ...]
-    count: int
-    seconds: float
-    in_run: bool
-    most_rounds: int
-    unit: str = "cycles"
+    operation: Workload = PAIR
+    of: int = 0
+    count: int = 0
+    seconds: float = 0.0
     link: Link = NEAR
 
     @property
-    def group(self) -> str:
-        """The group of the rows with the same workload over the same link."""
-        return group_of(self.workload, self.link)
+    def workload(self) -> Workload:
+        """What a cycle is."""
+        return self.operation
+
+    @property
+    def workers(self) -> int:
+        """How many take locks at once."""
+        return self.concurrency
 
     def spec(self, server: str, count: int, seconds: float, workers: int | None = None, warmup: int = 0) -> LocksSpec:
         """Returns the row as the contestant gets it, with its own number of workers or another."""
@@ -87,11 +140,6 @@ class LocksRow:
         }
 
 
-def group_of(workload: str, link: Link = NEAR) -> str:
-    """Returns the name of the group of rows of a workload."""
-    return f"{PREFIX}:{workload}" if link == NEAR else f"{PREFIX}:{link}:{workload}"
-
-
 def lock_names(count: int) -> list[str]:
     """Returns names as the seed makes them, random bytes and `.lck`, in hexadecimal and the same every time."""
     source = random.Random(NAMES_SEED)
@@ -101,94 +149,66 @@ def lock_names(count: int) -> list[str]:
 def lock_rows(short: bool) -> list[LocksRow]:
     """Returns all rows of locks; `short` with the seconds of `run`, otherwise with those of `record`."""
     rounds = RUN_ROUNDS if short else RECORD_ROUNDS
-    ping = _simple(PING, 0, "one command and its reply", (BLOCKING,), rounds, "round trips")
-    handover = _handover(RUN_HANDOVER_SECONDS if short else HANDOVER_SECONDS, rounds)
-    return [
-        ping,
-        *(_simple(PAIR, keys, f"lock and unlock {_names(keys)}, alone", LOCK_MODELS, rounds) for keys in KEYS),
-        *(_simple(PIPELINED, keys, f"both of {_names(keys)} in one write", (BLOCKING,), rounds) for keys in KEYS),
-        *(_mutex(keys, rounds) for keys in KEYS),
-        *(_section(keys, RUN_SECTION_SECONDS if short else SECTION_SECONDS) for keys in KEYS),
-        handover,
-        _from_afar(ping),
-        _from_afar(handover),
+    section_seconds, handover_seconds = (
+        (RUN_SECTION_SECONDS, RUN_HANDOVER_SECONDS) if short else (SECTION_SECONDS, HANDOVER_SECONDS)
+    )
+    alone = {"models": (BLOCKING,), "most_rounds": rounds}
+    ping = _row(PING, "", 0, 0, 1, "one command and its reply", unit="round trips", **alone)
+    pairs = [
+        _row(PAIR, f":{keys}", keys, keys, 1, f"lock and unlock {_names(keys)}, alone", most_rounds=rounds)
+        for keys in KEYS
     ]
+    pipelined = [
+        _row(PIPELINED, f":{keys}", keys, keys, 1, f"both of {_names(keys)} in one write", **alone) for keys in KEYS
+    ]
+    mutexes, sections = [], []
+    for keys, of in ((keys, 2 * keys - 1) for keys in KEYS):
+        label, drawn = f":{keys}/{of}", f"{keys} of {_names(of)}"
+        about = f"{MUTEX_CYCLES} cycles of {MUTEX_WORKERS} workers, {drawn}"
+        mutexes.append(
+            _row(MUTEX, label, keys, of, MUTEX_WORKERS, about, count=MUTEX_CYCLES, most_rounds=rounds),
+        )
+        about = f"{SECTION_WORKERS} workers sleep, lock {drawn}, write, increase, read, delete, unlock"
+        most = SECTION_ROUNDS if keys in RUN_KEYS else 1
+        sections.append(
+            _row(SECTION, label, keys, of, SECTION_WORKERS, about, seconds=section_seconds, most_rounds=most)
+        )
+    about = f"{PROCESSES} processes, one name; from a release to the next holder"
+    handover = _row(HANDOVER, f":{PROCESSES}", 1, 1, PROCESSES, about, seconds=handover_seconds, **alone)
+    return [ping, *pairs, *pipelined, *mutexes, *sections, handover, _from_afar(ping), _from_afar(handover)]
 
 
-def _simple(
-    workload: Workload, keys: int, about: str, models: tuple[str, ...], rounds: int, unit: str = "cycles"
-) -> LocksRow:
-    """A row of one worker that has the server to itself."""
+def _row(workload: Workload, label: str, keys: int, of: int, workers: int, about: str, **more: Any) -> LocksRow:
+    """A row near the server; `more` is what differs from other rows."""
+    name = f"{PREFIX}:{workload}{label}"
     return LocksRow(
-        name=f"{PREFIX}:{workload}:{keys}" if keys else f"{PREFIX}:{workload}",
-        workload=workload,
-        keys=keys,
-        of=keys,
-        workers=1,
-        about=about,
-        models=models,
-        count=0,
-        seconds=0.0,
-        in_run=keys in (0, *RUN_KEYS),
-        most_rounds=rounds,
-        unit=unit,
-    )
-
-
-def _mutex(keys: int, rounds: int) -> LocksRow:
-    of = 2 * keys - 1
-    return LocksRow(
-        name=f"{PREFIX}:{MUTEX}:{keys}/{of}",
-        workload=MUTEX,
-        keys=keys,
-        of=of,
-        workers=MUTEX_WORKERS,
-        about=f"{MUTEX_CYCLES} cycles of {MUTEX_WORKERS} workers, {keys} of {_names(of)}",
-        models=LOCK_MODELS,
-        count=MUTEX_CYCLES,
-        seconds=0.0,
-        in_run=keys in RUN_KEYS,
-        most_rounds=rounds,
-    )
-
-
-def _section(keys: int, seconds: float) -> LocksRow:
-    of = 2 * keys - 1
-    return LocksRow(
-        name=f"{PREFIX}:{SECTION}:{keys}/{of}",
-        workload=SECTION,
-        keys=keys,
-        of=of,
-        workers=SECTION_WORKERS,
-        about=f"{SECTION_WORKERS} workers sleep, lock {keys} of {_names(of)}, write, increase, read, delete, unlock",
-        models=LOCK_MODELS,
-        count=0,
-        seconds=seconds,
-        in_run=keys in RUN_KEYS,
-        most_rounds=SECTION_ROUNDS if keys in RUN_KEYS else 1,
-    )
-
-
-def _handover(seconds: float, rounds: int) -> LocksRow:
-    return LocksRow(
-        name=f"{PREFIX}:{HANDOVER}:{PROCESSES}",
-        workload=HANDOVER,
-        keys=1,
-        of=1,
-        workers=PROCESSES,
-        about=f"{PROCESSES} processes, one name; from a release to the next holder",
-        models=(BLOCKING,),
-        count=0,
-        seconds=seconds,
-        in_run=True,
-        most_rounds=rounds,
+        **{
+            "name": name,
+            "group": group_of(workload),
+            "about": about,
+            "unit": "cycles",
+            "models": LOCK_MODELS,
+            "operation": workload,
+            "keys": keys,
+            "of": of,
+            "concurrency": workers,
+            "in_run": keys in (0, *RUN_KEYS),
+            "goals": goals_of(name, GOALS),
+            **more,
+        }
     )
 
 
 def _from_afar(row: LocksRow) -> LocksRow:
     """The same row over the far link."""
-    about = f"{row.about}, over a link of {2 * FAR_ONE_WAY_MILLISECONDS} ms"
-    return replace(row, name=row.name.replace(PREFIX, f"{PREFIX}:{FAR}", 1), about=about, link=FAR)
+    return replace(
+        row,
+        name=(name := row.name.replace(PREFIX, f"{PREFIX}:{FAR}", 1)),
+        group=group_of(row.workload, FAR),
+        about=f"{row.about}, over a link of {2 * FAR_ONE_WAY_MILLISECONDS} ms",
+        link=FAR,
+        goals=goals_of(name, GOALS),
+    )
 
 
 def _names(count: int) -> str:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from statistics import median
 
-from ..compare import samples_of
-from ..grids import participants
+from ..compare import participants, samples_of
 from ..results import Document, RowInfo, Sample
 from .measures import lock_rows_of
-from .rows import MUTEX, MUTEX_CYCLES, MUTEX_WORKERS, SECTION, group_of
+from .rows import MUTEX_CYCLES, MUTEX_WORKERS
+from .workloads import MUTEX, SECTION, group_of
 
 FIRST_TITLE = f"lock/unlock {MUTEX_CYCLES} times with concurrency: {MUTEX_WORKERS}"
 SECOND_TITLE = "lock/write/incr/read/del/unlock in {seconds:g} seconds + cooldown period:"

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from operator import itemgetter
+
+from pinyon.cli.stress.checks import overlapping
 
 from ..model import WrongResult
 from ..protocol import LocksSpec
@@ -22,18 +25,17 @@ class Tally:
     def __init__(self) -> None:
         self.count = 0
         self.seconds: list[float] = []
-        self._inside = False
+        self._inside: list[tuple[float, float]] = []
 
-    def enter(self) -> None:
-        """Says that a worker is inside; raises WrongResult when another is."""
-        if self._inside:
-            raise WrongResult("two workers were inside at once")
-        self._inside = True
-
-    def leave(self) -> None:
-        """Says that the worker is outside again."""
-        self._inside = False
+    def note(self, entered: float, left: float) -> None:
+        """Says when a worker was inside."""
+        self._inside.append((entered, left))
         self.count += 1
+
+    def require_alone(self) -> None:
+        """Raises WrongResult when two workers were inside at the same time."""
+        if next(overlapping(self._inside, itemgetter(0), itemgetter(1)), None):
+            raise WrongResult("two workers were inside at once")
 
     def require(self, count: int) -> None:
         """Raises WrongResult when there were not as many cycles."""

@@ -1,87 +1,75 @@
-"""An empty figure in the report's manner, and its SVG: small, without scripts or dates, the same for the same data."""
+"""Figures in the report's manner, and their SVG: without scripts or dates, and the same for the same data."""
 
 from __future__ import annotations
 
 import io
 import re
-import xml.etree.ElementTree as ElementTree
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
+from contextlib import contextmanager
+from html import escape
 from typing import Any
 
 from matplotlib import style
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.font_manager import FontProperties
-from matplotlib.lines import Line2D
-from matplotlib.textpath import TextToPath
-from matplotlib.transforms import IdentityTransform
 
 # One unit is a CSS pixel where the figure is shown at its own width; a phone shows it a little smaller.
 WIDTH = 380.0
-TEXT_SIZE = 12.0
-TITLE_HEIGHT = 50.0
-EDGE = 10.0
-INK, FAINT_INK, GRID_INK = "#1f2937", "#4b5563", "#e2e5ea"
-
-SVG = "http://www.w3.org/2000/svg"
-METADATA, STYLE = f"{{{SVG}}}metadata", f"{{{SVG}}}style"
-XLINK = "{http://www.w3.org/1999/xlink}href"
+INK, FAINT_INK = "#1f2937", "#4b5563"
+FONTS = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, 'DejaVu Sans', sans-serif"
 SETTINGS: dict[str, Any] = {
     # Text stays text: it is small, can be searched and read aloud, and is set in the reader's own font.
     "svg.fonttype": "none",
     "text.parse_math": False,
-    "svg.hashsalt": "pinyon",
-    "font.family": "sans-serif",
-    "font.sans-serif": ["DejaVu Sans"],
-    "font.size": TEXT_SIZE,
+    "font.size": 12,
+    "figure.dpi": 72,
+    "figure.titlesize": 13.5,
+    "figure.titleweight": "bold",
+    "figure.constrained_layout.use": True,
+    "figure.constrained_layout.h_pad": 0.1,
+    "figure.constrained_layout.w_pad": 0.11,
     "text.color": INK,
     "axes.edgecolor": FAINT_INK,
-    "axes.linewidth": 0.8,
+    "axes.titlesize": 12,
+    "axes.labelcolor": FAINT_INK,
     "axes.spines.top": False,
     "axes.spines.right": False,
-    "axes.labelcolor": FAINT_INK,
     "axes.axisbelow": True,
-    "grid.color": GRID_INK,
-    "grid.linewidth": 0.8,
+    "axes.facecolor": "none",
+    "axes.grid": True,
+    "grid.color": "#e2e5ea",
     "xtick.color": FAINT_INK,
     "ytick.color": FAINT_INK,
     "xtick.labelcolor": INK,
     "ytick.labelcolor": INK,
+    "legend.frameon": False,
+    "legend.labelcolor": "linecolor",
+    "legend.handlelength": 1.6,
+    "legend.borderpad": 0.0,
 }
-OWN_FONT = re.compile(r"font-family: [^;]*; ")
-NUMBERED = {"d", "x", "y", "width", "height", "transform"}
+#: What goes before an SVG stands in a page: its header, its own style, its choice of fonts, and what nothing refers to.
+NEEDLESS = re.compile(
+    r"""^.*?<svg(?= )|<defs>\s*<style.*?</style>\s*</defs>| xmlns:xlink="[^"]*"| version="1.1"|xlink:|(?<=\d)pt(?=")"""
+    r"""| id="(?![mph][0-9a-f]{10}")[^"]*"|font-family: [^;"]*; |^ +""",
+    re.DOTALL | re.MULTILINE,
+)
+PLACES = re.compile(r'(?<= )(?:d|x|y|width|height|transform)="[^"]*"')
 LONG_NUMBER = re.compile(r"(\d\.\d\d)\d+")
-FONTS = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, 'DejaVu Sans', sans-serif"
 
 
-def manner() -> AbstractContextManager[None]:
-    """Returns a context in which everything is drawn and saved in the report's manner."""
-    return style.context(["default", SETTINGS])
-
-
-def text_width(texts: list[str], weight: str = "normal") -> float:
-    """Returns the room that the longest text takes in a wide font; most readers' fonts are narrower."""
-    font = FontProperties(family="DejaVu Sans", weight=weight, size=TEXT_SIZE)
-    return max((TextToPath().get_text_width_height_descent(text, font, ismath=False)[0] for text in texts), default=0.0)
-
-
-def new_axes(height: float, left: float, right: float, bottom: float, title: str, unit: str) -> Axes:
-    """Returns axes with margins in units; above them the title, and what they show in which unit."""
-    figure = Figure(figsize=(WIDTH / 72, height / 72), dpi=72)
-    axes = figure.add_axes(
-        (left / WIDTH, bottom / height, (WIDTH - left - right) / WIDTH, (height - bottom - TITLE_HEIGHT) / height)
-    )
-    figure.text(EDGE / WIDTH, (height - 20) / height, title, fontsize=13.5, fontweight="bold")
-    figure.text(EDGE / WIDTH, (height - 37) / height, unit, color=FAINT_INK)
-    axes.tick_params(length=3, pad=4)
-    return axes
-
-
-def add_line(axes: Axes, start: tuple[float, float], end: tuple[float, float], **look: Any) -> None:
-    """Draws a line between two points of the figure, in units."""
-    figure = axes.get_figure(root=True)
-    assert figure is not None
-    figure.add_artist(Line2D([start[0], end[0]], [start[1], end[1]], transform=IdentityTransform(), **look))
+@contextmanager
+def new_axes(height: float, title: str, unit: str) -> Iterator[Axes]:
+    """Gives axes in the report's manner; above them the title, and what they show in which unit."""
+    with style.context(["default", SETTINGS]):
+        figure = Figure(figsize=(WIDTH / 72, height / 72))
+        axes = figure.add_subplot()
+        figure.suptitle(title, x=0.02, horizontalalignment="left")
+        # Its line is kept by an empty title of the axes; it begins where the title does.
+        axes.set_title(" ")
+        place, coordinates = (0.02, 1.0), ("figure fraction", "axes fraction")
+        below = axes.annotate(unit, place, (0, 7), coordinates, "offset points", color=FAINT_INK)
+        below.set_in_layout(False)
+        yield axes
 
 
 def svg_of(axes: Axes, key: str, title: str) -> str:
@@ -89,55 +77,7 @@ def svg_of(axes: Axes, key: str, title: str) -> str:
     figure = axes.get_figure(root=True)
     assert figure is not None
     written = io.StringIO()
-    nothing = {name: None for name in ("Creator", "Date", "Format", "Type")}
-    figure.savefig(written, format="svg", metadata=nothing)
-    return _tidied(written.getvalue(), key, title)
-
-
-def _tidied(text: str, key: str, title: str) -> str:
-    root = ElementTree.fromstring(text)
-    for child in list(root):
-        if child.tag == METADATA or child.find(STYLE) is not None:
-            root.remove(child)
-    _name_apart(root, key)
-    for words in root.iter(f"{{{SVG}}}text"):
-        words.set("style", OWN_FONT.sub("", words.get("style", "")))
-        if words.get("transform", "").startswith("rotate(-0 "):
-            del words.attrib["transform"]
-    root.attrib.pop("version")
-    for name in ("width", "height"):
-        root.set(name, root.attrib[name].rstrip("pt"))
-    heading = ElementTree.Element(f"{{{SVG}}}title", {"id": f"{key}-title"})
-    heading.text = title
-    root.insert(0, heading)
-    root.attrib.update(
-        {
-            "role": "img",
-            "aria-labelledby": f"{key}-title",
-            "font-family": FONTS,
-            "stroke-linejoin": "round",
-            "stroke-linecap": "butt",
-        }
-    )
-    for element in root.iter():
-        element.text, element.tail = (element.text or "").strip(), ""
-        for name in NUMBERED & element.attrib.keys():
-            element.set(name, LONG_NUMBER.sub(r"\1", element.attrib[name]))
-    ElementTree.register_namespace("", SVG)
-    # One element to a line, for short differences between one record and the next.
-    return ElementTree.tostring(root, encoding="unicode").replace("><", ">\n<")
-
-
-def _name_apart(root: ElementTree.Element, key: str) -> None:
-    """Keeps the identifiers that are referred to, with the key before them, and drops the others."""
-    for element in root.iter():
-        if XLINK in element.attrib:
-            element.set("href", f"#{key}-{element.attrib.pop(XLINK)[1:]}")
-        if "clip-path" in element.attrib:
-            element.set("clip-path", element.attrib["clip-path"].replace("#", f"#{key}-"))
-    used = {element.attrib["href"][1:] for element in root.iter() if "href" in element.attrib}
-    used |= {element.attrib["clip-path"][5:-1] for element in root.iter() if "clip-path" in element.attrib}
-    for element in root.iter():
-        name = element.attrib.pop("id", "")
-        if f"{key}-{name}" in used:
-            element.set("id", f"{key}-{name}")
+    with style.context({"svg.hashsalt": key}):
+        figure.savefig(written, format="svg", metadata=dict.fromkeys(("Creator", "Date", "Format", "Type")))
+    drawn = PLACES.sub(lambda places: LONG_NUMBER.sub(r"\1", places[0]), NEEDLESS.sub("", written.getvalue()))
+    return f'<svg role="img" aria-label="{escape(title)}" font-family="{FONTS}" stroke-linejoin="round"{drawn.rstrip()}'

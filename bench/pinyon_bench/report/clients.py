@@ -9,11 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Union
 
-from ..coroutines.models import ASYNCIO, GEVENT, UVLOOP
-from ..grids import FLOOR
-from ..locks.entries import HANDLERS
+from ..locks.workloads import HANDLERS
+from ..names import ASYNCIO, BARE, FLOOR, GEVENT, UVLOOP
 from ..results import Document
-from ..targets import BARE
 
 COROUTINE_GROUPS = (GEVENT, ASYNCIO, UVLOOP)
 VARIANTS = (*COROUTINE_GROUPS, *HANDLERS)

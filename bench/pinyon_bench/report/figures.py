@@ -21,11 +21,8 @@ from .measures import (
     Curve,
     Value,
     curves,
-    keys_and_servers,
-    operation_of,
     percentiles,
     processor_value,
-    size_of,
 )
 from .plots import Plot, Section
 
@@ -87,7 +84,7 @@ def sections(document: Document) -> list[Section]:
 def rows_measured(document: Document, group: str, operation: str) -> list[RowInfo]:
     """Returns the rows of a group and an operation in which our client, or any other, has figures."""
     measured = {sample.row for sample in document.samples}
-    return [row for row in document.rows_of(group) if row.name in measured and operation_of(row) == operation]
+    return [row for row in document.rows_of(group) if row.name in measured and row.operation == operation]
 
 
 def nearest(values: set[int], wanted: int) -> int:
@@ -147,7 +144,7 @@ def _processor(document: Document, clients: Clients) -> Iterator[Plot]:
     for kind, row in _processor_rows(document):
         values = {name: processor_value(document, row.name, name) for name in document.present()}
         times = {name: value for name, value in values.items() if value}
-        operation = operation_of(row)
+        operation = row.operation
         title = f"{operation}, {kind}: CPU"
         words = Words(
             f"processor-{row.group}-{operation}",
@@ -168,10 +165,10 @@ def _processor(document: Document, clients: Clients) -> Iterator[Plot]:
 def _processor_rows(document: Document) -> Iterator[tuple[str, RowInfo]]:
     """Gives the rows of which the processor time is shown, each with what is special about it."""
     for operation in OPERATIONS:
-        rows = [row for row in rows_measured(document, "size", operation) if size_of(row)]
+        rows = [row for row in rows_measured(document, "size", operation) if row.size]
         if rows:
-            smallest = min(rows, key=size_of)
-            yield f"blocking, {size_text(size_of(smallest))}", smallest
+            smallest = min(rows, key=lambda row: row.size)
+            yield f"blocking, {size_text(smallest.size)}", smallest
     for group, _, rows in _panels(document):
         typical = nearest({row.concurrency for row in rows if row.concurrency}, TYPICAL_CONCURRENCY)
         yield f"{group}, {typical} at once", next(row for row in rows if row.concurrency == typical)
@@ -180,11 +177,11 @@ def _processor_rows(document: Document) -> Iterator[tuple[str, RowInfo]]:
 def _sizes(document: Document, clients: Clients) -> Iterator[Plot]:
     for group in ("size", "local"):
         for operation in OPERATIONS:
-            rows = [row for row in rows_measured(document, group, operation) if size_of(row)]
+            rows = [row for row in rows_measured(document, group, operation) if row.size]
             concurrent = {row.concurrency for row in rows if row.concurrency}
             many = nearest(concurrent, TYPICAL_CONCURRENCY) if group == "local" and concurrent else None
             rows = [row for row in rows if many is None or row.concurrency == many]
-            if len({size_of(row) for row in rows}) < 2:
+            if len({row.size for row in rows}) < 2:
                 continue
             kind = "blocking" if many is None else f"{many} at once"
             words = Words(
@@ -195,23 +192,23 @@ def _sizes(document: Document, clients: Clients) -> Iterator[Plot]:
             )
             svg = draw_curves(
                 words,
-                curves(document, rows, size_of),
+                curves(document, rows, lambda row: row.size),
                 clients,
                 _size_on_axis,
             )
-            ends = (min(rows, key=size_of), max(rows, key=size_of))
+            ends = (min(rows, key=lambda row: row.size), max(rows, key=lambda row: row.size))
             finding = _joined(
-                *(rate_sentence(document, clients, row, f"With values of {size_text(size_of(row))}") for row in ends)
+                *(rate_sentence(document, clients, row, f"With values of {size_text(row.size)}") for row in ends)
             )
             title = f"{operation}s per second by value size, {kind}"
             yield Plot(words.key, title, svg, finding, group == "size")
 
 
 def _slow(document: Document, clients: Clients) -> Iterator[Plot]:
-    sizes = sorted({size_of(row) for row in document.rows_of("slow")})
+    sizes = sorted({row.size for row in document.rows_of("slow")})
     for size in sizes:
         for operation in OPERATIONS:
-            rows = [row for row in rows_measured(document, "slow", operation) if size_of(row) == size]
+            rows = [row for row in rows_measured(document, "slow", operation) if row.size == size]
             plot = _speed_up(document, clients, rows, operation, size, main=operation == "get" and size == sizes[0])
             if plot:
                 yield plot
@@ -257,20 +254,18 @@ def _gains(document: Document, rows: list[RowInfo], first: RowInfo, baseline: st
 
 def _multiget(document: Document, clients: Clients) -> Iterator[Plot]:
     measured = {sample.row for sample in document.samples}
-    rows = [row for row in document.rows_of("multiget") if row.name in measured and all(keys_and_servers(row))]
-    for servers in sorted({keys_and_servers(row)[1] for row in rows}):
-        alike = [row for row in rows if keys_and_servers(row)[1] == servers]
-        counts = {keys_and_servers(row)[0] for row in alike}
+    rows = [row for row in document.rows_of("multiget") if row.name in measured and row.keys]
+    for servers in sorted({row.servers for row in rows}):
+        alike = [row for row in rows if row.servers == servers]
+        counts = {row.keys for row in alike}
         if len(counts) < 2:
             continue
         where = "1 server" if servers == 1 else f"{servers} servers"
         words = Words(f"multiget-{servers}", f"multi-get, {where}", "keys per second", "keys per call")
-        found = curves(document, alike, lambda row: keys_and_servers(row)[0])
+        found = curves(document, alike, lambda row: row.keys)
         svg = draw_curves(words, found, clients, short_number, logarithmic=True)
-        shown = [row for row in alike if keys_and_servers(row)[0] in (nearest(counts, TYPICAL_KEYS), max(counts))]
-        finding = _joined(
-            *(rate_sentence(document, clients, row, f"With {keys_and_servers(row)[0]:,} keys") for row in shown)
-        )
+        shown = [row for row in alike if row.keys in (nearest(counts, TYPICAL_KEYS), max(counts))]
+        finding = _joined(*(rate_sentence(document, clients, row, f"With {row.keys:,} keys") for row in shown))
         yield Plot(words.key, f"keys per second of multi-get from {where}", svg, finding, servers == 1)
 
 

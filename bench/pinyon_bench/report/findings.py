@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..compare import Ratio, processor_times, rate, rate_ratio, ratio
-from ..grids import FLOOR
+from ..names import FLOOR
 from ..results import Document, RowInfo
 from .clients import Clients, client_of
 from .measures import Percentiles, processor_value
@@ -28,9 +28,9 @@ class Standing:
     floor: Ratio | None = None
 
 
-def standing(document: Document, clients: Clients, row: str) -> Standing | None:
-    """Returns how ours stands in a row by its rate, or None when it has no figures there."""
-    found = {name: rate(document, row, name) for name in document.present()}
+def standing(document: Document, clients: Clients, row: str, among: list[str] | None = None) -> Standing | None:
+    """Returns how ours stands in a row by its rate, among some contestants or all; None when it has no figures there."""
+    found = {name: rate(document, row, name) for name in among or document.present()}
     known = {name: value for name, value in found.items() if value is not None}
     labels = clients.labels(list(known))
     ours = max((name for name in known if clients.is_ours(name)), key=known.__getitem__, default=None)

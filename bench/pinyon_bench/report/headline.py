@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ..locks.measures import keys_label, lock_rows_of
-from ..locks.rows import MUTEX, MUTEX_WORKERS, PAIR
+from ..locks.rows import MUTEX_WORKERS
+from ..locks.workloads import MUTEX, PAIR
 from ..results import Document, RowInfo
 from .clients import COROUTINE_GROUPS, Clients
 from .figures import TYPICAL_CONCURRENCY, TYPICAL_KEYS, nearest, rows_measured, size_text
 from .findings import Standing, standing, times
-from .measures import keys_and_servers, operation_of, size_of
 
 
 @dataclass(frozen=True)
@@ -51,8 +51,8 @@ def _chosen(document: Document) -> Iterator[tuple[str, RowInfo]]:
             yield f"{group}: get, {many} at once", next(row for row in rows if row.concurrency == many)
     slow = [row for row in rows_measured(document, "slow", "get") if row.concurrency]
     if slow:
-        row = min(slow, key=lambda row: (size_of(row), -row.concurrency))
-        yield f"slow link: get of {size_text(size_of(row))}, {row.concurrency} at once", row
+        row = min(slow, key=lambda row: (row.size, -row.concurrency))
+        yield f"slow link: get of {size_text(row.size)}, {row.concurrency} at once", row
     yield from _locks(document)
 
 
@@ -65,10 +65,14 @@ def _locks(document: Document) -> Iterator[tuple[str, RowInfo]]:
 
 def _blocking(document: Document) -> Iterator[tuple[str, RowInfo]]:
     for operation in ("get", "set"):
-        rows = [row for row in rows_measured(document, "size", operation) if size_of(row)]
-        for row in sorted({min(rows, key=size_of), max(rows, key=size_of)}, key=size_of) if rows else []:
-            yield f"{operation_of(row)} of {size_text(size_of(row))}", row
-    one = [row for row in document.rows_of("multiget") if keys_and_servers(row)[1] == 1]
+        rows = [row for row in rows_measured(document, "size", operation) if row.size]
+        for row in (
+            sorted({min(rows, key=lambda row: row.size), max(rows, key=lambda row: row.size)}, key=lambda row: row.size)
+            if rows
+            else []
+        ):
+            yield f"{row.operation} of {size_text(row.size)}", row
+    one = [row for row in document.rows_of("multiget") if row.keys and row.servers == 1]
     if one:
-        many = nearest({keys_and_servers(row)[0] for row in one}, TYPICAL_KEYS)
-        yield f"multi-get of {many} keys", next(row for row in one if keys_and_servers(row)[0] == many)
+        many = nearest({row.keys for row in one}, TYPICAL_KEYS)
+        yield f"multi-get of {many} keys", next(row for row in one if row.keys == many)

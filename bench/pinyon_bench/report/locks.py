@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..compare import rate, rate_ratio
-from ..grids import FLOOR
+from ..grids import model_of
 from ..locks.measures import (
     PerCycle,
     commands_sent,
@@ -14,15 +13,16 @@ from ..locks.measures import (
     keys_label,
     lock_rows_of,
     middle_of,
-    model_of,
     p99_of,
     server_time,
 )
-from ..locks.rows import FAR, FAR_ONE_WAY_MILLISECONDS, LOCK_MODELS, MUTEX, NEAR, PAIR, SECTION, Link
+from ..locks.rows import LOCK_MODELS
+from ..locks.workloads import FAR, FAR_ONE_WAY_MILLISECONDS, MUTEX, NEAR, PAIR, SECTION, Link
+from ..names import FLOOR
 from ..results import Document, RowInfo
 from .clients import Clients
 from .drawing import Words, draw_bars, draw_curves, draw_latencies
-from .findings import SAME, time_text, times
+from .findings import beside, standing, time_text
 from .measures import Value, curves, percentiles, summary
 from .plots import Plot, Section
 
@@ -70,22 +70,12 @@ def _rates(document: Document, clients: Clients) -> Iterator[Plot]:
 
 def _sentence(document: Document, clients: Clients, row: RowInfo, model: str) -> str:
     """Says how ours stands in a row among the contestants of one concurrency model."""
-    found = {name: rate(document, row.name, name) for name in document.present() if model_of(name) == model}
-    known = {name: value for name, value in found.items() if value is not None}
-    ours = max((name for name in known if clients.is_ours(name)), key=known.__getitem__, default=None)
-    if ours is None:
+    among = [name for name in document.present() if name == FLOOR or model_of(name) == model]
+    found = standing(document, clients, row.name, among)
+    if found is None:
         return ""
     keys = keys_label(row) if "/" in keys_label(row) else f"{row.keys} key{'s' * (row.keys > 1)}"
-    sentence = f"With {keys} {ours} does {known[ours]:,.0f} cycles per second"
-    other = max((name for name in known if clients.is_other(name)), key=known.__getitem__, default=None)
-    against = rate_ratio(document, row.name, ours, other) if other else None
-    if against:
-        who = f"{other}, the fastest of the others"
-        sentence += f", {SAME} {who}" if against.same else f", {times(against.middle)} the rate of {who}"
-    floor = rate_ratio(document, row.name, ours, FLOOR)
-    if floor:
-        sentence += f", {times(floor.middle)} that of the {FLOOR}"
-    return sentence + "."
+    return f"With {keys} {found.ours} does {found.rate:,.0f} cycles per second{beside(found)}."
 
 
 def _handover(document: Document, clients: Clients) -> Iterator[Plot]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from statistics import median
@@ -11,8 +10,6 @@ from ..compare import TRIMMED_FROM, processor_times, rates, samples_of
 from ..results import Document, Latency, RowInfo
 from .clients import client_of
 
-SIZE_LABEL = re.compile(r"(\d+)(B|KB)")
-SIZE_UNITS = {"B": 1, "KB": 1024}
 MICROSECONDS = 1e6
 
 
@@ -111,27 +108,3 @@ def _curve(document: Document, name: str, rows: list[RowInfo], place: Callable[[
     found = {place(row): rate_value(document, row.name, name) for row in rows}
     points = {where: value for where, value in sorted(found.items()) if value and where}
     return Curve(name, points, found.get(0))
-
-
-def operation_of(row: RowInfo) -> str:
-    """Returns `set` or `get`, or nothing for rows of something else."""
-    if row.operation:
-        return row.operation
-    first = row.name.partition(":")[0]
-    return first if first in ("set", "get") else ""
-
-
-def size_of(row: RowInfo) -> int:
-    """Returns the size of a row's value in bytes, or 0 when it says none."""
-    if row.size:
-        return row.size
-    found = SIZE_LABEL.fullmatch(row.name.rpartition(":")[2])
-    return int(found[1]) * SIZE_UNITS[found[2]] if found else 0
-
-
-def keys_and_servers(row: RowInfo) -> tuple[int, int]:
-    """Returns how many keys on how many servers a row `multiget:KEYS:SERVERS` fetches, or zeros for another."""
-    parts = row.name.split(":")
-    if len(parts) != 3 or not (parts[1].isdigit() and parts[2].isdigit()):
-        return 0, 0
-    return int(parts[1]), int(parts[2])

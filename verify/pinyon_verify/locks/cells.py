@@ -10,7 +10,7 @@ from .settings import Settings
 CALM = Settings(ttl=60.0, heartbeat=60.0, long_stays=0.0, patience=30.0)
 #: Leases that end often, and waiters that give up often.
 BUSY = Settings(cancels=0.15, tries=0.05, unrenewed=0.05, stay=0.002, long_stays=0.005)
-MODELS = ("threads", "gevent", "asyncio")
+MODELS = ("blocking", "gevent", "asyncio")
 
 #: Who may do what the documentation says that the pure handler needs, and nothing else.
 PLAIN_USER = (
@@ -26,7 +26,7 @@ def each(settings: Settings, *models: str, **changes: object) -> tuple[Settings,
 
 def _all(settings: Settings) -> tuple[Settings, ...]:
     """One client of each model, and one more."""
-    return each(settings, *MODELS, "threads")
+    return each(settings, *MODELS, "blocking")
 
 
 _CUT = BUSY.but(command_timeout=0.5, cancels=0.1)
@@ -37,7 +37,7 @@ _NESTED = tuple(
 )
 
 CELLS = (
-    Cell("calm-threads", "threads, no faults: two calls for each lock", each(CALM, *4 * ["threads"]), exact=True),
+    Cell("calm-threads", "threads, no faults: two calls for each lock", each(CALM, *4 * ["blocking"]), exact=True),
     Cell("calm-gevent", "greenlets, no faults", each(CALM, *4 * ["gevent"]), exact=True),
     Cell("calm-asyncio", "tasks, no faults", each(CALM, *4 * ["asyncio"]), exact=True, quick=True),
     Cell("busy", "all models; short ttls, cancels, locks left to run out", _all(BUSY)),
@@ -69,7 +69,7 @@ CELLS = (
     Cell(
         "kill-pure",
         "kill -9, with clients without scripts",
-        each(BUSY.but(handler="pure"), *MODELS) + each(BUSY, "threads"),
+        each(BUSY.but(handler="pure"), *MODELS) + each(BUSY, "blocking"),
         faults=(faults.kill_holder,),
         ordered=False,
     ),
@@ -79,7 +79,7 @@ CELLS = (
     Cell(
         "stop-pure",
         "SIGSTOP, with clients without scripts",
-        each(BUSY.but(handler="pure"), *MODELS) + each(BUSY, "threads"),
+        each(BUSY.but(handler="pure"), *MODELS) + each(BUSY, "blocking"),
         faults=(faults.stop_holder,),
         ordered=False,
     ),
@@ -120,7 +120,7 @@ CELLS = (
     Cell(
         "cut-pure",
         "all kinds of cuts, with clients without scripts",
-        each(_CUT.but(handler="pure"), *MODELS) + each(_CUT, "threads"),
+        each(_CUT.but(handler="pure"), *MODELS) + each(_CUT, "blocking"),
         cuts=("before-send", "before-reply", "mid-reply", "half-open"),
         ordered=False,
     ),
@@ -170,7 +170,7 @@ CELLS = (
     Cell(
         "chaos",
         "kills, stops, cuts, pauses and forgotten functions at once, all models and handlers",
-        (*each(_CUT.but(conditions=0.05), *MODELS), *each(_CUT.but(handler="pure"), "asyncio", "threads")),
+        (*each(_CUT.but(conditions=0.05), *MODELS), *each(_CUT.but(handler="pure"), "asyncio", "blocking")),
         faults=(
             faults.kill_holder,
             faults.kill_waiter,
@@ -221,7 +221,7 @@ CELLS = (
     Cell(
         "restricted",
         "a user that may run no scripts: clients do without, and others with scripts are beside them",
-        each(BUSY.but(handler="auto", login="plain:secret@"), *MODELS) + each(BUSY, "threads"),
+        each(BUSY.but(handler="auto", login="plain:secret@"), *MODELS) + each(BUSY, "blocking"),
         ordered=False,
         options=("--user", *PLAIN_USER.split()),
         quick=True,
@@ -247,7 +247,7 @@ CELLS = (
         cuts=("before-send", "before-reply", "mid-reply", "half-open"),
         options=("--rename-command", "HELLO", ""),
     ),
-    Cell("fork", "forks inside critical sections while others wait", each(BUSY.but(forks=0.03), *3 * ["threads"])),
+    Cell("fork", "forks inside critical sections while others wait", each(BUSY.but(forks=0.03), *3 * ["blocking"])),
     Cell(
         "overload",
         "200 waiters for 50 of 60 names, with short ttls",

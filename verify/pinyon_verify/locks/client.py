@@ -7,10 +7,10 @@ import sys
 import threading
 from pathlib import Path
 
-from . import asyncio_work, blocking_work
 from .history import Recorder, wait_for_start
-from .section import Worker, watch_for_stalls
 from .settings import Settings
+from .share import watch_for_stalls
+from .work import work
 
 
 def main() -> None:
@@ -22,9 +22,7 @@ def main() -> None:
     settings = settings.but(until=wait_for_start(Path(settings.folder)))
     watcher = threading.Thread(target=watch_for_stalls, args=(recorder, settings.until), daemon=True)
     watcher.start()
-    workers = [Worker(settings, recorder, number) for number in range(settings.workers)]
-    module = asyncio_work if settings.model == "asyncio" else blocking_work
-    module.work(settings, workers)
+    work(settings, recorder)
     recorder("over")
 
 

@@ -43,11 +43,14 @@ class Sabotage:
         return replace(self.cell, name=self.name, prepare=self.do)
 
 
-_CALM = Cell("", "", each(CALM.but(patience=6.0), "asyncio", "threads", "gevent"), exact=True)
-_BUSY = Cell("", "", each(BUSY.but(cancels=0.3), "asyncio", "threads", "gevent"))
-_LONG = Cell("", "", each(BUSY.but(long_stays=0.5), "asyncio", "threads", "gevent"))
+_CALM = Cell("", "", each(CALM.but(patience=15.0), "asyncio", "blocking", "gevent"), exact=True)
+_BUSY = Cell("", "", each(BUSY.but(cancels=0.3), "asyncio", "blocking", "gevent"))
+_LONG = Cell("", "", each(BUSY.but(long_stays=0.5), "asyncio", "blocking", "gevent"))
 _NESTED = Cell(
-    "", "", each(BUSY.but(nested=0.4, most=3, cancels=0.0, patience=3.0), "asyncio", "threads", "gevent"), ordered=False
+    "",
+    "",
+    each(BUSY.but(nested=0.4, most=3, cancels=0.0, patience=3.0), "asyncio", "blocking", "gevent"),
+    ordered=False,
 )
 
 SABOTAGES = (

@@ -6,7 +6,9 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any
 
-from .blocking_work import make_locks
+from pinyon.cli.stress.models import Threads
+
+from .work import make_locks
 
 if TYPE_CHECKING:
     from .world import World
@@ -22,7 +24,7 @@ class _Waiter:
 
     def __init__(self, world: World, *names: str, fairness: str = "fifo", timeout: float = NEVER) -> None:
         settings = world.cell.clients[0].but(url=f"redis://127.0.0.1:{world.server.port}", fairness=fairness)
-        self.locks = make_locks(settings)
+        self.locks = make_locks(Threads(), settings)
         self.names = names
         self.held: Any = None
         self.error: BaseException | None = None

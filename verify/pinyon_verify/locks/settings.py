@@ -21,8 +21,8 @@ class Settings:
     folder: str = ""
     #: ``CLOCK_MONOTONIC`` nanoseconds after which nothing new is begun; a world says so when it begins.
     until: int = 0
-    #: ``threads``, ``gevent`` or ``asyncio``.
-    model: str = "threads"
+    #: ``blocking``, ``gevent`` or ``asyncio``.
+    model: str = "blocking"
     workers: int = 3
     #: Whether each worker has a connection of its own, and so a place of its own in the server's queue.
     apart: bool = False

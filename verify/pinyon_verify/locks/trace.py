@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import socket
 import threading
@@ -13,6 +14,11 @@ from pathlib import Path
 from .resp import encoded
 from .server import Server
 from .settings import NAMESPACE
+
+#: What a tracer echoes in order to know that it has seen all.
+END = "pinyon-verify-end"
+#: Seconds that a server may take for it, on any machine.
+ENDING = 20.0
 
 _RESET = b"-- a server begins anew --\n"
 _LINE = re.compile(rb"^\+?(\d+)\.(\d+) \[\d+ ([^\]]+)\] (.*)$")
@@ -38,6 +44,12 @@ class Tracer:
         self._began.wait(5)
 
     def stop(self) -> None:
+        """Stop, once all is written down that was executed until now."""
+        deadline = time.monotonic() + ENDING
+        while time.monotonic() < deadline and not self._stopped.is_set():
+            with contextlib.suppress(OSError):
+                self._server.ask("ECHO", END)
+            self._stopped.wait(1.0)
         self._stopped.set()
         self._thread.join()
 
@@ -54,6 +66,7 @@ class Tracer:
                     time.sleep(0.005)
 
     def _copy(self, monitor: socket.socket, file: object) -> None:
+        tail = b""
         while True:
             try:
                 data = monitor.recv(1 << 18)
@@ -65,6 +78,10 @@ class Tracer:
                 return
             self._began.set()
             file.write(data)  # type: ignore[attr-defined]
+            tail = (tail + data)[-len(data) - len(END) :]
+            if END.encode() in tail:
+                self._stopped.set()
+                return
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,10 @@ import time
 from pathlib import Path
 from typing import Any
 
+from pinyon.cli.stress.models import Model
+
 from .ledger import Ledger
-from .models import MODELS, Model
+from .models import MODELS, make_client
 from .sabotage import SABOTAGES
 from .worker import TIMEOUT, Record, Tribe, Worker
 
@@ -25,7 +27,7 @@ WARM = 0.3
 
 def main() -> None:
     settings: dict[str, Any] = json.loads(sys.argv[1])
-    model = MODELS[settings["model"]]
+    model = MODELS[settings["model"]]()
     record = Record()
     _warm_up(model, settings["servers"])
     before = _descriptors()
@@ -40,11 +42,11 @@ def _warm_up(model: Model, servers: list[str]) -> None:
     """What a model opens once and keeps, such as its loop's descriptors, is no leak."""
 
     async def use() -> None:
-        client = model.client(servers, timeout=5)
+        client = make_client(model, servers, timeout=5)
         await client.get("warm")
         client.close()
 
-    model.run(lambda: [use()])
+    model.run(use())
     gc.collect()
 
 
@@ -57,14 +59,16 @@ def _soak(model: Model, settings: dict[str, Any], record: Record, watch: _Watch)
         ("stay", False, range(half)),
         ("move", True, range(half, settings["workers"])),
     ):
-        client = model.client(settings["servers"], timeout=TIMEOUT, connect_timeout=TIMEOUT / 2, failover=failover)
+        client = make_client(
+            model, settings["servers"], timeout=TIMEOUT, connect_timeout=TIMEOUT / 2, failover=failover
+        )
         if settings["sabotage"]:
             client = SABOTAGES[settings["sabotage"]].make(client)
         tribe = Tribe(name, client, Ledger(keys_stay=not failover), numbers)
         tribes.append(tribe)
         workers += [Worker(number, tribe, record, f"{settings['seed']}:{model.name}", until) for number in numbers]
     watch.workers = workers
-    model.run(lambda: [worker.work(model.sleep) for worker in workers])
+    model.run(model.together([worker.work(model.sleep) for worker in workers]))
     for tribe in tribes:
         tribe.client.close()
 

@@ -2,33 +2,20 @@
 
 from __future__ import annotations
 
-import importlib
 import sys
+from typing import Any
 
-from ...harness import answer_requests, refuse
+from pinyon.cli.stress.models import MODELS, Model
+
+from ...harness import run_contestant
 from ..harness import LocksHarness
-from ..models import make_worker_model
-from ..rows import LOCK_MODELS
 
 
-def main() -> int:
-    """Serves the adapter and concurrency model named on the command line; says why when one cannot be imported."""
-    names = sys.argv[1:]
-    if len(names) != 2 or names[1] not in LOCK_MODELS:
-        print(f"usage: python -m {__package__} MODULE[.ADAPTER] {'|'.join(LOCK_MODELS)}", file=sys.stderr)
-        return 2
-    module, _, attribute = names[0].partition(".")
-    try:
-        model = make_worker_model(names[1])
-        adapter = getattr(importlib.import_module(f"{__package__}.{module}"), attribute or "ADAPTER")
-    except ImportError as error:
-        refuse(f"cannot be imported: {error}")
-        return 1
+def serve(adapter: Any, model: Model) -> Any:
+    """Returns what does a request, and what ends it."""
     harness = LocksHarness(adapter, model)
-    answer_requests(harness.do)
-    harness.close()
-    return 0
+    return harness.do, harness.close
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_contestant(__package__, MODELS, serve))

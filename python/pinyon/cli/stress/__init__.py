@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 
 import pinyon
 from pinyon.cli.standing import keys_from
+from pinyon.cli.stress.models import MODELS
 from pinyon.cli.stress.plan import Broken, Complete, Mismatch, Plan
 from pinyon.cli.stress.processes import Processes
 from pinyon.cli.stress.progress import PATIENCE, Bar
@@ -29,9 +30,6 @@ from pinyon.cli.trust import tls_of
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterator
-
-
-_WORKERS = {"blocking": "threads", "gevent": "greenlets", "asyncio": "tasks"}
 
 
 def stress(options: argparse.Namespace) -> int:
@@ -55,7 +53,7 @@ def stress(options: argparse.Namespace) -> int:
     with pinyon.Locks(**plan.settings) as locks:
         # Whatever the server does not permit is said once, and not by each process.
         locks.status("key:0")
-        workers = f"{plan.workers} {_WORKERS[plan.driver]} in {plan.forks} processes"
+        workers = f"{plan.workers} {MODELS[plan.driver].workers} in {plan.forks} processes"
         say(f"{workers}, {plan.keys} keys on {locks.server}, {plan.sleep:g} s in each section")
     with _ended_by_signals():
         try:

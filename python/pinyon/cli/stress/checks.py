@@ -1,30 +1,49 @@
-"""What must be true of all critical sections of all processes."""
+"""What must be true of critical sections: no two of a name at once, and higher tokens for later ones."""
 
 from __future__ import annotations
 
 import itertools
-from typing import TYPE_CHECKING
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, Callable, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from pinyon.cli.stress.plan import Section
 
+Span = TypeVar("Span")
+
+
+def overlapping(
+    spans: Iterable[Span], start: Callable[[Span], Any], end: Callable[[Span], Any]
+) -> Iterator[tuple[Span, Span]]:
+    """Yield each two spans of one name that overlap, the earlier one first."""
+    inside: list[Span] = []
+    for later in sorted(spans, key=start):
+        inside = [earlier for earlier in inside if end(earlier) > start(later)]
+        for earlier in inside:
+            yield earlier, later
+        inside.append(later)
+
+
+def disordered(spans: Iterable[Span], token: Callable[[Span], int]) -> Iterator[tuple[Span, Span]]:
+    """Yield each span, of those of one name in their order, whose token is not above all before it; that one first."""
+    newest: Span | None = None
+    for later in spans:
+        if newest is not None and token(later) <= token(newest):
+            yield newest, later
+        else:
+            newest = later
+
 
 def overlaps(sections: Iterable[Section]) -> list[str]:
     """Return where two were in the section of one key at the same time."""
-    found = []
-    for on_one in _by_key(sections):
-        longest = on_one[0]
-        for section in on_one[1:]:
-            if section.start < longest.end:
-                together = min(section.end, longest.end) - section.start
-                found.append(
-                    f"{section.key}: processes {longest.process} and {section.process} "
-                    f"were inside together for {together * 1000:.3f} ms"
-                )
-            longest = max(longest, section, key=lambda each: each.end)
-    return found
+    return [
+        f"{later.key}: processes {earlier.process} and {later.process} "
+        f"were inside together for {(min(earlier.end, later.end) - later.start) * 1000:.3f} ms"
+        for on_one in _by_key(sections)
+        for earlier, later in overlapping(on_one, attrgetter("start"), attrgetter("end"))
+    ]
 
 
 def disorders(sections: Iterable[Section]) -> list[str]:
@@ -33,12 +52,11 @@ def disorders(sections: Iterable[Section]) -> list[str]:
         f"{later.key}: token {later.token} of process {later.process} "
         f"came after {earlier.token} of process {earlier.process}"
         for on_one in _by_key(sections)
-        for earlier, later in zip(on_one, on_one[1:])
-        if later.token <= earlier.token
+        for earlier, later in disordered(on_one, attrgetter("token"))
     ]
 
 
 def _by_key(sections: Iterable[Section]) -> Iterator[list[Section]]:
-    ordered = sorted(sections, key=lambda each: (each.key, each.start))
-    for _, on_one in itertools.groupby(ordered, key=lambda each: each.key):
+    ordered = sorted(sections, key=attrgetter("key", "start"))
+    for _, on_one in itertools.groupby(ordered, key=attrgetter("key")):
         yield list(on_one)

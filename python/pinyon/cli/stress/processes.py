@@ -9,9 +9,8 @@ import signal
 import threading
 from typing import TYPE_CHECKING
 
-from pinyon.cli.stress import drivers
+from pinyon.cli.stress import worker
 from pinyon.cli.stress.plan import Broken, Complete, Event, Plan
-from pinyon.cli.stress.worker import Stop, Worker
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -97,10 +96,9 @@ def _work(plan: Plan, tells: Connection) -> None:
         with one_by_one:
             tells.send(event)
 
-    workers = [Worker(plan, report) for _ in range(plan.concurrency)]
     try:
-        drivers.run(plan, workers)
-    except Stop:
+        workers = worker.run(plan, report)
+    except worker.Stop:
         return
     except Exception as error:
         report(Broken(os.getpid(), f"{type(error).__name__}: {error}"))

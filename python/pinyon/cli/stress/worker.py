@@ -1,4 +1,4 @@
-"""What one worker does, whichever way it waits: the keys it has to go through, and the section on each."""
+"""What one worker of a stress run does: the keys that it has to go through, and the section on each."""
 
 from __future__ import annotations
 
@@ -7,70 +7,100 @@ import random
 import time
 from typing import TYPE_CHECKING, Any, Callable
 
+from pinyon.cli.stress import exercise
+from pinyon.cli.stress.models import MODELS, Model
 from pinyon.cli.stress.plan import Event, Failure, Mismatch, Plan, Section
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
 Report = Callable[[Event], None]
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 class Stop(Exception):
     """A mismatch: there is nothing left to show."""
 
 
-class Worker:
+class Worker(exercise.Worker):
     """The keys that are left, and what came of those tried.
 
     Args:
         plan: what to do.
+        model: how it runs beside others.
         report: is told of each section and each failure.
     """
 
-    def __init__(self, plan: Plan, report: Report) -> None:
-        self.plan = plan
+    def __init__(self, plan: Plan, model: Model, report: Report) -> None:
+        super().__init__(model)
+        self._plan = plan
         self._report = report
         self._parent = os.getppid()
         self._random = random.Random(os.urandom(16))
         self._left: dict[str, int] = {}
+        self._rounds = 0
+        self._key = ""
+        self._found = (0.0, 0.0, 0, b"", b"")
         self.ok = self.failures = 0
 
-    def still_left(self) -> Iterator[str]:
-        """Each time a random one of those that are left; ends when none is, or the time is over."""
-        rounds = 0
-        while True:
-            if not self._left:
-                if rounds and self.plan.until is None:
-                    return
-                self._left = {f"key:{number}": self.plan.tries for number in range(self.plan.keys)}
-                rounds += 1
-            over = self.plan.until is not None and time.monotonic() >= self.plan.until
-            if over or os.getppid() != self._parent:
-                return
-            yield self._random.choice(list(self._left))
+    def draw(self) -> bool:
+        """Choose a random one of the keys that are left, unless none is or the time is over."""
+        if not self._left:
+            if self._rounds and self._plan.until is None:
+                return False
+            self._left = {f"key:{number}": self._plan.tries for number in range(self._plan.keys)}
+            self._rounds += 1
+        if self._plan.until is not None and time.monotonic() >= self._plan.until:
+            return False
+        self._key = self._random.choice(list(self._left))
+        return os.getppid() == self._parent
 
-    def lock_settings(self) -> dict[str, Any]:
-        """How a section's lock is taken: nothing prolongs it, and it lasts for twice the section."""
-        return {"ttl": 2 * self.plan.sleep, "timeout": self.plan.sleep, "renew": False}
+    def lock(self, locks: Any) -> Any:
+        """Return the key's lock: nothing prolongs it, and it lasts for twice the section."""
+        return locks.lock(self._key, ttl=2 * self._plan.sleep, timeout=self._plan.sleep, renew=False)
+
+    async def inside(self, locks: Any, held: Any) -> None:
+        """Write a value beside the key, sleep, and read it back."""
+        start = time.monotonic()
+        place, written = locks.prefix + f"{self._key}:widget".encode(), self.new_value()
+        await self.model.outcome(locks.execute("SET", place, written))
+        await self.model.sleep(self._plan.sleep)
+        read = await self.model.outcome(locks.execute("GET", place))
+        self._found = (start, time.monotonic(), held.token, written, read)
+        # A section that the lock did not outlast proves nothing: a process that gets no time loses its lock.
+        held.check()
 
     def new_value(self) -> bytes:
         """Return what to write."""
         return b"%d" % self._random.getrandbits(64)
 
-    def passed(self, key: str, start: float, end: float, token: int, written: bytes, read: bytes | None) -> None:
+    async def passed(self) -> None:
         """Judge a section during which the lock was held. Raises ``Stop`` where somebody else wrote."""
-        self._report(Section(key, start, end, token, os.getpid()))
+        start, end, token, written, read = self._found
+        self._report(Section(self._key, start, end, token, os.getpid()))
         if read != written:
-            self._report(Mismatch(key, os.getpid(), written, read))
+            self._report(Mismatch(self._key, os.getpid(), written, read))
             raise Stop
         self.ok += 1
-        del self._left[key]
+        del self._left[self._key]
 
-    def failed(self, key: str, error: Exception) -> None:
+    async def failed(self, error: Exception) -> None:
         """Count a section that came to nothing."""
         self.failures += 1
-        self._left[key] -= 1
-        given_up = self._left[key] == 0
+        self._left[self._key] -= 1
+        given_up = self._left[self._key] == 0
         if given_up:
-            del self._left[key]
-        self._report(Failure(key, type(error).__name__, given_up))
+            del self._left[self._key]
+        self._report(Failure(self._key, type(error).__name__, given_up))
+
+
+def run(plan: Plan, report: Report) -> Sequence[Worker]:
+    """Let all workers of one process go through their keys, and return them. Raises ``Stop`` if one met a mismatch."""
+    model = MODELS[plan.driver]()
+    workers = [Worker(plan, model, report) for _ in range(plan.concurrency)]
+    model.run(_work(plan, model, workers))
+    return workers
+
+
+async def _work(plan: Plan, model: Model, workers: Sequence[Worker]) -> None:
+    async with model.held(model.locks(**plan.settings)) as locks:
+        await model.together([worker.work(locks) for worker in workers])

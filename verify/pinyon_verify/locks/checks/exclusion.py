@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from pinyon.cli.stress.checks import overlapping
+
 from ..attempts import Attempt
 from ..evidence import Evidence
 from ..history import MILLISECOND
@@ -27,15 +29,13 @@ def beliefs(evidence: Evidence) -> Iterator[Finding]:
 
 def _overlaps(evidence: Evidence, end: Callable[[Attempt], int]) -> Iterator[tuple[str, Attempt, Attempt]]:
     for name, holders in evidence.holders():
-        inside: list[Attempt] = []
-        for later in holders:
-            begun = later.begun or 0
-            inside = [earlier for earlier in inside if end(earlier) > begun]
-            if end(later) <= begun:
-                continue
-            for earlier in inside:
-                yield name, earlier, later
-            inside.append(later)
+        inside = [each for each in holders if end(each) > _begun(each)]
+        for earlier, later in overlapping(inside, _begun, end):
+            yield name, earlier, later
+
+
+def _begun(attempt: Attempt) -> int:
+    return attempt.begun or 0
 
 
 def _excuse(evidence: Evidence, earlier: Attempt, later: Attempt) -> str | None:

@@ -5,38 +5,37 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 
+from pinyon.cli.stress.checks import disordered
+
 from ..attempts import Attempt, Write
 from ..evidence import Evidence
+from ..trace import Step
 from .finding import Finding
 
 
 def increase(evidence: Evidence) -> Iterator[Finding]:
     """For each name, tokens increase in the order of grants: the clients' and the server's."""
     for name, holders in evidence.holders():
-        newest: Attempt | None = None
-        for attempt in holders:
-            if attempt.believed <= (attempt.begun or 0):
-                continue
-            if newest is not None and (attempt.token or 0) <= (newest.token or 0):
-                text = f"{name}: {attempt.id} has token {attempt.token} after {newest.id} had {newest.token}"
-                lost = evidence.lost(attempt.names, attempt.granted or 0, attempt.begun or 0)
-                excuse = "granted before, and the server lost its state" if lost else None
-                yield Finding("tokens", attempt.begun or 0, text, excuse)
-            else:
-                newest = attempt
+        believing = [attempt for attempt in holders if attempt.believed > (attempt.begun or 0)]
+        for newest, attempt in disordered(believing, lambda each: each.token or 0):
+            text = f"{name}: {attempt.id} has token {attempt.token} after {newest.id} had {newest.token}"
+            lost = evidence.lost(attempt.names, attempt.granted or 0, attempt.begun or 0)
+            excuse = "granted before, and the server lost its state" if lost else None
+            yield Finding("tokens", attempt.begun or 0, text, excuse)
     yield from _increase_on_server(evidence)
 
 
 def _increase_on_server(evidence: Evidence) -> Iterator[Finding]:
-    newest: dict[str, tuple[int, str]] = {}
+    granted: dict[str, list[Step]] = defaultdict(list)
     for step in evidence.steps:
-        if step.kind != "granted":
-            continue
-        token, attempt = newest.get(step.name, (0, ""))
-        if step.number <= token:
-            text = f"{step.name}: the server gave {step.attempt} token {step.number} after {attempt} had {token}"
+        if step.kind == "granted":
+            granted[step.name].append(step)
+    for name, grants in granted.items():
+        for newest, step in disordered(grants, lambda each: each.number):
+            text = (
+                f"{name}: the server gave {step.attempt} token {step.number} after {newest.attempt} had {newest.number}"
+            )
             yield Finding("tokens", step.at * 1000, text)
-        newest[step.name] = max((token, attempt), (step.number, step.attempt))
 
 
 def register(evidence: Evidence) -> Iterator[Finding]:

@@ -1,7 +1,4 @@
-"""What a worker does with a lock, the same for threads, greenlets and tasks.
-
-``stay`` is a generator: it yields how long to sleep, which is all that differs between them.
-"""
+"""One worker's share of the work: what it draws, how long it stays inside, and what it writes down."""
 
 from __future__ import annotations
 
@@ -24,8 +21,8 @@ INNER = 1000
 LATE = 0.005
 
 
-class Worker:
-    """One thread, greenlet or task's share of the work: what it draws, and what it writes down."""
+class Share:
+    """What one worker draws, and what it writes down."""
 
     def __init__(self, settings: Settings, recorder: Recorder, number: int) -> None:
         self.settings = settings
@@ -38,7 +35,7 @@ class Worker:
         self.attempt = ""
         self.names: list[str] = []
         self._asked = 0
-        self._inner: Worker | None = None
+        self._inner: Share | None = None
         self._outer_names: frozenset[str] = frozenset()
 
     def goes_on(self) -> bool:
@@ -69,14 +66,18 @@ class Worker:
         self.attempt = f"{self._process}.{self._number}.{self._attempts}"
         self.record("invoke", self.attempt, names=self.names)
 
-    def inner(self) -> Worker | None:
-        """Now and then, return who takes other names while these are held."""
+    def inner(self) -> Share | None:
+        """Now and then, return the share of a worker that takes other names while these are held."""
         if self._outer_names or self.random.random() >= self.settings.nested:
             return None
         if self._inner is None:
-            self._inner = Worker(self.settings, self.record, self._number + INNER)
+            self._inner = Share(self.settings, self.record, self._number + INNER)
         self._inner._outer_names = frozenset(self.names)
         return self._inner
+
+    def forks(self) -> bool:
+        """Return whether to fork now, inside."""
+        return self.random.random() < self.settings.forks
 
     def waits(self) -> float | None:
         """Return for how many seconds the worker waits on a condition, if it does: its names are free meanwhile."""
@@ -112,7 +113,7 @@ class Worker:
         return max(0.0, remaining - MARGIN)
 
     def stay(self, held: Any) -> Iterator[float]:
-        """Be in the critical section: write to a register, stay, write to another."""
+        """Be in the critical section: write to a register, stay, write to another. Yields how long to sleep."""
         self.granted(held)
         reliable = self.believes(held)
         if not reliable:
@@ -159,10 +160,6 @@ class Worker:
     def violated(self, text: str) -> None:
         """Something that the checks cannot see from the outside."""
         self.record("violation", self.attempt, text=text)
-
-
-#: How long a worker waits after an error of the server's.
-AFTER_ERROR = 0.02
 
 
 def watch_for_stalls(recorder: Recorder, until: int) -> None:

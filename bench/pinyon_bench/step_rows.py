@@ -7,12 +7,42 @@ is inside the timing. The others time a client that is connected and warm.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Literal
 
-from .coroutines.models import BLOCKING
+from .declaration import Goals, Group, Row, goals_of
+from .goals import at_least, at_least_row, exactly_system_calls, keeps, processor_at_most_peers
+from .names import BARE, FLOOR, PEER
 from .protocol import Kind, PhaseSpec, RowSpec, Step
 
-Group = Literal["seed", "size", "multiget", "placement"]
+NOTE = (
+    "The second line of a cell is a ratio: of {first} to the floor, of the others to {first}. "
+    "Medians of the ratios within each round. ~: the same within noise."
+)
+SEED, SIZE, MULTIGET, PLACEMENT = STEP_GROUPS = (
+    Group("seed", "The seeds' rows", ": operations per second, connect included", beside="floor and first", note=NOTE),
+    Group(
+        "size",
+        "One get or set, by the size of the value",
+        ": operations per second, client warm",
+        beside="floor and first",
+        note=NOTE,
+    ),
+    Group("multiget", "multiget:KEYS:SERVERS", ": keys per second, client warm", beside="floor and first", note=NOTE),
+    Group(
+        "placement",
+        "Client and server on other cores",
+        ": operations or keys per second, client warm",
+        beside="floor and first",
+        note=NOTE,
+    ),
+)
+GOALS: Goals = {
+    "[gs]et:36B": (at_least(0.95, FLOOR), at_least(1.05, PEER), exactly_system_calls(2)),
+    "multiget:100:1": (at_least(1.4, PEER),),
+    "multiget:100:4": (keeps(0.95, "multiget:100:1"),),
+    "setq:plain": (at_least_row(6.0, "set:plain"),),
+    "get:100KB": (at_least(2.0, PEER), at_least(0.9, BARE, shown=f"a {BARE} (Python)")),
+    "*": (processor_at_most_peers,),
+}
 
 KEY1 = "Short"
 KEY2 = "Sym1-2-3::45" * 8
@@ -31,26 +61,18 @@ MULTIGET_KEYS = (1, 10, 100, 1000)
 MOST_MULTIGET_KEYS = 10_000
 MULTIGET_SERVERS = (1, 2, 4)
 WARM_UP_SHARE = 10
-PLACEMENT_ROWS = ("set:36B", "get:36B", "multiget:100:1")
 
 
 @dataclass(frozen=True)
-class Row:
-    """One workload; `operations` and `unit` say what its rate counts."""
+class StepRow(Row):
+    """A row of steps, of which `operations` are counted."""
 
-    name: str
-    group: Group
-    kind: Kind
-    steps: list[Step]
-    operations: int
-    about: str
+    kind: Kind = "bytes"
+    steps: list[Step] = field(default_factory=list)
+    operations: int = 1
     prepare: list[Step] = field(default_factory=list)
-    servers: int = 1
-    unit: str = "operations"
-    length: int = 0
     quiet: bool = False
     counting: bool = False
-    models: tuple[str, ...] = (BLOCKING,)
 
     def spec(self, servers: list[str], iterations: int) -> RowSpec:
         """Returns the row as the contestant gets it."""
@@ -58,9 +80,9 @@ class Row:
             "name": self.name,
             "servers": servers,
             "kind": self.kind,
-            "length": self.length,
+            "length": self.size,
             "quiet": self.quiet,
-            "connect": "inside" if self.group == "seed" else "outside",
+            "connect": "inside" if self.group == SEED.name else "outside",
             "warmup": max(10, iterations // WARM_UP_SHARE),
             "prepare": self.prepare,
             "phases": self._phases(iterations),
@@ -77,12 +99,12 @@ class Row:
         ]
 
 
-def all_rows() -> list[Row]:
+def step_rows() -> list[StepRow]:
     """Returns every row of steps in the order in which rows are run and shown."""
-    return [*seed_rows(), *_single_rows(), *_multiget_rows()]
+    return [*seed_rows(), *_size_rows(), *_multiget_rows()]
 
 
-def seed_rows() -> list[Row]:
+def seed_rows() -> list[StepRow]:
     """Returns the ten rows of seeds 000 and 001, which must run in this order."""
     plain, empty = MARSHALLED, ""
     three = [KEY1, KEY2, KEY3]
@@ -102,13 +124,13 @@ def seed_rows() -> list[Row]:
         _seed("missing", "object", _each(three, "delete", "get"), "delete and get, three times", _sets(three, empty)),
         _seed("mixed", "object", _mixed(empty), "6 sets, 6 gets"),
         _seed("mixedq", "object", _mixedq(empty), "6 gets among 9 quiet commands", _sets(three, empty), quiet=True),
-        Row(
+        StepRow(
             name="incr",
-            group="seed",
-            kind="bytes",
+            group=SEED.name,
+            about="n times incr, then n times decr, then the check that it is 0",
+            goals=goals_of("incr", GOALS),
             steps=[["incr", COUNTER, 1, 1], ["decr", COUNTER, 1], ["incr", COUNTER, 0, None]],
             operations=2,
-            about="n times incr, then n times decr, then the check that it is 0",
             counting=True,
         ),
     ]
@@ -116,8 +138,18 @@ def seed_rows() -> list[Row]:
 
 def _seed(
     name: str, kind: Kind, steps: list[Step], about: str, prepare: list[Step] | None = None, quiet: bool = False
-) -> Row:
-    return Row(name, "seed", kind, steps, len(steps), about, prepare or [], quiet=quiet)
+) -> StepRow:
+    return StepRow(
+        name=name,
+        group=SEED.name,
+        about=about,
+        goals=goals_of(name, GOALS),
+        kind=kind,
+        steps=steps,
+        operations=len(steps),
+        prepare=prepare or [],
+        quiet=quiet,
+    )
 
 
 def _sets(keys: list[str], text: str) -> list[Step]:
@@ -155,53 +187,53 @@ def _mixedq(text: str) -> list[Step]:
     ]
 
 
-def _single_rows() -> list[Row]:
+def _size_rows() -> list[StepRow]:
     sizes = {"36B": KEY_WIDTH, **SIZES}
-    return [row for label, size in sizes.items() for row in _size_pair(label, size)]
+    return [_size_row(operation, label, size) for label, size in sizes.items() for operation in ("set", "get")]
 
 
-def _size_pair(label: str, size: int) -> list[Row]:
-    key, text = wide_key(0), "0123456789abcdef"
-    store: Step = ["set", key, text]
-    return [
-        Row(f"set:{label}", "size", "bytes", [store], 1, f"set of {size} bytes, {KEY_WIDTH}-byte key", length=size),
-        Row(
-            f"get:{label}",
-            "size",
-            "bytes",
-            [["get", key]],
-            1,
-            f"get of {size} bytes, {KEY_WIDTH}-byte key",
-            [store],
-            length=size,
-        ),
-    ]
-
-
-def _multiget_rows() -> list[Row]:
-    rows = [_multiget(keys, servers) for servers in MULTIGET_SERVERS for keys in MULTIGET_KEYS]
-    return [*rows, _multiget(MOST_MULTIGET_KEYS, 1)]
-
-
-def _multiget(count: int, servers: int) -> Row:
-    keys = [wide_key(number) for number in range(count)]
-    return Row(
-        name=f"multiget:{count}:{servers}",
-        group="multiget",
-        kind="bytes",
-        steps=[["multiget", keys]],
-        operations=count,
-        about=f"{count} keys of {KEY_WIDTH} bytes, {KEY_WIDTH}-byte values, {servers} server(s)",
-        prepare=[["set", key, key[::-1]] for key in keys],
-        servers=servers,
-        unit="keys",
+def _size_row(operation: str, label: str, size: int) -> StepRow:
+    key, name = wide_key(0), f"{operation}:{label}"
+    store: Step = ["set", key, "0123456789abcdef"]
+    return StepRow(
+        name=name,
+        group=SIZE.name,
+        about=f"{operation} of {size} bytes, {KEY_WIDTH}-byte key",
+        operation=operation,
+        size=size,
+        also=("system calls", "memory", "placement") if size == KEY_WIDTH else (),
+        goals=goals_of(name, GOALS),
+        steps=[store] if operation == "set" else [["get", key]],
+        prepare=[] if operation == "set" else [store],
     )
 
 
-def placement_rows(placement: str) -> list[Row]:
+def _multiget_rows() -> list[StepRow]:
+    rows = [_multiget_row(keys, servers) for servers in MULTIGET_SERVERS for keys in MULTIGET_KEYS]
+    return [*rows, _multiget_row(MOST_MULTIGET_KEYS, 1)]
+
+
+def _multiget_row(count: int, servers: int) -> StepRow:
+    keys, name = [wide_key(number) for number in range(count)], f"multiget:{count}:{servers}"
+    return StepRow(
+        name=name,
+        group=MULTIGET.name,
+        about=f"{count} keys of {KEY_WIDTH} bytes, {KEY_WIDTH}-byte values, {servers} server(s)",
+        unit="keys",
+        keys=count,
+        servers=servers,
+        also=("system calls", "placement") if (count, servers) == (100, 1) else (),
+        goals=goals_of(name, GOALS),
+        steps=[["multiget", keys]],
+        operations=count,
+        prepare=[["set", key, key[::-1]] for key in keys],
+    )
+
+
+def placement_rows(placement: str) -> list[StepRow]:
     """Returns the few rows that `record` also measures in another placement, which their names say."""
-    chosen = [row for row in all_rows() if row.name in PLACEMENT_ROWS]
-    return [replace(row, name=f"{row.name} {placement}", group="placement") for row in chosen]
+    chosen = [row for row in step_rows() if "placement" in row.also]
+    return [replace(row, name=f"{row.name} {placement}", group=PLACEMENT.name, goals=()) for row in chosen]
 
 
 def wide_key(number: int) -> str:

@@ -1,0 +1,29 @@
+"""All rows, groups and targets of the benchmark."""
+
+from __future__ import annotations
+
+from .coroutines.rows import PAIRS_GROUPS, pairs_rows
+from .declaration import Group, Row, Target
+from .goals import memory_grows_at_most
+from .locks.goals import exactly_commands
+from .locks.rows import LOCK_GROUPS, lock_rows
+from .results import Document
+from .step_rows import STEP_GROUPS, step_rows
+
+GROUPS: dict[str, Group] = {group.name: group for group in (*STEP_GROUPS, *PAIRS_GROUPS, *LOCK_GROUPS)}
+#: Of no row or group.
+GOALS = (memory_grows_at_most(256), exactly_commands(2.0))
+
+
+def all_rows(short: bool) -> list[Row]:
+    """Returns every row in the order in which rows are run and shown; `short` with the counts of `run`."""
+    return [*step_rows(), *pairs_rows(short), *lock_rows(short)]
+
+
+def targets(document: Document) -> list[Target]:
+    """Returns every target that the document has the figures for."""
+    measured = {row.name for row in document.rows}
+    found = [goal(document, row.name) for row in all_rows(False) if row.name in measured for goal in row.goals]
+    found += [goal(document, group.name) for group in GROUPS.values() for goal in group.goals]
+    found += [goal(document, "") for goal in GOALS]
+    return [target for each in found for target in each]

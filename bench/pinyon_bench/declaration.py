@@ -1,0 +1,109 @@
+"""What is said of a row: once, where the row is declared.
+
+The runner, the command line, tables, targets, plots and PERFORMANCE.md read it from there, or from the part of it that
+a result document keeps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from fnmatch import fnmatch
+from typing import Any, Literal
+
+from .names import BLOCKING
+from .results import Document, RowInfo
+
+#: What else is measured of a row: the client's system calls and memory, and the row in other placements.
+Also = Literal["system calls", "memory", "placement"]
+#: What a rate stands beside: the first contestant's, the floor's for that one; the first client's; our blocking
+#: client's; that of the first contestant of the same concurrency model.
+Beside = Literal["floor and first", "first client", "blocking", "first of model", ""]
+
+
+@dataclass(frozen=True)
+class Target:
+    """One target in words, what was measured, and whether that meets it."""
+
+    text: str
+    measured: str
+    met: bool
+    spread: str = ""
+
+
+#: Gives the targets of the row or group of this name that a document has the figures for.
+Goal = Callable[[Document, str], Iterator[Target]]
+#: Goals by names of rows, which may be patterns.
+Goals = dict[str, tuple[Goal, ...]]
+
+
+@dataclass(frozen=True)
+class Group:
+    """Rows that are shown together, and how.
+
+    `counted` says what their rates count. The name of a row is its label without the first `prefix` parts. Tables are
+    `transposed` where there are few rows and many contestants. `note` may name `{first}`, the first contestant.
+    """
+
+    name: str
+    title: str
+    counted: str = ", operations per second"
+    prefix: int = 0
+    beside: Beside = ""
+    transposed: bool = False
+    by_client: bool = False
+    note: str = ""
+    order: Callable[[RowInfo], Any] | None = None
+    processor: bool = True
+    goals: tuple[Goal, ...] = ()
+
+    def rows(self, document: Document) -> list[RowInfo]:
+        """Returns the group's rows in the order in which they are shown."""
+        rows = document.rows_of(self.name)
+        return sorted(rows, key=self.order) if self.order else rows
+
+    def label(self, row: RowInfo) -> str:
+        """Returns what a row is called among those of its group."""
+        return " ".join(row.name.split(":")[self.prefix :]) if self.prefix else row.name
+
+
+@dataclass(frozen=True)
+class Row:
+    """One workload: what is done, by whom, what its rate counts, and what must come of it.
+
+    `operation`, `size` (of a value, in bytes), `concurrency`, `keys` and `servers` are its places on the axes of plots;
+    they are void where a row has no such thing. `run` takes it unasked when `in_run` is true.
+    """
+
+    name: str
+    group: str
+    about: str
+    models: tuple[str, ...] = (BLOCKING,)
+    unit: str = "operations"
+    operation: str = ""
+    size: int = 0
+    concurrency: int = 0
+    keys: int = 0
+    servers: int = 1
+    in_run: bool = True
+    most_rounds: int | None = None
+    also: tuple[Also, ...] = ()
+    goals: tuple[Goal, ...] = field(default=(), compare=False)
+
+    def info(self) -> RowInfo:
+        """Returns the row as the document has it."""
+        places = (self.operation, self.size, self.concurrency, self.keys, self.servers)
+        return RowInfo(self.name, self.group, self.unit, self.about, *places)
+
+    def rounds(self, rounds: int) -> int:
+        """Returns in how many of these rounds it is timed: all, unless it takes long and hardly varies."""
+        return min(rounds, self.most_rounds or rounds)
+
+    def is_called(self, name: str) -> bool:
+        """Returns whether a name, a pattern or a group's name means this row; `locks` are several groups."""
+        return name in (self.group, self.group.partition(":")[0]) or fnmatch(self.name, name)
+
+
+def goals_of(name: str, goals: Goals) -> tuple[Goal, ...]:
+    """Returns all goals of a row."""
+    return tuple(goal for pattern, found in goals.items() if fnmatch(name, pattern) for goal in found)

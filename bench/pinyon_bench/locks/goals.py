@@ -1,0 +1,143 @@
+"""The kinds of targets of locks: what Pinyon's must reach, as rows and groups declare it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ..compare import rates, ratio
+from ..declaration import Goal, Target
+from ..goals import reached, spread_of
+from ..names import FLOOR, OURS, contestant_name
+from ..results import Document
+from .measures import (
+    commands_sent,
+    in_round_trips,
+    lock_rows_of,
+    middle_of,
+    p99_of,
+    per_cycle,
+    published,
+    reads,
+    server_time,
+)
+from .workloads import FAR, HANDOVER, MUTEX, NEAR, PAIR, PIPELINED, PURE, SCRIPT, group_of
+
+OURS_SCRIPT, OURS_PURE = f"{OURS} {SCRIPT}", f"{OURS} {PURE}"
+ONE_PIPELINED = f"{group_of(PIPELINED)}:1"
+#: The floor's pipelined pairs per second where the seed was measured: the scale of its figures.
+SEED_FLOOR = 46_800
+#: What counts as exact, because warm connections may be opened within a cell.
+EXACT = 0.005
+
+
+def exactly_commands(wanted: float) -> Goal:
+    """A cycle takes exactly so many commands, at any number of keys and workers, where it has none of its own."""
+
+    def goal(document: Document, _: str) -> Iterator[Target]:
+        rows = [row.name for workload in (PAIR, MUTEX, HANDOVER) for row in lock_rows_of(document, workload)]
+        found = {
+            f"{row.partition(':')[2]}{name.removeprefix(OURS_SCRIPT)}": value
+            for row in rows
+            for name in document.present()
+            if name.startswith(OURS_SCRIPT) and (value := per_cycle(document, row, name, commands_sent)) is not None
+        }
+        if found:
+            worst = max(found, key=lambda where: abs(found[where] - wanted))
+            text = f"locks: exactly {wanted:g} commands per cycle; farthest: {worst}"
+            yield Target(text, f"{found[worst]:.3f}", abs(found[worst] - wanted) < EXACT)
+
+    return goal
+
+
+def at_most_wake_ups(wanted: float) -> Goal:
+    """A grant takes at most so many messages."""
+
+    def goal(document: Document, row: str) -> Iterator[Target]:
+        value = per_cycle(document, row, OURS_SCRIPT, published)
+        if value is not None:
+            yield Target(f"{row}: at most {wanted:g} wake-up per grant", f"{value:.3f}", value <= wanted)
+
+    return goal
+
+
+def at_least_at_scale(wanted: float, models: tuple[str, ...]) -> Goal:
+    """Our rate is at least so many cycles per second on the seed's machine, by the floor of the same round."""
+
+    def goal(document: Document, row: str) -> Iterator[Target]:
+        for model in models:
+            found = ratio(rates(document, row, contestant_name(OURS_SCRIPT, model)), _floor(document))
+            if found:
+                there = found.middle * SEED_FLOOR
+                spread = f"{found.low * SEED_FLOOR:,.0f}–{found.high * SEED_FLOOR:,.0f}"
+                text = f"{row} {model}: at least {wanted:,}/s at the seed's scale"
+                yield Target(text, f"{there:,.0f}", there >= wanted, spread)
+
+    return goal
+
+
+def at_least_seed(wanted: float, cycles: int, seconds: float, models: tuple[str, ...]) -> Goal:
+    """Our rate is at least so many times the seed's, which did so many cycles in so many seconds at its scale."""
+
+    def goal(document: Document, row: str) -> Iterator[Target]:
+        theirs = {number: cycles / seconds * each / SEED_FLOOR for number, each in _floor(document).items()}
+        for model in models:
+            found = ratio(rates(document, row, contestant_name(OURS_SCRIPT, model)), theirs)
+            yield from reached(f"{row} {model}: at least {wanted:g} times the seed's {cycles:,}", found, wanted)
+
+    return goal
+
+
+def _floor(document: Document) -> dict[int, float]:
+    return rates(document, ONE_PIPELINED, FLOOR)
+
+
+def grows_at_most(wanted: float, fewest: str, most: str, models: tuple[str, ...]) -> Goal:
+    """Many keys take at most so many times as long as few."""
+
+    def goal(document: Document, group: str) -> Iterator[Target]:
+        for model in models:
+            ours = contestant_name(OURS_SCRIPT, model)
+            found = ratio(*(rates(document, f"{group}:{label}", ours) for label in (fewest, most)))
+            if found:
+                text = f"{group} {model}: {most} takes at most {wanted:g} times as long as {fewest}"
+                yield Target(text, f"{found.middle:.3f}", found.middle <= wanted, spread_of(found))
+
+    return goal
+
+
+def round_trips_of_pure(wanted: int) -> Goal:
+    """Without scripts a cycle takes so many round trips."""
+
+    def goal(document: Document, row: str) -> Iterator[Target]:
+        value = per_cycle(document, row, OURS_PURE, reads)
+        if value is not None:
+            text = f"{row} {PURE}: 1 round trip to lock, {wanted - 1} to unlock"
+            yield Target(text, f"{value:.2f}", value < wanted + EXACT)
+
+    return goal
+
+
+def at_most_round_trips(middle: float, p99: float) -> Goal:
+    """A hand-over takes at most so many round trips of the floor over the same link."""
+
+    def goal(document: Document, row: str) -> Iterator[Target]:
+        link = FAR if f":{FAR}:" in row else NEAR
+        for what, part, most in (("p50", middle_of, middle), ("p99", p99_of, p99)):
+            found = in_round_trips(document, OURS_SCRIPT, part, link)
+            if found:
+                text = f"{row}: {what} at most {most:g} round trips of the {FLOOR}"
+                yield Target(text, f"{found.middle:.3f}", found.middle <= most, spread_of(found))
+
+    return goal
+
+
+def at_most_server_time(microseconds: float) -> Goal:
+    """A cycle takes the server at most so long."""
+
+    def goal(document: Document, row: str) -> Iterator[Target]:
+        value = per_cycle(document, row, OURS_SCRIPT, server_time)
+        if value is not None:
+            text = f"{row}: at most {microseconds:g} µs of the server per cycle"
+            yield Target(text, f"{value:.2f}", value <= microseconds)
+
+    return goal

@@ -1,0 +1,123 @@
+"""What the workers of a row of locks do, in every concurrency model."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Iterator
+from time import perf_counter
+from typing import Any
+
+from pinyon.cli.stress import exercise
+from pinyon.cli.stress.models import Model
+
+from ..model import expect
+from ..protocol import LocksSpec
+from .calls import LockCalls
+from .tally import INSIDE_SECONDS, LARGEST_VALUE, Tally
+
+VALUE_KEY = "__TEST__"
+
+
+async def ping(model: Model, calls: LockCalls, count: int, tally: Tally) -> None:
+    """Sends one command after another and reads the clock around each."""
+    outcome, execute, seconds = model.outcome, calls.execute, tally.seconds
+    for _ in range(count):
+        start = perf_counter()
+        await outcome(execute("PING"))
+        seconds.append(perf_counter() - start)
+        tally.count += 1
+
+
+async def cycle(calls: LockCalls, draws: Iterator[list[str]], tally: Tally) -> None:
+    """Locks, counts, unlocks; reads the clock before each lock and within.
+
+    It is written for each kind of context: one for both would add half a microsecond to what is timed.
+    """
+    lock, seconds = calls.lock, tally.seconds
+    for names in draws:
+        start = perf_counter()
+        with lock(names):
+            seconds.append(perf_counter() - start)
+            tally.count += 1
+
+
+async def cycle_awaiting(calls: LockCalls, draws: Iterator[list[str]], tally: Tally) -> None:
+    """The same with locks that are awaited."""
+    lock, seconds = calls.lock, tally.seconds
+    for names in draws:
+        start = perf_counter()
+        async with lock(names):
+            seconds.append(perf_counter() - start)
+            tally.count += 1
+
+
+async def hold(model: Model, calls: LockCalls, row: LocksSpec, tally: Tally) -> list[list[int]]:
+    """Locks over and over, once at least; returns when each lock was asked for, was held, and was about to be released.
+
+    Nanoseconds of the clock that all processes share, since the row's start.
+    """
+    context, lock, names, now = model.held, calls.lock, row["names"], time.monotonic_ns
+    start = round(row["start"] * 1e9)
+    until = start + round(row["seconds"] * 1e9)
+    held: list[list[int]] = []
+    await model.sleep(max(0.0, row["start"] - time.monotonic()))
+    # A process that was kept from running until then has its turn too.
+    while (asked := now()) < until or not held:
+        async with context(lock(names)):
+            entered = now()
+            tally.count += 1
+            leaving = now()
+        held.append([asked - start, entered - start, leaving - start])
+    return held
+
+
+class Checked(exercise.Worker):
+    """Notes when it is inside, and gives others time to come in where they must not."""
+
+    def __init__(self, model: Model, draws: Iterator[list[str]], tally: Tally) -> None:
+        super().__init__(model)
+        self._draws = draws
+        self._tally = tally
+        self._names: list[str] = []
+
+    def draw(self) -> bool:
+        self._names = next(self._draws, [])
+        return bool(self._names)
+
+    def lock(self, locks: LockCalls) -> Any:
+        return locks.lock(self._names)
+
+    async def inside(self, locks: LockCalls, held: Any) -> None:
+        entered = perf_counter()
+        await self.stay(locks)
+        self._tally.note(entered, perf_counter())
+
+    async def stay(self, locks: LockCalls) -> None:
+        """Does what is done inside."""
+        await self.model.sleep(INSIDE_SECONDS)
+
+
+class Writing(Checked):
+    """The seed's second test: sleeps, locks, writes, increases, reads, deletes, unlocks, until the time has come."""
+
+    def __init__(self, model: Model, row: LocksSpec, delay: float, until: float, tally: Tally) -> None:
+        source = random.Random(delay)
+        draws = iter(lambda: source.sample(row["names"], row["keys"]), None)
+        super().__init__(model, draws, tally)
+        self._random, self._delay, self._until = source, delay, until
+
+    def draw(self) -> bool:
+        return perf_counter() < self._until and super().draw()
+
+    async def take(self, locks: LockCalls) -> None:
+        await self.model.sleep(self._delay)
+        await super().take(locks)
+
+    async def stay(self, locks: LockCalls) -> None:
+        value = self._random.randrange(LARGEST_VALUE)
+        await self.model.outcome(locks.execute("SET", VALUE_KEY, str(value)))
+        await self.model.outcome(locks.execute("INCR", VALUE_KEY))
+        read = await self.model.outcome(locks.execute("GET", VALUE_KEY))
+        expect(["GET", VALUE_KEY], int(read), value + 1)
+        await self.model.outcome(locks.execute("DEL", VALUE_KEY))

@@ -1,0 +1,29 @@
+"""What a cycle of locks may be, and over which link."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from ..protocol import Workload
+
+PREFIX = "locks"
+PING: Workload = "ping"
+PAIR: Workload = "pair"
+PIPELINED: Workload = "pipelined"
+MUTEX: Workload = "mutex"
+SECTION: Workload = "section"
+HANDOVER: Workload = "handover"
+
+Link = Literal["near", "far"]
+NEAR: Link = "near"
+FAR: Link = "far"
+#: As between machines of one data centre and the next; there the network takes longer than all programs together.
+FAR_ONE_WAY_MILLISECONDS = 1
+
+#: The handlers of Pinyon's locks.
+SCRIPT, PURE = HANDLERS = ("script", "pure")
+
+
+def group_of(workload: str, link: Link = NEAR) -> str:
+    """Returns the name of the group of rows of a workload."""
+    return f"{PREFIX}:{workload}" if link == NEAR else f"{PREFIX}:{link}:{workload}"

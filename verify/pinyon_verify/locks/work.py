@@ -1,0 +1,184 @@
+"""What the workers of a client process do, in every concurrency model."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pinyon
+from pinyon.cli.stress import exercise
+from pinyon.cli.stress.models import MODELS, Model
+from pinyon.errors import LockTimeout
+
+from .cancelling import acquire, shortened
+from .history import Recorder
+from .settings import NAMESPACE, Settings
+from .share import Share
+
+#: Seconds that a worker waits after an error of the server's.
+AFTER_ERROR = 0.02
+#: Seconds that a forked child may take.
+CHILD = 30.0
+
+
+def make_locks(model: Model, settings: Settings) -> Any:
+    """Return the locks that one client process, or one worker of it, works with."""
+    return model.locks(
+        url=settings.url,
+        namespace=NAMESPACE,
+        ttl=settings.ttl,
+        heartbeat=settings.heartbeat,
+        command_timeout=settings.command_timeout,
+        connect_timeout=max(1.0, settings.command_timeout),
+        handler=settings.handler,
+        fairness=settings.fairness,
+    )
+
+
+def work(settings: Settings, recorder: Recorder) -> None:
+    """Run all workers of a process until their time is over, and close."""
+    model = MODELS[settings.model]()
+    model.run(_work(model, settings, recorder))
+    model.close()
+
+
+async def _work(model: Model, settings: Settings, recorder: Recorder) -> None:
+    workers = [Worker(model, Share(settings, recorder, number)) for number in range(settings.workers)]
+    shared = make_locks(model, settings)
+    all_locks = [make_locks(model, settings) if settings.apart else shared for _ in workers]
+    await model.together([worker.work(locks) for locks, worker in zip(all_locks, workers)])
+    for locks in all_locks:
+        locks.close()
+
+
+class Worker(exercise.Worker):
+    """One thread, greenlet or task, which does its share."""
+
+    def __init__(self, model: Model, share: Share) -> None:
+        super().__init__(model)
+        self.share = share
+        self._arguments: dict[str, Any] = {}
+        self._cancel_after: float | None = None
+        self._is_inside = self._is_released = False
+
+    def draw(self) -> bool:
+        if not self.share.goes_on():
+            return False
+        self._begin()
+        return True
+
+    def _begin(self) -> None:
+        self._arguments = self.share.draw()
+        self._cancel_after = self.share.cancel_after()
+        self._is_inside = self._is_released = False
+
+    def lock(self, locks: Any) -> Any:
+        return locks.lock(*self.share.names, **shortened(self.model, self._arguments, self._cancel_after))
+
+    @contextlib.asynccontextmanager
+    async def holding(self, lock: Any) -> AsyncIterator[Any]:
+        """Take the lock, or be cancelled; write down how it is released."""
+        held = await acquire(self.model, lock, self._cancel_after)
+        self._is_inside = True
+        yield held
+        if self._is_released:
+            return
+        self.share.record("release", self.share.attempt)
+        try:
+            kept = await self.model.outcome(held.release())
+            self.share.record("released", self.share.attempt, kept=kept)
+        except pinyon.Error as error:
+            self.share.record("released", self.share.attempt, kept=None, error=str(error))
+
+    async def inside(self, locks: Any, held: Any) -> None:
+        for pause in self.share.stay(held):
+            await self.model.sleep(pause)
+            if self.share.forks():
+                await self._fork(locks, held)
+        if inner := self.share.inner():
+            await Worker(self.model, inner).take_another(locks)
+        await self._wait_on_condition(held)
+
+    async def take_another(self, locks: Any) -> None:
+        """Take one lock, however late it is."""
+        self._begin()
+        await self.take(locks)
+
+    async def failed(self, error: Exception) -> None:
+        if self._is_inside or not isinstance(error, pinyon.Error):
+            raise error
+        if isinstance(error, LockTimeout):
+            self.share.gave_up()
+        else:
+            self.share.failed(error)
+            await self.model.sleep(AFTER_ERROR)
+        await self.passed()
+
+    async def passed(self) -> None:
+        await self.model.sleep(self.share.rest())
+
+    async def _wait_on_condition(self, held: Any) -> None:
+        """Now and then, release the names until another worker notifies."""
+        token, timeout = held.token, self.share.waits()
+        if timeout is None:
+            return
+        try:
+            with contextlib.suppress(pinyon.Error):
+                await self.model.outcome(held.notify())
+            await self.model.outcome(held.wait(timeout))
+        except LockTimeout:
+            self.share.record("cancel", self.share.attempt)
+            self._is_released = True
+        except pinyon.Error as error:
+            self.share.failed(error)
+            with contextlib.suppress(pinyon.Error):
+                await self.model.outcome(held.release())
+            self._is_released = True
+        else:
+            if held.token == token:
+                # Woken for nothing, before the server heard of it: the names were held all the time.
+                self.share.record("cancel", self.share.attempt)
+                return
+            for pause in self.share.stay(held):
+                await self.model.sleep(pause)
+
+    async def _fork(self, locks: Any, held: Any) -> None:
+        """A child must not hold, renew or release what its parent holds, and works with locks of its own."""
+        child = os.fork()
+        if child == 0:
+            status = 1
+            try:
+                self.share.record.after_fork()
+                await self._be_child(locks, held)
+                status = 0
+            finally:
+                os._exit(status)
+        deadline = time.monotonic() + CHILD
+        while time.monotonic() < deadline:
+            ended, status = os.waitpid(child, os.WNOHANG)
+            if ended:
+                if status:
+                    self.share.violated(f"a forked child ended with status {status}")
+                return
+            await self.model.sleep(0.002)
+            self.share.believes(held)
+        self.share.violated(f"a forked child did not end in {CHILD:g} seconds")
+        os.kill(child, 9)
+        os.waitpid(child, 0)
+
+    async def _be_child(self, locks: Any, held: Any) -> None:
+        parent, self.share.attempt = self.share.attempt, ""
+        self.share.after_fork()
+        if not held.is_lost or held.remaining() > 0:
+            self.share.violated(f"a forked child believes that it holds {parent}")
+        try:
+            if held.release():
+                self.share.violated(f"a forked child released {parent}")
+        except pinyon.Error:
+            pass
+        self.share.settings = self.share.settings.but(forks=0.0, cancels=1.0, patience=0.3, long_stays=0.0)
+        for _ in range(3):
+            await self.take_another(locks)
