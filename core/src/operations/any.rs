@@ -39,8 +39,8 @@ impl<K: SentKey, D: SentData, V: Values> Operation for AnyOperation<K, D, V> {
         each!(self, operation => operation.begin(fleet, now))
     }
 
-    fn key(&self, part: u32) -> &[u8] {
-        each!(self, operation => operation.key(part))
+    fn routed(&self, part: u32) -> &[u8] {
+        each!(self, operation => operation.routed(part))
     }
 
     fn submit(

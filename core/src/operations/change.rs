@@ -89,7 +89,7 @@ impl<D: SentData> Operation for Change<D> {
         Asks::of(asks)
     }
 
-    fn key(&self, part: u32) -> &[u8] {
+    fn routed(&self, part: u32) -> &[u8] {
         self.keys.routed(part as usize)
     }
 

@@ -82,7 +82,7 @@ impl Operation for Everywhere {
         Asks::of(asks)
     }
 
-    fn key(&self, _part: u32) -> &[u8] {
+    fn routed(&self, _part: u32) -> &[u8] {
         &[]
     }
 

@@ -139,7 +139,7 @@ impl<V: Values> Operation for Fetch<V> {
         Asks::of(asks)
     }
 
-    fn key(&self, part: u32) -> &[u8] {
+    fn routed(&self, part: u32) -> &[u8] {
         match self.parts[part as usize].alone {
             true => self.keys.routed(self.parts[part as usize].keys[0] as usize),
             false => &[],

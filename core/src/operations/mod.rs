@@ -51,7 +51,7 @@ pub trait Operation {
     fn begin(&mut self, fleet: &Fleet, now: Instant) -> Asks;
 
     /// The key that an ask is about, as the ring knows it. Asks about one key keep their order.
-    fn key(&self, part: u32) -> &[u8];
+    fn routed(&self, part: u32) -> &[u8];
 
     /// Submits the request of an ask. Items that it makes must expire within `longest_ttl` seconds.
     fn submit(

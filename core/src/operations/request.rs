@@ -65,7 +65,7 @@ pub enum Answer<V> {
     /// With its CAS token.
     ValueAndCas(V, u64),
     /// With the seconds until it expires; none: never.
-    ValueAndTtl(V, Option<i64>),
+    ValueAndTtl(V, Option<u32>),
     /// Whether it was done.
     Done(bool),
     Compared(Compared),
@@ -215,6 +215,6 @@ fn number(reply: &Reply<'_>) -> Option<u64> {
 }
 
 /// Seconds until an item expires; the server says -1 of one that never does.
-pub fn remaining(item: &Item) -> Option<i64> {
-    item.ttl.filter(|ttl| *ttl >= 0)
+pub fn remaining(item: &Item) -> Option<u32> {
+    item.ttl?.try_into().ok()
 }

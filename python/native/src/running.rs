@@ -66,14 +66,13 @@ impl Becomes {
         spare: &SpareMemory,
     ) -> PyResult<Bound<'py, PyAny>> {
         match (self, operation) {
-            (Becomes::Answer { default }, AnyOperation::Single(single)) => {
-                let (single, memory) = single.take();
-                spare.give(memory);
-                let (answer, key) = single.finish();
-                match answer {
+            (Becomes::Answer { default }, AnyOperation::Single(mut single)) => {
+                let outcome = match single.take_answer() {
                     Ok(answer) => answered(py, answer, default.as_ref().map(|default| default.bind(py).clone())),
-                    Err(why) => Err(failed(py, why, &key.given(py))),
-                }
+                    Err(why) => Err(failed(py, why, &single.key().given(py))),
+                };
+                spare.give(single.vacate());
+                outcome
             }
             (Becomes::Values(wanted), AnyOperation::Fetch(fetch)) => {
                 let Wanted { keys, failed } = &**wanted;
@@ -188,9 +187,9 @@ impl Client {
         let values = ThreadValues { py, codec: &self.codec };
         let mut single = Single::new(request, sent, data, values, self.policy).alone();
         self.carry_out(py, &mut single)?;
-        match single.finish() {
-            (Ok(answer), _) => answered(py, answer, default),
-            (Err(why), _) => Err(failed(py, why, key)),
+        match single.take_answer() {
+            Ok(answer) => answered(py, answer, default),
+            Err(why) => Err(failed(py, why, key)),
         }
     }
 

@@ -56,10 +56,17 @@ impl Machine for Operations {
         py: Python<'_>,
         finished: Vec<Finished<LoopOperation, Awaited>>,
     ) -> PyResult<()> {
-        for Finished { operation, waiter: Awaited { waiter, becomes } } in finished {
-            let outcome =
-                becomes.outcome(py, operation, &event_loop.context().spare).map(Bound::unbind).map_err(Box::new);
-            event_loop.waiting().answer(waiter, outcome);
+        let spare = &event_loop.context().spare;
+        let outcome = |Finished { operation, waiter: Awaited { waiter, becomes } }: Finished<_, _>| {
+            let outcome = becomes.outcome(py, operation, spare).map(Bound::unbind).map_err(Box::new);
+            (waiter, outcome)
+        };
+        match finished.len() {
+            1 => finished
+                .into_iter()
+                .map(outcome)
+                .for_each(|(waiter, answer)| event_loop.waiting().answer(waiter, answer)),
+            _ => event_loop.waiting().answer_all(finished.into_iter().map(outcome).collect()),
         }
         Ok(())
     }
