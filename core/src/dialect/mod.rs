@@ -26,9 +26,10 @@ pub use parts::{Part, Reader, Refused, Writer, NOT_UTF8};
 pub use plain::Plain;
 pub use portable::{DateTime, Instant, JsonReader, JsonWriter, MessagePackReader, MessagePackWriter};
 pub use tree::{TreeReader, TreeWriter};
-pub use value::{unknown_flags, ValueError, ValueErrorKind};
+pub use value::{unknown_flags, ValueError};
 
 use crate::compression::{Algorithm, Decompressor, Unreadable};
+use crate::error::kinds::ErrorKind;
 
 /// Whose conventions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -141,7 +142,7 @@ impl Dialect {
         let found = Self::ALL.into_iter().find(|dialect| dialect.name() == name);
         found.ok_or_else(|| {
             let names = Self::ALL.map(|dialect| format!("{:?}", dialect.name())).join(", ");
-            ValueError::new(ValueErrorKind::Usage, format!("there is no dialect {name:?}; there are {names}"))
+            ValueError::new(ErrorKind::UsageError, format!("there is no dialect {name:?}; there are {names}"))
         })
     }
 

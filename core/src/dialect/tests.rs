@@ -182,8 +182,8 @@ fn what_is_worth_it_is_compressed_and_comes_back() {
 fn what_could_not_be_read_again_is_not_stored() {
     let packing = packing(Dialect::Pinyon, Some(100));
     let kind = |refused: Result<_, ValueError>| refused.expect_err("refused").kind;
-    assert_eq!(kind(packing.pack(&[0; 1001], TEXT)), ValueErrorKind::TooLarge);
-    assert_eq!(kind(packing.pack(&[0; 1000], COMPRESSED)), ValueErrorKind::Unsupported);
+    assert_eq!(kind(packing.pack(&[0; 1001], TEXT)), ErrorKind::ValueTooLarge);
+    assert_eq!(kind(packing.pack(&[0; 1000], COMPRESSED)), ErrorKind::UnsupportedType);
     let wanted = |algorithm| Wanted {
         algorithm: Some(algorithm),
         threshold: None,
@@ -193,7 +193,7 @@ fn what_could_not_be_read_again_is_not_stored() {
     };
     for (algorithm, why) in [("zstd", "knows zlib alone, not zstd"), ("lz4", "there is no \"lz4\"")] {
         let refused = Packing::new(Dialect::Pylibmc, Some(wanted(algorithm)), 1).expect_err("not offered");
-        assert!(refused.kind == ValueErrorKind::Usage && refused.message.contains(why), "{refused}");
+        assert!(refused.kind == ErrorKind::UsageError && refused.message.contains(why), "{refused}");
     }
 }
 
@@ -223,9 +223,9 @@ fn numbers_alone_are_written_as_their_clients_write_them() {
 fn flags_that_a_serializer_does_not_know_say_who_does() {
     for (flags, hint) in [(PICKLE, "pickle"), (MESSAGEPACK, "portable"), (JSON, "json"), (8, "another client")] {
         let error = unknown_flags("raw", flags);
-        assert!(error.kind == ValueErrorKind::UnknownFlags && error.message.contains(hint), "{error}");
+        assert!(error.kind == ErrorKind::UnknownFlags && error.message.contains(hint), "{error}");
     }
-    assert_eq!(Dialect::Dalli.decode(8, b"").map_err(|error| error.kind), Err(ValueErrorKind::UnknownFlags));
-    assert_eq!(Dialect::Pinyon.decode(PICKLE, b"").map_err(|error| error.kind), Err(ValueErrorKind::UnknownFlags));
-    assert_eq!(Dialect::Pinyon.decode(TEXT, b"\xff").map_err(|error| error.kind), Err(ValueErrorKind::Undecodable));
+    assert_eq!(Dialect::Dalli.decode(8, b"").map_err(|error| error.kind), Err(ErrorKind::UnknownFlags));
+    assert_eq!(Dialect::Pinyon.decode(PICKLE, b"").map_err(|error| error.kind), Err(ErrorKind::UnknownFlags));
+    assert_eq!(Dialect::Pinyon.decode(TEXT, b"\xff").map_err(|error| error.kind), Err(ErrorKind::UndecodableValue));
 }

@@ -13,7 +13,7 @@ use pyo3::types::{PyAny, PyBytes, PyDict};
 
 use crate::batch::Batch;
 use crate::construction::Own;
-use crate::errors::{invalid_key, usage};
+use crate::errors::{checked, exception, ErrorKind};
 use crate::events::Watcher;
 use crate::keys::{key_bytes, Routing};
 use crate::loops::{LoopDriver, Loops};
@@ -45,7 +45,7 @@ impl Client {
     pub(crate) fn check_open(&self, py: Python<'_>) -> PyResult<()> {
         match self.closed.load(Ordering::Relaxed) {
             false => Ok(()),
-            true => Err(usage(py, "Closed", "the client was closed; make another")),
+            true => Err(exception(py, ErrorKind::Closed, "the client was closed; make another")),
         }
     }
 
@@ -352,7 +352,7 @@ impl Client {
         let py = key.py();
         self.check_open(py)?;
         let bytes = key_bytes(key)?;
-        self.keys.wire(bytes, &mut Vec::new()).map_err(|error| invalid_key(py, &error))?;
+        checked(py, self.keys.wire(bytes, &mut Vec::new()))?;
         let fleet = self.directory.known();
         let candidates = fleet.candidates(&self.routing.key(key, bytes)?, self.policy.failover);
         Ok(candidates.into_iter().map(|server| fleet.servers()[server].name.to_string()).collect())
@@ -407,6 +407,10 @@ impl Client {
 
 pub(crate) fn natural(py: Python<'_>, delta: i128, opposite: &str) -> PyResult<u64> {
     delta.try_into().map_err(|_| {
-        usage(py, "UsageError", &format!("delta must be 0 to 2**64-1, not {delta}; for a negative one use {opposite}"))
+        exception(
+            py,
+            ErrorKind::UsageError,
+            &format!("delta must be 0 to 2**64-1, not {delta}; for a negative one use {opposite}"),
+        )
     })
 }

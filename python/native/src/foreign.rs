@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
 use pyo3::{IntoPyObjectExt, PyTypeInfo};
 
-use crate::errors::{of_value, usage};
+use crate::errors::{exception, of_value, ErrorKind};
 use crate::parts::{integer, load, write, Failed};
 use crate::plain::own_class;
 use crate::values::{decode_integer, decode_text, into_bytes, Encoded};
@@ -64,7 +64,7 @@ impl Foreign {
         }
         match value.cast::<PyString>() {
             Ok(text) => Ok((Encoded::Text(text), 0)),
-            Err(_) => Err(usage(value.py(), "UnsupportedType", "append and prepend take bytes or text")),
+            Err(_) => Err(exception(value.py(), ErrorKind::UnsupportedType, "append and prepend take bytes or text")),
         }
     }
 

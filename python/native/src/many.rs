@@ -7,7 +7,7 @@ use pyo3::types::{PyBytes, PyDict, PyMapping, PyString};
 
 use crate::answers::{deleted, fetched, stored};
 use crate::client::Client;
-use crate::errors::{invalid_key, unstorable, usage};
+use crate::errors::{checked, exception, unstorable, ErrorKind};
 use crate::keys::key_bytes;
 use crate::running::{Becomes, Wanted};
 use crate::supplied::{LoopValues, ThreadValues};
@@ -24,14 +24,14 @@ impl Keys {
     fn new(client: &Client, keys: &Bound<'_, PyAny>) -> PyResult<Self> {
         let py = keys.py();
         if keys.is_instance_of::<PyString>() || keys.is_instance_of::<PyBytes>() {
-            return Err(usage(py, "UnsupportedType", "expected several keys, not one; put it in a list"));
+            return Err(exception(py, ErrorKind::UnsupportedType, "expected several keys, not one; put it in a list"));
         }
         let given = keys.try_iter()?.map(|key| key.map(Bound::unbind)).collect::<PyResult<Vec<_>>>()?;
         let mut sent = SentKeys::with_capacity(given.len());
         for key in &given {
             let (key, bytes) = (key.bind(py), key_bytes(key.bind(py))?);
             let routed = client.routing.key(key, bytes)?;
-            sent.push(&client.keys, bytes, &routed).map_err(|error| invalid_key(py, &error))?;
+            checked(py, sent.push(&client.keys, bytes, &routed))?;
         }
         Ok(Self { given, sent })
     }
@@ -110,7 +110,7 @@ impl Client {
              stored",
             key.repr()?
         );
-        Err(usage(key.py(), "ValueTooLarge", &message))
+        Err(exception(key.py(), ErrorKind::ValueTooLarge, &message))
     }
 }
 
@@ -119,5 +119,5 @@ fn dict_for_failures(failed: Bound<'_, PyAny>) -> PyResult<Bound<'_, PyDict>> {
         return Ok(failed.clone());
     }
     let message = format!("failed is a dict, which receives errors by server, not {}", failed.get_type().name()?);
-    Err(usage(failed.py(), "UnsupportedType", &message))
+    Err(exception(failed.py(), ErrorKind::UnsupportedType, &message))
 }

@@ -11,7 +11,7 @@ use pyo3::types::PyDict;
 
 use crate::answers::{all_statistics, answered, deleted, failed, fetched, stored, versions};
 use crate::client::Client;
-use crate::errors::{invalid_key, usage};
+use crate::errors::{checked, exception, ErrorKind};
 use crate::host::PythonHost;
 use crate::keys::key_bytes;
 use crate::loops::Caller;
@@ -182,7 +182,7 @@ impl Client {
         let py = key.py();
         let bytes = key_bytes(key)?;
         let mut scratch = Vec::new();
-        let wire = self.keys.wire(bytes, &mut scratch).map_err(|error| invalid_key(py, &error))?;
+        let wire = checked(py, self.keys.wire(bytes, &mut scratch))?;
         let data = value.map_or(Ok(Data::None), Encoded::data)?;
         let sent = BorrowedKey { wire, routed: &self.routing.key(key, bytes)? };
         let values = ThreadValues { py, codec: &self.codec };
@@ -204,7 +204,7 @@ impl Client {
         let py = key.py();
         let mut scratch = Vec::new();
         let bytes = key_bytes(key)?;
-        let wire = self.keys.wire(bytes, &mut scratch).map_err(|error| invalid_key(py, &error))?;
+        let wire = checked(py, self.keys.wire(bytes, &mut scratch))?;
         let kept = KeptKey::new(wire, key, &self.routing.key(key, bytes)?)?;
         let data = value.map_or(Ok(Kept::Nothing), Encoded::keep)?;
         let caller = self.caller(py)?;
@@ -256,7 +256,7 @@ impl Client {
 
     /// Asks every server for its statistics of a kind.
     pub(crate) fn ask_statistics<'py>(&self, py: Python<'py>, kind: &str) -> PyResult<Bound<'py, PyAny>> {
-        let about = About::stats(kind).map_err(|why| usage(py, "UsageError", &why))?;
+        let about = About::stats(kind).map_err(|why| exception(py, ErrorKind::UsageError, &why))?;
         self.ask_servers(py, about)
     }
 }

@@ -17,7 +17,7 @@ use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
 use pyo3::types::{PyBytes, PyInt, PyString};
 use pyo3::{ffi, intern};
 
-use crate::errors::{of_value, stored_on, usage};
+use crate::errors::{exception, of_value, stored_on, ErrorKind};
 use crate::foreign::Foreign;
 use crate::packing::{pack, unpack};
 use crate::plain;
@@ -112,7 +112,7 @@ impl Codec {
         }
         if matches!(self.kind, Kind::Raw) {
             let message = format!("the serializer \"raw\" takes bytes, not {}", value.get_type().name()?);
-            return Err(usage(value.py(), "UnsupportedType", &message));
+            return Err(exception(value.py(), ErrorKind::UnsupportedType, &message));
         }
         if let Ok(text) = value.cast_exact::<PyString>() {
             return Ok((Encoded::Text(text), TEXT));
@@ -135,7 +135,11 @@ impl Codec {
     fn dump<'v>(&self, value: &Bound<'v, PyAny>) -> PyResult<(Encoded<'v>, u32)> {
         let dumped = self.dump.bind(value.py()).call1((value,))?;
         let (bytes, flags) = dumped.extract::<(Bound<'v, PyBytes>, u32)>().map_err(|_: PyErr| {
-            usage(value.py(), "UnsupportedType", "a serializer's dump must return (bytes, flags), flags being 32 bits")
+            exception(
+                value.py(),
+                ErrorKind::UnsupportedType,
+                "a serializer's dump must return (bytes, flags), flags being 32 bits",
+            )
         })?;
         Ok((Encoded::Dumped(bytes), flags))
     }

@@ -1,8 +1,8 @@
 //! Grants of a client whose server says what the test has it say.
 
 use super::*;
+use crate::error::kinds::ErrorKind;
 use crate::locks::client::in_memory::{name_of, settings, InMemory, GREETING};
-use crate::locks::failure::LockFailureKind;
 use crate::locks::handler::HandlerKind;
 use crate::locks::keys;
 use crate::locks::loss::Loss;
@@ -159,7 +159,7 @@ fn whoever_released_a_lock_asks_nothing_of_it_while_others_hold_it() {
     assert!(matches!(host.outcome("extend"), LockOutcome::Extended { held: false }));
     host.begin("notify", Operation::Notify { grant: first.clone(), most: 0 });
     let LockOutcome::Failed(failure) = host.outcome("notify") else { panic!("it holds nothing") };
-    assert!(matches!(failure.kind, LockFailureKind::Lost), "{failure:?}");
+    assert!(failure.kind == ErrorKind::LockLost, "{failure:?}");
     assert!(host.sent().is_empty());
     assert_eq!(host.front.remaining(&first), None);
     assert!(host.front.remaining(&second).is_some());
@@ -195,7 +195,7 @@ fn a_lock_is_not_to_be_had_at_once_or_not_in_time() {
         host.begin("lock", Operation::Acquire { grant, request });
     }
     let LockOutcome::Failed(failure) = host.outcome("lock") else { panic!("it was not to wait") };
-    assert!(matches!(failure.kind, LockFailureKind::Timeout));
+    assert_eq!(failure.kind, ErrorKind::LockTimeout);
     assert_eq!(failure.message, "redis1: the lock \"a\" could not be acquired in time");
     assert!(matches!(host.outcome("lock"), LockOutcome::Busy));
 }

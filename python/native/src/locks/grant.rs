@@ -14,7 +14,7 @@ use super::client::ttl_of;
 use super::lock::Lock;
 use super::place::{self, Operation, Place};
 use super::telling::{check_called, Listener};
-use crate::settings::checked;
+use crate::errors::checked;
 
 /// A lock that was asked for, and is held once it is granted: what `Held` is in every concurrency model.
 #[pyclass(frozen, subclass, module = "pinyon._native")]

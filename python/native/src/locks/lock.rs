@@ -14,7 +14,7 @@ use super::client::{lock_names, ttl_of, Locks};
 use super::grant::{seconds, Grant};
 use super::place::{Keeping, Place};
 use super::telling::check_called;
-use crate::settings::checked;
+use crate::errors::checked;
 
 /// Names to be locked, and how. `pinyon.Locks.lock` documents its arguments.
 #[pyclass(frozen, subclass, module = "pinyon._native")]
