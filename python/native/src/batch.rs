@@ -10,7 +10,7 @@ use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyType};
 
-use crate::client::{natural, Client};
+use crate::client::Client;
 use crate::errors::{checked, class_of, exception, from_core, from_failure, ErrorKind};
 use crate::host::PythonHost;
 use crate::keys::key_bytes;
@@ -64,8 +64,8 @@ impl Batch {
         self.submit(key, request, &encoded.data()?)
     }
 
-    fn calculate(&self, direction: Direction, key: &Bound<'_, PyAny>, delta: u64) -> PyResult<()> {
-        self.submit(key, Request::Arithmetic { direction, delta, initial: None }, &Data::None)
+    fn calculate(&self, direction: Direction, key: &Bound<'_, PyAny>, delta: i128) -> PyResult<()> {
+        self.submit(key, checked(key.py(), Request::arithmetic(direction, delta, None))?, &Data::None)
     }
 
     /// Awaits every outcome; the batch is over, whatever comes of it.
@@ -127,13 +127,13 @@ impl Batch {
     /// Like `Client.incr`, without the sum; a key that has no value counts as a failure.
     #[pyo3(signature = (key, delta = 1))]
     fn incr(&self, key: &Bound<'_, PyAny>, delta: i128) -> PyResult<()> {
-        self.calculate(Direction::Increment, key, natural(key.py(), delta, "decr")?)
+        self.calculate(Direction::Increment, key, delta)
     }
 
     /// Like `Client.decr`, without the difference; a key that has no value counts as a failure.
     #[pyo3(signature = (key, delta = 1))]
     fn decr(&self, key: &Bound<'_, PyAny>, delta: i128) -> PyResult<()> {
-        self.calculate(Direction::Decrement, key, natural(key.py(), delta, "incr")?)
+        self.calculate(Direction::Decrement, key, delta)
     }
 
     fn __enter__(this: Bound<'_, Self>) -> PyResult<Bound<'_, Self>> {

@@ -7,10 +7,11 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
 use pyo3::{IntoPyObjectExt, PyTypeInfo};
 
+use crate::encoded::Encoded;
 use crate::errors::{exception, of_value, ErrorKind};
 use crate::parts::{integer, load, write, Failed};
 use crate::plain::own_class;
-use crate::values::{decode_integer, decode_text, into_bytes, Encoded};
+use crate::received::{decode_integer, decode_text, into_bytes};
 
 /// What Python objects are written as, and what is read.
 pub(crate) struct Foreign {

@@ -5,14 +5,14 @@ use pinyon_core::Data;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyMapping, PyString};
 
+use super::Client;
 use crate::answers::{deleted, fetched, stored};
-use crate::client::Client;
+use crate::awaited::{Becomes, Wanted};
+use crate::encoded::Kept;
 use crate::errors::{checked, exception, unstorable, ErrorKind};
 use crate::keys::key_bytes;
-use crate::running::{Becomes, Wanted};
 use crate::supplied::{LoopValues, ThreadValues};
 use crate::ttl::Ttl;
-use crate::values::Kept;
 
 /// Keys as Python has them, and as they are sent.
 struct Keys {

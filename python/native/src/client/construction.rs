@@ -6,7 +6,7 @@ use pinyon_core::settings::{CacheSettings, ViewSettings};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::client::Client;
+use super::Client;
 use crate::errors::checked;
 use crate::events::Watcher;
 use crate::keys::Routing;
