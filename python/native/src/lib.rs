@@ -43,7 +43,7 @@ mod _native {
     #[pymodule_export]
     use crate::leases::{Found, Leasing};
     #[pymodule_export]
-    use crate::locks::{new_owner, stop_telling, tell_threads, thread_number, Grant, Lock, Locks, LocksDriver};
+    use crate::locks::{new_owner, stop_telling, tell_threads, thread_number, Held, Lock, Locks, LocksDriver};
     #[pymodule_export]
     use crate::loops::GreenletWaiter;
     #[pymodule_export]
