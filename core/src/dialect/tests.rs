@@ -135,7 +135,15 @@ fn what_contains_itself_is_nested_too_deeply_or_written_to_explode_is_refused() 
 fn every_name_is_found_and_no_two_marks_of_a_dialect_collide() {
     for dialect in Dialect::ALL {
         assert_eq!(Dialect::named(dialect.name()), Ok(dialect));
-        let kinds = [Kind::Bytes, Kind::Text, Kind::Integer, Kind::Bool, Kind::Float, Kind::Plain, Kind::Object];
+        let kinds = [
+            HostType::Bytes,
+            HostType::Text,
+            HostType::Integer,
+            HostType::Bool,
+            HostType::Float,
+            HostType::Plain,
+            HostType::Object,
+        ];
         for (_, flags) in kinds.into_iter().filter_map(|kind| dialect.write(kind)) {
             assert!(dialect.read(flags).is_ok());
             assert!(!dialect.is_compressed(flags));
@@ -165,7 +173,8 @@ fn packing(dialect: Dialect, threshold: Option<usize>) -> Packing {
 fn what_is_worth_it_is_compressed_and_comes_back() {
     let text = [b'a'; 500];
     for dialect in Dialect::ALL {
-        let (flags, packing) = (dialect.write(Kind::Text).map_or(0, |(_, flags)| flags), packing(dialect, Some(100)));
+        let (flags, packing) =
+            (dialect.write(HostType::Text).map_or(0, |(_, flags)| flags), packing(dialect, Some(100)));
         let (stored, marked) = packing.pack(&text, flags).expect("compressed").expect("worth it");
         assert!(stored.len() < 100 && dialect.is_compressed(marked));
         assert_eq!(packing.unpack(marked, &stored).as_deref(), Ok(&text[..]));

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::portable::{digits, float, integer};
-use super::{Dialect, Form, Kind, Notation, Plain, JSON, MESSAGEPACK, PICKLE};
+use super::{Dialect, Form, HostType, Notation, Plain, JSON, MESSAGEPACK, PICKLE};
 use crate::error::kinds::ErrorKind;
 
 /// A value that is not stored, or is not read.
@@ -83,7 +83,7 @@ impl Dialect {
 
     /// The same in JSON: what the serializer `json` of Pinyon's own dialect writes.
     pub fn encode_json(value: &Plain) -> Result<(Vec<u8>, u32), ValueError> {
-        if matches!(value.kind(), Kind::Bytes | Kind::Text | Kind::Integer) {
+        if matches!(value.kind(), HostType::Bytes | HostType::Text | HostType::Integer) {
             return Dialect::Pinyon.encode(value);
         }
         let written = Notation::Json.write(value);
@@ -129,7 +129,7 @@ impl Dialect {
     /// A value of the class `what` is not stored. `why` is empty, or stands behind a colon; `pickles` says whether the
     /// client pickles what it has no other form for.
     pub fn refuse(self, what: &str, why: &str, pickles: bool) -> ValueError {
-        let remedy = match self.write(Kind::Object) {
+        let remedy = match self.write(HostType::Object) {
             Some(_) if !pickles => {
                 "; its clients would pickle it, which serializer=\"pickle\" does (safe only where nobody else can write \
                  to the cache)"
@@ -143,7 +143,7 @@ impl Dialect {
 
     /// Whether its clients pickle what they have no other form for.
     pub fn check_pickles(self) -> Result<(), ValueError> {
-        if self.write(Kind::Object).is_some() {
+        if self.write(HostType::Object).is_some() {
             return Ok(());
         }
         let name = self.name();

@@ -13,7 +13,7 @@ use crate::session::{Data, Refused, Reply, Session, Ticket};
 
 /// What is asked of every server.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum About {
+pub enum ServerCommand {
     Version,
     /// The kind of statistics, as memcached names it; "" for the general ones.
     Stats(String),
@@ -25,7 +25,7 @@ pub enum About {
 
 /// Asks every server, whatever its state.
 pub struct Everywhere {
-    about: About,
+    about: ServerCommand,
     /// By the part that asks for them.
     lines: Vec<(Arc<str>, Vec<String>)>,
     failures: Failures,
@@ -34,26 +34,26 @@ pub struct Everywhere {
 /// Lines of replies, by the server's name.
 pub type ServerLines = Vec<(Arc<str>, Vec<String>)>;
 
-impl About {
+impl ServerCommand {
     /// Statistics of this kind, if there can be such.
     pub fn stats(kind: &str) -> Result<Self, String> {
         match StatsKind::new(kind) {
-            Some(_) => Ok(About::Stats(kind.to_owned())),
+            Some(_) => Ok(ServerCommand::Stats(kind.to_owned())),
             None => Err(format!("stats kind {kind:?}: only letters, digits, spaces and underscores, 250 at most")),
         }
     }
 
     fn command(&self) -> Command<'_> {
         match self {
-            About::Version => Command::Version,
-            About::Stats(kind) => Command::Stats(StatsKind::new(kind).unwrap_or_default()),
-            About::FlushAll { delay } => Command::FlushAll { delay: *delay },
+            ServerCommand::Version => Command::Version,
+            ServerCommand::Stats(kind) => Command::Stats(StatsKind::new(kind).unwrap_or_default()),
+            ServerCommand::FlushAll { delay } => Command::FlushAll { delay: *delay },
         }
     }
 }
 
 impl Everywhere {
-    pub fn new(about: About) -> Self {
+    pub fn new(about: ServerCommand) -> Self {
         let nothing_is_forgiven = Policy { failover: false, miss: false };
         let failures = Failures::new(about.command().name(), nothing_is_forgiven);
         Self { about, lines: Vec::new(), failures }

@@ -9,7 +9,7 @@ use crate::address::{gutter_servers, parse_servers, usual_servers, Endpoint, Ser
 use crate::dialect::Dialect;
 use crate::directory::{Directory, DiscoverySettings, Source};
 use crate::error::kinds::ErrorKind;
-use crate::fleet::{Access, Fleet, Options};
+use crate::fleet::{Access, Fleet, FleetOptions};
 use crate::invalid::InvalidArgument;
 use crate::login::{Login, Password};
 use crate::ring::Rule;
@@ -131,8 +131,8 @@ impl CacheSettings {
         Ok(servers?)
     }
 
-    fn options(&self, events: bool) -> Result<Options, InvalidArgument> {
-        Ok(Options {
+    fn options(&self, events: bool) -> Result<FleetOptions, InvalidArgument> {
+        Ok(FleetOptions {
             timeout: seconds("timeout", self.timeout)?,
             connect_timeout: seconds("connect_timeout", self.connect_timeout)?,
             max_connections: positive("max_connections", self.max_connections)?,

@@ -1,6 +1,6 @@
 //! Values in another client's dialect: Python's objects into its forms, and its forms into Python's objects.
 
-use pinyon_core::dialect::{Dialect, Form, Kind, Plain, TreeWriter, ValueError};
+use pinyon_core::dialect::{Dialect, Form, HostType, Plain, TreeWriter, ValueError};
 use pinyon_core::Value;
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -43,7 +43,7 @@ impl Foreign {
             _ => {}
         }
         let plain = match value.cast::<PyInt>() {
-            Ok(number) if kind == Kind::Integer => Ok(integer(number)?),
+            Ok(number) if kind == HostType::Integer => Ok(integer(number)?),
             _ => write(value, TreeWriter::default()),
         };
         let written = match plain {
@@ -69,17 +69,17 @@ impl Foreign {
         }
     }
 
-    fn kind(&self, value: &Bound<'_, PyAny>) -> Kind {
+    fn kind(&self, value: &Bound<'_, PyAny>) -> HostType {
         let subclasses = self.dialect.takes_subclasses();
         match value {
-            bytes if is::<PyBytes>(bytes, subclasses) => Kind::Bytes,
-            text if is::<PyString>(text, subclasses) => Kind::Text,
-            truth if is::<PyBool>(truth, false) => Kind::Bool,
-            number if is::<PyInt>(number, subclasses) => Kind::Integer,
-            number if is::<PyFloat>(number, false) => Kind::Float,
-            list if list.is_none() || is::<PyList>(list, false) || is::<PyDict>(list, false) => Kind::Plain,
-            tuple if self.dialect == Dialect::Libmc && is::<PyTuple>(tuple, false) => Kind::Plain,
-            _ => Kind::Object,
+            bytes if is::<PyBytes>(bytes, subclasses) => HostType::Bytes,
+            text if is::<PyString>(text, subclasses) => HostType::Text,
+            truth if is::<PyBool>(truth, false) => HostType::Bool,
+            number if is::<PyInt>(number, subclasses) => HostType::Integer,
+            number if is::<PyFloat>(number, false) => HostType::Float,
+            list if list.is_none() || is::<PyList>(list, false) || is::<PyDict>(list, false) => HostType::Plain,
+            tuple if self.dialect == Dialect::Libmc && is::<PyTuple>(tuple, false) => HostType::Plain,
+            _ => HostType::Object,
         }
     }
 

@@ -45,7 +45,7 @@ impl Host {
     fn ask_for_lock(&mut self, renewal: Renewal, wait: Option<Duration>) -> Arc<Grant<&'static str>> {
         let names = keys::names(["a"]).unwrap();
         let grant = Grant::new(names.clone());
-        let request = Request { names, owner: 1, ttl: TTL, wait, renewal, reentrant: true };
+        let request = LockRequest { names, owner: 1, ttl: TTL, wait, renewal, reentrant: true };
         self.begin("lock", Operation::Acquire { grant: grant.clone(), request });
         grant
     }
@@ -173,7 +173,8 @@ fn a_lock_that_nobody_can_release_once_it_is_granted_is_not_renewed() {
     host.held();
     let other = keys::names(["b"]).unwrap();
     let grant = Grant::new(other.clone());
-    let request = Request { names: other, owner: 2, ttl: TTL, wait: None, renewal: Renewal::Always, reentrant: false };
+    let request =
+        LockRequest { names: other, owner: 2, ttl: TTL, wait: None, renewal: Renewal::Always, reentrant: false };
     host.begin("lock", Operation::Acquire { grant: grant.clone(), request });
     assert_eq!(host.sent(), ["FCALL pinyon_lock_3"]);
     host.front.forsake(&grant);
@@ -191,7 +192,7 @@ fn a_lock_is_not_to_be_had_at_once_or_not_in_time() {
     let names = keys::names(["a"]).unwrap();
     for (wait, owner) in [(None, 2), (Some(Duration::ZERO), 3)] {
         let (grant, names) = (Grant::new(names.clone()), names.clone());
-        let request = Request { names, owner, ttl: TTL, wait, renewal: Renewal::Never, reentrant: false };
+        let request = LockRequest { names, owner, ttl: TTL, wait, renewal: Renewal::Never, reentrant: false };
         host.begin("lock", Operation::Acquire { grant, request });
     }
     let LockOutcome::Failed(failure) = host.outcome("lock") else { panic!("it was not to wait") };

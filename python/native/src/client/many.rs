@@ -1,6 +1,6 @@
 //! Commands for many keys: Python's keys and values in, and what came of them out.
 
-use pinyon_core::operations::{AnyOperation, Block, Change, Fetch, Keys as SentKeys};
+use pinyon_core::operations::{AnyOperation, Change, DataBlock, Fetch, Keys as SentKeys};
 use pinyon_core::Data;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyMapping, PyString};
@@ -69,16 +69,16 @@ impl Client {
             self.codec.encode(value).map_err(|error| unstorable(py, error, key.bind(py)))
         };
         let encoded = values.iter().zip(&given).map(encode).collect::<PyResult<Vec<_>>>()?;
-        let mut blocks: Vec<Block<Data<'_>>> = Vec::with_capacity(encoded.len());
+        let mut blocks: Vec<DataBlock<Data<'_>>> = Vec::with_capacity(encoded.len());
         for ((value, client_flags), key) in encoded.iter().zip(&given) {
             let size = value.bytes()?.len();
             self.check_size(key.bind(py), size)?;
-            blocks.push(Block { data: value.data()?, size, client_flags: *client_flags });
+            blocks.push(DataBlock { data: value.data()?, size, client_flags: *client_flags });
         }
         if self.loops.get().is_some() {
-            let kept = blocks.iter().map(|Block { data, size, client_flags }| {
+            let kept = blocks.iter().map(|DataBlock { data, size, client_flags }| {
                 let (size, client_flags) = (*size, *client_flags);
-                Block { data: Kept::from(data), size, client_flags }
+                DataBlock { data: Kept::from(data), size, client_flags }
             });
             let change = Change::store(sent, kept.collect(), ttl, self.policy);
             return self.run_in_loop(py, AnyOperation::Change(change.into()), Becomes::NotStored(given.into()));

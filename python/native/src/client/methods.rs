@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 use std::sync::Arc;
 
 use pinyon_core::lease::Win;
-use pinyon_core::operations::{About, Request};
+use pinyon_core::operations::{Request, ServerCommand};
 use pinyon_core::settings::Policy;
 use pinyon_core::Value;
 use pinyon_proto::{Direction, Head, Mode, Status};
@@ -272,7 +272,7 @@ impl Client {
     /// Makes all servers forget all items, now or after `delay` seconds.
     #[pyo3(signature = (delay = 0))]
     fn flush_all<'py>(&self, py: Python<'py>, delay: u32) -> PyResult<Bound<'py, PyAny>> {
-        self.ask_servers(py, About::FlushAll { delay })
+        self.ask_servers(py, ServerCommand::FlushAll { delay })
     }
 
     /// The statistics of each server, as a dict of dicts by server and name.
@@ -285,7 +285,7 @@ impl Client {
 
     /// The version of each server, as a dict by server.
     fn version<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        self.ask_servers(py, About::Version)
+        self.ask_servers(py, ServerCommand::Version)
     }
 
     /// Closes the connections. A closed client refuses further use; closing it again does nothing.

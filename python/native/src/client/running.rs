@@ -1,7 +1,7 @@
 //! Runs operations for the client: by waiting, or in the event loop of the coroutine that asks.
 
 use pinyon_core::blocking;
-use pinyon_core::operations::{About, AnyOperation, BorrowedKey, Everywhere, Operation, Request, Single};
+use pinyon_core::operations::{AnyOperation, BorrowedKey, Everywhere, Operation, Request, ServerCommand, Single};
 use pinyon_core::spare::Reused;
 use pinyon_core::Data;
 use pinyon_proto::Mode;
@@ -164,12 +164,12 @@ impl Client {
     }
 
     /// Asks every server.
-    pub(crate) fn ask_servers<'py>(&self, py: Python<'py>, about: About) -> PyResult<Bound<'py, PyAny>> {
+    pub(crate) fn ask_servers<'py>(&self, py: Python<'py>, about: ServerCommand) -> PyResult<Bound<'py, PyAny>> {
         self.check_open(py)?;
         let becomes = match about {
-            About::Version => Becomes::Versions,
-            About::Stats(_) => Becomes::Statistics,
-            About::FlushAll { .. } => Becomes::Nothing,
+            ServerCommand::Version => Becomes::Versions,
+            ServerCommand::Stats(_) => Becomes::Statistics,
+            ServerCommand::FlushAll { .. } => Becomes::Nothing,
         };
         let mut everywhere = Everywhere::new(about);
         if self.loops.get().is_some() {
@@ -181,7 +181,7 @@ impl Client {
 
     /// Asks every server for its statistics of a kind.
     pub(crate) fn ask_statistics<'py>(&self, py: Python<'py>, kind: &str) -> PyResult<Bound<'py, PyAny>> {
-        let about = About::stats(kind).map_err(|why| exception(py, ErrorKind::UsageError, &why))?;
+        let about = ServerCommand::stats(kind).map_err(|why| exception(py, ErrorKind::UsageError, &why))?;
         self.ask_servers(py, about)
     }
 }

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use pinyon_core::locks::machine::{Renewal, Request};
+use pinyon_core::locks::machine::{LockRequest, Renewal};
 use pinyon_core::settings::{self, waiting_time};
 use pyo3::exceptions::PyException;
 use pyo3::gc::{PyTraverseError, PyVisit};
@@ -156,8 +156,8 @@ impl Lock {
     }
 
     /// `at_once`: it does not wait for the names.
-    pub(super) fn request(&self, py: Python<'_>, owner: u64, at_once: bool) -> PyResult<Request> {
-        Ok(Request {
+    pub(super) fn request(&self, py: Python<'_>, owner: u64, at_once: bool) -> PyResult<LockRequest> {
+        Ok(LockRequest {
             names: lock_names(self.names.bind(py))?,
             owner,
             ttl: ttl_of(py, self.ttl)?,
