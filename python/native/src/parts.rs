@@ -228,7 +228,7 @@ fn dict<'py>(
     }
 }
 
-/// KnownKeys that were read before, each in the place that its text leads to.
+/// Keys that were read before, each in the place that its text leads to.
 #[derive(Default)]
 struct KnownKeys<'py>([Option<Bound<'py, PyString>>; KEYS]);
 

@@ -11,7 +11,7 @@ use super::Client;
 use crate::answers::{answered, failed};
 use crate::awaited::{Awaited, Becomes, LoopOperation};
 use crate::encoded::{Encoded, Kept};
-use crate::errors::{checked, exception, ErrorKind};
+use crate::errors::checked;
 use crate::host::PythonHost;
 use crate::keys::key_bytes;
 use crate::loops::Caller;
@@ -164,14 +164,14 @@ impl Client {
     }
 
     /// Asks every server.
-    pub(crate) fn ask_servers<'py>(&self, py: Python<'py>, about: ServerCommand) -> PyResult<Bound<'py, PyAny>> {
+    pub(crate) fn ask_servers<'py>(&self, py: Python<'py>, command: ServerCommand) -> PyResult<Bound<'py, PyAny>> {
         self.check_open(py)?;
-        let becomes = match about {
+        let becomes = match command {
             ServerCommand::Version => Becomes::Versions,
             ServerCommand::Stats(_) => Becomes::Statistics,
             ServerCommand::FlushAll { .. } => Becomes::Nothing,
         };
-        let mut everywhere = Everywhere::new(about);
+        let mut everywhere = Everywhere::new(command);
         if self.loops.get().is_some() {
             return self.run_in_loop(py, AnyOperation::Everywhere(everywhere.into()), becomes);
         }
@@ -181,8 +181,8 @@ impl Client {
 
     /// Asks every server for its statistics of a kind.
     pub(crate) fn ask_statistics<'py>(&self, py: Python<'py>, kind: &str) -> PyResult<Bound<'py, PyAny>> {
-        let about = ServerCommand::stats(kind).map_err(|why| exception(py, ErrorKind::UsageError, &why))?;
-        self.ask_servers(py, about)
+        let command = checked(py, ServerCommand::stats(kind))?;
+        self.ask_servers(py, command)
     }
 }
 
