@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use pinyon_core::blocking::{run, Batch, NoHost};
 use pinyon_core::directory::Directory;
-use pinyon_core::fleet::{Access, Fleet, Options};
+use pinyon_core::fleet::{Access, Fleet, FleetOptions};
 use pinyon_core::operations::{Answer, BorrowedKey, Bytes, Fetch, Keys, Plain, Request, Single};
 use pinyon_core::ring::Rule;
 use pinyon_core::settings::Policy;
@@ -20,7 +20,7 @@ const KEYS: usize = 100;
 const VALUE: [u8; 36] = [b'v'; 36];
 const TIMEOUT: Duration = Duration::from_secs(30);
 const LIMITS: Limits = Limits { exchanges: 4096, unsent: 64 * 1024, value: 1024 * 1024 };
-const OPTIONS: Options = Options {
+const OPTIONS: FleetOptions = FleetOptions {
     timeout: TIMEOUT,
     connect_timeout: TIMEOUT,
     max_connections: 64,

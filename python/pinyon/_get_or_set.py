@@ -14,7 +14,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 from pinyon import _native
-from pinyon.errors import Error, LeaseTimeout, ProtocolError, Timeout, UnsupportedType, UsageError
+from pinyon.errors import OUTAGES, Error, LeaseTimeout, UnsupportedType, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -225,17 +225,13 @@ class _Caller:
             yield self.client.cas(self._key, self._value, cas, ttl=self._leasing.ttl)
         except Exception as error:
             self._error = error
-            return self._leasing.lost() if _is_outage(error) else self._leasing.failed()
+            return self._leasing.lost() if isinstance(error, OUTAGES) else self._leasing.failed()
         return self._leasing.stored()
 
     def give_back(self, cas: int, keep: bool) -> Steps:
         with contextlib.suppress(Error):
             yield self.client.give_back(self._key, cas, keep)
         return self._leasing.gave_back()
-
-
-def _is_outage(error: Exception) -> bool:
-    return isinstance(error, Error) and isinstance(error, (Timeout, ConnectionError, ProtocolError))
 
 
 def _gave_up(key: str | bytes) -> LeaseTimeout:

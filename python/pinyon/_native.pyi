@@ -28,7 +28,7 @@ __all__ = [
     "Client",
     "Driver",
     "Found",
-    "Grant",
+    "Held",
     "Latencies",
     "Leasing",
     "Lock",
@@ -268,11 +268,11 @@ class Lock:
     def _give_back_by_with(
         self, _kind: type[BaseException] | None, error: BaseException | None, _traceback: TracebackType | None
     ) -> None: ...
-    def _enter(self, held: Grant) -> None: ...
+    def _enter(self, held: Held) -> None: ...
     def _leave(self) -> Any: ...
 
 @disjoint_base
-class Grant:
+class Held:
     def __new__(cls, lock: Lock, at_once: bool = False, /) -> Self: ...
     @property
     def names(self) -> tuple[str | bytes, ...]: ...

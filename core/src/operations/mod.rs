@@ -25,8 +25,8 @@ use pinyon_proto::Head;
 
 pub use crate::settings::Policy;
 pub use any::AnyOperation;
-pub use change::{Block, Change, Changed};
-pub use everywhere::{statistics, version, About, Everywhere, ServerLines};
+pub use change::{Change, Changed, DataBlock};
+pub use everywhere::{statistics, version, Everywhere, ServerCommand, ServerLines};
 pub use failures::Failures;
 pub use fetch::{Fetch, Fetched, FoundKey, Unreadable};
 pub use keys::Keys;

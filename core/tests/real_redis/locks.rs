@@ -3,14 +3,14 @@
 use std::cell::Cell;
 use std::time::Duration;
 
-use pinyon_core::locks::failure::LockFailureKind;
+use pinyon_core::blocking;
+use pinyon_core::error::kinds::ErrorKind;
 use pinyon_core::locks::front::LockOutcome;
 use pinyon_core::locks::loss::Loss;
 use pinyon_core::locks::machine::Renewal;
 use pinyon_core::locks::notes::Note;
 use pinyon_core::locks::owners;
 use pinyon_core::locks::status::{StatusAnswer, StatusQuestion};
-use pinyon_core::{blocking, Kind};
 use pinyon_proto::resp::{Command, Value};
 
 use super::program::{acquiring, until, Operation, Program};
@@ -149,11 +149,11 @@ fn closing_ends_what_waits_and_loses_what_is_held() {
         let station = locks.station();
         locks.threads.close();
         let LockOutcome::Failed(failure) = waiting.join().unwrap() else { panic!("it has the lock") };
-        assert!(matches!(failure.kind, LockFailureKind::Server(error) if error.kind == Kind::Closed));
+        assert_eq!(failure.kind, ErrorKind::ConnectionLost);
         let released = station.run(&Refusing(Cell::new(9)), Operation::Release { grant: held.clone() });
         assert!(matches!(released, Ok(LockOutcome::Released { held: false })));
     });
-    assert!(matches!(locks.threads.station(), Err(failure) if matches!(failure.kind, LockFailureKind::Closed)));
+    assert!(matches!(locks.threads.station(), Err(failure) if failure.kind == ErrorKind::Closed));
     assert_eq!((held.loss(), locks.notes.take()), (Some(Loss::Closed), None));
     assert!(other.release(&elsewhere));
 }

@@ -8,7 +8,7 @@ use pinyon_core::blocking::Host;
 use pinyon_core::locks::client::Setup;
 use pinyon_core::locks::front::{LockOperation, LockOutcome};
 use pinyon_core::locks::keys::{self, Keys};
-use pinyon_core::locks::machine::{Options, Renewal, Request};
+use pinyon_core::locks::machine::{LockOptions, LockRequest, Renewal};
 use pinyon_core::locks::notes::{Note, Notes};
 use pinyon_core::locks::status::{Asked, StatusAnswer, StatusQuestion};
 use pinyon_core::locks::threads::{Station, ThreadLocks};
@@ -54,7 +54,7 @@ impl Program {
             keys: Keys::new("n").unwrap(),
             handler: HandlerKind::Auto,
             connect_timeout: TIMEOUT,
-            options: Options::default(),
+            options: LockOptions::default(),
         };
         let notes = Arc::<Notes<&'static str>>::default();
         Self { threads: ThreadLocks::new(settings, notes.clone()), notes }
@@ -114,7 +114,7 @@ impl Program {
 pub fn acquiring(name: &str, renewal: Renewal, reentrant: bool) -> (Arc<Grant>, Operation) {
     let names = keys::names([name]).unwrap();
     let ttl = if renewal == Renewal::Always { TTL } else { TIMEOUT };
-    let request = Request { names, owner: owners::this_thread(), ttl, wait: Some(TIMEOUT), renewal, reentrant };
+    let request = LockRequest { names, owner: owners::this_thread(), ttl, wait: Some(TIMEOUT), renewal, reentrant };
     let grant = Grant::new(request.names.clone());
     (grant.clone(), Operation::Acquire { grant, request })
 }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use pinyon_core::directory::Directory;
 use pinyon_core::doorbell::Wake;
 use pinyon_core::driven::Polled;
-use pinyon_core::fleet::{Access, Fleet, Options};
+use pinyon_core::fleet::{Access, Fleet, FleetOptions};
 use pinyon_core::operations::{Answer, Bytes, Failed, OwnedKey, Plain, Request, Single};
 use pinyon_core::ring::Rule;
 use pinyon_core::settings::Policy;
@@ -39,7 +39,7 @@ fn loop_of(server: &str) -> Loop {
 }
 
 fn loop_with(server: &str, timeout: Duration) -> Loop {
-    let options = Options {
+    let options = FleetOptions {
         timeout,
         connect_timeout: TIMEOUT,
         max_connections: 64,

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use pinyon_core::blocking::{run, Batch, Failure, Host};
 use pinyon_core::directory::Directory;
-use pinyon_core::fleet::{Access, Fleet, Options};
+use pinyon_core::fleet::{Access, Fleet, FleetOptions};
 use pinyon_core::operations::{BorrowedKey, Fetch, Keys, Plain, Request, Single};
 use pinyon_core::pool::Offer;
 use pinyon_core::ring::Rule;
@@ -16,7 +16,7 @@ use pinyon_proto::KeyRules;
 use super::server::Memcached;
 use super::{key, TIMEOUT};
 
-const OPTIONS: Options = Options {
+const OPTIONS: FleetOptions = FleetOptions {
     timeout: TIMEOUT,
     connect_timeout: TIMEOUT,
     max_connections: 1,

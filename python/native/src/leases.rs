@@ -8,7 +8,7 @@ use pinyon_core::lease::{Finding, Machine, Step, Terms, Win};
 use pyo3::prelude::*;
 use pyo3::IntoPyObjectExt;
 
-use crate::errors::usage;
+use crate::errors::{exception, ErrorKind};
 use crate::ttl::Ttl;
 
 /// What was found when a lease was asked for.
@@ -97,7 +97,8 @@ impl Leasing {
         wait: Option<f64>,
     ) -> PyResult<Self> {
         let py = ttl.py();
-        let wrong = |_| usage(py, "UsageError", "wait must be a number of seconds from 0 on, less than 2**31");
+        let wrong =
+            |_| exception(py, ErrorKind::UsageError, "wait must be a number of seconds from 0 on, less than 2**31");
         let wait = wait.map(|seconds| {
             Duration::try_from_secs_f64(seconds).ok().filter(|wait| wait.as_secs() < 1 << 31).ok_or(()).map_err(wrong)
         });
@@ -108,7 +109,7 @@ impl Leasing {
             Ttl::within(lease, "lease")?,
             wait.transpose()?,
         );
-        let terms = terms.map_err(|why| usage(py, "UsageError", why))?;
+        let terms = terms.map_err(|why| exception(py, ErrorKind::UsageError, why))?;
         let chance = RandomState::new().hash_one(());
         Ok(Self { terms, machine: Mutex::new(Machine::new(&terms, chance, Instant::now())) })
     }

@@ -7,10 +7,10 @@ use pinyon_core::shared::{Finished, Shared};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 
+use crate::awaited::{Awaited, LoopOperation, SpareMemory};
 use crate::driver::{EventLoop, Machine};
 use crate::events::Watcher;
 use crate::loops::LoopDriver;
-use crate::running::{Awaited, LoopOperation, SpareMemory};
 
 /// The operations of an event loop, and what waits for them.
 pub(crate) type Operations = Shared<LoopOperation, Awaited>;

@@ -6,11 +6,12 @@ use pinyon_core::settings::{CacheSettings, ViewSettings};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::client::Client;
+use super::Client;
+use crate::errors::checked;
 use crate::events::Watcher;
 use crate::keys::Routing;
 use crate::packing::packing;
-use crate::settings::{changed, checked};
+use crate::settings::changed;
 use crate::values::Codec;
 
 /// Arguments that are Python's own.
