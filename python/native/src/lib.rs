@@ -42,7 +42,7 @@ mod _native {
     #[pymodule_export]
     use crate::client::Client;
     #[pymodule_export]
-    use crate::leases::{Found, Leasing};
+    use crate::leases::{Found, GetOrSet};
     #[pymodule_export]
     use crate::locks::{new_owner, stop_telling, tell_threads, thread_number, Grant, Lock, Locks, LocksDriver};
     #[pymodule_export]
