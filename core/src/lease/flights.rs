@@ -63,7 +63,7 @@ impl<H: Host> Flights<H> {
         flight.end();
     }
 
-    fn table(&self) -> MutexGuard<'_, Table<H>> {
+    pub(super) fn table(&self) -> MutexGuard<'_, Table<H>> {
         let table = self.table.get(|_| Mutex::default());
         table.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -79,7 +79,7 @@ pub(super) struct Flight<H: Host> {
     state: Mutex<State<H>>,
 }
 
-struct State<H: Host> {
+pub(super) struct State<H: Host> {
     followers: Vec<H::Signal>,
     told: Option<Told<H>>,
     is_over: bool,
@@ -147,7 +147,7 @@ impl<H: Host> Flight<H> {
 
     /// `None`: this process was forked while a thread of its parent held the lock. No thread of this process has it, and
     /// none needs it: the leader and the followers are threads of the parent too.
-    fn state(&self) -> Option<MutexGuard<'_, State<H>>> {
+    pub(super) fn state(&self) -> Option<MutexGuard<'_, State<H>>> {
         match self.generation == generation() {
             true => Some(self.state.lock().unwrap_or_else(PoisonError::into_inner)),
             false => self.state.try_lock().ok(),

@@ -88,7 +88,7 @@ pub struct GetOrSet<H: Host> {
     terms: Terms,
     patience: Patience,
     at: At,
-    leads: Option<Arc<Flight<H>>>,
+    pub(super) leads: Option<Arc<Flight<H>>>,
     follows: Option<Arc<Flight<H>>>,
     win: Option<Win>,
     value: Option<H::Value>,
