@@ -34,6 +34,8 @@ __all__ = [
     "Lock",
     "Locks",
     "LocksDriver",
+    "Migration",
+    "MigrationCounts",
     "Tls",
     "Waiter",
     "__version__",
@@ -181,6 +183,28 @@ class GetOrSet:
     def done(self, outcome: object) -> _Step: ...
     def failed(self, error: BaseException) -> _Step: ...
     def leave(self) -> tuple[int, bool] | None: ...
+
+@final
+class MigrationCounts:
+    def progress(self) -> list[int]: ...
+    def add(self, *, new: int = 0, old: int = 0, missing: int = 0) -> None: ...
+
+_Call: TypeAlias = tuple[str, str, tuple[Any, ...], dict[str, Any]]
+
+@final
+class Migration:
+    def __new__(
+        cls,
+        operation: str,
+        method: str,
+        arguments: tuple[Any, ...],
+        settings: dict[str, Any],
+        counts: MigrationCounts,
+        ttl: _Ttl | None,
+    ) -> Self: ...
+    def begin(self) -> _Call: ...
+    def answered(self, outcome: object) -> _Call: ...
+    def failed(self, error: BaseException) -> _Call: ...
 
 @final
 class Driver:

@@ -31,6 +31,10 @@ impl Found {
     pub(crate) fn new(finding: Finding, value: Option<Py<PyAny>>) -> Self {
         Self { finding, value }
     }
+
+    pub(crate) fn parts(&self, py: Python<'_>) -> (Finding, Option<Py<PyAny>>) {
+        (self.finding, self.value(py))
+    }
 }
 
 #[pymethods]
@@ -262,9 +266,8 @@ impl GetOrSet {
     /// The step after one that came to this.
     fn found<'py>(&self, found: &Bound<'py, Found>) -> PyResult<Bound<'py, PyAny>> {
         let py = found.py();
-        let Found { finding, value } = found.get();
-        let value = value.as_ref().map(|value| value.clone_ref(py));
-        self.next(py, Outcome::Found(CoreFound { finding: *finding, value }))
+        let (finding, value) = found.get().parts(py);
+        self.next(py, Outcome::Found(CoreFound { finding, value }))
     }
 
     fn made<'py>(&self, value: Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {

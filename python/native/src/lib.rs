@@ -17,6 +17,7 @@ mod locks;
 mod loops;
 mod many;
 mod metrics;
+mod migration;
 mod packing;
 mod parts;
 mod plain;
@@ -49,6 +50,8 @@ mod _native {
     use crate::loops::GreenletWaiter;
     #[pymodule_export]
     use crate::metrics::Latencies;
+    #[pymodule_export]
+    use crate::migration::{Migration, MigrationCounts};
     #[pymodule_export]
     use crate::plain::{dump_plain, load_plain, unknown_flags};
     #[pymodule_export]
