@@ -333,14 +333,23 @@ fn a_stale_value_is_handed_out_even_if_the_leader_then_fails() {
 
 #[test]
 fn one_follower_leads_after_a_leader_that_goes_without_an_answer() {
-    let gone: [fn(Caller); 2] = [|mut leader| assert_eq!(leader.machine.leave(), Some(WIN)), drop];
+    let gone: [fn(Caller) -> Option<Caller>; 2] = [
+        |mut leader| {
+            assert_eq!(leader.machine.leave(), Some(WIN));
+            Some(leader)
+        },
+        |leader| {
+            drop(leader);
+            None
+        },
+    ];
     for go in gone {
         let mut process = Process::new();
         let (mut leader, mut follower, woken) = process.leader_and_follower();
         let mut second = process.caller();
         second.follow();
         leader.found(WON);
-        go(leader);
+        let _left = go(leader);
         assert!(woken.0.get());
         assert_eq!(follower.next(Outcome::Done), ASK);
         assert_eq!(second.next(Outcome::Done), "follow for 12s");

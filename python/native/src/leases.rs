@@ -9,6 +9,7 @@ use pinyon_core::operations::{Found as CoreFound, Request};
 use pinyon_core::Value;
 use pinyon_proto::{Head, Status};
 use pyo3::exceptions::PyBaseException;
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyFloat, PyInt, PyString};
 use pyo3::IntoPyObjectExt;
@@ -160,7 +161,7 @@ pub(crate) struct GetOrSet {
     codec: Arc<Codec>,
     key: Py<PyAny>,
     /// The flight knows both by their addresses.
-    _scope_and_caller: [Py<PyAny>; 2],
+    scope_and_caller: [Py<PyAny>; 2],
 }
 
 impl GetOrSet {
@@ -249,8 +250,13 @@ impl GetOrSet {
             machine: Mutex::new(machine),
             codec: client.codec.clone(),
             key: key.unbind(),
-            _scope_and_caller: [scope.unbind(), caller.unbind()],
+            scope_and_caller: [scope.unbind(), caller.unbind()],
         })
+    }
+
+    /// A task that is never resumed refers to this, and this to the task.
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        self.scope_and_caller.iter().try_for_each(|object| visit.call(object))
     }
 
     fn begin<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
