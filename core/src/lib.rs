@@ -23,6 +23,7 @@ pub mod lease;
 pub mod locks;
 pub mod login;
 pub mod metrics;
+pub mod migration;
 pub mod network;
 pub mod operations;
 pub mod pool;

@@ -7,7 +7,7 @@ use crate::invalid::InvalidArgument;
 
 /// What an operation does when its server is down or fails. It belongs to the operation, not to the fleet, so that views
 /// of one client can differ in it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Policy {
     /// The keys of a server that is down go to another server.
     pub failover: bool,

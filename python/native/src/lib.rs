@@ -17,6 +17,7 @@ mod leases;
 mod locks;
 mod loops;
 mod metrics;
+mod migration;
 mod packing;
 mod parts;
 mod plain;
@@ -41,13 +42,15 @@ mod _native {
     #[pymodule_export]
     use crate::client::Client;
     #[pymodule_export]
-    use crate::leases::{Found, Leasing};
+    use crate::leases::{Found, GetOrSet};
     #[pymodule_export]
     use crate::locks::{new_owner, stop_telling, tell_threads, thread_number, Held, Lock, Locks, LocksDriver};
     #[pymodule_export]
     use crate::loops::GreenletWaiter;
     #[pymodule_export]
     use crate::metrics::Latencies;
+    #[pymodule_export]
+    use crate::migration::{Migration, MigrationCounts};
     #[pymodule_export]
     use crate::plain::{dump_plain, load_plain, unknown_flags};
     #[pymodule_export]

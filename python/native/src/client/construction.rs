@@ -28,7 +28,7 @@ impl Client {
         let (py, client) = (client.py(), client.get());
         let view = changed(ViewSettings::default(), settings)?;
         let policy = checked(py, client.policy.with(&view))?;
-        Ok(client.view(py, policy, client.submits_only))
+        Ok(client.view(policy, client.submits_only))
     }
 
     pub(crate) fn of_settings(py: Python<'_>, own: Own<'_>, settings: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
@@ -46,7 +46,7 @@ impl Client {
             watcher: Arc::new(Watcher::new(own.on_event)),
             loops: OnceLock::new(),
             submits_only: false,
-            flights: PyDict::new(py).unbind(),
+            flights: Arc::default(),
             closed: Arc::default(),
         };
         if let Some((current, make)) = own.loops {

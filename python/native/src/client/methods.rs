@@ -6,10 +6,9 @@ use std::sync::Arc;
 use pinyon_core::lease::Win;
 use pinyon_core::operations::{Request, ServerCommand};
 use pinyon_core::settings::Policy;
-use pinyon_core::Value;
-use pinyon_proto::{Direction, Head, Mode, Status};
+use pinyon_proto::{Direction, Mode};
 use pyo3::prelude::*;
-use pyo3::types::{PyAny, PyBytes, PyDict};
+use pyo3::types::{PyAny, PyDict};
 
 use super::construction::Own;
 use super::Client;
@@ -52,8 +51,8 @@ impl Client {
     }
 
     /// The same client, whose methods return what a coroutine may wait for later, and an error where there is one.
-    fn submitting(&self, py: Python<'_>) -> Self {
-        self.view(py, Policy { miss: false, ..self.policy }, true)
+    fn submitting(&self) -> Self {
+        self.view(Policy { miss: false, ..self.policy }, true)
     }
 
     /// The value stored under a key, or `default` when there is none.
@@ -189,28 +188,10 @@ impl Client {
         self.ask(key, Request::Lease { lease, recache })
     }
 
-    /// The values that are being made in this process, by what `flight_of` and the front end say of each.
+    /// Of each value that this process asks for or makes by `get_or_set`: how many callers follow the one that does.
     #[getter]
-    fn flights(&self, py: Python<'_>) -> Py<PyDict> {
-        self.flights.clone_ref(py)
-    }
-
-    /// Of callers who would be told the same of a key: its bytes, and what is done when a server fails.
-    fn flight_of<'py>(&self, key: &Bound<'py, PyAny>) -> PyResult<(Bound<'py, PyBytes>, bool, bool)> {
-        Ok((PyBytes::new(key.py(), key_bytes(key)?), self.policy.failover, self.policy.miss))
-    }
-
-    /// The bytes of a value and its client flags, as they would be stored.
-    fn pack<'py>(&self, value: &Bound<'py, PyAny>) -> PyResult<(Bound<'py, PyBytes>, u32)> {
-        let (encoded, client_flags) = self.codec.encode(value)?;
-        Ok((PyBytes::new(value.py(), encoded.bytes()?), client_flags))
-    }
-
-    /// The value that these bytes and client flags stand for, as if they had been stored.
-    fn unpack<'py>(&self, py: Python<'py>, data: &[u8], client_flags: u32) -> PyResult<Bound<'py, PyAny>> {
-        let mut head = Head::of(Status::Hit);
-        head.item.client_flags = client_flags;
-        self.codec.decode(py, &head, Value::Borrowed(data), "this process")
+    fn flights(&self) -> Vec<usize> {
+        self.flights.followers()
     }
 
     /// Gives a lease back that was won with this token, so that the next caller wins it. `keep`: the item has a value, which

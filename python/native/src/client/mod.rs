@@ -9,14 +9,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use pinyon_core::directory::Directory;
+use pinyon_core::lease::Flights;
 use pinyon_core::settings::Policy;
 use pinyon_proto::KeyRules;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
 
 use crate::errors::{exception, ErrorKind};
 use crate::events::Watcher;
 use crate::keys::Routing;
+use crate::leases::Callers;
 use crate::loops::Loops;
 use crate::shared::Driver;
 use crate::values::Codec;
@@ -36,7 +37,7 @@ pub(crate) struct Client {
     pub(crate) loops: OnceLock<Arc<Loops<Driver>>>,
     /// Its methods return what a greenlet may wait for later, instead of letting it wait.
     pub(crate) submits_only: bool,
-    pub(crate) flights: Py<PyDict>,
+    pub(crate) flights: Arc<Flights<Callers>>,
     pub(crate) closed: Arc<AtomicBool>,
 }
 
@@ -49,7 +50,7 @@ impl Client {
     }
 
     /// The same client in another guise.
-    pub(crate) fn view(&self, py: Python<'_>, policy: Policy, submits_only: bool) -> Self {
+    pub(crate) fn view(&self, policy: Policy, submits_only: bool) -> Self {
         Self {
             directory: self.directory.clone(),
             keys: self.keys.clone(),
@@ -59,7 +60,7 @@ impl Client {
             watcher: self.watcher.clone(),
             loops: self.loops.clone(),
             submits_only,
-            flights: self.flights.clone_ref(py),
+            flights: self.flights.clone(),
             closed: self.closed.clone(),
         }
     }
