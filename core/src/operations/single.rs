@@ -9,6 +9,7 @@ use super::values::{SentData, SentKey, Values};
 use super::{Answer, Ask, Asks, End, Next, Operation, Policy, Request};
 use crate::error::{Error, Sent};
 use crate::fleet::Fleet;
+use crate::network::Network;
 use crate::session::{Destination, Refused, Reply, Session, Ticket};
 
 /// A request about one key, tried on one server after another until it is answered or its time is over.
@@ -104,10 +105,10 @@ impl<K: SentKey, D: SentData, V: Values> Operation for Single<K, D, V> {
     }
 
     #[inline]
-    fn submit(
+    fn submit<N: Network>(
         &mut self,
         _part: u32,
-        session: &mut Session,
+        session: &mut Session<N>,
         longest_ttl: Option<i32>,
         deadline: Instant,
     ) -> Result<Ticket, Refused> {
