@@ -2,6 +2,7 @@
 
 mod polled;
 mod refused_waits;
+mod scenarios;
 mod server;
 
 use std::sync::Arc;
