@@ -23,6 +23,8 @@ pub trait Client {
 
     fn connected(scenario: &Value) -> Self;
 
+    fn directory(&self) -> &Directory;
+
     /// Carries out calls, all at the same time.
     fn carry_out(&mut self, calls: &[&[Value]]) -> Vec<Outcome>;
 
@@ -43,7 +45,7 @@ fn directory(scenario: &Value) -> Directory {
     };
     settings.timeout = given["timeout"].as_f64().unwrap_or(settings.timeout);
     settings.connect_timeout = given["connect_timeout"].as_f64().unwrap_or(settings.connect_timeout);
-    settings.build(false).expect("settings that make sense").directory
+    settings.build(true).expect("settings that make sense").directory
 }
 
 /// Each call waits in a thread.
@@ -54,6 +56,10 @@ impl Client for Blocking {
 
     fn connected(scenario: &Value) -> Self {
         Self(directory(scenario))
+    }
+
+    fn directory(&self) -> &Directory {
+        &self.0
     }
 
     fn carry_out(&mut self, calls: &[&[Value]]) -> Vec<Outcome> {
@@ -97,7 +103,10 @@ fn batch(directory: &Directory, commands: &[Value]) -> Result<(), Failure<std::c
 }
 
 /// All calls are those of one event loop.
-pub struct Loop(Polled<Shared<Op, Caller>>);
+pub struct Loop {
+    directory: Arc<Directory>,
+    polled: Polled<Shared<Op, Caller>>,
+}
 
 /// Who waits, by the index of the call.
 struct Caller(usize);
@@ -112,7 +121,12 @@ impl Client for Loop {
     const SHARES: bool = true;
 
     fn connected(scenario: &Value) -> Self {
-        Self(Polled::new(Shared::new(Arc::new(directory(scenario)), 1)).unwrap())
+        let directory = Arc::new(directory(scenario));
+        Self { polled: Polled::new(Shared::new(directory.clone(), 1)).unwrap(), directory }
+    }
+
+    fn directory(&self) -> &Directory {
+        &self.directory
     }
 
     fn carry_out(&mut self, calls: &[&[Value]]) -> Vec<Outcome> {
@@ -123,13 +137,13 @@ impl Client for Loop {
         };
         let calls: Vec<Vec<Value>> = calls.iter().map(unwrapped).collect();
         for (index, call) in calls.iter().enumerate() {
-            self.0.begin(|machine, now| machine.start(operation(call), Caller(index), now)).unwrap();
+            self.polled.begin(|machine, now| machine.start(operation(call), Caller(index), now)).unwrap();
         }
         let until = Instant::now() + Duration::from_secs(30);
         let mut outcomes: Vec<_> = calls.iter().map(|_| None).collect();
         while outcomes.iter().any(Option::is_none) {
-            assert_ne!(self.0.wait(until).unwrap(), Wake::Deadline, "nothing happens any more");
-            while let Some(Finished { operation, waiter: Caller(index) }) = self.0.next_finished() {
+            assert_ne!(self.polled.wait(until).unwrap(), Wake::Deadline, "nothing happens any more");
+            while let Some(Finished { operation, waiter: Caller(index) }) = self.polled.next_finished() {
                 outcomes[index] = Some(outcome(operation, &calls[index]));
             }
         }
@@ -139,6 +153,6 @@ impl Client for Loop {
     /// A loop goes on while its callers rest.
     fn rest(&mut self, time: Duration) {
         let until = Instant::now() + time;
-        while self.0.wait(until).unwrap() != Wake::Deadline {}
+        while self.polled.wait(until).unwrap() != Wake::Deadline {}
     }
 }

@@ -7,7 +7,8 @@ mod player;
 use std::sync::Mutex;
 
 use crate::server::Memcached;
-use drivers::{Blocking, Client, Loop};
+pub use call::Outcome;
+pub use drivers::{Blocking, Client, Loop};
 use player::{play, Player};
 
 /// How many are played at the same time: mostly they wait.
