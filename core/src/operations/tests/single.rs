@@ -2,7 +2,7 @@
 
 use std::convert::Infallible;
 
-use pinyon_proto::{Head, Mode};
+use pinyon_proto::{Direction, Head, Mode};
 
 use super::stage::{fleet, key_of, letter, owned, Stage, CLASSIC, META};
 use crate::error::{Error, Kind, Sent};
@@ -80,7 +80,10 @@ fn a_connection_that_closed_is_tried_again_on_its_own_server_first() {
 
 #[test]
 fn what_changes_something_is_never_sent_twice() {
-    for request in [store(Mode::Set), store(Mode::Add), Request::Delete, Request::Touch { ttl: 1 }] {
+    let count = Request::Arithmetic { direction: Direction::Increment, delta: 1, initial: None };
+    let touching = [Request::Touch { ttl: 1 }, Request::GetAndTouch { ttl: 1, cas: false }];
+    let storing = [Mode::Set, Mode::Add, Mode::Append].map(store);
+    for request in [&storing[..], &touching, &[count, Request::Delete]].concat() {
         let (mut stage, _) = on_a(request, Policy::default());
         stage.begin();
         assert!(stage.time_out("a").is_empty(), "{request:?} was sent");

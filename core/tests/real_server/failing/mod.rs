@@ -182,8 +182,11 @@ fn every_server_is_asked_and_the_failing_one_told<C: Client>() {
     assert_eq!((two.first.requests().len(), two.second.requests().len()), (1, 1));
 }
 
+/// A command that was not carried out: its key, its name, and how it failed where the server did not answer.
+type Unsuccessful = (String, &'static str, Option<(Kind, Sent)>);
+
 /// What became of a batch's commands on a silent or closing first server, by key.
-fn batch(two: &Two<Blocking>, requests: &[(&str, Request)]) -> Vec<(String, &'static str, Option<(Kind, Sent)>)> {
+fn batch(two: &Two<Blocking>, requests: &[(&str, Request)]) -> Vec<Unsuccessful> {
     let mut batch = Batch::new(known(two.client.directory(), &NoHost).unwrap(), true);
     for (key, request) in requests {
         let sent = BorrowedKey { wire: Key::new(key.as_bytes(), false).unwrap(), routed: key.as_bytes() };
