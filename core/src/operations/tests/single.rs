@@ -1,6 +1,7 @@
 //! A request about one key: who is asked, what is asked once more, and what is told.
 
 use std::convert::Infallible;
+use std::time::Instant;
 
 use pinyon_proto::{Direction, Head, Mode};
 
@@ -161,18 +162,26 @@ fn a_probe_that_is_answered_brings_the_server_back() {
     let other = other_server(&stage.time_out("a"));
     stage.answer(&other, "EN O*");
     assert_eq!(stage.events(), ["down a", "retry get on a"]);
-    let choice = loop {
-        // The back-off of a first failure is shorter than a second.
-        let later = std::time::Instant::now() + super::stage::SECOND;
-        let choice = stage.fleet.choose(key.as_bytes(), true, later).unwrap();
-        if choice.probe {
-            break choice;
-        }
-    };
-    stage.fleet.succeeded(choice);
-    assert_eq!(stage.events(), ["up a"]);
-    let mut again = Stage::with(stage.fleet, META, on(&key, GET));
-    assert_eq!(again.begin(), [format!("a: mg {key} f v O*")]);
+    let mut probing = Stage::with(stage.fleet, META, on(&key, GET));
+    probing.now += super::stage::SECOND;
+    assert_eq!(probing.begin(), [format!("a: mg {key} f v O*")], "its back-off is shorter than a second");
+    probing.answer("a", "EN O*");
+    assert_eq!(probing.events(), ["up a"]);
+}
+
+#[test]
+fn a_probe_that_fails_sends_its_operation_on() {
+    let (mut stage, key) = on_a(GET, Policy::default());
+    stage.begin();
+    let other = other_server(&stage.time_out("a"));
+    stage.answer(&other, "EN O*");
+    stage.events();
+    let mut probing = Stage::with(stage.fleet, META, on(&key, GET));
+    probing.now += super::stage::SECOND;
+    probing.begin();
+    probing.now = Instant::now();
+    assert_eq!(probing.time_out("a"), [format!("{other}: mg {key} f v O*")]);
+    assert_eq!(probing.events(), ["retry get on a"]);
 }
 
 #[test]

@@ -25,6 +25,8 @@ pub const CLASSIC: &str = "1.4.15";
 pub struct Stage<O> {
     pub fleet: Fleet,
     pub operation: O,
+    /// When it begins, or begins again.
+    pub now: Instant,
     /// Whether what fails now fails in time.
     pub in_time: bool,
     /// Servers that nobody can connect to, and why.
@@ -64,8 +66,8 @@ impl<O: Operation> Stage<O> {
 
     pub fn with(fleet: Fleet, version: &'static str, operation: O) -> Self {
         let connections = fleet.servers().iter().map(|server| Connection::new(&server.name, version)).collect();
-        let (in_time, begins_again, unreachable) = (true, false, Vec::new());
-        Self { fleet, operation, in_time, unreachable, version, connections, begins_again }
+        let (now, in_time, begins_again, unreachable) = (Instant::now(), true, false, Vec::new());
+        Self { fleet, operation, now, in_time, unreachable, version, connections, begins_again }
     }
 
     /// Begins it. Returns what is sent.
@@ -127,7 +129,7 @@ impl<O: Operation> Stage<O> {
 
     fn go_on(&mut self) -> Vec<String> {
         while std::mem::take(&mut self.begins_again) {
-            match self.operation.begin(&self.fleet, Instant::now()) {
+            match self.operation.begin(&self.fleet, self.now) {
                 Asks::None => {}
                 Asks::One(ask) => self.carry_out(ask),
                 Asks::Many(asks) => asks.into_iter().for_each(|ask| self.carry_out(ask)),
