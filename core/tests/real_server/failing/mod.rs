@@ -92,6 +92,7 @@ through_both!(
     a_server_that_comes_back_is_probed_and_used_again,
     many_keys_go_on_elsewhere_with_one_event_for_the_server,
     what_one_server_answered_stays_where_the_other_is_silent,
+    after_its_time_many_keys_are_not_asked_for_again,
     a_connection_that_broke_amid_a_reply_is_tried_again,
     answers_are_counted_by_what_they_were,
     every_server_is_asked_and_the_failing_one_told,
@@ -154,6 +155,14 @@ fn what_one_server_answered_stays_where_the_other_is_silent<C: Client>() {
     assert_eq!(outcome.value, 1);
     assert_eq!((raised.kind.as_str(), raised.sent, raised.command), ("Timeout", Sent::Maybe, "delete_many"));
     assert_eq!(two.events(), ["down 1"]);
+}
+
+fn after_its_time_many_keys_are_not_asked_for_again<C: Client>() {
+    let mut two = Two::<C>::new(0.5, &[Act::Silent], &[Act::Say("END\r\n")]);
+    let raised = two.call(json!(["get_many", [two.of_first, two.of_second]])).raised.unwrap();
+    assert_eq!((raised.kind.as_str(), &*raised.server), ("Timeout", &*two.first.address));
+    assert_eq!(two.events(), ["down 1"]);
+    assert_eq!(two.second.requests().len(), 1);
 }
 
 fn a_connection_that_broke_amid_a_reply_is_tried_again<C: Client>() {
