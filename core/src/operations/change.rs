@@ -12,6 +12,7 @@ use super::values::SentData;
 use super::{Ask, Asks, End, Next, Operation, Policy, Request};
 use crate::error::{Error, Kind};
 use crate::fleet::Fleet;
+use crate::network::Network;
 use crate::session::{Data, Refused, Reply, Session, Ticket};
 
 /// Stores or deletes many keys.
@@ -93,10 +94,10 @@ impl<D: SentData> Operation for Change<D> {
         self.keys.routed(part as usize)
     }
 
-    fn submit(
+    fn submit<N: Network>(
         &mut self,
         part: u32,
-        session: &mut Session,
+        session: &mut Session<N>,
         longest_ttl: Option<i32>,
         deadline: Instant,
     ) -> Result<Ticket, Refused> {

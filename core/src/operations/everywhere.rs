@@ -10,6 +10,7 @@ use super::{Ask, Asks, End, Next, Operation, Policy};
 use crate::error::Error;
 use crate::fleet::{Choice, Fleet};
 use crate::invalid::InvalidArgument;
+use crate::network::Network;
 use crate::session::{Data, Refused, Reply, Session, Ticket};
 
 /// What is asked of every server.
@@ -90,10 +91,10 @@ impl Operation for Everywhere {
         &[]
     }
 
-    fn submit(
+    fn submit<N: Network>(
         &mut self,
         _part: u32,
-        session: &mut Session,
+        session: &mut Session<N>,
         _longest_ttl: Option<i32>,
         deadline: Instant,
     ) -> Result<Ticket, Refused> {

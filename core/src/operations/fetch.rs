@@ -11,6 +11,7 @@ use super::values::Values;
 use super::{Ask, Asks, End, Next, Operation, Policy};
 use crate::error::Error;
 use crate::fleet::{Choice, Fleet};
+use crate::network::Network;
 use crate::session::{Data, Destination, Refused, Reply, Session, Ticket};
 
 /// Reads the values of many keys.
@@ -146,10 +147,10 @@ impl<V: Values> Operation for Fetch<V> {
         }
     }
 
-    fn submit(
+    fn submit<N: Network>(
         &mut self,
         part: u32,
-        session: &mut Session,
+        session: &mut Session<N>,
         _longest_ttl: Option<i32>,
         deadline: Instant,
     ) -> Result<Ticket, Refused> {

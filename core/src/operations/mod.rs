@@ -17,6 +17,8 @@ mod fetch;
 mod keys;
 mod request;
 mod single;
+#[cfg(test)]
+mod tests;
 mod values;
 
 use std::time::Instant;
@@ -36,6 +38,7 @@ pub use values::{BorrowedKey, Bytes, OwnedKey, Plain, SentData, SentKey, Values}
 
 use crate::error::Error;
 use crate::fleet::{Choice, Fleet};
+use crate::network::Network;
 use crate::session::{Destination, Refused, Reply, Session, Ticket};
 
 /// Something that a client does: one exchange with a server, or several whose outcomes belong together.
@@ -54,10 +57,10 @@ pub trait Operation {
     fn routed(&self, part: u32) -> &[u8];
 
     /// Submits the request of an ask. Items that it makes must expire within `longest_ttl` seconds.
-    fn submit(
+    fn submit<N: Network>(
         &mut self,
         part: u32,
-        session: &mut Session,
+        session: &mut Session<N>,
         longest_ttl: Option<i32>,
         deadline: Instant,
     ) -> Result<Ticket, Refused>;

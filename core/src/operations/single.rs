@@ -9,6 +9,7 @@ use super::values::{SentData, SentKey, Values};
 use super::{Answer, Ask, Asks, End, Next, Operation, Policy, Request};
 use crate::error::{Error, Sent};
 use crate::fleet::Fleet;
+use crate::network::Network;
 use crate::session::{Destination, Refused, Reply, Session, Ticket};
 
 /// A request about one key, tried on one server after another until it is answered or its time is over.
@@ -80,6 +81,11 @@ impl<K: SentKey, D: SentData, V: Values> Single<K, D, V> {
         }
     }
 
+    /// The same, of one that is not needed any more.
+    pub fn finish(mut self) -> Answered<V> {
+        self.take_answer()
+    }
+
     /// The key, for messages.
     pub fn key(&self) -> &K {
         &self.key
@@ -108,10 +114,10 @@ impl<K: SentKey, D: SentData, V: Values> Operation for Single<K, D, V> {
     }
 
     #[inline(always)]
-    fn submit(
+    fn submit<N: Network>(
         &mut self,
         _part: u32,
-        session: &mut Session,
+        session: &mut Session<N>,
         longest_ttl: Option<i32>,
         deadline: Instant,
     ) -> Result<Ticket, Refused> {

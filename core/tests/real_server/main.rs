@@ -1,7 +1,9 @@
 //! A session on the operating system's sockets, against the memcached that is installed.
 
+mod failing;
 mod polled;
 mod refused_waits;
+mod scenarios;
 mod server;
 
 use std::sync::Arc;

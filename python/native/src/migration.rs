@@ -11,7 +11,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyTuple};
 use pyo3::IntoPyObjectExt;
 
-use crate::errors::{exception, ErrorKind};
+use crate::errors::exception;
 use crate::leases::Found;
 use crate::ttl::Ttl;
 
