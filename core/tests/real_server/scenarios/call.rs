@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use pinyon_core::dialect::{Dialect, Plain};
 use pinyon_core::error::kinds::ErrorKind;
-use pinyon_core::error::kinds::ErrorKind;
 use pinyon_core::operations::{
     self, statistics, Answer, AnyOperation, Bytes, Change, Compared, DataBlock, Everywhere, Failed, Failures, Fetch,
     Keys, OwnedKey, Request, ServerCommand, Single,
