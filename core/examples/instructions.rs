@@ -86,7 +86,7 @@ impl Client {
     fn get_many(&self) {
         let mut keys = Keys::with_capacity(KEYS);
         let rules = KeyRules::default();
-        self.keys.iter().for_each(|key| keys.push(&rules, key.as_bytes(), key.as_bytes()).expect("a key"));
+        self.keys.iter().for_each(|key| keys.push(&rules, key.as_bytes()).expect("a key"));
         let mut fetch = Fetch::new(keys, false, Plain, POLICY);
         run(&self.fleet, &NoHost, &mut fetch).expect("no interrupt");
         let found = fetch.finish().found;

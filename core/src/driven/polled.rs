@@ -61,6 +61,11 @@ impl<M: Driven> Polled<M> {
         })
     }
 
+    /// The machine, to ask it something that changes nothing.
+    pub fn machine(&self) -> &M {
+        &self.machine
+    }
+
     /// Begins something. It is sent when the host waits, or by [`Self::send`].
     ///
     /// # Errors

@@ -33,6 +33,21 @@ pub mod status;
 pub mod threads;
 mod token;
 
+pub use branches::Branches;
+pub use call::{Attempt, Holder, Inspected, Name, Names};
+pub use client::Setup;
 pub use clock::boot_time;
+pub use failure::{LockFailure, LockFailureKind};
+pub use front::{Front, LockFinished, LockOperation, LockOutcome};
+pub use grant::Grant;
 pub use handler::HandlerKind;
 pub use identity::new_client;
+pub use keys::{common_tag, names, NameError, SeveralTags};
+pub use loss::Loss;
+pub use machine::{Renewal, Request};
+pub use notes::{Note, Notes};
+pub use pinyon_proto::resp::{Command as RedisCommand, Value as RedisValue};
+pub use status::{Asked, StatusAnswer, StatusQuestion};
+pub use threads::{Station, ThreadLocks};
+
+pub use crate::settings::UsualLock;

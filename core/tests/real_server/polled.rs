@@ -14,7 +14,7 @@ use pinyon_core::ring::Rule;
 use pinyon_core::settings::Policy;
 use pinyon_core::shared::{Finished, Shared, Waiter};
 use pinyon_core::{parse_servers, Error, Kind, Limits};
-use pinyon_proto::{Key, Mode};
+use pinyon_proto::{KeyRules, Mode};
 use rustix::event::{poll, PollFd, PollFlags, Timespec};
 
 use crate::server::Memcached;
@@ -55,7 +55,7 @@ fn loop_with(server: &str, timeout: Duration) -> Loop {
 
 fn begin(polled: &mut Loop, number: usize, set: Option<&[u8]>) {
     let key = format!("key:{number}");
-    let key = OwnedKey::new(Key::new(key.as_bytes(), false).unwrap(), key.as_bytes());
+    let key = OwnedKey::new(&KeyRules::default(), key.as_bytes()).unwrap();
     let request = match set {
         None => Request::Get { cas: false },
         Some(value) => Request::Store { mode: Mode::Set, size: value.len(), client_flags: 0, ttl: 0, cas: None },

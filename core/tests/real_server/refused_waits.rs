@@ -82,7 +82,8 @@ fn get(directory: &Directory, host: &Refusing) -> Result<(), Failure<RefusedWait
 /// More keys than a line has.
 fn get_many(directory: &Directory, host: &Refusing) -> Result<(), Failure<RefusedWait>> {
     let mut keys = Keys::default();
-    (0..500).for_each(|number| keys.push(&KeyRules::default(), b"k", format!("{number}").as_bytes()).unwrap());
+    (0..500)
+        .for_each(|number| keys.push_asked_about(&KeyRules::default(), b"k", format!("{number}").as_bytes()).unwrap());
     let mut fetch = Fetch::new(keys, false, Plain, Policy::default());
     run(directory, host, &mut fetch).map_err(Failure::Interrupted)?;
     assert!(fetch.finish().failures.raised().is_none());

@@ -42,8 +42,9 @@ impl Batch {
         client.check_open(py)?;
         let bytes = key_bytes(key)?;
         let mut scratch = Vec::new();
-        let wire = client.keys.wire(bytes, &mut scratch).map_err(|error| invalid_key(py, &error))?;
-        let sent = BorrowedKey { wire, routed: &client.routing.key(key, bytes)? };
+        let quoted = client.routing.quoted(key)?;
+        let sent = BorrowedKey::new(&client.keys, bytes, &mut scratch).map_err(|error| invalid_key(py, &error))?;
+        let sent = sent.asked_about(quoted.as_deref());
         let mut open = self.open(py)?;
         let batch = open.as_mut().ok_or_else(|| {
             usage(py, "UsageError", "the batch is not open; use it inside its block: with client.quiet() as batch: …")

@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use pinyon_core::directory::Directory;
 use pinyon_core::lease::Win;
-use pinyon_core::operations::{About, Request};
+use pinyon_core::operations::{About, BorrowedKey, Request};
 use pinyon_core::Value;
 use pinyon_proto::{Direction, Head, KeyRules, Mode, Status};
 use pyo3::prelude::*;
@@ -352,9 +352,10 @@ impl Client {
         let py = key.py();
         self.check_open(py)?;
         let bytes = key_bytes(key)?;
-        self.keys.wire(bytes, &mut Vec::new()).map_err(|error| invalid_key(py, &error))?;
+        let (quoted, mut scratch) = (self.routing.quoted(key)?, Vec::new());
+        let sent = BorrowedKey::new(&self.keys, bytes, &mut scratch).map_err(|error| invalid_key(py, &error))?;
         let fleet = self.directory.known();
-        let candidates = fleet.candidates(&self.routing.key(key, bytes)?, self.policy.failover);
+        let candidates = fleet.candidates(sent.asked_about(quoted.as_deref()).routed, self.policy.failover);
         Ok(candidates.into_iter().map(|server| fleet.servers()[server].name.to_string()).collect())
     }
 

@@ -45,9 +45,7 @@ impl Keeping {
 
     /// The client of a hash tag.
     pub(super) fn tagged(&self, py: Python<'_>, tag: &[u8]) -> Self {
-        let settings = self.settings();
-        let settings = Setup { keys: settings.keys.tagged(tag), ..settings.clone() };
-        Self::new(settings, self.sharing.clone(), self.warn.clone_ref(py))
+        Self::new(self.settings().tagged(tag), self.sharing.clone(), self.warn.clone_ref(py))
     }
 
     pub(super) fn settings(&self) -> &Setup {
