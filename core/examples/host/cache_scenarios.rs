@@ -165,7 +165,7 @@ pub fn compressed_and_foreign(own: &mut Cache, other: &mut Cache) {
     assert!(Dialect::named("dialect").is_err());
 }
 
-/// Of a cache whose only server does not answer.
+/// Of a cache whose only server is not there.
 pub fn server_down(cache: &mut Cache) {
     while cache.get("k").unwrap_err().kind != ErrorKind::ServerDown {}
     let down = |event: &pinyon_core::events::Event| event.kind == EventKind::Down;

@@ -61,7 +61,9 @@ fn run_cache_scenarios(servers: &str, way: &str, make: MakeWay) {
     let foreign = [("servers", servers), ("dialect", "dalli")];
     let mut foreign = Cache::new(&foreign, None, make).expect("settings that make sense");
     cache_scenarios::compressed_and_foreign(&mut compressing, &mut foreign);
-    for mut cache in [cache, compressing, foreign] {
+    let mut nobody = Cache::new(&[("servers", "127.0.0.1:1")], None, make).expect("settings that make sense");
+    cache_scenarios::server_down(&mut nobody);
+    for mut cache in [cache, compressing, foreign, nobody] {
         cache.close();
     }
 }

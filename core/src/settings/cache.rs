@@ -7,7 +7,8 @@ use super::table::settings;
 use super::{Policy, ServerTexts, TlsChoice};
 use crate::address::{gutter_servers, parse_servers, usual_servers, Endpoint, ServerSpec};
 use crate::dialect::Dialect;
-use crate::directory::{Directory, DiscoverySettings, Source};
+use crate::directory::Directory;
+use crate::discovery::{DiscoverySettings, Source};
 use crate::fleet::{Access, Fleet, Options};
 use crate::invalid::{InvalidArgument, InvalidKind};
 use crate::login::{Login, Password};
@@ -75,7 +76,7 @@ settings! {
 pub struct CacheParts {
     pub directory: Directory,
     pub keys: KeyRules,
-    /// The ring tells keys of bytes from those of text: see [`Rule::quotes_bytes`].
+    /// The ring tells keys of bytes from those of text: the former are given to it in the notation of their language.
     pub quotes_bytes: bool,
     pub policy: Policy,
     /// How many connections each event loop makes to each server.

@@ -3,13 +3,13 @@
 use std::cell::Cell;
 use std::time::Duration;
 
-use pinyon_core::locks::failure::LockFailureKind;
-use pinyon_core::locks::front::LockOutcome;
-use pinyon_core::locks::loss::Loss;
 use pinyon_core::locks::machine::Renewal;
-use pinyon_core::locks::notes::Note;
 use pinyon_core::locks::owners;
-use pinyon_core::locks::status::{StatusAnswer, StatusQuestion};
+use pinyon_core::locks::LockFailureKind;
+use pinyon_core::locks::LockOutcome;
+use pinyon_core::locks::Loss;
+use pinyon_core::locks::Note;
+use pinyon_core::locks::{StatusAnswer, StatusQuestion};
 use pinyon_core::{blocking, Kind};
 use pinyon_proto::resp::{Command, Value};
 

@@ -5,19 +5,19 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use pinyon_core::blocking::Host;
-use pinyon_core::locks::client::Setup;
-use pinyon_core::locks::front::{LockOperation, LockOutcome};
 use pinyon_core::locks::keys::{self, Keys};
 use pinyon_core::locks::machine::{Options, Renewal, Request};
-use pinyon_core::locks::notes::{Note, Notes};
-use pinyon_core::locks::status::{Asked, StatusAnswer, StatusQuestion};
-use pinyon_core::locks::threads::{Station, ThreadLocks};
-use pinyon_core::locks::{grant, owners, HandlerKind};
+use pinyon_core::locks::Setup;
+use pinyon_core::locks::{owners, HandlerKind};
+use pinyon_core::locks::{Asked, StatusAnswer, StatusQuestion};
+use pinyon_core::locks::{LockOperation, LockOutcome};
+use pinyon_core::locks::{Note, Notes};
+use pinyon_core::locks::{Station, ThreadLocks};
 use pinyon_core::{redis, Address, Endpoint};
 
 use super::server::Redis;
 
-pub type Grant = grant::Grant<&'static str>;
+pub type Grant = pinyon_core::locks::Grant<&'static str>;
 pub type Operation = LockOperation<&'static str>;
 
 pub const TIMEOUT: Duration = Duration::from_secs(20);

@@ -3,10 +3,9 @@
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use pinyon_core::locks::client::Setup;
-use pinyon_core::locks::front::LockOperation;
-use pinyon_core::locks::grant;
-use pinyon_core::locks::threads::{Station, ThreadLocks};
+use pinyon_core::locks::LockOperation;
+use pinyon_core::locks::Setup;
+use pinyon_core::locks::{Station, ThreadLocks};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
@@ -17,7 +16,7 @@ use crate::errors::usage;
 use crate::host::PythonHost;
 use crate::loops::{Caller, LoopDriver, Loops};
 
-pub(crate) type Grant = grant::Grant<Listener>;
+pub(crate) type Grant = pinyon_core::locks::Grant<Listener>;
 pub(crate) type Operation = LockOperation<Listener>;
 
 /// How the running event loop is found, and how one is driven, where coroutines share connections.
