@@ -47,7 +47,7 @@ pub struct Access {
 }
 
 /// All servers of a client. It does not change: where servers come and go, another fleet takes its place
-/// ([`Self::with_servers`]), and operations that have begun end with the one they began with.
+/// (`with_servers`), and operations that have begun end with the one they began with.
 #[derive(Debug)]
 pub struct Fleet {
     /// Those of the ring and of the gutter, and those that have left, as long as operations may speak of them: all by an

@@ -31,7 +31,7 @@ const TIMED: u32 = 32;
 
 /// One server's counters, of one process.
 #[derive(Debug, Default)]
-pub struct Metrics {
+pub(crate) struct Metrics {
     blocks: Mutex<Vec<Arc<Block>>>,
     failures: [Failures; Counted::ALL.len()],
 }
@@ -84,7 +84,7 @@ impl Counter {
 
 /// A session's right to count in a block, which is free again once it is dropped.
 #[derive(Debug)]
-pub struct Meter {
+pub(crate) struct Meter {
     metrics: Arc<Metrics>,
     block: Arc<Block>,
     /// The client's, in nanoseconds.

@@ -76,7 +76,8 @@ settings! {
 pub struct CacheParts {
     pub directory: Directory,
     pub keys: KeyRules,
-    /// The ring tells keys of bytes from those of text: the former are given to it in the notation of their language.
+    /// The ring tells keys of bytes from those of text: it is asked about the former as Python writes them (`b'key'`).
+    /// See [`BorrowedKey::asked_about`](crate::operations::BorrowedKey::asked_about).
     pub quotes_bytes: bool,
     pub policy: Policy,
     /// How many connections each event loop makes to each server.
