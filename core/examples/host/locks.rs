@@ -170,6 +170,8 @@ pub struct Locks {
 }
 
 impl Locks {
+    // Branches are `Arc`s, as most hosts have threads.
+    #[allow(clippy::arc_with_non_send_sync)]
     pub fn new(settings: &[(&str, &str)], make: fn(Setup) -> Box<dyn LockWay>) -> Result<Self, Raised> {
         let mut known = LockSettings::default();
         for (name, value) in settings {
