@@ -65,7 +65,7 @@ impl Client {
     fn ask(&self, key: &str, request: Request, data: Data<'_>) -> Answer<Bytes> {
         let mut single = Single::new(request, borrowed(key), data, Plain, POLICY).alone();
         run(&self.fleet, &NoHost, &mut single).expect("no interrupt");
-        single.finish().0.expect("an answer")
+        single.take_answer().expect("an answer")
     }
 
     fn get_many(&self) {

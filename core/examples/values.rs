@@ -55,5 +55,5 @@ fn ask(client: &Directory, key: &str, request: Request, data: Data<'_>) -> Answe
     let sent = BorrowedKey { wire: Key::new(key.as_bytes(), false).expect("a key"), routed: key.as_bytes() };
     let mut single = Single::new(request, sent, data, operations::Plain, Policy::default()).alone();
     let Ok(()) = run(client, &NoHost, &mut single);
-    single.finish().0.expect("an answer")
+    single.take_answer().expect("an answer")
 }

@@ -8,7 +8,7 @@ use crate::discovery::Discovery;
 use crate::discovery::DiscoverySettings;
 use crate::error::{Error, Kind};
 use crate::events::{Event, EventKind};
-pub use crate::fleet::{Fleet, Options, Server};
+pub use crate::fleet::{Fleet, FleetOptions, Server};
 use crate::fork::PerProcess;
 
 /// How soon to go on with a look that has to wait.
@@ -96,7 +96,7 @@ impl Directory {
     }
 
     /// How its fleets behave: all of them the same.
-    pub fn options(&self) -> &Options {
+    pub fn options(&self) -> &FleetOptions {
         self.first.options()
     }
 

@@ -4,6 +4,8 @@ pub mod kinds;
 
 use std::sync::Arc;
 
+use kinds::ErrorKind;
+
 /// A failed command.
 #[derive(Clone, Debug)]
 pub struct Error {
@@ -124,7 +126,7 @@ impl Error {
 
     /// Whether a server failed, and not what was asked of it.
     pub fn is_outage(&self) -> bool {
-        (self.blames_server() || matches!(self.kind, Kind::Down | Kind::Busy)) && !self.server.is_empty()
+        ErrorKind::from(self.kind).is_outage() && !self.server.is_empty()
     }
 
     /// Whether it says something about the server's health, as a refused or unanswered request does and an

@@ -23,7 +23,7 @@ const REMEMBERED: Duration = Duration::from_secs(60);
 
 /// How a fleet behaves.
 #[derive(Clone, Copy, Debug)]
-pub struct Options {
+pub struct FleetOptions {
     /// How long an operation may take, all in all.
     pub timeout: Duration,
     /// How long making one connection may take.
@@ -59,7 +59,7 @@ pub struct Fleet {
     rule: Rule,
     /// Who has left, and when.
     retired: Vec<(usize, Instant)>,
-    options: Options,
+    options: FleetOptions,
     access: Arc<Access>,
     pools: PerProcess<Vec<Arc<Pool>>>,
     events: Option<Arc<Events>>,
@@ -131,7 +131,7 @@ impl Fleet {
         specs: Vec<ServerSpec>,
         gutter: Vec<ServerSpec>,
         rule: Rule,
-        options: Options,
+        options: FleetOptions,
         access: Access,
     ) -> Result<Self, TlsError> {
         let members = Members::new(&rule, &specs, (0..specs.len()).collect());
@@ -188,7 +188,7 @@ impl Fleet {
         })
     }
 
-    pub fn options(&self) -> &Options {
+    pub fn options(&self) -> &FleetOptions {
         &self.options
     }
 
@@ -437,11 +437,11 @@ impl Fleet {
         })
     }
 
-    fn make_pools(servers: usize, options: Options) -> Vec<Arc<Pool>> {
+    fn make_pools(servers: usize, options: FleetOptions) -> Vec<Arc<Pool>> {
         (0..servers).map(|_| Self::make_pool(options)).collect()
     }
 
-    fn make_pool(options: Options) -> Arc<Pool> {
+    fn make_pool(options: FleetOptions) -> Arc<Pool> {
         Arc::new(Pool::new(options.max_connections))
     }
 }
@@ -462,7 +462,7 @@ mod tests {
     const SECOND: Duration = Duration::from_secs(1);
 
     fn fleet(gutter: &[&str]) -> Fleet {
-        let options = Options {
+        let options = FleetOptions {
             timeout: SECOND,
             connect_timeout: SECOND,
             max_connections: 1,

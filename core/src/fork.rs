@@ -9,7 +9,24 @@ static WATCH: Once = Once::new();
 /// A number that differs between a process and the children it forks. Reading it costs no system call.
 pub fn generation() -> u64 {
     WATCH.call_once(watch);
+    #[cfg(test)]
+    return GENERATION.load(Ordering::Relaxed) + pretended::FORKS.get();
+    #[cfg(not(test))]
     GENERATION.load(Ordering::Relaxed)
+}
+
+/// Forks of one test's thread alone, which end no other test's objects.
+#[cfg(test)]
+pub(crate) mod pretended {
+    use std::cell::Cell;
+
+    thread_local! {
+        pub(super) static FORKS: Cell<u64> = const { Cell::new(0) };
+    }
+
+    pub(crate) fn fork() {
+        FORKS.set(FORKS.get() + 1);
+    }
 }
 
 extern "C" fn in_child() {

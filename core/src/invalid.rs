@@ -1,38 +1,26 @@
 //! Why a setting or an argument is refused.
 
 use crate::address::ServerListError;
+use crate::error::kinds::ErrorKind;
+use crate::locks::keys::{NameError, SeveralTags};
 use crate::ring::RingError;
 use crate::tls::TlsError;
+use pinyon_proto::KeyError;
 
 /// Why a setting, or an argument of an operation, cannot be used. A front end raises its own error for the kind, with this
 /// message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InvalidArgument {
-    pub kind: InvalidKind,
+    pub kind: ErrorKind,
     pub message: String,
-}
-
-/// What kind of error it is. A front end maps each kind to an error of its own.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum InvalidKind {
-    /// An argument, or two together, make no sense.
-    Usage,
-    /// A server list or URL cannot be read.
-    Servers,
-    /// No key can begin with this namespace.
-    Key,
-    /// A value has the wrong type.
-    Type,
-    /// There is no setting of this name.
-    Unknown,
 }
 
 impl InvalidArgument {
     pub(crate) fn usage(message: impl Into<String>) -> Self {
-        Self::new(InvalidKind::Usage, message)
+        Self::new(ErrorKind::UsageError, message)
     }
 
-    pub(crate) fn new(kind: InvalidKind, message: impl Into<String>) -> Self {
+    pub(crate) fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
         Self { kind, message: message.into() }
     }
 }
@@ -47,7 +35,7 @@ impl std::error::Error for InvalidArgument {}
 
 impl From<ServerListError> for InvalidArgument {
     fn from(error: ServerListError) -> Self {
-        Self::new(InvalidKind::Servers, error.to_string())
+        Self::new(ErrorKind::InvalidServers, error.to_string())
     }
 }
 
@@ -60,5 +48,23 @@ impl From<RingError> for InvalidArgument {
 impl From<TlsError> for InvalidArgument {
     fn from(error: TlsError) -> Self {
         Self::usage(format!("TLS cannot be used: {error}"))
+    }
+}
+
+impl From<KeyError> for InvalidArgument {
+    fn from(error: KeyError) -> Self {
+        Self::new(ErrorKind::InvalidKey, error.to_string())
+    }
+}
+
+impl From<NameError> for InvalidArgument {
+    fn from(error: NameError) -> Self {
+        Self::new(ErrorKind::InvalidName, error.to_string())
+    }
+}
+
+impl From<SeveralTags> for InvalidArgument {
+    fn from(error: SeveralTags) -> Self {
+        Self::new(ErrorKind::InvalidName, error.to_string())
     }
 }

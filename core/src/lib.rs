@@ -35,7 +35,7 @@
 //! let get = Request::Get { cas: false };
 //! let mut single = Single::new(get, key, None::<Vec<u8>>, Plain, parts.policy).alone();
 //! let Ok(()) = run(&parts.directory, &NoHost, &mut single); // a host with signals may be interrupted here
-//! match single.finish().0 {
+//! match single.finish() {
 //!     Ok(Answer::Value(value)) => Ok(Some(value.bytes)),
 //!     Ok(_) => Ok(None),
 //!     Err(Failed::Error(error)) => Err(error),
@@ -96,7 +96,7 @@
 //! ```no_run
 //! # use std::{sync::Arc, time::Duration};
 //! use pinyon_core::blocking::NoHost;
-//! use pinyon_core::locks::{names, owners, Grant, LockOperation, LockOutcome, Notes, Renewal, Request, ThreadLocks};
+//! use pinyon_core::locks::{names, owners, Grant, LockOperation, LockOutcome, LockRequest, Notes, Renewal, ThreadLocks};
 //!
 //! # fn lock(setup: pinyon_core::locks::Setup) -> Result<(), Box<dyn std::error::Error>> {
 //! let notes = Arc::<Notes<&str>>::default(); // a thread of yours takes notes, and tells whoever listens
@@ -104,7 +104,7 @@
 //! let (names, ttl, wait) = (names(["report"])?, Duration::from_secs(10), Some(Duration::from_secs(5)));
 //! let (owner, renewal) = (owners::this_thread(), Renewal::Always);
 //! let grant = Grant::new(names.clone());
-//! let request = Request { names, owner, ttl, wait, renewal, reentrant: false };
+//! let request = LockRequest { names, owner, ttl, wait, renewal, reentrant: false };
 //! let Ok(outcome) = locks.station()?.run(&NoHost, LockOperation::Acquire { grant: grant.clone(), request });
 //! if let LockOutcome::Held { .. } = outcome {
 //!     let Ok(_) = locks.station()?.run(&NoHost, LockOperation::Release { grant });
@@ -175,6 +175,7 @@ pub mod invalid;
 pub mod lease;
 pub mod locks;
 pub mod metrics;
+pub mod migration;
 pub mod operations;
 pub mod settings;
 pub mod shared;

@@ -66,21 +66,21 @@ pub struct Turn {
 #[derive(Debug)]
 struct Waiter {
     doorbell: Doorbell,
-    grant: Mutex<Grant>,
+    grant: Mutex<Permit>,
 }
 
-enum Grant {
+enum Permit {
     Awaited,
     Given(Option<Box<Session>>),
     Over,
 }
 
-impl std::fmt::Debug for Grant {
+impl std::fmt::Debug for Permit {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
-            Grant::Awaited => "Awaited",
-            Grant::Given(_) => "Given",
-            Grant::Over => "Over",
+            Permit::Awaited => "Awaited",
+            Permit::Given(_) => "Given",
+            Permit::Over => "Over",
         })
     }
 }
@@ -105,7 +105,7 @@ impl Pool {
             state.open += 1;
             return Ok(Offer::Lease(Lease { pool: self.clone(), session: None, trusted_until }));
         }
-        let waiter = Arc::new(Waiter { doorbell: Doorbell::new()?, grant: Mutex::new(Grant::Awaited) });
+        let waiter = Arc::new(Waiter { doorbell: Doorbell::new()?, grant: Mutex::new(Permit::Awaited) });
         state.waiting.push_back(waiter.clone());
         Ok(Offer::Wait(Turn { pool: self.clone(), waiter }))
     }
@@ -140,10 +140,10 @@ impl Pool {
         let mut state = self.lock();
         while let Some(waiter) = state.waiting.pop_front() {
             let mut grant = waiter.grant.lock().unwrap_or_else(PoisonError::into_inner);
-            if matches!(*grant, Grant::Over) {
+            if matches!(*grant, Permit::Over) {
                 continue;
             }
-            *grant = Grant::Given(session);
+            *grant = Permit::Given(session);
             waiter.doorbell.ring();
             return;
         }
@@ -192,8 +192,8 @@ impl Turn {
     /// What was handed over, if something was.
     pub fn take(&self) -> Option<Lease> {
         let mut grant = self.waiter.grant.lock().unwrap_or_else(PoisonError::into_inner);
-        match std::mem::replace(&mut *grant, Grant::Over) {
-            Grant::Given(session) => {
+        match std::mem::replace(&mut *grant, Permit::Over) {
+            Permit::Given(session) => {
                 Some(Lease { pool: self.pool.clone(), session, trusted_until: Instant::now() + TRUSTED_REST })
             }
             before => {
@@ -207,12 +207,12 @@ impl Turn {
 impl Drop for Turn {
     fn drop(&mut self) {
         let mut grant = self.waiter.grant.lock().unwrap_or_else(PoisonError::into_inner);
-        let given = std::mem::replace(&mut *grant, Grant::Over);
+        let given = std::mem::replace(&mut *grant, Permit::Over);
         drop(grant);
         match given {
-            Grant::Given(session) => self.pool.give_back(session, Instant::now() + TRUSTED_REST),
-            Grant::Awaited => self.pool.lock().waiting.retain(|waiter| !Arc::ptr_eq(waiter, &self.waiter)),
-            Grant::Over => {}
+            Permit::Given(session) => self.pool.give_back(session, Instant::now() + TRUSTED_REST),
+            Permit::Awaited => self.pool.lock().waiting.retain(|waiter| !Arc::ptr_eq(waiter, &self.waiter)),
+            Permit::Over => {}
         }
     }
 }

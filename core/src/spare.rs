@@ -54,11 +54,11 @@ impl<T> Reused<T> {
         }
     }
 
-    /// The value, and its memory.
+    /// Drops the value, and returns its memory.
     #[inline]
-    pub fn take(mut self) -> (T, Vacant<T>) {
-        let Some(value) = self.0.take() else { unreachable!("it is vacant once it was taken") };
-        (value, Vacant(self.0))
+    pub fn vacate(mut self) -> Vacant<T> {
+        *self.0 = None;
+        Vacant(self.0)
     }
 }
 
@@ -69,7 +69,7 @@ impl<T> Deref for Reused<T> {
     fn deref(&self) -> &T {
         match &*self.0 {
             Some(value) => value,
-            None => unreachable!("it is vacant once it was taken"),
+            None => unreachable!("it is vacant only once it was given up"),
         }
     }
 }
@@ -79,7 +79,7 @@ impl<T> DerefMut for Reused<T> {
     fn deref_mut(&mut self) -> &mut T {
         match &mut *self.0 {
             Some(value) => value,
-            None => unreachable!("it is vacant once it was taken"),
+            None => unreachable!("it is vacant only once it was given up"),
         }
     }
 }

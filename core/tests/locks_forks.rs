@@ -11,12 +11,7 @@ use std::fs;
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::Arc;
 
-use pinyon_core::locks::machine::Renewal;
-use pinyon_core::locks::Branches;
-use pinyon_core::locks::LockOutcome;
-use pinyon_core::locks::Loss;
-use pinyon_core::locks::Note;
-use pinyon_core::locks::{StatusAnswer, StatusQuestion};
+use pinyon_core::locks::{Branches, LockOutcome, Loss, Note, Renewal, StatusAnswer, StatusQuestion};
 
 use program::{until, Operation, Program, TTL};
 use server::Redis;

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 
-class BaseHeld(_native.Grant):
+class BaseHeld(_native.Held):
     """A lock that is held: all its names, until it is given back or lost."""
 
     __slots__ = ("__weakref__",)

@@ -156,8 +156,7 @@ class Client(BaseClient, ClosingAwaited):
         wait: float | None = None,
     ) -> Any:
         """Like ``pinyon.Client.get_or_set``; ``make`` may be a coroutine function too."""
-        leasing = _native.Leasing(ttl, stale, early, lease, wait)
-        return await drive_awaiting(get_or_set(self, _Tasks, key, make, leasing))
+        return await drive_awaiting(get_or_set(self, _Tasks, key, make, ttl, stale, early, lease, wait))
 
     async def lease(
         self,

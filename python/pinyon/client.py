@@ -160,8 +160,7 @@ class Client(BaseClient, Closing):
             LeaseTimeout: another caller was still making the value when ``wait`` was over.
             Unsupported: the server is older than memcached 1.6.10.
         """
-        leasing = _native.Leasing(ttl, stale, early, lease, wait)
-        return drive(get_or_set(self, self._waits, key, make, leasing))  # type: ignore[no-any-return]
+        return drive(get_or_set(self, self._waits, key, make, ttl, stale, early, lease, wait))  # type: ignore[no-any-return]
 
     def lease(
         self,

@@ -8,6 +8,8 @@ from __future__ import annotations
 from pickle import PicklingError
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from pinyon import _native
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -80,10 +82,6 @@ class ProtocolError(Error):
 
 class ServerError(Error):
     """The server answered with an error of its own; the message has its words."""
-
-
-#: What says that a server failed, and not that it was asked wrongly: what ``on_failure="miss"`` makes a miss of.
-OUTAGES = (Timeout, ConnectError, ConnectionLost, ServerDown, ProtocolError)
 
 
 class Unsupported(Error):
@@ -179,3 +177,7 @@ class BatchError(Error):
         self.failures = list(failures)
         sent = {failure.error.sent if failure.error else "yes" for failure in failures}
         self.sent = "maybe" if "maybe" in sent else "no" if sent == {"no"} else "yes"
+
+
+#: What says that a server failed, and not that it was asked wrongly: what ``on_failure="miss"`` makes a miss of.
+OUTAGES: tuple[type[Error], ...] = tuple(globals()[name] for name, *_, is_outage in _native.ERROR_KINDS if is_outage)

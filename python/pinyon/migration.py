@@ -1,39 +1,32 @@
 """Moving from one pool of servers to another, of another ring or dialect, while both are in use.
 
-What an operation does on both pools stands here once, as a generator of the calls whose outcomes it needs.
+The native half says which call an operation makes next on which pool.
 """
 
 from __future__ import annotations
 
-import functools
-import threading
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from pinyon import _native
 from pinyon._closing import Closing
 from pinyon._steps import drive
 from pinyon.client import DEFAULT_LEASE, BaseClient
-from pinyon.errors import ServerError, Unsupported, UnsupportedType, UsageError, ValueTooLarge
+from pinyon.errors import Error, UsageError
 
 if TYPE_CHECKING:
     from datetime import timedelta
 
-    from typing_extensions import Concatenate, ParamSpec, Self, TypeAlias
+    from typing_extensions import Self, TypeAlias
 
     from pinyon._steps import Steps
-    from pinyon.errors import Error
     from pinyon.metrics import ServerMetrics
 
     _Key: TypeAlias = "str | bytes"
     _Ttl: TypeAlias = "int | float | timedelta"
-    _Arguments = ParamSpec("_Arguments")
 
-#: Seconds after which somebody else may move a key, should who began to move it have died.
-_LEASE = 5
 #: How many of the keys that ``get_many`` finds in the old pool alone are moved at once; the others have to wait.
 _MOVED_AT_ONCE = 16
-
-_MISSING: Any = object()
 
 
 class Progress(NamedTuple):
@@ -54,16 +47,6 @@ class Progress(NamedTuple):
     missing: int
 
 
-def _operation(plan: Callable[Concatenate[Any, _Arguments], Steps]) -> Callable[Concatenate[Any, _Arguments], Any]:
-    """Make a method of a plan: what the model's client makes of it is returned, or awaited."""
-
-    @functools.wraps(plan)
-    def method(self: Any, *arguments: _Arguments.args, **settings: _Arguments.kwargs) -> Any:
-        return self._carry_out(plan(self, *arguments, **settings))
-
-    return method  # type: ignore[return-value]
-
-
 class BaseMigratingClient:
     """What migrating clients of all concurrency models have in common; ``migrating`` makes them."""
 
@@ -74,86 +57,48 @@ class BaseMigratingClient:
         #: The client of the pool that is to stay.
         self.new: Any = new
         self._ttl = ttl
-        self._counts = dict.fromkeys(Progress._fields, 0)
-        self._counting = threading.Lock()
+        self._counts = _native.MigrationCounts()
 
     @property
     def progress(self) -> Progress:
         """Where keys were found until now. The old pool can go when it is not needed any more for long."""
-        with self._counting:
-            return Progress(**self._counts)
+        return Progress(*self._counts.progress())
 
-    def _count(self, what: str, how_many: int = 1) -> None:
-        with self._counting:
-            self._counts[what] += how_many
-
-    #: How the calls of a plan are made, and waited for.
+    #: Makes the calls of an operation, and waits for them.
     _carry_out: Callable[[Steps], Any]
 
-    @_operation
-    def get(self, key: _Key, default: Any = None) -> Steps:
+    def get(self, key: _Key, default: Any = None) -> Any:
         """The value stored under a key, or ``default``; if only the old pool has it, it is moved with its ttl."""
-        value = yield from self._bring(key)
-        return default if value is _MISSING else value
+        return self._do("get", key, default)
 
-    @_operation
-    def get_many(self, keys: Iterable[_Key], *, failed: dict[str, Error] | None = None) -> Steps:
+    def get_many(self, keys: Iterable[_Key], *, failed: dict[str, Error] | None = None) -> Any:
         """The values of several keys, from both pools. Some of those that only the old one has are moved each time."""
-        keys = list(keys)
-        values = yield self.new.get_many(keys, failed=failed)
-        self._count("new", len(values))
-        left = [key for key in keys if key not in values]
-        if not left:
-            return values
-        there = yield self.old.get_many(left, failed=failed)
-        left = [key for key in left if key not in there]
-        changed = (yield self.new.get_many(left, failed=failed)) if left else {}
-        self._count("new", len(changed))
-        self._count("missing", len(left) - len(changed))
-        for number, key in enumerate(there):
-            if number < _MOVED_AT_ONCE:
-                yield from self._move(key)
-            else:
-                self._count("old")
-        return {**values, **there, **changed}
+        return self._carry_out(self._get_many(list(keys), failed))
 
-    @_operation
-    def gets(self, key: _Key) -> Steps:
+    def gets(self, key: _Key) -> Any:
         """Like ``Client.gets``; a value that only the old pool has is moved first."""
-        return (yield from self._once_moved(key, lambda: self.new.gets(key)))
+        return self._do("gets", key)
 
-    @_operation
-    def gets_many(self, keys: Iterable[_Key], *, failed: dict[str, Error] | None = None) -> Steps:
+    def gets_many(self, keys: Iterable[_Key], *, failed: dict[str, Error] | None = None) -> Any:
         """Like ``Client.gets_many``; values that only the old pool has are moved first."""
-        keys = list(keys)
-        there = yield self.new.gets_many(keys, failed=failed)
-        moved = []
-        for key in keys:
-            if key not in there and (yield from self._bring(key)) is not _MISSING:
-                moved.append(key)
-        return {**there, **(yield self.new.gets_many(moved, failed=failed))} if moved else there
+        return self._carry_out(self._gets_many(list(keys), failed))
 
-    @_operation
-    def get_with_ttl(self, key: _Key) -> Steps:
+    def get_with_ttl(self, key: _Key) -> Any:
         """Like ``Client.get_with_ttl``; a value that only the old pool has is moved first."""
-        return (yield from self._once_moved(key, lambda: self.new.get_with_ttl(key)))
+        return self._do("get_with_ttl", key)
 
-    @_operation
-    def gat(self, key: _Key, ttl: _Ttl) -> Steps:
+    def gat(self, key: _Key, ttl: _Ttl) -> Any:
         """Like ``Client.gat``; a value that only the old pool has is moved first."""
-        return (yield from self._once_moved(key, lambda: self.new.gat(key, ttl)))
+        return self._do("gat", key, ttl)
 
-    @_operation
-    def meta(self, key: _Key) -> Steps:
+    def meta(self, key: _Key) -> Any:
         """Like ``Client.meta``; a value that only the old pool has is moved first."""
-        return (yield from self._once_moved(key, lambda: self.new.meta(key)))
+        return self._do("meta", key)
 
-    @_operation
-    def touch(self, key: _Key, ttl: _Ttl) -> Steps:
+    def touch(self, key: _Key, ttl: _Ttl) -> Any:
         """Like ``Client.touch``; a value that only the old pool has is moved first."""
-        return (yield from self._once_moved(key, lambda: self.new.touch(key, ttl)))
+        return self._do("touch", key, ttl)
 
-    @_operation
     def get_or_set(
         self,
         key: _Key,
@@ -164,117 +109,85 @@ class BaseMigratingClient:
         early: _Ttl = 0,
         lease: _Ttl = DEFAULT_LEASE,
         wait: float | None = None,
-    ) -> Steps:
+    ) -> Any:
         """Like ``Client.get_or_set``; nothing is made while the old pool has a value."""
-        yield from self._bring(key)
-        settings = {"stale": stale, "early": early, "lease": lease, "wait": wait}
-        return (yield self.new.get_or_set(key, make, ttl, **settings))
+        return self._do("get_or_set", key, make, ttl, stale=stale, early=early, lease=lease, wait=wait)
 
-    @_operation
-    def lease(self, key: _Key, *, lease: _Ttl = DEFAULT_LEASE, recache: _Ttl = 0) -> Steps:
+    def lease(self, key: _Key, *, lease: _Ttl = DEFAULT_LEASE, recache: _Ttl = 0) -> Any:
         """Like ``Client.lease``; a value that only the old pool has is moved first."""
-        yield from self._bring(key)
-        return (yield self.new.lease(key, lease=lease, recache=recache))
+        return self._do("lease", key, lease=lease, recache=recache)
 
-    @_operation
-    def set(self, key: _Key, value: object, ttl: _Ttl = 0) -> Steps:
+    def set(self, key: _Key, value: object, ttl: _Ttl = 0) -> Any:
         """Store a value in the new pool, and delete what the old one has."""
-        stored = yield self.new.set(key, value, ttl)
-        yield self.old.delete(key)
-        return stored
+        return self._do("set", key, value, ttl)
 
-    @_operation
-    def set_many(self, mapping: Mapping[_Key, object], ttl: _Ttl = 0) -> Steps:
+    def set_many(self, mapping: Mapping[_Key, object], ttl: _Ttl = 0) -> Any:
         """Store many values in the new pool, and delete what the old one has. Returns the keys that were not stored."""
-        failed = yield self.new.set_many(mapping, ttl)
-        yield self.old.delete_many(list(mapping))
-        return failed
+        return self._do("set_many", mapping, ttl)
 
-    @_operation
-    def add(self, key: _Key, value: object, ttl: _Ttl = 0) -> Steps:
+    def add(self, key: _Key, value: object, ttl: _Ttl = 0) -> Any:
         """Store a value unless one of the pools has one. Returns whether it was stored."""
-        if (yield from self._bring(key)) is not _MISSING:
-            return False
-        return (yield self.new.add(key, value, ttl))
+        return self._do("add", key, value, ttl)
 
-    @_operation
-    def replace(self, key: _Key, value: object, ttl: _Ttl = 0) -> Steps:
+    def replace(self, key: _Key, value: object, ttl: _Ttl = 0) -> Any:
         """Store a value if one of the pools has one. Returns whether it was stored."""
-        return (yield from self._change(key, lambda: self.new.replace(key, value, ttl)))
+        return self._do("replace", key, value, ttl)
 
-    @_operation
-    def append(self, key: _Key, value: object) -> Steps:
+    def append(self, key: _Key, value: object) -> Any:
         """Put a value behind the one that is stored. Returns whether there was one."""
-        return (yield from self._change(key, lambda: self.new.append(key, value)))
+        return self._do("append", key, value)
 
-    @_operation
-    def prepend(self, key: _Key, value: object) -> Steps:
+    def prepend(self, key: _Key, value: object) -> Any:
         """Put a value before the one that is stored. Returns whether there was one."""
-        return (yield from self._change(key, lambda: self.new.prepend(key, value)))
+        return self._do("prepend", key, value)
 
-    @_operation
-    def cas(self, key: _Key, value: object, cas: int, ttl: _Ttl = 0) -> Steps:
+    def cas(self, key: _Key, value: object, cas: int, ttl: _Ttl = 0) -> Any:
         """Like ``Client.cas``, with a token that this client's ``gets`` has returned."""
-        return (yield from self._change(key, lambda: self.new.cas(key, value, cas, ttl)))
+        return self._do("cas", key, value, cas, ttl)
 
-    @_operation
-    def incr(self, key: _Key, delta: int = 1, *, initial: int | None = None, ttl: _Ttl = 0) -> Steps:
+    def incr(self, key: _Key, delta: int = 1, *, initial: int | None = None, ttl: _Ttl = 0) -> Any:
         """Like ``Client.incr``; a number that only the old pool has is moved first."""
-        number = yield from self._change(key, lambda: self.new.incr(key, delta))
-        if number is None and initial is not None:
-            return (yield self.new.incr(key, delta, initial=initial, ttl=ttl))
-        return number
+        if initial is None:
+            return self._do("incr", key, delta)
+        return self._do("incr", key, delta, operation="incr_or_create", initial=initial, ttl=ttl)
 
-    @_operation
-    def decr(self, key: _Key, delta: int = 1, *, initial: int | None = None, ttl: _Ttl = 0) -> Steps:
+    def decr(self, key: _Key, delta: int = 1, *, initial: int | None = None, ttl: _Ttl = 0) -> Any:
         """Like ``Client.decr``; a number that only the old pool has is moved first."""
-        number = yield from self._change(key, lambda: self.new.decr(key, delta))
-        if number is None and initial is not None:
-            return (yield self.new.decr(key, delta, initial=initial, ttl=ttl))
-        return number
+        if initial is None:
+            return self._do("decr", key, delta)
+        return self._do("decr", key, delta, operation="decr_or_create", initial=initial, ttl=ttl)
 
-    @_operation
-    def delete(self, key: _Key, *, stale: _Ttl | None = None) -> Steps:
+    def delete(self, key: _Key, *, stale: _Ttl | None = None) -> Any:
         """Delete a key in both pools. Returns whether there was one.
 
         Args:
             key: the key.
             stale: as for ``Client.delete``; a value that only the old pool has is moved first.
         """
-        if stale is not None:
-            return (yield from self._change(key, lambda: self.new.delete(key, stale=stale)))
-        return (yield from self._delete(key))
+        if stale is None:
+            return self._do("delete", key)
+        return self._do("delete", key, operation="mark_stale", stale=stale)
 
-    @_operation
-    def delete_many(self, keys: Iterable[_Key]) -> Steps:
+    def delete_many(self, keys: Iterable[_Key]) -> Any:
         """Delete many keys in both pools, one after the other. Returns how many there were."""
-        deleted = 0
-        for key in dict.fromkeys(keys):
-            deleted += yield from self._delete(key)
-        return deleted
+        return self._carry_out(self._delete_many(keys))
 
-    @_operation
-    def flush_all(self, delay: int = 0) -> Steps:
+    def flush_all(self, delay: int = 0) -> Any:
         """Make all servers of both pools forget all items, now or after ``delay`` seconds."""
-        yield self.old.flush_all(delay)
-        yield self.new.flush_all(delay)
+        return self._carry_out(self._flush_all(delay))
 
-    @_operation
-    def stats(self, kind: str | None = None) -> Steps:
+    def stats(self, kind: str | None = None) -> Any:
         """The statistics of each server of both pools."""
-        old = yield self.old.stats(kind)
-        return {**old, **(yield self.new.stats(kind))}
+        return self._carry_out(self._of_both("stats", kind))
 
-    @_operation
-    def version(self) -> Steps:
+    def version(self) -> Any:
         """The version of each server of both pools."""
-        old = yield self.old.version()
-        return {**old, **(yield self.new.version())}
+        return self._carry_out(self._of_both("version"))
 
     def using(self, **settings: Any) -> Self:
         """Return this client with other settings for what happens when a server fails, in either pool."""
         view = type(self)(self.old.using(**settings), self.new.using(**settings), ttl=self._ttl)
-        view._counts, view._counting = self._counts, self._counting
+        view._counts = self._counts
         return view
 
     def quiet(self) -> Any:
@@ -302,86 +215,55 @@ class BaseMigratingClient:
     def __repr__(self) -> str:
         return f"<{type(self).__module__}.{type(self).__qualname__} from {self.old!r} to {self.new!r}>"
 
-    def _bring(self, key: _Key) -> Steps:
-        """The value of a key, which is in the new pool from now on if it was in either.
+    def _do(self, method: str, *arguments: Any, **settings: Any) -> Any:
+        return self._carry_out(self._steps(method, *arguments, **settings))
 
-        What was in neither may have been changed in between, which stores in the one and deletes in the other.
-        """
-        value = yield self.new.get(key, _MISSING)
-        if value is _MISSING:
-            value = yield from self._move(key)
-            if value is not _MISSING:
-                return value
-            value = yield self.new.get(key, _MISSING)
-        self._count("missing" if value is _MISSING else "new")
-        return value
+    def _steps(self, method: str, *arguments: Any, operation: str | None = None, **settings: Any) -> Steps:
+        """Make the calls of an operation on one key. ``operation``: its name, where that is not the method's."""
+        machine = _native.Migration(operation or method, method, arguments, settings, self._counts, self._ttl)
+        pool, method, arguments, settings = machine.begin()
+        while pool:
+            try:
+                outcome = yield getattr(getattr(self, pool), method)(*arguments, **settings)
+            except Error as error:
+                pool, method, arguments, settings = machine.failed(error)
+            else:
+                pool, method, arguments, settings = machine.answered(outcome)
+        return arguments[0]
 
-    def _move(self, key: _Key) -> Steps:
-        """Move a key, and return its value.
+    def _get_many(self, keys: list[_Key], failed: dict[str, Error] | None) -> Steps:
+        values = yield self.new.get_many(keys, failed=failed)
+        left = [key for key in keys if key not in values]
+        there = (yield self.old.get_many(left, failed=failed)) if left else {}
+        left = [key for key in left if key not in there]
+        changed = (yield self.new.get_many(left, failed=failed)) if left else {}
+        kept = max(len(there) - _MOVED_AT_ONCE, 0)
+        self._counts.add(new=len(values) + len(changed), old=kept, missing=len(left) - len(changed))
+        for key in list(there)[:_MOVED_AT_ONCE]:
+            yield from self._steps("move", key)
+        return {**values, **there, **changed}
 
-        The lease keeps the key's place in the new pool: who deletes the key, or stores another value, takes it away, so
-        that what was read in the old pool before then is not stored after it.
-        """
-        there = yield from self._left(key)
-        if there is None:
-            return _MISSING
-        self._count("old")
-        found = yield self.new.ask_lease(key, _LEASE)
-        if found.state in ("hit", "stale"):
-            return found.value
-        if found.win is None:
-            return there[0]
-        cas, keep = found.win
-        there = yield from self._left(key)
-        if there is None:
-            yield self.new.give_back(key, cas, keep)
-            return _MISSING
-        value, ttl = there
-        try:
-            moved = yield self.new.cas(key, value, cas, ttl)
-        except (UnsupportedType, ValueTooLarge, ServerError):
-            self._count("refused")
-            yield self.new.give_back(key, cas, keep)
-        else:
-            self._count("moved", bool(moved))
-        return value
+    def _gets_many(self, keys: list[_Key], failed: dict[str, Error] | None) -> Steps:
+        there = yield self.new.gets_many(keys, failed=failed)
+        moved = []
+        for key in keys:
+            if key not in there and (yield from self._steps("get", key, self)) is not self:
+                moved.append(key)
+        return {**there, **(yield self.new.gets_many(moved, failed=failed))} if moved else there
 
-    def _left(self, key: _Key) -> Steps:
-        """The value that the old pool has, and the ttl to store it with; or None."""
-        try:
-            there = yield self.old.get_with_ttl(key)
-        except Unsupported as error:
-            if self._ttl is None:
-                raise Unsupported(
-                    f"{error}; it cannot say when items expire: give migrating() a ttl for those that are moved"
-                ) from error
-            value = yield self.old.get(key, _MISSING)
-            return None if value is _MISSING else (value, self._ttl)
-        if there is None:
-            return None
-        value, ttl = there
-        return value, 0 if ttl is None else max(ttl, 1)
+    def _delete_many(self, keys: Iterable[_Key]) -> Steps:
+        deleted = 0
+        for key in dict.fromkeys(keys):
+            deleted += yield from self._steps("delete", key)
+        return deleted
 
-    def _once_moved(self, key: _Key, ask: Callable[[], Any]) -> Steps:
-        answer = yield ask()
-        if answer is not None and answer is not False:
-            return answer
-        if (yield from self._bring(key)) is _MISSING:
-            return answer
-        return (yield ask())
+    def _flush_all(self, delay: int) -> Steps:
+        yield self.old.flush_all(delay)
+        yield self.new.flush_all(delay)
 
-    def _change(self, key: _Key, change: Callable[[], Any]) -> Steps:
-        """Change a value in the new pool, where it is moved to if need be; the old pool's is no more."""
-        changed = yield from self._once_moved(key, change)
-        if changed is not None and changed is not False:
-            yield self.old.delete(key)
-        return changed
-
-    def _delete(self, key: _Key) -> Steps:
-        """First in the old pool: what nobody can read there any more nobody can move."""
-        old = yield self.old.delete(key)
-        new = yield self.new.delete(key)
-        return old or new
+    def _of_both(self, method: str, *arguments: Any) -> Steps:
+        old = yield getattr(self.old, method)(*arguments)
+        return {**old, **(yield getattr(self.new, method)(*arguments))}
 
 
 class MigratingClient(BaseMigratingClient, Closing):

@@ -178,7 +178,7 @@ async def test_what_is_deleted_while_it_is_moved_does_not_come_back(
 
 async def interrupted(both: Any, calls: int, change: Callable[[], Any]) -> Any:
     """What is read while somebody else changes the key, after so many calls of the reader's."""
-    plan = type(both).get.__wrapped__(both, "key")
+    plan = both._steps("get", "key")
     outcome: Any = None
     for number in itertools.count(1):
         try:

@@ -8,8 +8,8 @@ use pinyon_core::directory::Directory;
 use pinyon_core::events::Event;
 use pinyon_core::metrics::ServerMetrics;
 use pinyon_core::operations::{
-    self, About, Answer, AnyOperation, Bytes, Change, Changed, Compared, Direction, Everywhere, Failures, Fetch,
-    FoundKey, Item, KeyRules, Keys, Mode, OwnedKey, Policy, Request, SentData, ServerLines, Single, Win,
+    self, Answer, AnyOperation, Bytes, Change, Changed, Compared, Direction, Everywhere, Failures, Fetch, FoundKey,
+    Item, KeyRules, Keys, Mode, OwnedKey, Policy, Request, SentData, ServerCommand, ServerLines, Single, Win,
 };
 use pinyon_core::settings::{CacheSettings, Given, NamedSettings, ViewSettings};
 use pinyon_core::ttl::Ttl;
@@ -117,7 +117,7 @@ impl Cache {
     }
 
     /// The value and the seconds until it expires, if it does.
-    pub fn get_with_ttl(&mut self, key: &str) -> Result<Option<(Plain, Option<i64>)>, Raised> {
+    pub fn get_with_ttl(&mut self, key: &str) -> Result<Option<(Plain, Option<u32>)>, Raised> {
         match self.ask(key, Request::GetWithTtl, Block::Nothing)? {
             Answer::ValueAndTtl(value, ttl) => Ok(Some((self.read(value)?, ttl))),
             _ => Ok(None),
@@ -221,7 +221,7 @@ impl Cache {
         let mut blocks = Vec::new();
         for (_, value) in items {
             let (bytes, client_flags) = self.written(value)?;
-            blocks.push(operations::Block { size: bytes.len(), data: Block::Copied(bytes), client_flags });
+            blocks.push(operations::DataBlock { size: bytes.len(), data: Block::Copied(bytes), client_flags });
         }
         self.change(Change::store(self.keys_of(&keys)?, blocks, sent(ttl)?, self.policy))
     }
@@ -243,8 +243,8 @@ impl Cache {
     }
 
     /// Asks every server.
-    pub fn everywhere(&mut self, about: About) -> Result<ServerLines, Raised> {
-        let asked = self.way.carry_out(Everywhere::new(about).into());
+    pub fn everywhere(&mut self, command: ServerCommand) -> Result<ServerLines, Raised> {
+        let asked = self.way.carry_out(Everywhere::new(command).into());
         let Operation::Everywhere(everywhere) = asked else { unreachable!("it was asked everywhere") };
         Ok(everywhere.finish()?)
     }
@@ -274,9 +274,10 @@ impl Cache {
         let key = OwnedKey::new(&self.keys, key.as_bytes())?;
         let single = Single::new(request, key, block, operations::Plain, self.policy);
         let single = if self.way.is_alone() { single.alone() } else { single };
-        let Operation::Single(single) = self.way.carry_out(single.into()) else { unreachable!("it was about one key") };
-        let (answer, _) = single.take().0.finish();
-        Ok(answer?)
+        let Operation::Single(mut single) = self.way.carry_out(single.into()) else {
+            unreachable!("it was about one key")
+        };
+        Ok(single.take_answer()?)
     }
 
     fn value(&mut self, key: &str, request: Request) -> Result<Option<Plain>, Raised> {

@@ -6,7 +6,7 @@ use pinyon_core::dialect::{Dialect, Plain};
 use pinyon_core::error::kinds::ErrorKind;
 use pinyon_core::events::EventKind;
 use pinyon_core::metrics::Counted;
-use pinyon_core::operations::{statistics, version, About, Compared, Direction, Mode};
+use pinyon_core::operations::{statistics, version, Compared, Direction, Mode, ServerCommand};
 
 use crate::cache::Cache;
 
@@ -130,13 +130,13 @@ fn quietly(cache: &mut Cache) {
 }
 
 fn everywhere(cache: &mut Cache) {
-    let versions = cache.everywhere(About::Version).unwrap();
+    let versions = cache.everywhere(ServerCommand::Version).unwrap();
     assert!(!versions.is_empty() && versions.iter().all(|(_, lines)| version(lines).starts_with("1.")));
-    let known = cache.everywhere(About::stats("").unwrap()).unwrap();
+    let known = cache.everywhere(ServerCommand::stats("").unwrap()).unwrap();
     assert!(known.iter().all(|(_, lines)| statistics(lines).any(|(name, _)| name == "curr_items")));
-    assert!(About::stats("no\r\nname").is_err());
+    assert!(ServerCommand::stats("no\r\nname").is_err());
     cache.set("f", &text("value"), 0).unwrap();
-    cache.everywhere(About::FlushAll { delay: 0 }).unwrap();
+    cache.everywhere(ServerCommand::FlushAll { delay: 0 }).unwrap();
     assert_eq!(cache.get("f").unwrap(), None);
 }
 

@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 use pinyon_core::blocking::NoHost;
 use pinyon_core::driven::Polled;
 use pinyon_core::locks::{
-    common_tag, names, owners, Asked, Branches, Front, Grant, LockFinished, LockOperation, LockOutcome, Note, Notes,
-    RedisCommand, RedisValue, Renewal, Request, Setup, StatusAnswer, StatusQuestion, ThreadLocks, UsualLock,
+    common_tag, names, owners, Asked, Branches, Front, Grant, LockFinished, LockOperation, LockOutcome, LockRequest,
+    Note, Notes, RedisCommand, RedisValue, Renewal, Setup, StatusAnswer, StatusQuestion, ThreadLocks, UsualLock,
 };
 use pinyon_core::settings::{lock_ttl, Given, LockSettings, NamedSettings};
 
@@ -207,7 +207,8 @@ impl Locks {
     ) -> Result<(Held, Operation), Raised> {
         let names = names(given)?;
         let (owner, reentrant) = (owners::new_owner(), self.usual.reentrant);
-        let request = Request { names: names.clone(), owner, ttl: lock_ttl(self.usual.ttl)?, wait, renewal, reentrant };
+        let request =
+            LockRequest { names: names.clone(), owner, ttl: lock_ttl(self.usual.ttl)?, wait, renewal, reentrant };
         let grant = Grant::new(names);
         Ok((grant.clone(), Operation::Acquire { grant, request }))
     }

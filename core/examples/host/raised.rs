@@ -1,9 +1,9 @@
 //! The one error of this front end. A language with classes has one for each kind.
 
-use pinyon_core::dialect::{ValueError, ValueErrorKind};
+use pinyon_core::dialect::ValueError;
 use pinyon_core::error::kinds::ErrorKind;
-use pinyon_core::invalid::{InvalidArgument, InvalidKind};
-use pinyon_core::locks::{LockFailure, LockFailureKind, NameError, SeveralTags};
+use pinyon_core::invalid::InvalidArgument;
+use pinyon_core::locks::{LockFailure, NameError, SeveralTags};
 use pinyon_core::operations::{Failed, KeyError};
 use pinyon_core::Error;
 
@@ -35,59 +35,33 @@ impl<E: std::fmt::Debug> From<Failed<E>> for Raised {
     }
 }
 
-impl From<KeyError> for Raised {
-    fn from(error: KeyError) -> Self {
-        Self::new(ErrorKind::InvalidKey, &error)
-    }
-}
-
-impl From<NameError> for Raised {
-    fn from(error: NameError) -> Self {
-        Self::new(ErrorKind::InvalidName, &error)
-    }
-}
-
-impl From<SeveralTags> for Raised {
-    fn from(error: SeveralTags) -> Self {
-        Self::new(ErrorKind::InvalidName, &error)
-    }
-}
-
 impl From<InvalidArgument> for Raised {
     fn from(error: InvalidArgument) -> Self {
-        let kind = match error.kind {
-            InvalidKind::Usage | InvalidKind::Unknown => ErrorKind::UsageError,
-            InvalidKind::Type => ErrorKind::UnsupportedType,
-            InvalidKind::Servers => ErrorKind::InvalidServers,
-            InvalidKind::Key => ErrorKind::InvalidKey,
-        };
-        Self { kind, message: error.message }
+        Self { kind: error.kind, message: error.message }
     }
 }
+
+/// Arguments that the core refuses for reasons of their own.
+macro_rules! invalid {
+    ($($refused:ty)*) => {
+        $(impl From<$refused> for Raised {
+            fn from(refused: $refused) -> Self {
+                InvalidArgument::from(refused).into()
+            }
+        })*
+    };
+}
+
+invalid!(KeyError NameError SeveralTags);
 
 impl From<ValueError> for Raised {
     fn from(error: ValueError) -> Self {
-        let kind = match error.kind {
-            ValueErrorKind::Usage => ErrorKind::UsageError,
-            ValueErrorKind::Unsupported => ErrorKind::UnsupportedType,
-            ValueErrorKind::TooLarge => ErrorKind::ValueTooLarge,
-            ValueErrorKind::UnknownFlags => ErrorKind::UnknownFlags,
-            ValueErrorKind::Undecodable => ErrorKind::UndecodableValue,
-        };
-        Self { kind, message: error.message }
+        Self { kind: error.kind, message: error.message }
     }
 }
 
 impl From<LockFailure> for Raised {
     fn from(failure: LockFailure) -> Self {
-        let kind = match &failure.kind {
-            LockFailureKind::Timeout => ErrorKind::LockTimeout,
-            LockFailureKind::Lost => ErrorKind::LockLost,
-            LockFailureKind::AlreadyHeld => ErrorKind::AlreadyHeld,
-            LockFailureKind::Deadlock { .. } => ErrorKind::Deadlock,
-            LockFailureKind::Closed => ErrorKind::Closed,
-            LockFailureKind::Server(error) => error.kind.into(),
-        };
-        Self { kind, message: failure.message }
+        Self { kind: failure.kind, message: failure.message }
     }
 }

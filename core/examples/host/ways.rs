@@ -122,8 +122,8 @@ impl Way for OnLoop {
         let begun: Vec<usize> = commands.into_iter().map(|command| self.begin(single(command).into())).collect();
         let mut unsuccessful = Vec::new();
         for (number, begun) in begun.into_iter().enumerate() {
-            let Operation::Single(single) = self.end(begun) else { unreachable!("it was about one key") };
-            match single.take().0.finish().0 {
+            let Operation::Single(mut single) = self.end(begun) else { unreachable!("it was about one key") };
+            match single.take_answer() {
                 Ok(Answer::Done(true)) => {}
                 Ok(_) => unsuccessful.push((number, "not stored".to_owned())),
                 Err(failed) => unsuccessful.push((number, crate::raised::Raised::from(failed).message)),

@@ -1,6 +1,5 @@
 //! Runs an operation by waiting.
 
-use std::sync::Arc;
 use std::time::Instant;
 
 use super::alone::alone;
@@ -18,8 +17,20 @@ use crate::operations::{Asks, Next, Operation};
 /// use are closed.
 #[inline]
 pub fn run<H: Host>(directory: &Directory, host: &H, operation: &mut impl Operation) -> Result<(), H::Interrupt> {
+    match directory.as_fixed() {
+        Some(fleet) => carry_out(fleet, host, operation),
+        None => discover_first(directory, host, operation),
+    }
+}
+
+#[cold]
+fn discover_first<H: Host>(
+    directory: &Directory,
+    host: &H,
+    operation: &mut impl Operation,
+) -> Result<(), H::Interrupt> {
     match known(directory, host) {
-        Ok(fleet) => carry_out(&fleet, host, operation),
+        Ok(fleet) => go_on(&fleet, host, &mut Timer::start(Instant::now(), fleet.options().timeout), operation),
         Err(Failure::Interrupted(interrupt)) => Err(interrupt),
         Err(Failure::Error(error)) => {
             operation.fail(error.of(operation.name(), Sent::No));
@@ -28,18 +39,37 @@ pub fn run<H: Host>(directory: &Directory, host: &H, operation: &mut impl Operat
     }
 }
 
-fn carry_out<H: Host>(fleet: &Arc<Fleet>, host: &H, operation: &mut impl Operation) -> Result<(), H::Interrupt> {
-    let mut now = Instant::now();
+#[inline]
+fn carry_out<H: Host>(fleet: &Fleet, host: &H, operation: &mut impl Operation) -> Result<(), H::Interrupt> {
+    let now = Instant::now();
     let mut timer = Timer::start(now, fleet.options().timeout);
+    let next = match operation.begin(fleet, now) {
+        Asks::One(ask) => alone(fleet, host, ask, now, &mut timer, operation)?,
+        Asks::Many(asks) => together(fleet, host, asks, &mut timer, operation)?,
+        Asks::None => return Ok(()),
+    };
+    match next {
+        Next::Nothing => Ok(()),
+        Next::Again => go_on(fleet, host, &mut timer, operation),
+    }
+}
+
+/// Begins what is to be asked, until nothing is to be asked any more.
+#[cold]
+fn go_on<H: Host>(
+    fleet: &Fleet,
+    host: &H,
+    timer: &mut Timer,
+    operation: &mut impl Operation,
+) -> Result<(), H::Interrupt> {
     loop {
-        let next = match operation.begin(fleet, now) {
+        let next = match operation.begin(fleet, Instant::now()) {
+            Asks::One(ask) => together(fleet, host, vec![ask], timer, operation)?,
+            Asks::Many(asks) => together(fleet, host, asks, timer, operation)?,
             Asks::None => return Ok(()),
-            Asks::One(ask) => alone(fleet, host, ask, now, &mut timer, operation)?,
-            Asks::Many(asks) => together(fleet, host, asks, &mut timer, operation)?,
         };
-        match next {
-            Next::Nothing => return Ok(()),
-            Next::Again => now = Instant::now(),
+        if next == Next::Nothing {
+            return Ok(());
         }
     }
 }

@@ -26,9 +26,10 @@ pub use parts::{Part, Reader, Refused, Writer, NOT_UTF8};
 pub use plain::Plain;
 pub use portable::{DateTime, Instant, JsonReader, JsonWriter, MessagePackReader, MessagePackWriter};
 pub use tree::{TreeReader, TreeWriter};
-pub use value::{unknown_flags, ValueError, ValueErrorKind};
+pub use value::{unknown_flags, ValueError};
 
 use crate::compression::{Algorithm, Decompressor, Unreadable};
+use crate::error::kinds::ErrorKind;
 
 /// Whose conventions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,7 +65,7 @@ pub enum Form {
 
 /// The kinds of values that a host language has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum HostType {
     Bytes,
     Text,
     Integer,
@@ -141,7 +142,7 @@ impl Dialect {
         let found = Self::ALL.into_iter().find(|dialect| dialect.name() == name);
         found.ok_or_else(|| {
             let names = Self::ALL.map(|dialect| format!("{:?}", dialect.name())).join(", ");
-            ValueError::new(ValueErrorKind::Usage, format!("there is no dialect {name:?}; there are {names}"))
+            ValueError::new(ErrorKind::UsageError, format!("there is no dialect {name:?}; there are {names}"))
         })
     }
 
@@ -162,23 +163,23 @@ impl Dialect {
     }
 
     /// The form in which such a value is written, and its client flags; none where the other client has no way to.
-    pub fn write(self, kind: Kind) -> Option<(Form, u32)> {
+    pub fn write(self, kind: HostType) -> Option<(Form, u32)> {
         let pickled = Some((Form::Pickle, PICKLE));
         match (self, kind) {
-            (Dialect::MetaMemcache, Kind::Bytes) => Some((Form::Bytes, 16)),
-            (Dialect::MetaMemcache, Kind::Text) => Some((Form::Text, 0)),
-            (Dialect::Dalli, Kind::Object) => None,
+            (Dialect::MetaMemcache, HostType::Bytes) => Some((Form::Bytes, 16)),
+            (Dialect::MetaMemcache, HostType::Text) => Some((Form::Text, 0)),
+            (Dialect::Dalli, HostType::Object) => None,
             (Dialect::Dalli, _) => Some((Form::Notation(Notation::Ruby), 1)),
-            (_, Kind::Bytes) => Some((Form::Bytes, 0)),
-            (Dialect::Libmc, Kind::Integer) => Some((Form::Integer, 4)),
-            (Dialect::Libmc, Kind::Bool) => Some((Form::Bool, 8)),
-            (Dialect::Libmc, Kind::Object) => pickled,
+            (_, HostType::Bytes) => Some((Form::Bytes, 0)),
+            (Dialect::Libmc, HostType::Integer) => Some((Form::Integer, 4)),
+            (Dialect::Libmc, HostType::Bool) => Some((Form::Bool, 8)),
+            (Dialect::Libmc, HostType::Object) => pickled,
             (Dialect::Libmc, _) => Some((Form::Notation(Notation::Python), 32)),
-            (Dialect::Pinyon, Kind::Plain | Kind::Float | Kind::Bool) => {
+            (Dialect::Pinyon, HostType::Plain | HostType::Float | HostType::Bool) => {
                 Some((Form::Notation(Notation::MessagePack), MESSAGEPACK))
             }
-            (Dialect::Pylibmc, Kind::Integer) => Some((Form::Integer, 4)),
-            (Dialect::Pylibmc, Kind::Bool) => Some((Form::Bool, 2)),
+            (Dialect::Pylibmc, HostType::Integer) => Some((Form::Integer, 4)),
+            (Dialect::Pylibmc, HostType::Bool) => Some((Form::Bool, 2)),
             (
                 Dialect::Pinyon
                 | Dialect::Pylibmc
@@ -187,25 +188,25 @@ impl Dialect {
                 | Dialect::MetaMemcache,
                 kind,
             ) => match kind {
-                Kind::Text => Some((Form::Text, TEXT)),
-                Kind::Integer => Some((Form::Integer, INTEGER)),
+                HostType::Text => Some((Form::Text, TEXT)),
+                HostType::Integer => Some((Form::Integer, INTEGER)),
                 _ => pickled,
             },
             (Dialect::PhpMemcached, kind) => match kind {
-                Kind::Text => Some((Form::Text, 0)),
-                Kind::Integer => Some((Form::Integer, 1)),
-                Kind::Float => Some((Form::Float, 2)),
-                Kind::Bool => Some((Form::Bool, 3)),
-                Kind::Plain => Some((Form::Notation(Notation::Php), 4)),
-                Kind::Bytes | Kind::Object => None,
+                HostType::Text => Some((Form::Text, 0)),
+                HostType::Integer => Some((Form::Integer, 1)),
+                HostType::Float => Some((Form::Float, 2)),
+                HostType::Bool => Some((Form::Bool, 3)),
+                HostType::Plain => Some((Form::Notation(Notation::Php), 4)),
+                HostType::Bytes | HostType::Object => None,
             },
             (Dialect::CacheMemcached | Dialect::CacheMemcachedFast, kind) => match kind {
-                Kind::Text if self == Dialect::CacheMemcachedFast => Some((Form::Text, 4)),
-                Kind::Text => Some((Form::Text, 0)),
-                Kind::Integer => Some((Form::Integer, 0)),
-                Kind::Float => Some((Form::Float, 0)),
-                Kind::Plain => Some((Form::Notation(Notation::Perl), 1)),
-                Kind::Bool | Kind::Bytes | Kind::Object => None,
+                HostType::Text if self == Dialect::CacheMemcachedFast => Some((Form::Text, 4)),
+                HostType::Text => Some((Form::Text, 0)),
+                HostType::Integer => Some((Form::Integer, 0)),
+                HostType::Float => Some((Form::Float, 0)),
+                HostType::Plain => Some((Form::Notation(Notation::Perl), 1)),
+                HostType::Bool | HostType::Bytes | HostType::Object => None,
             },
         }
     }

@@ -1,7 +1,8 @@
 //! Which values are compressed on their way to a cache, and what of compressed ones is read.
 
-use super::{Dialect, ValueError, ValueErrorKind, COMPRESSED};
+use super::{Dialect, ValueError, COMPRESSED};
 use crate::compression::{Algorithm, Compressor, Decompressor, Settings};
+use crate::error::kinds::ErrorKind;
 
 /// How a client compresses, and what compressed values it reads.
 #[derive(Debug)]
@@ -30,7 +31,7 @@ pub struct Wanted<'w> {
 impl Packing {
     /// `wanted`: none where the user has said nothing. `limit`: how many bytes a value may have once it is decompressed.
     pub fn new(dialect: Dialect, wanted: Option<Wanted<'_>>, limit: usize) -> Result<Self, ValueError> {
-        let refuse = |why| ValueError::new(ValueErrorKind::Usage, format!("compression: {why}"));
+        let refuse = |why| ValueError::new(ErrorKind::UsageError, format!("compression: {why}"));
         let dictionaries = wanted.iter().flat_map(|wanted| wanted.dictionaries.iter().copied());
         let decompressor = Decompressor::new(limit, dictionaries).map_err(refuse)?;
         let is_set = wanted.is_some();
@@ -62,7 +63,7 @@ impl Packing {
         }
         let message = "append and prepend would spoil a value that is stored compressed; make a client with \
                        compression=None for the values that are appended to";
-        Err(ValueError::new(ValueErrorKind::Usage, message))
+        Err(ValueError::new(ErrorKind::UsageError, message))
     }
 
     /// What is stored of a value, and its flags; none where it is better stored as it is.
@@ -73,7 +74,7 @@ impl Packing {
         }
         if self.dialect == Dialect::Pinyon && flags >= COMPRESSED {
             let message = format!("with compression, a serializer's flags are below {COMPRESSED}, not {flags}");
-            return Err(ValueError::new(ValueErrorKind::Unsupported, message));
+            return Err(ValueError::new(ErrorKind::UnsupportedType, message));
         }
         let (length, limit) = (bytes.len(), self.decompressor.limit());
         if length > limit {
@@ -81,11 +82,11 @@ impl Packing {
                 "the value has {length} bytes before it is compressed, more than the client reads \
                  (max_decompressed_size, {limit}); nothing was stored"
             );
-            return Err(ValueError::new(ValueErrorKind::TooLarge, message));
+            return Err(ValueError::new(ErrorKind::ValueTooLarge, message));
         }
         let compressed = compressor.compress(bytes).map_err(|why| {
             let message = format!("the value cannot be compressed, and nothing was stored: {why}");
-            ValueError::new(ValueErrorKind::Unsupported, message)
+            ValueError::new(ErrorKind::UnsupportedType, message)
         })?;
         let algorithm = compressor.algorithm();
         Ok(compressed.map(|compressed| self.dialect.mark_compressed(algorithm, length, compressed, flags)))
@@ -94,7 +95,7 @@ impl Packing {
     /// A compressed value as it was; what its flags are then, says [`Dialect::inside`].
     pub fn unpack(&self, flags: u32, stored: &[u8]) -> Result<Vec<u8>, ValueError> {
         self.dialect.decompress(flags, stored, &self.decompressor).map_err(|why| {
-            ValueError::new(ValueErrorKind::Undecodable, format!("the stored value cannot be read: {why}"))
+            ValueError::new(ErrorKind::UndecodableValue, format!("the stored value cannot be read: {why}"))
         })
     }
 }

@@ -2,7 +2,7 @@
 
 use super::parts::{Part, NOT_UTF8};
 use super::portable::{DateTime, Instant};
-use super::Kind;
+use super::HostType;
 
 /// A value made of plain data alone: no object of a class, and nothing that running code would make.
 #[derive(Clone, Debug, PartialEq)]
@@ -58,14 +58,14 @@ impl Plain {
     }
 
     /// What kind of a value of its own it is.
-    pub fn kind(&self) -> Kind {
+    pub fn kind(&self) -> HostType {
         match self {
-            Plain::Bytes(_) => Kind::Bytes,
-            Plain::Text(_) => Kind::Text,
-            Plain::Integer(_) | Plain::Big { .. } => Kind::Integer,
-            Plain::Bool(_) => Kind::Bool,
-            Plain::Float(_) => Kind::Float,
-            _ => Kind::Plain,
+            Plain::Bytes(_) => HostType::Bytes,
+            Plain::Text(_) => HostType::Text,
+            Plain::Integer(_) | Plain::Big { .. } => HostType::Integer,
+            Plain::Bool(_) => HostType::Bool,
+            Plain::Float(_) => HostType::Float,
+            _ => HostType::Plain,
         }
     }
 

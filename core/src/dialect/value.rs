@@ -3,39 +3,26 @@
 use std::fmt;
 
 use super::portable::{digits, float, integer};
-use super::{Dialect, Form, Kind, Notation, Plain, JSON, MESSAGEPACK, PICKLE};
+use super::{Dialect, Form, HostType, Notation, Plain, JSON, MESSAGEPACK, PICKLE};
+use crate::error::kinds::ErrorKind;
 
 /// A value that is not stored, or is not read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ValueError {
-    pub kind: ValueErrorKind,
+    pub kind: ErrorKind,
     /// For people.
     pub message: String,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ValueErrorKind {
-    /// The settings contradict each other.
-    Usage,
-    /// The value is of a type, or nested in a way, that is not stored.
-    Unsupported,
-    /// The value has more bytes than are read again.
-    TooLarge,
-    /// Nobody but another client, or another serializer, reads values with these flags.
-    UnknownFlags,
-    /// The stored bytes are not what their flags say.
-    Undecodable,
-}
-
 impl ValueError {
-    pub(super) fn new(kind: ValueErrorKind, message: impl Into<String>) -> Self {
+    pub(super) fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
         Self { kind, message: message.into() }
     }
 
     /// The stored value is not what its flags say: `what`, with its article.
     pub fn misread(what: &str, why: impl fmt::Display) -> Self {
         let message = format!("the stored value is marked as {what} by its flags but cannot be read as such: {why}");
-        Self::new(ValueErrorKind::Undecodable, message)
+        Self::new(ErrorKind::UndecodableValue, message)
     }
 
     /// The stored value is not what this notation allows, or not plain data.
@@ -49,7 +36,7 @@ impl ValueError {
                 "the stored value is in {name}, of which Pinyon reads plain data: {why}; let its writer store plain data"
             ),
         };
-        Self::new(ValueErrorKind::Undecodable, message)
+        Self::new(ErrorKind::UndecodableValue, message)
     }
 
     /// The stored value is pickled, and the client was not asked to read such.
@@ -58,7 +45,7 @@ impl ValueError {
             "the stored value is pickled (flags {flags}); serializer=\"pickle\" reads it, which runs code that its \
              writer chose: use it only where nobody else can write to the cache"
         );
-        Self::new(ValueErrorKind::UnknownFlags, message)
+        Self::new(ErrorKind::UnknownFlags, message)
     }
 }
 
@@ -80,7 +67,7 @@ pub fn unknown_flags(serializer: &str, flags: u32) -> ValueError {
     };
     let message =
         format!("the serializer \"{serializer}\" cannot read a value stored with flags {flags}: it is {hint}");
-    ValueError::new(ValueErrorKind::UnknownFlags, message)
+    ValueError::new(ErrorKind::UnknownFlags, message)
 }
 
 impl Dialect {
@@ -96,11 +83,11 @@ impl Dialect {
 
     /// The same in JSON: what the serializer `json` of Pinyon's own dialect writes.
     pub fn encode_json(value: &Plain) -> Result<(Vec<u8>, u32), ValueError> {
-        if matches!(value.kind(), Kind::Bytes | Kind::Text | Kind::Integer) {
+        if matches!(value.kind(), HostType::Bytes | HostType::Text | HostType::Integer) {
             return Dialect::Pinyon.encode(value);
         }
         let written = Notation::Json.write(value);
-        Ok((written.map_err(|why| ValueError::new(ValueErrorKind::Unsupported, why))?, JSON))
+        Ok((written.map_err(|why| ValueError::new(ErrorKind::UnsupportedType, why))?, JSON))
     }
 
     /// The value of these bytes and flags, once it is [decompressed](Self::decompress).
@@ -113,7 +100,7 @@ impl Dialect {
         self.read(flags).map_err(|why| {
             let name = self.name();
             let message = format!("the value is stored with flags {flags} in the dialect {name:?}, {why}");
-            ValueError::new(ValueErrorKind::UnknownFlags, message)
+            ValueError::new(ErrorKind::UnknownFlags, message)
         })
     }
 
@@ -142,7 +129,7 @@ impl Dialect {
     /// A value of the class `what` is not stored. `why` is empty, or stands behind a colon; `pickles` says whether the
     /// client pickles what it has no other form for.
     pub fn refuse(self, what: &str, why: &str, pickles: bool) -> ValueError {
-        let remedy = match self.write(Kind::Object) {
+        let remedy = match self.write(HostType::Object) {
             Some(_) if !pickles => {
                 "; its clients would pickle it, which serializer=\"pickle\" does (safe only where nobody else can write \
                  to the cache)"
@@ -151,17 +138,17 @@ impl Dialect {
             _ => "",
         };
         let message = format!("the dialect {:?} does not take {what}{why}{remedy}", self.name());
-        ValueError::new(ValueErrorKind::Unsupported, message)
+        ValueError::new(ErrorKind::UnsupportedType, message)
     }
 
     /// Whether its clients pickle what they have no other form for.
     pub fn check_pickles(self) -> Result<(), ValueError> {
-        if self.write(Kind::Object).is_some() {
+        if self.write(HostType::Object).is_some() {
             return Ok(());
         }
         let name = self.name();
         let message = format!("the clients of the dialect {name:?} do not read pickled values: leave serializer out");
-        Err(ValueError::new(ValueErrorKind::Usage, message))
+        Err(ValueError::new(ErrorKind::UsageError, message))
     }
 
     /// A serializer was given beside this dialect, which says by itself how values are stored.
@@ -169,7 +156,7 @@ impl Dialect {
         let name = self.name();
         let message =
             format!("the dialect {name:?} says how values are stored; beside it, serializer is \"pickle\" or left out");
-        ValueError::new(ValueErrorKind::Usage, message)
+        ValueError::new(ErrorKind::UsageError, message)
     }
 }
 

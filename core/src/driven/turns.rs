@@ -94,6 +94,11 @@ impl<W, O> Answered<W, O> {
         self.lock().push_back((waiter, outcome));
     }
 
+    /// These waiters are to go on, after those that were answered before.
+    pub fn extend(&self, answered: impl IntoIterator<Item = (W, O)>) {
+        self.lock().extend(answered);
+    }
+
     /// The waiter that is to go on next.
     #[inline]
     pub fn next(&self) -> Option<(W, O)> {

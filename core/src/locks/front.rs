@@ -14,7 +14,7 @@ use super::client::{Client, Finished, Outcome, Platform, Setup, Wish};
 use super::failure::LockFailure;
 use super::grant::{Grant, Registry};
 use super::identity::new_client;
-use super::machine::{Failure, Request};
+use super::machine::{Failure, LockRequest};
 use super::notes::Note;
 use super::shareable;
 use super::status::{Asked, StatusAnswer, StatusQuestion};
@@ -31,7 +31,7 @@ const RELOCK_AT_LEAST: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub enum LockOperation<L> {
     /// Acquires all names or none: [`LockOutcome::Held`]. Where no waiting is wanted, [`LockOutcome::Busy`].
-    Acquire { grant: Arc<Grant<L>>, request: Request },
+    Acquire { grant: Arc<Grant<L>>, request: LockRequest },
     /// [`LockOutcome::Released`]
     Release { grant: Arc<Grant<L>> },
     /// Lets the lock last for `ttl` from now: [`LockOutcome::Extended`].

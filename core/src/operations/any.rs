@@ -8,6 +8,7 @@ use super::values::{SentData, SentKey, Values};
 use super::{Asks, Change, End, Everywhere, Fetch, Next, Operation, Single};
 use crate::error::Error;
 use crate::fleet::Fleet;
+use crate::network::Network;
 use crate::session::{Destination, Refused, Reply, Session, Ticket};
 use crate::spare::Reused;
 
@@ -63,14 +64,14 @@ impl<K: SentKey, D: SentData, V: Values> Operation for AnyOperation<K, D, V> {
         each!(self, operation => operation.begin(fleet, now))
     }
 
-    fn key(&self, part: u32) -> &[u8] {
-        each!(self, operation => operation.key(part))
+    fn routed(&self, part: u32) -> &[u8] {
+        each!(self, operation => operation.routed(part))
     }
 
-    fn submit(
+    fn submit<N: Network>(
         &mut self,
         part: u32,
-        session: &mut Session,
+        session: &mut Session<N>,
         longest_ttl: Option<i32>,
         deadline: Instant,
     ) -> Result<Ticket, Refused> {

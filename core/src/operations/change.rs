@@ -12,6 +12,7 @@ use super::values::SentData;
 use super::{Ask, Asks, End, Next, Operation, Policy, Request};
 use crate::error::{Error, Kind};
 use crate::fleet::Fleet;
+use crate::network::Network;
 use crate::session::{Data, Refused, Reply, Session, Ticket};
 
 /// Stores or deletes many keys.
@@ -31,13 +32,13 @@ enum What<D> {
     Delete,
     /// Store the block of the same index.
     Store {
-        blocks: Vec<Block<D>>,
+        blocks: Vec<DataBlock<D>>,
         ttl: i32,
     },
 }
 
 /// A value to store.
-pub struct Block<D> {
+pub struct DataBlock<D> {
     pub data: D,
     /// In bytes.
     pub size: usize,
@@ -54,7 +55,7 @@ pub struct Changed {
 
 impl<D: SentData> Change<D> {
     /// Stores a block under each key; `ttl` as it is sent.
-    pub fn store(keys: Keys, blocks: Vec<Block<D>>, ttl: i32, policy: Policy) -> Self {
+    pub fn store(keys: Keys, blocks: Vec<DataBlock<D>>, ttl: i32, policy: Policy) -> Self {
         Self::new(keys, What::Store { blocks, ttl }, "set_many", policy)
     }
 
@@ -89,14 +90,14 @@ impl<D: SentData> Operation for Change<D> {
         Asks::of(asks)
     }
 
-    fn key(&self, part: u32) -> &[u8] {
+    fn routed(&self, part: u32) -> &[u8] {
         self.keys.routed(part as usize)
     }
 
-    fn submit(
+    fn submit<N: Network>(
         &mut self,
         part: u32,
-        session: &mut Session,
+        session: &mut Session<N>,
         longest_ttl: Option<i32>,
         deadline: Instant,
     ) -> Result<Ticket, Refused> {
@@ -157,7 +158,7 @@ impl<D: SentData> What<D> {
         match self {
             What::Delete => (Request::Delete, Data::None),
             What::Store { blocks, ttl } => {
-                let Block { data, size, client_flags } = &blocks[index];
+                let DataBlock { data, size, client_flags } = &blocks[index];
                 let (size, client_flags, ttl) = (*size, *client_flags, *ttl);
                 (Request::Store { mode: Mode::Set, size, client_flags, ttl, cas: None }, data.data())
             }

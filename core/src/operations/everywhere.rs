@@ -9,11 +9,13 @@ use super::failures::Failures;
 use super::{Ask, Asks, End, Next, Operation, Policy};
 use crate::error::Error;
 use crate::fleet::{Choice, Fleet};
+use crate::invalid::InvalidArgument;
+use crate::network::Network;
 use crate::session::{Data, Refused, Reply, Session, Ticket};
 
 /// What is asked of every server.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum About {
+pub enum ServerCommand {
     Version,
     /// The kind of statistics, as memcached names it; "" for the general ones.
     Stats(String),
@@ -25,7 +27,7 @@ pub enum About {
 
 /// Asks every server, whatever its state.
 pub struct Everywhere {
-    about: About,
+    command: ServerCommand,
     /// By the part that asks for them.
     lines: Vec<(Arc<str>, Vec<String>)>,
     failures: Failures,
@@ -34,29 +36,32 @@ pub struct Everywhere {
 /// Lines of replies, by the server's name.
 pub type ServerLines = Vec<(Arc<str>, Vec<String>)>;
 
-impl About {
+impl ServerCommand {
     /// Statistics of this kind, if there can be such.
-    pub fn stats(kind: &str) -> Result<Self, String> {
+    pub fn stats(kind: &str) -> Result<Self, InvalidArgument> {
         match StatsKind::new(kind) {
-            Some(_) => Ok(About::Stats(kind.to_owned())),
-            None => Err(format!("stats kind {kind:?}: only letters, digits, spaces and underscores, 250 at most")),
+            Some(_) => Ok(ServerCommand::Stats(kind.to_owned())),
+            None => {
+                let message = format!("stats kind {kind:?}: only letters, digits, spaces and underscores, 250 at most");
+                Err(InvalidArgument::usage(message))
+            }
         }
     }
 
     fn command(&self) -> Command<'_> {
         match self {
-            About::Version => Command::Version,
-            About::Stats(kind) => Command::Stats(StatsKind::new(kind).unwrap_or_default()),
-            About::FlushAll { delay } => Command::FlushAll { delay: *delay },
+            ServerCommand::Version => Command::Version,
+            ServerCommand::Stats(kind) => Command::Stats(StatsKind::new(kind).unwrap_or_default()),
+            ServerCommand::FlushAll { delay } => Command::FlushAll { delay: *delay },
         }
     }
 }
 
 impl Everywhere {
-    pub fn new(about: About) -> Self {
+    pub fn new(command: ServerCommand) -> Self {
         let nothing_is_forgiven = Policy { failover: false, miss: false };
-        let failures = Failures::new(about.command().name(), nothing_is_forgiven);
-        Self { about, lines: Vec::new(), failures }
+        let failures = Failures::new(command.command().name(), nothing_is_forgiven);
+        Self { command, lines: Vec::new(), failures }
     }
 
     /// The lines that the servers answered, once it is over, or the first failure.
@@ -82,18 +87,18 @@ impl Operation for Everywhere {
         Asks::of(asks)
     }
 
-    fn key(&self, _part: u32) -> &[u8] {
+    fn routed(&self, _part: u32) -> &[u8] {
         &[]
     }
 
-    fn submit(
+    fn submit<N: Network>(
         &mut self,
         _part: u32,
-        session: &mut Session,
+        session: &mut Session<N>,
         _longest_ttl: Option<i32>,
         deadline: Instant,
     ) -> Result<Ticket, Refused> {
-        session.submit(&self.about.command(), Data::None, deadline)
+        session.submit(&self.command.command(), Data::None, deadline)
     }
 
     fn reply(&mut self, part: u32, reply: Reply<'_>) {

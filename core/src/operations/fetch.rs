@@ -11,6 +11,7 @@ use super::values::Values;
 use super::{Ask, Asks, End, Next, Operation, Policy};
 use crate::error::Error;
 use crate::fleet::{Choice, Fleet};
+use crate::network::Network;
 use crate::session::{Data, Destination, Refused, Reply, Session, Ticket};
 
 /// Reads the values of many keys.
@@ -139,17 +140,17 @@ impl<V: Values> Operation for Fetch<V> {
         Asks::of(asks)
     }
 
-    fn key(&self, part: u32) -> &[u8] {
+    fn routed(&self, part: u32) -> &[u8] {
         match self.parts[part as usize].alone {
             true => self.keys.routed(self.parts[part as usize].keys[0] as usize),
             false => &[],
         }
     }
 
-    fn submit(
+    fn submit<N: Network>(
         &mut self,
         part: u32,
-        session: &mut Session,
+        session: &mut Session<N>,
         _longest_ttl: Option<i32>,
         deadline: Instant,
     ) -> Result<Ticket, Refused> {

@@ -17,6 +17,8 @@ mod fetch;
 mod keys;
 mod request;
 mod single;
+#[cfg(test)]
+mod tests;
 mod values;
 
 use std::time::Instant;
@@ -26,8 +28,8 @@ pub use pinyon_proto::{Direction, Head, Item, Key, KeyError, KeyRules, Mode, Sta
 pub use crate::lease::{Finding, Win};
 pub use crate::settings::Policy;
 pub use any::AnyOperation;
-pub use change::{Block, Change, Changed};
-pub use everywhere::{statistics, version, About, Everywhere, ServerLines};
+pub use change::{Change, Changed, DataBlock};
+pub use everywhere::{statistics, version, Everywhere, ServerCommand, ServerLines};
 pub use failures::Failures;
 pub use fetch::{Fetch, Fetched, FoundKey, Unreadable};
 pub use keys::Keys;
@@ -37,6 +39,7 @@ pub use values::{BorrowedKey, Bytes, OwnedKey, Plain, SentData, SentKey, Values}
 
 use crate::error::Error;
 use crate::fleet::{Choice, Fleet};
+use crate::network::Network;
 use crate::session::{Destination, Refused, Reply, Session, Ticket};
 
 /// Something that a client does: one exchange with a server, or several whose outcomes belong together.
@@ -52,13 +55,13 @@ pub trait Operation {
     fn begin(&mut self, fleet: &Fleet, now: Instant) -> Asks;
 
     /// The key that an ask is about, as the ring knows it. Asks about one key keep their order.
-    fn key(&self, part: u32) -> &[u8];
+    fn routed(&self, part: u32) -> &[u8];
 
     /// Submits the request of an ask. Items that it makes must expire within `longest_ttl` seconds.
-    fn submit(
+    fn submit<N: Network>(
         &mut self,
         part: u32,
-        session: &mut Session,
+        session: &mut Session<N>,
         longest_ttl: Option<i32>,
         deadline: Instant,
     ) -> Result<Ticket, Refused>;

@@ -5,6 +5,7 @@ use pinyon_proto::{
 };
 
 use super::values::Values;
+use crate::invalid::InvalidArgument;
 use crate::lease::{Finding, Win};
 use crate::session::Reply;
 
@@ -65,7 +66,7 @@ pub enum Answer<V> {
     /// With its CAS token.
     ValueAndCas(V, u64),
     /// With the seconds until it expires; none: never.
-    ValueAndTtl(V, Option<i64>),
+    ValueAndTtl(V, Option<u32>),
     /// Whether it was done.
     Done(bool),
     Compared(Compared),
@@ -104,6 +105,17 @@ const METADATA: &[Flag<'_>] = &[
 ];
 
 impl Request {
+    /// A number added to a stored one, or subtracted from it. `initial`: see [`Request::Arithmetic`].
+    pub fn arithmetic(direction: Direction, delta: i128, initial: Option<(u64, i32)>) -> Result<Self, InvalidArgument> {
+        let opposite = match direction {
+            Direction::Increment => "decr",
+            Direction::Decrement => "incr",
+        };
+        let refused = |_| format!("delta must be 0 to 2**64-1, not {delta}; for a negative one use {opposite}");
+        let delta = delta.try_into().map_err(refused).map_err(InvalidArgument::usage)?;
+        Ok(Self::Arithmetic { direction, delta, initial })
+    }
+
     pub fn command<'k>(&self, key: Key<'k>) -> Command<'k> {
         match *self {
             Request::Get { cas } => Command::Get { key, cas },
@@ -215,6 +227,6 @@ fn number(reply: &Reply<'_>) -> Option<u64> {
 }
 
 /// Seconds until an item expires; the server says -1 of one that never does.
-pub fn remaining(item: &Item) -> Option<i64> {
-    item.ttl.filter(|ttl| *ttl >= 0)
+pub fn remaining(item: &Item) -> Option<u32> {
+    item.ttl?.try_into().ok()
 }

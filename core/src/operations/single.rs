@@ -9,6 +9,7 @@ use super::values::{SentData, SentKey, Values};
 use super::{Answer, Ask, Asks, End, Next, Operation, Policy, Request};
 use crate::error::{Error, Sent};
 use crate::fleet::Fleet;
+use crate::network::Network;
 use crate::session::{Destination, Refused, Reply, Session, Ticket};
 
 /// A request about one key, tried on one server after another until it is answered or its time is over.
@@ -66,10 +67,10 @@ impl<K: SentKey, D: SentData, V: Values> Single<K, D, V> {
         self
     }
 
-    /// What it came to, once it is over; and the key, for messages.
+    /// What it came to, once it is over. Ask once.
     #[inline]
-    pub fn finish(self) -> (Answered<V>, K) {
-        let answer = match (self.failure, self.answer) {
+    pub fn take_answer(&mut self) -> Answered<V> {
+        match (self.failure.take(), self.answer.take()) {
             (None, Some(Ok(answer))) => Ok(answer),
             (None, Some(Err(error))) => {
                 let command = self.request.command(self.key.wire()).name();
@@ -77,8 +78,17 @@ impl<K: SentKey, D: SentData, V: Values> Single<K, D, V> {
             }
             (Some(error), _) if !self.policy.forgives(&error) => Err(Failed::Error(error)),
             _ => Ok(self.request.lost()),
-        };
-        (answer, self.key)
+        }
+    }
+
+    /// The same, of one that is not needed any more.
+    pub fn finish(mut self) -> Answered<V> {
+        self.take_answer()
+    }
+
+    /// The key, for messages.
+    pub fn key(&self) -> &K {
+        &self.key
     }
 }
 
@@ -87,7 +97,7 @@ impl<K: SentKey, D: SentData, V: Values> Operation for Single<K, D, V> {
         self.request.command(self.key.wire()).name()
     }
 
-    #[inline]
+    #[inline(always)]
     fn begin(&mut self, fleet: &Fleet, now: Instant) -> Asks {
         let (key, failover) = (self.key.routed(), self.policy.failover);
         match choose(fleet, key, failover, now, || self.name(), self.failure.as_deref()) {
@@ -99,26 +109,30 @@ impl<K: SentKey, D: SentData, V: Values> Operation for Single<K, D, V> {
         }
     }
 
-    fn key(&self, _part: u32) -> &[u8] {
+    fn routed(&self, _part: u32) -> &[u8] {
         self.key.routed()
     }
 
-    #[inline]
-    fn submit(
+    #[inline(always)]
+    fn submit<N: Network>(
         &mut self,
         _part: u32,
-        session: &mut Session,
+        session: &mut Session<N>,
         longest_ttl: Option<i32>,
         deadline: Instant,
     ) -> Result<Ticket, Refused> {
-        let mut command = self.request.command(self.key.wire());
+        let key = self.key.wire();
+        let joined = !self.alone && self.request.may_be_joined();
+        if let (Request::Get { .. }, true) = (self.request, joined) {
+            return session.submit_joined_get(key, deadline);
+        }
+        let mut command = self.request.command(key);
         if let Some(most) = longest_ttl {
             command = command.expiring_within(most);
         }
-        match self.request {
-            _ if self.alone || !self.request.may_be_joined() => session.submit(&command, self.data.data(), deadline),
-            Request::Get { .. } => session.submit_joined_get(self.key.wire(), deadline),
-            _ => session.submit_joined(&command, self.data.data(), deadline),
+        match joined {
+            true => session.submit_joined(&command, self.data.data(), deadline),
+            false => session.submit(&command, self.data.data(), deadline),
         }
     }
 
@@ -127,7 +141,7 @@ impl<K: SentKey, D: SentData, V: Values> Operation for Single<K, D, V> {
         if reply.head.status == Status::End && self.answer.is_some() {
             return;
         }
-        self.is_in_doubt = reply.head.may_be_placeholder();
+        self.is_in_doubt = !self.alone && reply.head.may_be_placeholder();
         self.answer = Some(self.request.answer(&self.values, reply));
     }
 
@@ -135,10 +149,10 @@ impl<K: SentKey, D: SentData, V: Values> Operation for Single<K, D, V> {
         self.values.destination(head)
     }
 
-    #[inline]
+    #[inline(always)]
     fn over(&mut self, _part: u32, end: End) -> Next {
         match end {
-            End::Answered if self.is_in_doubt && !self.alone && matches!(self.request, Request::Get { .. }) => {
+            End::Answered if self.is_in_doubt && matches!(self.request, Request::Get { .. }) => {
                 self.alone = true;
                 self.answer = None;
                 Next::Again

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use pinyon_proto::resp::{encode, Decoded, Reader, ServerError, Value};
 
 use super::info::ServerInfo;
-use super::session::Session;
+use super::session::RespSession;
 use super::settings::{Password, SessionSettings};
 use crate::address::Address;
 use crate::connection::{Incoming, Outgoing, LEAST_ROOM, RECEIVE_BUFFER};
@@ -87,9 +87,9 @@ impl Greeting {
     }
 }
 
-impl<N: Network> Session<N> {
+impl<N: Network> RespSession<N> {
     /// Begins to connect, to the first of `addresses` that answers, with `timeout` for all of it. A session whose
-    /// connection broke starts anew; take what was in flight from [`Session::next`] before.
+    /// connection broke starts anew; take what was in flight from [`RespSession::next`] before.
     pub fn connect(&mut self, addresses: Vec<Address>, now: Instant, timeout: Duration) {
         assert!(self.queue.is_empty(), "what was in flight has not been taken");
         self.outgoing = Outgoing::default();

@@ -1,6 +1,6 @@
 //! Redis, Valkey and their kin: a session that speaks RESP.
 //!
-//! A [`Session`] is one connection to one server and the queue of exchanges in flight on it, as that of memcached is:
+//! A [`RespSession`] is one connection to one server and the queue of exchanges in flight on it, as that of memcached is:
 //! it never waits, never calls the host and keeps no thread; time is an argument. Any command can be submitted. Replies
 //! come in the order of the commands; what the server pushes comes between them.
 
@@ -16,6 +16,6 @@ mod tests;
 
 pub use crate::connection::{Ticket, Wants};
 pub use info::{Protocol, ServerInfo};
-pub use session::{Event, Session};
-pub use settings::{Limits, Password, SessionSettings};
+pub use session::{RespEvent, RespSession};
+pub use settings::{Password, RespLimits, SessionSettings};
 pub use submitting::Refused;

@@ -3,14 +3,14 @@
 use pinyon_proto::resp::ServerError;
 
 use super::greeting::Step;
-use super::session::Session;
+use super::session::RespSession;
 use crate::error::{Error, Kind};
 use crate::network::Network;
 
 /// How many characters of what a server says are repeated: all that Redis has to say.
 const LONGEST_QUOTE: usize = 1200;
 
-impl<N: Network> Session<N> {
+impl<N: Network> RespSession<N> {
     /// The server has answered a step of the greeting with an error.
     pub(super) fn refused(&self, step: Step, error: &ServerError) -> Error {
         let why = match &*error.code {

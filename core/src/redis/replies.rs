@@ -2,7 +2,7 @@
 
 use pinyon_proto::resp::{Decoded, Malformed, Value};
 
-use super::session::{Event, Session};
+use super::session::{RespEvent, RespSession};
 use crate::error::{Error, Kind};
 use crate::network::Network;
 
@@ -19,13 +19,13 @@ const MESSAGES: [&str; 9] = [
     "sunsubscribe",
 ];
 
-impl<N: Network> Session<N> {
+impl<N: Network> RespSession<N> {
     /// The next thing that happened, `None` when more bytes have to arrive first.
     #[allow(clippy::should_implement_trait)] // named as it is in the session of memcached
-    pub fn next(&mut self) -> Option<Event> {
+    pub fn next(&mut self) -> Option<RespEvent> {
         loop {
             if let Some((ticket, error)) = self.expired.pop_front() {
-                return Some(Event::Failed(ticket, error));
+                return Some(RespEvent::Failed(ticket, error));
             }
             if let Some(error) = self.connection.failure() {
                 let error = error.clone();
@@ -35,7 +35,7 @@ impl<N: Network> Session<N> {
                 return None;
             }
             if !std::mem::replace(&mut self.announced, true) {
-                return Some(Event::Ready);
+                return Some(RespEvent::Ready);
             }
             let handed = match self.decode() {
                 Ok(None) => match self.looked_at.take() {
@@ -92,7 +92,7 @@ impl<N: Network> Session<N> {
     }
 
     /// Finds out whom it is for. `None`: nobody waits for it.
-    fn hand_out(&mut self, decoded: Decoded) -> Result<Option<Event>, Malformed> {
+    fn hand_out(&mut self, decoded: Decoded) -> Result<Option<RespEvent>, Malformed> {
         match decoded {
             Decoded::Push(values) => Ok(self.push(values)),
             Decoded::Reply(Value::Array(values)) if self.is_subscriber_only() && is_message(&values) => {
@@ -102,7 +102,7 @@ impl<N: Network> Session<N> {
         }
     }
 
-    fn reply(&mut self, value: Value) -> Result<Option<Event>, Malformed> {
+    fn reply(&mut self, value: Value) -> Result<Option<RespEvent>, Malformed> {
         let Some(front) = self.queue.front() else {
             return Err(unexpected("the server sent what nobody asked for", &value));
         };
@@ -113,10 +113,10 @@ impl<N: Network> Session<N> {
     }
 
     /// A push is for the host, unless it confirms the subscription whose turn it is.
-    fn push(&mut self, values: Vec<Value>) -> Option<Event> {
+    fn push(&mut self, values: Vec<Value>) -> Option<RespEvent> {
         let awaited = self.queue.front_mut().and_then(|front| front.confirmations.as_mut());
         let Some(confirmations) = awaited.filter(|awaited| begins_with(&values, awaited.kind)) else {
-            return Some(Event::Pushed(values));
+            return Some(RespEvent::Pushed(values));
         };
         confirmations.missing -= 1;
         match confirmations.missing {
@@ -125,18 +125,18 @@ impl<N: Network> Session<N> {
         }
     }
 
-    fn finish(&mut self, value: Value) -> Option<Event> {
+    fn finish(&mut self, value: Value) -> Option<RespEvent> {
         let exchange = self.queue.pop_front()?;
-        (!exchange.abandoned).then_some(Event::Reply(exchange.ticket, value))
+        (!exchange.abandoned).then_some(RespEvent::Reply(exchange.ticket, value))
     }
 
     /// The connection is broken, and with it everything in flight.
-    fn next_failed(&mut self, error: Error) -> Option<Event> {
+    fn next_failed(&mut self, error: Error) -> Option<RespEvent> {
         loop {
             let exchange = self.queue.pop_front()?;
             if !exchange.abandoned {
                 let sent = exchange.sent(self.outgoing.position());
-                return Some(Event::Failed(exchange.ticket, error.of("", sent)));
+                return Some(RespEvent::Failed(exchange.ticket, error.of("", sent)));
             }
         }
     }

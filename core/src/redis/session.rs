@@ -18,8 +18,8 @@ use crate::tls::ServerTls;
 
 /// Something happened.
 #[derive(Clone, Debug)]
-pub enum Event {
-    /// The server has been greeted: commands are taken, and [`Session::server`] tells what it is.
+pub enum RespEvent {
+    /// The server has been greeted: commands are taken, and [`RespSession::server`] tells what it is.
     Ready,
     /// The answer to a command; one that the server refuses is answered with [`Value::Error`].
     Reply(Ticket, Value),
@@ -30,7 +30,7 @@ pub enum Event {
 }
 
 /// One connection to a server that speaks RESP, and the exchanges in flight on it.
-pub struct Session<N: Network = System> {
+pub struct RespSession<N: Network = System> {
     pub(super) connection: Connection<N>,
     pub(super) settings: SessionSettings,
     pub(super) info: ServerInfo,
@@ -45,13 +45,13 @@ pub struct Session<N: Network = System> {
     /// When it was last polled: what was not answered in time is told once all that has arrived was handed out.
     pub(super) looked_at: Option<Instant>,
     pub(super) next_ticket: u64,
-    /// Whether [`Event::Ready`] has been handed out.
+    /// Whether [`RespEvent::Ready`] has been handed out.
     pub(super) announced: bool,
     /// Whether anything was ever subscribed to on this connection.
     pub(super) subscribed: bool,
 }
 
-impl<N: Network> Session<N> {
+impl<N: Network> RespSession<N> {
     /// A session that is not connected: see [`Self::connect`]. `server` is the name for messages.
     pub fn new(server: Arc<str>, network: N, settings: SessionSettings) -> Self {
         Self {

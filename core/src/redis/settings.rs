@@ -17,12 +17,12 @@ pub struct SessionSettings {
     pub database: u32,
     /// Speak TLS.
     pub tls: Option<ServerTls>,
-    pub limits: Limits,
+    pub limits: RespLimits,
 }
 
 /// What bounds a session's memory.
 #[derive(Clone, Copy, Debug)]
-pub struct Limits {
+pub struct RespLimits {
     /// Exchanges in flight.
     pub exchanges: usize,
     /// Bytes submitted and not yet sent, beyond which nothing more is taken.
@@ -33,7 +33,7 @@ pub struct Limits {
     pub reply: resp::Limits,
 }
 
-impl Default for Limits {
+impl Default for RespLimits {
     fn default() -> Self {
         Self { exchanges: 4096, unsent: 64 * 1024, command: 64 << 20, reply: resp::Limits::default() }
     }

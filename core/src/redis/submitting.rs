@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use pinyon_proto::resp::Command;
 
-use super::session::Session;
+use super::session::RespSession;
 use crate::connection::Ticket;
 use crate::error::{Error, Kind, Sent};
 use crate::network::Network;
@@ -79,7 +79,7 @@ impl Confirmations {
     }
 }
 
-impl<N: Network> Session<N> {
+impl<N: Network> RespSession<N> {
     /// Queues the command of these parts; see [`Self::submit_command`].
     pub fn submit(&mut self, parts: &[&[u8]], deadline: Instant) -> Result<Ticket, Refused> {
         self.submit_command(&Command::of(parts), deadline)

@@ -9,8 +9,9 @@ use crate::address::{gutter_servers, parse_servers, usual_servers, Endpoint, Ser
 use crate::dialect::Dialect;
 use crate::directory::Directory;
 use crate::discovery::{DiscoverySettings, Source};
-use crate::fleet::{Access, Fleet, Options};
-use crate::invalid::{InvalidArgument, InvalidKind};
+use crate::error::kinds::ErrorKind;
+use crate::fleet::{Access, Fleet, FleetOptions};
+use crate::invalid::InvalidArgument;
 use crate::login::{Login, Password};
 use crate::ring::Rule;
 use crate::session::Limits;
@@ -97,7 +98,7 @@ impl CacheSettings {
         };
         let namespace = self.namespace.as_deref().unwrap_or_default();
         let keys = KeyRules::new(namespace, self.encode_keys).map_err(|error| {
-            InvalidArgument::new(InvalidKind::Key, format!("the namespace cannot be used: {error}"))
+            InvalidArgument::new(ErrorKind::InvalidKey, format!("the namespace cannot be used: {error}"))
         })?;
         let rule = Rule::named(&self.ring, namespace)?;
         rule.check(&servers)?;
@@ -132,8 +133,8 @@ impl CacheSettings {
         Ok(servers?)
     }
 
-    fn options(&self, events: bool) -> Result<Options, InvalidArgument> {
-        Ok(Options {
+    fn options(&self, events: bool) -> Result<FleetOptions, InvalidArgument> {
+        Ok(FleetOptions {
             timeout: seconds("timeout", self.timeout)?,
             connect_timeout: seconds("connect_timeout", self.connect_timeout)?,
             max_connections: positive("max_connections", self.max_connections)?,

@@ -5,7 +5,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::invalid::{InvalidArgument, InvalidKind};
+use crate::error::kinds::ErrorKind;
+use crate::invalid::InvalidArgument;
 use crate::login::Password;
 use crate::tls::{Tls, TlsError, TlsSettings};
 
@@ -54,10 +55,10 @@ pub(crate) trait Setting: Sized {
 }
 
 fn wrong<T>(name: &str, expected: &str, given: &Given<'_>) -> Result<T, InvalidArgument> {
-    refused(InvalidKind::Type, name, expected, given)
+    refused(ErrorKind::UnsupportedType, name, expected, given)
 }
 
-fn refused<T>(kind: InvalidKind, name: &str, expected: &str, given: &Given<'_>) -> Result<T, InvalidArgument> {
+fn refused<T>(kind: ErrorKind, name: &str, expected: &str, given: &Given<'_>) -> Result<T, InvalidArgument> {
     Err(InvalidArgument::new(kind, format!("{name} must be {expected}, not {}", given.kind())))
 }
 
@@ -193,7 +194,7 @@ impl Setting for ServerTexts {
         };
         let texts = listed.iter().map(|server| match server {
             Given::Text(text) | Given::Untyped(text) => Ok((*text).to_owned()),
-            other => refused(InvalidKind::Servers, "a server", "text, such as \"host:port\"", other),
+            other => refused(ErrorKind::InvalidServers, "a server", "text, such as \"host:port\"", other),
         });
         texts.collect::<Result<_, _>>().map(Self)
     }
@@ -211,7 +212,7 @@ impl Setting for UrlText {
     fn read(name: &str, given: Given<'_>) -> Result<Self, InvalidArgument> {
         match given {
             Given::Text(text) | Given::Untyped(text) => Ok(Self(text.to_owned())),
-            other => refused(InvalidKind::Servers, name, "text", &other),
+            other => refused(ErrorKind::InvalidServers, name, "text", &other),
         }
     }
 
@@ -246,7 +247,7 @@ impl Setting for TlsChoice {
             Given::Flag(_) | Given::Untyped(_) => {
                 bool::read(name, given).map(|speaks| if speaks { Self::Usual } else { Self::Off })
             }
-            other => refused(InvalidKind::Usage, name, "true, false or a Tls", &other),
+            other => refused(ErrorKind::UsageError, name, "true, false or a Tls", &other),
         }
     }
 

@@ -9,7 +9,7 @@ use crate::address::RedisUrl;
 use crate::invalid::InvalidArgument;
 use crate::locks::client::Setup;
 use crate::locks::keys::Keys;
-use crate::locks::machine::{Fairness, Options};
+use crate::locks::machine::{Fairness, LockOptions};
 use crate::locks::HandlerKind;
 use crate::login::Password;
 use crate::redis::SessionSettings;
@@ -76,7 +76,7 @@ impl LockSettings {
             keys,
             handler: self.handler()?,
             connect_timeout: seconds("connect_timeout", self.connect_timeout)?,
-            options: Options {
+            options: LockOptions {
                 fairness: self.fairness()?,
                 heartbeat: seconds("heartbeat", self.heartbeat)?,
                 patience: seconds("command_timeout", self.command_timeout)?,

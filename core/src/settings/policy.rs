@@ -7,7 +7,7 @@ use crate::invalid::InvalidArgument;
 
 /// What an operation does when its server is down or fails. It belongs to the operation, not to the fleet, so that views
 /// of one client can differ in it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Policy {
     /// The keys of a server that is down go to another server.
     pub failover: bool,
@@ -54,8 +54,8 @@ impl Policy {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::kinds::ErrorKind;
     use crate::error::{Kind, Sent};
-    use crate::invalid::InvalidKind;
 
     #[test]
     fn a_view_changes_what_it_is_given() {
@@ -74,7 +74,7 @@ mod tests {
     #[test]
     fn another_word_is_refused() {
         let refused = Policy::new(true, "return").unwrap_err();
-        assert_eq!(refused.kind, InvalidKind::Usage);
+        assert_eq!(refused.kind, ErrorKind::UsageError);
         assert_eq!(refused.message, "on_failure must be \"raise\" or \"miss\", not \"return\"");
     }
 

@@ -1,7 +1,8 @@
 //! The tables of settings: each setting's name, type and default stand in one line.
 
 use super::Given;
-use crate::invalid::{InvalidArgument, InvalidKind};
+use crate::error::kinds::ErrorKind;
+use crate::invalid::InvalidArgument;
 
 /// Settings that a front end may fill by their names.
 pub trait NamedSettings: Default {
@@ -89,7 +90,7 @@ pub(crate) fn unknown<S: NamedSettings>(name: &str) -> InvalidArgument {
         Some((edits, known)) if edits * 3 <= known.len() => format!("; did you mean {known:?}?"),
         _ => String::new(),
     };
-    InvalidArgument::new(InvalidKind::Unknown, format!("there is no setting {name:?}{hint}"))
+    InvalidArgument::new(ErrorKind::UsageError, format!("there is no setting {name:?}{hint}"))
 }
 
 /// How many letters have to be put in, left out or replaced to turn one word into another.

@@ -6,14 +6,15 @@ use std::time::Duration;
 use super::{CacheParts, CacheSettings, Given, LockParts, LockSettings, NamedSettings, TlsChoice, ViewSettings};
 use crate::address::Endpoint;
 use crate::dialect::Dialect;
-use crate::invalid::{InvalidArgument, InvalidKind};
+use crate::error::kinds::ErrorKind;
+use crate::invalid::InvalidArgument;
 use crate::locks::machine::Fairness;
 use crate::locks::HandlerKind;
 use crate::tls::{Tls, TlsSettings};
 
-const USAGE: InvalidKind = InvalidKind::Usage;
-const SERVERS: InvalidKind = InvalidKind::Servers;
-const TYPE: InvalidKind = InvalidKind::Type;
+const USAGE: ErrorKind = ErrorKind::UsageError;
+const SERVERS: ErrorKind = ErrorKind::InvalidServers;
+const TYPE: ErrorKind = ErrorKind::UnsupportedType;
 
 type Named<'a> = &'a [(&'a str, Given<'a>)];
 
@@ -33,7 +34,7 @@ fn locks(named: Named<'_>) -> Result<LockParts, InvalidArgument> {
 }
 
 /// Each row: the settings, the kind of error, and its message from the beginning.
-fn assert_refused<T>(build: impl Fn(Named<'_>) -> Result<T, InvalidArgument>, rows: &[(Named<'_>, InvalidKind, &str)]) {
+fn assert_refused<T>(build: impl Fn(Named<'_>) -> Result<T, InvalidArgument>, rows: &[(Named<'_>, ErrorKind, &str)]) {
     for (named, kind, message) in rows {
         let refused = build(named).err().unwrap_or_else(|| panic!("taken, but should be: {message}"));
         assert_eq!(refused.kind, *kind, "{}", refused.message);
@@ -118,7 +119,7 @@ fn settings_of_a_client_that_make_no_sense() {
             (&[("servers", text("a:0"))], SERVERS, "the server \"a:0\" is malformed: the port is not 1 to 65535"),
             (&[("gutter", Given::List(vec![]))], SERVERS, "the server list is empty"),
             (&[("gutter", text("cache1:11211"))], SERVERS, "\"cache1:11211\" is a server and in the gutter too"),
-            (&[("namespace", text("a b"))], InvalidKind::Key, "the namespace cannot be used: "),
+            (&[("namespace", text("a b"))], ErrorKind::InvalidKey, "the namespace cannot be used: "),
             (&[("ring", text("x"))], USAGE, "ring is one of \"ketama\", "),
             (
                 &[("servers", text("a:1:2")), ("ring", text("libmc"))],
@@ -171,7 +172,7 @@ fn settings_of_a_client_that_make_no_sense() {
 #[test]
 fn values_of_the_wrong_type_are_refused_and_not_shown() {
     let secret = Given::Text("secret");
-    let rows: &[(Named<'_>, InvalidKind, &str)] = &[
+    let rows: &[(Named<'_>, ErrorKind, &str)] = &[
         (&[("timeout", secret.clone())], TYPE, "timeout must be a number, not text"),
         (&[("timeout", Given::Nothing)], TYPE, "timeout must be a number, not null"),
         (&[("timeout", Given::Flag(true))], TYPE, "timeout must be a number, not a boolean"),
@@ -222,7 +223,7 @@ fn untyped_text_is_read_as_what_the_setting_is() {
 fn a_name_that_no_setting_has_is_refused_with_the_closest() {
     let unknown = |name, hint: &str| {
         let refused = CacheSettings::default().set(name, Given::Nothing).unwrap_err();
-        assert_eq!(refused.kind, InvalidKind::Unknown);
+        assert_eq!(refused.kind, ErrorKind::UsageError);
         assert_eq!(refused.message, format!("there is no setting {name:?}{hint}"));
     };
     unknown("time_out", "; did you mean \"timeout\"?");
@@ -352,7 +353,7 @@ fn settings_of_locks_that_make_no_sense() {
                 USAGE,
                 "TLS cannot be used: /run/redis is a path, for which no certificate is issued: set server_name",
             ),
-            (&[("time", Given::Whole(0))], InvalidKind::Unknown, "there is no setting \"time\""),
+            (&[("time", Given::Whole(0))], ErrorKind::UsageError, "there is no setting \"time\""),
         ],
     );
 }

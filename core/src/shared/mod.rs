@@ -305,7 +305,7 @@ impl<O: Operation, W: Waiter> Shared<O, W> {
     #[inline]
     fn carry_out(&mut self, id: usize, Ask { part, choice: Choice { server, probe } }: Ask, now: Instant) {
         let running = &self.running[id];
-        let lane = server * self.connections + self.connection_of(running.operation.key(part));
+        let lane = server * self.connections + self.connection_of(running.operation.routed(part));
         let entry = Entry { ticket: Ticket(0), operation: id, part, deadline: running.deadline, probe };
         if self.lanes[lane].trusted_until.is_none_or(|until| until <= now) {
             self.look_at(lane, now);

@@ -3,14 +3,10 @@
 use std::cell::Cell;
 use std::time::Duration;
 
-use pinyon_core::locks::machine::Renewal;
+use pinyon_core::blocking;
+use pinyon_core::error::kinds::ErrorKind;
 use pinyon_core::locks::owners;
-use pinyon_core::locks::LockFailureKind;
-use pinyon_core::locks::LockOutcome;
-use pinyon_core::locks::Loss;
-use pinyon_core::locks::Note;
-use pinyon_core::locks::{StatusAnswer, StatusQuestion};
-use pinyon_core::{blocking, Kind};
+use pinyon_core::locks::{LockOutcome, Loss, Note, Renewal, StatusAnswer, StatusQuestion};
 use pinyon_proto::resp::{Command, Value};
 
 use super::program::{acquiring, until, Operation, Program};
@@ -149,11 +145,11 @@ fn closing_ends_what_waits_and_loses_what_is_held() {
         let station = locks.station();
         locks.threads.close();
         let LockOutcome::Failed(failure) = waiting.join().unwrap() else { panic!("it has the lock") };
-        assert!(matches!(failure.kind, LockFailureKind::Server(error) if error.kind == Kind::Closed));
+        assert_eq!(failure.kind, ErrorKind::ConnectionLost);
         let released = station.run(&Refusing(Cell::new(9)), Operation::Release { grant: held.clone() });
         assert!(matches!(released, Ok(LockOutcome::Released { held: false })));
     });
-    assert!(matches!(locks.threads.station(), Err(failure) if matches!(failure.kind, LockFailureKind::Closed)));
+    assert!(matches!(locks.threads.station(), Err(failure) if failure.kind == ErrorKind::Closed));
     assert_eq!((held.loss(), locks.notes.take()), (Some(Loss::Closed), None));
     assert!(other.release(&elsewhere));
 }

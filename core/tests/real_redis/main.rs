@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use pinyon_core::network::System;
-use pinyon_core::redis::{Event, Protocol, Session, SessionSettings};
+use pinyon_core::redis::{Protocol, RespEvent, RespSession, SessionSettings};
 use pinyon_core::{Kind, Sent, Ticket};
 use pinyon_proto::resp::Value;
 use rustix::event::{poll, PollFd, PollFlags, Timespec};
@@ -22,20 +22,20 @@ const RESP2: &str = "rename-command HELLO \"\"\n";
 
 /// A session and what it has handed out.
 struct Host {
-    session: Session,
-    events: VecDeque<Event>,
+    session: RespSession,
+    events: VecDeque<RespEvent>,
 }
 
 impl Host {
     fn connecting(server: &Redis, settings: SessionSettings) -> Self {
-        let mut session = Session::new("redis".into(), System, settings);
+        let mut session = RespSession::new("redis".into(), System, settings);
         session.connect(vec![server.address()], Instant::now(), TIMEOUT);
         Self { session, events: VecDeque::new() }
     }
 
     fn connected(server: &Redis, settings: SessionSettings) -> Self {
         let mut host = Self::connecting(server, settings);
-        assert!(matches!(host.event(), Event::Ready));
+        assert!(matches!(host.event(), RespEvent::Ready));
         host
     }
 
@@ -66,7 +66,7 @@ impl Host {
     }
 
     /// The next event.
-    fn event(&mut self) -> Event {
+    fn event(&mut self) -> RespEvent {
         let deadline = Instant::now() + TIMEOUT;
         loop {
             if let Some(event) = self.events.pop_front() {
@@ -84,7 +84,7 @@ impl Host {
 
     fn reply(&mut self) -> (Ticket, Value) {
         match self.event() {
-            Event::Reply(ticket, value) => (ticket, value),
+            RespEvent::Reply(ticket, value) => (ticket, value),
             other => panic!("not a reply: {other:?}"),
         }
     }
@@ -167,7 +167,7 @@ fn resp3_has_types_of_its_own() {
     assert!(matches!(host.run("DEBUG PROTOCOL attrib"), Value::Bytes(_)));
     assert!(matches!(host.run("DEBUG PROTOCOL set"), Value::Set(values) if values.len() == 3));
     let ticket = host.submit(&[b"DEBUG", b"PROTOCOL", b"push"]);
-    assert!(matches!(host.event(), Event::Pushed(values) if values[0] == bytes("server-cpu-usage")));
+    assert!(matches!(host.event(), RespEvent::Pushed(values) if values[0] == bytes("server-cpu-usage")));
     host.session.abandon(ticket);
 }
 
@@ -251,11 +251,11 @@ fn messages_come_between_pipelined_replies() {
         let mut awaited = tickets.into_iter();
         while replies < 1 + (round + 1) * 20 || messages < (round + 1) * 5 {
             match host.event() {
-                Event::Pushed(values) => {
+                RespEvent::Pushed(values) => {
                     assert_eq!(values, [bytes("message"), bytes("a"), bytes(&format!("m{round}"))]);
                     messages += 1;
                 }
-                Event::Reply(ticket, value) => {
+                RespEvent::Reply(ticket, value) => {
                     replies += 1;
                     assert_eq!((Some(ticket), value), (awaited.next(), Value::Integer(replies)));
                 }
@@ -283,7 +283,7 @@ fn with_resp2_a_second_connection_carries_the_messages() {
     assert_eq!(subscriber.reply(), (ping, Value::Array(vec![bytes("pong"), bytes("")])));
     for number in 0..100 {
         assert_eq!(publisher.run(&format!("PUBLISH a {number}")), Value::Integer(1));
-        let Event::Pushed(values) = subscriber.event() else { panic!("no message") };
+        let RespEvent::Pushed(values) = subscriber.event() else { panic!("no message") };
         assert_eq!(values, [bytes("message"), bytes("a"), bytes(&number.to_string())]);
     }
 }
@@ -328,6 +328,6 @@ fn a_server_that_dies_fails_what_is_in_flight() {
     while host.session.failure().is_none() {
         host.turn();
     }
-    let Some(Event::Failed(ticket, error)) = host.events.pop_front() else { panic!("{:?}", host.events) };
+    let Some(RespEvent::Failed(ticket, error)) = host.events.pop_front() else { panic!("{:?}", host.events) };
     assert_eq!((ticket, error.kind, error.sent), (blocked, Kind::Closed, Sent::Maybe));
 }

@@ -6,13 +6,9 @@ use std::time::{Duration, Instant};
 
 use pinyon_core::blocking::Host;
 use pinyon_core::locks::keys::{self, Keys};
-use pinyon_core::locks::machine::{Options, Renewal, Request};
-use pinyon_core::locks::Setup;
-use pinyon_core::locks::{owners, HandlerKind};
-use pinyon_core::locks::{Asked, StatusAnswer, StatusQuestion};
-use pinyon_core::locks::{LockOperation, LockOutcome};
-use pinyon_core::locks::{Note, Notes};
-use pinyon_core::locks::{Station, ThreadLocks};
+use pinyon_core::locks::machine::LockOptions;
+use pinyon_core::locks::{owners, Asked, HandlerKind, LockOperation, LockOutcome, LockRequest, Note, Notes};
+use pinyon_core::locks::{Renewal, Setup, Station, StatusAnswer, StatusQuestion, ThreadLocks};
 use pinyon_core::{redis, Address, Endpoint};
 
 use super::server::Redis;
@@ -54,7 +50,7 @@ impl Program {
             keys: Keys::new("n").unwrap(),
             handler: HandlerKind::Auto,
             connect_timeout: TIMEOUT,
-            options: Options::default(),
+            options: LockOptions::default(),
         };
         let notes = Arc::<Notes<&'static str>>::default();
         Self { threads: ThreadLocks::new(settings, notes.clone()), notes }
@@ -114,7 +110,7 @@ impl Program {
 pub fn acquiring(name: &str, renewal: Renewal, reentrant: bool) -> (Arc<Grant>, Operation) {
     let names = keys::names([name]).unwrap();
     let ttl = if renewal == Renewal::Always { TTL } else { TIMEOUT };
-    let request = Request { names, owner: owners::this_thread(), ttl, wait: Some(TIMEOUT), renewal, reentrant };
+    let request = LockRequest { names, owner: owners::this_thread(), ttl, wait: Some(TIMEOUT), renewal, reentrant };
     let grant = Grant::new(request.names.clone());
     (grant.clone(), Operation::Acquire { grant, request })
 }

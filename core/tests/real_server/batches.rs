@@ -30,7 +30,7 @@ fn store(batch: &mut Batch<&'static str>, mode: Mode, value: &'static str) {
 fn found(directory: &Directory) -> Vec<u8> {
     let mut get = Single::new(Request::Get { cas: false }, sent(), Data::None, Plain, Policy::default()).alone();
     let Ok(()) = run(directory, &NoHost, &mut get);
-    match get.finish().0.unwrap() {
+    match get.finish().unwrap() {
         Answer::Value(Bytes { bytes, .. }) => bytes,
         _ => Vec::new(),
     }

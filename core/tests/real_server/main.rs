@@ -1,8 +1,10 @@
 //! A session on the operating system's sockets, against the memcached that is installed.
 
 mod batches;
+mod failing;
 mod polled;
 mod refused_waits;
+mod scenarios;
 mod server;
 
 use std::sync::Arc;

@@ -58,8 +58,8 @@ fn begin(polled: &mut Loop, number: usize, set: Option<&[u8]>) {
 /// The number of a key, and what came of an operation on it.
 type Outcome = (usize, Result<Answer<Bytes>, Error>);
 
-fn outcome(Finished { operation, waiter: Patient(number) }: Finished<Op, Patient>) -> Outcome {
-    let (answer, _) = operation.finish();
+fn outcome(Finished { mut operation, waiter: Patient(number) }: Finished<Op, Patient>) -> Outcome {
+    let answer = operation.take_answer();
     let answer = answer.map_err(|failed| match failed {
         Failed::Error(error) => *error,
         Failed::Unreadable { error, .. } => match error {},

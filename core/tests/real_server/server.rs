@@ -19,15 +19,30 @@ pub struct Memcached {
 
 impl Memcached {
     pub fn tcp() -> Self {
+        Self::tcp_with(&[])
+    }
+
+    fn tcp_with(options: &[&str]) -> Self {
         let free = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port();
         let address = Address::Tcp(SocketAddr::from((Ipv4Addr::LOCALHOST, free)));
-        Self::start(&["-l", "127.0.0.1", "-p", &free.to_string()], address)
+        let port = free.to_string();
+        Self::start(&[&["-l", "127.0.0.1", "-p", &port], options].concat(), address)
     }
 
     pub fn unix() -> Self {
         let number = STARTED.fetch_add(1, Ordering::Relaxed);
         let path: PathBuf = std::env::temp_dir().join(format!("pinyon-{}-{number}.sock", std::process::id()));
         Self::start(&["-s", path.to_str().unwrap()], Address::Unix(path.clone()))
+    }
+
+    /// One that wants a login: the user `app` with `correct-horse`.
+    pub fn guarded() -> Self {
+        let number = STARTED.fetch_add(1, Ordering::Relaxed);
+        let users = std::env::temp_dir().join(format!("pinyon-{}-{number}.users", std::process::id()));
+        std::fs::write(&users, "app:correct-horse\n").unwrap();
+        let server = Self::tcp_with(&["-Y", users.to_str().unwrap()]);
+        std::fs::remove_file(users).unwrap();
+        server
     }
 
     fn start(listen: &[&str], address: Address) -> Self {

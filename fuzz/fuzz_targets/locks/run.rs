@@ -8,7 +8,7 @@ use std::time::Duration;
 use pinyon_core::driven::{Action, Driven};
 use pinyon_core::locks::client::{Client, Setup, Finished, Outcome, Platform as _, Wish};
 use pinyon_core::locks::keys::Keys;
-use pinyon_core::locks::machine::{Failure, Options, Request};
+use pinyon_core::locks::machine::{Failure, LockOptions, LockRequest};
 use pinyon_core::{redis, Address, Endpoint};
 use pinyon_proto::resp;
 
@@ -19,7 +19,7 @@ use crate::{say, Command, Input, Message, Step, CLIENT};
 
 const PATIENCE: Duration = Duration::from_secs(2);
 const REPLY: resp::Limits = resp::Limits { bulk: 64 * 1024, elements: 256, depth: 8 };
-const LIMITS: redis::Limits = redis::Limits { exchanges: 12, unsent: 16 * 1024, command: 64 * 1024, reply: REPLY };
+const LIMITS: redis::RespLimits = redis::RespLimits { exchanges: 12, unsent: 16 * 1024, command: 64 * 1024, reply: REPLY };
 
 /// How late somebody may be told.
 const TOLERANCE: Duration = Duration::from_millis(1);
@@ -95,7 +95,7 @@ impl Run {
             keys: Keys::new("n").expect("a namespace"),
             handler: input.handler.into(),
             connect_timeout: Duration::from_secs(1),
-            options: Options { fairness: input.fairness(), patience: PATIENCE, ..Options::default() },
+            options: LockOptions { fairness: input.fairness(), patience: PATIENCE, ..LockOptions::default() },
         };
         Self {
             client: Client::on(platform.clone(), settings, CLIENT.into()),
@@ -118,7 +118,7 @@ impl Run {
             Step::Lock { owner, names, ttl, wait, renewal, reentrant } => {
                 let (owner, names) = (u64::from(owner % 4), names_of(*names));
                 let wait = wait.map(short);
-                let request = Request {
+                let request = LockRequest {
                     names: names.clone(),
                     owner,
                     ttl: short(*ttl) + short(1),

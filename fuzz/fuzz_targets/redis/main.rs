@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use arbitrary::Arbitrary;
 use libfuzzer_sys::fuzz_target;
-use pinyon_core::redis::{Event, Limits, Session, SessionSettings, Ticket};
+use pinyon_core::redis::{RespEvent, RespLimits, RespSession, SessionSettings, Ticket};
 use pinyon_core::{Address, Error};
 use pinyon_proto::resp::{self, Value};
 
@@ -20,7 +20,7 @@ use server::{value_of, Manners, Server};
 use wire::Wire;
 
 const REPLY: resp::Limits = resp::Limits { bulk: 64 * 1024, elements: 256, depth: 8 };
-const LIMITS: Limits = Limits { exchanges: 40, unsent: 64 * 1024, command: 32 * 1024, reply: REPLY };
+const LIMITS: RespLimits = RespLimits { exchanges: 40, unsent: 64 * 1024, command: 32 * 1024, reply: REPLY };
 /// It begins with a letter that no escape does: a line feed and the rest would read as this in an error.
 const PASSWORD: &str = "unheard of by all";
 const PATIENCE: Duration = Duration::from_secs(100);
@@ -80,7 +80,7 @@ fuzz_target!(|input: Input<'_>| {
 });
 
 struct Run {
-    session: Session<Wire>,
+    session: RespSession<Wire>,
     wire: Wire,
     server: Server,
     logs_in: bool,
@@ -99,7 +99,7 @@ impl Run {
             ..SessionSettings::default()
         };
         let wire = Wire::default();
-        let session = Session::new("fuzzed".into(), wire.clone(), settings);
+        let session = RespSession::new("fuzzed".into(), wire.clone(), settings);
         let server = Server::new(input.manners);
         let (logs_in, now) = (input.logs_in, Instant::now());
         let mut run = Self { session, wire, server, logs_in, honest: true, now, awaited: BTreeMap::new() };
@@ -211,16 +211,16 @@ impl Run {
         self.session.poll(self.now);
         while let Some(event) = self.session.next() {
             match event {
-                Event::Ready => assert!(self.session.is_ready()),
-                Event::Pushed(values) => assert!(!values.is_empty() && elements(&values) <= REPLY.elements),
-                Event::Reply(ticket, value) => {
+                RespEvent::Ready => assert!(self.session.is_ready()),
+                RespEvent::Pushed(values) => assert!(!values.is_empty() && elements(&values) <= REPLY.elements),
+                RespEvent::Reply(ticket, value) => {
                     let key = self.awaited.remove(&ticket).expect("somebody waits for it");
                     assert!(elements(std::slice::from_ref(&value)) <= REPLY.elements + 1);
                     if let (Some(key), true) = (key, self.honest) {
                         assert_eq!(value, Value::Bytes(value_of(key).into()), "for key {key}");
                     }
                 }
-                Event::Failed(ticket, error) => {
+                RespEvent::Failed(ticket, error) => {
                     assert!(self.awaited.remove(&ticket).is_some(), "nobody waits for {ticket:?}");
                     self.check_error(&error);
                 }

@@ -10,8 +10,8 @@ use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyType};
 
-use crate::client::{natural, Client};
-use crate::errors::{exception, from_core, invalid_key, usage};
+use crate::client::Client;
+use crate::errors::{checked, class_of, exception, from_core, from_failure, ErrorKind};
 use crate::host::PythonHost;
 use crate::keys::key_bytes;
 use crate::ttl::Ttl;
@@ -33,7 +33,7 @@ impl Batch {
 
     fn open(&self, py: Python<'_>) -> PyResult<MutexGuard<'_, Option<blocking::Batch<Py<PyAny>>>>> {
         let busy = "the batch is used by another thread; give each thread a batch of its own";
-        self.open.try_lock().map_err(|_| usage(py, "UsageError", busy))
+        self.open.try_lock().map_err(|_| exception(py, ErrorKind::UsageError, busy))
     }
 
     fn submit(&self, key: &Bound<'_, PyAny>, request: Request, data: &Data<'_>) -> PyResult<()> {
@@ -43,16 +43,19 @@ impl Batch {
         let bytes = key_bytes(key)?;
         let mut scratch = Vec::new();
         let quoted = client.routing.quoted(key)?;
-        let sent = BorrowedKey::new(&client.keys, bytes, &mut scratch).map_err(|error| invalid_key(py, &error))?;
-        let sent = sent.asked_about(quoted.as_deref());
+        let sent = checked(py, BorrowedKey::new(&client.keys, bytes, &mut scratch))?.asked_about(quoted.as_deref());
         let mut open = self.open(py)?;
         let batch = open.as_mut().ok_or_else(|| {
-            usage(py, "UsageError", "the batch is not open; use it inside its block: with client.quiet() as batch: …")
+            exception(
+                py,
+                ErrorKind::UsageError,
+                "the batch is not open; use it inside its block: with client.quiet() as batch: …",
+            )
         })?;
         let submitted = batch.submit(&PythonHost(py), &sent, request, data, key.clone().unbind());
         drop(open);
         client.watcher.tell(py, &client.directory)?;
-        submitted.map_err(|failure| exception(py, failure))
+        submitted.map_err(|failure| from_failure(py, failure))
     }
 
     fn store(&self, mode: Mode, key: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>, Ttl(ttl): Ttl) -> PyResult<()> {
@@ -61,8 +64,8 @@ impl Batch {
         self.submit(key, request, &encoded.data()?)
     }
 
-    fn calculate(&self, direction: Direction, key: &Bound<'_, PyAny>, delta: u64) -> PyResult<()> {
-        self.submit(key, Request::Arithmetic { direction, delta, initial: None }, &Data::None)
+    fn calculate(&self, direction: Direction, key: &Bound<'_, PyAny>, delta: i128) -> PyResult<()> {
+        self.submit(key, checked(key.py(), Request::arithmetic(direction, delta, None))?, &Data::None)
     }
 
     /// Awaits every outcome; the batch is over, whatever comes of it.
@@ -73,7 +76,7 @@ impl Batch {
         drop((batch, open));
         let client = self.client.get();
         client.watcher.tell(py, &client.directory)?;
-        let unsuccessful = finished.map_err(|failure| exception(py, failure))?;
+        let unsuccessful = finished.map_err(|failure| from_failure(py, failure))?;
         match unsuccessful.is_empty() {
             true => Ok(()),
             false => Err(batch_error(py, unsuccessful)?),
@@ -124,13 +127,13 @@ impl Batch {
     /// Like `Client.incr`, without the sum; a key that has no value counts as a failure.
     #[pyo3(signature = (key, delta = 1))]
     fn incr(&self, key: &Bound<'_, PyAny>, delta: i128) -> PyResult<()> {
-        self.calculate(Direction::Increment, key, natural(key.py(), delta, "decr")?)
+        self.calculate(Direction::Increment, key, delta)
     }
 
     /// Like `Client.decr`, without the difference; a key that has no value counts as a failure.
     #[pyo3(signature = (key, delta = 1))]
     fn decr(&self, key: &Bound<'_, PyAny>, delta: i128) -> PyResult<()> {
-        self.calculate(Direction::Decrement, key, natural(key.py(), delta, "incr")?)
+        self.calculate(Direction::Decrement, key, delta)
     }
 
     fn __enter__(this: Bound<'_, Self>) -> PyResult<Bound<'_, Self>> {
@@ -138,11 +141,11 @@ impl Batch {
         client.check_open(this.py())?;
         let fleet = match known(&client.directory, &PythonHost(this.py())) {
             Err(Failure::Error(error)) if client.policy.forgives(&error) => client.directory.known(),
-            fleet => fleet.map_err(|failure| exception(this.py(), failure))?,
+            fleet => fleet.map_err(|failure| from_failure(this.py(), failure))?,
         };
         let mut open = this.get().open(this.py())?;
         if open.is_some() {
-            return Err(usage(this.py(), "UsageError", "the batch is open already"));
+            return Err(exception(this.py(), ErrorKind::UsageError, "the batch is open already"));
         }
         *open = Some(blocking::Batch::new(fleet, client.policy.failover));
         drop(open);
@@ -195,6 +198,6 @@ fn batch_error(py: Python<'_>, unsuccessful: Vec<Unsuccessful<Py<PyAny>>>) -> Py
         };
         list.append(class.call1((key, command, why.to_string(), error))?)?;
     }
-    let error = py.import("pinyon.errors")?.getattr("BatchError")?.call1((list,))?;
+    let error = class_of(py, ErrorKind::BatchError)?.call1((list,))?;
     Ok(PyErr::from_value(error))
 }

@@ -10,7 +10,7 @@ use pinyon_core::Address;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 
-use crate::errors::usage;
+use crate::errors::{exception, ErrorKind};
 use crate::waiter::{Answer, Coroutines, Waiter, Waiting};
 
 /// A machine whose outcomes coroutines wait for.
@@ -209,5 +209,9 @@ impl<M: Machine> LoopHost<M, Waiter, Answer> for Attached<'_, '_, M> {
 }
 
 fn in_use(py: Python<'_>) -> PyErr {
-    usage(py, "UsageError", "the client cannot be used while it reads a reply, as from a serializer's load")
+    exception(
+        py,
+        ErrorKind::UsageError,
+        "the client cannot be used while it reads a reply, as from a serializer's load",
+    )
 }

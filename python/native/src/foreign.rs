@@ -1,16 +1,17 @@
 //! Values in another client's dialect: Python's objects into its forms, and its forms into Python's objects.
 
-use pinyon_core::dialect::{Dialect, Form, Kind, Plain, TreeWriter, ValueError};
+use pinyon_core::dialect::{Dialect, Form, HostType, Plain, TreeWriter, ValueError};
 use pinyon_core::Value;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
 use pyo3::{IntoPyObjectExt, PyTypeInfo};
 
-use crate::errors::{of_value, usage};
+use crate::encoded::Encoded;
+use crate::errors::{exception, of_value, ErrorKind};
 use crate::parts::{integer, load, write, Failed};
 use crate::plain::own_class;
-use crate::values::{decode_integer, decode_text, into_bytes, Encoded};
+use crate::received::{decode_integer, decode_text, into_bytes};
 
 /// What Python objects are written as, and what is read.
 pub(crate) struct Foreign {
@@ -42,7 +43,7 @@ impl Foreign {
             _ => {}
         }
         let plain = match value.cast::<PyInt>() {
-            Ok(number) if kind == Kind::Integer => Ok(integer(number)?),
+            Ok(number) if kind == HostType::Integer => Ok(integer(number)?),
             _ => write(value, TreeWriter::default()),
         };
         let written = match plain {
@@ -64,21 +65,21 @@ impl Foreign {
         }
         match value.cast::<PyString>() {
             Ok(text) => Ok((Encoded::Text(text), 0)),
-            Err(_) => Err(usage(value.py(), "UnsupportedType", "append and prepend take bytes or text")),
+            Err(_) => Err(exception(value.py(), ErrorKind::UnsupportedType, "append and prepend take bytes or text")),
         }
     }
 
-    fn kind(&self, value: &Bound<'_, PyAny>) -> Kind {
+    fn kind(&self, value: &Bound<'_, PyAny>) -> HostType {
         let subclasses = self.dialect.takes_subclasses();
         match value {
-            bytes if is::<PyBytes>(bytes, subclasses) => Kind::Bytes,
-            text if is::<PyString>(text, subclasses) => Kind::Text,
-            truth if is::<PyBool>(truth, false) => Kind::Bool,
-            number if is::<PyInt>(number, subclasses) => Kind::Integer,
-            number if is::<PyFloat>(number, false) => Kind::Float,
-            list if list.is_none() || is::<PyList>(list, false) || is::<PyDict>(list, false) => Kind::Plain,
-            tuple if self.dialect == Dialect::Libmc && is::<PyTuple>(tuple, false) => Kind::Plain,
-            _ => Kind::Object,
+            bytes if is::<PyBytes>(bytes, subclasses) => HostType::Bytes,
+            text if is::<PyString>(text, subclasses) => HostType::Text,
+            truth if is::<PyBool>(truth, false) => HostType::Bool,
+            number if is::<PyInt>(number, subclasses) => HostType::Integer,
+            number if is::<PyFloat>(number, false) => HostType::Float,
+            list if list.is_none() || is::<PyList>(list, false) || is::<PyDict>(list, false) => HostType::Plain,
+            tuple if self.dialect == Dialect::Libmc && is::<PyTuple>(tuple, false) => HostType::Plain,
+            _ => HostType::Object,
         }
     }
 

@@ -6,7 +6,7 @@ use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::intern;
 use pyo3::prelude::*;
 
-use crate::errors::usage;
+use crate::errors::{exception, ErrorKind};
 use crate::futures::Answer;
 use pinyon_core::spare::Spare;
 
@@ -157,5 +157,5 @@ impl Slot {
 
 #[cold]
 fn resumed_early(py: Python<'_>) -> PyErr {
-    usage(py, "UsageError", "the greenlet was resumed by something else while it waited for a reply")
+    exception(py, ErrorKind::UsageError, "the greenlet was resumed by something else while it waited for a reply")
 }

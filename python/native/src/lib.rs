@@ -1,10 +1,11 @@
 //! The native half of the Python package `pinyon`: commands from Python objects, replies into Python objects.
 
 mod answers;
+mod awaited;
 mod batch;
 mod client;
-mod construction;
 mod driver;
+mod encoded;
 mod errors;
 mod events;
 mod foreign;
@@ -15,13 +16,12 @@ mod keys;
 mod leases;
 mod locks;
 mod loops;
-mod many;
 mod metrics;
+mod migration;
 mod packing;
 mod parts;
 mod plain;
-mod policy;
-mod running;
+mod received;
 mod settings;
 mod shared;
 mod supplied;
@@ -42,13 +42,15 @@ mod _native {
     #[pymodule_export]
     use crate::client::Client;
     #[pymodule_export]
-    use crate::leases::{Found, Leasing};
+    use crate::leases::{Found, GetOrSet};
     #[pymodule_export]
-    use crate::locks::{new_owner, stop_telling, tell_threads, thread_number, Grant, Lock, Locks, LocksDriver};
+    use crate::locks::{new_owner, stop_telling, tell_threads, thread_number, Held, Lock, Locks, LocksDriver};
     #[pymodule_export]
     use crate::loops::GreenletWaiter;
     #[pymodule_export]
     use crate::metrics::Latencies;
+    #[pymodule_export]
+    use crate::migration::{Migration, MigrationCounts};
     #[pymodule_export]
     use crate::plain::{dump_plain, load_plain, unknown_flags};
     #[pymodule_export]

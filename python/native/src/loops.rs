@@ -8,7 +8,7 @@ use pyo3::pyclass::boolean_struct::True;
 use pyo3::{PyClass, PyClassInitializer};
 
 use crate::driver::{EventLoop, Machine};
-use crate::errors::usage;
+use crate::errors::{exception, ErrorKind};
 use crate::greenlets::Slot;
 use crate::waiter::{Waiter, Waiting};
 
@@ -123,7 +123,7 @@ impl<D: LoopDriver> Loops<D> {
     fn add<'py>(&self, current: Bound<'py, PyAny>) -> PyResult<Bound<'py, D>> {
         let py = current.py();
         if current.is_none() {
-            return Err(usage(py, "UsageError", &self.class.no_loop));
+            return Err(exception(py, ErrorKind::UsageError, &self.class.no_loop));
         }
         let known = self.drivers.all(|of, driver| (of.clone_ref(py), driver.clone_ref(py)));
         let mut over = Vec::new();

@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyMappingProxy, PyTuple};
 
 use crate::client::Client;
-use crate::errors::class_of;
+use crate::errors::ErrorKind;
 
 /// How long answers took, from when the caller asked until the reply had come.
 ///
@@ -124,7 +124,7 @@ fn of_command<'py>(module: &Bound<'py, PyModule>, metrics: CommandMetrics) -> Py
     let CommandMetrics { command, hits, misses, stored, not_stored, answered, errors, retries, latencies } = metrics;
     let by_class = PyDict::new(module.py());
     for (kind, count) in errors {
-        let class = class_of(kind);
+        let class = ErrorKind::from(kind).as_str();
         let before = by_class.get_item(class)?.map_or(Ok(0), |count| count.extract::<u64>())?;
         by_class.set_item(class, before + count)?;
     }

@@ -4,8 +4,8 @@ use pinyon_core::dialect::{Dialect, Packing, Wanted};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 
+use crate::encoded::Encoded;
 use crate::errors::of_value;
-use crate::values::Encoded;
 
 /// Values from so many bytes on are worth giving up the GIL for.
 const LARGE: usize = 16 * 1024;

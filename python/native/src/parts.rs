@@ -168,7 +168,7 @@ pub(crate) fn load<'py>(py: Python<'py>, notation: Notation, bytes: &[u8]) -> Py
 fn read<R: Reader>(py: Python<'_>, mut reader: R) -> Result<Bound<'_, PyAny>, Failed> {
     // The collections that have not ended: how each began, and where its items begin among all that were read.
     let (mut open, mut values) = (Vec::new(), Vec::new());
-    let mut keys = Keys::default();
+    let mut keys = KnownKeys::default();
     loop {
         let value = match reader.next()? {
             Part::List(_) => {
@@ -230,9 +230,9 @@ fn dict<'py>(
 
 /// Keys that were read before, each in the place that its text leads to.
 #[derive(Default)]
-struct Keys<'py>([Option<Bound<'py, PyString>>; KEYS]);
+struct KnownKeys<'py>([Option<Bound<'py, PyString>>; KEYS]);
 
-impl<'py> Keys<'py> {
+impl<'py> KnownKeys<'py> {
     fn object(&mut self, py: Python<'py>, text: &[u8]) -> Result<Bound<'py, PyAny>, Failed> {
         let (first, last) = (text.first().copied().unwrap_or_default(), text.last().copied().unwrap_or_default());
         let place = text.len() + 7 * usize::from(first) + 3 * usize::from(last);

@@ -5,7 +5,7 @@ use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::PyBytes;
 
-use crate::errors::{of_value, usage};
+use crate::errors::{exception, of_value, ErrorKind};
 use crate::parts::{load, write, Failed};
 
 /// The notation that a serializer of `pinyon.serializers` writes: of itself, not of a class that is made of it.
@@ -48,7 +48,7 @@ fn refuse(py: Python<'_>, notation: Notation, what: &str) -> PyErr {
          serializer=\"pickle\" (safe only where nobody else can write to the cache) or an object with dump and load",
         name(notation)
     );
-    usage(py, "UnsupportedType", &message)
+    exception(py, ErrorKind::UnsupportedType, &message)
 }
 
 fn name(notation: Notation) -> &'static str {

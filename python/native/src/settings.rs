@@ -1,12 +1,11 @@
 //! Settings from Python's keyword arguments. The core says what they may be, and what is wrong with them.
 
-use pinyon_core::invalid::{InvalidArgument, InvalidKind};
 use pinyon_core::settings::{Given, NamedSettings};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyDelta, PyDict, PyString, PyTuple};
 
-use crate::errors::usage;
+use crate::errors::{checked, exception, ErrorKind};
 use crate::tls::Tls;
 use crate::ttl::delta_seconds;
 
@@ -15,20 +14,12 @@ pub(crate) fn changed<S: NamedSettings>(mut settings: S, given: Option<&Bound<'_
     for (name, value) in given.into_iter().flatten() {
         let (name, value) = (name.cast_into::<PyString>()?, listed(value)?);
         let name = name.to_str()?;
-        checked(value.py(), settings.set(name, read(name, &value)?))?;
+        match settings.set(name, read(name, &value)?) {
+            Err(unknown) if !S::NAMES.contains(&name) => return Err(PyTypeError::new_err(unknown.message)),
+            set => checked(value.py(), set)?,
+        }
     }
     Ok(settings)
-}
-
-/// An argument that the core refuses becomes an exception.
-pub(crate) fn checked<T>(py: Python<'_>, argument: Result<T, InvalidArgument>) -> PyResult<T> {
-    argument.map_err(|InvalidArgument { kind, message }| match kind {
-        InvalidKind::Usage => usage(py, "UsageError", &message),
-        InvalidKind::Servers => usage(py, "InvalidServers", &message),
-        InvalidKind::Key => usage(py, "InvalidKey", &message),
-        InvalidKind::Type => usage(py, "UnsupportedType", &message),
-        InvalidKind::Unknown => PyTypeError::new_err(message),
-    })
 }
 
 /// A tuple of what can be iterated over; anything else as it is.
@@ -45,9 +36,9 @@ fn read<'v>(name: &str, value: &'v Bound<'_, PyAny>) -> PyResult<Given<'v>> {
         return Ok(Given::Nothing);
     }
     if let Ok(text) = value.cast::<PyString>() {
-        let class = if name == "namespace" { "InvalidKey" } else { "UsageError" };
+        let kind = if name == "namespace" { ErrorKind::InvalidKey } else { ErrorKind::UsageError };
         let message = format!("the {name} has a lone surrogate, which UTF-8 cannot express");
-        return text.to_str().map(Given::Text).map_err(|_| usage(text.py(), class, &message));
+        return text.to_str().map(Given::Text).map_err(|_| exception(text.py(), kind, &message));
     }
     if let Ok(bytes) = value.cast::<PyBytes>() {
         return Ok(Given::Bytes(bytes.as_bytes()));
@@ -67,6 +58,6 @@ fn read<'v>(name: &str, value: &'v Bound<'_, PyAny>) -> PyResult<Given<'v>> {
     if let Ok(number) = value.extract() {
         return Ok(Given::Whole(number));
     }
-    let kind = value.get_type().name()?;
-    Ok(value.extract().map_or_else(|_| Given::Other(kind.to_string()), Given::Number))
+    let class = value.get_type().name()?;
+    Ok(value.extract().map_or_else(|_| Given::Other(class.to_string()), Given::Number))
 }

@@ -7,10 +7,10 @@ use pinyon_core::shared::{Finished, Shared};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 
+use crate::awaited::{Awaited, LoopOperation, SpareMemory};
 use crate::driver::{EventLoop, Machine};
 use crate::events::Watcher;
 use crate::loops::LoopDriver;
-use crate::running::{Awaited, LoopOperation, SpareMemory};
 
 /// The operations of an event loop, and what waits for them.
 pub(crate) type Operations = Shared<LoopOperation, Awaited>;
@@ -56,10 +56,17 @@ impl Machine for Operations {
         py: Python<'_>,
         finished: Vec<Finished<LoopOperation, Awaited>>,
     ) -> PyResult<()> {
-        for Finished { operation, waiter: Awaited { waiter, becomes } } in finished {
-            let outcome =
-                becomes.outcome(py, operation, &event_loop.context().spare).map(Bound::unbind).map_err(Box::new);
-            event_loop.waiting().answer(waiter, outcome);
+        let spare = &event_loop.context().spare;
+        let outcome = |Finished { operation, waiter: Awaited { waiter, becomes } }: Finished<_, _>| {
+            let outcome = becomes.outcome(py, operation, spare).map(Bound::unbind).map_err(Box::new);
+            (waiter, outcome)
+        };
+        match finished.len() {
+            1 => finished
+                .into_iter()
+                .map(outcome)
+                .for_each(|(waiter, answer)| event_loop.waiting().answer(waiter, answer)),
+            _ => event_loop.waiting().answer_all(finished.into_iter().map(outcome).collect()),
         }
         Ok(())
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use pinyon_core::tls::{self, TlsSettings};
 use pyo3::prelude::*;
 
-use crate::settings::checked;
+use crate::errors::checked;
 
 /// TLS, as its settings have it. `pinyon.Tls` documents its arguments.
 #[pyclass(frozen, subclass, module = "pinyon._native")]
@@ -29,7 +29,7 @@ impl Tls {
         accept_any_certificate_which_is_dangerous: bool,
     ) -> PyResult<Self> {
         let settings = TlsSettings { ca, certificate, key, server_name, accept_any_certificate_which_is_dangerous };
-        let tls = checked(py, py.detach(|| tls::Tls::new(&settings)).map_err(Into::into))?;
+        let tls = checked(py, py.detach(|| tls::Tls::new(&settings)))?;
         Ok(Self { tls: Arc::new(tls), settings })
     }
 

@@ -4,8 +4,7 @@ use pinyon_core::ttl;
 use pyo3::prelude::*;
 use pyo3::types::{PyDelta, PyDeltaAccess, PyFloat, PyInt};
 
-use crate::errors::usage;
-use crate::settings::checked;
+use crate::errors::{checked, exception, ErrorKind};
 
 /// A ttl as it is sent: 0 never expires, a negative ttl expires at once.
 #[derive(Clone, Copy)]
@@ -57,5 +56,5 @@ fn seconds(ttl: Borrowed<'_, '_, PyAny>) -> PyResult<i64> {
     let hint = if ttl.is_none() { "; for an item that never expires give 0" } else { "" };
     let name = ttl.get_type().name()?;
     let message = format!("a ttl is seconds (int or float) or a timedelta, not {name}{hint}");
-    Err(usage(py, "UnsupportedType", &message))
+    Err(exception(py, ErrorKind::UnsupportedType, &message))
 }

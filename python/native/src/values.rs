@@ -3,24 +3,19 @@
 //! Bytes, text and integers are done here, on one match of the flags; plain data goes through the core, and everything
 //! else through the serializer's `dump` and `load`.
 
-use std::any::Any;
-use std::sync::Arc;
-
-use pinyon_core::dialect::{
-    Dialect, Notation, Packing, ValueError, BYTES, COMPRESSED, INTEGER, INTEGER_OF_PYLIBMC, TEXT,
-};
-use pinyon_core::session::LARGE;
-use pinyon_core::{Data, Destination, SharedBytes, Value};
+use pinyon_core::dialect::{Dialect, Notation, Packing, BYTES, COMPRESSED, INTEGER, INTEGER_OF_PYLIBMC, TEXT};
+use pinyon_core::{Destination, Value};
 use pinyon_proto::{Head, Mode};
+use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
 use pyo3::types::{PyBytes, PyInt, PyString};
-use pyo3::{ffi, intern};
 
-use crate::errors::{of_value, stored_on, usage};
+use crate::encoded::Encoded;
+use crate::errors::{exception, of_value, stored_on, ErrorKind};
 use crate::foreign::Foreign;
 use crate::packing::{pack, unpack};
 use crate::plain;
+use crate::received::{decode_integer, decode_text, into_bytes, BytesDestination};
 
 /// How a client turns values into bytes.
 pub(crate) struct Codec {
@@ -41,15 +36,6 @@ enum Kind {
     Custom,
     /// As another client does it.
     Foreign(Foreign),
-}
-
-/// A value ready to be sent.
-pub(crate) enum Encoded<'v> {
-    Bytes(&'v Bound<'v, PyBytes>),
-    Text(&'v Bound<'v, PyString>),
-    Owned(Vec<u8>),
-    Large(Arc<Vec<u8>>),
-    Dumped(Bound<'v, PyBytes>),
 }
 
 impl Codec {
@@ -112,7 +98,7 @@ impl Codec {
         }
         if matches!(self.kind, Kind::Raw) {
             let message = format!("the serializer \"raw\" takes bytes, not {}", value.get_type().name()?);
-            return Err(usage(value.py(), "UnsupportedType", &message));
+            return Err(exception(value.py(), ErrorKind::UnsupportedType, &message));
         }
         if let Ok(text) = value.cast_exact::<PyString>() {
             return Ok((Encoded::Text(text), TEXT));
@@ -135,7 +121,11 @@ impl Codec {
     fn dump<'v>(&self, value: &Bound<'v, PyAny>) -> PyResult<(Encoded<'v>, u32)> {
         let dumped = self.dump.bind(value.py()).call1((value,))?;
         let (bytes, flags) = dumped.extract::<(Bound<'v, PyBytes>, u32)>().map_err(|_: PyErr| {
-            usage(value.py(), "UnsupportedType", "a serializer's dump must return (bytes, flags), flags being 32 bits")
+            exception(
+                value.py(),
+                ErrorKind::UnsupportedType,
+                "a serializer's dump must return (bytes, flags), flags being 32 bits",
+            )
         })?;
         Ok((Encoded::Dumped(bytes), flags))
     }
@@ -182,166 +172,6 @@ impl Codec {
     }
 }
 
-/// A value kept until it is sent.
-pub(crate) enum Kept {
-    Nothing,
-    Small(Vec<u8>),
-    /// As Python has it, small.
-    Object(PyBackedBytes),
-    Large(SharedBytes),
-}
-
-impl Kept {
-    pub(crate) fn data(&self) -> Data<'_> {
-        match self {
-            Kept::Nothing => Data::None,
-            Kept::Small(bytes) => Data::Copied(bytes),
-            Kept::Object(bytes) => Data::Copied(bytes),
-            Kept::Large(bytes) => Data::Shared(bytes.clone()),
-        }
-    }
-}
-
-impl From<&Data<'_>> for Kept {
-    fn from(data: &Data<'_>) -> Self {
-        match data {
-            Data::None => Kept::Nothing,
-            Data::Copied(bytes) => Kept::Small(bytes.to_vec()),
-            Data::Shared(bytes) => Kept::Large(bytes.clone()),
-        }
-    }
-}
-
-impl Encoded<'_> {
-    pub(crate) fn owned(bytes: Vec<u8>) -> Self {
-        match bytes.len() < LARGE {
-            true => Encoded::Owned(bytes),
-            false => Encoded::Large(Arc::new(bytes)),
-        }
-    }
-
-    /// For one command: small values are copied when submitted, large ones sent from where they are.
-    pub(crate) fn data(&self) -> PyResult<Data<'_>> {
-        let bytes = self.bytes()?;
-        if bytes.len() < LARGE {
-            return Ok(Data::Copied(bytes));
-        }
-        Ok(Data::Shared(match self {
-            Encoded::Bytes(bytes) => Arc::new(PyBackedBytes::from((*bytes).clone())),
-            Encoded::Dumped(bytes) => Arc::new(PyBackedBytes::from(bytes.clone())),
-            Encoded::Text(text) => Arc::new(Text(PyBackedStr::try_from((*text).clone())?)),
-            Encoded::Large(bytes) => bytes.clone(),
-            Encoded::Owned(bytes) => Arc::new(bytes.clone()),
-        }))
-    }
-
-    /// For a command that may have to be sent again.
-    pub(crate) fn keep(&self) -> PyResult<Kept> {
-        match self {
-            Encoded::Bytes(bytes) if bytes.as_bytes().len() < LARGE => {
-                Ok(Kept::Object(PyBackedBytes::from((*bytes).clone())))
-            }
-            _ => Ok((&self.data()?).into()),
-        }
-    }
-
-    pub(crate) fn bytes(&self) -> PyResult<&[u8]> {
-        match self {
-            Encoded::Bytes(bytes) => Ok(bytes.as_bytes()),
-            Encoded::Dumped(bytes) => Ok(bytes.as_bytes()),
-            Encoded::Text(text) => text.to_str().map(str::as_bytes),
-            Encoded::Owned(bytes) => Ok(bytes),
-            Encoded::Large(bytes) => Ok(bytes),
-        }
-    }
-}
-
-struct Text(PyBackedStr);
-
-impl AsRef<[u8]> for Text {
-    fn as_ref(&self) -> &[u8] {
-        self.0.as_bytes()
-    }
-}
-
-pub(crate) fn digits(integer: &Bound<'_, PyInt>) -> PyResult<Vec<u8>> {
-    Ok(match integer.extract::<i64>() {
-        Ok(number) => number.to_string(),
-        Err(_) => integer.str()?.to_str()?.to_owned(),
-    }
-    .into_bytes())
-}
-
-pub(crate) fn decode_text<'py>(py: Python<'py>, bytes: &[u8]) -> PyResult<Bound<'py, PyAny>> {
-    Ok(PyString::from_bytes(py, bytes).map_err(|error| undecodable(py, "text", error))?.into_any())
-}
-
-/// The server pads with spaces what `decr` has made shorter.
-pub(crate) fn decode_integer<'py>(py: Python<'py>, bytes: &[u8]) -> PyResult<Bound<'py, PyAny>> {
-    let text = std::str::from_utf8(bytes).map_err(|error| undecodable(py, "an integer", error))?.trim_end();
-    if let Ok(number) = text.parse::<i64>() {
-        return Ok(number.into_pyobject(py)?.into_any());
-    }
-    py.get_type::<PyInt>().call1((text,)).map_err(|error| undecodable(py, "an integer", error))
-}
-
-fn undecodable(py: Python<'_>, what: &str, error: impl std::fmt::Display) -> PyErr {
-    of_value(py, &ValueError::misread(what, error))
-}
-
-pub(crate) fn into_bytes<'py>(py: Python<'py>, value: Value<'_>) -> Bound<'py, PyBytes> {
-    match value {
-        Value::Received(destination) => match destination.into_any().downcast::<BytesDestination>() {
-            Ok(received) => received.0.into_bound(py),
-            Err(other) => PyBytes::new(py, other.downcast_ref::<Vec<u8>>().map_or(&[], Vec::as_slice)),
-        },
-        Value::Borrowed(bytes) => PyBytes::new(py, bytes),
-        Value::None => PyBytes::new(py, &[]),
-    }
-}
-
-/// A Python bytes object that a large value is received into before anyone else sees it.
-#[derive(Debug)]
-pub(crate) struct BytesDestination(Py<PyBytes>);
-
-impl BytesDestination {
-    fn new(py: Python<'_>, length: usize) -> PyResult<Self> {
-        // SAFETY: without a source, a new bytes object of this length is returned with whatever its memory held, or
-        // null with an exception set. Nobody reads it before all of it has been received: a session hands out
-        // complete values only.
-        let object = unsafe {
-            Bound::from_owned_ptr_or_err(
-                py,
-                ffi::PyBytes_FromStringAndSize(std::ptr::null(), length as ffi::Py_ssize_t),
-            )?
-        };
-        Ok(Self(object.cast_into::<PyBytes>()?.unbind()))
-    }
-}
-
-impl Destination for BytesDestination {
-    fn bytes(&self) -> &[u8] {
-        // SAFETY: the object lives as long as `self` and nobody else has it; its buffer does not move, and reading
-        // its address and length needs no GIL.
-        unsafe {
-            let object = self.0.as_ptr();
-            std::slice::from_raw_parts(ffi::PyBytes_AS_STRING(object).cast(), ffi::Py_SIZE(object) as usize)
-        }
-    }
-
-    fn bytes_mut(&mut self) -> &mut [u8] {
-        // SAFETY: as for `bytes`, and `self` is borrowed for as long as the slice is.
-        unsafe {
-            let object = self.0.as_ptr();
-            std::slice::from_raw_parts_mut(ffi::PyBytes_AsString(object).cast(), ffi::Py_SIZE(object) as usize)
-        }
-    }
-
-    fn into_any(self: Box<Self>) -> Box<dyn Any> {
-        self
-    }
-}
-
 /// Where a large value goes: straight into a bytes object where that is what it will be, else into a buffer.
 pub(crate) fn destination(py: Python<'_>, codec: &Codec, head: &Head) -> Box<dyn Destination> {
     let length = head.size.unwrap_or_default();
@@ -358,4 +188,12 @@ pub(crate) fn destination(py: Python<'_>, codec: &Codec, head: &Head) -> Box<dyn
         Ok(bytes) => Box::new(bytes),
         Err(_) => Box::new(vec![0; length]),
     }
+}
+
+fn digits(integer: &Bound<'_, PyInt>) -> PyResult<Vec<u8>> {
+    Ok(match integer.extract::<i64>() {
+        Ok(number) => number.to_string(),
+        Err(_) => integer.str()?.to_str()?.to_owned(),
+    }
+    .into_bytes())
 }

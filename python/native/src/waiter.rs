@@ -105,6 +105,11 @@ impl<'l> Waiting<'l> {
         self.answered.push(waiter, answer);
     }
 
+    /// The same of several.
+    pub(crate) fn answer_all(&self, answered: Vec<(Waiter, Answer)>) {
+        self.answered.extend(answered);
+    }
+
     pub(crate) fn greenlets(self) -> &'l Greenlets {
         self.coroutines.greenlets()
     }

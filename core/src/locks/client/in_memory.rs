@@ -13,7 +13,7 @@ use crate::address::{Address, Endpoint};
 use crate::connection::peer::{Line, Peer};
 use crate::locks::handler::HandlerKind;
 use crate::locks::keys::Keys;
-use crate::locks::machine::{Moment, Options};
+use crate::locks::machine::{LockOptions, Moment};
 use crate::network::Network;
 use crate::redis;
 
@@ -37,7 +37,7 @@ pub(in crate::locks) fn settings(handler: HandlerKind) -> Setup {
         keys: Keys::new("n").unwrap(),
         handler,
         connect_timeout: Duration::from_secs(1),
-        options: Options { patience: PATIENCE, ..Options::default() },
+        options: LockOptions { patience: PATIENCE, ..LockOptions::default() },
     }
 }
 

@@ -15,7 +15,7 @@ use crate::locks::handler::{Handler, Redirection};
 use crate::locks::script::{Missing, ScriptError};
 use crate::locks::sequence::Sequence;
 use crate::network::System;
-use crate::redis::{Event, Refused, Session, Ticket};
+use crate::redis::{Refused, RespEvent, RespSession, Ticket};
 
 /// The commands' connection, and the pushes' where one connection cannot carry both (RESP2).
 pub(super) const COMMANDS: usize = 0;
@@ -55,7 +55,7 @@ pub(super) struct Link<W, P: Platform> {
 }
 
 pub(super) struct Lane<P: Platform> {
-    pub(super) session: Session<P>,
+    pub(super) session: RespSession<P>,
     /// What the host was last told to watch.
     watched: Option<(RawFd, bool)>,
     /// The host has been told to stop watching a broken connection, and may not have done so yet.
@@ -89,7 +89,7 @@ pub(super) enum About<W> {
 }
 
 impl<W, P: Platform> Link<W, P> {
-    pub(super) fn new(handler: Handler, sessions: [Session<P>; 2]) -> Self {
+    pub(super) fn new(handler: Handler, sessions: [RespSession<P>; 2]) -> Self {
         Self {
             lanes: sessions.map(|session| Lane { session, watched: None, forgotten: false }),
             handler,
@@ -279,12 +279,12 @@ impl<W, P: Platform> Client<W, P> {
     fn take_from(&mut self, lane: usize, now: Instant) {
         while let Some(event) = self.link.lanes[lane].session.next() {
             match event {
-                Event::Ready => self.greeted(lane, now),
-                Event::Pushed(message) => self.pushed(&message),
-                Event::Reply(_, reply) if lane == PUSHES => self.subscribed(reply, now),
-                Event::Reply(Ticket(ticket), reply) => self.replied(ticket, reply, now),
-                Event::Failed(_, error) if lane == PUSHES => self.link.lanes[PUSHES].session.fail(error),
-                Event::Failed(Ticket(ticket), error) => self.failed(ticket, error),
+                RespEvent::Ready => self.greeted(lane, now),
+                RespEvent::Pushed(message) => self.pushed(&message),
+                RespEvent::Reply(_, reply) if lane == PUSHES => self.subscribed(reply, now),
+                RespEvent::Reply(Ticket(ticket), reply) => self.replied(ticket, reply, now),
+                RespEvent::Failed(_, error) if lane == PUSHES => self.link.lanes[PUSHES].session.fail(error),
+                RespEvent::Failed(Ticket(ticket), error) => self.failed(ticket, error),
             }
         }
     }

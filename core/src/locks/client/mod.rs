@@ -24,7 +24,7 @@ use super::call::{Answer, Call};
 use super::handler::{Handler, HandlerKind};
 use super::keys::Keys;
 use super::loss::Loss;
-use super::machine::{Event, Failure, Fairness, Machine, NotHeld, Options, Request};
+use super::machine::{Event, Failure, Fairness, LockOptions, LockRequest, Machine, NotHeld};
 use crate::address::Endpoint;
 use crate::driven::Action;
 use crate::error::{Error, Kind};
@@ -45,7 +45,7 @@ pub struct Setup {
     pub keys: Keys,
     pub handler: HandlerKind,
     pub connect_timeout: Duration,
-    pub options: Options,
+    pub options: LockOptions,
 }
 
 impl Setup {
@@ -54,8 +54,8 @@ impl Setup {
         Self { keys: self.keys.tagged(tag), ..self.clone() }
     }
 
-    fn session<P: Platform>(&self, platform: &P) -> redis::Session<P> {
-        redis::Session::new(self.server.clone(), platform.clone(), self.login.clone())
+    fn session<P: Platform>(&self, platform: &P) -> redis::RespSession<P> {
+        redis::RespSession::new(self.server.clone(), platform.clone(), self.login.clone())
     }
 
     fn handler(&self) -> Handler {
@@ -68,7 +68,7 @@ impl Setup {
 #[derive(Debug)]
 pub enum Wish {
     /// [`Outcome::Granted`].
-    Lock(Request),
+    Lock(LockRequest),
     /// To give it back: [`Outcome::Released`].
     Release { number: u64 },
     /// To hold it for `ttl` from now: [`Outcome::Extended`].

@@ -59,7 +59,7 @@ impl Host {
     fn lock(&mut self, waiter: &'static str, reentrant: bool) -> u64 {
         let names = keys::names(["a"]).unwrap();
         let (wait, renewal) = (Some(Duration::from_secs(3)), Renewal::Never);
-        let request = Request { names, owner: 1, ttl: TTL, wait, renewal, reentrant };
+        let request = LockRequest { names, owner: 1, ttl: TTL, wait, renewal, reentrant };
         self.begin(waiter, Wish::Lock(request)).expect("it has a number")
     }
 
@@ -191,7 +191,7 @@ fn whoever_waits_for_a_connection_is_told_when_the_client_is_closed() {
 
 #[test]
 fn a_command_waits_no_longer_than_it_may_for_room_behind_others() {
-    let limits = redis::Limits { exchanges: 2, ..redis::Limits::default() };
+    let limits = redis::RespLimits { exchanges: 2, ..redis::RespLimits::default() };
     let mut host = Host::connected_with(
         HandlerKind::Script,
         redis::SessionSettings { limits, ..redis::SessionSettings::default() },

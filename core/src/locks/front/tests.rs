@@ -1,8 +1,8 @@
 //! Grants of a client whose server says what the test has it say.
 
 use super::*;
+use crate::error::kinds::ErrorKind;
 use crate::locks::client::in_memory::{name_of, settings, InMemory, GREETING};
-use crate::locks::failure::LockFailureKind;
 use crate::locks::handler::HandlerKind;
 use crate::locks::keys;
 use crate::locks::loss::Loss;
@@ -45,7 +45,7 @@ impl Host {
     fn ask_for_lock(&mut self, renewal: Renewal, wait: Option<Duration>) -> Arc<Grant<&'static str>> {
         let names = keys::names(["a"]).unwrap();
         let grant = Grant::new(names.clone());
-        let request = Request { names, owner: 1, ttl: TTL, wait, renewal, reentrant: true };
+        let request = LockRequest { names, owner: 1, ttl: TTL, wait, renewal, reentrant: true };
         self.begin("lock", Operation::Acquire { grant: grant.clone(), request });
         grant
     }
@@ -159,7 +159,7 @@ fn whoever_released_a_lock_asks_nothing_of_it_while_others_hold_it() {
     assert!(matches!(host.outcome("extend"), LockOutcome::Extended { held: false }));
     host.begin("notify", Operation::Notify { grant: first.clone(), most: 0 });
     let LockOutcome::Failed(failure) = host.outcome("notify") else { panic!("it holds nothing") };
-    assert!(matches!(failure.kind, LockFailureKind::Lost), "{failure:?}");
+    assert!(failure.kind == ErrorKind::LockLost, "{failure:?}");
     assert!(host.sent().is_empty());
     assert_eq!(host.front.remaining(&first), None);
     assert!(host.front.remaining(&second).is_some());
@@ -173,7 +173,8 @@ fn a_lock_that_nobody_can_release_once_it_is_granted_is_not_renewed() {
     host.held();
     let other = keys::names(["b"]).unwrap();
     let grant = Grant::new(other.clone());
-    let request = Request { names: other, owner: 2, ttl: TTL, wait: None, renewal: Renewal::Always, reentrant: false };
+    let request =
+        LockRequest { names: other, owner: 2, ttl: TTL, wait: None, renewal: Renewal::Always, reentrant: false };
     host.begin("lock", Operation::Acquire { grant: grant.clone(), request });
     assert_eq!(host.sent(), ["FCALL pinyon_lock_3"]);
     host.front.forsake(&grant);
@@ -191,11 +192,11 @@ fn a_lock_is_not_to_be_had_at_once_or_not_in_time() {
     let names = keys::names(["a"]).unwrap();
     for (wait, owner) in [(None, 2), (Some(Duration::ZERO), 3)] {
         let (grant, names) = (Grant::new(names.clone()), names.clone());
-        let request = Request { names, owner, ttl: TTL, wait, renewal: Renewal::Never, reentrant: false };
+        let request = LockRequest { names, owner, ttl: TTL, wait, renewal: Renewal::Never, reentrant: false };
         host.begin("lock", Operation::Acquire { grant, request });
     }
     let LockOutcome::Failed(failure) = host.outcome("lock") else { panic!("it was not to wait") };
-    assert!(matches!(failure.kind, LockFailureKind::Timeout));
+    assert_eq!(failure.kind, ErrorKind::LockTimeout);
     assert_eq!(failure.message, "redis1: the lock \"a\" could not be acquired in time");
     assert!(matches!(host.outcome("lock"), LockOutcome::Busy));
 }

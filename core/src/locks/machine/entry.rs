@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::time::Moment;
-use super::{Renewal, Request};
+use super::{LockRequest, Renewal};
 use crate::locks::call::Names;
 
 pub(super) struct Entry {
@@ -78,7 +78,7 @@ pub(super) struct Held {
 }
 
 impl Entry {
-    pub(super) fn new(attempt: u64, request: Request, nested: bool, impatient: Moment, now: Moment) -> Self {
+    pub(super) fn new(attempt: u64, request: LockRequest, nested: bool, impatient: Moment, now: Moment) -> Self {
         Self {
             attempt,
             names: request.names,

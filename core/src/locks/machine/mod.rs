@@ -37,7 +37,7 @@ use table::Table;
 
 /// How a client behaves.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct LockOptions {
     pub fairness: Fairness,
     /// How often a waiter says that it is alive, if nothing else makes it speak.
     pub heartbeat: Duration,
@@ -45,13 +45,13 @@ pub struct Options {
     pub patience: Duration,
 }
 
-impl Default for Options {
+impl Default for LockOptions {
     fn default() -> Self {
         Self { fairness: Fairness::Fifo, heartbeat: Duration::from_secs(5), patience: Duration::from_secs(2) }
     }
 }
 
-impl Options {
+impl LockOptions {
     /// How long a server remembers a waiter that it does not hear of.
     pub fn waiter_ttl(&self) -> Duration {
         self.heartbeat * 3
@@ -60,7 +60,7 @@ impl Options {
 
 /// What somebody wants to lock.
 #[derive(Clone, Debug)]
-pub struct Request {
+pub struct LockRequest {
     pub names: Names,
     pub owner: u64,
     /// How long the lock lasts, if it is not renewed.
@@ -148,7 +148,7 @@ pub enum Failure {
 pub struct NotHeld;
 
 pub struct Machine {
-    options: Options,
+    options: LockOptions,
     client: Arc<str>,
     next_number: u64,
     entries: BTreeMap<u64, Entry>,
@@ -197,7 +197,7 @@ enum About {
 
 impl Machine {
     /// `client` names this client to servers: unique among all processes of all times.
-    pub fn new(client: Arc<str>, options: Options) -> Self {
+    pub fn new(client: Arc<str>, options: LockOptions) -> Self {
         let seed = client
             .bytes()
             .fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
@@ -251,7 +251,7 @@ impl Machine {
 
     /// Takes a lock: [`Event::Granted`] or [`Event::Failed`] tells. Returns the number that they, and everything else
     /// about it, go by.
-    pub fn lock(&mut self, request: Request, now: Moment) -> Result<u64, Failure> {
+    pub fn lock(&mut self, request: LockRequest, now: Moment) -> Result<u64, Failure> {
         if let Some(number) = self.held_again(&request, now)? {
             return Ok(number);
         }
@@ -428,7 +428,7 @@ impl Machine {
 
     /// What an owner that holds one of the names already is answered: the lock that it has, if that covers all of them
     /// and it may.
-    fn held_again(&mut self, request: &Request, now: Moment) -> Result<Option<u64>, Failure> {
+    fn held_again(&mut self, request: &LockRequest, now: Moment) -> Result<Option<u64>, Failure> {
         let Some(held) = self.holding.get(&request.owner) else { return Ok(None) };
         let shares = |number: &&u64| {
             let entry = &self.entries[*number];

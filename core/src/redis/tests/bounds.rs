@@ -4,15 +4,15 @@ use pinyon_proto::resp;
 
 use super::host::{failures, replies, status, Host, TIMEOUT};
 use crate::error::{Kind, Sent};
-use crate::redis::{Limits, Refused, SessionSettings};
+use crate::redis::{Refused, RespLimits, SessionSettings};
 
-fn limited(limits: Limits) -> Host {
+fn limited(limits: RespLimits) -> Host {
     Host::connected_with(SessionSettings { limits, ..SessionSettings::default() })
 }
 
 #[test]
 fn a_full_queue_takes_no_more_until_a_reply_has_come() {
-    let mut host = limited(Limits { exchanges: 2, ..Limits::default() });
+    let mut host = limited(RespLimits { exchanges: 2, ..RespLimits::default() });
     let first = host.submit("GET a");
     host.submit("GET b");
     assert!(!host.session.accepts());
@@ -23,7 +23,7 @@ fn a_full_queue_takes_no_more_until_a_reply_has_come() {
 
 #[test]
 fn what_cannot_be_sent_is_not_gathered_without_end() {
-    let mut host = limited(Limits { unsent: 100, ..Limits::default() });
+    let mut host = limited(RespLimits { unsent: 100, ..RespLimits::default() });
     host.peer.make_room(0);
     host.submit(&format!("SET k {}", "v".repeat(100)));
     host.turn();
@@ -35,7 +35,7 @@ fn what_cannot_be_sent_is_not_gathered_without_end() {
 
 #[test]
 fn a_command_has_a_largest_size() {
-    let mut host = limited(Limits { command: 10, ..Limits::default() });
+    let mut host = limited(RespLimits { command: 10, ..RespLimits::default() });
     host.submit("SET key 1234");
     let refused = host.session.submit(&[b"SET", b"key", b"12345"], host.now + TIMEOUT).unwrap_err();
     assert_eq!(refused, Refused::TooLarge { size: 11, limit: 10 });
@@ -64,7 +64,7 @@ fn what_could_not_be_answered_in_order_is_refused() {
 fn a_reply_has_a_largest_size() {
     let reply = resp::Limits { bulk: 200, elements: 20, depth: 2 };
     for answer in ["$201\r\n", "*21\r\n", "*1\r\n*1\r\n*1\r\n", ">21\r\n"] {
-        let mut host = limited(Limits { reply, ..Limits::default() });
+        let mut host = limited(RespLimits { reply, ..RespLimits::default() });
         let ticket = host.submit("GET a");
         let events = host.answer(answer.as_bytes());
         assert_eq!(failures(&events), [(ticket, Kind::Protocol, Sent::Maybe)], "{answer}");

@@ -5,7 +5,7 @@ use pinyon_proto::resp::{ServerError, Value};
 use super::host::{bytes, replies, status, Host, TIMEOUT};
 use crate::connection::peer::Faults;
 use crate::error::Kind;
-use crate::redis::Event;
+use crate::redis::RespEvent;
 
 #[test]
 fn replies_come_in_the_order_of_their_commands() {
@@ -87,7 +87,7 @@ fn a_large_reply_is_received_in_few_polls() {
             None => assert!(polls < 60, "it takes ever more polls"),
         }
     };
-    let Event::Reply(ticket, value) = event else { panic!("{event:?}") };
+    let RespEvent::Reply(ticket, value) = event else { panic!("{event:?}") };
     assert!(ticket == get && value == bytes(&large));
 }
 
@@ -107,6 +107,6 @@ fn what_is_not_resp_breaks_the_connection_and_fails_all() {
     let tickets = [host.submit("GET a"), host.submit("GET b")];
     let events = host.answer(b"$1\r\na\r\noh no\r\n");
     assert_eq!(replies(&events[..1]), [(tickets[0], bytes("a"))]);
-    assert!(matches!(&events[1], Event::Failed(ticket, error) if *ticket == tickets[1]
+    assert!(matches!(&events[1], RespEvent::Failed(ticket, error) if *ticket == tickets[1]
         && error.kind == Kind::Protocol && error.message == "no value begins so: received \"oh no\\r\\n\""));
 }

@@ -7,7 +7,7 @@ use pinyon_proto::ServerVersion;
 use super::host::{bytes, replies, status, Host, TIMEOUT, WELCOME};
 use crate::connection::peer::{Ending, Faults, Opening};
 use crate::error::{Kind, Sent};
-use crate::redis::{Event, Protocol, Refused, ServerInfo, SessionSettings, Wants};
+use crate::redis::{Protocol, Refused, RespEvent, ServerInfo, SessionSettings, Wants};
 
 #[test]
 fn a_session_waits_for_what_its_state_needs() {
@@ -25,7 +25,7 @@ fn a_session_waits_for_what_its_state_needs() {
     assert_eq!(host.session.wants(), Wants { read: true, write: false, until }, "the greeting is awaited");
     assert!(!host.session.is_ready() && !host.session.accepts());
 
-    assert!(matches!(host.answer(WELCOME)[..], [Event::Ready]));
+    assert!(matches!(host.answer(WELCOME)[..], [RespEvent::Ready]));
     assert!(host.session.is_ready() && host.session.accepts() && !host.session.is_busy());
     assert_eq!(host.session.wants(), Wants { read: true, write: false, until: None }, "at rest");
 
@@ -108,7 +108,7 @@ fn a_greeting_that_comes_byte_by_byte_is_understood() {
     let mut host = Host::new(SessionSettings::default());
     host.peer.behave(Faults { receive_width: Some(1), send_width: Some(1), ..Faults::default() });
     host.connect(1);
-    assert!(matches!(host.answer(WELCOME)[..], [Event::Ready]));
+    assert!(matches!(host.answer(WELCOME)[..], [RespEvent::Ready]));
 }
 
 #[test]
@@ -119,7 +119,10 @@ fn a_push_amid_the_greeting_disturbs_nothing() {
     bytes.extend_from_slice(WELCOME);
     bytes.extend_from_slice(b">1\r\n+late\r\n");
     let events = host.answer(&bytes);
-    assert!(matches!(&events[..], [Event::Ready, Event::Pushed(late)] if *late == [status("late")]), "{events:?}");
+    assert!(
+        matches!(&events[..], [RespEvent::Ready, RespEvent::Pushed(late)] if *late == [status("late")]),
+        "{events:?}"
+    );
 }
 
 #[test]
@@ -136,7 +139,7 @@ fn every_address_is_tried_within_one_deadline() {
     let mut host = Host::new(SessionSettings::default());
     host.peer.expect_openings([Opening::Unreachable, Opening::Refused, Opening::AtOnce]);
     host.connect(3);
-    assert!(matches!(host.answer(WELCOME)[..], [Event::Ready]));
+    assert!(matches!(host.answer(WELCOME)[..], [RespEvent::Ready]));
     assert_eq!(host.peer.opened().len(), 3);
 
     let mut host = Host::new(SessionSettings::default());
@@ -178,12 +181,12 @@ fn after_a_failure_a_new_connection_starts_clean() {
     host.turn();
     host.peer.end(Ending::Closed);
     let events = host.turns();
-    assert!(matches!(&events[0], Event::Failed(ticket, error) if *ticket == lost && error.sent == Sent::Maybe));
+    assert!(matches!(&events[0], RespEvent::Failed(ticket, error) if *ticket == lost && error.sent == Sent::Maybe));
     assert_eq!(events.len(), 2);
     assert!(host.session.take_failure().is_some() && host.session.is_closed());
 
     host.connect(1);
-    assert!(matches!(host.answer(WELCOME)[..], [Event::Ready]));
+    assert!(matches!(host.answer(WELCOME)[..], [RespEvent::Ready]));
     assert_eq!(host.session.server().protocol, Protocol::Resp3);
     host.sent();
     let got = host.submit("GET k");
@@ -199,7 +202,7 @@ fn nothing_is_taken_over_from_the_connection_before() {
     host.turns();
     host.connect(1);
     host.answer(b"-NOPROTO no\r\n+PONG\r\n");
-    assert!(matches!(host.answer(b"-NOPERM no\r\n-NOPERM no\r\n+PONG\r\n")[..], [Event::Ready]));
+    assert!(matches!(host.answer(b"-NOPERM no\r\n-NOPERM no\r\n+PONG\r\n")[..], [RespEvent::Ready]));
     assert_eq!(*host.session.server(), ServerInfo::default(), "it tells nothing of itself");
     assert!(!host.session.is_subscriber_only());
 }

@@ -8,7 +8,7 @@ use pinyon_proto::resp::{encode, Value};
 use crate::address::Address;
 use crate::connection::peer::Peer;
 use crate::error::{Kind, Sent};
-use crate::redis::{Event, Session, SessionSettings, Ticket};
+use crate::redis::{RespEvent, RespSession, SessionSettings, Ticket};
 
 /// How long every exchange may take, unless a test says otherwise.
 pub const TIMEOUT: Duration = Duration::from_secs(1);
@@ -19,7 +19,7 @@ pub const WELCOME: &[u8] =
     $4\r\nmode\r\n$10\r\nstandalone\r\n$4\r\nrole\r\n$6\r\nmaster\r\n+PONG\r\n";
 
 pub struct Host {
-    pub session: Session<Peer>,
+    pub session: RespSession<Peer>,
     pub peer: Peer,
     pub now: Instant,
 }
@@ -27,7 +27,7 @@ pub struct Host {
 impl Host {
     pub fn new(settings: SessionSettings) -> Self {
         let peer = Peer::default();
-        Self { session: Session::new("redis1:6379".into(), peer.clone(), settings), peer, now: Instant::now() }
+        Self { session: RespSession::new("redis1:6379".into(), peer.clone(), settings), peer, now: Instant::now() }
     }
 
     /// Connected by RESP3, with nothing in flight.
@@ -39,7 +39,7 @@ impl Host {
         let mut host = Self::new(settings);
         host.connect(1);
         assert_eq!(host.sent(), ["HELLO 3", "PING"]);
-        assert!(matches!(host.answer(WELCOME)[..], [Event::Ready]), "{:?}", host.session.failure());
+        assert!(matches!(host.answer(WELCOME)[..], [RespEvent::Ready]), "{:?}", host.session.failure());
         host
     }
 
@@ -52,7 +52,7 @@ impl Host {
         assert_eq!(host.sent(), ["INFO server", "INFO replication", "PING"]);
         assert!(matches!(
             host.answer(b"$20\r\nredis_version:5.0.14\r\n$11\r\nrole:master\r\n+PONG\r\n")[..],
-            [Event::Ready]
+            [RespEvent::Ready]
         ));
         host
     }
@@ -76,19 +76,19 @@ impl Host {
     }
 
     /// The peer replies, and the session is driven until nothing happens any more.
-    pub fn answer(&mut self, bytes: &[u8]) -> Vec<Event> {
+    pub fn answer(&mut self, bytes: &[u8]) -> Vec<RespEvent> {
         self.peer.reply(bytes);
         self.turns()
     }
 
     /// One poll, and all that comes of it.
-    pub fn turn(&mut self) -> Vec<Event> {
+    pub fn turn(&mut self) -> Vec<RespEvent> {
         self.session.poll(self.now);
         std::iter::from_fn(|| self.session.next()).collect()
     }
 
     /// Turns until nothing happens any more.
-    pub fn turns(&mut self) -> Vec<Event> {
+    pub fn turns(&mut self) -> Vec<RespEvent> {
         let mut events = Vec::new();
         let mut idle = 0;
         while idle < 3 {
@@ -135,26 +135,26 @@ pub fn text(value: &Value) -> String {
 }
 
 /// The one reply among the events, and its ticket.
-pub fn replies(events: &[Event]) -> Vec<(Ticket, Value)> {
-    let reply = |event: &Event| match event {
-        Event::Reply(ticket, value) => (*ticket, value.clone()),
+pub fn replies(events: &[RespEvent]) -> Vec<(Ticket, Value)> {
+    let reply = |event: &RespEvent| match event {
+        RespEvent::Reply(ticket, value) => (*ticket, value.clone()),
         other => panic!("not a reply: {other:?}"),
     };
     events.iter().map(reply).collect()
 }
 
-pub fn failures(events: &[Event]) -> Vec<(Ticket, Kind, Sent)> {
-    let failure = |event: &Event| match event {
-        Event::Failed(ticket, error) => (*ticket, error.kind, error.sent),
+pub fn failures(events: &[RespEvent]) -> Vec<(Ticket, Kind, Sent)> {
+    let failure = |event: &RespEvent| match event {
+        RespEvent::Failed(ticket, error) => (*ticket, error.kind, error.sent),
         other => panic!("not a failure: {other:?}"),
     };
     events.iter().map(failure).collect()
 }
 
 /// The pushes among the events, as words.
-pub fn pushes(events: &[Event]) -> Vec<String> {
-    let push = |event: &Event| match event {
-        Event::Pushed(values) => values.iter().map(text).collect::<Vec<_>>().join(" "),
+pub fn pushes(events: &[RespEvent]) -> Vec<String> {
+    let push = |event: &RespEvent| match event {
+        RespEvent::Pushed(values) => values.iter().map(text).collect::<Vec<_>>().join(" "),
         other => panic!("not a push: {other:?}"),
     };
     events.iter().map(push).collect()

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::host::{bytes, push, Host, TIMEOUT};
 use crate::connection::peer::Faults;
-use crate::redis::{Event, Ticket};
+use crate::redis::{RespEvent, Ticket};
 
 #[derive(Clone, Debug)]
 enum Act {
@@ -70,11 +70,11 @@ proptest! {
                 Act::Turn => {
                     for event in host.turns() {
                         match event {
-                            Event::Pushed(values) => {
+                            RespEvent::Pushed(values) => {
                                 prop_assert_eq!(&values[1], &bytes(&seen.to_string()));
                                 seen += 1;
                             }
-                            Event::Reply(ticket, value) => {
+                            RespEvent::Reply(ticket, value) => {
                                 let (awaited, size) = expected.pop_front().unwrap();
                                 prop_assert_eq!(ticket, awaited);
                                 prop_assert_eq!(value, bytes(&format!("{}:{}", ticket.0, "v".repeat(size))));

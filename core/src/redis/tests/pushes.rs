@@ -4,7 +4,7 @@ use pinyon_proto::resp::{ServerError, Value};
 
 use super::host::{array, bytes, push, pushes, replies, status, Host};
 use crate::error::Kind;
-use crate::redis::Event;
+use crate::redis::RespEvent;
 
 /// A confirmation as RESP3 sends it.
 fn confirmation(kind: &str, channel: &str, count: usize) -> Vec<u8> {
@@ -100,6 +100,6 @@ fn with_resp2_messages_to_a_subscribed_connection_are_pushes() {
     assert_eq!(pushes(&events[..1]), ["message x 3"]);
     assert_eq!(replies(&events[1..]), [(ping, Value::Array(vec![bytes("pong"), bytes("")]))]);
 
-    assert!(host.answer(&array("pong ")).iter().all(|event| !matches!(event, Event::Reply(..))));
+    assert!(host.answer(&array("pong ")).iter().all(|event| !matches!(event, RespEvent::Reply(..))));
     assert_eq!(host.failure().0, Kind::Protocol, "other arrays are replies still");
 }

@@ -1,16 +1,14 @@
 //! What came of something about locks, in Python.
 
 use pinyon_core::locks::call::{Attempt, Inspected};
-use pinyon_core::locks::LockOutcome;
-use pinyon_core::locks::StatusAnswer;
-use pinyon_core::locks::{LockFailure, LockFailureKind};
+use pinyon_core::locks::{LockFailure, LockOutcome, StatusAnswer};
 use pinyon_proto::resp::Value;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
 use pyo3::IntoPyObjectExt;
 
-use crate::errors::{from_core, lock_failure};
+use crate::errors::{exception, from_core, ErrorKind};
 
 /// What whoever waited is given; None where a lock is not free and waiting was not wanted. `names`: those that were asked
 /// about.
@@ -35,15 +33,15 @@ pub(super) fn answer<'py>(
 }
 
 pub(super) fn raised(py: Python<'_>, failure: LockFailure) -> PyErr {
-    let (class, more) = match failure.kind {
-        LockFailureKind::Timeout => ("LockTimeout", None),
-        LockFailureKind::Lost => ("LockLost", None),
-        LockFailureKind::AlreadyHeld => ("AlreadyHeld", None),
-        LockFailureKind::Deadlock { cycle } => ("Deadlock", Some(("cycle", cycle.into_iter().map(shown).collect()))),
-        LockFailureKind::Closed => ("Closed", None),
-        LockFailureKind::Server(error) => return from_core(py, &error),
-    };
-    lock_failure(py, class, &failure.message, more)
+    if let Some(error) = &failure.cause {
+        return from_core(py, error);
+    }
+    let raised = exception(py, failure.kind, &failure.message);
+    if failure.kind != ErrorKind::Deadlock {
+        return raised;
+    }
+    let cycle: Vec<String> = failure.cycle.into_iter().map(shown).collect();
+    raised.value(py).setattr("cycle", cycle).err().unwrap_or(raised)
 }
 
 /// Of each name a `LockStatus`.
@@ -88,6 +86,6 @@ fn value_in_python(py: Python<'_>, value: Value) -> PyResult<Py<PyAny>> {
             }
             all.into_py_any(py)
         }
-        Value::Error(error) => lock_failure(py, "ServerError", &error.to_string(), None).into_value(py).into_py_any(py),
+        Value::Error(error) => exception(py, ErrorKind::ServerError, &error.to_string()).into_value(py).into_py_any(py),
     }
 }

@@ -14,9 +14,9 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyString, PyTuple};
 
 use super::place::{Keeping, Operation, Sharing};
-use crate::errors::usage;
+use crate::errors::{checked, exception, ErrorKind};
 use crate::keys::{key_bytes, text_bytes};
-use crate::settings::{changed, checked};
+use crate::settings::changed;
 
 /// Locks on one Redis or Valkey server. `pinyon.Locks` documents its arguments.
 #[pyclass(frozen, subclass, name = "Locks", module = "pinyon._native")]
@@ -98,7 +98,7 @@ impl Locks {
         let mut command = Command::default();
         if let Some(name) = parts.iter().next().filter(|name| !is_text(name)) {
             let message = format!("a command's name is str or bytes, not {}", name.get_type().name()?);
-            return Err(usage(py, "UnsupportedType", &message));
+            return Err(exception(py, ErrorKind::UnsupportedType, &message));
         }
         for part in parts {
             push_part(&mut command, &part)?;
@@ -154,7 +154,7 @@ impl Locks {
 
     fn inspect<'py>(&self, names: &Bound<'py, PyTuple>, question: StatusQuestion) -> PyResult<Bound<'py, PyAny>> {
         let py = names.py();
-        let asked = Asked::new(&texts(names)?).map_err(|error| usage(py, "InvalidName", &error.to_string()))?;
+        let asked = checked(py, Asked::new(&texts(names)?))?;
         self.of(names)?.place(py)?.run(py, Operation::Inspect { asked, question }, Some(names))
     }
 }
@@ -173,7 +173,7 @@ pub(crate) fn new_owner() -> u64 {
 
 /// The hash tag that all of these names have of their own, if they have one.
 fn common_tag<'n>(names: &'n Bound<'_, PyTuple>) -> PyResult<Option<&'n [u8]>> {
-    keys::common_tag(&texts(names)?).map_err(|error| usage(names.py(), "InvalidName", &error.to_string()))
+    checked(names.py(), keys::common_tag(&texts(names)?))
 }
 
 fn texts<'n>(names: &'n Bound<'_, PyTuple>) -> PyResult<Vec<&'n [u8]>> {
@@ -182,11 +182,11 @@ fn texts<'n>(names: &'n Bound<'_, PyTuple>) -> PyResult<Vec<&'n [u8]>> {
 
 pub(super) fn lock_names(names: &Bound<'_, PyTuple>) -> PyResult<Names> {
     let py = names.py();
-    keys::names(texts(names)?).map_err(|error| usage(py, "InvalidName", &error.to_string()))
+    checked(py, keys::names(texts(names)?))
 }
 
 fn name_bytes<'n>(name: &'n Bound<'_, PyAny>) -> PyResult<&'n [u8]> {
-    text_bytes(name, "InvalidName", "the lock's name", "names of locks")
+    text_bytes(name, ErrorKind::InvalidName, "the lock's name", "names of locks")
 }
 
 pub(super) fn ttl_of(py: Python<'_>, ttl: f64) -> PyResult<Duration> {
@@ -205,7 +205,7 @@ fn push_part(command: &mut Command, part: &Bound<'_, PyAny>) -> PyResult<()> {
     }
     if part.is_instance_of::<pyo3::types::PyBool>() || part.extract::<f64>().is_err() {
         let message = format!("parts of a command are str, bytes, int or float, not {}", part.get_type().name()?);
-        return Err(usage(part.py(), "UnsupportedType", &message));
+        return Err(exception(part.py(), ErrorKind::UnsupportedType, &message));
     }
     command.push(part.str()?.to_str()?);
     Ok(())

@@ -3,13 +3,12 @@
 mod answers;
 mod client;
 mod driver;
-mod grant;
 mod lock;
 mod place;
 mod telling;
 
 pub(crate) use client::{new_owner, thread_number, Locks};
 pub(crate) use driver::LocksDriver;
-pub(crate) use grant::Grant;
-pub(crate) use lock::Lock;
+
+pub(crate) use lock::{Held, Lock};
 pub(crate) use telling::{stop_telling, tell_threads};

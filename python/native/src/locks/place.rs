@@ -12,7 +12,7 @@ use pyo3::types::PyTuple;
 use super::answers::{answer, raised};
 use super::driver::{Connection, LocksDriver, Wait};
 use super::telling::{self, Listener};
-use crate::errors::usage;
+use crate::errors::{exception, ErrorKind};
 use crate::host::PythonHost;
 use crate::loops::{Caller, LoopDriver, Loops};
 
@@ -168,6 +168,6 @@ fn caller<'py>(
     let caller = loops.caller(py)?;
     match caller.driver.is(driver) || !driver.get().event_loop().is_of_this_process() {
         true => Ok(caller),
-        false => Err(usage(py, "UsageError", "this lock was taken in another event loop: use it there")),
+        false => Err(exception(py, ErrorKind::UsageError, "this lock was taken in another event loop: use it there")),
     }
 }

@@ -10,7 +10,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyWeakrefReference;
 
-use crate::errors::usage;
+use crate::errors::{exception, ErrorKind};
 
 /// What `on_lost` was given, and the lock that it is called with. A listener does not keep the lock alive: what is thrown
 /// away is not renewed.
@@ -91,5 +91,5 @@ pub(super) fn check_called(callback: &Bound<'_, PyAny>) -> PyResult<()> {
         }
         false => format!("on_lost is called with what was held, which {} cannot be", callback.get_type().name()?),
     };
-    Err(usage(py, "UsageError", &message))
+    Err(exception(py, ErrorKind::UsageError, &message))
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::error::Error;
 use crate::locks::call::{Answer, Call, Names};
-use crate::locks::machine::{Machine, Moment, Options, Renewal, Request};
+use crate::locks::machine::{LockOptions, LockRequest, Machine, Moment, Renewal};
 
 const fn at(milliseconds: u64) -> Moment {
     Moment(Duration::from_millis(milliseconds))
@@ -12,11 +12,11 @@ const fn at(milliseconds: u64) -> Moment {
 
 /// A machine whose lock is parked until 50 ms, and the lock's number.
 fn parked() -> (Machine, u64) {
-    let mut machine = Machine::new("0123.ab.0".into(), Options::default());
+    let mut machine = Machine::new("0123.ab.0".into(), LockOptions::default());
     let names: Names = [b"a".as_slice().into()].into();
     let (ttl, wait) = (Duration::from_secs(10), Some(Duration::from_secs(10)));
     machine.connected(at(0));
-    let request = Request { names, owner: 1, ttl, wait, renewal: Renewal::Always, reentrant: false };
+    let request = LockRequest { names, owner: 1, ttl, wait, renewal: Renewal::Always, reentrant: false };
     let number = machine.lock(request, at(0)).unwrap();
     while let Some((id, call)) = machine.next_call() {
         if matches!(call, Call::Lock { .. }) {

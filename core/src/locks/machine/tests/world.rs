@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::error::{Error, Kind};
 use crate::locks::call::{Answer, Call, Name, Names, Pushed};
-use crate::locks::machine::{Event, Fairness, Machine, Moment, Options, Renewal, Request};
+use crate::locks::machine::{Event, Fairness, LockOptions, LockRequest, Machine, Moment, Renewal};
 use crate::locks::model::{Model, Push};
 
 pub(super) const HEARTBEAT: Duration = Duration::from_millis(500);
@@ -61,7 +61,7 @@ pub(super) fn names(letters: &str) -> Names {
 
 impl World {
     pub(super) fn new(clients: usize, fairness: Fairness) -> Self {
-        let options = Options { fairness, heartbeat: HEARTBEAT, patience: Duration::from_secs(1) };
+        let options = LockOptions { fairness, heartbeat: HEARTBEAT, patience: Duration::from_secs(1) };
         let throughput = fairness == Fairness::Throughput;
         let client = |index: usize| {
             let name: Arc<str> = format!("client{index}").into();
@@ -102,7 +102,7 @@ impl World {
 
     pub(super) fn lock(&mut self, client: usize, owner: u64, wanted: &str, ttl: u64, wait: Option<u64>) -> Option<u64> {
         let wanted = Wanted { names: names(wanted), owner, ttl: Duration::from_millis(ttl) };
-        let request = Request {
+        let request = LockRequest {
             names: wanted.names.clone(),
             owner,
             ttl: wanted.ttl,

@@ -1,70 +1,23 @@
 //! `pinyon.Client`: what Python sees of it. Each method is one line of the table; the work is done elsewhere.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::atomic::Ordering;
+use std::sync::Arc;
 
-use pinyon_core::directory::Directory;
 use pinyon_core::lease::Win;
-use pinyon_core::operations::{About, BorrowedKey, Request};
-use pinyon_core::Value;
-use pinyon_proto::{Direction, Head, KeyRules, Mode, Status};
+use pinyon_core::operations::{BorrowedKey, Request, ServerCommand};
+use pinyon_core::settings::Policy;
+use pinyon_proto::{Direction, Mode};
 use pyo3::prelude::*;
-use pyo3::types::{PyAny, PyBytes, PyDict};
+use pyo3::types::{PyAny, PyDict};
 
+use super::construction::Own;
+use super::Client;
 use crate::batch::Batch;
-use crate::construction::Own;
-use crate::errors::{invalid_key, usage};
-use crate::events::Watcher;
-use crate::keys::{key_bytes, Routing};
+use crate::errors::checked;
+use crate::keys::key_bytes;
 use crate::loops::{LoopDriver, Loops};
-use crate::policy::Policy;
-use crate::shared::{Connections, Driver};
+use crate::shared::Connections;
 use crate::ttl::Ttl;
-use crate::values::Codec;
-
-/// A memcached client that blocks the calling thread while it waits, and that thread alone.
-///
-/// `pinyon.Client` documents its arguments; the methods document themselves.
-#[pyclass(frozen, subclass, weakref, module = "pinyon._native")]
-pub(crate) struct Client {
-    pub(crate) directory: Arc<Directory>,
-    pub(crate) keys: KeyRules,
-    pub(crate) routing: Routing,
-    pub(crate) codec: Arc<Codec>,
-    pub(crate) policy: Policy,
-    pub(crate) watcher: Arc<Watcher>,
-    /// Where the client's methods return what a coroutine waits for, instead of waiting themselves.
-    pub(crate) loops: OnceLock<Arc<Loops<Driver>>>,
-    /// Its methods return what a greenlet may wait for later, instead of letting it wait.
-    pub(crate) submits_only: bool,
-    pub(crate) flights: Py<PyDict>,
-    pub(crate) closed: Arc<AtomicBool>,
-}
-
-impl Client {
-    pub(crate) fn check_open(&self, py: Python<'_>) -> PyResult<()> {
-        match self.closed.load(Ordering::Relaxed) {
-            false => Ok(()),
-            true => Err(usage(py, "Closed", "the client was closed; make another")),
-        }
-    }
-
-    /// The same client in another guise.
-    pub(crate) fn view(&self, py: Python<'_>, policy: Policy, submits_only: bool) -> Self {
-        Self {
-            directory: self.directory.clone(),
-            keys: self.keys.clone(),
-            routing: self.routing,
-            codec: self.codec.clone(),
-            policy,
-            watcher: self.watcher.clone(),
-            loops: self.loops.clone(),
-            submits_only,
-            flights: self.flights.clone_ref(py),
-            closed: self.closed.clone(),
-        }
-    }
-}
 
 #[pymethods]
 impl Client {
@@ -98,8 +51,8 @@ impl Client {
     }
 
     /// The same client, whose methods return what a coroutine may wait for later, and an error where there is one.
-    fn submitting(&self, py: Python<'_>) -> Self {
-        self.view(py, Policy { miss: false, ..self.policy }, true)
+    fn submitting(&self) -> Self {
+        self.view(Policy { miss: false, ..self.policy }, true)
     }
 
     /// The value stored under a key, or `default` when there is none.
@@ -235,28 +188,10 @@ impl Client {
         self.ask(key, Request::Lease { lease, recache })
     }
 
-    /// The values that are being made in this process, by what `flight_of` and the front end say of each.
+    /// Of each value that this process asks for or makes by `get_or_set`: how many callers follow the one that does.
     #[getter]
-    fn flights(&self, py: Python<'_>) -> Py<PyDict> {
-        self.flights.clone_ref(py)
-    }
-
-    /// Of callers who would be told the same of a key: its bytes, and what is done when a server fails.
-    fn flight_of<'py>(&self, key: &Bound<'py, PyAny>) -> PyResult<(Bound<'py, PyBytes>, bool, bool)> {
-        Ok((PyBytes::new(key.py(), key_bytes(key)?), self.policy.failover, self.policy.miss))
-    }
-
-    /// The bytes of a value and its client flags, as they would be stored.
-    fn pack<'py>(&self, value: &Bound<'py, PyAny>) -> PyResult<(Bound<'py, PyBytes>, u32)> {
-        let (encoded, client_flags) = self.codec.encode(value)?;
-        Ok((PyBytes::new(value.py(), encoded.bytes()?), client_flags))
-    }
-
-    /// The value that these bytes and client flags stand for, as if they had been stored.
-    fn unpack<'py>(&self, py: Python<'py>, data: &[u8], client_flags: u32) -> PyResult<Bound<'py, PyAny>> {
-        let mut head = Head::of(Status::Hit);
-        head.item.client_flags = client_flags;
-        self.codec.decode(py, &head, Value::Borrowed(data), "this process")
+    fn flights(&self) -> Vec<usize> {
+        self.flights.followers()
     }
 
     /// Gives a lease back that was won with this token, so that the next caller wins it. `keep`: the item has a value, which
@@ -282,9 +217,8 @@ impl Client {
         initial: Option<u64>,
         ttl: Ttl,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let delta = natural(key.py(), delta, "decr")?;
         let initial = initial.map(|initial| (initial, ttl.0));
-        self.ask(key, Request::Arithmetic { direction: Direction::Increment, delta, initial })
+        self.ask(key, checked(key.py(), Request::arithmetic(Direction::Increment, delta, initial))?)
     }
 
     /// Subtracts `delta` from a stored integer and returns the difference, at least 0.
@@ -299,9 +233,8 @@ impl Client {
         initial: Option<u64>,
         ttl: Ttl,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let delta = natural(key.py(), delta, "incr")?;
         let initial = initial.map(|initial| (initial, ttl.0));
-        self.ask(key, Request::Arithmetic { direction: Direction::Decrement, delta, initial })
+        self.ask(key, checked(key.py(), Request::arithmetic(Direction::Decrement, delta, initial))?)
     }
 
     /// What the server knows of an item, as an `ItemMetadata`, or None. The item is not touched by it.
@@ -320,7 +253,7 @@ impl Client {
     /// Makes all servers forget all items, now or after `delay` seconds.
     #[pyo3(signature = (delay = 0))]
     fn flush_all<'py>(&self, py: Python<'py>, delay: u32) -> PyResult<Bound<'py, PyAny>> {
-        self.ask_servers(py, About::FlushAll { delay })
+        self.ask_servers(py, ServerCommand::FlushAll { delay })
     }
 
     /// The statistics of each server, as a dict of dicts by server and name.
@@ -333,7 +266,7 @@ impl Client {
 
     /// The version of each server, as a dict by server.
     fn version<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        self.ask_servers(py, About::Version)
+        self.ask_servers(py, ServerCommand::Version)
     }
 
     /// Closes the connections. A closed client refuses further use; closing it again does nothing.
@@ -353,7 +286,7 @@ impl Client {
         self.check_open(py)?;
         let bytes = key_bytes(key)?;
         let (quoted, mut scratch) = (self.routing.quoted(key)?, Vec::new());
-        let sent = BorrowedKey::new(&self.keys, bytes, &mut scratch).map_err(|error| invalid_key(py, &error))?;
+        let sent = checked(py, BorrowedKey::new(&self.keys, bytes, &mut scratch))?;
         let fleet = self.directory.known();
         let candidates = fleet.candidates(sent.asked_about(quoted.as_deref()).routed, self.policy.failover);
         Ok(candidates.into_iter().map(|server| fleet.servers()[server].name.to_string()).collect())
@@ -404,10 +337,4 @@ impl Client {
     fn is_closed(&self) -> bool {
         self.closed.load(Ordering::Relaxed)
     }
-}
-
-pub(crate) fn natural(py: Python<'_>, delta: i128, opposite: &str) -> PyResult<u64> {
-    delta.try_into().map_err(|_| {
-        usage(py, "UsageError", &format!("delta must be 0 to 2**64-1, not {delta}; for a negative one use {opposite}"))
-    })
 }

@@ -6,11 +6,12 @@ use pinyon_core::settings::{CacheSettings, ViewSettings};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::client::Client;
+use super::Client;
+use crate::errors::checked;
 use crate::events::Watcher;
 use crate::keys::Routing;
 use crate::packing::packing;
-use crate::settings::{changed, checked};
+use crate::settings::changed;
 use crate::values::Codec;
 
 /// Arguments that are Python's own.
@@ -27,7 +28,7 @@ impl Client {
         let (py, client) = (client.py(), client.get());
         let view = changed(ViewSettings::default(), settings)?;
         let policy = checked(py, client.policy.with(&view))?;
-        Ok(client.view(py, policy, client.submits_only))
+        Ok(client.view(policy, client.submits_only))
     }
 
     pub(crate) fn of_settings(py: Python<'_>, own: Own<'_>, settings: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
@@ -45,7 +46,7 @@ impl Client {
             watcher: Arc::new(Watcher::new(own.on_event)),
             loops: OnceLock::new(),
             submits_only: false,
-            flights: PyDict::new(py).unbind(),
+            flights: Arc::default(),
             closed: Arc::default(),
         };
         if let Some((current, make)) = own.loops {

@@ -1,18 +1,18 @@
 //! Commands for many keys: Python's keys and values in, and what came of them out.
 
-use pinyon_core::operations::{AnyOperation, Block, Change, Fetch, Keys as SentKeys};
+use pinyon_core::operations::{AnyOperation, Change, DataBlock, Fetch, Keys as SentKeys};
 use pinyon_core::Data;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyMapping, PyString};
 
+use super::Client;
 use crate::answers::{deleted, fetched, stored};
-use crate::client::Client;
-use crate::errors::{invalid_key, unstorable, usage};
+use crate::awaited::{Becomes, Wanted};
+use crate::encoded::Kept;
+use crate::errors::{checked, exception, unstorable, ErrorKind};
 use crate::keys::key_bytes;
-use crate::running::{Becomes, Wanted};
 use crate::supplied::{LoopValues, ThreadValues};
 use crate::ttl::Ttl;
-use crate::values::Kept;
 
 /// Keys as Python has them, and as they are sent.
 struct Keys {
@@ -24,7 +24,7 @@ impl Keys {
     fn new(client: &Client, keys: &Bound<'_, PyAny>) -> PyResult<Self> {
         let py = keys.py();
         if keys.is_instance_of::<PyString>() || keys.is_instance_of::<PyBytes>() {
-            return Err(usage(py, "UnsupportedType", "expected several keys, not one; put it in a list"));
+            return Err(exception(py, ErrorKind::UnsupportedType, "expected several keys, not one; put it in a list"));
         }
         let given = keys.try_iter()?.map(|key| key.map(Bound::unbind)).collect::<PyResult<Vec<_>>>()?;
         let mut sent = SentKeys::with_capacity(given.len());
@@ -34,7 +34,7 @@ impl Keys {
                 Some(quoted) => sent.push_asked_about(&client.keys, bytes, &quoted),
                 None => sent.push(&client.keys, bytes),
             };
-            pushed.map_err(|error| invalid_key(py, &error))?;
+            checked(py, pushed)?;
         }
         Ok(Self { given, sent })
     }
@@ -72,16 +72,16 @@ impl Client {
             self.codec.encode(value).map_err(|error| unstorable(py, error, key.bind(py)))
         };
         let encoded = values.iter().zip(&given).map(encode).collect::<PyResult<Vec<_>>>()?;
-        let mut blocks: Vec<Block<Data<'_>>> = Vec::with_capacity(encoded.len());
+        let mut blocks: Vec<DataBlock<Data<'_>>> = Vec::with_capacity(encoded.len());
         for ((value, client_flags), key) in encoded.iter().zip(&given) {
             let size = value.bytes()?.len();
             self.check_size(key.bind(py), size)?;
-            blocks.push(Block { data: value.data()?, size, client_flags: *client_flags });
+            blocks.push(DataBlock { data: value.data()?, size, client_flags: *client_flags });
         }
         if self.loops.get().is_some() {
-            let kept = blocks.iter().map(|Block { data, size, client_flags }| {
+            let kept = blocks.iter().map(|DataBlock { data, size, client_flags }| {
                 let (size, client_flags) = (*size, *client_flags);
-                Block { data: Kept::from(data), size, client_flags }
+                DataBlock { data: Kept::from(data), size, client_flags }
             });
             let change = Change::store(sent, kept.collect(), ttl, self.policy);
             return self.run_in_loop(py, AnyOperation::Change(change.into()), Becomes::NotStored(given.into()));
@@ -113,7 +113,7 @@ impl Client {
              stored",
             key.repr()?
         );
-        Err(usage(key.py(), "ValueTooLarge", &message))
+        Err(exception(key.py(), ErrorKind::ValueTooLarge, &message))
     }
 }
 
@@ -122,5 +122,5 @@ fn dict_for_failures(failed: Bound<'_, PyAny>) -> PyResult<Bound<'_, PyDict>> {
         return Ok(failed.clone());
     }
     let message = format!("failed is a dict, which receives errors by server, not {}", failed.get_type().name()?);
-    Err(usage(failed.py(), "UnsupportedType", &message))
+    Err(exception(failed.py(), ErrorKind::UnsupportedType, &message))
 }

@@ -1,99 +1,24 @@
 //! Runs operations for the client: by waiting, or in the event loop of the coroutine that asks.
 
 use pinyon_core::blocking;
-use pinyon_core::operations::{About, AnyOperation, BorrowedKey, Everywhere, Operation, Request, Single};
-use pinyon_core::shared;
-use pinyon_core::spare::{Reused, Spare, Vacant};
+use pinyon_core::operations::{AnyOperation, BorrowedKey, Everywhere, Operation, Request, ServerCommand, Single};
+use pinyon_core::spare::Reused;
 use pinyon_core::Data;
 use pinyon_proto::Mode;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
 
-use crate::answers::{all_statistics, answered, deleted, failed, fetched, stored, versions};
-use crate::client::Client;
-use crate::errors::{invalid_key, usage};
+use super::Client;
+use crate::answers::{answered, failed};
+use crate::awaited::{Awaited, Becomes, LoopOperation};
+use crate::encoded::{Encoded, Kept};
+use crate::errors::checked;
 use crate::host::PythonHost;
 use crate::keys::key_bytes;
 use crate::loops::Caller;
 use crate::shared::Driver;
 use crate::supplied::{KeptKey, LoopValues, ThreadValues};
 use crate::ttl::Ttl;
-use crate::values::{Encoded, Kept};
 use crate::waiter::Waiter;
-
-/// A request about one key, and any operation, in an event loop.
-type LoopRequest = Single<KeptKey, Kept, LoopValues>;
-pub(crate) type LoopOperation = AnyOperation<KeptKey, Kept, LoopValues>;
-
-/// The memory of requests that are over, for the next ones.
-pub(crate) type SpareMemory = Spare<Vacant<LoopRequest>>;
-
-/// A coroutine that waits for an operation, and what the outcome becomes in Python.
-pub(crate) struct Awaited {
-    pub(crate) waiter: Waiter,
-    pub(crate) becomes: Becomes,
-}
-
-/// What an outcome becomes in Python, with what belongs to it. Keys are as the caller gave them.
-pub(crate) enum Becomes {
-    Answer { default: Option<Py<PyAny>> },
-    Values(Box<Wanted>),
-    NotStored(Box<[Py<PyAny>]>),
-    Count,
-    Versions,
-    Statistics,
-    Nothing,
-}
-
-/// The keys whose values are wanted, and where the servers that fail are noted.
-pub(crate) struct Wanted {
-    pub(crate) keys: Vec<Py<PyAny>>,
-    pub(crate) failed: Option<Py<PyDict>>,
-}
-
-impl shared::Waiter for Awaited {
-    fn is_gone(&self) -> bool {
-        Python::attach(|py| self.waiter.is_done(py))
-    }
-}
-
-impl Becomes {
-    /// What a coroutine is resumed with.
-    pub(crate) fn outcome<'py>(
-        &self,
-        py: Python<'py>,
-        operation: LoopOperation,
-        spare: &SpareMemory,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        match (self, operation) {
-            (Becomes::Answer { default }, AnyOperation::Single(single)) => {
-                let (single, memory) = single.take();
-                spare.give(memory);
-                let (answer, key) = single.finish();
-                match answer {
-                    Ok(answer) => answered(py, answer, default.as_ref().map(|default| default.bind(py).clone())),
-                    Err(why) => Err(failed(py, why, &key.given(py))),
-                }
-            }
-            (Becomes::Values(wanted), AnyOperation::Fetch(fetch)) => {
-                let Wanted { keys, failed } = &**wanted;
-                fetched(py, fetch.finish(), keys, failed.as_ref().map(|failed| failed.bind(py)))
-            }
-            (Becomes::NotStored(keys), AnyOperation::Change(change)) => stored(py, change.finish(), keys),
-            (Becomes::Count, AnyOperation::Change(change)) => deleted(py, change.finish()),
-            (becomes, AnyOperation::Everywhere(everywhere)) => becomes.of_servers(py, *everywhere),
-            _ => unreachable!("each operation is begun with what becomes of it"),
-        }
-    }
-
-    fn of_servers<'py>(&self, py: Python<'py>, everywhere: Everywhere) -> PyResult<Bound<'py, PyAny>> {
-        match self {
-            Becomes::Versions => versions(py, everywhere.finish()),
-            Becomes::Statistics => all_statistics(py, everywhere.finish()),
-            _ => all_statistics(py, everywhere.finish()).map(|_| py.None().into_bound(py)),
-        }
-    }
-}
 
 /// A request that has been begun.
 enum Begun<'py> {
@@ -183,15 +108,14 @@ impl Client {
         let bytes = key_bytes(key)?;
         let mut scratch = Vec::new();
         let quoted = self.routing.quoted(key)?;
-        let sent = BorrowedKey::new(&self.keys, bytes, &mut scratch).map_err(|error| invalid_key(py, &error))?;
-        let sent = sent.asked_about(quoted.as_deref());
+        let sent = checked(py, BorrowedKey::new(&self.keys, bytes, &mut scratch))?.asked_about(quoted.as_deref());
         let data = value.map_or(Ok(Data::None), Encoded::data)?;
         let values = ThreadValues { py, codec: &self.codec };
         let mut single = Single::new(request, sent, data, values, self.policy).alone();
         self.carry_out(py, &mut single)?;
-        match single.finish() {
-            (Ok(answer), _) => answered(py, answer, default),
-            (Err(why), _) => Err(failed(py, why, key)),
+        match single.take_answer() {
+            Ok(answer) => answered(py, answer, default),
+            Err(why) => Err(failed(py, why, key)),
         }
     }
 
@@ -206,7 +130,7 @@ impl Client {
         let mut scratch = Vec::new();
         let bytes = key_bytes(key)?;
         let quoted = self.routing.quoted(key)?;
-        let sent = BorrowedKey::new(&self.keys, bytes, &mut scratch).map_err(|error| invalid_key(py, &error))?;
+        let sent = checked(py, BorrowedKey::new(&self.keys, bytes, &mut scratch))?;
         let kept = KeptKey::new(sent.asked_about(quoted.as_deref()), key)?;
         let data = value.map_or(Ok(Kept::Nothing), Encoded::keep)?;
         let caller = self.caller(py)?;
@@ -241,14 +165,14 @@ impl Client {
     }
 
     /// Asks every server.
-    pub(crate) fn ask_servers<'py>(&self, py: Python<'py>, about: About) -> PyResult<Bound<'py, PyAny>> {
+    pub(crate) fn ask_servers<'py>(&self, py: Python<'py>, command: ServerCommand) -> PyResult<Bound<'py, PyAny>> {
         self.check_open(py)?;
-        let becomes = match about {
-            About::Version => Becomes::Versions,
-            About::Stats(_) => Becomes::Statistics,
-            About::FlushAll { .. } => Becomes::Nothing,
+        let becomes = match command {
+            ServerCommand::Version => Becomes::Versions,
+            ServerCommand::Stats(_) => Becomes::Statistics,
+            ServerCommand::FlushAll { .. } => Becomes::Nothing,
         };
-        let mut everywhere = Everywhere::new(about);
+        let mut everywhere = Everywhere::new(command);
         if self.loops.get().is_some() {
             return self.run_in_loop(py, AnyOperation::Everywhere(everywhere.into()), becomes);
         }
@@ -258,8 +182,8 @@ impl Client {
 
     /// Asks every server for its statistics of a kind.
     pub(crate) fn ask_statistics<'py>(&self, py: Python<'py>, kind: &str) -> PyResult<Bound<'py, PyAny>> {
-        let about = About::stats(kind).map_err(|why| usage(py, "UsageError", &why))?;
-        self.ask_servers(py, about)
+        let command = checked(py, ServerCommand::stats(kind))?;
+        self.ask_servers(py, command)
     }
 }
 

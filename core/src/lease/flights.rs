@@ -1,0 +1,156 @@
+//! The values that the callers of one process ask for: the first caller leads, the others follow it.
+
+use std::collections::hash_map::Entry;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use foldhash::HashMap;
+
+use super::{Host, Signal};
+use crate::fork::{generation, PerProcess};
+use crate::settings::Policy;
+
+/// What callers have in common that follow each other.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Place {
+    /// Callers of one scope can wake each other: the threads of a process, or the tasks of one event loop.
+    pub scope: usize,
+    pub key: Box<[u8]>,
+    pub policy: Policy,
+}
+
+/// The flights of one client and its views. Each process has a table of its own, so that no fork leaves its lock held.
+pub struct Flights<H: Host> {
+    table: PerProcess<Mutex<Table<H>>>,
+}
+
+type Table<H> = HashMap<Place, Arc<Flight<H>>>;
+
+/// The part of a caller in the flight of its place.
+pub(super) enum Part<H: Host> {
+    Leads(Arc<Flight<H>>),
+    Follows(Arc<Flight<H>>),
+    /// It leads already, and would wait for itself.
+    Recurs,
+}
+
+impl<H: Host> Default for Flights<H> {
+    fn default() -> Self {
+        Self { table: PerProcess::new(Mutex::default()) }
+    }
+}
+
+impl<H: Host> Flights<H> {
+    /// How many callers have registered to follow, of each flight.
+    pub fn followers(&self) -> Vec<usize> {
+        self.table().values().map(|flight| flight.followers()).collect()
+    }
+
+    pub(super) fn join(&self, place: &Place, caller: usize) -> Part<H> {
+        match self.table().entry(place.clone()) {
+            Entry::Vacant(vacant) => Part::Leads(vacant.insert(Arc::new(Flight::new(caller))).clone()),
+            Entry::Occupied(flight) if flight.get().leader == caller => Part::Recurs,
+            Entry::Occupied(flight) => Part::Follows(flight.get().clone()),
+        }
+    }
+
+    /// Ends a flight: followers without an answer go on by themselves.
+    pub(super) fn end(&self, place: &Place, flight: &Arc<Flight<H>>) {
+        let mut table = self.table();
+        if table.get(place).is_some_and(|there| Arc::ptr_eq(there, flight)) {
+            table.remove(place);
+        }
+        drop(table);
+        flight.end();
+    }
+
+    pub(super) fn table(&self) -> MutexGuard<'_, Table<H>> {
+        let table = self.table.get(|_| Mutex::default());
+        table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What followers are told: something to make a value from, or an error.
+pub(super) type Told<H> = Result<<H as Host>::Shared, <H as Host>::Error>;
+
+/// A value that one caller asks for or makes, and that other callers of the process want too.
+pub(super) struct Flight<H: Host> {
+    leader: usize,
+    generation: u64,
+    state: Mutex<State<H>>,
+}
+
+pub(super) struct State<H: Host> {
+    followers: Vec<H::Signal>,
+    told: Option<Told<H>>,
+    is_over: bool,
+}
+
+/// What a follower finds.
+pub(super) enum Progress<H: Host> {
+    UnderWay,
+    Told(Told<H>),
+    /// It ended without an answer.
+    Over,
+}
+
+impl<H: Host> Flight<H> {
+    fn new(leader: usize) -> Self {
+        let state = State { followers: Vec::new(), told: None, is_over: false };
+        Self { leader, generation: generation(), state: Mutex::new(state) }
+    }
+
+    pub(super) fn followers(&self) -> usize {
+        self.state().map_or(0, |state| state.followers.len())
+    }
+
+    pub(super) fn progress(&self) -> Progress<H> {
+        let Some(state) = self.state() else { return Progress::Over };
+        match &state.told {
+            Some(told) => Progress::Told(told.clone()),
+            None if state.is_over => Progress::Over,
+            None => Progress::UnderWay,
+        }
+    }
+
+    /// Whether the follower has to wait until its signal wakes it.
+    pub(super) fn follow(&self, signal: H::Signal) -> bool {
+        match self.state() {
+            Some(mut state) if state.told.is_none() && !state.is_over => {
+                state.followers.push(signal);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Tells the followers of now and of later. The first answer stands.
+    pub(super) fn tell(&self, told: Told<H>) {
+        self.change(|state| match state.told {
+            None => state.told.replace(told),
+            Some(_) => Some(told),
+        });
+    }
+
+    fn end(&self) {
+        self.change(|state| state.is_over = true);
+    }
+
+    /// Wakes all followers after a change. What the change returns is dropped outside the lock, as it is the host's.
+    fn change<R>(&self, change: impl FnOnce(&mut State<H>) -> R) {
+        let Some(mut state) = self.state() else { return };
+        let dropped = change(&mut state);
+        let followers = std::mem::take(&mut state.followers);
+        drop(state);
+        drop(dropped);
+        followers.into_iter().for_each(Signal::wake);
+    }
+
+    /// `None`: this process was forked while a thread of its parent held the lock. No thread of this process has it, and
+    /// none needs it: the leader and the followers are threads of the parent too.
+    pub(super) fn state(&self) -> Option<MutexGuard<'_, State<H>>> {
+        match self.generation == generation() {
+            true => Some(self.state.lock().unwrap_or_else(PoisonError::into_inner)),
+            false => self.state.try_lock().ok(),
+        }
+    }
+}

@@ -1,0 +1,319 @@
+//! The machine of one caller: what it does after each answer, and what it tells those that follow it.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::flights::{Flight, Flights, Part, Place, Progress, Told};
+use super::patience::Patience;
+use super::{Finding, Host, Terms, Win};
+use crate::error::kinds::ErrorKind;
+use crate::operations::{Found, Request};
+
+/// What the host is to do next, and which [`Outcome`] tells that it is done. Every step may fail: [`Outcome::Failed`].
+pub enum Step<H: Host> {
+    /// Carry out a request for a lease: [`Outcome::Found`].
+    Ask(Request),
+    /// Let so much time pass: [`Outcome::Done`].
+    Pause(Duration),
+    /// Make a signal and register it with [`GetOrSet::follow`]. If that says so, wait until the signal wakes this caller,
+    /// and at most so long: [`Outcome::Done`].
+    Follow(Duration),
+    /// Call what the user has given to make the value: [`Outcome::Value`].
+    Make,
+    /// Make [`GetOrSet::value`] into what followers make values of their own from: [`Outcome::Shared`].
+    Share,
+    /// Store [`GetOrSet::value`] with a ttl in seconds, if the item still has this token: [`Outcome::Done`], also where
+    /// another caller has changed the item meanwhile.
+    Store { cas: u64, ttl: i64 },
+    /// Carry out a request that lets others make the value: [`Outcome::Done`].
+    GiveBack(Request),
+    /// Make a value from what the leader shares: [`Outcome::Value`].
+    Copy(H::Shared),
+    /// Nothing: this is the value.
+    Return(H::Value),
+    /// Nothing: this is what went wrong.
+    Raise(H::Error),
+    /// Nothing: there is no value, and the core says why.
+    Refuse(Refusal),
+}
+
+/// What came of a [`Step`].
+pub enum Outcome<H: Host> {
+    Found(Found<H::Value>),
+    Value(H::Value),
+    Shared(H::Shared),
+    Done,
+    /// `is_outage`: [`ErrorKind::is_outage`] is true of the error's kind.
+    Failed {
+        error: H::Error,
+        is_outage: bool,
+    },
+}
+
+/// Why the core refuses a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// Another caller has been making it for longer than this caller waits.
+    StillBeingMade,
+    /// The caller waits for itself.
+    Recursion,
+}
+
+impl Refusal {
+    pub fn kind(self) -> ErrorKind {
+        match self {
+            Self::StillBeingMade => ErrorKind::LeaseTimeout,
+            Self::Recursion => ErrorKind::UsageError,
+        }
+    }
+
+    /// `key`: as the host's language writes it.
+    pub fn message(self, key: &str) -> String {
+        match self {
+            Self::StillBeingMade => {
+                format!("the value of {key} is still being made by another caller; to wait for it longer, raise wait")
+            }
+            Self::Recursion => {
+                format!("make asks for the value that it is to make, by get_or_set of the same key, {key}")
+            }
+        }
+    }
+}
+
+/// One caller's way to a value. Whoever drops it before its end leaves its followers to themselves.
+pub struct GetOrSet<H: Host> {
+    flights: Arc<Flights<H>>,
+    place: Place,
+    caller: usize,
+    terms: Terms,
+    patience: Patience,
+    at: At,
+    pub(super) leads: Option<Arc<Flight<H>>>,
+    follows: Option<Arc<Flight<H>>>,
+    win: Option<Win>,
+    value: Option<H::Value>,
+    error: Option<H::Error>,
+}
+
+/// The step under way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum At {
+    Asking,
+    Pausing,
+    Following,
+    Making,
+    SharingStale,
+    SharingLast,
+    Storing,
+    GivingBack,
+    Copying,
+    Over,
+}
+
+impl<H: Host> GetOrSet<H> {
+    /// `caller`: a number that no other caller of the place has now. `chance`: any number; callers with different ones do
+    /// not ask the server in step.
+    pub fn new(flights: Arc<Flights<H>>, place: Place, caller: usize, terms: Terms, chance: u64, now: Instant) -> Self {
+        let patience = Patience::new(terms.wait, chance, now);
+        Self {
+            flights,
+            place,
+            caller,
+            terms,
+            patience,
+            at: At::Over,
+            leads: None,
+            follows: None,
+            win: None,
+            value: None,
+            error: None,
+        }
+    }
+
+    /// The first step.
+    pub fn begin(&mut self, now: Instant) -> Step<H> {
+        match self.flights.join(&self.place, self.caller) {
+            Part::Recurs => Step::Refuse(Refusal::Recursion),
+            Part::Leads(flight) => {
+                self.leads = Some(flight);
+                self.ask()
+            }
+            Part::Follows(flight) => match flight.progress() {
+                Progress::Told(told) => self.told(told),
+                _ => {
+                    self.follows = Some(flight);
+                    self.step(At::Following, Step::Follow(self.patience.left(now)))
+                }
+            },
+        }
+    }
+
+    /// Registers the signal of a [`Step::Follow`]. Returns whether the caller has to wait for it.
+    pub fn follow(&self, signal: H::Signal) -> bool {
+        self.follows.as_ref().is_some_and(|flight| flight.follow(signal))
+    }
+
+    /// The value to store or to share.
+    pub fn value(&self) -> Option<&H::Value> {
+        self.value.as_ref()
+    }
+
+    /// The step after one that came to this.
+    pub fn next(&mut self, outcome: Outcome<H>, now: Instant) -> Step<H> {
+        match (self.at, outcome) {
+            (At::Asking, Outcome::Found(found)) => self.found(found, now),
+            (At::Pausing, Outcome::Done) => self.ask(),
+            (At::Following, Outcome::Done) => self.followed(now),
+            (At::SharingStale, Outcome::Shared(shared)) => self.tell_and_make(Ok(shared)),
+            (At::SharingStale, Outcome::Failed { error, .. }) => self.tell_and_make(Err(error)),
+            (At::Making, Outcome::Value(value)) => self.made(value),
+            (At::Making, Outcome::Failed { error, .. }) => self.give_back(error),
+            (At::Storing, Outcome::Failed { error, is_outage: false }) => self.give_back(error),
+            // A server that fails would not take the win back either.
+            (At::Storing, Outcome::Failed { error, is_outage: true }) => self.fail(error),
+            (At::Storing, _) => self.finish(),
+            (At::GivingBack, _) => self.finish(),
+            (At::SharingLast, Outcome::Shared(shared)) => self.tell_and_return(Ok(shared)),
+            (At::SharingLast, Outcome::Failed { error, .. }) => self.tell_and_return(Err(error)),
+            (At::Copying, Outcome::Value(value)) => Step::Return(value),
+            (At::Asking | At::Pausing | At::Following | At::Copying, Outcome::Failed { error, .. }) => self.fail(error),
+            (at, _) => unreachable!("this is not the outcome of {at:?}"),
+        }
+    }
+
+    /// The caller goes away: it was cancelled, or killed. Its followers go on by themselves. Returns the win that the host
+    /// is to give back, if it can.
+    pub fn leave(&mut self) -> Option<Win> {
+        self.end();
+        self.win.take()
+    }
+
+    fn ask(&mut self) -> Step<H> {
+        self.at = At::Asking;
+        Step::Ask(Request::Lease { lease: self.terms.lease, recache: self.terms.recache })
+    }
+
+    fn found(&mut self, found: Found<H::Value>, now: Instant) -> Step<H> {
+        match found {
+            Found { finding: Finding::Hit | Finding::Stale, value: Some(value) } => {
+                self.value = Some(value);
+                self.finish()
+            }
+            Found { finding: Finding::Won(win), value } => {
+                self.win = win;
+                self.value = value;
+                match self.value {
+                    Some(_) => self.step(At::SharingStale, Step::Share),
+                    None => self.step(At::Making, Step::Make),
+                }
+            }
+            _ => match self.patience.pause(now) {
+                Some(pause) => self.step(At::Pausing, Step::Pause(pause)),
+                None => self.refuse(),
+            },
+        }
+    }
+
+    fn followed(&mut self, now: Instant) -> Step<H> {
+        match self.follows.take().map(|flight| flight.progress()) {
+            Some(Progress::Told(told)) => self.told(told),
+            Some(Progress::UnderWay) => self.refuse(),
+            Some(Progress::Over) | None => self.begin(now),
+        }
+    }
+
+    fn told(&mut self, told: Told<H>) -> Step<H> {
+        match told {
+            Ok(shared) => self.step(At::Copying, Step::Copy(shared)),
+            Err(error) => self.step(At::Over, Step::Raise(error)),
+        }
+    }
+
+    fn made(&mut self, value: H::Value) -> Step<H> {
+        self.value = Some(value);
+        match self.win {
+            Some(Win { cas, .. }) => self.step(At::Storing, Step::Store { cas, ttl: self.terms.ttl }),
+            None => self.finish(),
+        }
+    }
+
+    fn give_back(&mut self, error: H::Error) -> Step<H> {
+        self.error = Some(error);
+        match self.win.take() {
+            Some(win) => self.step(At::GivingBack, Step::GiveBack(Request::GiveBack(win))),
+            None => self.finish(),
+        }
+    }
+
+    fn fail(&mut self, error: H::Error) -> Step<H> {
+        self.error = Some(error);
+        self.finish()
+    }
+
+    /// There is an answer, be it an error: tells the followers, and ends.
+    fn finish(&mut self) -> Step<H> {
+        self.win = None;
+        match self.error.take() {
+            Some(error) => {
+                self.tell(Err(error.clone()));
+                self.end();
+                Step::Raise(error)
+            }
+            None if self.has_followers() => self.step(At::SharingLast, Step::Share),
+            None => self.return_value(),
+        }
+    }
+
+    /// The caller has waited for long enough. Its followers have a patience of their own.
+    fn refuse(&mut self) -> Step<H> {
+        self.end();
+        Step::Refuse(Refusal::StillBeingMade)
+    }
+
+    fn return_value(&mut self) -> Step<H> {
+        self.end();
+        match self.value.take() {
+            Some(value) => Step::Return(value),
+            None => unreachable!("a caller that succeeds has a value"),
+        }
+    }
+
+    fn tell_and_make(&mut self, told: Told<H>) -> Step<H> {
+        self.tell(told);
+        self.step(At::Making, Step::Make)
+    }
+
+    fn tell_and_return(&mut self, told: Told<H>) -> Step<H> {
+        self.tell(told);
+        self.return_value()
+    }
+
+    fn tell(&self, told: Told<H>) {
+        if let Some(flight) = &self.leads {
+            flight.tell(told);
+        }
+    }
+
+    fn has_followers(&self) -> bool {
+        self.leads.as_ref().is_some_and(|flight| flight.followers() > 0)
+    }
+
+    fn end(&mut self) {
+        self.at = At::Over;
+        self.follows = None;
+        if let Some(flight) = self.leads.take() {
+            self.flights.end(&self.place, &flight);
+        }
+    }
+
+    fn step(&mut self, at: At, step: Step<H>) -> Step<H> {
+        self.at = at;
+        step
+    }
+}
+
+impl<H: Host> Drop for GetOrSet<H> {
+    fn drop(&mut self) {
+        self.end();
+    }
+}

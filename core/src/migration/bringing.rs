@@ -1,0 +1,175 @@
+//! Brings one key into the new pool, where the old pool alone has it.
+//!
+//! A lease keeps the key's place in the new pool. Whoever deletes the key, or stores another value, takes the lease away:
+//! so a value that was read in the old pool before then is not stored after it.
+
+use std::sync::Arc;
+
+use super::{Counts, Pool};
+use crate::error::kinds::ErrorKind;
+use crate::lease::{Finding, Win};
+use crate::operations::{Answer, Compared, Found, Request};
+
+/// Seconds after which another caller may move a key, if the first one died.
+const LEASE: i32 = 5;
+
+const READ: Request = Request::Get { cas: false };
+
+#[derive(Debug)]
+pub(super) struct Bringing<V> {
+    counts: Arc<Counts>,
+    /// Of what is moved from a server that cannot tell ttls.
+    ttl: Option<i64>,
+    cannot_tell_ttls: bool,
+    at: At<V>,
+}
+
+#[derive(Debug)]
+enum At<V> {
+    /// In the new pool.
+    Reading,
+    /// In the old pool.
+    Looking,
+    /// With the old pool's value.
+    Leasing(V),
+    /// In the old pool again, as the value may have changed before the lease was won.
+    LookingAgain(Win),
+    Storing(V, Win),
+    /// With the value to return, if there is one.
+    GivingBack(Option<V>),
+    /// In the new pool: somebody may have stored a value there and deleted the old pool's meanwhile.
+    ReadingAgain,
+    Over,
+}
+
+/// What is to be done for it.
+pub(super) enum Brought<V> {
+    Ask(Pool, Request),
+    Store {
+        value: V,
+        cas: u64,
+        ttl: i64,
+    },
+    /// Nothing: this is the value, if there is one.
+    Over(Option<V>),
+}
+
+/// It cannot go on after an error.
+pub(super) enum Stopped {
+    Raise,
+    NeedTtl,
+}
+
+impl<V: Clone> Bringing<V> {
+    pub(super) fn new(counts: Arc<Counts>, ttl: Option<i64>) -> Self {
+        Self { counts, ttl, cannot_tell_ttls: false, at: At::Over }
+    }
+
+    pub(super) fn begin(&mut self) -> Brought<V> {
+        self.go(At::Reading, Pool::New, READ)
+    }
+
+    /// Begins with the old pool, for a key that the new one is known not to have.
+    pub(super) fn look(&mut self) -> Brought<V> {
+        self.go(At::Looking, Pool::Old, self.look_request())
+    }
+
+    pub(super) fn answered(&mut self, answer: Answer<V>) -> Brought<V> {
+        match (std::mem::replace(&mut self.at, At::Over), answer) {
+            (At::Reading, Answer::Value(value)) => self.found_in_new(value),
+            (At::Reading, _) => self.look(),
+            (At::Looking, answer) => match self.left(answer) {
+                Some((value, _)) => {
+                    self.counts.old.one();
+                    self.go(At::Leasing(value), Pool::New, Request::Lease { lease: LEASE, recache: 0 })
+                }
+                None => self.go(At::ReadingAgain, Pool::New, READ),
+            },
+            (At::Leasing(value), Answer::Lease(found)) => self.leased(value, *found),
+            (At::LookingAgain(win), answer) => match self.left(answer) {
+                Some((value, ttl)) => {
+                    self.at = At::Storing(value.clone(), win);
+                    Brought::Store { value, cas: win.cas, ttl }
+                }
+                None => self.give_back(win, None),
+            },
+            (At::Storing(value, _), answer) => {
+                if matches!(answer, Answer::Compared(Compared::Stored)) {
+                    self.counts.moved.one();
+                }
+                Brought::Over(Some(value))
+            }
+            (At::GivingBack(Some(value)), _) => Brought::Over(Some(value)),
+            (At::GivingBack(None), _) => self.go(At::ReadingAgain, Pool::New, READ),
+            (At::ReadingAgain, Answer::Value(value)) => self.found_in_new(value),
+            (At::ReadingAgain, _) => {
+                self.counts.missing.one();
+                Brought::Over(None)
+            }
+            (At::Leasing(_) | At::Over, _) => unreachable!("this answers nothing that was asked"),
+        }
+    }
+
+    pub(super) fn failed(&mut self, kind: ErrorKind) -> Result<Brought<V>, Stopped> {
+        match std::mem::replace(&mut self.at, At::Over) {
+            at @ (At::Looking | At::LookingAgain(_)) if kind == ErrorKind::Unsupported && !self.cannot_tell_ttls => {
+                if self.ttl.is_none() {
+                    return Err(Stopped::NeedTtl);
+                }
+                self.cannot_tell_ttls = true;
+                Ok(self.go(at, Pool::Old, READ))
+            }
+            At::Storing(value, win) if is_refusal(kind) => {
+                self.counts.refused.one();
+                Ok(self.give_back(win, Some(value)))
+            }
+            _ => Err(Stopped::Raise),
+        }
+    }
+
+    fn found_in_new(&self, value: V) -> Brought<V> {
+        self.counts.new.one();
+        Brought::Over(Some(value))
+    }
+
+    fn leased(&mut self, value: V, found: Found<V>) -> Brought<V> {
+        match (found.finding, found.value) {
+            (Finding::Hit | Finding::Stale, Some(newer)) => Brought::Over(Some(newer)),
+            (Finding::Won(Some(win)), _) => self.go(At::LookingAgain(win), Pool::Old, self.look_request()),
+            // Another caller moves it, or nobody can.
+            _ => Brought::Over(Some(value)),
+        }
+    }
+
+    fn give_back(&mut self, win: Win, value: Option<V>) -> Brought<V> {
+        self.go(At::GivingBack(value), Pool::New, Request::GiveBack(win))
+    }
+
+    fn look_request(&self) -> Request {
+        match self.cannot_tell_ttls {
+            true => READ,
+            false => Request::GetWithTtl,
+        }
+    }
+
+    /// The value that the old pool has, and the ttl to store it with.
+    fn left(&self, answer: Answer<V>) -> Option<(V, i64)> {
+        match answer {
+            Answer::ValueAndTtl(value, Some(ttl)) => Some((value, ttl.max(1).into())),
+            Answer::ValueAndTtl(value, None) => Some((value, 0)),
+            Answer::Value(value) => Some((value, self.ttl.unwrap_or_default())),
+            _ => None,
+        }
+    }
+
+    fn go(&mut self, at: At<V>, pool: Pool, request: Request) -> Brought<V> {
+        self.at = at;
+        Brought::Ask(pool, request)
+    }
+}
+
+/// Whether the new client or its server does not take such a value.
+fn is_refusal(kind: ErrorKind) -> bool {
+    let refuses = [ErrorKind::UnsupportedType, ErrorKind::ValueTooLarge, ErrorKind::ServerError];
+    refuses.contains(&kind) || kind.parent().is_some_and(is_refusal)
+}

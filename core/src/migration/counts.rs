@@ -1,0 +1,59 @@
+//! How far a migration has come.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Where a migrating client and its views have found keys, and what became of those of the old pool.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Progress {
+    /// Keys that the new pool had.
+    pub new: u64,
+    /// Keys that the old pool alone had.
+    pub old: u64,
+    /// Those of them that this client has moved.
+    pub moved: u64,
+    /// Those that it could not move, as the new client or its server does not take such values.
+    pub refused: u64,
+    /// Keys that neither had.
+    pub missing: u64,
+}
+
+#[derive(Debug, Default)]
+pub struct Counts {
+    pub(super) new: Count,
+    pub(super) old: Count,
+    pub(super) moved: Count,
+    pub(super) refused: Count,
+    pub(super) missing: Count,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Count(AtomicU64);
+
+impl Count {
+    pub(super) fn one(&self) {
+        self.add(1);
+    }
+
+    fn add(&self, more: u64) {
+        self.0.fetch_add(more, Ordering::Relaxed);
+    }
+
+    fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+impl Counts {
+    pub fn progress(&self) -> Progress {
+        let [new, old, moved, refused, missing] =
+            [&self.new, &self.old, &self.moved, &self.refused, &self.missing].map(Count::get);
+        Progress { new, old, moved, refused, missing }
+    }
+
+    /// Adds keys that an operation on many keys found in the new pool or in neither, or left in the old pool.
+    pub fn add(&self, found: Progress) {
+        self.new.add(found.new);
+        self.old.add(found.old);
+        self.missing.add(found.missing);
+    }
+}

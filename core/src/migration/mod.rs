@@ -1,0 +1,75 @@
+//! Moving from one pool of servers to another while both are in use: what each operation does on which pool.
+//!
+//! [`Migration`] is the machine of one operation. It waits for nothing and calls nothing: the host does as each [`Step`]
+//! says, with its clients of the two pools, and tells the [`Outcome`].
+
+mod bringing;
+mod counts;
+mod operation;
+#[cfg(test)]
+mod tests;
+
+use crate::error::kinds::ErrorKind;
+use crate::operations::{Answer, Request};
+
+pub use counts::{Counts, Progress};
+pub use operation::{Migration, Plan};
+
+/// Why a migration needs to know a ttl, for the end of the old server's message.
+pub const NEEDS_TTL: &str = "it cannot say when items expire: give migrating() a ttl for those that are moved";
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pool {
+    /// The one that is to go.
+    Old,
+    /// The one that is to stay.
+    New,
+}
+
+/// What the host is to do next. `V` is the host's value, `A` what its own operations return, `E` its error.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Step<V, A, E> {
+    /// Carry out a request on the operation's key: [`Outcome::Answered`].
+    Ask(Pool, Request),
+    /// Store a value in the new pool with a ttl in seconds, if the item still has this token: [`Outcome::Answered`] with
+    /// [`Answer::Compared`].
+    Store { value: V, cas: u64, ttl: i64 },
+    /// Carry out the user's operation on the new pool: [`Outcome::Operated`].
+    Operate,
+    /// The same, so that it makes a missing item: [`Outcome::Operated`].
+    Create,
+    /// Nothing: this is what the operation returns.
+    Return(End<V, A>),
+    /// Nothing: this went wrong.
+    Raise(E),
+    /// Nothing: the old server is too old, and [`NEEDS_TTL`] says what to do.
+    NeedTtl(E),
+}
+
+/// What came of a [`Step`].
+#[derive(Clone, Debug, PartialEq)]
+pub enum Outcome<V, A, E> {
+    Answered(Answer<V>),
+    /// `found`: it did not miss. An operation that changes something has changed it.
+    Operated {
+        answer: A,
+        found: bool,
+    },
+    Failed {
+        error: E,
+        kind: ErrorKind,
+    },
+}
+
+/// What an operation returns.
+#[derive(Clone, Debug, PartialEq)]
+pub enum End<V, A> {
+    /// The value that one of the pools had.
+    Value(V),
+    /// Neither pool had a value.
+    Missing,
+    /// What the user's operation returned on the new pool.
+    Answer(A),
+    /// Whether it was done.
+    Done(bool),
+}

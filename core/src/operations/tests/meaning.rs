@@ -1,0 +1,128 @@
+//! What each command on one key sends, and what each reply to it means, on servers new and old.
+
+use pinyon_proto::{Direction, Mode};
+
+use super::single::{finished, on, store, value, GET};
+use super::stage::{Stage, CLASSIC, META};
+use crate::lease::{Finding, Win};
+use crate::operations::{Answer, Compared, Found, Request};
+
+const CAS: Request = Request::Get { cas: true };
+const COMPARE: Request = Request::Store { mode: Mode::Set, size: 5, client_flags: 7, ttl: 60, cas: Some(9) };
+const INCREMENT: Request = Request::Arithmetic { direction: Direction::Increment, delta: 2, initial: None };
+const COUNT: Request = Request::Arithmetic { direction: Direction::Decrement, delta: 1, initial: Some((10, 60)) };
+const MARK_STALE: Request = Request::MarkStale { ttl: 30 };
+const LEASE: Request = Request::Lease { lease: 20, recache: 5 };
+const GIVE_BACK: Request = Request::GiveBack(Win { cas: 9, keep: false });
+const GIVE_BACK_STALE: Request = Request::GiveBack(Win { cas: 9, keep: true });
+
+/// Plays a request on one server of this version: what is sent, what is answered, and what that means.
+#[track_caller]
+fn means(version: &'static str, request: Request, sent: &str, reply: &str, answer: Answer<super::single::Value>) {
+    let mut stage = Stage::new("a", version, on("key", request));
+    assert_eq!(stage.begin(), [format!("a: {sent}")]);
+    assert!(stage.answer("a", reply).is_empty(), "it is over");
+    assert_eq!(finished(stage).unwrap(), answer, "{request:?} answered {reply}");
+}
+
+#[test]
+fn reads() {
+    let get = "mg key f v O*";
+    means(META, GET, get, "VA 5 f7 O*|value", Answer::Value(value("value", 7)));
+    means(META, GET, get, "EN O*", Answer::Missing);
+    means(META, CAS, "mg key f c v O*", "VA 1 c9 f0 O*|v", Answer::ValueAndCas(value("v", 0), 9));
+    means(META, Request::GetAndTouch { ttl: 60, cas: false }, "mg key f v T60 O*", "EN O*", Answer::Missing);
+    let touched = Answer::ValueAndCas(value("v", 0), 9);
+    means(META, Request::GetAndTouch { ttl: 60, cas: true }, "mg key f c v T60 O*", "VA 1 c9 f0 O*|v", touched);
+    for (ttl, left) in [("30", Some(30)), ("-1", None)] {
+        let answer = Answer::ValueAndTtl(value("v", 0), left);
+        means(META, Request::GetWithTtl, "mg key f t v O*", &format!("VA 1 f0 t{ttl} O*|v"), answer);
+    }
+}
+
+#[test]
+fn reads_in_classic_text() {
+    means(CLASSIC, GET, "get key", "VALUE key 7 5|value|END", Answer::Value(value("value", 7)));
+    means(CLASSIC, GET, "get key", "END", Answer::Missing);
+    means(CLASSIC, CAS, "gets key", "VALUE key 7 1 9|v|END", Answer::ValueAndCas(value("v", 7), 9));
+}
+
+#[test]
+fn a_placeholder_is_a_miss() {
+    means(META, GET, "mg key f v O*", "VA 0 f0 W O*|", Answer::Missing);
+    means(META, GET, "mg key f v O*", "VA 0 f0 Z O*|", Answer::Missing);
+    means(META, GET, "mg key f v O*", "VA 0 f0 O*|", Answer::Value(value("", 0)));
+    means(META, GET, "mg key f v O*", "VA 0 f7 Z O*|", Answer::Value(value("", 7)));
+    means(META, CAS, "mg key f c v O*", "VA 0 c1 f0 Z O*|", Answer::Missing);
+}
+
+#[test]
+fn stores() {
+    for (mode, word) in [(Mode::Set, ""), (Mode::Add, " ME"), (Mode::Append, " MA"), (Mode::Replace, " MR")] {
+        let sent = format!("ms key 5 F7 T60{word} O*|value");
+        means(META, store(mode), &sent, "HD O*", Answer::Done(true));
+        means(META, store(mode), &sent, "NS O*", Answer::Done(false));
+    }
+    means(CLASSIC, store(Mode::Add), "add key 7 60 5|value", "STORED", Answer::Done(true));
+    means(CLASSIC, store(Mode::Add), "add key 7 60 5|value", "NOT_STORED", Answer::Done(false));
+    let replies = [("HD", Compared::Stored), ("EX", Compared::Changed), ("NF", Compared::Gone)];
+    for (word, compared) in replies {
+        means(META, COMPARE, "ms key 5 F7 T60 C9 O*|value", &format!("{word} O*"), Answer::Compared(compared));
+    }
+    means(CLASSIC, COMPARE, "cas key 7 60 5 9|value", "EXISTS", Answer::Compared(Compared::Changed));
+}
+
+#[test]
+fn what_changes_an_item_or_not() {
+    for (request, sent) in [
+        (Request::Delete, "md key O*"),
+        (Request::Touch { ttl: 60 }, "mg key T60 O*"),
+        (MARK_STALE, "md key I T30 O*"),
+        (GIVE_BACK, "md key C9 O*"),
+        (GIVE_BACK_STALE, "md key I C9 O*"),
+    ] {
+        let miss = if sent.starts_with("mg") { "EN O*" } else { "NF O*" };
+        means(META, request, sent, "HD O*", Answer::Done(true));
+        means(META, request, sent, miss, Answer::Done(false));
+    }
+    means(META, GIVE_BACK, "md key C9 O*", "EX O*", Answer::Done(false));
+    means(CLASSIC, Request::Delete, "delete key", "DELETED", Answer::Done(true));
+    means(CLASSIC, Request::Delete, "delete key", "NOT_FOUND", Answer::Done(false));
+    means(CLASSIC, Request::Touch { ttl: 60 }, "touch key 60", "TOUCHED", Answer::Done(true));
+}
+
+#[test]
+fn numbers() {
+    means(META, INCREMENT, "ma key v D2 O*", "VA 2 O*|12", Answer::Number(12));
+    means(META, INCREMENT, "ma key v D2 O*", "NF O*", Answer::Missing);
+    means(META, COUNT, "ma key v MD N60 J10 O*", "VA 2 O*|10", Answer::Number(10));
+    means(CLASSIC, INCREMENT, "incr key 2", "12", Answer::Number(12));
+    means(CLASSIC, INCREMENT, "incr key 2", "NOT_FOUND", Answer::Missing);
+}
+
+#[test]
+fn what_a_server_knows_of_an_item() {
+    let mut stage = Stage::new("a", META, on("key", Request::Metadata));
+    assert_eq!(stage.begin(), ["a: mg key f c h l s t u O*"]);
+    stage.answer("a", "HD f7 c9 h1 l3 s5 t-1 O*");
+    let Answer::Metadata(item) = finished(stage).unwrap() else { panic!("metadata") };
+    assert_eq!((item.client_flags, item.cas, item.hit_before), (7, Some(9), Some(true)));
+    assert_eq!((item.last_access, item.size, item.ttl), (Some(3), Some(5), Some(-1)));
+    means(META, Request::Metadata, "mg key f c h l s t u O*", "EN O*", Answer::Missing);
+}
+
+#[test]
+fn leases() {
+    let found = |finding, value| Answer::Lease(Box::new(Found { finding, value }));
+    let win = |keep| Finding::Won(Some(Win { cas: 9, keep }));
+    for (reply, answer) in [
+        ("VA 1 c9 f0 O*|v", found(Finding::Hit, Some(value("v", 0)))),
+        ("VA 1 c9 f0 W O*|v", found(win(true), Some(value("v", 0)))),
+        ("VA 1 c9 f0 X Z O*|v", found(Finding::Stale, Some(value("v", 0)))),
+        ("VA 0 c9 f0 W O*|", found(win(false), None)),
+        ("VA 0 c9 f0 Z O*|", found(Finding::Filling, None)),
+        ("EN O*", found(Finding::Won(None), None)),
+    ] {
+        means(META, LEASE, "mg key f c v N20 R5 O*", reply, answer);
+    }
+}

@@ -1,0 +1,73 @@
+//! Commands that were joined with others, whose server does not say which of them it failed; and leases given back.
+
+use pinyon_proto::Mode;
+
+use super::single::{finished, on, store, GET};
+use super::stage::{Stage, META};
+use crate::error::{Error, Kind, Sent};
+use crate::operations::{Answer, End, Failed, Next, Operation, Request};
+
+fn unattributed() -> End {
+    let error = Error::new(Kind::Server, &"a:11211".into(), "out of memory").of("set", Sent::Maybe);
+    End::Failed { error, in_time: true }
+}
+
+#[test]
+fn a_store_in_doubt_is_insisted_on_once() {
+    let mut set = on("key", store(Mode::Set));
+    assert_eq!(set.over(0, unattributed()), Next::Again);
+    assert_eq!(set.over(0, unattributed()), Next::Nothing);
+    let mut late = on("key", store(Mode::Set));
+    let End::Failed { error, .. } = unattributed() else { unreachable!() };
+    assert_eq!(late.over(0, End::Failed { error, in_time: false }), Next::Nothing);
+}
+
+#[test]
+fn what_may_not_be_done_twice_is_not_insisted_on() {
+    for request in [store(Mode::Add), store(Mode::Append), Request::Delete, Request::Get { cas: true }] {
+        assert_eq!(on("key", request).over(0, unattributed()), Next::Nothing, "{request:?}");
+    }
+    assert_eq!(on("key", store(Mode::Set)).alone().over(0, unattributed()), Next::Nothing);
+    assert_eq!(on("key", GET).over(0, unattributed()), Next::Again);
+}
+
+#[test]
+fn what_is_insisted_on_is_sent_by_itself_and_may_succeed() {
+    let mut stage = Stage::new("a", META, on("key", store(Mode::Set)));
+    stage.operation.over(0, unattributed());
+    assert_eq!(stage.begin(), ["a: ms key 5 F7 T60 O*|value"]);
+    stage.answer("a", "HD O*");
+    assert_eq!(finished(stage).unwrap(), Answer::Done(true));
+}
+
+#[test]
+fn a_lease_that_nobody_hears_of_is_given_back() {
+    for (reply, given_back) in [
+        ("VA 0 c9 f0 W O*|", vec!["a: md key C9 O*"]),
+        ("VA 1 c9 f0 W O*|v", vec!["a: md key I C9 O*"]),
+        ("VA 1 c9 f0 O*|v", vec![]),
+        ("VA 0 c9 f0 Z O*|", vec![]),
+        ("EN O*", vec![]),
+    ] {
+        let mut stage = Stage::new("a", META, on("key", Request::Lease { lease: 20, recache: 5 }));
+        assert!(stage.operation.may_win());
+        stage.begin();
+        stage.answer("a", reply);
+        let next = stage.operation.give_back();
+        assert_eq!(next == Next::Again, !given_back.is_empty(), "{reply}");
+        if next == Next::Again {
+            assert_eq!(stage.begin(), given_back, "{reply}");
+            assert!(!stage.operation.may_win(), "it is given back once");
+        }
+    }
+}
+
+#[test]
+fn a_lease_that_failed_is_not_given_back() {
+    let mut lease = on("key", Request::Lease { lease: 20, recache: 5 });
+    lease.fail(Error::new(Kind::Closed, &"".into(), "the client was closed"));
+    assert_eq!(lease.give_back(), Next::Nothing);
+    let error = lease.finish();
+    assert!(matches!(&error, Err(Failed::Error(error)) if error.command == "lease"), "{error:?}");
+    assert!(!on("key", GET).may_win());
+}

@@ -1,0 +1,239 @@
+//! Two servers of which one fails, through both drivers: who is asked, what is told, what is noted and counted.
+
+mod peer;
+
+use std::time::{Duration, Instant};
+
+use pinyon_core::blocking::{known, Batch, Broken, NoHost};
+use pinyon_core::directory::Directory;
+use pinyon_core::events::EventKind;
+use pinyon_core::metrics::Counted;
+use pinyon_core::operations::{BorrowedKey, Request};
+use pinyon_core::{Data, Kind, Sent};
+use pinyon_proto::Key;
+use serde_json::{json, Value};
+
+use crate::scenarios::{Blocking, Client, Loop, Outcome};
+use crate::TIMEOUT;
+use peer::{Act, Peer};
+
+const HIT: Act = Act::Say("VA 5 f16 O*\r\nvalue\r\n");
+const MISS: Act = Act::Say("EN O*\r\n");
+const STORED: Act = Act::Say("HD O*\r\n");
+
+/// A client of two servers, and keys that belong to each.
+struct Two<C> {
+    client: C,
+    first: Peer,
+    second: Peer,
+    of_first: String,
+    of_second: String,
+}
+
+impl<C: Client> Two<C> {
+    fn new(timeout: f64, first: &[Act], second: &[Act]) -> Self {
+        let (first, second) = (Peer::new(first), Peer::new(second));
+        let address = format!("{},{}", first.address, second.address);
+        let client = C::connected(&json!({"address": address, "client": {"timeout": timeout}}));
+        let of = |server: &Peer| {
+            (0..).map(|n| format!("key{n}")).find(|key| own_server(client.directory(), key).1 == server.address)
+        };
+        let (of_first, of_second) = (of(&first).unwrap(), of(&second).unwrap());
+        Self { client, first, second, of_first, of_second }
+    }
+
+    fn call(&mut self, call: Value) -> Outcome {
+        self.client.carry_out(&[call.as_array().unwrap()]).remove(0)
+    }
+
+    fn get(&mut self) -> Outcome {
+        self.call(json!(["get", self.of_first]))
+    }
+
+    /// What happened since the last time; `1` and `2` are the servers.
+    fn events(&self) -> Vec<String> {
+        let name = |server: &str| if server == self.first.address { 1 } else { 2 };
+        let events = self.client.directory().take_events().into_iter();
+        let events = events.map(|event| match event.kind {
+            EventKind::Retry => format!("retry {} on {}", event.command, name(&event.server)),
+            kind => format!("{} {}", kind.as_str(), name(&event.server)),
+        });
+        events.collect()
+    }
+
+    /// Of a command on the first server: hits, misses, stored, failed, retries.
+    fn counted(&self, command: Counted) -> [u64; 5] {
+        let fleet = self.client.directory().known();
+        let metrics = fleet.metrics().find(|metrics| *metrics.server == *self.first.address).unwrap();
+        let of = metrics.traffic.commands.iter().find(|of| of.command == command);
+        of.map_or([0; 5], |of| [of.hits, of.misses, of.stored, of.failed(), of.retries])
+    }
+}
+
+/// The server that a key belongs to, and its name.
+fn own_server(directory: &Directory, key: &str) -> (usize, String) {
+    let fleet = directory.known();
+    let server = fleet.candidates(key.as_bytes(), false)[0];
+    (server, fleet.servers()[server].name.to_string())
+}
+
+/// Each of these tests, by waiting and in an event loop.
+macro_rules! through_both {
+    ($($name:ident),* $(,)?) => {
+        mod by_waiting { $(#[test] fn $name() { super::$name::<super::Blocking>(); })* }
+        mod in_a_loop { $(#[test] fn $name() { super::$name::<super::Loop>(); })* }
+    };
+}
+
+through_both!(
+    a_server_that_closes_is_tried_once_more_and_then_another,
+    what_was_sent_and_changes_something_is_told_and_not_repeated,
+    a_silent_server_is_marked_down_and_the_next_call_goes_elsewhere,
+    a_server_that_comes_back_is_probed_and_used_again,
+    many_keys_go_on_elsewhere_with_one_event_for_the_server,
+    what_one_server_answered_stays_where_the_other_is_silent,
+    after_its_time_many_keys_are_not_asked_for_again,
+    a_connection_that_broke_amid_a_reply_is_tried_again,
+    answers_are_counted_by_what_they_were,
+    every_server_is_asked_and_the_failing_one_told,
+);
+
+fn a_server_that_closes_is_tried_once_more_and_then_another<C: Client>() {
+    let mut two = Two::<C>::new(10.0, &[Act::Close], &[HIT]);
+    assert_eq!(two.get().value, "value");
+    assert_eq!(two.events(), ["retry get on 1", "down 1", "retry get on 1"]);
+    let request = format!("mg {}", two.of_first);
+    assert_eq!((two.first.requests(), two.second.requests()), (vec![request.clone(); 2], vec![request]));
+    assert_eq!(two.counted(Counted::Get), [0, 0, 0, 2, 2]);
+}
+
+fn what_was_sent_and_changes_something_is_told_and_not_repeated<C: Client>() {
+    let mut two = Two::<C>::new(10.0, &[Act::Close], &[STORED]);
+    let raised = two.call(json!(["add", two.of_first, "value"])).raised.unwrap();
+    assert_eq!((raised.sent, raised.command, &*raised.server), (Sent::Maybe, "add", &*two.first.address));
+    assert_eq!(two.first.requests().len(), 1);
+    assert!(two.second.requests().is_empty() && two.events().is_empty());
+    assert_eq!(two.counted(Counted::Add), [0, 0, 0, 1, 0]);
+}
+
+fn a_silent_server_is_marked_down_and_the_next_call_goes_elsewhere<C: Client>() {
+    let mut two = Two::<C>::new(0.5, &[Act::Silent], &[HIT]);
+    assert_eq!(two.get().raised.unwrap().kind.as_str(), "Timeout", "its time is over");
+    assert_eq!(two.events(), ["down 1"]);
+    assert_eq!(two.get().value, "value");
+    assert_eq!((two.first.requests().len(), two.second.requests().len()), (1, 1));
+}
+
+fn a_server_that_comes_back_is_probed_and_used_again<C: Client>() {
+    let mut two = Two::<C>::new(10.0, &[Act::Close], &[MISS]);
+    assert_eq!(two.get().value, Value::Null);
+    two.events();
+    two.first.act(HIT);
+    let deadline = Instant::now() + TIMEOUT;
+    while two.get().value != "value" {
+        assert!(Instant::now() < deadline, "it is never tried again");
+        two.client.rest(Duration::from_millis(20));
+    }
+    assert_eq!(two.events(), ["up 1"]);
+    assert_eq!(two.get().value, "value");
+}
+
+fn many_keys_go_on_elsewhere_with_one_event_for_the_server<C: Client>() {
+    let mut two = Two::<C>::new(10.0, &[Act::Close], &[Act::Say("END\r\n")]);
+    let call = json!(["get_many", [two.of_first, two.of_second]]);
+    let outcome = two.call(call);
+    assert!(outcome.raised.is_none() && outcome.value == json!({}));
+    assert_eq!(two.events(), ["retry get_many on 1", "down 1", "retry get_many on 1"]);
+    assert_eq!(two.first.requests(), vec![format!("get {}", two.of_first); 2]);
+    assert_eq!(two.second.requests().len(), 2);
+}
+
+fn what_one_server_answered_stays_where_the_other_is_silent<C: Client>() {
+    let mut two = Two::<C>::new(0.5, &[Act::Silent], &[STORED]);
+    let outcome = two.call(json!(["delete_many", [two.of_first, two.of_second]]));
+    let raised = outcome.raised.unwrap();
+    assert_eq!(outcome.value, 1);
+    assert_eq!((raised.kind.as_str(), raised.sent, raised.command), ("Timeout", Sent::Maybe, "delete_many"));
+    assert_eq!(two.events(), ["down 1"]);
+}
+
+fn after_its_time_many_keys_are_not_asked_for_again<C: Client>() {
+    let mut two = Two::<C>::new(0.5, &[Act::Silent], &[Act::Say("END\r\n")]);
+    let raised = two.call(json!(["get_many", [two.of_first, two.of_second]])).raised.unwrap();
+    assert_eq!((raised.kind.as_str(), &*raised.server), ("Timeout", &*two.first.address));
+    assert_eq!(two.events(), ["down 1"]);
+    assert_eq!(two.second.requests().len(), 1);
+}
+
+fn a_connection_that_broke_amid_a_reply_is_tried_again<C: Client>() {
+    let mut two = Two::<C>::new(10.0, &[Act::Break("VA 5 f16 O*\r\nva"), HIT], &[MISS]);
+    assert_eq!(two.get().value, "value");
+    assert_eq!(two.events(), ["retry get on 1"]);
+    assert_eq!(two.counted(Counted::Get), [1, 0, 0, 1, 1]);
+}
+
+fn answers_are_counted_by_what_they_were<C: Client>() {
+    let error = Act::Say("SERVER_ERROR out of memory\r\n");
+    let mut two = Two::<C>::new(10.0, &[HIT, MISS, MISS, error, STORED], &[MISS]);
+    for _ in 0..4 {
+        two.get();
+    }
+    two.call(json!(["set", two.of_first, "value"]));
+    assert_eq!(two.counted(Counted::Get), [1, 2, 0, 1, 0]);
+    assert_eq!(two.counted(Counted::Set), [0, 0, 1, 0, 0]);
+    assert!(two.events().is_empty(), "a server's own error is an answer");
+}
+
+fn every_server_is_asked_and_the_failing_one_told<C: Client>() {
+    let mut two = Two::<C>::new(10.0, &[Act::Close], &[Act::Say("OK\r\n")]);
+    let raised = two.call(json!(["flush_all"])).raised.unwrap();
+    assert_eq!((raised.command, &*raised.server), ("flush_all", &*two.first.address));
+    assert_eq!((two.first.requests().len(), two.second.requests().len()), (1, 1));
+}
+
+/// A command that was not carried out: its key, its name, and how it failed where the server did not answer.
+type Unsuccessful = (String, &'static str, Option<(Kind, Sent)>);
+
+/// What became of a batch's commands on a silent or closing first server, by key.
+fn batch(two: &Two<Blocking>, requests: &[(&str, Request)]) -> Vec<Unsuccessful> {
+    let mut batch = Batch::new(known(two.client.directory(), &NoHost).unwrap(), true);
+    for (key, request) in requests {
+        let sent = BorrowedKey { wire: Key::new(key.as_bytes(), false).unwrap(), routed: key.as_bytes() };
+        batch.submit(&NoHost, &sent, *request, &Data::None, (*key).to_owned()).unwrap();
+    }
+    let unsuccessful = batch.finish(&NoHost).unwrap().into_iter();
+    let mut told: Vec<_> = unsuccessful
+        .map(|one| match one.why {
+            Broken::Failed(error) => (one.tag, one.command, Some((error.kind, error.sent))),
+            Broken::Refused(_) => (one.tag, one.command, None),
+        })
+        .collect();
+    told.sort_by(|one, other| one.1.cmp(other.1));
+    told
+}
+
+#[test]
+fn each_command_of_a_batch_on_a_broken_connection_is_told_and_the_others_are_done() {
+    let two = Two::<Blocking>::new(10.0, &[Act::Close], &[STORED]);
+    let (mine, other) = (&*two.of_first, &*two.of_second);
+    let told = batch(&two, &[(mine, Request::Delete), (other, Request::Delete), (mine, Request::Touch { ttl: 1 })]);
+    let failed = Some((Kind::Closed, Sent::Maybe));
+    assert_eq!(told, [(mine.to_owned(), "delete", failed), (mine.to_owned(), "touch", failed)]);
+}
+
+#[test]
+fn a_batch_goes_on_elsewhere_where_nothing_of_it_was_sent() {
+    let two = Two::<Blocking>::new(10.0, &[Act::Close], &[STORED]);
+    let fleet = two.client.directory().known();
+    let (server, name) = own_server(two.client.directory(), &two.of_first);
+    assert_eq!(name, two.first.address);
+    // As two connections would that were lost.
+    let lost = batch(&two, &[(&two.of_first, Request::Delete)]);
+    assert_eq!(lost.len(), 1);
+    batch(&two, &[(&two.of_first, Request::Delete)]);
+    assert!(!fleet.servers()[server].health.is_up());
+    assert_eq!(two.events(), ["down 1"]);
+    assert!(two.second.requests().is_empty());
+    assert!(batch(&two, &[(&two.of_first, Request::Delete)]).is_empty());
+    assert_eq!(two.second.requests()[0], format!("md {}", two.of_first));
+}

@@ -1,0 +1,81 @@
+//! The bytes of values, on their way in.
+
+use std::any::Any;
+
+use pinyon_core::dialect::ValueError;
+use pinyon_core::{Destination, Value};
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyInt, PyString};
+
+use crate::errors::of_value;
+
+pub(crate) fn decode_text<'py>(py: Python<'py>, bytes: &[u8]) -> PyResult<Bound<'py, PyAny>> {
+    Ok(PyString::from_bytes(py, bytes).map_err(|error| undecodable(py, "text", error))?.into_any())
+}
+
+/// The server pads with spaces what `decr` has made shorter.
+pub(crate) fn decode_integer<'py>(py: Python<'py>, bytes: &[u8]) -> PyResult<Bound<'py, PyAny>> {
+    let text = std::str::from_utf8(bytes).map_err(|error| undecodable(py, "an integer", error))?.trim_end();
+    if let Ok(number) = text.parse::<i64>() {
+        return Ok(number.into_pyobject(py)?.into_any());
+    }
+    py.get_type::<PyInt>().call1((text,)).map_err(|error| undecodable(py, "an integer", error))
+}
+
+fn undecodable(py: Python<'_>, what: &str, error: impl std::fmt::Display) -> PyErr {
+    of_value(py, &ValueError::misread(what, error))
+}
+
+pub(crate) fn into_bytes<'py>(py: Python<'py>, value: Value<'_>) -> Bound<'py, PyBytes> {
+    match value {
+        Value::Received(destination) => match destination.into_any().downcast::<BytesDestination>() {
+            Ok(received) => received.0.into_bound(py),
+            Err(other) => PyBytes::new(py, other.downcast_ref::<Vec<u8>>().map_or(&[], Vec::as_slice)),
+        },
+        Value::Borrowed(bytes) => PyBytes::new(py, bytes),
+        Value::None => PyBytes::new(py, &[]),
+    }
+}
+
+/// A Python bytes object that a large value is received into before anyone else sees it.
+#[derive(Debug)]
+pub(crate) struct BytesDestination(Py<PyBytes>);
+
+impl BytesDestination {
+    pub(crate) fn new(py: Python<'_>, length: usize) -> PyResult<Self> {
+        // SAFETY: without a source, a new bytes object of this length is returned with whatever its memory held, or
+        // null with an exception set. Nobody reads it before all of it has been received: a session hands out
+        // complete values only.
+        let object = unsafe {
+            Bound::from_owned_ptr_or_err(
+                py,
+                ffi::PyBytes_FromStringAndSize(std::ptr::null(), length as ffi::Py_ssize_t),
+            )?
+        };
+        Ok(Self(object.cast_into::<PyBytes>()?.unbind()))
+    }
+}
+
+impl Destination for BytesDestination {
+    fn bytes(&self) -> &[u8] {
+        // SAFETY: the object lives as long as `self` and nobody else has it; its buffer does not move, and reading
+        // its address and length needs no GIL.
+        unsafe {
+            let object = self.0.as_ptr();
+            std::slice::from_raw_parts(ffi::PyBytes_AS_STRING(object).cast(), ffi::Py_SIZE(object) as usize)
+        }
+    }
+
+    fn bytes_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as for `bytes`, and `self` is borrowed for as long as the slice is.
+        unsafe {
+            let object = self.0.as_ptr();
+            std::slice::from_raw_parts_mut(ffi::PyBytes_AsString(object).cast(), ffi::Py_SIZE(object) as usize)
+        }
+    }
+
+    fn into_any(self: Box<Self>) -> Box<dyn Any> {
+        self
+    }
+}
