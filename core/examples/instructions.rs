@@ -15,6 +15,7 @@ const ROUNDS: usize = 5;
 const MORE: usize = 3;
 const KEYS: usize = 100;
 const VALUE: [u8; 36] = [b'v'; 36];
+
 fn main() {
     let server = std::env::args().nth(1).expect("the server's socket");
     let servers = Some(ServerTexts(vec![server]));

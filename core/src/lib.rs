@@ -1,6 +1,6 @@
 //! The core of Pinyon: the client itself. A front end for a language converts: its objects into settings, keys and data,
 //! and answers into its objects. This page is the manual for whoever writes the next front end; `examples/host` is one in
-//! plain Rust that does everything, and is a test.
+//! plain Rust that does every operation of caches and locks, and is a test.
 //!
 //! # What to build, in this order
 //!
@@ -54,6 +54,9 @@
 //! **5. Many keys, all servers, quiet batches.** [`Fetch`](operations::Fetch), [`Change`](operations::Change) and
 //! [`Everywhere`](operations::Everywhere) are operations like the one above. A [`Batch`](blocking::Batch) is for threads; an
 //! event loop begins many requests in one turn instead.
+//!
+//! [`GetOrSet`](lease::GetOrSet) and [`Migration`](migration::Migration) lead one call through several operations, and never
+//! wait. Do as each step says, and tell the machine the outcome.
 //!
 //! **6. An event loop.** [`Shared`](shared::Shared) has the operations under way on a loop, each with a
 //! [`Waiter`](shared::Waiter): what you know the coroutine by. Choose who drives it. [`LoopMachine`](driven::LoopMachine) calls a

@@ -1,6 +1,6 @@
 //! What commands came to and how long they took: each connection counts for itself, and who asks adds it up.
 //!
-//! A `Block` of counters has one writer, the session that holds its [`Meter`], so counting is a plain addition in memory
+//! A `Block` of counters has one writer, the session that holds its `Meter`, so counting is a plain addition in memory
 //! that nobody else writes. The blocks of connections that are gone serve later ones, and keep what was counted: there
 //! are never more than there were connections at once. What fails is rare, and counted by the server.
 //!
