@@ -3,38 +3,24 @@
 //! Usage: `instructions /path/to/memcached.socket`
 
 use std::os::unix::process::parent_id;
-use std::time::Duration;
 
 use pinyon_core::blocking::{run, Batch, NoHost};
 use pinyon_core::directory::Directory;
-use pinyon_core::fleet::{Access, Fleet, FleetOptions};
 use pinyon_core::operations::{Answer, BorrowedKey, Bytes, Fetch, Keys, Plain, Request, Single};
-use pinyon_core::ring::Rule;
-use pinyon_core::settings::Policy;
-use pinyon_core::{parse_servers, Data, Limits};
+use pinyon_core::settings::{CacheSettings, Policy, ServerTexts};
+use pinyon_core::Data;
 use pinyon_proto::{Key, KeyRules, Mode};
 
 const ROUNDS: usize = 5;
 const MORE: usize = 3;
 const KEYS: usize = 100;
 const VALUE: [u8; 36] = [b'v'; 36];
-const TIMEOUT: Duration = Duration::from_secs(30);
-const LIMITS: Limits = Limits { exchanges: 4096, unsent: 64 * 1024, value: 1024 * 1024 };
-const OPTIONS: FleetOptions = FleetOptions {
-    timeout: TIMEOUT,
-    connect_timeout: TIMEOUT,
-    max_connections: 64,
-    limits: LIMITS,
-    gutter_ttl: 10,
-    events: false,
-    slow_after: None,
-};
 
 fn main() {
     let server = std::env::args().nth(1).expect("the server's socket");
-    let servers = parse_servers([server.as_str()]).expect("a server");
-    let fleet = Fleet::new(servers, Vec::new(), Rule::default(), OPTIONS, Access::default()).expect("no TLS");
-    let fleet = Directory::fixed(fleet);
+    let servers = Some(ServerTexts(vec![server]));
+    let settings = CacheSettings { servers, timeout: 30.0, connect_timeout: 30.0, ..CacheSettings::default() };
+    let fleet = settings.build(false).expect("settings that make sense").directory;
     let client = Client { fleet, keys: (0..KEYS).map(|number| format!("{number:036}")).collect() };
     client.set_in_batch(KEYS);
     count("get", 100, |times| (0..times).for_each(|number| client.get(number % KEYS)));
@@ -86,7 +72,7 @@ impl Client {
     fn get_many(&self) {
         let mut keys = Keys::with_capacity(KEYS);
         let rules = KeyRules::default();
-        self.keys.iter().for_each(|key| keys.push(&rules, key.as_bytes(), key.as_bytes()).expect("a key"));
+        self.keys.iter().for_each(|key| keys.push(&rules, key.as_bytes()).expect("a key"));
         let mut fetch = Fetch::new(keys, false, Plain, POLICY);
         run(&self.fleet, &NoHost, &mut fetch).expect("no interrupt");
         let found = fetch.finish().found;

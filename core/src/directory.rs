@@ -5,14 +5,14 @@ use std::time::{Duration, Instant};
 
 use crate::address::ServerSpec;
 use crate::discovery::Discovery;
-pub use crate::discovery::{DiscoverySettings, Source};
+use crate::discovery::DiscoverySettings;
 use crate::error::{Error, Kind};
 use crate::events::{Event, EventKind};
-use crate::fleet::{Fleet, FleetOptions};
+pub use crate::fleet::{Fleet, FleetOptions, Server};
 use crate::fork::PerProcess;
 
 /// How soon to go on with a look that has to wait.
-pub const LOOK_AGAIN: Duration = Duration::from_millis(2);
+pub(crate) const LOOK_AGAIN: Duration = Duration::from_millis(2);
 
 /// When a server was marked down, others may be in its place: it is looked again, but not all the time.
 const SHAKEN: Duration = Duration::from_secs(2);
@@ -42,7 +42,7 @@ struct Known {
 }
 
 /// What is known at a moment.
-pub struct Sight {
+pub(crate) struct Sight {
     pub fleet: Arc<Fleet>,
     /// Why there are no servers yet, or no newer ones.
     pub failure: Option<Error>,
@@ -54,12 +54,12 @@ pub struct Sight {
 
 impl Directory {
     /// Of a client whose servers are given.
-    pub fn fixed(fleet: Fleet) -> Self {
+    pub(crate) fn fixed(fleet: Fleet) -> Self {
         Self { first: Arc::new(fleet), discovery: None }
     }
 
     /// Of a client that finds its servers: `fleet` has none in its ring yet.
-    pub fn discovering(fleet: Fleet, settings: DiscoverySettings) -> Self {
+    pub(crate) fn discovering(fleet: Fleet, settings: DiscoverySettings) -> Self {
         let (first, settings) = (Arc::new(fleet), Arc::new(settings));
         let looking = PerProcess::new(Looking::new(Known::of(first.clone()), &settings));
         Self { first, discovery: Some((settings, looking)) }
@@ -67,7 +67,7 @@ impl Directory {
 
     /// The fleet, where it is always the same.
     #[inline]
-    pub fn as_fixed(&self) -> Option<&Arc<Fleet>> {
+    pub(crate) fn as_fixed(&self) -> Option<&Arc<Fleet>> {
         match self.discovery {
             None => Some(&self.first),
             Some(_) => None,
@@ -80,7 +80,7 @@ impl Directory {
     }
 
     /// Looks for servers if that is due, or goes on with it, and never waits.
-    pub fn look(&self, now: Instant) -> Sight {
+    pub(crate) fn look(&self, now: Instant) -> Sight {
         let Some(looking) = self.looking() else {
             return Sight { fleet: self.first.clone(), failure: None, is_looking: false, began: false };
         };

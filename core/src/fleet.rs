@@ -47,7 +47,7 @@ pub struct Access {
 }
 
 /// All servers of a client. It does not change: where servers come and go, another fleet takes its place
-/// ([`Self::with_servers`]), and operations that have begun end with the one they began with.
+/// (`with_servers`), and operations that have begun end with the one they began with.
 #[derive(Debug)]
 pub struct Fleet {
     /// Those of the ring and of the gutter, and those that have left, as long as operations may speak of them: all by an
@@ -127,7 +127,7 @@ impl Choice {
 impl Fleet {
     /// `gutter`: the servers that take the keys of those that are down; without any, the others of the ring do.
     /// `specs` may be empty, of a fleet whose servers are not known yet. The gutter has the default rule.
-    pub fn new(
+    pub(crate) fn new(
         specs: Vec<ServerSpec>,
         gutter: Vec<ServerSpec>,
         rule: Rule,
@@ -155,7 +155,7 @@ impl Fleet {
 
     /// The same with these servers in its ring. Those that stay keep their index, their health and their connections;
     /// the connections of those that leave are closed as they come to rest.
-    pub fn with_servers(&self, specs: Vec<ServerSpec>, now: Instant) -> Result<Self, TlsError> {
+    pub(crate) fn with_servers(&self, specs: Vec<ServerSpec>, now: Instant) -> Result<Self, TlsError> {
         let (mut servers, mut pools) = (self.servers.clone(), self.pools().to_vec());
         let free_since = |since: Instant| now.saturating_duration_since(since) > REMEMBERED + 2 * self.options.timeout;
         let mut free = self.retired.iter().filter(|(_, since)| free_since(*since)).map(|(index, _)| *index);
@@ -217,7 +217,7 @@ impl Fleet {
     }
 
     /// Whether the ring has one server alone, and nobody else is there to take its place.
-    pub fn has_one_server(&self) -> bool {
+    pub(crate) fn has_one_server(&self) -> bool {
         self.members.servers.len() == 1 && self.gutter.is_none()
     }
 
@@ -233,7 +233,7 @@ impl Fleet {
 
     /// The server to ask for `key` now; with `failover` another one where its own is down. An error says that it is
     /// marked down, with nobody to take its place.
-    pub fn choose(&self, key: &[u8], failover: bool, now: Instant) -> Result<Choice, Error> {
+    pub(crate) fn choose(&self, key: &[u8], failover: bool, now: Instant) -> Result<Choice, Error> {
         let Some(first) = self.members.server(key) else { return Err(Error::no_servers(&"".into())) };
         if self.servers[first].health.is_up() {
             return Ok(Choice { server: first, probe: false });
@@ -283,7 +283,7 @@ impl Fleet {
     }
 
     /// The longest ttl that items may have on a server, if there is a limit.
-    pub fn longest_ttl(&self, server: usize) -> Option<i32> {
+    pub(crate) fn longest_ttl(&self, server: usize) -> Option<i32> {
         self.is_gutter(server).then_some(self.options.gutter_ttl)
     }
 
@@ -303,7 +303,7 @@ impl Fleet {
     }
 
     /// Keeps the server's record up to date after it has answered.
-    pub fn succeeded(&self, choice: Choice) {
+    pub(crate) fn succeeded(&self, choice: Choice) {
         if !self.servers[choice.server].health.is_spotless() {
             self.mended(choice);
         }
@@ -318,7 +318,7 @@ impl Fleet {
 
     /// Keeps the server's record up to date after an operation or a connect failed. The connections of one that is
     /// marked down are not trusted any more.
-    pub fn failed(&self, choice: Choice, error: &Error) {
+    pub(crate) fn failed(&self, choice: Choice, error: &Error) {
         if matches!(error.kind, Kind::Server | Kind::TooLarge | Kind::Unsupported) {
             return self.succeeded(choice);
         }
@@ -348,14 +348,14 @@ impl Fleet {
     }
 
     /// A command that failed is tried again.
-    pub fn retrying(&self, error: &Error, command: &'static str) {
+    pub(crate) fn retrying(&self, error: &Error, command: &'static str) {
         self.metrics_of(error).into_iter().for_each(|metrics| metrics.retried(command));
         self.note(EventKind::Retry, &error.server, command, Some(error), None);
     }
 
     /// A command failed before any session had it.
     #[cold]
-    pub fn unsubmitted(&self, error: &Error, command: &'static str) {
+    pub(crate) fn unsubmitted(&self, error: &Error, command: &'static str) {
         self.metrics_of(error).into_iter().for_each(|metrics| metrics.failed(error, command));
     }
 
@@ -376,13 +376,13 @@ impl Fleet {
     }
 
     /// Whether [`Self::took`] is to be told how long commands take.
-    pub fn measures(&self) -> bool {
+    pub(crate) fn measures(&self) -> bool {
         self.options.slow_after.is_some()
     }
 
     /// A command has succeeded after so long.
     #[cold]
-    pub fn took(&self, server: usize, command: &'static str, duration: Duration) {
+    pub(crate) fn took(&self, server: usize, command: &'static str, duration: Duration) {
         if self.options.slow_after.is_some_and(|limit| duration >= limit) {
             self.note(EventKind::Slow, &self.servers[server].name, command, None, Some(duration));
         }
@@ -423,7 +423,7 @@ impl Fleet {
     }
 
     /// A session for a server, not yet connected.
-    pub fn session(&self, server: usize) -> Box<Session> {
+    pub(crate) fn session(&self, server: usize) -> Box<Session> {
         let Server { name, tls, .. } = &*self.servers[server];
         let session = Session::new(name.clone(), System, self.options.limits);
         let meter = self.pool(server).metrics.meter(self.options.timeout);

@@ -11,12 +11,7 @@ use std::fs;
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::Arc;
 
-use pinyon_core::locks::branches::Branches;
-use pinyon_core::locks::front::LockOutcome;
-use pinyon_core::locks::loss::Loss;
-use pinyon_core::locks::machine::Renewal;
-use pinyon_core::locks::notes::Note;
-use pinyon_core::locks::status::{StatusAnswer, StatusQuestion};
+use pinyon_core::locks::{Branches, LockOutcome, Loss, Note, Renewal, StatusAnswer, StatusQuestion};
 
 use program::{until, Operation, Program, TTL};
 use server::Redis;

@@ -6,8 +6,9 @@ mod servers;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 
-pub use redis_url::RedisUrl;
-pub use servers::{gutter_servers, parse_servers, usual_servers, ServerSpec, DEFAULT_PORT, DEFAULT_SERVER};
+pub(crate) use redis_url::RedisUrl;
+pub(crate) use servers::{gutter_servers, parse_servers, usual_servers};
+pub use servers::{ServerSpec, DEFAULT_PORT, DEFAULT_SERVER};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Endpoint {

@@ -118,6 +118,19 @@ impl<T> Batch<T> {
         }
     }
 
+    /// Sends what is unsent, and does not wait for anything. What a connection does not take now, or what has not connected
+    /// yet, is sent by a later call. Outcomes that have come are kept for [`Self::finish`].
+    pub fn send(&mut self) -> Result<(), Error> {
+        self.check_process()?;
+        let now = Instant::now();
+        for part in &mut self.parts {
+            part.session().end_quiet_run(now + self.fleet.options().timeout);
+            part.session().poll(now);
+            part.take(&mut self.unsuccessful);
+        }
+        Ok(())
+    }
+
     /// Sends what is unsent, waits until the outcome of every command is known, and returns those that were not carried out.
     pub fn finish<H: Host>(&mut self, host: &H) -> Result<Vec<Unsuccessful<T>>, Failure<H::Interrupt>> {
         self.check_process()?;

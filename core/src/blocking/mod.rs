@@ -75,15 +75,15 @@ impl<I> From<Error> for Failure<I> {
 
 /// When an operation must be over, and whether any of its time is used up yet.
 #[derive(Clone, Copy, Debug)]
-pub struct Timer {
-    pub deadline: Instant,
+pub(crate) struct Timer {
+    pub(crate) deadline: Instant,
     /// All of the client's timeout, while none of it is used up: then the socket's own timeout may bound the wait.
     unused: Option<Duration>,
 }
 
 impl Timer {
     /// An operation that begins `now` and may take `timeout`, as the client's operations do.
-    pub fn start(now: Instant, timeout: Duration) -> Self {
+    pub(crate) fn start(now: Instant, timeout: Duration) -> Self {
         Self { deadline: now + timeout, unused: Some(timeout) }
     }
 

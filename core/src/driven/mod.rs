@@ -22,6 +22,9 @@ pub use polled::Polled;
 pub use poller::Poller;
 pub use turns::Answered;
 
+pub use crate::doorbell::{Doorbell, Wake};
+pub use crate::resolver::Resolving;
+
 use std::os::fd::RawFd;
 use std::time::Instant;
 

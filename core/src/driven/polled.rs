@@ -17,7 +17,7 @@ use crate::resolver::Resolving;
 /// A host without an event loop begins as much as it likes, then calls [`Self::wait`] and takes what is over:
 ///
 /// ```no_run
-/// # use pinyon_core::{doorbell::Wake, driven::{Driven, Polled}};
+/// # use pinyon_core::driven::{Driven, Polled, Wake};
 /// # fn run<M: Driven>(machine: M, submit: impl Fn(&mut M), until: std::time::Instant) -> std::io::Result<()> {
 /// let mut polled = Polled::new(machine)?;
 /// polled.begin(|machine, _now| submit(machine))?;
@@ -59,6 +59,11 @@ impl<M: Driven> Polled<M> {
             is_unsent: false,
             ready: Vec::new(),
         })
+    }
+
+    /// The machine, to ask it something that changes nothing.
+    pub fn machine(&self) -> &M {
+        &self.machine
     }
 
     /// Begins something. It is sent when the host waits, or by [`Self::send`].

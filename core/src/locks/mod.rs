@@ -2,37 +2,59 @@
 //! one round trip to take and one to hand over.
 //!
 //! The server keeps who holds and who waits ([`library`]); a client keeps its own attempts ([`machine`]) and speaks with
-//! it over one connection ([`client`]). Front ends use it by [`front`]: an event loop drives it, and threads share it
-//! ([`threads`]).
+//! it over one connection ([`client`]). Front ends use it by [`LockOperation`]s: an event loop drives a [`Front`], and
+//! threads share [`ThreadLocks`].
 
-pub mod branches;
-pub mod call;
-pub mod client;
+mod branches;
 mod clock;
-pub mod failure;
-pub mod front;
-pub mod grant;
+mod failure;
+mod front;
+mod grant;
 mod handler;
 mod identity;
 mod keeper;
-pub mod keys;
-pub mod library;
-pub mod loss;
-pub mod machine;
+mod loss;
 #[cfg(test)]
 pub mod model;
-pub mod notes;
+mod notes;
 pub mod owners;
 mod pure;
-pub mod script;
-
 mod sequence;
 mod shareable;
 mod station;
-pub mod status;
-pub mod threads;
+mod status;
+mod threads;
 mod token;
 
+// What this crate's own tests and fuzz targets look at, and no front end.
+#[doc(hidden)]
+pub mod call;
+#[doc(hidden)]
+pub mod client;
+#[doc(hidden)]
+pub mod keys;
+#[doc(hidden)]
+pub mod library;
+#[doc(hidden)]
+pub mod machine;
+#[doc(hidden)]
+pub mod script;
+
+pub use branches::Branches;
+pub use call::{Attempt, Holder, Inspected, Name, Names};
+pub use client::Setup;
 pub use clock::boot_time;
+pub use failure::LockFailure;
+pub use front::{Front, LockFinished, LockOperation, LockOutcome};
+pub use grant::Grant;
 pub use handler::HandlerKind;
 pub use identity::new_client;
+pub use keys::{common_tag, names, NameError, SeveralTags};
+pub use loss::Loss;
+pub use machine::{LockRequest, Renewal};
+pub use notes::{Note, Notes};
+pub use pinyon_proto::resp::{Command as RedisCommand, Value as RedisValue};
+pub use status::{Asked, StatusAnswer, StatusQuestion};
+pub use threads::{Station, ThreadLocks};
+
+pub use crate::settings::UsualLock;

@@ -1,10 +1,10 @@
 //! What commands came to and how long they took: each connection counts for itself, and who asks adds it up.
 //!
-//! A [`Block`] of counters has one writer, the session that holds its [`Meter`], so counting is a plain addition in memory
+//! A `Block` of counters has one writer, the session that holds its `Meter`, so counting is a plain addition in memory
 //! that nobody else writes. The blocks of connections that are gone serve later ones, and keep what was counted: there
 //! are never more than there were connections at once. What fails is rare, and counted by the server.
 //!
-//! Every answer is counted, and one in [`TIMED`] is timed, by chance: telling the time costs more than all else here.
+//! Every answer is counted, and one in `TIMED` is timed, by chance: telling the time costs more than all else here.
 
 mod counted;
 mod figures;
@@ -31,7 +31,7 @@ const TIMED: u32 = 32;
 
 /// One server's counters, of one process.
 #[derive(Debug, Default)]
-pub struct Metrics {
+pub(crate) struct Metrics {
     blocks: Mutex<Vec<Arc<Block>>>,
     failures: [Failures; Counted::ALL.len()],
 }
@@ -84,7 +84,7 @@ impl Counter {
 
 /// A session's right to count in a block, which is free again once it is dropped.
 #[derive(Debug)]
-pub struct Meter {
+pub(crate) struct Meter {
     metrics: Arc<Metrics>,
     block: Arc<Block>,
     /// The client's, in nanoseconds.

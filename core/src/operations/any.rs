@@ -31,6 +31,30 @@ macro_rules! each {
     };
 }
 
+impl<K, D, V: Values> From<Single<K, D, V>> for AnyOperation<K, D, V> {
+    fn from(single: Single<K, D, V>) -> Self {
+        Self::Single(Reused::new(single, None))
+    }
+}
+
+impl<K, D, V: Values> From<Fetch<V>> for AnyOperation<K, D, V> {
+    fn from(fetch: Fetch<V>) -> Self {
+        Self::Fetch(fetch.into())
+    }
+}
+
+impl<K, D, V: Values> From<Change<D>> for AnyOperation<K, D, V> {
+    fn from(change: Change<D>) -> Self {
+        Self::Change(change.into())
+    }
+}
+
+impl<K, D, V: Values> From<Everywhere> for AnyOperation<K, D, V> {
+    fn from(everywhere: Everywhere) -> Self {
+        Self::Everywhere(everywhere.into())
+    }
+}
+
 impl<K: SentKey, D: SentData, V: Values> Operation for AnyOperation<K, D, V> {
     fn name(&self) -> &'static str {
         each!(self, operation => operation.name())

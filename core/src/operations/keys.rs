@@ -26,10 +26,15 @@ impl Keys {
         Self { text: Vec::with_capacity(keys * 40), spans: Vec::with_capacity(keys) }
     }
 
-    /// Adds a key. `routed`: what the ring is asked about, the key as it was given unless the ring has another notation
-    /// for it.
+    /// Adds the key that a client's rules make of the one that was given.
     #[inline]
-    pub fn push(&mut self, rules: &KeyRules, key: &[u8], routed: &[u8]) -> Result<(), KeyError> {
+    pub fn push(&mut self, rules: &KeyRules, given: &[u8]) -> Result<(), KeyError> {
+        self.push_asked_about(rules, given, &rules.routed(given))
+    }
+
+    /// The same with what the ring is asked about, where the host has it in another notation.
+    #[inline]
+    pub fn push_asked_about(&mut self, rules: &KeyRules, key: &[u8], routed: &[u8]) -> Result<(), KeyError> {
         let start = self.text.len();
         let base64 = rules.push(key, &mut self.text)?;
         let wire = start..self.text.len();

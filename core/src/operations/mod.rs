@@ -23,8 +23,9 @@ mod values;
 
 use std::time::Instant;
 
-use pinyon_proto::Head;
+pub use pinyon_proto::{Direction, Head, Item, Key, KeyError, KeyRules, Mode, Status};
 
+pub use crate::lease::{Finding, Win};
 pub use crate::settings::Policy;
 pub use any::AnyOperation;
 pub use change::{Change, Changed, DataBlock};

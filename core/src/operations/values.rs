@@ -1,6 +1,8 @@
 //! What a host supplies: how its keys and data are kept until they are sent, and what becomes of values.
 
-use pinyon_proto::{Head, Key};
+use std::borrow::Cow;
+
+use pinyon_proto::{Head, Key, KeyError, KeyRules};
 
 use crate::session::{Data, Destination, Value};
 
@@ -69,6 +71,33 @@ pub struct BorrowedKey<'k> {
     pub routed: &'k [u8],
 }
 
+impl<'k> BorrowedKey<'k> {
+    /// The key that a client's rules make of the one that was given. What cannot stand as it was given is written to `scratch`.
+    #[inline]
+    pub fn new(rules: &KeyRules, given: &'k [u8], scratch: &'k mut Vec<u8>) -> Result<Self, KeyError> {
+        match rules.routed(given) {
+            Cow::Borrowed(routed) => Ok(Self { wire: rules.wire(given, scratch)?, routed }),
+            Cow::Owned(routed) => Self::rewritten(rules, given, &routed, scratch),
+        }
+    }
+
+    #[cold]
+    fn rewritten(rules: &KeyRules, given: &[u8], routed: &[u8], scratch: &'k mut Vec<u8>) -> Result<Self, KeyError> {
+        scratch.clear();
+        let base64 = rules.push(given, scratch)?;
+        let end = scratch.len();
+        scratch.extend_from_slice(routed);
+        let (wire, routed) = scratch.split_at(end);
+        Ok(Self { wire: Key::new(wire, base64)?, routed })
+    }
+
+    /// The same key, of which the ring is asked about something else, if the host has it in another notation.
+    #[inline]
+    pub fn asked_about(self, routed: Option<&'k [u8]>) -> Self {
+        Self { routed: routed.unwrap_or(self.routed), ..self }
+    }
+}
+
 impl SentKey for BorrowedKey<'_> {
     fn wire(&self) -> Key<'_> {
         self.wire
@@ -89,7 +118,14 @@ pub struct OwnedKey {
 }
 
 impl OwnedKey {
-    pub fn new(wire: Key<'_>, routed: &[u8]) -> Self {
+    /// A copy of the key that a client's rules make of the one that was given.
+    pub fn new(rules: &KeyRules, given: &[u8]) -> Result<Self, KeyError> {
+        BorrowedKey::new(rules, given, &mut Vec::new()).map(Self::from)
+    }
+}
+
+impl From<BorrowedKey<'_>> for OwnedKey {
+    fn from(BorrowedKey { wire, routed }: BorrowedKey<'_>) -> Self {
         let base64 = wire.is_base64();
         let wire = wire.wire().to_vec();
         Self { routed: (wire != routed).then(|| routed.into()), wire, base64 }
@@ -116,5 +152,49 @@ impl SentData for Data<'_> {
 impl SentData for Option<Vec<u8>> {
     fn data(&self) -> Data<'_> {
         self.as_deref().map_or(Data::None, Data::Copied)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pinyon_proto::KeyRule;
+
+    use super::*;
+    use crate::operations::Keys;
+
+    /// What is sent, whether as base64, and what the ring is asked about: of one key, and of the same among many.
+    fn prepared(rules: &KeyRules, given: &[u8]) -> [(Vec<u8>, bool, Vec<u8>); 2] {
+        let of = |wire: Key<'_>, routed: &[u8]| (wire.wire().to_vec(), wire.is_base64(), routed.to_vec());
+        let (one, mut keys) = (OwnedKey::new(rules, given).unwrap(), Keys::default());
+        keys.push(rules, b"before").unwrap();
+        keys.push(rules, given).unwrap();
+        [of(one.wire(), one.routed()), of(keys.key(1), keys.routed(1))]
+    }
+
+    #[test]
+    fn the_ring_is_asked_about_the_key_as_it_was_given() {
+        let rules = KeyRules::new(b"app:", KeyRule::Encoded).unwrap();
+        for (given, wire, base64) in [("k", "app:k", false), ("a b", "YXBwOmEgYg==", true)] {
+            for one in prepared(&rules, given.as_bytes()) {
+                assert_eq!(one, (wire.into(), base64, given.into()));
+            }
+        }
+    }
+
+    #[test]
+    fn of_a_key_that_dalli_shortens_the_ring_is_asked_about_what_is_left() {
+        let rules = KeyRules::new(b"app:", KeyRule::Dalli).unwrap();
+        for (given, is_base64) in [([b'k'; 300].to_vec(), false), ([&b"a b"[..], &[b'\xfc'; 2]].concat(), true)] {
+            let routed = rules.routed(&given).into_owned();
+            let [one, among_many] = prepared(&rules, &given);
+            assert_eq!((one.1, &one.2), (is_base64, &routed));
+            assert_eq!(one, among_many);
+        }
+        let [(wire, _, routed), _] = prepared(&rules, &[b'k'; 300]);
+        assert_eq!((wire.len(), &wire[4..]), (250, &routed[..]), "the namespace is the ring's to add");
+        assert!(routed.windows(5).any(|mark| mark == b":md5:"));
+        let (long_and_odd, mut scratch) = ([&[b'k'; 140][..], b" ", &[b'k'; 140]].concat(), Vec::new());
+        let refused = BorrowedKey::new(&rules, &long_and_odd, &mut scratch).unwrap_err();
+        assert!(matches!(refused, KeyError::TooLongEncoded { .. }), "{refused}");
     }
 }

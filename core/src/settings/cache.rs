@@ -7,7 +7,8 @@ use super::table::settings;
 use super::{Policy, ServerTexts, TlsChoice};
 use crate::address::{gutter_servers, parse_servers, usual_servers, Endpoint, ServerSpec};
 use crate::dialect::Dialect;
-use crate::directory::{Directory, DiscoverySettings, Source};
+use crate::directory::Directory;
+use crate::discovery::{DiscoverySettings, Source};
 use crate::error::kinds::ErrorKind;
 use crate::fleet::{Access, Fleet, FleetOptions};
 use crate::invalid::InvalidArgument;
@@ -76,7 +77,8 @@ settings! {
 pub struct CacheParts {
     pub directory: Directory,
     pub keys: KeyRules,
-    /// The ring tells keys of bytes from those of text: see [`Rule::quotes_bytes`].
+    /// The ring tells keys of bytes from those of text: it is asked about the former as Python writes them (`b'key'`).
+    /// See [`BorrowedKey::asked_about`](crate::operations::BorrowedKey::asked_about).
     pub quotes_bytes: bool,
     pub policy: Policy,
     /// How many connections each event loop makes to each server.

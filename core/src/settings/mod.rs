@@ -20,6 +20,7 @@ pub use lock::{lock_ttl, LockParts, LockSettings, UsualLock};
 pub use policy::{Policy, ViewSettings};
 pub use table::NamedSettings;
 
+pub use crate::login::Password;
 use crate::tls::TlsSettings;
 
 /// The names and defaults of all settings as JSON, for the tests and documents of front ends.

@@ -1,6 +1,6 @@
 //! TLS as a client speaks it: whom to trust, who to be, and what each server must prove to be called.
 //!
-//! What is said on the wire is rustls's, driven by [`crate::connection`]; here are the settings, read and checked once.
+//! What is said on the wire is rustls's, driven by `connection`; here are the settings, read and checked once.
 
 mod certificates;
 mod explain;

@@ -5,12 +5,8 @@ use std::time::Duration;
 
 use pinyon_core::blocking;
 use pinyon_core::error::kinds::ErrorKind;
-use pinyon_core::locks::front::LockOutcome;
-use pinyon_core::locks::loss::Loss;
-use pinyon_core::locks::machine::Renewal;
-use pinyon_core::locks::notes::Note;
 use pinyon_core::locks::owners;
-use pinyon_core::locks::status::{StatusAnswer, StatusQuestion};
+use pinyon_core::locks::{LockOutcome, Loss, Note, Renewal, StatusAnswer, StatusQuestion};
 use pinyon_proto::resp::{Command, Value};
 
 use super::program::{acquiring, until, Operation, Program};

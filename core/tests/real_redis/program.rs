@@ -5,19 +5,15 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use pinyon_core::blocking::Host;
-use pinyon_core::locks::client::Setup;
-use pinyon_core::locks::front::{LockOperation, LockOutcome};
 use pinyon_core::locks::keys::{self, Keys};
-use pinyon_core::locks::machine::{LockOptions, LockRequest, Renewal};
-use pinyon_core::locks::notes::{Note, Notes};
-use pinyon_core::locks::status::{Asked, StatusAnswer, StatusQuestion};
-use pinyon_core::locks::threads::{Station, ThreadLocks};
-use pinyon_core::locks::{grant, owners, HandlerKind};
+use pinyon_core::locks::machine::LockOptions;
+use pinyon_core::locks::{owners, Asked, HandlerKind, LockOperation, LockOutcome, LockRequest, Note, Notes};
+use pinyon_core::locks::{Renewal, Setup, Station, StatusAnswer, StatusQuestion, ThreadLocks};
 use pinyon_core::{redis, Address, Endpoint};
 
 use super::server::Redis;
 
-pub type Grant = grant::Grant<&'static str>;
+pub type Grant = pinyon_core::locks::Grant<&'static str>;
 pub type Operation = LockOperation<&'static str>;
 
 pub const TIMEOUT: Duration = Duration::from_secs(20);

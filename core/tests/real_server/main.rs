@@ -1,5 +1,6 @@
 //! A session on the operating system's sockets, against the memcached that is installed.
 
+mod batches;
 mod failing;
 mod polled;
 mod refused_waits;

@@ -5,16 +5,11 @@ use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use pinyon_core::directory::Directory;
-use pinyon_core::doorbell::Wake;
-use pinyon_core::driven::Polled;
-use pinyon_core::fleet::{Access, Fleet, FleetOptions};
-use pinyon_core::operations::{Answer, Bytes, Failed, OwnedKey, Plain, Request, Single};
-use pinyon_core::ring::Rule;
-use pinyon_core::settings::Policy;
+use pinyon_core::driven::{Polled, Wake};
+use pinyon_core::operations::{Answer, Bytes, Failed, KeyRules, Mode, OwnedKey, Plain, Request, Single};
+use pinyon_core::settings::{CacheSettings, Policy, ServerTexts};
 use pinyon_core::shared::{Finished, Shared, Waiter};
-use pinyon_core::{parse_servers, Error, Kind, Limits};
-use pinyon_proto::{Key, Mode};
+use pinyon_core::{Error, Kind};
 use rustix::event::{poll, PollFd, PollFlags, Timespec};
 
 use crate::server::Memcached;
@@ -39,23 +34,19 @@ fn loop_of(server: &str) -> Loop {
 }
 
 fn loop_with(server: &str, timeout: Duration) -> Loop {
-    let options = FleetOptions {
-        timeout,
-        connect_timeout: TIMEOUT,
-        max_connections: 64,
-        limits: Limits::default(),
-        gutter_ttl: 10,
-        events: false,
-        slow_after: None,
+    let settings = CacheSettings {
+        servers: Some(ServerTexts(vec![server.to_owned()])),
+        timeout: timeout.as_secs_f64(),
+        connect_timeout: TIMEOUT.as_secs_f64(),
+        ..CacheSettings::default()
     };
-    let servers = parse_servers([server]).unwrap();
-    let fleet = Fleet::new(servers, Vec::new(), Rule::default(), options, Access::default()).unwrap();
-    Polled::new(Shared::new(Arc::new(Directory::fixed(fleet)), 1)).unwrap()
+    let directory = settings.build(false).unwrap().directory;
+    Polled::new(Shared::new(Arc::new(directory), 1)).unwrap()
 }
 
 fn begin(polled: &mut Loop, number: usize, set: Option<&[u8]>) {
     let key = format!("key:{number}");
-    let key = OwnedKey::new(Key::new(key.as_bytes(), false).unwrap(), key.as_bytes());
+    let key = OwnedKey::new(&KeyRules::default(), key.as_bytes()).unwrap();
     let request = match set {
         None => Request::Get { cas: false },
         Some(value) => Request::Store { mode: Mode::Set, size: value.len(), client_flags: 0, ttl: 0, cas: None },

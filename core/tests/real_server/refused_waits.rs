@@ -5,26 +5,14 @@ use std::time::Instant;
 
 use pinyon_core::blocking::{run, Batch, Failure, Host};
 use pinyon_core::directory::Directory;
-use pinyon_core::fleet::{Access, Fleet, FleetOptions};
 use pinyon_core::operations::{BorrowedKey, Fetch, Keys, Plain, Request, Single};
 use pinyon_core::pool::Offer;
-use pinyon_core::ring::Rule;
-use pinyon_core::settings::Policy;
-use pinyon_core::{parse_servers, Address, Data, Limits};
+use pinyon_core::settings::{CacheSettings, Policy, ServerTexts};
+use pinyon_core::{Address, Data};
 use pinyon_proto::KeyRules;
 
 use super::server::Memcached;
 use super::{key, TIMEOUT};
-
-const OPTIONS: FleetOptions = FleetOptions {
-    timeout: TIMEOUT,
-    connect_timeout: TIMEOUT,
-    max_connections: 1,
-    limits: Limits { exchanges: 4096, unsent: 64 * 1024, value: 1024 * 1024 },
-    gutter_ttl: 10,
-    events: false,
-    slow_after: None,
-};
 
 /// Permits so many waits, and refuses the next.
 struct Refusing(Cell<usize>);
@@ -50,8 +38,14 @@ fn sent() -> BorrowedKey<'static> {
 }
 
 fn directory(server: &str) -> Directory {
-    let specs = parse_servers([server]).unwrap();
-    Directory::fixed(Fleet::new(specs, Vec::new(), Rule::default(), OPTIONS, Access::default()).unwrap())
+    let settings = CacheSettings {
+        servers: Some(ServerTexts(vec![server.to_owned()])),
+        timeout: TIMEOUT.as_secs_f64(),
+        connect_timeout: TIMEOUT.as_secs_f64(),
+        max_connections: 1,
+        ..CacheSettings::default()
+    };
+    settings.build(false).unwrap().directory
 }
 
 /// Runs an operation of which ever later waits are refused, until it comes to its end. Returns how many were refused.
@@ -82,7 +76,8 @@ fn get(directory: &Directory, host: &Refusing) -> Result<(), Failure<RefusedWait
 /// More keys than a line has.
 fn get_many(directory: &Directory, host: &Refusing) -> Result<(), Failure<RefusedWait>> {
     let mut keys = Keys::default();
-    (0..500).for_each(|number| keys.push(&KeyRules::default(), b"k", format!("{number}").as_bytes()).unwrap());
+    (0..500)
+        .for_each(|number| keys.push_asked_about(&KeyRules::default(), b"k", format!("{number}").as_bytes()).unwrap());
     let mut fetch = Fetch::new(keys, false, Plain, Policy::default());
     run(directory, host, &mut fetch).map_err(Failure::Interrupted)?;
     assert!(fetch.finish().failures.raised().is_none());

@@ -42,8 +42,8 @@ impl Batch {
         client.check_open(py)?;
         let bytes = key_bytes(key)?;
         let mut scratch = Vec::new();
-        let wire = checked(py, client.keys.wire(bytes, &mut scratch))?;
-        let sent = BorrowedKey { wire, routed: &client.routing.key(key, bytes)? };
+        let quoted = client.routing.quoted(key)?;
+        let sent = checked(py, BorrowedKey::new(&client.keys, bytes, &mut scratch))?.asked_about(quoted.as_deref());
         let mut open = self.open(py)?;
         let batch = open.as_mut().ok_or_else(|| {
             exception(

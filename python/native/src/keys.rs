@@ -1,7 +1,5 @@
 //! Keys as Python gives them: text as UTF-8, bytes as they are.
 
-use std::borrow::Cow;
-
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString};
 
@@ -10,27 +8,27 @@ use crate::errors::{exception, ErrorKind};
 /// What the ring is asked about, of a key.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Routing {
-    /// Its bytes.
+    /// The key as it was given, or what a rule for keys has left of it.
     Bytes,
     /// Of bytes what Python writes for them, `b'key'`: so they are not where the same text is.
     Repr,
 }
 
 impl Routing {
-    /// `bytes` are those of `key`.
+    /// What the ring is asked about instead of the key that the core makes of this one, if it is.
     #[inline]
-    pub(crate) fn key<'k>(self, key: &Bound<'_, PyAny>, bytes: &'k [u8]) -> PyResult<Cow<'k, [u8]>> {
+    pub(crate) fn quoted(self, key: &Bound<'_, PyAny>) -> PyResult<Option<Vec<u8>>> {
         match self {
-            Routing::Bytes => Ok(Cow::Borrowed(bytes)),
-            Routing::Repr => Self::repr(key, bytes),
+            Routing::Bytes => Ok(None),
+            Routing::Repr => Self::repr(key),
         }
     }
 
     #[cold]
-    fn repr<'k>(key: &Bound<'_, PyAny>, bytes: &'k [u8]) -> PyResult<Cow<'k, [u8]>> {
+    fn repr(key: &Bound<'_, PyAny>) -> PyResult<Option<Vec<u8>>> {
         match key.cast::<PyBytes>() {
-            Ok(key) => Ok(Cow::Owned(key.repr()?.to_str()?.as_bytes().to_vec())),
-            Err(_) => Ok(Cow::Borrowed(bytes)),
+            Ok(key) => Ok(Some(key.repr()?.to_str()?.as_bytes().to_vec())),
+            Err(_) => Ok(None),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use pinyon_core::operations::{SentData, SentKey, Values};
+use pinyon_core::operations::{BorrowedKey, SentData, SentKey, Values};
 use pinyon_core::{Data, Destination, Value};
 use pinyon_proto::{Head, Key};
 use pyo3::prelude::*;
@@ -63,9 +63,9 @@ pub(crate) enum KeptKey {
 }
 
 impl KeptKey {
-    /// `routed`: what the ring is asked about, of `given`.
-    pub(crate) fn new(key: Key<'_>, given: &Bound<'_, PyAny>, routed: &[u8]) -> PyResult<Self> {
-        let wire = key.wire();
+    /// `sent`: what becomes of `given`.
+    pub(crate) fn new(sent: BorrowedKey<'_>, given: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let (BorrowedKey { wire: key, routed }, wire) = (sent, sent.wire.wire());
         if !std::ptr::eq(wire, routed) && wire != routed {
             return Ok(Self::Rewritten { wire: wire.to_vec(), base64: key.is_base64(), routed: routed.to_vec() });
         }

@@ -49,6 +49,11 @@ pub struct Setup {
 }
 
 impl Setup {
+    /// What the client of a hash tag is made of.
+    pub fn tagged(&self, tag: &[u8]) -> Self {
+        Self { keys: self.keys.tagged(tag), ..self.clone() }
+    }
+
     fn session<P: Platform>(&self, platform: &P) -> redis::RespSession<P> {
         redis::RespSession::new(self.server.clone(), platform.clone(), self.login.clone())
     }

@@ -82,7 +82,7 @@ fn a_line_has_200_keys_and_8_kilobytes_at_most() {
 fn keys_in_base64_have_commands_of_their_own_amid_the_lines() {
     let mut keys = Keys::default();
     let rules = KeyRules::new(b"", true).unwrap();
-    ["a", "with space", "b"].iter().for_each(|key| keys.push(&rules, key.as_bytes(), key.as_bytes()).unwrap());
+    ["a", "with space", "b"].iter().for_each(|key| keys.push(&rules, key.as_bytes()).unwrap());
     let mut stage = Stage::new("a", META, Fetch::new(keys, false, Plain, Policy::default()));
     assert_eq!(stage.begin(), ["a: get a|mg d2l0aCBzcGFjZQ== b f v O*|get b"]);
     stage.answer("a", "END|VA 1 f0 O*|x|END");

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::{Duration, Instant};
 
-use pinyon_proto::{Key, KeyRules};
+use pinyon_proto::KeyRules;
 
 use crate::address::{parse_servers, Address};
 use crate::connection::peer::{Ending, Peer};
@@ -259,11 +259,11 @@ pub fn key_of(fleet: &Fleet, server: &str, number: usize) -> String {
 }
 
 pub fn owned(key: &str) -> OwnedKey {
-    OwnedKey::new(Key::new(key.as_bytes(), false).unwrap(), key.as_bytes())
+    OwnedKey::new(&KeyRules::default(), key.as_bytes()).unwrap()
 }
 
 pub fn keys(names: &[&str]) -> Keys {
     let mut keys = Keys::default();
-    names.iter().for_each(|name| keys.push(&KeyRules::default(), name.as_bytes(), name.as_bytes()).unwrap());
+    names.iter().for_each(|name| keys.push(&KeyRules::default(), name.as_bytes()).unwrap());
     keys
 }

@@ -7,7 +7,6 @@ use std::time::{Duration, Instant};
 use pinyon_core::blocking::{known, Batch, Broken, NoHost};
 use pinyon_core::directory::Directory;
 use pinyon_core::events::EventKind;
-use pinyon_core::fleet::Choice;
 use pinyon_core::metrics::Counted;
 use pinyon_core::operations::{BorrowedKey, Request};
 use pinyon_core::{Data, Kind, Sent};
@@ -37,7 +36,7 @@ impl<C: Client> Two<C> {
         let address = format!("{},{}", first.address, second.address);
         let client = C::connected(&json!({"address": address, "client": {"timeout": timeout}}));
         let of = |server: &Peer| {
-            (0..).map(|n| format!("key{n}")).find(|key| chosen(client.directory(), key).1 == server.address)
+            (0..).map(|n| format!("key{n}")).find(|key| own_server(client.directory(), key).1 == server.address)
         };
         let (of_first, of_second) = (of(&first).unwrap(), of(&second).unwrap());
         Self { client, first, second, of_first, of_second }
@@ -71,10 +70,11 @@ impl<C: Client> Two<C> {
     }
 }
 
-fn chosen(directory: &Directory, key: &str) -> (Choice, String) {
+/// The server that a key belongs to, and its name.
+fn own_server(directory: &Directory, key: &str) -> (usize, String) {
     let fleet = directory.known();
-    let choice = fleet.choose(key.as_bytes(), false, Instant::now()).unwrap();
-    (choice, fleet.servers()[choice.server].name.to_string())
+    let server = fleet.candidates(key.as_bytes(), false)[0];
+    (server, fleet.servers()[server].name.to_string())
 }
 
 /// Each of these tests, by waiting and in an event loop.
@@ -225,13 +225,13 @@ fn each_command_of_a_batch_on_a_broken_connection_is_told_and_the_others_are_don
 fn a_batch_goes_on_elsewhere_where_nothing_of_it_was_sent() {
     let two = Two::<Blocking>::new(10.0, &[Act::Close], &[STORED]);
     let fleet = two.client.directory().known();
-    let (choice, name) = chosen(two.client.directory(), &two.of_first);
+    let (server, name) = own_server(two.client.directory(), &two.of_first);
     assert_eq!(name, two.first.address);
     // As two connections would that were lost.
     let lost = batch(&two, &[(&two.of_first, Request::Delete)]);
     assert_eq!(lost.len(), 1);
     batch(&two, &[(&two.of_first, Request::Delete)]);
-    assert!(!fleet.servers()[choice.server].health.is_up());
+    assert!(!fleet.servers()[server].health.is_up());
     assert_eq!(two.events(), ["down 1"]);
     assert!(two.second.requests().is_empty());
     assert!(batch(&two, &[(&two.of_first, Request::Delete)]).is_empty());

@@ -9,7 +9,6 @@ use pinyon_core::operations::{
     Keys, OwnedKey, Request, ServerCommand, Single,
 };
 use pinyon_core::settings::Policy;
-use pinyon_core::spare::Reused;
 use pinyon_core::{Error, Sent};
 use pinyon_proto::{Direction, Key, KeyRules, Mode};
 use serde_json::{json, Map, Value};
@@ -74,23 +73,23 @@ pub fn request(call: &[Value]) -> Option<(&str, Request, Option<Vec<u8>>)> {
 pub fn operation(call: &[Value]) -> Op {
     let policy = Policy::default();
     if let Some((key, request, data)) = request(call) {
-        let key = OwnedKey::new(wire(key), key.as_bytes());
-        return AnyOperation::Single(Reused::new(Single::new(request, key, data, operations::Plain, policy), None));
+        let key = OwnedKey::new(&KeyRules::default(), key.as_bytes()).unwrap();
+        return Single::new(request, key, data, operations::Plain, policy).into();
     }
     match call[0].as_str().unwrap() {
-        "get_many" => AnyOperation::Fetch(Fetch::new(keys(&call[1]), false, operations::Plain, policy).into()),
-        "delete_many" => AnyOperation::Change(Change::delete(keys(&call[1]), policy).into()),
+        "get_many" => Fetch::new(keys(&call[1]), false, operations::Plain, policy).into(),
+        "delete_many" => Change::delete(keys(&call[1]), policy).into(),
         "set_many" => {
             let block = |value| {
                 let (data, client_flags) = encoded(value);
                 DataBlock { size: data.len(), data: Some(data), client_flags }
             };
             let blocks = call[1].as_object().unwrap().values().map(block).collect();
-            AnyOperation::Change(Change::store(keys(&call[1]), blocks, 0, policy).into())
+            Change::store(keys(&call[1]), blocks, 0, policy).into()
         }
-        "flush_all" => AnyOperation::Everywhere(Everywhere::new(ServerCommand::FlushAll { delay: 0 }).into()),
-        "stats" => AnyOperation::Everywhere(Everywhere::new(ServerCommand::Stats(String::new())).into()),
-        "version" => AnyOperation::Everywhere(Everywhere::new(ServerCommand::Version).into()),
+        "flush_all" => Everywhere::new(ServerCommand::FlushAll { delay: 0 }).into(),
+        "stats" => Everywhere::new(ServerCommand::Stats(String::new())).into(),
+        "version" => Everywhere::new(ServerCommand::Version).into(),
         other => panic!("no call {other}"),
     }
 }
@@ -169,7 +168,7 @@ fn keys(given: &Value) -> Keys {
         Value::Object(given) => given.keys().map(String::as_str).collect(),
         given => given.as_array().unwrap().iter().filter_map(Value::as_str).collect(),
     };
-    names.iter().for_each(|name| keys.push(&KeyRules::default(), name.as_bytes(), name.as_bytes()).unwrap());
+    names.iter().for_each(|name| keys.push(&KeyRules::default(), name.as_bytes()).unwrap());
     keys
 }
 

@@ -5,11 +5,9 @@ use std::time::{Duration, Instant};
 
 use pinyon_core::blocking::{self, known, run, Broken, Failure, NoHost};
 use pinyon_core::directory::Directory;
-use pinyon_core::doorbell::Wake;
-use pinyon_core::driven::Polled;
-use pinyon_core::login::Password;
+use pinyon_core::driven::{Polled, Wake};
 use pinyon_core::operations::BorrowedKey;
-use pinyon_core::settings::{CacheSettings, ServerTexts};
+use pinyon_core::settings::{CacheSettings, Password, ServerTexts};
 use pinyon_core::shared::{Finished, Shared, Waiter};
 use pinyon_core::{Data, Error};
 use serde_json::Value;

@@ -30,8 +30,11 @@ impl Keys {
         let mut sent = SentKeys::with_capacity(given.len());
         for key in &given {
             let (key, bytes) = (key.bind(py), key_bytes(key.bind(py))?);
-            let routed = client.routing.key(key, bytes)?;
-            checked(py, sent.push(&client.keys, bytes, &routed))?;
+            let pushed = match client.routing.quoted(key)? {
+                Some(quoted) => sent.push_asked_about(&client.keys, bytes, &quoted),
+                None => sent.push(&client.keys, bytes),
+            };
+            checked(py, pushed)?;
         }
         Ok(Self { given, sent })
     }

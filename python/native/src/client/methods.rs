@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 use std::sync::Arc;
 
 use pinyon_core::lease::Win;
-use pinyon_core::operations::{Request, ServerCommand};
+use pinyon_core::operations::{BorrowedKey, Request, ServerCommand};
 use pinyon_core::settings::Policy;
 use pinyon_proto::{Direction, Mode};
 use pyo3::prelude::*;
@@ -285,9 +285,10 @@ impl Client {
         let py = key.py();
         self.check_open(py)?;
         let bytes = key_bytes(key)?;
-        checked(py, self.keys.wire(bytes, &mut Vec::new()))?;
+        let (quoted, mut scratch) = (self.routing.quoted(key)?, Vec::new());
+        let sent = checked(py, BorrowedKey::new(&self.keys, bytes, &mut scratch))?;
         let fleet = self.directory.known();
-        let candidates = fleet.candidates(&self.routing.key(key, bytes)?, self.policy.failover);
+        let candidates = fleet.candidates(sent.asked_about(quoted.as_deref()).routed, self.policy.failover);
         Ok(candidates.into_iter().map(|server| fleet.servers()[server].name.to_string()).collect())
     }
 

@@ -107,9 +107,9 @@ impl Client {
         let py = key.py();
         let bytes = key_bytes(key)?;
         let mut scratch = Vec::new();
-        let wire = checked(py, self.keys.wire(bytes, &mut scratch))?;
+        let quoted = self.routing.quoted(key)?;
+        let sent = checked(py, BorrowedKey::new(&self.keys, bytes, &mut scratch))?.asked_about(quoted.as_deref());
         let data = value.map_or(Ok(Data::None), Encoded::data)?;
-        let sent = BorrowedKey { wire, routed: &self.routing.key(key, bytes)? };
         let values = ThreadValues { py, codec: &self.codec };
         let mut single = Single::new(request, sent, data, values, self.policy).alone();
         self.carry_out(py, &mut single)?;
@@ -129,8 +129,9 @@ impl Client {
         let py = key.py();
         let mut scratch = Vec::new();
         let bytes = key_bytes(key)?;
-        let wire = checked(py, self.keys.wire(bytes, &mut scratch))?;
-        let kept = KeptKey::new(wire, key, &self.routing.key(key, bytes)?)?;
+        let quoted = self.routing.quoted(key)?;
+        let sent = checked(py, BorrowedKey::new(&self.keys, bytes, &mut scratch))?;
+        let kept = KeptKey::new(sent.asked_about(quoted.as_deref()), key)?;
         let data = value.map_or(Ok(Kept::Nothing), Encoded::keep)?;
         let caller = self.caller(py)?;
         let single = Single::new(request, kept, data, LoopValues(self.codec.clone()), self.policy);

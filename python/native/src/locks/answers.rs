@@ -1,9 +1,7 @@
 //! What came of something about locks, in Python.
 
 use pinyon_core::locks::call::{Attempt, Inspected};
-use pinyon_core::locks::failure::LockFailure;
-use pinyon_core::locks::front::LockOutcome;
-use pinyon_core::locks::status::StatusAnswer;
+use pinyon_core::locks::{LockFailure, LockOutcome, StatusAnswer};
 use pinyon_proto::resp::Value;
 use pyo3::intern;
 use pyo3::prelude::*;

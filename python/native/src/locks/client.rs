@@ -3,11 +3,11 @@
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use pinyon_core::locks::branches::Branches;
-use pinyon_core::locks::call::Names;
 use pinyon_core::locks::keys;
 use pinyon_core::locks::owners;
-use pinyon_core::locks::status::{Asked, StatusQuestion};
+use pinyon_core::locks::Branches;
+use pinyon_core::locks::Names;
+use pinyon_core::locks::{Asked, StatusQuestion};
 use pinyon_core::settings::{lock_ttl, LockParts, LockSettings, UsualLock};
 use pinyon_proto::resp::Command;
 use pyo3::prelude::*;

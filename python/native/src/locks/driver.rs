@@ -1,7 +1,7 @@
 //! The locks of one event loop.
 
-use pinyon_core::locks::client::Setup;
-use pinyon_core::locks::front::{Front, LockFinished};
+use pinyon_core::locks::Setup;
+use pinyon_core::locks::{Front, LockFinished};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;

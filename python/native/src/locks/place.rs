@@ -3,10 +3,9 @@
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use pinyon_core::locks::client::Setup;
-use pinyon_core::locks::front::LockOperation;
-use pinyon_core::locks::grant;
-use pinyon_core::locks::threads::{Station, ThreadLocks};
+use pinyon_core::locks::LockOperation;
+use pinyon_core::locks::Setup;
+use pinyon_core::locks::{Station, ThreadLocks};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
@@ -17,7 +16,7 @@ use crate::errors::{exception, ErrorKind};
 use crate::host::PythonHost;
 use crate::loops::{Caller, LoopDriver, Loops};
 
-pub(crate) type Grant = grant::Grant<Listener>;
+pub(crate) type Grant = pinyon_core::locks::Grant<Listener>;
 pub(crate) type Operation = LockOperation<Listener>;
 
 /// How the running event loop is found, and how one is driven, where coroutines share connections.
@@ -45,9 +44,7 @@ impl Keeping {
 
     /// The client of a hash tag.
     pub(super) fn tagged(&self, py: Python<'_>, tag: &[u8]) -> Self {
-        let settings = self.settings();
-        let settings = Setup { keys: settings.keys.tagged(tag), ..settings.clone() };
-        Self::new(settings, self.sharing.clone(), self.warn.clone_ref(py))
+        Self::new(self.settings().tagged(tag), self.sharing.clone(), self.warn.clone_ref(py))
     }
 
     pub(super) fn settings(&self) -> &Setup {

@@ -1,0 +1,336 @@
+//! What a user of this front end has of a cache. Each method makes an operation, lets a [`Way`] carry it out, and says what
+//! it came to.
+
+use std::sync::Arc;
+
+use pinyon_core::dialect::{Dialect, Packing, Plain, Wanted};
+use pinyon_core::directory::Directory;
+use pinyon_core::events::Event;
+use pinyon_core::metrics::ServerMetrics;
+use pinyon_core::operations::{
+    self, Answer, AnyOperation, Bytes, Change, Changed, Compared, Direction, Everywhere, Failures, Fetch, FoundKey,
+    Item, KeyRules, Keys, Mode, OwnedKey, Policy, Request, SentData, ServerCommand, ServerLines, Single, Win,
+};
+use pinyon_core::settings::{CacheSettings, Given, NamedSettings, ViewSettings};
+use pinyon_core::ttl::Ttl;
+use pinyon_core::{Data, SharedBytes};
+
+use crate::raised::Raised;
+
+/// Every operation of this host. Its values are bytes until the operation is over: see [`Cache::read`].
+pub type Operation = AnyOperation<OwnedKey, Block, operations::Plain>;
+
+/// A value's bytes until they are sent. The operation may outlast the call that began it, so it borrows nothing.
+pub enum Block {
+    Nothing,
+    /// The host may change or free its memory: these are copied.
+    Copied(Vec<u8>),
+    /// Nobody changes this memory as long as it is referred to, so it is sent from where it is. Worth it for large values.
+    Pinned(SharedBytes),
+}
+
+impl SentData for Block {
+    fn data(&self) -> Data<'_> {
+        match self {
+            Block::Nothing => Data::None,
+            Block::Copied(bytes) => Data::Copied(bytes),
+            Block::Pinned(bytes) => Data::Shared(bytes.clone()),
+        }
+    }
+}
+
+/// A command of a quiet batch.
+pub struct Command {
+    pub key: OwnedKey,
+    pub request: Request,
+    pub block: Block,
+}
+
+/// How operations are carried out: by waiting, or in an event loop.
+pub trait Way {
+    /// Whether requests share no connection with others that are under way.
+    fn is_alone(&self) -> bool;
+
+    fn carry_out(&mut self, operation: Operation) -> Operation;
+
+    /// Carries out commands whose replies nobody wants. Returns which were not carried out, by number, and why.
+    fn carry_out_quietly(&mut self, commands: Vec<Command>, policy: Policy) -> Vec<(usize, String)>;
+
+    fn close(&mut self);
+}
+
+pub struct Cache {
+    directory: Arc<Directory>,
+    keys: KeyRules,
+    packing: Packing,
+    pub policy: Policy,
+    way: Box<dyn Way>,
+}
+
+impl Cache {
+    /// `settings`: names and values, in a notation of this host's: text for everything. `make`: the way to carry out
+    /// operations, for this many connections to each server.
+    pub fn new(
+        settings: &[(&str, &str)],
+        compression: Option<Wanted<'_>>,
+        make: impl FnOnce(Arc<Directory>, usize) -> Box<dyn Way>,
+    ) -> Result<Self, Raised> {
+        let mut known = CacheSettings::default();
+        for (name, value) in settings {
+            known.set(name, Given::Untyped(value))?;
+        }
+        let parts = known.build(true)?;
+        let directory = Arc::new(parts.directory);
+        let packing = Packing::new(parts.dialect, compression, parts.max_decompressed_size)?;
+        let way = make(directory.clone(), parts.connections);
+        Ok(Self { directory, keys: parts.keys, packing, policy: parts.policy, way })
+    }
+
+    /// Runs `look` with a view of this cache, which differs in its policy.
+    pub fn using<T>(&mut self, view: &[(&str, &str)], look: impl FnOnce(&mut Self) -> T) -> Result<T, Raised> {
+        let mut settings = ViewSettings::default();
+        for (name, value) in view {
+            settings.set(name, Given::Untyped(value))?;
+        }
+        let own = self.policy;
+        self.policy = own.with(&settings)?;
+        let seen = look(self);
+        self.policy = own;
+        Ok(seen)
+    }
+
+    pub fn get(&mut self, key: &str) -> Result<Option<Plain>, Raised> {
+        self.value(key, Request::Get { cas: false })
+    }
+
+    /// The value and its CAS token.
+    pub fn gets(&mut self, key: &str) -> Result<Option<(Plain, u64)>, Raised> {
+        self.value_and_cas(key, Request::Get { cas: true })
+    }
+
+    pub fn get_and_touch(&mut self, key: &str, ttl: i64) -> Result<Option<Plain>, Raised> {
+        self.value(key, Request::GetAndTouch { ttl: sent(ttl)?, cas: false })
+    }
+
+    pub fn gets_and_touch(&mut self, key: &str, ttl: i64) -> Result<Option<(Plain, u64)>, Raised> {
+        self.value_and_cas(key, Request::GetAndTouch { ttl: sent(ttl)?, cas: true })
+    }
+
+    /// The value and the seconds until it expires, if it does.
+    pub fn get_with_ttl(&mut self, key: &str) -> Result<Option<(Plain, Option<u32>)>, Raised> {
+        match self.ask(key, Request::GetWithTtl, Block::Nothing)? {
+            Answer::ValueAndTtl(value, ttl) => Ok(Some((self.read(value)?, ttl))),
+            _ => Ok(None),
+        }
+    }
+
+    pub fn touch(&mut self, key: &str, ttl: i64) -> Result<bool, Raised> {
+        self.is_done(key, Request::Touch { ttl: sent(ttl)? })
+    }
+
+    /// Stores a value: `mode` says whether it depends on what is there.
+    pub fn store(&mut self, mode: Mode, key: &str, value: &Plain, ttl: i64) -> Result<bool, Raised> {
+        if let Mode::Append | Mode::Prepend = mode {
+            self.packing.check_append()?;
+        }
+        let (bytes, client_flags) = self.written(value)?;
+        let request = Request::Store { mode, size: bytes.len(), client_flags, ttl: sent(ttl)?, cas: None };
+        Ok(self.ask(key, request, Block::Copied(bytes))? == Answer::Done(true))
+    }
+
+    pub fn set(&mut self, key: &str, value: &Plain, ttl: i64) -> Result<bool, Raised> {
+        self.store(Mode::Set, key, value, ttl)
+    }
+
+    /// Stores bytes that nobody changes meanwhile, without copying them.
+    pub fn set_pinned(&mut self, key: &str, bytes: Arc<Vec<u8>>) -> Result<bool, Raised> {
+        let request = Request::Store { mode: Mode::Set, size: bytes.len(), client_flags: 0, ttl: 0, cas: None };
+        Ok(self.ask(key, request, Block::Pinned(bytes))? == Answer::Done(true))
+    }
+
+    /// Stores a value if the item still has this token.
+    pub fn compare_and_set(&mut self, key: &str, value: &Plain, cas: u64) -> Result<Compared, Raised> {
+        let (bytes, client_flags) = self.written(value)?;
+        let request = Request::Store { mode: Mode::Set, size: bytes.len(), client_flags, ttl: 0, cas: Some(cas) };
+        match self.ask(key, request, Block::Copied(bytes))? {
+            Answer::Compared(compared) => Ok(compared),
+            other => unreachable!("a store under a token comes to {other:?}"),
+        }
+    }
+
+    pub fn delete(&mut self, key: &str) -> Result<bool, Raised> {
+        self.is_done(key, Request::Delete)
+    }
+
+    /// The value stays for `ttl` seconds, and the next one who asks for a lease wins it.
+    pub fn mark_stale(&mut self, key: &str, ttl: i64) -> Result<bool, Raised> {
+        self.is_done(key, Request::MarkStale { ttl: sent(ttl)? })
+    }
+
+    /// Adds to a number, or subtracts from it. A missing one is made with `initial`, if that is given.
+    pub fn calculate(
+        &mut self,
+        direction: Direction,
+        key: &str,
+        delta: u64,
+        initial: Option<u64>,
+    ) -> Result<Option<u64>, Raised> {
+        let request = Request::Arithmetic { direction, delta, initial: initial.map(|number| (number, 0)) };
+        match self.ask(key, request, Block::Nothing)? {
+            Answer::Number(number) => Ok(Some(number)),
+            _ => Ok(None),
+        }
+    }
+
+    pub fn metadata(&mut self, key: &str) -> Result<Option<Item>, Raised> {
+        match self.ask(key, Request::Metadata, Block::Nothing)? {
+            Answer::Metadata(item) => Ok(Some(*item)),
+            _ => Ok(None),
+        }
+    }
+
+    /// The value, and what was won of the right to make it: for so many seconds.
+    pub fn lease(&mut self, key: &str, lease: i32) -> Result<(Option<Plain>, Option<Win>), Raised> {
+        match self.ask(key, Request::Lease { lease, recache: 0 }, Block::Nothing)? {
+            Answer::Lease(found) => {
+                let win = found.win();
+                Ok((found.value.map(|value| self.read(value)).transpose()?, win))
+            }
+            other => unreachable!("a lease comes to {other:?}"),
+        }
+    }
+
+    pub fn give_back(&mut self, key: &str, win: Win) -> Result<bool, Raised> {
+        self.is_done(key, Request::GiveBack(win))
+    }
+
+    /// The values that there are; and the failure of each server that failed.
+    pub fn get_many(&mut self, keys: &[&str], cas: bool) -> Result<(Vec<FoundKey<Plain>>, Failures), Raised> {
+        let fetch = Fetch::new(self.keys_of(keys)?, cas, operations::Plain, self.policy);
+        let Operation::Fetch(fetch) = self.way.carry_out(fetch.into()) else { unreachable!("it was a fetch") };
+        let fetched = fetch.finish();
+        let mut found = Vec::new();
+        for FoundKey { index, value, cas } in fetched.found {
+            found.push(FoundKey { index, value: self.read(value)?, cas });
+        }
+        Ok((found, fetched.failures))
+    }
+
+    pub fn set_many(&mut self, items: &[(&str, Plain)], ttl: i64) -> Result<Vec<bool>, Raised> {
+        let keys: Vec<&str> = items.iter().map(|(key, _)| *key).collect();
+        let mut blocks = Vec::new();
+        for (_, value) in items {
+            let (bytes, client_flags) = self.written(value)?;
+            blocks.push(operations::DataBlock { size: bytes.len(), data: Block::Copied(bytes), client_flags });
+        }
+        self.change(Change::store(self.keys_of(&keys)?, blocks, sent(ttl)?, self.policy))
+    }
+
+    pub fn delete_many(&mut self, keys: &[&str]) -> Result<Vec<bool>, Raised> {
+        self.change(Change::delete(self.keys_of(keys)?, self.policy))
+    }
+
+    /// Sets items without waiting for the answer to each. Returns which were not stored.
+    pub fn set_quietly(&mut self, mode: Mode, items: &[(&str, Plain)]) -> Result<Vec<(usize, String)>, Raised> {
+        let mut commands = Vec::new();
+        for (key, value) in items {
+            let (bytes, client_flags) = self.written(value)?;
+            let request = Request::Store { mode, size: bytes.len(), client_flags, ttl: 0, cas: None };
+            let key = OwnedKey::new(&self.keys, key.as_bytes())?;
+            commands.push(Command { key, request, block: Block::Copied(bytes) });
+        }
+        Ok(self.way.carry_out_quietly(commands, self.policy))
+    }
+
+    /// Asks every server.
+    pub fn everywhere(&mut self, command: ServerCommand) -> Result<ServerLines, Raised> {
+        let asked = self.way.carry_out(Everywhere::new(command).into());
+        let Operation::Everywhere(everywhere) = asked else { unreachable!("it was asked everywhere") };
+        Ok(everywhere.finish()?)
+    }
+
+    /// The names of the servers that would take a key in turn.
+    pub fn servers_of(&self, key: &str) -> Vec<String> {
+        let fleet = self.directory.known();
+        let servers = fleet.candidates(&self.keys.routed(key.as_bytes()), self.policy.failover);
+        servers.into_iter().map(|server| fleet.servers()[server].name.to_string()).collect()
+    }
+
+    pub fn metrics(&self) -> Vec<ServerMetrics> {
+        self.directory.known().metrics().collect()
+    }
+
+    /// What has happened since it was asked last.
+    pub fn events(&self) -> Vec<Event> {
+        self.directory.take_events()
+    }
+
+    pub fn close(&mut self) {
+        self.way.close();
+        self.directory.close();
+    }
+
+    fn ask(&mut self, key: &str, request: Request, block: Block) -> Result<Answer<Bytes>, Raised> {
+        let key = OwnedKey::new(&self.keys, key.as_bytes())?;
+        let single = Single::new(request, key, block, operations::Plain, self.policy);
+        let single = if self.way.is_alone() { single.alone() } else { single };
+        let Operation::Single(mut single) = self.way.carry_out(single.into()) else {
+            unreachable!("it was about one key")
+        };
+        Ok(single.take_answer()?)
+    }
+
+    fn value(&mut self, key: &str, request: Request) -> Result<Option<Plain>, Raised> {
+        match self.ask(key, request, Block::Nothing)? {
+            Answer::Value(value) => Ok(Some(self.read(value)?)),
+            _ => Ok(None),
+        }
+    }
+
+    fn value_and_cas(&mut self, key: &str, request: Request) -> Result<Option<(Plain, u64)>, Raised> {
+        match self.ask(key, request, Block::Nothing)? {
+            Answer::ValueAndCas(value, cas) => Ok(Some((self.read(value)?, cas))),
+            _ => Ok(None),
+        }
+    }
+
+    fn is_done(&mut self, key: &str, request: Request) -> Result<bool, Raised> {
+        Ok(self.ask(key, request, Block::Nothing)? == Answer::Done(true))
+    }
+
+    fn change(&mut self, change: Change<Block>) -> Result<Vec<bool>, Raised> {
+        let Operation::Change(change) = self.way.carry_out(change.into()) else { unreachable!("it was a change") };
+        let Changed { done, mut failures } = change.finish();
+        match failures.raised() {
+            Some(error) => Err(error.into()),
+            None => Ok(done),
+        }
+    }
+
+    fn keys_of(&self, given: &[&str]) -> Result<Keys, Raised> {
+        let mut keys = Keys::with_capacity(given.len());
+        given.iter().try_for_each(|key| keys.push(&self.keys, key.as_bytes()))?;
+        Ok(keys)
+    }
+
+    /// A value's bytes and client flags, as they are stored.
+    fn written(&self, value: &Plain) -> Result<(Vec<u8>, u32), Raised> {
+        let (bytes, flags) = self.packing.dialect().encode(value)?;
+        Ok(self.packing.pack(&bytes, flags)?.unwrap_or((bytes, flags)))
+    }
+
+    /// A value of the bytes and client flags that are stored.
+    fn read(&self, Bytes { bytes, client_flags }: Bytes) -> Result<Plain, Raised> {
+        let dialect: Dialect = self.packing.dialect();
+        if !dialect.is_compressed(client_flags) {
+            return Ok(dialect.decode(client_flags, &bytes)?);
+        }
+        let bytes = self.packing.unpack(client_flags, &bytes)?;
+        Ok(dialect.decode(dialect.inside(client_flags), &bytes)?)
+    }
+}
+
+/// A ttl in seconds, as memcached takes it.
+fn sent(ttl: i64) -> Result<i32, Raised> {
+    Ok(Ttl::from_seconds(ttl)?.0)
+}

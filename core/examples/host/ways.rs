@@ -1,0 +1,161 @@
+//! How this host waits: in the thread that asks, or in an event loop of its own. The core does the rest.
+
+use std::collections::HashMap;
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use pinyon_core::blocking::{known, run, Batch, Failure, NoHost};
+use pinyon_core::directory::Directory;
+use pinyon_core::driven::{Driven, Polled};
+use pinyon_core::operations::{Answer, BorrowedKey, OwnedKey, Policy, SentData, SentKey, Single};
+use pinyon_core::shared::{Finished, Shared, Waiter};
+use rustix::event::{poll, PollFd, PollFlags, Timespec};
+
+use crate::cache::{Block, Command, Operation, Way};
+
+/// Waits in the thread that asks. The core takes connections from pools, which threads share.
+pub struct Blocking(pub Arc<Directory>);
+
+impl Way for Blocking {
+    fn is_alone(&self) -> bool {
+        true
+    }
+
+    fn carry_out(&mut self, mut operation: Operation) -> Operation {
+        let Ok(()) = run(&self.0, &NoHost, &mut operation);
+        operation
+    }
+
+    fn carry_out_quietly(&mut self, commands: Vec<Command>, policy: Policy) -> Vec<(usize, String)> {
+        let mut unsuccessful = Vec::new();
+        let fleet = match known(&self.0, &NoHost) {
+            Ok(fleet) => fleet,
+            Err(Failure::Error(error)) => {
+                return (0..commands.len()).map(|number| (number, error.to_string())).collect()
+            }
+            Err(Failure::Interrupted(never)) => match never {},
+        };
+        let mut batch = Batch::new(fleet, policy.failover);
+        for (number, Command { key, request, block }) in commands.into_iter().enumerate() {
+            // The batch keeps nothing of these: what it cannot send now it has copied, or refers to if it is pinned.
+            let key = BorrowedKey { wire: key.wire(), routed: key.routed() };
+            match batch.submit(&NoHost, &key, request, &block.data(), number) {
+                Ok(()) => {}
+                Err(Failure::Error(error)) => unsuccessful.push((number, error.to_string())),
+                Err(Failure::Interrupted(never)) => match never {},
+            }
+        }
+        // A host that has other things to do sends what there is, and asks for the outcomes later.
+        if let Err(error) = batch.send() {
+            unsuccessful.push((usize::MAX, error.to_string()));
+        }
+        match batch.finish(&NoHost) {
+            Ok(failed) => unsuccessful.extend(failed.into_iter().map(|one| (one.tag, one.why.to_string()))),
+            Err(Failure::Error(error)) => unsuccessful.push((usize::MAX, error.to_string())),
+            Err(Failure::Interrupted(never)) => match never {},
+        }
+        unsuccessful
+    }
+
+    fn close(&mut self) {}
+}
+
+/// The number of a coroutine, if this host had coroutines: what is over says whom to resume.
+struct Coroutine(usize);
+
+impl Waiter for Coroutine {
+    fn is_gone(&self) -> bool {
+        false
+    }
+}
+
+/// An event loop: everything under way shares one connection to each server.
+pub struct OnLoop {
+    polled: Polled<Shared<Operation, Coroutine>>,
+    begun: usize,
+    over: HashMap<usize, Operation>,
+}
+
+impl OnLoop {
+    pub fn new(directory: Arc<Directory>, connections: usize) -> Self {
+        let polled = Polled::new(Shared::new(directory, connections)).expect("descriptors are left");
+        Self { polled, begun: 0, over: HashMap::new() }
+    }
+
+    /// Begins an operation. It leaves with all others that are begun before the loop waits.
+    pub fn begin(&mut self, operation: Operation) -> usize {
+        self.begun += 1;
+        let coroutine = Coroutine(self.begun);
+        self.polled.begin(|machine, now| machine.start(operation, coroutine, now)).expect("it is this process's");
+        self.begun
+    }
+
+    /// Lets the loop turn until this operation is over.
+    pub fn end(&mut self, number: usize) -> Operation {
+        loop {
+            if let Some(operation) = self.over.remove(&number) {
+                return operation;
+            }
+            let over = &mut self.over;
+            turn(&mut self.polled, |Finished { operation, waiter: Coroutine(number) }| {
+                over.insert(number, operation);
+            });
+        }
+    }
+}
+
+impl Way for OnLoop {
+    fn is_alone(&self) -> bool {
+        false
+    }
+
+    fn carry_out(&mut self, operation: Operation) -> Operation {
+        let number = self.begin(operation);
+        self.end(number)
+    }
+
+    fn carry_out_quietly(&mut self, commands: Vec<Command>, policy: Policy) -> Vec<(usize, String)> {
+        let single = |Command { key, request, block }| -> Single<OwnedKey, Block, _> {
+            Single::new(request, key, block, pinyon_core::operations::Plain, policy)
+        };
+        let begun: Vec<usize> = commands.into_iter().map(|command| self.begin(single(command).into())).collect();
+        let mut unsuccessful = Vec::new();
+        for (number, begun) in begun.into_iter().enumerate() {
+            let Operation::Single(mut single) = self.end(begun) else { unreachable!("it was about one key") };
+            match single.take_answer() {
+                Ok(Answer::Done(true)) => {}
+                Ok(_) => unsuccessful.push((number, "not stored".to_owned())),
+                Err(failed) => unsuccessful.push((number, crate::raised::Raised::from(failed).message)),
+            }
+        }
+        unsuccessful
+    }
+
+    fn close(&mut self) {
+        self.polled.close().expect("it is this process's");
+    }
+}
+
+/// One turn of an event loop of this host's own: it sends, waits for the one descriptor of the machine, and resumes
+/// whoever waited for what is over. A loop with more to watch waits for all of it at once.
+pub fn turn<M: Driven>(polled: &mut Polled<M>, mut resume: impl FnMut(M::Finished)) {
+    polled.send().expect("it is this process's");
+    let mut resumed = 0;
+    while let Some(finished) = polled.next_finished() {
+        resume(finished);
+        resumed += 1;
+    }
+    if resumed > 0 {
+        return;
+    }
+    let second = Duration::from_secs(1);
+    let left = polled.deadline().map_or(second, |due| due.saturating_duration_since(Instant::now()).min(second));
+    let left = Timespec { tv_sec: left.as_secs() as i64, tv_nsec: left.subsec_nanos().into() };
+    // A signal that ends the wait is as good as a readable descriptor.
+    let _ = poll(&mut [PollFd::from_borrowed_fd(polled.as_fd(), PollFlags::IN)], Some(&left));
+    polled.receive().expect("the system watches descriptors");
+    while let Some(finished) = polled.next_finished() {
+        resume(finished);
+    }
+}
