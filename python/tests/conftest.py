@@ -20,6 +20,8 @@ from servers import PASSWORD, GuardedMemcached, Memcached, Redis
 
 import pinyon
 
+pytest_plugins = ["shuffled"]
+
 T = TypeVar("T")
 
 
