@@ -17,6 +17,8 @@ import pinyon
 KEYS = [f"key:{number}" for number in range(200)]
 #: What using a server that has gone raises, at first and once it is marked down.
 GONE: tuple[type[pinyon.Error], ...] = (pinyon.ConnectError, pinyon.ServerDown)
+#: The shortest time between two probes.
+BACK_OFF = 0.25 * 3 / 4
 VALUES = {key: f"value of {key}" for key in KEYS}
 
 
@@ -96,14 +98,24 @@ def test_without_failover_the_lost_keys_fail_and_the_others_do_not(pool: Pool) -
 
 
 def test_a_server_marked_down_fails_at_once(faulty: Callable[..., FaultyServer]) -> None:
-    with pinyon.Client(faulty(STALL).address, timeout=0.15) as client:
+    server = faulty(STALL)
+    with pinyon.Client(server.address, timeout=0.15) as client:
         with pytest.raises(pinyon.Timeout):
             client.get("key")
         begun = time.monotonic()
-        for _ in range(20):
-            with pytest.raises(pinyon.ServerDown, match=r"marked down and not tried now.*did not answer in time"):
-                client.set("key", 1)
-        assert time.monotonic() - begun < 0.15
+        outcomes = [outcome(lambda: client.set("key", 1)) for _ in range(20)]
+        probes = len(server.requests) - 1
+        assert probes <= (time.monotonic() - begun) / BACK_OFF
+    down = [each for each in outcomes if isinstance(each, pinyon.ServerDown)]
+    assert len(down) == len(outcomes) - probes
+    assert all("marked down and not tried now" in str(each) and "did not answer in time" in str(each) for each in down)
+
+
+def outcome(attempt: Callable[[], object]) -> object:
+    try:
+        return attempt()
+    except pinyon.Error as error:
+        return error
 
 
 def test_get_many_says_what_arrived(pool: Pool) -> None:
@@ -129,7 +141,7 @@ def test_set_many_and_delete_many_say_what_was_done(pool: Pool) -> None:
 
 
 def test_a_stalled_server_costs_get_many_one_timeout(pool: Pool) -> None:
-    with pool.client(timeout=0.3, failover=False) as client:
+    with pool.client(timeout=2, failover=False) as client:
         assert client.get_many(KEYS) == VALUES
         pool.lost.pause()
         begun = time.monotonic()
@@ -138,7 +150,7 @@ def test_a_stalled_server_costs_get_many_one_timeout(pool: Pool) -> None:
                 client.get_many(KEYS)
         finally:
             pool.lost.resume()
-        assert 0.25 < time.monotonic() - begun < 1.5
+        assert 1.9 < time.monotonic() - begun < 3.9
         assert raised.value.partial == pool.others
         assert raised.value.server == pool.lost.address
         assert eventually(lambda: client.get_many(KEYS)) == VALUES
@@ -146,7 +158,7 @@ def test_a_stalled_server_costs_get_many_one_timeout(pool: Pool) -> None:
 
 def test_with_failover_a_stalled_server_is_left_out_after_a_timeout(pool: Pool) -> None:
     key = pool.lost_keys[0]
-    with pool.client(timeout=0.2, failover=True) as client:
+    with pool.client(timeout=1, failover=True) as client:
         pool.lost.pause()
         try:
             with pytest.raises(pinyon.Timeout):
@@ -168,7 +180,7 @@ def test_a_server_that_comes_back_is_in_use_within_seconds(pool: Pool, failover:
                 client.get(key)
             time.sleep(0.01)
         pool.lost.restart()
-        give_up = time.monotonic() + 4
+        give_up = time.monotonic() + 60
         while time.monotonic() < give_up and not pool.lost.holds(key):
             with contextlib.suppress(pinyon.Error):
                 client.set(key, "back")

@@ -26,7 +26,7 @@ import pinyon
 pytestmark = pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 
 
-def in_child(work: Callable[[], Any], meanwhile: Callable[[], Any] = lambda: None, within: float = 20) -> Any:
+def in_child(work: Callable[[], Any], meanwhile: Callable[[], Any] = lambda: None, within: float = 100) -> Any:
     """What ``work`` returns in a forked child, or raises what it raised, having done something in the parent."""
     with tempfile.TemporaryFile("w+") as trace:
         return _in_child(work, meanwhile, within, trace)
