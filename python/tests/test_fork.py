@@ -181,11 +181,12 @@ class SlowFile(io.StringIO):
 
     def write(self, line: str) -> int:
         with self._writing:
-            time.sleep(0.005)
+            time.sleep(0.1)
             return super().write(line)
 
 
 def test_a_fork_while_other_threads_log(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So many, and so slowly, that the fork would hardly ever get its turn among them."""
     monkeypatch.setattr(logging.getLogger("pinyon.servers"), "propagate", False)
     handler, over = logging.StreamHandler(SlowFile()), threading.Event()
     logging.getLogger("pinyon.servers").addHandler(handler)
@@ -200,7 +201,7 @@ def test_a_fork_while_other_threads_log(monkeypatch: pytest.MonkeyPatch) -> None
         while not over.is_set():
             fail()
 
-    threads = [threading.Thread(target=keep_failing) for _ in range(4)]
+    threads = [threading.Thread(target=keep_failing) for _ in range(12)]
     for thread in threads:
         thread.start()
     try:
