@@ -150,7 +150,10 @@ class Memcached(Server):
     """One memcached process."""
 
     def greet(self) -> None:
-        self._is_asked(self.statistic("pid"))
+        said = self.ask(b"version\r\n", b"\r\n")
+        # One that wants a login says so instead.
+        if said.startswith(b"VERSION"):
+            self._is_asked(self.statistic("pid"))
 
     def command(self) -> list[str]:
         place = ["-s", self.path, "-a", "0777"] if self.path else ["-l", self.host, "-p", str(self.port), "-U", "0"]

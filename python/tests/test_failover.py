@@ -158,7 +158,7 @@ def test_a_stalled_server_costs_get_many_one_timeout(pool: Pool) -> None:
 
 def test_with_failover_a_stalled_server_is_left_out_after_a_timeout(pool: Pool) -> None:
     key = pool.lost_keys[0]
-    with pool.client(timeout=0.7, failover=True) as client:
+    with pool.client(timeout=1, connect_timeout=10, failover=True) as client:
         pool.lost.pause()
         try:
             with pytest.raises(pinyon.Timeout):
