@@ -37,7 +37,7 @@ async def test_a_server_that_goes_and_comes_back(
     caplog.set_level(logging.DEBUG, "pinyon")
     cache = connect(own_server, timeout=0.5)
     assert await cache.set("secret-key", "secret-value")
-    assert caplog.records == []
+    assert not any(own_server.address in record.getMessage() for record in caplog.records)
     own_server.stop()
     for _ in range(5):
         with contextlib.suppress(pinyon.Error):
