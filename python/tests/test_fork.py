@@ -187,7 +187,11 @@ class SlowFile(io.StringIO):
 
 def test_a_fork_while_other_threads_log(monkeypatch: pytest.MonkeyPatch) -> None:
     """So many, and so slowly, that the fork would hardly ever get its turn among them."""
-    monkeypatch.setattr(logging.getLogger("pinyon.servers"), "propagate", False)
+    # Whatever programs of other tests have set up in this process.
+    for name, value in {"propagate": False, "disabled": False}.items():
+        monkeypatch.setattr(logging.getLogger("pinyon.servers"), name, value)
+    monkeypatch.setattr(logging.root.manager, "disable", logging.NOTSET)
+    logging.getLogger("pinyon.servers").setLevel(logging.WARNING)
     handler, over = logging.StreamHandler(SlowFile()), threading.Event()
     logging.getLogger("pinyon.servers").addHandler(handler)
 
@@ -214,6 +218,7 @@ def test_a_fork_while_other_threads_log(monkeypatch: pytest.MonkeyPatch) -> None
         for thread in threads:
             thread.join()
         logging.getLogger("pinyon.servers").removeHandler(handler)
+        logging.getLogger("pinyon.servers").setLevel(logging.NOTSET)
 
 
 def test_a_childs_child_uses_the_client_too(own_server: Memcached) -> None:
