@@ -6,6 +6,8 @@ import pytest
 
 from pinyon_bench.results import ContestantInfo, Document, Gap, Machine, RowInfo, Sample
 
+pytest_plugins = ["shuffled"]
+
 
 def sample(number: int, row: str, contestant: str, wall: float) -> Sample:
     return Sample(number, row, contestant, 1000, wall, wall / 4, wall / 4)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import threading
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,14 +18,14 @@ LOGGER.addHandler(logging.NullHandler())
 _LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING}
 
 #: How long a fork waits, in seconds, for a line to be written to its end.
-_LONGEST_WAIT = 1.0
+_LONGEST_WAIT = 5.0
 
 
 def log(event: Event) -> None:
     """Write an event's line, where somebody wants it."""
     level = _LEVELS[event.level]
     if LOGGER.isEnabledFor(level):
-        with _fork.writing:
+        with _fork:
             LOGGER.log(level, "%s", event.line, extra={"pinyon_event": event})
 
 
@@ -44,20 +44,42 @@ def logging_too(on_event: Callable[[Event], object] | None) -> Callable[[Event],
 class _Fork(threading.local):
     """No line is half written while the process forks: the file's own lock would stay held in the child for ever.
 
-    A handler that takes longer than the longest wait is not waited for, as it may wait for the thread that forks.
+    A fork closes the door to further lines while it waits for those being written, or busy threads would keep it
+    waiting. A handler that takes longer than the longest wait is not waited for: it may wait for the thread that forks.
     """
 
+    door = threading.RLock()
     writing = threading.RLock()
     has_waited = False
 
+    def __init__(self) -> None:
+        #: What this thread's lines hold, of which one may be written within another.
+        self.held: list[Any] = []
+
+    def __enter__(self) -> None:
+        """Begin a line."""
+        # A handler that uses a client may log in turn: it must not wait at the door for who waits for its line.
+        if not self.held:
+            with _Fork.door:
+                pass
+        writing = _Fork.writing
+        writing.acquire()
+        self.held.append(writing)
+
+    def __exit__(self, *_: object) -> None:
+        self.held.pop().release()
+
     def prepare(self) -> None:
+        _Fork.door.acquire()
         self.has_waited = _Fork.writing.acquire(timeout=_LONGEST_WAIT)
 
     def go_on(self) -> None:
         if self.has_waited:
             _Fork.writing.release()
+        _Fork.door.release()
 
     def begin(self) -> None:
+        _Fork.door = threading.RLock()
         _Fork.writing = threading.RLock()
 
 

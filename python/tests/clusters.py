@@ -78,7 +78,7 @@ class Cluster:
         return target
 
     def _wait_until(self, condition: Callable[[], bool]) -> None:
-        give_up = time.monotonic() + 20
+        give_up = time.monotonic() + 60
         while not condition():
             assert time.monotonic() < give_up, "the cluster did not come to that"
             time.sleep(0.05)

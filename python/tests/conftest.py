@@ -20,6 +20,8 @@ from servers import PASSWORD, GuardedMemcached, Memcached, Redis
 
 import pinyon
 
+pytest_plugins = ["shuffled"]
+
 T = TypeVar("T")
 
 
@@ -194,7 +196,7 @@ def impatient() -> Iterator[Callable[..., pinyon.Client]]:
 
         def make(*servers: Any, **options: Any) -> pinyon.Client:
             addresses = [getattr(server, "address", server) for server in servers]
-            options = {"timeout": 0.3, "connect_timeout": 0.3, **options}
+            options = {"timeout": 0.6, "connect_timeout": 0.6, **options}
             return stack.enter_context(pinyon.Client(addresses, **options))
 
         yield make
@@ -272,7 +274,7 @@ def repository() -> Path:
     return Path(__file__).resolve().parents[2]
 
 
-def eventually(attempt: Callable[[], T], within: float = 5.0) -> T:
+def eventually(attempt: Callable[[], T], within: float = 60.0) -> T:
     """What ``attempt`` returns once it succeeds, as it does when a server is no longer marked down."""
     give_up = time.monotonic() + within
     while True:

@@ -10,7 +10,7 @@ from models import Model
 from servers import Redis
 
 
-async def until(model: Model, condition: Callable[[], Any], within: float = 5.0) -> None:
+async def until(model: Model, condition: Callable[[], Any], within: float = 60.0) -> None:
     """Waits until it is so."""
     give_up = time.monotonic() + within
     while not condition():

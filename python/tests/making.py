@@ -11,7 +11,7 @@ from models import Asyncio, Model, drive
 #: Seconds: longer than any test takes, so that nobody is helped by a lease that ends.
 LONG = 1000
 #: By when something that is to happen has happened, on slow machines too.
-SOON = 15.0
+SOON = 60.0
 
 
 class Maker:

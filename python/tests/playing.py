@@ -28,7 +28,7 @@ LATE = 10.0
 #: How many are played at the same time.
 AT_ONCE = 32
 #: Seconds after which a server that was healed must be of use again.
-HEALED = 15.0
+HEALED = 60.0
 
 
 class Scenarios:
@@ -61,7 +61,7 @@ class Scenarios:
     def __exit__(self, *_: object) -> None:
         assert self.process.stdin is not None
         self.process.stdin.close()
-        self.process.wait(10)
+        self.process.wait(60)
 
     def _answer(self) -> Any:
         assert self.process.stdout is not None

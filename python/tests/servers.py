@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
+import functools
 import os
 import random
 import re
@@ -23,6 +26,9 @@ PASSWORD = "correct-horse"
 #: These, and those of the buses of Redis Clusters, are below the ports that the system gives to outgoing connections:
 #: nobody connects to itself, and no connection closed a minute ago still has the port.
 PORTS = range(12000, 22000)
+
+#: How many of them belong to one process of tests.
+OWN_PORTS = 100
 
 #: How far above its port a node of a Redis Cluster listens to other nodes.
 BUS = 10000
@@ -100,18 +106,22 @@ class Server:
     def connect(self) -> socket.socket:
         if self.path:
             connection = socket.socket(socket.AF_UNIX)
-            connection.settimeout(5)
+            connection.settimeout(60)
             connection.connect(self.path)
             return connection
-        return socket.create_connection((self.host, self.port), timeout=5)
+        return socket.create_connection((self.host, self.port), timeout=60)
 
     def greet(self) -> None:
-        """Asks it something that it answers once it is ready; raises ``OSError`` before."""
+        """Asks it something that it answers once it is ready; raises ``OSError`` before, and where another answers."""
         raise NotImplementedError
 
     def command(self) -> list[str]:
         """What starts it."""
         raise NotImplementedError
+
+    def _is_asked(self, process: int) -> None:
+        if self.process is None or self.process.pid != process:
+            raise ConnectionError(f"process {process} has the port")
 
     def _run(self) -> None:
         self.output = tempfile.TemporaryFile()  # noqa: SIM115 (it is closed when the server is stopped)
@@ -125,7 +135,7 @@ class Server:
     def _answers(self) -> bool:
         process = self.process
         assert process is not None
-        give_up = time.monotonic() + 10
+        give_up = time.monotonic() + 60
         while time.monotonic() < give_up and process.poll() is None:
             try:
                 self.greet()
@@ -140,7 +150,10 @@ class Memcached(Server):
     """One memcached process."""
 
     def greet(self) -> None:
-        self.ask(b"version\r\n", b"\r\n")
+        said = self.ask(b"version\r\n", b"\r\n")
+        # One that wants a login says so instead.
+        if said.startswith(b"VERSION"):
+            self._is_asked(self.statistic("pid"))
 
     def command(self) -> list[str]:
         place = ["-s", self.path, "-a", "0777"] if self.path else ["-l", self.host, "-p", str(self.port), "-U", "0"]
@@ -182,7 +195,7 @@ class Memcached(Server):
         states = re.findall(rb"^STAT \d+:state (\S+)", self.ask(b"stats conns\r\n", b"END\r\n"), re.MULTILINE)
         return sum(state.strip() != b"conn_listening" for state in states) - 1
 
-    def has_connections(self, count: int, within: float = 2) -> bool:
+    def has_connections(self, count: int, within: float = 60) -> bool:
         """Whether that many connections are open, once the server has noticed what was closed."""
         give_up = time.monotonic() + within
         while self.connections() != count:
@@ -222,7 +235,10 @@ class Redis(Server):
         return f"unix://{self.path}" if self.path else f"redis://{self.host}:{self.port}"
 
     def greet(self) -> None:
-        self.ask("PING")
+        said = self.ask("INFO", "server")
+        # One that wants a login says so instead.
+        if isinstance(said, bytes):
+            self._is_asked(int(said.split(b"process_id:")[1].split()[0]))
 
     def command(self) -> list[str]:
         place = ["--port", "0", "--unixsocket", self.path] if self.path else ["--port", str(self.port)]
@@ -277,9 +293,28 @@ def _reply(replies: BinaryIO) -> Any:
 def free_port(host: str = "127.0.0.1") -> int:
     """A port of this host that nobody listens on, nor on the port of the bus that belongs to it."""
     while True:
-        port = random.choice(PORTS)
+        port = random.choice(_own_ports()[0])
         if _is_free(host, port) and _is_free(host, port + BUS):
             return port
+
+
+@functools.cache
+def _own_ports() -> tuple[range, IO[bytes]]:
+    """Ports that no other process of tests uses while this one runs, and the file whose lock says so.
+
+    A server that is stopped finds its port free when it is started again.
+    """
+    folder = Path(tempfile.gettempdir()) / "pinyon-tests-ports"
+    folder.mkdir(exist_ok=True)
+    firsts = list(range(PORTS.start, PORTS.stop, OWN_PORTS))
+    random.shuffle(firsts)
+    for first in firsts:
+        file = (folder / str(first)).open("wb")
+        with contextlib.suppress(BlockingIOError):
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return range(first, first + OWN_PORTS), file
+        file.close()
+    raise RuntimeError(f"more than {len(firsts)} processes run tests at once")
 
 
 def _is_free(host: str, port: int) -> bool:

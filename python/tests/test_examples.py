@@ -50,7 +50,7 @@ def serving(module: str, *arguments: str, caches: Memcached) -> Iterator[str]:
     )
     address = f"http://127.0.0.1:{port}"
     try:
-        give_up = time.monotonic() + 20
+        give_up = time.monotonic() + 60
         while True:
             assert process.poll() is None
             try:

@@ -18,7 +18,7 @@ import pinyon
 
 Connect = Callable[..., Any]
 
-TIMEOUT = 0.3
+TIMEOUT = 0.6
 #: The shortest time between two probes.
 BACK_OFF = 0.25 * 3 / 4
 KEYS = [f"key:{number}" for number in range(60)]
@@ -352,7 +352,7 @@ async def test_a_server_that_was_killed_is_in_use_again_after_its_restart(
         assert await cache.set(key, "lost") is False
         await model.sleep(0.01)
     fleet.lost.restart()
-    give_up = time.monotonic() + 4
+    give_up = time.monotonic() + 60
     while not await cache.set(key, "back") and time.monotonic() < give_up:
         await model.sleep(0.01)
     assert await cache.get(key) == "back"

@@ -22,9 +22,9 @@ def parked(redis: Redis) -> int:
 
 
 async def take_one(locks: Any, items: list[int]) -> int:
-    async with locks.lock("a", "b", timeout=10) as held:
+    async with locks.lock("a", "b", timeout=60) as held:
         while not items:
-            assert await held.wait(10) is True
+            assert await held.wait(60) is True
             held.check()
         return items.pop(0)
 
@@ -78,7 +78,7 @@ async def test_a_wait_in_vain_has_the_names_again(
     async with locks.lock("a", timeout=0) as held:
         token, begun = held.token, time.monotonic()
         assert await held.wait(timeout) is False
-        assert timeout <= time.monotonic() - begun < timeout + 1
+        assert timeout <= time.monotonic() - begun < timeout + 30
         held.check()
         assert held.token > token
         assert await others.try_lock("a") is None
@@ -87,12 +87,12 @@ async def test_a_wait_in_vain_has_the_names_again(
 
 @every_model
 async def test_names_that_cannot_be_had_again_in_time(model: Model, redis: Redis, locks_on: LocksOn) -> None:
-    locks, others = locks_on(redis, timeout=0.2), locks_on(redis)
+    locks, others = locks_on(redis, timeout=2), locks_on(redis)
     assert not await others.is_locked("a"), "it is connected before there is a hurry"
 
     async def wait() -> None:
         async with locks.lock("a") as held:
-            await held.wait(0.5)
+            await held.wait(2)
 
     task = model.spawn(wait())
     await until(model, lambda: parked(redis) == 1)
@@ -135,7 +135,7 @@ async def test_a_lock_taken_twice_is_given_back_by_waiting_and_had_twice_again(
         async with lock as outer:
             async with lock as inner:
                 before = inner.token
-                assert await inner.wait(10) is True
+                assert await inner.wait(60) is True
                 tokens = [before, inner.token, outer.token]
                 inner.check()
             outer.check()
@@ -156,13 +156,13 @@ async def test_a_lock_taken_twice_is_given_back_by_waiting_and_had_twice_again(
 async def test_a_lock_taken_twice_that_is_not_had_again_is_lost_as_a_whole(
     model: Model, redis: Redis, locks_on: LocksOn
 ) -> None:
-    lock, others = locks_on(redis, reentrant=True, timeout=0.2).lock("a"), locks_on(redis)
+    lock, others = locks_on(redis, reentrant=True, timeout=2).lock("a"), locks_on(redis)
 
     async def wait() -> None:
         async with lock as outer:
             with pytest.raises(pinyon.LockTimeout):
                 async with lock as inner:
-                    await inner.wait(0.1)
+                    await inner.wait(2)
             assert outer.is_lost
 
     task = model.spawn(wait())

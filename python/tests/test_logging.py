@@ -21,7 +21,7 @@ Connect = Callable[..., Any]
 
 
 async def has_said(model: Model, log: pytest.LogCaptureFixture, text: str) -> logging.LogRecord:
-    give_up = time.monotonic() + 5
+    give_up = time.monotonic() + 60
     while True:
         for record in log.records:
             if record.name == "pinyon.servers" and text in record.getMessage():
@@ -37,7 +37,7 @@ async def test_a_server_that_goes_and_comes_back(
     caplog.set_level(logging.DEBUG, "pinyon")
     cache = connect(own_server, timeout=0.5)
     assert await cache.set("secret-key", "secret-value")
-    assert caplog.records == []
+    assert not any(own_server.address in record.getMessage() for record in caplog.records)
     own_server.stop()
     for _ in range(5):
         with contextlib.suppress(pinyon.Error):
@@ -72,7 +72,7 @@ async def test_it_goes_with_on_event(
     await cache.get("key")
     slow = await has_said(model, caplog, f"{server.address}: get took ")
     await model.eventually(lambda: cache.get("key"))
-    give_up = time.monotonic() + 5
+    give_up = time.monotonic() + 60
     while not events:
         assert time.monotonic() < give_up
         await model.sleep(0.01)
@@ -86,5 +86,5 @@ def test_it_is_silent_unless_it_is_set_up() -> None:
         "print(cache.get('key'), cache.get('key'), cache.metrics()[sys.argv[1]].is_up)"
     )
     command = [sys.executable, "-c", source, f"127.0.0.1:{free_port()}"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=True)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=150, check=True)
     assert (done.stdout, done.stderr) == ("None None False\n", "")

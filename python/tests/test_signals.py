@@ -26,8 +26,8 @@ import pinyon
 TESTS = str(Path(__file__).parent)
 
 #: The client's timeout here, and by when an interrupted wait must be over.
-LONG = 20
-AT_ONCE = 2
+LONG = 100
+AT_ONCE = 40
 
 
 @contextlib.contextmanager
@@ -234,7 +234,7 @@ def test_an_interrupt_at_any_moment_never_costs_a_right_value(four: list[Memcach
         assert client.get_many(values) == values
 
 
-@pytest.mark.timeout(30, method="thread")
+@pytest.mark.timeout(120, method="thread")
 def test_handlers_that_do_not_raise_disturb_nothing(four: list[Memcached]) -> None:
     signals = 0
 
@@ -261,7 +261,7 @@ def test_handlers_that_do_not_raise_disturb_nothing(four: list[Memcached]) -> No
     assert signals > 100
 
 
-@pytest.mark.timeout(30, method="thread")
+@pytest.mark.timeout(120, method="thread")
 @pytest.mark.parametrize("wait", WAITS.values(), ids=WAITS)
 def test_handlers_that_do_not_raise_move_no_deadline(own_server: Memcached, wait: Callable[..., Any]) -> None:
     with pinyon.Client(own_server.address, timeout=0.5) as client, handling(signal.SIGALRM, lambda *_: None):
@@ -280,7 +280,7 @@ def test_handlers_that_do_not_raise_move_no_deadline(own_server: Memcached, wait
         assert all(isinstance(error, pinyon.Timeout) for error in errors)
 
 
-@pytest.mark.timeout(30, method="thread")
+@pytest.mark.timeout(120, method="thread")
 def test_a_reply_that_comes_during_signals_is_still_the_reply(faulty: Callable[..., FaultyServer]) -> None:
     slow = faulty(Step("VA 5 f16 O{opaque}\r\nvalue\r\n", delay_ms=400))
     with pinyon.Client(slow.address, timeout=LONG) as client, handling(signal.SIGALRM, lambda *_: None):
@@ -368,7 +368,7 @@ def test_ctrl_c_ends_the_waits_of_a_program_that_then_goes_on(model: Model, gate
             assert process.stdout.readline() == "connected\n"
             held = gate.hold(replies=0)
             process.stdin.write("\n")
-            assert held.wait(10)
+            assert held.wait(60)
             process.send_signal(signal.SIGINT)
             assert process.stdout.readline() == "interrupted\n"
             gate.release()

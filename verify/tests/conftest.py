@@ -5,4 +5,6 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+pytest_plugins = ["shuffled"]
+
 sys.path.insert(0, str(Path(__file__).parent))

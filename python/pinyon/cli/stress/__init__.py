@@ -1,7 +1,8 @@
 """``pinyon locks stress``: many processes fight for few locks, and every critical section is checked.
 
 Each worker takes a random one of its keys, locks it, writes a random value beside it, sleeps and reads the value back.
-Another value is a mismatch and ends the run; any exception is a failure of that key, which is given up after some.
+A value from a later lock is a mismatch and ends the run; any exception is a failure of that key, which is given up
+after some. A value from an earlier lock is none: its holder may have got no time until its lock was over.
 In the end the sections of all processes are laid side by side: none may overlap, and tokens must increase.
 
 All of it happens in a namespace of the run's own, which is deleted in the end.
@@ -14,7 +15,6 @@ import importlib.util
 import secrets
 import signal
 import sys
-import time
 from typing import TYPE_CHECKING
 
 import pinyon
@@ -47,7 +47,7 @@ def stress(options: argparse.Namespace) -> int:
         keys=options.keys,
         tries=options.tries,
         sleep=options.sleep,
-        until=None if options.seconds is None else time.monotonic() + options.seconds,
+        seconds=options.seconds,
         tls=tls_of(options),
     )
     with pinyon.Locks(**plan.settings) as locks:

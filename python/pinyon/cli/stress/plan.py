@@ -21,7 +21,7 @@ class Plan(NamedTuple):
         keys: that each worker goes through.
         tries: failures after which a worker gives up a key.
         sleep: seconds in each section; also the timeout of its lock, and half its ttl.
-        until: when to stop beginning anew with the keys, on the clock of all processes; None goes through them once.
+        seconds: for which each process begins anew with the keys; None goes through them once.
         tls: how to speak TLS, where the URL does not say all of it.
     """
 
@@ -34,7 +34,7 @@ class Plan(NamedTuple):
     keys: int
     tries: int
     sleep: float
-    until: float | None
+    seconds: float | None
     tls: Tls | None = None
 
     @property
@@ -74,7 +74,7 @@ class Failure(NamedTuple):
 
 
 class Mismatch(NamedTuple):
-    """Somebody wrote while the lock was held: it does not keep others out."""
+    """Somebody with a later token wrote while the lock was held: it does not keep others out."""
 
     key: str
     process: int

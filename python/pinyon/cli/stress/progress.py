@@ -61,10 +61,10 @@ class Bar:
         if self._progress is None or now - self._shown < PATIENCE:
             return
         self._shown = now
-        if self._plan.until is None:
+        if self._plan.seconds is None:
             done = (len(results.sections) + results.given_up) / (self._plan.workers * self._plan.keys)
         else:
-            done = min(1.0, (now - self._began) / (self._plan.until - self._began))
+            done = min(1.0, (now - self._began) / self._plan.seconds)
         self._progress.update(self._task, completed=done, ok=len(results.sections), failures=results.failures)
 
     def tell(self, line: str) -> None:
