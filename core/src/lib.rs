@@ -33,7 +33,7 @@
 //! # fn get(parts: &pinyon_core::settings::CacheParts) -> Result<Option<Vec<u8>>, Box<dyn std::error::Error>> {
 //! let key = OwnedKey::new(&parts.keys, b"user:1")?;
 //! let get = Request::Get { cas: false };
-//! let mut single = Single::new(get, key, None::<Vec<u8>>, Plain, parts.policy).alone();
+//! let mut single = Single::new(get, key, None::<Vec<u8>>, Plain, parts.policy);
 //! let Ok(()) = run(&parts.directory, &NoHost, &mut single); // a host with signals may be interrupted here
 //! match single.finish() {
 //!     Ok(Answer::Value(value)) => Ok(Some(value.bytes)),

@@ -101,6 +101,7 @@ impl Stream for Socket {
 
 impl Socket {
     /// Lets [`Self::receive_waiting`] wait, each time for at most `timeout`; decided once.
+    #[inline]
     pub(crate) fn let_wait(&self, timeout: Duration) -> io::Result<()> {
         if self.waits.get() {
             return Ok(());

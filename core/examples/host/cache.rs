@@ -48,9 +48,6 @@ pub struct Command {
 
 /// How operations are carried out: by waiting, or in an event loop.
 pub trait Way {
-    /// Whether requests share no connection with others that are under way.
-    fn is_alone(&self) -> bool;
-
     fn carry_out(&mut self, operation: Operation) -> Operation;
 
     /// Carries out commands whose replies nobody wants. Returns which were not carried out, by number, and why.
@@ -273,7 +270,6 @@ impl Cache {
     fn ask(&mut self, key: &str, request: Request, block: Block) -> Result<Answer<Bytes>, Raised> {
         let key = OwnedKey::new(&self.keys, key.as_bytes())?;
         let single = Single::new(request, key, block, operations::Plain, self.policy);
-        let single = if self.way.is_alone() { single.alone() } else { single };
         let Operation::Single(mut single) = self.way.carry_out(single.into()) else {
             unreachable!("it was about one key")
         };

@@ -18,10 +18,6 @@ use crate::cache::{Block, Command, Operation, Way};
 pub struct Blocking(pub Arc<Directory>);
 
 impl Way for Blocking {
-    fn is_alone(&self) -> bool {
-        true
-    }
-
     fn carry_out(&mut self, mut operation: Operation) -> Operation {
         let Ok(()) = run(&self.0, &NoHost, &mut operation);
         operation
@@ -106,10 +102,6 @@ impl OnLoop {
 }
 
 impl Way for OnLoop {
-    fn is_alone(&self) -> bool {
-        false
-    }
-
     fn carry_out(&mut self, operation: Operation) -> Operation {
         let number = self.begin(operation);
         self.end(number)

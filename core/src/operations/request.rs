@@ -171,6 +171,7 @@ impl Request {
         })
     }
 
+    #[inline(always)]
     fn answer_without_value<V>(&self, status: Status, item: &Item) -> Answer<V> {
         match (self, status) {
             (Request::Metadata, Status::Done) => Answer::Metadata(Box::new(*item)),
