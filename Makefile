@@ -51,6 +51,7 @@ soak: setup ## Caches on real processes that are killed, paused and silenced, in
 lint: setup ## Formatting, lints and types of all languages
 	cargo fmt --all --check
 	cargo clippy --locked --workspace --all-targets -- -D warnings
+	cargo clippy --locked --manifest-path fuzz/Cargo.toml -- -D warnings
 	.venv/bin/ruff format --check python bench verify
 	.venv/bin/ruff format --check --config python/pyproject.toml scenarios
 	.venv/bin/ruff check python bench verify

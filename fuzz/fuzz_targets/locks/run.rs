@@ -526,7 +526,7 @@ impl Run {
             }
             for name in held.names.iter() {
                 let Some((other, lined_up)) = holders.insert(name, (*number, held.lined_up)) else { continue };
-                let may_be = !honest && !(lined_up && held.lined_up);
+                let may_be = !(honest || lined_up && held.lined_up);
                 assert!(may_be, "{name:?} is held by {number} and {other}");
             }
         }
@@ -542,7 +542,7 @@ impl Waiting {
 }
 
 impl Command {
-    fn parts<'a>(self, argument: &'a [u8]) -> Vec<&'a [u8]> {
+    fn parts(self, argument: &[u8]) -> Vec<&[u8]> {
         match self {
             Command::Ping => vec![&b"PING"[..], argument],
             Command::Subscribe => vec![&b"SUBSCRIBE"[..], argument],
