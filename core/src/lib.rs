@@ -123,7 +123,7 @@
 //!
 //! A `Directory`, and all that `build` returns, may be used by all threads at once. So may `ThreadLocks`, its stations, and
 //! grants. An operation, a batch, a `Polled` and a `LoopMachine` belong to one thread at a time. The core starts threads
-//! of its own in two places, and they call no host: the keeper renews locks, and names are resolved.
+//! of its own in two places: the keeper renews locks, and names are resolved. They call no host and get no signals.
 //!
 //! The bell of a `Polled` ([`Doorbell`](driven::Doorbell)) may be rung by any thread, and ends its wait.
 //!
@@ -192,6 +192,7 @@ mod doorbell;
 mod fleet;
 mod health;
 mod login;
+mod own_thread;
 mod resolver;
 mod ring;
 
