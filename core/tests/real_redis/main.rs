@@ -2,6 +2,7 @@
 
 mod locks;
 mod program;
+mod scenarios;
 mod server;
 
 use std::collections::VecDeque;

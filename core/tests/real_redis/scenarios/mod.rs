@@ -1,0 +1,47 @@
+//! The scenarios of `scenarios/locks.json`, through both drivers: see the README there.
+
+mod call;
+mod drivers;
+mod player;
+
+use std::sync::Mutex;
+
+use serde_json::Value;
+
+use crate::server::Redis;
+use drivers::{Driver, Loop, Threads};
+
+/// How many are played at the same time: mostly they wait.
+const AT_ONCE: usize = 16;
+
+#[test]
+fn every_scenario_in_threads() {
+    play_all::<Threads>();
+}
+
+#[test]
+fn every_scenario_in_an_event_loop() {
+    play_all::<Loop>();
+}
+
+fn play_all<D: Driver>() {
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../scenarios/locks.json");
+    let file: Value = serde_json::from_str(&std::fs::read_to_string(file).unwrap()).expect("it is JSON");
+    let (server, scenarios) = (Redis::start(""), file["scenarios"].as_array().expect("a list of scenarios"));
+    assert!(scenarios.len() > 20, "they were read");
+    let left = Mutex::new(scenarios.iter().enumerate());
+    let failed = Mutex::new(Vec::new());
+    std::thread::scope(|threads| {
+        for _ in 0..AT_ONCE {
+            threads.spawn(|| loop {
+                let Some((number, scenario)) = left.lock().unwrap().next() else { return };
+                let namespace = format!("scenario{number}");
+                if let Err(why) = player::play::<D>(&server, &namespace, &file["client"], scenario) {
+                    failed.lock().unwrap().push(format!("{}: {why}", scenario["name"]));
+                }
+            });
+        }
+    });
+    let failed = failed.into_inner().unwrap();
+    assert!(failed.is_empty(), "{} of {}:\n{}", failed.len(), scenarios.len(), failed.join("\n"));
+}
