@@ -15,7 +15,7 @@ use serde_json::{json, Value};
 
 use crate::scenarios::{Blocking, Client, Loop, Outcome};
 use crate::TIMEOUT;
-use peer::{Act, Peer};
+use peer::{Act, Peer, LATE};
 
 const HIT: Act = Act::Say("VA 5 f16 O*\r\nvalue\r\n");
 const MISS: Act = Act::Say("EN O*\r\n");
@@ -32,9 +32,13 @@ struct Two<C> {
 
 impl<C: Client> Two<C> {
     fn new(timeout: f64, first: &[Act], second: &[Act]) -> Self {
+        Self::with(&json!({"timeout": timeout}), first, second)
+    }
+
+    fn with(settings: &Value, first: &[Act], second: &[Act]) -> Self {
         let (first, second) = (Peer::new(first), Peer::new(second));
         let address = format!("{},{}", first.address, second.address);
-        let client = C::connected(&json!({"address": address, "client": {"timeout": timeout}}));
+        let client = C::connected(&json!({"address": address, "client": settings}));
         let of = |server: &Peer| {
             (0..).map(|n| format!("key{n}")).find(|key| own_server(client.directory(), key).1 == server.address)
         };
@@ -55,7 +59,9 @@ impl<C: Client> Two<C> {
         let name = |server: &str| if server == self.first.address { 1 } else { 2 };
         let events = self.client.directory().take_events().into_iter();
         let events = events.map(|event| match event.kind {
-            EventKind::Retry => format!("retry {} on {}", event.command, name(&event.server)),
+            kind @ (EventKind::Retry | EventKind::Slow) => {
+                format!("{} {} on {}", kind.as_str(), event.command, name(&event.server))
+            }
             kind => format!("{} {}", kind.as_str(), name(&event.server)),
         });
         events.collect()
@@ -96,6 +102,8 @@ through_both!(
     a_connection_that_broke_amid_a_reply_is_tried_again,
     answers_are_counted_by_what_they_were,
     every_server_is_asked_and_the_failing_one_told,
+    a_slow_command_is_told_with_its_server_and_a_quick_one_is_not,
+    a_command_that_fails_is_not_told_as_a_slow_one,
 );
 
 fn a_server_that_closes_is_tried_once_more_and_then_another<C: Client>() {
@@ -189,6 +197,26 @@ fn every_server_is_asked_and_the_failing_one_told<C: Client>() {
     let raised = two.call(json!(["flush_all"])).raised.unwrap();
     assert_eq!((raised.command, &*raised.server), ("flush_all", &*two.first.address));
     assert_eq!((two.first.requests().len(), two.second.requests().len()), (1, 1));
+}
+
+fn a_slow_command_is_told_with_its_server_and_a_quick_one_is_not<C: Client>() {
+    let settings = json!({"timeout": 20, "slow_after": LATE.as_secs_f64() - 0.5});
+    let end = "END\r\n";
+    let mut two = Two::<C>::with(&settings, &[HIT, Act::SayLate("EN O*\r\n"), Act::SayLate(end)], &[Act::Say(end)]);
+    assert_eq!(two.get().value, "value");
+    assert!(two.events().is_empty());
+    assert_eq!(two.get().value, Value::Null);
+    let told = two.client.directory().take_events();
+    assert!(told[0].duration >= Some(LATE) && told[0].error.is_none(), "{told:?}");
+    assert_eq!((told.len(), told[0].kind, told[0].command), (1, EventKind::Slow, "get"));
+    assert!(two.call(json!(["get_many", [two.of_first, two.of_second]])).raised.is_none());
+    assert_eq!(two.events(), ["slow get_many on 1"]);
+}
+
+fn a_command_that_fails_is_not_told_as_a_slow_one<C: Client>() {
+    let mut two = Two::<C>::with(&json!({"timeout": 0.5, "slow_after": 0.01}), &[Act::Silent], &[HIT]);
+    assert_eq!(two.get().raised.unwrap().kind.as_str(), "Timeout");
+    assert_eq!(two.events(), ["down 1"]);
 }
 
 /// A command that was not carried out: its key, its name, and how it failed where the server did not answer.

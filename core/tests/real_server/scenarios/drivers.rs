@@ -39,6 +39,7 @@ fn directory(scenario: &Value) -> Directory {
         servers: text(&scenario["address"]).map(|address| ServerTexts(vec![address])),
         username: text(&given["username"]),
         password: text(&given["password"]).map(Password::from),
+        slow_after: given["slow_after"].as_f64(),
         ..CacheSettings::default()
     };
     settings.timeout = given["timeout"].as_f64().unwrap_or(settings.timeout);
