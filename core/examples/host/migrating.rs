@@ -19,6 +19,9 @@ pub struct Migrating {
 /// What a user's operation returns, and whether it found something: here the same.
 type Operate<'o> = &'o mut dyn FnMut(&mut Cache) -> Result<bool, Raised>;
 
+/// What an operation came to, and the values that it was told to read.
+type Carried = (End<Plain, bool>, Vec<Option<Plain>>);
+
 impl Migrating {
     pub fn new(old: Cache, new: Cache) -> Self {
         Self { old, new, counts: Arc::default() }
@@ -68,13 +71,8 @@ impl Migrating {
         self.new.close();
     }
 
-    /// Carries out an operation. Returns what it came to, and the values that it was told to read.
-    fn run(
-        &mut self,
-        operation: &str,
-        keys: &[&str],
-        operate: Operate<'_>,
-    ) -> Result<(End<Plain, bool>, Vec<Option<Plain>>), Raised> {
+    /// Carries out an operation.
+    fn run(&mut self, operation: &str, keys: &[&str], operate: Operate<'_>) -> Result<Carried, Raised> {
         let plan = Plan::of(operation).expect("the core knows it");
         let mut machine = Migration::new(plan, keys.len(), false, self.counts.clone(), None);
         let mut values = vec![None; keys.len()];

@@ -121,13 +121,16 @@ pub fn outcome(outcome: LockOutcome) -> Outcome {
     })
 }
 
+/// Each character of a text is a byte.
 fn plain(value: RedisValue) -> Value {
     match value {
         RedisValue::Null => Value::Null,
         RedisValue::Integer(number) => json!(number),
-        RedisValue::Status(text) | RedisValue::Bytes(text) => json!(String::from_utf8_lossy(&text)),
+        RedisValue::Status(bytes) | RedisValue::Bytes(bytes) => {
+            bytes.iter().map(|byte| char::from(*byte)).collect::<String>().into()
+        }
         RedisValue::Array(items) => items.into_iter().map(plain).collect(),
-        other => panic!("no scenario has {other:?}"),
+        other => json!(format!("{other:?}")),
     }
 }
 

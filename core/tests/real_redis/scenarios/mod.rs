@@ -1,11 +1,14 @@
-//! The scenarios of `scenarios/locks.json`, through both drivers: see the README there.
+//! The scenarios of `scenarios/` about locks, through both drivers: see the README there.
 
 mod call;
 mod drivers;
+mod faults;
 mod player;
 
 use std::sync::Mutex;
 
+use pinyon_core::locks::Setup;
+use pinyon_core::settings::{Given, LockSettings, NamedSettings, UsualLock};
 use serde_json::Value;
 
 use crate::server::Redis;
@@ -44,4 +47,20 @@ fn play_all<D: Driver>() {
     });
     let failed = failed.into_inner().unwrap();
     assert!(failed.is_empty(), "{} of {}:\n{}", failed.len(), scenarios.len(), failed.join("\n"));
+}
+
+/// What a client is made of; later settings come before earlier ones.
+fn settings(url: &str, given: &[&Value]) -> (Setup, UsualLock) {
+    let mut settings = LockSettings::default();
+    settings.set("url", Given::Text(url)).expect("it is a URL");
+    for (name, value) in given.iter().copied().filter_map(Value::as_object).flatten() {
+        let value = match value {
+            Value::Null => Given::Nothing,
+            Value::String(text) => Given::Text(text),
+            value => Given::Number(value.as_f64().expect("a number")),
+        };
+        settings.set(name, value).expect("it makes sense");
+    }
+    let parts = settings.build().expect("settings that make sense");
+    (parts.setup, parts.usual)
 }

@@ -5,12 +5,13 @@ use std::time::{Duration, Instant};
 
 use pinyon_core::error::kinds::ErrorKind;
 use pinyon_core::locks::{owners, Note, Setup, StatusQuestion};
-use pinyon_core::settings::{Given, LockSettings, NamedSettings, UsualLock};
+use pinyon_core::settings::UsualLock;
 use regex_lite::Regex;
 use serde_json::{json, Value};
 
 use super::call::{self, Lock, Outcome, Raised};
 use super::drivers::{Driver, Operation};
+use super::settings;
 use crate::server::Redis;
 
 /// How long anything may take, on slow machines too.
@@ -18,7 +19,8 @@ const PATIENCE: Duration = Duration::from_secs(100);
 
 /// An error says what is not as it must be.
 pub fn play<D: Driver>(server: &Redis, namespace: &str, usual: &Value, scenario: &Value) -> Result<(), String> {
-    let (setup, usual) = settings(server, namespace, usual, &scenario["client"]);
+    let own = json!({"namespace": namespace});
+    let (setup, usual) = settings(&format!("unix://{}", server.address()), &[usual, &scenario["client"], &own]);
     let namespace = format!("{{{namespace}}}");
     let mut playing: Playing<D> = Playing {
         setup,
@@ -34,18 +36,6 @@ pub fn play<D: Driver>(server: &Redis, namespace: &str, usual: &Value, scenario:
         playing.step(step).map_err(|why| format!("{step}: {why}"))?;
     }
     playing.nothing_is_left()
-}
-
-fn settings(server: &Redis, namespace: &str, usual: &Value, own: &Value) -> (Setup, UsualLock) {
-    let mut settings = LockSettings::default();
-    settings.set("url", Given::Text(&format!("unix://{}", server.address()))).expect("it is a URL");
-    settings.set("namespace", Given::Text(namespace)).expect("it is a namespace");
-    for (name, value) in [usual, own].into_iter().filter_map(Value::as_object).flatten() {
-        let given = value.as_str().map_or_else(|| Given::Number(value.as_f64().expect("a number")), Given::Text);
-        settings.set(name, given).expect("it makes sense");
-    }
-    let parts = settings.build().expect("settings that make sense");
-    (parts.setup, parts.usual)
 }
 
 struct Playing<D> {
