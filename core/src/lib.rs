@@ -49,7 +49,8 @@
 //!
 //! **4. Values.** [`Values`](operations::Values) makes your objects of bytes and client flags while a reply is read. Take
 //! [`Plain`](operations::Plain), as above, where your runtime must not be entered then: it keeps the bytes, and you make
-//! objects once the operation is over ([`Answer::read`](operations::Answer::read)). [`dialect`] says what flags mean, compresses, and writes and reads portable values.
+//! objects once the operation is over ([`Answer::read`](operations::Answer::read)). [`dialect`] says what flags mean,
+//! compresses, and writes and reads portable values.
 //!
 //! **5. Many keys, all servers, quiet batches.** [`Fetch`](operations::Fetch), [`Change`](operations::Change) and
 //! [`Everywhere`](operations::Everywhere) are operations like the one above. A [`Batch`](blocking::Batch) is for threads; an

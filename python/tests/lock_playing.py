@@ -177,4 +177,4 @@ def check(step: dict[str, Any], outcome: Any) -> None:
         return
     assert type(outcome).__name__ == step.get("raises"), f"{step} raised {outcome!r}"
     assert re.search(step.get("says", ""), str(outcome)), f"{step} raised {outcome!r}"
-    assert "cycle" not in step or len(outcome.cycle) == step["cycle"], f"{step} raised {outcome!r}"  # type: ignore[attr-defined]
+    assert "cycle" not in step or len(outcome.cycle) == step["cycle"], f"{step} raised {outcome!r}"

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Optional
 
 import pytest
 from lock_playing import SCENARIOS, play_all
 from models import MODELS, Model
 from servers import Redis
 
-Outcomes = dict[str, "Exception | None"]
+Outcomes = dict[str, Optional[Exception]]
 
 
 @pytest.fixture(scope="module")
@@ -22,8 +22,8 @@ def outcomes(request: pytest.FixtureRequest, redis_of_all: Redis) -> Callable[[M
         if model.name not in played:
             played[model.name] = {}  # if that fails as a whole, it is not begun again
             redis_of_all.ask("FLUSHALL")
-            items = [item for item in request.session.items if getattr(item, "function", None) is test_scenario]
-            cases: list[dict[str, Any]] = [item.callspec.params for item in items]  # type: ignore[attr-defined]
+            items = [item for item in request.session.items if isinstance(item, pytest.Function)]
+            cases = [item.callspec.params for item in items if item.function is test_scenario]
             names = [case["name"] for case in cases if case["model"] is model]
             played[model.name] = model.run(play_all(model, redis_of_all.url, names))
         return played[model.name]
