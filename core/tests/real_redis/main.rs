@@ -1,10 +1,7 @@
 //! The session that speaks RESP, on the operating system's sockets, against the redis-server that is installed.
 
 mod locks;
-#[path = "../playing/mod.rs"]
-mod playing;
 mod program;
-mod scenarios;
 mod server;
 
 use std::collections::VecDeque;

@@ -9,10 +9,10 @@ use pinyon_core::settings::UsualLock;
 use regex_lite::Regex;
 use serde_json::{json, Value};
 
-use super::call::{self, Lock, Outcome, Raised};
-use super::drivers::{Driver, Operation};
-use super::settings;
+use crate::call::{self, Lock, Outcome, Raised};
+use crate::drivers::{Driver, Operation};
 use crate::server::Redis;
+use crate::settings;
 
 /// How long anything may take, on slow machines too.
 const PATIENCE: Duration = Duration::from_secs(100);

@@ -8,11 +8,11 @@ use pinyon_core::settings::UsualLock;
 use pinyon_core::Sent;
 use serde_json::{json, Value};
 
-use super::call::{self, about, acquire, execute, texts, with, Lock};
-use super::drivers::{Driver, Loop, Operation, Threads};
-use super::settings;
+use crate::call::{self, about, acquire, execute, texts, with, Lock};
+use crate::drivers::{Driver, Loop, Operation, Threads};
 use crate::playing::{ensure, play_all, Client, Outcome, Raised};
 use crate::server::Redis;
+use crate::settings;
 
 #[test]
 fn every_faulty_server_in_threads() {

@@ -4,6 +4,11 @@ mod call;
 mod drivers;
 mod faults;
 mod player;
+#[path = "../playing/mod.rs"]
+mod playing;
+#[path = "../real_redis/server.rs"]
+#[allow(dead_code)]
+mod server;
 
 use std::sync::Mutex;
 
@@ -11,8 +16,8 @@ use pinyon_core::locks::Setup;
 use pinyon_core::settings::{Given, LockSettings, NamedSettings, UsualLock};
 use serde_json::Value;
 
-use crate::server::Redis;
 use drivers::{Driver, Loop, Threads};
+use server::Redis;
 
 /// How many are played at the same time: mostly they wait.
 const AT_ONCE: usize = 16;

@@ -11,7 +11,7 @@ use pinyon_core::locks::{
 use pinyon_core::settings::{lock_ttl, seconds, waiting_time, UsualLock};
 use serde_json::{json, Value};
 
-use super::drivers::{Held, Operation};
+use crate::drivers::{Held, Operation};
 
 #[derive(Debug)]
 pub struct Raised {
