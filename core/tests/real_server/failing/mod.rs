@@ -22,6 +22,9 @@ const HIT: Act = Act::Say("VA 5 f16 O*\r\nvalue\r\n");
 const MISS: Act = Act::Say("EN O*\r\n");
 const STORED: Act = Act::Say("HD O*\r\n");
 
+/// The timeout, in seconds, where a server is silent: the others answer before it, on slow machines too.
+const SHORT: f64 = 3.0;
+
 /// A client of two servers, and keys that belong to each.
 struct Two<C> {
     client: C,
@@ -126,7 +129,7 @@ fn what_was_sent_and_changes_something_is_told_and_not_repeated<C: CacheClient>(
 }
 
 fn a_silent_server_is_marked_down_and_the_next_call_goes_elsewhere<C: CacheClient>() {
-    let mut two = Two::<C>::new(0.5, &[Act::Silent], &[HIT]);
+    let mut two = Two::<C>::new(SHORT, &[Act::Silent], &[HIT]);
     assert_eq!(two.get().raised.unwrap().kind.as_str(), "Timeout", "its time is over");
     assert_eq!(two.events(), ["down 1"]);
     assert_eq!(two.get().value, "value");
@@ -158,7 +161,7 @@ fn many_keys_go_on_elsewhere_with_one_event_for_the_server<C: CacheClient>() {
 }
 
 fn what_one_server_answered_stays_where_the_other_is_silent<C: CacheClient>() {
-    let mut two = Two::<C>::new(0.5, &[Act::Silent], &[STORED]);
+    let mut two = Two::<C>::new(SHORT, &[Act::Silent], &[STORED]);
     let outcome = two.call(json!(["delete_many", [two.of_first, two.of_second]]));
     let raised = outcome.raised.unwrap();
     assert_eq!(outcome.value, 1);
@@ -167,7 +170,7 @@ fn what_one_server_answered_stays_where_the_other_is_silent<C: CacheClient>() {
 }
 
 fn after_its_time_many_keys_are_not_asked_for_again<C: CacheClient>() {
-    let mut two = Two::<C>::new(0.5, &[Act::Silent], &[Act::Say("END\r\n")]);
+    let mut two = Two::<C>::new(SHORT, &[Act::Silent], &[Act::Say("END\r\n")]);
     let raised = two.call(json!(["get_many", [two.of_first, two.of_second]])).raised.unwrap();
     assert_eq!((raised.kind.as_str(), &*raised.server), ("Timeout", &*two.first.address));
     assert_eq!(two.events(), ["down 1"]);
@@ -215,7 +218,7 @@ fn a_slow_command_is_told_with_its_server_and_a_quick_one_is_not<C: CacheClient>
 }
 
 fn a_command_that_fails_is_not_told_as_a_slow_one<C: CacheClient>() {
-    let mut two = Two::<C>::with(&json!({"timeout": 0.5, "slow_after": 0.01}), &[Act::Silent], &[HIT]);
+    let mut two = Two::<C>::with(&json!({"timeout": SHORT, "slow_after": 0.01}), &[Act::Silent], &[HIT]);
     assert_eq!(two.get().raised.unwrap().kind.as_str(), "Timeout");
     assert_eq!(two.events(), ["down 1"]);
 }
