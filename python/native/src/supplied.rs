@@ -59,6 +59,7 @@ pub(crate) enum KeptKey {
         wire: Vec<u8>,
         base64: bool,
         routed: Vec<u8>,
+        given: Py<PyAny>,
     },
 }
 
@@ -67,7 +68,12 @@ impl KeptKey {
     pub(crate) fn new(sent: BorrowedKey<'_>, given: &Bound<'_, PyAny>) -> PyResult<Self> {
         let (BorrowedKey { wire: key, routed }, wire) = (sent, sent.wire.wire());
         if !std::ptr::eq(wire, routed) && wire != routed {
-            return Ok(Self::Rewritten { wire: wire.to_vec(), base64: key.is_base64(), routed: routed.to_vec() });
+            return Ok(Self::Rewritten {
+                wire: wire.to_vec(),
+                base64: key.is_base64(),
+                routed: routed.to_vec(),
+                given: given.clone().unbind(),
+            });
         }
         match given.cast::<PyString>() {
             Ok(text) => Ok(Self::Text(PyBackedStr::try_from(text.clone())?)),
@@ -80,7 +86,8 @@ impl KeptKey {
     pub(crate) fn given<'py>(&self, py: Python<'py>) -> Bound<'py, PyAny> {
         match self {
             Self::Bytes(bytes) => PyBytes::new(py, bytes).into_any(),
-            _ => PyString::new(py, &String::from_utf8_lossy(self.routed())).into_any(),
+            Self::Text(text) => PyString::new(py, text).into_any(),
+            Self::Rewritten { given, .. } => given.bind(py).clone(),
         }
     }
 }
