@@ -17,8 +17,8 @@ COMMANDS = ("set", "add", "replace", "append", "prepend", "delete", "incr", "dec
 class Batch:
     """Commands whose replies are not awaited one by one: ``async with client.quiet() as batch: await batch.set(…)``.
 
-    Its methods are those of ``pinyon.Batch``. Leaving the block waits until every command's outcome is known, and raises
-    ``BatchError`` if any failed.
+    Its methods are those of ``pinyon.Batch``. Leaving the block waits until every command's outcome is known, and
+    raises ``BatchError`` if any failed.
     """
 
     def __init__(self, batch: _native.Batch) -> None:

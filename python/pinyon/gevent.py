@@ -23,7 +23,6 @@ from pinyon.errors import Error
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
-    from types import TracebackType
 
     from typing_extensions import Self, Unpack
 

@@ -223,10 +223,14 @@ async def test_failures_are_told_in_the_order_of_submission_and_name_keys_as_the
     keys = [f"key:{number}" if number % 2 else f"key:{number}".encode() for number in range(2000)]
     cache = connect(*four, namespace="some:")
     await cache.set_many(dict.fromkeys(keys[::3], 1), ttl=60)
-    with pytest.raises(pinyon.BatchError) as raised:
+
+    async def fill() -> None:
         async with cache.quiet() as batch:
             for key in keys:
                 await batch.add(key, 2, ttl=60)
+
+    with pytest.raises(pinyon.BatchError) as raised:
+        await fill()
     assert [(failure.key, failure.command) for failure in raised.value.failures] == [(key, "add") for key in keys[::3]]
     assert {(failure.reason, failure.error) for failure in raised.value.failures} == {("not stored", None)}
 
@@ -237,12 +241,16 @@ async def test_what_a_server_cannot_do_is_told_at_the_end_and_names_server_and_c
 ) -> None:
     cache = connect(classic_server, encode_keys=True)
     await cache.set("word", "word")
-    with pytest.raises(pinyon.BatchError) as raised:
+
+    async def fill() -> None:
         async with cache.quiet() as batch:
             await batch.set("before", 1)
             await batch.delete("two words")
             await batch.incr("word")
             await batch.set("after", 2)
+
+    with pytest.raises(pinyon.BatchError) as raised:
+        await fill()
     unsupported, wrong = raised.value.failures
     assert (unsupported.key, type(unsupported.error)) == ("two words", pinyon.Unsupported)
     assert (wrong.key, type(wrong.error)) == ("word", pinyon.ServerError)
@@ -269,13 +277,16 @@ async def test_a_value_over_the_limit_is_refused_at_once_and_the_others_are_stor
 @every_model
 async def test_nobody_there_to_discover_servers_is_told_at_the_end(model: Model, connect: Callable[..., Any]) -> None:
     cache = connect(f"127.0.0.1:{free_port()}", discovery="config", timeout=0.5)
-    async with cache.quiet():
-        pass
-    with pytest.raises(pinyon.BatchError) as raised:
+
+    async def fill(*commands: str) -> None:
         async with cache.quiet() as batch:
-            await batch.set("key", 1)
-            await batch.delete("key")
-    assert [(failure.key, failure.command) for failure in raised.value.failures] == [("key", "set"), ("key", "delete")]
+            for command in commands:
+                await getattr(batch, command)("key")
+
+    await fill()
+    with pytest.raises(pinyon.BatchError) as raised:
+        await fill("incr", "delete")
+    assert [(failure.key, failure.command) for failure in raised.value.failures] == [("key", "incr"), ("key", "delete")]
     assert {type(failure.error) for failure in raised.value.failures} <= {pinyon.ConnectError, pinyon.Timeout}
 
 
@@ -286,11 +297,15 @@ async def test_failures_are_noted_on_the_exception_of_the_block(
     cache = connect(server)
     await cache.set("taken", 1)
     batch = cache.quiet()
-    with pytest.raises(RuntimeError, match="of the block") as raised:
+
+    async def fill() -> None:
         async with batch:
             await batch.set("key", "value")
             await batch.add("taken", 2)
             raise RuntimeError("of the block")
+
+    with pytest.raises(RuntimeError, match="of the block") as raised:
+        await fill()
     (note,) = raised.value.__notes__  # type: ignore[attr-defined]
     assert note == "quiet batch: add of 'taken' failed: not stored"
     assert await cache.get("key") == "value"
@@ -328,7 +343,9 @@ async def test_several_callers_share_a_batch_of_a_loop(
         for number in range(1000):
             await batch.add(f"{name}:{number}", number, ttl=60)
 
+    batch = cache.quiet()
+    await batch.__aenter__()
+    assert await model.gather(fill(name) for name in "abcd") == [None] * 4
     with pytest.raises(pinyon.BatchError) as raised:
-        async with cache.quiet() as batch:
-            assert await model.gather(fill(name) for name in "abcd") == [None] * 4
+        await batch.__aexit__(None, None, None)
     assert sorted(failure.key for failure in raised.value.failures) == sorted(keys)

@@ -36,11 +36,14 @@ enum Commands {
     OfLoop(Py<Driver>, Arc<Runs>),
 }
 
-/// A batch in an event loop, and the coroutines that wait for it; one that leaves the block has the block's exception.
-pub(crate) struct Runs(Mutex<shared::Batch<KeptKey, (Waiter, Option<Py<PyAny>>)>>);
+/// A batch in an event loop, and the coroutines that wait for it.
+pub(crate) struct Runs(Mutex<shared::Batch<KeptKey, Waiting>>);
 
-/// None, or what a task awaits.
-type Returned<'py> = PyResult<Bound<'py, PyAny>>;
+/// A coroutine, and with what exception it leaves the block, or None.
+type Waiting = (Waiter, Py<PyAny>);
+
+/// What a task awaits, if anything.
+type Returned<'py> = PyResult<Option<Bound<'py, PyAny>>>;
 
 impl Batch {
     pub(crate) fn new(client: Py<Client>) -> Self {
@@ -65,7 +68,7 @@ impl Batch {
                 drop(open);
                 client.watcher.tell(py, &client.directory)?;
                 submitted.map_err(|failure| from_failure(py, failure))?;
-                nothing(py)
+                Ok(None)
             }
             Some(Commands::OfLoop(driver, runs)) => {
                 let (caller, runs) = (client.caller_of(driver.bind(py))?, runs.clone());
@@ -181,13 +184,14 @@ impl Batch {
         let mut open = self.open(py)?;
         let waits = exception.is_none() || exception.is_instance_of::<PyException>();
         match open.take().filter(|_| waits) {
-            None => nothing(py),
+            None => Ok(None),
             Some(Commands::OfThread(mut batch)) => {
                 let finished = batch.finish(&PythonHost(py));
                 drop((batch, open));
                 client.watcher.tell(py, &client.directory)?;
                 let unsuccessful = finished.map_err(|failure| from_failure(py, failure))?;
-                concluded(exception, unsuccessful, |key| key.into_bound(py))
+                concluded(exception, unsuccessful, |key| key.into_bound(py))?;
+                Ok(None)
             }
             Some(Commands::OfLoop(driver, runs)) => {
                 drop(open);
@@ -205,20 +209,20 @@ impl Runs {
         })?;
         submitted.map_err(|error| from_core(py, &error))?;
         if !self.lock().is_full() {
-            return nothing(py);
+            return Ok(None);
         }
         let waiter = caller.waiter()?;
-        self.lock().wait_for_room((waiter.clone_ref(py), None));
-        caller.wait(waiter)
+        self.lock().wait_for_room((waiter.clone_ref(py), py.None()));
+        caller.wait(waiter).map(Some)
     }
 
     fn leave<'py>(&self, caller: Caller<'py, Driver>, exception: &Bound<'py, PyAny>) -> Returned<'py> {
         let py = caller.driver.py();
         let waiter = caller.waiter()?;
-        let left = self.lock().leave((waiter.clone_ref(py), Some(exception.clone().unbind())));
+        let left = self.lock().leave((waiter.clone_ref(py), exception.clone().unbind()));
         match left {
-            Some(unsuccessful) => concluded(exception, unsuccessful, |key| key.given(py)),
-            None => caller.wait(waiter),
+            Some(unsuccessful) => concluded(exception, unsuccessful, |key| key.given(py)).map(|()| None),
+            None => caller.wait(waiter).map(Some),
         }
     }
 
@@ -227,20 +231,15 @@ impl Runs {
         let AnyOperation::Quiet(run) = run else { unreachable!("it is begun with commands of a batch") };
         let (have_room, left) = self.lock().over(*run);
         let left = left.map(|((waiter, exception), unsuccessful)| {
-            let exception = exception.unwrap_or_else(|| py.None()).into_bound(py);
-            let concluded = concluded(&exception, unsuccessful, |key| key.given(py));
-            (waiter, concluded.map(Bound::unbind).map_err(Box::new))
+            let concluded = concluded(exception.bind(py), unsuccessful, |key| key.given(py));
+            (waiter, concluded.map(|()| py.None()).map_err(Box::new))
         });
         have_room.into_iter().map(|(waiter, _)| (waiter, Ok(py.None()))).chain(left).collect()
     }
 
-    fn lock(&self) -> MutexGuard<'_, shared::Batch<KeptKey, (Waiter, Option<Py<PyAny>>)>> {
+    fn lock(&self) -> MutexGuard<'_, shared::Batch<KeptKey, Waiting>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-fn nothing(py: Python<'_>) -> Returned<'_> {
-    Ok(py.None().into_bound(py))
 }
 
 /// Raises what was not carried out, or notes it on the block's exception, if there is one. `given`: the key as it was given.
@@ -248,10 +247,10 @@ fn concluded<'py, K>(
     exception: &Bound<'py, PyAny>,
     unsuccessful: Vec<Unsuccessful<K>>,
     given: impl Fn(K) -> Bound<'py, PyAny>,
-) -> Returned<'py> {
+) -> PyResult<()> {
     let py = exception.py();
     if unsuccessful.is_empty() {
-        return nothing(py);
+        return Ok(());
     }
     let list = PyList::empty(py);
     let class = py.import("pinyon.errors")?.getattr("BatchFailure")?;
@@ -263,11 +262,10 @@ fn concluded<'py, K>(
         list.append(class.call1((given(key), command, why.to_string(), error))?)?;
     }
     let error = class_of(py, ErrorKind::BatchError)?.call1((list,))?;
-    if exception.is_none() {
-        return Err(PyErr::from_value(error));
+    match exception.is_none() {
+        true => Err(PyErr::from_value(error)),
+        false => note(exception, &error.to_string()),
     }
-    note(exception, &error.to_string())?;
-    nothing(py)
 }
 
 /// Adds a line to an exception's traceback, as `add_note` does from Python 3.11 on.

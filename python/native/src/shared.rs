@@ -69,7 +69,11 @@ impl Machine for Operations {
         };
         match finished.len() {
             1 => finished.into_iter().filter_map(outcome).for_each(|(waiter, answer)| waiting.answer(waiter, answer)),
-            _ => waiting.answer_all(finished.into_iter().filter_map(outcome).collect()),
+            most => {
+                let mut outcomes = Vec::with_capacity(most);
+                outcomes.extend(finished.into_iter().filter_map(outcome));
+                waiting.answer_all(outcomes);
+            }
         }
         Ok(())
     }

@@ -95,6 +95,17 @@ fn what_was_not_sent_goes_on_elsewhere_in_its_order() {
 }
 
 #[test]
+fn what_failed_out_of_order_is_sent_again_in_order() {
+    let mut stage = Stage::new("a", META, batch(&[("k", Request::Delete), ("k", TOUCH)]));
+    stage.begin();
+    for part in [1, 0] {
+        let error = Error::new(Kind::Closed, &"a:11211".into(), "closed").of("", Sent::No);
+        stage.operation.over(part, End::Failed { error, in_time: true });
+    }
+    assert_eq!(stage.begin(), ["a: md k O*|mg k T9 O*"]);
+}
+
+#[test]
 fn what_may_have_been_done_is_told_and_not_sent_again() {
     let mut stage = Stage::new("a,b", META, batch(&[]));
     let key = key_of(&stage.fleet, "a", 0);

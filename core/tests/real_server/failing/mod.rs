@@ -222,6 +222,17 @@ fn each_command_of_a_batch_on_a_broken_connection_is_told_and_the_others_are_don
     assert!(two.events().is_empty());
 }
 
+#[test]
+fn in_a_loop_commands_that_go_on_elsewhere_keep_their_order() {
+    let mut two = Two::<Loop>::new(10.0, &[Act::Close], &[STORED]);
+    two.first.refuse();
+    let key = two.of_first.clone();
+    let calls = [json!(["delete", key]), json!(["touch", key, 1]), json!(["add", key, "value"])];
+    let calls: Vec<_> = calls.iter().map(|call| call.as_array().unwrap().as_slice()).collect();
+    assert!(two.client.carry_out(&calls).iter().all(|outcome| outcome.value == true));
+    assert_eq!(two.second.requests(), ["md", "mg", "ms"].map(|verb| format!("{verb} {key}")));
+}
+
 fn a_batch_goes_on_elsewhere_where_nothing_of_it_was_sent<C: Client>() {
     let mut two = Two::<C>::new(10.0, &[Act::Close], &[STORED]);
     two.first.refuse();
