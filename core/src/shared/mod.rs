@@ -108,7 +108,7 @@ impl<O: Operation, W: Waiter> Shared<O, W> {
         self.begin(id, now);
     }
 
-    #[inline]
+    #[inline(always)]
     fn insert(&mut self, operation: O, waiter: W, now: Instant) -> usize {
         let deadline = now + self.fleet.options().timeout;
         self.started += 1;

@@ -69,6 +69,7 @@ pub(crate) struct Rewritten {
 
 impl KeptKey {
     /// `sent`: what becomes of `given`.
+    #[inline(always)]
     pub(crate) fn new(sent: BorrowedKey<'_>, given: &Bound<'_, PyAny>) -> PyResult<Self> {
         let (BorrowedKey { wire: key, routed }, wire) = (sent, sent.wire.wire());
         if !std::ptr::eq(wire, routed) && wire != routed {

@@ -137,7 +137,7 @@ impl Client {
     }
 
     /// Passes on a key as it is sent.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn with_key<T>(
         &self,
         key: &Bound<'_, PyAny>,
