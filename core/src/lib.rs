@@ -53,8 +53,8 @@
 //! compresses, and writes and reads portable values.
 //!
 //! **5. Many keys, all servers, quiet batches.** [`Fetch`](operations::Fetch), [`Change`](operations::Change) and
-//! [`Everywhere`](operations::Everywhere) are operations like the one above. A [`Batch`](blocking::Batch) is for threads; an
-//! event loop begins many requests in one turn instead.
+//! [`Everywhere`](operations::Everywhere) are operations like the one above. A quiet batch is a
+//! [`blocking::Batch`] in a thread, and a [`shared::Batch`] in an event loop.
 //!
 //! [`GetOrSet`](lease::GetOrSet) and [`Migration`](migration::Migration) lead one call through several operations, and never
 //! wait. Do as each step says, and tell the machine the outcome. Callers of `get_or_set` follow each other if they share

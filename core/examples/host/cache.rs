@@ -11,11 +11,12 @@ use pinyon_core::lease::Flights;
 use pinyon_core::metrics::ServerMetrics;
 use pinyon_core::operations::{
     self, Answer, AnyOperation, Bytes, Change, Changed, Compared, Direction, Everywhere, Failures, Fetch, FoundKey,
-    Item, KeyRules, Keys, Mode, OwnedKey, Policy, Request, SentData, ServerCommand, ServerLines, Single, Win,
+    Item, KeyRules, Keys, Mode, OwnedKey, Policy, Request, SentData, ServerCommand, ServerLines, Single, Unsuccessful,
+    Win,
 };
 use pinyon_core::settings::{CacheSettings, Given, NamedSettings, ViewSettings};
 use pinyon_core::ttl::Ttl;
-use pinyon_core::{Data, SharedBytes};
+use pinyon_core::{Data, Error, SharedBytes};
 
 use crate::making::Callers;
 use crate::raised::Raised;
@@ -42,6 +43,9 @@ impl SentData for Block {
     }
 }
 
+/// A command of a quiet batch that was not carried out.
+pub type NotDone = Unsuccessful<OwnedKey>;
+
 /// A command of a quiet batch.
 pub struct Command {
     pub key: OwnedKey,
@@ -53,8 +57,8 @@ pub struct Command {
 pub trait Way {
     fn carry_out(&mut self, operation: Operation) -> Operation;
 
-    /// Carries out commands whose replies nobody wants. Returns which were not carried out, by number, and why.
-    fn carry_out_quietly(&mut self, commands: Vec<Command>, policy: Policy) -> Vec<(usize, String)>;
+    /// Carries out commands whose replies nobody wants. Returns those that were not carried out.
+    fn carry_out_quietly(&mut self, commands: Vec<Command>, policy: Policy) -> Result<Vec<NotDone>, Error>;
 
     /// Lets time pass for whoever asks; others go on.
     fn rest(&mut self, time: Duration);
@@ -245,7 +249,8 @@ impl Cache {
             let key = OwnedKey::new(&self.keys, key.as_bytes())?;
             commands.push(Command { key, request, block: Block::Copied(bytes) });
         }
-        Ok(self.way.carry_out_quietly(commands, self.policy))
+        let unsuccessful = self.way.carry_out_quietly(commands, self.policy)?;
+        Ok(unsuccessful.into_iter().map(|one| (one.number, one.why.to_string())).collect())
     }
 
     /// Asks every server.

@@ -1,5 +1,7 @@
 //! What coroutines wait for of the client, and what comes of it in Python.
 
+use std::sync::Arc;
+
 use pinyon_core::operations::{AnyOperation, Everywhere, Single};
 use pinyon_core::shared;
 use pinyon_core::spare::{Spare, Vacant};
@@ -7,6 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::answers::{all_statistics, answered, deleted, failed, fetched, stored, versions};
+use crate::batch::Runs;
 use crate::encoded::Kept;
 use crate::supplied::{KeptKey, LoopValues};
 use crate::waiter::Waiter;
@@ -18,10 +21,12 @@ pub(crate) type LoopOperation = AnyOperation<KeptKey, Kept, LoopValues>;
 /// The memory of requests that are over, for the next ones.
 pub(crate) type SpareMemory = Spare<Vacant<LoopRequest>>;
 
-/// A coroutine that waits for an operation, and what the outcome becomes in Python.
-pub(crate) struct Awaited {
-    pub(crate) waiter: Waiter,
-    pub(crate) becomes: Becomes,
+/// What waits for an operation.
+pub(crate) enum Awaited {
+    /// A coroutine, and what the outcome becomes in Python.
+    Outcome { waiter: Waiter, becomes: Becomes },
+    /// Whoever waits for a run of a batch.
+    Run(Arc<Runs>),
 }
 
 /// What an outcome becomes in Python, with what belongs to it. Keys are as the caller gave them.
@@ -43,7 +48,10 @@ pub(crate) struct Wanted {
 
 impl shared::Waiter for Awaited {
     fn is_gone(&self) -> bool {
-        Python::attach(|py| self.waiter.is_done(py))
+        match self {
+            Awaited::Outcome { waiter, .. } => Python::attach(|py| waiter.is_done(py)),
+            Awaited::Run(_) => false,
+        }
     }
 }
 

@@ -23,7 +23,6 @@ pub(crate) struct Greenlets {
 #[derive(FromPyObject)]
 struct GreenletDriver {
     hub: Py<PyAny>,
-    current_greenlet: Py<PyAny>,
     usual_greenlet: Py<PyAny>,
 }
 
@@ -36,8 +35,8 @@ impl Greenlets {
     }
 
     pub(crate) fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
-        let GreenletDriver { hub, current_greenlet, usual_greenlet } = &self.driver;
-        let objects = [hub, current_greenlet, usual_greenlet, &self.switch_to_hub, &self.switch];
+        let GreenletDriver { hub, usual_greenlet } = &self.driver;
+        let objects = [hub, usual_greenlet, &self.switch_to_hub, &self.switch];
         objects.into_iter().try_for_each(|object| visit.call(object))
     }
 
@@ -57,10 +56,6 @@ impl Greenlets {
             Some(Err(error)) => Err(*error),
             None => Err(resumed_early(py)),
         }
-    }
-
-    pub(crate) fn current<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        self.driver.current_greenlet.bind(py).call0()
     }
 
     pub(crate) fn is_hub(&self, greenlet: &Bound<'_, PyAny>) -> bool {

@@ -46,8 +46,6 @@ mod _native {
     #[pymodule_export]
     use crate::locks::{new_owner, stop_telling, tell_threads, thread_number, Held, Lock, Locks, LocksDriver};
     #[pymodule_export]
-    use crate::loops::GreenletWaiter;
-    #[pymodule_export]
     use crate::metrics::Latencies;
     #[pymodule_export]
     use crate::migration::{Migration, MigrationCounts};

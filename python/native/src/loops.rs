@@ -1,7 +1,5 @@
 //! How a client finds the connections of the event loop that it is used in.
 
-use std::sync::Arc;
-
 use pinyon_core::driven::Drivers;
 use pyo3::prelude::*;
 use pyo3::pyclass::boolean_struct::True;
@@ -9,8 +7,7 @@ use pyo3::{PyClass, PyClassInitializer};
 
 use crate::driver::{EventLoop, Machine};
 use crate::errors::{exception, ErrorKind};
-use crate::greenlets::Slot;
-use crate::waiter::{Waiter, Waiting};
+use crate::waiter::Waiter;
 
 /// What a driver in Python drives: the class of a client's connections in one event loop.
 pub(crate) trait LoopDriver: PyClass<Frozen = True> + Into<PyClassInitializer<Self>> + Sync {
@@ -60,17 +57,17 @@ impl<'py, D: LoopDriver> Caller<'py, D> {
         self.driver.get().event_loop().waiting().waiter(self.driver.py())
     }
 
-    /// Lets it wait, if it is a greenlet; a task is handed what it awaits. So is whoever wants to wait `later`.
-    pub(crate) fn wait(self, waiter: Waiter, later: bool) -> PyResult<Bound<'py, PyAny>> {
+    /// Lets it wait, if it is a greenlet; a task is handed what it awaits.
+    pub(crate) fn wait(self, waiter: Waiter) -> PyResult<Bound<'py, PyAny>> {
         let py = self.driver.py();
         match (waiter, self.greenlet) {
             (Waiter::Future(future), _) => Ok(future.into_bound(py)),
-            (Waiter::Greenlet(slot), Some(greenlet)) if !later => {
+            (Waiter::Greenlet(slot), Some(greenlet)) => {
                 let waiting = self.driver.get().event_loop().waiting();
                 waiting.wait(&slot, &greenlet)?;
                 waiting.greenlets().take_outcome(py, slot)
             }
-            (Waiter::Greenlet(slot), _) => wait_later(slot, self.driver),
+            (Waiter::Greenlet(_), None) => unreachable!("greenlets alone wait in slots"),
         }
     }
 }
@@ -165,45 +162,5 @@ impl<D: LoopDriver> Loops<D> {
 impl<D: LoopDriver> Drop for Loops<D> {
     fn drop(&mut self) {
         self.retire();
-    }
-}
-
-#[inline(never)]
-fn wait_later<D: LoopDriver>(slot: Arc<Slot>, driver: Bound<'_, D>) -> PyResult<Bound<'_, PyAny>> {
-    let (py, waiting) = (driver.py(), waiting_for::<D> as _);
-    Ok(Bound::new(py, GreenletWaiter { slot, driver: driver.into_any().unbind(), waiting })?.into_any())
-}
-
-/// What a greenlet may wait for later.
-#[pyclass(frozen, name = "Waiter", module = "pinyon._native")]
-pub(crate) struct GreenletWaiter {
-    slot: Arc<Slot>,
-    /// The driver of its loop, of any client.
-    driver: Py<PyAny>,
-    waiting: for<'d> fn(&'d Bound<'_, PyAny>) -> Waiting<'d>,
-}
-
-fn waiting_for<'d, D: LoopDriver>(driver: &'d Bound<'_, PyAny>) -> Waiting<'d> {
-    let driver = driver.cast::<D>().unwrap_or_else(|_| unreachable!("it is made with a driver of this class"));
-    driver.get().event_loop().waiting()
-}
-
-#[pymethods]
-impl GreenletWaiter {
-    /// Lets other greenlets run until it is done, and returns the outcome, or raises it.
-    fn wait<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let waiting = (self.waiting)(self.driver.bind(py));
-        waiting.wait(&self.slot, &waiting.greenlets().current(py)?)?;
-        self.slot.outcome(py)
-    }
-
-    /// Whether nothing is awaited any more.
-    fn done(&self) -> bool {
-        self.slot.is_done()
-    }
-
-    /// The outcome, once it is known; an error is raised.
-    fn result<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        self.slot.outcome(py)
     }
 }

@@ -56,17 +56,24 @@ impl Machine for Operations {
         py: Python<'_>,
         finished: Vec<Finished<LoopOperation, Awaited>>,
     ) -> PyResult<()> {
-        let spare = &event_loop.context().spare;
-        let outcome = |Finished { operation, waiter: Awaited { waiter, becomes } }: Finished<_, _>| {
-            let outcome = becomes.outcome(py, operation, spare).map(Bound::unbind).map_err(Box::new);
-            (waiter, outcome)
+        let (spare, waiting) = (&event_loop.context().spare, event_loop.waiting());
+        let outcome = |Finished { operation, waiter }: Finished<_, _>| match waiter {
+            Awaited::Outcome { waiter, becomes } => {
+                let outcome = becomes.outcome(py, operation, spare).map(Bound::unbind).map_err(Box::new);
+                Some((waiter, outcome))
+            }
+            Awaited::Run(runs) => {
+                waiting.answer_all(runs.over(py, operation));
+                None
+            }
         };
         match finished.len() {
-            1 => finished
-                .into_iter()
-                .map(outcome)
-                .for_each(|(waiter, answer)| event_loop.waiting().answer(waiter, answer)),
-            _ => event_loop.waiting().answer_all(finished.into_iter().map(outcome).collect()),
+            1 => finished.into_iter().filter_map(outcome).for_each(|(waiter, answer)| waiting.answer(waiter, answer)),
+            most => {
+                let mut outcomes = Vec::with_capacity(most);
+                outcomes.extend(finished.into_iter().filter_map(outcome));
+                waiting.answer_all(outcomes);
+            }
         }
         Ok(())
     }

@@ -55,19 +55,27 @@ pub(crate) enum KeptKey {
     Text(PyBackedStr),
     Bytes(PyBackedBytes),
     /// The ring is asked about something else than what is sent.
-    Rewritten {
-        wire: Vec<u8>,
-        base64: bool,
-        routed: Vec<u8>,
-    },
+    Rewritten(Box<Rewritten>),
+}
+
+/// In memory of its own, as keys are handed on many times.
+pub(crate) struct Rewritten {
+    /// What is sent, and what the ring is asked about behind it.
+    text: Vec<u8>,
+    sent: usize,
+    base64: bool,
+    given: Py<PyAny>,
 }
 
 impl KeptKey {
     /// `sent`: what becomes of `given`.
+    #[inline(always)]
     pub(crate) fn new(sent: BorrowedKey<'_>, given: &Bound<'_, PyAny>) -> PyResult<Self> {
         let (BorrowedKey { wire: key, routed }, wire) = (sent, sent.wire.wire());
         if !std::ptr::eq(wire, routed) && wire != routed {
-            return Ok(Self::Rewritten { wire: wire.to_vec(), base64: key.is_base64(), routed: routed.to_vec() });
+            let (text, sent) = ([wire, routed].concat(), wire.len());
+            let rewritten = Rewritten { text, sent, base64: key.is_base64(), given: given.clone().unbind() };
+            return Ok(Self::Rewritten(rewritten.into()));
         }
         match given.cast::<PyString>() {
             Ok(text) => Ok(Self::Text(PyBackedStr::try_from(text.clone())?)),
@@ -80,7 +88,8 @@ impl KeptKey {
     pub(crate) fn given<'py>(&self, py: Python<'py>) -> Bound<'py, PyAny> {
         match self {
             Self::Bytes(bytes) => PyBytes::new(py, bytes).into_any(),
-            _ => PyString::new(py, &String::from_utf8_lossy(self.routed())).into_any(),
+            Self::Text(text) => PyString::new(py, text).into_any(),
+            Self::Rewritten(rewritten) => rewritten.given.bind(py).clone(),
         }
     }
 }
@@ -91,7 +100,7 @@ impl SentKey for KeptKey {
         let (wire, base64) = match self {
             Self::Text(text) => (text.as_bytes(), false),
             Self::Bytes(bytes) => (&**bytes, false),
-            Self::Rewritten { wire, base64, .. } => (&**wire, *base64),
+            Self::Rewritten(rewritten) => (&rewritten.text[..rewritten.sent], rewritten.base64),
         };
         Key::known(wire, base64)
     }
@@ -101,7 +110,7 @@ impl SentKey for KeptKey {
         match self {
             Self::Text(text) => text.as_bytes(),
             Self::Bytes(bytes) => bytes,
-            Self::Rewritten { routed, .. } => routed,
+            Self::Rewritten(rewritten) => &rewritten.text[rewritten.sent..],
         }
     }
 }

@@ -28,7 +28,7 @@ impl Client {
         let (py, client) = (client.py(), client.get());
         let view = changed(ViewSettings::default(), settings)?;
         let policy = checked(py, client.policy.with(&view))?;
-        Ok(client.view(policy, client.submits_only))
+        Ok(client.view(policy))
     }
 
     pub(crate) fn of_settings(py: Python<'_>, own: Own<'_>, settings: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
@@ -45,7 +45,6 @@ impl Client {
             policy: parts.policy,
             watcher: Arc::new(Watcher::new(own.on_event)),
             loops: OnceLock::new(),
-            submits_only: false,
             flights: Arc::default(),
             closed: Arc::default(),
         };

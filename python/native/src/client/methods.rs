@@ -4,8 +4,7 @@ use std::sync::atomic::Ordering;
 use std::sync::Arc;
 
 use pinyon_core::lease::Win;
-use pinyon_core::operations::{BorrowedKey, Request, ServerCommand};
-use pinyon_core::settings::Policy;
+use pinyon_core::operations::{Request, ServerCommand};
 use pinyon_proto::{Direction, Mode};
 use pyo3::prelude::*;
 use pyo3::types::{PyAny, PyDict};
@@ -14,7 +13,6 @@ use super::construction::Own;
 use super::Client;
 use crate::batch::Batch;
 use crate::errors::checked;
-use crate::keys::key_bytes;
 use crate::loops::{LoopDriver, Loops};
 use crate::shared::Connections;
 use crate::ttl::Ttl;
@@ -48,11 +46,6 @@ impl Client {
         let connections = Connections { directory, watcher, to_each: connections };
         let _ = self.loops.set(Arc::new(Loops::new(current, make, connections)?));
         Ok(())
-    }
-
-    /// The same client, whose methods return what a coroutine may wait for later, and an error where there is one.
-    fn submitting(&self) -> Self {
-        self.view(Policy { miss: false, ..self.policy }, true)
     }
 
     /// The value stored under a key, or `default` when there is none.
@@ -284,11 +277,8 @@ impl Client {
     fn servers_of(&self, key: &Bound<'_, PyAny>) -> PyResult<Vec<String>> {
         let py = key.py();
         self.check_open(py)?;
-        let bytes = key_bytes(key)?;
-        let (quoted, mut scratch) = (self.routing.quoted(key)?, Vec::new());
-        let sent = checked(py, BorrowedKey::new(&self.keys, bytes, &mut scratch))?;
         let fleet = self.directory.known();
-        let candidates = fleet.candidates(sent.asked_about(quoted.as_deref()).routed, self.policy.failover);
+        let candidates = self.with_key(key, |sent| Ok(fleet.candidates(sent.routed, self.policy.failover)))?;
         Ok(candidates.into_iter().map(|server| fleet.servers()[server].name.to_string()).collect())
     }
 

@@ -35,8 +35,6 @@ pub(crate) struct Client {
     pub(crate) watcher: Arc<Watcher>,
     /// Where the client's methods return what a coroutine waits for, instead of waiting themselves.
     pub(crate) loops: OnceLock<Arc<Loops<Driver>>>,
-    /// Its methods return what a greenlet may wait for later, instead of letting it wait.
-    pub(crate) submits_only: bool,
     pub(crate) flights: Arc<Flights<Callers>>,
     pub(crate) closed: Arc<AtomicBool>,
 }
@@ -49,8 +47,8 @@ impl Client {
         }
     }
 
-    /// The same client in another guise.
-    pub(crate) fn view(&self, policy: Policy, submits_only: bool) -> Self {
+    /// The same client with another policy.
+    pub(crate) fn view(&self, policy: Policy) -> Self {
         Self {
             directory: self.directory.clone(),
             keys: self.keys.clone(),
@@ -59,7 +57,6 @@ impl Client {
             policy,
             watcher: self.watcher.clone(),
             loops: self.loops.clone(),
-            submits_only,
             flights: self.flights.clone(),
             closed: self.closed.clone(),
         }

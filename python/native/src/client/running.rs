@@ -11,7 +11,7 @@ use super::Client;
 use crate::answers::{answered, failed};
 use crate::awaited::{Awaited, Becomes, LoopOperation};
 use crate::encoded::{Encoded, Kept};
-use crate::errors::checked;
+use crate::errors::{checked, exception, ErrorKind};
 use crate::host::PythonHost;
 use crate::keys::key_bytes;
 use crate::loops::Caller;
@@ -92,7 +92,7 @@ impl Client {
     fn end<'py>(&self, begun: Begun<'py>) -> PyResult<Bound<'py, PyAny>> {
         match begun {
             Begun::Over(answer) => Ok(answer),
-            Begun::Waits(caller, waiter) => caller.wait(waiter, self.submits_only),
+            Begun::Waits(caller, waiter) => caller.wait(waiter),
         }
     }
 
@@ -127,11 +127,7 @@ impl Client {
         default: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Begun<'py>> {
         let py = key.py();
-        let mut scratch = Vec::new();
-        let bytes = key_bytes(key)?;
-        let quoted = self.routing.quoted(key)?;
-        let sent = checked(py, BorrowedKey::new(&self.keys, bytes, &mut scratch))?;
-        let kept = KeptKey::new(sent.asked_about(quoted.as_deref()), key)?;
+        let kept = self.with_key(key, |sent| KeptKey::new(*sent, key))?;
         let data = value.map_or(Ok(Kept::Nothing), Encoded::keep)?;
         let caller = self.caller(py)?;
         let single = Single::new(request, kept, data, LoopValues(self.codec.clone()), self.policy);
@@ -140,9 +136,35 @@ impl Client {
         start(py, caller, AnyOperation::Single(single), becomes)
     }
 
+    /// Passes on a key as it is sent.
+    #[inline(always)]
+    pub(crate) fn with_key<T>(
+        &self,
+        key: &Bound<'_, PyAny>,
+        work: impl FnOnce(&BorrowedKey<'_>) -> PyResult<T>,
+    ) -> PyResult<T> {
+        let mut scratch = Vec::new();
+        let bytes = key_bytes(key)?;
+        let quoted = self.routing.quoted(key)?;
+        let sent = checked(key.py(), BorrowedKey::new(&self.keys, bytes, &mut scratch))?;
+        work(&sent.asked_about(quoted.as_deref()))
+    }
+
     fn caller<'py>(&self, py: Python<'py>) -> PyResult<Caller<'py, Driver>> {
         let Some(loops) = self.loops.get() else { unreachable!("clients that wait by themselves have no driver") };
         loops.caller(py)
+    }
+
+    /// The caller, who must be in the loop of this driver.
+    pub(crate) fn caller_of<'py>(&self, driver: &Bound<'py, Driver>) -> PyResult<Caller<'py, Driver>> {
+        let caller = self.caller(driver.py())?;
+        match caller.driver.is(driver) {
+            true => Ok(caller),
+            false => {
+                let other = "the batch was opened in another event loop; each loop needs a batch of its own";
+                Err(exception(driver.py(), ErrorKind::UsageError, other))
+            }
+        }
     }
 
     /// Runs an operation by waiting.
@@ -194,6 +216,6 @@ fn start<'py>(
     becomes: Becomes,
 ) -> PyResult<Begun<'py>> {
     let waiter = caller.waiter()?;
-    caller.driver.get().start(py, operation, Awaited { waiter: waiter.clone_ref(py), becomes })?;
+    caller.driver.get().start(py, operation, Awaited::Outcome { waiter: waiter.clone_ref(py), becomes })?;
     Ok(Begun::Waits(caller, waiter))
 }

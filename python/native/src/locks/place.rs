@@ -110,7 +110,7 @@ impl Place {
         let (waiter, awaited) = (caller.waiter()?, operation.awaited().cloned());
         let wait = Wait { waiter: waiter.clone_ref(py), names: names.map(|names| names.clone().unbind()) };
         event_loop.begin(py, |front, now| front.begin(operation, wait, now))?;
-        let waited = caller.wait(waiter.clone_ref(py), false);
+        let waited = caller.wait(waiter.clone_ref(py));
         if let Some(grant) = awaited.filter(|_| waiter.was_abandoned()) {
             // Whatever ended the wait is raised; that the server could not be told as well is not.
             if let Err(raised) = self.cancel(py, &grant) {
