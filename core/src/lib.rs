@@ -20,7 +20,7 @@
 //! ```
 //!
 //! Keep the parts: the [`Directory`](directory::Directory) (in an [`Arc`](std::sync::Arc)), the rules for keys, the policy and
-//! the dialect. A view of a client is the same parts with another policy.
+//! the packing: the dialect of values, and how they are compressed. A view of a client is the same parts with another policy.
 //!
 //! **2. Errors.** Map [`ErrorKind`](error::kinds::ErrorKind) to your classes with one exhaustive `match`. Every error has a
 //! kind, a message for people, and whether the request was [`Sent`]. A miss is no error.

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use pinyon_core::dialect::{Dialect, Packing, Plain, Wanted};
+use pinyon_core::dialect::{Dialect, Packing, Plain};
 use pinyon_core::directory::Directory;
 use pinyon_core::events::Event;
 use pinyon_core::metrics::ServerMetrics;
@@ -72,7 +72,6 @@ impl Cache {
     /// operations, for this many connections to each server.
     pub fn new(
         settings: &[(&str, &str)],
-        compression: Option<Wanted<'_>>,
         make: impl FnOnce(Arc<Directory>, usize) -> Box<dyn Way>,
     ) -> Result<Self, Raised> {
         let mut known = CacheSettings::default();
@@ -81,9 +80,8 @@ impl Cache {
         }
         let parts = known.build(true)?;
         let directory = Arc::new(parts.directory);
-        let packing = Packing::new(parts.dialect, compression, parts.max_decompressed_size)?;
         let way = make(directory.clone(), parts.connections);
-        Ok(Self { directory, keys: parts.keys, packing, policy: parts.policy, way })
+        Ok(Self { directory, keys: parts.keys, packing: parts.packing, policy: parts.policy, way })
     }
 
     /// Runs `look` with a view of this cache, which differs in its policy.

@@ -21,7 +21,7 @@ mod value;
 use std::borrow::Cow;
 
 pub use notation::Notation;
-pub use packing::{Packing, Wanted};
+pub use packing::{CompressionSettings, Dictionaries, Packing};
 pub use parts::{Part, Reader, Refused, Writer, NOT_UTF8};
 pub use plain::Plain;
 pub use portable::{DateTime, Instant, JsonReader, JsonWriter, MessagePackReader, MessagePackWriter};

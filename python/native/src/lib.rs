@@ -54,6 +54,8 @@ mod _native {
     #[pymodule_export]
     use crate::plain::{dump_plain, load_plain, unknown_flags};
     #[pymodule_export]
+    use crate::settings::check_compression;
+    #[pymodule_export]
     use crate::shared::Driver;
     #[pymodule_export]
     use crate::tls::Tls;

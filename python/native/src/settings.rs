@@ -1,6 +1,8 @@
 //! Settings from Python's keyword arguments. The core says what they may be, and what is wrong with them.
 
-use pinyon_core::settings::{Given, NamedSettings};
+use std::sync::Arc;
+
+use pinyon_core::settings::{CompressionSettings, Dictionaries, Given, NamedSettings};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyDelta, PyDict, PyString, PyTuple};
@@ -8,6 +10,29 @@ use pyo3::types::{PyBool, PyBytes, PyDelta, PyDict, PyString, PyTuple};
 use crate::errors::{checked, exception, ErrorKind};
 use crate::tls::Tls;
 use crate::ttl::delta_seconds;
+
+/// A `pinyon.Compression`.
+#[derive(FromPyObject)]
+pub(crate) struct Compression {
+    algorithm: Option<String>,
+    threshold: Option<i64>,
+    minimum_gain: f64,
+    level: Option<i64>,
+    dictionaries: Vec<(u32, Vec<u8>)>,
+}
+
+impl Compression {
+    fn settings(self) -> CompressionSettings {
+        let Self { algorithm, threshold, minimum_gain, level, dictionaries } = self;
+        CompressionSettings { algorithm, threshold, minimum_gain, level, dictionaries: Dictionaries(dictionaries) }
+    }
+}
+
+/// Refuses what makes no sense in any dialect.
+#[pyfunction]
+pub(crate) fn check_compression(py: Python<'_>, compression: Compression) -> PyResult<()> {
+    checked(py, compression.settings().check())
+}
 
 /// These settings, but for those that are given.
 pub(crate) fn changed<S: NamedSettings>(mut settings: S, given: Option<&Bound<'_, PyDict>>) -> PyResult<S> {
@@ -48,6 +73,9 @@ fn read<'v>(name: &str, value: &'v Bound<'_, PyAny>) -> PyResult<Given<'v>> {
     }
     if let Ok(tls) = value.cast::<Tls>() {
         return Ok(Given::Tls(tls.get().tls.clone()));
+    }
+    if let Ok(compression) = value.extract::<Compression>() {
+        return Ok(Given::Compression(Arc::new(compression.settings())));
     }
     if let Ok(flag) = value.cast::<PyBool>() {
         return Ok(Given::Flag(flag.is_true()));

@@ -10,7 +10,6 @@ use super::Client;
 use crate::errors::checked;
 use crate::events::Watcher;
 use crate::keys::Routing;
-use crate::packing::packing;
 use crate::settings::changed;
 use crate::values::Codec;
 
@@ -18,7 +17,6 @@ use crate::values::Codec;
 pub(crate) struct Own<'py> {
     pub(crate) serializer: Option<Bound<'py, PyAny>>,
     pub(crate) on_event: Option<Py<PyAny>>,
-    pub(crate) compression: Option<Bound<'py, PyAny>>,
     pub(crate) loops: Option<(Py<PyAny>, Bound<'py, PyAny>)>,
 }
 
@@ -35,13 +33,12 @@ impl Client {
         let settings = changed(CacheSettings::default(), settings)?;
         let events = own.on_event.is_some();
         let parts = checked(py, py.detach(|| settings.build(events)))?;
-        let packing = packing(py, parts.dialect, own.compression.as_ref(), parts.max_decompressed_size)?;
         let serializer = own.serializer.unwrap_or_else(|| py.None().into_bound(py));
         let client = Self {
             directory: Arc::new(parts.directory),
             keys: parts.keys,
             routing: if parts.quotes_bytes { Routing::Repr } else { Routing::Bytes },
-            codec: Arc::new(Codec::new(&serializer, packing)?),
+            codec: Arc::new(Codec::new(&serializer, parts.packing)?),
             policy: parts.policy,
             watcher: Arc::new(Watcher::new(own.on_event)),
             loops: OnceLock::new(),

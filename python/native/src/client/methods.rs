@@ -23,20 +23,18 @@ use crate::ttl::Ttl;
 impl Client {
     /// `source`: a client to share everything with. `settings`: those of the core; of a view, those of a view.
     #[new]
-    #[pyo3(signature = (source = None, *, serializer = None, on_event = None, compression = None, loops = None,
-                        **settings))]
+    #[pyo3(signature = (source = None, *, serializer = None, on_event = None, loops = None, **settings))]
     fn new(
         py: Python<'_>,
         source: Option<Bound<'_, Self>>,
         serializer: Option<Bound<'_, PyAny>>,
         on_event: Option<Py<PyAny>>,
-        compression: Option<Bound<'_, PyAny>>,
         loops: Option<(Py<PyAny>, Bound<'_, PyAny>)>,
         settings: Option<Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
         match source {
             Some(source) => Self::viewing(&source, settings.as_ref()),
-            None => Self::of_settings(py, Own { serializer, on_event, compression, loops }, settings.as_ref()),
+            None => Self::of_settings(py, Own { serializer, on_event, loops }, settings.as_ref()),
         }
     }
 
