@@ -251,7 +251,7 @@ impl Cache {
     pub fn servers_of(&self, key: &str) -> Vec<String> {
         let fleet = self.directory.known();
         let servers = fleet.candidates(&self.keys.routed(key.as_bytes()), self.policy.failover);
-        servers.into_iter().map(|server| fleet.servers()[server].name.to_string()).collect()
+        fleet.names(servers)
     }
 
     pub fn metrics(&self) -> Vec<ServerMetrics> {

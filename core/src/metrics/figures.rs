@@ -21,6 +21,20 @@ pub struct ServerMetrics {
     pub traffic: Traffic,
 }
 
+impl ServerMetrics {
+    /// A line for people: whether the server is up, and its connections. Those of event loops are `shared`, and never idle.
+    pub fn line(&self, shared: bool) -> String {
+        let gutter = if self.is_gutter { "gutter " } else { "" };
+        let state = if self.is_up { "up" } else { "down" };
+        let line = format!("{gutter}{} {state}, {} connected", self.server, self.traffic.connections);
+        if shared {
+            line
+        } else {
+            format!("{line}, {} idle", self.idle)
+        }
+    }
+}
+
 /// What happened on the connections to one server.
 #[derive(Clone, Debug)]
 pub struct Traffic {

@@ -1,12 +1,11 @@
 //! What operations come to, in Python.
 
 use pinyon_core::operations::{
-    remaining, statistics, version, Answer, Changed, Compared, Failed, Failures, Fetched, Found as CoreFound,
-    ServerLines,
+    remaining, statistics, version, Answer, Changed, Compared, Everywhere, Failed, Failures, Fetched,
+    Found as CoreFound, ServerCommand,
 };
-use pinyon_core::Error;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList};
+use pyo3::types::{IntoPyDict, PyDict, PyList};
 use pyo3::IntoPyObjectExt;
 
 use crate::errors::{from_core, raised_beside, stored_under};
@@ -95,24 +94,24 @@ pub(crate) fn deleted(py: Python<'_>, changed: Changed) -> PyResult<Bound<'_, Py
     achieved(deleted.into_bound_py_any(py)?, changed.failures)
 }
 
-/// The version of each server, as a dict.
-pub(crate) fn versions(py: Python<'_>, answered: Result<ServerLines, Error>) -> PyResult<Bound<'_, PyAny>> {
-    let versions = PyDict::new(py);
-    for (server, lines) in answered.map_err(|error| from_core(py, &error))? {
-        versions.set_item(&*server, version(&lines))?;
+/// The version of each server or its statistics, by its name; None where nothing was asked for.
+pub(crate) fn of_servers(py: Python<'_>, everywhere: Everywhere) -> PyResult<Bound<'_, PyAny>> {
+    let asked = everywhere.asked().clone();
+    let (answered, all) = (everywhere.finish().map_err(|error| from_core(py, &error))?, PyDict::new(py));
+    for (server, lines) in answered {
+        match asked {
+            ServerCommand::FlushAll { .. } => {}
+            ServerCommand::Version => all.set_item(&*server, version(&lines))?,
+            ServerCommand::Stats(_) => {
+                let statistics = statistics(&lines).collect::<Vec<_>>();
+                all.set_item(&*server, statistics.into_py_dict(py)?)?;
+            }
+        }
     }
-    Ok(versions.into_any())
-}
-
-/// The statistics of each server, as a dict of dicts.
-pub(crate) fn all_statistics(py: Python<'_>, answered: Result<ServerLines, Error>) -> PyResult<Bound<'_, PyAny>> {
-    let all = PyDict::new(py);
-    for (server, lines) in answered.map_err(|error| from_core(py, &error))? {
-        let of_server = PyDict::new(py);
-        statistics(&lines).try_for_each(|(name, value)| of_server.set_item(name, value))?;
-        all.set_item(&*server, of_server)?;
+    match asked {
+        ServerCommand::FlushAll { .. } => Ok(py.None().into_bound(py)),
+        _ => Ok(all.into_any()),
     }
-    Ok(all.into_any())
 }
 
 /// What was achieved, or the failure to raise, with what was achieved beside it.

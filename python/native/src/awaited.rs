@@ -1,12 +1,12 @@
 //! What coroutines wait for of the client, and what comes of it in Python.
 
-use pinyon_core::operations::{AnyOperation, Everywhere, Single};
+use pinyon_core::operations::{AnyOperation, Single};
 use pinyon_core::shared;
 use pinyon_core::spare::{Spare, Vacant};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::answers::{all_statistics, answered, deleted, failed, fetched, stored, versions};
+use crate::answers::{answered, deleted, failed, fetched, of_servers, stored};
 use crate::encoded::Kept;
 use crate::supplied::{KeptKey, LoopValues};
 use crate::waiter::Waiter;
@@ -30,9 +30,7 @@ pub(crate) enum Becomes {
     Values(Box<Wanted>),
     NotStored(Box<[Py<PyAny>]>),
     Count,
-    Versions,
-    Statistics,
-    Nothing,
+    OfServers,
 }
 
 /// The keys whose values are wanted, and where the servers that fail are noted.
@@ -70,16 +68,8 @@ impl Becomes {
             }
             (Becomes::NotStored(keys), AnyOperation::Change(change)) => stored(py, change.finish(), keys),
             (Becomes::Count, AnyOperation::Change(change)) => deleted(py, change.finish()),
-            (becomes, AnyOperation::Everywhere(everywhere)) => becomes.of_servers(py, *everywhere),
+            (Becomes::OfServers, AnyOperation::Everywhere(everywhere)) => of_servers(py, *everywhere),
             _ => unreachable!("each operation is begun with what becomes of it"),
-        }
-    }
-
-    pub(crate) fn of_servers<'py>(&self, py: Python<'py>, everywhere: Everywhere) -> PyResult<Bound<'py, PyAny>> {
-        match self {
-            Becomes::Versions => versions(py, everywhere.finish()),
-            Becomes::Statistics => all_statistics(py, everywhere.finish()),
-            _ => all_statistics(py, everywhere.finish()).map(|_| py.None().into_bound(py)),
         }
     }
 }

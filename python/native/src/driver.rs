@@ -96,11 +96,6 @@ impl<M: Machine> EventLoop<M> {
         self.machine.is_of_this_process()
     }
 
-    /// How many connections it has to a server.
-    pub(crate) fn open_connections(&self, py: Python<'_>, server: usize) -> PyResult<usize> {
-        self.machine.open_connections(server).map_err(|InUse| in_use(py))
-    }
-
     /// Held while replies are read, and so while a serializer's `load` runs.
     pub(crate) fn lock(&self, py: Python<'_>) -> PyResult<MutexGuard<'_, M>> {
         self.machine.machine().map_err(|InUse| in_use(py))

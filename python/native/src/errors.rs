@@ -6,28 +6,13 @@ pub(crate) use pinyon_core::error::kinds::ErrorKind;
 use pinyon_core::invalid::InvalidArgument;
 use pinyon_core::Error;
 use pyo3::exceptions::PyBaseException;
+use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyType};
 
-/// Makes `class_of`: of each kind its class, which is imported when it is first wanted.
-macro_rules! classes {
-    ($($kind:ident)*) => {
-        pub(crate) fn class_of(py: Python<'_>, kind: ErrorKind) -> PyResult<&Bound<'_, PyType>> {
-            match kind {
-                $(ErrorKind::$kind => {
-                    static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
-                    CLASS.import(py, "pinyon.errors", stringify!($kind))
-                })*
-            }
-        }
-    };
-}
-
-classes! {
-    Error Timeout LeaseTimeout ConnectError ConnectionLost ServerDown ProtocolError ServerError Unsupported
-    UsageError InvalidKey InvalidServers InvalidName ValueTooLarge UnsupportedType Unpicklable UndecodableValue
-    UnknownFlags Closed BatchError LockError LockTimeout LockLost AlreadyHeld Deadlock
+/// The class of this name. That there is one for each kind, and no other, the tests ensure.
+pub(crate) fn class_of(py: Python<'_>, kind: ErrorKind) -> PyResult<Bound<'_, PyType>> {
+    Ok(py.import(intern!(py, "pinyon.errors"))?.getattr(kind.as_str())?.cast_into()?)
 }
 
 /// An exception, for what was wrong before any server was involved.
@@ -120,7 +105,7 @@ fn of_kind(
     change: impl FnOnce(&Bound<'_, PyBaseException>) -> PyResult<()>,
 ) -> PyErr {
     let value = error.value(py);
-    let changed = || match value.is_instance(class_of(py, kind)?)? {
+    let changed = || match value.is_instance(class_of(py, kind)?.as_any())? {
         true => change(value),
         false => Ok(()),
     };

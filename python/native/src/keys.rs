@@ -1,9 +1,11 @@
 //! Keys as Python gives them: text as UTF-8, bytes as they are.
 
+use pinyon_core::operations::BorrowedKey;
+use pinyon_proto::KeyRules;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString};
 
-use crate::errors::{exception, ErrorKind};
+use crate::errors::{checked, exception, ErrorKind};
 
 /// What the ring is asked about, of a key.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -31,6 +33,27 @@ impl Routing {
             Err(_) => Ok(None),
         }
     }
+}
+
+/// Room for a key as it is sent, and for what the ring is asked about, where the key itself is neither.
+#[derive(Default)]
+pub(crate) struct Scratch {
+    wire: Vec<u8>,
+    quoted: Option<Vec<u8>>,
+}
+
+/// A key as a client sends it.
+#[inline(always)]
+pub(crate) fn sent<'k>(
+    rules: &KeyRules,
+    routing: Routing,
+    key: &'k Bound<'_, PyAny>,
+    scratch: &'k mut Scratch,
+) -> PyResult<BorrowedKey<'k>> {
+    let bytes = key_bytes(key)?;
+    scratch.quoted = routing.quoted(key)?;
+    let sent = checked(key.py(), BorrowedKey::new(rules, bytes, &mut scratch.wire))?;
+    Ok(sent.asked_about(scratch.quoted.as_deref()))
 }
 
 /// The bytes of a key, borrowed from the object.

@@ -114,11 +114,6 @@ impl<D: LoopDriver> Loops<D> {
         self.drivers.take()
     }
 
-    /// How many connections the drivers of all loops have to each server.
-    pub(crate) fn open_connections(&self, py: Python<'_>, server: usize) -> PyResult<usize> {
-        self.drivers(py).into_iter().map(|driver| driver.get().event_loop().open_connections(py, server)).sum()
-    }
-
     #[cold]
     fn add<'py>(&self, current: Bound<'py, PyAny>) -> PyResult<Bound<'py, D>> {
         let py = current.py();

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use pinyon_core::operations::{BorrowedKey, SentData, SentKey, Values};
+use pinyon_core::operations::{BorrowedKey, OwnedKey, SentData, SentKey, Values};
 use pinyon_core::{Data, Destination, Value};
 use pinyon_proto::{Head, Key};
 use pyo3::prelude::*;
@@ -55,19 +55,15 @@ pub(crate) enum KeptKey {
     Text(PyBackedStr),
     Bytes(PyBackedBytes),
     /// The ring is asked about something else than what is sent.
-    Rewritten {
-        wire: Vec<u8>,
-        base64: bool,
-        routed: Vec<u8>,
-    },
+    Rewritten(OwnedKey),
 }
 
 impl KeptKey {
     /// `sent`: what becomes of `given`.
     pub(crate) fn new(sent: BorrowedKey<'_>, given: &Bound<'_, PyAny>) -> PyResult<Self> {
-        let (BorrowedKey { wire: key, routed }, wire) = (sent, sent.wire.wire());
+        let (wire, routed) = (sent.wire.wire(), sent.routed);
         if !std::ptr::eq(wire, routed) && wire != routed {
-            return Ok(Self::Rewritten { wire: wire.to_vec(), base64: key.is_base64(), routed: routed.to_vec() });
+            return Ok(Self::Rewritten(sent.into()));
         }
         match given.cast::<PyString>() {
             Ok(text) => Ok(Self::Text(PyBackedStr::try_from(text.clone())?)),
@@ -88,12 +84,12 @@ impl KeptKey {
 impl SentKey for KeptKey {
     #[inline]
     fn wire(&self) -> Key<'_> {
-        let (wire, base64) = match self {
-            Self::Text(text) => (text.as_bytes(), false),
-            Self::Bytes(bytes) => (&**bytes, false),
-            Self::Rewritten { wire, base64, .. } => (&**wire, *base64),
+        let wire = match self {
+            Self::Text(text) => text.as_bytes(),
+            Self::Bytes(bytes) => bytes,
+            Self::Rewritten(key) => return key.wire(),
         };
-        Key::new(wire, base64).unwrap_or_else(|_| unreachable!("the rules write keys that can be sent"))
+        Key::new(wire, false).unwrap_or_else(|_| unreachable!("the rules write keys that can be sent"))
     }
 
     #[inline]
@@ -101,7 +97,7 @@ impl SentKey for KeptKey {
         match self {
             Self::Text(text) => text.as_bytes(),
             Self::Bytes(bytes) => bytes,
-            Self::Rewritten { routed, .. } => routed,
+            Self::Rewritten(key) => key.routed(),
         }
     }
 }

@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 use std::sync::Arc;
 
 use pinyon_core::lease::Win;
-use pinyon_core::operations::{BorrowedKey, Request, ServerCommand};
+use pinyon_core::operations::{Request, ServerCommand};
 use pinyon_core::settings::Policy;
 use pinyon_proto::{Direction, Mode};
 use pyo3::prelude::*;
@@ -14,7 +14,7 @@ use super::construction::Own;
 use super::Client;
 use crate::batch::Batch;
 use crate::errors::checked;
-use crate::keys::key_bytes;
+use crate::keys::{sent, Scratch};
 use crate::loops::{LoopDriver, Loops};
 use crate::shared::Connections;
 use crate::ttl::Ttl;
@@ -259,7 +259,7 @@ impl Client {
     /// `kind`: memcached's own sub-statistics, such as "items", "slabs" or "settings".
     #[pyo3(signature = (kind = None))]
     fn stats<'py>(&self, py: Python<'py>, kind: Option<&str>) -> PyResult<Bound<'py, PyAny>> {
-        self.ask_statistics(py, kind.unwrap_or_default())
+        self.ask_servers(py, checked(py, ServerCommand::stats(kind.unwrap_or_default()))?)
     }
 
     /// The version of each server, as a dict by server.
@@ -280,34 +280,17 @@ impl Client {
     /// The servers that would hold a key as those before them fail, its own first: as the ring has it, whatever their
     /// state is now. A list of their names; empty until servers that are found out are known.
     fn servers_of(&self, key: &Bound<'_, PyAny>) -> PyResult<Vec<String>> {
-        let py = key.py();
-        self.check_open(py)?;
-        let bytes = key_bytes(key)?;
-        let (quoted, mut scratch) = (self.routing.quoted(key)?, Vec::new());
-        let sent = checked(py, BorrowedKey::new(&self.keys, bytes, &mut scratch))?;
+        self.check_open(key.py())?;
+        let mut scratch = Scratch::default();
+        let sent = sent(&self.keys, self.routing, key, &mut scratch)?;
         let fleet = self.directory.known();
-        let candidates = fleet.candidates(sent.asked_about(quoted.as_deref()).routed, self.policy.failover);
-        Ok(candidates.into_iter().map(|server| fleet.servers()[server].name.to_string()).collect())
+        Ok(fleet.names(fleet.candidates(sent.routed, self.policy.failover)))
     }
 
     /// One line about each server: its name, whether it is up, and its connections.
-    fn describe(&self, py: Python<'_>) -> PyResult<Vec<String>> {
-        let fleet = self.directory.known();
-        let describe = |index: usize| {
-            let server = &fleet.servers()[index];
-            let gutter = if fleet.is_gutter(index) { "gutter " } else { "" };
-            let state = if server.health.is_up() { "up" } else { "down" };
-            if let Some(loops) = self.loops.get() {
-                return Ok(format!(
-                    "{gutter}{} {state}, {} connected",
-                    server.name,
-                    loops.open_connections(py, index)?
-                ));
-            }
-            let (open, idle) = fleet.pool(index).open_and_idle();
-            Ok(format!("{gutter}{} {state}, {open} connected, {idle} idle", server.name))
-        };
-        fleet.members().map(describe).collect()
+    fn describe(&self) -> Vec<String> {
+        let shared = self.loops.get().is_some();
+        self.directory.known().metrics().map(|server| server.line(shared)).collect()
     }
 
     /// Return what this client and its views have counted so far, in this process, by server.
@@ -321,8 +304,7 @@ impl Client {
     #[getter]
     fn servers(&self) -> Vec<String> {
         let fleet = self.directory.known();
-        let members = fleet.members().filter(|index| !fleet.is_gutter(*index));
-        members.map(|index| fleet.servers()[index].name.to_string()).collect()
+        fleet.names(fleet.members().filter(|index| !fleet.is_gutter(*index)))
     }
 
     /// What is put before every key.

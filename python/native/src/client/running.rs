@@ -1,19 +1,18 @@
 //! Runs operations for the client: by waiting, or in the event loop of the coroutine that asks.
 
 use pinyon_core::blocking;
-use pinyon_core::operations::{AnyOperation, BorrowedKey, Everywhere, Operation, Request, ServerCommand, Single};
+use pinyon_core::operations::{AnyOperation, Everywhere, Operation, Request, ServerCommand, Single};
 use pinyon_core::spare::Reused;
 use pinyon_core::Data;
 use pinyon_proto::Mode;
 use pyo3::prelude::*;
 
 use super::Client;
-use crate::answers::{answered, failed};
+use crate::answers::{answered, failed, of_servers};
 use crate::awaited::{Awaited, Becomes, LoopOperation};
 use crate::encoded::{Encoded, Kept};
-use crate::errors::checked;
 use crate::host::PythonHost;
-use crate::keys::key_bytes;
+use crate::keys::{sent, Scratch};
 use crate::loops::Caller;
 use crate::shared::Driver;
 use crate::supplied::{KeptKey, LoopValues, ThreadValues};
@@ -105,10 +104,8 @@ impl Client {
         default: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let py = key.py();
-        let bytes = key_bytes(key)?;
-        let mut scratch = Vec::new();
-        let quoted = self.routing.quoted(key)?;
-        let sent = checked(py, BorrowedKey::new(&self.keys, bytes, &mut scratch))?.asked_about(quoted.as_deref());
+        let mut scratch = Scratch::default();
+        let sent = sent(&self.keys, self.routing, key, &mut scratch)?;
         let data = value.map_or(Ok(Data::None), Encoded::data)?;
         let values = ThreadValues { py, codec: &self.codec };
         let mut single = Single::new(request, sent, data, values, self.policy).alone();
@@ -127,11 +124,8 @@ impl Client {
         default: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Begun<'py>> {
         let py = key.py();
-        let mut scratch = Vec::new();
-        let bytes = key_bytes(key)?;
-        let quoted = self.routing.quoted(key)?;
-        let sent = checked(py, BorrowedKey::new(&self.keys, bytes, &mut scratch))?;
-        let kept = KeptKey::new(sent.asked_about(quoted.as_deref()), key)?;
+        let mut scratch = Scratch::default();
+        let kept = KeptKey::new(sent(&self.keys, self.routing, key, &mut scratch)?, key)?;
         let data = value.map_or(Ok(Kept::Nothing), Encoded::keep)?;
         let caller = self.caller(py)?;
         let single = Single::new(request, kept, data, LoopValues(self.codec.clone()), self.policy);
@@ -167,23 +161,12 @@ impl Client {
     /// Asks every server.
     pub(crate) fn ask_servers<'py>(&self, py: Python<'py>, command: ServerCommand) -> PyResult<Bound<'py, PyAny>> {
         self.check_open(py)?;
-        let becomes = match command {
-            ServerCommand::Version => Becomes::Versions,
-            ServerCommand::Stats(_) => Becomes::Statistics,
-            ServerCommand::FlushAll { .. } => Becomes::Nothing,
-        };
         let mut everywhere = Everywhere::new(command);
         if self.loops.get().is_some() {
-            return self.run_in_loop(py, AnyOperation::Everywhere(everywhere.into()), becomes);
+            return self.run_in_loop(py, everywhere.into(), Becomes::OfServers);
         }
         self.carry_out(py, &mut everywhere)?;
-        becomes.of_servers(py, everywhere)
-    }
-
-    /// Asks every server for its statistics of a kind.
-    pub(crate) fn ask_statistics<'py>(&self, py: Python<'py>, kind: &str) -> PyResult<Bound<'py, PyAny>> {
-        let command = checked(py, ServerCommand::stats(kind))?;
-        self.ask_servers(py, command)
+        of_servers(py, everywhere)
     }
 }
 
