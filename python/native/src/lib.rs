@@ -18,10 +18,9 @@ mod locks;
 mod loops;
 mod metrics;
 mod migration;
-mod packing;
 mod parts;
-mod plain;
 mod received;
+mod serializers;
 mod settings;
 mod shared;
 mod supplied;
@@ -52,7 +51,7 @@ mod _native {
     #[pymodule_export]
     use crate::migration::{Migration, MigrationCounts};
     #[pymodule_export]
-    use crate::plain::{dump_plain, load_plain, unknown_flags};
+    use crate::serializers::{dump_plain, load_plain, unknown_flags};
     #[pymodule_export]
     use crate::settings::check_compression;
     #[pymodule_export]

@@ -92,7 +92,8 @@ impl<D: LoopDriver> Loops<D> {
     /// The driver whose loop has resumed the caller: in a busy program nearly always there is one, and that is quicker
     /// to see than to ask for the loop.
     fn resuming<'py>(&self, py: Python<'py>) -> Option<Bound<'py, D>> {
-        self.drivers.find(|_, driver| driver.get().event_loop().is_resuming_here().then(|| driver.bind(py).clone()))
+        self.drivers
+            .find(|_, driver| driver.get().event_loop().machine.is_resuming_here().then(|| driver.bind(py).clone()))
     }
 
     /// The driver of a loop.
@@ -135,7 +136,7 @@ impl<D: LoopDriver> Loops<D> {
         let is_gone = |of: &Py<PyAny>, _: &Py<D>| of.is(&current) || over.iter().any(|over| of.is(*over));
         let gone = self.drivers.add(current.clone().unbind(), driver.clone().unbind(), is_gone);
         gone.iter()
-            .filter(|gone| gone.get().event_loop().is_of_this_process())
+            .filter(|gone| gone.get().event_loop().machine.is_of_this_process())
             .try_for_each(|over| over.get().event_loop().discard(py))?;
         Ok(driver)
     }

@@ -8,7 +8,7 @@ use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 
 use crate::awaited::{Awaited, LoopOperation, SpareMemory};
-use crate::driver::{EventLoop, Machine};
+use crate::driver::{driver_methods, EventLoop, Machine};
 use crate::events::Watcher;
 use crate::loops::LoopDriver;
 
@@ -71,6 +71,10 @@ impl Machine for Operations {
         Ok(())
     }
 
+    fn traverse(context: &Context, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&context.report)
+    }
+
     fn report(event_loop: &EventLoop<Self>, py: Python<'_>) -> PyResult<()> {
         let Context { directory, watcher, report, .. } = event_loop.context();
         match watcher.is_awaiting(directory) {
@@ -96,31 +100,4 @@ impl LoopDriver for Driver {
     }
 }
 
-#[pymethods]
-impl Driver {
-    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        visit.call(&self.event_loop.context().report)?;
-        self.event_loop.traverse(&visit)
-    }
-
-    /// The turn that `end_turn` was called in is over.
-    fn turn(&self, py: Python<'_>) -> PyResult<()> {
-        self.event_loop.turn(py)
-    }
-
-    /// A watched descriptor is ready.
-    fn ready(&self, py: Python<'_>, lane: usize) -> PyResult<()> {
-        self.event_loop.ready(py, lane)
-    }
-
-    /// The time that `wake_in` was told has passed.
-    fn woken(&self, py: Python<'_>) -> PyResult<()> {
-        self.event_loop.woken(py)
-    }
-
-    /// The addresses of a name, as the texts of IP addresses; none, and why, when it could not be resolved.
-    #[pyo3(signature = (lane, port, addresses, why = ""))]
-    fn resolved(&self, py: Python<'_>, lane: usize, port: u16, addresses: Vec<String>, why: &str) -> PyResult<()> {
-        self.event_loop.resolved(py, lane, port, addresses, why)
-    }
-}
+driver_methods!(Driver);

@@ -8,7 +8,7 @@ use pyo3::types::PyTuple;
 
 use super::answers::answer;
 use super::telling::{tell, Listener};
-use crate::driver::{EventLoop, Machine};
+use crate::driver::{driver_methods, EventLoop, Machine};
 use crate::loops::LoopDriver;
 use crate::waiter::Waiter;
 
@@ -35,6 +35,10 @@ pub(crate) struct Wait {
 impl Machine for Front<Wait, Listener> {
     /// `warn(text)`
     type Context = Py<PyAny>;
+
+    fn traverse(warn: &Py<PyAny>, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(warn)
+    }
 
     fn settle(
         event_loop: &EventLoop<Self>,
@@ -70,31 +74,4 @@ impl LoopDriver for LocksDriver {
     }
 }
 
-#[pymethods]
-impl LocksDriver {
-    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        visit.call(self.event_loop.context())?;
-        self.event_loop.traverse(&visit)
-    }
-
-    /// The turn that `end_turn` was called in is over.
-    fn turn(&self, py: Python<'_>) -> PyResult<()> {
-        self.event_loop.turn(py)
-    }
-
-    /// A watched descriptor is ready.
-    fn ready(&self, py: Python<'_>, lane: usize) -> PyResult<()> {
-        self.event_loop.ready(py, lane)
-    }
-
-    /// The time that `wake_in` was told has passed.
-    fn woken(&self, py: Python<'_>) -> PyResult<()> {
-        self.event_loop.woken(py)
-    }
-
-    /// The addresses of a name, as the texts of IP addresses; none, and why, when it could not be resolved.
-    #[pyo3(signature = (lane, port, addresses, why = ""))]
-    fn resolved(&self, py: Python<'_>, lane: usize, port: u16, addresses: Vec<String>, why: &str) -> PyResult<()> {
-        self.event_loop.resolved(py, lane, port, addresses, why)
-    }
-}
+driver_methods!(LocksDriver);

@@ -166,7 +166,7 @@ fn caller<'py>(
     loops: &Loops<LocksDriver>,
 ) -> PyResult<Caller<'py, LocksDriver>> {
     let caller = loops.caller(py)?;
-    match caller.driver.is(driver) || !driver.get().event_loop().is_of_this_process() {
+    match caller.driver.is(driver) || !driver.get().event_loop().machine.is_of_this_process() {
         true => Ok(caller),
         false => Err(exception(py, ErrorKind::UsageError, "this lock was taken in another event loop: use it there")),
     }
