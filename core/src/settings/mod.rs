@@ -15,10 +15,11 @@ pub(crate) mod table;
 mod tests;
 
 pub use cache::{CacheParts, CacheSettings};
+pub(crate) use checks::choose;
 pub use checks::{seconds, waiting_time};
 pub use compression::CompressionChoice;
 pub use given::{Given, ServerTexts, TlsChoice, UrlText};
-pub use lock::{lock_ttl, LockParts, LockSettings, UsualLock};
+pub use lock::{lock_ttl, LockParts, LockSettings, LockTerms, UsualLock};
 pub use policy::{Policy, ViewSettings};
 pub use table::NamedSettings;
 

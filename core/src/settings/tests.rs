@@ -7,8 +7,8 @@ use std::time::Duration;
 use pinyon_proto::{KeyRule, KeyRules};
 
 use super::{
-    CacheParts, CacheSettings, CompressionSettings, Given, LockParts, LockSettings, NamedSettings, TlsChoice,
-    ViewSettings,
+    CacheParts, CacheSettings, CompressionSettings, Given, LockParts, LockSettings, LockTerms, NamedSettings,
+    TlsChoice, ViewSettings,
 };
 use crate::address::Endpoint;
 use crate::compression::Algorithm;
@@ -16,7 +16,7 @@ use crate::dialect::Dialect;
 use crate::error::kinds::ErrorKind;
 use crate::invalid::InvalidArgument;
 use crate::locks::machine::Fairness;
-use crate::locks::HandlerKind;
+use crate::locks::{names, HandlerKind, Renewal};
 use crate::operations::OwnedKey;
 use crate::tls::{Tls, TlsSettings};
 
@@ -422,6 +422,27 @@ fn every_setting_of_locks_reaches_its_part() {
     let own = LockSettings { username: Some("own".into()), password: Some("own".into()), ..settings };
     let login = own.build().unwrap().setup.login;
     assert_eq!((login.user.as_deref(), login.password), (Some("own"), Some("own".into())));
+}
+
+#[test]
+fn terms_of_a_lock_become_a_request() {
+    let terms = LockTerms { ttl: 10.0, timeout: f64::INFINITY, renew: true, max_hold: None, reentrant: true };
+    let asked = |terms: LockTerms, at_once| terms.request(names(["a"]).unwrap(), 7, at_once);
+    let request = asked(terms, false).unwrap();
+    assert_eq!((request.owner, request.ttl, request.reentrant), (7, Duration::from_secs(10), true));
+    assert_eq!((request.renewal, asked(terms, true).unwrap().wait), (Renewal::Always, None));
+    assert!(request.wait > Some(Duration::from_secs(1 << 24)));
+    let held_for = LockTerms { max_hold: Some(3.0), timeout: 0.0, ..terms };
+    let request = asked(held_for, false).unwrap();
+    assert_eq!((request.renewal, request.wait), (Renewal::For(Duration::from_secs(3)), Some(Duration::ZERO)));
+    assert_eq!(asked(LockTerms { renew: false, ..held_for }, false).unwrap().renewal, Renewal::Never);
+    for (terms, name) in [
+        (LockTerms { ttl: 0.0, ..terms }, "ttl"),
+        (LockTerms { timeout: -1.0, ..terms }, "timeout"),
+        (LockTerms { max_hold: Some(0.0), ..terms }, "max_hold"),
+    ] {
+        assert!(asked(terms, false).unwrap_err().message.starts_with(name));
+    }
 }
 
 /// Where the system trusts no certificates, TLS without a `ca` is refused.

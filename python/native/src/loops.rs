@@ -9,7 +9,7 @@ use pyo3::{PyClass, PyClassInitializer};
 
 use crate::driver::{EventLoop, Machine};
 use crate::errors::{exception, ErrorKind};
-use crate::greenlets::Slot;
+use crate::greenlets::{outcome, Slot};
 use crate::waiter::{Waiter, Waiting};
 
 /// What a driver in Python drives: the class of a client's connections in one event loop.
@@ -190,7 +190,7 @@ impl GreenletWaiter {
     fn wait<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let waiting = (self.waiting)(self.driver.bind(py));
         waiting.wait(&self.slot, &waiting.greenlets().current(py)?)?;
-        self.slot.outcome(py)
+        outcome(py, &self.slot)
     }
 
     /// Whether nothing is awaited any more.
@@ -200,6 +200,6 @@ impl GreenletWaiter {
 
     /// The outcome, once it is known; an error is raised.
     fn result<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        self.slot.outcome(py)
+        outcome(py, &self.slot)
     }
 }
