@@ -32,14 +32,8 @@ pub(crate) fn answered<'py>(
             Found::new(finding, value).into_bound_py_any(py)
         }
         Answer::Metadata(item) => {
-            let fields = PyDict::new(py);
-            fields.set_item("size", item.size)?;
-            fields.set_item("flags", item.client_flags)?;
-            fields.set_item("cas", item.cas)?;
-            fields.set_item("ttl", remaining(&item))?;
-            fields.set_item("last_access", item.last_access)?;
-            fields.set_item("fetched", item.hit_before)?;
-            py.import("pinyon.metadata")?.getattr("ItemMetadata")?.call((), Some(&fields))
+            let fields = (item.size, item.client_flags, item.cas, remaining(&item), item.last_access, item.hit_before);
+            py.import("pinyon.metadata")?.getattr("ItemMetadata")?.call1(fields)
         }
     }
 }

@@ -9,6 +9,8 @@ use pinyon_core::driven::{Driven, InUse, LoopHost, LoopMachine};
 use pinyon_core::Address;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
+use pyo3::pyclass::boolean_struct::True;
+use pyo3::{PyClass, PyClassInitializer};
 
 use crate::errors::{exception, ErrorKind};
 use crate::waiter::{Answer, Coroutines, Waiter, Waiting};
@@ -70,19 +72,9 @@ impl<M: Machine> EventLoop<M> {
         self.machine.shut(&self.host(py))
     }
 
-    /// Nobody is left who could use it: its loop closes its connections once nothing is on its way.
-    pub(crate) fn retire(&self, py: Python<'_>) -> PyResult<()> {
-        self.machine.retire(&self.host(py))
-    }
-
     /// Closes the connections of a loop that is over: there is nobody left to resume.
     pub(crate) fn discard(&self, py: Python<'_>) -> PyResult<()> {
         self.machine.discard().map_err(|InUse| in_use(py))
-    }
-
-    /// In a forked child: the parent's connections are not watched any more.
-    pub(crate) fn leave_watched(&self, py: Python<'_>) -> PyResult<()> {
-        self.machine.leave_watched(&self.host(py))
     }
 
     pub(crate) fn context(&self) -> &M::Context {
@@ -108,28 +100,47 @@ impl<M: Machine> EventLoop<M> {
     }
 }
 
-/// Makes the class of a driver, whose field `event_loop` is its machine's: what the driver in Python calls.
-macro_rules! driver_methods {
-    ($driver:ty) => {
+/// What a driver in Python drives: the class of a client's connections in one event loop.
+pub(crate) trait LoopDriver: PyClass<Frozen = True> + Into<PyClassInitializer<Self>> + Sync {
+    type Machine: Machine;
+
+    fn event_loop(&self) -> &EventLoop<Self::Machine>;
+}
+
+/// Makes the class of the drivers of a machine, which the driver in Python calls.
+macro_rules! driver {
+    ($(#[$about:meta])* $driver:ident of $machine:ty) => {
+        $(#[$about])*
+        #[pyclass(frozen, module = "pinyon._native")]
+        pub(crate) struct $driver(pub(crate) EventLoop<$machine>);
+
+        impl $crate::driver::LoopDriver for $driver {
+            type Machine = $machine;
+
+            fn event_loop(&self) -> &EventLoop<$machine> {
+                &self.0
+            }
+        }
+
         #[pymethods]
         impl $driver {
             fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-                self.event_loop.traverse(&visit)
+                self.0.traverse(&visit)
             }
 
             /// The turn that `end_turn` was called in is over.
             fn turn(&self, py: Python<'_>) -> PyResult<()> {
-                self.event_loop.machine.turn(&self.event_loop.host(py))
+                self.0.machine.turn(&self.0.host(py))
             }
 
             /// A watched descriptor is ready.
             fn ready(&self, py: Python<'_>, lane: usize) -> PyResult<()> {
-                self.event_loop.machine.ready(&self.event_loop.host(py), lane)
+                self.0.machine.ready(&self.0.host(py), lane)
             }
 
             /// The time that `wake_in` was told has passed.
             fn woken(&self, py: Python<'_>) -> PyResult<()> {
-                self.event_loop.machine.woken(&self.event_loop.host(py))
+                self.0.machine.woken(&self.0.host(py))
             }
 
             /// The addresses of a name, as the texts of IP addresses; none, and why, when it could not be resolved.
@@ -143,13 +154,13 @@ macro_rules! driver_methods {
                 why: &str,
             ) -> PyResult<()> {
                 let addresses = crate::driver::addresses(port, addresses, why);
-                self.event_loop.machine.resolved(&self.event_loop.host(py), lane, addresses)
+                self.0.machine.resolved(&self.0.host(py), lane, addresses)
             }
         }
     };
 }
 
-pub(crate) use driver_methods;
+pub(crate) use driver;
 
 /// The addresses of a name, or why it could not be resolved.
 pub(crate) fn addresses(port: u16, texts: Vec<String>, why: &str) -> Result<Vec<Address>, String> {

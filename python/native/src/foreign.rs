@@ -6,11 +6,10 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
 use pyo3::{IntoPyObjectExt, PyTypeInfo};
 
-use crate::encoded::Encoded;
 use crate::errors::{checked, exception, of_value, ErrorKind};
 use crate::parts::{integer, load, write, Failed};
-use crate::received::{decode_integer, decode_text, into_bytes};
 use crate::serializers::{own_class, Serializer};
+use crate::value_bytes::{decode_integer, decode_text, into_bytes, Encoded};
 
 /// What Python objects are written as, and what is read.
 pub(crate) struct Foreign {

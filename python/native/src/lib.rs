@@ -1,11 +1,9 @@
 //! The native half of the Python package `pinyon`: commands from Python objects, replies into Python objects.
 
 mod answers;
-mod awaited;
 mod batch;
 mod client;
 mod driver;
-mod encoded;
 mod errors;
 mod events;
 mod foreign;
@@ -19,13 +17,12 @@ mod loops;
 mod metrics;
 mod migration;
 mod parts;
-mod received;
 mod serializers;
 mod settings;
 mod shared;
 mod supplied;
-mod tls;
 mod ttl;
+mod value_bytes;
 mod values;
 mod waiter;
 
@@ -53,11 +50,9 @@ mod _native {
     #[pymodule_export]
     use crate::serializers::{dump_plain, load_plain, unknown_flags};
     #[pymodule_export]
-    use crate::settings::check_compression;
+    use crate::settings::{check_compression, Tls};
     #[pymodule_export]
     use crate::shared::Driver;
-    #[pymodule_export]
-    use crate::tls::Tls;
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -6,10 +6,9 @@ use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::PyBytes;
 
-use crate::encoded::Encoded;
 use crate::errors::{checked, exception, of_value, ErrorKind};
 use crate::parts::{load, write, Failed};
-use crate::received::into_bytes;
+use crate::value_bytes::{into_bytes, Encoded};
 
 /// The methods of an object that is a serializer.
 pub(crate) struct Serializer {

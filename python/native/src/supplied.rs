@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
 use pyo3::types::{PyBytes, PyString};
 
-use crate::encoded::Kept;
+use crate::value_bytes::Kept;
 use crate::values::{destination, Codec};
 
 /// Of a thread that waits by itself, and holds the GIL whenever a reply is read.

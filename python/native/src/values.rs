@@ -10,11 +10,10 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyInt, PyString};
 
-use crate::encoded::Encoded;
 use crate::errors::{checked, exception, stored_on, ErrorKind};
 use crate::foreign::Foreign;
-use crate::received::{decode_integer, decode_text, into_bytes, BytesDestination};
 use crate::serializers::{dump_by, load_by, plain, Serializer};
+use crate::value_bytes::{decode_integer, decode_text, into_bytes, BytesDestination, Encoded};
 
 /// Values from so many bytes on are worth giving up the GIL for, to compress or decompress them.
 const LARGE: usize = 16 * 1024;

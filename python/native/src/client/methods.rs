@@ -10,13 +10,13 @@ use pinyon_proto::{Direction, Mode};
 use pyo3::prelude::*;
 use pyo3::types::{PyAny, PyDict};
 
-use super::construction::Own;
-use super::Client;
+use super::{Client, Own, Returned};
 use crate::batch::Batch;
+use crate::driver::LoopDriver;
 use crate::errors::checked;
 use crate::keys::{sent, Scratch};
-use crate::loops::{LoopDriver, Loops};
-use crate::shared::Connections;
+use crate::loops::Loops;
+use crate::shared::Driver;
 use crate::ttl::Ttl;
 
 #[pymethods]
@@ -43,8 +43,8 @@ impl Client {
     /// `current` returns the running event loop, `make` a driver for it; `connections`: to each server, per loop.
     pub(crate) fn share(&self, current: Py<PyAny>, make: Bound<'_, PyAny>, connections: usize) -> PyResult<()> {
         let (directory, watcher) = (self.directory.clone(), self.watcher.clone());
-        let connections = Connections { directory, watcher, to_each: connections };
-        let _ = self.loops.set(Arc::new(Loops::new(current, make, connections)?));
+        let connect = move |host: &Bound<'_, PyAny>| Driver::new(host, directory.clone(), watcher.clone(), connections);
+        let _ = self.loops.set(Arc::new(Loops::new(current, make, connect)?));
         Ok(())
     }
 
@@ -55,7 +55,7 @@ impl Client {
 
     /// The value stored under a key, or `default` when there is none.
     #[pyo3(signature = (key, default = None))]
-    fn get<'py>(&self, key: &Bound<'py, PyAny>, default: Option<Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyAny>> {
+    fn get<'py>(&self, key: &Bound<'py, PyAny>, default: Option<Bound<'py, PyAny>>) -> Returned<'py> {
         self.run(key, Request::Get { cas: false }, None, default)
     }
 
@@ -66,11 +66,7 @@ impl Client {
     /// `failed` is given, nothing is raised for a server that failed: its keys are left out, and the dict gets the
     /// error under the server's name.
     #[pyo3(signature = (keys, *, failed = None))]
-    fn get_many<'py>(
-        &self,
-        keys: &Bound<'py, PyAny>,
-        failed: Option<Bound<'py, PyAny>>,
-    ) -> PyResult<Bound<'py, PyAny>> {
+    fn get_many<'py>(&self, keys: &Bound<'py, PyAny>, failed: Option<Bound<'py, PyAny>>) -> Returned<'py> {
         self.fetch_many(keys, failed, false)
     }
 
@@ -78,31 +74,27 @@ impl Client {
     ///
     /// Failures are those of `get_many`.
     #[pyo3(signature = (keys, *, failed = None))]
-    fn gets_many<'py>(
-        &self,
-        keys: &Bound<'py, PyAny>,
-        failed: Option<Bound<'py, PyAny>>,
-    ) -> PyResult<Bound<'py, PyAny>> {
+    fn gets_many<'py>(&self, keys: &Bound<'py, PyAny>, failed: Option<Bound<'py, PyAny>>) -> Returned<'py> {
         self.fetch_many(keys, failed, true)
     }
 
     /// The value stored under a key with its CAS token, or None.
-    fn gets<'py>(&self, key: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    fn gets<'py>(&self, key: &Bound<'py, PyAny>) -> Returned<'py> {
         self.ask(key, Request::Get { cas: true })
     }
 
     /// The value stored under a key with the seconds until it expires, None for never; or None.
-    fn get_with_ttl<'py>(&self, key: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    fn get_with_ttl<'py>(&self, key: &Bound<'py, PyAny>) -> Returned<'py> {
         self.ask(key, Request::GetWithTtl)
     }
 
     /// The value stored under a key, or None; the item's ttl is set on the way.
-    fn gat<'py>(&self, key: &Bound<'py, PyAny>, ttl: Ttl) -> PyResult<Bound<'py, PyAny>> {
+    fn gat<'py>(&self, key: &Bound<'py, PyAny>, ttl: Ttl) -> Returned<'py> {
         self.ask(key, Request::GetAndTouch { ttl: ttl.0, cas: false })
     }
 
     /// Sets an item's ttl. Returns whether there is such an item.
-    fn touch<'py>(&self, key: &Bound<'py, PyAny>, ttl: Ttl) -> PyResult<Bound<'py, PyAny>> {
+    fn touch<'py>(&self, key: &Bound<'py, PyAny>, ttl: Ttl) -> Returned<'py> {
         self.ask(key, Request::Touch { ttl: ttl.0 })
     }
 
@@ -110,29 +102,29 @@ impl Client {
     ///
     /// `ttl`: seconds (int or float, rounded up) or a timedelta until it expires; 0 for no end, negative for at once.
     #[pyo3(signature = (key, value, ttl = Ttl::NONE), text_signature = "($self, key, value, ttl=0)")]
-    fn set<'py>(&self, key: &Bound<'py, PyAny>, value: &Bound<'_, PyAny>, ttl: Ttl) -> PyResult<Bound<'py, PyAny>> {
+    fn set<'py>(&self, key: &Bound<'py, PyAny>, value: &Bound<'_, PyAny>, ttl: Ttl) -> Returned<'py> {
         self.store(Mode::Set, key, value, ttl, None)
     }
 
     /// Stores a value unless the key has one. Returns whether it was stored.
     #[pyo3(signature = (key, value, ttl = Ttl::NONE), text_signature = "($self, key, value, ttl=0)")]
-    fn add<'py>(&self, key: &Bound<'py, PyAny>, value: &Bound<'_, PyAny>, ttl: Ttl) -> PyResult<Bound<'py, PyAny>> {
+    fn add<'py>(&self, key: &Bound<'py, PyAny>, value: &Bound<'_, PyAny>, ttl: Ttl) -> Returned<'py> {
         self.store(Mode::Add, key, value, ttl, None)
     }
 
     /// Stores a value if the key has one already. Returns whether it was stored.
     #[pyo3(signature = (key, value, ttl = Ttl::NONE), text_signature = "($self, key, value, ttl=0)")]
-    fn replace<'py>(&self, key: &Bound<'py, PyAny>, value: &Bound<'_, PyAny>, ttl: Ttl) -> PyResult<Bound<'py, PyAny>> {
+    fn replace<'py>(&self, key: &Bound<'py, PyAny>, value: &Bound<'_, PyAny>, ttl: Ttl) -> Returned<'py> {
         self.store(Mode::Replace, key, value, ttl, None)
     }
 
     /// Puts a value behind the one that is stored. Returns whether there was one.
-    fn append<'py>(&self, key: &Bound<'py, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    fn append<'py>(&self, key: &Bound<'py, PyAny>, value: &Bound<'_, PyAny>) -> Returned<'py> {
         self.store(Mode::Append, key, value, Ttl::NONE, None)
     }
 
     /// Puts a value before the one that is stored. Returns whether there was one.
-    fn prepend<'py>(&self, key: &Bound<'py, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    fn prepend<'py>(&self, key: &Bound<'py, PyAny>, value: &Bound<'_, PyAny>) -> Returned<'py> {
         self.store(Mode::Prepend, key, value, Ttl::NONE, None)
     }
 
@@ -140,19 +132,13 @@ impl Client {
     ///
     /// Returns True when it was stored, False when the item has changed, None when it is gone.
     #[pyo3(signature = (key, value, cas, ttl = Ttl::NONE), text_signature = "($self, key, value, cas, ttl=0)")]
-    fn cas<'py>(
-        &self,
-        key: &Bound<'py, PyAny>,
-        value: &Bound<'_, PyAny>,
-        cas: u64,
-        ttl: Ttl,
-    ) -> PyResult<Bound<'py, PyAny>> {
+    fn cas<'py>(&self, key: &Bound<'py, PyAny>, value: &Bound<'_, PyAny>, cas: u64, ttl: Ttl) -> Returned<'py> {
         self.store(Mode::Set, key, value, ttl, Some(cas))
     }
 
     /// Stores many values. Returns the keys that were not stored.
     #[pyo3(signature = (mapping, ttl = Ttl::NONE), text_signature = "($self, mapping, ttl=0)")]
-    fn set_many<'py>(&self, mapping: &Bound<'py, PyAny>, ttl: Ttl) -> PyResult<Bound<'py, PyAny>> {
+    fn set_many<'py>(&self, mapping: &Bound<'py, PyAny>, ttl: Ttl) -> Returned<'py> {
         self.store_many(mapping, ttl)
     }
 
@@ -161,7 +147,7 @@ impl Client {
     /// `stale`: seconds (int or float, rounded up) or a timedelta. Then the item is not deleted but marked stale, and ends
     /// after so long: who asks for it by `get_or_set` next makes another, while all others get what there is.
     #[pyo3(signature = (key, *, stale = None))]
-    fn delete<'py>(&self, key: &Bound<'py, PyAny>, stale: Option<&Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyAny>> {
+    fn delete<'py>(&self, key: &Bound<'py, PyAny>, stale: Option<&Bound<'py, PyAny>>) -> Returned<'py> {
         let request = match stale {
             None => Request::Delete,
             Some(stale) => Request::MarkStale { ttl: Ttl::within(stale, "stale")? },
@@ -180,7 +166,7 @@ impl Client {
         key: &Bound<'py, PyAny>,
         lease: &Bound<'py, PyAny>,
         recache: Option<&Bound<'py, PyAny>>,
-    ) -> PyResult<Bound<'py, PyAny>> {
+    ) -> Returned<'py> {
         let lease = Ttl::within(lease, "lease")?;
         let recache = recache.map_or(Ok(0), |recache| Ttl::up_to_30_days(recache, "recache"))?;
         self.ask(key, Request::Lease { lease, recache })
@@ -194,12 +180,12 @@ impl Client {
 
     /// Gives a lease back that was won with this token, so that the next caller wins it. `keep`: the item has a value, which
     /// stays, marked stale.
-    fn give_back<'py>(&self, key: &Bound<'py, PyAny>, cas: u64, keep: bool) -> PyResult<Bound<'py, PyAny>> {
+    fn give_back<'py>(&self, key: &Bound<'py, PyAny>, cas: u64, keep: bool) -> Returned<'py> {
         self.ask(key, Request::GiveBack(Win { cas, keep }))
     }
 
     /// Deletes many items. Returns how many there were.
-    fn delete_many<'py>(&self, keys: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    fn delete_many<'py>(&self, keys: &Bound<'py, PyAny>) -> Returned<'py> {
         self.delete_items(keys)
     }
 
@@ -208,13 +194,7 @@ impl Client {
     /// A missing item is created with `initial`, where that is given, and `ttl`; otherwise None is returned.
     #[pyo3(signature = (key, delta = 1, *, initial = None, ttl = Ttl::NONE),
            text_signature = "($self, key, delta=1, *, initial=None, ttl=0)")]
-    fn incr<'py>(
-        &self,
-        key: &Bound<'py, PyAny>,
-        delta: i128,
-        initial: Option<u64>,
-        ttl: Ttl,
-    ) -> PyResult<Bound<'py, PyAny>> {
+    fn incr<'py>(&self, key: &Bound<'py, PyAny>, delta: i128, initial: Option<u64>, ttl: Ttl) -> Returned<'py> {
         let initial = initial.map(|initial| (initial, ttl.0));
         self.ask(key, checked(key.py(), Request::arithmetic(Direction::Increment, delta, initial))?)
     }
@@ -224,19 +204,13 @@ impl Client {
     /// A missing item is created with `initial`, where that is given, and `ttl`; otherwise None is returned.
     #[pyo3(signature = (key, delta = 1, *, initial = None, ttl = Ttl::NONE),
            text_signature = "($self, key, delta=1, *, initial=None, ttl=0)")]
-    fn decr<'py>(
-        &self,
-        key: &Bound<'py, PyAny>,
-        delta: i128,
-        initial: Option<u64>,
-        ttl: Ttl,
-    ) -> PyResult<Bound<'py, PyAny>> {
+    fn decr<'py>(&self, key: &Bound<'py, PyAny>, delta: i128, initial: Option<u64>, ttl: Ttl) -> Returned<'py> {
         let initial = initial.map(|initial| (initial, ttl.0));
         self.ask(key, checked(key.py(), Request::arithmetic(Direction::Decrement, delta, initial))?)
     }
 
     /// What the server knows of an item, as an `ItemMetadata`, or None. The item is not touched by it.
-    fn meta<'py>(&self, key: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    fn meta<'py>(&self, key: &Bound<'py, PyAny>) -> Returned<'py> {
         self.ask(key, Request::Metadata)
     }
 
@@ -250,7 +224,7 @@ impl Client {
 
     /// Makes all servers forget all items, now or after `delay` seconds.
     #[pyo3(signature = (delay = 0))]
-    fn flush_all<'py>(&self, py: Python<'py>, delay: u32) -> PyResult<Bound<'py, PyAny>> {
+    fn flush_all<'py>(&self, py: Python<'py>, delay: u32) -> Returned<'py> {
         self.ask_servers(py, ServerCommand::FlushAll { delay })
     }
 
@@ -258,12 +232,12 @@ impl Client {
     ///
     /// `kind`: memcached's own sub-statistics, such as "items", "slabs" or "settings".
     #[pyo3(signature = (kind = None))]
-    fn stats<'py>(&self, py: Python<'py>, kind: Option<&str>) -> PyResult<Bound<'py, PyAny>> {
+    fn stats<'py>(&self, py: Python<'py>, kind: Option<&str>) -> Returned<'py> {
         self.ask_servers(py, checked(py, ServerCommand::stats(kind.unwrap_or_default()))?)
     }
 
     /// The version of each server, as a dict by server.
-    fn version<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+    fn version<'py>(&self, py: Python<'py>) -> Returned<'py> {
         self.ask_servers(py, ServerCommand::Version)
     }
 

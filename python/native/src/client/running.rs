@@ -7,16 +7,15 @@ use pinyon_core::Data;
 use pinyon_proto::Mode;
 use pyo3::prelude::*;
 
-use super::Client;
+use super::{Client, Returned};
 use crate::answers::{answered, failed, of_servers};
-use crate::awaited::{Awaited, Becomes, LoopOperation};
-use crate::encoded::{Encoded, Kept};
 use crate::host::PythonHost;
 use crate::keys::{sent, Scratch};
 use crate::loops::Caller;
-use crate::shared::Driver;
+use crate::shared::{Awaited, Becomes, Driver, LoopOperation};
 use crate::supplied::{KeptKey, LoopValues, ThreadValues};
 use crate::ttl::Ttl;
+use crate::value_bytes::{Encoded, Kept};
 use crate::waiter::Waiter;
 
 /// A request that has been begun.
@@ -34,13 +33,13 @@ impl Client {
         request: Request,
         value: Option<&Encoded<'_>>,
         default: Option<Bound<'py, PyAny>>,
-    ) -> PyResult<Bound<'py, PyAny>> {
+    ) -> Returned<'py> {
         let begun = self.begin(key, request, value, default)?;
         self.end(begun)
     }
 
     /// Runs a request without a data block.
-    pub(crate) fn ask<'py>(&self, key: &Bound<'py, PyAny>, request: Request) -> PyResult<Bound<'py, PyAny>> {
+    pub(crate) fn ask<'py>(&self, key: &Bound<'py, PyAny>, request: Request) -> Returned<'py> {
         self.run(key, request, None, None)
     }
 
@@ -51,7 +50,7 @@ impl Client {
         value: &Bound<'_, PyAny>,
         Ttl(ttl): Ttl,
         cas: Option<u64>,
-    ) -> PyResult<Bound<'py, PyAny>> {
+    ) -> Returned<'py> {
         let begun = self.begin_store(mode, key, value, ttl, cas)?;
         self.end(begun)
     }
@@ -88,7 +87,7 @@ impl Client {
     }
 
     #[inline]
-    fn end<'py>(&self, begun: Begun<'py>) -> PyResult<Bound<'py, PyAny>> {
+    fn end<'py>(&self, begun: Begun<'py>) -> Returned<'py> {
         match begun {
             Begun::Over(answer) => Ok(answer),
             Begun::Waits(caller, waiter) => caller.wait(waiter, self.submits_only),
@@ -102,7 +101,7 @@ impl Client {
         request: Request,
         value: Option<&Encoded<'_>>,
         default: Option<Bound<'py, PyAny>>,
-    ) -> PyResult<Bound<'py, PyAny>> {
+    ) -> Returned<'py> {
         let py = key.py();
         let mut scratch = Scratch::default();
         let sent = sent(&self.keys, self.routing, key, &mut scratch)?;
@@ -153,13 +152,13 @@ impl Client {
         py: Python<'py>,
         operation: LoopOperation,
         becomes: Becomes,
-    ) -> PyResult<Bound<'py, PyAny>> {
+    ) -> Returned<'py> {
         let begun = start(py, self.caller(py)?, operation, becomes)?;
         self.end(begun)
     }
 
     /// Asks every server.
-    pub(crate) fn ask_servers<'py>(&self, py: Python<'py>, command: ServerCommand) -> PyResult<Bound<'py, PyAny>> {
+    pub(crate) fn ask_servers<'py>(&self, py: Python<'py>, command: ServerCommand) -> Returned<'py> {
         self.check_open(py)?;
         let mut everywhere = Everywhere::new(command);
         if self.loops.get().is_some() {

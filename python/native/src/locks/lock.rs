@@ -23,8 +23,11 @@ pub(crate) struct Lock {
     locks: Py<Locks>,
     /// The client of these names, which lives as long as this may ask for them.
     keeping: Arc<Keeping>,
+    /// The names, as they were given.
+    #[pyo3(get)]
     names: Py<PyTuple>,
     terms: LockTerms,
+    #[pyo3(get, name = "_on_lost")]
     on_lost: Option<Py<PyAny>>,
     /// What was taken by `with`, and whose it is.
     entered: Mutex<Vec<(u64, Py<Held>)>>,
@@ -63,17 +66,6 @@ impl Lock {
             entered: Mutex::default(),
             locks: locks.unbind(),
         })
-    }
-
-    /// The names, as they were given.
-    #[getter]
-    pub(super) fn names(&self, py: Python<'_>) -> Py<PyTuple> {
-        self.names.clone_ref(py)
-    }
-
-    #[getter]
-    fn _on_lost(&self, py: Python<'_>) -> Option<Py<PyAny>> {
-        self.on_lost.as_ref().map(|callback| callback.clone_ref(py))
     }
 
     /// Takes it, and keeps what is held until it is left. Not for tasks, which have to await it.
@@ -139,10 +131,6 @@ impl Lock {
 }
 
 impl Lock {
-    pub(super) fn place(&self, py: Python<'_>) -> PyResult<Place> {
-        self.keeping.place(py)
-    }
-
     /// The number of the thread, greenlet or task that asks.
     pub(super) fn owner(&self, py: Python<'_>) -> PyResult<u64> {
         self.locks.bind(py).call_method0(intern!(py, "_owner"))?.extract()
@@ -207,7 +195,7 @@ impl Held {
         let (py, asked) = (lock.py(), lock.get());
         let owner = asked.owner(py)?;
         let request = asked.request(py, owner, at_once)?;
-        let (grant, place) = (Grant::new(request.names.clone()), asked.place(py)?);
+        let (grant, place) = (Grant::new(request.names.clone()), asked.keeping.place(py)?);
         let answer = place.run(py, Operation::Acquire { grant: grant.clone(), request }, None)?.unbind();
         let (answer, given_back) = (Mutex::new(Some(answer)), AtomicBool::new(false));
         Ok(Self { lock: lock.unbind(), owner, grant, place, answer, given_back })
@@ -221,7 +209,7 @@ impl Held {
     /// The names, as they were asked for.
     #[getter]
     fn names(&self, py: Python<'_>) -> Py<PyTuple> {
-        self.lock.get().names(py)
+        self.lock.get().names.clone_ref(py)
     }
 
     /// The fencing token: higher than that of any earlier lock on any of the names.
