@@ -9,35 +9,18 @@ use pinyon_core::events::Event;
 use pinyon_core::metrics::ServerMetrics;
 use pinyon_core::operations::{
     self, Answer, AnyOperation, Bytes, Change, Changed, Compared, Direction, Everywhere, Failures, Fetch, FoundKey,
-    Item, KeyRules, Keys, Mode, OwnedKey, Policy, Request, SentData, ServerCommand, ServerLines, Single, Win,
+    Item, KeyRules, Keys, Mode, OwnedData, OwnedKey, Policy, Request, ServerCommand, ServerLines, Single, Win,
 };
 use pinyon_core::settings::{CacheSettings, Given, NamedSettings, ViewSettings};
 use pinyon_core::ttl::Ttl;
-use pinyon_core::{Data, SharedBytes};
 
 use crate::raised::Raised;
 
 /// Every operation of this host. Its values are bytes until the operation is over: see [`Cache::read`].
 pub type Operation = AnyOperation<OwnedKey, Block, operations::Plain>;
 
-/// A value's bytes until they are sent. The operation may outlast the call that began it, so it borrows nothing.
-pub enum Block {
-    Nothing,
-    /// The host may change or free its memory: these are copied.
-    Copied(Vec<u8>),
-    /// Nobody changes this memory as long as it is referred to, so it is sent from where it is. Worth it for large values.
-    Pinned(SharedBytes),
-}
-
-impl SentData for Block {
-    fn data(&self) -> Data<'_> {
-        match self {
-            Block::Nothing => Data::None,
-            Block::Copied(bytes) => Data::Copied(bytes),
-            Block::Pinned(bytes) => Data::Shared(bytes.clone()),
-        }
-    }
-}
+/// A value's bytes until they are sent: copied, as this host may change or free its memory, or shared where it does not.
+pub type Block = OwnedData;
 
 /// A command of a quiet batch.
 pub struct Command {
@@ -143,7 +126,7 @@ impl Cache {
     /// Stores bytes that nobody changes meanwhile, without copying them.
     pub fn set_pinned(&mut self, key: &str, bytes: Arc<Vec<u8>>) -> Result<bool, Raised> {
         let request = Request::Store { mode: Mode::Set, size: bytes.len(), client_flags: 0, ttl: 0, cas: None };
-        Ok(self.ask(key, request, Block::Pinned(bytes))? == Answer::Done(true))
+        Ok(self.ask(key, request, Block::Shared(bytes))? == Answer::Done(true))
     }
 
     /// Stores a value if the item still has this token.

@@ -21,6 +21,15 @@ pub(crate) fn exception(py: Python<'_>, kind: ErrorKind, message: &str) -> PyErr
     made(class_of(py, kind).and_then(|class| class.call1((message,))))
 }
 
+/// An exception for an object of a type that is not taken. `expected`: what is, as a sentence begins.
+#[cold]
+pub(crate) fn unsupported(object: &Bound<'_, PyAny>, expected: &str) -> PyErr {
+    match object.get_type().name() {
+        Ok(class) => exception(object.py(), ErrorKind::UnsupportedType, &format!("{expected}, not {class}")),
+        Err(raised) => raised,
+    }
+}
+
 /// An argument that the core refuses becomes an exception.
 #[inline]
 pub(crate) fn checked<T, E: Into<InvalidArgument>>(py: Python<'_>, argument: Result<T, E>) -> PyResult<T> {

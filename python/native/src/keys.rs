@@ -5,7 +5,7 @@ use pinyon_proto::KeyRules;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString};
 
-use crate::errors::{checked, exception, ErrorKind};
+use crate::errors::{checked, exception, unsupported, ErrorKind};
 
 /// What the ring is asked about, of a key.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -71,6 +71,5 @@ pub(crate) fn text_bytes<'k>(text: &'k Bound<'_, PyAny>, kind: ErrorKind, one: &
     if let Ok(bytes) = text.cast::<PyBytes>() {
         return Ok(bytes.as_bytes());
     }
-    let message = format!("{many} are str or bytes, not {}", text.get_type().name()?);
-    Err(exception(text.py(), ErrorKind::UnsupportedType, &message))
+    Err(unsupported(text, &format!("{many} are str or bytes")))
 }

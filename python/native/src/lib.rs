@@ -34,25 +34,18 @@ mod _native {
     use pyo3::prelude::*;
 
     #[pymodule_export]
-    use crate::batch::Batch;
-    #[pymodule_export]
-    use crate::client::Client;
-    #[pymodule_export]
-    use crate::leases::{Found, GetOrSet};
-    #[pymodule_export]
-    use crate::locks::{new_owner, stop_telling, tell_threads, thread_number, Held, Lock, Locks, LocksDriver};
-    #[pymodule_export]
-    use crate::loops::GreenletWaiter;
-    #[pymodule_export]
-    use crate::metrics::Latencies;
-    #[pymodule_export]
-    use crate::migration::{Migration, MigrationCounts};
-    #[pymodule_export]
-    use crate::serializers::{dump_plain, load_plain, unknown_flags};
-    #[pymodule_export]
-    use crate::settings::{check_compression, Tls};
-    #[pymodule_export]
-    use crate::shared::Driver;
+    use crate::{
+        batch::Batch,
+        client::Client,
+        leases::{Found, GetOrSet},
+        locks::{new_owner, stop_telling, tell_threads, thread_number, Held, Lock, Locks, LocksDriver},
+        loops::GreenletWaiter,
+        metrics::Latencies,
+        migration::{Migration, MigrationCounts},
+        serializers::{dump_plain, load_plain, unknown_flags},
+        settings::{check_compression, Tls},
+        shared::Driver,
+    };
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

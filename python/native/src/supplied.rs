@@ -2,14 +2,13 @@
 
 use std::sync::Arc;
 
-use pinyon_core::operations::{BorrowedKey, OwnedKey, SentData, SentKey, Values};
-use pinyon_core::{Data, Destination, Value};
+use pinyon_core::operations::{BorrowedKey, OwnedKey, SentKey, Values};
+use pinyon_core::{Destination, Value};
 use pinyon_proto::{Head, Key};
 use pyo3::prelude::*;
 use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
 use pyo3::types::{PyBytes, PyString};
 
-use crate::value_bytes::Kept;
 use crate::values::{destination, Codec};
 
 /// Of a thread that waits by itself, and holds the GIL whenever a reply is read.
@@ -99,11 +98,5 @@ impl SentKey for KeptKey {
             Self::Bytes(bytes) => bytes,
             Self::Rewritten(key) => key.routed(),
         }
-    }
-}
-
-impl SentData for Kept {
-    fn data(&self) -> Data<'_> {
-        Kept::data(self)
     }
 }

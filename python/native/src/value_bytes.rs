@@ -4,8 +4,9 @@ use std::any::Any;
 use std::sync::Arc;
 
 use pinyon_core::dialect::ValueError;
+use pinyon_core::operations::OwnedData;
 use pinyon_core::session::LARGE;
-use pinyon_core::{Data, Destination, SharedBytes, Value};
+use pinyon_core::{Data, Destination, Value};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
@@ -75,35 +76,8 @@ impl AsRef<[u8]> for Text {
     }
 }
 
-/// A value kept until it is sent.
-pub(crate) enum Kept {
-    Nothing,
-    Small(Vec<u8>),
-    /// As Python has it, small.
-    Object(PyBackedBytes),
-    Large(SharedBytes),
-}
-
-impl Kept {
-    pub(crate) fn data(&self) -> Data<'_> {
-        match self {
-            Kept::Nothing => Data::None,
-            Kept::Small(bytes) => Data::Copied(bytes),
-            Kept::Object(bytes) => Data::Copied(bytes),
-            Kept::Large(bytes) => Data::Shared(bytes.clone()),
-        }
-    }
-}
-
-impl From<&Data<'_>> for Kept {
-    fn from(data: &Data<'_>) -> Self {
-        match data {
-            Data::None => Kept::Nothing,
-            Data::Copied(bytes) => Kept::Small(bytes.to_vec()),
-            Data::Shared(bytes) => Kept::Large(bytes.clone()),
-        }
-    }
-}
+/// A value kept until it is sent; a small one as Python has it.
+pub(crate) type Kept = OwnedData<PyBackedBytes>;
 
 pub(crate) fn decode_text<'py>(py: Python<'py>, bytes: &[u8]) -> PyResult<Bound<'py, PyAny>> {
     Ok(PyString::from_bytes(py, bytes).map_err(|error| undecodable(py, "text", error))?.into_any())

@@ -10,7 +10,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyInt, PyString};
 
-use crate::errors::{checked, exception, stored_on, ErrorKind};
+use crate::errors::{checked, stored_on, unsupported};
 use crate::foreign::Foreign;
 use crate::serializers::{dump_by, load_by, plain, Serializer};
 use crate::value_bytes::{decode_integer, decode_text, into_bytes, BytesDestination, Encoded};
@@ -101,8 +101,7 @@ impl Codec {
             return Ok((Encoded::Bytes(bytes), BYTES));
         }
         if matches!(self.kind, Kind::Raw) {
-            let message = format!("the serializer \"raw\" takes bytes, not {}", value.get_type().name()?);
-            return Err(exception(value.py(), ErrorKind::UnsupportedType, &message));
+            return Err(unsupported(value, "the serializer \"raw\" takes bytes"));
         }
         if let Ok(text) = value.cast_exact::<PyString>() {
             return Ok((Encoded::Text(text), TEXT));

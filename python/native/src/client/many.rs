@@ -7,7 +7,7 @@ use pyo3::types::{PyBytes, PyDict, PyMapping, PyString};
 
 use super::{Client, Returned};
 use crate::answers::{deleted, fetched, stored};
-use crate::errors::{checked, exception, unstorable, ErrorKind};
+use crate::errors::{checked, exception, unstorable, unsupported, ErrorKind};
 use crate::keys::key_bytes;
 use crate::shared::{Becomes, Wanted};
 use crate::supplied::{LoopValues, ThreadValues};
@@ -105,9 +105,6 @@ impl Client {
 }
 
 fn dict_for_failures(failed: Bound<'_, PyAny>) -> PyResult<Bound<'_, PyDict>> {
-    if let Ok(failed) = failed.cast::<PyDict>() {
-        return Ok(failed.clone());
-    }
-    let message = format!("failed is a dict, which receives errors by server, not {}", failed.get_type().name()?);
-    Err(exception(failed.py(), ErrorKind::UnsupportedType, &message))
+    let refuse = |failed: &Bound<'_, PyAny>| unsupported(failed, "failed is a dict, which receives errors by server");
+    failed.cast_into().map_err(|error| refuse(&error.into_inner()))
 }

@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyString, PyTuple};
 
 use super::place::{Keeping, Operation, Sharing};
-use crate::errors::{checked, exception, ErrorKind};
+use crate::errors::{checked, unsupported, ErrorKind};
 use crate::keys::{key_bytes, text_bytes};
 use crate::settings::changed;
 
@@ -80,8 +80,7 @@ impl Locks {
     ) -> PyResult<Bound<'py, PyAny>> {
         let mut command = Command::default();
         if let Some(name) = parts.iter().next().filter(|name| !is_text(name)) {
-            let message = format!("a command's name is str or bytes, not {}", name.get_type().name()?);
-            return Err(exception(py, ErrorKind::UnsupportedType, &message));
+            return Err(unsupported(&name, "a command's name is str or bytes"));
         }
         for part in parts {
             push_part(&mut command, &part)?;
@@ -177,8 +176,7 @@ fn push_part(command: &mut Command, part: &Bound<'_, PyAny>) -> PyResult<()> {
         return Ok(());
     }
     if part.is_instance_of::<pyo3::types::PyBool>() || part.extract::<f64>().is_err() {
-        let message = format!("parts of a command are str, bytes, int or float, not {}", part.get_type().name()?);
-        return Err(exception(part.py(), ErrorKind::UnsupportedType, &message));
+        return Err(unsupported(part, "parts of a command are str, bytes, int or float"));
     }
     command.push(part.str()?.to_str()?);
     Ok(())
