@@ -8,8 +8,8 @@ use pyo3::prelude::*;
 use pyo3::types::{IntoPyDict, PyDict, PyList};
 use pyo3::IntoPyObjectExt;
 
+use crate::callers::Found;
 use crate::errors::{from_core, raised_beside, stored_under};
-use crate::leases::Found;
 
 /// The answer to a request about one key. `default`: what a missing value is.
 #[inline]

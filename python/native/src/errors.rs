@@ -6,13 +6,19 @@ pub(crate) use pinyon_core::error::kinds::ErrorKind;
 use pinyon_core::invalid::InvalidArgument;
 use pinyon_core::Error;
 use pyo3::exceptions::PyBaseException;
-use pyo3::intern;
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyType};
 
-/// The class of this name. That there is one for each kind, and no other, the tests ensure.
-pub(crate) fn class_of(py: Python<'_>, kind: ErrorKind) -> PyResult<Bound<'_, PyType>> {
-    Ok(py.import(intern!(py, "pinyon.errors"))?.getattr(kind.as_str())?.cast_into()?)
+/// The class of a kind. The tests ensure that there is one for each, and no other.
+pub(crate) fn class_of(py: Python<'_>, kind: ErrorKind) -> PyResult<&Bound<'_, PyType>> {
+    static CLASSES: PyOnceLock<Vec<Py<PyType>>> = PyOnceLock::new();
+    let classes = CLASSES.get_or_try_init(py, || {
+        let errors = py.import("pinyon.errors")?;
+        let class = |kind: ErrorKind| Ok(errors.getattr(kind.as_str())?.cast_into()?.unbind());
+        ErrorKind::ALL.into_iter().map(class).collect::<PyResult<_>>()
+    })?;
+    Ok(classes[kind as usize].bind(py))
 }
 
 /// An exception, for what was wrong before any server was involved.
@@ -114,7 +120,7 @@ fn of_kind(
     change: impl FnOnce(&Bound<'_, PyBaseException>) -> PyResult<()>,
 ) -> PyErr {
     let value = error.value(py);
-    let changed = || match value.is_instance(class_of(py, kind)?.as_any())? {
+    let changed = || match value.is_instance(class_of(py, kind)?)? {
         true => change(value),
         false => Ok(()),
     };

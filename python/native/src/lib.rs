@@ -2,6 +2,7 @@
 
 mod answers;
 mod batch;
+mod callers;
 mod client;
 mod driver;
 mod errors;
@@ -36,8 +37,9 @@ mod _native {
     #[pymodule_export]
     use crate::{
         batch::Batch,
+        callers::Found,
         client::Client,
-        leases::{Found, GetOrSet},
+        leases::GetOrSet,
         locks::{new_owner, stop_telling, tell_threads, thread_number, Held, Lock, Locks, LocksDriver},
         loops::GreenletWaiter,
         metrics::Latencies,

@@ -14,10 +14,10 @@ use pinyon_proto::KeyRules;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
+use crate::callers::Callers;
 use crate::errors::{checked, exception, ErrorKind};
 use crate::events::Watcher;
 use crate::keys::Routing;
-use crate::leases::Callers;
 use crate::loops::Loops;
 use crate::settings::changed;
 use crate::shared::Driver;
