@@ -94,3 +94,60 @@ impl<T> Assembly<T> {
         None
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dialect::{MessagePackReader, Plain, TreeReader};
+
+    /// Writes down what it is asked to make.
+    struct Words;
+
+    impl Objects for Words {
+        type Object = String;
+        type Error = String;
+
+        fn object(&mut self, part: Part<'_>) -> Result<String, String> {
+            match part {
+                Part::Utf8(text) => Ok(String::from_utf8_lossy(text).into_owned()),
+                part => Ok(part.kind().to_owned()),
+            }
+        }
+
+        fn key(&mut self, text: &[u8]) -> Result<String, String> {
+            Ok(format!("key {}", String::from_utf8_lossy(text)))
+        }
+
+        fn list(&mut self, items: Drain<'_, String>) -> Result<String, String> {
+            Ok(format!("[{}]", items.collect::<Vec<_>>().join(", ")))
+        }
+
+        fn tuple(&mut self, items: Drain<'_, String>) -> Result<String, String> {
+            Ok(format!("({})", items.collect::<Vec<_>>().join(", ")))
+        }
+
+        fn map(&mut self, items: Drain<'_, String>, keys_differ: bool) -> Result<String, String> {
+            let items = items.collect::<Vec<_>>().join(", ");
+            Ok(if keys_differ { format!("strict {{{items}}}") } else { format!("{{{items}}}") })
+        }
+    }
+
+    #[test]
+    fn texts_that_are_keys_are_told_from_others_however_deep() {
+        // {"a": ["a", {"b": "b"}], "c": null}
+        let stored = b"\x82\xa1a\x92\xa1a\x81\xa1b\xa1b\xa1c\xc0";
+        let made = assemble(MessagePackReader::new(stored), &mut Words);
+        assert_eq!(made.unwrap(), "{key a, [a, {key b, b}], key c, null}");
+    }
+
+    #[test]
+    fn a_map_is_told_whether_its_keys_must_differ() {
+        let tree = Plain::Tuple(vec![Plain::Map(Vec::new()), Plain::List(vec![Plain::Null])]);
+        assert_eq!(assemble(TreeReader::new(&tree), &mut Words).unwrap(), "(strict {}, [null])");
+    }
+
+    #[test]
+    fn an_end_without_a_beginning_is_an_error() {
+        assert!(Assembly::new(false).add(Part::End, &mut Words).unwrap_err().contains("ends before it begins"));
+    }
+}
