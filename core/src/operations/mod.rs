@@ -41,7 +41,7 @@ pub use keys::Keys;
 pub use quiet::Quiet;
 pub use request::{remaining, Answer, Compared, Found, Request};
 pub use single::{Answered, Failed, Single};
-pub use values::{BorrowedKey, Bytes, OwnedKey, Plain, SentData, SentKey, Values};
+pub use values::{BorrowedKey, Bytes, OwnedData, OwnedKey, Plain, SentData, SentKey, Values};
 
 use crate::error::Error;
 use crate::fleet::{Choice, Fleet};

@@ -9,15 +9,15 @@ use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 
-use crate::awaited::{Awaited, LoopOperation};
 use crate::client::Client;
-use crate::encoded::{Encoded, Kept};
+use crate::driver::LoopDriver;
 use crate::errors::{checked, class_of, exception, from_core, from_failure, ErrorKind};
 use crate::host::PythonHost;
-use crate::loops::{Caller, LoopDriver};
-use crate::shared::Driver;
+use crate::loops::Caller;
+use crate::shared::{Awaited, Driver, LoopOperation};
 use crate::supplied::KeptKey;
 use crate::ttl::Ttl;
+use crate::value_bytes::{Encoded, Kept};
 use crate::waiter::{Answer, Waiter};
 
 /// Commands whose replies are not awaited one by one. `Client.quiet` makes it; use it as a context manager.

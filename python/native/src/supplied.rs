@@ -2,14 +2,13 @@
 
 use std::sync::Arc;
 
-use pinyon_core::operations::{BorrowedKey, SentData, SentKey, Values};
-use pinyon_core::{Data, Destination, Value};
+use pinyon_core::operations::{BorrowedKey, OwnedKey, SentKey, Values};
+use pinyon_core::{Destination, Value};
 use pinyon_proto::{Head, Key};
 use pyo3::prelude::*;
 use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
 use pyo3::types::{PyBytes, PyString};
 
-use crate::encoded::Kept;
 use crate::values::{destination, Codec};
 
 /// Of a thread that waits by itself, and holds the GIL whenever a reply is read.
@@ -60,10 +59,7 @@ pub(crate) enum KeptKey {
 
 /// In memory of its own, as keys are handed on many times.
 pub(crate) struct Rewritten {
-    /// What is sent, and what the ring is asked about behind it.
-    text: Vec<u8>,
-    sent: usize,
-    base64: bool,
+    key: OwnedKey,
     given: Py<PyAny>,
 }
 
@@ -71,11 +67,8 @@ impl KeptKey {
     /// `sent`: what becomes of `given`.
     #[inline(always)]
     pub(crate) fn new(sent: BorrowedKey<'_>, given: &Bound<'_, PyAny>) -> PyResult<Self> {
-        let (BorrowedKey { wire: key, routed }, wire) = (sent, sent.wire.wire());
-        if !std::ptr::eq(wire, routed) && wire != routed {
-            let (text, sent) = ([wire, routed].concat(), wire.len());
-            let rewritten = Rewritten { text, sent, base64: key.is_base64(), given: given.clone().unbind() };
-            return Ok(Self::Rewritten(rewritten.into()));
+        if !std::ptr::eq(sent.wire.wire(), sent.routed) {
+            return Ok(Self::Rewritten(Rewritten { key: sent.into(), given: given.clone().unbind() }.into()));
         }
         match given.cast::<PyString>() {
             Ok(text) => Ok(Self::Text(PyBackedStr::try_from(text.clone())?)),
@@ -97,12 +90,12 @@ impl KeptKey {
 impl SentKey for KeptKey {
     #[inline]
     fn wire(&self) -> Key<'_> {
-        let (wire, base64) = match self {
-            Self::Text(text) => (text.as_bytes(), false),
-            Self::Bytes(bytes) => (&**bytes, false),
-            Self::Rewritten(rewritten) => (&rewritten.text[..rewritten.sent], rewritten.base64),
+        let wire = match self {
+            Self::Text(text) => text.as_bytes(),
+            Self::Bytes(bytes) => bytes,
+            Self::Rewritten(rewritten) => return rewritten.key.wire(),
         };
-        Key::known(wire, base64)
+        Key::known(wire, false)
     }
 
     #[inline]
@@ -110,13 +103,7 @@ impl SentKey for KeptKey {
         match self {
             Self::Text(text) => text.as_bytes(),
             Self::Bytes(bytes) => bytes,
-            Self::Rewritten(rewritten) => &rewritten.text[rewritten.sent..],
+            Self::Rewritten(rewritten) => rewritten.key.routed(),
         }
-    }
-}
-
-impl SentData for Kept {
-    fn data(&self) -> Data<'_> {
-        Kept::data(self)
     }
 }

@@ -7,17 +7,16 @@ use pinyon_core::Data;
 use pinyon_proto::Mode;
 use pyo3::prelude::*;
 
-use super::Client;
-use crate::answers::{answered, failed};
-use crate::awaited::{Awaited, Becomes, LoopOperation};
-use crate::encoded::{Encoded, Kept};
-use crate::errors::{checked, exception, ErrorKind};
+use super::{Client, Returned};
+use crate::answers::{answered, failed, of_servers};
+use crate::errors::{exception, ErrorKind};
 use crate::host::PythonHost;
-use crate::keys::key_bytes;
+use crate::keys::{sent, Scratch};
 use crate::loops::Caller;
-use crate::shared::Driver;
+use crate::shared::{Awaited, Becomes, Driver, LoopOperation};
 use crate::supplied::{KeptKey, LoopValues, ThreadValues};
 use crate::ttl::Ttl;
+use crate::value_bytes::{Encoded, Kept};
 use crate::waiter::Waiter;
 
 /// A request that has been begun.
@@ -35,13 +34,13 @@ impl Client {
         request: Request,
         value: Option<&Encoded<'_>>,
         default: Option<Bound<'py, PyAny>>,
-    ) -> PyResult<Bound<'py, PyAny>> {
+    ) -> Returned<'py> {
         let begun = self.begin(key, request, value, default)?;
         self.end(begun)
     }
 
     /// Runs a request without a data block.
-    pub(crate) fn ask<'py>(&self, key: &Bound<'py, PyAny>, request: Request) -> PyResult<Bound<'py, PyAny>> {
+    pub(crate) fn ask<'py>(&self, key: &Bound<'py, PyAny>, request: Request) -> Returned<'py> {
         self.run(key, request, None, None)
     }
 
@@ -52,7 +51,7 @@ impl Client {
         value: &Bound<'_, PyAny>,
         Ttl(ttl): Ttl,
         cas: Option<u64>,
-    ) -> PyResult<Bound<'py, PyAny>> {
+    ) -> Returned<'py> {
         let begun = self.begin_store(mode, key, value, ttl, cas)?;
         self.end(begun)
     }
@@ -89,7 +88,7 @@ impl Client {
     }
 
     #[inline(always)]
-    fn end<'py>(&self, begun: Begun<'py>) -> PyResult<Bound<'py, PyAny>> {
+    fn end<'py>(&self, begun: Begun<'py>) -> Returned<'py> {
         match begun {
             Begun::Over(answer) => Ok(answer),
             Begun::Waits(caller, waiter) => caller.wait(waiter),
@@ -103,12 +102,10 @@ impl Client {
         request: Request,
         value: Option<&Encoded<'_>>,
         default: Option<Bound<'py, PyAny>>,
-    ) -> PyResult<Bound<'py, PyAny>> {
+    ) -> Returned<'py> {
         let py = key.py();
-        let bytes = key_bytes(key)?;
-        let mut scratch = Vec::new();
-        let quoted = self.routing.quoted(key)?;
-        let sent = checked(py, BorrowedKey::new(&self.keys, bytes, &mut scratch))?.asked_about(quoted.as_deref());
+        let mut scratch = Scratch::default();
+        let sent = sent(&self.keys, self.routing, key, &mut scratch)?;
         let data = value.map_or(Ok(Data::None), Encoded::data)?;
         let values = ThreadValues { py, codec: &self.codec };
         let mut single = Single::new(request, sent, data, values, self.policy);
@@ -143,11 +140,8 @@ impl Client {
         key: &Bound<'_, PyAny>,
         work: impl FnOnce(&BorrowedKey<'_>) -> PyResult<T>,
     ) -> PyResult<T> {
-        let mut scratch = Vec::new();
-        let bytes = key_bytes(key)?;
-        let quoted = self.routing.quoted(key)?;
-        let sent = checked(key.py(), BorrowedKey::new(&self.keys, bytes, &mut scratch))?;
-        work(&sent.asked_about(quoted.as_deref()))
+        let mut scratch = Scratch::default();
+        work(&sent(&self.keys, self.routing, key, &mut scratch)?)
     }
 
     fn caller<'py>(&self, py: Python<'py>) -> PyResult<Caller<'py, Driver>> {
@@ -181,31 +175,20 @@ impl Client {
         py: Python<'py>,
         operation: LoopOperation,
         becomes: Becomes,
-    ) -> PyResult<Bound<'py, PyAny>> {
+    ) -> Returned<'py> {
         let begun = start(py, self.caller(py)?, operation, becomes)?;
         self.end(begun)
     }
 
     /// Asks every server.
-    pub(crate) fn ask_servers<'py>(&self, py: Python<'py>, command: ServerCommand) -> PyResult<Bound<'py, PyAny>> {
+    pub(crate) fn ask_servers<'py>(&self, py: Python<'py>, command: ServerCommand) -> Returned<'py> {
         self.check_open(py)?;
-        let becomes = match command {
-            ServerCommand::Version => Becomes::Versions,
-            ServerCommand::Stats(_) => Becomes::Statistics,
-            ServerCommand::FlushAll { .. } => Becomes::Nothing,
-        };
         let mut everywhere = Everywhere::new(command);
         if self.loops.get().is_some() {
-            return self.run_in_loop(py, AnyOperation::Everywhere(everywhere.into()), becomes);
+            return self.run_in_loop(py, everywhere.into(), Becomes::OfServers);
         }
         self.carry_out(py, &mut everywhere)?;
-        becomes.of_servers(py, everywhere)
-    }
-
-    /// Asks every server for its statistics of a kind.
-    pub(crate) fn ask_statistics<'py>(&self, py: Python<'py>, kind: &str) -> PyResult<Bound<'py, PyAny>> {
-        let command = checked(py, ServerCommand::stats(kind))?;
-        self.ask_servers(py, command)
+        of_servers(py, everywhere)
     }
 }
 
