@@ -86,7 +86,7 @@ impl Client {
         self.begin(key, request, Some(&encoded), None)
     }
 
-    #[inline]
+    #[inline(always)]
     fn end<'py>(&self, begun: Begun<'py>) -> Returned<'py> {
         match begun {
             Begun::Over(answer) => Ok(answer),
@@ -107,7 +107,7 @@ impl Client {
         let sent = sent(&self.keys, self.routing, key, &mut scratch)?;
         let data = value.map_or(Ok(Data::None), Encoded::data)?;
         let values = ThreadValues { py, codec: &self.codec };
-        let mut single = Single::new(request, sent, data, values, self.policy).alone();
+        let mut single = Single::new(request, sent, data, values, self.policy);
         self.carry_out(py, &mut single)?;
         match single.take_answer() {
             Ok(answer) => answered(py, answer, default),
