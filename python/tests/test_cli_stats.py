@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 from certificates import Authority, SecureMemcached
-from servers import PASSWORD, GuardedMemcached, Memcached, free_port
-from test_cli_locks import Terminal
+from command_line import Terminal
+from pinyon_verify.ports import free_port
+from servers import PASSWORD, GuardedMemcached, Memcached
 
 import pinyon
 from pinyon.cli.sampling import FIGURES, GROWING, Sample
