@@ -9,7 +9,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from servers import Memcached, free_port
+from pinyon_verify.ports import free_port
+from servers import Memcached
 
 #: System calls that allocate memory or hand out time, now and then, whatever the client does.
 INCIDENTAL = {"brk", "mmap", "munmap", "mremap", "madvise", "clock_gettime"}
