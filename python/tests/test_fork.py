@@ -181,12 +181,12 @@ class SlowFile(io.StringIO):
 
     def write(self, line: str) -> int:
         with self._writing:
-            time.sleep(0.1)
+            time.sleep(0.6)
             return super().write(line)
 
 
 def test_a_fork_while_other_threads_log(monkeypatch: pytest.MonkeyPatch) -> None:
-    """So many, and so slowly, that the fork would hardly ever get its turn among them."""
+    """So many, and so slowly, that the fork would hardly ever get its turn among them, and waits for one line only."""
     # Whatever programs of other tests have set up in this process.
     for name, value in {"propagate": False, "disabled": False}.items():
         monkeypatch.setattr(logging.getLogger("pinyon.servers"), name, value)
