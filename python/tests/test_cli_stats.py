@@ -22,7 +22,7 @@ from pinyon.cli.stats import amount, size, table
 def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "pinyon", "stats", *arguments]
     return subprocess.run(
-        command, env={**os.environ, **environment}, capture_output=True, text=True, timeout=30, check=False
+        command, env={**os.environ, **environment}, capture_output=True, text=True, timeout=150, check=False
     )
 
 
