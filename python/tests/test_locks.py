@@ -195,7 +195,7 @@ async def test_a_waiter_is_woken_when_nothing_keeps_it_back_any_more(
     holder, one, two = (locks_on(redis, fairness=fairness, heartbeat=100) for _ in range(3))
     a = await holder.lock("a").acquire()
     b = await model.join(model.spawn(holder.lock("b").acquire()))
-    both = model.spawn(one.lock("a", "b", timeout=3 if fairness == "fifo" else 60).acquire())
+    both = model.spawn(one.lock("a", "b", timeout=5 if fairness == "fifo" else 60).acquire())
     await until(model, lambda: queued(redis) == 2)
     second = model.spawn(two.lock("a", timeout=90).acquire())
     await until(model, lambda: queued(redis) == 3)

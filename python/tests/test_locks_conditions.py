@@ -92,7 +92,7 @@ async def test_names_that_cannot_be_had_again_in_time(model: Model, redis: Redis
 
     async def wait() -> None:
         async with locks.lock("a") as held:
-            await held.wait(2)
+            await held.wait(4)
 
     task = model.spawn(wait())
     await until(model, lambda: parked(redis) == 1)
@@ -162,7 +162,7 @@ async def test_a_lock_taken_twice_that_is_not_had_again_is_lost_as_a_whole(
         async with lock as outer:
             with pytest.raises(pinyon.LockTimeout):
                 async with lock as inner:
-                    await inner.wait(2)
+                    await inner.wait(4)
             assert outer.is_lost
 
     task = model.spawn(wait())
