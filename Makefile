@@ -50,7 +50,9 @@ soak: setup ## Caches on real processes that are killed, paused and silenced, in
 .PHONY: lint
 lint: setup ## Formatting, lints and types of all languages
 	cargo fmt --all --check
+	cargo fmt --manifest-path fuzz/Cargo.toml --check
 	cargo clippy --locked --workspace --all-targets -- -D warnings
+	cargo clippy --locked --manifest-path fuzz/Cargo.toml -- -D warnings
 	.venv/bin/ruff format --check python bench verify
 	.venv/bin/ruff format --check --config python/pyproject.toml scenarios
 	.venv/bin/ruff check python bench verify

@@ -64,7 +64,7 @@ impl Client {
     }
 
     fn ask(&self, key: &str, request: Request, data: Data<'_>) -> Answer<Bytes> {
-        let mut single = Single::new(request, borrowed(key), data, Plain, POLICY).alone();
+        let mut single = Single::new(request, borrowed(key), data, Plain, POLICY);
         run(&self.fleet, &NoHost, &mut single).expect("no interrupt");
         single.take_answer().expect("an answer")
     }

@@ -6,7 +6,6 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{poll, PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
-use rustix::pipe::{pipe_with, PipeFlags};
 
 /// What ended a wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,7 +45,7 @@ pub struct Doorbell {
 
 impl Doorbell {
     pub fn new() -> io::Result<Self> {
-        let (listen, ring) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
+        let (listen, ring) = new_pipe()?;
         Ok(Self { listen, ring })
     }
 
@@ -70,4 +69,21 @@ impl AsFd for Doorbell {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.listen.as_fd()
     }
+}
+
+#[cfg(not(target_vendor = "apple"))]
+fn new_pipe() -> rustix::io::Result<(OwnedFd, OwnedFd)> {
+    use rustix::pipe::{pipe_with, PipeFlags};
+
+    pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)
+}
+
+#[cfg(target_vendor = "apple")]
+fn new_pipe() -> rustix::io::Result<(OwnedFd, OwnedFd)> {
+    let (listen, ring) = rustix::pipe::pipe()?;
+    for end in [&listen, &ring] {
+        rustix::io::fcntl_setfd(end, rustix::io::FdFlags::CLOEXEC)?;
+        rustix::io::ioctl_fionbio(end, true)?;
+    }
+    Ok((listen, ring))
 }

@@ -33,7 +33,7 @@
 //! # fn get(parts: &pinyon_core::settings::CacheParts) -> Result<Option<Vec<u8>>, Box<dyn std::error::Error>> {
 //! let key = OwnedKey::new(&parts.keys, b"user:1")?;
 //! let get = Request::Get { cas: false };
-//! let mut single = Single::new(get, key, None::<Vec<u8>>, Plain, parts.policy).alone();
+//! let mut single = Single::new(get, key, None::<Vec<u8>>, Plain, parts.policy);
 //! let Ok(()) = run(&parts.directory, &NoHost, &mut single); // a host with signals may be interrupted here
 //! match single.finish() {
 //!     Ok(Answer::Value(value)) => Ok(Some(value.bytes)),
@@ -49,14 +49,18 @@
 //!
 //! **4. Values.** [`Values`](operations::Values) makes your objects of bytes and client flags while a reply is read. Take
 //! [`Plain`](operations::Plain), as above, where your runtime must not be entered then: it keeps the bytes, and you make
-//! objects once the operation is over. [`dialect`] says what flags mean, compresses, and writes and reads portable values.
+//! objects once the operation is over ([`Answer::read`](operations::Answer::read)). [`dialect`] says what flags mean,
+//! compresses, and writes and reads portable values.
 //!
 //! **5. Many keys, all servers, quiet batches.** [`Fetch`](operations::Fetch), [`Change`](operations::Change) and
 //! [`Everywhere`](operations::Everywhere) are operations like the one above. A [`Batch`](blocking::Batch) is for threads; an
 //! event loop begins many requests in one turn instead.
 //!
 //! [`GetOrSet`](lease::GetOrSet) and [`Migration`](migration::Migration) lead one call through several operations, and never
-//! wait. Do as each step says, and tell the machine the outcome.
+//! wait. Do as each step says, and tell the machine the outcome. Callers of `get_or_set` follow each other if they share
+//! the client's [`Flights`](lease::Flights) and the scope of their [`Place`](lease::Place): what callers have in common that can
+//! wake each other. A caller that is cancelled says so ([`leave`](lease::GetOrSet::leave)). A client that migrates keeps
+//! [`Counts`](migration::Counts), and two clients, each with its own dialect and keys: values cross as your objects.
 //!
 //! **6. An event loop.** [`Shared`](shared::Shared) has the operations under way on a loop, each with a
 //! [`Waiter`](shared::Waiter): what you know the coroutine by. Choose who drives it. [`LoopMachine`](driven::LoopMachine) calls a
@@ -123,7 +127,7 @@
 //!
 //! A `Directory`, and all that `build` returns, may be used by all threads at once. So may `ThreadLocks`, its stations, and
 //! grants. An operation, a batch, a `Polled` and a `LoopMachine` belong to one thread at a time. The core starts threads
-//! of its own in two places, and they call no host: the keeper renews locks, and names are resolved.
+//! of its own in two places: the keeper renews locks, and names are resolved. They call no host and get no signals.
 //!
 //! The bell of a `Polled` ([`Doorbell`](driven::Doorbell)) may be rung by any thread, and ends its wait.
 //!
@@ -192,6 +196,7 @@ mod doorbell;
 mod fleet;
 mod health;
 mod login;
+mod own_thread;
 mod resolver;
 mod ring;
 

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use rustix::io::Errno;
 use rustix::net::{
-    connect, recv, recvmsg, send, sendmsg, socket_with, sockopt, AddressFamily, RecvAncillaryBuffer, RecvFlags,
-    SendAncillaryBuffer, SendFlags, SocketAddrUnix, SocketFlags, SocketType,
+    connect, recv, recvmsg, send, sendmsg, sockopt, AddressFamily, RecvAncillaryBuffer, RecvFlags, SendAncillaryBuffer,
+    SendFlags, SocketAddrUnix, SocketType,
 };
 
 use crate::address::Address;
@@ -39,6 +39,29 @@ pub trait Stream {
 #[derive(Clone, Copy, Debug)]
 pub struct System;
 
+/// A send to a peer that has closed is to fail, and to raise no signal.
+#[cfg(not(target_vendor = "apple"))]
+const NO_SIGNAL: SendFlags = SendFlags::NOSIGNAL;
+/// Here the socket itself is told so.
+#[cfg(target_vendor = "apple")]
+const NO_SIGNAL: SendFlags = SendFlags::empty();
+
+#[cfg(not(target_vendor = "apple"))]
+fn new_socket(family: AddressFamily) -> rustix::io::Result<OwnedFd> {
+    use rustix::net::{socket_with, SocketFlags};
+
+    socket_with(family, SocketType::STREAM, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK, None)
+}
+
+#[cfg(target_vendor = "apple")]
+fn new_socket(family: AddressFamily) -> rustix::io::Result<OwnedFd> {
+    let fd = rustix::net::socket(family, SocketType::STREAM, None)?;
+    rustix::io::fcntl_setfd(&fd, rustix::io::FdFlags::CLOEXEC)?;
+    rustix::io::ioctl_fionbio(&fd, true)?;
+    sockopt::set_socket_nosigpipe(&fd, true)?;
+    Ok(fd)
+}
+
 /// A TCP or Unix socket.
 #[derive(Debug)]
 pub struct Socket {
@@ -57,8 +80,7 @@ impl Network for System {
             Address::Tcp(SocketAddr::V6(_)) => AddressFamily::INET6,
             Address::Unix(_) => AddressFamily::UNIX,
         };
-        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-        let fd = socket_with(family, SocketType::STREAM, flags, None)?;
+        let fd = new_socket(family)?;
         let begun = match address {
             Address::Tcp(address) => {
                 sockopt::set_tcp_nodelay(&fd, true)?;
@@ -87,7 +109,7 @@ impl Stream for Socket {
     }
 
     fn send(&mut self, pieces: &[IoSlice<'_>]) -> io::Result<usize> {
-        let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
+        let flags = SendFlags::DONTWAIT | NO_SIGNAL;
         match pieces {
             [piece] => Ok(send(&self.fd, piece, flags)?),
             _ => Ok(sendmsg(&self.fd, pieces, &mut SendAncillaryBuffer::default(), flags)?),
@@ -101,6 +123,7 @@ impl Stream for Socket {
 
 impl Socket {
     /// Lets [`Self::receive_waiting`] wait, each time for at most `timeout`; decided once.
+    #[inline]
     pub(crate) fn let_wait(&self, timeout: Duration) -> io::Result<()> {
         if self.waits.get() {
             return Ok(());

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use crate::doorbell::{Doorbell, Wake};
+use crate::own_thread;
 
 /// A name that is being resolved. Dropped, it is given up, and the thread ends by itself.
 #[derive(Debug)]
@@ -40,7 +41,7 @@ impl Resolving {
             *asked.answer.lock().unwrap_or_else(PoisonError::into_inner) = Some(answer);
             asked.bell.ring();
         };
-        std::thread::Builder::new().name("pinyon-resolve".into()).spawn(ask)?;
+        own_thread::start("pinyon-resolve", ask)?;
         Ok(Self(question))
     }
 

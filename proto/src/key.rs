@@ -21,6 +21,13 @@ impl<'a> Key<'a> {
         }
     }
 
+    /// The same of bytes that were a key when they were written, and have not changed since. They are not looked at again.
+    #[inline]
+    pub fn known(wire: &'a [u8], base64: bool) -> Self {
+        debug_assert!(Self::new(wire, base64).is_ok(), "{wire:?} is not a key");
+        Self { wire, base64 }
+    }
+
     /// The bytes that stand on the command line.
     pub fn wire(&self) -> &'a [u8] {
         self.wire
@@ -79,8 +86,22 @@ fn is_forbidden(byte: u8) -> bool {
     byte <= b' ' || byte == 0x7f
 }
 
+/// Whether a key may stand on a command line. Every key of every command is looked at: in blocks, whose bytes processors
+/// compare at once. The last block may overlap the one before it.
+#[inline]
 pub(crate) fn is_plain(key: &[u8]) -> bool {
-    !key.iter().fold(false, |found, byte| found | is_forbidden(*byte))
+    let found = match key.len() {
+        0..4 => has_forbidden(key),
+        4..8 => has_forbidden(&key[..4]) | has_forbidden(&key[key.len() - 4..]),
+        8..16 => has_forbidden(&key[..8]) | has_forbidden(&key[key.len() - 8..]),
+        length => has_forbidden(&key[length - 16..]) || key.chunks_exact(16).any(has_forbidden),
+    };
+    !found
+}
+
+#[inline(always)]
+fn has_forbidden(bytes: &[u8]) -> bool {
+    bytes.iter().fold(false, |found, byte| found | is_forbidden(*byte))
 }
 
 pub(crate) fn first_forbidden(key: &[u8]) -> Option<KeyError> {
@@ -89,4 +110,31 @@ pub(crate) fn first_forbidden(key: &[u8]) -> Option<KeyError> {
     }
     let position = key.iter().position(|byte| is_forbidden(*byte))?;
     Some(KeyError::Forbidden { byte: key[position], position })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_forbidden_byte_is_found_wherever_it_is() {
+        for length in 1..=MAX_KEY {
+            let mut key = vec![b'k'; length];
+            assert_eq!(first_forbidden(&key), None, "{length}");
+            for position in 0..length {
+                for byte in [0, b'\n', b' ', 0x7f] {
+                    key[position] = byte;
+                    assert_eq!(first_forbidden(&key), Some(KeyError::Forbidden { byte, position }), "{length}");
+                }
+                key[position] = b'!';
+            }
+        }
+    }
+
+    #[test]
+    fn no_other_byte_is_forbidden() {
+        for byte in (0x21..0x7f).chain(0x80..=0xff) {
+            assert!(is_plain(&[byte; 5]) && is_plain(&[byte; 12]) && is_plain(&[byte; 40]), "{byte:#x}");
+        }
+    }
 }

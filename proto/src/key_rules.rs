@@ -107,15 +107,11 @@ impl KeyRules {
         self.push_unusual(key, out)
     }
 
-    /// The key as it is sent: as it stands where it can be, else written to `scratch`.
-    pub fn wire<'a>(&self, key: &'a [u8], scratch: &'a mut Vec<u8>) -> Result<Key<'a>, KeyError> {
-        let is_usual = !key.is_empty() && key.len() <= MAX_KEY && is_plain(key);
-        if self.namespace.is_empty() && self.rule != KeyRule::Encoded && is_usual {
-            return Ok(Key { wire: key, base64: false });
-        }
-        scratch.clear();
-        let base64 = self.push(key, scratch)?;
-        Ok(Key { wire: scratch, base64 })
+    /// The key that was given, where it is sent as it is. A ring is asked about it as well then.
+    #[inline]
+    pub fn as_given<'k>(&self, key: &'k [u8]) -> Option<Key<'k>> {
+        let is_usual = !key.is_empty() && key.len() <= MAX_KEY && is_plain(key) && !self.would_meet_a_digest(key);
+        (is_usual && self.namespace.is_empty()).then_some(Key { wire: key, base64: false })
     }
 
     /// The key that a ring is asked about, without its namespace. Dalli asks about the key that it has shortened.

@@ -25,9 +25,6 @@ if TYPE_CHECKING:
     _Key: TypeAlias = "str | bytes"
     _Ttl: TypeAlias = "int | float | timedelta"
 
-#: How many of the keys that ``get_many`` finds in the old pool alone are moved at once; the others have to wait.
-_MOVED_AT_ONCE = 16
-
 
 class Progress(NamedTuple):
     """Where a migrating client has found keys since it was made, and what became of those of the old pool.
@@ -73,7 +70,7 @@ class BaseMigratingClient:
 
     def get_many(self, keys: Iterable[_Key], *, failed: dict[str, Error] | None = None) -> Any:
         """The values of several keys, from both pools. Some of those that only the old one has are moved each time."""
-        return self._carry_out(self._get_many(list(keys), failed))
+        return self._do("get_many", list(dict.fromkeys(keys)), failed=failed)
 
     def gets(self, key: _Key) -> Any:
         """Like ``Client.gets``; a value that only the old pool has is moved first."""
@@ -81,7 +78,7 @@ class BaseMigratingClient:
 
     def gets_many(self, keys: Iterable[_Key], *, failed: dict[str, Error] | None = None) -> Any:
         """Like ``Client.gets_many``; values that only the old pool has are moved first."""
-        return self._carry_out(self._gets_many(list(keys), failed))
+        return self._do("gets_many", list(dict.fromkeys(keys)), failed=failed)
 
     def get_with_ttl(self, key: _Key) -> Any:
         """Like ``Client.get_with_ttl``; a value that only the old pool has is moved first."""
@@ -170,7 +167,7 @@ class BaseMigratingClient:
 
     def delete_many(self, keys: Iterable[_Key]) -> Any:
         """Delete many keys in both pools, one after the other. Returns how many there were."""
-        return self._carry_out(self._delete_many(keys))
+        return self._do("delete_many", list(dict.fromkeys(keys)))
 
     def flush_all(self, delay: int = 0) -> Any:
         """Make all servers of both pools forget all items, now or after ``delay`` seconds."""
@@ -219,43 +216,18 @@ class BaseMigratingClient:
         return self._carry_out(self._steps(method, *arguments, **settings))
 
     def _steps(self, method: str, *arguments: Any, operation: str | None = None, **settings: Any) -> Steps:
-        """Make the calls of an operation on one key. ``operation``: its name, where that is not the method's."""
+        """Make the calls of an operation. ``operation``: its name, where that is not the method's."""
         machine = _native.Migration(operation or method, method, arguments, settings, self._counts, self._ttl)
-        pool, method, arguments, settings = machine.begin()
+        pool, call = machine.begin()
         while pool:
+            method, arguments, settings = call
             try:
                 outcome = yield getattr(getattr(self, pool), method)(*arguments, **settings)
             except Error as error:
-                pool, method, arguments, settings = machine.failed(error)
+                pool, call = machine.failed(error)
             else:
-                pool, method, arguments, settings = machine.answered(outcome)
-        return arguments[0]
-
-    def _get_many(self, keys: list[_Key], failed: dict[str, Error] | None) -> Steps:
-        values = yield self.new.get_many(keys, failed=failed)
-        left = [key for key in keys if key not in values]
-        there = (yield self.old.get_many(left, failed=failed)) if left else {}
-        left = [key for key in left if key not in there]
-        changed = (yield self.new.get_many(left, failed=failed)) if left else {}
-        kept = max(len(there) - _MOVED_AT_ONCE, 0)
-        self._counts.add(new=len(values) + len(changed), old=kept, missing=len(left) - len(changed))
-        for key in list(there)[:_MOVED_AT_ONCE]:
-            yield from self._steps("move", key)
-        return {**values, **there, **changed}
-
-    def _gets_many(self, keys: list[_Key], failed: dict[str, Error] | None) -> Steps:
-        there = yield self.new.gets_many(keys, failed=failed)
-        moved = []
-        for key in keys:
-            if key not in there and (yield from self._steps("get", key, self)) is not self:
-                moved.append(key)
-        return {**there, **(yield self.new.gets_many(moved, failed=failed))} if moved else there
-
-    def _delete_many(self, keys: Iterable[_Key]) -> Steps:
-        deleted = 0
-        for key in dict.fromkeys(keys):
-            deleted += yield from self._steps("delete", key)
-        return deleted
+                pool, call = machine.answered(outcome)
+        return call
 
     def _flush_all(self, delay: int) -> Steps:
         yield self.old.flush_all(delay)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -27,79 +26,6 @@ async def take_one(locks: Any, items: list[int]) -> int:
             assert await held.wait(60) is True
             held.check()
         return items.pop(0)
-
-
-@every_model
-async def test_what_is_notified_goes_on_holding_the_names(model: Model, redis: Redis, locks_on: LocksOn) -> None:
-    clients = [locks_on(redis) for _ in range(3)]
-    items: list[int] = []
-    tasks = []
-    for number, client in enumerate(clients):
-        tasks.append(model.spawn(take_one(client, items)))
-        await until(model, lambda expected=number + 1: parked(redis) == expected)
-    async with clients[0].lock("a", "b") as held:
-        assert await held.notify() == 1
-        items.append(1)
-    assert await model.join(tasks[0]) == 1
-    assert parked(redis) == 2
-    async with clients[0].lock("a", "b") as held:
-        items.extend((2, 3))
-        assert await held.notify_all() == 2
-        assert await held.notify() == 0
-    assert sorted([await model.join(task) for task in tasks[1:]]) == [2, 3]
-    await nothing_left(model, redis)
-
-
-@every_model
-async def test_only_those_who_wait_on_the_same_names_are_notified(
-    model: Model, redis: Redis, locks_on: LocksOn
-) -> None:
-    locks = locks_on(redis)
-    items: list[int] = []
-    task = model.spawn(take_one(locks, items))
-    await until(model, lambda: parked(redis) == 1)
-    async with locks.lock("a") as held:
-        assert await held.notify_all() == 0
-    async with locks.lock("a", "b") as held:
-        items.append(7)
-        assert await held.notify(5) == 1
-        with pytest.raises(pinyon.UsageError, match="count must be at least 1, not 0"):
-            await held.notify(0)
-    assert await model.join(task) == 7
-    await nothing_left(model, redis)
-
-
-@pytest.mark.parametrize("timeout", [0, 0.2])
-@every_model
-async def test_a_wait_in_vain_has_the_names_again(
-    model: Model, timeout: float, redis: Redis, locks_on: LocksOn
-) -> None:
-    locks, others = locks_on(redis), locks_on(redis)
-    async with locks.lock("a", timeout=0) as held:
-        token, begun = held.token, time.monotonic()
-        assert await held.wait(timeout) is False
-        assert timeout <= time.monotonic() - begun < timeout + 30
-        held.check()
-        assert held.token > token
-        assert await others.try_lock("a") is None
-    await nothing_left(model, redis)
-
-
-@every_model
-async def test_names_that_cannot_be_had_again_in_time(model: Model, redis: Redis, locks_on: LocksOn) -> None:
-    locks, others = locks_on(redis, timeout=2), locks_on(redis)
-    assert not await others.is_locked("a"), "it is connected before there is a hurry"
-
-    async def wait() -> None:
-        async with locks.lock("a") as held:
-            await held.wait(4)
-
-    task = model.spawn(wait())
-    await until(model, lambda: parked(redis) == 1)
-    async with others.lock("a"):
-        with pytest.raises(pinyon.LockTimeout):
-            await model.join(task)
-    await nothing_left(model, redis)
 
 
 @every_model
@@ -171,3 +97,10 @@ async def test_a_lock_taken_twice_that_is_not_had_again_is_lost_as_a_whole(
         with pytest.raises(pinyon.LockLost, match="was lost before it was released"):
             await model.join(task)
     await nothing_left(model, redis)
+
+
+@every_model
+async def test_notifying_nobody_is_refused(model: Model, redis: Redis, locks_on: LocksOn) -> None:
+    async with locks_on(redis).lock("a") as held:
+        with pytest.raises(pinyon.UsageError, match="count must be at least 1, not 0"):
+            await held.notify(0)

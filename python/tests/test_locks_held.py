@@ -36,33 +36,6 @@ async def test_renewed_while_the_body_sleeps(model: Model, redis: Redis, locks_o
     await nothing_left(model, redis)
 
 
-@pytest.mark.parametrize(
-    ("settings", "lasts"), [({"max_hold": 3}, 3), ({"renew": False}, 2)], ids=["max_hold", "without renewal"]
-)
-@every_model
-async def test_it_ends_when_it_is_not_renewed(
-    model: Model, settings: dict[str, Any], lasts: float, redis: Redis, locks_on: LocksOn
-) -> None:
-    locks, others = locks_on(redis), locks_on(redis)
-    lost: list[Any] = []
-    begun = time.monotonic()
-    held = await locks.lock("a", ttl=2, on_lost=lost.append, **settings).acquire()
-    waiting = model.spawn(others.lock("a", timeout=60).acquire())
-    await until(model, lambda: lost)
-    assert lasts - 0.1 < time.monotonic() - begun < lasts + 30
-    assert held.is_lost
-    assert lost[0].token == held.token
-    assert lost[0].remaining() == 0
-    with pytest.raises(pinyon.LockLost, match="ttl passed before a renewal was confirmed"):
-        held.check()
-    assert await held.release() is False
-    later = await model.join(waiting)
-    assert later.token > held.token
-    assert await later.release()
-    assert len(lost) == 1
-    await nothing_left(model, redis)
-
-
 async def delete(redis: Redis, others: Any) -> None:
     redis.ask("DEL", "{pinyon}:l:a")
 
@@ -143,15 +116,6 @@ async def test_a_callback_that_raises_disturbs_nothing(
     assert not await other.release()
     async with locks.lock("a", "b"):
         pass
-
-
-@every_model
-async def test_who_asks_knows_of_a_release_by_force(model: Model, redis: Redis, locks_on: LocksOn) -> None:
-    locks, others = locks_on(redis), locks_on(redis)
-    held = await locks.lock("a", ttl=600).acquire()
-    assert await others.force_release("a") == 1
-    await until(model, lambda: held.is_lost)
-    assert not await held.release()
 
 
 @every_model

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from faulty import OlderServer
 from models import Awaited, Model, every_model, shuffled
-from servers import Memcached
+from servers import Memcached, free_port
 
 import pinyon
 import pinyon.aio
@@ -157,6 +157,24 @@ async def test_a_value_that_cannot_be_moved_is_read_all_the_same(
     assert [await pools.both.get("key") for _ in range(2)] == [{1, 2}, {1, 2}]
     assert pools.both.progress == pinyon.Progress(new=0, old=2, moved=0, refused=2, missing=0)
     assert await pools.new.add("key", "free") is True
+
+
+@every_model
+async def test_those_who_ask_for_failures_read_what_cannot_be_moved(
+    model: Model, connect: Connect, four: list[Memcached]
+) -> None:
+    nobody = f"127.0.0.1:{free_port()}"
+    old, new = connect(four[0], **OLD), connect(nobody, **NEW)
+    both = migrating(old, new)
+    await old.set("key", 7)
+    failed: dict[str, Any] = {}
+    assert await both.get_many(["key", "key", "other"], failed=failed) == {"key": 7}
+    assert list(failed) == [nobody]
+    assert await both.gets_many(["key"], failed={}) == {}
+    for many in (both.get_many, both.gets_many):
+        with pytest.raises(pinyon.Error) as raised:
+            await many(["key"])
+        assert raised.value.server == nobody
 
 
 @every_model

@@ -2,10 +2,12 @@
 //! it came to.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use pinyon_core::dialect::{Dialect, Packing, Plain, Wanted};
 use pinyon_core::directory::Directory;
 use pinyon_core::events::Event;
+use pinyon_core::lease::Flights;
 use pinyon_core::metrics::ServerMetrics;
 use pinyon_core::operations::{
     self, Answer, AnyOperation, Bytes, Change, Changed, Compared, Direction, Everywhere, Failures, Fetch, FoundKey,
@@ -15,6 +17,7 @@ use pinyon_core::settings::{CacheSettings, Given, NamedSettings, ViewSettings};
 use pinyon_core::ttl::Ttl;
 use pinyon_core::{Data, SharedBytes};
 
+use crate::making::Callers;
 use crate::raised::Raised;
 
 /// Every operation of this host. Its values are bytes until the operation is over: see [`Cache::read`].
@@ -48,13 +51,13 @@ pub struct Command {
 
 /// How operations are carried out: by waiting, or in an event loop.
 pub trait Way {
-    /// Whether requests share no connection with others that are under way.
-    fn is_alone(&self) -> bool;
-
     fn carry_out(&mut self, operation: Operation) -> Operation;
 
     /// Carries out commands whose replies nobody wants. Returns which were not carried out, by number, and why.
     fn carry_out_quietly(&mut self, commands: Vec<Command>, policy: Policy) -> Vec<(usize, String)>;
+
+    /// Lets time pass for whoever asks; others go on.
+    fn rest(&mut self, time: Duration);
 
     fn close(&mut self);
 }
@@ -65,6 +68,8 @@ pub struct Cache {
     packing: Packing,
     pub policy: Policy,
     way: Box<dyn Way>,
+    /// Values that are being made.
+    pub flights: Arc<Flights<Callers>>,
 }
 
 impl Cache {
@@ -83,7 +88,7 @@ impl Cache {
         let directory = Arc::new(parts.directory);
         let packing = Packing::new(parts.dialect, compression, parts.max_decompressed_size)?;
         let way = make(directory.clone(), parts.connections);
-        Ok(Self { directory, keys: parts.keys, packing, policy: parts.policy, way })
+        Ok(Self { directory, keys: parts.keys, packing, policy: parts.policy, way, flights: Arc::default() })
     }
 
     /// Runs `look` with a view of this cache, which differs in its policy.
@@ -119,7 +124,7 @@ impl Cache {
     /// The value and the seconds until it expires, if it does.
     pub fn get_with_ttl(&mut self, key: &str) -> Result<Option<(Plain, Option<u32>)>, Raised> {
         match self.ask(key, Request::GetWithTtl, Block::Nothing)? {
-            Answer::ValueAndTtl(value, ttl) => Ok(Some((self.read(value)?, ttl))),
+            Answer::ValueAndTtl(value, ttl) => Ok(Some((value, ttl))),
             _ => Ok(None),
         }
     }
@@ -149,9 +154,10 @@ impl Cache {
     }
 
     /// Stores a value if the item still has this token.
-    pub fn compare_and_set(&mut self, key: &str, value: &Plain, cas: u64) -> Result<Compared, Raised> {
+    pub fn compare_and_set(&mut self, key: &str, value: &Plain, cas: u64, ttl: i64) -> Result<Compared, Raised> {
         let (bytes, client_flags) = self.written(value)?;
-        let request = Request::Store { mode: Mode::Set, size: bytes.len(), client_flags, ttl: 0, cas: Some(cas) };
+        let (size, ttl) = (bytes.len(), sent(ttl)?);
+        let request = Request::Store { mode: Mode::Set, size, client_flags, ttl, cas: Some(cas) };
         match self.ask(key, request, Block::Copied(bytes))? {
             Answer::Compared(compared) => Ok(compared),
             other => unreachable!("a store under a token comes to {other:?}"),
@@ -194,7 +200,7 @@ impl Cache {
         match self.ask(key, Request::Lease { lease, recache: 0 }, Block::Nothing)? {
             Answer::Lease(found) => {
                 let win = found.win();
-                Ok((found.value.map(|value| self.read(value)).transpose()?, win))
+                Ok((found.value, win))
             }
             other => unreachable!("a lease comes to {other:?}"),
         }
@@ -265,31 +271,34 @@ impl Cache {
         self.directory.take_events()
     }
 
+    pub fn rest(&mut self, time: Duration) {
+        self.way.rest(time);
+    }
+
     pub fn close(&mut self) {
         self.way.close();
         self.directory.close();
     }
 
-    fn ask(&mut self, key: &str, request: Request, block: Block) -> Result<Answer<Bytes>, Raised> {
+    pub fn ask(&mut self, key: &str, request: Request, block: Block) -> Result<Answer<Plain>, Raised> {
         let key = OwnedKey::new(&self.keys, key.as_bytes())?;
         let single = Single::new(request, key, block, operations::Plain, self.policy);
-        let single = if self.way.is_alone() { single.alone() } else { single };
         let Operation::Single(mut single) = self.way.carry_out(single.into()) else {
             unreachable!("it was about one key")
         };
-        Ok(single.take_answer()?)
+        single.take_answer()?.read(|bytes| self.read(bytes))
     }
 
     fn value(&mut self, key: &str, request: Request) -> Result<Option<Plain>, Raised> {
         match self.ask(key, request, Block::Nothing)? {
-            Answer::Value(value) => Ok(Some(self.read(value)?)),
+            Answer::Value(value) => Ok(Some(value)),
             _ => Ok(None),
         }
     }
 
     fn value_and_cas(&mut self, key: &str, request: Request) -> Result<Option<(Plain, u64)>, Raised> {
         match self.ask(key, request, Block::Nothing)? {
-            Answer::ValueAndCas(value, cas) => Ok(Some((self.read(value)?, cas))),
+            Answer::ValueAndCas(value, cas) => Ok(Some((value, cas))),
             _ => Ok(None),
         }
     }

@@ -76,9 +76,9 @@ fn stores(cache: &mut Cache) {
 fn compare_and_set(cache: &mut Cache) {
     cache.set("c", &text("first"), 0).unwrap();
     let (_, cas) = cache.gets("c").unwrap().unwrap();
-    assert_eq!(cache.compare_and_set("c", &text("second"), cas).unwrap(), Compared::Stored);
-    assert_eq!(cache.compare_and_set("c", &text("third"), cas).unwrap(), Compared::Changed);
-    assert_eq!(cache.compare_and_set("nothing", &text("third"), cas).unwrap(), Compared::Gone);
+    assert_eq!(cache.compare_and_set("c", &text("second"), cas, 0).unwrap(), Compared::Stored);
+    assert_eq!(cache.compare_and_set("c", &text("third"), cas, 0).unwrap(), Compared::Changed);
+    assert_eq!(cache.compare_and_set("nothing", &text("third"), cas, 0).unwrap(), Compared::Gone);
     assert_eq!(cache.get("c").unwrap(), Some(text("second")));
 }
 
@@ -98,7 +98,7 @@ fn leases(cache: &mut Cache) {
     assert_eq!(cache.lease("l", 30).unwrap(), (None, None), "somebody makes it");
     assert!(cache.give_back("l", win).unwrap());
     let win = cache.lease("l", 30).unwrap().1.expect("it was given back");
-    assert_eq!(cache.compare_and_set("l", &text("made"), win.cas).unwrap(), Compared::Stored);
+    assert_eq!(cache.compare_and_set("l", &text("made"), win.cas, 0).unwrap(), Compared::Stored);
     assert_eq!(cache.lease("l", 30).unwrap(), (Some(text("made")), None));
     assert!(cache.mark_stale("l", 30).unwrap());
     let (stale, win) = cache.lease("l", 30).unwrap();

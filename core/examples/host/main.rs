@@ -1,6 +1,7 @@
 //! A front end in Rust alone: it does what every front end does with the core, and shows how.
 //!
 //! - [`cache`], [`locks`]: what its users see. They make operations and say what these came to.
+//! - [`making`], [`migrating`]: calls that the core leads through several operations.
 //! - [`ways`]: how it waits, in threads and in an event loop of its own.
 //! - [`raised`]: its errors.
 //!
@@ -11,6 +12,10 @@ mod cache;
 mod cache_scenarios;
 mod lock_scenarios;
 mod locks;
+mod making;
+mod making_scenarios;
+mod migrating;
+mod migrating_scenarios;
 mod raised;
 #[cfg(test)]
 mod tests;
@@ -24,6 +29,7 @@ use pinyon_core::locks::Setup;
 
 use cache::{Cache, Way};
 use locks::{LockWay, Locks, LocksOnLoop, Threads};
+use migrating::Migrating;
 use ways::{Blocking, OnLoop};
 
 type MakeWay = fn(Arc<Directory>, usize) -> Box<dyn Way>;
@@ -51,7 +57,7 @@ fn main() {
 
 fn run_cache_scenarios(servers: &str, way: &str, make: MakeWay) {
     let mut cache = Cache::new(&[("servers", servers), ("timeout", "20")], None, make).expect("a server");
-    for (name, scenario) in cache_scenarios::SCENARIOS {
+    for (name, scenario) in cache_scenarios::SCENARIOS.iter().chain(making_scenarios::SCENARIOS) {
         println!("{way}: {name}");
         scenario(&mut cache);
     }
@@ -61,6 +67,12 @@ fn run_cache_scenarios(servers: &str, way: &str, make: MakeWay) {
     let foreign = [("servers", servers), ("dialect", "dalli")];
     let mut foreign = Cache::new(&foreign, None, make).expect("settings that make sense");
     cache_scenarios::compressed_and_foreign(&mut compressing, &mut foreign);
+    let pool = |settings: &[(&str, &str)]| Cache::new(settings, None, make).expect("settings that make sense");
+    let old = pool(&[("servers", servers), ("namespace", "old:"), ("dialect", "dalli")]);
+    let new = pool(&[("servers", servers), ("namespace", "new:")]);
+    let mut both = Migrating::new(old, new);
+    migrating_scenarios::play(&mut both);
+    both.close();
     let mut nobody = Cache::new(&[("servers", "127.0.0.1:1")], None, make).expect("settings that make sense");
     cache_scenarios::server_down(&mut nobody);
     for mut cache in [cache, compressing, foreign, nobody] {

@@ -8,7 +8,7 @@ use pinyon_core::operations::{Failed, KeyError};
 use pinyon_core::Error;
 
 /// What a user is told.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Raised {
     pub kind: ErrorKind,
     pub message: String,

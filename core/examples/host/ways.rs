@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use pinyon_core::blocking::{known, run, Batch, Failure, NoHost};
 use pinyon_core::directory::Directory;
-use pinyon_core::driven::{Driven, Polled};
+use pinyon_core::driven::{Driven, Polled, Wake};
 use pinyon_core::operations::{Answer, BorrowedKey, OwnedKey, Policy, SentData, SentKey, Single};
 use pinyon_core::shared::{Finished, Shared, Waiter};
 use rustix::event::{poll, PollFd, PollFlags, Timespec};
@@ -18,10 +18,6 @@ use crate::cache::{Block, Command, Operation, Way};
 pub struct Blocking(pub Arc<Directory>);
 
 impl Way for Blocking {
-    fn is_alone(&self) -> bool {
-        true
-    }
-
     fn carry_out(&mut self, mut operation: Operation) -> Operation {
         let Ok(()) = run(&self.0, &NoHost, &mut operation);
         operation
@@ -56,6 +52,10 @@ impl Way for Blocking {
             Err(Failure::Interrupted(never)) => match never {},
         }
         unsuccessful
+    }
+
+    fn rest(&mut self, time: Duration) {
+        std::thread::sleep(time);
     }
 
     fn close(&mut self) {}
@@ -106,10 +106,6 @@ impl OnLoop {
 }
 
 impl Way for OnLoop {
-    fn is_alone(&self) -> bool {
-        false
-    }
-
     fn carry_out(&mut self, operation: Operation) -> Operation {
         let number = self.begin(operation);
         self.end(number)
@@ -130,6 +126,15 @@ impl Way for OnLoop {
             }
         }
         unsuccessful
+    }
+
+    fn rest(&mut self, time: Duration) {
+        let until = Instant::now() + time;
+        while self.polled.wait(until).expect("the system watches descriptors") != Wake::Deadline {
+            while let Some(Finished { operation, waiter: Coroutine(number) }) = self.polled.next_finished() {
+                self.over.insert(number, operation);
+            }
+        }
     }
 
     fn close(&mut self) {

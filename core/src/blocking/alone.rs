@@ -8,7 +8,7 @@ use super::{Failure, Host, Timer};
 use crate::doorbell::Wake;
 use crate::error::{Error, Sent};
 use crate::fleet::Fleet;
-use crate::operations::{Ask, End, Next, Operation};
+use crate::operations::{Ask, End, Next, Operation, Sending};
 use crate::session::Outcome;
 
 /// Carries out the only ask of an operation.
@@ -55,9 +55,8 @@ fn exchange<H: Host>(
         lease => lease?,
     };
     let Some(session) = lease.session() else { unreachable!("an open lease has a session") };
-    operation
-        .submit(ask.part, session, fleet.longest_ttl(server), timer.deadline)
-        .map_err(|why| why.into_error(name, operation.name()))?;
+    let sending = Sending { is_shared: false, longest_ttl: fleet.longest_ttl(server), deadline: timer.deadline };
+    operation.submit(ask.part, session, sending).map_err(|why| why.into_error(name, operation.name()))?;
     loop {
         match host.unlocked(|| wait(session, timer)).map_err(Failure::Interrupted)? {
             Wake::Ready => {}

@@ -31,6 +31,7 @@ pub(super) fn open<H: Host>(
 }
 
 /// A lease whose session is ready, or on its way to be.
+#[inline(always)]
 pub(super) fn begin<H: Host>(
     fleet: &Fleet,
     host: &H,
@@ -53,6 +54,7 @@ pub(super) fn begin<H: Host>(
     Ok(lease)
 }
 
+#[inline(always)]
 fn lease<H: Host>(
     fleet: &Fleet,
     host: &H,

@@ -9,7 +9,7 @@ use super::{Failure, Host, Timer};
 use crate::doorbell::Wake;
 use crate::error::{Error, Sent};
 use crate::fleet::{Choice, Fleet};
-use crate::operations::{Ask, End, Next, Operation};
+use crate::operations::{Ask, End, Next, Operation, Sending};
 use crate::pool::Lease;
 use crate::session::{Outcome, Refused, Session, Ticket};
 
@@ -160,9 +160,9 @@ impl Part {
 
     fn submit(&mut self, fleet: &Fleet, timer: &Timer, running: &mut Failures<'_, impl Operation>) {
         let server = self.choice.server;
-        let longest_ttl = fleet.longest_ttl(server);
+        let sending = Sending { is_shared: false, longest_ttl: fleet.longest_ttl(server), deadline: timer.deadline };
         while let Some(part) = self.unsubmitted.front().copied().filter(|_| self.session().accepts()) {
-            match running.operation.submit(part, self.session(), longest_ttl, timer.deadline) {
+            match running.operation.submit(part, self.session(), sending) {
                 Ok(ticket) => self.flight.push_back((ticket, part)),
                 Err(Refused::Full) => return,
                 Err(why) => {

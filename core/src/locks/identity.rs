@@ -1,14 +1,28 @@
 //! Names for clients: no two of any processes have the same, ever.
 
+use std::io;
 use std::sync::Arc;
 
 use crate::fork;
 
 /// A new name: random, with the process's number for people to read.
 pub fn new_client() -> Arc<str> {
-    let mut random = [0; 8];
-    let filled = rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty());
-    assert_eq!(filled.ok(), Some(random.len()), "the kernel has random bytes for a name");
-    let random = u64::from_ne_bytes(random);
+    let random = u64::from_ne_bytes(random_bytes().expect("the kernel has random bytes for a name"));
     format!("{random:016x}.{:x}.{:x}", std::process::id(), fork::generation()).into()
+}
+
+#[cfg(any(target_os = "linux", target_os = "android"))]
+fn random_bytes() -> io::Result<[u8; 8]> {
+    let mut random = [0; 8];
+    match rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty())? {
+        8 => Ok(random),
+        _ => Err(io::ErrorKind::UnexpectedEof.into()),
+    }
+}
+
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+fn random_bytes() -> io::Result<[u8; 8]> {
+    let mut random = [0; 8];
+    io::Read::read_exact(&mut std::fs::File::open("/dev/urandom")?, &mut random)?;
+    Ok(random)
 }

@@ -51,7 +51,7 @@ impl Counts {
     }
 
     /// Adds keys that an operation on many keys found in the new pool or in neither, or left in the old pool.
-    pub fn add(&self, found: Progress) {
+    pub(super) fn add(&self, found: Progress) {
         self.new.add(found.new);
         self.old.add(found.old);
         self.missing.add(found.missing);

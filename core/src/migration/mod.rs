@@ -5,6 +5,8 @@
 
 mod bringing;
 mod counts;
+mod many_keys;
+mod one_key;
 mod operation;
 #[cfg(test)]
 mod tests;
@@ -29,15 +31,20 @@ pub enum Pool {
 /// What the host is to do next. `V` is the host's value, `A` what its own operations return, `E` its error.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Step<V, A, E> {
-    /// Carry out a request on the operation's key: [`Outcome::Answered`].
+    /// Carry out a request on the operation's key ([`Migration::key`]): [`Outcome::Answered`].
     Ask(Pool, Request),
-    /// Store a value in the new pool with a ttl in seconds, if the item still has this token: [`Outcome::Answered`] with
-    /// [`Answer::Compared`].
+    /// Store a value under that key in the new pool with a ttl in seconds, if the item still has this token:
+    /// [`Outcome::Answered`] with [`Answer::Compared`].
     Store { value: V, cas: u64, ttl: i64 },
     /// Carry out the user's operation on the new pool: [`Outcome::Operated`].
     Operate,
     /// The same, so that it makes a missing item: [`Outcome::Operated`].
     Create,
+    /// Read several keys, by their indexes, and keep the values: [`Outcome::Found`]. A value that is read later takes the place
+    /// of one that was read before.
+    Read { pool: Pool, keys: Vec<usize>, cas: bool },
+    /// Put a failure with those of other servers that the user is told of, but raise nothing: [`Outcome::Told`].
+    Tell(E),
     /// Nothing: this is what the operation returns.
     Return(End<V, A>),
     /// Nothing: this went wrong.
@@ -55,6 +62,10 @@ pub enum Outcome<V, A, E> {
         answer: A,
         found: bool,
     },
+    /// The keys that were found, by their indexes. That servers failed is [`Outcome::Failed`] unless the user is told of it
+    /// beside the values.
+    Found(Vec<usize>),
+    Told,
     Failed {
         error: E,
         kind: ErrorKind,
@@ -72,4 +83,8 @@ pub enum End<V, A> {
     Answer(A),
     /// Whether it was done.
     Done(bool),
+    /// The values that the host was told to read.
+    Values,
+    /// How many were deleted.
+    Count(usize),
 }

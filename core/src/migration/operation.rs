@@ -1,10 +1,10 @@
-//! What an operation on one key does on both pools.
+//! One operation: how the two pools take part, on one key or on several.
 
 use std::sync::Arc;
 
-use super::bringing::{Bringing, Brought, Stopped};
-use super::{Counts, End, Outcome, Pool, Step};
-use crate::operations::{Answer, Request};
+use super::many_keys::ManyKeys;
+use super::one_key::OneKey;
+use super::{Counts, Outcome, Step};
 
 /// How the two pools take part in an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,6 +27,12 @@ pub enum Plan {
     Set,
     /// Deletes in the old pool first: what nobody can read there any more, nobody can move.
     Delete,
+    /// Reads several keys in both pools, and moves some of those that only the old one has.
+    GetMany,
+    /// Moves all keys that only the old pool has, and reads them in the new one, whose tokens count.
+    GetsMany,
+    /// Deletes several keys in both pools.
+    DeleteMany,
 }
 
 impl Plan {
@@ -34,7 +40,6 @@ impl Plan {
     pub fn of(operation: &str) -> Option<Self> {
         Some(match operation {
             "get" => Self::Get,
-            "move" => Self::Move,
             "get_or_set" | "lease" => Self::Lease,
             "add" => Self::Add,
             "gets" | "get_with_ttl" | "gat" | "meta" | "touch" => Self::Find,
@@ -42,139 +47,61 @@ impl Plan {
             "incr_or_create" | "decr_or_create" => Self::Create,
             "set" | "set_many" => Self::Set,
             "delete" => Self::Delete,
+            "get_many" => Self::GetMany,
+            "gets_many" => Self::GetsMany,
+            "delete_many" => Self::DeleteMany,
             _ => return None,
         })
+    }
+
+    /// Whether the operation asks for keys one by one, each by its index.
+    pub fn is_of_many(self) -> bool {
+        matches!(self, Self::GetMany | Self::GetsMany | Self::DeleteMany)
     }
 }
 
 /// One operation of a migrating client.
 #[derive(Debug)]
-pub struct Migration<V, A> {
-    plan: Plan,
-    at: At<A>,
-    bringing: Bringing<V>,
-}
+pub struct Migration<V, A>(Keys<V, A>);
 
 #[derive(Debug)]
-enum At<A> {
-    Operating,
-    /// With the answer to return if neither pool has a value.
-    Bringing(Option<A>),
-    OperatingAgain,
-    Creating,
-    /// With what the operation returns then.
-    DeletingOld(A),
-    DeletingOldFirst,
-    /// Whether the old pool had a value.
-    DeletingNew(bool),
-    Over,
+enum Keys<V, A> {
+    One(OneKey<V, A>),
+    Many(ManyKeys<V, A>),
 }
 
 impl<V: Clone, A> Migration<V, A> {
-    /// `ttl`: seconds that moved items live where the old servers cannot tell; 0 for no end.
-    pub fn new(plan: Plan, counts: Arc<Counts>, ttl: Option<i64>) -> Self {
-        Self { plan, at: At::Over, bringing: Bringing::new(counts, ttl) }
+    /// `keys`: how many different ones the operation is about, where it tells them apart ([`Plan::is_of_many`]).
+    /// `tells_outages`: the user of such an operation is told of servers that fail ([`Step::Tell`]), and gets what the others
+    /// have. `ttl`: seconds that moved items live where the old servers cannot tell; 0 for no end.
+    pub fn new(plan: Plan, keys: usize, tells_outages: bool, counts: Arc<Counts>, ttl: Option<i64>) -> Self {
+        Self(match plan.is_of_many() {
+            true => Keys::Many(ManyKeys::new(plan, keys, tells_outages, counts, ttl)),
+            false => Keys::One(OneKey::new(plan, counts, ttl)),
+        })
     }
 
     /// The first step.
     pub fn begin<E>(&mut self) -> Step<V, A, E> {
-        match self.plan {
-            Plan::Get | Plan::Lease | Plan::Add => self.bring(None),
-            Plan::Move => {
-                self.at = At::Bringing(None);
-                let brought = self.bringing.look();
-                self.brought(brought)
-            }
-            Plan::Find | Plan::Change | Plan::Create | Plan::Set => self.go(At::Operating, Step::Operate),
-            Plan::Delete => self.go(At::DeletingOldFirst, Step::Ask(Pool::Old, Request::Delete)),
+        match &mut self.0 {
+            Keys::One(key) => key.begin(),
+            Keys::Many(keys) => keys.begin(),
         }
     }
 
     /// The step after one that came to this.
     pub fn next<E>(&mut self, outcome: Outcome<V, A, E>) -> Step<V, A, E> {
-        match (std::mem::replace(&mut self.at, At::Over), outcome) {
-            (At::Bringing(missed), Outcome::Answered(answer)) => {
-                self.at = At::Bringing(missed);
-                let brought = self.bringing.answered(answer);
-                self.brought(brought)
-            }
-            (At::Bringing(missed), Outcome::Failed { error, kind }) => {
-                self.at = At::Bringing(missed);
-                match self.bringing.failed(kind) {
-                    Ok(brought) => self.brought(brought),
-                    Err(Stopped::NeedTtl) => Step::NeedTtl(error),
-                    Err(Stopped::Raise) => Step::Raise(error),
-                }
-            }
-            (_, Outcome::Failed { error, .. }) => Step::Raise(error),
-            (At::Operating, Outcome::Operated { answer, found }) => self.operated(answer, found),
-            (At::OperatingAgain, Outcome::Operated { answer, found: true }) => self.succeeded(answer),
-            (At::OperatingAgain, Outcome::Operated { answer, .. }) => self.missed(answer),
-            (At::Creating, Outcome::Operated { answer, .. }) => Step::Return(End::Answer(answer)),
-            (At::DeletingOld(answer), Outcome::Answered(_)) => Step::Return(End::Answer(answer)),
-            (At::DeletingOldFirst, Outcome::Answered(answer)) => {
-                self.go(At::DeletingNew(was_deleted(&answer)), Step::Ask(Pool::New, Request::Delete))
-            }
-            (At::DeletingNew(old), Outcome::Answered(answer)) => Step::Return(End::Done(old || was_deleted(&answer))),
-            _ => unreachable!("this is not the outcome of the last step"),
+        match &mut self.0 {
+            Keys::One(key) => key.next(outcome),
+            Keys::Many(keys) => keys.next(outcome),
         }
     }
 
-    fn operated<E>(&mut self, answer: A, found: bool) -> Step<V, A, E> {
-        match self.plan {
-            Plan::Set => self.delete_old(answer),
-            Plan::Lease | Plan::Add => Step::Return(End::Answer(answer)),
-            _ if found => self.succeeded(answer),
-            _ => self.bring(Some(answer)),
+    /// The key that the step under way is about, by its index.
+    pub fn key(&self) -> usize {
+        match &self.0 {
+            Keys::One(_) => 0,
+            Keys::Many(keys) => keys.key(),
         }
     }
-
-    fn succeeded<E>(&mut self, answer: A) -> Step<V, A, E> {
-        match self.plan {
-            Plan::Change | Plan::Create => self.delete_old(answer),
-            _ => Step::Return(End::Answer(answer)),
-        }
-    }
-
-    fn missed<E>(&mut self, answer: A) -> Step<V, A, E> {
-        match self.plan {
-            Plan::Create => self.go(At::Creating, Step::Create),
-            _ => Step::Return(End::Answer(answer)),
-        }
-    }
-
-    fn bring<E>(&mut self, missed: Option<A>) -> Step<V, A, E> {
-        self.at = At::Bringing(missed);
-        let brought = self.bringing.begin();
-        self.brought(brought)
-    }
-
-    fn brought<E>(&mut self, brought: Brought<V>) -> Step<V, A, E> {
-        let found = match brought {
-            Brought::Ask(pool, request) => return Step::Ask(pool, request),
-            Brought::Store { value, cas, ttl } => return Step::Store { value, cas, ttl },
-            Brought::Over(found) => found,
-        };
-        match (self.plan, std::mem::replace(&mut self.at, At::Over), found) {
-            (Plan::Lease, ..) | (Plan::Add, _, None) => self.go(At::Operating, Step::Operate),
-            (Plan::Add, _, Some(_)) => Step::Return(End::Done(false)),
-            (_, At::Bringing(Some(answer)), None) => self.missed(answer),
-            (_, At::Bringing(Some(_)), Some(_)) => self.go(At::OperatingAgain, Step::Operate),
-            (_, _, Some(value)) => Step::Return(End::Value(value)),
-            (_, _, None) => Step::Return(End::Missing),
-        }
-    }
-
-    fn delete_old<E>(&mut self, answer: A) -> Step<V, A, E> {
-        self.go(At::DeletingOld(answer), Step::Ask(Pool::Old, Request::Delete))
-    }
-
-    fn go<E>(&mut self, at: At<A>, step: Step<V, A, E>) -> Step<V, A, E> {
-        self.at = at;
-        step
-    }
-}
-
-fn was_deleted<V>(answer: &Answer<V>) -> bool {
-    matches!(answer, Answer::Done(true))
 }

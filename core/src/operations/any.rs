@@ -5,7 +5,7 @@ use std::time::Instant;
 use pinyon_proto::Head;
 
 use super::values::{SentData, SentKey, Values};
-use super::{Asks, Change, End, Everywhere, Fetch, Next, Operation, Single};
+use super::{Asks, Change, End, Everywhere, Fetch, Next, Operation, Sending, Single};
 use crate::error::Error;
 use crate::fleet::Fleet;
 use crate::network::Network;
@@ -68,14 +68,8 @@ impl<K: SentKey, D: SentData, V: Values> Operation for AnyOperation<K, D, V> {
         each!(self, operation => operation.routed(part))
     }
 
-    fn submit<N: Network>(
-        &mut self,
-        part: u32,
-        session: &mut Session<N>,
-        longest_ttl: Option<i32>,
-        deadline: Instant,
-    ) -> Result<Ticket, Refused> {
-        each!(self, operation => operation.submit(part, session, longest_ttl, deadline))
+    fn submit<N: Network>(&mut self, part: u32, session: &mut Session<N>, sending: Sending) -> Result<Ticket, Refused> {
+        each!(self, operation => operation.submit(part, session, sending))
     }
 
     fn reply(&mut self, part: u32, reply: Reply<'_>) {

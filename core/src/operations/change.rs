@@ -9,7 +9,7 @@ use super::course::{choose_each, may_go_on};
 use super::failures::Failures;
 use super::keys::Keys;
 use super::values::SentData;
-use super::{Ask, Asks, End, Next, Operation, Policy, Request};
+use super::{Ask, Asks, End, Next, Operation, Policy, Request, Sending};
 use crate::error::{Error, Kind};
 use crate::fleet::Fleet;
 use crate::network::Network;
@@ -94,19 +94,13 @@ impl<D: SentData> Operation for Change<D> {
         self.keys.routed(part as usize)
     }
 
-    fn submit<N: Network>(
-        &mut self,
-        part: u32,
-        session: &mut Session<N>,
-        longest_ttl: Option<i32>,
-        deadline: Instant,
-    ) -> Result<Ticket, Refused> {
+    fn submit<N: Network>(&mut self, part: u32, session: &mut Session<N>, sending: Sending) -> Result<Ticket, Refused> {
         let (request, data) = self.what.of(part as usize);
         let command = request.command(self.keys.key(part as usize));
-        let command = longest_ttl.map_or(command, |most| command.expiring_within(most));
+        let command = sending.longest_ttl.map_or(command, |most| command.expiring_within(most));
         match self.alone.contains(&part) {
-            true => session.submit(&command, data, deadline),
-            false => session.submit_joined(&command, data, deadline),
+            true => session.submit(&command, data, sending.deadline),
+            false => session.submit_joined(&command, data, sending.deadline),
         }
     }
 

@@ -6,7 +6,7 @@ use std::time::Instant;
 use pinyon_proto::{Command, StatsKind, Status};
 
 use super::failures::Failures;
-use super::{Ask, Asks, End, Next, Operation, Policy};
+use super::{Ask, Asks, End, Next, Operation, Policy, Sending};
 use crate::error::Error;
 use crate::fleet::{Choice, Fleet};
 use crate::invalid::InvalidArgument;
@@ -95,10 +95,9 @@ impl Operation for Everywhere {
         &mut self,
         _part: u32,
         session: &mut Session<N>,
-        _longest_ttl: Option<i32>,
-        deadline: Instant,
+        sending: Sending,
     ) -> Result<Ticket, Refused> {
-        session.submit(&self.command.command(), Data::None, deadline)
+        session.submit(&self.command.command(), Data::None, sending.deadline)
     }
 
     fn reply(&mut self, part: u32, reply: Reply<'_>) {

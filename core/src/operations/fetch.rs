@@ -8,7 +8,7 @@ use super::course::{by_server, may_go_on};
 use super::failures::Failures;
 use super::keys::Keys;
 use super::values::Values;
-use super::{Ask, Asks, End, Next, Operation, Policy};
+use super::{Ask, Asks, End, Next, Operation, Policy, Sending};
 use crate::error::Error;
 use crate::fleet::{Choice, Fleet};
 use crate::network::Network;
@@ -147,20 +147,14 @@ impl<V: Values> Operation for Fetch<V> {
         }
     }
 
-    fn submit<N: Network>(
-        &mut self,
-        part: u32,
-        session: &mut Session<N>,
-        _longest_ttl: Option<i32>,
-        deadline: Instant,
-    ) -> Result<Ticket, Refused> {
+    fn submit<N: Network>(&mut self, part: u32, session: &mut Session<N>, sending: Sending) -> Result<Ticket, Refused> {
         let Part { keys, alone, .. } = &self.parts[part as usize];
         if *alone {
             let command = Command::Get { key: self.keys.key(keys[0] as usize), cas: self.cas };
-            return session.submit(&command, Data::None, deadline);
+            return session.submit(&command, Data::None, sending.deadline);
         }
         self.keys.join(keys, &mut self.line);
-        session.submit(&Command::GetMany { keys: &self.line, cas: self.cas }, Data::None, deadline)
+        session.submit(&Command::GetMany { keys: &self.line, cas: self.cas }, Data::None, sending.deadline)
     }
 
     fn reply(&mut self, part: u32, reply: Reply<'_>) {

@@ -57,14 +57,8 @@ pub trait Operation {
     /// The key that an ask is about, as the ring knows it. Asks about one key keep their order.
     fn routed(&self, part: u32) -> &[u8];
 
-    /// Submits the request of an ask. Items that it makes must expire within `longest_ttl` seconds.
-    fn submit<N: Network>(
-        &mut self,
-        part: u32,
-        session: &mut Session<N>,
-        longest_ttl: Option<i32>,
-        deadline: Instant,
-    ) -> Result<Ticket, Refused>;
+    /// Submits the request of an ask.
+    fn submit<N: Network>(&mut self, part: u32, session: &mut Session<N>, sending: Sending) -> Result<Ticket, Refused>;
 
     /// Takes a reply, or one part of it.
     fn reply(&mut self, part: u32, reply: Reply<'_>);
@@ -97,6 +91,16 @@ pub struct Ask {
     /// Tells the asks of an operation apart.
     pub part: u32,
     pub choice: Choice,
+}
+
+/// How a request is to be sent.
+#[derive(Clone, Copy, Debug)]
+pub struct Sending {
+    /// Other operations submit to the session too: a request that may be is joined with theirs.
+    pub is_shared: bool,
+    /// Items that the request makes must expire within so many seconds.
+    pub longest_ttl: Option<i32>,
+    pub deadline: Instant,
 }
 
 /// What an operation asks now.

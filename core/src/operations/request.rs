@@ -171,6 +171,7 @@ impl Request {
         })
     }
 
+    #[inline(always)]
     fn answer_without_value<V>(&self, status: Status, item: &Item) -> Answer<V> {
         match (self, status) {
             (Request::Metadata, Status::Done) => Answer::Metadata(Box::new(*item)),
@@ -192,6 +193,29 @@ impl Request {
     }
 }
 
+impl<V> Answer<V> {
+    /// The answer with a value of the host's: for hosts that keep a value's bytes until the operation is over.
+    ///
+    /// # Errors
+    /// That of `read`, but not of a value that the caller of a lease is to make anew: such an answer is without it.
+    pub fn read<W, E>(self, read: impl FnOnce(V) -> Result<W, E>) -> Result<Answer<W>, E> {
+        Ok(match self {
+            Answer::Value(value) => Answer::Value(read(value)?),
+            Answer::ValueAndCas(value, cas) => Answer::ValueAndCas(read(value)?, cas),
+            Answer::ValueAndTtl(value, ttl) => Answer::ValueAndTtl(read(value)?, ttl),
+            Answer::Lease(found) => {
+                let Found { finding, value } = *found;
+                Answer::Lease(Found::with(finding, value.map(|value| || read(value)))?.into())
+            }
+            Answer::Missing => Answer::Missing,
+            Answer::Done(done) => Answer::Done(done),
+            Answer::Compared(compared) => Answer::Compared(compared),
+            Answer::Number(number) => Answer::Number(number),
+            Answer::Metadata(item) => Answer::Metadata(item),
+        })
+    }
+}
+
 impl<V> Found<V> {
     /// Of a server that could not be asked, or that made no placeholder: the caller may make a value, and cannot store it.
     fn nothing() -> Self {
@@ -199,12 +223,17 @@ impl<V> Found<V> {
     }
 
     fn read<L: Values<Value = V>>(values: &L, reply: Reply<'_>) -> Result<Self, L::Error> {
-        let (head, finding) = (reply.head, Finding::of(reply.head));
-        let value = match finding {
-            _ if head.is_placeholder() => None,
+        let head = reply.head;
+        let read = || values.read(head, reply.value, reply.server);
+        Self::with(Finding::of(head), (!head.is_placeholder()).then_some(read))
+    }
+
+    fn with<E>(finding: Finding, read: Option<impl FnOnce() -> Result<V, E>>) -> Result<Self, E> {
+        let value = match (finding, read) {
+            (_, None) => None,
             // A value that cannot be read is of no use to the winner, who puts another in its place.
-            Finding::Won(_) => values.read(head, reply.value, reply.server).ok(),
-            _ => Some(values.read(head, reply.value, reply.server)?),
+            (Finding::Won(_), Some(read)) => read().ok(),
+            (_, Some(read)) => Some(read()?),
         };
         Ok(Self { finding, value })
     }

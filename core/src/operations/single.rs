@@ -6,7 +6,7 @@ use pinyon_proto::{Head, Status};
 
 use super::course::{choose, may_go_on, told};
 use super::values::{SentData, SentKey, Values};
-use super::{Answer, Ask, Asks, End, Next, Operation, Policy, Request};
+use super::{Answer, Ask, Asks, End, Next, Operation, Policy, Request, Sending};
 use crate::error::{Error, Sent};
 use crate::fleet::Fleet;
 use crate::network::Network;
@@ -60,13 +60,6 @@ impl<K: SentKey, D: SentData, V: Values> Single<K, D, V> {
         }
     }
 
-    /// The same, which is sent by a command of its own, as suits a connection that nobody else uses.
-    #[inline]
-    pub fn alone(mut self) -> Self {
-        self.alone = true;
-        self
-    }
-
     /// What it came to, once it is over. Ask once.
     #[inline]
     pub fn take_answer(&mut self) -> Answered<V> {
@@ -118,21 +111,21 @@ impl<K: SentKey, D: SentData, V: Values> Operation for Single<K, D, V> {
         &mut self,
         _part: u32,
         session: &mut Session<N>,
-        longest_ttl: Option<i32>,
-        deadline: Instant,
+        sending: Sending,
     ) -> Result<Ticket, Refused> {
         let key = self.key.wire();
+        self.alone |= !sending.is_shared;
         let joined = !self.alone && self.request.may_be_joined();
         if let (Request::Get { .. }, true) = (self.request, joined) {
-            return session.submit_joined_get(key, deadline);
+            return session.submit_joined_get(key, sending.deadline);
         }
         let mut command = self.request.command(key);
-        if let Some(most) = longest_ttl {
+        if let Some(most) = sending.longest_ttl {
             command = command.expiring_within(most);
         }
         match joined {
-            true => session.submit_joined(&command, self.data.data(), deadline),
-            false => session.submit(&command, self.data.data(), deadline),
+            true => session.submit_joined(&command, self.data.data(), sending.deadline),
+            false => session.submit(&command, self.data.data(), sending.deadline),
         }
     }
 

@@ -75,20 +75,26 @@ impl<'k> BorrowedKey<'k> {
     /// The key that a client's rules make of the one that was given. What cannot stand as it was given is written to `scratch`.
     #[inline]
     pub fn new(rules: &KeyRules, given: &'k [u8], scratch: &'k mut Vec<u8>) -> Result<Self, KeyError> {
-        match rules.routed(given) {
-            Cow::Borrowed(routed) => Ok(Self { wire: rules.wire(given, scratch)?, routed }),
-            Cow::Owned(routed) => Self::rewritten(rules, given, &routed, scratch),
+        match rules.as_given(given) {
+            Some(wire) => Ok(Self { wire, routed: given }),
+            None => Self::written(rules, given, scratch),
         }
     }
 
-    #[cold]
-    fn rewritten(rules: &KeyRules, given: &[u8], routed: &[u8], scratch: &'k mut Vec<u8>) -> Result<Self, KeyError> {
+    #[inline(never)]
+    fn written(rules: &KeyRules, given: &'k [u8], scratch: &'k mut Vec<u8>) -> Result<Self, KeyError> {
         scratch.clear();
         let base64 = rules.push(given, scratch)?;
         let end = scratch.len();
-        scratch.extend_from_slice(routed);
-        let (wire, routed) = scratch.split_at(end);
-        Ok(Self { wire: Key::new(wire, base64)?, routed })
+        let routed = match rules.routed(given) {
+            Cow::Borrowed(routed) => Some(routed),
+            Cow::Owned(routed) => {
+                scratch.extend_from_slice(&routed);
+                None
+            }
+        };
+        let (wire, behind) = scratch.split_at(end);
+        Ok(Self { wire: Key::known(wire, base64), routed: routed.unwrap_or(behind) })
     }
 
     /// The same key, of which the ring is asked about something else, if the host has it in another notation.
@@ -134,7 +140,7 @@ impl From<BorrowedKey<'_>> for OwnedKey {
 
 impl SentKey for OwnedKey {
     fn wire(&self) -> Key<'_> {
-        Key::new(&self.wire, self.base64).unwrap_or_else(|_| unreachable!("it was a key when it was made"))
+        Key::known(&self.wire, self.base64)
     }
 
     fn routed(&self) -> &[u8] {

@@ -19,7 +19,7 @@ use crate::directory::Directory;
 use crate::driven::{Action, Driven};
 use crate::error::{Error, Kind, Sent};
 use crate::fleet::{Choice, Fleet};
-use crate::operations::{Ask, Asks, End, Next, Operation};
+use crate::operations::{Ask, Asks, End, Next, Operation, Sending};
 use crate::pool::TRUSTED_REST;
 use crate::session::{Completion, Outcome, Refused, Ticket};
 use lane::{position, take, Entry, Lane};
@@ -371,8 +371,9 @@ impl<O: Operation, W: Waiter> Shared<O, W> {
     fn submit(&mut self, index: usize, mut entry: Entry, now: Instant) {
         let lane = &mut self.lanes[index];
         let longest_ttl = self.fleet.longest_ttl(lane.server);
+        let sending = Sending { is_shared: true, longest_ttl, deadline: entry.deadline };
         let operation = &mut self.running[entry.operation].operation;
-        match operation.submit(entry.part, &mut lane.session, longest_ttl, entry.deadline) {
+        match operation.submit(entry.part, &mut lane.session, sending) {
             Ok(ticket) => {
                 entry.ticket = ticket;
                 lane.flight.push_back(entry);

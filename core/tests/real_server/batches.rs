@@ -28,7 +28,7 @@ fn store(batch: &mut Batch<&'static str>, mode: Mode, value: &'static str) {
 
 /// The value that another connection finds.
 fn found(directory: &Directory) -> Vec<u8> {
-    let mut get = Single::new(Request::Get { cas: false }, sent(), Data::None, Plain, Policy::default()).alone();
+    let mut get = Single::new(Request::Get { cas: false }, sent(), Data::None, Plain, Policy::default());
     let Ok(()) = run(directory, &NoHost, &mut get);
     match get.finish().unwrap() {
         Answer::Value(Bytes { bytes, .. }) => bytes,

@@ -2,6 +2,8 @@
 
 mod batches;
 mod failing;
+#[path = "../playing/mod.rs"]
+mod playing;
 mod polled;
 mod refused_waits;
 mod scenarios;

@@ -67,7 +67,7 @@ fn refuse_each_wait(
 }
 
 fn get(directory: &Directory, host: &Refusing) -> Result<(), Failure<RefusedWait>> {
-    let mut single = Single::new(Request::Get { cas: false }, sent(), Data::None, Plain, Policy::default()).alone();
+    let mut single = Single::new(Request::Get { cas: false }, sent(), Data::None, Plain, Policy::default());
     run(directory, host, &mut single).map_err(Failure::Interrupted)?;
     assert!(single.take_answer().is_ok());
     Ok(())

@@ -6,7 +6,7 @@ use std::os::fd::RawFd;
 use std::time::Duration;
 
 use pinyon_core::driven::{Action, Driven};
-use pinyon_core::locks::client::{Client, Setup, Finished, Outcome, Platform as _, Wish};
+use pinyon_core::locks::client::{Client, Finished, Outcome, Platform as _, Setup, Wish};
 use pinyon_core::locks::keys::Keys;
 use pinyon_core::locks::machine::{Failure, LockOptions, LockRequest};
 use pinyon_core::{redis, Address, Endpoint};
@@ -19,7 +19,8 @@ use crate::{say, Command, Input, Message, Step, CLIENT};
 
 const PATIENCE: Duration = Duration::from_secs(2);
 const REPLY: resp::Limits = resp::Limits { bulk: 64 * 1024, elements: 256, depth: 8 };
-const LIMITS: redis::RespLimits = redis::RespLimits { exchanges: 12, unsent: 16 * 1024, command: 64 * 1024, reply: REPLY };
+const LIMITS: redis::RespLimits =
+    redis::RespLimits { exchanges: 12, unsent: 16 * 1024, command: 64 * 1024, reply: REPLY };
 
 /// How late somebody may be told.
 const TOLERANCE: Duration = Duration::from_millis(1);
@@ -526,7 +527,7 @@ impl Run {
             }
             for name in held.names.iter() {
                 let Some((other, lined_up)) = holders.insert(name, (*number, held.lined_up)) else { continue };
-                let may_be = !honest && !(lined_up && held.lined_up);
+                let may_be = !(honest || lined_up && held.lined_up);
                 assert!(may_be, "{name:?} is held by {number} and {other}");
             }
         }
@@ -542,7 +543,7 @@ impl Waiting {
 }
 
 impl Command {
-    fn parts<'a>(self, argument: &'a [u8]) -> Vec<&'a [u8]> {
+    fn parts(self, argument: &[u8]) -> Vec<&[u8]> {
         match self {
             Command::Ping => vec![&b"PING"[..], argument],
             Command::Subscribe => vec![&b"SUBSCRIBE"[..], argument],

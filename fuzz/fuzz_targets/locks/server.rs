@@ -348,7 +348,7 @@ impl Server {
         }
         let kind = name.to_ascii_lowercase();
         for channel in channels {
-            match &name[..] {
+            match name {
                 b"SUBSCRIBE" => drop(connection.channels.insert(channel.to_vec())),
                 _ => drop(connection.channels.remove(*channel)),
             }

@@ -36,6 +36,17 @@ pub(crate) fn exception(py: Python<'_>, kind: ErrorKind, message: &str) -> PyErr
     made(class_of(py, kind).and_then(|class| class.call1((message,))))
 }
 
+/// The most particular kind that an exception is of; [`ErrorKind::Error`] for those that are not Pinyon's.
+#[cold]
+pub(crate) fn kind_of(error: &Bound<'_, PyBaseException>) -> PyResult<ErrorKind> {
+    for kind in ErrorKind::ALL.into_iter().rev() {
+        if error.is_instance(class_of(error.py(), kind)?)? {
+            return Ok(kind);
+        }
+    }
+    Ok(ErrorKind::Error)
+}
+
 /// An argument that the core refuses becomes an exception.
 #[inline]
 pub(crate) fn checked<T, E: Into<InvalidArgument>>(py: Python<'_>, argument: Result<T, E>) -> PyResult<T> {

@@ -15,7 +15,7 @@ use pyo3::types::{PyBool, PyBytes, PyFloat, PyInt, PyString};
 use pyo3::IntoPyObjectExt;
 
 use crate::client::Client;
-use crate::errors::{checked, exception};
+use crate::errors::{checked, exception, kind_of};
 use crate::keys::key_bytes;
 use crate::ttl::Ttl;
 use crate::values::Codec;
@@ -216,8 +216,7 @@ impl GetOrSet {
 }
 
 fn failed(error: &Bound<'_, PyBaseException>) -> PyResult<Outcome<Callers>> {
-    let outages = error.py().import("pinyon.errors")?.getattr("OUTAGES")?;
-    Ok(Outcome::Failed { error: Arc::new(Raised::of(error)?), is_outage: error.is_instance(&outages)? })
+    Ok(Outcome::Failed { error: Arc::new(Raised::of(error)?), is_outage: kind_of(error)?.is_outage() })
 }
 
 #[pymethods]

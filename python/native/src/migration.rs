@@ -2,16 +2,14 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use pinyon_core::error::kinds::ErrorKind;
 use pinyon_core::migration::{self, Counts, End, Outcome, Plan, Pool, Progress, Step, NEEDS_TTL};
-use pinyon_core::operations::{Answer, Compared, Found as CoreFound, Request};
+use pinyon_core::operations::{Answer, Compared, Found as CoreFound, Request, Win};
 use pyo3::exceptions::PyBaseException;
-use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyTuple};
 use pyo3::IntoPyObjectExt;
 
-use crate::errors::exception;
+use crate::errors::{exception, kind_of, ErrorKind};
 use crate::leases::Found;
 use crate::ttl::Ttl;
 
@@ -33,24 +31,23 @@ impl MigrationCounts {
         let Progress { new, old, moved, refused, missing } = self.0.progress();
         [new, old, moved, refused, missing]
     }
-
-    #[pyo3(signature = (*, new = 0, old = 0, missing = 0))]
-    fn add(&self, new: u64, old: u64, missing: u64) {
-        self.0.add(Progress { new, old, missing, ..Progress::default() });
-    }
 }
 
-/// One operation of a migrating client: `pinyon_core::migration::Migration`. Each step is a call: the pool, the method, its
-/// arguments and settings; the last one is ("", "return", (what the operation returns,), {}).
+/// One operation of a migrating client: `pinyon_core::migration::Migration`. Each step is a pool and a call:
+/// the method, its arguments and settings. The last one is no pool and what the operation returns.
 #[pyclass(frozen, module = "pinyon._native")]
 pub(crate) struct Migration {
     state: Mutex<State>,
+    plan: Plan,
     method: Py<PyAny>,
-    /// Those of the user's operation, whose first one is the key.
+    /// Those of the user's operation.
     arguments: Py<PyTuple>,
+    /// What its keys are looked up in by their indexes. One key is the first argument, several are in it.
+    keys: Py<PyAny>,
     /// Those with which it makes a missing item are left out until then.
     settings: Py<PyDict>,
-    creates: bool,
+    /// What was read of several keys.
+    values: Py<PyDict>,
 }
 
 struct State {
@@ -59,17 +56,16 @@ struct State {
 }
 
 /// How the outcome of the step under way is read.
-#[derive(Clone, Copy)]
 enum Reads {
     Value,
     ValueAndTtl,
     Lease,
     Compared,
     Done,
+    /// Values of these keys.
+    Many(Vec<usize>),
     Operation,
 }
-
-type MigrationStep = Step<Object, Py<PyAny>, PyErr>;
 
 #[pymethods]
 impl Migration {
@@ -79,16 +75,19 @@ impl Migration {
     fn new(
         operation: &str,
         method: Py<PyAny>,
-        arguments: Py<PyTuple>,
-        settings: Py<PyDict>,
+        arguments: Bound<'_, PyTuple>,
+        settings: Bound<'_, PyDict>,
         counts: &MigrationCounts,
         ttl: Option<Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
         let Some(plan) = Plan::of(operation) else { unreachable!("{operation} has no plan") };
-        let ttl = ttl.map(|ttl| Ttl::seconds(&ttl)).transpose()?;
-        let machine = migration::Migration::new(plan, counts.0.clone(), ttl);
-        let state = Mutex::new(State { machine, reads: Reads::Operation });
-        Ok(Self { state, method, arguments, settings, creates: plan == Plan::Create })
+        let (counts, ttl) = (counts.0.clone(), ttl.map(|ttl| Ttl::seconds(&ttl)).transpose()?);
+        let keys = if plan.is_of_many() { arguments.get_item(0)? } else { arguments.clone().into_any() };
+        let tells_outages = settings.get_item("failed")?.is_some_and(|failed| !failed.is_none());
+        let machine = migration::Migration::new(plan, keys.len()?, tells_outages, counts, ttl);
+        let state = State { machine, reads: Reads::Operation }.into();
+        let (values, keys) = (PyDict::new(keys.py()).unbind(), keys.unbind());
+        Ok(Self { state, plan, method, arguments: arguments.unbind(), keys, settings: settings.unbind(), values })
     }
 
     fn begin<'py>(this: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
@@ -98,8 +97,7 @@ impl Migration {
 
     /// The step after one that came to this.
     fn answered<'py>(this: &Bound<'py, Self>, outcome: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        let reads = this.get().state().reads;
-        let outcome = reads.outcome(this, outcome)?;
+        let outcome = Self::outcome(this, outcome)?;
         let step = this.get().state().machine.next(outcome);
         Self::call(this, step)
     }
@@ -118,103 +116,105 @@ impl Migration {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn call<'py>(this: &Bound<'py, Self>, step: MigrationStep) -> PyResult<Bound<'py, PyAny>> {
+    fn call<'py>(this: &Bound<'py, Self>, mut step: Step<Object, Py<PyAny>, PyErr>) -> PyResult<Bound<'py, PyAny>> {
         let (py, own) = (this.py(), this.get());
-        let key = own.arguments.bind(py).get_item(0)?;
-        match step {
+        let (method, settings, none) = (own.method.bind(py), own.settings.bind(py), PyDict::new(py));
+        while let Step::Tell(error) = step {
+            let error = error.value(py);
+            settings.as_any().get_item("failed")?.call_method1("setdefault", (error.getattr("server")?, error))?;
+            step = own.state().machine.next(Outcome::Told);
+        }
+        let key = || own.key(py, own.state().machine.key());
+        let operate = |settings| (method, &own.arguments, settings).into_pyobject(py);
+        let (pool, reads, call) = match step {
             Step::Ask(pool, request) => {
-                let (reads, method, arguments) = match request {
-                    Request::Get { .. } => (Reads::Value, "get", (key, this).into_bound_py_any(py)?),
-                    Request::GetWithTtl => (Reads::ValueAndTtl, "get_with_ttl", (key,).into_bound_py_any(py)?),
-                    Request::Lease { lease, .. } => (Reads::Lease, "ask_lease", (key, lease).into_bound_py_any(py)?),
-                    Request::GiveBack(win) => {
-                        (Reads::Done, "give_back", (key, win.cas, win.keep).into_bound_py_any(py)?)
+                let many = method.eq("set_many")?;
+                let (reads, call) = match request {
+                    Request::Get { .. } => (Reads::Value, ("get", (key()?, this), none).into_pyobject(py)?),
+                    Request::GetWithTtl => (Reads::ValueAndTtl, ("get_with_ttl", (key()?,), none).into_pyobject(py)?),
+                    Request::Lease { lease, .. } => {
+                        (Reads::Lease, ("ask_lease", (key()?, lease), none).into_pyobject(py)?)
                     }
-                    Request::Delete if own.is_of_many(py)? => {
-                        (Reads::Done, "delete_many", (key,).into_bound_py_any(py)?)
+                    Request::GiveBack(Win { cas, keep }) => {
+                        (Reads::Done, ("give_back", (key()?, cas, keep), none).into_pyobject(py)?)
                     }
-                    Request::Delete => (Reads::Done, "delete", (key,).into_bound_py_any(py)?),
+                    Request::Delete if many => (Reads::Done, ("delete_many", (key()?,), none).into_pyobject(py)?),
+                    Request::Delete => (Reads::Done, ("delete", (key()?,), none).into_pyobject(py)?),
                     _ => unreachable!("no plan asks this"),
                 };
-                let pool = if pool == Pool::Old { "old" } else { "new" };
-                own.state().reads = reads;
-                (pool, method, arguments, PyDict::new(py)).into_bound_py_any(py)
+                (pool, reads, call)
             }
             Step::Store { value, cas, ttl } => {
-                own.state().reads = Reads::Compared;
-                ("new", "cas", (key, &*value, cas, ttl), PyDict::new(py)).into_bound_py_any(py)
+                (Pool::New, Reads::Compared, ("cas", (key()?, &*value, cas, ttl), none).into_pyobject(py)?)
             }
-            Step::Operate if own.creates => own.operate(py, &PyDict::new(py)),
-            Step::Operate | Step::Create => own.operate(py, own.settings.bind(py)),
-            Step::Return(end) => ("", "return", (own.returned(py, end)?,), PyDict::new(py)).into_bound_py_any(py),
-            Step::Raise(error) => Err(error),
+            Step::Read { pool, keys, .. } => {
+                let wanted = keys.iter().map(|key| own.key(py, *key)).collect::<PyResult<Vec<_>>>()?;
+                (pool, Reads::Many(keys), (method, (wanted,), settings).into_pyobject(py)?)
+            }
+            Step::Operate if own.plan == Plan::Create => (Pool::New, Reads::Operation, operate(&none)?),
+            Step::Operate | Step::Create => (Pool::New, Reads::Operation, operate(settings)?),
+            Step::Return(end) => {
+                let returned = match end {
+                    End::Value(value) => value.clone_ref(py),
+                    // What `get` was given for it.
+                    End::Missing => own.arguments.bind(py).get_item(1).map_or_else(|_| py.None(), Bound::unbind),
+                    End::Answer(answer) => answer,
+                    End::Done(done) => done.into_py_any(py)?,
+                    End::Values => own.values.clone_ref(py).into_any(),
+                    End::Count(count) => count.into_py_any(py)?,
+                };
+                return ("", returned).into_bound_py_any(py);
+            }
+            Step::Raise(error) => return Err(error),
             Step::NeedTtl(error) => {
                 let raised = exception(py, ErrorKind::Unsupported, &format!("{}; {NEEDS_TTL}", error.value(py).str()?));
                 raised.set_cause(py, Some(error));
-                Err(raised)
+                return Err(raised);
             }
-        }
-    }
-}
-
-impl Migration {
-    fn operate<'py>(&self, py: Python<'py>, settings: &Bound<'py, PyDict>) -> PyResult<Bound<'py, PyAny>> {
-        self.state().reads = Reads::Operation;
-        ("new", &self.method, &self.arguments, settings).into_bound_py_any(py)
+            Step::Tell(_) => unreachable!("the user was told"),
+        };
+        own.state().reads = reads;
+        let pool = if pool == Pool::Old { "old" } else { "new" };
+        (pool, call).into_bound_py_any(py)
     }
 
-    fn is_of_many(&self, py: Python<'_>) -> PyResult<bool> {
-        self.method.bind(py).eq(intern!(py, "set_many"))
+    fn key<'py>(&self, py: Python<'py>, index: usize) -> PyResult<Bound<'py, PyAny>> {
+        self.keys.bind(py).get_item(index)
     }
 
-    /// What is missing is what `get` was given for it.
-    fn returned(&self, py: Python<'_>, end: End<Object, Py<PyAny>>) -> PyResult<Py<PyAny>> {
-        match end {
-            End::Value(value) => Ok(value.clone_ref(py)),
-            End::Missing => Ok(self.arguments.bind(py).get_item(1).map_or_else(|_| py.None(), Bound::unbind)),
-            End::Answer(answer) => Ok(answer),
-            End::Done(done) => done.into_py_any(py),
-        }
-    }
-}
-
-impl Reads {
-    fn outcome(
-        self,
-        migration: &Bound<'_, Migration>,
-        outcome: &Bound<'_, PyAny>,
-    ) -> PyResult<Outcome<Object, Py<PyAny>, PyErr>> {
+    fn outcome(this: &Bound<'_, Self>, outcome: &Bound<'_, PyAny>) -> PyResult<Outcome<Object, Py<PyAny>, PyErr>> {
+        let (py, own) = (this.py(), this.get());
         let object = || Arc::new(outcome.clone().unbind());
-        Ok(Outcome::Answered(match self {
+        let reads = std::mem::replace(&mut own.state().reads, Reads::Operation);
+        Ok(Outcome::Answered(match reads {
             // The migration itself is what a missing value was asked to be.
-            Self::Value if outcome.is(migration) => Answer::Missing,
-            Self::Value => Answer::Value(object()),
-            Self::ValueAndTtl => match outcome.extract::<Option<(Py<PyAny>, Option<u32>)>>()? {
+            Reads::Value if outcome.is(this) => Answer::Missing,
+            Reads::Value => Answer::Value(object()),
+            Reads::ValueAndTtl => match outcome.extract::<Option<(Py<PyAny>, Option<u32>)>>()? {
                 Some((value, ttl)) => Answer::ValueAndTtl(Arc::new(value), ttl),
                 None => Answer::Missing,
             },
-            Self::Lease => {
-                let (finding, value) = outcome.cast::<Found>()?.get().parts(outcome.py());
+            Reads::Lease => {
+                let (finding, value) = outcome.cast::<Found>()?.get().parts(py);
                 Answer::Lease(CoreFound { finding, value: value.map(Arc::new) }.into())
             }
-            Self::Compared if outcome.is_truthy()? => Answer::Compared(Compared::Stored),
-            Self::Compared => Answer::Compared(Compared::Changed),
-            Self::Done => Answer::Done(outcome.is_truthy()?),
-            Self::Operation => {
-                let missed = outcome.is_none() || outcome.is(PyBool::new(outcome.py(), false));
+            Reads::Compared if outcome.is_truthy()? => Answer::Compared(Compared::Stored),
+            Reads::Compared => Answer::Compared(Compared::Changed),
+            Reads::Done => Answer::Done(outcome.is_truthy()?),
+            Reads::Many(keys) => {
+                let (values, mut found) = (outcome.cast::<PyDict>()?, Vec::new());
+                own.values.bind(py).update(values.as_mapping())?;
+                for key in keys {
+                    if values.contains(own.key(py, key)?)? {
+                        found.push(key);
+                    }
+                }
+                return Ok(Outcome::Found(found));
+            }
+            Reads::Operation => {
+                let missed = outcome.is_none() || outcome.is(PyBool::new(py, false));
                 return Ok(Outcome::Operated { answer: outcome.clone().unbind(), found: !missed });
             }
         }))
     }
-}
-
-/// The most particular kind that an exception of Pinyon's is of.
-fn kind_of(error: &Bound<'_, PyBaseException>) -> PyResult<ErrorKind> {
-    let errors = error.py().import("pinyon.errors")?;
-    for kind in ErrorKind::ALL.into_iter().rev() {
-        if error.is_instance(&errors.getattr(kind.as_str())?)? {
-            return Ok(kind);
-        }
-    }
-    Ok(ErrorKind::Error)
 }

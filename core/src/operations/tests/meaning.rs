@@ -126,3 +126,24 @@ fn leases() {
         means(META, LEASE, "mg key f c v N20 R5 O*", reply, answer);
     }
 }
+
+#[test]
+fn an_answer_is_read_later() {
+    let length = |text: &str| if text.is_empty() { Err("no value") } else { Ok(text.len()) };
+    assert_eq!(Answer::Value("four").read(length), Ok(Answer::Value(4)));
+    assert_eq!(Answer::ValueAndCas("four", 9).read(length), Ok(Answer::ValueAndCas(4, 9)));
+    assert_eq!(Answer::ValueAndTtl("four", None).read(length), Ok(Answer::ValueAndTtl(4, None)));
+    assert_eq!(Answer::Value("").read(length), Err("no value"));
+    for other in [Answer::Missing, Answer::Done(true), Answer::Compared(Compared::Gone), Answer::Number(7)] {
+        assert_eq!(format!("{:?}", other.clone().read(length).unwrap()), format!("{other:?}"));
+    }
+    let won = Finding::Won(Some(Win { cas: 9, keep: true }));
+    assert_eq!(lease(won, Some("four")).read(length), Ok(lease(won, Some(4))));
+    assert_eq!(lease(won, Some("")).read(length), Ok(lease(won, None)), "the caller makes another");
+    assert_eq!(lease(Finding::Stale, Some("")).read(length), Err("no value"));
+    assert_eq!(lease(Finding::Filling, None).read(length), Ok(lease(Finding::Filling, None)));
+}
+
+fn lease<V>(finding: Finding, value: Option<V>) -> Answer<V> {
+    Answer::Lease(Found { finding, value }.into())
+}

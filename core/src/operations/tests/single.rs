@@ -242,7 +242,8 @@ fn a_classic_value_that_may_be_a_placeholder_is_asked_for_by_itself_once() {
     assert!(stage.answer("a", "VALUE key 0 0||END").is_empty());
     assert_eq!(finished(stage).unwrap(), Answer::Value(value("", 0)));
 
-    let mut alone = Stage::new("a", CLASSIC, on("key", GET).alone());
+    let mut alone = Stage::new("a", CLASSIC, on("key", GET));
+    alone.is_shared = false;
     alone.begin();
     assert!(alone.answer("a", "VALUE key 0 0||END").is_empty());
     let mut flagged = Stage::new("a", CLASSIC, on("key", GET));

@@ -11,7 +11,7 @@ use crate::connection::peer::{Ending, Peer};
 use crate::error::{Error, Kind, Sent};
 use crate::events::EventKind;
 use crate::fleet::{Access, Choice, Fleet, FleetOptions};
-use crate::operations::{Ask, Asks, End, Keys, Next, Operation, OwnedKey};
+use crate::operations::{Ask, Asks, End, Keys, Next, Operation, OwnedKey, Sending};
 use crate::ring::Rule;
 use crate::session::{Limits, Outcome, Session, Ticket};
 
@@ -29,6 +29,8 @@ pub struct Stage<O> {
     pub now: Instant,
     /// Whether what fails now fails in time.
     pub in_time: bool,
+    /// Whether others use the connections, too.
+    pub is_shared: bool,
     /// Servers that nobody can connect to, and why.
     pub unreachable: Vec<(&'static str, Kind)>,
     version: &'static str,
@@ -66,8 +68,9 @@ impl<O: Operation> Stage<O> {
 
     pub fn with(fleet: Fleet, version: &'static str, operation: O) -> Self {
         let connections = fleet.servers().iter().map(|server| Connection::new(&server.name, version)).collect();
-        let (now, in_time, begins_again, unreachable) = (Instant::now(), true, false, Vec::new());
-        Self { fleet, operation, now, in_time, unreachable, version, connections, begins_again }
+        let (now, in_time, is_shared, begins_again) = (Instant::now(), true, true, false);
+        let unreachable = Vec::new();
+        Self { fleet, operation, now, in_time, is_shared, unreachable, version, connections, begins_again }
     }
 
     /// Begins it. Returns what is sent.
@@ -151,7 +154,8 @@ impl<O: Operation> Stage<O> {
         }
         let connection = &mut self.connections[server];
         let (longest_ttl, deadline) = (self.fleet.longest_ttl(server), Instant::now() + SECOND);
-        match self.operation.submit(ask.part, &mut connection.session, longest_ttl, deadline) {
+        let sending = Sending { is_shared: self.is_shared, longest_ttl, deadline };
+        match self.operation.submit(ask.part, &mut connection.session, sending) {
             Ok(ticket) => connection.flight.push_back((ticket, ask)),
             Err(why) => self.failed(ask, why.into_error(&name, self.operation.name())),
         }

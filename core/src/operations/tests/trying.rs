@@ -27,7 +27,10 @@ fn what_may_not_be_done_twice_is_not_insisted_on() {
     for request in [store(Mode::Add), store(Mode::Append), Request::Delete, Request::Get { cas: true }] {
         assert_eq!(on("key", request).over(0, unattributed()), Next::Nothing, "{request:?}");
     }
-    assert_eq!(on("key", store(Mode::Set)).alone().over(0, unattributed()), Next::Nothing);
+    let mut alone = Stage::new("a", META, on("key", store(Mode::Set)));
+    alone.is_shared = false;
+    alone.begin();
+    assert_eq!(alone.operation.over(0, unattributed()), Next::Nothing);
     assert_eq!(on("key", GET).over(0, unattributed()), Next::Again);
 }
 

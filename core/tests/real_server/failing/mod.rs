@@ -13,9 +13,10 @@ use pinyon_core::{Data, Kind, Sent};
 use pinyon_proto::Key;
 use serde_json::{json, Value};
 
-use crate::scenarios::{Blocking, Client, Loop, Outcome};
+use crate::playing::Outcome;
+use crate::scenarios::{Blocking, CacheClient, Loop};
 use crate::TIMEOUT;
-use peer::{Act, Peer};
+use peer::{Act, Peer, LATE};
 
 const HIT: Act = Act::Say("VA 5 f16 O*\r\nvalue\r\n");
 const MISS: Act = Act::Say("EN O*\r\n");
@@ -30,11 +31,15 @@ struct Two<C> {
     of_second: String,
 }
 
-impl<C: Client> Two<C> {
+impl<C: CacheClient> Two<C> {
     fn new(timeout: f64, first: &[Act], second: &[Act]) -> Self {
+        Self::with(&json!({"timeout": timeout}), first, second)
+    }
+
+    fn with(settings: &Value, first: &[Act], second: &[Act]) -> Self {
         let (first, second) = (Peer::new(first), Peer::new(second));
         let address = format!("{},{}", first.address, second.address);
-        let client = C::connected(&json!({"address": address, "client": {"timeout": timeout}}));
+        let client = C::connected(&json!({"address": address, "client": settings}));
         let of = |server: &Peer| {
             (0..).map(|n| format!("key{n}")).find(|key| own_server(client.directory(), key).1 == server.address)
         };
@@ -55,7 +60,9 @@ impl<C: Client> Two<C> {
         let name = |server: &str| if server == self.first.address { 1 } else { 2 };
         let events = self.client.directory().take_events().into_iter();
         let events = events.map(|event| match event.kind {
-            EventKind::Retry => format!("retry {} on {}", event.command, name(&event.server)),
+            kind @ (EventKind::Retry | EventKind::Slow) => {
+                format!("{} {} on {}", kind.as_str(), event.command, name(&event.server))
+            }
             kind => format!("{} {}", kind.as_str(), name(&event.server)),
         });
         events.collect()
@@ -96,9 +103,11 @@ through_both!(
     a_connection_that_broke_amid_a_reply_is_tried_again,
     answers_are_counted_by_what_they_were,
     every_server_is_asked_and_the_failing_one_told,
+    a_slow_command_is_told_with_its_server_and_a_quick_one_is_not,
+    a_command_that_fails_is_not_told_as_a_slow_one,
 );
 
-fn a_server_that_closes_is_tried_once_more_and_then_another<C: Client>() {
+fn a_server_that_closes_is_tried_once_more_and_then_another<C: CacheClient>() {
     let mut two = Two::<C>::new(10.0, &[Act::Close], &[HIT]);
     assert_eq!(two.get().value, "value");
     assert_eq!(two.events(), ["retry get on 1", "down 1", "retry get on 1"]);
@@ -107,7 +116,7 @@ fn a_server_that_closes_is_tried_once_more_and_then_another<C: Client>() {
     assert_eq!(two.counted(Counted::Get), [0, 0, 0, 2, 2]);
 }
 
-fn what_was_sent_and_changes_something_is_told_and_not_repeated<C: Client>() {
+fn what_was_sent_and_changes_something_is_told_and_not_repeated<C: CacheClient>() {
     let mut two = Two::<C>::new(10.0, &[Act::Close], &[STORED]);
     let raised = two.call(json!(["add", two.of_first, "value"])).raised.unwrap();
     assert_eq!((raised.sent, raised.command, &*raised.server), (Sent::Maybe, "add", &*two.first.address));
@@ -116,7 +125,7 @@ fn what_was_sent_and_changes_something_is_told_and_not_repeated<C: Client>() {
     assert_eq!(two.counted(Counted::Add), [0, 0, 0, 1, 0]);
 }
 
-fn a_silent_server_is_marked_down_and_the_next_call_goes_elsewhere<C: Client>() {
+fn a_silent_server_is_marked_down_and_the_next_call_goes_elsewhere<C: CacheClient>() {
     let mut two = Two::<C>::new(0.5, &[Act::Silent], &[HIT]);
     assert_eq!(two.get().raised.unwrap().kind.as_str(), "Timeout", "its time is over");
     assert_eq!(two.events(), ["down 1"]);
@@ -124,7 +133,7 @@ fn a_silent_server_is_marked_down_and_the_next_call_goes_elsewhere<C: Client>() 
     assert_eq!((two.first.requests().len(), two.second.requests().len()), (1, 1));
 }
 
-fn a_server_that_comes_back_is_probed_and_used_again<C: Client>() {
+fn a_server_that_comes_back_is_probed_and_used_again<C: CacheClient>() {
     let mut two = Two::<C>::new(10.0, &[Act::Close], &[MISS]);
     assert_eq!(two.get().value, Value::Null);
     two.events();
@@ -138,7 +147,7 @@ fn a_server_that_comes_back_is_probed_and_used_again<C: Client>() {
     assert_eq!(two.get().value, "value");
 }
 
-fn many_keys_go_on_elsewhere_with_one_event_for_the_server<C: Client>() {
+fn many_keys_go_on_elsewhere_with_one_event_for_the_server<C: CacheClient>() {
     let mut two = Two::<C>::new(10.0, &[Act::Close], &[Act::Say("END\r\n")]);
     let call = json!(["get_many", [two.of_first, two.of_second]]);
     let outcome = two.call(call);
@@ -148,7 +157,7 @@ fn many_keys_go_on_elsewhere_with_one_event_for_the_server<C: Client>() {
     assert_eq!(two.second.requests().len(), 2);
 }
 
-fn what_one_server_answered_stays_where_the_other_is_silent<C: Client>() {
+fn what_one_server_answered_stays_where_the_other_is_silent<C: CacheClient>() {
     let mut two = Two::<C>::new(0.5, &[Act::Silent], &[STORED]);
     let outcome = two.call(json!(["delete_many", [two.of_first, two.of_second]]));
     let raised = outcome.raised.unwrap();
@@ -157,7 +166,7 @@ fn what_one_server_answered_stays_where_the_other_is_silent<C: Client>() {
     assert_eq!(two.events(), ["down 1"]);
 }
 
-fn after_its_time_many_keys_are_not_asked_for_again<C: Client>() {
+fn after_its_time_many_keys_are_not_asked_for_again<C: CacheClient>() {
     let mut two = Two::<C>::new(0.5, &[Act::Silent], &[Act::Say("END\r\n")]);
     let raised = two.call(json!(["get_many", [two.of_first, two.of_second]])).raised.unwrap();
     assert_eq!((raised.kind.as_str(), &*raised.server), ("Timeout", &*two.first.address));
@@ -165,14 +174,14 @@ fn after_its_time_many_keys_are_not_asked_for_again<C: Client>() {
     assert_eq!(two.second.requests().len(), 1);
 }
 
-fn a_connection_that_broke_amid_a_reply_is_tried_again<C: Client>() {
+fn a_connection_that_broke_amid_a_reply_is_tried_again<C: CacheClient>() {
     let mut two = Two::<C>::new(10.0, &[Act::Break("VA 5 f16 O*\r\nva"), HIT], &[MISS]);
     assert_eq!(two.get().value, "value");
     assert_eq!(two.events(), ["retry get on 1"]);
     assert_eq!(two.counted(Counted::Get), [1, 0, 0, 1, 1]);
 }
 
-fn answers_are_counted_by_what_they_were<C: Client>() {
+fn answers_are_counted_by_what_they_were<C: CacheClient>() {
     let error = Act::Say("SERVER_ERROR out of memory\r\n");
     let mut two = Two::<C>::new(10.0, &[HIT, MISS, MISS, error, STORED], &[MISS]);
     for _ in 0..4 {
@@ -184,11 +193,31 @@ fn answers_are_counted_by_what_they_were<C: Client>() {
     assert!(two.events().is_empty(), "a server's own error is an answer");
 }
 
-fn every_server_is_asked_and_the_failing_one_told<C: Client>() {
+fn every_server_is_asked_and_the_failing_one_told<C: CacheClient>() {
     let mut two = Two::<C>::new(10.0, &[Act::Close], &[Act::Say("OK\r\n")]);
     let raised = two.call(json!(["flush_all"])).raised.unwrap();
     assert_eq!((raised.command, &*raised.server), ("flush_all", &*two.first.address));
     assert_eq!((two.first.requests().len(), two.second.requests().len()), (1, 1));
+}
+
+fn a_slow_command_is_told_with_its_server_and_a_quick_one_is_not<C: CacheClient>() {
+    let settings = json!({"timeout": 20, "slow_after": LATE.as_secs_f64() - 0.5});
+    let end = "END\r\n";
+    let mut two = Two::<C>::with(&settings, &[HIT, Act::SayLate("EN O*\r\n"), Act::SayLate(end)], &[Act::Say(end)]);
+    assert_eq!(two.get().value, "value");
+    assert!(two.events().is_empty());
+    assert_eq!(two.get().value, Value::Null);
+    let told = two.client.directory().take_events();
+    assert!(told[0].duration >= Some(LATE) && told[0].error.is_none(), "{told:?}");
+    assert_eq!((told.len(), told[0].kind, told[0].command), (1, EventKind::Slow, "get"));
+    assert!(two.call(json!(["get_many", [two.of_first, two.of_second]])).raised.is_none());
+    assert_eq!(two.events(), ["slow get_many on 1"]);
+}
+
+fn a_command_that_fails_is_not_told_as_a_slow_one<C: CacheClient>() {
+    let mut two = Two::<C>::with(&json!({"timeout": 0.5, "slow_after": 0.01}), &[Act::Silent], &[HIT]);
+    assert_eq!(two.get().raised.unwrap().kind.as_str(), "Timeout");
+    assert_eq!(two.events(), ["down 1"]);
 }
 
 /// A command that was not carried out: its key, its name, and how it failed where the server did not answer.

@@ -3,12 +3,17 @@
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+pub const LATE: Duration = Duration::from_secs(2);
 
 /// What a server does with a request.
 #[derive(Clone, Copy)]
 pub enum Act {
     /// Sends this, where `*` is the request's opaque. Of a quiet command it says nothing.
     Say(&'static str),
+    /// The same after [`LATE`].
+    SayLate(&'static str),
     Close,
     /// Sends this and closes.
     Break(&'static str),
@@ -77,6 +82,10 @@ impl Peer {
             let (text, ends) = match self.next_act() {
                 Act::Say(_) if line.ends_with(" q") => continue,
                 Act::Say(text) => (text, false),
+                Act::SayLate(text) => {
+                    std::thread::sleep(LATE);
+                    (text, false)
+                }
                 Act::Close => ("", true),
                 Act::Break(text) => (text, true),
                 Act::Silent => continue,

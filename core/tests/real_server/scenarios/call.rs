@@ -1,7 +1,5 @@
 //! A call of a scenario as an operation, and its outcome as JSON.
 
-use std::sync::Arc;
-
 use pinyon_core::dialect::{Dialect, Plain};
 use pinyon_core::error::kinds::ErrorKind;
 use pinyon_core::operations::{
@@ -9,41 +7,13 @@ use pinyon_core::operations::{
     Keys, OwnedKey, Request, ServerCommand, Single,
 };
 use pinyon_core::settings::Policy;
-use pinyon_core::{Error, Sent};
+use pinyon_core::Sent;
 use pinyon_proto::{Direction, Key, KeyRules, Mode};
 use serde_json::{json, Map, Value};
 
+use crate::playing::{Outcome, Raised};
+
 pub type Op = AnyOperation<OwnedKey, Option<Vec<u8>>, operations::Plain>;
-
-/// What a call came to: what it returned, or what it had achieved before it raised something.
-#[derive(Default)]
-pub struct Outcome {
-    pub value: Value,
-    pub raised: Option<Raised>,
-}
-
-#[derive(Debug)]
-pub struct Raised {
-    pub kind: ErrorKind,
-    pub sent: Sent,
-    pub server: Arc<str>,
-    pub command: &'static str,
-    pub text: String,
-}
-
-impl From<Error> for Raised {
-    fn from(error: Error) -> Self {
-        let text = error.to_string();
-        let Error { kind, sent, server, command, .. } = error;
-        Self { kind: kind.into(), sent, server, command, text }
-    }
-}
-
-impl From<Error> for Outcome {
-    fn from(error: Error) -> Self {
-        Self { value: Value::Null, raised: Some(error.into()) }
-    }
-}
 
 /// The command's words as one of a batch, or of its own.
 pub fn request(call: &[Value]) -> Option<(&str, Request, Option<Vec<u8>>)> {

@@ -10,26 +10,32 @@ use pinyon_core::operations::BorrowedKey;
 use pinyon_core::settings::{CacheSettings, Password, ServerTexts};
 use pinyon_core::shared::{Finished, Shared, Waiter};
 use pinyon_core::{Data, Error};
-use serde_json::Value;
+use serde_json::{json, Value};
 
-use super::call::{operation, outcome, request, wire, Op, Outcome};
+use super::call::{operation, outcome, request, wire, Op};
+use crate::playing::{ensure, Client, Outcome, Raised};
 
-/// A client of a scenario's server.
-pub trait Client {
-    /// Whether those who call at the same time share a connection.
-    const SHARES: bool;
-
-    fn connected(scenario: &Value) -> Self;
-
+/// A client whose servers can be looked at.
+pub trait CacheClient: Client {
     fn directory(&self) -> &Directory;
+}
 
-    /// Carries out calls, all at the same time.
-    fn carry_out(&mut self, calls: &[&[Value]]) -> Vec<Outcome>;
+fn afterwards() -> Vec<Value> {
+    vec![
+        json!({"call": ["set", "after", "right"], "returns": true}),
+        json!({"call": ["get", "after"], "returns": "right"}),
+        json!({"call": ["get_many", ["after", "missing"]], "returns": {"after": "right"}}),
+    ]
+}
 
-    /// Does nothing for a while.
-    fn rest(&mut self, time: Duration) {
-        std::thread::sleep(time);
-    }
+/// Every error names its server and command.
+fn check_place(call: &[Value], address: &str, raised: &Raised) -> Result<(), String> {
+    let Raised { server, command, text, .. } = raised;
+    ensure(**server == *address, || "another server".into())?;
+    let asked = if call[0] == "batch" { &call[1][0] } else { &call[0] };
+    let asked = asked.as_str().unwrap().replace("gets", "get");
+    ensure(*command == asked, || "another command".into())?;
+    ensure(text.starts_with(&format!("{server}: {command}: ")), || "its text names no server and command".into())
 }
 
 fn directory(scenario: &Value) -> Directory {
@@ -39,6 +45,7 @@ fn directory(scenario: &Value) -> Directory {
         servers: text(&scenario["address"]).map(|address| ServerTexts(vec![address])),
         username: text(&given["username"]),
         password: text(&given["password"]).map(Password::from),
+        slow_after: given["slow_after"].as_f64(),
         ..CacheSettings::default()
     };
     settings.timeout = given["timeout"].as_f64().unwrap_or(settings.timeout);
@@ -50,14 +57,12 @@ fn directory(scenario: &Value) -> Directory {
 pub struct Blocking(Directory);
 
 impl Client for Blocking {
+    const PROTOCOL: &'static str = "memcached";
     const SHARES: bool = false;
+    const LIMITS: &'static [&'static str] = &["timeout"];
 
     fn connected(scenario: &Value) -> Self {
         Self(directory(scenario))
-    }
-
-    fn directory(&self) -> &Directory {
-        &self.0
     }
 
     fn carry_out(&mut self, calls: &[&[Value]]) -> Vec<Outcome> {
@@ -66,6 +71,24 @@ impl Client for Blocking {
             let running: Vec<_> = calls.iter().map(|call| threads.spawn(move || waited_for(directory, call))).collect();
             running.into_iter().map(|call| call.join().expect("it does not panic")).collect()
         })
+    }
+
+    fn rest(&mut self, time: Duration) {
+        std::thread::sleep(time);
+    }
+
+    fn afterwards(_: &Value) -> Vec<Value> {
+        afterwards()
+    }
+
+    fn check_place(call: &[Value], address: &str, raised: &Raised) -> Result<(), String> {
+        check_place(call, address, raised)
+    }
+}
+
+impl CacheClient for Blocking {
+    fn directory(&self) -> &Directory {
+        &self.0
     }
 }
 
@@ -116,15 +139,13 @@ impl Waiter for Caller {
 }
 
 impl Client for Loop {
+    const PROTOCOL: &'static str = "memcached";
     const SHARES: bool = true;
+    const LIMITS: &'static [&'static str] = &["timeout"];
 
     fn connected(scenario: &Value) -> Self {
         let directory = Arc::new(directory(scenario));
         Self { polled: Polled::new(Shared::new(directory.clone(), 1)).unwrap(), directory }
-    }
-
-    fn directory(&self) -> &Directory {
-        &self.directory
     }
 
     fn carry_out(&mut self, calls: &[&[Value]]) -> Vec<Outcome> {
@@ -152,5 +173,19 @@ impl Client for Loop {
     fn rest(&mut self, time: Duration) {
         let until = Instant::now() + time;
         while self.polled.wait(until).unwrap() != Wake::Deadline {}
+    }
+
+    fn afterwards(_: &Value) -> Vec<Value> {
+        afterwards()
+    }
+
+    fn check_place(call: &[Value], address: &str, raised: &Raised) -> Result<(), String> {
+        check_place(call, address, raised)
+    }
+}
+
+impl CacheClient for Loop {
+    fn directory(&self) -> &Directory {
+        &self.directory
     }
 }

@@ -88,7 +88,7 @@ impl Client {
         self.begin(key, request, Some(&encoded), None)
     }
 
-    #[inline]
+    #[inline(always)]
     fn end<'py>(&self, begun: Begun<'py>) -> PyResult<Bound<'py, PyAny>> {
         match begun {
             Begun::Over(answer) => Ok(answer),
@@ -111,7 +111,7 @@ impl Client {
         let sent = checked(py, BorrowedKey::new(&self.keys, bytes, &mut scratch))?.asked_about(quoted.as_deref());
         let data = value.map_or(Ok(Data::None), Encoded::data)?;
         let values = ThreadValues { py, codec: &self.codec };
-        let mut single = Single::new(request, sent, data, values, self.policy).alone();
+        let mut single = Single::new(request, sent, data, values, self.policy);
         self.carry_out(py, &mut single)?;
         match single.take_answer() {
             Ok(answer) => answered(py, answer, default),

@@ -1,0 +1,171 @@
+//! `get_or_set`: carries out what the core says for one caller.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use pinyon_core::dialect::Plain;
+use pinyon_core::error::kinds::ErrorKind;
+use pinyon_core::lease::{GetOrSet, Host, Outcome, Place, Signal, Step, Terms};
+use pinyon_core::operations::{Answer, Request};
+
+use crate::cache::{Block, Cache};
+use crate::raised::Raised;
+
+/// How often a caller of this host looks whether it was woken. One in threads or coroutines waits to be woken.
+const LOOK: Duration = Duration::from_millis(5);
+
+/// What callers of this host handle. Its values cannot change, so that all callers may have the same.
+pub enum Callers {}
+
+impl Host for Callers {
+    type Value = Plain;
+    type Shared = Plain;
+    type Error = Raised;
+    type Signal = Woken;
+}
+
+#[derive(Clone, Default)]
+pub struct Woken(Arc<AtomicBool>);
+
+impl Signal for Woken {
+    fn wake(self) {
+        self.0.store(true, Ordering::Release);
+    }
+}
+
+/// One caller of `get_or_set`: a coroutine, if this host had coroutines.
+pub struct Caller {
+    key: String,
+    machine: GetOrSet<Callers>,
+    state: State,
+}
+
+enum State {
+    Begins,
+    /// Until what is to be made is given to [`Caller::made`].
+    Makes,
+    /// Until it is woken, or this time has come.
+    Follows(Woken, Instant),
+    Goes(Outcome<Callers>),
+}
+
+/// How far a caller has come.
+#[derive(Debug, PartialEq)]
+pub enum Course {
+    /// It is to make the value.
+    Makes,
+    /// Another caller of this process makes it.
+    Follows,
+    Over(Result<Plain, Raised>),
+}
+
+impl Caller {
+    /// `number`: no other caller has it at the same time.
+    pub fn new(cache: &Cache, key: &str, terms: Terms, number: usize) -> Self {
+        // All callers of this host can wake each other.
+        let place = Place { scope: 0, key: key.as_bytes().into(), policy: cache.policy };
+        let machine = GetOrSet::new(cache.flights.clone(), place, number, terms, number as u64, Instant::now());
+        Self { key: key.to_owned(), machine, state: State::Begins }
+    }
+
+    /// Goes on until it is over, or others have to do something.
+    pub fn go_on(&mut self, cache: &mut Cache) -> Course {
+        let mut step = match std::mem::replace(&mut self.state, State::Makes) {
+            State::Begins => self.machine.begin(Instant::now()),
+            State::Makes => return Course::Makes,
+            State::Follows(woken, until) if !woken.0.load(Ordering::Acquire) && Instant::now() < until => {
+                self.state = State::Follows(woken, until);
+                return Course::Follows;
+            }
+            State::Follows(..) => self.machine.next(Outcome::Done, Instant::now()),
+            State::Goes(outcome) => self.machine.next(outcome, Instant::now()),
+        };
+        loop {
+            let outcome = match step {
+                Step::Make => return Course::Makes,
+                Step::Follow(patience) => {
+                    let woken = Woken::default();
+                    if self.machine.follow(woken.clone()) {
+                        self.state = State::Follows(woken, Instant::now() + patience);
+                        return Course::Follows;
+                    }
+                    Ok(Outcome::Done)
+                }
+                Step::Return(value) => return Course::Over(Ok(value)),
+                Step::Raise(error) => return Course::Over(Err(error)),
+                Step::Refuse(refusal) => {
+                    let raised = Raised { kind: refusal.kind(), message: refusal.message(&self.key) };
+                    return Course::Over(Err(raised));
+                }
+                step => self.carry_out(cache, step),
+            };
+            step = self.machine.next(outcome.unwrap_or_else(failed), Instant::now());
+        }
+    }
+
+    /// What came of making the value.
+    pub fn made(&mut self, made: Result<Plain, Raised>) {
+        self.state = State::Goes(made.map_or_else(failed, Outcome::Value));
+    }
+
+    /// Gives up. Others may make the value at once.
+    pub fn leave(mut self, cache: &mut Cache) -> Result<(), Raised> {
+        match self.machine.leave() {
+            Some(win) => cache.give_back(&self.key, win).map(drop),
+            None => Ok(()),
+        }
+    }
+
+    fn carry_out(&self, cache: &mut Cache, step: Step<Callers>) -> Result<Outcome<Callers>, Raised> {
+        let value = self.machine.value();
+        Ok(match (step, value) {
+            (Step::Ask(request), _) => Outcome::Found(found(cache, &self.key, request)?),
+            (Step::Store { cas, ttl }, Some(value)) => {
+                cache.compare_and_set(&self.key, value, cas, ttl)?;
+                Outcome::Done
+            }
+            (Step::GiveBack(request), _) => {
+                cache.ask(&self.key, request, Block::Nothing)?;
+                Outcome::Done
+            }
+            (Step::Pause(pause), _) => {
+                cache.rest(pause);
+                Outcome::Done
+            }
+            (Step::Share, Some(value)) => Outcome::Shared(value.clone()),
+            (Step::Copy(shared), _) => Outcome::Value(shared),
+            _ => unreachable!("these are not carried out on a cache, or there is a value"),
+        })
+    }
+}
+
+/// One caller, from its beginning to its end.
+pub fn get_or_set(
+    cache: &mut Cache,
+    key: &str,
+    terms: Terms,
+    number: usize,
+    mut make: impl FnMut() -> Result<Plain, Raised>,
+) -> Result<Plain, Raised> {
+    let mut caller = Caller::new(cache, key, terms, number);
+    loop {
+        match caller.go_on(cache) {
+            Course::Makes => caller.made(make()),
+            Course::Follows => cache.rest(LOOK),
+            Course::Over(outcome) => return outcome,
+        }
+    }
+}
+
+fn found(cache: &mut Cache, key: &str, request: Request) -> Result<pinyon_core::operations::Found<Plain>, Raised> {
+    match cache.ask(key, request, Block::Nothing)? {
+        Answer::Lease(found) => Ok(*found),
+        other => unreachable!("a lease comes to {other:?}"),
+    }
+}
+
+fn failed(error: Raised) -> Outcome<Callers> {
+    let is_outage = ErrorKind::is_outage(error.kind);
+    Outcome::Failed { error, is_outage }
+}

@@ -1,0 +1,133 @@
+//! Two pools as one: carries out what the core says, with a cache of each pool.
+
+use std::sync::Arc;
+
+use pinyon_core::dialect::Plain;
+use pinyon_core::error::kinds::ErrorKind;
+use pinyon_core::migration::{Counts, End, Migration, Outcome, Plan, Pool, Progress, Step, NEEDS_TTL};
+use pinyon_core::operations::Answer;
+
+use crate::cache::{Block, Cache};
+use crate::raised::Raised;
+
+pub struct Migrating {
+    pub old: Cache,
+    pub new: Cache,
+    counts: Arc<Counts>,
+}
+
+/// What a user's operation returns, and whether it found something: here the same.
+type Operate<'o> = &'o mut dyn FnMut(&mut Cache) -> Result<bool, Raised>;
+
+/// What an operation came to, and the values that it was told to read.
+type Carried = (End<Plain, bool>, Vec<Option<Plain>>);
+
+impl Migrating {
+    pub fn new(old: Cache, new: Cache) -> Self {
+        Self { old, new, counts: Arc::default() }
+    }
+
+    pub fn progress(&self) -> Progress {
+        self.counts.progress()
+    }
+
+    pub fn get(&mut self, key: &str) -> Result<Option<Plain>, Raised> {
+        match self.run("get", &[key], &mut |_| unreachable!("the core gets it"))?.0 {
+            End::Value(value) => Ok(Some(value)),
+            _ => Ok(None),
+        }
+    }
+
+    /// The values that there are, by their keys' indexes.
+    pub fn get_many(&mut self, keys: &[&str]) -> Result<Vec<Option<Plain>>, Raised> {
+        Ok(self.run("get_many", keys, &mut |_| unreachable!("the core reads them"))?.1)
+    }
+
+    pub fn set(&mut self, key: &str, value: &Plain, ttl: i64) -> Result<bool, Raised> {
+        let (end, _) = self.run("set", &[key], &mut |new| new.set(key, value, ttl))?;
+        Ok(end == End::Answer(true))
+    }
+
+    pub fn touch(&mut self, key: &str, ttl: i64) -> Result<bool, Raised> {
+        let (end, _) = self.run("touch", &[key], &mut |new| new.touch(key, ttl))?;
+        Ok(end == End::Answer(true))
+    }
+
+    pub fn delete(&mut self, key: &str) -> Result<bool, Raised> {
+        let (end, _) = self.run("delete", &[key], &mut |_| unreachable!("the core deletes it"))?;
+        Ok(end == End::Done(true))
+    }
+
+    /// How many were deleted.
+    pub fn delete_many(&mut self, keys: &[&str]) -> Result<usize, Raised> {
+        match self.run("delete_many", keys, &mut |_| unreachable!("the core deletes them"))?.0 {
+            End::Count(count) => Ok(count),
+            other => unreachable!("deleting comes to {other:?}"),
+        }
+    }
+
+    pub fn close(&mut self) {
+        self.old.close();
+        self.new.close();
+    }
+
+    /// Carries out an operation.
+    fn run(&mut self, operation: &str, keys: &[&str], operate: Operate<'_>) -> Result<Carried, Raised> {
+        let plan = Plan::of(operation).expect("the core knows it");
+        let mut machine = Migration::new(plan, keys.len(), false, self.counts.clone(), None);
+        let mut values = vec![None; keys.len()];
+        let mut step = machine.begin();
+        loop {
+            let outcome = match step {
+                Step::Return(end) => return Ok((end, values)),
+                Step::Raise(error) => return Err(error),
+                Step::NeedTtl(Raised { kind, message }) => {
+                    return Err(Raised { kind, message: format!("{message}; {NEEDS_TTL}") })
+                }
+                step => self.carry_out(keys, machine.key(), step, operate, &mut values),
+            };
+            step = machine.next(outcome.unwrap_or_else(|error| {
+                let kind: ErrorKind = error.kind;
+                Outcome::Failed { error, kind }
+            }));
+        }
+    }
+
+    fn carry_out(
+        &mut self,
+        keys: &[&str],
+        key: usize,
+        step: Step<Plain, bool, Raised>,
+        operate: Operate<'_>,
+        values: &mut [Option<Plain>],
+    ) -> Result<Outcome<Plain, bool, Raised>, Raised> {
+        Ok(match step {
+            Step::Ask(pool, request) => Outcome::Answered(self.pool(pool).ask(keys[key], request, Block::Nothing)?),
+            Step::Store { value, cas, ttl } => {
+                Outcome::Answered(Answer::Compared(self.new.compare_and_set(keys[key], &value, cas, ttl)?))
+            }
+            Step::Operate | Step::Create => {
+                let answer = operate(&mut self.new)?;
+                Outcome::Operated { answer, found: answer }
+            }
+            Step::Read { pool, keys: wanted, cas } => {
+                let names: Vec<_> = wanted.iter().map(|key| keys[*key]).collect();
+                let (found, mut failures) = self.pool(pool).get_many(&names, cas)?;
+                if let Some(error) = failures.raised() {
+                    return Err(error.into());
+                }
+                let read: Vec<_> = found.iter().map(|one| wanted[one.index]).collect();
+                read.iter().zip(found).for_each(|(key, one)| values[*key] = Some(one.value));
+                Outcome::Found(read)
+            }
+            _ => unreachable!("this ends the operation, or tells of outages"),
+        })
+    }
+
+    fn pool(&mut self, pool: Pool) -> &mut Cache {
+        match pool {
+            Pool::Old => &mut self.old,
+            Pool::New => &mut self.new,
+        }
+    }
+}

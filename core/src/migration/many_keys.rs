@@ -1,0 +1,181 @@
+//! What an operation on several keys does on both pools.
+
+use std::sync::Arc;
+use std::vec;
+
+use super::one_key::OneKey;
+use super::{Counts, End, Outcome, Plan, Pool, Progress, Step};
+
+/// How many of the keys that only the old pool has are moved by one reading of many; the others have to wait.
+const MOVED_AT_ONCE: usize = 16;
+
+#[derive(Debug)]
+pub(super) struct ManyKeys<V, A> {
+    plan: Plan,
+    keys: usize,
+    tells_outages: bool,
+    counts: Arc<Counts>,
+    ttl: Option<i64>,
+    at: At,
+    /// Keys that no pool was found to have by now.
+    missing: Vec<usize>,
+    found_in_new: usize,
+    /// Keys that only the old pool has, or had.
+    found_in_old: Vec<usize>,
+    deleted: usize,
+    /// Those that are still to be moved or deleted, each by an operation of its own.
+    left: vec::IntoIter<usize>,
+    key: usize,
+    operation: OneKey<V, A>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum At {
+    ReadingNew,
+    ReadingOld,
+    /// In the new pool: others may have moved keys meanwhile.
+    ReadingAgain,
+    OneByOne,
+    Telling,
+    /// In the new pool, what was moved.
+    ReadingMoved,
+    Over,
+}
+
+impl<V: Clone, A> ManyKeys<V, A> {
+    pub(super) fn new(plan: Plan, keys: usize, tells_outages: bool, counts: Arc<Counts>, ttl: Option<i64>) -> Self {
+        Self {
+            plan,
+            keys,
+            tells_outages,
+            ttl,
+            at: At::Over,
+            missing: Vec::new(),
+            found_in_new: 0,
+            found_in_old: Vec::new(),
+            deleted: 0,
+            left: Vec::new().into_iter(),
+            key: 0,
+            operation: OneKey::new(Plan::Get, counts.clone(), ttl),
+            counts,
+        }
+    }
+
+    pub(super) fn key(&self) -> usize {
+        self.key
+    }
+
+    pub(super) fn begin<E>(&mut self) -> Step<V, A, E> {
+        let all = (0..self.keys).collect::<Vec<_>>();
+        match self.plan {
+            Plan::DeleteMany => self.one_by_one(all),
+            _ => {
+                self.missing = all;
+                self.read(At::ReadingNew, Pool::New, self.missing.clone())
+            }
+        }
+    }
+
+    pub(super) fn next<E>(&mut self, outcome: Outcome<V, A, E>) -> Step<V, A, E> {
+        match (self.at, outcome) {
+            (At::OneByOne, outcome) => self.one_went_on(outcome),
+            (At::Telling, Outcome::Told) => self.next_one(),
+            (_, Outcome::Failed { error, .. }) => Step::Raise(error),
+            (At::ReadingNew, Outcome::Found(found)) => {
+                self.found_in_new = found.len();
+                self.forget(&found);
+                match self.plan {
+                    Plan::GetsMany => self.one_by_one(self.missing.clone()),
+                    _ if self.missing.is_empty() => self.move_some(),
+                    _ => self.read(At::ReadingOld, Pool::Old, self.missing.clone()),
+                }
+            }
+            (At::ReadingOld, Outcome::Found(found)) => {
+                self.forget(&found);
+                self.found_in_old = found;
+                match self.missing.is_empty() {
+                    true => self.move_some(),
+                    false => self.read(At::ReadingAgain, Pool::New, self.missing.clone()),
+                }
+            }
+            (At::ReadingAgain, Outcome::Found(found)) => {
+                self.found_in_new += found.len();
+                self.forget(&found);
+                self.move_some()
+            }
+            (At::ReadingMoved, Outcome::Found(_)) => Step::Return(End::Values),
+            _ => unreachable!("this is not the outcome of the last step"),
+        }
+    }
+
+    fn read<E>(&mut self, at: At, pool: Pool, keys: Vec<usize>) -> Step<V, A, E> {
+        self.at = at;
+        Step::Read { pool, keys, cas: self.plan == Plan::GetsMany }
+    }
+
+    /// All that there is was read, and the values are known.
+    fn move_some<E>(&mut self) -> Step<V, A, E> {
+        let mut moved = std::mem::take(&mut self.found_in_old);
+        let kept = moved.len().saturating_sub(MOVED_AT_ONCE);
+        moved.truncate(MOVED_AT_ONCE);
+        let (new, old, missing) = (self.found_in_new as u64, kept as u64, self.missing.len() as u64);
+        self.counts.add(Progress { new, old, missing, ..Progress::default() });
+        self.one_by_one(moved)
+    }
+
+    fn one_by_one<E>(&mut self, keys: Vec<usize>) -> Step<V, A, E> {
+        self.left = keys.into_iter();
+        self.next_one()
+    }
+
+    fn next_one<E>(&mut self) -> Step<V, A, E> {
+        let plan = match self.plan {
+            Plan::GetMany => Plan::Move,
+            Plan::GetsMany => Plan::Get,
+            _ => Plan::Delete,
+        };
+        let Some(key) = self.left.next() else { return self.finish() };
+        self.at = At::OneByOne;
+        self.key = key;
+        self.operation = OneKey::new(plan, self.counts.clone(), self.ttl);
+        self.operation.begin()
+    }
+
+    fn one_went_on<E>(&mut self, outcome: Outcome<V, A, E>) -> Step<V, A, E> {
+        let is_outage = matches!(&outcome, Outcome::Failed { kind, .. } if kind.is_outage());
+        match self.operation.next(outcome) {
+            Step::Return(end) => {
+                match end {
+                    End::Value(_) => self.found_in_old.push(self.key),
+                    End::Done(done) => self.deleted += usize::from(done),
+                    _ => {}
+                }
+                self.next_one()
+            }
+            Step::Raise(error) if is_outage && self.tells_outages => {
+                self.at = At::Telling;
+                Step::Tell(error)
+            }
+            step => step,
+        }
+    }
+
+    fn finish<E>(&mut self) -> Step<V, A, E> {
+        self.at = At::Over;
+        match self.plan {
+            Plan::DeleteMany => Step::Return(End::Count(self.deleted)),
+            Plan::GetsMany if !self.found_in_old.is_empty() => {
+                let moved = std::mem::take(&mut self.found_in_old);
+                self.read(At::ReadingMoved, Pool::New, moved)
+            }
+            _ => Step::Return(End::Values),
+        }
+    }
+
+    fn forget(&mut self, found: &[usize]) {
+        let mut is_missing = vec![false; self.keys];
+        self.missing.iter().for_each(|key| is_missing[*key] = true);
+        found.iter().for_each(|key| is_missing[*key] = false);
+        self.missing.retain(|key| is_missing[*key]);
+    }
+}

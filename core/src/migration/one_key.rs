@@ -1,0 +1,136 @@
+//! What an operation on one key does on both pools.
+
+use std::sync::Arc;
+
+use super::bringing::{Bringing, Brought, Stopped};
+use super::{Counts, End, Outcome, Plan, Pool, Step};
+use crate::operations::{Answer, Request};
+
+#[derive(Debug)]
+pub(super) struct OneKey<V, A> {
+    plan: Plan,
+    at: At<A>,
+    bringing: Bringing<V>,
+}
+
+#[derive(Debug)]
+enum At<A> {
+    Operating,
+    /// With the answer to return if neither pool has a value.
+    Bringing(Option<A>),
+    OperatingAgain,
+    Creating,
+    /// With what the operation returns then.
+    DeletingOld(A),
+    DeletingOldFirst,
+    /// Whether the old pool had a value.
+    DeletingNew(bool),
+    Over,
+}
+
+impl<V: Clone, A> OneKey<V, A> {
+    pub(super) fn new(plan: Plan, counts: Arc<Counts>, ttl: Option<i64>) -> Self {
+        Self { plan, at: At::Over, bringing: Bringing::new(counts, ttl) }
+    }
+
+    pub(super) fn begin<E>(&mut self) -> Step<V, A, E> {
+        match self.plan {
+            Plan::Get | Plan::Lease | Plan::Add => self.bring(None),
+            Plan::Move => {
+                self.at = At::Bringing(None);
+                let brought = self.bringing.look();
+                self.brought(brought)
+            }
+            Plan::Find | Plan::Change | Plan::Create | Plan::Set => self.go(At::Operating, Step::Operate),
+            Plan::Delete => self.go(At::DeletingOldFirst, Step::Ask(Pool::Old, Request::Delete)),
+            Plan::GetMany | Plan::GetsMany | Plan::DeleteMany => unreachable!("it is about several keys"),
+        }
+    }
+
+    pub(super) fn next<E>(&mut self, outcome: Outcome<V, A, E>) -> Step<V, A, E> {
+        match (std::mem::replace(&mut self.at, At::Over), outcome) {
+            (At::Bringing(missed), Outcome::Answered(answer)) => {
+                self.at = At::Bringing(missed);
+                let brought = self.bringing.answered(answer);
+                self.brought(brought)
+            }
+            (At::Bringing(missed), Outcome::Failed { error, kind }) => {
+                self.at = At::Bringing(missed);
+                match self.bringing.failed(kind) {
+                    Ok(brought) => self.brought(brought),
+                    Err(Stopped::NeedTtl) => Step::NeedTtl(error),
+                    Err(Stopped::Raise) => Step::Raise(error),
+                }
+            }
+            (_, Outcome::Failed { error, .. }) => Step::Raise(error),
+            (At::Operating, Outcome::Operated { answer, found }) => self.operated(answer, found),
+            (At::OperatingAgain, Outcome::Operated { answer, found: true }) => self.succeeded(answer),
+            (At::OperatingAgain, Outcome::Operated { answer, .. }) => self.missed(answer),
+            (At::Creating, Outcome::Operated { answer, .. }) => Step::Return(End::Answer(answer)),
+            (At::DeletingOld(answer), Outcome::Answered(_)) => Step::Return(End::Answer(answer)),
+            (At::DeletingOldFirst, Outcome::Answered(answer)) => {
+                self.go(At::DeletingNew(was_deleted(&answer)), Step::Ask(Pool::New, Request::Delete))
+            }
+            (At::DeletingNew(old), Outcome::Answered(answer)) => Step::Return(End::Done(old || was_deleted(&answer))),
+            _ => unreachable!("this is not the outcome of the last step"),
+        }
+    }
+
+    fn operated<E>(&mut self, answer: A, found: bool) -> Step<V, A, E> {
+        match self.plan {
+            Plan::Set => self.delete_old(answer),
+            Plan::Lease | Plan::Add => Step::Return(End::Answer(answer)),
+            _ if found => self.succeeded(answer),
+            _ => self.bring(Some(answer)),
+        }
+    }
+
+    fn succeeded<E>(&mut self, answer: A) -> Step<V, A, E> {
+        match self.plan {
+            Plan::Change | Plan::Create => self.delete_old(answer),
+            _ => Step::Return(End::Answer(answer)),
+        }
+    }
+
+    fn missed<E>(&mut self, answer: A) -> Step<V, A, E> {
+        match self.plan {
+            Plan::Create => self.go(At::Creating, Step::Create),
+            _ => Step::Return(End::Answer(answer)),
+        }
+    }
+
+    fn bring<E>(&mut self, missed: Option<A>) -> Step<V, A, E> {
+        self.at = At::Bringing(missed);
+        let brought = self.bringing.begin();
+        self.brought(brought)
+    }
+
+    fn brought<E>(&mut self, brought: Brought<V>) -> Step<V, A, E> {
+        let found = match brought {
+            Brought::Ask(pool, request) => return Step::Ask(pool, request),
+            Brought::Store { value, cas, ttl } => return Step::Store { value, cas, ttl },
+            Brought::Over(found) => found,
+        };
+        match (self.plan, std::mem::replace(&mut self.at, At::Over), found) {
+            (Plan::Lease, ..) | (Plan::Add, _, None) => self.go(At::Operating, Step::Operate),
+            (Plan::Add, _, Some(_)) => Step::Return(End::Done(false)),
+            (_, At::Bringing(Some(answer)), None) => self.missed(answer),
+            (_, At::Bringing(Some(_)), Some(_)) => self.go(At::OperatingAgain, Step::Operate),
+            (_, _, Some(value)) => Step::Return(End::Value(value)),
+            (_, _, None) => Step::Return(End::Missing),
+        }
+    }
+
+    fn delete_old<E>(&mut self, answer: A) -> Step<V, A, E> {
+        self.go(At::DeletingOld(answer), Step::Ask(Pool::Old, Request::Delete))
+    }
+
+    fn go<E>(&mut self, at: At<A>, step: Step<V, A, E>) -> Step<V, A, E> {
+        self.at = at;
+        step
+    }
+}
+
+fn was_deleted<V>(answer: &Answer<V>) -> bool {
+    matches!(answer, Answer::Done(true))
+}
