@@ -18,6 +18,9 @@ pub type Held = Arc<Grant<Listener>>;
 const A_MOMENT: Duration = Duration::from_millis(2);
 
 pub trait Driver {
+    /// Whether what is begun together leaves together, in its order.
+    const SHARES: bool;
+
     fn new(setup: Setup) -> Self;
 
     /// Begins an operation, and returns its number.
@@ -42,6 +45,8 @@ pub struct Threads {
 }
 
 impl Driver for Threads {
+    const SHARES: bool = false;
+
     fn new(setup: Setup) -> Self {
         let notes = Arc::<Notes<Listener>>::default();
         Self { locks: ThreadLocks::new(setup, notes.clone()), notes, begun: Vec::new() }
@@ -83,6 +88,8 @@ pub struct Loop {
 }
 
 impl Driver for Loop {
+    const SHARES: bool = true;
+
     fn new(setup: Setup) -> Self {
         let polled = Polled::new(Front::new(setup)).expect("descriptors are left");
         Self { polled, begun: 0, over: HashMap::new(), notes: Vec::new() }
