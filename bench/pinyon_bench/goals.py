@@ -19,6 +19,12 @@ def reached(text: str, found: Ratio | None, wanted: float) -> Iterator[Target]:
         yield Target(text, f"{found.middle:.3f}", found.middle >= wanted, spread_of(found))
 
 
+def not_exceeded(text: str, found: Ratio | None, most: float) -> Iterator[Target]:
+    """Gives the target that a ratio is at most so much; none when it was not measured."""
+    if found:
+        yield Target(text, f"{found.middle:.3f}", found.middle <= most, spread_of(found))
+
+
 def spread_of(found: Ratio) -> str:
     """Returns the lowest and highest ratio as shown."""
     return f"{found.low:.2f}–{found.high:.2f}"
@@ -83,9 +89,7 @@ def keeps(wanted: float, one: str) -> Goal:
 def processor_at_most_peers(document: Document, row: str) -> Iterator[Target]:
     """Our processor time per operation is at most that of the client that most targets compare with."""
     found = ratio(*(processor_times(document, row, name) for name in (OURS, PEER)))
-    if found:
-        text = f"{row}: CPU per operation at most {PEER}'s"
-        yield Target(text, f"{found.middle:.3f}", found.middle <= 1.0, spread_of(found))
+    return not_exceeded(f"{row}: CPU per operation at most {PEER}'s", found, 1.0)
 
 
 def exactly_system_calls(wanted: int) -> Goal:

@@ -178,7 +178,7 @@ def test_the_delay_proxy_delays_and_keeps_every_byte() -> None:
         host, port = listener.getsockname()
         with link.delay_proxy(f"{host}:{port}", 20, None) as address:
             near_host, _, near_port = address.rpartition(":")
-            with socket.create_connection((near_host, int(near_port)), timeout=20) as near:
+            with socket.create_connection((near_host, int(near_port)), timeout=120) as near:
                 started = time.monotonic()
                 sender = threading.Thread(target=near.sendall, args=(sent,), daemon=True)
                 sender.start()
@@ -187,7 +187,7 @@ def test_the_delay_proxy_delays_and_keeps_every_byte() -> None:
                 received = bytearray(first)
                 while len(received) < len(sent):
                     received += near.recv(1 << 16)
-                sender.join(20)
+                sender.join(120)
                 near.shutdown(socket.SHUT_WR)
                 assert received == sent and near.recv(1) == b""
 

@@ -44,12 +44,15 @@ def logging_too(on_event: Callable[[Event], object] | None) -> Callable[[Event],
 class _Fork(threading.local):
     """No line is half written while the process forks: the file's own lock would stay held in the child for ever.
 
-    A fork closes the door to further lines while it waits for those being written, or busy threads would keep it
+    A fork closes the door to further lines while it waits for the one being written, or busy threads would keep it
     waiting. A handler that takes longer than the longest wait is not waited for: it may wait for the thread that forks.
     """
 
     door = threading.RLock()
     writing = threading.RLock()
+    #: Whether a fork has closed the door.
+    is_closed = False
+    is_forking = False
     has_waited = False
 
     def __init__(self) -> None:
@@ -58,12 +61,18 @@ class _Fork(threading.local):
 
     def __enter__(self) -> None:
         """Begin a line."""
-        # A handler that uses a client may log in turn: it must not wait at the door for who waits for its line.
-        if not self.held:
-            with _Fork.door:
-                pass
         writing = _Fork.writing
-        writing.acquire()
+        # A handler that uses a client may log in turn: it must not wait at the door for who waits for its line.
+        makes_way = not self.held and not self.is_forking
+        while True:
+            if makes_way:
+                with _Fork.door:
+                    pass
+            writing.acquire()
+            if not (makes_way and _Fork.is_closed):
+                break
+            # It had passed the door and waited for another's line; the fork waits for that one only.
+            writing.release()
         self.held.append(writing)
 
     def __exit__(self, *_: object) -> None:
@@ -71,16 +80,19 @@ class _Fork(threading.local):
 
     def prepare(self) -> None:
         _Fork.door.acquire()
+        _Fork.is_closed = self.is_forking = True
         self.has_waited = _Fork.writing.acquire(timeout=_LONGEST_WAIT)
 
     def go_on(self) -> None:
         if self.has_waited:
             _Fork.writing.release()
+        _Fork.is_closed = self.is_forking = False
         _Fork.door.release()
 
     def begin(self) -> None:
         _Fork.door = threading.RLock()
         _Fork.writing = threading.RLock()
+        _Fork.is_closed = self.is_forking = False
 
 
 _fork = _Fork()

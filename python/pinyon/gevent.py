@@ -44,7 +44,8 @@ class _Driver(GreenletDriver):
 
     @staticmethod
     def is_over(hub: Any) -> bool:
-        return bool(hub.dead)
+        # One that was destroyed has no loop any more; it is dead only once its thread has ended altogether.
+        return hub.loop is None or bool(hub.dead)
 
     def end_turn(self) -> None:
         if self._loop.ptr:

@@ -43,7 +43,7 @@ class Cluster:
             for node in self.nodes:
                 node.start()
             create = ["redis-cli", *self.cli_options, "--cluster", "create", *[node.address for node in self.nodes]]
-            subprocess.run([*create, "--cluster-yes"], check=True, capture_output=True, timeout=30)
+            subprocess.run([*create, "--cluster-yes"], check=True, capture_output=True, timeout=120)
             self._wait_until(lambda: all(b"cluster_state:ok" in node.ask("CLUSTER", "INFO") for node in self.nodes))
         except BaseException:
             self.__exit__()

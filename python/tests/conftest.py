@@ -54,7 +54,7 @@ def server(memcached: Memcached) -> Memcached:
 
 @pytest.fixture
 def client(server: Memcached) -> Iterator[pinyon.Client]:
-    with pinyon.Client(server.address, timeout=10) as client:
+    with pinyon.Client(server.address, timeout=30, connect_timeout=30) as client:
         yield client
 
 
@@ -170,7 +170,7 @@ def setting(request: pytest.FixtureRequest, server: Memcached) -> Iterator[Setti
         options = {"namespace": "app:"}
     elif request.param == "encode_keys":
         options = {"encode_keys": True}
-    with pinyon.Client(addresses, timeout=10, **options) as client:
+    with pinyon.Client(addresses, timeout=30, connect_timeout=30, **options) as client:
         yield Setting(client, addresses, version, options.get("namespace", ""))
 
 
@@ -209,7 +209,7 @@ def connect(model: Model) -> Iterator[Callable[..., Any]]:
 
         def make(*servers: Any, **settings: Any) -> Any:
             addresses = [getattr(server, "address", server) for server in servers]
-            client = model.client(addresses, **{"timeout": 20, **settings})
+            client = model.client(addresses, **{"timeout": 30, "connect_timeout": 30, **settings})
             stack.callback(client.close)
             return client
 
@@ -262,7 +262,7 @@ def locks_on(model: Model) -> Iterator[Callable[..., Any]]:
     with contextlib.ExitStack() as stack:
 
         def make(place: Redis | str, **settings: Any) -> Any:
-            locks = model.locks(getattr(place, "url", place), **settings)
+            locks = model.locks(getattr(place, "url", place), **{"connect_timeout": 30, **settings})
             stack.callback(locks.close)
             return locks
 

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
-import functools
 import os
-import random
 import re
 import shutil
 import signal
@@ -17,21 +13,13 @@ import time
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, BinaryIO
 
+from pinyon_verify.ports import free_port
+
 if TYPE_CHECKING:
     from typing_extensions import Self
 
 #: Of the user "app", on servers that want a login.
 PASSWORD = "correct-horse"
-
-#: These, and those of the buses of Redis Clusters, are below the ports that the system gives to outgoing connections:
-#: nobody connects to itself, and no connection closed a minute ago still has the port.
-PORTS = range(12000, 22000)
-
-#: How many of them belong to one process of tests.
-OWN_PORTS = 100
-
-#: How far above its port a node of a Redis Cluster listens to other nodes.
-BUS = 10000
 
 
 class Server:
@@ -48,7 +36,7 @@ class Server:
         self.arguments = arguments
         self.path = path
         self.host = host
-        self.port = 0 if path else port or free_port(host)
+        self.port = 0 if path else port or free_port()
         self.process: subprocess.Popen[bytes] | None = None
         self.output: IO[bytes] | None = None
 
@@ -66,7 +54,7 @@ class Server:
             last_words = self._last_words()
             self.stop()
             if not self.path:
-                self.port = free_port(self.host)
+                self.port = free_port()
         raise RuntimeError(f"{type(self).__name__} does not start: {last_words}")
 
     def restart(self) -> None:
@@ -195,10 +183,15 @@ class Memcached(Server):
         states = re.findall(rb"^STAT \d+:state (\S+)", self.ask(b"stats conns\r\n", b"END\r\n"), re.MULTILINE)
         return sum(state.strip() != b"conn_listening" for state in states) - 1
 
-    def has_connections(self, count: int, within: float = 60) -> bool:
-        """Whether that many connections are open, once the server has noticed what was closed."""
-        give_up = time.monotonic() + within
-        while self.connections() != count:
+    def has_connections(self, count: int, at_least: int | None = None) -> bool:
+        """Whether that many connections are open, once the server has noticed what was closed and what was opened.
+
+        Args:
+            at_least: fewer than ``count``, where any number in between will do.
+        """
+        wanted = range(count if at_least is None else at_least, count + 1)
+        give_up = time.monotonic() + 60
+        while self.connections() not in wanted:
             if time.monotonic() > give_up:
                 return False
             time.sleep(0.01)
@@ -288,39 +281,3 @@ def _reply(replies: BinaryIO) -> Any:
     if kind == b"$":
         return replies.read(int(text) + 2)[:-2]
     return [_reply(replies) for _ in range(int(text))]
-
-
-def free_port(host: str = "127.0.0.1") -> int:
-    """A port of this host that nobody listens on, nor on the port of the bus that belongs to it."""
-    while True:
-        port = random.choice(_own_ports()[0])
-        if _is_free(host, port) and _is_free(host, port + BUS):
-            return port
-
-
-@functools.cache
-def _own_ports() -> tuple[range, IO[bytes]]:
-    """Ports that no other process of tests uses while this one runs, and the file whose lock says so.
-
-    A server that is stopped finds its port free when it is started again.
-    """
-    folder = Path(tempfile.gettempdir()) / "pinyon-tests-ports"
-    folder.mkdir(exist_ok=True)
-    firsts = list(range(PORTS.start, PORTS.stop, OWN_PORTS))
-    random.shuffle(firsts)
-    for first in firsts:
-        file = (folder / str(first)).open("wb")
-        with contextlib.suppress(BlockingIOError):
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return range(first, first + OWN_PORTS), file
-        file.close()
-    raise RuntimeError(f"more than {len(firsts)} processes run tests at once")
-
-
-def _is_free(host: str, port: int) -> bool:
-    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
-        try:
-            probe.bind((host, port))
-        except OSError:
-            return False
-        return True

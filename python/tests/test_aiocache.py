@@ -282,9 +282,8 @@ async def test_without_its_cache_a_program_goes_on(model: Model) -> None:
 
 @on_asyncio
 async def test_a_wait_ends(model: Model, own_server: Memcached) -> None:
+    own_server.pause()
     async with PinyonCache(own_server.address, timeout=0.2) as cache:
-        await cache.set("key", 1)
-        own_server.pause()
         with pytest.raises(TimeoutError) as raised:
             await cache.get("key")
         assert isinstance(raised.value, pinyon.Timeout)

@@ -176,7 +176,7 @@ def test_another_thread_may_take_over_a_batch(client: pinyon.Client) -> None:
 
 
 def test_two_threads_at_one_batch_are_told_so(own_server: Memcached) -> None:
-    with pinyon.Client(own_server.address, timeout=5) as client:
+    with pinyon.Client(own_server.address, timeout=60) as client:
         batch = client.quiet()
         batch.__enter__()
         batch.set("key", 1)

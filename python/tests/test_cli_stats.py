@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 from certificates import Authority, SecureMemcached
-from servers import PASSWORD, GuardedMemcached, Memcached, free_port
-from test_cli_locks import Terminal
+from command_line import Terminal
+from pinyon_verify.ports import free_port
+from servers import PASSWORD, GuardedMemcached, Memcached
 
 import pinyon
 from pinyon.cli.sampling import FIGURES, GROWING, Sample
@@ -21,7 +22,7 @@ from pinyon.cli.stats import amount, size, table
 def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "pinyon", "stats", *arguments]
     return subprocess.run(
-        command, env={**os.environ, **environment}, capture_output=True, text=True, timeout=30, check=False
+        command, env={**os.environ, **environment}, capture_output=True, text=True, timeout=150, check=False
     )
 
 

@@ -211,7 +211,7 @@ def test_a_forgotten_client_closes_its_connections(own_server: Memcached) -> Non
 
 
 def test_repr_shows_servers_and_state(own_server: Memcached) -> None:
-    client = pinyon.Client([own_server.address, "127.0.0.1:1"], timeout=1)
+    client = pinyon.Client([own_server.address, "127.0.0.1:1"], timeout=10)
     assert (
         repr(client)
         == f"<pinyon.Client {own_server.address} up, 0 connected, 0 idle; 127.0.0.1:1 up, 0 connected, 0 idle>"
@@ -260,7 +260,7 @@ def test_a_client_is_not_copied_silently(client: pinyon.Client, use: Any) -> Non
 
 
 def test_an_error_survives_being_pickled(server: Memcached) -> None:
-    with pinyon.Client(["127.0.0.1:1", server.address], timeout=1, failover=False) as client:
+    with pinyon.Client(["127.0.0.1:1", server.address], timeout=10, failover=False) as client:
         with pytest.raises(pinyon.ConnectError) as raised:
             client.get_many([f"key:{number}" for number in range(100)])
         error = pickle.loads(pickle.dumps(raised.value))

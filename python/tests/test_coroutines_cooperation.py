@@ -93,7 +93,7 @@ assert [greenlet.value for greenlet in greenlets] == ["value"] * 50
 with cache.quiet() as batch:
     batch.set("quiet", 1)
 assert cache.get_many(["quiet", "key"]) == {{"quiet": 1, "key": "value"}}
-stalled = pinyon.Client(sys.argv[2], timeout=0.3)
+stalled = pinyon.Client(sys.argv[2], timeout=1)
 ticks = 0
 try:
     stalled.get("key")
@@ -164,11 +164,11 @@ def test_64_coroutines_share_their_system_calls(name: str, server: Memcached, tm
     )
     told = tmp_path / "strace"
     command = ["strace", "-f", "-c", "-o", str(told), "-e", f"trace={calls}", sys.executable, "-c", COSTS[name]]
-    subprocess.run([*command, server.address], check=True, timeout=30)
+    subprocess.run([*command, server.address], check=True, timeout=150)
     starting = tmp_path / "starting"
     command[4] = str(starting)
     command[-1] = COSTS[name].replace("range(100)", "range(1)")
-    subprocess.run([*command, server.address], check=True, timeout=30)
+    subprocess.run([*command, server.address], check=True, timeout=150)
 
     def total(path: Path) -> int:
         found: Any = re.search(r"^100.00 +\S+ +\S+ +(\d+)", path.read_text(), re.MULTILINE)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -35,9 +36,9 @@ def test_two_loops_in_two_threads_share_a_client(model: Model, own_server: Memca
             assert await model.gather(cache.get(key) for key in keys) == keys
             assert await cache.get_many(keys) == {key: key for key in keys}
             if turn == 5:
-                barrier.wait(10)
+                barrier.wait(60)
                 assert number or own_server.connections() == 2
-                barrier.wait(10)
+                barrier.wait(60)
 
     def run(number: int) -> None:
         try:
@@ -50,7 +51,7 @@ def test_two_loops_in_two_threads_share_a_client(model: Model, own_server: Memca
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(20)
+        thread.join(120)
     assert not errors
     cache.close()
     assert own_server.has_connections(0)
@@ -64,7 +65,7 @@ async def test_the_last_owner_of_a_client_that_is_dropped_takes_its_connections_
     await cache.set("key", "value")
     view = cache.using(on_failure="miss")
     del cache
-    await model.sleep(0.01)
+    gc.collect()
     assert await view.get("key") == "value"
     assert own_server.connections() == 1
     under_way = view.get("key")
@@ -131,20 +132,22 @@ def test_a_hub_is_destroyed_with_work_in_flight(own_server: Memcached) -> None:
     cache = pinyon.gevent.Client(own_server.address, timeout=10)
 
     def leave() -> None:
-        cache.set("key", "value")
-        own_server.pause()
-        for _ in range(100):
-            gevent.spawn(cache.get, "key")
-        gevent.sleep(0.01)
-        gevent.get_hub().destroy(destroy_loop=True)
+        for _ in range(2):
+            cache.set("key", "value")
+            own_server.pause()
+            for _ in range(100):
+                gevent.spawn(cache.get, "key")
+            gevent.sleep(0.01)
+            gevent.get_hub().destroy(destroy_loop=True)
+            own_server.resume()
 
     for _ in range(3):
         thread = threading.Thread(target=leave)
         thread.start()
-        thread.join(20)
-        own_server.resume()
+        thread.join(120)
         assert cache.get("key") == "value"
-    assert own_server.connections() <= 2
+    # The last hub's are closed when another one uses the client.
+    assert own_server.has_connections(2)
     cache.close()
     assert own_server.has_connections(0)
 
@@ -173,7 +176,7 @@ async def test_while_a_name_is_not_resolved_every_request_has_its_deadline(
     timeouts = 0
     while timeouts < 3:
         with pytest.raises((pinyon.Timeout, pinyon.ServerDown)) as raised:
-            await model.within(5, cache.get("key"))
+            await model.within(60, cache.get("key"))
         timeouts += isinstance(raised.value, pinyon.Timeout)
         await model.sleep(0.05)
 
@@ -182,7 +185,7 @@ async def test_while_a_name_is_not_resolved_every_request_has_its_deadline(
 async def test_a_name_that_no_resolver_takes_fails_at_once(model: Model, connect: Connect) -> None:
     cache = connect("long" * 30 + ".invalid", timeout=20)
     with pytest.raises(pinyon.ConnectError, match="its name does not resolve"):
-        await model.within(10, cache.get("key"))
+        await model.within(60, cache.get("key"))
 
 
 @on_asyncio
@@ -193,21 +196,21 @@ async def test_a_name_is_asked_for_again_when_all_tasks_were_cancelled(
     waiting = cache.set("key", "value")
     for task in asyncio.all_tasks() - {asyncio.current_task()}:
         task.cancel()
-    assert await asyncio.wait_for(waiting, 10) is True
+    assert await asyncio.wait_for(waiting, 60) is True
 
 
 def test_closing_from_another_thread_than_the_loops(own_server: Memcached) -> None:
     """The loop's own thread is where its tasks are resumed."""
 
     async def scenario() -> str:
-        cache = pinyon.aio.Client(own_server.address, timeout=2)
+        cache = pinyon.aio.Client(own_server.address, timeout=100)
         await cache.set("key", "value")
         own_server.pause()
         waiting = asyncio.ensure_future(cache.get("key"))
         await asyncio.sleep(0.01)
         await asyncio.get_running_loop().run_in_executor(None, cache.close)
         with pytest.raises((pinyon.Closed, pinyon.ConnectionLost)):
-            await asyncio.wait_for(waiting, 1)
+            await asyncio.wait_for(waiting, 60)
         return "done"
 
     try:
@@ -218,7 +221,7 @@ def test_closing_from_another_thread_than_the_loops(own_server: Memcached) -> No
 
 FORK_IN_A_GREENLET = """
 import os, sys, gevent, gevent.os, pinyon.gevent
-cache = pinyon.gevent.Client(sys.argv[1], timeout=5)
+cache = pinyon.gevent.Client(sys.argv[1], timeout=60)
 for n in range(50):
     cache.set(f"key:{n}", n)
 
@@ -242,14 +245,14 @@ def fork():
 
 others = [gevent.spawn(check) for _ in range(10)]
 forking = [gevent.spawn(fork)]
-gevent.joinall(others + forking, timeout=15, raise_error=True)
+gevent.joinall(others + forking, timeout=100, raise_error=True)
 assert all(greenlet.value for greenlet in others + forking)
 print("fine")
 """
 
 FORK_IN_A_TASK = """
 import asyncio, os, sys, pinyon.aio
-cache = pinyon.aio.Client(sys.argv[1], timeout=2)
+cache = pinyon.aio.Client(sys.argv[1], timeout=60)
 
 async def check():
     return await asyncio.gather(*(cache.get(f"key:{n}") for n in range(50))) == list(range(50))

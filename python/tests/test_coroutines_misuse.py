@@ -87,7 +87,7 @@ sys.path.insert(0, sys.argv[1])
 import pinyon
 from models import MODELS
 model = next(each for each in MODELS if each.name == sys.argv[2])
-cache = model.client(sys.argv[3], timeout=1)
+cache = model.client(sys.argv[3], timeout=60)
 opened, used = threading.Event(), threading.Event()
 
 async def open_it():
@@ -112,7 +112,7 @@ home.start()
 opened.wait()
 model.run(use_it())
 used.set()
-home.join(5)
+home.join(60)
 print("left" if not home.is_alive() else "waits forever")
 """
 

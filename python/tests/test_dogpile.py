@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from conftest import Setting
+from conftest import Setting, eventually
 from dogpile.cache import make_region
 from dogpile.cache.api import NO_VALUE
 from dogpile.testing import fixtures
@@ -160,7 +160,7 @@ def test_processes_wait_for_each_others_values(
     for child in children:
         child.start()
     for child in children:
-        child.join(30)
+        child.join(120)
     assert [child.exitcode for child in children] == [0] * 4
     with pinyon.Client(server.address) as client:
         assert client.incr("made", 0) == 1
@@ -184,7 +184,7 @@ def test_another_thread_may_make_the_value_and_give_the_lock_back(
     region = make_region(async_creation_runner=in_a_thread).configure("pinyon", arguments=keeping(keeper))
     region.set("key", "old")
     assert region.get_or_create("key", lambda: "new", expiration_time=0) == "old"
-    threads[0].join(20)
+    threads[0].join(60)
     assert region.get("key") == "new"
     assert not region.key_is_locked("key")
 
@@ -220,13 +220,13 @@ def test_nobody_waits_for_a_lock_for_ever(keeping: Callable[..., dict[str, Any]]
     with pytest.raises(pinyon.LockTimeout):
         wanted.acquire()
     held.release()
-    assert wanted.acquire()
+    assert eventually(wanted.acquire)
 
 
 def test_a_lock_on_memcached_ends_with_its_timeout(
     keeping: Callable[..., dict[str, Any]], client: pinyon.Client
 ) -> None:
-    for timeout, ttl in ((None, LOCK_TIMEOUT), (7, 7)):
+    for timeout, ttl in ((None, LOCK_TIMEOUT), (700, 700)):
         backend = PinyonBackend(keeping("memcached", **({"lock_timeout": timeout} if timeout else {})))
         mutex = backend.get_mutex(f"key{timeout}")
         assert mutex is not None
@@ -234,7 +234,7 @@ def test_a_lock_on_memcached_ends_with_its_timeout(
         item = client.meta(f"_lockkey{timeout}")
         assert item is not None
         assert item.ttl is not None
-        assert ttl - 3 < item.ttl <= ttl
+        assert ttl - 20 < item.ttl <= ttl
         assert backend.has_lock_timeout()
     assert not PinyonBackend(keeping("redis")).has_lock_timeout()
     assert not PinyonBackend(keeping(None)).has_lock_timeout()

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 from faulty import STALL, FaultyServer, Step
 from models import Model, every_model
-from servers import Memcached, free_port
+from pinyon_verify.ports import free_port
+from servers import Memcached
 
 import pinyon
 
@@ -45,7 +46,7 @@ async def swallow(attempt: Any) -> None:
 @every_model
 async def test_a_server_goes_down_and_comes_up(model: Model, connect: Connect, own_server: Memcached) -> None:
     watcher = Watcher()
-    cache = connect(own_server, timeout=0.3, on_event=watcher)
+    cache = connect(own_server, on_event=watcher)
     assert await cache.set("key", "value")
     assert watcher.events == []
     own_server.stop()
@@ -59,7 +60,7 @@ async def test_a_server_goes_down_and_comes_up(model: Model, connect: Connect, o
     up = await watcher.has(model, "up")
     assert up.server == own_server.address
     assert up.duration is not None
-    assert 0 < up.duration < 10
+    assert 0 < up.duration < 120
     assert [event.kind for event in watcher.events if event.kind != "retry"] == ["down", "up"]
 
 
@@ -85,7 +86,7 @@ READS: dict[str, Callable[[Any], Any]] = {
 async def test_what_is_tried_again_is_told(model: Model, connect: Connect, command: str) -> None:
     watcher = Watcher()
     with FaultyServer(Step(cut=0)) as server:
-        cache = connect(server, timeout=5, on_event=watcher)
+        cache = connect(server, on_event=watcher)
         await swallow(READS[command](cache))
         retry = await watcher.has(model, "retry")
         await watcher.has(model, "down")
@@ -98,14 +99,14 @@ async def test_what_is_tried_again_is_told(model: Model, connect: Connect, comma
 @every_model
 async def test_slow_commands_are_told_and_quick_ones_are_not(model: Model, connect: Connect) -> None:
     watcher = Watcher()
-    with FaultyServer(Step(HIT), Step(HIT, delay_ms=600)) as server:
-        cache = connect(server, timeout=5, on_event=watcher, slow_after=0.5)
+    with FaultyServer(Step(HIT), Step(HIT, delay_ms=2100)) as server:
+        cache = connect(server, on_event=watcher, slow_after=2)
         assert await cache.get("key") == "value"
         assert await cache.get("key") == "value"
         slow = await watcher.has(model, "slow")
     assert (slow.kind, slow.server, slow.command) == ("slow", server.address, "get")
     assert slow.duration is not None
-    assert 0.5 <= slow.duration < 5
+    assert 2 <= slow.duration < 30
     assert len(watcher.events) == 1
 
 
@@ -113,7 +114,7 @@ async def test_slow_commands_are_told_and_quick_ones_are_not(model: Model, conne
 async def test_slow_commands_on_many_keys_are_told(model: Model, connect: Connect) -> None:
     watcher = Watcher()
     with FaultyServer(Step("VALUE a 16 5\r\nvalue\r\nEND\r\n", delay_ms=300)) as server:
-        cache = connect(server, timeout=5, on_event=watcher, slow_after=0.1)
+        cache = connect(server, on_event=watcher, slow_after=0.1)
         assert await cache.get_many(["a", "b"]) == {"a": "value"}
         assert (await watcher.has(model, "slow")).command == "get_many"
 
@@ -123,7 +124,7 @@ async def test_what_the_callback_raises_is_reported_and_harmless(model: Model, c
     def fail(event: pinyon.Event) -> None:
         raise LookupError(event.kind)
 
-    cache = connect(f"127.0.0.1:{free_port()}", timeout=0.3, on_event=fail, on_failure="miss")
+    cache = connect(f"127.0.0.1:{free_port()}", on_event=fail, on_failure="miss")
     with model.reports() as reported:
         for _ in range(3):
             assert await cache.get("key") is None
@@ -136,9 +137,7 @@ async def test_what_the_callback_raises_is_reported_and_harmless(model: Model, c
 @every_model
 async def test_the_callback_may_look_at_the_client(model: Model, connect: Connect) -> None:
     seen = []
-    cache = connect(
-        f"127.0.0.1:{free_port()}", timeout=0.3, on_failure="miss", on_event=lambda event: seen.append(cache.describe())
-    )
+    cache = connect(f"127.0.0.1:{free_port()}", on_failure="miss", on_event=lambda event: seen.append(cache.describe()))
     for _ in range(3):
         assert await cache.get("key") is None
     give_up = time.monotonic() + 60

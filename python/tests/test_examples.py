@@ -15,7 +15,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from servers import Memcached, free_port
+from pinyon_verify.ports import free_port
+from servers import Memcached
 
 EXAMPLES = sorted((Path(__file__).resolve().parents[2] / "docs" / "examples").glob("*.py"))
 SCRIPTS = [path for path in EXAMPLES if path.stem in ("asyncio_tasks", "gevent_workers")]
@@ -32,7 +33,7 @@ def test_a_page_shows_the_example_as_it_is(example: Path) -> None:
 def test_a_script_does_what_it_says(example: Path, server: Memcached) -> None:
     environment = {**os.environ, "MEMCACHE_SERVERS": server.address}
     done = subprocess.run(
-        [sys.executable, example], env=environment, capture_output=True, text=True, timeout=30, check=False
+        [sys.executable, example], env=environment, capture_output=True, text=True, timeout=120, check=False
     )
     assert (done.returncode, done.stdout) == (0, "1000 users in the cache\n"), done.stderr
     assert server.holds("users:999")
@@ -61,14 +62,14 @@ def serving(module: str, *arguments: str, caches: Memcached) -> Iterator[str]:
                 time.sleep(0.05)
         yield address
         process.send_signal(signal.SIGTERM)
-        assert process.wait(20) in (0, -signal.SIGTERM)
+        assert process.wait(60) in (0, -signal.SIGTERM)
     finally:
         process.kill()
         process.wait()
 
 
 def visit(address: str) -> str:
-    with urllib.request.urlopen(address, timeout=20) as response:
+    with urllib.request.urlopen(address, timeout=60) as response:
         return response.read().decode()
 
 

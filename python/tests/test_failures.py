@@ -18,7 +18,7 @@ import pinyon
 
 Connect = Callable[..., Any]
 
-TIMEOUT = 0.6
+TIMEOUT = 1.0
 #: The shortest time between two probes.
 BACK_OFF = 0.25 * 3 / 4
 KEYS = [f"key:{number}" for number in range(60)]
@@ -236,7 +236,7 @@ async def test_the_gutter_takes_the_keys_of_a_lost_server_for_a_while(
         return await model.eventually(attempt)
 
     assert await in_gutter(lambda: cache.set(stored, "value"))
-    assert await in_gutter(lambda: cache.set(short, "value", ttl=5))
+    assert await in_gutter(lambda: cache.set(short, "value", ttl=30))
     assert await in_gutter(lambda: cache.incr(number, initial=1)) == 1
     assert await in_gutter(lambda: cache.set_many(dict.fromkeys(KEYS, "many"), ttl=1000)) == []
     assert await in_gutter(lambda: cache.get_many(KEYS)) == dict.fromkeys(KEYS, "many")
@@ -245,9 +245,9 @@ async def test_the_gutter_takes_the_keys_of_a_lost_server_for_a_while(
     for key in fleet.lost_keys:
         assert 90 <= ttl(gutter, key) <= 100
     assert await in_gutter(lambda: cache.touch(stored, 0))
-    assert await in_gutter(lambda: cache.set(short, "value", ttl=5))
+    assert await in_gutter(lambda: cache.set(short, "value", ttl=30))
     assert 0 < ttl(gutter, stored) <= 100
-    assert 0 < ttl(gutter, short) <= 5
+    assert 0 < ttl(gutter, short) <= 30
     with pytest.raises((pinyon.ServerDown, pinyon.Timeout, pinyon.ConnectError)):
         await cache.using(failover=False).get(stored)
 
@@ -284,7 +284,7 @@ async def test_there_is_one_probe_in_a_back_off_period_however_many_ask(model: M
 
         async def ask() -> int:
             timeouts = 0
-            while time.monotonic() < begun + 1.5:
+            while time.monotonic() < begun + 3:
                 timeouts += isinstance(await outcome(cache.get("key")), pinyon.Timeout)
                 await model.sleep(0.005)
             return timeouts
@@ -304,7 +304,7 @@ async def test_a_connection_that_is_never_idle_is_noticed_to_be_dead(
     own_server.pause()
     try:
         tasks = []
-        for _ in range(50):
+        for _ in range(120):
             tasks.append(model.spawn(outcome(cache.get("key"))))
             await model.sleep(0.02)
         outcomes = [await model.join(task) for task in tasks]
@@ -347,8 +347,7 @@ async def test_a_server_that_was_killed_is_in_use_again_after_its_restart(
     cache = connect(*fleet.servers, timeout=TIMEOUT, failover=False, on_failure="miss")
     key = fleet.lost_keys[0]
     fleet.kill()
-    give_up = time.monotonic() + 2
-    while time.monotonic() < give_up:
+    for _ in range(50):
         assert await cache.set(key, "lost") is False
         await model.sleep(0.01)
     fleet.lost.restart()
@@ -383,7 +382,7 @@ SENT: dict[str, tuple[Callable[[Any], Any], int]] = {
 async def test_only_what_reads_is_sent_twice(model: Model, connect: Connect, command: str) -> None:
     use, times = SENT[command]
     with FaultyServer(Step(cut=0)) as server:
-        error = await outcome(use(connect(server, timeout=5)))
+        error = await outcome(use(connect(server)))
         assert isinstance(error, pinyon.ConnectionLost)
         assert error.sent == "maybe"
         assert len(server.requests) == times

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 from conftest import eventually
 from faulty import OlderServer
-from servers import Memcached, free_port
+from pinyon_verify.ports import free_port
+from servers import Memcached
 
 import pinyon
 
@@ -86,7 +87,7 @@ def test_a_server_that_pauses_gives_nobody_anothers_reply(own_server: Memcached,
 
 
 def test_idle_connections_of_a_restarted_server_cost_no_error(own_server: Memcached) -> None:
-    with pinyon.Client(own_server.address, timeout=5) as client:
+    with pinyon.Client(own_server.address, timeout=30) as client:
         batches = [client.quiet() for _ in range(10)]
         for batch in batches:
             batch.__enter__()

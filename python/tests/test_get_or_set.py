@@ -101,7 +101,7 @@ async def test_the_ttl_is_that_of_a_fresh_and_a_stale_value(model: Model, server
     cache = connect(server)
     for key, ttl, stale, expected in [("a", 100, 0, 100), ("b", 100.5, 50, 151), ("c", 40 * 86400, 9, 40 * 86400 + 9)]:
         await cache.get_or_set(key, lambda: "value", ttl, stale=stale)
-        assert expected - 10 < (await cache.meta(key)).ttl <= expected + 1
+        assert expected - 10 < (await cache.meta(key)).ttl <= expected + 10
     await cache.get_or_set("end", lambda: "value", 0)
     assert (await cache.meta("end")).ttl is None
 
@@ -426,7 +426,8 @@ WON = Step("VA 0 f0 c7 O{opaque} W\r\n\r\n", match="^mg key .*N10")
 async def test_a_server_that_fails(model: Model, steps: Any, makes: int, faulty: Faults, connect: Connect) -> None:
     for on_failure in ("raise", "miss"):
         server = faulty(*steps)
-        cache = connect(server, timeout=0.3, on_failure=on_failure, failover=False)
+        timeout = 1.5 if STALL in steps else 30
+        cache = connect(server, timeout=timeout, on_failure=on_failure, failover=False)
         maker = Maker(model, "value")
         if on_failure == "miss":
             assert await cache.get_or_set("key", maker.make, 60) == "value"
@@ -468,7 +469,7 @@ def test_a_forked_child_does_not_wait_for_threads_that_it_does_not_have(server: 
         if child == 0:
             made = False
             with contextlib.suppress(BaseException):
-                made = cache.get_or_set("key", lambda: "child's", 60, wait=5) == "child's"
+                made = cache.get_or_set("key", lambda: "child's", 60, wait=60) == "child's"
             os._exit(0 if made else 1)
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
         let_go.set()

@@ -117,7 +117,7 @@ async def test_without_a_server_a_lease_is_won_and_nothing_can_be_stored(
     model: Model, faulty: Faults, connect: Connect
 ) -> None:
     server = faulty(*[Step(then="close")] * 9)
-    lease = await connect(server, timeout=0.3, on_failure="miss", failover=False).lease("key")
+    lease = await connect(server, on_failure="miss", failover=False).lease("key")
     assert (lease.state, lease.value) == (Outcome.WON, None)
     assert await awaited(lease.fulfil("value")) is False
     assert await awaited(lease.give_back()) is False

@@ -88,7 +88,7 @@ async def test_a_lock_taken_twice_that_is_not_had_again_is_lost_as_a_whole(
         async with lock as outer:
             with pytest.raises(pinyon.LockTimeout):
                 async with lock as inner:
-                    await inner.wait(2)
+                    await inner.wait(4)
             assert outer.is_lost
 
     task = model.spawn(wait())

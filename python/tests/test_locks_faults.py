@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from locking import nothing_left, queued, until
 from models import Model, every_model
-from servers import Memcached, Redis, free_port
+from pinyon_verify.ports import free_port
+from servers import Memcached, Redis
 
 import pinyon
 
@@ -86,7 +87,7 @@ async def test_who_waits_while_the_server_is_restarted_has_the_lock_in_time(
 async def test_a_server_that_stands_still_ends_what_is_held_and_waited_for(
     model: Model, own_redis: Redis, locks_on: LocksOn
 ) -> None:
-    locks, others = (locks_on(own_redis, command_timeout=0.5) for _ in range(2))
+    locks, others = (locks_on(own_redis, command_timeout=0.5, connect_timeout=1) for _ in range(2))
     lost: list[float] = []
     held = await locks.lock("a", ttl=4, on_lost=lambda held: lost.append(time.monotonic())).acquire()
     waiting = model.spawn(take(others, "a", timeout=4))

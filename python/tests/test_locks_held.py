@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
-from locking import nothing_left, until
+from locking import nothing_left, queued, until
 from models import Model, every_model
 from servers import Redis
 
@@ -205,8 +205,9 @@ async def test_closed_locks_hold_nothing_any_more(model: Model, redis: Redis, lo
     locks, others = locks_on(redis), locks_on(redis)
     lost: list[Any] = []
     held = await locks.lock("a", ttl=4, on_lost=lost.append).acquire()
-    waiting = model.spawn(locks.lock("a", timeout=20).acquire())
-    await model.sleep(0.5)
+    kept_away = await others.lock("away").acquire()
+    waiting = model.spawn(locks.lock("away", timeout=60).acquire())
+    await until(model, lambda: queued(redis) == 1)
     locks.close()
     with pytest.raises(pinyon.ConnectionLost, match="closed"):
         await model.join(waiting)
@@ -224,6 +225,7 @@ async def test_closed_locks_hold_nothing_any_more(model: Model, redis: Redis, lo
     assert await others.try_lock("a") is None, "whoever worked under it still is protected by its ttl"
     async with others.lock("a", timeout=60):
         pass
+    assert await kept_away.release()
     assert lost == []
     await nothing_left(model, redis)
 

@@ -95,14 +95,14 @@ def test_two_loops_in_two_threads_share_locks(model: Model, own_redis: Redis) ->
 @on_asyncio
 def test_used_again_after_a_loop_was_closed(model: Model, own_redis: Redis) -> None:
     """Those that an earlier loop left waiting do not wait any more once its connection is closed."""
-    locks = model.locks(own_redis.url, ttl=0.5, heartbeat=0.2)
+    locks = model.locks(own_redis.url, heartbeat=0.2)
     kept: list[Any] = []
 
     async def scenario(number: int) -> None:
         async with locks.lock("a", timeout=60):
             pass
-        kept.append(await locks.lock("kept", timeout=60).acquire())
-        model.spawn(locks.lock("kept", timeout=60).acquire())
+        kept.append(await locks.lock("kept", ttl=0.5, timeout=60).acquire())
+        model.spawn(locks.lock("kept", ttl=0.5, timeout=60).acquire())
         await model.sleep(0.01)
 
     for number in range(3):
@@ -112,7 +112,7 @@ def test_used_again_after_a_loop_was_closed(model: Model, own_redis: Redis) -> N
             task.cancel()
         loop.run_until_complete(asyncio.sleep(0))
         loop.close()
-    assert own_redis.clients() == 1
+    BLOCKING.run(until(BLOCKING, lambda: own_redis.clients() == 1))
     tokens = [held.token for held in kept]
     assert tokens == sorted(set(tokens))
     locks.close()

@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 from faulty import FaultyServer, Step
 from models import Model, every_model
-from servers import Memcached, free_port
+from pinyon_verify.ports import free_port
+from servers import Memcached
 
 import pinyon
 
@@ -35,7 +36,7 @@ async def test_a_server_that_goes_and_comes_back(
     model: Model, connect: Connect, own_server: Memcached, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG, "pinyon")
-    cache = connect(own_server, timeout=0.5)
+    cache = connect(own_server)
     assert await cache.set("secret-key", "secret-value")
     assert not any(own_server.address in record.getMessage() for record in caplog.records)
     own_server.stop()
@@ -55,7 +56,7 @@ async def test_a_server_that_goes_and_comes_back(
 async def test_a_command_that_is_tried_again(model: Model, connect: Connect, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG, "pinyon")
     with FaultyServer(Step(cut=0)) as server:
-        cache = connect(server, timeout=5)
+        cache = connect(server)
         with contextlib.suppress(pinyon.Error):
             await cache.get("key")
         retried = await has_said(model, caplog, f"get is tried again: {server.address}: ")

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 from models import Model, every_model
-from servers import Memcached, free_port
+from pinyon_verify.ports import free_port
+from servers import Memcached
 from test_fork import in_child
 
 import pinyon

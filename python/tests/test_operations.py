@@ -97,7 +97,7 @@ def test_touch_and_gat_set_the_ttl(setting: Setting) -> None:
     assert setting.client.touch("key", 60) is True
     assert setting.client.gat("key", ttl=100) == "value"
     if not setting.classic:
-        assert 98 <= setting.client.meta("key").ttl <= 100
+        assert 90 <= setting.client.meta("key").ttl <= 100
     assert setting.client.touch("key", -1) is True
     assert setting.client.get("key") is None
     setting.client.set("key", "value")
@@ -169,7 +169,7 @@ def test_incr_creates_a_missing_item_with_its_initial_value(setting: Setting) ->
         assert setting.client.get("count") is None
         return
     assert setting.client.incr("count", 5, initial=7, ttl=100) == 7
-    assert 98 <= setting.client.meta("count").ttl <= 100
+    assert 90 <= setting.client.meta("count").ttl <= 100
     assert setting.client.incr("count", 5, initial=7) == 12
     assert setting.client.decr("countdown", initial=0) == 0
     assert setting.client.decr("other", initial=INTEGER_LIMIT - 1) == INTEGER_LIMIT - 1
@@ -185,8 +185,8 @@ def test_meta_describes_an_item_without_touching_it(setting: Setting) -> None:
     described = setting.client.meta("key")
     assert isinstance(described, pinyon.ItemMetadata)
     assert (described.size, described.flags, described.fetched) == (4, 16, False)
-    assert 98 <= described.ttl <= 100
-    assert described.last_access <= 2
+    assert 90 <= described.ttl <= 100
+    assert described.last_access <= 10
     assert setting.client.meta("key").fetched is False
     assert setting.client.cas("key", b"", described.cas) is True
     assert setting.client.meta("key").size == 0

@@ -150,7 +150,7 @@ def test_values_are_exchanged_with_a_program_in_rust(server: Memcached, serializ
     with pinyon.Client(server.address, timeout=10, serializer=serializer) as client:
         client.set_many({f"python:{name}": value for name, value in values.items()})
         program = REPOSITORY / "target" / "debug" / "examples" / "values"
-        subprocess.run([program, server.address, serializer], check=True, timeout=50)
+        subprocess.run([program, server.address, serializer], check=True, timeout=150)
         read = client.get_many([f"rust:{name}" for name in values])
     assert len(read) == len(values)
     for name, value in values.items():

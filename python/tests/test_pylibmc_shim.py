@@ -273,7 +273,7 @@ def test_threads_may_share_a_client_or_have_one_from_a_pool(own_server: Memcache
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(30)
+        thread.join(120)
     assert failures == []
     assert ours.get_multi(["shared", "pooled", "mapped"]) == {"shared": 400, "pooled": 400, "mapped": 400}
     assert len(mapped) == 0
@@ -313,7 +313,7 @@ assert mc["count"] == 640
 assert int(stats["curr_connections"]) == 1, stats["curr_connections"]
 del pool
 mc.disconnect_all()
-stalled = pylibmc.Client([sys.argv[2]], behaviors={"receive_timeout": 300_000})
+stalled = pylibmc.Client([sys.argv[2]], behaviors={"receive_timeout": 1_000_000})
 ticks = []
 def tick():
     while True:
@@ -337,7 +337,7 @@ def test_greenlets_share_a_connection_and_let_each_other_run(own_server: Memcach
         assert process.stdout is not None
         assert process.stdout.readline() == "cooperates\n"
         assert own_server.has_connections(0)
-        process.communicate("\n", timeout=20)
+        process.communicate("\n", timeout=120)
         assert process.returncode == 0
     finally:
         four[0].resume()

@@ -44,14 +44,14 @@ def test_a_name_that_does_not_resolve_is_an_error_of_its_own() -> None:
 
 
 def test_a_silent_server_costs_the_timeout_of_the_behaviors(own_server: Memcached) -> None:
-    ours = pylibmc.Client([own_server.address], behaviors={"receive_timeout": 200_000})
+    ours = pylibmc.Client([own_server.address], behaviors={"receive_timeout": 1_000_000})
     ours.set("a", 1)
     own_server.pause()
     began = time.monotonic()
     with pytest.raises(pylibmc.Error) as raised:
         ours.get("a")
     assert isinstance(raised.value.__cause__, pinyon.Timeout)
-    assert 0.1 < time.monotonic() - began < 30
+    assert 0.9 < time.monotonic() - began < 30
 
 
 KETAMA = {"ketama_weighted": True}

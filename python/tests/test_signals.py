@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from conftest import eventually
 from faulty import Conversation, FaultyServer, Step
 from gate import Gate
 from listener import ScriptedServer
@@ -34,10 +35,10 @@ AT_ONCE = 40
 def interrupt_after(delay: float) -> Iterator[None]:
     """Presses Ctrl-C."""
     timer = threading.Timer(delay, os.kill, (os.getpid(), signal.SIGINT))
-    timer.start()
     begun = time.monotonic()
     interrupted = False
     try:
+        timer.start()
         yield
     except KeyboardInterrupt:
         interrupted = True
@@ -162,7 +163,7 @@ def test_a_signal_that_ends_no_system_call_of_the_wait_ends_the_wait(use: str) -
         stack.enter_context(handling(signal.SIGUSR1, handler))
         greeting = Step("VERSION 1.6.18\r\n", match="^version$")
         stalling = stack.enter_context(ScriptedServer("memcached", [greeting, Step("EN O{opaque}\r\n"), interrupt], {}))
-        client = stack.enter_context(pinyon.Client(stalling.address, timeout=LONG))
+        client = stack.enter_context(pinyon.Client(stalling.address, timeout=LONG, connect_timeout=LONG))
         assert client.get("missing") is None
         begun = time.monotonic()
         with pytest.raises(Interrupted):
@@ -185,7 +186,7 @@ def test_an_interrupt_as_a_connection_gets_ready_leaves_one_that_waits(use: str)
     with contextlib.ExitStack() as stack:
         stack.enter_context(handling(signal.SIGUSR1, handler))
         server = stack.enter_context(ScriptedServer("memcached", [greet_and_interrupt, late], {}))
-        client = stack.enter_context(pinyon.Client(server.address, timeout=LONG))
+        client = stack.enter_context(pinyon.Client(server.address, timeout=LONG, connect_timeout=LONG))
         with pytest.raises(Interrupted):
             WAITS[use](client)
         assert client.get("key") == b"late"
@@ -214,8 +215,9 @@ def test_an_interrupt_at_any_moment_never_costs_a_right_value(four: list[Memcach
         disturbing = threading.Thread(target=disturb)
         disturbing.start()
         try:
-            end = time.monotonic() + 2.5
-            while time.monotonic() < end:
+            give_up = time.monotonic() + 100
+            while interrupted <= 50:
+                assert time.monotonic() < give_up, interrupted
                 for key, value in values.items():
                     try:
                         armed = True
@@ -230,11 +232,10 @@ def test_an_interrupt_at_any_moment_never_costs_a_right_value(four: list[Memcach
             armed = False
             over.set()
             disturbing.join()
-        assert interrupted > 50
         assert client.get_many(values) == values
 
 
-@pytest.mark.timeout(120, method="thread")
+@pytest.mark.timeout(180, method="thread")
 def test_handlers_that_do_not_raise_disturb_nothing(four: list[Memcached]) -> None:
     signals = 0
 
@@ -245,9 +246,10 @@ def test_handlers_that_do_not_raise_disturb_nothing(four: list[Memcached]) -> No
     with pinyon.Client([server.address for server in four], timeout=LONG) as client, handling(signal.SIGALRM, handler):
         signal.setitimer(signal.ITIMER_REAL, 0.001, 0.001)
         try:
-            end = time.monotonic() + 1
+            give_up = time.monotonic() + 100
             turn = 0
-            while time.monotonic() < end:
+            while signals <= 100 or turn < 10:
+                assert time.monotonic() < give_up, (signals, turn)
                 turn += 1
                 values = {f"key:{number}": [turn, number] for number in range(100)}
                 assert client.set_many(values) == []
@@ -258,14 +260,13 @@ def test_handlers_that_do_not_raise_disturb_nothing(four: list[Memcached]) -> No
                 quietly(client, *values)
         finally:
             signal.setitimer(signal.ITIMER_REAL, 0)
-    assert signals > 100
 
 
 @pytest.mark.timeout(120, method="thread")
 @pytest.mark.parametrize("wait", WAITS.values(), ids=WAITS)
 def test_handlers_that_do_not_raise_move_no_deadline(own_server: Memcached, wait: Callable[..., Any]) -> None:
-    with pinyon.Client(own_server.address, timeout=0.5) as client, handling(signal.SIGALRM, lambda *_: None):
-        client.set("key:0", 1)
+    with pinyon.Client(own_server.address, timeout=1) as client, handling(signal.SIGALRM, lambda *_: None):
+        eventually(lambda: client.set("key:0", 1))
         own_server.pause()
         signal.setitimer(signal.ITIMER_REAL, 0.01, 0.01)
         begun = time.monotonic()
@@ -275,7 +276,7 @@ def test_handlers_that_do_not_raise_move_no_deadline(own_server: Memcached, wait
         finally:
             signal.setitimer(signal.ITIMER_REAL, 0)
             own_server.resume()
-        assert 0.4 < time.monotonic() - begun < AT_ONCE
+        assert 0.9 < time.monotonic() - begun < AT_ONCE
         errors = [failure.error for failure in getattr(raised.value, "failures", [])] or [raised.value]
         assert all(isinstance(error, pinyon.Timeout) for error in errors)
 
@@ -283,7 +284,10 @@ def test_handlers_that_do_not_raise_move_no_deadline(own_server: Memcached, wait
 @pytest.mark.timeout(120, method="thread")
 def test_a_reply_that_comes_during_signals_is_still_the_reply(faulty: Callable[..., FaultyServer]) -> None:
     slow = faulty(Step("VA 5 f16 O{opaque}\r\nvalue\r\n", delay_ms=400))
-    with pinyon.Client(slow.address, timeout=LONG) as client, handling(signal.SIGALRM, lambda *_: None):
+    with (
+        pinyon.Client(slow.address, timeout=LONG, connect_timeout=LONG) as client,
+        handling(signal.SIGALRM, lambda *_: None),
+    ):
         signal.setitimer(signal.ITIMER_REAL, 0.01, 0.01)
         try:
             assert client.get("key") == "value"

@@ -265,9 +265,9 @@ async def test_a_server_that_speaks_no_tls_is_told_apart(
     """Either it answers in plain text, or it waits for the end of a line."""
     says = "so it does not speak TLS on this port|does it speak TLS on this port"
     with pytest.raises(pinyon.Error, match=says):
-        await connect(server, tls=tls, connect_timeout=0.3).get("key")
+        await connect(server, tls=tls, connect_timeout=1).get("key")
     with pytest.raises(pinyon.Error, match=says):
-        await locks_on(redis, tls=tls, connect_timeout=0.3).try_lock("name")
+        await locks_on(redis, tls=tls, connect_timeout=1).try_lock("name")
 
 
 @every_model

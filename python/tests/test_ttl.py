@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import datetime
 import time
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
+from conftest import eventually
 from servers import Memcached
 
 import pinyon
 
+T = TypeVar("T")
 DAY = 24 * 60 * 60
 
 
@@ -18,7 +20,17 @@ def is_about(left: int | None, seconds: int, server: Memcached) -> bool:
     """Whether what is left is the seconds asked for. More than thirty days are sent as a time of day by our clock, and
     the server's stands still when the machine's is set."""
     apart = time.time() - server.clock() if seconds > 30 * DAY else 0
-    return left is not None and seconds - 3 <= left - apart <= seconds + 2
+    return left is not None and seconds - 10 <= left - apart <= seconds + 5
+
+
+class ExpiredError(pinyon.Error):
+    """A second was over sooner than it was looked: it ends when the server's clock ticks next."""
+
+
+def there(found: T | None) -> T:
+    if found is None:
+        raise ExpiredError
+    return found
 
 
 @pytest.mark.parametrize(
@@ -40,11 +52,14 @@ def is_about(left: int | None, seconds: int, server: Memcached) -> bool:
     ],
 )
 def test_a_ttl_is_seconds_rounded_up(client: pinyon.Client, server: Memcached, ttl: Any, seconds: int | None) -> None:
-    client.set("key", "value", ttl)
+    def left() -> int | None:
+        client.set("key", "value", ttl)
+        return there(client.meta("key")).ttl
+
     if seconds is None:
-        assert client.meta("key").ttl is None
+        assert left() is None
     else:
-        assert is_about(client.meta("key").ttl, seconds, server)
+        assert is_about(eventually(left), seconds, server)
 
 
 def test_every_method_with_a_ttl_takes_more_than_thirty_days(client: pinyon.Client, server: Memcached) -> None:
@@ -71,10 +86,16 @@ def test_a_negative_ttl_has_expired_at_once(client: pinyon.Client, ttl: Any) -> 
 
 
 def test_items_expire(client: pinyon.Client) -> None:
-    client.set_many({"soon": 1, "later": 2})
-    client.touch("soon", 1)
-    client.set("rounded", 3, 0.2)
-    assert client.get_many(["soon", "later", "rounded"]) == {"soon": 1, "later": 2, "rounded": 3}
+    client.set("later", 2)
+
+    def all_are_there() -> None:
+        client.set("soon", 1)
+        client.touch("soon", 1)
+        client.set("rounded", 3, 0.2)
+        found = client.get_many(["soon", "later", "rounded"])
+        assert there(found if len(found) == 3 else None) == {"soon": 1, "later": 2, "rounded": 3}
+
+    eventually(all_are_there)
     time.sleep(2.3)
     assert client.get_many(["soon", "later", "rounded"]) == {"later": 2}
 

@@ -6,10 +6,11 @@ from collections.abc import Iterator
 
 from ..compare import rates, ratio
 from ..declaration import Goal, Target
-from ..goals import reached, spread_of
+from ..goals import not_exceeded, reached
 from ..names import FLOOR, OURS, contestant_name
 from ..results import Document
 from .measures import (
+    PerCycle,
     commands_sent,
     in_round_trips,
     lock_rows_of,
@@ -49,15 +50,20 @@ def exactly_commands(wanted: float) -> Goal:
     return goal
 
 
-def at_most_wake_ups(wanted: float) -> Goal:
-    """A grant takes at most so many messages."""
+def _at_most_per_cycle(most: float, part: PerCycle, text: str, ours: str = OURS_SCRIPT, digits: int = 2) -> Goal:
+    """What Redis counted for a cycle is at most so much; `text` follows the row's name."""
 
     def goal(document: Document, row: str) -> Iterator[Target]:
-        value = per_cycle(document, row, OURS_SCRIPT, published)
+        value = per_cycle(document, row, ours, part)
         if value is not None:
-            yield Target(f"{row}: at most {wanted:g} wake-up per grant", f"{value:.3f}", value <= wanted)
+            yield Target(f"{row}{text}", f"{value:.{digits}f}", value <= most)
 
     return goal
+
+
+def at_most_wake_ups(wanted: float) -> Goal:
+    """A grant takes at most so many messages."""
+    return _at_most_per_cycle(wanted, published, f": at most {wanted:g} wake-up per grant", digits=3)
 
 
 def at_least_at_scale(wanted: float, models: tuple[str, ...]) -> Goal:
@@ -98,23 +104,16 @@ def grows_at_most(wanted: float, fewest: str, most: str, models: tuple[str, ...]
         for model in models:
             ours = contestant_name(OURS_SCRIPT, model)
             found = ratio(*(rates(document, f"{group}:{label}", ours) for label in (fewest, most)))
-            if found:
-                text = f"{group} {model}: {most} takes at most {wanted:g} times as long as {fewest}"
-                yield Target(text, f"{found.middle:.3f}", found.middle <= wanted, spread_of(found))
+            text = f"{group} {model}: {most} takes at most {wanted:g} times as long as {fewest}"
+            yield from not_exceeded(text, found, wanted)
 
     return goal
 
 
 def round_trips_of_pure(wanted: int) -> Goal:
     """Without scripts a cycle takes so many round trips."""
-
-    def goal(document: Document, row: str) -> Iterator[Target]:
-        value = per_cycle(document, row, OURS_PURE, reads)
-        if value is not None:
-            text = f"{row} {PURE}: 1 round trip to lock, {wanted - 1} to unlock"
-            yield Target(text, f"{value:.2f}", value < wanted + EXACT)
-
-    return goal
+    text = f" {PURE}: 1 round trip to lock, {wanted - 1} to unlock"
+    return _at_most_per_cycle(wanted + EXACT, reads, text, OURS_PURE)
 
 
 def at_most_round_trips(middle: float, p99: float) -> Goal:
@@ -124,20 +123,11 @@ def at_most_round_trips(middle: float, p99: float) -> Goal:
         link = FAR if f":{FAR}:" in row else NEAR
         for what, part, most in (("p50", middle_of, middle), ("p99", p99_of, p99)):
             found = in_round_trips(document, OURS_SCRIPT, part, link)
-            if found:
-                text = f"{row}: {what} at most {most:g} round trips of the {FLOOR}"
-                yield Target(text, f"{found.middle:.3f}", found.middle <= most, spread_of(found))
+            yield from not_exceeded(f"{row}: {what} at most {most:g} round trips of the {FLOOR}", found, most)
 
     return goal
 
 
 def at_most_server_time(microseconds: float) -> Goal:
     """A cycle takes the server at most so long."""
-
-    def goal(document: Document, row: str) -> Iterator[Target]:
-        value = per_cycle(document, row, OURS_SCRIPT, server_time)
-        if value is not None:
-            text = f"{row}: at most {microseconds:g} µs of the server per cycle"
-            yield Target(text, f"{value:.2f}", value <= microseconds)
-
-    return goal
+    return _at_most_per_cycle(microseconds, server_time, f": at most {microseconds:g} µs of the server per cycle")

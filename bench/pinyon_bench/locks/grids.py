@@ -85,8 +85,7 @@ def commands_grid(document: Document) -> Grid:
     names = _counted(document)
     between = handover_row(document) or ""
     cells = [
-        [name, *(_figure(document, row.name, name, commands_sent, 2) for row in rows)]
-        + [_figure(document, between, name, published, 2)]
+        [name, *_figures(document, rows, name, commands_sent, 2), _figure(document, between, name, published, 2)]
         for name in names
     ]
     note = (
@@ -101,8 +100,7 @@ def server_grid(document: Document) -> Grid:
     """How long Redis works for an uncontended cycle, and how often it reads from a socket."""
     rows = lock_rows_of(document, PAIR)
     cells = [
-        [name, *(_figure(document, row.name, name, server_time, 1) for row in rows)]
-        + [_figure(document, row.name, name, reads, 2) for row in rows]
+        [name, *_figures(document, rows, name, server_time, 1), *_figures(document, rows, name, reads, 2)]
         for name in _counted(document)
     ]
     cells = [line for line in cells if any(cell != NONE for cell in line[1:])]
@@ -126,6 +124,10 @@ def _row_label(row: RowInfo) -> str:
 def _figure(document: Document, row: str, name: str, part: PerCycle, digits: int) -> str:
     value = per_cycle(document, row, name, part)
     return NONE if value is None else f"{value:,.{digits}f}"
+
+
+def _figures(document: Document, rows: list[RowInfo], name: str, part: PerCycle, digits: int) -> list[str]:
+    return [_figure(document, row.name, name, part, digits) for row in rows]
 
 
 def lock_grids(document: Document) -> list[Grid]:

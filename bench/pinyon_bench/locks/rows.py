@@ -161,18 +161,13 @@ def lock_rows(short: bool) -> list[LocksRow]:
     pipelined = [
         _row(PIPELINED, f":{keys}", keys, keys, 1, f"both of {_names(keys)} in one write", **alone) for keys in KEYS
     ]
-    mutexes, sections = [], []
-    for keys, of in ((keys, 2 * keys - 1) for keys in KEYS):
-        label, drawn = f":{keys}/{of}", f"{keys} of {_names(of)}"
-        about = f"{MUTEX_CYCLES} cycles of {MUTEX_WORKERS} workers, {drawn}"
-        mutexes.append(
-            _row(MUTEX, label, keys, of, MUTEX_WORKERS, about, count=MUTEX_CYCLES, most_rounds=rounds),
-        )
-        about = f"{SECTION_WORKERS} workers sleep, lock {drawn}, write, increase, read, delete, unlock"
-        most = SECTION_ROUNDS if keys in RUN_KEYS else 1
-        sections.append(
-            _row(SECTION, label, keys, of, SECTION_WORKERS, about, seconds=section_seconds, most_rounds=most)
-        )
+    about = f"{MUTEX_CYCLES} cycles of {MUTEX_WORKERS} workers, {{}}"
+    mutexes = [_drawn(MUTEX, keys, MUTEX_WORKERS, about, count=MUTEX_CYCLES, most_rounds=rounds) for keys in KEYS]
+    about = f"{SECTION_WORKERS} workers sleep, lock {{}}, write, increase, read, delete, unlock"
+    sections = [
+        _drawn(SECTION, keys, SECTION_WORKERS, about, seconds=section_seconds, most_rounds=most)
+        for keys, most in ((keys, SECTION_ROUNDS if keys in RUN_KEYS else 1) for keys in KEYS)
+    ]
     about = f"{PROCESSES} processes, one name; from a release to the next holder"
     handover = _row(HANDOVER, f":{PROCESSES}", 1, 1, PROCESSES, about, seconds=handover_seconds, **alone)
     return [ping, *pairs, *pipelined, *mutexes, *sections, handover, _from_afar(ping), _from_afar(handover)]
@@ -197,6 +192,12 @@ def _row(workload: Workload, label: str, keys: int, of: int, workers: int, about
             **more,
         }
     )
+
+
+def _drawn(workload: Workload, keys: int, workers: int, about: str, **more: Any) -> LocksRow:
+    """A row where any two choices of names have one in common; `about` has a place for what is chosen."""
+    of = 2 * keys - 1
+    return _row(workload, f":{keys}/{of}", keys, of, workers, about.format(f"{keys} of {_names(of)}"), **more)
 
 
 def _from_afar(row: LocksRow) -> LocksRow:

@@ -88,7 +88,13 @@ fn lease<H: Host>(
 fn wait_connected<H: Host>(host: &H, session: &mut Session, timer: &mut Timer) -> Result<(), Failure<H::Interrupt>> {
     match host.unlocked(|| wait(session, timer)).map_err(Failure::Interrupted)? {
         Wake::Ready | Wake::Interrupted => host.interrupted().map_err(Failure::Interrupted)?,
-        Wake::Deadline => session.poll(Instant::now()),
+        Wake::Deadline => {
+            session.poll(Instant::now());
+            if timer.is_over() && session.failure().is_none() {
+                let unanswered = Error::unanswered(session.server());
+                session.fail(unanswered);
+            }
+        }
     }
     Ok(())
 }

@@ -12,7 +12,7 @@ use crate::network::{Network, Stream};
 pub(super) struct Attempt<S> {
     stream: Option<S>,
     addresses: std::vec::IntoIter<Address>,
-    deadline: Instant,
+    limit: Limit,
     /// Why the address before this one failed.
     failure: String,
 }
@@ -26,36 +26,61 @@ impl<S> Attempt<S> {
         self.stream
     }
 
-    pub(super) fn deadline(&self) -> Instant {
-        self.deadline
+    pub(super) fn limit(&self) -> Limit {
+        self.limit
+    }
+}
+
+/// Until when the next stage of a connection must be reached.
+#[derive(Clone, Copy)]
+pub(super) struct Limit {
+    pub(super) deadline: Instant,
+    timeout: Duration,
+}
+
+impl Limit {
+    /// For the stage that follows one reached now. A host that comes to look after the deadline was away, so the server
+    /// could not go on: it has the whole time again.
+    fn for_the_next(self, now: Instant) -> Self {
+        match self.deadline > now {
+            true => self,
+            false => Self { deadline: now + self.timeout, ..self },
+        }
     }
 }
 
 impl<N: Network> Connection<N> {
     /// Begins to connect, to the first of `addresses` that answers, with `timeout` for all of it and the greeting:
-    /// [`Self::advance`] does so.
+    /// [`Self::advance`] does so, and [`Self::check_time`] ends it.
     pub(crate) fn connect(&mut self, addresses: Vec<Address>, now: Instant, timeout: Duration) {
         self.broken.clear();
         self.secured = None;
         let failure = "its name has no address".to_owned();
         let addresses = addresses.into_iter();
-        self.state = State::Connecting(Attempt { stream: None, addresses, deadline: now + timeout, failure });
+        let limit = Limit { deadline: now + timeout, timeout };
+        self.state = State::Connecting(Attempt { stream: None, addresses, limit, failure });
     }
 
     /// Goes on connecting as far as it can without waiting. Returns whether it is connected just now, and the server
-    /// is to be greeted. `greeting` is what the server has to answer, as a message names it.
-    pub(crate) fn advance(&mut self, now: Instant, greeting: &str) -> Result<bool, Error> {
-        if self.deadline().is_some_and(|deadline| deadline <= now) {
-            return Err(self.too_late(greeting));
-        }
+    /// is to be greeted.
+    pub(crate) fn advance(&mut self, now: Instant) -> Result<bool, Error> {
         match self.state {
-            State::Connecting(_) => self.connect_further(),
-            State::Securing(..) => self.secure(),
+            State::Connecting(_) => self.connect_further(now),
+            State::Securing(..) => self.secure(now),
             _ => Ok(false),
         }
     }
 
-    fn connect_further(&mut self) -> Result<bool, Error> {
+    /// Fails once the deadline is over. Ask this after everything was read that has come: a host that looks late must
+    /// not give up a server that was in time. `greeting` is what the server has to answer, as a message names it.
+    pub(crate) fn check_time(&self, now: Instant, greeting: &str) -> Result<(), Error> {
+        match self.deadline().is_some_and(|deadline| deadline <= now) {
+            true => Err(self.too_late(greeting)),
+            false => Ok(()),
+        }
+    }
+
+    fn connect_further(&mut self, now: Instant) -> Result<bool, Error> {
         let State::Connecting(attempt) = &mut self.state else { return Ok(false) };
         loop {
             let opened = match attempt.stream.take() {
@@ -74,12 +99,12 @@ impl<N: Network> Connection<N> {
             };
             match stream.connected() {
                 Ok(true) => {
-                    let deadline = attempt.deadline;
+                    let limit = attempt.limit.for_the_next(now);
                     if self.tls.is_some() {
-                        self.state = State::Securing(stream, deadline);
-                        return self.secure();
+                        self.state = State::Securing(stream, limit);
+                        return self.secure(now);
                     }
-                    self.state = State::Greeting(stream, deadline);
+                    self.state = State::Greeting(stream, limit);
                     return Ok(true);
                 }
                 Ok(false) => {
@@ -97,7 +122,7 @@ impl<N: Network> Connection<N> {
     }
 
     /// Goes on agreeing upon TLS, as far as it can without waiting.
-    fn secure(&mut self) -> Result<bool, Error> {
+    fn secure(&mut self, now: Instant) -> Result<bool, Error> {
         let (State::Securing(stream, _), Some(tls)) = (&mut self.state, &self.tls) else { return Ok(false) };
         let begun = match self.secured.take() {
             Some(secured) => Ok(secured),
@@ -112,7 +137,7 @@ impl<N: Network> Connection<N> {
             Ok(false) => Ok(false),
             Ok(true) => {
                 self.state = match std::mem::replace(&mut self.state, State::Closed) {
-                    State::Securing(stream, deadline) => State::Greeting(stream, deadline),
+                    State::Securing(stream, limit) => State::Greeting(stream, limit.for_the_next(now)),
                     other => other,
                 };
                 Ok(true)

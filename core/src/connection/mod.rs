@@ -25,7 +25,7 @@ pub use outgoing::SharedBytes;
 use crate::error::{Error, Kind};
 use crate::network::{Network, Stream};
 use crate::tls::ServerTls;
-use connecting::Attempt;
+use connecting::{Attempt, Limit};
 use secured::{Failure, Secured};
 pub(crate) use wire::Wire;
 
@@ -67,10 +67,10 @@ enum State<S> {
     /// Not connected, and nobody has asked for it.
     Closed,
     Connecting(Attempt<S>),
-    /// Connected; until this instant TLS is agreed upon.
-    Securing(S, Instant),
-    /// Connected, and secured where that is wanted; until this instant the server's answer to the greeting is awaited.
-    Greeting(S, Instant),
+    /// Connected; within this limit TLS is agreed upon.
+    Securing(S, Limit),
+    /// Connected, and secured where that is wanted; within this limit the server's answer to the greeting is awaited.
+    Greeting(S, Limit),
     Ready(S),
     Broken(Error),
 }
@@ -157,8 +157,8 @@ impl<N: Network> Connection<N> {
     /// Until when the connection must be ready.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         match &self.state {
-            State::Connecting(attempt) => Some(attempt.deadline()),
-            State::Securing(_, deadline) | State::Greeting(_, deadline) => Some(*deadline),
+            State::Connecting(attempt) => Some(attempt.limit().deadline),
+            State::Securing(_, limit) | State::Greeting(_, limit) => Some(limit.deadline),
             State::Closed | State::Ready(_) | State::Broken(_) => None,
         }
     }

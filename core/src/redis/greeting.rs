@@ -105,10 +105,17 @@ impl<N: Network> RespSession<N> {
 
     /// Goes on connecting as far as it can without waiting.
     pub(super) fn advance_connection(&mut self, now: Instant) {
-        match self.connection.advance(now, self.greeting.awaited()) {
+        match self.connection.advance(now) {
             Ok(true) => self.greet(Greeting::resp3(&self.settings)),
             Ok(false) => {}
             Err(error) => self.fail(error),
+        }
+    }
+
+    /// Gives up connecting once its time is over, after what has come was read.
+    pub(super) fn check_connecting_time(&mut self, now: Instant) {
+        if let Err(error) = self.connection.check_time(now, self.greeting.awaited()) {
+            self.fail(error);
         }
     }
 

@@ -89,6 +89,7 @@ impl<N: Network> RespSession<N> {
                 break;
             }
         }
+        self.check_connecting_time(now);
         self.looked_at = Some(now);
     }
 

@@ -42,10 +42,18 @@ impl<N: Network> Session<N> {
 
     /// Goes on connecting as far as it can without waiting.
     pub(super) fn advance_connection(&mut self, now: Instant) {
-        match self.connection.advance(now, if self.awaits_login { "the login" } else { "version" }) {
+        match self.connection.advance(now) {
             Ok(true) => self.greet(),
             Ok(false) => {}
             Err(error) => self.fail(error),
+        }
+    }
+
+    /// Gives up connecting once its time is over, after what has come was read.
+    pub(super) fn check_connecting_time(&mut self, now: Instant) {
+        let awaited = if self.awaits_login { "the login" } else { "version" };
+        if let Err(error) = self.connection.check_time(now, awaited) {
+            self.fail(error);
         }
     }
 

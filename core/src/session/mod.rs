@@ -281,6 +281,7 @@ impl<N: Network> Session<N> {
                 break;
             }
         }
+        self.check_connecting_time(now);
         self.looked_at = Some(now);
     }
 

@@ -1,4 +1,6 @@
-"""A TCP proxy that cuts connections where it hurts: ``python -m pinyon_verify.locks.proxy PORT TARGET SEED HOW…``.
+"""A TCP proxy that cuts connections where it hurts: ``python -m pinyon_verify.locks.proxy DESCRIPTOR TARGET SEED HOW…``.
+
+The descriptor is of a socket that listens.
 
 ``before-send``: what the client sends is not passed on; ``before-reply``: it is, and the reply is not; ``mid-reply``:
 half of a reply is; ``half-open``: from some moment on nothing is passed on, and nobody is told for a while.
@@ -9,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import random
+import socket
 import sys
 from collections.abc import Coroutine
 
@@ -75,7 +78,7 @@ async def _pass_on(work: Coroutine[None, None, None], to: asyncio.StreamWriter) 
     to.close()
 
 
-async def _serve(port: int, target: int, seeded: random.Random) -> None:
+async def _serve(listening: socket.socket, target: int, seeded: random.Random) -> None:
     async def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             server_reader, server = await asyncio.open_connection("127.0.0.1", target)
@@ -88,9 +91,9 @@ async def _serve(port: int, target: int, seeded: random.Random) -> None:
             _pass_on(_replies(server_reader, link), writer),
         )
 
-    async with await asyncio.start_server(accept, "127.0.0.1", port) as listener:
+    async with await asyncio.start_server(accept, sock=listening) as listener:
         await listener.serve_forever()
 
 
 if __name__ == "__main__":
-    asyncio.run(_serve(int(sys.argv[1]), int(sys.argv[2]), random.Random(sys.argv[3])))
+    asyncio.run(_serve(socket.socket(fileno=int(sys.argv[1])), int(sys.argv[2]), random.Random(sys.argv[3])))

@@ -58,7 +58,8 @@ SABOTAGES = (
         "nobody-is-woken",
         "liveness",
         "local handed_over, deaf\n",
-        "if not has(flags, 'x') then return count end\nlocal handed_over, deaf\n",
+        # Neither those who give back nor those who give up.
+        "local grant, hand_over = function() end, function() end\nlocal handed_over, deaf\n",
         _CALM,
     ),
     Sabotage(

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import time
 from pathlib import Path
 
+from ..ports import free_port
 from .resp import Connection, ServerSaid
 
 PROGRAM = "redis-server"
@@ -120,9 +120,3 @@ def program() -> str:
     if found is None:
         raise RuntimeError(f"{PROGRAM} is not installed")
     return found
-
-
-def free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return int(listener.getsockname()[1])

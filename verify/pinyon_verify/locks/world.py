@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -19,7 +20,7 @@ from .evidence import Bounds, Evidence
 from .history import SECOND, Recorder, now, read, start
 from .observer import Observer, process_of, scan
 from .resp import ServerSaid
-from .server import Server, free_port
+from .server import Server
 from .settings import NAMESPACE, Settings
 from .trace import Tracer, steps
 
@@ -124,13 +125,12 @@ class World:
         if not self.cell.cuts:
             yield self.server.port
             return
-        port = free_port()
-        words = [str(port), str(self.server.port), str(self.seed), *self.cell.cuts]
-        command = [sys.executable, "-m", "pinyon_verify.locks.proxy", *words]
-        with (self.folder / "cuts").open("wb") as cuts:
-            proxy = subprocess.Popen(command, stdout=cuts)
+        with socket.create_server(("127.0.0.1", 0), backlog=128) as listener, (self.folder / "cuts").open("wb") as cuts:
+            descriptor, port = listener.fileno(), listener.getsockname()[1]
+            words = [str(descriptor), str(self.server.port), str(self.seed), *self.cell.cuts]
+            command = [sys.executable, "-m", "pinyon_verify.locks.proxy", *words]
+            proxy = subprocess.Popen(command, stdout=cuts, pass_fds=[descriptor])
         try:
-            time.sleep(0.5)
             yield port
         finally:
             proxy.kill()

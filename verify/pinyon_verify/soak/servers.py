@@ -14,10 +14,10 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from ..ports import free_port
+
 #: Seconds a server may take to start.
 START_SECONDS = 20.0
-#: Below the ports that the system gives to outgoing connections, so that nobody connects to itself.
-PORTS = range(20000, 32000)
 
 
 class Memcached:
@@ -25,7 +25,7 @@ class Memcached:
 
     def __init__(self, path: Path | None = None) -> None:
         self.path = path
-        self.port = 0 if path else _free_port()
+        self.port = 0 if path else free_port()
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -139,11 +139,3 @@ class Faults:
     def _silence(self, server: Memcached) -> None:
         with server.mute():
             time.sleep(self.random.uniform(0.5, 2.0))
-
-
-def _free_port() -> int:
-    while True:
-        port = random.choice(PORTS)
-        with socket.socket() as probe, contextlib.suppress(OSError):
-            probe.bind(("127.0.0.1", port))
-            return port

@@ -206,3 +206,16 @@ fn nothing_is_taken_over_from_the_connection_before() {
     assert_eq!(*host.session.server(), ServerInfo::default(), "it tells nothing of itself");
     assert!(!host.session.is_subscriber_only());
 }
+
+#[test]
+fn a_host_that_looks_late_finds_what_came_in_time() {
+    let mut host = Host::new(SessionSettings::default());
+    host.peer.expect_openings([Opening::After(1)]);
+    host.connect(1);
+    host.pass(TIMEOUT * 2);
+    assert_eq!(host.sent(), ["HELLO 3", "PING"], "the connection was made meanwhile");
+    assert_eq!(host.session.wants().until, Some(host.now + TIMEOUT), "the server has its time to answer");
+    host.peer.reply(WELCOME);
+    host.pass(TIMEOUT * 2);
+    assert!(matches!(host.turn()[..], [RespEvent::Ready]), "{:?}", host.session.failure());
+}

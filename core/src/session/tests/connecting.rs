@@ -113,6 +113,35 @@ fn a_server_that_accepts_and_stays_silent_fails_in_the_same_time() {
 }
 
 #[test]
+fn a_host_that_looks_late_finds_what_came_in_time() {
+    let mut host = unconnected();
+    host.peer.expect_openings([Opening::After(1)]);
+    host.connect(1);
+    host.pass(TIMEOUT * 2);
+    assert_eq!(host.sent(), "version\r\n", "the connection was made meanwhile");
+    assert_eq!(host.session.wants().until, Some(host.now + TIMEOUT), "the server has its time to answer");
+    host.peer.reply(b"VERSION 1.6.18\r\n");
+    host.pass(TIMEOUT * 2);
+    host.turn();
+    assert!(host.session.is_clean(), "{:?}", host.session.failure());
+}
+
+#[test]
+fn a_host_that_looks_late_gives_a_silent_server_its_time_only_once() {
+    let mut host = unconnected();
+    host.peer.expect_openings([Opening::After(1)]);
+    host.connect(1);
+    host.pass(TIMEOUT * 2);
+    host.turn();
+    host.peer.reply(b"VERS");
+    host.pass(TIMEOUT);
+    host.turn();
+    let (kind, message) = host.failure();
+    assert_eq!(kind, Kind::Timeout);
+    assert!(message.contains("did not answer \"version\" in time"), "{message}");
+}
+
+#[test]
 fn what_is_not_memcached_is_told_by_its_answer() {
     for garbage in [&b"HTTP/1.1 400 Bad Request\r\n"[..], b"+OK\r\n", b"END\r\n", b"VERSION\n", &[b'x'; 3000]] {
         let mut host = unconnected();

@@ -4,7 +4,7 @@ use std::io;
 use std::time::Duration;
 
 use super::host::{delete, echo, failures, get, incr, set, values, Host, TIMEOUT};
-use super::peer::{Ending, Faults};
+use super::peer::{Ending, Faults, Opening};
 use super::terminator::terminator;
 use crate::error::{Kind, Sent};
 use crate::session::{Data, Limits, Wants};
@@ -49,6 +49,27 @@ fn a_handshake_that_stalls_fails_in_the_time_of_connecting() {
         assert_eq!(kind, Kind::Timeout);
         assert!(message.contains("did not answer the handshake of TLS in time"), "{message}");
     }
+}
+
+#[test]
+fn a_host_that_looks_late_finds_the_handshake_done() {
+    let (tls, mut terminator) = terminator();
+    let mut host = Host::new(Limits::default());
+    host.session = host.session.with_access(Some(tls), None);
+    host.peer.expect_openings([Opening::After(1)]);
+    host.connect(1);
+    host.pass(TIMEOUT * 2);
+    host.turn();
+    terminator.decrypt(&host.peer.take_received());
+    let said = terminator.encrypt(b"");
+    host.peer.reply(&said);
+    host.pass(TIMEOUT * 2);
+    host.turn();
+    assert_eq!(terminator.decrypt(&host.peer.take_received()), b"version\r\n");
+    assert_eq!(host.session.wants().until, Some(host.now + TIMEOUT));
+    let answer = terminator.encrypt(b"VERSION 1.6.18\r\n");
+    host.answer(&answer);
+    assert!(host.session.is_clean(), "{:?}", host.session.failure());
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import random
 import time
@@ -34,7 +35,9 @@ class Worker(exercise.Worker):
         super().__init__(model)
         self._plan = plan
         self._report = report
-        self._parent = os.getppid()
+        # Asked for now, it would be another process where the parent was killed meanwhile.
+        parent = multiprocessing.parent_process()
+        self._parent = os.getppid() if parent is None else parent.pid
         self._random = random.Random(os.urandom(16))
         self._until = None if plan.seconds is None else time.monotonic() + plan.seconds
         self._left: dict[str, int] = {}

@@ -1,0 +1,69 @@
+"""The command ``pinyon locks`` and ``pinyon stats``, typed: in a pipe, and on a terminal."""
+
+from __future__ import annotations
+
+import os
+import pty
+import select
+import subprocess
+import sys
+import time
+
+
+def run(*arguments: str, url: str, program: str = "") -> subprocess.CompletedProcess[str]:
+    """What comes of a command line, in a pipe; ``program`` is done first."""
+    source = f"import sys, pinyon.cli\n{program}\nsys.exit(pinyon.cli.main())"
+    command = [sys.executable, "-c", source, "locks", *arguments]
+    environment = {**os.environ, "REDIS_URL": url}
+    return subprocess.run(
+        command, env=environment, capture_output=True, text=True, timeout=150, check=False, stdin=subprocess.DEVNULL
+    )
+
+
+class Terminal:
+    """A command line on a terminal of its own."""
+
+    def __init__(self, *arguments: str, url: str, program: str = "", columns: int = 80, room: str = "locks") -> None:
+        source = f"import sys, pinyon.cli\n{program}\nsys.exit(pinyon.cli.main())"
+        environment = {**os.environ, "REDIS_URL": url, "TERM": "xterm", "COLUMNS": str(columns), "LINES": "40"}
+        environment.pop("NO_COLOR", None)
+        self.pid, self._fd = pty.fork()
+        if self.pid == 0:
+            os.execve(sys.executable, [sys.executable, "-c", source, room, *arguments], environment)
+        self.shown = ""
+
+    def wait_for(self, text: str, within: float = 60) -> None:
+        give_up = time.monotonic() + within
+        while text not in self.shown:
+            assert time.monotonic() < give_up, self.shown
+            assert self._read(), self.shown
+
+    def type(self, text: str) -> None:
+        os.write(self._fd, text.encode())
+
+    def interrupt_at_a_question(self) -> int:
+        """Its exit status, once it has noticed Ctrl-C: Python misses one that comes just before it waits for input."""
+        self.type("\x03")
+        for _ in range(5):
+            while select.select([self._fd], [], [], 2)[0]:
+                if not self._read():
+                    return self.end()
+            self.type("\x03")
+        raise TimeoutError(self.shown)
+
+    def end(self) -> int:
+        """Its exit status, once it has ended."""
+        while self._read():
+            pass
+        os.close(self._fd)
+        return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+
+    def _read(self) -> bool:
+        if not select.select([self._fd], [], [], 60)[0]:
+            raise TimeoutError(self.shown)
+        try:
+            received = os.read(self._fd, 65536)
+        except OSError:
+            return False
+        self.shown += received.decode()
+        return bool(received)

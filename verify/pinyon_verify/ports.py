@@ -1,0 +1,54 @@
+"""Ports for servers that are stopped and started again at the same place, by the verification and by the tests."""
+
+from __future__ import annotations
+
+import errno
+import functools
+import random
+import socket
+
+#: These, and those of the buses of Redis Clusters, are below the ports that the system gives to outgoing connections:
+#: nobody connects to itself, and no connection has the port while its server is away.
+PORTS = range(12000, 22000)
+
+#: How many of them belong to one process.
+OWN_PORTS = 100
+
+#: How far above its port a node of a Redis Cluster listens to other nodes.
+BUS = 10000
+
+
+def free_port() -> int:
+    """A port that nobody listens on at any address, nor on the port of the bus that belongs to it.
+
+    Other processes get other ports from this, until the caller's has ended.
+    """
+    while True:
+        port = random.choice(_own_ports()[0])
+        if _is_free(port) and _is_free(port + BUS):
+            return port
+
+
+@functools.cache
+def _own_ports() -> tuple[range, socket.socket]:
+    """The ports of this process, and what says so: a socket that listens on the one before them."""
+    firsts = list(range(PORTS.start, PORTS.stop, OWN_PORTS))
+    random.shuffle(firsts)
+    for first in firsts:
+        try:
+            return range(first + 1, first + OWN_PORTS), socket.create_server(("127.0.0.1", first))
+        except OSError as error:
+            if error.errno != errno.EADDRINUSE:
+                raise
+    raise RuntimeError(f"more than {len(firsts)} processes have servers at once")
+
+
+def _is_free(port: int) -> bool:
+    for family, host in ((socket.AF_INET, "0.0.0.0"), (socket.AF_INET6, "::")):
+        with socket.socket(family) as probe:
+            try:
+                probe.bind((host, port))
+            except OSError as error:
+                if error.errno == errno.EADDRINUSE:
+                    return False
+    return True
