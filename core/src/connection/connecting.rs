@@ -12,6 +12,8 @@ use crate::network::{Network, Stream};
 pub(super) struct Attempt<S> {
     stream: Option<S>,
     addresses: std::vec::IntoIter<Address>,
+    /// The one that is tried.
+    address: Option<Address>,
     deadline: Instant,
     /// Why the address before this one failed.
     failure: String,
@@ -39,7 +41,22 @@ impl<N: Network> Connection<N> {
         self.secured = None;
         let failure = "its name has no address".to_owned();
         let addresses = addresses.into_iter();
-        self.state = State::Connecting(Attempt { stream: None, addresses, deadline: now + timeout, failure });
+        let deadline = now + timeout;
+        self.state = State::Connecting(Attempt { stream: None, addresses, address: None, deadline, failure });
+    }
+
+    /// Gives up a connection whose greeting is not answered, and connects to the same address once more, by the same
+    /// deadline. Returns what [`Self::advance`] does.
+    pub(crate) fn connect_anew(&mut self) -> Result<bool, Error> {
+        let State::Greeting(stream, deadline) = std::mem::replace(&mut self.state, State::Closed) else {
+            unreachable!("it is greeting")
+        };
+        self.broken.push(stream);
+        self.secured = None;
+        let addresses = self.address.take().into_iter().collect::<Vec<_>>().into_iter();
+        let failure = String::new();
+        self.state = State::Connecting(Attempt { stream: None, addresses, address: None, deadline, failure });
+        self.connect_further()
     }
 
     /// Goes on connecting as far as it can without waiting. Returns whether it is connected just now, and the server
@@ -61,7 +78,11 @@ impl<N: Network> Connection<N> {
             let opened = match attempt.stream.take() {
                 Some(stream) => Ok(stream),
                 None => match attempt.addresses.next() {
-                    Some(address) => self.network.open(&address).map_err(|error| (address, error)),
+                    Some(address) => {
+                        let opened = self.network.open(&address).map_err(|error| (address.clone(), error));
+                        attempt.address = Some(address);
+                        opened
+                    }
                     None => break,
                 },
             };
@@ -75,6 +96,7 @@ impl<N: Network> Connection<N> {
             match stream.connected() {
                 Ok(true) => {
                     let deadline = attempt.deadline;
+                    self.address = attempt.address.take();
                     if self.tls.is_some() {
                         self.state = State::Securing(stream, deadline);
                         return self.secure();
