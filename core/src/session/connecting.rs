@@ -5,11 +5,12 @@ use std::time::{Duration, Instant};
 
 use pinyon_proto::{Capabilities, Decoded, Form, Malformed, ReplyReader, ServerVersion, Status};
 
+use super::exchange::Exchange;
 use super::Session;
 use crate::address::Address;
 use crate::connection::{Incoming, Outgoing, RECEIVE_BUFFER};
-use crate::error::{Error, Kind};
-use crate::metrics::Meter;
+use crate::error::{Error, Kind, Sent};
+use crate::metrics::{Counted, Meter};
 use crate::network::Network;
 
 /// What is awaited before a connection is ready: the answers to the greeting, in their order.
@@ -80,8 +81,9 @@ impl<N: Network> Session<N> {
     /// another connection.
     #[cold]
     pub(super) fn broke(&mut self, error: Error) {
-        let was_cut_off = self.connection.is_greeting() && self.tries_meta && self.incoming.is_empty();
-        if !was_cut_off || error.kind != Kind::Closed {
+        let was_cut_off = error.kind == Kind::Closed && self.incoming.is_empty();
+        if !was_cut_off || !self.connection.is_greeting() || !self.tries_meta {
+            self.doubt_command(was_cut_off);
             return self.fail(error);
         }
         self.outgoing = Outgoing::default();
@@ -89,6 +91,25 @@ impl<N: Network> Session<N> {
         self.was_cut_off = true;
         let connected = self.connection.connect_anew();
         self.advanced(connected);
+    }
+
+    /// A proxy that speaks classic text closes the connection on a command that it does not know: then the command is to
+    /// blame, not the server.
+    fn doubt_command(&mut self, was_cut_off: bool) {
+        let is_doubtful = |exchange: &Exchange| {
+            let rare =
+                [Counted::GetAndTouch, Counted::Stats, Counted::FlushAll, Counted::Version, Counted::ClusterConfig];
+            rare.contains(&exchange.command) && !exchange.abandoned && exchange.begin < self.outgoing.position()
+        };
+        let Some(first) = self.queue.front().filter(|first| was_cut_off && is_doubtful(first)) else { return };
+        if !self.capabilities.is_classic() || self.current.is_some() {
+            return;
+        }
+        let command = first.command.as_str();
+        let why = format!("the connection was closed on it: a proxy that does not know \"{command}\" does so");
+        let error = Error::new(Kind::Unsupported, self.server(), why).of(command, Sent::Maybe);
+        self.expired.push_back((first.ticket, error));
+        self.queue.pop_front();
     }
 
     /// All requests of the greeting leave in one send.

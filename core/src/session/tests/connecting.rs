@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::host::{address, delete, echo, get, set, statuses, stream_of, Host, GREETING, TIMEOUT};
+use super::host::{address, delete, echo, get, greeting_of, key, set, statuses, stream_of, Host, GREETING, TIMEOUT};
 use super::peer::{Ending, Opening};
 use crate::error::{Kind, Sent};
 use crate::events::{EventKind, Events};
 use crate::session::{Data, Limits, Manner, Protocol, Refused, Wants};
-use pinyon_proto::Status;
+use pinyon_proto::{Command, Status};
 
 fn unconnected() -> Host {
     Host::new(Limits::default())
@@ -192,6 +192,27 @@ fn cut_off_meta(answered: &str, ending: Ending) {
     later.submit(get("k"));
     assert_eq!(later.sent(), "get k\r\n");
     assert!(events.take().is_empty(), "it was told");
+}
+
+#[test]
+fn a_command_that_a_proxy_cuts_off_is_to_blame_itself() {
+    let gat = Command::GetAndTouch { key: key("k"), ttl: 1, cas: false };
+    for (protocol, kinds) in
+        [(Protocol::Classic, [Kind::Unsupported, Kind::Closed]), (Protocol::Auto, [Kind::Closed, Kind::Closed])]
+    {
+        let mut host = unconnected();
+        host.session = host.session.in_manner(Arc::new(Manner::new(protocol, None)));
+        host.connect(1);
+        host.sent();
+        if protocol == Protocol::Auto {
+            host.answer(greeting_of("1.4.15").as_bytes());
+        }
+        let (first, second) = (host.submit(gat), host.submit(delete("b")));
+        host.sent();
+        host.peer.end(Ending::Closed);
+        let failed: Vec<_> = host.turns().iter().map(|event| event.failed()).collect();
+        assert_eq!(failed, [(first, kinds[0], Sent::Maybe), (second, kinds[1], Sent::Maybe)]);
+    }
 }
 
 #[test]
