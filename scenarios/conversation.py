@@ -81,9 +81,12 @@ class Conversation:
         return self._do(step, requests)
 
     def request(self) -> bytes:
-        """The next request that has no standing answer."""
+        """The next request that has no standing answer; the meta command of a greeting belongs to the version before it."""
         while True:
             request = self._read_request(self._line, self._read)
+            if request == b"mn" and self.requests == [b"version"]:
+                self.send(b"MN\r\n")
+                continue
             self.requests.append(request)
             answer = next((step for words, step in self.answers.items() if re.search(words.encode(), request)), None)
             if answer is None:

@@ -39,6 +39,8 @@ pub enum EventKind {
     Servers,
     /// The servers could not be discovered; those known last stay in use.
     Discovery,
+    /// The server takes no meta commands, though its version would have them.
+    Classic,
 }
 
 /// How much an event matters, in the words that logs use.
@@ -61,13 +63,14 @@ impl EventKind {
             EventKind::Slow => "slow",
             EventKind::Servers => "servers",
             EventKind::Discovery => "discovery",
+            EventKind::Classic => "classic",
         }
     }
 
     pub fn level(self) -> Level {
         match self {
             EventKind::Retry | EventKind::Slow => Level::Debug,
-            EventKind::Up | EventKind::Servers => Level::Info,
+            EventKind::Up | EventKind::Servers | EventKind::Classic => Level::Info,
             EventKind::Down | EventKind::Discovery => Level::Warning,
         }
     }
@@ -97,6 +100,10 @@ impl std::fmt::Display for Event {
             EventKind::Retry => write!(f, "{command} is tried again: {error}"),
             EventKind::Slow => write!(f, "{server}: {command} took {seconds:.3} s"),
             EventKind::Servers => write!(f, "the servers are now {server}"),
+            EventKind::Classic => write!(
+                f,
+                "{server} refuses meta commands, as some proxies do: it is spoken to in classic text from now on"
+            ),
             EventKind::Discovery => {
                 write!(f, "the servers could not be discovered, those known last stay in use: {error}")
             }

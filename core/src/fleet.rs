@@ -14,7 +14,7 @@ use crate::metrics::{Metrics, ServerMetrics};
 use crate::network::System;
 use crate::pool::Pool;
 use crate::ring::{Ring, Rule};
-use crate::session::{Limits, Session};
+use crate::session::{Limits, Manner, Protocol, Session};
 use crate::tls::{ServerTls, Tls, TlsError};
 
 /// For how long after two timeouts the index of a server that has left is not given to another one: what speaks of it is
@@ -31,6 +31,8 @@ pub struct FleetOptions {
     /// How many connections each server gets at most.
     pub max_connections: usize,
     pub limits: Limits,
+    /// Which commands are sent.
+    pub protocol: Protocol,
     /// The longest ttl of items in the gutter, in seconds: at most 30 days.
     pub gutter_ttl: i32,
     /// Whether anybody asks for [`Fleet::take_events`].
@@ -99,13 +101,14 @@ pub struct Server {
     pub spec: ServerSpec,
     pub name: Arc<str>,
     pub health: Health,
+    manner: Arc<Manner>,
     tls: Option<ServerTls>,
 }
 
 impl Server {
-    fn new(spec: ServerSpec, access: &Access) -> Result<Self, TlsError> {
+    fn new(spec: ServerSpec, access: &Access, manner: Manner) -> Result<Self, TlsError> {
         let tls = access.tls.as_ref().map(|tls| tls.of_server(&spec)).transpose()?;
-        Ok(Self { name: spec.name().into(), spec, health: Health::default(), tls })
+        Ok(Self { name: spec.name().into(), spec, health: Health::default(), manner: manner.into(), tls })
     }
 }
 
@@ -137,7 +140,9 @@ impl Fleet {
         let members = Members::new(&rule, &specs, (0..specs.len()).collect());
         let of_gutter = (specs.len()..specs.len() + gutter.len()).collect();
         let of_gutter = (!gutter.is_empty()).then(|| Arc::new(Members::new(&Rule::default(), &gutter, of_gutter)));
-        let server = |spec| Server::new(spec, &access).map(Arc::new);
+        let events: Option<Arc<Events>> = options.events.then(Arc::default);
+        let manner = || Manner::new(options.protocol, events.clone());
+        let server = |spec| Server::new(spec, &access, manner()).map(Arc::new);
         let servers = specs.into_iter().chain(gutter).map(server).collect::<Result<Vec<_>, _>>()?;
         Ok(Self {
             members,
@@ -148,7 +153,7 @@ impl Fleet {
             servers,
             options,
             access: Arc::new(access),
-            events: options.events.then(Arc::default),
+            events,
             shaken: Arc::default(),
         })
     }
@@ -164,7 +169,8 @@ impl Fleet {
             let stays = self.members.servers.iter().find(|index| self.servers[**index].spec == *spec);
             let index = stays.copied().or_else(|| free.next()).unwrap_or(servers.len());
             if stays.is_none() {
-                put(&mut servers, index, Arc::new(Server::new(spec.clone(), &self.access)?));
+                let manner = Manner::new(self.options.protocol, self.events.clone());
+                put(&mut servers, index, Arc::new(Server::new(spec.clone(), &self.access, manner)?));
                 put(&mut pools, index, Self::make_pool(self.options));
             }
             members.push(index);
@@ -429,8 +435,8 @@ impl Fleet {
 
     /// A session for a server, not yet connected.
     pub(crate) fn session(&self, server: usize) -> Box<Session> {
-        let Server { name, tls, .. } = &*self.servers[server];
-        let session = Session::new(name.clone(), System, self.options.limits);
+        let Server { name, tls, manner, .. } = &*self.servers[server];
+        let session = Session::new(name.clone(), System, self.options.limits).in_manner(manner.clone());
         let meter = self.pool(server).metrics.meter(self.options.timeout);
         Box::new(session.with_access(tls.clone(), self.access.login.clone()).metered(meter))
     }
@@ -472,6 +478,7 @@ mod tests {
             connect_timeout: SECOND,
             max_connections: 1,
             limits: Limits::default(),
+            protocol: Protocol::Auto,
             gutter_ttl: 10,
             events: true,
             slow_after: Some(SECOND),

@@ -10,7 +10,7 @@ pub(crate) fn encode(
     capabilities: &Capabilities,
     out: &mut Vec<u8>,
 ) -> Result<Form, Unsupported> {
-    let needs_meta = |what| Unsupported { what, since: Some(META), version: capabilities.version() };
+    let needs_meta = |what| Unsupported { what, since: Some(META), capabilities: *capabilities };
     if key_of(command).is_some_and(|key| key.base64) {
         return Err(needs_meta("a key sent as base64"));
     }

@@ -49,22 +49,28 @@ pub enum Form {
     ClusterConfig,
 }
 
-/// The server's version cannot do what was asked.
+/// The server cannot do what was asked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unsupported {
     pub what: &'static str,
     /// The first version that can, `None` when no version can.
     pub since: Option<ServerVersion>,
-    pub version: Option<ServerVersion>,
+    pub capabilities: Capabilities,
 }
 
 impl std::fmt::Display for Unsupported {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self.since {
             None => write!(f, "no memcached version takes {}", self.what),
+            Some(_) if self.capabilities.is_classic() => write!(
+                f,
+                "{} needs meta commands; this server is spoken to in classic text, as it refused them like some proxies \
+                 do, or as the setting \"protocol\" says",
+                self.what
+            ),
             Some(since) => {
                 write!(f, "{} needs memcached {since} or newer; the server reports ", self.what)?;
-                match self.version {
+                match self.capabilities.version() {
                     Some(version) => write!(f, "{version}"),
                     None => f.write_str("a version that could not be read"),
                 }

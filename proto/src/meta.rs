@@ -133,7 +133,7 @@ fn encode_arithmetic(arithmetic: &Arithmetic<'_>, out: &mut Vec<u8>) {
 }
 
 fn encode_any(meta: &MetaCommand<'_>, capabilities: &Capabilities, out: &mut Vec<u8>) -> Result<Verb, Unsupported> {
-    let unsupported = |what, since| Unsupported { what, since, version: capabilities.version() };
+    let unsupported = |what, since| Unsupported { what, since, capabilities: *capabilities };
     if meta.size.is_some() != (meta.verb == Verb::Store) {
         return Err(unsupported("a data block on a meta command other than ms, or ms without one", None));
     }

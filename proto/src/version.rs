@@ -52,12 +52,29 @@ pub(crate) const CONDITIONAL_GET: ServerVersion = ServerVersion::new(1, 6, 40);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Capabilities {
     version: Option<ServerVersion>,
+    /// Nothing but classic text is sent, whatever the version.
+    classic: bool,
 }
 
 impl Capabilities {
     /// `None` stands for a version text that could not be read: such a server is spoken to in classic text only.
     pub fn of(version: Option<ServerVersion>) -> Self {
-        Self { version }
+        Self { version, classic: false }
+    }
+
+    /// Of a server that is spoken to in classic text only, whatever its version: a proxy may stand before it.
+    pub fn classic(version: Option<ServerVersion>) -> Self {
+        Self { version, classic: true }
+    }
+
+    /// Of a server that takes meta commands, though its version could not be read.
+    pub fn meta_of_unknown_version() -> Self {
+        Self::of(Some(META))
+    }
+
+    /// Whether meta commands are left out though the version would have them.
+    pub fn is_classic(&self) -> bool {
+        self.classic
     }
 
     pub fn version(&self) -> Option<ServerVersion> {
@@ -75,7 +92,7 @@ impl Capabilities {
     }
 
     pub(crate) fn since(&self, version: ServerVersion) -> bool {
-        self.version.is_some_and(|have| have >= version)
+        !self.classic && self.version.is_some_and(|have| have >= version)
     }
 }
 

@@ -101,6 +101,8 @@ class Client(BaseClient, Closing):
         max_connections: how many connections each server gets at most; further threads wait their turn.
         encode_keys: send keys with spaces or control bytes as base64, and long ones as a digest, instead of
             refusing them.
+        protocol: which commands are sent. ``"auto"``: meta commands where the server takes them, else classic text;
+            ``"meta"``; or ``"classic"``, for proxies that do not even answer ``version``.
         key_rule: the client by whose rule such keys are sent, for a cache shared with it: ``"dalli"``,
             ``"cache-memcached"`` or ``"cache-memcached-fast"``. Without it, as ``encode_keys`` says.
         max_value_size: the largest value stored or read, in bytes, as it is stored.

@@ -65,6 +65,9 @@ class CannedServer(Listener):
             if line == b"version\r\n":
                 connection.sendall(VERSION)
                 line = incoming.readline()
+            if line == b"mn\r\n":
+                connection.sendall(b"ERROR\r\n")
+                line = incoming.readline()
             while line:
                 self.requests.append(line + _data(line, incoming))
                 reply = self._reply(line.split()[0])

@@ -53,6 +53,8 @@ class Endpoint(Listener):
     def _reply(self, request: bytes) -> bytes:
         if request == b"version\r\n":
             return b"VERSION 1.6.22\r\n"
+        if request == b"mn\r\n":
+            return b"MN\r\n"
         assert request == b"config get cluster\r\n", request
         self.asked += 1
         if self.answer is not None:

@@ -12,6 +12,8 @@ use crate::network::{Network, Stream};
 pub(super) struct Attempt<S> {
     stream: Option<S>,
     addresses: std::vec::IntoIter<Address>,
+    /// The one that is tried.
+    address: Option<Address>,
     limit: Limit,
     /// Why the address before this one failed.
     failure: String,
@@ -39,6 +41,10 @@ pub(super) struct Limit {
 }
 
 impl Limit {
+    fn begun(self) -> Instant {
+        self.deadline - self.timeout
+    }
+
     /// For the stage that follows one reached now. A host that comes to look after the deadline was away, so the server
     /// could not go on: it has the whole time again.
     fn for_the_next(self, now: Instant) -> Self {
@@ -58,7 +64,21 @@ impl<N: Network> Connection<N> {
         let failure = "its name has no address".to_owned();
         let addresses = addresses.into_iter();
         let limit = Limit { deadline: now + timeout, timeout };
-        self.state = State::Connecting(Attempt { stream: None, addresses, limit, failure });
+        self.state = State::Connecting(Attempt { stream: None, addresses, address: None, limit, failure });
+    }
+
+    /// Gives up a connection whose greeting is not answered, and connects to the same address once more, by the same
+    /// deadline. Returns what [`Self::advance`] does.
+    pub(crate) fn connect_anew(&mut self) -> Result<bool, Error> {
+        let State::Greeting(stream, limit) = std::mem::replace(&mut self.state, State::Closed) else {
+            unreachable!("it is greeting")
+        };
+        self.broken.push(stream);
+        self.secured = None;
+        let addresses = self.address.take().into_iter().collect::<Vec<_>>().into_iter();
+        let failure = String::new();
+        self.state = State::Connecting(Attempt { stream: None, addresses, address: None, limit, failure });
+        self.connect_further(limit.begun())
     }
 
     /// Goes on connecting as far as it can without waiting. Returns whether it is connected just now, and the server
@@ -86,7 +106,11 @@ impl<N: Network> Connection<N> {
             let opened = match attempt.stream.take() {
                 Some(stream) => Ok(stream),
                 None => match attempt.addresses.next() {
-                    Some(address) => self.network.open(&address).map_err(|error| (address, error)),
+                    Some(address) => {
+                        let opened = self.network.open(&address).map_err(|error| (address.clone(), error));
+                        attempt.address = Some(address);
+                        opened
+                    }
                     None => break,
                 },
             };
@@ -100,6 +124,7 @@ impl<N: Network> Connection<N> {
             match stream.connected() {
                 Ok(true) => {
                     let limit = attempt.limit.for_the_next(now);
+                    self.address = attempt.address.take();
                     if self.tls.is_some() {
                         self.state = State::Securing(stream, limit);
                         return self.secure(now);

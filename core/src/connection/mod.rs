@@ -22,6 +22,7 @@ pub(crate) use incoming::Incoming;
 pub(crate) use outgoing::Outgoing;
 pub use outgoing::SharedBytes;
 
+use crate::address::Address;
 use crate::error::{Error, Kind};
 use crate::network::{Network, Stream};
 use crate::tls::ServerTls;
@@ -55,6 +56,8 @@ pub(crate) struct Connection<N: Network> {
     server: Arc<str>,
     network: N,
     state: State<N::Stream>,
+    /// The address that it is connected to.
+    address: Option<Address>,
     /// TLS, where it is to be spoken.
     tls: Option<ServerTls>,
     /// What is between the session and the stream, once TLS has begun.
@@ -84,7 +87,7 @@ pub(crate) enum Unreceived {
 
 impl<N: Network> Connection<N> {
     pub(crate) fn new(server: Arc<str>, network: N, tls: Option<ServerTls>) -> Self {
-        Self { server, network, state: State::Closed, tls, secured: None, broken: Vec::new() }
+        Self { server, network, state: State::Closed, address: None, tls, secured: None, broken: Vec::new() }
     }
 
     /// How to speak TLS from the next connection on, if at all.

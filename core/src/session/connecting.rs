@@ -5,12 +5,33 @@ use std::time::{Duration, Instant};
 
 use pinyon_proto::{Capabilities, Decoded, Form, Malformed, ReplyReader, ServerVersion, Status};
 
+use super::exchange::Exchange;
 use super::Session;
 use crate::address::Address;
 use crate::connection::{Incoming, Outgoing, RECEIVE_BUFFER};
-use crate::error::{Error, Kind};
-use crate::metrics::Meter;
+use crate::error::{Error, Kind, Sent};
+use crate::metrics::{Counted, Meter};
 use crate::network::Network;
+
+/// What is awaited before a connection is ready: the answers to the greeting, in their order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Awaited {
+    Login,
+    Version,
+    /// The answer to a meta command that does nothing.
+    NoOp,
+    Nothing,
+}
+
+impl Awaited {
+    /// What the server was asked, for messages.
+    fn as_str(self) -> &'static str {
+        match self {
+            Awaited::Login => "the login",
+            _ => "version",
+        }
+    }
+}
 
 /// How a server that speaks TLS begins when it is spoken to without.
 const ALERT: [u8; 2] = [0x15, 0x03];
@@ -24,7 +45,9 @@ impl<N: Network> Session<N> {
         self.outgoing = Outgoing::default();
         self.incoming = Incoming::new(RECEIVE_BUFFER);
         self.reader = ReplyReader::default();
-        self.awaits_login = false;
+        self.awaits = Awaited::Version;
+        self.tries_meta = self.manner.tries_meta();
+        self.was_cut_off = false;
         self.current = None;
         self.receiving = None;
         self.silent = 0;
@@ -42,7 +65,12 @@ impl<N: Network> Session<N> {
 
     /// Goes on connecting as far as it can without waiting.
     pub(super) fn advance_connection(&mut self, now: Instant) {
-        match self.connection.advance(now) {
+        let connected = self.connection.advance(now);
+        self.advanced(connected);
+    }
+
+    fn advanced(&mut self, connected: Result<bool, Error>) {
+        match connected {
             Ok(true) => self.greet(),
             Ok(false) => {}
             Err(error) => self.fail(error),
@@ -51,21 +79,90 @@ impl<N: Network> Session<N> {
 
     /// Gives up connecting once its time is over, after what has come was read.
     pub(super) fn check_connecting_time(&mut self, now: Instant) {
-        let awaited = if self.awaits_login { "the login" } else { "version" };
-        if let Err(error) = self.connection.check_time(now, awaited) {
+        if let Err(error) = self.connection.check_time(now, self.awaits.as_str()) {
             self.fail(error);
         }
     }
 
-    /// The login and the version probe leave in one send.
+    /// The connection broke. A server that does not answer a greeting with a meta command in it is greeted without, on
+    /// another connection.
+    #[cold]
+    pub(super) fn broke(&mut self, error: Error) {
+        let was_cut_off = error.kind == Kind::Closed && self.incoming.is_empty();
+        if !was_cut_off || !self.connection.is_greeting() || !self.tries_meta {
+            self.doubt_command(was_cut_off);
+            return self.fail(error);
+        }
+        self.outgoing = Outgoing::default();
+        self.tries_meta = false;
+        self.was_cut_off = true;
+        let connected = self.connection.connect_anew();
+        self.advanced(connected);
+    }
+
+    /// A proxy that speaks classic text closes the connection on a command that it does not know: then the command is to
+    /// blame, not the server.
+    fn doubt_command(&mut self, was_cut_off: bool) {
+        let is_doubtful = |exchange: &Exchange| {
+            let rare =
+                [Counted::GetAndTouch, Counted::Stats, Counted::FlushAll, Counted::Version, Counted::ClusterConfig];
+            rare.contains(&exchange.command) && !exchange.abandoned && exchange.begin < self.outgoing.position()
+        };
+        let Some(first) = self.queue.front().filter(|first| was_cut_off && is_doubtful(first)) else { return };
+        if !self.capabilities.is_classic() || self.current.is_some() {
+            return;
+        }
+        let command = first.command.as_str();
+        let why = format!("the connection was closed on it: a proxy that does not know \"{command}\" does so");
+        let error = Error::new(Kind::Unsupported, self.server(), why).of(command, Sent::Maybe);
+        self.expired.push_back((first.ticket, error));
+        self.queue.pop_front();
+    }
+
+    /// All requests of the greeting leave in one send.
     fn greet(&mut self) {
         let mut requests = Vec::new();
         if let Some(login) = &self.login {
             login.write(&mut requests);
-            self.awaits_login = true;
         }
-        requests.extend_from_slice(b"version\r\n");
+        if self.manner.asks_version() {
+            requests.extend_from_slice(b"version\r\n");
+        }
+        if self.tries_meta {
+            requests.extend_from_slice(b"mn\r\n");
+        }
         self.outgoing.append_bytes(&requests);
+        match self.login {
+            Some(_) => self.awaits = Awaited::Login,
+            None => self.await_version(),
+        }
+    }
+
+    fn await_version(&mut self) {
+        if self.manner.asks_version() {
+            self.awaits = Awaited::Version;
+            return;
+        }
+        self.capabilities = self.manner.capabilities(None);
+        self.be_ready();
+    }
+
+    fn await_no_op(&mut self, version: Option<ServerVersion>) {
+        self.capabilities = self.manner.capabilities(version);
+        match self.tries_meta {
+            true => self.awaits = Awaited::NoOp,
+            false => self.be_ready(),
+        }
+    }
+
+    /// Everything that was asked is answered.
+    fn be_ready(&mut self) {
+        self.awaits = Awaited::Nothing;
+        if !self.incoming.is_empty() {
+            return self.refuse(Kind::Protocol, "the server sent more than it was asked for");
+        }
+        self.meter.iter().for_each(|meter| meter.connected(true));
+        self.connection.ready();
     }
 
     /// Reads the answers to the greeting, if that is what has come; the last of them makes the session ready.
@@ -78,21 +175,27 @@ impl<N: Network> Session<N> {
 
     fn read_answers_to_greeting(&mut self) {
         if self.incoming.bytes().starts_with(&ALERT) {
-            self.refuse(Kind::Connect, "the server speaks TLS on this port: set \"tls\"");
+            return self.refuse(Kind::Connect, "the server speaks TLS on this port: set \"tls\"");
         }
-        if self.connection.is_greeting() && self.awaits_login {
-            self.read_login();
-        }
-        if self.connection.is_greeting() && !self.awaits_login {
-            self.read_version();
+        while self.connection.is_greeting() {
+            let awaited = self.awaits;
+            match awaited {
+                Awaited::Login => self.read_login(),
+                Awaited::Version => self.read_version(),
+                Awaited::NoOp => self.read_no_op(),
+                Awaited::Nothing => {}
+            }
+            if self.awaits == awaited {
+                return;
+            }
         }
     }
 
     fn read_login(&mut self) {
         match self.reader.read(self.incoming.bytes(), Form::ClassicStore) {
             Ok(Decoded::Head { head, consumed, .. }) if head.status == Status::Done => {
-                self.awaits_login = false;
                 self.incoming.consume(consumed);
+                self.await_version();
             }
             Ok(Decoded::Head { line, .. }) => {
                 let said = self.redacted(line);
@@ -113,13 +216,15 @@ impl<N: Network> Session<N> {
         let (kind, why) = match self.reader.read(self.incoming.bytes(), Form::Version) {
             Ok(Decoded::Head { head, line, consumed, .. }) if head.status == Status::Version => {
                 let version = line.strip_prefix(b"VERSION ").and_then(ServerVersion::parse);
-                self.capabilities = Capabilities::of(version);
                 self.incoming.consume(consumed);
-                if self.incoming.is_empty() {
-                    self.meter.iter().for_each(|meter| meter.connected(true));
-                    return self.connection.ready();
+                if self.was_cut_off && Capabilities::of(version).meta() {
+                    self.manner.refuses_meta(self.connection.server());
                 }
-                (Kind::Protocol, "the server sent more than the answer to \"version\"".into())
+                return self.await_no_op(version);
+            }
+            Ok(Decoded::Head { line: b"ERROR", consumed, .. }) => {
+                self.incoming.consume(consumed);
+                return self.await_no_op(None);
             }
             Ok(Decoded::Head { line, .. }) if line.ends_with(b"unauthenticated") => {
                 let why = match &self.login {
@@ -139,6 +244,23 @@ impl<N: Network> Session<N> {
             Err(malformed) => return self.is_no_memcached(&malformed),
         };
         self.refuse(kind, &why);
+    }
+
+    /// Reads the answer to the meta command that does nothing. An error from a server whose version has meta commands comes
+    /// from a proxy before it.
+    fn read_no_op(&mut self) {
+        match self.reader.read(self.incoming.bytes(), Form::NoOp) {
+            Ok(Decoded::Head { head, consumed, .. }) => {
+                self.incoming.consume(consumed);
+                if head.status.is_error() && self.capabilities.meta() {
+                    self.manner.refuses_meta(self.connection.server());
+                    self.capabilities = self.manner.capabilities(self.capabilities.version());
+                }
+                self.be_ready();
+            }
+            Ok(Decoded::Partial | Decoded::Value { .. }) => {}
+            Err(malformed) => self.is_no_memcached(&malformed),
+        }
     }
 
     fn is_no_memcached(&mut self, malformed: &Malformed) {

@@ -10,6 +10,7 @@
 mod completion;
 mod connecting;
 mod exchange;
+mod protocol;
 mod replies;
 mod submitting;
 #[cfg(test)]
@@ -24,6 +25,8 @@ use pinyon_proto::{Capabilities, Head, ReplyReader, Unsupported};
 
 pub use crate::connection::{SharedBytes, Wants};
 pub use completion::{Completion, Destination, Outcome, Reply, Ticket, Value};
+pub(crate) use protocol::Manner;
+pub use protocol::Protocol;
 pub use submitting::{BYTES_PER_LINE, KEYS_PER_LINE};
 
 use crate::connection::{Connection, Incoming, Outgoing, Unreceived, RECEIVED_PER_POLL, RECEIVE_BUFFER};
@@ -34,6 +37,7 @@ use crate::login::Login;
 use crate::metrics::Meter;
 use crate::network::{Network, Stream, System};
 use crate::tls::ServerTls;
+use connecting::Awaited;
 use exchange::{About, Exchange};
 use replies::{Current, Receiving};
 use submitting::Lines;
@@ -121,8 +125,13 @@ pub struct Session<N: Network = System> {
     connection: Connection<N>,
     /// As whom to log in, if at all.
     login: Option<Login>,
-    /// The answer to the login is awaited.
-    awaits_login: bool,
+    manner: Arc<Manner>,
+    /// What is awaited of the greeting's answers.
+    awaits: Awaited,
+    /// The greeting tries a meta command.
+    tries_meta: bool,
+    /// The server closed the connection before this one, whose greeting did.
+    was_cut_off: bool,
     limits: Limits,
     capabilities: Capabilities,
     outgoing: Outgoing,
@@ -157,7 +166,10 @@ impl<N: Network> Session<N> {
         Self {
             connection: Connection::new(server, network, None),
             login: None,
-            awaits_login: false,
+            manner: Arc::default(),
+            awaits: Awaited::Version,
+            tries_meta: false,
+            was_cut_off: false,
             limits,
             capabilities: Capabilities::of(None),
             outgoing: Outgoing::default(),
@@ -183,6 +195,12 @@ impl<N: Network> Session<N> {
     pub fn with_access(mut self, tls: Option<ServerTls>, login: Option<Login>) -> Self {
         self.connection.set_tls(tls);
         self.login = login;
+        self
+    }
+
+    /// The same, which is spoken to as is known of its server.
+    pub(crate) fn in_manner(mut self, manner: Arc<Manner>) -> Self {
+        self.manner = manner;
         self
     }
 
@@ -299,7 +317,7 @@ impl<N: Network> Session<N> {
     pub fn flush(&mut self) {
         self.end_joined();
         if let Err(error) = self.connection.send(&mut self.outgoing) {
-            self.fail(error);
+            self.broke(error);
         }
     }
 
@@ -342,7 +360,7 @@ impl<N: Network> Session<N> {
             }
             Err(Unreceived::NotNow(kind)) => Err(kind),
             Err(Unreceived::Broken(error)) => {
-                self.fail(error);
+                self.broke(error);
                 Ok(0)
             }
         }

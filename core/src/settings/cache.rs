@@ -14,7 +14,7 @@ use crate::fleet::{Access, Fleet, FleetOptions};
 use crate::invalid::InvalidArgument;
 use crate::login::{Login, Password};
 use crate::ring::Rule;
-use crate::session::Limits;
+use crate::session::{Limits, Protocol};
 use crate::ttl;
 
 /// How many times larger than `max_value_size` a value may be when it is decompressed, unless `max_decompressed_size`
@@ -64,6 +64,8 @@ settings! {
         compression: Option<CompressionChoice> = None,
         /// The client by whose conventions values are stored and read.
         dialect: String = "pinyon".into(),
+        /// Which commands are sent: "auto", "meta" or "classic".
+        protocol: String = "auto".into(),
         /// How many requests a connection has in flight at most.
         max_in_flight: i64 = 4096,
         /// How many bytes a connection keeps that are submitted and not yet sent.
@@ -145,6 +147,7 @@ impl CacheSettings {
                 unsent: positive("max_unsent", self.max_unsent)?,
                 value: positive("max_value_size", self.max_value_size)?,
             },
+            protocol: choose("protocol", &self.protocol, &Protocol::NAMES)?,
             gutter_ttl: ttl::limited("gutter_ttl", ttl::whole_seconds(self.gutter_ttl)?)?,
             events,
             slow_after: self.slow_after.map(|after| seconds("slow_after", after)).transpose()?,

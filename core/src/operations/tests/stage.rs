@@ -13,7 +13,7 @@ use crate::events::EventKind;
 use crate::fleet::{Access, Choice, Fleet, FleetOptions};
 use crate::operations::{Ask, Asks, End, Keys, Next, Operation, OwnedKey, Sending};
 use crate::ring::Rule;
-use crate::session::{Limits, Outcome, Session, Ticket};
+use crate::session::{Limits, Outcome, Protocol, Session, Ticket};
 
 pub const SECOND: Duration = Duration::from_secs(1);
 pub const META: &str = "1.6.18";
@@ -52,6 +52,7 @@ pub fn fleet(servers: &str, gutter: &[&str]) -> Fleet {
         connect_timeout: SECOND,
         max_connections: 1,
         limits: Limits::default(),
+        protocol: Protocol::Auto,
         gutter_ttl: 10,
         events: true,
         slow_after: None,
@@ -210,7 +211,7 @@ impl Connection {
         let mut session = Session::new(server.into(), peer.clone(), Limits::default());
         session.connect(vec![Address::Tcp(SocketAddr::from((Ipv4Addr::LOCALHOST, 1)))], Instant::now(), SECOND);
         session.poll(Instant::now());
-        peer.reply(format!("VERSION {version}\r\n").as_bytes());
+        peer.reply(format!("VERSION {version}\r\nMN\r\n").as_bytes());
         session.poll(Instant::now());
         peer.take_received();
         assert!(session.is_clean(), "{:?}", session.failure());

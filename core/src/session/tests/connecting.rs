@@ -1,12 +1,14 @@
 //! From closed to ready: addresses, the version probe, and starting anew.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use super::host::{address, delete, echo, get, set, statuses, stream_of, Host, TIMEOUT};
+use super::host::{address, delete, echo, get, greeting_of, key, set, statuses, stream_of, Host, GREETING, TIMEOUT};
 use super::peer::{Ending, Opening};
 use crate::error::{Kind, Sent};
-use crate::session::{Data, Limits, Refused, Wants};
-use pinyon_proto::Status;
+use crate::events::{EventKind, Events};
+use crate::session::{Data, Limits, Manner, Protocol, Refused, Wants};
+use pinyon_proto::{Command, Status};
 
 fn unconnected() -> Host {
     Host::new(Limits::default())
@@ -30,6 +32,8 @@ fn a_session_waits_for_what_its_state_needs() {
     assert!(!host.session.is_ready() && !host.session.accepts());
 
     host.answer(b"VERSION 1.6.18\r\n");
+    assert!(!host.session.is_ready(), "whether it takes meta commands is awaited");
+    host.answer(b"MN\r\n");
     assert!(host.session.is_ready() && host.session.accepts() && host.session.is_clean());
     assert_eq!(host.session.wants(), Wants { read: true, write: false, until: None }, "at rest");
 
@@ -118,9 +122,9 @@ fn a_host_that_looks_late_finds_what_came_in_time() {
     host.peer.expect_openings([Opening::After(1)]);
     host.connect(1);
     host.pass(TIMEOUT * 2);
-    assert_eq!(host.sent(), "version\r\n", "the connection was made meanwhile");
+    assert_eq!(host.sent(), GREETING, "the connection was made meanwhile");
     assert_eq!(host.session.wants().until, Some(host.now + TIMEOUT), "the server has its time to answer");
-    host.peer.reply(b"VERSION 1.6.18\r\n");
+    host.peer.reply(greeting_of("1.6.18").as_bytes());
     host.pass(TIMEOUT * 2);
     host.turn();
     assert!(host.session.is_clean(), "{:?}", host.session.failure());
@@ -155,7 +159,7 @@ fn what_is_not_memcached_is_told_by_its_answer() {
 
 #[test]
 fn a_server_that_answers_the_probe_with_an_error_is_not_used() {
-    for error in ["ERROR", "CLIENT_ERROR line", "SERVER_ERROR no backend"] {
+    for error in ["ERROR Too many open connections", "CLIENT_ERROR line", "SERVER_ERROR no backend"] {
         let mut host = unconnected();
         host.connect(1);
         host.answer(format!("{error}\r\n").as_bytes());
@@ -166,15 +170,119 @@ fn a_server_that_answers_the_probe_with_an_error_is_not_used() {
 }
 
 #[test]
-fn a_server_that_closes_before_it_answers_the_probe_fails_the_connection() {
+fn a_server_that_closes_before_it_answers_even_the_version_fails_the_connection() {
     for ending in [Ending::Closed, Ending::Reset] {
         let mut host = unconnected();
         host.connect(1);
         host.turn();
         host.peer.end(ending);
         host.turn();
+        assert_eq!(host.sent(), "version\r\n", "on another connection");
+        host.peer.end(ending);
+        host.turn();
         assert_eq!(host.failure().0, Kind::Closed);
+        host.connect(1);
+        assert_eq!(host.sent(), GREETING, "nothing was learned of it");
     }
+}
+
+#[test]
+fn a_server_that_cuts_off_meta_commands_is_spoken_to_in_classic_text_from_then_on() {
+    for (answered, ending) in [("", Ending::Closed), ("", Ending::Reset), ("VERSION 1.6.18\r\n", Ending::Closed)] {
+        cut_off_meta(answered, ending);
+    }
+}
+
+fn cut_off_meta(answered: &str, ending: Ending) {
+    let events: Arc<Events> = Arc::default();
+    let manner = Arc::new(Manner::new(Protocol::Auto, Some(events.clone())));
+    let mut host = unconnected();
+    host.session = host.session.in_manner(manner.clone());
+    host.connect(1);
+    assert_eq!(host.sent(), GREETING);
+    host.peer.reply(answered.as_bytes());
+    host.peer.end(ending);
+    host.turns();
+    assert_eq!(host.sent(), "version\r\n");
+    assert_eq!(host.peer.opened(), [address(0), address(0)]);
+    assert!(events.take().is_empty(), "it may just have been started anew");
+    host.answer(b"VERSION 1.6.18\r\n");
+    assert!(host.session.is_clean());
+    host.submit(get("k"));
+    assert_eq!(host.sent(), "get k\r\n");
+    let told: Vec<_> = events.take().into_iter().map(|event| event.kind).collect();
+    assert_eq!(told, [EventKind::Classic]);
+
+    let mut later = unconnected();
+    later.session = later.session.in_manner(manner);
+    later.connect(1);
+    assert_eq!(later.sent(), "version\r\n");
+    later.answer(b"VERSION 1.6.18\r\n");
+    later.submit(get("k"));
+    assert_eq!(later.sent(), "get k\r\n");
+    assert!(events.take().is_empty(), "it was told");
+}
+
+#[test]
+fn a_command_that_a_proxy_cuts_off_is_to_blame_itself() {
+    let gat = Command::GetAndTouch { key: key("k"), ttl: 1, cas: false };
+    for (protocol, kinds) in
+        [(Protocol::Classic, [Kind::Unsupported, Kind::Closed]), (Protocol::Auto, [Kind::Closed, Kind::Closed])]
+    {
+        let mut host = unconnected();
+        host.session = host.session.in_manner(Arc::new(Manner::new(protocol, None)));
+        host.connect(1);
+        host.sent();
+        if protocol == Protocol::Auto {
+            host.answer(greeting_of("1.4.15").as_bytes());
+        }
+        let (first, second) = (host.submit(gat), host.submit(delete("b")));
+        host.sent();
+        host.peer.end(Ending::Closed);
+        let failed: Vec<_> = host.turns().iter().map(|event| event.failed()).collect();
+        assert_eq!(failed, [(first, kinds[0], Sent::Maybe), (second, kinds[1], Sent::Maybe)]);
+    }
+}
+
+#[test]
+fn a_server_that_answers_a_meta_command_with_an_error_is_spoken_to_in_classic_text() {
+    for (greeting, tells) in [
+        ("VERSION 1.6.18\r\nERROR\r\n", true),
+        ("VERSION 1.6.18\r\nCLIENT_ERROR malformed request\r\n", true),
+        ("VERSION 1.4.15\r\nERROR\r\n", false),
+        ("VERSION mcrouter 40.0.0\r\nERROR\r\n", false),
+        ("ERROR\r\nERROR\r\n", false),
+    ] {
+        let events: Arc<Events> = Arc::default();
+        let mut host = unconnected();
+        host.session = host.session.in_manner(Arc::new(Manner::new(Protocol::Auto, Some(events.clone()))));
+        host.connect(1);
+        host.sent();
+        host.answer(greeting.as_bytes());
+        assert!(host.session.is_clean(), "{greeting}: {:?}", host.session.failure());
+        host.submit(get("k"));
+        assert_eq!(host.sent(), "get k\r\n", "{greeting}");
+        assert_eq!(events.take().len(), usize::from(tells), "{greeting}");
+    }
+}
+
+#[test]
+fn the_setting_protocol_overrides_what_is_found_out() {
+    let mut classic = unconnected();
+    classic.session = classic.session.in_manner(Arc::new(Manner::new(Protocol::Classic, None)));
+    classic.connect(1);
+    assert_eq!(classic.sent(), "", "not even the version is asked for");
+    assert!(classic.session.is_clean());
+    classic.submit(get("k"));
+    assert_eq!(classic.sent(), "get k\r\n");
+
+    let mut meta = unconnected();
+    meta.session = meta.session.in_manner(Arc::new(Manner::new(Protocol::Meta, None)));
+    meta.connect(1);
+    assert_eq!(meta.sent(), "version\r\n");
+    meta.answer(b"VERSION mcrouter 40.0.0\r\n");
+    meta.submit(get("k"));
+    assert_eq!(meta.sent(), "mg k f v O0\r\n");
 }
 
 #[test]
@@ -196,7 +304,7 @@ fn the_version_chooses_the_syntax() {
 fn more_than_the_version_in_answer_to_the_probe_breaks_the_connection() {
     let mut host = unconnected();
     host.connect(1);
-    host.answer(b"VERSION 1.6.18\r\nHD O0\r\n");
+    host.answer(b"VERSION 1.6.18\r\nMN\r\nHD O0\r\n");
     assert_eq!(host.failure().0, Kind::Protocol);
 }
 

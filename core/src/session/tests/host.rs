@@ -14,6 +14,15 @@ use crate::session::{Data, Limits, Outcome, Session, Ticket, Value};
 /// How long every exchange may take, unless a test says otherwise.
 pub const TIMEOUT: Duration = Duration::from_secs(1);
 
+/// What a new connection asks first: the version, and whether a meta command is taken.
+pub const GREETING: &str = "version\r\nmn\r\n";
+
+/// What a server of this version answers to it.
+pub fn greeting_of(version: &str) -> String {
+    let takes_meta = version.starts_with("1.6.");
+    format!("VERSION {version}\r\n{}\r\n", if takes_meta { "MN" } else { "ERROR" })
+}
+
 pub struct Host {
     pub session: Session<Peer>,
     pub peer: Peer,
@@ -62,8 +71,8 @@ impl Host {
         let mut host = Self::new(limits);
         host.session = host.session.with_access(Some(tls), None);
         host.connect(1);
-        assert_eq!(terminator.shake(&mut host), b"version\r\n");
-        let answer = terminator.encrypt(format!("VERSION {version}\r\n").as_bytes());
+        assert_eq!(terminator.shake(&mut host), GREETING.as_bytes());
+        let answer = terminator.encrypt(greeting_of(version).as_bytes());
         host.answer(&answer);
         assert!(host.session.is_clean(), "{:?}", host.session.failure());
         (host, terminator)
@@ -77,8 +86,8 @@ impl Host {
     /// Answers the version probe.
     pub fn greet(&mut self, version: &str) {
         self.session.poll(self.now);
-        assert_eq!(self.sent(), "version\r\n");
-        self.peer.reply(format!("VERSION {version}\r\n").as_bytes());
+        assert_eq!(self.sent(), GREETING);
+        self.peer.reply(greeting_of(version).as_bytes());
         self.session.poll(self.now);
         assert!(self.session.is_clean(), "{:?}", self.session.failure());
     }

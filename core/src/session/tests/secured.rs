@@ -3,7 +3,7 @@
 use std::io;
 use std::time::Duration;
 
-use super::host::{delete, echo, failures, get, incr, set, values, Host, TIMEOUT};
+use super::host::{delete, echo, failures, get, greeting_of, incr, set, values, Host, GREETING, TIMEOUT};
 use super::peer::{Ending, Faults, Opening};
 use super::terminator::terminator;
 use crate::error::{Kind, Sent};
@@ -65,9 +65,9 @@ fn a_host_that_looks_late_finds_the_handshake_done() {
     host.peer.reply(&said);
     host.pass(TIMEOUT * 2);
     host.turn();
-    assert_eq!(terminator.decrypt(&host.peer.take_received()), b"version\r\n");
+    assert_eq!(terminator.decrypt(&host.peer.take_received()), GREETING.as_bytes());
     assert_eq!(host.session.wants().until, Some(host.now + TIMEOUT));
-    let answer = terminator.encrypt(b"VERSION 1.6.18\r\n");
+    let answer = terminator.encrypt(greeting_of("1.6.18").as_bytes());
     host.answer(&answer);
     assert!(host.session.is_clean(), "{:?}", host.session.failure());
 }
@@ -84,7 +84,7 @@ fn a_handshake_comes_to_its_end_however_its_bytes_come() {
         host.session = host.session.with_access(Some(tls), None);
         host.peer.behave(faults);
         host.connect(1);
-        assert_eq!(terminator.shake(&mut host), b"version\r\n");
+        assert_eq!(terminator.shake(&mut host), GREETING.as_bytes());
     }
 }
 
