@@ -3,6 +3,7 @@
 //! Usage: `instructions /path/to/memcached.socket`
 
 use std::os::unix::process::parent_id;
+use std::sync::Arc;
 
 use pinyon_core::blocking::{run, Batch, NoHost};
 use pinyon_core::directory::Directory;
@@ -21,7 +22,7 @@ fn main() {
     let servers = Some(ServerTexts(vec![server]));
     let settings = CacheSettings { servers, timeout: 30.0, connect_timeout: 30.0, ..CacheSettings::default() };
     let fleet = settings.build(false).expect("settings that make sense").directory;
-    let client = Client { fleet, keys: (0..KEYS).map(|number| format!("{number:036}")).collect() };
+    let client = Client { fleet: fleet.into(), keys: (0..KEYS).map(|number| format!("{number:036}")).collect() };
     client.set_in_batch(KEYS);
     count("get", 100, |times| (0..times).for_each(|number| client.get(number % KEYS)));
     count("set", 100, |times| (0..times).for_each(|number| client.set(number % KEYS)));
@@ -46,7 +47,7 @@ fn mark() {
 }
 
 struct Client {
-    fleet: Directory,
+    fleet: Arc<Directory>,
     keys: Vec<String>,
 }
 
@@ -80,7 +81,7 @@ impl Client {
     }
 
     fn set_in_batch(&self, times: usize) {
-        let mut batch = Batch::new(self.fleet.known(), true);
+        let mut batch = Batch::new(self.fleet.clone(), true);
         for key in self.keys.iter().cycle().take(times) {
             batch.submit(&NoHost, &borrowed(key), STORE, &Data::Copied(&VALUE), ()).expect("submitted");
         }

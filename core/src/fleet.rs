@@ -269,6 +269,11 @@ impl Fleet {
         servers
     }
 
+    /// The names of these servers.
+    pub fn names(&self, servers: impl IntoIterator<Item = usize>) -> Vec<String> {
+        servers.into_iter().map(|server| self.servers[server].name.to_string()).collect()
+    }
+
     fn usable(&self, server: usize, now: Instant) -> Option<Choice> {
         match self.servers[server].health.verdict(now, self.options.timeout) {
             Verdict::Up => Some(Choice { server, probe: false }),

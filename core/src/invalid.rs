@@ -1,6 +1,7 @@
 //! Why a setting or an argument is refused.
 
 use crate::address::ServerListError;
+use crate::dialect::ValueError;
 use crate::error::kinds::ErrorKind;
 use crate::locks::keys::{NameError, SeveralTags};
 use crate::ring::RingError;
@@ -42,6 +43,12 @@ impl From<ServerListError> for InvalidArgument {
 impl From<RingError> for InvalidArgument {
     fn from(error: RingError) -> Self {
         Self::usage(error.to_string())
+    }
+}
+
+impl From<ValueError> for InvalidArgument {
+    fn from(ValueError { kind, message }: ValueError) -> Self {
+        Self { kind, message }
     }
 }
 

@@ -20,7 +20,7 @@
 //! ```
 //!
 //! Keep the parts: the [`Directory`](directory::Directory) (in an [`Arc`](std::sync::Arc)), the rules for keys, the policy and
-//! the dialect. A view of a client is the same parts with another policy.
+//! the packing: the dialect of values, and how they are compressed. A view of a client is the same parts with another policy.
 //!
 //! **2. Errors.** Map [`ErrorKind`](error::kinds::ErrorKind) to your classes with one exhaustive `match`. Every error has a
 //! kind, a message for people, and whether the request was [`Sent`]. A miss is no error.
@@ -50,11 +50,12 @@
 //! **4. Values.** [`Values`](operations::Values) makes your objects of bytes and client flags while a reply is read. Take
 //! [`Plain`](operations::Plain), as above, where your runtime must not be entered then: it keeps the bytes, and you make
 //! objects once the operation is over ([`Answer::read`](operations::Answer::read)). [`dialect`] says what flags mean,
-//! compresses, and writes and reads portable values.
+//! compresses, and writes and reads portable values. [`assemble`](dialect::assemble) makes your objects of the parts of a
+//! stored value.
 //!
 //! **5. Many keys, all servers, quiet batches.** [`Fetch`](operations::Fetch), [`Change`](operations::Change) and
-//! [`Everywhere`](operations::Everywhere) are operations like the one above. A [`Batch`](blocking::Batch) is for threads; an
-//! event loop begins many requests in one turn instead.
+//! [`Everywhere`](operations::Everywhere) are operations like the one above. A quiet batch is a
+//! [`blocking::Batch`] in a thread, and a [`shared::Batch`] in an event loop.
 //!
 //! [`GetOrSet`](lease::GetOrSet) and [`Migration`](migration::Migration) lead one call through several operations, and never
 //! wait. Do as each step says, and tell the machine the outcome. Callers of `get_or_set` follow each other if they share
@@ -65,7 +66,8 @@
 //! **6. An event loop.** [`Shared`](shared::Shared) has the operations under way on a loop, each with a
 //! [`Waiter`](shared::Waiter): what you know the coroutine by. Choose who drives it. [`LoopMachine`](driven::LoopMachine) calls a
 //! loop that watches descriptors and keeps alarms. [`Polled`](driven::Polled) calls nobody, and has one descriptor to wait for.
-//! Operations of one loop have one type: [`AnyOperation`](operations::AnyOperation).
+//! Operations of one loop have one type: [`AnyOperation`](operations::AnyOperation). What they send borrows nothing
+//! ([`OwnedData`](operations::OwnedData)). Coroutines that wait by switching find their outcome in a [`Slot`](driven::Slot).
 //!
 //! ```no_run
 //! # use std::{sync::Arc, time::Instant};

@@ -195,22 +195,22 @@ class Locks(BaseLocks, ClosingAwaited):
 
     async def status(self, *names: str | bytes) -> list[LockStatus]:
         """Return how each of these names stands."""
-        statuses: list[LockStatus] = await self._status(names)
+        statuses: list[LockStatus] = await self._inspect(names, "each")
         return statuses
 
     async def is_locked(self, *names: str | bytes) -> bool:
         """Return whether any of these names is held, by whomever."""
-        locked: bool = await self._is_locked(names)
+        locked: bool = await self._inspect(names, "is_locked")
         return locked
 
     async def owner(self, *names: str | bytes) -> str | None:
         """Return who holds the first of these names that is held: ``client:owner:number``."""
-        owner: str | None = await self._first_owner(names)
+        owner: str | None = await self._inspect(names, "first_owner")
         return owner
 
     async def waiting(self, *names: str | bytes) -> int:
         """Return how many wait for any of these names."""
-        waiting: int = await self._waiting(names)
+        waiting: int = await self._inspect(names, "waiting")
         return waiting
 
     def force_release(self, *names: str | bytes, token: int | None = None) -> Awaitable[int]:

@@ -47,6 +47,7 @@ class ClientSettings(TypedDict, total=False):
     slow_after: float | None
     max_connections: int
     encode_keys: bool
+    key_rule: Literal["refused", "encoded", "dalli", "cache-memcached", "cache-memcached-fast"] | None
     max_value_size: int
     max_decompressed_size: int | None
     compression: bool | Literal["zstd", "zlib", "gzip"] | Compression | None

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from pinyon import _native
 from pinyon._aio_driver import LOOPS
 from pinyon._aio_locks import Held, Lock, Locks
-from pinyon._batch import BaseBatch
+from pinyon._batch import Batch
 from pinyon._closing import ClosingAwaited
 from pinyon._get_or_set import get_or_set
 from pinyon._steps import drive_awaiting
@@ -32,32 +32,6 @@ if TYPE_CHECKING:
     from pinyon._settings import SharedClientSettings
 
 __all__ = ["Batch", "Client", "Held", "Lease", "Lock", "Locks", "MigratingClient", "migrating"]
-
-
-class Batch(BaseBatch):
-    """Commands whose replies are not awaited one by one: ``async with client.quiet() as batch: await batch.set(…)``.
-
-    Leaving the block waits until every command's outcome is known, and raises ``BatchError`` if any failed.
-    """
-
-    current_loop = staticmethod(asyncio.get_running_loop)
-
-    async def __aenter__(self) -> Self:
-        self._begin()
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        exception: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        for waiter in self._finish(exception):
-            await asyncio.wait([waiter])
-
-    async def submit(self, command: str, *arguments: Any, **settings: Any) -> None:
-        for waiter in self._submit(command, *arguments, **settings):
-            await asyncio.wait([waiter])
 
 
 class Lease(BaseLease):
@@ -142,7 +116,7 @@ class Client(BaseClient, ClosingAwaited):
 
     def quiet(self) -> Batch:  # type: ignore[override]
         """Return a batch of commands whose replies are not awaited one by one."""
-        return Batch(self)
+        return Batch(super().quiet())
 
     async def get_or_set(
         self,

@@ -11,7 +11,6 @@ from pinyon._get_or_set import Threads, get_or_set
 from pinyon._gevent_choice import undecided
 from pinyon._logging import logging_too
 from pinyon._steps import drive
-from pinyon.compression import settled as compression_settled
 from pinyon.errors import UnsupportedType, UsageError
 from pinyon.leases import Lease
 
@@ -45,7 +44,6 @@ class BaseClient(_native.Client):
         given: dict[str, Any] = {**settings}
         given["serializer"] = serializers.find(given.get("serializer", "portable"))
         given["on_event"] = logging_too(_callable(given.get("on_event")))
-        given["compression"] = compression_settled(given.get("compression"))
         return super().__new__(cls, servers=servers, loops=loops, **given)
 
     if not TYPE_CHECKING:
@@ -103,6 +101,8 @@ class Client(BaseClient, Closing):
         max_connections: how many connections each server gets at most; further threads wait their turn.
         encode_keys: send keys with spaces or control bytes as base64, and long ones as a digest, instead of
             refusing them.
+        key_rule: the client by whose rule such keys are sent, for a cache shared with it: ``"dalli"``,
+            ``"cache-memcached"`` or ``"cache-memcached-fast"``. Without it, as ``encode_keys`` says.
         max_value_size: the largest value stored or read, in bytes, as it is stored.
         max_decompressed_size: how many bytes a value may have when it is decompressed; 16 times ``max_value_size``
             where nothing is said. No memory is taken for more.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from pinyon.errors import UsageError
+from pinyon._native import check_compression
 
 if TYPE_CHECKING:
     from typing_extensions import Literal
@@ -43,13 +43,12 @@ class Compression:
         level: int | None = None,
         dictionaries: Mapping[int, bytes] | None = None,
     ) -> None:
-        if threshold is not None and threshold < 0:
-            raise UsageError(f"threshold is a number of bytes, or None, not {threshold}")
         self.algorithm = algorithm
         self.threshold = threshold
         self.minimum_gain = minimum_gain
         self.level = level
         self.dictionaries = list((dictionaries or {}).items())
+        check_compression(self)
 
     def __repr__(self) -> str:
         ids = ", ".join(str(number) for number, _ in self.dictionaries)
@@ -57,17 +56,3 @@ class Compression:
             f"<pinyon.Compression {self.algorithm or 'as the dialect does'}, threshold={self.threshold}, "
             f"minimum_gain={self.minimum_gain}, level={self.level}, dictionaries={{{ids}}}>"
         )
-
-
-def settled(compression: bool | Algorithm | Compression | None) -> Compression | None:
-    """Return what ``compression=`` of a client means."""
-    if compression is None or compression is False:
-        return None
-    if isinstance(compression, Compression):
-        return compression
-    if compression is True:
-        return Compression()
-    if not isinstance(compression, str):
-        kind = type(compression).__qualname__
-        raise UsageError(f"compression is True, an algorithm's name or a pinyon.Compression, not {kind}")
-    return Compression(compression)

@@ -16,7 +16,6 @@ except ImportError as error:
     raise ImportError("pinyon.gevent needs gevent; install it with: pip install gevent") from error
 
 from pinyon import client, locks
-from pinyon._batch import BaseBatch
 from pinyon._loop_driver import GreenletDriver, Loops, addresses_of
 from pinyon._owners import number_of
 from pinyon.client import BaseClient
@@ -24,7 +23,6 @@ from pinyon.errors import Error
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
-    from types import TracebackType
 
     from typing_extensions import Self, Unpack
 
@@ -105,38 +103,6 @@ class _Driver(GreenletDriver):
 LOOPS: Loops = (get_hub, _Driver)
 
 
-class Batch(BaseBatch):
-    """Commands whose replies are not awaited one by one: ``with client.quiet() as batch: batch.set(…)``.
-
-    Leaving the block waits until every command's outcome is known, and raises ``BatchError`` if any failed.
-    """
-
-    current_loop = staticmethod(get_hub)
-
-    def __enter__(self) -> Self:
-        self._begin()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        exception: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        for waiter in self._finish(exception):
-            _wait_for(waiter)
-
-    def submit(self, command: str, *arguments: Any, **settings: Any) -> None:
-        for waiter in self._submit(command, *arguments, **settings):
-            _wait_for(waiter)
-
-
-def _wait_for(waiter: _native.Waiter) -> None:
-    """Wait until it is done, its outcome being kept for whoever asks."""
-    with contextlib.suppress(Error):
-        waiter.wait()
-
-
 class _Greenlets:
     """How greenlets wait for each other."""
 
@@ -151,8 +117,11 @@ class _Greenlets:
 
     @staticmethod
     def give_back(client: _native.Client, key: str | bytes, cas: int, keep: bool) -> None:
-        with contextlib.suppress(Error):
-            client.submitting().give_back(key, cas, keep)
+        def give_back() -> None:
+            with contextlib.suppress(Error):
+                client.give_back(key, cas, keep)
+
+        gevent.spawn(give_back)
 
 
 class Client(client.Client):
@@ -173,10 +142,6 @@ class Client(client.Client):
 
     def __new__(cls, servers: str | Iterable[str] | None = None, **settings: Unpack[SharedClientSettings]) -> Self:
         return BaseClient.__new__(cls, servers, loops=LOOPS, **settings)
-
-    def quiet(self) -> Batch:  # type: ignore[override]
-        """Return a batch of commands whose replies are not awaited one by one."""
-        return Batch(self)
 
 
 class Locks(locks.Locks):

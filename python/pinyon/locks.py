@@ -217,22 +217,22 @@ class Locks(BaseLocks, Closing):
 
     def status(self, *names: str | bytes) -> list[LockStatus]:
         """Return how each of these names stands."""
-        statuses: list[LockStatus] = self._status(names)
+        statuses: list[LockStatus] = self._inspect(names, "each")
         return statuses
 
     def is_locked(self, *names: str | bytes) -> bool:
         """Return whether any of these names is held, by whomever."""
-        locked: bool = self._is_locked(names)
+        locked: bool = self._inspect(names, "is_locked")
         return locked
 
     def owner(self, *names: str | bytes) -> str | None:
         """Return who holds the first of these names that is held: ``client:owner:number``."""
-        owner: str | None = self._first_owner(names)
+        owner: str | None = self._inspect(names, "first_owner")
         return owner
 
     def waiting(self, *names: str | bytes) -> int:
         """Return how many wait for any of these names."""
-        waiting: int = self._waiting(names)
+        waiting: int = self._inspect(names, "waiting")
         return waiting
 
     def force_release(self, *names: str | bytes, token: int | None = None) -> int:
@@ -252,6 +252,6 @@ class Locks(BaseLocks, Closing):
 
 
 #: What every use comes to; making locks, or decorating with them, is not yet a use.
-USES = frozenset(("_owner", "_status", "_is_locked", "_first_owner", "_waiting", "take_away", "command"))
+USES = frozenset(("_owner", "_inspect", "take_away", "command"))
 
 _UndecidedLocks = undecided(Locks, USES, "Locks")

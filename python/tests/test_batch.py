@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from conftest import Setting
-from servers import Memcached
+from faulty import OlderServer
+from models import Model, cooperative, every_model
+from servers import Memcached, free_port
 
 import pinyon
 
@@ -211,3 +214,138 @@ def test_two_batches_at_once_with_one_connection_do_not_wait_for_each_other(four
         assert failures == []
         keys = [f"{name}:{part}:{n}" for name in "abcd" for part in range(5) for n in range(100)]
         assert len(client.get_many(keys)) == len(keys)
+
+
+@every_model
+async def test_failures_are_told_in_the_order_of_submission_and_name_keys_as_they_were_given(
+    model: Model, four: list[Memcached], connect: Callable[..., Any]
+) -> None:
+    keys = [f"key:{number}" if number % 2 else f"key:{number}".encode() for number in range(2000)]
+    cache = connect(*four, namespace="some:")
+    await cache.set_many(dict.fromkeys(keys[::3], 1), ttl=60)
+
+    async def fill() -> None:
+        async with cache.quiet() as batch:
+            for key in keys:
+                await batch.add(key, 2, ttl=60)
+
+    with pytest.raises(pinyon.BatchError) as raised:
+        await fill()
+    assert [(failure.key, failure.command) for failure in raised.value.failures] == [(key, "add") for key in keys[::3]]
+    assert {(failure.reason, failure.error) for failure in raised.value.failures} == {("not stored", None)}
+
+
+@every_model
+async def test_what_a_server_cannot_do_is_told_at_the_end_and_names_server_and_command(
+    model: Model, classic_server: OlderServer, connect: Callable[..., Any]
+) -> None:
+    cache = connect(classic_server, encode_keys=True)
+    await cache.set("word", "word")
+
+    async def fill() -> None:
+        async with cache.quiet() as batch:
+            await batch.set("before", 1)
+            await batch.delete("two words")
+            await batch.incr("word")
+            await batch.set("after", 2)
+
+    with pytest.raises(pinyon.BatchError) as raised:
+        await fill()
+    unsupported, wrong = raised.value.failures
+    assert (unsupported.key, type(unsupported.error)) == ("two words", pinyon.Unsupported)
+    assert (wrong.key, type(wrong.error)) == ("word", pinyon.ServerError)
+    for failure, command in ((unsupported, "delete"), (wrong, "incr")):
+        assert failure.command == command
+        assert failure.reason.startswith(f"{classic_server.address}: {command}: ")
+    assert await cache.get_many(["before", "after"]) == {"before": 1, "after": 2}
+
+
+@every_model
+async def test_a_value_over_the_limit_is_refused_at_once_and_the_others_are_stored(
+    model: Model, server: Memcached, connect: Callable[..., Any]
+) -> None:
+    cache = connect(server, max_value_size=1000)
+    async with cache.quiet() as batch:
+        await batch.set("before", 1)
+        with pytest.raises(pinyon.ValueTooLarge, match=r"1001 bytes.*\(max_value_size\) of 1000") as raised:
+            await batch.set("key", b"x" * 1001)
+        assert (raised.value.sent, raised.value.command) == ("no", "set")
+        await batch.set("after", 2)
+    assert await cache.get_many(["before", "key", "after"]) == {"before": 1, "after": 2}
+
+
+@every_model
+async def test_nobody_there_to_discover_servers_is_told_at_the_end(model: Model, connect: Callable[..., Any]) -> None:
+    cache = connect(f"127.0.0.1:{free_port()}", discovery="config", timeout=0.5)
+
+    async def fill(*commands: str) -> None:
+        async with cache.quiet() as batch:
+            for command in commands:
+                await getattr(batch, command)("key")
+
+    await fill()
+    with pytest.raises(pinyon.BatchError) as raised:
+        await fill("incr", "delete")
+    assert [(failure.key, failure.command) for failure in raised.value.failures] == [("key", "incr"), ("key", "delete")]
+    assert {type(failure.error) for failure in raised.value.failures} <= {pinyon.ConnectError, pinyon.Timeout}
+
+
+@every_model
+async def test_failures_are_noted_on_the_exception_of_the_block(
+    model: Model, server: Memcached, connect: Callable[..., Any]
+) -> None:
+    cache = connect(server)
+    await cache.set("taken", 1)
+    batch = cache.quiet()
+
+    async def fill() -> None:
+        async with batch:
+            await batch.set("key", "value")
+            await batch.add("taken", 2)
+            raise RuntimeError("of the block")
+
+    with pytest.raises(RuntimeError, match="of the block") as raised:
+        await fill()
+    (note,) = raised.value.__notes__  # type: ignore[attr-defined]
+    assert note == "quiet batch: add of 'taken' failed: not stored"
+    assert await cache.get("key") == "value"
+    with pytest.raises(pinyon.UsageError, match="use it inside its block"):
+        await batch.set("key", "new")
+    async with batch:
+        await batch.set("key", "new")
+        with pytest.raises(pinyon.UsageError, match="open already"):
+            await batch.__aenter__()
+    assert await cache.get("key") == "new"
+
+
+@every_model
+async def test_what_was_never_sent_goes_on_elsewhere(
+    model: Model, server: Memcached, connect: Callable[..., Any]
+) -> None:
+    cache = connect(f"127.0.0.1:{free_port()}", server)
+    keys = [f"key:{number}" for number in range(100)]
+    async with cache.quiet() as batch:
+        for key in keys:
+            await batch.set(key, "a", ttl=60)
+            await batch.append(key, "b")
+    assert await cache.get_many(keys) == dict.fromkeys(keys, "ab")
+
+
+@cooperative
+async def test_several_callers_share_a_batch_of_a_loop(
+    model: Model, server: Memcached, connect: Callable[..., Any]
+) -> None:
+    cache = connect(server)
+    keys = [f"{name}:{number}" for name in "abcd" for number in range(1000)]
+    await cache.set_many(dict.fromkeys(keys, 1), ttl=60)
+
+    async def fill(name: str) -> None:
+        for number in range(1000):
+            await batch.add(f"{name}:{number}", number, ttl=60)
+
+    batch = cache.quiet()
+    await batch.__aenter__()
+    assert await model.gather(fill(name) for name in "abcd") == [None] * 4
+    with pytest.raises(pinyon.BatchError) as raised:
+        await batch.__aexit__(None, None, None)
+    assert sorted(failure.key for failure in raised.value.failures) == sorted(keys)

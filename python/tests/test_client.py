@@ -114,7 +114,7 @@ def settings_of(made: type, documented: type) -> dict[str, set[str]]:
 
 def test_every_setting_of_the_core_is_typed_and_documented() -> None:
     core = json.loads(DEFAULT_SETTINGS)
-    own = {"serializer", "on_event", "compression"}
+    own = {"serializer", "on_event"}
     client = settings_of(pinyon.Client, SharedClientSettings)
     assert client["typed"] | {"servers"} == {*core["Client"]} | own
     assert client["documented"] | {"connections"} == {*core["Client"]} | own
@@ -123,6 +123,10 @@ def test_every_setting_of_the_core_is_typed_and_documented() -> None:
     assert inspect.signature(pinyon._native.Tls).parameters.keys() == core["Tls"].keys()
     tls = settings_of(pinyon.Tls, type("NoTypes", (), {}))
     assert tls["documented"] == {*core["Tls"]}
+    compression = settings_of(pinyon.Compression, type("NoTypes", (), {}))
+    assert compression["documented"] == {*core["Compression"]}
+    for name, parameter in inspect.signature(pinyon.Compression).parameters.items():
+        assert parameter.default == core["Compression"][name]
 
 
 def test_a_misspelled_setting_is_answered_with_the_closest() -> None:

@@ -23,3 +23,10 @@ def test_keys_are_stored_as_the_vectors_say(rule: str) -> None:
         known = [*(vector for vector in known if vector["rule"] != rule), *found]
         VECTORS.write_text("[\n" + ",\n".join(map(json.dumps, known)) + "\n]\n")
     assert [vector for vector in known if vector["rule"] == rule] == found
+
+
+@pytest.mark.parametrize("rule", other_keys.RULES)
+def test_a_client_with_a_key_rule_stores_where_the_rules_client_does(rule: str) -> None:
+    vectors = [vector for vector in json.loads(VECTORS.read_text()) if vector["rule"] == rule]
+    assert vectors
+    assert other_keys.vectors(rule, by_pinyon=True) == vectors

@@ -4,18 +4,19 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use pinyon_core::dialect::{Dialect, Packing, Plain, Wanted};
+use pinyon_core::dialect::{Dialect, Packing, Plain};
 use pinyon_core::directory::Directory;
 use pinyon_core::events::Event;
 use pinyon_core::lease::Flights;
 use pinyon_core::metrics::ServerMetrics;
 use pinyon_core::operations::{
     self, Answer, AnyOperation, Bytes, Change, Changed, Compared, Direction, Everywhere, Failures, Fetch, FoundKey,
-    Item, KeyRules, Keys, Mode, OwnedKey, Policy, Request, SentData, ServerCommand, ServerLines, Single, Win,
+    Item, KeyRules, Keys, Mode, OwnedData, OwnedKey, Policy, Request, ServerCommand, ServerLines, Single, Unsuccessful,
+    Win,
 };
 use pinyon_core::settings::{CacheSettings, Given, NamedSettings, ViewSettings};
 use pinyon_core::ttl::Ttl;
-use pinyon_core::{Data, SharedBytes};
+use pinyon_core::Error;
 
 use crate::making::Callers;
 use crate::raised::Raised;
@@ -23,24 +24,11 @@ use crate::raised::Raised;
 /// Every operation of this host. Its values are bytes until the operation is over: see [`Cache::read`].
 pub type Operation = AnyOperation<OwnedKey, Block, operations::Plain>;
 
-/// A value's bytes until they are sent. The operation may outlast the call that began it, so it borrows nothing.
-pub enum Block {
-    Nothing,
-    /// The host may change or free its memory: these are copied.
-    Copied(Vec<u8>),
-    /// Nobody changes this memory as long as it is referred to, so it is sent from where it is. Worth it for large values.
-    Pinned(SharedBytes),
-}
+/// A value's bytes until they are sent: copied, as this host may change or free its memory, or shared where it does not.
+pub type Block = OwnedData;
 
-impl SentData for Block {
-    fn data(&self) -> Data<'_> {
-        match self {
-            Block::Nothing => Data::None,
-            Block::Copied(bytes) => Data::Copied(bytes),
-            Block::Pinned(bytes) => Data::Shared(bytes.clone()),
-        }
-    }
-}
+/// A command of a quiet batch that was not carried out.
+pub type NotDone = Unsuccessful<OwnedKey>;
 
 /// A command of a quiet batch.
 pub struct Command {
@@ -53,8 +41,8 @@ pub struct Command {
 pub trait Way {
     fn carry_out(&mut self, operation: Operation) -> Operation;
 
-    /// Carries out commands whose replies nobody wants. Returns which were not carried out, by number, and why.
-    fn carry_out_quietly(&mut self, commands: Vec<Command>, policy: Policy) -> Vec<(usize, String)>;
+    /// Carries out commands whose replies nobody wants. Returns those that were not carried out.
+    fn carry_out_quietly(&mut self, commands: Vec<Command>, policy: Policy) -> Result<Vec<NotDone>, Error>;
 
     /// Lets time pass for whoever asks; others go on.
     fn rest(&mut self, time: Duration);
@@ -77,7 +65,6 @@ impl Cache {
     /// operations, for this many connections to each server.
     pub fn new(
         settings: &[(&str, &str)],
-        compression: Option<Wanted<'_>>,
         make: impl FnOnce(Arc<Directory>, usize) -> Box<dyn Way>,
     ) -> Result<Self, Raised> {
         let mut known = CacheSettings::default();
@@ -86,9 +73,9 @@ impl Cache {
         }
         let parts = known.build(true)?;
         let directory = Arc::new(parts.directory);
-        let packing = Packing::new(parts.dialect, compression, parts.max_decompressed_size)?;
         let way = make(directory.clone(), parts.connections);
-        Ok(Self { directory, keys: parts.keys, packing, policy: parts.policy, way, flights: Arc::default() })
+        let (packing, policy) = (parts.packing, parts.policy);
+        Ok(Self { directory, keys: parts.keys, packing, policy, way, flights: Arc::default() })
     }
 
     /// Runs `look` with a view of this cache, which differs in its policy.
@@ -150,7 +137,7 @@ impl Cache {
     /// Stores bytes that nobody changes meanwhile, without copying them.
     pub fn set_pinned(&mut self, key: &str, bytes: Arc<Vec<u8>>) -> Result<bool, Raised> {
         let request = Request::Store { mode: Mode::Set, size: bytes.len(), client_flags: 0, ttl: 0, cas: None };
-        Ok(self.ask(key, request, Block::Pinned(bytes))? == Answer::Done(true))
+        Ok(self.ask(key, request, Block::Shared(bytes))? == Answer::Done(true))
     }
 
     /// Stores a value if the item still has this token.
@@ -245,7 +232,8 @@ impl Cache {
             let key = OwnedKey::new(&self.keys, key.as_bytes())?;
             commands.push(Command { key, request, block: Block::Copied(bytes) });
         }
-        Ok(self.way.carry_out_quietly(commands, self.policy))
+        let unsuccessful = self.way.carry_out_quietly(commands, self.policy)?;
+        Ok(unsuccessful.into_iter().map(|one| (one.number, one.why.to_string())).collect())
     }
 
     /// Asks every server.
@@ -259,7 +247,7 @@ impl Cache {
     pub fn servers_of(&self, key: &str) -> Vec<String> {
         let fleet = self.directory.known();
         let servers = fleet.candidates(&self.keys.routed(key.as_bytes()), self.policy.failover);
-        servers.into_iter().map(|server| fleet.servers()[server].name.to_string()).collect()
+        fleet.names(servers)
     }
 
     pub fn metrics(&self) -> Vec<ServerMetrics> {

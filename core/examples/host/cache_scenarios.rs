@@ -121,12 +121,16 @@ fn many_keys(cache: &mut Cache) {
 }
 
 fn quietly(cache: &mut Cache) {
-    let names: Vec<String> = (0..300).map(|number| format!("quiet:{number}")).collect();
+    let names: Vec<String> = (0..3000).map(|number| format!("quiet:{number}")).collect();
     let items: Vec<_> = names.iter().map(|name| (name.as_str(), text(name))).collect();
     assert_eq!(cache.set_quietly(Mode::Set, &items).unwrap(), []);
-    assert_eq!(cache.get(&names[299]).unwrap(), Some(text(&names[299])));
+    assert_eq!(cache.get(&names[2999]).unwrap(), Some(text(&names[2999])));
     let again = [items[3].clone(), ("quiet:new", text("new"))];
     assert_eq!(cache.set_quietly(Mode::Add, &again).unwrap(), [(0, "not stored".to_owned())]);
+    let not_stored = cache.set_quietly(Mode::Add, &items).unwrap();
+    assert!(not_stored.iter().map(|(number, _)| *number).eq(0..3000), "in the order they were submitted");
+    let too_large = ("quiet:large", Plain::Bytes(vec![b'x'; 2_000_000]));
+    assert_eq!(cache.set_quietly(Mode::Set, &[too_large]).unwrap_err().kind, ErrorKind::ValueTooLarge);
 }
 
 fn everywhere(cache: &mut Cache) {

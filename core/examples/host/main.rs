@@ -23,7 +23,6 @@ mod ways;
 
 use std::sync::Arc;
 
-use pinyon_core::dialect::Wanted;
 use pinyon_core::directory::Directory;
 use pinyon_core::locks::Setup;
 
@@ -56,24 +55,23 @@ fn main() {
 }
 
 fn run_cache_scenarios(servers: &str, way: &str, make: MakeWay) {
-    let mut cache = Cache::new(&[("servers", servers), ("timeout", "20")], None, make).expect("a server");
+    let mut cache = Cache::new(&[("servers", servers), ("timeout", "20")], make).expect("a server");
     for (name, scenario) in cache_scenarios::SCENARIOS.iter().chain(making_scenarios::SCENARIOS) {
         println!("{way}: {name}");
         scenario(&mut cache);
     }
-    let wanted =
-        Wanted { algorithm: None, threshold: Some(1000), minimum_gain: 0.1, level: None, dictionaries: vec![] };
-    let mut compressing = Cache::new(&[("servers", servers)], Some(wanted), make).expect("settings that make sense");
+    let compressing = [("servers", servers), ("compression", "zstd")];
+    let mut compressing = Cache::new(&compressing, make).expect("settings that make sense");
     let foreign = [("servers", servers), ("dialect", "dalli")];
-    let mut foreign = Cache::new(&foreign, None, make).expect("settings that make sense");
+    let mut foreign = Cache::new(&foreign, make).expect("settings that make sense");
     cache_scenarios::compressed_and_foreign(&mut compressing, &mut foreign);
-    let pool = |settings: &[(&str, &str)]| Cache::new(settings, None, make).expect("settings that make sense");
+    let pool = |settings: &[(&str, &str)]| Cache::new(settings, make).expect("settings that make sense");
     let old = pool(&[("servers", servers), ("namespace", "old:"), ("dialect", "dalli")]);
     let new = pool(&[("servers", servers), ("namespace", "new:")]);
     let mut both = Migrating::new(old, new);
     migrating_scenarios::play(&mut both);
     both.close();
-    let mut nobody = Cache::new(&[("servers", "127.0.0.1:1")], None, make).expect("settings that make sense");
+    let mut nobody = Cache::new(&[("servers", "127.0.0.1:1")], make).expect("settings that make sense");
     cache_scenarios::server_down(&mut nobody);
     for mut cache in [cache, compressing, foreign, nobody] {
         cache.close();

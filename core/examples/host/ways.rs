@@ -1,18 +1,20 @@
 //! How this host waits: in the thread that asks, or in an event loop of its own. The core does the rest.
 
 use std::collections::HashMap;
+use std::convert::Infallible;
 use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use pinyon_core::blocking::{known, run, Batch, Failure, NoHost};
+use pinyon_core::blocking::{run, Batch, Failure, NoHost};
 use pinyon_core::directory::Directory;
 use pinyon_core::driven::{Driven, Polled, Wake};
-use pinyon_core::operations::{Answer, BorrowedKey, OwnedKey, Policy, SentData, SentKey, Single};
-use pinyon_core::shared::{Finished, Shared, Waiter};
+use pinyon_core::operations::{BorrowedKey, OwnedKey, Policy, SentData, SentKey};
+use pinyon_core::shared::{Batch as LoopBatch, Finished, Shared, Waiter};
+use pinyon_core::Error;
 use rustix::event::{poll, PollFd, PollFlags, Timespec};
 
-use crate::cache::{Block, Command, Operation, Way};
+use crate::cache::{Command, NotDone, Operation, Way};
 
 /// Waits in the thread that asks. The core takes connections from pools, which threads share.
 pub struct Blocking(pub Arc<Directory>);
@@ -23,35 +25,17 @@ impl Way for Blocking {
         operation
     }
 
-    fn carry_out_quietly(&mut self, commands: Vec<Command>, policy: Policy) -> Vec<(usize, String)> {
-        let mut unsuccessful = Vec::new();
-        let fleet = match known(&self.0, &NoHost) {
-            Ok(fleet) => fleet,
-            Err(Failure::Error(error)) => {
-                return (0..commands.len()).map(|number| (number, error.to_string())).collect()
-            }
-            Err(Failure::Interrupted(never)) => match never {},
-        };
-        let mut batch = Batch::new(fleet, policy.failover);
-        for (number, Command { key, request, block }) in commands.into_iter().enumerate() {
-            // The batch keeps nothing of these: what it cannot send now it has copied, or refers to if it is pinned.
-            let key = BorrowedKey { wire: key.wire(), routed: key.routed() };
-            match batch.submit(&NoHost, &key, request, &block.data(), number) {
-                Ok(()) => {}
-                Err(Failure::Error(error)) => unsuccessful.push((number, error.to_string())),
-                Err(Failure::Interrupted(never)) => match never {},
-            }
+    fn carry_out_quietly(&mut self, commands: Vec<Command>, policy: Policy) -> Result<Vec<NotDone>, Error> {
+        let mut batch = Batch::new(self.0.clone(), policy.failover);
+        for Command { key, request, block } in commands {
+            // The batch keeps no more than what it is to tell: what it cannot send now it has copied, or refers to if it is
+            // pinned.
+            let sent = BorrowedKey { wire: key.wire(), routed: key.routed() };
+            batch.submit(&NoHost, &sent, request, &block.data(), key.clone()).map_err(never_interrupted)?;
         }
         // A host that has other things to do sends what there is, and asks for the outcomes later.
-        if let Err(error) = batch.send() {
-            unsuccessful.push((usize::MAX, error.to_string()));
-        }
-        match batch.finish(&NoHost) {
-            Ok(failed) => unsuccessful.extend(failed.into_iter().map(|one| (one.tag, one.why.to_string()))),
-            Err(Failure::Error(error)) => unsuccessful.push((usize::MAX, error.to_string())),
-            Err(Failure::Interrupted(never)) => match never {},
-        }
-        unsuccessful
+        batch.send()?;
+        batch.finish(&NoHost).map_err(never_interrupted)
     }
 
     fn rest(&mut self, time: Duration) {
@@ -59,6 +43,13 @@ impl Way for Blocking {
     }
 
     fn close(&mut self) {}
+}
+
+fn never_interrupted(failure: Failure<Infallible>) -> Error {
+    match failure {
+        Failure::Error(error) => error,
+        Failure::Interrupted(never) => match never {},
+    }
 }
 
 /// The number of a coroutine, if this host had coroutines: what is over says whom to resume.
@@ -105,27 +96,44 @@ impl OnLoop {
     }
 }
 
+impl OnLoop {
+    /// Lets the loop turn. Returns what was not carried out of a batch, once it is over.
+    fn turn_of(&mut self, batch: &mut LoopBatch<OwnedKey, ()>) -> Option<Vec<NotDone>> {
+        let (over, mut outcome) = (&mut self.over, None);
+        turn(&mut self.polled, |Finished { operation, waiter: Coroutine(number) }| match operation {
+            Operation::Quiet(run) => {
+                let (_, left) = batch.over(*run);
+                outcome = left.map(|((), not_done)| not_done);
+            }
+            operation => drop(over.insert(number, operation)),
+        });
+        outcome
+    }
+}
+
 impl Way for OnLoop {
     fn carry_out(&mut self, operation: Operation) -> Operation {
         let number = self.begin(operation);
         self.end(number)
     }
 
-    fn carry_out_quietly(&mut self, commands: Vec<Command>, policy: Policy) -> Vec<(usize, String)> {
-        let single = |Command { key, request, block }| -> Single<OwnedKey, Block, _> {
-            Single::new(request, key, block, pinyon_core::operations::Plain, policy)
-        };
-        let begun: Vec<usize> = commands.into_iter().map(|command| self.begin(single(command).into())).collect();
-        let mut unsuccessful = Vec::new();
-        for (number, begun) in begun.into_iter().enumerate() {
-            let Operation::Single(mut single) = self.end(begun) else { unreachable!("it was about one key") };
-            match single.take_answer() {
-                Ok(Answer::Done(true)) => {}
-                Ok(_) => unsuccessful.push((number, "not stored".to_owned())),
-                Err(failed) => unsuccessful.push((number, crate::raised::Raised::from(failed).message)),
+    fn carry_out_quietly(&mut self, commands: Vec<Command>, policy: Policy) -> Result<Vec<NotDone>, Error> {
+        self.begun += 1;
+        let (number, mut batch) = (self.begun, LoopBatch::new(policy.failover));
+        for Command { key, request, block } in commands {
+            let submit = |machine: &mut Shared<_, _>, now| {
+                machine.submit_quietly(&mut batch, (key, request, block), || Coroutine(number), now)
+            };
+            self.polled.begin(submit).expect("it is this process's")?;
+            while batch.is_full() {
+                self.turn_of(&mut batch);
             }
         }
-        unsuccessful
+        let mut outcome = batch.leave(());
+        while outcome.is_none() {
+            outcome = self.turn_of(&mut batch);
+        }
+        Ok(outcome.unwrap_or_default())
     }
 
     fn rest(&mut self, time: Duration) {

@@ -1,161 +1,122 @@
-//! Quiet batches: commands sent without awaiting a reply to each, with a barrier at the end.
+//! Quiet batches in threads: commands sent without awaiting a reply to each, with a barrier at the end.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Instant;
 
-use pinyon_proto::Status;
+use pinyon_proto::Command;
 
+use super::known::known;
 use super::open::open;
+use super::together::session_of;
 use super::wait::{wait, wait_for_room};
 use super::{Failure, Host, Timer};
+use crate::directory::Directory;
 use crate::doorbell::Wake;
 use crate::error::{Error, Kind, Sent};
 use crate::fleet::{Choice, Fleet};
 use crate::fork;
-use crate::operations::{BorrowedKey, Request, SentKey};
+use crate::operations::{choose, may_go_on, told, Account, BorrowedKey, Request, SentKey, Unsuccessful};
 use crate::pool::Lease;
 use crate::session::{Data, Outcome, Session, Ticket};
 
-/// Holds a connection to each server it has sent to, until it is finished or dropped. `T` is what the host knows a command
-/// by.
-pub struct Batch<T> {
-    fleet: Arc<Fleet>,
-    failover: bool,
-    parts: Vec<Part<T>>,
-    unsuccessful: Vec<Unsuccessful<T>>,
+/// A quiet batch. It holds a connection to each server it has sent to, until it is finished or dropped. `K` is what the
+/// host keeps of a key, to tell what failed.
+pub struct Batch<K> {
+    directory: Arc<Directory>,
+    /// The servers that it goes to, or why there are none; found out for its first command.
+    servers: Option<Result<Arc<Fleet>, Error>>,
+    work: Work<K>,
     generation: u64,
 }
 
-struct Part<T> {
+/// What was submitted, and what is known of it.
+struct Work<K> {
+    failover: bool,
+    account: Account<K>,
+    connections: Vec<Connection<K>>,
+}
+
+struct Connection<K> {
     server: usize,
     lease: Lease,
     /// What was submitted and whose outcome is not known yet, in order.
-    open: VecDeque<Submitted<T>>,
+    open: VecDeque<(Ticket, Submitted<K>)>,
 }
 
-struct Submitted<T> {
-    ticket: Ticket,
+struct Submitted<K> {
+    number: usize,
     command: &'static str,
-    tag: T,
+    key: K,
 }
 
-/// A command of a batch that was not carried out.
-#[derive(Debug)]
-pub struct Unsuccessful<T> {
-    pub tag: T,
-    pub command: &'static str,
-    pub why: Broken,
-}
-
-/// Why a command of a batch was not carried out.
-#[derive(Debug)]
-pub enum Broken {
-    /// The server said so.
-    Refused(Status),
-    Failed(Error),
-}
-
-impl std::fmt::Display for Broken {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Broken::Refused(Status::NotStored) => f.write_str("not stored"),
-            Broken::Refused(Status::NotFound | Status::Miss) => f.write_str("not found"),
-            Broken::Refused(Status::Exists) => f.write_str("changed meanwhile"),
-            Broken::Refused(_) => f.write_str("refused"),
-            Broken::Failed(error) => error.fmt(f),
-        }
-    }
-}
-
-impl<T> Batch<T> {
+impl<K> Batch<K> {
     /// With `failover`, the keys of a server that is down go to another one.
-    pub fn new(fleet: Arc<Fleet>, failover: bool) -> Self {
-        let (parts, unsuccessful) = (Vec::new(), Vec::new());
-        Self { fleet, failover, parts, unsuccessful, generation: fork::generation() }
+    pub fn new(directory: Arc<Directory>, failover: bool) -> Self {
+        let work = Work { failover, account: Account::from(0), connections: Vec::new() };
+        Self { directory, servers: None, work, generation: fork::generation() }
     }
 
-    /// Submits a request to the server that holds its key. It waits only when the connection takes no more; each such wait
-    /// has the client's whole timeout. Where the server is down or fails, that is told with the outcomes; an error says
-    /// that the request cannot be sent at all.
+    /// Submits a request to the server that holds its key. It waits only where a connection has to be made, or takes no more;
+    /// each submission has the client's whole timeout. What fails is told with the outcomes. An error says that the value
+    /// is too large to be sent at all.
     pub fn submit<H: Host>(
         &mut self,
         host: &H,
-        key: &BorrowedKey<'_>,
+        sent: &BorrowedKey<'_>,
         request: Request,
         data: &Data<'_>,
-        tag: T,
+        key: K,
     ) -> Result<(), Failure<H::Interrupt>> {
         self.check_process()?;
-        let command = request.command(key.wire());
-        let name = command.name();
-        let mut timer = Timer::start(Instant::now(), self.fleet.options().timeout);
-        let position = match self.choose(host, key.routed(), name, &mut timer) {
-            Err(Failure::Error(error)) => {
-                self.fleet.unsubmitted(&error, name);
-                return self.not_submitted(error, name, tag);
-            }
-            chosen => chosen?,
+        request.check_size(self.directory.options().limits.value)?;
+        let command = request.command(sent.wire());
+        let submitted = Submitted { number: self.work.account.next_number(), command: command.name(), key };
+        let servers = match &self.servers {
+            Some(servers) => servers,
+            None => self.servers.insert(discovered(&self.directory, host)?),
         };
-        let part = &mut self.parts[position];
-        let server = part.server;
-        while !part.session().accepts() {
-            if let Some(error) = part.session().failure().cloned() {
-                self.fleet.failed(Choice::regardless(server), &error);
-                self.fleet.unsubmitted(&error, name);
-                return self.not_submitted(error, name, tag);
+        let fleet = match servers {
+            Ok(fleet) => fleet,
+            Err(why) => {
+                let why = told(why.clone(), submitted.command, Sent::No);
+                self.work.failed(submitted, why);
+                return Ok(());
             }
-            part.advance(host, &mut timer, wait_for_room, &mut self.unsuccessful)?;
+        };
+        let now = Instant::now();
+        let mut timer = Timer::start(now, fleet.options().timeout);
+        match self.work.connected(fleet, host, sent.routed(), command.name(), now, &mut timer) {
+            Ok(position) => self.work.submit(fleet, position, &command, data, submitted, &timer),
+            Err(Failure::Error(error)) => self.work.failed(submitted, error),
+            Err(interrupted) => return Err(interrupted),
         }
-        let shorter = self.fleet.longest_ttl(server).map(|most| command.expiring_within(most));
-        let submitted = part.session().submit_quiet(shorter.as_ref().unwrap_or(&command), data.clone(), timer.deadline);
-        match submitted {
-            Ok(ticket) => {
-                part.open.push_back(Submitted { ticket, command: name, tag });
-                Ok(())
-            }
-            Err(why) => Err(why.into_error(&self.fleet.servers()[server].name, name).into()),
-        }
+        Ok(())
     }
 
     /// Sends what is unsent, and does not wait for anything. What a connection does not take now, or what has not connected
     /// yet, is sent by a later call. Outcomes that have come are kept for [`Self::finish`].
     pub fn send(&mut self) -> Result<(), Error> {
         self.check_process()?;
+        let Some(Ok(fleet)) = &self.servers else { return Ok(()) };
         let now = Instant::now();
-        for part in &mut self.parts {
-            part.session().end_quiet_run(now + self.fleet.options().timeout);
-            part.session().poll(now);
-            part.take(&mut self.unsuccessful);
+        for position in (0..self.work.connections.len()).rev() {
+            let session = self.work.connections[position].session();
+            session.end_quiet_run(now + fleet.options().timeout);
+            session.poll(now);
+            self.work.take(fleet, position);
         }
         Ok(())
     }
 
-    /// Sends what is unsent, waits until the outcome of every command is known, and returns those that were not carried out.
-    pub fn finish<H: Host>(&mut self, host: &H) -> Result<Vec<Unsuccessful<T>>, Failure<H::Interrupt>> {
+    /// Sends what is unsent, waits until the outcome of every command is known, and returns those that were not carried out,
+    /// in the order they were submitted.
+    pub fn finish<H: Host>(&mut self, host: &H) -> Result<Vec<Unsuccessful<K>>, Failure<H::Interrupt>> {
         self.check_process()?;
-        self.settle(host)?;
-        Ok(std::mem::take(&mut self.unsuccessful))
-    }
-
-    fn settle<H: Host>(&mut self, host: &H) -> Result<(), Failure<H::Interrupt>> {
-        let mut timer = Timer::start(Instant::now(), self.fleet.options().timeout);
-        for part in &mut self.parts {
-            part.session().end_quiet_run(timer.deadline);
-            part.session().flush();
+        if let Some(Ok(fleet)) = &self.servers {
+            self.work.settle(fleet, host).map_err(Failure::Interrupted)?;
         }
-        for part in &mut self.parts {
-            while part.session().is_busy() {
-                part.advance(host, &mut timer, wait, &mut self.unsuccessful)?;
-            }
-            let server = Choice::regardless(part.server);
-            match part.session().failure() {
-                Some(error) => self.fleet.failed(server, error),
-                None => self.fleet.succeeded(server),
-            }
-        }
-        self.parts.clear();
-        Ok(())
+        Ok(self.work.account.take_unsuccessful())
     }
 
     /// A forked child drops the parent's connections without a word on them.
@@ -163,122 +124,186 @@ impl<T> Batch<T> {
         if self.generation == fork::generation() {
             return Ok(());
         }
-        self.parts.clear();
+        self.work.connections.clear();
         let message = "this batch was begun before the process was forked; begin another in the child";
         Err(Error::new(Kind::Usage, &"".into(), message))
     }
+}
 
-    fn not_submitted<I>(&mut self, error: Error, command: &'static str, tag: T) -> Result<(), Failure<I>> {
-        let error = error.of(command, Sent::No);
-        if !error.is_outage() {
-            return Err(error.into());
-        }
-        self.unsuccessful.push(Unsuccessful { tag, command, why: Broken::Failed(error) });
-        Ok(())
+/// The servers, or why there are none.
+fn discovered<H: Host>(directory: &Directory, host: &H) -> Result<Result<Arc<Fleet>, Error>, Failure<H::Interrupt>> {
+    match known(directory, host) {
+        Ok(fleet) => Ok(Ok(fleet)),
+        Err(Failure::Error(why)) => Ok(Err(why)),
+        Err(interrupted) => Err(interrupted),
     }
+}
 
-    /// The part of the server for a key, with a connection to it. One whose connection fails is given up for another, where
-    /// failover is on. A server that was down is trusted once the connection stands: the outcomes may be long in coming.
-    fn choose<H: Host>(
+impl<K> Work<K> {
+    /// The position of a connection to the server for a key, which takes one more command. Where one fails, the command goes
+    /// on elsewhere, as nothing of it was sent.
+    fn connected<H: Host>(
         &mut self,
+        fleet: &Fleet,
         host: &H,
         key: &[u8],
         command: &'static str,
+        mut now: Instant,
         timer: &mut Timer,
     ) -> Result<usize, Failure<H::Interrupt>> {
-        let mut now = Instant::now();
-        let mut choice = self.fleet.choose(key, self.failover, now)?;
+        let mut earlier: Option<Error> = None;
         loop {
-            let error = match self.part(host, choice, now, timer) {
-                Err(Failure::Error(error)) => error,
-                part => {
-                    let position = part?;
-                    if choice.probe {
-                        self.fleet.succeeded(choice);
-                    }
-                    return Ok(position);
-                }
+            let choice =
+                choose(fleet, key, self.failover, now, || command, earlier.as_ref()).map_err(|error| *error)?;
+            let error = match self.with_room(fleet, host, choice, now, timer) {
+                Err(Failure::Error(error)) => error.of(command, Sent::No),
+                position => return position,
             };
-            self.fleet.failed(choice, &error);
-            if !error.may_pass() || timer.is_over() {
+            fleet.unsubmitted(&error, command);
+            if timer.is_over() || !may_go_on(&error, false) {
                 return Err(error.into());
             }
+            earlier = Some(error);
             now = Instant::now();
-            choice = match self.fleet.choose(key, self.failover, now) {
-                Ok(choice) => choice,
-                Err(_) => return Err(error.into()),
-            };
-            self.fleet.retrying(&error, command);
         }
     }
 
-    /// The position of the part for a server.
-    fn part<H: Host>(
+    fn submit(
         &mut self,
+        fleet: &Fleet,
+        position: usize,
+        command: &Command<'_>,
+        data: &Data<'_>,
+        submitted: Submitted<K>,
+        timer: &Timer,
+    ) {
+        let Connection { server, lease, open } = &mut self.connections[position];
+        let shorter = fleet.longest_ttl(*server).map(|most| command.expiring_within(most));
+        let command = shorter.as_ref().unwrap_or(command);
+        match session_of(lease).submit_quiet(command, data.clone(), timer.deadline) {
+            Ok(ticket) => open.push_back((ticket, submitted)),
+            Err(why) => {
+                let error = why.into_error(&fleet.servers()[*server].name, submitted.command);
+                self.failed(submitted, error);
+            }
+        }
+    }
+
+    fn with_room<H: Host>(
+        &mut self,
+        fleet: &Fleet,
+        host: &H,
+        choice: Choice,
+        now: Instant,
+        timer: &mut Timer,
+    ) -> Result<usize, Failure<H::Interrupt>> {
+        let position = match self.connections.iter().position(|connection| connection.server == choice.server) {
+            Some(position) => position,
+            None => self.connect(fleet, host, choice, now, timer)?,
+        };
+        // A server that was down is trusted once the connection stands: the outcomes may be long in coming.
+        if choice.probe {
+            fleet.succeeded(choice);
+        }
+        while !self.connections[position].session().accepts() {
+            let broken = self.advance(fleet, host, position, timer, wait_for_room).map_err(Failure::Interrupted)?;
+            if let Some(error) = broken {
+                return Err(error.into());
+            }
+        }
+        Ok(position)
+    }
+
+    #[cold]
+    fn connect<H: Host>(
+        &mut self,
+        fleet: &Fleet,
         host: &H,
         choice: Choice,
         now: Instant,
         timer: &mut Timer,
     ) -> Result<usize, Failure<H::Interrupt>> {
         let server = choice.server;
-        if let Some(position) = self.parts.iter().position(|part| part.server == server) {
-            if self.parts[position].session().failure().is_none() {
-                return Ok(position);
-            }
-            self.parts.swap_remove(position).take(&mut self.unsuccessful);
-        }
-        let (open_connections, idle) = self.fleet.pool(server).open_and_idle();
-        if open_connections >= self.fleet.options().max_connections && idle == 0 {
+        let (open_connections, idle) = fleet.pool(server).open_and_idle();
+        if open_connections >= fleet.options().max_connections && idle == 0 {
             // Two batches that each wait for a connection of the other's would wait in vain.
-            self.settle(host)?;
+            self.settle(fleet, host).map_err(Failure::Interrupted)?;
         }
-        let lease = open(&self.fleet, host, choice, now, timer)?;
-        self.parts.push(Part { server, lease, open: VecDeque::new() });
-        Ok(self.parts.len() - 1)
-    }
-}
-
-impl<T> Part<T> {
-    fn session(&mut self) -> &mut Session {
-        let Some(session) = self.lease.session() else { unreachable!("an open lease has a session") };
-        session
+        let opened = open(fleet, host, choice, now, timer);
+        if let Err(Failure::Error(error)) = &opened {
+            fleet.failed(choice, error);
+        }
+        self.connections.push(Connection { server, lease: opened?, open: VecDeque::new() });
+        Ok(self.connections.len() - 1)
     }
 
-    /// Waits once, in this way, and takes what has come.
+    /// Waits until all that was submitted is answered, and gives the connections back.
+    fn settle<H: Host>(&mut self, fleet: &Fleet, host: &H) -> Result<(), H::Interrupt> {
+        let mut timer = Timer::start(Instant::now(), fleet.options().timeout);
+        for connection in &mut self.connections {
+            connection.session().end_quiet_run(timer.deadline);
+            connection.session().flush();
+        }
+        while let Some(last) = self.connections.len().checked_sub(1) {
+            let session = self.connections[last].session();
+            if session.is_busy() || session.failure().is_some() {
+                self.advance(fleet, host, last, &mut timer, wait)?;
+                continue;
+            }
+            fleet.succeeded(Choice::regardless(self.connections[last].server));
+            self.connections.pop();
+        }
+        Ok(())
+    }
+
+    /// Waits once, in this way, and takes what has come. Returns why the connection was given up, if it was.
     fn advance<H: Host>(
         &mut self,
+        fleet: &Fleet,
         host: &H,
+        position: usize,
         timer: &mut Timer,
         wait: fn(&mut Session, &mut Timer) -> Wake,
-        unsuccessful: &mut Vec<Unsuccessful<T>>,
-    ) -> Result<(), Failure<H::Interrupt>> {
-        let session = self.session();
-        match host.unlocked(|| wait(session, timer)).map_err(Failure::Interrupted)? {
-            Wake::Ready | Wake::Interrupted => host.interrupted().map_err(Failure::Interrupted)?,
+    ) -> Result<Option<Error>, H::Interrupt> {
+        let session = self.connections[position].session();
+        match host.unlocked(|| wait(session, timer))? {
+            Wake::Ready | Wake::Interrupted => host.interrupted()?,
             Wake::Deadline => {
                 let error = Error::unanswered(session.server());
                 session.fail(error);
             }
         }
-        self.take(unsuccessful);
-        Ok(())
+        Ok(self.take(fleet, position))
     }
 
-    fn take(&mut self, unsuccessful: &mut Vec<Unsuccessful<T>>) {
-        let Some(session) = self.lease.session() else { return };
+    /// Takes what has come. A connection that broke is given up; returns why.
+    fn take(&mut self, fleet: &Fleet, position: usize) -> Option<Error> {
+        let Connection { server, lease, open } = &mut self.connections[position];
+        let session = session_of(lease);
         while let Some(completion) = session.next() {
-            let position = self.open.iter().position(|submitted| submitted.ticket == completion.ticket);
-            let Some(position) = position else { continue };
-            let why = match completion.outcome {
-                Outcome::Reply(reply) if matches!(reply.head.status, Status::Done | Status::Hit) => None,
-                Outcome::Reply(reply) => Some(Broken::Refused(reply.head.status)),
-                Outcome::Failed(error) => Some(Broken::Failed(error)),
+            let outcome = match completion.outcome {
+                Outcome::Reply(reply) => Ok(reply.head.status),
+                Outcome::Failed(error) => Err(error),
                 Outcome::Part(_) | Outcome::Large(_) => continue,
             };
-            let submitted = self.open.remove(position);
-            if let (Some(Submitted { command, tag, .. }), Some(why)) = (submitted, why) {
-                unsuccessful.push(Unsuccessful { tag, command, why });
-            }
+            let position = open.iter().position(|(ticket, _)| *ticket == completion.ticket);
+            let Some((_, submitted)) = position.and_then(|position| open.remove(position)) else { continue };
+            let Submitted { number, command, key } = submitted;
+            self.account.note(number, command, key, outcome.map_err(|error| told(error, command, Sent::No)));
         }
+        let error = session.failure()?.clone();
+        fleet.failed(Choice::regardless(*server), &error);
+        self.connections.swap_remove(position);
+        Some(error)
+    }
+
+    fn failed(&mut self, Submitted { number, command, key }: Submitted<K>, error: Error) {
+        self.account.note(number, command, key, Err(error));
+    }
+}
+
+impl<K> Connection<K> {
+    fn session(&mut self) -> &mut Session {
+        session_of(&mut self.lease)
     }
 }

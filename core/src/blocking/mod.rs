@@ -15,7 +15,7 @@ mod wait;
 use std::convert::Infallible;
 use std::time::{Duration, Instant};
 
-pub use batch::{Batch, Broken, Unsuccessful};
+pub use batch::Batch;
 pub use known::known;
 pub(crate) use resolve::{resolve, Unresolved};
 pub use run::run;

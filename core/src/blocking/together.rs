@@ -198,8 +198,8 @@ fn position(flight: &VecDeque<(Ticket, u32)>, ticket: Ticket) -> Option<usize> {
     }
 }
 
-fn session_of(lease: &mut Lease) -> &mut Session {
-    let Some(session) = lease.session() else { unreachable!("a begun lease has a session") };
+pub(super) fn session_of(lease: &mut Lease) -> &mut Session {
+    let Some(session) = lease.session() else { unreachable!("a lease that was begun has a session") };
     session
 }
 

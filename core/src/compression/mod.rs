@@ -7,6 +7,9 @@ mod zstd;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+/// The id of a dictionary that `zstd --train` made.
+pub(crate) use zstd_safe::get_dict_id_from_dict as dictionary_id;
+
 /// How a value is compressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Algorithm {
@@ -57,7 +60,7 @@ impl Algorithm {
 pub struct Settings {
     pub algorithm: Algorithm,
     /// The algorithm's own, from fast to small; none for its usual one.
-    pub level: Option<i32>,
+    pub level: Option<i64>,
     /// Values of fewer bytes are stored as they are.
     pub threshold: usize,
     /// What share of its size, from 0 to 1, a value must lose; otherwise it is stored as it is.
@@ -76,11 +79,10 @@ impl Compressor {
     /// `dictionary`: the one that zstd writes with.
     pub fn new(settings: Settings, dictionary: Option<&[u8]>) -> Result<Self, String> {
         let (levels, usual) = settings.algorithm.levels();
-        let level = settings.level.unwrap_or(usual);
-        let name = settings.algorithm.name();
-        if !levels.contains(&level) {
-            return Err(format!("{name} has levels {} to {}, not {level}", levels.start(), levels.end()));
-        }
+        let (level, name) = (settings.level.unwrap_or(usual.into()), settings.algorithm.name());
+        let known = i32::try_from(level).ok().filter(|level| levels.contains(level));
+        let level =
+            known.ok_or_else(|| format!("{name} has levels {} to {}, not {level}", levels.start(), levels.end()))?;
         if !(0.0..1.0).contains(&settings.minimum_gain) {
             return Err(format!("minimum_gain is a share from 0 to below 1, not {}", settings.minimum_gain));
         }

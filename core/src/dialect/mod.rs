@@ -3,6 +3,7 @@
 //!
 //! A dialect is chosen by the user and never guessed: the same flag is compression to one client and text to another.
 
+mod assembly;
 mod cursor;
 mod notation;
 mod packing;
@@ -20,13 +21,14 @@ mod value;
 
 use std::borrow::Cow;
 
+pub use assembly::{assemble, Objects};
 pub use notation::Notation;
-pub use packing::{Packing, Wanted};
+pub use packing::{CompressionSettings, Dictionaries, Packing};
 pub use parts::{Part, Reader, Refused, Writer, NOT_UTF8};
 pub use plain::Plain;
 pub use portable::{DateTime, Instant, JsonReader, JsonWriter, MessagePackReader, MessagePackWriter};
 pub use tree::{TreeReader, TreeWriter};
-pub use value::{unknown_flags, ValueError};
+pub use value::{unknown_flags, PlainSerializer, ValueError};
 
 use crate::compression::{Algorithm, Decompressor, Unreadable};
 use crate::error::kinds::ErrorKind;

@@ -1,7 +1,7 @@
 //! How values with an inside are written down: the notations of single languages, and those that all have.
 
 use super::portable::{JsonReader, JsonWriter, MessagePackReader, MessagePackWriter};
-use super::{perl, php, python, ruby, tree, Plain};
+use super::{assemble, perl, php, python, ruby, tree, Objects, Plain, TreeReader};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Notation {
@@ -28,6 +28,15 @@ impl Notation {
             Notation::Python => python::read(bytes),
             Notation::MessagePack => tree::read(MessagePackReader::new(bytes)),
             Notation::Json => tree::read(JsonReader::new(bytes)),
+        }
+    }
+
+    /// The data in it, as a host's object; the error is as for [`Self::read`], or the host's.
+    pub fn assemble<O: Objects>(self, bytes: &[u8], objects: &mut O) -> Result<O::Object, O::Error> {
+        match self {
+            Notation::MessagePack => assemble(MessagePackReader::new(bytes), objects),
+            Notation::Json => assemble(JsonReader::new(bytes), objects),
+            _ => assemble(TreeReader::new(&self.read(bytes)?), objects),
         }
     }
 

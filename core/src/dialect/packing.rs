@@ -1,7 +1,9 @@
 //! Which values are compressed on their way to a cache, and what of compressed ones is read.
 
+use std::num::NonZeroU32;
+
 use super::{Dialect, ValueError, COMPRESSED};
-use crate::compression::{Algorithm, Compressor, Decompressor, Settings};
+use crate::compression::{dictionary_id, Algorithm, Compressor, Decompressor, Settings};
 use crate::error::kinds::ErrorKind;
 
 /// How a client compresses, and what compressed values it reads.
@@ -16,23 +18,56 @@ pub struct Packing {
 
 /// What users say about compression.
 #[derive(Clone, Debug)]
-pub struct Wanted<'w> {
+pub struct CompressionSettings {
     /// Without a name, it is what the dialect does.
-    pub algorithm: Option<&'w str>,
+    pub algorithm: Option<String>,
     /// How many bytes a value has at least that is compressed; none to compress nothing.
-    pub threshold: Option<usize>,
+    pub threshold: Option<i64>,
     /// What share of its size a value must lose, from 0 to below 1.
     pub minimum_gain: f64,
-    pub level: Option<i32>,
-    /// By their ids. The last one is written with.
-    pub dictionaries: Vec<(u32, &'w [u8])>,
+    pub level: Option<i64>,
+    pub dictionaries: Dictionaries,
+}
+
+/// What `zstd --train` made, by the ids in it. The last one is written with.
+#[derive(Clone, Debug, Default)]
+pub struct Dictionaries(pub Vec<(u32, Vec<u8>)>);
+
+impl Default for CompressionSettings {
+    fn default() -> Self {
+        let dictionaries = Dictionaries::default();
+        Self { algorithm: None, threshold: Some(1024), minimum_gain: 0.1, level: None, dictionaries }
+    }
+}
+
+impl CompressionSettings {
+    /// Checks what makes no sense in any dialect.
+    pub fn check(&self) -> Result<(), ValueError> {
+        self.threshold().map(drop).map_err(refuse)
+    }
+
+    fn threshold(&self) -> Result<Option<usize>, String> {
+        let size =
+            |threshold: i64| threshold.try_into().map_err(|_| format!("threshold is 0 or more, not {threshold}"));
+        self.threshold.map(size).transpose()
+    }
+}
+
+impl Dictionaries {
+    /// The id that stands in a dictionary; 0 where there is none, which is refused later.
+    pub(crate) fn id_of(dictionary: &[u8]) -> u32 {
+        dictionary_id(dictionary).map_or(0, NonZeroU32::get)
+    }
+
+    fn iter(&self) -> impl DoubleEndedIterator<Item = (u32, &[u8])> {
+        self.0.iter().map(|(id, bytes)| (*id, bytes.as_slice()))
+    }
 }
 
 impl Packing {
     /// `wanted`: none where the user has said nothing. `limit`: how many bytes a value may have once it is decompressed.
-    pub fn new(dialect: Dialect, wanted: Option<Wanted<'_>>, limit: usize) -> Result<Self, ValueError> {
-        let refuse = |why| ValueError::new(ErrorKind::UsageError, format!("compression: {why}"));
-        let dictionaries = wanted.iter().flat_map(|wanted| wanted.dictionaries.iter().copied());
+    pub fn new(dialect: Dialect, wanted: Option<&CompressionSettings>, limit: usize) -> Result<Self, ValueError> {
+        let dictionaries = wanted.into_iter().flat_map(|wanted| wanted.dictionaries.iter());
         let decompressor = Decompressor::new(limit, dictionaries).map_err(refuse)?;
         let is_set = wanted.is_some();
         let compressor = match wanted {
@@ -44,6 +79,11 @@ impl Packing {
 
     pub fn dialect(&self) -> Dialect {
         self.dialect
+    }
+
+    /// How many bytes a value may have once it is decompressed.
+    pub fn limit(&self) -> usize {
+        self.decompressor.limit()
     }
 
     /// Whether anything is written compressed.
@@ -76,7 +116,7 @@ impl Packing {
             let message = format!("with compression, a serializer's flags are below {COMPRESSED}, not {flags}");
             return Err(ValueError::new(ErrorKind::UnsupportedType, message));
         }
-        let (length, limit) = (bytes.len(), self.decompressor.limit());
+        let (length, limit) = (bytes.len(), self.limit());
         if length > limit {
             let message = format!(
                 "the value has {length} bytes before it is compressed, more than the client reads \
@@ -100,11 +140,15 @@ impl Packing {
     }
 }
 
-fn compressor(dialect: Dialect, wanted: Wanted<'_>) -> Result<Option<Compressor>, String> {
-    let Wanted { threshold, minimum_gain, level, .. } = wanted;
-    let algorithm = algorithm(dialect, wanted.algorithm)?;
+fn refuse(why: String) -> ValueError {
+    ValueError::new(ErrorKind::UsageError, format!("compression: {why}"))
+}
+
+fn compressor(dialect: Dialect, wanted: &CompressionSettings) -> Result<Option<Compressor>, String> {
+    let (algorithm, threshold) = (algorithm(dialect, wanted.algorithm.as_deref())?, wanted.threshold()?);
+    let CompressionSettings { level, minimum_gain, .. } = *wanted;
     let settings = Settings { algorithm, level, threshold: threshold.unwrap_or_default(), minimum_gain };
-    let newest = wanted.dictionaries.last().map(|(_, bytes)| *bytes);
+    let newest = wanted.dictionaries.iter().next_back().map(|(_, bytes)| bytes);
     let compressor = Compressor::new(settings, newest.filter(|_| threshold.is_some()))?;
     Ok(threshold.map(|_| compressor))
 }

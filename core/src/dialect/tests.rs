@@ -164,9 +164,9 @@ fn a_key_of_perls_that_was_text_is_text() {
     assert_eq!(Notation::Perl.read(frozen), Ok(Plain::Map(vec![pair])));
 }
 
-fn packing(dialect: Dialect, threshold: Option<usize>) -> Packing {
-    let wanted = Wanted { algorithm: None, threshold, minimum_gain: 0.1, level: None, dictionaries: Vec::new() };
-    Packing::new(dialect, Some(wanted), 1000).expect("settings that make sense")
+fn packing(dialect: Dialect, threshold: Option<i64>) -> Packing {
+    let wanted = CompressionSettings { threshold, ..CompressionSettings::default() };
+    Packing::new(dialect, Some(&wanted), 1000).expect("settings that make sense")
 }
 
 #[test]
@@ -193,15 +193,9 @@ fn what_could_not_be_read_again_is_not_stored() {
     let kind = |refused: Result<_, ValueError>| refused.expect_err("refused").kind;
     assert_eq!(kind(packing.pack(&[0; 1001], TEXT)), ErrorKind::ValueTooLarge);
     assert_eq!(kind(packing.pack(&[0; 1000], COMPRESSED)), ErrorKind::UnsupportedType);
-    let wanted = |algorithm| Wanted {
-        algorithm: Some(algorithm),
-        threshold: None,
-        minimum_gain: 0.0,
-        level: None,
-        dictionaries: Vec::new(),
-    };
     for (algorithm, why) in [("zstd", "knows zlib alone, not zstd"), ("lz4", "there is no \"lz4\"")] {
-        let refused = Packing::new(Dialect::Pylibmc, Some(wanted(algorithm)), 1).expect_err("not offered");
+        let wanted = CompressionSettings { algorithm: Some(algorithm.into()), threshold: None, ..Default::default() };
+        let refused = Packing::new(Dialect::Pylibmc, Some(&wanted), 1).expect_err("not offered");
         assert!(refused.kind == ErrorKind::UsageError && refused.message.contains(why), "{refused}");
     }
 }

@@ -1,5 +1,8 @@
 //! Values as trees: what the notations of other languages are read into and written from.
 
+use std::vec::Drain;
+
+use super::assembly::{assemble, Assembly, Objects};
 use super::parts::{Nesting, Part, Reader, Refused, Writer};
 use super::Plain;
 
@@ -60,14 +63,35 @@ impl Reader for TreeReader<'_> {
 }
 
 /// The tree that a reader's parts make.
-pub(super) fn read(mut reader: impl Reader) -> Result<Plain, String> {
-    let mut growing = Growing::default();
-    loop {
-        growing.add(reader.next()?)?;
-        if let Some(tree) = growing.done.take() {
-            reader.end()?;
-            return Ok(tree);
+pub(super) fn read(reader: impl Reader) -> Result<Plain, String> {
+    assemble(reader, &mut Trees)
+}
+
+/// Makes trees: their parts are objects already.
+struct Trees;
+
+impl Objects for Trees {
+    type Object = Plain;
+    type Error = String;
+
+    fn object(&mut self, part: Part<'_>) -> Result<Plain, String> {
+        Plain::try_from(part).map_err(str::to_owned)
+    }
+
+    fn list(&mut self, items: Drain<'_, Plain>) -> Result<Plain, String> {
+        Ok(Plain::List(items.collect()))
+    }
+
+    fn tuple(&mut self, items: Drain<'_, Plain>) -> Result<Plain, String> {
+        Ok(Plain::Tuple(items.collect()))
+    }
+
+    fn map(&mut self, mut items: Drain<'_, Plain>, _keys_differ: bool) -> Result<Plain, String> {
+        let mut pairs = Vec::with_capacity(items.len() / 2);
+        while let (Some(key), Some(value)) = (items.next(), items.next()) {
+            pairs.push((key, value));
         }
+        Ok(Plain::Map(pairs))
     }
 }
 
@@ -94,12 +118,13 @@ pub(super) fn write<W: Writer>(value: &Plain, mut writer: W) -> Result<W::Writte
 #[derive(Debug)]
 pub struct TreeWriter {
     nesting: Nesting,
-    growing: Growing,
+    assembly: Assembly<Plain>,
+    tree: Option<Plain>,
 }
 
 impl Default for TreeWriter {
     fn default() -> Self {
-        Self { nesting: Nesting::new(DEPTH), growing: Growing::default() }
+        Self { nesting: Nesting::new(DEPTH), assembly: Assembly::new(false), tree: None }
     }
 }
 
@@ -116,45 +141,12 @@ impl Writer for TreeWriter {
             Part::Map(pairs) => self.nesting.begin_map(pairs),
             _ => {}
         }
-        self.growing.add(part).map_err(|_| Refused::Kind(part.kind()))
+        self.tree = self.assembly.add(part, &mut Trees).map_err(|_| Refused::Kind(part.kind()))?;
+        Ok(())
     }
 
     fn finish(self) -> Result<Plain, Refused> {
         self.nesting.finish()?;
-        self.growing.done.ok_or(Refused::Count)
-    }
-}
-
-/// A tree that is not complete yet.
-#[derive(Debug, Default)]
-struct Growing {
-    /// Each list or map that has not ended, and the key whose value is to come.
-    open: Vec<(Plain, Option<Plain>)>,
-    done: Option<Plain>,
-}
-
-impl Growing {
-    fn add(&mut self, part: Part<'_>) -> Result<(), &'static str> {
-        let value = match part {
-            Part::End => self.open.pop().map_or(Plain::Null, |(value, _)| value),
-            _ => Plain::try_from(part)?,
-        };
-        match part {
-            Part::List(_) | Part::Tuple(_) | Part::Map(_) => self.open.push((value, None)),
-            _ => self.put(value),
-        }
-        Ok(())
-    }
-
-    fn put(&mut self, value: Plain) {
-        match self.open.last_mut() {
-            None => self.done = Some(value),
-            Some((Plain::List(items) | Plain::Tuple(items), _)) => items.push(value),
-            Some((Plain::Map(pairs), key)) => match key.take() {
-                Some(key) => pairs.push((key, value)),
-                None => *key = Some(value),
-            },
-            Some(_) => {}
-        }
+        self.tree.ok_or(Refused::Count)
     }
 }

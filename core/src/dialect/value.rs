@@ -57,6 +57,43 @@ impl fmt::Display for ValueError {
 
 impl std::error::Error for ValueError {}
 
+/// A serializer of Pinyon's own dialect that every language has. What it writes is plain data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PlainSerializer {
+    Portable,
+    Json,
+}
+
+impl PlainSerializer {
+    /// From the name users give it.
+    pub fn named(name: &str) -> Option<Self> {
+        [Self::Portable, Self::Json].into_iter().find(|serializer| serializer.name() == name)
+    }
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Portable => "portable",
+            Self::Json => "json",
+        }
+    }
+
+    /// What it writes, and the flags of that.
+    pub fn writes(self) -> (Notation, u32) {
+        match self {
+            Self::Portable => (Notation::MessagePack, MESSAGEPACK),
+            Self::Json => (Notation::Json, JSON),
+        }
+    }
+
+    /// In what notation a value with these flags is, if this serializer reads it.
+    pub fn reads(self, flags: u32) -> Result<Notation, ValueError> {
+        match self.writes() {
+            (notation, known) if known == flags => Ok(notation),
+            _ => Err(unknown_flags(self.name(), flags)),
+        }
+    }
+}
+
 /// In Pinyon's own dialect, a serializer of this name does not read values with these flags.
 pub fn unknown_flags(serializer: &str, flags: u32) -> ValueError {
     let hint = match flags {

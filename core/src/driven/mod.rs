@@ -5,6 +5,7 @@
 //!
 //! - [`LoopMachine`] calls the host's event loop back, which watches many descriptors, ends turns and keeps time
 //!   ([`LoopHost`]). [`Drivers`] says which driver belongs to which loop.
+//!   Coroutines that wait by switching to others find their outcome in a [`Slot`].
 //! - [`Polled`] never calls its host. It is for hosts that wait for one descriptor only, have no end of a turn, or do not
 //!   resolve names: it watches by a [`Poller`] of its own, and what is over is asked for.
 
@@ -12,6 +13,7 @@ mod drivers;
 mod event_loop;
 mod polled;
 mod poller;
+mod slot;
 #[cfg(test)]
 mod tests;
 mod turns;
@@ -20,6 +22,7 @@ pub use drivers::Drivers;
 pub use event_loop::{InUse, LoopHost, LoopMachine};
 pub use polled::Polled;
 pub use poller::Poller;
+pub use slot::Slot;
 pub use turns::Answered;
 
 pub use crate::doorbell::{Doorbell, Wake};

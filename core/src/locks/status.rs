@@ -4,6 +4,8 @@ use std::collections::HashSet;
 
 use super::call::{Attempt, Inspected, Names};
 use super::keys::{self, NameError};
+use crate::invalid::InvalidArgument;
+use crate::settings::choose;
 
 /// Names that somebody asks about. A server is asked for each once; the answer is in the order of the question.
 #[derive(Clone, Debug)]
@@ -24,6 +26,19 @@ pub enum StatusQuestion {
     FirstOwner,
     /// How many wait for any of them. One that waits for several counts once.
     Waiting,
+}
+
+impl StatusQuestion {
+    /// From the word that front ends have for it.
+    pub fn named(word: &str) -> Result<Self, InvalidArgument> {
+        let words = [
+            ("each", Self::Each),
+            ("is_locked", Self::IsLocked),
+            ("first_owner", Self::FirstOwner),
+            ("waiting", Self::Waiting),
+        ];
+        choose("question", word, &words)
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -89,10 +104,13 @@ mod tests {
         let sorted = [inspected(Some(1), &[8, 9]), inspected(None, &[8]), inspected(Some(3), &[])];
         let [a, b, c] = sorted.clone();
         let answer = |question| asked.answer(question, &sorted);
-        assert_eq!(answer(StatusQuestion::Each), StatusAnswer::Each(vec![b.clone(), c, a, b]));
-        assert_eq!(answer(StatusQuestion::IsLocked), StatusAnswer::IsLocked(true));
-        assert_eq!(answer(StatusQuestion::FirstOwner), StatusAnswer::FirstOwner(Some(attempt(3))));
-        assert_eq!(answer(StatusQuestion::Waiting), StatusAnswer::Waiting(2), "each attempt counts once");
+        assert_eq!(answer(StatusQuestion::named("each").unwrap()), StatusAnswer::Each(vec![b.clone(), c, a, b]));
+        assert_eq!(answer(StatusQuestion::named("is_locked").unwrap()), StatusAnswer::IsLocked(true));
+        let first = StatusQuestion::named("first_owner").unwrap();
+        assert_eq!(answer(first), StatusAnswer::FirstOwner(Some(attempt(3))));
+        let waiting = StatusQuestion::named("waiting").unwrap();
+        assert_eq!(answer(waiting), StatusAnswer::Waiting(2), "each attempt counts once");
+        assert!(StatusQuestion::named("owner").is_err());
     }
 
     #[test]

@@ -1,10 +1,12 @@
 //! What was counted, as it is told: a copy that does not change.
 
+use std::collections::BTreeMap;
 use std::ops::AddAssign;
 use std::sync::Arc;
 
 use super::counted::Purpose;
 use super::{Counted, Latencies};
+use crate::error::kinds::ErrorKind;
 use crate::error::Kind;
 
 /// What a client and its views have counted of one server, in this process.
@@ -19,6 +21,20 @@ pub struct ServerMetrics {
     /// How many of its connections nobody uses. Those of event loops are shared, and never idle.
     pub idle: usize,
     pub traffic: Traffic,
+}
+
+impl ServerMetrics {
+    /// A line for people: whether the server is up, and its connections. Those of event loops are `shared`, and never idle.
+    pub fn line(&self, shared: bool) -> String {
+        let gutter = if self.is_gutter { "gutter " } else { "" };
+        let state = if self.is_up { "up" } else { "down" };
+        let line = format!("{gutter}{} {state}, {} connected", self.server, self.traffic.connections);
+        if shared {
+            line
+        } else {
+            format!("{line}, {} idle", self.idle)
+        }
+    }
 }
 
 /// What happened on the connections to one server.
@@ -74,6 +90,15 @@ impl CommandMetrics {
     /// How many requests failed, whatever of.
     pub fn failed(&self) -> u64 {
         self.errors.iter().map(|(_, count)| count).sum()
+    }
+
+    /// How many requests failed, by the kind that each is raised as.
+    pub fn raised(&self) -> BTreeMap<&'static str, u64> {
+        let mut raised = BTreeMap::new();
+        for (kind, count) in &self.errors {
+            *raised.entry(ErrorKind::from(*kind).as_str()).or_insert(0) += count;
+        }
+        raised
     }
 
     /// Adds what was done, and what was not.
@@ -142,5 +167,24 @@ mod tests {
         all += &other;
         assert_eq!((all.hits, all.misses, all.answered, all.retries), (2, 4, 6, 5));
         assert_eq!((all.failed(), all.errors), (7, vec![(Kind::Timeout, 3), (Kind::Closed, 4)]));
+    }
+
+    #[test]
+    fn failures_that_are_raised_as_one_kind_are_counted_together() {
+        let errors = vec![(Kind::Timeout, 1), (Kind::Closed, 4), (Kind::Busy, 2)];
+        let metrics = CommandMetrics { errors, ..CommandMetrics::none(Counted::Get) };
+        assert_eq!(metrics.raised().into_iter().collect::<Vec<_>>(), [("ConnectionLost", 4), ("Timeout", 3)]);
+    }
+
+    #[test]
+    fn a_line_says_what_a_server_is_and_has() {
+        let traffic = Traffic { connections: 3, sent: 0, received: 0, commands: Vec::new() };
+        let up = ServerMetrics { server: "a:1".into(), is_up: true, is_gutter: false, idle: 1, traffic };
+        assert_eq!(
+            (up.line(false), up.line(true)),
+            ("a:1 up, 3 connected, 1 idle".into(), "a:1 up, 3 connected".into())
+        );
+        let spare = ServerMetrics { is_up: false, is_gutter: true, ..up };
+        assert_eq!(spare.line(true), "gutter a:1 down, 3 connected");
     }
 }

@@ -81,6 +81,20 @@ impl Latencies {
     }
 }
 
+/// A line for people.
+impl std::fmt::Display for Latencies {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let percentile = |percent| self.percentile(percent).ok().flatten();
+        match (self.mean(), percentile(50.0), percentile(99.0)) {
+            (Some(mean), Some(median), Some(high)) => {
+                let count = self.count();
+                write!(f, "Latencies of {count}: mean {mean:.6} s, p50 {median:.6} s, p99 {high:.6} s")
+            }
+            _ => f.write_str("Latencies of nothing"),
+        }
+    }
+}
+
 impl AddAssign<&Self> for Latencies {
     fn add_assign(&mut self, other: &Self) {
         self.buckets.iter_mut().zip(&other.buckets).for_each(|(sum, bucket)| *sum += bucket);
@@ -136,6 +150,13 @@ mod tests {
             assert!(both.percentile(percent).is_err());
         }
         assert_eq!(both.percentile(101.0).unwrap_err().to_string(), "a percentile is 0 to 100, not 101");
+    }
+
+    #[test]
+    fn a_line_for_people() {
+        assert_eq!(Latencies::default().to_string(), "Latencies of nothing");
+        let line = latencies(&[(20, 90), (60, 10)]).to_string();
+        assert!(line.starts_with("Latencies of 100: mean 0.010000 s, p50 0.0000"), "{line}");
     }
 
     #[test]

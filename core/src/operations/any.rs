@@ -5,7 +5,7 @@ use std::time::Instant;
 use pinyon_proto::Head;
 
 use super::values::{SentData, SentKey, Values};
-use super::{Asks, Change, End, Everywhere, Fetch, Next, Operation, Sending, Single};
+use super::{Asks, Change, End, Everywhere, Fetch, Next, Operation, Quiet, Sending, Single};
 use crate::error::Error;
 use crate::fleet::Fleet;
 use crate::network::Network;
@@ -18,6 +18,7 @@ pub enum AnyOperation<K, D, V: Values> {
     Fetch(Box<Fetch<V>>),
     Change(Box<Change<D>>),
     Everywhere(Box<Everywhere>),
+    Quiet(Box<Quiet<K, D>>),
 }
 
 macro_rules! each {
@@ -27,6 +28,7 @@ macro_rules! each {
             AnyOperation::Fetch($operation) => $call,
             AnyOperation::Change($operation) => $call,
             AnyOperation::Everywhere($operation) => $call,
+            AnyOperation::Quiet($operation) => $call,
         }
     };
 }
@@ -58,6 +60,10 @@ impl<K, D, V: Values> From<Everywhere> for AnyOperation<K, D, V> {
 impl<K: SentKey, D: SentData, V: Values> Operation for AnyOperation<K, D, V> {
     fn name(&self) -> &'static str {
         each!(self, operation => operation.name())
+    }
+
+    fn name_of(&self, part: u32) -> &'static str {
+        each!(self, operation => operation.name_of(part))
     }
 
     fn begin(&mut self, fleet: &Fleet, now: Instant) -> Asks {

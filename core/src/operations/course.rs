@@ -8,7 +8,7 @@ use crate::fleet::{Choice, Fleet};
 /// The server for a key now. `earlier` is the failure after which it is tried again. Where no server is left the request
 /// fails with that, or else because its server is down.
 #[inline]
-pub(super) fn choose(
+pub(crate) fn choose(
     fleet: &Fleet,
     key: &[u8],
     failover: bool,
@@ -36,12 +36,12 @@ fn refused(fleet: &Fleet, down: Error, name: &'static str, earlier: Option<&Erro
 
 /// Whether a request that failed may be asked again: nothing of it was sent, or it only reads, and another connection or
 /// server may do better.
-pub(super) fn may_go_on(error: &Error, is_idempotent: bool) -> bool {
+pub(crate) fn may_go_on(error: &Error, is_idempotent: bool) -> bool {
     error.may_pass() && (error.sent == Sent::No || is_idempotent)
 }
 
 /// The failure of this try, as it is told: with what became of the tries before it, and with the command's name.
-pub(super) fn told(error: Error, name: &'static str, sent: Sent) -> Error {
+pub(crate) fn told(error: Error, name: &'static str, sent: Sent) -> Error {
     let command = if error.command.is_empty() { name } else { error.command };
     let sent = sent.max(error.sent);
     error.of(command, sent)

@@ -64,6 +64,11 @@ impl Everywhere {
         Self { command, lines: Vec::new(), failures }
     }
 
+    /// What every server is asked.
+    pub fn asked(&self) -> &ServerCommand {
+        &self.command
+    }
+
     /// The lines that the servers answered, once it is over, or the first failure.
     pub fn finish(mut self) -> Result<ServerLines, Error> {
         match self.failures.raised() {

@@ -8,6 +8,7 @@
 //! read, and must neither wait nor unwind. A host that cannot promise this takes [`Plain`] values, and makes its
 //! objects once the operation is over.
 
+mod account;
 mod any;
 mod change;
 mod course;
@@ -15,6 +16,7 @@ mod everywhere;
 mod failures;
 mod fetch;
 mod keys;
+mod quiet;
 mod request;
 mod single;
 #[cfg(test)]
@@ -27,15 +29,19 @@ pub use pinyon_proto::{Direction, Head, Item, Key, KeyError, KeyRules, Mode, Sta
 
 pub use crate::lease::{Finding, Win};
 pub use crate::settings::Policy;
+pub(crate) use account::Account;
+pub use account::{Broken, Unsuccessful};
 pub use any::AnyOperation;
 pub use change::{Change, Changed, DataBlock};
+pub(crate) use course::{choose, may_go_on, told};
 pub use everywhere::{statistics, version, Everywhere, ServerCommand, ServerLines};
 pub use failures::Failures;
 pub use fetch::{Fetch, Fetched, FoundKey, Unreadable};
 pub use keys::Keys;
+pub use quiet::Quiet;
 pub use request::{remaining, Answer, Compared, Found, Request};
 pub use single::{Answered, Failed, Single};
-pub use values::{BorrowedKey, Bytes, OwnedKey, Plain, SentData, SentKey, Values};
+pub use values::{BorrowedKey, Bytes, OwnedData, OwnedKey, Plain, SentData, SentKey, Values};
 
 use crate::error::Error;
 use crate::fleet::{Choice, Fleet};
@@ -49,6 +55,11 @@ use crate::session::{Destination, Refused, Reply, Session, Ticket};
 pub trait Operation {
     /// Its command's name, for errors, events and metrics.
     fn name(&self) -> &'static str;
+
+    /// The name of the command that an ask is carried out by, where there are different ones.
+    fn name_of(&self, _part: u32) -> &'static str {
+        self.name()
+    }
 
     /// Says what to ask now, given these servers. A driver calls it at the start and whenever the operation wants to
     /// begin again. No asks and none open means that the operation is over.

@@ -5,9 +5,10 @@ use pinyon_proto::{
 };
 
 use super::values::Values;
+use crate::error::Error;
 use crate::invalid::InvalidArgument;
 use crate::lease::{Finding, Win};
-use crate::session::Reply;
+use crate::session::{Refused, Reply};
 
 /// What is asked about a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -136,6 +137,25 @@ impl Request {
                 Command::Arithmetic(Arithmetic { key, direction, delta, initial })
             }
             Request::Metadata => Command::Meta(MetaCommand { verb: Verb::Get, key, size: None, flags: METADATA }),
+        }
+    }
+
+    /// How many bytes its data block has.
+    #[inline]
+    pub(crate) fn size(&self) -> usize {
+        match self {
+            Request::Store { size, .. } => *size,
+            _ => 0,
+        }
+    }
+
+    /// Refuses a value that is larger than a client sends.
+    pub(crate) fn check_size(&self, limit: usize) -> Result<(), Error> {
+        match (self, self.size()) {
+            (Request::Store { mode, .. }, size) if size > limit => {
+                Err(Refused::TooLarge { size, limit }.into_error(&"".into(), mode.name()))
+            }
+            _ => Ok(()),
         }
     }
 

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use pinyon_proto::{Head, Key, KeyError, KeyRules};
 
-use crate::session::{Data, Destination, Value};
+use crate::session::{Data, Destination, SharedBytes, Value};
 
 /// Makes the host's values of what servers send.
 ///
@@ -35,6 +35,39 @@ pub trait SentKey {
 /// A data block that is kept until its request is over.
 pub trait SentData {
     fn data(&self) -> Data<'_>;
+}
+
+/// A data block that borrows nothing: the operation may outlast the call that began it. `B`: an object of the host's.
+#[derive(Clone)]
+pub enum OwnedData<B = Vec<u8>> {
+    Nothing,
+    /// Of memory that the host may change or free.
+    Copied(Vec<u8>),
+    /// A small object of the host's, which is copied when it is submitted. Nobody changes it.
+    Object(B),
+    /// Sent from where it is. Nobody changes this memory as long as it is referred to. Worth it for large values.
+    Shared(SharedBytes),
+}
+
+impl<B: AsRef<[u8]>> SentData for OwnedData<B> {
+    fn data(&self) -> Data<'_> {
+        match self {
+            Self::Nothing => Data::None,
+            Self::Copied(bytes) => Data::Copied(bytes),
+            Self::Object(object) => Data::Copied(object.as_ref()),
+            Self::Shared(bytes) => Data::Shared(bytes.clone()),
+        }
+    }
+}
+
+impl<B> From<&Data<'_>> for OwnedData<B> {
+    fn from(data: &Data<'_>) -> Self {
+        match data {
+            Data::None => Self::Nothing,
+            Data::Copied(bytes) => Self::Copied(bytes.to_vec()),
+            Data::Shared(bytes) => Self::Shared(bytes.clone()),
+        }
+    }
 }
 
 /// Values as bytes with their client flags, for hosts that make their objects once an operation is over.
@@ -175,6 +208,17 @@ mod tests {
         keys.push(rules, b"before").unwrap();
         keys.push(rules, given).unwrap();
         [of(one.wire(), one.routed()), of(keys.key(1), keys.routed(1))]
+    }
+
+    #[test]
+    fn data_that_is_owned_is_what_it_was_made_of() {
+        let of = |data: Data<'_>| OwnedData::<&[u8]>::from(&data);
+        assert!(matches!(of(Data::None).data(), Data::None));
+        assert!(matches!(of(Data::Copied(b"small")).data(), Data::Copied(b"small")));
+        assert!(matches!(OwnedData::Object(b"object").data(), Data::Copied(b"object")));
+        let large: SharedBytes = std::sync::Arc::new(vec![7; 3]);
+        let shared = of(Data::Shared(large.clone()));
+        assert!(matches!(shared.data(), Data::Shared(bytes) if std::sync::Arc::ptr_eq(&bytes, &large)));
     }
 
     #[test]

@@ -27,7 +27,9 @@ pub use completion::{Completion, Destination, Outcome, Reply, Ticket, Value};
 pub use submitting::{BYTES_PER_LINE, KEYS_PER_LINE};
 
 use crate::connection::{Connection, Incoming, Outgoing, Unreceived, RECEIVED_PER_POLL, RECEIVE_BUFFER};
+use crate::error::kinds::ErrorKind;
 use crate::error::{Error, Kind, Sent};
+use crate::invalid::InvalidArgument;
 use crate::login::Login;
 use crate::metrics::Meter;
 use crate::network::{Network, Stream, System};
@@ -56,6 +58,20 @@ pub struct Limits {
 impl Limits {
     /// Half the opaques there are, so that no two in flight have the same.
     pub const MOST_EXCHANGES: usize = 32_768;
+
+    /// Refuses a value of this size, before anything is sent, if it is larger than the limit. `key`: the text of its key, for
+    /// the message.
+    pub fn check_value(&self, size: usize, key: impl FnOnce() -> String) -> Result<(), InvalidArgument> {
+        let limit = self.value;
+        if size <= limit {
+            return Ok(());
+        }
+        let message = format!(
+            "the value of {} has {size} bytes, more than the client's limit (max_value_size) of {limit}; nothing was stored",
+            key()
+        );
+        Err(InvalidArgument::new(ErrorKind::ValueTooLarge, message))
+    }
 }
 
 impl Default for Limits {

@@ -1,12 +1,12 @@
 //! The settings of a client of caches, and what a client is made of.
 
-use pinyon_proto::KeyRules;
+use pinyon_proto::{KeyRule, KeyRules};
 
 use super::checks::{choose, positive, seconds, up_to};
 use super::table::settings;
-use super::{Policy, ServerTexts, TlsChoice};
+use super::{CompressionChoice, Policy, ServerTexts, TlsChoice};
 use crate::address::{gutter_servers, parse_servers, usual_servers, Endpoint, ServerSpec};
-use crate::dialect::Dialect;
+use crate::dialect::{Dialect, Packing};
 use crate::directory::Directory;
 use crate::discovery::{DiscoverySettings, Source};
 use crate::error::kinds::ErrorKind;
@@ -23,7 +23,7 @@ const DECOMPRESSED: usize = 16;
 
 settings! {
     /// The settings of a client of caches. Times are in seconds, sizes in bytes.
-    pub struct CacheSettings beside ["serializer", "on_event", "compression"] {
+    pub struct CacheSettings beside ["serializer", "on_event"] {
         /// The servers; without any, those of the environment, or the one on this machine.
         servers: Option<ServerTexts> = None,
         /// Put before every key.
@@ -54,10 +54,14 @@ settings! {
         connections: i64 = 1,
         /// Send keys that memcached does not take as base64 or as a digest.
         encode_keys: bool = false,
+        /// The client by whose rule keys are sent that memcached does not take; without it, as `encode_keys` says.
+        key_rule: Option<String> = None,
         /// The largest value stored or read, as it is stored.
         max_value_size: i64 = 1024 * 1024,
         /// The largest value read, once it is decompressed.
         max_decompressed_size: Option<i64> = None,
+        /// Whether and how large values are compressed: true, false, an algorithm's name or a `Compression`.
+        compression: Option<CompressionChoice> = None,
         /// The client by whose conventions values are stored and read.
         dialect: String = "pinyon".into(),
         /// How many requests a connection has in flight at most.
@@ -83,9 +87,8 @@ pub struct CacheParts {
     pub policy: Policy,
     /// How many connections each event loop makes to each server.
     pub connections: usize,
-    pub dialect: Dialect,
-    /// The largest value read, once it is decompressed.
-    pub max_decompressed_size: usize,
+    /// The dialect of values, and how they are compressed.
+    pub packing: Packing,
 }
 
 impl CacheSettings {
@@ -97,7 +100,7 @@ impl CacheSettings {
             None => Vec::new(),
         };
         let namespace = self.namespace.as_deref().unwrap_or_default();
-        let keys = KeyRules::new(namespace, self.encode_keys).map_err(|error| {
+        let keys = KeyRules::new(namespace, self.key_rule()?).map_err(|error| {
             InvalidArgument::new(ErrorKind::InvalidKey, format!("the namespace cannot be used: {error}"))
         })?;
         let rule = Rule::named(&self.ring, namespace)?;
@@ -120,8 +123,7 @@ impl CacheSettings {
             quotes_bytes,
             policy,
             connections: positive("connections", self.connections)?,
-            dialect: self.dialect()?,
-            max_decompressed_size: self.max_decompressed_size(options.limits.value)?,
+            packing: self.packing(options.limits.value)?,
         })
     }
 
@@ -180,14 +182,24 @@ impl CacheSettings {
         }
     }
 
-    fn dialect(&self) -> Result<Dialect, InvalidArgument> {
-        Dialect::named(&self.dialect).map_err(|error| InvalidArgument::usage(error.message))
+    fn key_rule(&self) -> Result<KeyRule, InvalidArgument> {
+        let Some(name) = &self.key_rule else { return Ok(self.encode_keys.into()) };
+        let rules: Vec<_> = KeyRule::names().filter_map(|name| KeyRule::named(name).map(|rule| (name, rule))).collect();
+        match choose("key_rule", name, &rules)? {
+            rule if self.encode_keys && rule != KeyRule::Encoded => {
+                let message = format!("encode_keys and key_rule {name:?} are two rules for keys: leave out one");
+                Err(InvalidArgument::usage(message))
+            }
+            rule => Ok(rule),
+        }
     }
 
-    fn max_decompressed_size(&self, max_value_size: usize) -> Result<usize, InvalidArgument> {
-        match self.max_decompressed_size {
-            Some(size) => positive("max_decompressed_size", size),
-            None => Ok(max_value_size.saturating_mul(DECOMPRESSED)),
-        }
+    fn packing(&self, max_value_size: usize) -> Result<Packing, InvalidArgument> {
+        let limit = match self.max_decompressed_size {
+            Some(size) => positive("max_decompressed_size", size)?,
+            None => max_value_size.saturating_mul(DECOMPRESSED),
+        };
+        let compression = self.compression.as_ref().and_then(CompressionChoice::settings);
+        Ok(Packing::new(Dialect::named(&self.dialect)?, compression.as_deref(), limit)?)
     }
 }

@@ -38,7 +38,7 @@ pub(super) fn up_to(name: &str, number: i64, most: usize) -> Result<usize, Inval
 }
 
 /// The choice of this name.
-pub(super) fn choose<T: Copy>(name: &str, chosen: &str, choices: &[(&str, T)]) -> Result<T, InvalidArgument> {
+pub(crate) fn choose<T: Copy>(name: &str, chosen: &str, choices: &[(&str, T)]) -> Result<T, InvalidArgument> {
     if let Some((_, choice)) = choices.iter().find(|(known, _)| *known == chosen) {
         return Ok(*choice);
     }

@@ -5,6 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use crate::dialect::CompressionSettings;
 use crate::error::kinds::ErrorKind;
 use crate::invalid::InvalidArgument;
 use crate::login::Password;
@@ -24,6 +25,7 @@ pub enum Given<'a> {
     Untyped(&'a str),
     List(Vec<Given<'a>>),
     Tls(Arc<Tls>),
+    Compression(Arc<CompressionSettings>),
     /// Anything else; this is the host's name for its type.
     Other(String),
 }
@@ -40,6 +42,7 @@ impl Given<'_> {
             Given::Bytes(_) => "bytes",
             Given::List(_) => "a list",
             Given::Tls(_) => "a Tls",
+            Given::Compression(_) => "a Compression",
             Given::Other(kind) => kind,
         }
     }
@@ -54,11 +57,11 @@ pub(crate) trait Setting: Sized {
     fn given(&self) -> Given<'_>;
 }
 
-fn wrong<T>(name: &str, expected: &str, given: &Given<'_>) -> Result<T, InvalidArgument> {
+pub(super) fn wrong<T>(name: &str, expected: &str, given: &Given<'_>) -> Result<T, InvalidArgument> {
     refused(ErrorKind::UnsupportedType, name, expected, given)
 }
 
-fn refused<T>(kind: ErrorKind, name: &str, expected: &str, given: &Given<'_>) -> Result<T, InvalidArgument> {
+pub(super) fn refused<T>(kind: ErrorKind, name: &str, expected: &str, given: &Given<'_>) -> Result<T, InvalidArgument> {
     Err(InvalidArgument::new(kind, format!("{name} must be {expected}, not {}", given.kind())))
 }
 

@@ -10,7 +10,7 @@ use crate::invalid::InvalidArgument;
 use crate::locks::client::Setup;
 use crate::locks::keys::Keys;
 use crate::locks::machine::{Fairness, LockOptions};
-use crate::locks::HandlerKind;
+use crate::locks::{HandlerKind, LockRequest, Names, Renewal};
 use crate::login::Password;
 use crate::redis::SessionSettings;
 
@@ -63,6 +63,37 @@ pub struct UsualLock {
     pub ttl: f64,
     pub timeout: f64,
     pub reentrant: bool,
+}
+
+/// A lock as its user describes it. Times are in seconds.
+#[derive(Clone, Copy, Debug)]
+pub struct LockTerms {
+    pub ttl: f64,
+    /// How long to wait for it.
+    pub timeout: f64,
+    /// Keep it until it is released, or for `max_hold`.
+    pub renew: bool,
+    pub max_hold: Option<f64>,
+    pub reentrant: bool,
+}
+
+impl LockTerms {
+    /// What is asked of the locks for one owner. `at_once`: without waiting.
+    pub fn request(&self, names: Names, owner: u64, at_once: bool) -> Result<LockRequest, InvalidArgument> {
+        let ttl = lock_ttl(self.ttl)?;
+        let wait = (!at_once).then(|| self.waiting_time()).transpose()?;
+        let renewal = match self.max_hold {
+            _ if !self.renew => Renewal::Never,
+            None => Renewal::Always,
+            Some(longest) => Renewal::For(seconds("max_hold", longest)?),
+        };
+        Ok(LockRequest { names, owner, ttl, wait, renewal, reentrant: self.reentrant })
+    }
+
+    /// How long to wait for it, checked.
+    pub fn waiting_time(&self) -> Result<Duration, InvalidArgument> {
+        waiting_time("timeout", self.timeout)
+    }
 }
 
 impl LockSettings {

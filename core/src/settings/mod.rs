@@ -6,6 +6,7 @@
 
 mod cache;
 mod checks;
+mod compression;
 mod given;
 mod lock;
 mod policy;
@@ -14,12 +15,15 @@ pub(crate) mod table;
 mod tests;
 
 pub use cache::{CacheParts, CacheSettings};
+pub(crate) use checks::choose;
 pub use checks::{seconds, waiting_time};
+pub use compression::CompressionChoice;
 pub use given::{Given, ServerTexts, TlsChoice, UrlText};
-pub use lock::{lock_ttl, LockParts, LockSettings, UsualLock};
+pub use lock::{lock_ttl, LockParts, LockSettings, LockTerms, UsualLock};
 pub use policy::{Policy, ViewSettings};
 pub use table::NamedSettings;
 
+pub use crate::dialect::{CompressionSettings, Dictionaries};
 pub use crate::login::Password;
 use crate::tls::TlsSettings;
 
@@ -30,6 +34,7 @@ pub fn defaults() -> String {
         ("View", table::json(&ViewSettings::default())),
         ("Locks", table::json(&LockSettings::default())),
         ("Tls", table::json(&TlsSettings::default())),
+        ("Compression", table::json(&CompressionSettings::default())),
     ];
     let tables = tables.map(|(name, settings)| format!("{name:?}: {settings}"));
     format!("{{{}}}", tables.join(", "))

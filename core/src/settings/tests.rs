@@ -1,15 +1,23 @@
 //! Settings by their names, and what is said of those that make no sense.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{CacheParts, CacheSettings, Given, LockParts, LockSettings, NamedSettings, TlsChoice, ViewSettings};
+use pinyon_proto::{KeyRule, KeyRules};
+
+use super::{
+    CacheParts, CacheSettings, CompressionSettings, Given, LockParts, LockSettings, LockTerms, NamedSettings,
+    TlsChoice, ViewSettings,
+};
 use crate::address::Endpoint;
+use crate::compression::Algorithm;
 use crate::dialect::Dialect;
 use crate::error::kinds::ErrorKind;
 use crate::invalid::InvalidArgument;
 use crate::locks::machine::Fairness;
-use crate::locks::HandlerKind;
+use crate::locks::{names, HandlerKind, Renewal};
+use crate::operations::OwnedKey;
 use crate::tls::{Tls, TlsSettings};
 
 const USAGE: ErrorKind = ErrorKind::UsageError;
@@ -57,7 +65,8 @@ fn a_client_has_the_documented_defaults() {
     let limits = options.limits;
     assert_eq!((limits.exchanges, limits.unsent, limits.value), (4096, 64 * 1024, 1024 * 1024));
     assert_eq!((parts.policy.failover, parts.policy.miss), (true, false));
-    assert_eq!((parts.connections, parts.dialect, parts.max_decompressed_size), (1, Dialect::Pinyon, 16 << 20));
+    assert_eq!((parts.connections, parts.packing.dialect(), parts.packing.limit()), (1, Dialect::Pinyon, 16 << 20));
+    assert!(!parts.packing.is_set());
     assert_eq!((parts.keys.namespace(), parts.quotes_bytes), (&[][..], false));
     assert!(parts.directory.as_fixed().is_some());
     assert_eq!(fleet.members().count(), 1);
@@ -97,13 +106,13 @@ fn every_setting_of_a_client_reaches_its_part() {
     assert_eq!((options.max_connections, options.gutter_ttl, options.events), (2, 2, true));
     assert_eq!((options.limits.exchanges, options.limits.unsent, options.limits.value), (32_768, 10, 100));
     assert_eq!((parts.policy.failover, parts.policy.miss), (false, true));
-    assert_eq!((parts.connections, parts.dialect, parts.max_decompressed_size), (3, Dialect::Dalli, 1600));
+    assert_eq!((parts.connections, parts.packing.dialect(), parts.packing.limit()), (3, Dialect::Dalli, 1600));
     assert_eq!(parts.keys.namespace(), b"app:\xff");
     let names: Vec<_> = fleet.members().map(|index| fleet.servers()[index].name.to_string()).collect();
     assert_eq!(names, ["cache1:11211", "cache2:11211", "cache3:1", "spare1:11211"]);
     assert!(fleet.access().login.is_some());
     let parts = cache(&[("max_decompressed_size", Given::Whole(7)), ("ring", Given::Text("pymemcache"))]).unwrap();
-    assert_eq!((parts.max_decompressed_size, parts.quotes_bytes), (7, true));
+    assert_eq!((parts.packing.limit(), parts.quotes_bytes), (7, true));
     let parts = cache(&[("discovery", Given::Text("dns")), ("tls", Given::Tls(any_tls()))]).unwrap();
     assert!(parts.directory.as_fixed().is_none());
     assert!(parts.directory.known().access().tls.is_some());
@@ -167,6 +176,102 @@ fn settings_of_a_client_that_make_no_sense() {
             ),
         ],
     );
+}
+
+#[test]
+fn a_key_rule_stores_where_its_client_does() {
+    let vectors: Vec<serde_json::Value> = serde_json::from_str(include_str!("../../../vectors/keys.json")).unwrap();
+    let mut rules = BTreeSet::new();
+    for vector in &vectors {
+        let bytes = |name: &str| vector[name].as_str().map(unhex);
+        let (rule, namespace) = (vector["rule"].as_str().unwrap(), bytes("namespace_hex").unwrap());
+        let parts = cache(&[("key_rule", Given::Text(rule)), ("namespace", Given::Bytes(&namespace))]).unwrap();
+        // Those rules are held to what the vectors say in proto.
+        let rules_of_its_client = KeyRules::new(&namespace, KeyRule::named(rule).unwrap()).unwrap();
+        let key = bytes("key_hex").unwrap();
+        let [sent, expected] = [&parts.keys, &rules_of_its_client].map(|rules| {
+            let mut sent = Vec::new();
+            rules.push(&key, &mut sent).map(|base64| (sent, base64))
+        });
+        assert_eq!(sent, expected, "{vector}");
+        if let Ok((sent, false)) = sent {
+            assert_eq!(Some(sent), bytes("stored_hex"), "{vector}");
+        }
+        rules.insert(rule);
+    }
+    assert!(KeyRule::names().all(|name| rules.contains(name)));
+}
+
+fn unhex(text: &str) -> Vec<u8> {
+    (0..text.len()).step_by(2).map(|at| u8::from_str_radix(&text[at..at + 2], 16).unwrap()).collect()
+}
+
+#[test]
+fn encode_keys_is_one_of_the_key_rules() {
+    let sends_spaces = |named| OwnedKey::new(&cache(named).unwrap().keys, b"a b").is_ok();
+    assert!(!sends_spaces(&[]));
+    assert!(sends_spaces(&[("encode_keys", Given::Flag(true))]));
+    assert!(sends_spaces(&[("encode_keys", Given::Flag(true)), ("key_rule", Given::Untyped("encoded"))]));
+    assert!(!sends_spaces(&[("key_rule", Given::Text("cache-memcached"))]));
+    assert_refused(
+        cache,
+        &[
+            (
+                &[("encode_keys", Given::Flag(true)), ("key_rule", Given::Text("dalli"))],
+                USAGE,
+                "encode_keys and key_rule \"dalli\" are two rules for keys: leave out one",
+            ),
+            (&[("key_rule", Given::Text("x"))], USAGE, "key_rule must be \"refused\", \"encoded\", \"dalli\", "),
+        ],
+    );
+}
+
+#[test]
+fn compression_is_named_in_words_of_every_host() {
+    let stored = |given: Given<'_>| {
+        let packing = cache(&[("compression", given)]).unwrap().packing;
+        let stored = packing.pack(&[b'a'; 2000], 0).unwrap();
+        (packing.is_set(), stored.map(|(stored, _)| Algorithm::of(&stored).unwrap()))
+    };
+    for off in [Given::Nothing, Given::Flag(false), Given::Untyped("off")] {
+        assert_eq!(stored(off), (false, None));
+    }
+    for usual in [Given::Flag(true), Given::Untyped("on"), Given::Text("zstd")] {
+        assert_eq!(stored(usual), (true, Some(Algorithm::Zstd)));
+    }
+    assert_eq!(stored(Given::Untyped("gzip")), (true, Some(Algorithm::Gzip)));
+    let own = |named| Given::Compression(Arc::new(filled::<CompressionSettings>(named).unwrap()));
+    assert_eq!(stored(own(&[("algorithm", Given::Untyped("zlib"))])), (true, Some(Algorithm::Zlib)));
+    assert_eq!(stored(own(&[("threshold", Given::Untyped("2001"))])), (true, None));
+    assert_eq!(stored(own(&[("threshold", Given::Nothing)])), (true, None));
+    let zlib = ("algorithm", Given::Text("zlib"));
+    let no_dictionary = Given::List(vec![Given::Bytes(b"no dictionary")]);
+    let rows = [
+        (own(&[zlib.clone(), ("level", Given::Untyped("10"))]), "compression: zlib has levels 1 to 9, not 10"),
+        (own(&[("level", Given::Whole(1 << 40))]), "compression: zstd has levels 1 to 19, not 1099511627776"),
+        (own(&[("threshold", Given::Whole(-1))]), "compression: threshold is 0 or more, not -1"),
+        (own(&[("minimum_gain", Given::Whole(1))]), "compression: minimum_gain is a share from 0 to below 1, not 1"),
+        (own(&[("dictionaries", no_dictionary)]), "compression: the dictionary given as 0 is not one that"),
+        (Given::Text("lz4"), "compression: there is no \"lz4\"; there are \"zstd\", \"zlib\", \"gzip\""),
+        (Given::Whole(5), "compression must be true, false, an algorithm's name or a Compression, not a whole number"),
+    ];
+    for (given, message) in rows {
+        assert_refused(cache, &[(&[("compression", given)], USAGE, message)]);
+    }
+}
+
+#[test]
+fn dictionaries_are_given_with_their_ids_or_alone() {
+    let read =
+        |given| filled::<CompressionSettings>(&[("dictionaries", given)]).map(|settings| settings.dictionaries.0);
+    let trained = b"\x37\xa4\x30\xec\x07\x00\x00\x00";
+    let pair = Given::List(vec![Given::Whole(8), Given::Bytes(b"x")]);
+    let both = read(Given::List(vec![pair, Given::Bytes(trained)])).unwrap();
+    assert_eq!(both, [(8, b"x".to_vec()), (7, trained.to_vec())]);
+    assert_eq!(read(Given::Bytes(trained)).unwrap(), [(7, trained.to_vec())]);
+    for wrong in [Given::Text("x"), Given::List(vec![Given::Whole(1)]), Given::List(vec![Given::List(vec![])])] {
+        assert_eq!(read(wrong).unwrap_err().kind, TYPE);
+    }
 }
 
 #[test]
@@ -246,7 +351,13 @@ fn the_tables_hand_out_what_they_hold() {
         assert_eq!(names, S::NAMES);
         names.len()
     }
-    let tables = [all::<CacheSettings>(), all::<LockSettings>(), all::<ViewSettings>(), all::<TlsSettings>()];
+    let tables = [
+        all::<CacheSettings>(),
+        all::<LockSettings>(),
+        all::<ViewSettings>(),
+        all::<TlsSettings>(),
+        all::<CompressionSettings>(),
+    ];
     assert!(tables.iter().all(|settings| *settings > 1));
     let held = LockSettings { password: Some("secret".into()), ..LockSettings::default() };
     let password = held.values().into_iter().find(|(name, _)| *name == "password");
@@ -259,8 +370,8 @@ fn the_tables_hand_out_what_they_hold() {
 #[test]
 fn the_defaults_of_all_settings_are_exported_as_json() {
     let all: serde_json::Value = serde_json::from_str(&super::defaults()).unwrap();
-    let names = |table: &str| all[table].as_object().unwrap().len();
-    assert_eq!([names("Client"), names("Locks"), names("View"), names("Tls")], [23, 14, 2, 5]);
+    let names = |table| all[table].as_object().unwrap().len();
+    assert_eq!(["Client", "Locks", "View", "Tls", "Compression"].map(names), [25, 14, 2, 5, 5]);
     assert_eq!(all["Client"]["timeout"], 1.0);
     assert_eq!(all["Client"]["max_connections"], 64);
     assert_eq!(all["Client"]["failover"], true);
@@ -311,6 +422,27 @@ fn every_setting_of_locks_reaches_its_part() {
     let own = LockSettings { username: Some("own".into()), password: Some("own".into()), ..settings };
     let login = own.build().unwrap().setup.login;
     assert_eq!((login.user.as_deref(), login.password), (Some("own"), Some("own".into())));
+}
+
+#[test]
+fn terms_of_a_lock_become_a_request() {
+    let terms = LockTerms { ttl: 10.0, timeout: f64::INFINITY, renew: true, max_hold: None, reentrant: true };
+    let asked = |terms: LockTerms, at_once| terms.request(names(["a"]).unwrap(), 7, at_once);
+    let request = asked(terms, false).unwrap();
+    assert_eq!((request.owner, request.ttl, request.reentrant), (7, Duration::from_secs(10), true));
+    assert_eq!((request.renewal, asked(terms, true).unwrap().wait), (Renewal::Always, None));
+    assert!(request.wait > Some(Duration::from_secs(1 << 24)));
+    let held_for = LockTerms { max_hold: Some(3.0), timeout: 0.0, ..terms };
+    let request = asked(held_for, false).unwrap();
+    assert_eq!((request.renewal, request.wait), (Renewal::For(Duration::from_secs(3)), Some(Duration::ZERO)));
+    assert_eq!(asked(LockTerms { renew: false, ..held_for }, false).unwrap().renewal, Renewal::Never);
+    for (terms, name) in [
+        (LockTerms { ttl: 0.0, ..terms }, "ttl"),
+        (LockTerms { timeout: -1.0, ..terms }, "timeout"),
+        (LockTerms { max_hold: Some(0.0), ..terms }, "max_hold"),
+    ] {
+        assert!(asked(terms, false).unwrap_err().message.starts_with(name));
+    }
 }
 
 /// Where the system trusts no certificates, TLS without a `ca` is refused.

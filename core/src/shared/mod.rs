@@ -4,6 +4,7 @@
 //! taken in one receive. Nothing here waits or calls the loop: after each call the host carries out the
 //! [`Action`]s and resumes what has [`Finished`].
 
+mod batch;
 mod blame;
 mod discovering;
 mod lane;
@@ -12,6 +13,7 @@ use std::os::fd::{AsFd, AsRawFd, RawFd};
 use std::sync::Arc;
 use std::time::Instant;
 
+pub use batch::{Batch, Left};
 use slab::Slab;
 
 use crate::address::Address;
@@ -45,6 +47,8 @@ struct Running<O, W> {
     /// How many of its asks are not over yet.
     open: usize,
     begins_again: bool,
+    /// Its number among all that were started, as its place serves others later.
+    serial: u64,
 }
 
 /// The connections of one event loop, and what its coroutines wait for.
@@ -56,6 +60,8 @@ pub struct Shared<O, W> {
     /// Why there are no servers.
     undiscovered: Option<Error>,
     running: Slab<Running<O, W>>,
+    /// How many operations were started.
+    started: u64,
     /// Operations that wait for the servers to become known.
     unrouted: Vec<usize>,
     /// Operations that are to begin again.
@@ -78,6 +84,7 @@ impl<O: Operation, W: Waiter> Shared<O, W> {
             look_at: None,
             undiscovered: None,
             running: Slab::new(),
+            started: 0,
             unrouted: Vec::new(),
             again: Vec::new(),
             lanes: Vec::new(),
@@ -97,10 +104,16 @@ impl<O: Operation, W: Waiter> Shared<O, W> {
     /// Begins an operation, to be over within the client's timeout.
     pub fn start(&mut self, operation: O, waiter: W, now: Instant) {
         self.look(now);
-        let deadline = now + self.fleet.options().timeout;
-        let running = Running { operation, waiter: Some(waiter), deadline, open: 0, begins_again: false };
-        let id = self.running.insert(running);
+        let id = self.insert(operation, waiter, now);
         self.begin(id, now);
+    }
+
+    #[inline(always)]
+    fn insert(&mut self, operation: O, waiter: W, now: Instant) -> usize {
+        let deadline = now + self.fleet.options().timeout;
+        self.started += 1;
+        let serial = self.started;
+        self.running.insert(Running { operation, waiter: Some(waiter), deadline, open: 0, begins_again: false, serial })
     }
 }
 
@@ -231,12 +244,14 @@ impl<O: Operation, W: Waiter> Shared<O, W> {
         }
     }
 
-    /// Begins what has asked for it meanwhile.
+    /// Begins what has asked for it meanwhile, in the order in which it was submitted: commands on one key keep it.
     #[inline]
     fn begin_again(&mut self, now: Instant) {
-        while let Some(id) = self.again.pop() {
-            self.running[id].begins_again = false;
-            self.begin(id, now);
+        while !self.again.is_empty() {
+            for id in std::mem::take(&mut self.again) {
+                self.running[id].begins_again = false;
+                self.begin(id, now);
+            }
         }
     }
 
@@ -381,7 +396,7 @@ impl<O: Operation, W: Waiter> Shared<O, W> {
             }
             Err(Refused::Full) => lane.waiting.push_front(entry),
             Err(why) => {
-                let error = why.into_error(lane.session.server(), operation.name());
+                let error = why.into_error(lane.session.server(), operation.name_of(entry.part));
                 self.fleet.failed(Choice { server: lane.server, probe: entry.probe }, &error);
                 self.failed(entry, error, now);
             }
@@ -480,7 +495,7 @@ impl<O: Operation, W: Waiter> Shared<O, W> {
             self.fleet.succeeded(Choice { server, probe: true });
         }
         let took = timeout.saturating_sub(entry.deadline.saturating_duration_since(now));
-        self.fleet.took(server, self.running[entry.operation].operation.name(), took);
+        self.fleet.took(server, self.running[entry.operation].operation.name_of(entry.part), took);
     }
 
     /// What failed with its connection is told once the server's health is known, so that it goes on elsewhere.
@@ -528,7 +543,7 @@ impl<O: Operation, W: Waiter> Shared<O, W> {
             self.failed(entry, error, now);
         }
         for entry in waiting {
-            self.fleet.unsubmitted(&error, self.running[entry.operation].operation.name());
+            self.fleet.unsubmitted(&error, self.running[entry.operation].operation.name_of(entry.part));
             self.failed(entry, Error { sent: Sent::No, ..error.clone() }, now);
         }
     }
@@ -558,7 +573,7 @@ impl<O: Operation, W: Waiter> Shared<O, W> {
             };
             let error = Error::new(Kind::Timeout, server, why);
             let error = self.failed_at(lane, entry.deadline, error, now);
-            self.fleet.unsubmitted(&error, self.running[entry.operation].operation.name());
+            self.fleet.unsubmitted(&error, self.running[entry.operation].operation.name_of(entry.part));
             if !is_ready {
                 self.blame(lane, entry.probe, &error, now);
             }

@@ -1,6 +1,7 @@
 //! A host that refuses a wait before it began: nothing leaks, and no connection is used again that is not at rest.
 
 use std::cell::Cell;
+use std::sync::Arc;
 use std::time::Instant;
 
 use pinyon_core::blocking::{run, Batch, Failure, Host};
@@ -37,7 +38,7 @@ fn sent() -> BorrowedKey<'static> {
     BorrowedKey { wire: key("k"), routed: b"k" }
 }
 
-fn directory(server: &str) -> Directory {
+fn directory(server: &str) -> Arc<Directory> {
     let settings = CacheSettings {
         servers: Some(ServerTexts(vec![server.to_owned()])),
         timeout: TIMEOUT.as_secs_f64(),
@@ -45,13 +46,13 @@ fn directory(server: &str) -> Directory {
         max_connections: 1,
         ..CacheSettings::default()
     };
-    settings.build(false).unwrap().directory
+    settings.build(false).unwrap().directory.into()
 }
 
 /// Runs an operation of which ever later waits are refused, until it comes to its end. Returns how many were refused.
 fn refuse_each_wait(
-    directory: &Directory,
-    run: impl Fn(&Directory, &Refusing) -> Result<(), Failure<RefusedWait>>,
+    directory: &Arc<Directory>,
+    run: impl Fn(&Arc<Directory>, &Refusing) -> Result<(), Failure<RefusedWait>>,
 ) -> usize {
     let fleet = directory.known();
     for permitted in 0..100 {
@@ -66,7 +67,7 @@ fn refuse_each_wait(
     panic!("it never ends");
 }
 
-fn get(directory: &Directory, host: &Refusing) -> Result<(), Failure<RefusedWait>> {
+fn get(directory: &Arc<Directory>, host: &Refusing) -> Result<(), Failure<RefusedWait>> {
     let mut single = Single::new(Request::Get { cas: false }, sent(), Data::None, Plain, Policy::default());
     run(directory, host, &mut single).map_err(Failure::Interrupted)?;
     assert!(single.take_answer().is_ok());
@@ -74,7 +75,7 @@ fn get(directory: &Directory, host: &Refusing) -> Result<(), Failure<RefusedWait
 }
 
 /// More keys than a line has.
-fn get_many(directory: &Directory, host: &Refusing) -> Result<(), Failure<RefusedWait>> {
+fn get_many(directory: &Arc<Directory>, host: &Refusing) -> Result<(), Failure<RefusedWait>> {
     let mut keys = Keys::default();
     (0..500)
         .for_each(|number| keys.push_asked_about(&KeyRules::default(), b"k", format!("{number}").as_bytes()).unwrap());
@@ -84,8 +85,8 @@ fn get_many(directory: &Directory, host: &Refusing) -> Result<(), Failure<Refuse
     Ok(())
 }
 
-fn batch(directory: &Directory, host: &Refusing) -> Result<(), Failure<RefusedWait>> {
-    let mut batch = Batch::new(directory.known(), true);
+fn batch(directory: &Arc<Directory>, host: &Refusing) -> Result<(), Failure<RefusedWait>> {
+    let mut batch = Batch::new(directory.clone(), true);
     batch.submit(host, &sent(), Request::Touch { ttl: 1 }, &Data::None, ())?;
     batch.finish(host).map(drop)
 }

@@ -1,16 +1,15 @@
 //! What operations come to, in Python.
 
 use pinyon_core::operations::{
-    remaining, statistics, version, Answer, Changed, Compared, Failed, Failures, Fetched, Found as CoreFound,
-    ServerLines,
+    remaining, statistics, version, Answer, Changed, Compared, Everywhere, Failed, Failures, Fetched,
+    Found as CoreFound, ServerCommand,
 };
-use pinyon_core::Error;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList};
+use pyo3::types::{IntoPyDict, PyDict, PyList};
 use pyo3::IntoPyObjectExt;
 
+use crate::callers::Found;
 use crate::errors::{from_core, raised_beside, stored_under};
-use crate::leases::Found;
 
 /// The answer to a request about one key. `default`: what a missing value is.
 #[inline]
@@ -33,14 +32,8 @@ pub(crate) fn answered<'py>(
             Found::new(finding, value).into_bound_py_any(py)
         }
         Answer::Metadata(item) => {
-            let fields = PyDict::new(py);
-            fields.set_item("size", item.size)?;
-            fields.set_item("flags", item.client_flags)?;
-            fields.set_item("cas", item.cas)?;
-            fields.set_item("ttl", remaining(&item))?;
-            fields.set_item("last_access", item.last_access)?;
-            fields.set_item("fetched", item.hit_before)?;
-            py.import("pinyon.metadata")?.getattr("ItemMetadata")?.call((), Some(&fields))
+            let fields = (item.size, item.client_flags, item.cas, remaining(&item), item.last_access, item.hit_before);
+            py.import("pinyon.metadata")?.getattr("ItemMetadata")?.call1(fields)
         }
     }
 }
@@ -95,24 +88,24 @@ pub(crate) fn deleted(py: Python<'_>, changed: Changed) -> PyResult<Bound<'_, Py
     achieved(deleted.into_bound_py_any(py)?, changed.failures)
 }
 
-/// The version of each server, as a dict.
-pub(crate) fn versions(py: Python<'_>, answered: Result<ServerLines, Error>) -> PyResult<Bound<'_, PyAny>> {
-    let versions = PyDict::new(py);
-    for (server, lines) in answered.map_err(|error| from_core(py, &error))? {
-        versions.set_item(&*server, version(&lines))?;
+/// The version of each server or its statistics, by its name; None where nothing was asked for.
+pub(crate) fn of_servers(py: Python<'_>, everywhere: Everywhere) -> PyResult<Bound<'_, PyAny>> {
+    let asked = everywhere.asked().clone();
+    let (answered, all) = (everywhere.finish().map_err(|error| from_core(py, &error))?, PyDict::new(py));
+    for (server, lines) in answered {
+        match asked {
+            ServerCommand::FlushAll { .. } => {}
+            ServerCommand::Version => all.set_item(&*server, version(&lines))?,
+            ServerCommand::Stats(_) => {
+                let statistics = statistics(&lines).collect::<Vec<_>>();
+                all.set_item(&*server, statistics.into_py_dict(py)?)?;
+            }
+        }
     }
-    Ok(versions.into_any())
-}
-
-/// The statistics of each server, as a dict of dicts.
-pub(crate) fn all_statistics(py: Python<'_>, answered: Result<ServerLines, Error>) -> PyResult<Bound<'_, PyAny>> {
-    let all = PyDict::new(py);
-    for (server, lines) in answered.map_err(|error| from_core(py, &error))? {
-        let of_server = PyDict::new(py);
-        statistics(&lines).try_for_each(|(name, value)| of_server.set_item(name, value))?;
-        all.set_item(&*server, of_server)?;
+    match asked {
+        ServerCommand::FlushAll { .. } => Ok(py.None().into_bound(py)),
+        _ => Ok(all.into_any()),
     }
-    Ok(all.into_any())
 }
 
 /// What was achieved, or the failure to raise, with what was achieved beside it.

@@ -1,86 +1,102 @@
 //! `client.quiet()`: commands without a reply each, and one reckoning at the end.
 
-use std::sync::{Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use pinyon_core::blocking::{self, known, Broken, Failure, Unsuccessful};
-use pinyon_core::operations::{BorrowedKey, Request};
-use pinyon_core::Data;
+use pinyon_core::operations::{AnyOperation, Broken, Request, Unsuccessful};
+use pinyon_core::{blocking, shared, Data};
 use pinyon_proto::{Direction, Mode};
 use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
-use pyo3::types::{PyList, PyType};
+use pyo3::types::PyList;
 
 use crate::client::Client;
+use crate::driver::LoopDriver;
 use crate::errors::{checked, class_of, exception, from_core, from_failure, ErrorKind};
 use crate::host::PythonHost;
-use crate::keys::key_bytes;
+use crate::loops::Caller;
+use crate::shared::{Awaited, Driver, LoopOperation};
+use crate::supplied::KeptKey;
 use crate::ttl::Ttl;
+use crate::value_bytes::{Encoded, Kept};
+use crate::waiter::{Answer, Waiter};
 
 /// Commands whose replies are not awaited one by one. `Client.quiet` makes it; use it as a context manager.
 ///
-/// Leaving the block waits until every command's outcome is known, and raises `BatchError` if any failed.
+/// Leaving the block waits until every command's outcome is known, and raises `BatchError` if any failed. Where a task has
+/// to wait, its methods return what the task awaits.
 #[pyclass(frozen, module = "pinyon._native")]
 pub(crate) struct Batch {
     client: Py<Client>,
-    /// Open between the beginning and the end of the block. Each command goes by its key.
-    open: Mutex<Option<blocking::Batch<Py<PyAny>>>>,
+    /// Open between the beginning and the end of the block.
+    open: Mutex<Option<Commands>>,
 }
+
+enum Commands {
+    OfThread(Box<blocking::Batch<Py<PyAny>>>),
+    OfLoop(Py<Driver>, Arc<Runs>),
+}
+
+/// A batch in an event loop, and the coroutines that wait for it.
+pub(crate) struct Runs(Mutex<shared::Batch<KeptKey, Waiting>>);
+
+/// A coroutine, and with what exception it leaves the block, or None.
+type Waiting = (Waiter, Py<PyAny>);
+
+/// What a task awaits, if anything.
+type Returned<'py> = PyResult<Option<Bound<'py, PyAny>>>;
 
 impl Batch {
     pub(crate) fn new(client: Py<Client>) -> Self {
         Self { client, open: Mutex::default() }
     }
 
-    fn open(&self, py: Python<'_>) -> PyResult<MutexGuard<'_, Option<blocking::Batch<Py<PyAny>>>>> {
+    fn open(&self, py: Python<'_>) -> PyResult<MutexGuard<'_, Option<Commands>>> {
         let busy = "the batch is used by another thread; give each thread a batch of its own";
         self.open.try_lock().map_err(|_| exception(py, ErrorKind::UsageError, busy))
     }
 
-    fn submit(&self, key: &Bound<'_, PyAny>, request: Request, data: &Data<'_>) -> PyResult<()> {
-        let py = key.py();
-        let client = self.client.get();
+    fn submit<'py>(&self, key: &Bound<'py, PyAny>, request: Request, value: Option<&Encoded<'_>>) -> Returned<'py> {
+        let (py, client) = (key.py(), self.client.get());
         client.check_open(py)?;
-        let bytes = key_bytes(key)?;
-        let mut scratch = Vec::new();
-        let quoted = client.routing.quoted(key)?;
-        let sent = checked(py, BorrowedKey::new(&client.keys, bytes, &mut scratch))?.asked_about(quoted.as_deref());
         let mut open = self.open(py)?;
-        let batch = open.as_mut().ok_or_else(|| {
-            exception(
-                py,
-                ErrorKind::UsageError,
-                "the batch is not open; use it inside its block: with client.quiet() as batch: …",
-            )
-        })?;
-        let submitted = batch.submit(&PythonHost(py), &sent, request, data, key.clone().unbind());
-        drop(open);
-        client.watcher.tell(py, &client.directory)?;
-        submitted.map_err(|failure| from_failure(py, failure))
+        match open.as_mut() {
+            Some(Commands::OfThread(batch)) => {
+                let submitted = client.with_key(key, |sent| {
+                    let data = value.map_or(Ok(Data::None), Encoded::data)?;
+                    Ok(batch.submit(&PythonHost(py), sent, request, &data, key.clone().unbind()))
+                })?;
+                drop(open);
+                client.watcher.tell(py, &client.directory)?;
+                submitted.map_err(|failure| from_failure(py, failure))?;
+                Ok(None)
+            }
+            Some(Commands::OfLoop(driver, runs)) => {
+                let (caller, runs) = (client.caller_of(driver.bind(py))?, runs.clone());
+                drop(open);
+                let kept = client.with_key(key, |sent| KeptKey::new(*sent, key))?;
+                runs.submit(caller, (kept, request, value.map_or(Ok(Kept::Nothing), Encoded::keep)?))
+            }
+            None => {
+                let closed = "the batch is not open; use it inside its block: with client.quiet() as batch: …";
+                Err(exception(py, ErrorKind::UsageError, closed))
+            }
+        }
     }
 
-    fn store(&self, mode: Mode, key: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>, Ttl(ttl): Ttl) -> PyResult<()> {
+    fn store<'py>(
+        &self,
+        mode: Mode,
+        key: &Bound<'py, PyAny>,
+        value: &Bound<'_, PyAny>,
+        Ttl(ttl): Ttl,
+    ) -> Returned<'py> {
         let (encoded, client_flags) = self.client.get().codec.encode_for(mode, value)?;
         let request = Request::Store { mode, size: encoded.bytes()?.len(), client_flags, ttl, cas: None };
-        self.submit(key, request, &encoded.data()?)
+        self.submit(key, request, Some(&encoded))
     }
 
-    fn calculate(&self, direction: Direction, key: &Bound<'_, PyAny>, delta: i128) -> PyResult<()> {
-        self.submit(key, checked(key.py(), Request::arithmetic(direction, delta, None))?, &Data::None)
-    }
-
-    /// Awaits every outcome; the batch is over, whatever comes of it.
-    fn finish(&self, py: Python<'_>) -> PyResult<()> {
-        let mut open = self.open(py)?;
-        let Some(mut batch) = open.take() else { return Ok(()) };
-        let finished = batch.finish(&PythonHost(py));
-        drop((batch, open));
-        let client = self.client.get();
-        client.watcher.tell(py, &client.directory)?;
-        let unsuccessful = finished.map_err(|failure| from_failure(py, failure))?;
-        match unsuccessful.is_empty() {
-            true => Ok(()),
-            false => Err(batch_error(py, unsuccessful)?),
-        }
+    fn calculate<'py>(&self, direction: Direction, key: &Bound<'py, PyAny>, delta: i128) -> Returned<'py> {
+        self.submit(key, checked(key.py(), Request::arithmetic(direction, delta, None))?, None)
     }
 }
 
@@ -88,93 +104,167 @@ impl Batch {
 impl Batch {
     /// Like `Client.set`, its outcome known at the end of the block.
     #[pyo3(signature = (key, value, ttl = Ttl::NONE), text_signature = "($self, key, value, ttl=0)")]
-    fn set(&self, key: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>, ttl: Ttl) -> PyResult<()> {
+    fn set<'py>(&self, key: &Bound<'py, PyAny>, value: &Bound<'_, PyAny>, ttl: Ttl) -> Returned<'py> {
         self.store(Mode::Set, key, value, ttl)
     }
 
     /// Like `Client.add`; a key that has a value already counts as a failure.
     #[pyo3(signature = (key, value, ttl = Ttl::NONE), text_signature = "($self, key, value, ttl=0)")]
-    fn add(&self, key: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>, ttl: Ttl) -> PyResult<()> {
+    fn add<'py>(&self, key: &Bound<'py, PyAny>, value: &Bound<'_, PyAny>, ttl: Ttl) -> Returned<'py> {
         self.store(Mode::Add, key, value, ttl)
     }
 
     /// Like `Client.replace`; a key that has no value counts as a failure.
     #[pyo3(signature = (key, value, ttl = Ttl::NONE), text_signature = "($self, key, value, ttl=0)")]
-    fn replace(&self, key: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>, ttl: Ttl) -> PyResult<()> {
+    fn replace<'py>(&self, key: &Bound<'py, PyAny>, value: &Bound<'_, PyAny>, ttl: Ttl) -> Returned<'py> {
         self.store(Mode::Replace, key, value, ttl)
     }
 
     /// Like `Client.append`; a key that has no value counts as a failure.
-    fn append(&self, key: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<()> {
+    fn append<'py>(&self, key: &Bound<'py, PyAny>, value: &Bound<'_, PyAny>) -> Returned<'py> {
         self.store(Mode::Append, key, value, Ttl::NONE)
     }
 
     /// Like `Client.prepend`; a key that has no value counts as a failure.
-    fn prepend(&self, key: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<()> {
+    fn prepend<'py>(&self, key: &Bound<'py, PyAny>, value: &Bound<'_, PyAny>) -> Returned<'py> {
         self.store(Mode::Prepend, key, value, Ttl::NONE)
     }
 
     /// Like `Client.delete`; a key that has no value counts as a failure.
     #[pyo3(signature = (key, *, stale = None))]
-    fn delete(&self, key: &Bound<'_, PyAny>, stale: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
+    fn delete<'py>(&self, key: &Bound<'py, PyAny>, stale: Option<&Bound<'_, PyAny>>) -> Returned<'py> {
         let request = match stale {
             None => Request::Delete,
             Some(stale) => Request::MarkStale { ttl: Ttl::within(stale, "stale")? },
         };
-        self.submit(key, request, &Data::None)
+        self.submit(key, request, None)
     }
 
     /// Like `Client.incr`, without the sum; a key that has no value counts as a failure.
     #[pyo3(signature = (key, delta = 1))]
-    fn incr(&self, key: &Bound<'_, PyAny>, delta: i128) -> PyResult<()> {
+    fn incr<'py>(&self, key: &Bound<'py, PyAny>, delta: i128) -> Returned<'py> {
         self.calculate(Direction::Increment, key, delta)
     }
 
     /// Like `Client.decr`, without the difference; a key that has no value counts as a failure.
     #[pyo3(signature = (key, delta = 1))]
-    fn decr(&self, key: &Bound<'_, PyAny>, delta: i128) -> PyResult<()> {
+    fn decr<'py>(&self, key: &Bound<'py, PyAny>, delta: i128) -> Returned<'py> {
         self.calculate(Direction::Decrement, key, delta)
     }
 
     fn __enter__(this: Bound<'_, Self>) -> PyResult<Bound<'_, Self>> {
-        let client = this.get().client.get();
-        client.check_open(this.py())?;
-        let fleet = match known(&client.directory, &PythonHost(this.py())) {
-            Err(Failure::Error(error)) if client.policy.forgives(&error) => client.directory.known(),
-            fleet => fleet.map_err(|failure| from_failure(this.py(), failure))?,
+        let (py, client) = (this.py(), this.get().client.get());
+        client.check_open(py)?;
+        let failover = client.policy.failover;
+        let commands = match client.loops.get() {
+            None => Commands::OfThread(blocking::Batch::new(client.directory.clone(), failover).into()),
+            Some(loops) => {
+                let runs = Runs(Mutex::new(shared::Batch::new(failover)));
+                Commands::OfLoop(loops.caller(py)?.driver.unbind(), runs.into())
+            }
         };
-        let mut open = this.get().open(this.py())?;
+        let mut open = this.get().open(py)?;
         if open.is_some() {
-            return Err(exception(this.py(), ErrorKind::UsageError, "the batch is open already"));
+            return Err(exception(py, ErrorKind::UsageError, "the batch is open already"));
         }
-        *open = Some(blocking::Batch::new(fleet, client.policy.failover));
+        *open = Some(commands);
         drop(open);
         Ok(this)
     }
 
-    /// An exception of the block goes on its way, once what was submitted is done; but nothing waits for an
-    /// interrupt, an exit or a cancellation: then the connections are closed.
-    #[pyo3(signature = (kind, exception, traceback))]
-    fn __exit__(
-        &self,
-        py: Python<'_>,
-        kind: Option<&Bound<'_, PyType>>,
-        exception: &Bound<'_, PyAny>,
-        traceback: &Bound<'_, PyAny>,
-    ) -> PyResult<bool> {
-        let _ = traceback;
-        let Some(kind) = kind else {
-            self.finish(py)?;
-            return Ok(false);
+    fn __exit__(&self, _kind: Py<PyAny>, exception: &Bound<'_, PyAny>, _traceback: Py<PyAny>) -> PyResult<bool> {
+        self.leave(exception).map(|_| false)
+    }
+
+    /// Closes the batch, and waits until every command's outcome is known. An exception of the block, or None, goes on its
+    /// way, with the failures as a note. But nothing waits for an interrupt, an exit or a cancellation: then a thread's
+    /// connections are closed.
+    fn leave<'py>(&self, exception: &Bound<'py, PyAny>) -> Returned<'py> {
+        let (py, client) = (exception.py(), self.client.get());
+        let mut open = self.open(py)?;
+        let waits = exception.is_none() || exception.is_instance_of::<PyException>();
+        match open.take().filter(|_| waits) {
+            None => Ok(None),
+            Some(Commands::OfThread(mut batch)) => {
+                let finished = batch.finish(&PythonHost(py));
+                drop((batch, open));
+                client.watcher.tell(py, &client.directory)?;
+                let unsuccessful = finished.map_err(|failure| from_failure(py, failure))?;
+                concluded(exception, unsuccessful, |key| key.into_bound(py))?;
+                Ok(None)
+            }
+            Some(Commands::OfLoop(driver, runs)) => {
+                drop(open);
+                runs.leave(client.caller_of(driver.bind(py))?, exception)
+            }
+        }
+    }
+}
+
+impl Runs {
+    fn submit<'py>(self: Arc<Self>, caller: Caller<'py, Driver>, command: (KeptKey, Request, Kept)) -> Returned<'py> {
+        let py = caller.driver.py();
+        let submitted = caller.driver.get().event_loop().begin(py, |machine, now| {
+            machine.submit_quietly(&mut self.lock(), command, || Awaited::Run(self.clone()), now)
+        })?;
+        submitted.map_err(|error| from_core(py, &error))?;
+        if !self.lock().is_full() {
+            return Ok(None);
+        }
+        let waiter = caller.waiter()?;
+        self.lock().wait_for_room((waiter.clone_ref(py), py.None()));
+        caller.wait(waiter).map(Some)
+    }
+
+    fn leave<'py>(&self, caller: Caller<'py, Driver>, exception: &Bound<'py, PyAny>) -> Returned<'py> {
+        let py = caller.driver.py();
+        let waiter = caller.waiter()?;
+        let left = self.lock().leave((waiter.clone_ref(py), exception.clone().unbind()));
+        match left {
+            Some(unsuccessful) => concluded(exception, unsuccessful, |key| key.given(py)).map(|()| None),
+            None => caller.wait(waiter).map(Some),
+        }
+    }
+
+    /// A run is over. Returns who goes on.
+    pub(crate) fn over(&self, py: Python<'_>, run: LoopOperation) -> Vec<(Waiter, Answer)> {
+        let AnyOperation::Quiet(run) = run else { unreachable!("it is begun with commands of a batch") };
+        let (have_room, left) = self.lock().over(*run);
+        let left = left.map(|((waiter, exception), unsuccessful)| {
+            let concluded = concluded(exception.bind(py), unsuccessful, |key| key.given(py));
+            (waiter, concluded.map(|()| py.None()).map_err(Box::new))
+        });
+        have_room.into_iter().map(|(waiter, _)| (waiter, Ok(py.None()))).chain(left).collect()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, shared::Batch<KeptKey, Waiting>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Raises what was not carried out, or notes it on the block's exception, if there is one. `given`: the key as it was given.
+fn concluded<'py, K>(
+    exception: &Bound<'py, PyAny>,
+    unsuccessful: Vec<Unsuccessful<K>>,
+    given: impl Fn(K) -> Bound<'py, PyAny>,
+) -> PyResult<()> {
+    let py = exception.py();
+    if unsuccessful.is_empty() {
+        return Ok(());
+    }
+    let list = PyList::empty(py);
+    let class = py.import("pinyon.errors")?.getattr("BatchFailure")?;
+    for Unsuccessful { key, command, why, .. } in unsuccessful {
+        let error = match &why {
+            Broken::Refused(_) => None,
+            Broken::Failed(error) => Some(from_core(py, error)),
         };
-        if !kind.is_subclass_of::<PyException>()? {
-            *self.open(py)? = None;
-            return Ok(false);
-        }
-        if let Err(error) = self.finish(py) {
-            note(exception, &error.value(py).to_string())?;
-        }
-        Ok(false)
+        list.append(class.call1((given(key), command, why.to_string(), error))?)?;
+    }
+    let error = class_of(py, ErrorKind::BatchError)?.call1((list,))?;
+    match exception.is_none() {
+        true => Err(PyErr::from_value(error)),
+        false => note(exception, &error.to_string()),
     }
 }
 
@@ -186,18 +276,4 @@ fn note(exception: &Bound<'_, PyAny>, text: &str) -> PyResult<()> {
     };
     notes.append(text)?;
     exception.setattr("__notes__", notes)
-}
-
-fn batch_error(py: Python<'_>, unsuccessful: Vec<Unsuccessful<Py<PyAny>>>) -> PyResult<PyErr> {
-    let list = PyList::empty(py);
-    let class = py.import("pinyon.errors")?.getattr("BatchFailure")?;
-    for Unsuccessful { tag: key, command, why } in unsuccessful {
-        let error = match &why {
-            Broken::Refused(_) => None,
-            Broken::Failed(error) => Some(from_core(py, error)),
-        };
-        list.append(class.call1((key, command, why.to_string(), error))?)?;
-    }
-    let error = class_of(py, ErrorKind::BatchError)?.call1((list,))?;
-    Ok(PyErr::from_value(error))
 }

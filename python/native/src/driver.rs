@@ -9,6 +9,8 @@ use pinyon_core::driven::{Driven, InUse, LoopHost, LoopMachine};
 use pinyon_core::Address;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
+use pyo3::pyclass::boolean_struct::True;
+use pyo3::{PyClass, PyClassInitializer};
 
 use crate::errors::{exception, ErrorKind};
 use crate::waiter::{Answer, Coroutines, Waiter, Waiting};
@@ -21,6 +23,8 @@ pub(crate) trait Machine: Driven + Sized {
     /// Collects the outcomes of what is over: [`Waiting::answer`] takes them. Nothing is locked meanwhile.
     fn settle(event_loop: &EventLoop<Self>, py: Python<'_>, finished: Vec<Self::Finished>) -> PyResult<()>;
 
+    fn traverse(context: &Self::Context, visit: &PyVisit<'_>) -> Result<(), PyTraverseError>;
+
     /// Something has happened: tells whoever watches. Nothing is locked meanwhile.
     fn report(_event_loop: &EventLoop<Self>, _py: Python<'_>) -> PyResult<()> {
         Ok(())
@@ -29,7 +33,7 @@ pub(crate) trait Machine: Driven + Sized {
 
 /// A machine, driven by one event loop.
 pub(crate) struct EventLoop<M: Machine> {
-    machine: LoopMachine<M, Waiter, Answer>,
+    pub(crate) machine: LoopMachine<M, Waiter, Answer>,
     context: M::Context,
     methods: DriverMethods,
     coroutines: Coroutines,
@@ -54,29 +58,23 @@ impl<M: Machine> EventLoop<M> {
         Ok(Self { machine: LoopMachine::new(machine), context, methods, coroutines })
     }
 
+    pub(crate) fn host<'l, 'py>(&'l self, py: Python<'py>) -> Attached<'l, 'py, M> {
+        Attached { event_loop: self, py }
+    }
+
     /// Begins something that a coroutine asks for. What fails at once is left for the end of the turn.
     pub(crate) fn begin<T>(&self, py: Python<'_>, begin: impl FnOnce(&mut M, Instant) -> T) -> PyResult<T> {
-        self.machine.begin(&Attached { event_loop: self, py }, begin)
+        self.machine.begin(&self.host(py), begin)
     }
 
     /// Fails everything in flight; what waited for it is resumed by its loop.
     pub(crate) fn shut(&self, py: Python<'_>) -> PyResult<()> {
-        self.machine.shut(&Attached { event_loop: self, py })
-    }
-
-    /// Nobody is left who could use it: its loop closes its connections once nothing is on its way.
-    pub(crate) fn retire(&self, py: Python<'_>) -> PyResult<()> {
-        self.machine.retire(&Attached { event_loop: self, py })
+        self.machine.shut(&self.host(py))
     }
 
     /// Closes the connections of a loop that is over: there is nobody left to resume.
     pub(crate) fn discard(&self, py: Python<'_>) -> PyResult<()> {
         self.machine.discard().map_err(|InUse| in_use(py))
-    }
-
-    /// In a forked child: the parent's connections are not watched any more.
-    pub(crate) fn leave_watched(&self, py: Python<'_>) -> PyResult<()> {
-        self.machine.leave_watched(&Attached { event_loop: self, py })
     }
 
     pub(crate) fn context(&self) -> &M::Context {
@@ -87,69 +85,94 @@ impl<M: Machine> EventLoop<M> {
         Waiting { coroutines: &self.coroutines, answered: self.machine.answered() }
     }
 
-    /// Whether it is from its own loop that the calling coroutine was resumed.
-    pub(crate) fn is_resuming_here(&self) -> bool {
-        self.machine.is_resuming_here()
-    }
-
-    pub(crate) fn is_of_this_process(&self) -> bool {
-        self.machine.is_of_this_process()
-    }
-
-    /// How many connections it has to a server.
-    pub(crate) fn open_connections(&self, py: Python<'_>, server: usize) -> PyResult<usize> {
-        self.machine.open_connections(server).map_err(|InUse| in_use(py))
-    }
-
     /// Held while replies are read, and so while a serializer's `load` runs.
     pub(crate) fn lock(&self, py: Python<'_>) -> PyResult<MutexGuard<'_, M>> {
         self.machine.machine().map_err(|InUse| in_use(py))
     }
-}
 
-/// What the driver in Python calls.
-impl<M: Machine> EventLoop<M> {
     pub(crate) fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        M::traverse(&self.context, visit)?;
         let DriverMethods { end_turn, end_turn_from_outside, watch, forget, forget_inherited, resolve, wake_in } =
             &self.methods;
         let methods = [end_turn, end_turn_from_outside, watch, forget, forget_inherited, resolve, wake_in];
         methods.into_iter().try_for_each(|method| visit.call(method))?;
         self.coroutines.traverse(visit)
     }
+}
 
-    /// The turn that `end_turn` was called in is over.
-    pub(crate) fn turn(&self, py: Python<'_>) -> PyResult<()> {
-        self.machine.turn(&Attached { event_loop: self, py })
-    }
+/// What a driver in Python drives: the class of a client's connections in one event loop.
+pub(crate) trait LoopDriver: PyClass<Frozen = True> + Into<PyClassInitializer<Self>> + Sync {
+    type Machine: Machine;
 
-    /// A watched descriptor is ready.
-    pub(crate) fn ready(&self, py: Python<'_>, lane: usize) -> PyResult<()> {
-        self.machine.ready(&Attached { event_loop: self, py }, lane)
-    }
+    fn event_loop(&self) -> &EventLoop<Self::Machine>;
+}
 
-    /// The time that `wake_in` was told has passed.
-    pub(crate) fn woken(&self, py: Python<'_>) -> PyResult<()> {
-        self.machine.woken(&Attached { event_loop: self, py })
-    }
+/// Makes the class of the drivers of a machine, which the driver in Python calls.
+macro_rules! driver {
+    ($(#[$about:meta])* $driver:ident of $machine:ty) => {
+        $(#[$about])*
+        #[pyclass(frozen, module = "pinyon._native")]
+        pub(crate) struct $driver(pub(crate) EventLoop<$machine>);
 
-    /// The addresses of a name, as the texts of IP addresses; or why it could not be resolved.
-    pub(crate) fn resolved(
-        &self,
-        py: Python<'_>,
-        lane: usize,
-        port: u16,
-        addresses: Vec<String>,
-        why: &str,
-    ) -> PyResult<()> {
-        let addresses = addresses.iter().filter_map(|text| text.parse().ok());
-        let addresses = addresses.map(|ip| Address::Tcp(SocketAddr::new(ip, port))).collect();
-        let resolved = if why.is_empty() { Ok(addresses) } else { Err(why.to_owned()) };
-        self.machine.resolved(&Attached { event_loop: self, py }, lane, resolved)
+        impl $crate::driver::LoopDriver for $driver {
+            type Machine = $machine;
+
+            fn event_loop(&self) -> &EventLoop<$machine> {
+                &self.0
+            }
+        }
+
+        #[pymethods]
+        impl $driver {
+            fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+                self.0.traverse(&visit)
+            }
+
+            /// The turn that `end_turn` was called in is over.
+            fn turn(&self, py: Python<'_>) -> PyResult<()> {
+                self.0.machine.turn(&self.0.host(py))
+            }
+
+            /// A watched descriptor is ready.
+            fn ready(&self, py: Python<'_>, lane: usize) -> PyResult<()> {
+                self.0.machine.ready(&self.0.host(py), lane)
+            }
+
+            /// The time that `wake_in` was told has passed.
+            fn woken(&self, py: Python<'_>) -> PyResult<()> {
+                self.0.machine.woken(&self.0.host(py))
+            }
+
+            /// The addresses of a name, as the texts of IP addresses; none, and why, when it could not be resolved.
+            #[pyo3(signature = (lane, port, addresses, why = ""))]
+            fn resolved(
+                &self,
+                py: Python<'_>,
+                lane: usize,
+                port: u16,
+                addresses: Vec<String>,
+                why: &str,
+            ) -> PyResult<()> {
+                let addresses = crate::driver::addresses(port, addresses, why);
+                self.0.machine.resolved(&self.0.host(py), lane, addresses)
+            }
+        }
+    };
+}
+
+pub(crate) use driver;
+
+/// The addresses of a name, or why it could not be resolved.
+pub(crate) fn addresses(port: u16, texts: Vec<String>, why: &str) -> Result<Vec<Address>, String> {
+    let addresses = texts.iter().filter_map(|text| text.parse().ok());
+    match why {
+        "" => Ok(addresses.map(|ip| Address::Tcp(SocketAddr::new(ip, port))).collect()),
+        why => Err(why.to_owned()),
     }
 }
 
 /// An event loop in a thread that holds the GIL.
-struct Attached<'l, 'py, M: Machine> {
+pub(crate) struct Attached<'l, 'py, M: Machine> {
     event_loop: &'l EventLoop<M>,
     py: Python<'py>,
 }

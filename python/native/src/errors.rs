@@ -10,24 +10,15 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyType};
 
-/// Makes `class_of`: of each kind its class, which is imported when it is first wanted.
-macro_rules! classes {
-    ($($kind:ident)*) => {
-        pub(crate) fn class_of(py: Python<'_>, kind: ErrorKind) -> PyResult<&Bound<'_, PyType>> {
-            match kind {
-                $(ErrorKind::$kind => {
-                    static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
-                    CLASS.import(py, "pinyon.errors", stringify!($kind))
-                })*
-            }
-        }
-    };
-}
-
-classes! {
-    Error Timeout LeaseTimeout ConnectError ConnectionLost ServerDown ProtocolError ServerError Unsupported
-    UsageError InvalidKey InvalidServers InvalidName ValueTooLarge UnsupportedType Unpicklable UndecodableValue
-    UnknownFlags Closed BatchError LockError LockTimeout LockLost AlreadyHeld Deadlock
+/// The class of a kind. The tests ensure that there is one for each, and no other.
+pub(crate) fn class_of(py: Python<'_>, kind: ErrorKind) -> PyResult<&Bound<'_, PyType>> {
+    static CLASSES: PyOnceLock<Vec<Py<PyType>>> = PyOnceLock::new();
+    let classes = CLASSES.get_or_try_init(py, || {
+        let errors = py.import("pinyon.errors")?;
+        let class = |kind: ErrorKind| Ok(errors.getattr(kind.as_str())?.cast_into()?.unbind());
+        ErrorKind::ALL.into_iter().map(class).collect::<PyResult<_>>()
+    })?;
+    Ok(classes[kind as usize].bind(py))
 }
 
 /// An exception, for what was wrong before any server was involved.
@@ -45,6 +36,15 @@ pub(crate) fn kind_of(error: &Bound<'_, PyBaseException>) -> PyResult<ErrorKind>
         }
     }
     Ok(ErrorKind::Error)
+}
+
+/// An exception for an object of a type that is not taken. `expected`: what is, as a sentence begins.
+#[cold]
+pub(crate) fn unsupported(object: &Bound<'_, PyAny>, expected: &str) -> PyErr {
+    match object.get_type().name() {
+        Ok(class) => exception(object.py(), ErrorKind::UnsupportedType, &format!("{expected}, not {class}")),
+        Err(raised) => raised,
+    }
 }
 
 /// An argument that the core refuses becomes an exception.

@@ -4,7 +4,6 @@ use pinyon_core::directory::Directory;
 use pinyon_core::events::Event;
 use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
 
 use crate::errors::from_core;
 
@@ -52,19 +51,10 @@ fn tell(on_event: &Bound<'_, PyAny>, directory: &Directory) -> PyResult<()> {
 }
 
 fn python<'py>(py: Python<'py>, event: &Event) -> PyResult<Bound<'py, PyAny>> {
-    let fields = PyDict::new(py);
-    fields.set_item("kind", event.kind.as_str())?;
-    fields.set_item("server", &*event.server)?;
-    fields.set_item("level", event.kind.level().as_str())?;
-    fields.set_item("line", event.to_string())?;
-    if !event.command.is_empty() {
-        fields.set_item("command", event.command)?;
-    }
-    if let Some(error) = &event.error {
-        fields.set_item("error", from_core(py, error).into_value(py))?;
-    }
-    if let Some(duration) = event.duration {
-        fields.set_item("duration", duration.as_secs_f64())?;
-    }
-    py.import("pinyon.events")?.getattr("Event")?.call((), Some(&fields))
+    let Event { kind, server, command, error, duration } = event;
+    let command = Some(command).filter(|command| !command.is_empty());
+    let error = error.as_ref().map(|error| from_core(py, error).into_value(py));
+    let duration = duration.map(|duration| duration.as_secs_f64());
+    let fields = (kind.as_str(), &**server, command, error, duration, kind.level().as_str(), event.to_string());
+    py.import("pinyon.events")?.getattr("Event")?.call1(fields)
 }

@@ -2,35 +2,34 @@
 
 use pinyon_core::dialect::{Dialect, Form, HostType, Plain, TreeWriter, ValueError};
 use pinyon_core::Value;
-use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
 use pyo3::{IntoPyObjectExt, PyTypeInfo};
 
-use crate::encoded::Encoded;
-use crate::errors::{exception, of_value, ErrorKind};
+use crate::errors::{checked, exception, of_value, ErrorKind};
 use crate::parts::{integer, load, write, Failed};
-use crate::plain::own_class;
-use crate::received::{decode_integer, decode_text, into_bytes};
+use crate::serializers::{own_class, Serializer};
+use crate::value_bytes::{decode_integer, decode_text, into_bytes, Encoded};
 
 /// What Python objects are written as, and what is read.
 pub(crate) struct Foreign {
     dialect: Dialect,
-    /// The serializer that pickles, where the user has asked for it.
-    pickle: Option<Py<PyAny>>,
+    /// What pickles, where the user has asked for it.
+    pickle: Option<Serializer>,
 }
 
 impl Foreign {
     /// `serializer` is one of `pinyon.serializers`: in another client's dialect, all it says is whether to pickle.
     pub(crate) fn new(dialect: Dialect, serializer: &Bound<'_, PyAny>) -> PyResult<Self> {
         let py = serializer.py();
-        let pickles = match own_class(serializer)?.as_deref() {
-            Some("Portable") => Ok(false),
-            Some("Pickle") => dialect.check_pickles().map(|()| true),
-            _ => Err(dialect.has_serializer()),
-        };
-        let pickles = pickles.map_err(|error| of_value(py, &error))?;
-        Ok(Self { dialect, pickle: pickles.then(|| serializer.clone().unbind()) })
+        match own_class(serializer)?.as_deref() {
+            Some("Portable") => Ok(Self { dialect, pickle: None }),
+            Some("Pickle") => {
+                checked(py, dialect.check_pickles())?;
+                Ok(Self { dialect, pickle: Some(Serializer::new(serializer)?) })
+            }
+            _ => checked(py, Err(dialect.has_serializer())),
+        }
     }
 
     pub(crate) fn encode<'v>(&self, value: &'v Bound<'v, PyAny>) -> PyResult<(Encoded<'v>, u32)> {
@@ -84,9 +83,7 @@ impl Foreign {
     }
 
     fn dump<'v>(&self, value: &'v Bound<'v, PyAny>) -> PyResult<(Encoded<'v>, u32)> {
-        let Some(pickle) = &self.pickle else { return Err(self.refuse(value, "")) };
-        let (bytes, flags) = pickle.bind(value.py()).call_method1(intern!(value.py(), "dump"), (value,))?.extract()?;
-        Ok((Encoded::Dumped(bytes), flags))
+        self.pickle.as_ref().map_or_else(|| Err(self.refuse(value, "")), |pickle| pickle.dump(value))
     }
 
     fn refuse(&self, value: &Bound<'_, PyAny>, why: &str) -> PyErr {
@@ -97,19 +94,18 @@ impl Foreign {
 
     /// `flags` of a value that is not compressed, or not any more.
     pub(crate) fn decode<'py>(&self, py: Python<'py>, flags: u32, value: Value<'_>) -> PyResult<Bound<'py, PyAny>> {
-        match self.dialect.form(flags).map_err(|error| of_value(py, &error))? {
+        match checked(py, self.dialect.form(flags))? {
             Form::Bytes => Ok(into_bytes(py, value).into_any()),
             Form::Text => decode_text(py, value.bytes()),
             Form::Integer => decode_integer(py, value.bytes()),
             Form::Notation(notation) => load(py, notation, value.bytes()),
-            form @ (Form::Float | Form::Bool) => match form.decode(value.bytes()) {
-                Ok(Plain::Float(number)) => number.into_bound_py_any(py),
-                Ok(plain) => (plain == Plain::Bool(true)).into_bound_py_any(py),
-                Err(error) => Err(of_value(py, &error)),
+            form @ (Form::Float | Form::Bool) => match checked(py, form.decode(value.bytes()))? {
+                Plain::Float(number) => number.into_bound_py_any(py),
+                plain => (plain == Plain::Bool(true)).into_bound_py_any(py),
             },
             Form::Pickle => match &self.pickle {
-                Some(pickle) => pickle.bind(py).call_method1(intern!(py, "load"), (into_bytes(py, value), flags)),
-                None => Err(of_value(py, &ValueError::pickled(flags))),
+                Some(pickle) => pickle.load(py, value, flags),
+                None => checked(py, Err(ValueError::pickled(flags))),
             },
         }
     }

@@ -1,6 +1,6 @@
 //! Greenlets, which wait by switching.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::intern;
@@ -23,7 +23,6 @@ pub(crate) struct Greenlets {
 #[derive(FromPyObject)]
 struct GreenletDriver {
     hub: Py<PyAny>,
-    current_greenlet: Py<PyAny>,
     usual_greenlet: Py<PyAny>,
 }
 
@@ -36,8 +35,8 @@ impl Greenlets {
     }
 
     pub(crate) fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
-        let GreenletDriver { hub, current_greenlet, usual_greenlet } = &self.driver;
-        let objects = [hub, current_greenlet, usual_greenlet, &self.switch_to_hub, &self.switch];
+        let GreenletDriver { hub, usual_greenlet } = &self.driver;
+        let objects = [hub, usual_greenlet, &self.switch_to_hub, &self.switch];
         objects.into_iter().try_for_each(|object| visit.call(object))
     }
 
@@ -49,18 +48,14 @@ impl Greenlets {
     /// The outcome, or it is raised. The memory that it came in serves another.
     #[inline(never)]
     pub(crate) fn take_outcome<'py>(&self, py: Python<'py>, mut slot: Arc<Slot>) -> PyResult<Bound<'py, PyAny>> {
-        let Some(unshared) = Arc::get_mut(&mut slot) else { return slot.outcome(py) };
-        let SlotState { outcome, .. } = std::mem::take(unshared.0.get_mut().unwrap_or_else(PoisonError::into_inner));
+        let Some(unshared) = Arc::get_mut(&mut slot) else { return outcome(py, &slot) };
+        let taken = unshared.take();
         self.spare_slots.give(slot);
-        match outcome {
+        match taken {
             Some(Ok(value)) => Ok(value.into_bound(py)),
             Some(Err(error)) => Err(*error),
             None => Err(resumed_early(py)),
         }
-    }
-
-    pub(crate) fn current<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        self.driver.current_greenlet.bind(py).call0()
     }
 
     pub(crate) fn is_hub(&self, greenlet: &Bound<'_, PyAny>) -> bool {
@@ -86,73 +81,16 @@ fn switch_to_unusual(greenlet: &Bound<'_, PyAny>) -> PyResult<()> {
 }
 
 /// Where a greenlet's outcome is put.
-#[derive(Default)]
-pub(crate) struct Slot(Mutex<SlotState>);
+pub(crate) type Slot = pinyon_core::driven::Slot<Py<PyAny>, Answer>;
 
-#[derive(Default)]
-struct SlotState {
-    /// Who waits.
-    greenlet: Option<Py<PyAny>>,
-    outcome: Option<Answer>,
-    abandoned: bool,
-}
-
-impl Slot {
-    /// Keeps the outcome. Returns the greenlet that waits for it, if one does.
-    pub(crate) fn finish(&self, answer: Answer) -> Option<Py<PyAny>> {
-        let mut state = self.lock();
-        if state.abandoned || state.outcome.is_some() {
-            return None;
-        }
-        state.outcome = Some(answer);
-        state.greenlet.take()
-    }
-
-    /// Registers the greenlet that is about to wait. Returns whether it has to.
-    #[inline(never)]
-    pub(crate) fn begin(&self, greenlet: &Bound<'_, PyAny>) -> bool {
-        let mut state = self.lock();
-        let open = state.outcome.is_none();
-        if open {
-            state.greenlet = Some(greenlet.clone().unbind());
-        }
-        open
-    }
-
-    /// Nobody waits any more, whatever ended the wait.
-    #[inline(never)]
-    pub(crate) fn abandon(&self) {
-        let mut state = self.lock();
-        state.abandoned = true;
-        state.greenlet = None;
-    }
-
-    pub(crate) fn is_done(&self) -> bool {
-        let state = self.lock();
-        state.abandoned || state.outcome.is_some()
-    }
-
-    pub(crate) fn was_abandoned(&self) -> bool {
-        self.lock().abandoned
-    }
-
-    /// The outcome, once it is known; an error is raised.
-    #[inline(never)]
-    pub(crate) fn outcome<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let mut state = self.lock();
-        match &state.outcome {
-            Some(Ok(value)) => Ok(value.bind(py).clone()),
-            Some(Err(error)) => Err((**error).clone_ref(py)),
-            None => {
-                state.abandoned = true;
-                Err(resumed_early(py))
-            }
-        }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, SlotState> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
+/// The outcome, once it is known; an error is raised.
+#[inline(never)]
+pub(crate) fn outcome<'py>(py: Python<'py>, slot: &Slot) -> PyResult<Bound<'py, PyAny>> {
+    let copy = |outcome: &Answer| match outcome {
+        Ok(value) => Ok(value.bind(py).clone()),
+        Err(error) => Err((**error).clone_ref(py)),
+    };
+    slot.look(copy).unwrap_or_else(|| Err(resumed_early(py)))
 }
 
 #[cold]

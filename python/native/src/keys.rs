@@ -1,9 +1,11 @@
 //! Keys as Python gives them: text as UTF-8, bytes as they are.
 
+use pinyon_core::operations::BorrowedKey;
+use pinyon_proto::KeyRules;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString};
 
-use crate::errors::{exception, ErrorKind};
+use crate::errors::{checked, exception, unsupported, ErrorKind};
 
 /// What the ring is asked about, of a key.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -33,6 +35,27 @@ impl Routing {
     }
 }
 
+/// Room for a key as it is sent, and for what the ring is asked about, where the key itself is neither.
+#[derive(Default)]
+pub(crate) struct Scratch {
+    wire: Vec<u8>,
+    quoted: Option<Vec<u8>>,
+}
+
+/// A key as a client sends it.
+#[inline(always)]
+pub(crate) fn sent<'k>(
+    rules: &KeyRules,
+    routing: Routing,
+    key: &'k Bound<'_, PyAny>,
+    scratch: &'k mut Scratch,
+) -> PyResult<BorrowedKey<'k>> {
+    let bytes = key_bytes(key)?;
+    scratch.quoted = routing.quoted(key)?;
+    let sent = checked(key.py(), BorrowedKey::new(rules, bytes, &mut scratch.wire))?;
+    Ok(sent.asked_about(scratch.quoted.as_deref()))
+}
+
 /// The bytes of a key, borrowed from the object.
 pub(crate) fn key_bytes<'k>(key: &'k Bound<'_, PyAny>) -> PyResult<&'k [u8]> {
     text_bytes(key, ErrorKind::InvalidKey, "the key", "keys")
@@ -48,6 +71,5 @@ pub(crate) fn text_bytes<'k>(text: &'k Bound<'_, PyAny>, kind: ErrorKind, one: &
     if let Ok(bytes) = text.cast::<PyBytes>() {
         return Ok(bytes.as_bytes());
     }
-    let message = format!("{many} are str or bytes, not {}", text.get_type().name()?);
-    Err(exception(text.py(), ErrorKind::UnsupportedType, &message))
+    Err(unsupported(text, &format!("{many} are str or bytes")))
 }

@@ -1,11 +1,10 @@
 //! The native half of the Python package `pinyon`: commands from Python objects, replies into Python objects.
 
 mod answers;
-mod awaited;
 mod batch;
+mod callers;
 mod client;
 mod driver;
-mod encoded;
 mod errors;
 mod events;
 mod foreign;
@@ -18,15 +17,13 @@ mod locks;
 mod loops;
 mod metrics;
 mod migration;
-mod packing;
 mod parts;
-mod plain;
-mod received;
+mod serializers;
 mod settings;
 mod shared;
 mod supplied;
-mod tls;
 mod ttl;
+mod value_bytes;
 mod values;
 mod waiter;
 
@@ -38,25 +35,18 @@ mod _native {
     use pyo3::prelude::*;
 
     #[pymodule_export]
-    use crate::batch::Batch;
-    #[pymodule_export]
-    use crate::client::Client;
-    #[pymodule_export]
-    use crate::leases::{Found, GetOrSet};
-    #[pymodule_export]
-    use crate::locks::{new_owner, stop_telling, tell_threads, thread_number, Held, Lock, Locks, LocksDriver};
-    #[pymodule_export]
-    use crate::loops::GreenletWaiter;
-    #[pymodule_export]
-    use crate::metrics::Latencies;
-    #[pymodule_export]
-    use crate::migration::{Migration, MigrationCounts};
-    #[pymodule_export]
-    use crate::plain::{dump_plain, load_plain, unknown_flags};
-    #[pymodule_export]
-    use crate::shared::Driver;
-    #[pymodule_export]
-    use crate::tls::Tls;
+    use crate::{
+        batch::Batch,
+        callers::Found,
+        client::Client,
+        leases::GetOrSet,
+        locks::{new_owner, stop_telling, tell_threads, thread_number, Held, Lock, Locks, LocksDriver},
+        metrics::Latencies,
+        migration::{Migration, MigrationCounts},
+        serializers::{dump_plain, load_plain, unknown_flags},
+        settings::{check_compression, Tls},
+        shared::Driver,
+    };
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

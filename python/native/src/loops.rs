@@ -1,29 +1,11 @@
 //! How a client finds the connections of the event loop that it is used in.
 
-use std::sync::Arc;
-
 use pinyon_core::driven::Drivers;
 use pyo3::prelude::*;
-use pyo3::pyclass::boolean_struct::True;
-use pyo3::{PyClass, PyClassInitializer};
 
-use crate::driver::{EventLoop, Machine};
+use crate::driver::LoopDriver;
 use crate::errors::{exception, ErrorKind};
-use crate::greenlets::Slot;
-use crate::waiter::{Waiter, Waiting};
-
-/// What a driver in Python drives: the class of a client's connections in one event loop.
-pub(crate) trait LoopDriver: PyClass<Frozen = True> + Into<PyClassInitializer<Self>> + Sync {
-    type Machine: Machine;
-
-    /// What the client says of the connections to be made.
-    type Settings;
-
-    /// `host`: the driver in Python.
-    fn new(host: &Bound<'_, PyAny>, settings: &Self::Settings) -> PyResult<Self>;
-
-    fn event_loop(&self) -> &EventLoop<Self::Machine>;
-}
+use crate::waiter::Waiter;
 
 /// The connections of a client that is used in event loops.
 pub(crate) struct Loops<D: LoopDriver> {
@@ -32,9 +14,12 @@ pub(crate) struct Loops<D: LoopDriver> {
     /// The driver's class in Python, which makes one for a loop.
     make: Py<PyAny>,
     class: DriverClass,
-    settings: D::Settings,
+    connect: Connect<D>,
     drivers: Drivers<Py<PyAny>, Py<D>>,
 }
+
+/// Makes the connections of a loop that a driver in Python drives.
+type Connect<D> = Box<dyn Fn(&Bound<'_, PyAny>) -> PyResult<D> + Send + Sync>;
 
 /// What the class of a driver says, `pinyon._loop_driver.LoopDriver`.
 #[derive(FromPyObject)]
@@ -60,24 +45,29 @@ impl<'py, D: LoopDriver> Caller<'py, D> {
         self.driver.get().event_loop().waiting().waiter(self.driver.py())
     }
 
-    /// Lets it wait, if it is a greenlet; a task is handed what it awaits. So is whoever wants to wait `later`.
-    pub(crate) fn wait(self, waiter: Waiter, later: bool) -> PyResult<Bound<'py, PyAny>> {
+    /// Lets it wait, if it is a greenlet; a task is handed what it awaits.
+    pub(crate) fn wait(self, waiter: Waiter) -> PyResult<Bound<'py, PyAny>> {
         let py = self.driver.py();
         match (waiter, self.greenlet) {
             (Waiter::Future(future), _) => Ok(future.into_bound(py)),
-            (Waiter::Greenlet(slot), Some(greenlet)) if !later => {
+            (Waiter::Greenlet(slot), Some(greenlet)) => {
                 let waiting = self.driver.get().event_loop().waiting();
                 waiting.wait(&slot, &greenlet)?;
                 waiting.greenlets().take_outcome(py, slot)
             }
-            (Waiter::Greenlet(slot), _) => wait_later(slot, self.driver),
+            (Waiter::Greenlet(_), None) => unreachable!("greenlets alone wait in slots"),
         }
     }
 }
 
 impl<D: LoopDriver> Loops<D> {
-    pub(crate) fn new(current: Py<PyAny>, make: Bound<'_, PyAny>, settings: D::Settings) -> PyResult<Self> {
-        Ok(Self { current, class: make.extract()?, make: make.unbind(), settings, drivers: Drivers::default() })
+    pub(crate) fn new(
+        current: Py<PyAny>,
+        make: Bound<'_, PyAny>,
+        connect: impl Fn(&Bound<'_, PyAny>) -> PyResult<D> + Send + Sync + 'static,
+    ) -> PyResult<Self> {
+        let (class, connect) = (make.extract()?, Box::new(connect));
+        Ok(Self { current, class, make: make.unbind(), connect, drivers: Drivers::default() })
     }
 
     pub(crate) fn caller<'py>(&self, py: Python<'py>) -> PyResult<Caller<'py, D>> {
@@ -92,7 +82,8 @@ impl<D: LoopDriver> Loops<D> {
     /// The driver whose loop has resumed the caller: in a busy program nearly always there is one, and that is quicker
     /// to see than to ask for the loop.
     fn resuming<'py>(&self, py: Python<'py>) -> Option<Bound<'py, D>> {
-        self.drivers.find(|_, driver| driver.get().event_loop().is_resuming_here().then(|| driver.bind(py).clone()))
+        self.drivers
+            .find(|_, driver| driver.get().event_loop().machine.is_resuming_here().then(|| driver.bind(py).clone()))
     }
 
     /// The driver of a loop.
@@ -114,11 +105,6 @@ impl<D: LoopDriver> Loops<D> {
         self.drivers.take()
     }
 
-    /// How many connections the drivers of all loops have to each server.
-    pub(crate) fn open_connections(&self, py: Python<'_>, server: usize) -> PyResult<usize> {
-        self.drivers(py).into_iter().map(|driver| driver.get().event_loop().open_connections(py, server)).sum()
-    }
-
     #[cold]
     fn add<'py>(&self, current: Bound<'py, PyAny>) -> PyResult<Bound<'py, D>> {
         let py = current.py();
@@ -129,18 +115,19 @@ impl<D: LoopDriver> Loops<D> {
         let mut over = Vec::new();
         for (of, inherited) in &known {
             if of.is(&current) {
-                inherited.get().event_loop().leave_watched(py)?;
+                let event_loop = inherited.get().event_loop();
+                event_loop.machine.leave_watched(&event_loop.host(py))?;
             } else if self.class.is_over.call1(py, (of,))?.is_truthy(py)? {
                 over.push(of);
             }
         }
         let host = self.make.bind(py).call1((&current,))?;
-        let driver = Bound::new(py, D::new(&host, &self.settings)?)?;
+        let driver = Bound::new(py, (self.connect)(&host)?)?;
         host.call_method1("attach", (&driver,))?;
         let is_gone = |of: &Py<PyAny>, _: &Py<D>| of.is(&current) || over.iter().any(|over| of.is(*over));
         let gone = self.drivers.add(current.clone().unbind(), driver.clone().unbind(), is_gone);
         gone.iter()
-            .filter(|gone| gone.get().event_loop().is_of_this_process())
+            .filter(|gone| gone.get().event_loop().machine.is_of_this_process())
             .try_for_each(|over| over.get().event_loop().discard(py))?;
         Ok(driver)
     }
@@ -151,7 +138,8 @@ impl<D: LoopDriver> Loops<D> {
         Python::attach(|py| {
             let being_raised = PyErr::take(py);
             for driver in self.take_drivers() {
-                if let Err(raised) = driver.get().event_loop().retire(py) {
+                let event_loop = driver.get().event_loop();
+                if let Err(raised) = event_loop.machine.retire(&event_loop.host(py)) {
                     raised.write_unraisable(py, None);
                 }
             }
@@ -165,45 +153,5 @@ impl<D: LoopDriver> Loops<D> {
 impl<D: LoopDriver> Drop for Loops<D> {
     fn drop(&mut self) {
         self.retire();
-    }
-}
-
-#[inline(never)]
-fn wait_later<D: LoopDriver>(slot: Arc<Slot>, driver: Bound<'_, D>) -> PyResult<Bound<'_, PyAny>> {
-    let (py, waiting) = (driver.py(), waiting_for::<D> as _);
-    Ok(Bound::new(py, GreenletWaiter { slot, driver: driver.into_any().unbind(), waiting })?.into_any())
-}
-
-/// What a greenlet may wait for later.
-#[pyclass(frozen, name = "Waiter", module = "pinyon._native")]
-pub(crate) struct GreenletWaiter {
-    slot: Arc<Slot>,
-    /// The driver of its loop, of any client.
-    driver: Py<PyAny>,
-    waiting: for<'d> fn(&'d Bound<'_, PyAny>) -> Waiting<'d>,
-}
-
-fn waiting_for<'d, D: LoopDriver>(driver: &'d Bound<'_, PyAny>) -> Waiting<'d> {
-    let driver = driver.cast::<D>().unwrap_or_else(|_| unreachable!("it is made with a driver of this class"));
-    driver.get().event_loop().waiting()
-}
-
-#[pymethods]
-impl GreenletWaiter {
-    /// Lets other greenlets run until it is done, and returns the outcome, or raises it.
-    fn wait<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let waiting = (self.waiting)(self.driver.bind(py));
-        waiting.wait(&self.slot, &waiting.greenlets().current(py)?)?;
-        self.slot.outcome(py)
-    }
-
-    /// Whether nothing is awaited any more.
-    fn done(&self) -> bool {
-        self.slot.is_done()
-    }
-
-    /// The outcome, once it is known; an error is raised.
-    fn result<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        self.slot.outcome(py)
     }
 }

@@ -3,10 +3,9 @@
 use pinyon_core::metrics::{self, CommandMetrics, ServerMetrics};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyMappingProxy, PyTuple};
+use pyo3::types::{IntoPyDict, PyDict, PyMappingProxy, PyTuple};
 
 use crate::client::Client;
-use crate::errors::ErrorKind;
 
 /// How long answers took, from when the caller asked until the reply had come.
 ///
@@ -76,14 +75,7 @@ impl Latencies {
     }
 
     fn __repr__(&self) -> String {
-        let percentile = |percent| self.0.percentile(percent).ok().flatten();
-        match (self.0.mean(), percentile(50.0), percentile(99.0)) {
-            (Some(mean), Some(median), Some(high)) => {
-                let count = self.0.count();
-                format!("<Latencies of {count}: mean {mean:.6} s, p50 {median:.6} s, p99 {high:.6} s>")
-            }
-            _ => "<Latencies of nothing>".to_owned(),
-        }
+        format!("<{}>", self.0)
     }
 
     fn __getnewargs__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyTuple>, f64)> {
@@ -121,14 +113,8 @@ fn of_server<'py>(module: &Bound<'py, PyModule>, metrics: ServerMetrics) -> PyRe
 }
 
 fn of_command<'py>(module: &Bound<'py, PyModule>, metrics: CommandMetrics) -> PyResult<Bound<'py, PyAny>> {
-    let CommandMetrics { command, hits, misses, stored, not_stored, answered, errors, retries, latencies } = metrics;
-    let by_class = PyDict::new(module.py());
-    for (kind, count) in errors {
-        let class = ErrorKind::from(kind).as_str();
-        let before = by_class.get_item(class)?.map_or(Ok(0), |count| count.extract::<u64>())?;
-        by_class.set_item(class, before + count)?;
-    }
-    let errors = PyMappingProxy::new(module.py(), by_class.as_mapping());
+    let errors = PyMappingProxy::new(module.py(), metrics.raised().into_py_dict(module.py())?.as_mapping());
+    let CommandMetrics { command, hits, misses, stored, not_stored, answered, retries, latencies, .. } = metrics;
     let latencies = Latencies(latencies);
     let fields = (command.as_str(), hits, misses, stored, not_stored, answered, errors, retries, latencies);
     module.getattr("CommandMetrics")?.call1(fields)

@@ -9,8 +9,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyTuple};
 use pyo3::IntoPyObjectExt;
 
+use crate::callers::Found;
 use crate::errors::{exception, kind_of, ErrorKind};
-use crate::leases::Found;
 use crate::ttl::Ttl;
 
 type Object = Arc<Py<PyAny>>;

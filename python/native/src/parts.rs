@@ -1,9 +1,8 @@
 //! Python's objects into the parts that the core writes, and the parts that it reads into Python's objects.
 
-use pinyon_core::dialect::{
-    DateTime, Instant, JsonReader, MessagePackReader, Notation, Part, Plain, Reader, Refused, TreeReader, ValueError,
-    Writer, NOT_UTF8,
-};
+use std::vec::Drain;
+
+use pinyon_core::dialect::{DateTime, Instant, Notation, Objects, Part, Plain, Refused, ValueError, Writer, NOT_UTF8};
 use pyo3::exceptions::PyTypeError;
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -154,92 +153,58 @@ fn epoch(py: Python<'_>) -> PyResult<Bound<'_, PyDateTime>> {
 
 /// What is stored in a notation, as an object.
 pub(crate) fn load<'py>(py: Python<'py>, notation: Notation, bytes: &[u8]) -> PyResult<Bound<'py, PyAny>> {
-    let read = match notation {
-        Notation::MessagePack => read(py, MessagePackReader::new(bytes)),
-        Notation::Json => read(py, JsonReader::new(bytes)),
-        _ => notation.read(bytes).map_err(Failed::Why).and_then(|tree| read(py, TreeReader::new(&tree))),
-    };
-    read.map_err(|failed| match failed {
+    let mut objects = PythonObjects { py, keys: Default::default() };
+    notation.assemble(bytes, &mut objects).map_err(|failed| match failed {
         Failed::Why(why) => of_value(py, &ValueError::unreadable(notation, why)),
         Failed::Raised(raised) => raised,
     })
 }
 
-fn read<R: Reader>(py: Python<'_>, mut reader: R) -> Result<Bound<'_, PyAny>, Failed> {
-    // The collections that have not ended: how each began, and where its items begin among all that were read.
-    let (mut open, mut values) = (Vec::new(), Vec::new());
-    let mut keys = KnownKeys::default();
-    loop {
-        let value = match reader.next()? {
-            Part::List(_) => {
-                open.push((Collection::List, values.len()));
-                continue;
-            }
-            Part::Tuple(_) => {
-                open.push((Collection::Tuple, values.len()));
-                continue;
-            }
-            Part::Map(_) => {
-                open.push((Collection::Dict, values.len()));
-                continue;
-            }
-            Part::End => match open.pop() {
-                Some((Collection::List, start)) => PyList::new(py, values.drain(start..))?.into_any(),
-                Some((Collection::Tuple, start)) => PyTuple::new(py, values.drain(start..))?.into_any(),
-                Some((Collection::Dict, start)) => dict(py, values.drain(start..), R::KEYS_DIFFER)?,
-                None => return Err("it ends before it begins".to_owned().into()),
-            },
-            Part::Utf8(text) => match open.last() {
-                Some((Collection::Dict, start)) if (values.len() - start) % 2 == 0 => keys.object(py, text)?,
-                _ => string(py, text)?.into_any(),
-            },
-            Part::Integer(number) => number.into_bound_py_any(py)?,
-            part => object(py, part)?,
-        };
-        if open.is_empty() {
-            reader.end()?;
-            return Ok(value);
-        }
-        values.push(value);
-    }
-}
-
-enum Collection {
-    List,
-    Tuple,
-    Dict,
-}
-
-fn dict<'py>(
+/// Makes Python's objects of parts.
+struct PythonObjects<'py> {
     py: Python<'py>,
-    mut items: impl ExactSizeIterator<Item = Bound<'py, PyAny>>,
-    keys_differ: bool,
-) -> Result<Bound<'py, PyAny>, Failed> {
-    let (dict, pairs) = (PyDict::new(py), items.len() / 2);
-    while let (Some(key), Some(value)) = (items.next(), items.next()) {
-        dict.set_item(key, value).map_err(|error| match error.is_instance_of::<PyTypeError>(py) {
-            true => Failed::Why(format!("a key in the stored value: {error}")),
-            false => Failed::Raised(error),
-        })?;
-    }
-    match keys_differ && dict.len() != pairs {
-        true => Err("two keys in it are the same in Python".to_owned().into()),
-        false => Ok(dict.into_any()),
-    }
+    /// Keys that were read before, each in the place that its text leads to.
+    keys: [Option<Bound<'py, PyString>>; KEYS],
 }
 
-/// Keys that were read before, each in the place that its text leads to.
-#[derive(Default)]
-struct KnownKeys<'py>([Option<Bound<'py, PyString>>; KEYS]);
+impl<'py> Objects for PythonObjects<'py> {
+    type Object = Bound<'py, PyAny>;
+    type Error = Failed;
 
-impl<'py> KnownKeys<'py> {
-    fn object(&mut self, py: Python<'py>, text: &[u8]) -> Result<Bound<'py, PyAny>, Failed> {
+    #[inline]
+    fn object(&mut self, part: Part<'_>) -> Result<Bound<'py, PyAny>, Failed> {
+        object(self.py, part)
+    }
+
+    fn key(&mut self, text: &[u8]) -> Result<Bound<'py, PyAny>, Failed> {
         let (first, last) = (text.first().copied().unwrap_or_default(), text.last().copied().unwrap_or_default());
         let place = text.len() + 7 * usize::from(first) + 3 * usize::from(last);
-        let known = &mut self.0[place % KEYS];
+        let known = &mut self.keys[place % KEYS];
         match known {
             Some(key) if key.to_str().is_ok_and(|known| known.as_bytes() == text) => Ok(key.clone().into_any()),
-            _ => Ok(known.insert(string(py, text)?).clone().into_any()),
+            _ => Ok(known.insert(string(self.py, text)?).clone().into_any()),
+        }
+    }
+
+    fn list(&mut self, items: Drain<'_, Bound<'py, PyAny>>) -> Result<Bound<'py, PyAny>, Failed> {
+        Ok(PyList::new(self.py, items)?.into_any())
+    }
+
+    fn tuple(&mut self, items: Drain<'_, Bound<'py, PyAny>>) -> Result<Bound<'py, PyAny>, Failed> {
+        Ok(PyTuple::new(self.py, items)?.into_any())
+    }
+
+    fn map(&mut self, mut items: Drain<'_, Bound<'py, PyAny>>, keys_differ: bool) -> Result<Bound<'py, PyAny>, Failed> {
+        let (dict, pairs) = (PyDict::new(self.py), items.len() / 2);
+        while let (Some(key), Some(value)) = (items.next(), items.next()) {
+            dict.set_item(key, value).map_err(|error| match error.is_instance_of::<PyTypeError>(self.py) {
+                true => Failed::Why(format!("a key in the stored value: {error}")),
+                false => Failed::Raised(error),
+            })?;
+        }
+        match keys_differ && dict.len() != pairs {
+            true => Err("two keys in it are the same in Python".to_owned().into()),
+            false => Ok(dict.into_any()),
         }
     }
 }
@@ -251,8 +216,8 @@ fn string<'py>(py: Python<'py>, text: &[u8]) -> Result<Bound<'py, PyString>, Fai
 /// A part that is a value by itself.
 fn object<'py>(py: Python<'py>, part: Part<'_>) -> Result<Bound<'py, PyAny>, Failed> {
     Ok(match part {
-        Part::Bool(truth) => truth.into_bound_py_any(py)?,
         Part::Integer(number) => number.into_bound_py_any(py)?,
+        Part::Bool(truth) => truth.into_bound_py_any(py)?,
         Part::Utf8(text) => string(py, text)?.into_any(),
         Part::Unsigned(number) => number.into_bound_py_any(py)?,
         Part::Float(number) => number.into_bound_py_any(py)?,

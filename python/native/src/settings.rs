@@ -1,13 +1,39 @@
-//! Settings from Python's keyword arguments. The core says what they may be, and what is wrong with them.
+//! Settings from Python's keyword arguments, and the classes of those that have settings of their own. The core says what they may be, and what is wrong with them.
 
-use pinyon_core::settings::{Given, NamedSettings};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use pinyon_core::settings::{CompressionSettings, Dictionaries, Given, NamedSettings};
+use pinyon_core::tls::{self, TlsSettings};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyDelta, PyDict, PyString, PyTuple};
 
 use crate::errors::{checked, exception, ErrorKind};
-use crate::tls::Tls;
 use crate::ttl::delta_seconds;
+
+/// A `pinyon.Compression`.
+#[derive(FromPyObject)]
+pub(crate) struct Compression {
+    algorithm: Option<String>,
+    threshold: Option<i64>,
+    minimum_gain: f64,
+    level: Option<i64>,
+    dictionaries: Vec<(u32, Vec<u8>)>,
+}
+
+impl Compression {
+    fn settings(self) -> CompressionSettings {
+        let Self { algorithm, threshold, minimum_gain, level, dictionaries } = self;
+        CompressionSettings { algorithm, threshold, minimum_gain, level, dictionaries: Dictionaries(dictionaries) }
+    }
+}
+
+/// Refuses what makes no sense in any dialect.
+#[pyfunction]
+pub(crate) fn check_compression(py: Python<'_>, compression: Compression) -> PyResult<()> {
+    checked(py, compression.settings().check())
+}
 
 /// These settings, but for those that are given.
 pub(crate) fn changed<S: NamedSettings>(mut settings: S, given: Option<&Bound<'_, PyDict>>) -> PyResult<S> {
@@ -49,6 +75,9 @@ fn read<'v>(name: &str, value: &'v Bound<'_, PyAny>) -> PyResult<Given<'v>> {
     if let Ok(tls) = value.cast::<Tls>() {
         return Ok(Given::Tls(tls.get().tls.clone()));
     }
+    if let Ok(compression) = value.extract::<Compression>() {
+        return Ok(Given::Compression(Arc::new(compression.settings())));
+    }
     if let Ok(flag) = value.cast::<PyBool>() {
         return Ok(Given::Flag(flag.is_true()));
     }
@@ -60,4 +89,34 @@ fn read<'v>(name: &str, value: &'v Bound<'_, PyAny>) -> PyResult<Given<'v>> {
     }
     let class = value.get_type().name()?;
     Ok(value.extract().map_or_else(|_| Given::Other(class.to_string()), Given::Number))
+}
+
+/// TLS, as its settings have it. `pinyon.Tls` documents its arguments.
+#[pyclass(frozen, subclass, module = "pinyon._native")]
+pub(crate) struct Tls {
+    pub(crate) tls: Arc<tls::Tls>,
+    settings: TlsSettings,
+}
+
+#[pymethods]
+impl Tls {
+    #[new]
+    #[pyo3(signature = (*, ca = None, certificate = None, key = None, server_name = None,
+                        accept_any_certificate_which_is_dangerous = false))]
+    fn new(
+        py: Python<'_>,
+        ca: Option<PathBuf>,
+        certificate: Option<PathBuf>,
+        key: Option<PathBuf>,
+        server_name: Option<String>,
+        accept_any_certificate_which_is_dangerous: bool,
+    ) -> PyResult<Self> {
+        let settings = TlsSettings { ca, certificate, key, server_name, accept_any_certificate_which_is_dangerous };
+        let tls = checked(py, py.detach(|| tls::Tls::new(&settings)))?;
+        Ok(Self { tls: Arc::new(tls), settings })
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<pinyon.Tls {}>", self.settings)
+    }
 }

@@ -1,24 +1,29 @@
-//! The memcached client's connections in one event loop, and how its operations begin and end.
+//! The memcached client's connections in one event loop, how its operations begin, and what comes of them in Python.
 
 use std::sync::Arc;
 
 use pinyon_core::directory::Directory;
-use pinyon_core::shared::{Finished, Shared};
+use pinyon_core::operations::{AnyOperation, Single};
+use pinyon_core::shared::{self, Finished, Shared};
+use pinyon_core::spare::{Spare, Vacant};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 
-use crate::awaited::{Awaited, LoopOperation, SpareMemory};
-use crate::driver::{EventLoop, Machine};
+use crate::answers::{answered, deleted, failed, fetched, of_servers, stored};
+use crate::batch::Runs;
+use crate::driver::{driver, EventLoop, Machine};
 use crate::events::Watcher;
-use crate::loops::LoopDriver;
+use crate::supplied::{KeptKey, LoopValues};
+use crate::value_bytes::Kept;
+use crate::waiter::Waiter;
 
 /// The operations of an event loop, and what waits for them.
 pub(crate) type Operations = Shared<LoopOperation, Awaited>;
 
-/// The connections of one event loop.
-#[pyclass(frozen, module = "pinyon._native")]
-pub(crate) struct Driver {
-    event_loop: EventLoop<Operations>,
+driver! {
+    /// The connections of one event loop.
+    Driver of Operations
 }
 
 /// What an event loop needs besides its connections.
@@ -30,21 +35,26 @@ pub(crate) struct Context {
     report: Py<PyAny>,
 }
 
-/// How the connections of each event loop are made.
-pub(crate) struct Connections {
-    pub(crate) directory: Arc<Directory>,
-    pub(crate) watcher: Arc<Watcher>,
-    /// How many to each server.
-    pub(crate) to_each: usize,
-}
-
 impl Driver {
+    /// `host`: the driver in Python. `connections`: to each server.
+    pub(crate) fn new(
+        host: &Bound<'_, PyAny>,
+        directory: Arc<Directory>,
+        watcher: Arc<Watcher>,
+        connections: usize,
+    ) -> PyResult<Self> {
+        let shared = Shared::new(directory.clone(), connections);
+        let report = host.getattr("report")?.unbind();
+        let context = Context { spare: SpareMemory::default(), directory, watcher, report };
+        Ok(Self(EventLoop::new(host, shared, context)?))
+    }
+
     pub(crate) fn start(&self, py: Python<'_>, operation: LoopOperation, awaited: Awaited) -> PyResult<()> {
-        self.event_loop.begin(py, |shared, now| shared.start(operation, awaited, now))
+        self.0.begin(py, |shared, now| shared.start(operation, awaited, now))
     }
 
     pub(crate) fn spare(&self) -> &SpareMemory {
-        &self.event_loop.context().spare
+        &self.0.context().spare
     }
 }
 
@@ -56,19 +66,30 @@ impl Machine for Operations {
         py: Python<'_>,
         finished: Vec<Finished<LoopOperation, Awaited>>,
     ) -> PyResult<()> {
-        let spare = &event_loop.context().spare;
-        let outcome = |Finished { operation, waiter: Awaited { waiter, becomes } }: Finished<_, _>| {
-            let outcome = becomes.outcome(py, operation, spare).map(Bound::unbind).map_err(Box::new);
-            (waiter, outcome)
+        let (spare, waiting) = (&event_loop.context().spare, event_loop.waiting());
+        let outcome = |Finished { operation, waiter }: Finished<_, _>| match waiter {
+            Awaited::Outcome { waiter, becomes } => {
+                let outcome = becomes.outcome(py, operation, spare).map(Bound::unbind).map_err(Box::new);
+                Some((waiter, outcome))
+            }
+            Awaited::Run(runs) => {
+                waiting.answer_all(runs.over(py, operation));
+                None
+            }
         };
         match finished.len() {
-            1 => finished
-                .into_iter()
-                .map(outcome)
-                .for_each(|(waiter, answer)| event_loop.waiting().answer(waiter, answer)),
-            _ => event_loop.waiting().answer_all(finished.into_iter().map(outcome).collect()),
+            1 => finished.into_iter().filter_map(outcome).for_each(|(waiter, answer)| waiting.answer(waiter, answer)),
+            most => {
+                let mut outcomes = Vec::with_capacity(most);
+                outcomes.extend(finished.into_iter().filter_map(outcome));
+                waiting.answer_all(outcomes);
+            }
         }
         Ok(())
+    }
+
+    fn traverse(context: &Context, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&context.report)
     }
 
     fn report(event_loop: &EventLoop<Self>, py: Python<'_>) -> PyResult<()> {
@@ -80,47 +101,70 @@ impl Machine for Operations {
     }
 }
 
-impl LoopDriver for Driver {
-    type Machine = Operations;
-    type Settings = Connections;
+/// A request about one key, and any operation, in an event loop.
+type LoopRequest = Single<KeptKey, Kept, LoopValues>;
+pub(crate) type LoopOperation = AnyOperation<KeptKey, Kept, LoopValues>;
 
-    fn new(host: &Bound<'_, PyAny>, Connections { directory, watcher, to_each }: &Connections) -> PyResult<Self> {
-        let shared = Shared::new(directory.clone(), *to_each);
-        let (directory, watcher, report) = (directory.clone(), watcher.clone(), host.getattr("report")?.unbind());
-        let context = Context { spare: SpareMemory::default(), directory, watcher, report };
-        Ok(Self { event_loop: EventLoop::new(host, shared, context)? })
-    }
+/// The memory of requests that are over, for the next ones.
+pub(crate) type SpareMemory = Spare<Vacant<LoopRequest>>;
 
-    fn event_loop(&self) -> &EventLoop<Operations> {
-        &self.event_loop
+/// What waits for an operation.
+pub(crate) enum Awaited {
+    /// A coroutine, and what the outcome becomes in Python.
+    Outcome { waiter: Waiter, becomes: Becomes },
+    /// Whoever waits for a run of a batch.
+    Run(Arc<Runs>),
+}
+
+/// What an outcome becomes in Python, with what belongs to it. Keys are as the caller gave them.
+pub(crate) enum Becomes {
+    Answer { default: Option<Py<PyAny>> },
+    Values(Box<Wanted>),
+    NotStored(Box<[Py<PyAny>]>),
+    Count,
+    OfServers,
+}
+
+/// The keys whose values are wanted, and where the servers that fail are noted.
+pub(crate) struct Wanted {
+    pub(crate) keys: Vec<Py<PyAny>>,
+    pub(crate) failed: Option<Py<PyDict>>,
+}
+
+impl shared::Waiter for Awaited {
+    fn is_gone(&self) -> bool {
+        match self {
+            Awaited::Outcome { waiter, .. } => Python::attach(|py| waiter.is_done(py)),
+            Awaited::Run(_) => false,
+        }
     }
 }
 
-#[pymethods]
-impl Driver {
-    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        visit.call(&self.event_loop.context().report)?;
-        self.event_loop.traverse(&visit)
-    }
-
-    /// The turn that `end_turn` was called in is over.
-    fn turn(&self, py: Python<'_>) -> PyResult<()> {
-        self.event_loop.turn(py)
-    }
-
-    /// A watched descriptor is ready.
-    fn ready(&self, py: Python<'_>, lane: usize) -> PyResult<()> {
-        self.event_loop.ready(py, lane)
-    }
-
-    /// The time that `wake_in` was told has passed.
-    fn woken(&self, py: Python<'_>) -> PyResult<()> {
-        self.event_loop.woken(py)
-    }
-
-    /// The addresses of a name, as the texts of IP addresses; none, and why, when it could not be resolved.
-    #[pyo3(signature = (lane, port, addresses, why = ""))]
-    fn resolved(&self, py: Python<'_>, lane: usize, port: u16, addresses: Vec<String>, why: &str) -> PyResult<()> {
-        self.event_loop.resolved(py, lane, port, addresses, why)
+impl Becomes {
+    /// What a coroutine is resumed with.
+    pub(crate) fn outcome<'py>(
+        &self,
+        py: Python<'py>,
+        operation: LoopOperation,
+        spare: &SpareMemory,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        match (self, operation) {
+            (Becomes::Answer { default }, AnyOperation::Single(mut single)) => {
+                let outcome = match single.take_answer() {
+                    Ok(answer) => answered(py, answer, default.as_ref().map(|default| default.bind(py).clone())),
+                    Err(why) => Err(failed(py, why, &single.key().given(py))),
+                };
+                spare.give(single.vacate());
+                outcome
+            }
+            (Becomes::Values(wanted), AnyOperation::Fetch(fetch)) => {
+                let Wanted { keys, failed } = &**wanted;
+                fetched(py, fetch.finish(), keys, failed.as_ref().map(|failed| failed.bind(py)))
+            }
+            (Becomes::NotStored(keys), AnyOperation::Change(change)) => stored(py, change.finish(), keys),
+            (Becomes::Count, AnyOperation::Change(change)) => deleted(py, change.finish()),
+            (Becomes::OfServers, AnyOperation::Everywhere(everywhere)) => of_servers(py, *everywhere),
+            _ => unreachable!("each operation is begun with what becomes of it"),
+        }
     }
 }

@@ -2,14 +2,13 @@
 
 use std::sync::Arc;
 
-use pinyon_core::operations::{BorrowedKey, SentData, SentKey, Values};
-use pinyon_core::{Data, Destination, Value};
+use pinyon_core::operations::{BorrowedKey, OwnedKey, SentKey, Values};
+use pinyon_core::{Destination, Value};
 use pinyon_proto::{Head, Key};
 use pyo3::prelude::*;
 use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
 use pyo3::types::{PyBytes, PyString};
 
-use crate::encoded::Kept;
 use crate::values::{destination, Codec};
 
 /// Of a thread that waits by itself, and holds the GIL whenever a reply is read.
@@ -55,19 +54,21 @@ pub(crate) enum KeptKey {
     Text(PyBackedStr),
     Bytes(PyBackedBytes),
     /// The ring is asked about something else than what is sent.
-    Rewritten {
-        wire: Vec<u8>,
-        base64: bool,
-        routed: Vec<u8>,
-    },
+    Rewritten(Box<Rewritten>),
+}
+
+/// In memory of its own, as keys are handed on many times.
+pub(crate) struct Rewritten {
+    key: OwnedKey,
+    given: Py<PyAny>,
 }
 
 impl KeptKey {
     /// `sent`: what becomes of `given`.
+    #[inline(always)]
     pub(crate) fn new(sent: BorrowedKey<'_>, given: &Bound<'_, PyAny>) -> PyResult<Self> {
-        let (BorrowedKey { wire: key, routed }, wire) = (sent, sent.wire.wire());
-        if !std::ptr::eq(wire, routed) && wire != routed {
-            return Ok(Self::Rewritten { wire: wire.to_vec(), base64: key.is_base64(), routed: routed.to_vec() });
+        if !std::ptr::eq(sent.wire.wire(), sent.routed) {
+            return Ok(Self::Rewritten(Rewritten { key: sent.into(), given: given.clone().unbind() }.into()));
         }
         match given.cast::<PyString>() {
             Ok(text) => Ok(Self::Text(PyBackedStr::try_from(text.clone())?)),
@@ -80,7 +81,8 @@ impl KeptKey {
     pub(crate) fn given<'py>(&self, py: Python<'py>) -> Bound<'py, PyAny> {
         match self {
             Self::Bytes(bytes) => PyBytes::new(py, bytes).into_any(),
-            _ => PyString::new(py, &String::from_utf8_lossy(self.routed())).into_any(),
+            Self::Text(text) => PyString::new(py, text).into_any(),
+            Self::Rewritten(rewritten) => rewritten.given.bind(py).clone(),
         }
     }
 }
@@ -88,12 +90,12 @@ impl KeptKey {
 impl SentKey for KeptKey {
     #[inline]
     fn wire(&self) -> Key<'_> {
-        let (wire, base64) = match self {
-            Self::Text(text) => (text.as_bytes(), false),
-            Self::Bytes(bytes) => (&**bytes, false),
-            Self::Rewritten { wire, base64, .. } => (&**wire, *base64),
+        let wire = match self {
+            Self::Text(text) => text.as_bytes(),
+            Self::Bytes(bytes) => bytes,
+            Self::Rewritten(rewritten) => return rewritten.key.wire(),
         };
-        Key::known(wire, base64)
+        Key::known(wire, false)
     }
 
     #[inline]
@@ -101,13 +103,7 @@ impl SentKey for KeptKey {
         match self {
             Self::Text(text) => text.as_bytes(),
             Self::Bytes(bytes) => bytes,
-            Self::Rewritten { routed, .. } => routed,
+            Self::Rewritten(rewritten) => rewritten.key.routed(),
         }
-    }
-}
-
-impl SentData for Kept {
-    fn data(&self) -> Data<'_> {
-        Kept::data(self)
     }
 }

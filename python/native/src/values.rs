@@ -3,28 +3,28 @@
 //! Bytes, text and integers are done here, on one match of the flags; plain data goes through the core, and everything
 //! else through the serializer's `dump` and `load`.
 
-use pinyon_core::dialect::{Dialect, Notation, Packing, BYTES, COMPRESSED, INTEGER, INTEGER_OF_PYLIBMC, TEXT};
+use pinyon_core::dialect::{Dialect, Packing, PlainSerializer, BYTES, COMPRESSED, INTEGER, INTEGER_OF_PYLIBMC, TEXT};
 use pinyon_core::{Destination, Value};
 use pinyon_proto::{Head, Mode};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyInt, PyString};
 
-use crate::encoded::Encoded;
-use crate::errors::{exception, of_value, stored_on, ErrorKind};
+use crate::errors::{checked, stored_on, unsupported};
 use crate::foreign::Foreign;
-use crate::packing::{pack, unpack};
-use crate::plain;
-use crate::received::{decode_integer, decode_text, into_bytes, BytesDestination};
+use crate::serializers::{dump_by, load_by, plain, Serializer};
+use crate::value_bytes::{decode_integer, decode_text, into_bytes, BytesDestination, Encoded};
+
+/// Values from so many bytes on are worth giving up the GIL for, to compress or decompress them.
+const LARGE: usize = 16 * 1024;
 
 /// How a client turns values into bytes.
 pub(crate) struct Codec {
     kind: Kind,
     packing: Packing,
     /// Of plain data, where the core writes and reads it.
-    notation: Option<Notation>,
-    dump: Py<PyAny>,
-    load: Py<PyAny>,
+    plain: Option<PlainSerializer>,
+    serializer: Serializer,
 }
 
 enum Kind {
@@ -52,9 +52,7 @@ impl Codec {
             Some("plain") => Kind::Plain,
             _ => Kind::Custom,
         };
-        let method = |name| -> PyResult<Py<PyAny>> { Ok(serializer.getattr(name)?.unbind()) };
-        let notation = plain::notation_of(serializer)?;
-        Ok(Self { kind, packing, notation, dump: method("dump")?, load: method("load")? })
+        Ok(Self { kind, packing, plain: plain(serializer)?, serializer: Serializer::new(serializer)? })
     }
 
     /// The bytes of a value and its client flags.
@@ -65,9 +63,15 @@ impl Codec {
         }
     }
 
+    /// The value compressed, where that is worth it.
     #[inline(never)]
     fn compress<'v>(&self, value: &'v Bound<'v, PyAny>) -> PyResult<(Encoded<'v>, u32)> {
-        pack(value.py(), &self.packing, self.serialize(value)?)
+        let (py, (encoded, flags)) = (value.py(), self.serialize(value)?);
+        let bytes = encoded.bytes()?;
+        match checked(py, unlocked(py, bytes.len(), || self.packing.pack(bytes, flags)))? {
+            None => Ok((encoded, flags)),
+            Some((stored, flags)) => Ok((Encoded::owned(stored), flags)),
+        }
     }
 
     /// The same, of what is stored in this way.
@@ -80,7 +84,7 @@ impl Codec {
 
     #[inline(never)]
     fn encode_piece<'v>(&self, value: &'v Bound<'v, PyAny>) -> PyResult<(Encoded<'v>, u32)> {
-        self.packing.check_append().map_err(|error| of_value(value.py(), &error))?;
+        checked(value.py(), self.packing.check_append())?;
         match &self.kind {
             Kind::Foreign(foreign) => foreign.encode_piece(value),
             _ => self.serialize(value),
@@ -89,7 +93,7 @@ impl Codec {
 
     fn serialize<'v>(&self, value: &'v Bound<'v, PyAny>) -> PyResult<(Encoded<'v>, u32)> {
         match &self.kind {
-            Kind::Custom => return self.dump(value),
+            Kind::Custom => return self.serializer.dump(value),
             Kind::Foreign(foreign) => return foreign.encode(value),
             Kind::Raw | Kind::Plain => {}
         }
@@ -97,8 +101,7 @@ impl Codec {
             return Ok((Encoded::Bytes(bytes), BYTES));
         }
         if matches!(self.kind, Kind::Raw) {
-            let message = format!("the serializer \"raw\" takes bytes, not {}", value.get_type().name()?);
-            return Err(exception(value.py(), ErrorKind::UnsupportedType, &message));
+            return Err(unsupported(value, "the serializer \"raw\" takes bytes"));
         }
         if let Ok(text) = value.cast_exact::<PyString>() {
             return Ok((Encoded::Text(text), TEXT));
@@ -106,28 +109,10 @@ impl Codec {
         if let Ok(integer) = value.cast_exact::<PyInt>() {
             return Ok((Encoded::Owned(digits(integer)?), INTEGER));
         }
-        match self.notation {
-            Some(notation) => self.write(notation, value),
-            None => self.dump(value),
+        match self.plain {
+            Some(plain) => write(plain, value),
+            None => self.serializer.dump(value),
         }
-    }
-
-    #[inline(never)]
-    fn write<'v>(&self, notation: Notation, value: &Bound<'v, PyAny>) -> PyResult<(Encoded<'v>, u32)> {
-        let (written, flags) = plain::dump(notation, value)?;
-        Ok((Encoded::owned(written), flags))
-    }
-
-    fn dump<'v>(&self, value: &Bound<'v, PyAny>) -> PyResult<(Encoded<'v>, u32)> {
-        let dumped = self.dump.bind(value.py()).call1((value,))?;
-        let (bytes, flags) = dumped.extract::<(Bound<'v, PyBytes>, u32)>().map_err(|_: PyErr| {
-            exception(
-                value.py(),
-                ErrorKind::UnsupportedType,
-                "a serializer's dump must return (bytes, flags), flags being 32 bits",
-            )
-        })?;
-        Ok((Encoded::Dumped(bytes), flags))
     }
 
     /// The value that the bytes and client flags of a reply stand for. `server`: the name of the one that has it.
@@ -160,14 +145,15 @@ impl Codec {
         // The flags of a serializer of the user's are its own, unless compression is asked for, too.
         let knows = self.packing.is_set() || !matches!(self.kind, Kind::Custom);
         if knows && dialect.is_compressed(flags) {
-            let bytes = unpack(py, &self.packing, flags, value.bytes())?;
+            let (packed, packing) = (value.bytes(), &self.packing);
+            let bytes = checked(py, unlocked(py, packed.len(), || packing.unpack(flags, packed)))?;
             return self.read(py, dialect.inside(flags), Value::Borrowed(&bytes));
         }
-        match (&self.kind, self.notation) {
+        match (&self.kind, self.plain) {
             (Kind::Foreign(foreign), _) => foreign.decode(py, flags, value),
-            (Kind::Plain, Some(notation)) => plain::read(py, notation, flags, value.bytes()),
+            (Kind::Plain, Some(plain)) => load_by(py, plain, flags, value.bytes()),
             (Kind::Raw, _) => Ok(into_bytes(py, value).into_any()),
-            (Kind::Plain | Kind::Custom, _) => self.load.bind(py).call1((into_bytes(py, value), flags)),
+            (Kind::Plain | Kind::Custom, _) => self.serializer.load(py, value, flags),
         }
     }
 }
@@ -187,6 +173,20 @@ pub(crate) fn destination(py: Python<'_>, codec: &Codec, head: &Head) -> Box<dyn
     match BytesDestination::new(py, length) {
         Ok(bytes) => Box::new(bytes),
         Err(_) => Box::new(vec![0; length]),
+    }
+}
+
+#[inline(never)]
+fn write<'v>(plain: PlainSerializer, value: &Bound<'v, PyAny>) -> PyResult<(Encoded<'v>, u32)> {
+    let (written, flags) = dump_by(plain, value)?;
+    Ok((Encoded::owned(written), flags))
+}
+
+/// Gives up the GIL for work on so many bytes, where that is worth it.
+fn unlocked<T: Send>(py: Python<'_>, length: usize, work: impl FnOnce() -> T + Send) -> T {
+    match length < LARGE {
+        true => work(),
+        false => py.detach(work),
     }
 }
 

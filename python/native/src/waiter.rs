@@ -117,7 +117,7 @@ impl<'l> Waiting<'l> {
     /// Lets other greenlets run until the slot has its outcome. Whatever ends the wait otherwise, as a timeout or a kill
     /// does, abandons the request.
     pub(crate) fn wait(self, slot: &Slot, greenlet: &Bound<'_, PyAny>) -> PyResult<()> {
-        if !slot.begin(greenlet) {
+        if !slot.begin(|| greenlet.clone().unbind()) {
             return Ok(());
         }
         self.switch_from(greenlet).inspect_err(|_| slot.abandon())

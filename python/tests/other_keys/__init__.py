@@ -53,8 +53,8 @@ def _perl(server: Memcached, namespace: bytes, keys: Sequence[bytes], *, client:
     run("perl", HERE / "perl.pl", job, keys)
 
 
-def _pinyon(server: Memcached, namespace: bytes, keys: Sequence[bytes], *, encode_keys: bool) -> None:
-    with pinyon.Client(server.address, namespace=namespace or None, encode_keys=encode_keys) as client:
+def _pinyon(server: Memcached, namespace: bytes, keys: Sequence[bytes], **rule: Any) -> None:
+    with pinyon.Client(server.address, namespace=namespace or None, **rule) as client:
         for number, key in enumerate(keys):
             try:
                 client.set(key, str(number).encode())
@@ -72,12 +72,15 @@ RULES: dict[str, Callable[[Memcached, bytes, Sequence[bytes]], None]] = {
 }
 
 
-def vectors(rule: str) -> list[dict[str, Any]]:
-    """Return under which key each of ``KEYS`` is stored; None where it is not."""
+def vectors(rule: str, *, by_pinyon: bool = False) -> list[dict[str, Any]]:
+    """Return under which key each of ``KEYS`` is stored, by the rule's client or by Pinyon's; None where it is not."""
     found = []
     for namespace in NAMESPACES:
         with Memcached() as server:
-            RULES[rule](server, namespace, KEYS)
+            if by_pinyon:
+                _pinyon(server, namespace, KEYS, key_rule=rule)
+            else:
+                RULES[rule](server, namespace, KEYS)
             stored = _stored(server)
         names = {"rule": rule, "namespace_hex": namespace.hex()}
         for number, key in enumerate(KEYS):

@@ -5,6 +5,7 @@ mod change;
 mod everywhere;
 mod fetch;
 mod meaning;
+mod quiet;
 mod single;
 mod stage;
 mod trying;

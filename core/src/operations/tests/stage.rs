@@ -147,7 +147,8 @@ impl<O: Operation> Stage<O> {
         let Choice { server, .. } = ask.choice;
         let name = self.fleet.servers()[server].name.clone();
         if let Some((_, kind)) = self.unreachable.iter().find(|(of, _)| *of == letter(&name)) {
-            return self.failed(ask, Error::new(*kind, &name, "no connection").of(self.operation.name(), Sent::No));
+            return self
+                .failed(ask, Error::new(*kind, &name, "no connection").of(self.operation.name_of(ask.part), Sent::No));
         }
         if self.connections[server].session.failure().is_some() {
             self.connections[server] = Connection::new(&name, self.version);
@@ -157,7 +158,7 @@ impl<O: Operation> Stage<O> {
         let sending = Sending { is_shared: self.is_shared, longest_ttl, deadline };
         match self.operation.submit(ask.part, &mut connection.session, sending) {
             Ok(ticket) => connection.flight.push_back((ticket, ask)),
-            Err(why) => self.failed(ask, why.into_error(&name, self.operation.name())),
+            Err(why) => self.failed(ask, why.into_error(&name, self.operation.name_of(ask.part))),
         }
     }
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::host::{delete, echo, failures, get, get_many, set, statuses, Event, Host, TIMEOUT};
+use crate::error::kinds::ErrorKind;
 use crate::error::{Kind, Sent};
 use crate::session::{Data, Limits, Refused};
 use pinyon_proto::{Command, Flag, MetaCommand, Status, Verb};
@@ -89,6 +90,15 @@ fn a_stored_value_over_the_limit_breaks_the_connection_before_it_is_received() {
         assert_eq!(failures(&host.answer(head.as_bytes())), [(ticket, Kind::TooLarge, Sent::Maybe)]);
         assert!(host.failure().1.contains("11 bytes, more than the client's limit (max_value_size) of 10"));
     }
+}
+
+#[test]
+fn a_value_over_the_limit_is_refused_with_its_key_before_it_is_sent() {
+    let limits = Limits { value: 10, ..Limits::default() };
+    assert_eq!(limits.check_value(10, || unreachable!("it is not too large")), Ok(()));
+    let refused = limits.check_value(11, || "'k'".to_owned()).unwrap_err();
+    assert_eq!(refused.kind, ErrorKind::ValueTooLarge);
+    assert!(refused.message.starts_with("the value of 'k' has 11 bytes, more than the client's limit"), "{refused}");
 }
 
 #[test]

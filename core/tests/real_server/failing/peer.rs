@@ -2,6 +2,7 @@
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -27,6 +28,7 @@ pub struct Peer {
     pub address: String,
     acts: Arc<Mutex<Vec<Act>>>,
     requests: Arc<Mutex<Vec<String>>>,
+    refuses: Arc<AtomicBool>,
 }
 
 impl Peer {
@@ -34,7 +36,7 @@ impl Peer {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap().to_string();
         let acts = Arc::new(Mutex::new(acts.iter().rev().copied().collect()));
-        let peer = Self { address, acts, requests: Arc::default() };
+        let peer = Self { address, acts, requests: Arc::default(), refuses: Arc::default() };
         let accepting = peer.clone();
         std::thread::spawn(move || {
             for connection in listener.incoming().flatten() {
@@ -55,6 +57,11 @@ impl Peer {
         *self.acts.lock().unwrap() = vec![act];
     }
 
+    /// From now on it closes every new connection before anything is asked of it.
+    pub fn refuse(&self) {
+        self.refuses.store(true, Ordering::Relaxed);
+    }
+
     fn next_act(&self) -> Act {
         let mut acts = self.acts.lock().unwrap();
         match acts.len() {
@@ -67,6 +74,10 @@ impl Peer {
         let (mut replies, mut lines) = (connection.try_clone().unwrap(), BufReader::new(&connection).lines());
         while let Some(Ok(line)) = lines.next() {
             if line == "version" {
+                if self.refuses.load(Ordering::Relaxed) {
+                    let _ = connection.shutdown(std::net::Shutdown::Both);
+                    return;
+                }
                 let _ = replies.write_all(b"VERSION 1.6.18\r\n");
                 continue;
             }

@@ -8,7 +8,7 @@ use pinyon_core::operations::{
 };
 use pinyon_core::settings::Policy;
 use pinyon_core::Sent;
-use pinyon_proto::{Direction, Key, KeyRules, Mode};
+use pinyon_proto::{Direction, KeyRules, Mode};
 use serde_json::{json, Map, Value};
 
 use crate::playing::{Outcome, Raised};
@@ -40,11 +40,14 @@ pub fn request(call: &[Value]) -> Option<(&str, Request, Option<Vec<u8>>)> {
     Some((key, request, data))
 }
 
+pub fn owned(key: &str) -> OwnedKey {
+    OwnedKey::new(&KeyRules::default(), key.as_bytes()).unwrap()
+}
+
 pub fn operation(call: &[Value]) -> Op {
     let policy = Policy::default();
     if let Some((key, request, data)) = request(call) {
-        let key = OwnedKey::new(&KeyRules::default(), key.as_bytes()).unwrap();
-        return Single::new(request, key, data, operations::Plain, policy).into();
+        return Single::new(request, owned(key), data, operations::Plain, policy).into();
     }
     match call[0].as_str().unwrap() {
         "get_many" => Fetch::new(keys(&call[1]), false, operations::Plain, policy).into(),
@@ -88,6 +91,7 @@ pub fn outcome(operation: Op, call: &[Value]) -> Outcome {
             }
             Err(error) => error.into(),
         },
+        AnyOperation::Quiet(_) => unreachable!("a batch's outcome is that of all its runs"),
     }
 }
 
@@ -140,8 +144,4 @@ fn keys(given: &Value) -> Keys {
     };
     names.iter().for_each(|name| keys.push(&KeyRules::default(), name.as_bytes()).unwrap());
     keys
-}
-
-pub fn wire(key: &str) -> Key<'_> {
-    Key::new(key.as_bytes(), false).unwrap()
 }

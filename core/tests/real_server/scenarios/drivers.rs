@@ -1,23 +1,30 @@
 //! The two drivers, as clients of a scenario.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use pinyon_core::blocking::{self, known, run, Broken, Failure, NoHost};
+use pinyon_core::blocking::{self, run, Failure, NoHost};
 use pinyon_core::directory::Directory;
 use pinyon_core::driven::{Polled, Wake};
-use pinyon_core::operations::BorrowedKey;
+use pinyon_core::operations::{AnyOperation, BorrowedKey, Broken, OwnedKey, Request, SentData, SentKey, Unsuccessful};
 use pinyon_core::settings::{CacheSettings, Password, ServerTexts};
-use pinyon_core::shared::{Finished, Shared, Waiter};
-use pinyon_core::{Data, Error};
+use pinyon_core::shared::{Batch, Finished, Shared, Waiter};
+use pinyon_core::Error;
 use serde_json::{json, Value};
 
-use super::call::{operation, outcome, request, wire, Op};
+use super::call::{operation, outcome, owned, request, Op};
 use crate::playing::{ensure, Client, Outcome, Raised};
 
-/// A client whose servers can be looked at.
+/// A command of a batch.
+pub type QuietCommand = (OwnedKey, Request, Option<Vec<u8>>);
+
+/// A client whose servers can be looked at, and that does quiet batches.
 pub trait CacheClient: Client {
-    fn directory(&self) -> &Directory;
+    fn directory(&self) -> &Arc<Directory>;
+
+    /// Carries out a quiet batch. An error says that a command was refused at once.
+    fn carry_out_quietly(&mut self, commands: Vec<QuietCommand>) -> Result<Vec<Unsuccessful<OwnedKey>>, Error>;
 }
 
 fn afterwards() -> Vec<Value> {
@@ -38,7 +45,7 @@ fn check_place(call: &[Value], address: &str, raised: &Raised) -> Result<(), Str
     ensure(text.starts_with(&format!("{server}: {command}: ")), || "its text names no server and command".into())
 }
 
-fn directory(scenario: &Value) -> Directory {
+fn directory(scenario: &Value) -> Arc<Directory> {
     let text = |value: &Value| value.as_str().map(str::to_owned);
     let given = &scenario["client"];
     let mut settings = CacheSettings {
@@ -50,11 +57,11 @@ fn directory(scenario: &Value) -> Directory {
     };
     settings.timeout = given["timeout"].as_f64().unwrap_or(settings.timeout);
     settings.connect_timeout = given["connect_timeout"].as_f64().unwrap_or(settings.connect_timeout);
-    settings.build(true).expect("settings that make sense").directory
+    settings.build(true).expect("settings that make sense").directory.into()
 }
 
 /// Each call waits in a thread.
-pub struct Blocking(Directory);
+pub struct Blocking(Arc<Directory>);
 
 impl Client for Blocking {
     const PROTOCOL: &'static str = "memcached";
@@ -66,7 +73,10 @@ impl Client for Blocking {
     }
 
     fn carry_out(&mut self, calls: &[&[Value]]) -> Vec<Outcome> {
-        let directory = &self.0;
+        if let Some(commands) = of_batch(calls) {
+            return vec![batch(self, commands)];
+        }
+        let directory = &*self.0;
         std::thread::scope(|threads| {
             let running: Vec<_> = calls.iter().map(|call| threads.spawn(move || waited_for(directory, call))).collect();
             running.into_iter().map(|call| call.join().expect("it does not panic")).collect()
@@ -87,40 +97,59 @@ impl Client for Blocking {
 }
 
 impl CacheClient for Blocking {
-    fn directory(&self) -> &Directory {
+    fn directory(&self) -> &Arc<Directory> {
         &self.0
+    }
+
+    fn carry_out_quietly(&mut self, commands: Vec<QuietCommand>) -> Result<Vec<Unsuccessful<OwnedKey>>, Error> {
+        let mut batch = blocking::Batch::new(self.0.clone(), true);
+        for (key, request, data) in commands {
+            let sent = BorrowedKey { wire: key.wire(), routed: key.routed() };
+            batch.submit(&NoHost, &sent, request, &data.data(), key.clone()).map_err(error)?;
+        }
+        batch.finish(&NoHost).map_err(error)
+    }
+}
+
+fn error(failure: Failure<Infallible>) -> Error {
+    match failure {
+        Failure::Error(error) => error,
+        Failure::Interrupted(never) => match never {},
     }
 }
 
 fn waited_for(directory: &Directory, call: &[Value]) -> Outcome {
-    if call[0] == "batch" {
-        return match batch(directory, &call[1..]) {
-            Ok(()) => Outcome::default(),
-            Err(Failure::Error(error)) => error.into(),
-            Err(Failure::Interrupted(never)) => match never {},
-        };
-    }
     let mut operation = operation(call);
     let Ok(()) = run(directory, &NoHost, &mut operation);
     outcome(operation, call)
 }
 
-/// Commands done quietly together. Each that failed is known by its key.
-fn batch(directory: &Directory, commands: &[Value]) -> Result<(), Failure<std::convert::Infallible>> {
-    let mut batch = blocking::Batch::new(known(directory, &NoHost)?, true);
-    for command in commands {
-        let (key, request, data) = request(command.as_array().unwrap()).expect("a command of a batch");
-        let sent = BorrowedKey { wire: wire(key), routed: key.as_bytes() };
-        let data = data.as_deref().map_or(Data::None, Data::Copied);
-        batch.submit(&NoHost, &sent, request, &data, key)?;
+/// The commands of a batch, if it is all that is called.
+fn of_batch<'c>(calls: &[&'c [Value]]) -> Option<&'c [Value]> {
+    match calls {
+        [[name, commands @ ..]] if name == "batch" => Some(commands),
+        _ => None,
     }
-    for unsuccessful in batch.finish(&NoHost)? {
-        assert_eq!(unsuccessful.tag, commands[0][1], "it names the key");
-        if let Broken::Failed(error) = unsuccessful.why {
-            return Err(Error { command: unsuccessful.command, ..error }.into());
+}
+
+/// What a batch came to that is one call: the first failure.
+fn batch(client: &mut impl CacheClient, commands: &[Value]) -> Outcome {
+    let command = |command: &Value| {
+        let (key, request, data) = request(command.as_array().unwrap()).expect("a command of a batch");
+        (owned(key), request, data)
+    };
+    let unsuccessful = match client.carry_out_quietly(commands.iter().map(command).collect()) {
+        Ok(unsuccessful) => unsuccessful,
+        Err(error) => return error.into(),
+    };
+    for one in unsuccessful {
+        assert_eq!(one.key.wire().wire(), commands[one.number][1].as_str().unwrap().as_bytes());
+        if let Broken::Failed(error) = one.why {
+            assert_eq!(error.command, one.command);
+            return error.into();
         }
     }
-    Ok(())
+    Outcome::default()
 }
 
 /// All calls are those of one event loop.
@@ -138,33 +167,39 @@ impl Waiter for Caller {
     }
 }
 
+impl Loop {
+    fn next_finished(&mut self) -> Finished<Op, Caller> {
+        let until = Instant::now() + Duration::from_secs(30);
+        loop {
+            if let Some(finished) = self.polled.next_finished() {
+                return finished;
+            }
+            assert_ne!(self.polled.wait(until).unwrap(), Wake::Deadline, "nothing happens any more");
+        }
+    }
+}
+
 impl Client for Loop {
     const PROTOCOL: &'static str = "memcached";
     const SHARES: bool = true;
     const LIMITS: &'static [&'static str] = &["timeout"];
 
     fn connected(scenario: &Value) -> Self {
-        let directory = Arc::new(directory(scenario));
+        let directory = directory(scenario);
         Self { polled: Polled::new(Shared::new(directory.clone(), 1)).unwrap(), directory }
     }
 
     fn carry_out(&mut self, calls: &[&[Value]]) -> Vec<Outcome> {
-        // In a loop all commands are sent together, and so a batch's are like any others.
-        let unwrapped = |call: &&[Value]| match call[0] == "batch" {
-            true => call[1].as_array().unwrap().clone(),
-            false => call.to_vec(),
-        };
-        let calls: Vec<Vec<Value>> = calls.iter().map(unwrapped).collect();
+        if let Some(commands) = of_batch(calls) {
+            return vec![batch(self, commands)];
+        }
         for (index, call) in calls.iter().enumerate() {
             self.polled.begin(|machine, now| machine.start(operation(call), Caller(index), now)).unwrap();
         }
-        let until = Instant::now() + Duration::from_secs(30);
         let mut outcomes: Vec<_> = calls.iter().map(|_| None).collect();
         while outcomes.iter().any(Option::is_none) {
-            assert_ne!(self.polled.wait(until).unwrap(), Wake::Deadline, "nothing happens any more");
-            while let Some(Finished { operation, waiter: Caller(index) }) = self.polled.next_finished() {
-                outcomes[index] = Some(outcome(operation, &calls[index]));
-            }
+            let Finished { operation, waiter: Caller(index) } = self.next_finished();
+            outcomes[index] = Some(outcome(operation, calls[index]));
         }
         outcomes.into_iter().flatten().collect()
     }
@@ -185,7 +220,23 @@ impl Client for Loop {
 }
 
 impl CacheClient for Loop {
-    fn directory(&self) -> &Directory {
+    fn directory(&self) -> &Arc<Directory> {
         &self.directory
+    }
+
+    fn carry_out_quietly(&mut self, commands: Vec<QuietCommand>) -> Result<Vec<Unsuccessful<OwnedKey>>, Error> {
+        let mut batch = Batch::new(true);
+        for command in commands {
+            let submit =
+                |machine: &mut Shared<_, _>, now| machine.submit_quietly(&mut batch, command, || Caller(0), now);
+            self.polled.begin(submit).unwrap()?;
+        }
+        let mut outcome = batch.leave(());
+        while outcome.is_none() {
+            let AnyOperation::Quiet(run) = self.next_finished().operation else { unreachable!("it is all there is") };
+            let (_, left) = batch.over(*run);
+            outcome = left.map(|((), unsuccessful)| unsuccessful);
+        }
+        Ok(outcome.unwrap_or_default())
     }
 }

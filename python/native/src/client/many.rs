@@ -5,14 +5,14 @@ use pinyon_core::Data;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyMapping, PyString};
 
-use super::Client;
+use super::{Client, Returned};
 use crate::answers::{deleted, fetched, stored};
-use crate::awaited::{Becomes, Wanted};
-use crate::encoded::Kept;
-use crate::errors::{checked, exception, unstorable, ErrorKind};
+use crate::errors::{checked, exception, unstorable, unsupported, ErrorKind};
 use crate::keys::key_bytes;
+use crate::shared::{Becomes, Wanted};
 use crate::supplied::{LoopValues, ThreadValues};
 use crate::ttl::Ttl;
+use crate::value_bytes::Kept;
 
 /// Keys as Python has them, and as they are sent.
 struct Keys {
@@ -46,7 +46,7 @@ impl Client {
         keys: &Bound<'py, PyAny>,
         failed: Option<Bound<'py, PyAny>>,
         cas: bool,
-    ) -> PyResult<Bound<'py, PyAny>> {
+    ) -> Returned<'py> {
         let py = keys.py();
         self.check_open(py)?;
         let failed = failed.map(dict_for_failures).transpose()?;
@@ -61,7 +61,7 @@ impl Client {
         fetched(py, fetch.finish(), &given, failed.as_ref())
     }
 
-    pub(crate) fn store_many<'py>(&self, mapping: &Bound<'py, PyAny>, Ttl(ttl): Ttl) -> PyResult<Bound<'py, PyAny>> {
+    pub(crate) fn store_many<'py>(&self, mapping: &Bound<'py, PyAny>, Ttl(ttl): Ttl) -> Returned<'py> {
         let py = mapping.py();
         self.check_open(py)?;
         let pairs = PyDict::new(py);
@@ -73,9 +73,10 @@ impl Client {
         };
         let encoded = values.iter().zip(&given).map(encode).collect::<PyResult<Vec<_>>>()?;
         let mut blocks: Vec<DataBlock<Data<'_>>> = Vec::with_capacity(encoded.len());
+        let limits = self.directory.options().limits;
         for ((value, client_flags), key) in encoded.iter().zip(&given) {
             let size = value.bytes()?.len();
-            self.check_size(key.bind(py), size)?;
+            checked(py, limits.check_value(size, || format!("{:?}", key.bind(py))))?;
             blocks.push(DataBlock { data: value.data()?, size, client_flags: *client_flags });
         }
         if self.loops.get().is_some() {
@@ -91,7 +92,7 @@ impl Client {
         stored(py, change.finish(), &given)
     }
 
-    pub(crate) fn delete_items<'py>(&self, keys: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    pub(crate) fn delete_items<'py>(&self, keys: &Bound<'py, PyAny>) -> Returned<'py> {
         let py = keys.py();
         self.check_open(py)?;
         let mut change = Change::<Kept>::delete(Keys::new(self, keys)?.sent, self.policy);
@@ -101,26 +102,9 @@ impl Client {
         self.carry_out(py, &mut change)?;
         deleted(py, change.finish())
     }
-
-    /// Refuses a value that is too large before anything is sent.
-    pub(crate) fn check_size(&self, key: &Bound<'_, PyAny>, size: usize) -> PyResult<()> {
-        let limit = self.directory.options().limits.value;
-        if size <= limit {
-            return Ok(());
-        }
-        let message = format!(
-            "the value of {} has {size} bytes, more than the client's limit (max_value_size) of {limit}; nothing was \
-             stored",
-            key.repr()?
-        );
-        Err(exception(key.py(), ErrorKind::ValueTooLarge, &message))
-    }
 }
 
 fn dict_for_failures(failed: Bound<'_, PyAny>) -> PyResult<Bound<'_, PyDict>> {
-    if let Ok(failed) = failed.cast::<PyDict>() {
-        return Ok(failed.clone());
-    }
-    let message = format!("failed is a dict, which receives errors by server, not {}", failed.get_type().name()?);
-    Err(exception(failed.py(), ErrorKind::UnsupportedType, &message))
+    let refuse = |failed: &Bound<'_, PyAny>| unsupported(failed, "failed is a dict, which receives errors by server");
+    failed.cast_into().map_err(|error| refuse(&error.into_inner()))
 }

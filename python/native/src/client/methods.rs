@@ -4,39 +4,35 @@ use std::sync::atomic::Ordering;
 use std::sync::Arc;
 
 use pinyon_core::lease::Win;
-use pinyon_core::operations::{BorrowedKey, Request, ServerCommand};
-use pinyon_core::settings::Policy;
+use pinyon_core::operations::{Request, ServerCommand};
 use pinyon_proto::{Direction, Mode};
 use pyo3::prelude::*;
 use pyo3::types::{PyAny, PyDict};
 
-use super::construction::Own;
-use super::Client;
+use super::{Client, Own, Returned};
 use crate::batch::Batch;
+use crate::driver::LoopDriver;
 use crate::errors::checked;
-use crate::keys::key_bytes;
-use crate::loops::{LoopDriver, Loops};
-use crate::shared::Connections;
+use crate::loops::Loops;
+use crate::shared::Driver;
 use crate::ttl::Ttl;
 
 #[pymethods]
 impl Client {
     /// `source`: a client to share everything with. `settings`: those of the core; of a view, those of a view.
     #[new]
-    #[pyo3(signature = (source = None, *, serializer = None, on_event = None, compression = None, loops = None,
-                        **settings))]
+    #[pyo3(signature = (source = None, *, serializer = None, on_event = None, loops = None, **settings))]
     fn new(
         py: Python<'_>,
         source: Option<Bound<'_, Self>>,
         serializer: Option<Bound<'_, PyAny>>,
         on_event: Option<Py<PyAny>>,
-        compression: Option<Bound<'_, PyAny>>,
         loops: Option<(Py<PyAny>, Bound<'_, PyAny>)>,
         settings: Option<Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
         match source {
             Some(source) => Self::viewing(&source, settings.as_ref()),
-            None => Self::of_settings(py, Own { serializer, on_event, compression, loops }, settings.as_ref()),
+            None => Self::of_settings(py, Own { serializer, on_event, loops }, settings.as_ref()),
         }
     }
 
@@ -45,19 +41,14 @@ impl Client {
     /// `current` returns the running event loop, `make` a driver for it; `connections`: to each server, per loop.
     pub(crate) fn share(&self, current: Py<PyAny>, make: Bound<'_, PyAny>, connections: usize) -> PyResult<()> {
         let (directory, watcher) = (self.directory.clone(), self.watcher.clone());
-        let connections = Connections { directory, watcher, to_each: connections };
-        let _ = self.loops.set(Arc::new(Loops::new(current, make, connections)?));
+        let connect = move |host: &Bound<'_, PyAny>| Driver::new(host, directory.clone(), watcher.clone(), connections);
+        let _ = self.loops.set(Arc::new(Loops::new(current, make, connect)?));
         Ok(())
-    }
-
-    /// The same client, whose methods return what a coroutine may wait for later, and an error where there is one.
-    fn submitting(&self) -> Self {
-        self.view(Policy { miss: false, ..self.policy }, true)
     }
 
     /// The value stored under a key, or `default` when there is none.
     #[pyo3(signature = (key, default = None))]
-    fn get<'py>(&self, key: &Bound<'py, PyAny>, default: Option<Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyAny>> {
+    fn get<'py>(&self, key: &Bound<'py, PyAny>, default: Option<Bound<'py, PyAny>>) -> Returned<'py> {
         self.run(key, Request::Get { cas: false }, None, default)
     }
 
@@ -68,11 +59,7 @@ impl Client {
     /// `failed` is given, nothing is raised for a server that failed: its keys are left out, and the dict gets the
     /// error under the server's name.
     #[pyo3(signature = (keys, *, failed = None))]
-    fn get_many<'py>(
-        &self,
-        keys: &Bound<'py, PyAny>,
-        failed: Option<Bound<'py, PyAny>>,
-    ) -> PyResult<Bound<'py, PyAny>> {
+    fn get_many<'py>(&self, keys: &Bound<'py, PyAny>, failed: Option<Bound<'py, PyAny>>) -> Returned<'py> {
         self.fetch_many(keys, failed, false)
     }
 
@@ -80,31 +67,27 @@ impl Client {
     ///
     /// Failures are those of `get_many`.
     #[pyo3(signature = (keys, *, failed = None))]
-    fn gets_many<'py>(
-        &self,
-        keys: &Bound<'py, PyAny>,
-        failed: Option<Bound<'py, PyAny>>,
-    ) -> PyResult<Bound<'py, PyAny>> {
+    fn gets_many<'py>(&self, keys: &Bound<'py, PyAny>, failed: Option<Bound<'py, PyAny>>) -> Returned<'py> {
         self.fetch_many(keys, failed, true)
     }
 
     /// The value stored under a key with its CAS token, or None.
-    fn gets<'py>(&self, key: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    fn gets<'py>(&self, key: &Bound<'py, PyAny>) -> Returned<'py> {
         self.ask(key, Request::Get { cas: true })
     }
 
     /// The value stored under a key with the seconds until it expires, None for never; or None.
-    fn get_with_ttl<'py>(&self, key: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    fn get_with_ttl<'py>(&self, key: &Bound<'py, PyAny>) -> Returned<'py> {
         self.ask(key, Request::GetWithTtl)
     }
 
     /// The value stored under a key, or None; the item's ttl is set on the way.
-    fn gat<'py>(&self, key: &Bound<'py, PyAny>, ttl: Ttl) -> PyResult<Bound<'py, PyAny>> {
+    fn gat<'py>(&self, key: &Bound<'py, PyAny>, ttl: Ttl) -> Returned<'py> {
         self.ask(key, Request::GetAndTouch { ttl: ttl.0, cas: false })
     }
 
     /// Sets an item's ttl. Returns whether there is such an item.
-    fn touch<'py>(&self, key: &Bound<'py, PyAny>, ttl: Ttl) -> PyResult<Bound<'py, PyAny>> {
+    fn touch<'py>(&self, key: &Bound<'py, PyAny>, ttl: Ttl) -> Returned<'py> {
         self.ask(key, Request::Touch { ttl: ttl.0 })
     }
 
@@ -112,29 +95,29 @@ impl Client {
     ///
     /// `ttl`: seconds (int or float, rounded up) or a timedelta until it expires; 0 for no end, negative for at once.
     #[pyo3(signature = (key, value, ttl = Ttl::NONE), text_signature = "($self, key, value, ttl=0)")]
-    fn set<'py>(&self, key: &Bound<'py, PyAny>, value: &Bound<'_, PyAny>, ttl: Ttl) -> PyResult<Bound<'py, PyAny>> {
+    fn set<'py>(&self, key: &Bound<'py, PyAny>, value: &Bound<'_, PyAny>, ttl: Ttl) -> Returned<'py> {
         self.store(Mode::Set, key, value, ttl, None)
     }
 
     /// Stores a value unless the key has one. Returns whether it was stored.
     #[pyo3(signature = (key, value, ttl = Ttl::NONE), text_signature = "($self, key, value, ttl=0)")]
-    fn add<'py>(&self, key: &Bound<'py, PyAny>, value: &Bound<'_, PyAny>, ttl: Ttl) -> PyResult<Bound<'py, PyAny>> {
+    fn add<'py>(&self, key: &Bound<'py, PyAny>, value: &Bound<'_, PyAny>, ttl: Ttl) -> Returned<'py> {
         self.store(Mode::Add, key, value, ttl, None)
     }
 
     /// Stores a value if the key has one already. Returns whether it was stored.
     #[pyo3(signature = (key, value, ttl = Ttl::NONE), text_signature = "($self, key, value, ttl=0)")]
-    fn replace<'py>(&self, key: &Bound<'py, PyAny>, value: &Bound<'_, PyAny>, ttl: Ttl) -> PyResult<Bound<'py, PyAny>> {
+    fn replace<'py>(&self, key: &Bound<'py, PyAny>, value: &Bound<'_, PyAny>, ttl: Ttl) -> Returned<'py> {
         self.store(Mode::Replace, key, value, ttl, None)
     }
 
     /// Puts a value behind the one that is stored. Returns whether there was one.
-    fn append<'py>(&self, key: &Bound<'py, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    fn append<'py>(&self, key: &Bound<'py, PyAny>, value: &Bound<'_, PyAny>) -> Returned<'py> {
         self.store(Mode::Append, key, value, Ttl::NONE, None)
     }
 
     /// Puts a value before the one that is stored. Returns whether there was one.
-    fn prepend<'py>(&self, key: &Bound<'py, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    fn prepend<'py>(&self, key: &Bound<'py, PyAny>, value: &Bound<'_, PyAny>) -> Returned<'py> {
         self.store(Mode::Prepend, key, value, Ttl::NONE, None)
     }
 
@@ -142,19 +125,13 @@ impl Client {
     ///
     /// Returns True when it was stored, False when the item has changed, None when it is gone.
     #[pyo3(signature = (key, value, cas, ttl = Ttl::NONE), text_signature = "($self, key, value, cas, ttl=0)")]
-    fn cas<'py>(
-        &self,
-        key: &Bound<'py, PyAny>,
-        value: &Bound<'_, PyAny>,
-        cas: u64,
-        ttl: Ttl,
-    ) -> PyResult<Bound<'py, PyAny>> {
+    fn cas<'py>(&self, key: &Bound<'py, PyAny>, value: &Bound<'_, PyAny>, cas: u64, ttl: Ttl) -> Returned<'py> {
         self.store(Mode::Set, key, value, ttl, Some(cas))
     }
 
     /// Stores many values. Returns the keys that were not stored.
     #[pyo3(signature = (mapping, ttl = Ttl::NONE), text_signature = "($self, mapping, ttl=0)")]
-    fn set_many<'py>(&self, mapping: &Bound<'py, PyAny>, ttl: Ttl) -> PyResult<Bound<'py, PyAny>> {
+    fn set_many<'py>(&self, mapping: &Bound<'py, PyAny>, ttl: Ttl) -> Returned<'py> {
         self.store_many(mapping, ttl)
     }
 
@@ -163,7 +140,7 @@ impl Client {
     /// `stale`: seconds (int or float, rounded up) or a timedelta. Then the item is not deleted but marked stale, and ends
     /// after so long: who asks for it by `get_or_set` next makes another, while all others get what there is.
     #[pyo3(signature = (key, *, stale = None))]
-    fn delete<'py>(&self, key: &Bound<'py, PyAny>, stale: Option<&Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyAny>> {
+    fn delete<'py>(&self, key: &Bound<'py, PyAny>, stale: Option<&Bound<'py, PyAny>>) -> Returned<'py> {
         let request = match stale {
             None => Request::Delete,
             Some(stale) => Request::MarkStale { ttl: Ttl::within(stale, "stale")? },
@@ -182,7 +159,7 @@ impl Client {
         key: &Bound<'py, PyAny>,
         lease: &Bound<'py, PyAny>,
         recache: Option<&Bound<'py, PyAny>>,
-    ) -> PyResult<Bound<'py, PyAny>> {
+    ) -> Returned<'py> {
         let lease = Ttl::within(lease, "lease")?;
         let recache = recache.map_or(Ok(0), |recache| Ttl::up_to_30_days(recache, "recache"))?;
         self.ask(key, Request::Lease { lease, recache })
@@ -196,12 +173,12 @@ impl Client {
 
     /// Gives a lease back that was won with this token, so that the next caller wins it. `keep`: the item has a value, which
     /// stays, marked stale.
-    fn give_back<'py>(&self, key: &Bound<'py, PyAny>, cas: u64, keep: bool) -> PyResult<Bound<'py, PyAny>> {
+    fn give_back<'py>(&self, key: &Bound<'py, PyAny>, cas: u64, keep: bool) -> Returned<'py> {
         self.ask(key, Request::GiveBack(Win { cas, keep }))
     }
 
     /// Deletes many items. Returns how many there were.
-    fn delete_many<'py>(&self, keys: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    fn delete_many<'py>(&self, keys: &Bound<'py, PyAny>) -> Returned<'py> {
         self.delete_items(keys)
     }
 
@@ -210,13 +187,7 @@ impl Client {
     /// A missing item is created with `initial`, where that is given, and `ttl`; otherwise None is returned.
     #[pyo3(signature = (key, delta = 1, *, initial = None, ttl = Ttl::NONE),
            text_signature = "($self, key, delta=1, *, initial=None, ttl=0)")]
-    fn incr<'py>(
-        &self,
-        key: &Bound<'py, PyAny>,
-        delta: i128,
-        initial: Option<u64>,
-        ttl: Ttl,
-    ) -> PyResult<Bound<'py, PyAny>> {
+    fn incr<'py>(&self, key: &Bound<'py, PyAny>, delta: i128, initial: Option<u64>, ttl: Ttl) -> Returned<'py> {
         let initial = initial.map(|initial| (initial, ttl.0));
         self.ask(key, checked(key.py(), Request::arithmetic(Direction::Increment, delta, initial))?)
     }
@@ -226,19 +197,13 @@ impl Client {
     /// A missing item is created with `initial`, where that is given, and `ttl`; otherwise None is returned.
     #[pyo3(signature = (key, delta = 1, *, initial = None, ttl = Ttl::NONE),
            text_signature = "($self, key, delta=1, *, initial=None, ttl=0)")]
-    fn decr<'py>(
-        &self,
-        key: &Bound<'py, PyAny>,
-        delta: i128,
-        initial: Option<u64>,
-        ttl: Ttl,
-    ) -> PyResult<Bound<'py, PyAny>> {
+    fn decr<'py>(&self, key: &Bound<'py, PyAny>, delta: i128, initial: Option<u64>, ttl: Ttl) -> Returned<'py> {
         let initial = initial.map(|initial| (initial, ttl.0));
         self.ask(key, checked(key.py(), Request::arithmetic(Direction::Decrement, delta, initial))?)
     }
 
     /// What the server knows of an item, as an `ItemMetadata`, or None. The item is not touched by it.
-    fn meta<'py>(&self, key: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    fn meta<'py>(&self, key: &Bound<'py, PyAny>) -> Returned<'py> {
         self.ask(key, Request::Metadata)
     }
 
@@ -252,7 +217,7 @@ impl Client {
 
     /// Makes all servers forget all items, now or after `delay` seconds.
     #[pyo3(signature = (delay = 0))]
-    fn flush_all<'py>(&self, py: Python<'py>, delay: u32) -> PyResult<Bound<'py, PyAny>> {
+    fn flush_all<'py>(&self, py: Python<'py>, delay: u32) -> Returned<'py> {
         self.ask_servers(py, ServerCommand::FlushAll { delay })
     }
 
@@ -260,12 +225,12 @@ impl Client {
     ///
     /// `kind`: memcached's own sub-statistics, such as "items", "slabs" or "settings".
     #[pyo3(signature = (kind = None))]
-    fn stats<'py>(&self, py: Python<'py>, kind: Option<&str>) -> PyResult<Bound<'py, PyAny>> {
-        self.ask_statistics(py, kind.unwrap_or_default())
+    fn stats<'py>(&self, py: Python<'py>, kind: Option<&str>) -> Returned<'py> {
+        self.ask_servers(py, checked(py, ServerCommand::stats(kind.unwrap_or_default()))?)
     }
 
     /// The version of each server, as a dict by server.
-    fn version<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+    fn version<'py>(&self, py: Python<'py>) -> Returned<'py> {
         self.ask_servers(py, ServerCommand::Version)
     }
 
@@ -282,34 +247,15 @@ impl Client {
     /// The servers that would hold a key as those before them fail, its own first: as the ring has it, whatever their
     /// state is now. A list of their names; empty until servers that are found out are known.
     fn servers_of(&self, key: &Bound<'_, PyAny>) -> PyResult<Vec<String>> {
-        let py = key.py();
-        self.check_open(py)?;
-        let bytes = key_bytes(key)?;
-        let (quoted, mut scratch) = (self.routing.quoted(key)?, Vec::new());
-        let sent = checked(py, BorrowedKey::new(&self.keys, bytes, &mut scratch))?;
+        self.check_open(key.py())?;
         let fleet = self.directory.known();
-        let candidates = fleet.candidates(sent.asked_about(quoted.as_deref()).routed, self.policy.failover);
-        Ok(candidates.into_iter().map(|server| fleet.servers()[server].name.to_string()).collect())
+        self.with_key(key, |sent| Ok(fleet.names(fleet.candidates(sent.routed, self.policy.failover))))
     }
 
     /// One line about each server: its name, whether it is up, and its connections.
-    fn describe(&self, py: Python<'_>) -> PyResult<Vec<String>> {
-        let fleet = self.directory.known();
-        let describe = |index: usize| {
-            let server = &fleet.servers()[index];
-            let gutter = if fleet.is_gutter(index) { "gutter " } else { "" };
-            let state = if server.health.is_up() { "up" } else { "down" };
-            if let Some(loops) = self.loops.get() {
-                return Ok(format!(
-                    "{gutter}{} {state}, {} connected",
-                    server.name,
-                    loops.open_connections(py, index)?
-                ));
-            }
-            let (open, idle) = fleet.pool(index).open_and_idle();
-            Ok(format!("{gutter}{} {state}, {open} connected, {idle} idle", server.name))
-        };
-        fleet.members().map(describe).collect()
+    fn describe(&self) -> Vec<String> {
+        let shared = self.loops.get().is_some();
+        self.directory.known().metrics().map(|server| server.line(shared)).collect()
     }
 
     /// Return what this client and its views have counted so far, in this process, by server.
@@ -323,8 +269,7 @@ impl Client {
     #[getter]
     fn servers(&self) -> Vec<String> {
         let fleet = self.directory.known();
-        let members = fleet.members().filter(|index| !fleet.is_gutter(*index));
-        members.map(|index| fleet.servers()[index].name.to_string()).collect()
+        fleet.names(fleet.members().filter(|index| !fleet.is_gutter(*index)))
     }
 
     /// What is put before every key.

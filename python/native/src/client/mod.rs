@@ -1,6 +1,5 @@
-//! `pinyon.Client`: its methods are in `methods`.
+//! `pinyon.Client`: what it is made of, and of what settings. Its methods are in `methods`.
 
-mod construction;
 mod many;
 mod methods;
 mod running;
@@ -10,15 +9,17 @@ use std::sync::{Arc, OnceLock};
 
 use pinyon_core::directory::Directory;
 use pinyon_core::lease::Flights;
-use pinyon_core::settings::Policy;
+use pinyon_core::settings::{CacheSettings, Policy, ViewSettings};
 use pinyon_proto::KeyRules;
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 
-use crate::errors::{exception, ErrorKind};
+use crate::callers::Callers;
+use crate::errors::{checked, exception, ErrorKind};
 use crate::events::Watcher;
 use crate::keys::Routing;
-use crate::leases::Callers;
 use crate::loops::Loops;
+use crate::settings::changed;
 use crate::shared::Driver;
 use crate::values::Codec;
 
@@ -26,6 +27,7 @@ use crate::values::Codec;
 ///
 /// `pinyon.Client` documents its arguments; the methods document themselves.
 #[pyclass(frozen, subclass, weakref, module = "pinyon._native")]
+#[derive(Clone)]
 pub(crate) struct Client {
     pub(crate) directory: Arc<Directory>,
     pub(crate) keys: KeyRules,
@@ -35,13 +37,51 @@ pub(crate) struct Client {
     pub(crate) watcher: Arc<Watcher>,
     /// Where the client's methods return what a coroutine waits for, instead of waiting themselves.
     pub(crate) loops: OnceLock<Arc<Loops<Driver>>>,
-    /// Its methods return what a greenlet may wait for later, instead of letting it wait.
-    pub(crate) submits_only: bool,
     pub(crate) flights: Arc<Flights<Callers>>,
     pub(crate) closed: Arc<AtomicBool>,
 }
 
+/// What a method returns: the answer, or what a coroutine waits for.
+pub(crate) type Returned<'py> = PyResult<Bound<'py, PyAny>>;
+
+/// Arguments that are Python's own.
+pub(crate) struct Own<'py> {
+    pub(crate) serializer: Option<Bound<'py, PyAny>>,
+    pub(crate) on_event: Option<Py<PyAny>>,
+    pub(crate) loops: Option<(Py<PyAny>, Bound<'py, PyAny>)>,
+}
+
 impl Client {
+    /// A client that shares all but its policy with `client`.
+    pub(crate) fn viewing(client: &Bound<'_, Self>, settings: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
+        let (py, client) = (client.py(), client.get());
+        let view = changed(ViewSettings::default(), settings)?;
+        let policy = checked(py, client.policy.with(&view))?;
+        Ok(client.view(policy))
+    }
+
+    pub(crate) fn of_settings(py: Python<'_>, own: Own<'_>, settings: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
+        let settings = changed(CacheSettings::default(), settings)?;
+        let events = own.on_event.is_some();
+        let parts = checked(py, py.detach(|| settings.build(events)))?;
+        let serializer = own.serializer.unwrap_or_else(|| py.None().into_bound(py));
+        let client = Self {
+            directory: Arc::new(parts.directory),
+            keys: parts.keys,
+            routing: if parts.quotes_bytes { Routing::Repr } else { Routing::Bytes },
+            codec: Arc::new(Codec::new(&serializer, parts.packing)?),
+            policy: parts.policy,
+            watcher: Arc::new(Watcher::new(own.on_event)),
+            loops: OnceLock::new(),
+            flights: Arc::default(),
+            closed: Arc::default(),
+        };
+        if let Some((current, make)) = own.loops {
+            client.share(current, make, parts.connections)?;
+        }
+        Ok(client)
+    }
+
     pub(crate) fn check_open(&self, py: Python<'_>) -> PyResult<()> {
         match self.closed.load(Ordering::Relaxed) {
             false => Ok(()),
@@ -49,19 +89,8 @@ impl Client {
         }
     }
 
-    /// The same client in another guise.
-    pub(crate) fn view(&self, policy: Policy, submits_only: bool) -> Self {
-        Self {
-            directory: self.directory.clone(),
-            keys: self.keys.clone(),
-            routing: self.routing,
-            codec: self.codec.clone(),
-            policy,
-            watcher: self.watcher.clone(),
-            loops: self.loops.clone(),
-            submits_only,
-            flights: self.flights.clone(),
-            closed: self.closed.clone(),
-        }
+    /// The same client with another policy.
+    pub(crate) fn view(&self, policy: Policy) -> Self {
+        Self { policy, ..self.clone() }
     }
 }

@@ -7,17 +7,16 @@ use pinyon_core::Data;
 use pinyon_proto::Mode;
 use pyo3::prelude::*;
 
-use super::Client;
-use crate::answers::{answered, failed};
-use crate::awaited::{Awaited, Becomes, LoopOperation};
-use crate::encoded::{Encoded, Kept};
-use crate::errors::checked;
+use super::{Client, Returned};
+use crate::answers::{answered, failed, of_servers};
+use crate::errors::{exception, ErrorKind};
 use crate::host::PythonHost;
-use crate::keys::key_bytes;
+use crate::keys::{sent, Scratch};
 use crate::loops::Caller;
-use crate::shared::Driver;
+use crate::shared::{Awaited, Becomes, Driver, LoopOperation};
 use crate::supplied::{KeptKey, LoopValues, ThreadValues};
 use crate::ttl::Ttl;
+use crate::value_bytes::{Encoded, Kept};
 use crate::waiter::Waiter;
 
 /// A request that has been begun.
@@ -35,13 +34,13 @@ impl Client {
         request: Request,
         value: Option<&Encoded<'_>>,
         default: Option<Bound<'py, PyAny>>,
-    ) -> PyResult<Bound<'py, PyAny>> {
+    ) -> Returned<'py> {
         let begun = self.begin(key, request, value, default)?;
         self.end(begun)
     }
 
     /// Runs a request without a data block.
-    pub(crate) fn ask<'py>(&self, key: &Bound<'py, PyAny>, request: Request) -> PyResult<Bound<'py, PyAny>> {
+    pub(crate) fn ask<'py>(&self, key: &Bound<'py, PyAny>, request: Request) -> Returned<'py> {
         self.run(key, request, None, None)
     }
 
@@ -52,7 +51,7 @@ impl Client {
         value: &Bound<'_, PyAny>,
         Ttl(ttl): Ttl,
         cas: Option<u64>,
-    ) -> PyResult<Bound<'py, PyAny>> {
+    ) -> Returned<'py> {
         let begun = self.begin_store(mode, key, value, ttl, cas)?;
         self.end(begun)
     }
@@ -89,10 +88,10 @@ impl Client {
     }
 
     #[inline(always)]
-    fn end<'py>(&self, begun: Begun<'py>) -> PyResult<Bound<'py, PyAny>> {
+    fn end<'py>(&self, begun: Begun<'py>) -> Returned<'py> {
         match begun {
             Begun::Over(answer) => Ok(answer),
-            Begun::Waits(caller, waiter) => caller.wait(waiter, self.submits_only),
+            Begun::Waits(caller, waiter) => caller.wait(waiter),
         }
     }
 
@@ -103,12 +102,10 @@ impl Client {
         request: Request,
         value: Option<&Encoded<'_>>,
         default: Option<Bound<'py, PyAny>>,
-    ) -> PyResult<Bound<'py, PyAny>> {
+    ) -> Returned<'py> {
         let py = key.py();
-        let bytes = key_bytes(key)?;
-        let mut scratch = Vec::new();
-        let quoted = self.routing.quoted(key)?;
-        let sent = checked(py, BorrowedKey::new(&self.keys, bytes, &mut scratch))?.asked_about(quoted.as_deref());
+        let mut scratch = Scratch::default();
+        let sent = sent(&self.keys, self.routing, key, &mut scratch)?;
         let data = value.map_or(Ok(Data::None), Encoded::data)?;
         let values = ThreadValues { py, codec: &self.codec };
         let mut single = Single::new(request, sent, data, values, self.policy);
@@ -127,11 +124,7 @@ impl Client {
         default: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Begun<'py>> {
         let py = key.py();
-        let mut scratch = Vec::new();
-        let bytes = key_bytes(key)?;
-        let quoted = self.routing.quoted(key)?;
-        let sent = checked(py, BorrowedKey::new(&self.keys, bytes, &mut scratch))?;
-        let kept = KeptKey::new(sent.asked_about(quoted.as_deref()), key)?;
+        let kept = self.with_key(key, |sent| KeptKey::new(*sent, key))?;
         let data = value.map_or(Ok(Kept::Nothing), Encoded::keep)?;
         let caller = self.caller(py)?;
         let single = Single::new(request, kept, data, LoopValues(self.codec.clone()), self.policy);
@@ -140,9 +133,32 @@ impl Client {
         start(py, caller, AnyOperation::Single(single), becomes)
     }
 
+    /// Passes on a key as it is sent.
+    #[inline(always)]
+    pub(crate) fn with_key<T>(
+        &self,
+        key: &Bound<'_, PyAny>,
+        work: impl FnOnce(&BorrowedKey<'_>) -> PyResult<T>,
+    ) -> PyResult<T> {
+        let mut scratch = Scratch::default();
+        work(&sent(&self.keys, self.routing, key, &mut scratch)?)
+    }
+
     fn caller<'py>(&self, py: Python<'py>) -> PyResult<Caller<'py, Driver>> {
         let Some(loops) = self.loops.get() else { unreachable!("clients that wait by themselves have no driver") };
         loops.caller(py)
+    }
+
+    /// The caller, who must be in the loop of this driver.
+    pub(crate) fn caller_of<'py>(&self, driver: &Bound<'py, Driver>) -> PyResult<Caller<'py, Driver>> {
+        let caller = self.caller(driver.py())?;
+        match caller.driver.is(driver) {
+            true => Ok(caller),
+            false => {
+                let other = "the batch was opened in another event loop; each loop needs a batch of its own";
+                Err(exception(driver.py(), ErrorKind::UsageError, other))
+            }
+        }
     }
 
     /// Runs an operation by waiting.
@@ -159,31 +175,20 @@ impl Client {
         py: Python<'py>,
         operation: LoopOperation,
         becomes: Becomes,
-    ) -> PyResult<Bound<'py, PyAny>> {
+    ) -> Returned<'py> {
         let begun = start(py, self.caller(py)?, operation, becomes)?;
         self.end(begun)
     }
 
     /// Asks every server.
-    pub(crate) fn ask_servers<'py>(&self, py: Python<'py>, command: ServerCommand) -> PyResult<Bound<'py, PyAny>> {
+    pub(crate) fn ask_servers<'py>(&self, py: Python<'py>, command: ServerCommand) -> Returned<'py> {
         self.check_open(py)?;
-        let becomes = match command {
-            ServerCommand::Version => Becomes::Versions,
-            ServerCommand::Stats(_) => Becomes::Statistics,
-            ServerCommand::FlushAll { .. } => Becomes::Nothing,
-        };
         let mut everywhere = Everywhere::new(command);
         if self.loops.get().is_some() {
-            return self.run_in_loop(py, AnyOperation::Everywhere(everywhere.into()), becomes);
+            return self.run_in_loop(py, everywhere.into(), Becomes::OfServers);
         }
         self.carry_out(py, &mut everywhere)?;
-        becomes.of_servers(py, everywhere)
-    }
-
-    /// Asks every server for its statistics of a kind.
-    pub(crate) fn ask_statistics<'py>(&self, py: Python<'py>, kind: &str) -> PyResult<Bound<'py, PyAny>> {
-        let command = checked(py, ServerCommand::stats(kind))?;
-        self.ask_servers(py, command)
+        of_servers(py, everywhere)
     }
 }
 
@@ -194,6 +199,6 @@ fn start<'py>(
     becomes: Becomes,
 ) -> PyResult<Begun<'py>> {
     let waiter = caller.waiter()?;
-    caller.driver.get().start(py, operation, Awaited { waiter: waiter.clone_ref(py), becomes })?;
+    caller.driver.get().start(py, operation, Awaited::Outcome { waiter: waiter.clone_ref(py), becomes })?;
     Ok(Begun::Waits(caller, waiter))
 }

@@ -1,20 +1,15 @@
 //! `pinyon.Locks`: what Python sees of it.
 
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
 
-use pinyon_core::locks::keys;
-use pinyon_core::locks::owners;
-use pinyon_core::locks::Branches;
-use pinyon_core::locks::Names;
-use pinyon_core::locks::{Asked, StatusQuestion};
-use pinyon_core::settings::{lock_ttl, LockParts, LockSettings, UsualLock};
+use pinyon_core::locks::{self, owners, Asked, Branches, Names, StatusQuestion};
+use pinyon_core::settings::{LockParts, LockSettings, UsualLock};
 use pinyon_proto::resp::Command;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyString, PyTuple};
 
 use super::place::{Keeping, Operation, Sharing};
-use crate::errors::{checked, exception, ErrorKind};
+use crate::errors::{checked, unsupported, ErrorKind};
 use crate::keys::{key_bytes, text_bytes};
 use crate::settings::changed;
 
@@ -57,24 +52,12 @@ impl Locks {
         Ok(common_tag(names)?.map(|tag| PyBytes::new(py, tag)))
     }
 
-    /// Of each name a `LockStatus`.
-    fn _status<'py>(&self, names: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyAny>> {
-        self.inspect(names, StatusQuestion::Each)
-    }
-
-    /// Whether any of the names is locked.
-    fn _is_locked<'py>(&self, names: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyAny>> {
-        self.inspect(names, StatusQuestion::IsLocked)
-    }
-
-    /// Who holds the first of the names that is held, or None.
-    fn _first_owner<'py>(&self, names: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyAny>> {
-        self.inspect(names, StatusQuestion::FirstOwner)
-    }
-
-    /// How many wait for any of the names.
-    fn _waiting<'py>(&self, names: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyAny>> {
-        self.inspect(names, StatusQuestion::Waiting)
+    /// Answers a question about names: "each" (a `LockStatus` for each), "is_locked", "first_owner" or "waiting".
+    fn _inspect<'py>(&self, names: &Bound<'py, PyTuple>, question: &str) -> PyResult<Bound<'py, PyAny>> {
+        let py = names.py();
+        let (question, asked) =
+            (checked(py, StatusQuestion::named(question))?, checked(py, Asked::new(&texts(names)?))?);
+        self.of(names)?.place(py)?.run(py, Operation::Inspect { asked, question }, Some(names))
     }
 
     /// Takes the names from whoever holds them. Returns how many were held.
@@ -97,8 +80,7 @@ impl Locks {
     ) -> PyResult<Bound<'py, PyAny>> {
         let mut command = Command::default();
         if let Some(name) = parts.iter().next().filter(|name| !is_text(name)) {
-            let message = format!("a command's name is str or bytes, not {}", name.get_type().name()?);
-            return Err(exception(py, ErrorKind::UnsupportedType, &message));
+            return Err(unsupported(&name, "a command's name is str or bytes"));
         }
         for part in parts {
             push_part(&mut command, &part)?;
@@ -151,12 +133,6 @@ impl Locks {
             None => Ok(self.keeping.clone()),
         }
     }
-
-    fn inspect<'py>(&self, names: &Bound<'py, PyTuple>, question: StatusQuestion) -> PyResult<Bound<'py, PyAny>> {
-        let py = names.py();
-        let asked = checked(py, Asked::new(&texts(names)?))?;
-        self.of(names)?.place(py)?.run(py, Operation::Inspect { asked, question }, Some(names))
-    }
 }
 
 /// The running thread's number, as an owner of locks.
@@ -173,7 +149,7 @@ pub(crate) fn new_owner() -> u64 {
 
 /// The hash tag that all of these names have of their own, if they have one.
 fn common_tag<'n>(names: &'n Bound<'_, PyTuple>) -> PyResult<Option<&'n [u8]>> {
-    checked(names.py(), keys::common_tag(&texts(names)?))
+    checked(names.py(), locks::common_tag(&texts(names)?))
 }
 
 fn texts<'n>(names: &'n Bound<'_, PyTuple>) -> PyResult<Vec<&'n [u8]>> {
@@ -182,15 +158,11 @@ fn texts<'n>(names: &'n Bound<'_, PyTuple>) -> PyResult<Vec<&'n [u8]>> {
 
 pub(super) fn lock_names(names: &Bound<'_, PyTuple>) -> PyResult<Names> {
     let py = names.py();
-    checked(py, keys::names(texts(names)?))
+    checked(py, locks::names(texts(names)?))
 }
 
 fn name_bytes<'n>(name: &'n Bound<'_, PyAny>) -> PyResult<&'n [u8]> {
     text_bytes(name, ErrorKind::InvalidName, "the lock's name", "names of locks")
-}
-
-pub(super) fn ttl_of(py: Python<'_>, ttl: f64) -> PyResult<Duration> {
-    checked(py, lock_ttl(ttl))
 }
 
 fn is_text(part: &Bound<'_, PyAny>) -> bool {
@@ -204,8 +176,7 @@ fn push_part(command: &mut Command, part: &Bound<'_, PyAny>) -> PyResult<()> {
         return Ok(());
     }
     if part.is_instance_of::<pyo3::types::PyBool>() || part.extract::<f64>().is_err() {
-        let message = format!("parts of a command are str, bytes, int or float, not {}", part.get_type().name()?);
-        return Err(exception(part.py(), ErrorKind::UnsupportedType, &message));
+        return Err(unsupported(part, "parts of a command are str, bytes, int or float"));
     }
     command.push(part.str()?.to_str()?);
     Ok(())

@@ -2,10 +2,9 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
-use pinyon_core::locks::machine::{LockRequest, Renewal};
-use pinyon_core::settings::{self, waiting_time};
+use pinyon_core::locks::LockRequest;
+use pinyon_core::settings::{lock_ttl, waiting_time, LockTerms};
 use pyo3::exceptions::PyException;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::intern;
@@ -13,7 +12,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
 use super::answers::raised;
-use super::client::{lock_names, ttl_of, Locks};
+use super::client::{lock_names, Locks};
 use super::place::{Grant, Keeping, Operation, Place};
 use super::telling::{check_called, Listener};
 use crate::errors::checked;
@@ -24,12 +23,11 @@ pub(crate) struct Lock {
     locks: Py<Locks>,
     /// The client of these names, which lives as long as this may ask for them.
     keeping: Arc<Keeping>,
+    /// The names, as they were given.
+    #[pyo3(get)]
     names: Py<PyTuple>,
-    ttl: f64,
-    timeout: f64,
-    renew: bool,
-    max_hold: Option<f64>,
-    reentrant: bool,
+    terms: LockTerms,
+    #[pyo3(get, name = "_on_lost")]
     on_lost: Option<Py<PyAny>>,
     /// What was taken by `with`, and whose it is.
     entered: Mutex<Vec<(u64, Py<Held>)>>,
@@ -57,26 +55,17 @@ impl Lock {
         Ok(Self {
             keeping: locks.get().of(&names)?,
             names: names.unbind(),
-            ttl: ttl.unwrap_or(usual.ttl),
-            timeout: timeout.unwrap_or(usual.timeout),
-            renew,
-            max_hold,
-            reentrant: reentrant.unwrap_or(usual.reentrant),
+            terms: LockTerms {
+                ttl: ttl.unwrap_or(usual.ttl),
+                timeout: timeout.unwrap_or(usual.timeout),
+                renew,
+                max_hold,
+                reentrant: reentrant.unwrap_or(usual.reentrant),
+            },
             on_lost: on_lost.map(Bound::unbind),
             entered: Mutex::default(),
             locks: locks.unbind(),
         })
-    }
-
-    /// The names, as they were given.
-    #[getter]
-    pub(super) fn names(&self, py: Python<'_>) -> Py<PyTuple> {
-        self.names.clone_ref(py)
-    }
-
-    #[getter]
-    fn _on_lost(&self, py: Python<'_>) -> Option<Py<PyAny>> {
-        self.on_lost.as_ref().map(|callback| callback.clone_ref(py))
     }
 
     /// Takes it, and keeps what is held until it is left. Not for tasks, which have to await it.
@@ -142,14 +131,6 @@ impl Lock {
 }
 
 impl Lock {
-    pub(super) fn place(&self, py: Python<'_>) -> PyResult<Place> {
-        self.keeping.place(py)
-    }
-
-    pub(super) fn timeout(&self) -> f64 {
-        self.timeout
-    }
-
     /// The number of the thread, greenlet or task that asks.
     pub(super) fn owner(&self, py: Python<'_>) -> PyResult<u64> {
         self.locks.bind(py).call_method0(intern!(py, "_owner"))?.extract()
@@ -157,18 +138,7 @@ impl Lock {
 
     /// `at_once`: it does not wait for the names.
     pub(super) fn request(&self, py: Python<'_>, owner: u64, at_once: bool) -> PyResult<LockRequest> {
-        Ok(LockRequest {
-            names: lock_names(self.names.bind(py))?,
-            owner,
-            ttl: ttl_of(py, self.ttl)?,
-            wait: (!at_once).then(|| seconds(py, "timeout", self.timeout)).transpose()?,
-            renewal: match self.max_hold.filter(|_| self.renew) {
-                Some(longest) => Renewal::For(checked(py, settings::seconds("max_hold", longest))?),
-                None if self.renew => Renewal::Always,
-                None => Renewal::Never,
-            },
-            reentrant: self.reentrant,
-        })
+        checked(py, self.terms.request(lock_names(self.names.bind(py))?, owner, at_once))
     }
 
     /// The only one that has entered, however often.
@@ -225,7 +195,7 @@ impl Held {
         let (py, asked) = (lock.py(), lock.get());
         let owner = asked.owner(py)?;
         let request = asked.request(py, owner, at_once)?;
-        let (grant, place) = (Grant::new(request.names.clone()), asked.place(py)?);
+        let (grant, place) = (Grant::new(request.names.clone()), asked.keeping.place(py)?);
         let answer = place.run(py, Operation::Acquire { grant: grant.clone(), request }, None)?.unbind();
         let (answer, given_back) = (Mutex::new(Some(answer)), AtomicBool::new(false));
         Ok(Self { lock: lock.unbind(), owner, grant, place, answer, given_back })
@@ -239,7 +209,7 @@ impl Held {
     /// The names, as they were asked for.
     #[getter]
     fn names(&self, py: Python<'_>) -> Py<PyTuple> {
-        self.lock.get().names(py)
+        self.lock.get().names.clone_ref(py)
     }
 
     /// The fencing token: higher than that of any earlier lock on any of the names.
@@ -292,15 +262,15 @@ impl Held {
 
     /// Lets it last for `ttl` seconds from now. Returns whether it is held still.
     fn _extend<'py>(&self, py: Python<'py>, ttl: f64) -> PyResult<Bound<'py, PyAny>> {
-        let ttl = ttl_of(py, ttl)?;
+        let ttl = checked(py, lock_ttl(ttl))?;
         self.run(py, Operation::Extend { grant: self.grant(), ttl })
     }
 
     /// Gives the names back until it is notified, for at most `wait` seconds, then takes them again. Returns whether it
     /// was notified.
     fn _park<'py>(&self, py: Python<'py>, wait: Option<f64>) -> PyResult<Bound<'py, PyAny>> {
-        let wait = wait.map(|wait| seconds(py, "timeout", wait)).transpose()?;
-        let relock = seconds(py, "timeout", self.lock.get().timeout())?;
+        let wait = wait.map(|wait| checked(py, waiting_time("timeout", wait))).transpose()?;
+        let relock = checked(py, self.lock.get().terms.waiting_time())?;
         self.run(py, Operation::Park { grant: self.grant(), wait, relock })
     }
 
@@ -323,9 +293,4 @@ impl Held {
     fn __clear__(&self) {
         drop(self.grant.take_listeners());
     }
-}
-
-/// A time to wait: any, also none and without end.
-fn seconds(py: Python<'_>, name: &str, seconds: f64) -> PyResult<Duration> {
-    checked(py, waiting_time(name, seconds))
 }

@@ -2,13 +2,11 @@
 
 mod answers;
 mod client;
-mod driver;
 mod lock;
 mod place;
 mod telling;
 
 pub(crate) use client::{new_owner, thread_number, Locks};
-pub(crate) use driver::LocksDriver;
-
 pub(crate) use lock::{Held, Lock};
+pub(crate) use place::LocksDriver;
 pub(crate) use telling::{stop_telling, tell_threads};

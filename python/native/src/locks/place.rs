@@ -3,18 +3,18 @@
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use pinyon_core::locks::LockOperation;
-use pinyon_core::locks::Setup;
-use pinyon_core::locks::{Station, ThreadLocks};
+use pinyon_core::locks::{Front, LockFinished, LockOperation, Setup, Station, ThreadLocks};
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
 use super::answers::{answer, raised};
-use super::driver::{Connection, LocksDriver, Wait};
-use super::telling::{self, Listener};
+use super::telling::{self, tell, Listener};
+use crate::driver::{driver, EventLoop, LoopDriver, Machine};
 use crate::errors::{exception, ErrorKind};
 use crate::host::PythonHost;
-use crate::loops::{Caller, LoopDriver, Loops};
+use crate::loops::{Caller, Loops};
+use crate::waiter::Waiter;
 
 pub(crate) type Grant = pinyon_core::locks::Grant<Listener>;
 pub(crate) type Operation = LockOperation<Listener>;
@@ -75,8 +75,12 @@ impl Keeping {
             return Ok(Some(loops));
         }
         let Some((current, make)) = self.sharing.get() else { return Ok(None) };
-        let connection = Connection { settings: self.settings().clone(), warn: self.warn.clone_ref(py) };
-        let loops = Loops::new(current.clone_ref(py), make.bind(py).clone(), connection)?;
+        let (settings, warn) = (self.settings().clone(), self.warn.clone_ref(py));
+        let connect = move |host: &Bound<'_, PyAny>| {
+            let front = Front::new(settings.clone());
+            Ok(LocksDriver(EventLoop::new(host, front, warn.clone_ref(host.py()))?))
+        };
+        let loops = Loops::new(current.clone_ref(py), make.bind(py).clone(), connect)?;
         Ok(Some(self.loops.get_or_init(|| Arc::new(loops))))
     }
 }
@@ -110,7 +114,7 @@ impl Place {
         let (waiter, awaited) = (caller.waiter()?, operation.awaited().cloned());
         let wait = Wait { waiter: waiter.clone_ref(py), names: names.map(|names| names.clone().unbind()) };
         event_loop.begin(py, |front, now| front.begin(operation, wait, now))?;
-        let waited = caller.wait(waiter.clone_ref(py), false);
+        let waited = caller.wait(waiter.clone_ref(py));
         if let Some(grant) = awaited.filter(|_| waiter.was_abandoned()) {
             // Whatever ended the wait is raised; that the server could not be told as well is not.
             if let Err(raised) = self.cancel(py, &grant) {
@@ -166,8 +170,48 @@ fn caller<'py>(
     loops: &Loops<LocksDriver>,
 ) -> PyResult<Caller<'py, LocksDriver>> {
     let caller = loops.caller(py)?;
-    match caller.driver.is(driver) || !driver.get().event_loop().is_of_this_process() {
+    match caller.driver.is(driver) || !driver.get().event_loop().machine.is_of_this_process() {
         true => Ok(caller),
         false => Err(exception(py, ErrorKind::UsageError, "this lock was taken in another event loop: use it there")),
+    }
+}
+
+driver! {
+    /// The locks of one event loop, on a connection of its own.
+    LocksDriver of Front<Wait, Listener>
+}
+
+/// A coroutine that waits for something about locks.
+pub(crate) struct Wait {
+    pub(super) waiter: Waiter,
+    /// Those that it asks about.
+    pub(super) names: Option<Py<PyTuple>>,
+}
+
+impl Machine for Front<Wait, Listener> {
+    /// `warn(text)`
+    type Context = Py<PyAny>;
+
+    fn traverse(warn: &Py<PyAny>, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(warn)
+    }
+
+    fn settle(
+        event_loop: &EventLoop<Self>,
+        py: Python<'_>,
+        finished: Vec<LockFinished<Wait, Listener>>,
+    ) -> PyResult<()> {
+        for finished in finished {
+            match finished {
+                LockFinished::Done { waiter: Wait { waiter, names }, outcome, unheard } => {
+                    drop(unheard);
+                    let names = names.as_ref().map(|names| names.bind(py));
+                    let answer = answer(py, outcome, names).map_err(Box::new);
+                    event_loop.waiting().answer(waiter, answer);
+                }
+                LockFinished::Note(note) => tell(py, note, event_loop.context().bind(py))?,
+            }
+        }
+        Ok(())
     }
 }

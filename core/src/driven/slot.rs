@@ -1,0 +1,124 @@
+//! Where a coroutine finds its outcome that waits by switching to others, as greenlets and fibers do.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// A place for the outcome, `O`, that a coroutine, `C`, waits for.
+pub struct Slot<C, O>(Mutex<State<C, O>>);
+
+struct State<C, O> {
+    /// The coroutine that waits.
+    coroutine: Option<C>,
+    outcome: Option<O>,
+    abandoned: bool,
+}
+
+impl<C, O> Slot<C, O> {
+    /// Keeps the outcome. Returns the coroutine that waits for it, if one does.
+    pub fn finish(&self, outcome: O) -> Option<C> {
+        let mut state = self.lock();
+        if state.abandoned || state.outcome.is_some() {
+            return None;
+        }
+        state.outcome = Some(outcome);
+        state.coroutine.take()
+    }
+
+    /// The coroutine is about to wait. Returns whether it has to.
+    #[inline(never)] // what is called before a switch has a frame of its own: the stack below it may be copied
+    pub fn begin(&self, coroutine: impl FnOnce() -> C) -> bool {
+        let mut state = self.lock();
+        let open = state.outcome.is_none();
+        if open {
+            state.coroutine = Some(coroutine());
+        }
+        open
+    }
+
+    /// The coroutine waits no more, whatever has ended its wait.
+    #[inline(never)]
+    pub fn abandon(&self) {
+        let mut state = self.lock();
+        state.abandoned = true;
+        state.coroutine = None;
+    }
+
+    /// Whether nothing is awaited any more.
+    pub fn is_done(&self) -> bool {
+        let state = self.lock();
+        state.abandoned || state.outcome.is_some()
+    }
+
+    pub fn was_abandoned(&self) -> bool {
+        self.lock().abandoned
+    }
+
+    /// What `look` makes of the outcome. Without one, the coroutine was resumed by something else, and waits no more.
+    #[inline(never)]
+    pub fn look<T>(&self, look: impl FnOnce(&O) -> T) -> Option<T> {
+        let mut state = self.lock();
+        state.abandoned |= state.outcome.is_none();
+        state.outcome.as_ref().map(look)
+    }
+
+    /// Takes the outcome out. The slot is as new then.
+    pub fn take(&mut self) -> Option<O> {
+        std::mem::take(self.0.get_mut().unwrap_or_else(PoisonError::into_inner)).outcome
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State<C, O>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<C, O> Default for Slot<C, O> {
+    fn default() -> Self {
+        Self(Mutex::default())
+    }
+}
+
+impl<C, O> Default for State<C, O> {
+    fn default() -> Self {
+        Self { coroutine: None, outcome: None, abandoned: false }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_coroutine_that_waits_is_handed_out_once_with_its_outcome() {
+        let mut slot = Slot::<&str, u8>::default();
+        assert!(slot.begin(|| "waits") && !slot.is_done());
+        assert_eq!(slot.finish(1), Some("waits"));
+        assert_eq!(slot.finish(2), None, "an outcome stays as it is");
+        assert!(slot.is_done() && !slot.was_abandoned());
+        assert_eq!(slot.look(|outcome| *outcome), Some(1));
+        assert_eq!(slot.take(), Some(1));
+        assert!(slot.begin(|| "another"), "it serves again");
+    }
+
+    #[test]
+    fn an_outcome_that_is_there_is_not_waited_for() {
+        let slot = Slot::<&str, u8>::default();
+        assert_eq!(slot.finish(1), None, "nobody waits yet");
+        assert!(!slot.begin(|| unreachable!("it need not wait")));
+    }
+
+    #[test]
+    fn a_slot_that_was_abandoned_resumes_nobody() {
+        let slot = Slot::<&str, u8>::default();
+        assert!(slot.begin(|| "waits"));
+        slot.abandon();
+        assert!(slot.is_done() && slot.was_abandoned());
+        assert_eq!(slot.finish(1), None);
+        assert_eq!(slot.look(|outcome| *outcome), None, "what comes late is dropped");
+    }
+
+    #[test]
+    fn looking_too_early_ends_the_wait() {
+        let slot = Slot::<&str, u8>::default();
+        assert_eq!(slot.look(|outcome| *outcome), None);
+        assert!(slot.was_abandoned());
+    }
+}

@@ -1,0 +1,141 @@
+//! The callers of `get_or_set`: what they find, share and raise.
+
+use std::sync::Arc;
+
+use pinyon_core::lease::{Finding, Host, Signal};
+use pinyon_core::Value;
+use pinyon_proto::{Head, Status};
+use pyo3::exceptions::PyBaseException;
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyBytes, PyFloat, PyInt, PyString};
+
+use crate::values::Codec;
+
+/// What was found when a lease was asked for.
+#[pyclass(frozen, module = "pinyon._native")]
+pub(crate) struct Found {
+    finding: Finding,
+    /// The value, which beside "won" is a stale one; None where there is none.
+    #[pyo3(get)]
+    value: Option<Py<PyAny>>,
+}
+
+impl Found {
+    pub(crate) fn new(finding: Finding, value: Option<Py<PyAny>>) -> Self {
+        Self { finding, value }
+    }
+
+    pub(crate) fn parts(&self, py: Python<'_>) -> (Finding, Option<Py<PyAny>>) {
+        (self.finding, self.value.as_ref().map(|value| value.clone_ref(py)))
+    }
+}
+
+#[pymethods]
+impl Found {
+    /// "hit", "stale", "won" or "filling": see `pinyon.Outcome`.
+    #[getter]
+    fn state(&self) -> &'static str {
+        match self.finding {
+            Finding::Hit => "hit",
+            Finding::Stale => "stale",
+            Finding::Won(_) => "won",
+            Finding::Filling => "filling",
+        }
+    }
+
+    #[getter]
+    fn has_value(&self) -> bool {
+        self.value.is_some()
+    }
+
+    /// The token to store under (`Client.cas`), and what to give back with it (`Client.give_back`); None where nothing was
+    /// won, or nothing can be stored.
+    #[getter]
+    fn win(&self) -> Option<(u64, bool)> {
+        match self.finding {
+            Finding::Won(win) => win.map(|win| (win.cas, win.keep)),
+            _ => None,
+        }
+    }
+}
+
+/// The callers of `get_or_set`, in Python.
+pub(crate) enum Callers {}
+
+impl Host for Callers {
+    type Value = Py<PyAny>;
+    type Shared = Arc<Shared>;
+    type Error = Arc<Raised>;
+    type Signal = Event;
+}
+
+/// What followers make values of their own from.
+pub(crate) enum Shared {
+    /// A value that cannot change: all callers have the same object.
+    Same(Py<PyAny>),
+    /// The bytes of any other value and its client flags, as they would be stored.
+    Packed(Vec<u8>, u32),
+}
+
+impl Shared {
+    pub(crate) fn of(codec: &Codec, value: &Bound<'_, PyAny>) -> PyResult<Self> {
+        if is_immutable(value) {
+            return Ok(Self::Same(value.clone().unbind()));
+        }
+        let (encoded, client_flags) = codec.encode(value)?;
+        Ok(Self::Packed(encoded.bytes()?.to_vec(), client_flags))
+    }
+
+    pub(crate) fn copy(&self, py: Python<'_>, codec: &Codec) -> PyResult<Py<PyAny>> {
+        match self {
+            Self::Same(value) => Ok(value.clone_ref(py)),
+            Self::Packed(bytes, client_flags) => {
+                let mut head = Head::of(Status::Hit);
+                head.item.client_flags = *client_flags;
+                codec.decode(py, &head, Value::Borrowed(bytes), "this process").map(Bound::unbind)
+            }
+        }
+    }
+}
+
+fn is_immutable(value: &Bound<'_, PyAny>) -> bool {
+    value.is_none()
+        || value.is_exact_instance_of::<PyBytes>()
+        || value.is_exact_instance_of::<PyString>()
+        || value.is_exact_instance_of::<PyInt>()
+        || value.is_exact_instance_of::<PyFloat>()
+        || value.is_exact_instance_of::<PyBool>()
+}
+
+/// An exception that several callers raise, each with the traceback that the first one had.
+pub(crate) struct Raised {
+    error: Py<PyBaseException>,
+    traceback: Py<PyAny>,
+}
+
+impl Raised {
+    pub(crate) fn of(error: &Bound<'_, PyBaseException>) -> PyResult<Self> {
+        Ok(Self { error: error.clone().unbind(), traceback: error.getattr("__traceback__")?.unbind() })
+    }
+
+    pub(crate) fn again(&self, py: Python<'_>) -> PyErr {
+        let error = self.error.bind(py);
+        match error.setattr("__traceback__", &self.traceback) {
+            Ok(()) => PyErr::from_value(error.clone().into_any()),
+            Err(other) => other,
+        }
+    }
+}
+
+/// Something with a method `set`, that one caller waits for.
+pub(crate) struct Event(pub(crate) Py<PyAny>);
+
+impl Signal for Event {
+    fn wake(self) {
+        Python::attach(|py| {
+            if let Err(error) = self.0.call_method0(py, "set") {
+                error.write_unraisable(py, Some(self.0.bind(py)));
+            }
+        });
+    }
+}
