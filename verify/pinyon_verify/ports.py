@@ -23,7 +23,8 @@ BUS = 10000
 def free_port() -> int:
     """A port that nobody listens on at any address, nor on the port of the bus that belongs to it.
 
-    Other processes get other ports from this, until the caller's has ended; so do calls before the server has begun.
+    Other processes get other ports from this, until the caller's has ended. Two calls give two ports, also before
+    anything listens on the first.
     """
     ports, _ = _own_ports()
     return next(port for port in ports if _is_free(port) and _is_free(port + BUS))
