@@ -74,20 +74,20 @@ def test_threads_share_several_servers(four: list[Memcached]) -> None:
 
 
 def test_waiting_for_a_connection_ends_with_its_own_message(own_server: Memcached) -> None:
-    with pinyon.Client(own_server.address, timeout=0.6, max_connections=1) as client:
+    with pinyon.Client(own_server.address, timeout=1.5, max_connections=1) as client:
         with client.quiet() as batch:
             batch.set("key", 1)
             begun = time.monotonic()
             with pytest.raises(pinyon.Timeout, match=r"all 1 connections stayed in use \(max_connections\)") as raised:
                 client.get("key")
-            assert 0.5 < time.monotonic() - begun < 30
+            assert 1.4 < time.monotonic() - begun < 30
             assert (raised.value.sent, raised.value.command) == ("no", "get")
         assert client.get("key") == 1
 
 
 def test_waiting_in_vain_for_a_connection_says_nothing_about_the_server(four: list[Memcached]) -> None:
     server = four[0]
-    with pinyon.Client(server.address, timeout=0.1, max_connections=1) as client:
+    with pinyon.Client(server.address, timeout=1, max_connections=1) as client:
         with client.quiet() as batch:
             batch.set("key", 1)
             for _ in range(4):
