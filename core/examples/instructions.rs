@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use pinyon_core::blocking::{run, Batch, NoHost};
 use pinyon_core::directory::Directory;
-use pinyon_core::operations::{Answer, BorrowedKey, Bytes, Fetch, Keys, Plain, Request, Single};
+use pinyon_core::operations::{Answer, AsBytes, BorrowedKey, Bytes, Fetch, Keys, Request, Single};
 use pinyon_core::settings::{CacheSettings, Policy, ServerTexts};
 use pinyon_core::Data;
 use pinyon_proto::{Key, KeyRules, Mode};
@@ -65,7 +65,7 @@ impl Client {
     }
 
     fn ask(&self, key: &str, request: Request, data: Data<'_>) -> Answer<Bytes> {
-        let mut single = Single::new(request, borrowed(key), data, Plain, POLICY);
+        let mut single = Single::new(request, borrowed(key), data, AsBytes, POLICY);
         run(&self.fleet, &NoHost, &mut single).expect("no interrupt");
         single.take_answer().expect("an answer")
     }
@@ -74,7 +74,7 @@ impl Client {
         let mut keys = Keys::with_capacity(KEYS);
         let rules = KeyRules::default();
         self.keys.iter().for_each(|key| keys.push(&rules, key.as_bytes()).expect("a key"));
-        let mut fetch = Fetch::new(keys, false, Plain, POLICY);
+        let mut fetch = Fetch::new(keys, false, AsBytes, POLICY);
         run(&self.fleet, &NoHost, &mut fetch).expect("no interrupt");
         let found = fetch.finish().found;
         assert!(found.len() == KEYS && found.iter().all(|one| one.value.bytes == VALUE));

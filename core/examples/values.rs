@@ -53,7 +53,7 @@ fn set(client: &Directory, key: &str, (bytes, client_flags): (Vec<u8>, u32)) {
 
 fn ask(client: &Directory, key: &str, request: Request, data: Data<'_>) -> Answer<Bytes> {
     let sent = BorrowedKey { wire: Key::new(key.as_bytes(), false).expect("a key"), routed: key.as_bytes() };
-    let mut single = Single::new(request, sent, data, operations::Plain, Policy::default());
+    let mut single = Single::new(request, sent, data, operations::AsBytes, Policy::default());
     let Ok(()) = run(client, &NoHost, &mut single);
     single.take_answer().expect("an answer")
 }

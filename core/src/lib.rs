@@ -29,11 +29,11 @@
 //!
 //! ```no_run
 //! use pinyon_core::blocking::{run, NoHost};
-//! use pinyon_core::operations::{Answer, Failed, OwnedKey, Plain, Request, Single};
+//! use pinyon_core::operations::{Answer, Failed, OwnedKey, AsBytes, Request, Single};
 //! # fn get(parts: &pinyon_core::settings::CacheParts) -> Result<Option<Vec<u8>>, Box<dyn std::error::Error>> {
 //! let key = OwnedKey::new(&parts.keys, b"user:1")?;
 //! let get = Request::Get { cas: false };
-//! let mut single = Single::new(get, key, None::<Vec<u8>>, Plain, parts.policy);
+//! let mut single = Single::new(get, key, None::<Vec<u8>>, AsBytes, parts.policy);
 //! let Ok(()) = run(&parts.directory, &NoHost, &mut single); // a host with signals may be interrupted here
 //! match single.finish() {
 //!     Ok(Answer::Value(value)) => Ok(Some(value.bytes)),
@@ -48,7 +48,7 @@
 //! comes to.
 //!
 //! **4. Values.** [`Values`](operations::Values) makes your objects of bytes and client flags while a reply is read. Take
-//! [`Plain`](operations::Plain), as above, where your runtime must not be entered then: it keeps the bytes, and you make
+//! [`AsBytes`](operations::AsBytes), as above, where your runtime must not be entered then: it keeps the bytes, and you make
 //! objects once the operation is over ([`Answer::read`](operations::Answer::read)). [`dialect`] says what flags mean,
 //! compresses, and writes and reads portable values. [`assemble`](dialect::assemble) makes your objects of the parts of a
 //! stored value.
@@ -72,7 +72,7 @@
 //! ```no_run
 //! # use std::{sync::Arc, time::Instant};
 //! use pinyon_core::driven::{Polled, Wake};
-//! use pinyon_core::operations::{AnyOperation, OwnedKey, Plain, Request, Single};
+//! use pinyon_core::operations::{AnyOperation, OwnedKey, AsBytes, Request, Single};
 //! use pinyon_core::shared::{Shared, Waiter};
 //!
 //! struct Coroutine(usize);
@@ -83,10 +83,10 @@
 //! }
 //!
 //! # fn work(parts: pinyon_core::settings::CacheParts, until: Instant) -> Result<(), Box<dyn std::error::Error>> {
-//! type Operation = AnyOperation<OwnedKey, Option<Vec<u8>>, Plain>;
+//! type Operation = AnyOperation<OwnedKey, Option<Vec<u8>>, AsBytes>;
 //! let mut polled = Polled::new(Shared::<Operation, _>::new(Arc::new(parts.directory), parts.connections))?;
 //! let key = OwnedKey::new(&parts.keys, b"user:1")?;
-//! let single = Single::new(Request::Delete, key, None, Plain, parts.policy);
+//! let single = Single::new(Request::Delete, key, None, AsBytes, parts.policy);
 //! polled.begin(|machine, now| machine.start(single.into(), Coroutine(7), now))?;
 //! while !polled.is_idle() && polled.wait(until)? != Wake::Deadline {
 //!     while let Some(finished) = polled.next_finished() {

@@ -42,17 +42,17 @@ struct Idle {
 }
 
 /// The right to use a session, or to open one. It goes back to the pool when dropped.
-pub struct Lease {
+pub struct Loan {
     pool: Arc<Pool>,
     session: Option<Box<Session>>,
     /// Reckoned from when it was taken: reading the clock again when it goes back would tell little more.
     trusted_until: Instant,
 }
 
-/// What [`Pool::lease`] has for the caller.
+/// What [`Pool::lend`] has for the caller.
 pub enum Offer {
     /// With a ready session, or none: then the caller opens one.
-    Lease(Lease),
+    Loan(Loan),
     /// All are in use; the caller waits its turn.
     Wait(Turn),
 }
@@ -92,18 +92,18 @@ impl Pool {
     }
 
     /// A session to use now, or a place in the queue.
-    pub fn lease(self: &Arc<Self>, now: Instant) -> io::Result<Offer> {
+    pub fn lend(self: &Arc<Self>, now: Instant) -> io::Result<Offer> {
         let mut state = self.lock();
         let trusted_until = now + TRUSTED_REST;
         while let Some(idle) = state.idle.pop() {
             if now < idle.trusted_until || idle.session.stream().is_some_and(|stream| stream.is_at_rest()) {
-                return Ok(Offer::Lease(Lease { pool: self.clone(), session: Some(idle.session), trusted_until }));
+                return Ok(Offer::Loan(Loan { pool: self.clone(), session: Some(idle.session), trusted_until }));
             }
             state.open -= 1;
         }
         if state.open < self.limit {
             state.open += 1;
-            return Ok(Offer::Lease(Lease { pool: self.clone(), session: None, trusted_until }));
+            return Ok(Offer::Loan(Loan { pool: self.clone(), session: None, trusted_until }));
         }
         let waiter = Arc::new(Waiter { doorbell: Doorbell::new()?, grant: Mutex::new(Permit::Awaited) });
         state.waiting.push_back(waiter.clone());
@@ -158,13 +158,13 @@ impl Pool {
     }
 }
 
-impl Lease {
+impl Loan {
     /// The session, if there is one yet.
     pub fn session(&mut self) -> Option<&mut Session> {
         self.session.as_deref_mut()
     }
 
-    /// Puts a session in the lease, in place of what it held.
+    /// Puts a session in the loan, in place of what it held.
     pub fn hold(&mut self, session: Box<Session>) {
         self.session = Some(session);
     }
@@ -174,7 +174,7 @@ impl Lease {
     }
 }
 
-impl Drop for Lease {
+impl Drop for Loan {
     fn drop(&mut self) {
         let mut clean = self.session.take().filter(|session| session.is_clean());
         // Nobody watches the descriptors of addresses that did not answer.
@@ -190,11 +190,11 @@ impl Turn {
     }
 
     /// What was handed over, if something was.
-    pub fn take(&self) -> Option<Lease> {
+    pub fn take(&self) -> Option<Loan> {
         let mut grant = self.waiter.grant.lock().unwrap_or_else(PoisonError::into_inner);
         match std::mem::replace(&mut *grant, Permit::Over) {
             Permit::Given(session) => {
-                Some(Lease { pool: self.pool.clone(), session, trusted_until: Instant::now() + TRUSTED_REST })
+                Some(Loan { pool: self.pool.clone(), session, trusted_until: Instant::now() + TRUSTED_REST })
             }
             before => {
                 *grant = before;

@@ -4,7 +4,7 @@
 
 use arbitrary::Arbitrary;
 use libfuzzer_sys::fuzz_target;
-use pinyon_core::locks::keys::Keys;
+use pinyon_core::locks::keys::LockKeys;
 use pinyon_core::locks::{call, keys, script};
 use pinyon_core::operations::BorrowedKey;
 use pinyon_proto::resp::{Decoded, Limits, Reader, Value};
@@ -321,7 +321,7 @@ fn check_resp(parts: &[&[u8]], piece: usize) {
 fn check_names(given: &[&[u8]]) {
     let Ok(names) = keys::names(given) else { return };
     assert!(given.iter().all(|name| names.iter().any(|known| **known == **name)));
-    let keys = Keys::new("n").expect("a namespace");
+    let keys = LockKeys::new("n").expect("a namespace");
     let (call, mut command) = (call::Call::Inspect { names: names.clone() }, resp::Command::default());
     script::encode(&call, &keys, Default::default(), false, &script::Via::Functions, &mut command);
     let parts = command.slices();

@@ -22,7 +22,7 @@ use crate::making::Callers;
 use crate::raised::Raised;
 
 /// Every operation of this host. Its values are bytes until the operation is over: see [`Cache::read`].
-pub type Operation = AnyOperation<OwnedKey, Block, operations::Plain>;
+pub type Operation = AnyOperation<OwnedKey, Block, operations::AsBytes>;
 
 /// A value's bytes until they are sent: copied, as this host may change or free its memory, or shared where it does not.
 pub type Block = OwnedData;
@@ -199,7 +199,7 @@ impl Cache {
 
     /// The values that there are; and the failure of each server that failed.
     pub fn get_many(&mut self, keys: &[&str], cas: bool) -> Result<(Vec<FoundKey<Plain>>, Failures), Raised> {
-        let fetch = Fetch::new(self.keys_of(keys)?, cas, operations::Plain, self.policy);
+        let fetch = Fetch::new(self.keys_of(keys)?, cas, operations::AsBytes, self.policy);
         let Operation::Fetch(fetch) = self.way.carry_out(fetch.into()) else { unreachable!("it was a fetch") };
         let fetched = fetch.finish();
         let mut found = Vec::new();
@@ -270,7 +270,7 @@ impl Cache {
 
     pub fn ask(&mut self, key: &str, request: Request, block: Block) -> Result<Answer<Plain>, Raised> {
         let key = OwnedKey::new(&self.keys, key.as_bytes())?;
-        let single = Single::new(request, key, block, operations::Plain, self.policy);
+        let single = Single::new(request, key, block, operations::AsBytes, self.policy);
         let Operation::Single(mut single) = self.way.carry_out(single.into()) else {
             unreachable!("it was about one key")
         };

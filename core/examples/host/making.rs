@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use pinyon_core::dialect::Plain;
 use pinyon_core::error::kinds::ErrorKind;
-use pinyon_core::lease::{GetOrSet, Host, Outcome, Place, Signal, Step, Terms};
+use pinyon_core::lease::{GetOrSet, Host, Place, Signal, Step, StepOutcome, Terms};
 use pinyon_core::operations::{Answer, Request};
 
 use crate::cache::{Block, Cache};
@@ -47,7 +47,7 @@ enum State {
     Makes,
     /// Until it is woken, or this time has come.
     Follows(Woken, Instant),
-    Goes(Outcome<Callers>),
+    Goes(StepOutcome<Callers>),
 }
 
 /// How far a caller has come.
@@ -78,7 +78,7 @@ impl Caller {
                 self.state = State::Follows(woken, until);
                 return Course::Follows;
             }
-            State::Follows(..) => self.machine.next(Outcome::Done, Instant::now()),
+            State::Follows(..) => self.machine.next(StepOutcome::Done, Instant::now()),
             State::Goes(outcome) => self.machine.next(outcome, Instant::now()),
         };
         loop {
@@ -90,7 +90,7 @@ impl Caller {
                         self.state = State::Follows(woken, Instant::now() + patience);
                         return Course::Follows;
                     }
-                    Ok(Outcome::Done)
+                    Ok(StepOutcome::Done)
                 }
                 Step::Return(value) => return Course::Over(Ok(value)),
                 Step::Raise(error) => return Course::Over(Err(error)),
@@ -106,7 +106,7 @@ impl Caller {
 
     /// What came of making the value.
     pub fn made(&mut self, made: Result<Plain, Raised>) {
-        self.state = State::Goes(made.map_or_else(failed, Outcome::Value));
+        self.state = State::Goes(made.map_or_else(failed, StepOutcome::Value));
     }
 
     /// Gives up. Others may make the value at once.
@@ -117,24 +117,24 @@ impl Caller {
         }
     }
 
-    fn carry_out(&self, cache: &mut Cache, step: Step<Callers>) -> Result<Outcome<Callers>, Raised> {
+    fn carry_out(&self, cache: &mut Cache, step: Step<Callers>) -> Result<StepOutcome<Callers>, Raised> {
         let value = self.machine.value();
         Ok(match (step, value) {
-            (Step::Ask(request), _) => Outcome::Found(found(cache, &self.key, request)?),
+            (Step::Ask(request), _) => StepOutcome::Found(found(cache, &self.key, request)?),
             (Step::Store { cas, ttl }, Some(value)) => {
                 cache.compare_and_set(&self.key, value, cas, ttl)?;
-                Outcome::Done
+                StepOutcome::Done
             }
             (Step::GiveBack(request), _) => {
                 cache.ask(&self.key, request, Block::Nothing)?;
-                Outcome::Done
+                StepOutcome::Done
             }
             (Step::Pause(pause), _) => {
                 cache.rest(pause);
-                Outcome::Done
+                StepOutcome::Done
             }
-            (Step::Share, Some(value)) => Outcome::Shared(value.clone()),
-            (Step::Copy(shared), _) => Outcome::Value(shared),
+            (Step::Share, Some(value)) => StepOutcome::Shared(value.clone()),
+            (Step::Copy(shared), _) => StepOutcome::Value(shared),
             _ => unreachable!("these are not carried out on a cache, or there is a value"),
         })
     }
@@ -165,7 +165,7 @@ fn found(cache: &mut Cache, key: &str, request: Request) -> Result<pinyon_core::
     }
 }
 
-fn failed(error: Raised) -> Outcome<Callers> {
+fn failed(error: Raised) -> StepOutcome<Callers> {
     let is_outage = ErrorKind::is_outage(error.kind);
-    Outcome::Failed { error, is_outage }
+    StepOutcome::Failed { error, is_outage }
 }

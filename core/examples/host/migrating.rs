@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use pinyon_core::dialect::Plain;
 use pinyon_core::error::kinds::ErrorKind;
-use pinyon_core::migration::{Counts, End, Migration, Outcome, Plan, Pool, Progress, Step, NEEDS_TTL};
+use pinyon_core::migration::{Counts, Migration, Plan, Progress, Returned, Side, Step, StepOutcome, NEEDS_TTL};
 use pinyon_core::operations::Answer;
 
 use crate::cache::{Block, Cache};
@@ -20,7 +20,7 @@ pub struct Migrating {
 type Operate<'o> = &'o mut dyn FnMut(&mut Cache) -> Result<bool, Raised>;
 
 /// What an operation came to, and the values that it was told to read.
-type Carried = (End<Plain, bool>, Vec<Option<Plain>>);
+type Carried = (Returned<Plain, bool>, Vec<Option<Plain>>);
 
 impl Migrating {
     pub fn new(old: Cache, new: Cache) -> Self {
@@ -33,7 +33,7 @@ impl Migrating {
 
     pub fn get(&mut self, key: &str) -> Result<Option<Plain>, Raised> {
         match self.run("get", &[key], &mut |_| unreachable!("the core gets it"))?.0 {
-            End::Value(value) => Ok(Some(value)),
+            Returned::Value(value) => Ok(Some(value)),
             _ => Ok(None),
         }
     }
@@ -45,23 +45,23 @@ impl Migrating {
 
     pub fn set(&mut self, key: &str, value: &Plain, ttl: i64) -> Result<bool, Raised> {
         let (end, _) = self.run("set", &[key], &mut |new| new.set(key, value, ttl))?;
-        Ok(end == End::Answer(true))
+        Ok(end == Returned::Answer(true))
     }
 
     pub fn touch(&mut self, key: &str, ttl: i64) -> Result<bool, Raised> {
         let (end, _) = self.run("touch", &[key], &mut |new| new.touch(key, ttl))?;
-        Ok(end == End::Answer(true))
+        Ok(end == Returned::Answer(true))
     }
 
     pub fn delete(&mut self, key: &str) -> Result<bool, Raised> {
         let (end, _) = self.run("delete", &[key], &mut |_| unreachable!("the core deletes it"))?;
-        Ok(end == End::Done(true))
+        Ok(end == Returned::Done(true))
     }
 
     /// How many were deleted.
     pub fn delete_many(&mut self, keys: &[&str]) -> Result<usize, Raised> {
         match self.run("delete_many", keys, &mut |_| unreachable!("the core deletes them"))?.0 {
-            End::Count(count) => Ok(count),
+            Returned::Count(count) => Ok(count),
             other => unreachable!("deleting comes to {other:?}"),
         }
     }
@@ -88,7 +88,7 @@ impl Migrating {
             };
             step = machine.next(outcome.unwrap_or_else(|error| {
                 let kind: ErrorKind = error.kind;
-                Outcome::Failed { error, kind }
+                StepOutcome::Failed { error, kind }
             }));
         }
     }
@@ -100,15 +100,17 @@ impl Migrating {
         step: Step<Plain, bool, Raised>,
         operate: Operate<'_>,
         values: &mut [Option<Plain>],
-    ) -> Result<Outcome<Plain, bool, Raised>, Raised> {
+    ) -> Result<StepOutcome<Plain, bool, Raised>, Raised> {
         Ok(match step {
-            Step::Ask(pool, request) => Outcome::Answered(self.pool(pool).ask(keys[key], request, Block::Nothing)?),
+            Step::Ask(pool, request) => {
+                StepOutcome::Answered(self.pool(pool).ask(keys[key], request, Block::Nothing)?)
+            }
             Step::Store { value, cas, ttl } => {
-                Outcome::Answered(Answer::Compared(self.new.compare_and_set(keys[key], &value, cas, ttl)?))
+                StepOutcome::Answered(Answer::Compared(self.new.compare_and_set(keys[key], &value, cas, ttl)?))
             }
             Step::Operate | Step::Create => {
                 let answer = operate(&mut self.new)?;
-                Outcome::Operated { answer, found: answer }
+                StepOutcome::Operated { answer, found: answer }
             }
             Step::Read { pool, keys: wanted, cas } => {
                 let names: Vec<_> = wanted.iter().map(|key| keys[*key]).collect();
@@ -118,16 +120,16 @@ impl Migrating {
                 }
                 let read: Vec<_> = found.iter().map(|one| wanted[one.index]).collect();
                 read.iter().zip(found).for_each(|(key, one)| values[*key] = Some(one.value));
-                Outcome::Found(read)
+                StepOutcome::Found(read)
             }
             _ => unreachable!("this ends the operation, or tells of outages"),
         })
     }
 
-    fn pool(&mut self, pool: Pool) -> &mut Cache {
+    fn pool(&mut self, pool: Side) -> &mut Cache {
         match pool {
-            Pool::Old => &mut self.old,
-            Pool::New => &mut self.new,
+            Side::Old => &mut self.old,
+            Side::New => &mut self.new,
         }
     }
 }

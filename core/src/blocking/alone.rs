@@ -47,14 +47,14 @@ fn exchange<H: Host>(
 ) -> Result<(), Failure<H::Interrupt>> {
     let server = ask.choice.server;
     let name = &fleet.servers()[server].name;
-    let mut lease = match open(fleet, host, ask.choice, now, timer) {
+    let mut loan = match open(fleet, host, ask.choice, now, timer) {
         Err(Failure::Error(error)) => {
             fleet.unsubmitted(&error, operation.name());
             return Err(error.of(operation.name(), Sent::No).into());
         }
-        lease => lease?,
+        loan => loan?,
     };
-    let Some(session) = lease.session() else { unreachable!("an open lease has a session") };
+    let Some(session) = loan.session() else { unreachable!("an open loan has a session") };
     let sending = Sending { is_shared: false, longest_ttl: fleet.longest_ttl(server), deadline: timer.deadline };
     operation.submit(ask.part, session, sending).map_err(|why| why.into_error(name, operation.name()))?;
     loop {

@@ -17,7 +17,7 @@ use crate::error::{Error, Kind, Sent};
 use crate::fleet::{Choice, Fleet};
 use crate::fork;
 use crate::operations::{choose, may_go_on, told, Account, BorrowedKey, Request, SentKey, Unsuccessful};
-use crate::pool::Lease;
+use crate::pool::Loan;
 use crate::session::{Data, Outcome, Session, Ticket};
 
 /// A quiet batch. It holds a connection to each server it has sent to, until it is finished or dropped. `K` is what the
@@ -39,7 +39,7 @@ struct Work<K> {
 
 struct Connection<K> {
     server: usize,
-    lease: Lease,
+    loan: Loan,
     /// What was submitted and whose outcome is not known yet, in order.
     open: VecDeque<(Ticket, Submitted<K>)>,
 }
@@ -177,10 +177,10 @@ impl<K> Work<K> {
         submitted: Submitted<K>,
         timer: &Timer,
     ) {
-        let Connection { server, lease, open } = &mut self.connections[position];
+        let Connection { server, loan, open } = &mut self.connections[position];
         let shorter = fleet.longest_ttl(*server).map(|most| command.expiring_within(most));
         let command = shorter.as_ref().unwrap_or(command);
-        match session_of(lease).submit_quiet(command, data.clone(), timer.deadline) {
+        match session_of(loan).submit_quiet(command, data.clone(), timer.deadline) {
             Ok(ticket) => open.push_back((ticket, submitted)),
             Err(why) => {
                 let error = why.into_error(&fleet.servers()[*server].name, submitted.command);
@@ -233,7 +233,7 @@ impl<K> Work<K> {
         if let Err(Failure::Error(error)) = &opened {
             fleet.failed(choice, error);
         }
-        self.connections.push(Connection { server, lease: opened?, open: VecDeque::new() });
+        self.connections.push(Connection { server, loan: opened?, open: VecDeque::new() });
         Ok(self.connections.len() - 1)
     }
 
@@ -278,8 +278,8 @@ impl<K> Work<K> {
 
     /// Takes what has come. A connection that broke is given up; returns why.
     fn take(&mut self, fleet: &Fleet, position: usize) -> Option<Error> {
-        let Connection { server, lease, open } = &mut self.connections[position];
-        let session = session_of(lease);
+        let Connection { server, loan, open } = &mut self.connections[position];
+        let session = session_of(loan);
         while let Some(completion) = session.next() {
             let outcome = match completion.outcome {
                 Outcome::Reply(reply) => Ok(reply.head.status),
@@ -304,6 +304,6 @@ impl<K> Work<K> {
 
 impl<K> Connection<K> {
     fn session(&mut self) -> &mut Session {
-        session_of(&mut self.lease)
+        session_of(&mut self.loan)
     }
 }

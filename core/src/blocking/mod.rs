@@ -83,6 +83,7 @@ pub(crate) struct Timer {
 
 impl Timer {
     /// An operation that begins `now` and may take `timeout`, as the client's operations do.
+    #[inline]
     pub(crate) fn start(now: Instant, timeout: Duration) -> Self {
         Self { deadline: now + timeout, unused: Some(timeout) }
     }

@@ -8,29 +8,29 @@ use crate::address::Address;
 use crate::doorbell::Wake;
 use crate::error::{Error, Kind};
 use crate::fleet::{Choice, Fleet};
-use crate::pool::{Lease, Offer};
+use crate::pool::{Loan, Offer};
 use crate::session::Session;
 
-/// A lease whose session is ready.
+/// A loan whose session is ready.
 pub(super) fn open<H: Host>(
     fleet: &Fleet,
     host: &H,
     choice: Choice,
     now: Instant,
     timer: &mut Timer,
-) -> Result<Lease, Failure<H::Interrupt>> {
-    let mut lease = begin(fleet, host, choice, now, timer)?;
-    let Some(session) = lease.session() else { unreachable!("opening begins a session") };
+) -> Result<Loan, Failure<H::Interrupt>> {
+    let mut loan = begin(fleet, host, choice, now, timer)?;
+    let Some(session) = loan.session() else { unreachable!("opening begins a session") };
     while !session.is_ready() {
         if let Some(error) = session.failure() {
             return Err(error.clone().into());
         }
         wait_connected(host, session, timer)?;
     }
-    Ok(lease)
+    Ok(loan)
 }
 
-/// A lease whose session is ready, or on its way to be.
+/// A loan whose session is ready, or on its way to be.
 #[inline(always)]
 pub(super) fn begin<H: Host>(
     fleet: &Fleet,
@@ -38,11 +38,11 @@ pub(super) fn begin<H: Host>(
     choice: Choice,
     now: Instant,
     timer: &mut Timer,
-) -> Result<Lease, Failure<H::Interrupt>> {
+) -> Result<Loan, Failure<H::Interrupt>> {
     let server = choice.server;
-    let mut lease = lease(fleet, host, choice, now, timer)?;
-    if lease.session().is_some() {
-        return Ok(lease);
+    let mut loan = borrow(fleet, host, choice, now, timer)?;
+    if loan.session().is_some() {
+        return Ok(loan);
     }
     let addresses = addresses(fleet, host, server, timer)?;
     timer.unused = None;
@@ -50,29 +50,29 @@ pub(super) fn begin<H: Host>(
     let timeout = fleet.options().connect_timeout.min(timer.deadline.saturating_duration_since(now));
     let mut session = fleet.session(server);
     session.connect(addresses, now, timeout);
-    lease.hold(session);
-    Ok(lease)
+    loan.hold(session);
+    Ok(loan)
 }
 
 #[inline(always)]
-fn lease<H: Host>(
+fn borrow<H: Host>(
     fleet: &Fleet,
     host: &H,
     choice: Choice,
     now: Instant,
     timer: &mut Timer,
-) -> Result<Lease, Failure<H::Interrupt>> {
+) -> Result<Loan, Failure<H::Interrupt>> {
     let name = &fleet.servers()[choice.server].name;
-    let offer = fleet.pool(choice.server).lease(now);
+    let offer = fleet.pool(choice.server).lend(now);
     let turn = match offer.map_err(|error| Error::new(Kind::Connect, name, format!("cannot wait: {error}")))? {
-        Offer::Lease(lease) => return Ok(lease),
+        Offer::Loan(loan) => return Ok(loan),
         Offer::Wait(turn) => turn,
     };
     timer.unused = None;
     loop {
-        if let Some(lease) = turn.take() {
+        if let Some(loan) = turn.take() {
             fleet.check_up(choice)?;
-            return Ok(lease);
+            return Ok(loan);
         }
         match host.unlocked(|| turn.wait(timer.deadline)).map_err(Failure::Interrupted)? {
             Wake::Ready | Wake::Interrupted => host.interrupted().map_err(Failure::Interrupted)?,

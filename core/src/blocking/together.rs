@@ -10,14 +10,14 @@ use crate::doorbell::Wake;
 use crate::error::{Error, Sent};
 use crate::fleet::{Choice, Fleet};
 use crate::operations::{Ask, End, Next, Operation, Sending};
-use crate::pool::Lease;
+use crate::pool::Loan;
 use crate::session::{Outcome, Refused, Session, Ticket};
 
 /// The asks of one server, and the connection that carries them out.
 struct Part {
     choice: Choice,
     begun: Instant,
-    lease: Lease,
+    loan: Loan,
     /// Those that the session has not taken yet.
     unsubmitted: VecDeque<u32>,
     flight: VecDeque<(Ticket, u32)>,
@@ -44,7 +44,7 @@ pub(super) fn together<H: Host, O: Operation>(
     for (choice, asks) in by_server(asks) {
         let begun = Instant::now();
         match begin(fleet, host, choice, begun, timer) {
-            Ok(lease) => parts.push(Part { choice, begun, lease, unsubmitted: asks, flight: VecDeque::new() }),
+            Ok(loan) => parts.push(Part { choice, begun, loan, unsubmitted: asks, flight: VecDeque::new() }),
             Err(Failure::Error(error)) => {
                 running.not_submitted(fleet, &error, asks);
                 servers_failed.push((choice, error));
@@ -128,12 +128,12 @@ impl<O: Operation> Failures<'_, O> {
 
 impl Part {
     fn session(&mut self) -> &mut Session {
-        session_of(&mut self.lease)
+        session_of(&mut self.loan)
     }
 
     /// Takes what has come, and submits what can be.
     fn advance(&mut self, fleet: &Fleet, timer: &Timer, running: &mut Failures<'_, impl Operation>) {
-        while let Some(completion) = session_of(&mut self.lease).next() {
+        while let Some(completion) = session_of(&mut self.loan).next() {
             let Some(position) = position(&self.flight, completion.ticket) else { continue };
             let (_, part) = self.flight[position];
             match completion.outcome {
@@ -198,8 +198,8 @@ fn position(flight: &VecDeque<(Ticket, u32)>, ticket: Ticket) -> Option<usize> {
     }
 }
 
-pub(super) fn session_of(lease: &mut Lease) -> &mut Session {
-    let Some(session) = lease.session() else { unreachable!("a lease that was begun has a session") };
+pub(super) fn session_of(loan: &mut Loan) -> &mut Session {
+    let Some(session) = loan.session() else { unreachable!("a loan that was begun has a session") };
     session
 }
 

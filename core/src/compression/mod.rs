@@ -134,14 +134,14 @@ impl Decompressor {
     }
 
     /// The value as it was, of an algorithm that its first bytes tell.
-    pub fn decompress(&self, bytes: &[u8]) -> Result<Vec<u8>, Unreadable> {
+    pub fn decompress(&self, bytes: &[u8]) -> Result<Vec<u8>, DecompressError> {
         match Algorithm::of(bytes) {
             Some(algorithm) => self.decompress_as(algorithm, bytes),
-            None => Err(Unreadable::Unrecognized),
+            None => Err(DecompressError::Unrecognized),
         }
     }
 
-    pub fn decompress_as(&self, algorithm: Algorithm, bytes: &[u8]) -> Result<Vec<u8>, Unreadable> {
+    pub fn decompress_as(&self, algorithm: Algorithm, bytes: &[u8]) -> Result<Vec<u8>, DecompressError> {
         match algorithm {
             Algorithm::Zstd => zstd::decompress(bytes, self.limit, &self.dictionaries),
             Algorithm::Zlib => deflate::inflate_zlib(bytes, self.limit),
@@ -152,7 +152,7 @@ impl Decompressor {
 
 /// Why a compressed value cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Unreadable {
+pub enum DecompressError {
     /// It begins as no compressed value does.
     Unrecognized,
     Truncated,
@@ -167,26 +167,26 @@ pub enum Unreadable {
     Trailing,
 }
 
-impl std::fmt::Display for Unreadable {
+impl std::fmt::Display for DecompressError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Unreadable::Unrecognized => f.write_str(
+            DecompressError::Unrecognized => f.write_str(
                 "it is marked as compressed and does not begin as zstd, zlib or gzip do; was something prepended to it? \
                  Store it anew",
             ),
-            Unreadable::Truncated => f.write_str("it is compressed, and its end is missing; store it anew"),
-            Unreadable::Corrupt(why) => write!(f, "it is compressed and corrupt ({why}); store it anew"),
-            Unreadable::TooLarge { limit } => write!(
+            DecompressError::Truncated => f.write_str("it is compressed, and its end is missing; store it anew"),
+            DecompressError::Corrupt(why) => write!(f, "it is compressed and corrupt ({why}); store it anew"),
+            DecompressError::TooLarge { limit } => write!(
                 f,
                 "decompressed it has more than the {limit} bytes that are allowed; raise max_decompressed_size if its \
                  writer is to be trusted"
             ),
-            Unreadable::Dictionary(id) => write!(
+            DecompressError::Dictionary(id) => write!(
                 f,
                 "it is compressed with the zstd dictionary {id}, which the client was not given; add it to the \
                  dictionaries of compression="
             ),
-            Unreadable::Trailing => f.write_str(
+            DecompressError::Trailing => f.write_str(
                 "bytes stand behind the compressed value, as after an append to it; store it anew, uncompressed where \
                  it is to be appended to",
             ),
@@ -194,12 +194,12 @@ impl std::fmt::Display for Unreadable {
     }
 }
 
-impl std::error::Error for Unreadable {}
+impl std::error::Error for DecompressError {}
 
 /// Makes room in `out`, which is full, for more of a value; an error when that is as long as it may be.
-fn grow(out: &mut Vec<u8>, limit: usize) -> Result<(), Unreadable> {
+fn grow(out: &mut Vec<u8>, limit: usize) -> Result<(), DecompressError> {
     if out.len() > limit {
-        return Err(Unreadable::TooLarge { limit });
+        return Err(DecompressError::TooLarge { limit });
     }
     out.reserve_exact(out.len().max(512).min(limit + 1 - out.len()));
     Ok(())

@@ -45,7 +45,7 @@ fn a_value_is_left_alone_that_is_short_or_hardly_gains() {
 fn a_value_beyond_the_limit_is_refused_and_no_memory_taken_for_it() {
     for algorithm in Algorithm::ALL {
         let bomb = compressed(algorithm, &vec![0; 50 * LIMIT]);
-        assert_eq!(reader().decompress(&bomb), Err(Unreadable::TooLarge { limit: LIMIT }));
+        assert_eq!(reader().decompress(&bomb), Err(DecompressError::TooLarge { limit: LIMIT }));
     }
     let mut out = vec![0; LIMIT];
     grow(&mut out, LIMIT).expect("at the limit");
@@ -61,7 +61,7 @@ fn a_value_that_does_not_say_how_long_it_is_comes_back_within_bounds() {
         [&head[..], &block[..3], b"x"].concat()
     };
     assert_eq!(reader().decompress(&frame(1000)), Ok(vec![b'x'; 1000]));
-    assert_eq!(reader().decompress(&frame(100_001)), Err(Unreadable::TooLarge { limit: LIMIT }));
+    assert_eq!(reader().decompress(&frame(100_001)), Err(DecompressError::TooLarge { limit: LIMIT }));
 }
 
 #[test]
@@ -72,8 +72,8 @@ fn no_value_that_was_cut_changed_or_appended_to_is_taken_for_another() {
         for end in 0..stored.len() {
             assert!(reader().decompress(&stored[..end]).is_err(), "{algorithm:?} cut at {end}");
         }
-        assert_eq!(reader().decompress(&[&stored[..], b"more"].concat()), Err(Unreadable::Trailing));
-        assert_eq!(reader().decompress(&[b"more", &stored[..]].concat()), Err(Unreadable::Unrecognized));
+        assert_eq!(reader().decompress(&[&stored[..], b"more"].concat()), Err(DecompressError::Trailing));
+        assert_eq!(reader().decompress(&[b"more", &stored[..]].concat()), Err(DecompressError::Unrecognized));
     }
 }
 

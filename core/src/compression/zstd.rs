@@ -9,7 +9,7 @@ use zstd_safe::{
     CCtx, CDict, DCtx, DDict, DParameter, InBuffer, OutBuffer,
 };
 
-use super::{beginning, grow, Unreadable};
+use super::{beginning, grow, DecompressError};
 
 pub(super) const USUAL: i32 = 3;
 /// What lies beyond takes hundreds of megabytes.
@@ -73,19 +73,19 @@ pub(super) fn decompress(
     bytes: &[u8],
     limit: usize,
     dictionaries: &BTreeMap<u32, Reader>,
-) -> Result<Vec<u8>, Unreadable> {
-    let declared = get_frame_content_size(bytes).map_err(|_| Unreadable::Truncated)?;
+) -> Result<Vec<u8>, DecompressError> {
+    let declared = get_frame_content_size(bytes).map_err(|_| DecompressError::Truncated)?;
     if declared.is_some_and(|declared| declared > limit as u64) {
-        return Err(Unreadable::TooLarge { limit });
+        return Err(DecompressError::TooLarge { limit });
     }
     let dictionary = match get_dict_id_from_frame(bytes) {
         None => None,
-        Some(id) => Some(dictionaries.get(&id.get()).ok_or(Unreadable::Dictionary(id.get()))?),
+        Some(id) => Some(dictionaries.get(&id.get()).ok_or(DecompressError::Dictionary(id.get()))?),
     };
     match find_frame_compressed_size(bytes) {
-        Ok(length) if length < bytes.len() => return Err(Unreadable::Trailing),
+        Ok(length) if length < bytes.len() => return Err(DecompressError::Trailing),
         Ok(_) => {}
-        Err(_) => return Err(Unreadable::Truncated),
+        Err(_) => return Err(DecompressError::Truncated),
     }
     match declared {
         Some(declared) => at_once(bytes, declared as usize, dictionary),
@@ -94,7 +94,7 @@ pub(super) fn decompress(
 }
 
 /// A value that says how long it is.
-fn at_once(bytes: &[u8], length: usize, dictionary: Option<&Reader>) -> Result<Vec<u8>, Unreadable> {
+fn at_once(bytes: &[u8], length: usize, dictionary: Option<&Reader>) -> Result<Vec<u8>, DecompressError> {
     let mut out = Vec::with_capacity(length);
     DECOMPRESSING
         .with_borrow_mut(|context| match dictionary {
@@ -105,7 +105,7 @@ fn at_once(bytes: &[u8], length: usize, dictionary: Option<&Reader>) -> Result<V
     Ok(out)
 }
 
-fn piecewise(bytes: &[u8], limit: usize, dictionary: Option<&Reader>) -> Result<Vec<u8>, Unreadable> {
+fn piecewise(bytes: &[u8], limit: usize, dictionary: Option<&Reader>) -> Result<Vec<u8>, DecompressError> {
     let mut context = DCtx::create();
     context.set_parameter(DParameter::WindowLogMax(WINDOW_LOG)).map_err(corrupt)?;
     if let Some(Reader(dictionary)) = dictionary {
@@ -118,7 +118,7 @@ fn piecewise(bytes: &[u8], limit: usize, dictionary: Option<&Reader>) -> Result<
         let mut output = OutBuffer::around_pos(&mut out, written);
         let left = context.decompress_stream(&mut output, &mut input).map_err(corrupt)?;
         if out.len() > limit {
-            return Err(Unreadable::TooLarge { limit });
+            return Err(DecompressError::TooLarge { limit });
         }
         if left == 0 {
             return Ok(out);
@@ -126,11 +126,11 @@ fn piecewise(bytes: &[u8], limit: usize, dictionary: Option<&Reader>) -> Result<
         if out.len() == out.capacity() {
             grow(&mut out, limit)?;
         } else if input.pos() == read && out.len() == written {
-            return Err(Unreadable::Truncated);
+            return Err(DecompressError::Truncated);
         }
     }
 }
 
-fn corrupt(code: usize) -> Unreadable {
-    Unreadable::Corrupt(get_error_name(code).to_owned())
+fn corrupt(code: usize) -> DecompressError {
+    DecompressError::Corrupt(get_error_name(code).to_owned())
 }

@@ -30,7 +30,7 @@ pub use portable::{DateTime, Instant, JsonReader, JsonWriter, MessagePackReader,
 pub use tree::{TreeReader, TreeWriter};
 pub use value::{unknown_flags, PlainSerializer, ValueError};
 
-use crate::compression::{Algorithm, Decompressor, Unreadable};
+use crate::compression::{Algorithm, DecompressError, Decompressor};
 use crate::error::kinds::ErrorKind;
 
 /// Whose conventions.
@@ -306,15 +306,15 @@ impl Dialect {
     }
 
     /// A compressed value as it was. How it is compressed, its first bytes tell.
-    pub fn decompress(self, flags: u32, stored: &[u8], by: &Decompressor) -> Result<Vec<u8>, Unreadable> {
+    pub fn decompress(self, flags: u32, stored: &[u8], by: &Decompressor) -> Result<Vec<u8>, DecompressError> {
         let compressed: Cow<'_, [u8]> = match self {
             Dialect::MetaMemcache if flags & META_ZSTD != 0 => [&ZSTD_MAGIC[..], stored].concat().into(),
             Dialect::PhpMemcached if flags & PHP_FASTLZ != 0 => {
-                return Err(Unreadable::Corrupt(
+                return Err(DecompressError::Corrupt(
                     "fastlz, which Pinyon does not read: let PHP use Memcached::COMPRESSION_ZLIB or _ZSTD".to_owned(),
                 ))
             }
-            Dialect::PhpMemcached => stored.get(4..).ok_or(Unreadable::Truncated)?.into(),
+            Dialect::PhpMemcached => stored.get(4..).ok_or(DecompressError::Truncated)?.into(),
             _ => stored.into(),
         };
         by.decompress(&compressed)

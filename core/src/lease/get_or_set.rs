@@ -9,25 +9,25 @@ use super::{Finding, Host, Terms, Win};
 use crate::error::kinds::ErrorKind;
 use crate::operations::{Found, Request};
 
-/// What the host is to do next, and which [`Outcome`] tells that it is done. Every step may fail: [`Outcome::Failed`].
+/// What the host is to do next, and which [`StepOutcome`] tells that it is done. Every step may fail: [`StepOutcome::Failed`].
 pub enum Step<H: Host> {
-    /// Carry out a request for a lease: [`Outcome::Found`].
+    /// Carry out a request for a lease: [`StepOutcome::Found`].
     Ask(Request),
-    /// Let so much time pass: [`Outcome::Done`].
+    /// Let so much time pass: [`StepOutcome::Done`].
     Pause(Duration),
     /// Make a signal and register it with [`GetOrSet::follow`]. If that says so, wait until the signal wakes this caller,
-    /// and at most so long: [`Outcome::Done`].
+    /// and at most so long: [`StepOutcome::Done`].
     Follow(Duration),
-    /// Call what the user has given to make the value: [`Outcome::Value`].
+    /// Call what the user has given to make the value: [`StepOutcome::Value`].
     Make,
-    /// Make [`GetOrSet::value`] into what followers make values of their own from: [`Outcome::Shared`].
+    /// Make [`GetOrSet::value`] into what followers make values of their own from: [`StepOutcome::Shared`].
     Share,
-    /// Store [`GetOrSet::value`] with a ttl in seconds, if the item still has this token: [`Outcome::Done`], also where
+    /// Store [`GetOrSet::value`] with a ttl in seconds, if the item still has this token: [`StepOutcome::Done`], also where
     /// another caller has changed the item meanwhile.
     Store { cas: u64, ttl: i64 },
-    /// Carry out a request that lets others make the value: [`Outcome::Done`].
+    /// Carry out a request that lets others make the value: [`StepOutcome::Done`].
     GiveBack(Request),
-    /// Make a value from what the leader shares: [`Outcome::Value`].
+    /// Make a value from what the leader shares: [`StepOutcome::Value`].
     Copy(H::Shared),
     /// Nothing: this is the value.
     Return(H::Value),
@@ -38,7 +38,7 @@ pub enum Step<H: Host> {
 }
 
 /// What came of a [`Step`].
-pub enum Outcome<H: Host> {
+pub enum StepOutcome<H: Host> {
     Found(Found<H::Value>),
     Value(H::Value),
     Shared(H::Shared),
@@ -159,24 +159,26 @@ impl<H: Host> GetOrSet<H> {
     }
 
     /// The step after one that came to this.
-    pub fn next(&mut self, outcome: Outcome<H>, now: Instant) -> Step<H> {
+    pub fn next(&mut self, outcome: StepOutcome<H>, now: Instant) -> Step<H> {
         match (self.at, outcome) {
-            (At::Asking, Outcome::Found(found)) => self.found(found, now),
-            (At::Pausing, Outcome::Done) => self.ask(),
-            (At::Following, Outcome::Done) => self.followed(now),
-            (At::SharingStale, Outcome::Shared(shared)) => self.tell_and_make(Ok(shared)),
-            (At::SharingStale, Outcome::Failed { error, .. }) => self.tell_and_make(Err(error)),
-            (At::Making, Outcome::Value(value)) => self.made(value),
-            (At::Making, Outcome::Failed { error, .. }) => self.give_back(error),
-            (At::Storing, Outcome::Failed { error, is_outage: false }) => self.give_back(error),
+            (At::Asking, StepOutcome::Found(found)) => self.found(found, now),
+            (At::Pausing, StepOutcome::Done) => self.ask(),
+            (At::Following, StepOutcome::Done) => self.followed(now),
+            (At::SharingStale, StepOutcome::Shared(shared)) => self.tell_and_make(Ok(shared)),
+            (At::SharingStale, StepOutcome::Failed { error, .. }) => self.tell_and_make(Err(error)),
+            (At::Making, StepOutcome::Value(value)) => self.made(value),
+            (At::Making, StepOutcome::Failed { error, .. }) => self.give_back(error),
+            (At::Storing, StepOutcome::Failed { error, is_outage: false }) => self.give_back(error),
             // A server that fails would not take the win back either.
-            (At::Storing, Outcome::Failed { error, is_outage: true }) => self.fail(error),
+            (At::Storing, StepOutcome::Failed { error, is_outage: true }) => self.fail(error),
             (At::Storing, _) => self.finish(),
             (At::GivingBack, _) => self.finish(),
-            (At::SharingLast, Outcome::Shared(shared)) => self.tell_and_return(Ok(shared)),
-            (At::SharingLast, Outcome::Failed { error, .. }) => self.tell_and_return(Err(error)),
-            (At::Copying, Outcome::Value(value)) => Step::Return(value),
-            (At::Asking | At::Pausing | At::Following | At::Copying, Outcome::Failed { error, .. }) => self.fail(error),
+            (At::SharingLast, StepOutcome::Shared(shared)) => self.tell_and_return(Ok(shared)),
+            (At::SharingLast, StepOutcome::Failed { error, .. }) => self.tell_and_return(Err(error)),
+            (At::Copying, StepOutcome::Value(value)) => Step::Return(value),
+            (At::Asking | At::Pausing | At::Following | At::Copying, StepOutcome::Failed { error, .. }) => {
+                self.fail(error)
+            }
             (at, _) => unreachable!("this is not the outcome of {at:?}"),
         }
     }

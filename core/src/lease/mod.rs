@@ -1,7 +1,7 @@
 //! `get_or_set`: who makes a value, who waits for it, and who takes the one there is.
 //!
 //! [`GetOrSet`] is the machine of one caller. It never waits and calls nothing of its host but [`Signal::wake`]: the host
-//! does as each [`Step`] says, and tells the [`Outcome`]. [`Flights`] is what the callers of one process have in common.
+//! does as each [`Step`] says, and tells the [`StepOutcome`]. [`Flights`] is what the callers of one process have in common.
 
 mod flights;
 mod get_or_set;
@@ -17,7 +17,7 @@ use crate::invalid::InvalidArgument;
 use crate::ttl::{limited, limited_or_none};
 
 pub use flights::{Flights, Place};
-pub use get_or_set::{GetOrSet, Outcome, Refusal, Step};
+pub use get_or_set::{GetOrSet, Refusal, Step, StepOutcome};
 
 /// The end of a placeholder's life, which the server counts in whole seconds, and one more question after it.
 const SLACK: Duration = Duration::from_secs(2);

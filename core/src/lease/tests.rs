@@ -80,16 +80,16 @@ impl Caller {
         said(&self.machine.begin(self.now))
     }
 
-    fn next(&mut self, outcome: Outcome<Texts>) -> String {
+    fn next(&mut self, outcome: StepOutcome<Texts>) -> String {
         said(&self.machine.next(outcome, self.now))
     }
 
     fn found(&mut self, found: Found<&'static str>) -> String {
-        self.next(Outcome::Found(found))
+        self.next(StepOutcome::Found(found))
     }
 
     fn failed(&mut self, error: &'static str) -> String {
-        self.next(Outcome::Failed { error, is_outage: false })
+        self.next(StepOutcome::Failed { error, is_outage: false })
     }
 
     /// Begins, and registers to follow.
@@ -200,16 +200,16 @@ fn a_winner_makes_and_stores_under_its_token() {
     let mut caller = process.caller();
     caller.begin();
     assert_eq!(caller.found(WON), "make");
-    assert_eq!(caller.next(Outcome::Value("made")), "store at 7 for 90");
+    assert_eq!(caller.next(StepOutcome::Value("made")), "store at 7 for 90");
     assert_eq!(caller.machine.value(), Some(&"made"));
-    assert_eq!(caller.next(Outcome::Done), "return made", "without followers it shares nothing");
+    assert_eq!(caller.next(StepOutcome::Done), "return made", "without followers it shares nothing");
     assert_eq!(caller.machine.leave(), None);
     assert!(process.flights.followers().is_empty());
 }
 
 #[test]
 fn a_winner_that_fails_gives_back_and_raises_its_own_error() {
-    for give_back in [Outcome::Done, Outcome::Failed { error: "another", is_outage: true }] {
+    for give_back in [StepOutcome::Done, StepOutcome::Failed { error: "another", is_outage: true }] {
         let mut caller = Process::new().caller();
         caller.begin();
         caller.found(WON);
@@ -225,8 +225,8 @@ fn a_value_that_cannot_be_stored_is_given_back_unless_the_server_failed() {
         let mut caller = Process::new().caller();
         caller.begin();
         caller.found(WON);
-        caller.next(Outcome::Value("made"));
-        assert_eq!(caller.next(Outcome::Failed { error: "failed", is_outage }), expected);
+        caller.next(StepOutcome::Value("made"));
+        assert_eq!(caller.next(StepOutcome::Failed { error: "failed", is_outage }), expected);
     }
 }
 
@@ -234,8 +234,8 @@ fn a_value_that_cannot_be_stored_is_given_back_unless_the_server_failed() {
 fn without_a_token_a_value_is_made_and_neither_stored_nor_given_back() {
     let won = Found { finding: Finding::Won(None), value: None };
     for (outcome, expected) in [
-        (Outcome::Value("made"), "return made"),
-        (Outcome::Failed { error: "no value", is_outage: false }, "raise no value"),
+        (StepOutcome::Value("made"), "return made"),
+        (StepOutcome::Failed { error: "no value", is_outage: false }, "raise no value"),
     ] {
         let mut caller = Process::new().caller();
         caller.begin();
@@ -254,7 +254,7 @@ fn who_leaves_gives_back_until_the_value_is_stored() {
     let mut caller = Process::new().caller();
     caller.begin();
     caller.found(WON);
-    caller.next(Outcome::Value("made"));
+    caller.next(StepOutcome::Value("made"));
     assert_eq!(caller.machine.leave(), Some(WIN), "nobody knows that it is stored");
 }
 
@@ -262,21 +262,21 @@ fn who_leaves_gives_back_until_the_value_is_stored() {
 fn followers_ask_nobody_and_get_values_of_their_own() {
     let (mut leader, mut follower, woken) = Process::new().leader_and_follower();
     leader.found(WON);
-    leader.next(Outcome::Value("made"));
-    assert_eq!(leader.next(Outcome::Done), "share");
+    leader.next(StepOutcome::Value("made"));
+    assert_eq!(leader.next(StepOutcome::Done), "share");
     assert!(!woken.0.get());
-    assert_eq!(leader.next(Outcome::Shared(("leader's", "made"))), "return made");
+    assert_eq!(leader.next(StepOutcome::Shared(("leader's", "made"))), "return made");
     assert!(woken.0.get());
-    assert_eq!(follower.next(Outcome::Done), "copy leader's made");
-    assert_eq!(follower.next(Outcome::Value("copy")), "return copy");
+    assert_eq!(follower.next(StepOutcome::Done), "copy leader's made");
+    assert_eq!(follower.next(StepOutcome::Value("copy")), "return copy");
 }
 
 #[test]
 fn a_copy_that_cannot_be_made_is_the_followers_error() {
     let (mut leader, mut follower, _) = Process::new().leader_and_follower();
     leader.found(hit("value"));
-    assert_eq!(leader.next(Outcome::Shared(("leader's", "value"))), "return value");
-    follower.next(Outcome::Done);
+    assert_eq!(leader.next(StepOutcome::Shared(("leader's", "value"))), "return value");
+    follower.next(StepOutcome::Done);
     assert_eq!(follower.failed("unreadable"), "raise unreadable");
 }
 
@@ -285,7 +285,7 @@ fn a_value_that_cannot_be_shared_is_the_followers_error_alone() {
     let (mut leader, mut follower, _) = Process::new().leader_and_follower();
     assert_eq!(leader.found(hit("value")), "share");
     assert_eq!(leader.failed("cannot be copied"), "return value");
-    assert_eq!(follower.next(Outcome::Done), "raise cannot be copied");
+    assert_eq!(follower.next(StepOutcome::Done), "raise cannot be copied");
 }
 
 #[test]
@@ -294,16 +294,16 @@ fn followers_are_told_what_the_leader_raises_once_it_has_given_back() {
     leader.found(WON);
     leader.failed("no value");
     assert!(!woken.0.get());
-    leader.next(Outcome::Done);
+    leader.next(StepOutcome::Done);
     assert!(woken.0.get());
-    assert_eq!(follower.next(Outcome::Done), "raise no value");
+    assert_eq!(follower.next(StepOutcome::Done), "raise no value");
 }
 
 #[test]
 fn a_failed_question_is_raised_by_all() {
     let (mut leader, mut follower, _) = Process::new().leader_and_follower();
     assert_eq!(leader.failed("down"), "raise down");
-    assert_eq!(follower.next(Outcome::Done), "raise down");
+    assert_eq!(follower.next(StepOutcome::Done), "raise down");
 }
 
 #[test]
@@ -312,23 +312,23 @@ fn a_stale_value_is_handed_out_at_once_and_the_first_answer_stands() {
     let (mut leader, mut follower, woken) = process.leader_and_follower();
     assert_eq!(leader.found(won_beside("old")), "share");
     assert_eq!(leader.machine.value(), Some(&"old"));
-    assert_eq!(leader.next(Outcome::Shared(("leader's", "old"))), "make");
+    assert_eq!(leader.next(StepOutcome::Shared(("leader's", "old"))), "make");
     assert!(woken.0.get());
     let mut late = process.caller();
     assert_eq!(late.begin(), "copy leader's old", "without waiting");
-    assert_eq!(leader.next(Outcome::Value("new")), "store at 7 for 90");
-    assert_eq!(leader.next(Outcome::Done), "return new");
-    assert_eq!(follower.next(Outcome::Done), "copy leader's old");
+    assert_eq!(leader.next(StepOutcome::Value("new")), "store at 7 for 90");
+    assert_eq!(leader.next(StepOutcome::Done), "return new");
+    assert_eq!(follower.next(StepOutcome::Done), "copy leader's old");
 }
 
 #[test]
 fn a_stale_value_is_handed_out_even_if_the_leader_then_fails() {
     let (mut leader, mut follower, _) = Process::new().leader_and_follower();
     leader.found(won_beside("old"));
-    leader.next(Outcome::Shared(("leader's", "old")));
+    leader.next(StepOutcome::Shared(("leader's", "old")));
     leader.failed("no value");
-    leader.next(Outcome::Done);
-    assert_eq!(follower.next(Outcome::Done), "copy leader's old");
+    leader.next(StepOutcome::Done);
+    assert_eq!(follower.next(StepOutcome::Done), "copy leader's old");
 }
 
 #[test]
@@ -351,8 +351,8 @@ fn one_follower_leads_after_a_leader_that_goes_without_an_answer() {
         leader.found(WON);
         let _left = go(leader);
         assert!(woken.0.get());
-        assert_eq!(follower.next(Outcome::Done), ASK);
-        assert_eq!(second.next(Outcome::Done), "follow for 12s");
+        assert_eq!(follower.next(StepOutcome::Done), ASK);
+        assert_eq!(second.next(StepOutcome::Done), "follow for 12s");
     }
 }
 
@@ -362,7 +362,7 @@ fn a_leader_that_gives_up_says_nothing_to_followers() {
     let (mut leader, mut follower, _) = process.leader_and_follower();
     leader.now += Duration::from_secs(12);
     assert_eq!(leader.found(FILLING), "refuse: StillBeingMade");
-    assert_eq!(follower.next(Outcome::Done), ASK);
+    assert_eq!(follower.next(StepOutcome::Done), ASK);
 }
 
 #[test]
@@ -370,7 +370,7 @@ fn a_follower_gives_up_when_its_own_patience_is_over() {
     let mut process = Process::new();
     let (leader, mut follower, woken) = process.leader_and_follower();
     follower.now += Duration::from_secs(12);
-    assert_eq!(follower.next(Outcome::Done), "refuse: StillBeingMade");
+    assert_eq!(follower.next(StepOutcome::Done), "refuse: StillBeingMade");
     assert!(!woken.0.get());
     assert_eq!(process.flights.followers(), [1], "the leader goes on");
     drop(leader);
@@ -386,7 +386,7 @@ fn who_registers_too_late_does_not_wait() {
     leader.found(hit("value"));
     let woken = Woken::default();
     assert!(!follower.machine.follow(woken));
-    assert_eq!(follower.next(Outcome::Done), ASK, "nobody had registered, so nothing was shared");
+    assert_eq!(follower.next(StepOutcome::Done), ASK, "nobody had registered, so nothing was shared");
 }
 
 #[test]
@@ -397,7 +397,7 @@ fn nobody_waits_for_itself() {
     outer.found(WON);
     assert_eq!(process.caller_named(place("key"), 1).begin(), "refuse: Recursion");
     assert_eq!(process.caller_named(place("other"), 1).begin(), ASK);
-    assert_eq!(outer.next(Outcome::Value("made")), "store at 7 for 90");
+    assert_eq!(outer.next(StepOutcome::Value("made")), "store at 7 for 90");
 }
 
 #[test]
@@ -436,7 +436,7 @@ fn a_forked_child_leads_although_its_parent_held_every_lock() {
     let mut child = process.caller_named(place("key"), 3);
     assert_eq!(child.begin(), ASK);
     assert_eq!(leader.found(hit("value")), "return value", "in the child it has no followers");
-    assert_eq!(follower.next(Outcome::Done), "follow for 12s", "of the child's leader");
+    assert_eq!(follower.next(StepOutcome::Done), "follow for 12s", "of the child's leader");
     assert!(!woken.0.get());
     assert_eq!(process.flights.followers(), [0]);
     drop(held);
@@ -447,9 +447,9 @@ fn in_a_forked_child_those_that_were_forked_with_their_leader_follow_it() {
     let (mut leader, mut follower, woken) = Process::new().leader_and_follower();
     crate::fork::pretended::fork();
     assert_eq!(leader.found(hit("value")), "share");
-    leader.next(Outcome::Shared(("leader's", "value")));
+    leader.next(StepOutcome::Shared(("leader's", "value")));
     assert!(woken.0.get());
-    assert_eq!(follower.next(Outcome::Done), "copy leader's value");
+    assert_eq!(follower.next(StepOutcome::Done), "copy leader's value");
 }
 
 /// Asks until the caller does anything but pause. `find` says what it finds, by the time since the beginning. Returns that
@@ -460,10 +460,10 @@ fn ask_on(caller: &mut Caller, find: impl Fn(Duration) -> Found<&'static str>) -
     loop {
         asked += 1;
         let elapsed = caller.now - begun;
-        match caller.machine.next(Outcome::Found(find(elapsed)), caller.now) {
+        match caller.machine.next(StepOutcome::Found(find(elapsed)), caller.now) {
             Step::Pause(pause) => {
                 caller.now += pause;
-                assert_eq!(caller.next(Outcome::Done), ASK);
+                assert_eq!(caller.next(StepOutcome::Done), ASK);
             }
             step => return (said(&step), elapsed, asked),
         }

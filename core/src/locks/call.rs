@@ -131,7 +131,7 @@ impl Call {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Answer {
+pub enum ScriptAnswer {
     Opened {
         counter: u64,
     },

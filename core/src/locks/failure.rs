@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::call::{Attempt, Names};
 use super::keys::shown;
 use super::loss::Loss;
-use super::machine::Failure;
+use super::machine::MachineFailure;
 use crate::error::kinds::ErrorKind;
 use crate::error::Error;
 
@@ -23,29 +23,31 @@ pub struct LockFailure {
 
 impl LockFailure {
     /// Why an operation on the lock of these names failed, if it was about one.
-    pub(super) fn of(failure: Failure, names: Option<&Names>, server: &Arc<str>) -> Self {
+    pub(super) fn of(failure: MachineFailure, names: Option<&Names>, server: &Arc<str>) -> Self {
         let lock = names.map_or_else(|| "the lock".to_owned(), described);
         match failure {
-            Failure::Timeout => {
+            MachineFailure::Timeout => {
                 Self::new(ErrorKind::LockTimeout, format!("{server}: {lock} could not be acquired in time"))
             }
-            Failure::Busy { .. } => Self::new(ErrorKind::LockTimeout, format!("{server}: somebody else holds {lock}")),
-            Failure::AlreadyHeld => {
+            MachineFailure::Busy { .. } => {
+                Self::new(ErrorKind::LockTimeout, format!("{server}: somebody else holds {lock}"))
+            }
+            MachineFailure::AlreadyHeld => {
                 let message = format!(
                     "you hold {lock} already, or one of its names; a lock can be acquired again if it is reentrant and \
                      asks for no further names"
                 );
                 Self::new(ErrorKind::AlreadyHeld, message)
             }
-            Failure::Deadlock { cycle } => {
+            MachineFailure::Deadlock { cycle } => {
                 let message = format!(
                     "{lock} can never be acquired: its holders wait, in turn, for a lock that you hold; release that one \
                      and begin again"
                 );
                 Self { cycle, ..Self::new(ErrorKind::Deadlock, message) }
             }
-            Failure::NotHeld => Self::new(ErrorKind::LockLost, format!("{lock} is not held")),
-            Failure::Server(error) => error.into(),
+            MachineFailure::NotHeld => Self::new(ErrorKind::LockLost, format!("{lock} is not held")),
+            MachineFailure::Server(error) => error.into(),
         }
     }
 

@@ -9,12 +9,12 @@ use std::time::{Duration, Instant};
 
 use pinyon_proto::resp::{Command, Value};
 
-use super::call::{Answer, Call, Names};
+use super::call::{Call, Names, ScriptAnswer};
 use super::client::{Client, Finished, Outcome, Platform, Setup, Wish};
 use super::failure::LockFailure;
 use super::grant::{Grant, Registry};
 use super::identity::new_client;
-use super::machine::{Failure, LockRequest};
+use super::machine::{LockRequest, MachineFailure};
 use super::notes::Note;
 use super::shareable;
 use super::status::{Asked, StatusAnswer, StatusQuestion};
@@ -231,7 +231,7 @@ impl<W, L, P: Platform> Front<W, L, P> {
                 LockOutcome::Released { held }
             }
             (Outcome::Extended { held }, _) => LockOutcome::Extended { held },
-            (Outcome::Failed(Failure::Busy { .. }), _) => LockOutcome::Busy,
+            (Outcome::Failed(MachineFailure::Busy { .. }), _) => LockOutcome::Busy,
             (Outcome::Failed(failure), about) => {
                 let names = match about {
                     About::Lock(grant) => Some(grant.names()),
@@ -239,9 +239,9 @@ impl<W, L, P: Platform> Front<W, L, P> {
                 };
                 LockOutcome::failed(LockFailure::of(failure, names, &self.settings().server))
             }
-            (Outcome::Answered(Answer::Notified { moved }), _) => LockOutcome::Notified { moved },
-            (Outcome::Answered(Answer::ForceReleased { released }), _) => LockOutcome::ForceReleased { released },
-            (Outcome::Answered(Answer::Inspected(names)), About::Status(status)) => {
+            (Outcome::Answered(ScriptAnswer::Notified { moved }), _) => LockOutcome::Notified { moved },
+            (Outcome::Answered(ScriptAnswer::ForceReleased { released }), _) => LockOutcome::ForceReleased { released },
+            (Outcome::Answered(ScriptAnswer::Inspected(names)), About::Status(status)) => {
                 let (asked, question) = &**status;
                 LockOutcome::Status(asked.answer(*question, &names))
             }

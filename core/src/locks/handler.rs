@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use pinyon_proto::resp::{Command, Value};
 
-use super::call::{Answer, Attempt, Call};
-use super::keys::Keys;
+use super::call::{Attempt, Call, ScriptAnswer};
+use super::keys::LockKeys;
 use super::pure::{Pure, NOBODY};
 use super::script::{self, Missing, ScriptError, Shas, Via};
 use super::sequence::Sequence;
@@ -36,13 +36,13 @@ const FUNCTIONS_SINCE: u16 = 7;
 
 pub(super) struct Handler {
     kind: HandlerKind,
-    keys: Keys,
+    keys: LockKeys,
     waiter_ttl: Duration,
     throughput: bool,
     speaks: Speaks,
     next_job: u64,
     commands: VecDeque<(u64, Command)>,
-    answers: VecDeque<(u64, Result<Answer, ScriptError>)>,
+    answers: VecDeque<(u64, Result<ScriptAnswer, ScriptError>)>,
     /// Of a command that has been sent, for the next.
     spare: Command,
     warning: Option<String>,
@@ -87,7 +87,7 @@ enum Job {
 }
 
 impl Handler {
-    pub(super) fn new(kind: HandlerKind, keys: Keys, waiter_ttl: Duration, throughput: bool) -> Self {
+    pub(super) fn new(kind: HandlerKind, keys: LockKeys, waiter_ttl: Duration, throughput: bool) -> Self {
         Self {
             kind,
             keys,
@@ -136,7 +136,7 @@ impl Handler {
     pub(super) fn begin(&mut self, id: u64, call: Call) {
         if let (Call::Unlock { attempt, .. }, Speaks::Scripts(scripts)) = (&call, &mut self.speaks) {
             let cancelled = take_cancelled(&mut scripts.waiting, attempt);
-            self.answers.extend(cancelled.into_iter().map(|id| (id, Ok(Answer::Cancelled))));
+            self.answers.extend(cancelled.into_iter().map(|id| (id, Ok(ScriptAnswer::Cancelled))));
         }
         match &mut self.speaks {
             Speaks::Plainly(pure) => pure.begin(id, call),
@@ -160,7 +160,7 @@ impl Handler {
         }
     }
 
-    pub(super) fn next_answer(&mut self) -> Option<(u64, Result<Answer, ScriptError>)> {
+    pub(super) fn next_answer(&mut self) -> Option<(u64, Result<ScriptAnswer, ScriptError>)> {
         if let Speaks::Plainly(pure) = &mut self.speaks {
             let answers = pure.take_answers().into_iter();
             self.answers.extend(answers.map(|(id, answer)| (id, answer.map_err(ScriptError::of))));
@@ -238,7 +238,7 @@ impl Handler {
         match script::decode(&call, reply) {
             // Sent again, it would come behind what takes it back.
             Err(error) if is_to_be_repeated(&error) && self.is_given_up(&call) => {
-                self.answers.push_back((id, Ok(Answer::Cancelled)));
+                self.answers.push_back((id, Ok(ScriptAnswer::Cancelled)));
             }
             Err(ScriptError::NotLoaded) => self.load_and_send(id, call),
             Err(error @ ScriptError::Unexpected(_)) => self.disbelieve(id, &error),
@@ -420,7 +420,8 @@ mod tests {
     use pinyon_proto::ServerVersion;
 
     fn handler() -> Handler {
-        let mut handler = Handler::new(HandlerKind::Script, Keys::new("ns").unwrap(), Duration::from_secs(15), false);
+        let mut handler =
+            Handler::new(HandlerKind::Script, LockKeys::new("ns").unwrap(), Duration::from_secs(15), false);
         let version = Some(ServerVersion { major: 7, minor: 0, patch: 15 });
         handler.meet(&ServerInfo { version, ..ServerInfo::default() });
         handler
@@ -451,7 +452,7 @@ mod tests {
         let jobs: Vec<u64> = commands(&mut handler).into_iter().map(|(job, _)| job).collect();
         handler.reply(jobs[0], error("ERR", "Function not found"));
         assert!(commands(&mut handler).is_empty(), "the unlock is carried out by now, if others have loaded it");
-        assert!(matches!(handler.next_answer(), Some((1, Ok(Answer::Cancelled)))));
+        assert!(matches!(handler.next_answer(), Some((1, Ok(ScriptAnswer::Cancelled)))));
         assert!(handler.next_answer().is_none());
     }
 
@@ -465,7 +466,7 @@ mod tests {
         assert!(handler.is_waiting());
         handler.begin(2, unlock);
         assert_eq!(commands(&mut handler).len(), 1);
-        assert!(matches!(handler.next_answer(), Some((1, Ok(Answer::Cancelled)))));
+        assert!(matches!(handler.next_answer(), Some((1, Ok(ScriptAnswer::Cancelled)))));
         assert!(handler.next_answer().is_none());
         handler.try_again();
         assert!(commands(&mut handler).is_empty());

@@ -21,12 +21,12 @@ pub const SLOTS: u16 = 16384;
 /// A namespace's keys, or those of its names that have one hash tag of their own. They share that tag, so they are all on
 /// one server of a cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Keys {
+pub struct LockKeys {
     prefix: Arc<[u8]>,
     of_all_names: Arc<Command>,
 }
 
-impl Keys {
+impl LockKeys {
     pub fn new(namespace: impl AsRef<[u8]>) -> Result<Self, NamespaceError> {
         let namespace = namespace.as_ref();
         if namespace.is_empty() {
@@ -304,7 +304,7 @@ mod tests {
 
     #[test]
     fn all_keys_of_a_namespace_share_its_slot() {
-        let keys = Keys::new("app{").unwrap();
+        let keys = LockKeys::new("app{").unwrap();
         let attempt = Attempt::parse(b"0.1.0:1:2").unwrap();
         assert_eq!(keys.lock(b"{x}"), b"{app{}:l:{x}");
         assert_eq!(keys.tombstone(&attempt), b"{app{}:#x:0.1.0:1:2");
@@ -312,26 +312,26 @@ mod tests {
             assert_eq!(slot(&key), slot(b"app{"));
             assert_eq!(slot(&key), keys.slot());
         }
-        assert_eq!(Keys::new(""), Err(NamespaceError::Empty));
-        assert_eq!(Keys::new("x".repeat(257)), Err(NamespaceError::TooLong { length: 257 }));
-        let brace = Keys::new("}a").unwrap_err();
+        assert_eq!(LockKeys::new(""), Err(NamespaceError::Empty));
+        assert_eq!(LockKeys::new("x".repeat(257)), Err(NamespaceError::TooLong { length: 257 }));
+        let brace = LockKeys::new("}a").unwrap_err();
         assert_eq!(brace.to_string(), "the namespace \"}a\" has a } in it: it would end the keys' hash tag");
     }
 
     #[test]
     fn names_with_a_hash_tag_of_their_own_have_keys_in_its_slot_that_no_other_namespace_has() {
-        let keys = Keys::new("app").unwrap().tagged(b"user:1");
+        let keys = LockKeys::new("app").unwrap().tagged(b"user:1");
         assert_eq!(keys.lock(b"{user:1}:a"), b"{user:1}{app}:l:{user:1}:a");
         for key in [keys.lock(b"{user:1}:a"), keys.counter(), keys.queue(), keys.channel("c")] {
             assert_eq!(slot(&key), slot(b"user:1"));
         }
         let all = ["{app}:", "{a}{app}:", "{app}{a}:", "{a}{l}:", "{{a}{app}:"];
         let made = [
-            Keys::new("app").unwrap(),
-            Keys::new("app").unwrap().tagged(b"a"),
-            Keys::new("a").unwrap().tagged(b"app"),
-            Keys::new("l").unwrap().tagged(b"a"),
-            Keys::new("app").unwrap().tagged(b"{a"),
+            LockKeys::new("app").unwrap(),
+            LockKeys::new("app").unwrap().tagged(b"a"),
+            LockKeys::new("a").unwrap().tagged(b"app"),
+            LockKeys::new("l").unwrap().tagged(b"a"),
+            LockKeys::new("app").unwrap().tagged(b"{a"),
         ];
         assert_eq!(made.each_ref().map(|keys| keys.prefix()), all.map(str::as_bytes));
     }

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::call::{Answer, Attempt, Call, Holder, Inspected, Name, Names, Pushed};
+use super::call::{Attempt, Call, Holder, Inspected, Name, Names, Pushed, ScriptAnswer};
 use queue::Queue;
 use run::Run;
 
@@ -65,17 +65,17 @@ impl Model {
     }
 
     /// Runs one call. `now` never goes back, unless the server's clock does.
-    pub fn call(&mut self, now: Duration, call: &Call) -> Answer {
+    pub fn call(&mut self, now: Duration, call: &Call) -> ScriptAnswer {
         self.expire(now);
         match call {
-            Call::Open => Answer::Opened { counter: self.open(now) },
+            Call::Open => ScriptAnswer::Opened { counter: self.open(now) },
             Call::Lock { attempt, names, ttl, wait, nested } => self.lock(now, attempt, names, *ttl, *wait, *nested),
             Call::Unlock { attempt, names, tombstone } => self.unlock(now, attempt, names, *tombstone),
             Call::Poll { attempt, names, ttl, .. } => {
                 let mut run = Run::new(self, now, Some(attempt));
-                run.standing(attempt, names, *ttl).unwrap_or(Answer::Unknown)
+                run.standing(attempt, names, *ttl).unwrap_or(ScriptAnswer::Unknown)
             }
-            Call::Extend { held } => Answer::Extended(
+            Call::Extend { held } => ScriptAnswer::Extended(
                 held.iter().map(|(attempt, names, ttl)| self.extend(now, attempt, names, *ttl)).collect(),
             ),
             Call::Park { attempt, names, ttl } => self.park(now, attempt, names, *ttl),
@@ -85,10 +85,12 @@ impl Model {
                 run.take(attempt, names, *ttl, true, false)
             }
             Call::Notify { attempt, names, most } => match self.holds(attempt, names) {
-                true => Answer::Notified { moved: Run::new(self, now, None).notify(names, *most) },
-                false => Answer::NotHeld,
+                true => ScriptAnswer::Notified { moved: Run::new(self, now, None).notify(names, *most) },
+                false => ScriptAnswer::NotHeld,
             },
-            Call::Inspect { names } => Answer::Inspected(names.iter().map(|name| self.inspect(now, name)).collect()),
+            Call::Inspect { names } => {
+                ScriptAnswer::Inspected(names.iter().map(|name| self.inspect(now, name)).collect())
+            }
             Call::ForceRelease { names, token } => self.force_release(now, names, *token),
         }
     }
@@ -112,20 +114,20 @@ impl Model {
         ttl: Duration,
         wait: bool,
         nested: bool,
-    ) -> Answer {
+    ) -> ScriptAnswer {
         let idle = self.queue.is_empty() && !self.tombstones.contains_key(attempt);
         if idle && names.iter().all(|name| !self.locks.contains_key(name)) {
             let token = self.counter.unwrap_or(0) + 1;
             self.counter = Some(token);
             if token >= PER_MS {
                 self.hold(now, attempt, names, ttl, token);
-                return Answer::Granted { token };
+                return ScriptAnswer::Granted { token };
             }
         }
         Run::new(self, now, Some(attempt)).take(attempt, names, ttl, wait, nested)
     }
 
-    fn unlock(&mut self, now: Duration, attempt: &Attempt, names: &Names, tombstone: bool) -> Answer {
+    fn unlock(&mut self, now: Duration, attempt: &Attempt, names: &Names, tombstone: bool) -> ScriptAnswer {
         let freed = self.give_up(attempt, names);
         if tombstone {
             self.tombstones.insert(attempt.clone(), now + TOMBSTONE_TTL);
@@ -136,7 +138,7 @@ impl Model {
         }
         run.grant(names);
         run.announce(&freed);
-        Answer::Released { released: freed.len() }
+        ScriptAnswer::Released { released: freed.len() }
     }
 
     fn extend(&mut self, now: Duration, attempt: &Attempt, names: &Names, ttl: Duration) -> bool {
@@ -147,11 +149,11 @@ impl Model {
         held
     }
 
-    fn park(&mut self, now: Duration, attempt: &Attempt, names: &Names, ttl: Duration) -> Answer {
+    fn park(&mut self, now: Duration, attempt: &Attempt, names: &Names, ttl: Duration) -> ScriptAnswer {
         if !self.holds(attempt, names) {
             return match self.queue.waiter(attempt) {
-                Some(_) => Answer::Queued { pttl: None },
-                None => Answer::NotHeld,
+                Some(_) => ScriptAnswer::Queued { pttl: None },
+                None => ScriptAnswer::NotHeld,
             };
         }
         let freed = self.give_up(attempt, names);
@@ -159,7 +161,7 @@ impl Model {
         run.park(attempt, names, ttl);
         run.grant(names);
         run.announce(&freed);
-        Answer::Queued { pttl: None }
+        ScriptAnswer::Queued { pttl: None }
     }
 
     fn inspect(&self, now: Duration, name: &Name) -> Inspected {
@@ -172,7 +174,7 @@ impl Model {
         }
     }
 
-    fn force_release(&mut self, now: Duration, names: &Names, token: Option<u64>) -> Answer {
+    fn force_release(&mut self, now: Duration, names: &Names, token: Option<u64>) -> ScriptAnswer {
         let (mut freed, mut told) = (Vec::new(), BTreeSet::new());
         for name in names.iter() {
             let Some(lock) = self.locks.get(name) else { continue };
@@ -189,7 +191,7 @@ impl Model {
         let mut run = Run::new(self, now, None);
         run.grant(names);
         run.announce(&freed);
-        Answer::ForceReleased { released: freed.len() }
+        ScriptAnswer::ForceReleased { released: freed.len() }
     }
 
     fn next_number(&mut self, now: Duration) -> u64 {

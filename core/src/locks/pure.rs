@@ -12,8 +12,8 @@ use std::time::Duration;
 
 use pinyon_proto::resp::{Command, ServerError, Value};
 
-use super::call::{Answer, Attempt, Call, Holder, Inspected, Name, Names};
-use super::keys::Keys;
+use super::call::{Attempt, Call, Holder, Inspected, Name, Names, ScriptAnswer};
+use super::keys::LockKeys;
 use super::script;
 use replies::{
     executed, first_error, holder, holders, is_of, number, positive, read, time, token_if_taken, unexpected,
@@ -24,7 +24,7 @@ use replies::{
 pub(super) const NOBODY: u64 = u64::MAX;
 
 pub(crate) struct Pure {
-    keys: Keys,
+    keys: LockKeys,
     /// The server has `PEXPIRE … NX`.
     expire_nx: bool,
     waiter_ttl: Duration,
@@ -41,7 +41,7 @@ pub(crate) struct Pure {
     /// The values of a section's keys are awaited.
     watching: bool,
     commands: Vec<(u64, Command)>,
-    answers: Vec<(u64, Result<Answer, ServerError>)>,
+    answers: Vec<(u64, Result<ScriptAnswer, ServerError>)>,
 }
 
 /// Commands that have been sent together, and what their replies will mean.
@@ -90,14 +90,14 @@ struct Acts {
 
 /// What a section's call is answered once its transaction is done.
 enum Then {
-    Answer(Answer),
+    ScriptAnswer(ScriptAnswer),
     /// Granted, with the token at this place of the transaction's replies.
     Token(usize),
 }
 
 impl Pure {
     /// `first_job`: from where on its jobs are numbered.
-    pub(crate) fn new(keys: Keys, expire_nx: bool, waiter_ttl: Duration, first_job: u64) -> Self {
+    pub(crate) fn new(keys: LockKeys, expire_nx: bool, waiter_ttl: Duration, first_job: u64) -> Self {
         Self {
             keys,
             expire_nx,
@@ -137,7 +137,7 @@ impl Pure {
     fn cancel(&mut self, attempt: &Attempt) {
         let is_cancelled = |call: &Call| call.taker() == Some(attempt);
         let cancelled = self.held_back.iter().chain(&self.gathered).filter(|(_, call)| is_cancelled(call));
-        self.answers.extend(cancelled.map(|(id, _)| (*id, Ok(Answer::Cancelled))));
+        self.answers.extend(cancelled.map(|(id, _)| (*id, Ok(ScriptAnswer::Cancelled))));
         self.held_back.retain(|(_, call)| !is_cancelled(call));
         self.gathered.retain(|(_, call)| !is_cancelled(call));
     }
@@ -161,7 +161,7 @@ impl Pure {
         std::mem::take(&mut self.commands)
     }
 
-    pub(crate) fn take_answers(&mut self) -> Vec<(u64, Result<Answer, ServerError>)> {
+    pub(crate) fn take_answers(&mut self) -> Vec<(u64, Result<ScriptAnswer, ServerError>)> {
         std::mem::take(&mut self.answers)
     }
 
@@ -234,7 +234,7 @@ impl Pure {
             Err(error) => self.not_taken(id, call, halfway, error),
             Ok(results) => match token_if_taken(&results) {
                 Some(token) => self.granted(id, call, token),
-                None if self.is_given_up(&call) => self.answers.push((id, Ok(Answer::Cancelled))),
+                None if self.is_given_up(&call) => self.answers.push((id, Ok(ScriptAnswer::Cancelled))),
                 None if self.watching => self.held_back.push_back((id, call)),
                 None => self.take_or_tell(id, call),
             },
@@ -253,7 +253,7 @@ impl Pure {
     fn granted(&mut self, id: u64, call: Call, token: u64) {
         if token > self.highest {
             self.highest = token;
-            return self.answers.push((id, Ok(Answer::Granted { token })));
+            return self.answers.push((id, Ok(ScriptAnswer::Granted { token })));
         }
         let Call::Lock { attempt, names, ttl, .. } = call else { return };
         self.gathered.push((NOBODY, Call::Open));
@@ -294,7 +294,7 @@ impl Pure {
         }
         let pttl = results[at + 1..].iter().filter_map(positive).min();
         let holder = values.into_iter().flatten().next();
-        self.answers.push((id, Ok(Answer::Busy { pttl, holder })));
+        self.answers.push((id, Ok(ScriptAnswer::Busy { pttl, holder })));
     }
 
     /// Reads, under `WATCH`, the values of all that the gathered calls concern. Who waits for a name draws a token with
@@ -342,7 +342,7 @@ impl Pure {
         if acts.commands.is_empty() {
             self.send(Stage::Aside, vec![parts(&[b"UNWATCH"])]);
             for ((id, _), then) in calls.into_iter().zip(results) {
-                let Then::Answer(answer) = then else { continue };
+                let Then::ScriptAnswer(answer) = then else { continue };
                 self.answer(id, answer);
             }
         } else {
@@ -382,7 +382,7 @@ impl Pure {
                 if counter < least {
                     acts.commands.push(parts(&[b"SET", &self.keys.counter(), least.to_string().as_bytes()]));
                 }
-                Then::Answer(Answer::Opened { counter: counter.max(least) })
+                Then::ScriptAnswer(ScriptAnswer::Opened { counter: counter.max(least) })
             }
             Call::Lock { .. } => match values.iter().all(|value| matches!(value, Value::Null)) {
                 true => {
@@ -393,12 +393,12 @@ impl Pure {
                 }
                 false => {
                     let holder = holders.into_iter().flatten().next();
-                    Then::Answer(Answer::Busy { pttl: None, holder })
+                    Then::ScriptAnswer(ScriptAnswer::Busy { pttl: None, holder })
                 }
             },
             Call::Poll { attempt, names, ttl, .. } => {
                 if !holders.iter().all(|holder| is_of(holder, attempt)) {
-                    return Then::Answer(Answer::Unknown);
+                    return Then::ScriptAnswer(ScriptAnswer::Unknown);
                 }
                 acts.commands.push(parts(&[b"INCR", &self.keys.counter()]));
                 self.prolong(names, *ttl, acts);
@@ -407,7 +407,7 @@ impl Pure {
             Call::Unlock { attempt, names, .. } => {
                 let mine = names.iter().zip(&holders).filter(|(_, holder)| is_of(holder, attempt));
                 let released = self.delete(mine.map(|(name, _)| name.clone()).collect(), acts);
-                Then::Answer(Answer::Released { released })
+                Then::ScriptAnswer(ScriptAnswer::Released { released })
             }
             Call::ForceRelease { names, token } => {
                 let taken = names.iter().zip(&holders).filter(|(_, holder)| {
@@ -420,7 +420,7 @@ impl Pure {
                     acts.messages.push(parts(&[b"PUBLISH", &self.keys.channel(&attempt.client), message.as_bytes()]));
                 }
                 let released = self.delete(taken.into_iter().map(|(name, _)| name.clone()).collect(), acts);
-                Then::Answer(Answer::ForceReleased { released })
+                Then::ScriptAnswer(ScriptAnswer::ForceReleased { released })
             }
             Call::Extend { held } => {
                 let mut at = 0;
@@ -433,9 +433,9 @@ impl Pure {
                         self.prolong(names, *ttl, acts);
                     }
                 }
-                Then::Answer(Answer::Extended(each))
+                Then::ScriptAnswer(ScriptAnswer::Extended(each))
             }
-            _ => Then::Answer(Answer::Unknown),
+            _ => Then::ScriptAnswer(ScriptAnswer::Unknown),
         }
     }
 
@@ -466,7 +466,7 @@ impl Pure {
         if matches!(replies.last(), Some(Value::Null)) {
             // Something has changed since it was looked at.
             let (given_up, again): (Vec<_>, Vec<_>) = calls.into_iter().partition(|(_, call)| self.is_given_up(call));
-            self.answers.extend(given_up.into_iter().map(|(id, _)| (id, Ok(Answer::Cancelled))));
+            self.answers.extend(given_up.into_iter().map(|(id, _)| (id, Ok(ScriptAnswer::Cancelled))));
             return self.gathered.extend(again);
         }
         match executed(replies) {
@@ -474,8 +474,10 @@ impl Pure {
             Ok(transaction) => {
                 for ((id, _), then) in calls.into_iter().zip(results) {
                     let answer = match then {
-                        Then::Answer(answer) => Some(answer),
-                        Then::Token(at) => transaction.get(at).and_then(number).map(|token| Answer::Granted { token }),
+                        Then::ScriptAnswer(answer) => Some(answer),
+                        Then::Token(at) => {
+                            transaction.get(at).and_then(number).map(|token| ScriptAnswer::Granted { token })
+                        }
                     };
                     match answer {
                         Some(answer) => self.answer(id, answer),
@@ -487,10 +489,10 @@ impl Pure {
         }
     }
 
-    fn answer(&mut self, id: u64, answer: Answer) {
+    fn answer(&mut self, id: u64, answer: ScriptAnswer) {
         match answer {
-            Answer::Opened { counter } => (self.opened, self.highest) = (true, self.highest.max(counter)),
-            Answer::Granted { token } => self.highest = self.highest.max(token),
+            ScriptAnswer::Opened { counter } => (self.opened, self.highest) = (true, self.highest.max(counter)),
+            ScriptAnswer::Granted { token } => self.highest = self.highest.max(token),
             _ => {}
         }
         self.answers.push((id, Ok(answer)));
@@ -520,7 +522,7 @@ impl Pure {
             };
             Inspected { holder, pttl, age, waiting: Vec::new() }
         });
-        self.answers.push((id, Ok(Answer::Inspected(each.collect()))));
+        self.answers.push((id, Ok(ScriptAnswer::Inspected(each.collect()))));
     }
 
     fn values_of(&self, names: &Names) -> Command {

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use pinyon_proto::resp::{Command, ServerError, Value};
 
-use super::call::{Answer, Attempt, Call, Holder, Inspected, Name, Pushed};
-use super::keys::Keys;
+use super::call::{Attempt, Call, Holder, Inspected, Name, Pushed, ScriptAnswer};
+use super::keys::LockKeys;
 use super::library::{self, Function};
 
 /// How the functions are called.
@@ -49,7 +49,7 @@ pub fn loading_scripts() -> Vec<Command> {
 
 /// Writes a call's command to `out`. `waiter_ttl`: how long the server believes that a waiter lives which says nothing.
 /// `throughput`: free names go to whoever asks, in no order.
-pub fn encode(call: &Call, keys: &Keys, waiter_ttl: Duration, throughput: bool, via: &Via, out: &mut Command) {
+pub fn encode(call: &Call, keys: &LockKeys, waiter_ttl: Duration, throughput: bool, via: &Via, out: &mut Command) {
     out.clear();
     let function = function_of(call);
     match via {
@@ -116,7 +116,7 @@ fn function_of(call: &Call) -> Function {
 }
 
 /// How many keys, then the keys.
-fn push_keys(call: &Call, keys: &Keys, out: &mut Command) {
+fn push_keys(call: &Call, keys: &LockKeys, out: &mut Command) {
     match call {
         Call::Open => push_keys_of(std::iter::empty(), keys, out),
         Call::Extend { held } => push_keys_of(held.iter().flat_map(|(_, names, _)| names.iter()), keys, out),
@@ -131,7 +131,7 @@ fn push_keys(call: &Call, keys: &Keys, out: &mut Command) {
     }
 }
 
-fn push_keys_of<'n>(names: impl Iterator<Item = &'n Name> + Clone, keys: &Keys, out: &mut Command) {
+fn push_keys_of<'n>(names: impl Iterator<Item = &'n Name> + Clone, keys: &LockKeys, out: &mut Command) {
     out.push_number(3 + names.clone().count() as u64);
     out.extend(keys.of_all_names());
     for name in names {
@@ -156,7 +156,7 @@ fn milliseconds(duration: Duration) -> u64 {
 }
 
 /// What the reply to a call says.
-pub fn decode(call: &Call, reply: Value) -> Result<Answer, ScriptError> {
+pub fn decode(call: &Call, reply: Value) -> Result<ScriptAnswer, ScriptError> {
     let items = match reply {
         Value::Integer(number) => {
             return counted(call, number).ok_or_else(|| ScriptError::Unexpected(number.to_string()));
@@ -166,57 +166,59 @@ pub fn decode(call: &Call, reply: Value) -> Result<Answer, ScriptError> {
         other => return Err(ScriptError::Unexpected(format!("{other:?}"))),
     };
     let answer = match call {
-        Call::Open => number(&items, 0).map(|counter| Answer::Opened { counter }),
+        Call::Open => number(&items, 0).map(|counter| ScriptAnswer::Opened { counter }),
         Call::Lock { .. } | Call::Poll { .. } | Call::Park { .. } | Call::Unpark { .. } => taken(&items),
         Call::Unlock { .. } => None,
         Call::Extend { held } => extended(&items, held.len()),
         Call::Notify { .. } => notified(&items),
         Call::Inspect { names } => inspected(&items, names.len()),
         Call::ForceRelease { .. } => {
-            number(&items, 0).map(|released| Answer::ForceReleased { released: released as usize })
+            number(&items, 0).map(|released| ScriptAnswer::ForceReleased { released: released as usize })
         }
     };
     answer.ok_or_else(|| ScriptError::Unexpected(format!("{items:?}")))
 }
 
 /// The usual answers are a number alone, which is the least work for the server.
-fn counted(call: &Call, number: i64) -> Option<Answer> {
+fn counted(call: &Call, number: i64) -> Option<ScriptAnswer> {
     match (call, u64::try_from(number)) {
         (Call::Lock { .. } | Call::Poll { .. } | Call::Park { .. } | Call::Unpark { .. }, Err(_)) => {
             let pttl = u64::try_from(-2 - number).ok().map(Duration::from_millis);
-            Some(Answer::Queued { pttl })
+            Some(ScriptAnswer::Queued { pttl })
         }
-        (Call::Lock { .. } | Call::Poll { .. } | Call::Unpark { .. }, Ok(token)) => Some(Answer::Granted { token }),
-        (Call::Unlock { .. }, Ok(released)) => Some(Answer::Released { released: released as usize }),
+        (Call::Lock { .. } | Call::Poll { .. } | Call::Unpark { .. }, Ok(token)) => {
+            Some(ScriptAnswer::Granted { token })
+        }
+        (Call::Unlock { .. }, Ok(released)) => Some(ScriptAnswer::Released { released: released as usize }),
         _ => None,
     }
 }
 
-fn taken(items: &[Value]) -> Option<Answer> {
+fn taken(items: &[Value]) -> Option<ScriptAnswer> {
     Some(match number(items, 0)? {
-        2 => Answer::Busy { pttl: pttl(items.get(1)?)?, holder: holder(items.get(2)?) },
-        3 => Answer::Cancelled,
-        4 => Answer::Deadlock { cycle: items[1..].iter().map(attempt).collect::<Option<_>>()? },
-        5 => Answer::Unknown,
-        6 => Answer::NotHeld,
+        2 => ScriptAnswer::Busy { pttl: pttl(items.get(1)?)?, holder: holder(items.get(2)?) },
+        3 => ScriptAnswer::Cancelled,
+        4 => ScriptAnswer::Deadlock { cycle: items[1..].iter().map(attempt).collect::<Option<_>>()? },
+        5 => ScriptAnswer::Unknown,
+        6 => ScriptAnswer::NotHeld,
         _ => return None,
     })
 }
 
-fn extended(items: &[Value], count: usize) -> Option<Answer> {
+fn extended(items: &[Value], count: usize) -> Option<ScriptAnswer> {
     let extended: Vec<bool> = (0..items.len()).map(|at| Some(number(items, at)? == 1)).collect::<Option<_>>()?;
-    (extended.len() == count).then_some(Answer::Extended(extended))
+    (extended.len() == count).then_some(ScriptAnswer::Extended(extended))
 }
 
-fn notified(items: &[Value]) -> Option<Answer> {
+fn notified(items: &[Value]) -> Option<ScriptAnswer> {
     match number(items, 0)? {
-        0 => Some(Answer::Notified { moved: u32::try_from(number(items, 1)?).ok()? }),
-        6 => Some(Answer::NotHeld),
+        0 => Some(ScriptAnswer::Notified { moved: u32::try_from(number(items, 1)?).ok()? }),
+        6 => Some(ScriptAnswer::NotHeld),
         _ => None,
     }
 }
 
-fn inspected(items: &[Value], count: usize) -> Option<Answer> {
+fn inspected(items: &[Value], count: usize) -> Option<ScriptAnswer> {
     let one = |item: &Value| match item {
         Value::Array(fields) => Some(Inspected {
             holder: holder(fields.first()?),
@@ -227,7 +229,7 @@ fn inspected(items: &[Value], count: usize) -> Option<Answer> {
         _ => None,
     };
     let all: Vec<Inspected> = items.iter().map(one).collect::<Option<_>>()?;
-    (all.len() == count).then_some(Answer::Inspected(all))
+    (all.len() == count).then_some(ScriptAnswer::Inspected(all))
 }
 
 fn number(items: &[Value], at: usize) -> Option<u64> {
@@ -282,7 +284,7 @@ fn decimal(text: &[u8]) -> Option<u64> {
 
 /// What a push says that belongs to this namespace: a message on its client's channel or on that of freed names, as
 /// `[message, channel, payload]`.
-pub fn pushed(keys: &Keys, push: &[Value]) -> Option<Pushed> {
+pub fn pushed(keys: &LockKeys, push: &[Value]) -> Option<Pushed> {
     let [Value::Bytes(kind) | Value::Status(kind), Value::Bytes(channel), Value::Bytes(payload)] = push else {
         return None;
     };
@@ -461,7 +463,7 @@ mod tests {
 
     fn words(call: &Call, throughput: bool, via: &Via) -> Vec<String> {
         let mut out = Command::default();
-        encode(call, &Keys::new("n").unwrap(), Duration::from_secs(30), throughput, via, &mut out);
+        encode(call, &LockKeys::new("n").unwrap(), Duration::from_secs(30), throughput, via, &mut out);
         out.iter().map(|part| String::from_utf8(part.to_vec()).unwrap()).collect()
     }
 
@@ -483,10 +485,10 @@ mod tests {
     #[test]
     fn a_number_is_the_usual_answer() {
         let read = |number| decode(&lock(), Value::Integer(number)).unwrap();
-        assert_eq!(read(1 << 52), Answer::Granted { token: 1 << 52 });
-        assert_eq!(read(-1), Answer::Queued { pttl: None });
-        assert_eq!(read(-2), Answer::Queued { pttl: Some(Duration::ZERO) });
-        assert_eq!(read(-1002), Answer::Queued { pttl: Some(Duration::from_secs(1)) });
+        assert_eq!(read(1 << 52), ScriptAnswer::Granted { token: 1 << 52 });
+        assert_eq!(read(-1), ScriptAnswer::Queued { pttl: None });
+        assert_eq!(read(-2), ScriptAnswer::Queued { pttl: Some(Duration::ZERO) });
+        assert_eq!(read(-1002), ScriptAnswer::Queued { pttl: Some(Duration::from_secs(1)) });
     }
 
     #[test]
@@ -500,7 +502,7 @@ mod tests {
             assert!(matches!(decode(&unlock, reply), Err(ScriptError::Unexpected(_))));
         }
         let busy = Value::Array(vec![Value::Integer(2), Value::Integer(-1), bytes("somebody else's")]);
-        assert_eq!(decode(&lock(), busy), Ok(Answer::Busy { pttl: None, holder: None }));
+        assert_eq!(decode(&lock(), busy), Ok(ScriptAnswer::Busy { pttl: None, holder: None }));
         let none = Value::Array(Vec::new());
         assert!(decode(&Call::Inspect { names: names(["a"]).unwrap() }, none.clone()).is_err());
         assert!(
@@ -510,7 +512,7 @@ mod tests {
 
     #[test]
     fn pushes_of_the_namespace_are_told_apart() {
-        let keys = Keys::new("n").unwrap();
+        let keys = LockKeys::new("n").unwrap();
         let read = |channel: &str, payload: &str| pushed(&keys, &[bytes("message"), bytes(channel), bytes(payload)]);
         let granted = Pushed::Granted { attempt: a("c:1:2"), token: 7 };
         assert_eq!(read("{n}:#c:c", "g c:1:2 7"), Some(granted));

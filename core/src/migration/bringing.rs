@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use super::{Counts, Pool};
+use super::{Counts, Side};
 use crate::error::kinds::ErrorKind;
 use crate::lease::{Finding, Win};
 use crate::operations::{Answer, Compared, Found, Request};
@@ -44,7 +44,7 @@ enum At<V> {
 
 /// What is to be done for it.
 pub(super) enum Brought<V> {
-    Ask(Pool, Request),
+    Ask(Side, Request),
     Store {
         value: V,
         cas: u64,
@@ -66,12 +66,12 @@ impl<V: Clone> Bringing<V> {
     }
 
     pub(super) fn begin(&mut self) -> Brought<V> {
-        self.go(At::Reading, Pool::New, READ)
+        self.go(At::Reading, Side::New, READ)
     }
 
     /// Begins with the old pool, for a key that the new one is known not to have.
     pub(super) fn look(&mut self) -> Brought<V> {
-        self.go(At::Looking, Pool::Old, self.look_request())
+        self.go(At::Looking, Side::Old, self.look_request())
     }
 
     pub(super) fn answered(&mut self, answer: Answer<V>) -> Brought<V> {
@@ -81,9 +81,9 @@ impl<V: Clone> Bringing<V> {
             (At::Looking, answer) => match self.left(answer) {
                 Some((value, _)) => {
                     self.counts.old.one();
-                    self.go(At::Leasing(value), Pool::New, Request::Lease { lease: LEASE, recache: 0 })
+                    self.go(At::Leasing(value), Side::New, Request::Lease { lease: LEASE, recache: 0 })
                 }
-                None => self.go(At::ReadingAgain, Pool::New, READ),
+                None => self.go(At::ReadingAgain, Side::New, READ),
             },
             (At::Leasing(value), Answer::Lease(found)) => self.leased(value, *found),
             (At::LookingAgain(win), answer) => match self.left(answer) {
@@ -100,7 +100,7 @@ impl<V: Clone> Bringing<V> {
                 Brought::Over(Some(value))
             }
             (At::GivingBack(Some(value)), _) => Brought::Over(Some(value)),
-            (At::GivingBack(None), _) => self.go(At::ReadingAgain, Pool::New, READ),
+            (At::GivingBack(None), _) => self.go(At::ReadingAgain, Side::New, READ),
             (At::ReadingAgain, Answer::Value(value)) => self.found_in_new(value),
             (At::ReadingAgain, _) => {
                 self.counts.missing.one();
@@ -117,7 +117,7 @@ impl<V: Clone> Bringing<V> {
                     return Err(Stopped::NeedTtl);
                 }
                 self.cannot_tell_ttls = true;
-                Ok(self.go(at, Pool::Old, READ))
+                Ok(self.go(at, Side::Old, READ))
             }
             At::Storing(value, win) if is_refusal(kind) => {
                 self.counts.refused.one();
@@ -135,14 +135,14 @@ impl<V: Clone> Bringing<V> {
     fn leased(&mut self, value: V, found: Found<V>) -> Brought<V> {
         match (found.finding, found.value) {
             (Finding::Hit | Finding::Stale, Some(newer)) => Brought::Over(Some(newer)),
-            (Finding::Won(Some(win)), _) => self.go(At::LookingAgain(win), Pool::Old, self.look_request()),
+            (Finding::Won(Some(win)), _) => self.go(At::LookingAgain(win), Side::Old, self.look_request()),
             // Another caller moves it, or nobody can.
             _ => Brought::Over(Some(value)),
         }
     }
 
     fn give_back(&mut self, win: Win, value: Option<V>) -> Brought<V> {
-        self.go(At::GivingBack(value), Pool::New, Request::GiveBack(win))
+        self.go(At::GivingBack(value), Side::New, Request::GiveBack(win))
     }
 
     fn look_request(&self) -> Request {
@@ -162,7 +162,7 @@ impl<V: Clone> Bringing<V> {
         }
     }
 
-    fn go(&mut self, at: At<V>, pool: Pool, request: Request) -> Brought<V> {
+    fn go(&mut self, at: At<V>, pool: Side, request: Request) -> Brought<V> {
         self.at = at;
         Brought::Ask(pool, request)
     }

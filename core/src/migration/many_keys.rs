@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::vec;
 
 use super::one_key::OneKey;
-use super::{Counts, End, Outcome, Plan, Pool, Progress, Step};
+use super::{Counts, Plan, Progress, Returned, Side, Step, StepOutcome};
 
 /// How many of the keys that only the old pool has are moved by one reading of many; the others have to wait.
 const MOVED_AT_ONCE: usize = 16;
@@ -71,44 +71,44 @@ impl<V: Clone, A> ManyKeys<V, A> {
             Plan::DeleteMany => self.one_by_one(all),
             _ => {
                 self.missing = all;
-                self.read(At::ReadingNew, Pool::New, self.missing.clone())
+                self.read(At::ReadingNew, Side::New, self.missing.clone())
             }
         }
     }
 
-    pub(super) fn next<E>(&mut self, outcome: Outcome<V, A, E>) -> Step<V, A, E> {
+    pub(super) fn next<E>(&mut self, outcome: StepOutcome<V, A, E>) -> Step<V, A, E> {
         match (self.at, outcome) {
             (At::OneByOne, outcome) => self.one_went_on(outcome),
-            (At::Telling, Outcome::Told) => self.next_one(),
-            (_, Outcome::Failed { error, .. }) => Step::Raise(error),
-            (At::ReadingNew, Outcome::Found(found)) => {
+            (At::Telling, StepOutcome::Told) => self.next_one(),
+            (_, StepOutcome::Failed { error, .. }) => Step::Raise(error),
+            (At::ReadingNew, StepOutcome::Found(found)) => {
                 self.found_in_new = found.len();
                 self.forget(&found);
                 match self.plan {
                     Plan::GetsMany => self.one_by_one(self.missing.clone()),
                     _ if self.missing.is_empty() => self.move_some(),
-                    _ => self.read(At::ReadingOld, Pool::Old, self.missing.clone()),
+                    _ => self.read(At::ReadingOld, Side::Old, self.missing.clone()),
                 }
             }
-            (At::ReadingOld, Outcome::Found(found)) => {
+            (At::ReadingOld, StepOutcome::Found(found)) => {
                 self.forget(&found);
                 self.found_in_old = found;
                 match self.missing.is_empty() {
                     true => self.move_some(),
-                    false => self.read(At::ReadingAgain, Pool::New, self.missing.clone()),
+                    false => self.read(At::ReadingAgain, Side::New, self.missing.clone()),
                 }
             }
-            (At::ReadingAgain, Outcome::Found(found)) => {
+            (At::ReadingAgain, StepOutcome::Found(found)) => {
                 self.found_in_new += found.len();
                 self.forget(&found);
                 self.move_some()
             }
-            (At::ReadingMoved, Outcome::Found(_)) => Step::Return(End::Values),
+            (At::ReadingMoved, StepOutcome::Found(_)) => Step::Return(Returned::Values),
             _ => unreachable!("this is not the outcome of the last step"),
         }
     }
 
-    fn read<E>(&mut self, at: At, pool: Pool, keys: Vec<usize>) -> Step<V, A, E> {
+    fn read<E>(&mut self, at: At, pool: Side, keys: Vec<usize>) -> Step<V, A, E> {
         self.at = at;
         Step::Read { pool, keys, cas: self.plan == Plan::GetsMany }
     }
@@ -141,13 +141,13 @@ impl<V: Clone, A> ManyKeys<V, A> {
         self.operation.begin()
     }
 
-    fn one_went_on<E>(&mut self, outcome: Outcome<V, A, E>) -> Step<V, A, E> {
-        let is_outage = matches!(&outcome, Outcome::Failed { kind, .. } if kind.is_outage());
+    fn one_went_on<E>(&mut self, outcome: StepOutcome<V, A, E>) -> Step<V, A, E> {
+        let is_outage = matches!(&outcome, StepOutcome::Failed { kind, .. } if kind.is_outage());
         match self.operation.next(outcome) {
             Step::Return(end) => {
                 match end {
-                    End::Value(_) => self.found_in_old.push(self.key),
-                    End::Done(done) => self.deleted += usize::from(done),
+                    Returned::Value(_) => self.found_in_old.push(self.key),
+                    Returned::Done(done) => self.deleted += usize::from(done),
                     _ => {}
                 }
                 self.next_one()
@@ -163,12 +163,12 @@ impl<V: Clone, A> ManyKeys<V, A> {
     fn finish<E>(&mut self) -> Step<V, A, E> {
         self.at = At::Over;
         match self.plan {
-            Plan::DeleteMany => Step::Return(End::Count(self.deleted)),
+            Plan::DeleteMany => Step::Return(Returned::Count(self.deleted)),
             Plan::GetsMany if !self.found_in_old.is_empty() => {
                 let moved = std::mem::take(&mut self.found_in_old);
-                self.read(At::ReadingMoved, Pool::New, moved)
+                self.read(At::ReadingMoved, Side::New, moved)
             }
-            _ => Step::Return(End::Values),
+            _ => Step::Return(Returned::Values),
         }
     }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::bringing::{Bringing, Brought, Stopped};
-use super::{Counts, End, Outcome, Plan, Pool, Step};
+use super::{Counts, Plan, Returned, Side, Step, StepOutcome};
 use crate::operations::{Answer, Request};
 
 #[derive(Debug)]
@@ -42,19 +42,19 @@ impl<V: Clone, A> OneKey<V, A> {
                 self.brought(brought)
             }
             Plan::Find | Plan::Change | Plan::Create | Plan::Set => self.go(At::Operating, Step::Operate),
-            Plan::Delete => self.go(At::DeletingOldFirst, Step::Ask(Pool::Old, Request::Delete)),
+            Plan::Delete => self.go(At::DeletingOldFirst, Step::Ask(Side::Old, Request::Delete)),
             Plan::GetMany | Plan::GetsMany | Plan::DeleteMany => unreachable!("it is about several keys"),
         }
     }
 
-    pub(super) fn next<E>(&mut self, outcome: Outcome<V, A, E>) -> Step<V, A, E> {
+    pub(super) fn next<E>(&mut self, outcome: StepOutcome<V, A, E>) -> Step<V, A, E> {
         match (std::mem::replace(&mut self.at, At::Over), outcome) {
-            (At::Bringing(missed), Outcome::Answered(answer)) => {
+            (At::Bringing(missed), StepOutcome::Answered(answer)) => {
                 self.at = At::Bringing(missed);
                 let brought = self.bringing.answered(answer);
                 self.brought(brought)
             }
-            (At::Bringing(missed), Outcome::Failed { error, kind }) => {
+            (At::Bringing(missed), StepOutcome::Failed { error, kind }) => {
                 self.at = At::Bringing(missed);
                 match self.bringing.failed(kind) {
                     Ok(brought) => self.brought(brought),
@@ -62,16 +62,18 @@ impl<V: Clone, A> OneKey<V, A> {
                     Err(Stopped::Raise) => Step::Raise(error),
                 }
             }
-            (_, Outcome::Failed { error, .. }) => Step::Raise(error),
-            (At::Operating, Outcome::Operated { answer, found }) => self.operated(answer, found),
-            (At::OperatingAgain, Outcome::Operated { answer, found: true }) => self.succeeded(answer),
-            (At::OperatingAgain, Outcome::Operated { answer, .. }) => self.missed(answer),
-            (At::Creating, Outcome::Operated { answer, .. }) => Step::Return(End::Answer(answer)),
-            (At::DeletingOld(answer), Outcome::Answered(_)) => Step::Return(End::Answer(answer)),
-            (At::DeletingOldFirst, Outcome::Answered(answer)) => {
-                self.go(At::DeletingNew(was_deleted(&answer)), Step::Ask(Pool::New, Request::Delete))
+            (_, StepOutcome::Failed { error, .. }) => Step::Raise(error),
+            (At::Operating, StepOutcome::Operated { answer, found }) => self.operated(answer, found),
+            (At::OperatingAgain, StepOutcome::Operated { answer, found: true }) => self.succeeded(answer),
+            (At::OperatingAgain, StepOutcome::Operated { answer, .. }) => self.missed(answer),
+            (At::Creating, StepOutcome::Operated { answer, .. }) => Step::Return(Returned::Answer(answer)),
+            (At::DeletingOld(answer), StepOutcome::Answered(_)) => Step::Return(Returned::Answer(answer)),
+            (At::DeletingOldFirst, StepOutcome::Answered(answer)) => {
+                self.go(At::DeletingNew(was_deleted(&answer)), Step::Ask(Side::New, Request::Delete))
             }
-            (At::DeletingNew(old), Outcome::Answered(answer)) => Step::Return(End::Done(old || was_deleted(&answer))),
+            (At::DeletingNew(old), StepOutcome::Answered(answer)) => {
+                Step::Return(Returned::Done(old || was_deleted(&answer)))
+            }
             _ => unreachable!("this is not the outcome of the last step"),
         }
     }
@@ -79,7 +81,7 @@ impl<V: Clone, A> OneKey<V, A> {
     fn operated<E>(&mut self, answer: A, found: bool) -> Step<V, A, E> {
         match self.plan {
             Plan::Set => self.delete_old(answer),
-            Plan::Lease | Plan::Add => Step::Return(End::Answer(answer)),
+            Plan::Lease | Plan::Add => Step::Return(Returned::Answer(answer)),
             _ if found => self.succeeded(answer),
             _ => self.bring(Some(answer)),
         }
@@ -88,14 +90,14 @@ impl<V: Clone, A> OneKey<V, A> {
     fn succeeded<E>(&mut self, answer: A) -> Step<V, A, E> {
         match self.plan {
             Plan::Change | Plan::Create => self.delete_old(answer),
-            _ => Step::Return(End::Answer(answer)),
+            _ => Step::Return(Returned::Answer(answer)),
         }
     }
 
     fn missed<E>(&mut self, answer: A) -> Step<V, A, E> {
         match self.plan {
             Plan::Create => self.go(At::Creating, Step::Create),
-            _ => Step::Return(End::Answer(answer)),
+            _ => Step::Return(Returned::Answer(answer)),
         }
     }
 
@@ -113,16 +115,16 @@ impl<V: Clone, A> OneKey<V, A> {
         };
         match (self.plan, std::mem::replace(&mut self.at, At::Over), found) {
             (Plan::Lease, ..) | (Plan::Add, _, None) => self.go(At::Operating, Step::Operate),
-            (Plan::Add, _, Some(_)) => Step::Return(End::Done(false)),
+            (Plan::Add, _, Some(_)) => Step::Return(Returned::Done(false)),
             (_, At::Bringing(Some(answer)), None) => self.missed(answer),
             (_, At::Bringing(Some(_)), Some(_)) => self.go(At::OperatingAgain, Step::Operate),
-            (_, _, Some(value)) => Step::Return(End::Value(value)),
-            (_, _, None) => Step::Return(End::Missing),
+            (_, _, Some(value)) => Step::Return(Returned::Value(value)),
+            (_, _, None) => Step::Return(Returned::Missing),
         }
     }
 
     fn delete_old<E>(&mut self, answer: A) -> Step<V, A, E> {
-        self.go(At::DeletingOld(answer), Step::Ask(Pool::Old, Request::Delete))
+        self.go(At::DeletingOld(answer), Step::Ask(Side::Old, Request::Delete))
     }
 
     fn go<E>(&mut self, at: At<A>, step: Step<V, A, E>) -> Step<V, A, E> {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::many_keys::ManyKeys;
 use super::one_key::OneKey;
-use super::{Counts, Outcome, Step};
+use super::{Counts, Step, StepOutcome};
 
 /// How the two pools take part in an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,7 +90,7 @@ impl<V: Clone, A> Migration<V, A> {
     }
 
     /// The step after one that came to this.
-    pub fn next<E>(&mut self, outcome: Outcome<V, A, E>) -> Step<V, A, E> {
+    pub fn next<E>(&mut self, outcome: StepOutcome<V, A, E>) -> Step<V, A, E> {
         match &mut self.0 {
             Keys::One(key) => key.next(outcome),
             Keys::Many(keys) => keys.next(outcome),

@@ -5,7 +5,7 @@
 //! [`blocking`](crate::blocking) runs it in a thread, [`shared`](crate::shared) in an event loop.
 //!
 //! The host supplies its [`Values`]: what becomes of a value's bytes and client flags. Its code runs while a reply is
-//! read, and must neither wait nor unwind. A host that cannot promise this takes [`Plain`] values, and makes its
+//! read, and must neither wait nor unwind. A host that cannot promise this takes [`AsBytes`] values, and makes its
 //! objects once the operation is over.
 
 mod account;
@@ -41,7 +41,7 @@ pub use keys::Keys;
 pub use quiet::Quiet;
 pub use request::{remaining, Answer, Compared, Found, Request};
 pub use single::{Answered, Failed, Single};
-pub use values::{BorrowedKey, Bytes, OwnedData, OwnedKey, Plain, SentData, SentKey, Values};
+pub use values::{AsBytes, BorrowedKey, Bytes, OwnedData, OwnedKey, SentData, SentKey, Values};
 
 use crate::error::Error;
 use crate::fleet::{Choice, Fleet};

@@ -150,11 +150,10 @@ impl Request {
     }
 
     /// Refuses a value that is larger than a client sends.
+    #[inline]
     pub(crate) fn check_size(&self, limit: usize) -> Result<(), Error> {
-        match (self, self.size()) {
-            (Request::Store { mode, .. }, size) if size > limit => {
-                Err(Refused::TooLarge { size, limit }.into_error(&"".into(), mode.name()))
-            }
+        match *self {
+            Request::Store { mode, size, .. } if size > limit => Err(too_large(mode, size, limit)),
             _ => Ok(()),
         }
     }
@@ -265,6 +264,11 @@ impl<V> Found<V> {
             _ => None,
         }
     }
+}
+
+#[cold]
+fn too_large(mode: Mode, size: usize, limit: usize) -> Error {
+    Refused::TooLarge { size, limit }.into_error(&"".into(), mode.name())
 }
 
 /// The number a meta or classic arithmetic command answers.

@@ -72,7 +72,7 @@ impl<B> From<&Data<'_>> for OwnedData<B> {
 
 /// Values as bytes with their client flags, for hosts that make their objects once an operation is over.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Plain;
+pub struct AsBytes;
 
 /// A value's bytes and its client flags.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -81,7 +81,7 @@ pub struct Bytes {
     pub client_flags: u32,
 }
 
-impl Values for Plain {
+impl Values for AsBytes {
     type Value = Bytes;
     type Error = std::convert::Infallible;
 

@@ -31,7 +31,7 @@ pub(crate) enum About {
     /// What the server echoes of a meta command, if anything: see [`Expect::opaque`].
     Echo,
     /// The keys that a classic `get` of its own repeats.
-    Keys(Box<Keys>),
+    Keys(Box<KeysOfLine>),
     /// One key of a `get` line that several exchanges share: its place among the keys of the line.
     KeyOfLine(Range<usize>),
     /// The `END` of a shared line, behind the exchanges of its keys.
@@ -42,8 +42,8 @@ impl About {
     pub(crate) fn of(command: &Command<'_>, form: Form) -> Self {
         match command {
             _ if form != Form::ClassicGet => About::Echo,
-            Command::GetMany { keys, .. } => About::Keys(Keys::new(keys)),
-            Command::Get { key, .. } | Command::GetAndTouch { key, .. } => About::Keys(Keys::new(key.wire())),
+            Command::GetMany { keys, .. } => About::Keys(KeysOfLine::new(keys)),
+            Command::Get { key, .. } | Command::GetAndTouch { key, .. } => About::Keys(KeysOfLine::new(key.wire())),
             _ => About::Echo,
         }
     }
@@ -109,14 +109,14 @@ impl Exchange {
 }
 
 /// The keys of a classic `get`. The server answers for those it has, in the order asked.
-pub(crate) struct Keys {
+pub(crate) struct KeysOfLine {
     text: Vec<u8>,
     at: usize,
     index: usize,
     found: u64,
 }
 
-impl Keys {
+impl KeysOfLine {
     fn new(text: &[u8]) -> Box<Self> {
         Box::new(Self { text: text.to_vec(), at: 0, index: 0, found: 0 })
     }
@@ -152,10 +152,10 @@ mod tests {
     #[test]
     fn keys_are_found_in_order_and_each_once() {
         let text = b"a ab abc b";
-        let mut keys = Keys::new(text);
+        let mut keys = KeysOfLine::new(text);
         assert_eq!([keys.find(b"a"), keys.find(b"abc"), keys.find(b"b")], [Some(0), Some(2), Some(3)]);
         assert_eq!(keys.found_and_missing(), (3, 1));
-        let mut keys = Keys::new(text);
+        let mut keys = KeysOfLine::new(text);
         assert_eq!([keys.find(b"ab"), keys.find(b"a")], [Some(1), None]);
     }
 }

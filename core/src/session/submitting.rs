@@ -107,6 +107,7 @@ impl<N: Network> Session<N> {
     /// Reads the value of a key. Many gets that are submitted so one after another share one classic `get` line: it
     /// costs the server about half of as many commands, and repeats the keys that it found. Each keeps a ticket, a
     /// deadline and an outcome of its own.
+    #[inline]
     pub fn submit_joined_get(&mut self, key: Key<'_>, deadline: Instant) -> Result<Ticket, Refused> {
         if key.is_base64() {
             return self.submit(&Command::Get { key, cas: false }, Data::None, deadline);

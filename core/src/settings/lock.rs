@@ -8,7 +8,7 @@ use super::{TlsChoice, UrlText};
 use crate::address::RedisUrl;
 use crate::invalid::InvalidArgument;
 use crate::locks::client::Setup;
-use crate::locks::keys::Keys;
+use crate::locks::keys::LockKeys;
 use crate::locks::machine::{Fairness, LockOptions};
 use crate::locks::{HandlerKind, LockRequest, Names, Renewal};
 use crate::login::Password;
@@ -100,7 +100,7 @@ impl LockSettings {
     /// Checks all settings.
     pub fn build(&self) -> Result<LockParts, InvalidArgument> {
         let url = RedisUrl::parse(&self.url.0)?;
-        let keys = Keys::new(&self.namespace).map_err(|error| InvalidArgument::usage(error.to_string()))?;
+        let keys = LockKeys::new(&self.namespace).map_err(|error| InvalidArgument::usage(error.to_string()))?;
         let setup = Setup {
             server: url.endpoint.to_string().into(),
             login: self.login(&url)?,

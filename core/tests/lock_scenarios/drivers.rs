@@ -18,8 +18,8 @@ pub type Held = Arc<Grant<Listener>>;
 const A_MOMENT: Duration = Duration::from_millis(2);
 
 pub trait Driver {
-    /// Whether what is begun at the same time is sent in this order.
-    const KEEPS_ORDER: bool;
+    /// Whether what is begun together leaves together, in its order.
+    const SHARES: bool;
 
     fn new(setup: Setup) -> Self;
 
@@ -45,7 +45,7 @@ pub struct Threads {
 }
 
 impl Driver for Threads {
-    const KEEPS_ORDER: bool = false;
+    const SHARES: bool = false;
 
     fn new(setup: Setup) -> Self {
         let notes = Arc::<Notes<Listener>>::default();
@@ -88,7 +88,7 @@ pub struct Loop {
 }
 
 impl Driver for Loop {
-    const KEEPS_ORDER: bool = true;
+    const SHARES: bool = true;
 
     fn new(setup: Setup) -> Self {
         let polled = Polled::new(Front::new(setup)).expect("descriptors are left");

@@ -47,7 +47,7 @@ struct Under<'c> {
 
 impl<D: Driver> Client for Caller<D> {
     const PROTOCOL: &'static str = "redis";
-    const SHARES: bool = D::KEEPS_ORDER;
+    const SHARES: bool = D::SHARES;
     const LIMITS: &'static [&'static str] = &["timeout", "command_timeout", "connect_timeout"];
 
     fn connected(scenario: &Value) -> Self {

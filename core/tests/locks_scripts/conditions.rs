@@ -1,6 +1,6 @@
 //! Waiting to be notified.
 
-use pinyon_core::locks::call::{Answer, Call};
+use pinyon_core::locks::call::{Call, ScriptAnswer};
 
 use crate::lab::{attempt, is_granted, is_queued, names, woken, Lab, LONG};
 
@@ -9,21 +9,21 @@ fn parked_waiters_come_back_when_they_are_notified() {
     let mut lab = Lab::new();
     let park = |who| Call::Park { attempt: attempt(who), names: names("a b"), ttl: LONG };
     let notify = |who, on, most| Call::Notify { attempt: attempt(who), names: names(on), most };
-    assert_eq!(lab.call(&park("x")).0, Answer::NotHeld);
+    assert_eq!(lab.call(&park("x")).0, ScriptAnswer::NotHeld);
     for parked in ["x", "y", "z"] {
         assert!(is_granted(&lab.lock(parked, "a b")));
         assert!(is_queued(&lab.call(&park(parked)).0));
         assert!(is_queued(&lab.call(&park(parked)).0), "the same again");
     }
     assert_eq!(lab.holder("a"), "");
-    assert_eq!(lab.call(&notify("x2", "a b", 1)).0, Answer::NotHeld);
+    assert_eq!(lab.call(&notify("x2", "a b", 1)).0, ScriptAnswer::NotHeld);
     lab.lock("x2", "a b");
     lab.lock("x3", "a b");
-    assert_eq!(lab.call(&notify("x2", "a", 1)).0, Answer::Notified { moved: 0 }, "these wait for both");
-    assert_eq!(lab.call(&notify("x2", "a b", 1)).0, Answer::Notified { moved: 1 });
+    assert_eq!(lab.call(&notify("x2", "a", 1)).0, ScriptAnswer::Notified { moved: 0 }, "these wait for both");
+    assert_eq!(lab.call(&notify("x2", "a b", 1)).0, ScriptAnswer::Notified { moved: 1 });
     assert_eq!(lab.waiting("b"), ["x3", "x"], "it queues up again");
-    assert_eq!(lab.poll("y", "a b"), Answer::Queued { pttl: None });
-    assert_eq!(lab.call(&notify("x2", "a b", 0)).0, Answer::Notified { moved: 2 });
+    assert_eq!(lab.poll("y", "a b"), ScriptAnswer::Queued { pttl: None });
+    assert_eq!(lab.call(&notify("x2", "a b", 0)).0, ScriptAnswer::Notified { moved: 2 });
     for (holder, next) in [("x2", "x3"), ("x3", "x"), ("x", "y"), ("y", "z")] {
         assert_eq!(lab.unlock(holder, "a b"), [next]);
     }
@@ -72,7 +72,7 @@ fn a_notification_is_not_lost_on_the_dead() {
     lab.expire_waiter(&attempt("y"));
     lab.lock("z2", "a");
     let notify = Call::Notify { attempt: attempt("z2"), names: names("a"), most: 1 };
-    assert_eq!(lab.call(&notify).0, Answer::Notified { moved: 1 });
+    assert_eq!(lab.call(&notify).0, ScriptAnswer::Notified { moved: 1 });
     assert_eq!(lab.unlock("z2", "a"), ["z"]);
     lab.unlock("z", "a");
     lab.assert_nothing_left();
@@ -85,7 +85,7 @@ fn names_that_look_like_two_are_not_taken_for_two() {
     lab.call(&Call::Park { attempt: attempt("x"), names: names("a\x01b"), ttl: LONG });
     lab.lock("y", "a b");
     let notify = |on| Call::Notify { attempt: attempt("y"), names: names(on), most: 0 };
-    assert_eq!(lab.call(&notify("a b")).0, Answer::Notified { moved: 0 });
+    assert_eq!(lab.call(&notify("a b")).0, ScriptAnswer::Notified { moved: 0 });
     lab.lock("y", "a\x01b");
-    assert_eq!(lab.call(&notify("a\x01b")).0, Answer::Notified { moved: 1 });
+    assert_eq!(lab.call(&notify("a\x01b")).0, ScriptAnswer::Notified { moved: 1 });
 }

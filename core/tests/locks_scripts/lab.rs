@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use pinyon_core::locks::call::{Answer, Attempt, Call, Name, Names, Pushed};
-use pinyon_core::locks::keys::{self, Keys};
+use pinyon_core::locks::call::{Attempt, Call, Name, Names, Pushed, ScriptAnswer};
+use pinyon_core::locks::keys::{self, LockKeys};
 use pinyon_core::locks::script::{self, ScriptError, Shas, Via};
 use pinyon_proto::resp::{Command, Value};
 
@@ -34,7 +34,7 @@ pub struct Lab {
 
 /// A namespace, and how its functions are called.
 pub struct World {
-    pub keys: Keys,
+    pub keys: LockKeys,
     pub via: Via,
 }
 
@@ -48,7 +48,7 @@ impl Lab {
         let replies = redis.run_all(&scripts.iter().map(Command::slices).collect::<Vec<_>>());
         let shas = Via::EvalSha(Shas::read(&replies).unwrap());
         let worlds = [("functions", Via::Functions), ("scripts", shas)];
-        let worlds = worlds.map(|(namespace, via)| World { keys: Keys::new(namespace).unwrap(), via });
+        let worlds = worlds.map(|(namespace, via)| World { keys: LockKeys::new(namespace).unwrap(), via });
         let since_2024 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap() - BEGINNING_OF_2024;
         let mut lab = Self {
             redis,
@@ -62,7 +62,7 @@ impl Lab {
             asked: BTreeMap::new(),
             server,
         };
-        lab.subscribe(b"SUBSCRIBE", Keys::freed);
+        lab.subscribe(b"SUBSCRIBE", LockKeys::freed);
         lab.set_counter(u64::try_from(since_2024.as_millis()).unwrap() * 4096 + (1 << 40));
         lab
     }
@@ -73,7 +73,7 @@ impl Lab {
     }
 
     /// Asks the servers as a user with all permissions but for these ACL rules.
-    pub fn call_restricted(&mut self, rules: &[&[u8]], call: &Call) -> Vec<Result<Answer, ScriptError>> {
+    pub fn call_restricted(&mut self, rules: &[&[u8]], call: &Call) -> Vec<Result<ScriptAnswer, ScriptError>> {
         let user: [&[u8]; 8] = [b"ACL", b"SETUSER", b"user", b"on", b">password", b"~*", b"&*", b"+@all"];
         self.redis.run(&[&user, rules].concat());
         let mut restricted = self.server.connect();
@@ -85,7 +85,7 @@ impl Lab {
     }
 
     /// Asks all three. Returns what they have answered and pushed, all the same.
-    pub fn call(&mut self, call: &Call) -> (Answer, Vec<Pushed>) {
+    pub fn call(&mut self, call: &Call) -> (ScriptAnswer, Vec<Pushed>) {
         self.calls += 1;
         if let Call::Lock { attempt, names, .. }
         | Call::Park { attempt, names, .. }
@@ -109,7 +109,7 @@ impl Lab {
         (expected, expected_pushes)
     }
 
-    pub fn call_servers(&mut self, call: &Call) -> (Vec<Result<Answer, ScriptError>>, Vec<Vec<Pushed>>) {
+    pub fn call_servers(&mut self, call: &Call) -> (Vec<Result<ScriptAnswer, ScriptError>>, Vec<Vec<Pushed>>) {
         let mut commands = Vec::new();
         for world in &self.worlds {
             let mut command = Command::default();
@@ -168,13 +168,13 @@ impl Lab {
     }
 
     /// Runs a command in each world, with a key of that world as its second word.
-    pub fn each(&mut self, key: impl Fn(&Keys) -> Vec<u8>, command: &[u8], arguments: &[&[u8]]) -> Vec<Value> {
+    pub fn each(&mut self, key: impl Fn(&LockKeys) -> Vec<u8>, command: &[u8], arguments: &[&[u8]]) -> Vec<Value> {
         let keys: Vec<Vec<u8>> = self.worlds.iter().map(|world| key(&world.keys)).collect();
         keys.iter().map(|key| self.redis.run(&[&[command, key], arguments].concat())).collect()
     }
 
     /// These commands are answered by pushes.
-    fn subscribe(&mut self, command: &[u8], channel: impl Fn(&Keys) -> Vec<u8>) {
+    fn subscribe(&mut self, command: &[u8], channel: impl Fn(&LockKeys) -> Vec<u8>) {
         for world in &self.worlds {
             self.redis.run_all(&[vec![command, &channel(&world.keys)]]);
         }
@@ -199,7 +199,7 @@ impl Lab {
 
     pub fn set_counter(&mut self, counter: u64) {
         self.model.set_counter(counter);
-        self.each(Keys::counter, b"SET", &[counter.to_string().as_bytes()]);
+        self.each(LockKeys::counter, b"SET", &[counter.to_string().as_bytes()]);
     }
 
     pub fn delete(&mut self, name: &Name) {
@@ -209,12 +209,12 @@ impl Lab {
 
     pub fn delete_queue(&mut self) {
         self.model.delete_queue();
-        self.each(Keys::queue, b"DEL", &[]);
+        self.each(LockKeys::queue, b"DEL", &[]);
     }
 
     pub fn delete_waiters(&mut self) {
         self.model.delete_waiters();
-        self.each(Keys::waiters, b"DEL", &[]);
+        self.each(LockKeys::waiters, b"DEL", &[]);
     }
 
     pub fn flush(&mut self) {
@@ -226,7 +226,7 @@ impl Lab {
     pub fn expire_waiter(&mut self, attempt: &Attempt) {
         self.model.expire_waiter(attempt);
         let field = attempt.to_string().into_bytes();
-        let records = self.each(Keys::waiters, b"HGET", &[&field]);
+        let records = self.each(LockKeys::waiters, b"HGET", &[&field]);
         for (world, record) in records.into_iter().enumerate() {
             let Some(mut record) = bytes(record) else { continue };
             record[..16].fill(b'0');
@@ -248,7 +248,7 @@ impl Lab {
 
     pub fn pure_waits(&mut self) {
         self.model.pure_waits(self.now(), LONG);
-        self.each(Keys::pure_waiters, b"SET", &[b"1", b"PX", b"100000"]);
+        self.each(LockKeys::pure_waiters, b"SET", &[b"1", b"PX", b"100000"]);
     }
 
     /// Only the counter is left, in the model as well.
@@ -260,15 +260,15 @@ impl Lab {
         }
     }
 
-    pub fn lock(&mut self, who: &str, on: &str) -> Answer {
+    pub fn lock(&mut self, who: &str, on: &str) -> ScriptAnswer {
         self.call(&lock(who, on, true, false)).0
     }
 
-    pub fn nested(&mut self, who: &str, on: &str) -> Answer {
+    pub fn nested(&mut self, who: &str, on: &str) -> ScriptAnswer {
         self.call(&lock(who, on, true, true)).0
     }
 
-    pub fn try_lock(&mut self, who: &str, on: &str) -> Answer {
+    pub fn try_lock(&mut self, who: &str, on: &str) -> ScriptAnswer {
         self.call(&lock(who, on, false, false)).0
     }
 
@@ -278,19 +278,19 @@ impl Lab {
         woken(&self.call(&call).1)
     }
 
-    pub fn poll(&mut self, who: &str, on: &str) -> Answer {
+    pub fn poll(&mut self, who: &str, on: &str) -> ScriptAnswer {
         self.call(&Call::Poll { attempt: attempt(who), names: names(on), ttl: LONG, nested: false }).0
     }
 
     /// Who holds the name.
     pub fn holder(&mut self, name: &str) -> String {
-        let Answer::Inspected(names) = self.call(&Call::Inspect { names: names(name) }).0 else { unreachable!() };
+        let ScriptAnswer::Inspected(names) = self.call(&Call::Inspect { names: names(name) }).0 else { unreachable!() };
         names[0].holder.as_ref().map_or(String::new(), |holder| who(&holder.attempt))
     }
 
     /// Who waits for the name, in order.
     pub fn waiting(&mut self, name: &str) -> Vec<String> {
-        let Answer::Inspected(names) = self.call(&Call::Inspect { names: names(name) }).0 else { unreachable!() };
+        let ScriptAnswer::Inspected(names) = self.call(&Call::Inspect { names: names(name) }).0 else { unreachable!() };
         names[0].waiting.iter().map(who).collect()
     }
 }
@@ -335,29 +335,29 @@ fn shown(key: &[u8]) -> String {
     key.escape_ascii().to_string()
 }
 
-pub fn is_granted(answer: &Answer) -> bool {
-    matches!(answer, Answer::Granted { .. })
+pub fn is_granted(answer: &ScriptAnswer) -> bool {
+    matches!(answer, ScriptAnswer::Granted { .. })
 }
 
-pub fn is_queued(answer: &Answer) -> bool {
-    matches!(answer, Answer::Queued { .. })
+pub fn is_queued(answer: &ScriptAnswer) -> bool {
+    matches!(answer, ScriptAnswer::Queued { .. })
 }
 
-pub fn token(answer: Answer) -> u64 {
+pub fn token(answer: ScriptAnswer) -> u64 {
     match answer {
-        Answer::Granted { token } => token,
+        ScriptAnswer::Granted { token } => token,
         other => panic!("not granted: {other:?}"),
     }
 }
 
 /// The same but for some time between them.
-fn alike(one: &Answer, other: &Answer) -> bool {
+fn alike(one: &ScriptAnswer, other: &ScriptAnswer) -> bool {
     match (one, other) {
-        (Answer::Queued { pttl: one }, Answer::Queued { pttl: other }) => near(one, other),
-        (Answer::Busy { pttl: one, holder }, Answer::Busy { pttl: other, holder: by }) => {
+        (ScriptAnswer::Queued { pttl: one }, ScriptAnswer::Queued { pttl: other }) => near(one, other),
+        (ScriptAnswer::Busy { pttl: one, holder }, ScriptAnswer::Busy { pttl: other, holder: by }) => {
             near(one, other) && holder == by
         }
-        (Answer::Inspected(one), Answer::Inspected(other)) => {
+        (ScriptAnswer::Inspected(one), ScriptAnswer::Inspected(other)) => {
             one.len() == other.len()
                 && one.iter().zip(other).all(|(one, other)| {
                     near(&one.pttl, &other.pttl)

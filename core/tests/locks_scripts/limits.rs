@@ -1,6 +1,6 @@
 //! As large as it gets.
 
-use pinyon_core::locks::call::{Answer, Call};
+use pinyon_core::locks::call::{Call, ScriptAnswer};
 
 use crate::lab::{attempt, bytes, is_granted, is_queued, names, token, woken, Lab, LONG};
 
@@ -39,9 +39,9 @@ fn a_thousand_names_go_as_one() {
     let (_, pushes) = lab.call(&Call::Park { attempt: attempt("y"), names: names(&all), ttl: LONG });
     assert_eq!(woken(&pushes), ["z"]);
     let notify = Call::Notify { attempt: attempt("z"), names: names(&all), most: 1 };
-    assert_eq!(lab.call(&notify).0, Answer::Notified { moved: 1 });
+    assert_eq!(lab.call(&notify).0, ScriptAnswer::Notified { moved: 1 });
     let (answer, pushes) = lab.call(&Call::ForceRelease { names: names(&all), token: None });
-    assert_eq!(answer, Answer::ForceReleased { released: 1000 });
+    assert_eq!(answer, ScriptAnswer::ForceReleased { released: 1000 });
     assert_eq!(woken(&pushes), ["z2"]);
     assert_eq!(lab.unlock("z2", "name-999"), ["y"]);
     lab.unlock("y", &all);

@@ -1,6 +1,6 @@
 //! Owners that hold locks and want more.
 
-use pinyon_core::locks::call::Answer;
+use pinyon_core::locks::call::ScriptAnswer;
 
 use crate::lab::{attempt, is_granted, is_queued, who, Lab};
 
@@ -50,8 +50,8 @@ fn a_nested_waiter_behind_more_than_are_looked_at_is_found_by_its_own_poll() {
 #[test]
 fn a_cycle_of_owners_that_wait_for_each_other_is_told() {
     let mut lab = Lab::new();
-    let cycle = |answer: Answer| match answer {
-        Answer::Deadlock { cycle } => cycle.iter().map(who).collect::<Vec<_>>(),
+    let cycle = |answer: ScriptAnswer| match answer {
+        ScriptAnswer::Deadlock { cycle } => cycle.iter().map(who).collect::<Vec<_>>(),
         other => panic!("{other:?}"),
     };
     for (owner, name) in [("x", "a"), ("y", "b"), ("z", "c")] {
@@ -81,7 +81,7 @@ fn who_has_stopped_waiting_is_not_in_a_cycle_until_it_asks_again() {
     lab.nested("x.3", "b");
     lab.expire_waiter(&attempt("x.3"));
     assert!(is_queued(&lab.nested("y.3", "a")));
-    assert!(matches!(lab.poll("x.3", "b"), Answer::Deadlock { cycle } if cycle.len() == 2));
+    assert!(matches!(lab.poll("x.3", "b"), ScriptAnswer::Deadlock { cycle } if cycle.len() == 2));
     assert_eq!(lab.waiting("b"), Vec::<String>::new());
     assert_eq!(lab.unlock("x", "a"), ["y.3"]);
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use pinyon_core::locks::call::{Answer, Call};
+use pinyon_core::locks::call::{Call, ScriptAnswer};
 
 use crate::lab::{attempt, is_granted, is_queued, lock, names, token, who, woken, Lab, LONG};
 
@@ -10,7 +10,9 @@ use crate::lab::{attempt, is_granted, is_queued, lock, names, token, who, woken,
 fn a_lock_takes_all_names_or_none() {
     let mut lab = Lab::new();
     let first = token(lab.lock("x", "a b"));
-    let Answer::Busy { pttl: Some(pttl), holder: Some(holder) } = lab.try_lock("y", "b c") else { panic!("not busy") };
+    let ScriptAnswer::Busy { pttl: Some(pttl), holder: Some(holder) } = lab.try_lock("y", "b c") else {
+        panic!("not busy")
+    };
     assert_eq!((who(&holder.attempt).as_str(), holder.token), ("x", Some(first)));
     assert!(pttl <= LONG && pttl > LONG / 2);
     assert_eq!(lab.holder("c"), "");
@@ -127,8 +129,8 @@ fn a_name_that_is_free_but_for_its_queue_is_not_for_newcomers() {
     let mut lab = Lab::new();
     lab.lock("x", "b");
     lab.lock("y", "a b");
-    assert_eq!(lab.try_lock("z", "a"), Answer::Busy { pttl: None, holder: None });
-    assert_eq!(lab.lock("z", "a"), Answer::Queued { pttl: None });
+    assert_eq!(lab.try_lock("z", "a"), ScriptAnswer::Busy { pttl: None, holder: None });
+    assert_eq!(lab.lock("z", "a"), ScriptAnswer::Queued { pttl: None });
     assert_eq!(lab.waiting("a"), ["y", "z"]);
 }
 
@@ -155,7 +157,7 @@ fn a_waiter_whose_client_has_gone_is_passed_over_and_so_is_what_it_blocked() {
     lab.lock("z2", "a");
     lab.disconnect(&"y".into());
     assert_eq!(lab.unlock("x", "a"), ["z2", "z"]);
-    assert_eq!(lab.poll("y", "a b"), Answer::Unknown);
+    assert_eq!(lab.poll("y", "a b"), ScriptAnswer::Unknown);
     lab.unlock("z", "b");
     lab.unlock("z2", "a");
     lab.assert_nothing_left();
@@ -173,7 +175,7 @@ fn an_expired_waiter_is_passed_over() {
     std::thread::sleep(Duration::from_millis(600));
     assert_eq!(lab.waiting("a"), ["z"]);
     assert_eq!(lab.unlock("x", "a"), ["z"]);
-    assert_eq!(lab.poll("y", "a"), Answer::Unknown);
+    assert_eq!(lab.poll("y", "a"), ScriptAnswer::Unknown);
 }
 
 #[test]

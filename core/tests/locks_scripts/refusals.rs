@@ -1,11 +1,11 @@
 //! What a server refuses, and what is understood by it.
 
-use pinyon_core::locks::call::{Answer, Call};
+use pinyon_core::locks::call::{Call, ScriptAnswer};
 use pinyon_core::locks::script::{Missing, ScriptError};
 
 use crate::lab::{attempt, lock, names, Lab, LONG};
 
-fn both(lab: &mut Lab, call: &Call, is_so: impl Fn(&Result<Answer, ScriptError>) -> bool) {
+fn both(lab: &mut Lab, call: &Call, is_so: impl Fn(&Result<ScriptAnswer, ScriptError>) -> bool) {
     for answer in lab.call_servers(call).0 {
         assert!(is_so(&answer), "{answer:?}");
     }
@@ -27,7 +27,7 @@ fn without_memory_nothing_is_taken_but_all_is_given_back() {
     lab.redis.run(&[b"CONFIG", b"SET", b"maxmemory", b"1"]);
     both(&mut lab, &lock("z", "c", true, false), |answer| matches!(answer, Err(ScriptError::OutOfMemory(_))));
     let held = vec![(attempt("x"), names("a b"), LONG)];
-    assert_eq!(lab.call(&Call::Extend { held }).0, Answer::Extended(vec![true]));
+    assert_eq!(lab.call(&Call::Extend { held }).0, ScriptAnswer::Extended(vec![true]));
     assert_eq!(lab.unlock("x", "a b"), ["y"]);
     lab.unlock("y", "a");
     lab.assert_nothing_left();
@@ -47,7 +47,7 @@ fn a_missing_permission_is_named_and_nothing_is_left_locked() {
     lab.lock("y", "a");
     let missing = |lab: &mut Lab, rules: &[&[u8]], call: &Call| {
         let answers = lab.call_restricted(rules, call).into_iter();
-        let missing = |answer: Result<Answer, ScriptError>| match answer {
+        let missing = |answer: Result<ScriptAnswer, ScriptError>| match answer {
             Err(ScriptError::Forbidden { missing, .. }) => missing,
             other => panic!("{other:?}"),
         };
@@ -66,5 +66,5 @@ fn a_missing_permission_is_named_and_nothing_is_left_locked() {
     lab.delete(&names("a")[0]);
     let counter = lab.model.counter().unwrap();
     lab.set_counter(counter + 10);
-    assert!(matches!(lab.poll("y", "a"), Answer::Granted { .. }), "the waiter is still there");
+    assert!(matches!(lab.poll("y", "a"), ScriptAnswer::Granted { .. }), "the waiter is still there");
 }

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use pinyon_core::locks::call::{Answer, Call, Pushed};
-use pinyon_core::locks::keys::Keys;
+use pinyon_core::locks::call::{Call, Pushed, ScriptAnswer};
+use pinyon_core::locks::keys::LockKeys;
 use pinyon_core::locks::script;
 use pinyon_proto::resp::{Command, Value};
 
@@ -60,11 +60,11 @@ fn a_cancelled_attempt_is_not_granted_when_it_arrives_late() {
     lab.lock("y", "a");
     for who in ["y", "z"] {
         lab.call(&Call::Unlock { attempt: attempt(who), names: names("a"), tombstone: true });
-        assert_eq!(lab.lock(who, "a"), Answer::Cancelled);
-        assert_eq!(lab.poll(who, "a"), Answer::Cancelled);
+        assert_eq!(lab.lock(who, "a"), ScriptAnswer::Cancelled);
+        assert_eq!(lab.poll(who, "a"), ScriptAnswer::Cancelled);
     }
     assert!(lab.unlock("x", "a").is_empty());
-    assert_eq!(lab.lock("y", "a"), Answer::Cancelled, "though it is free");
+    assert_eq!(lab.lock("y", "a"), ScriptAnswer::Cancelled, "though it is free");
     for pttl in lab.each(|keys| keys.tombstone(&attempt("y")), b"PTTL", &[]) {
         assert!(matches!(pttl, Value::Integer(50_000..=60_000)), "{pttl:?}");
     }
@@ -76,12 +76,12 @@ fn a_forced_release_is_told_to_the_holder_and_lets_the_next_have_its_turn() {
     let force = |on, token| Call::ForceRelease { names: names(on), token };
     let first = token(lab.lock("x", "a b"));
     lab.lock("y", "b");
-    assert_eq!(lab.call(&force("a b", Some(first + 1))), (Answer::ForceReleased { released: 0 }, Vec::new()));
+    assert_eq!(lab.call(&force("a b", Some(first + 1))), (ScriptAnswer::ForceReleased { released: 0 }, Vec::new()));
     let (answer, pushes) = lab.call(&force("a b c", Some(first)));
-    assert_eq!(answer, Answer::ForceReleased { released: 2 });
+    assert_eq!(answer, ScriptAnswer::ForceReleased { released: 2 });
     assert_eq!(pushes[0], Pushed::ForceReleased { attempt: attempt("x") });
     assert_eq!(woken(&pushes), ["y"]);
-    assert_eq!(lab.call(&force("b", None)).0, Answer::ForceReleased { released: 1 });
+    assert_eq!(lab.call(&force("b", None)).0, ScriptAnswer::ForceReleased { released: 1 });
     lab.assert_nothing_left();
 }
 
@@ -94,7 +94,7 @@ fn what_is_extended_is_all_of_an_attempt_s_names_or_nothing() {
     }
     lab.delete(&names("c")[0]);
     let held = [("x", "a b"), ("y", "c d"), ("z", "e")].map(|(who, on)| (attempt(who), names(on), LONG));
-    assert_eq!(lab.call(&Call::Extend { held: held.into() }).0, Answer::Extended(vec![true, false, false]));
+    assert_eq!(lab.call(&Call::Extend { held: held.into() }).0, ScriptAnswer::Extended(vec![true, false, false]));
     std::thread::sleep(ttl + ttl / 4);
     assert_eq!((lab.holder("b"), lab.holder("d")), ("x".into(), String::new()));
 }
@@ -125,7 +125,7 @@ fn a_lost_queue_is_made_again_in_the_same_order_and_lost_waiters_are_told() {
     assert!(is_queued(&lab.poll("y", "a b")));
     assert_eq!(lab.waiting("a"), ["y", "z"]);
     lab.delete_waiters();
-    assert_eq!(lab.poll("y", "a b"), Answer::Unknown);
+    assert_eq!(lab.poll("y", "a b"), ScriptAnswer::Unknown);
     assert!(is_queued(&lab.lock("z", "a")), "in a new place");
     assert_eq!(lab.unlock("x", "a"), ["z"]);
 }
@@ -135,7 +135,7 @@ fn locks_of_the_pure_handler_are_seen_and_its_waiters_hear_what_is_free() {
     let mut lab = Lab::new();
     lab.connect(&"p".into());
     assert!(lab.set_nx(&names("a")[0], &attempt("p"), LONG));
-    let Answer::Busy { holder: Some(holder), .. } = lab.try_lock("x", "a") else { panic!("not busy") };
+    let ScriptAnswer::Busy { holder: Some(holder), .. } = lab.try_lock("x", "a") else { panic!("not busy") };
     assert_eq!((who(&holder.attempt).as_str(), holder.token), ("p", None));
     lab.lock("y", "a");
     assert_eq!(lab.unlock("p", "a"), ["y"]);
@@ -157,7 +157,7 @@ fn when_everything_is_lost_tokens_go_on_from_the_clock() {
     let servers = |lab: &mut Lab, call: &Call| -> Vec<u64> {
         let answers = lab.call_servers(call).0.into_iter();
         let number = |answer| match answer {
-            Answer::Opened { counter: number } | Answer::Granted { token: number } => number,
+            ScriptAnswer::Opened { counter: number } | ScriptAnswer::Granted { token: number } => number,
             other => panic!("{other:?}"),
         };
         answers.map(|answer| number(answer.unwrap())).collect()
@@ -182,7 +182,7 @@ fn when_everything_is_lost_tokens_go_on_from_the_clock() {
     lab.flush();
     for queued in lab.call_servers(&Call::Poll { attempt: attempt("x"), names: names("a"), ttl: LONG, nested: false }).0
     {
-        assert_eq!(queued, Ok(Answer::Unknown));
+        assert_eq!(queued, Ok(ScriptAnswer::Unknown));
     }
 }
 
@@ -218,7 +218,7 @@ fn a_waiter_with_a_short_life_does_not_shorten_that_of_others() {
     lab.lock("y", "a");
     lab.waiter_ttl = Duration::from_millis(10);
     lab.lock("z", "a");
-    for key in [Keys::queue, Keys::waiters] {
+    for key in [LockKeys::queue, LockKeys::waiters] {
         for pttl in lab.each(key, b"PTTL", &[]) {
             assert!(matches!(pttl, Value::Integer(190_000..=200_000)), "{pttl:?}");
         }
@@ -231,13 +231,16 @@ fn a_value_of_somebody_else_s_is_respected() {
     lab.connect(&"x".into());
     lab.each(|keys| keys.lock(b"a"), b"SET", &[b"do not touch"]);
     for answer in lab.call_servers(&lock("x", "a", false, true)).0 {
-        assert_eq!(answer, Ok(Answer::Busy { pttl: None, holder: None }));
+        assert_eq!(answer, Ok(ScriptAnswer::Busy { pttl: None, holder: None }));
     }
     for answer in lab.call_servers(&lock("x", "a", true, true)).0 {
-        assert_eq!(answer, Ok(Answer::Queued { pttl: None }));
+        assert_eq!(answer, Ok(ScriptAnswer::Queued { pttl: None }));
     }
     let force = Call::ForceRelease { names: names("a"), token: None };
     let (answers, pushes) = lab.call_servers(&force);
-    assert_eq!(answers, [Ok(Answer::ForceReleased { released: 1 }), Ok(Answer::ForceReleased { released: 1 })]);
+    assert_eq!(
+        answers,
+        [Ok(ScriptAnswer::ForceReleased { released: 1 }), Ok(ScriptAnswer::ForceReleased { released: 1 })]
+    );
     assert_eq!(woken(&pushes[0]), ["x"]);
 }

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use pinyon_core::locks::call::{Answer, Attempt, Call, Holder, Name, Names, Pushed};
-use pinyon_core::locks::keys::{self, Keys};
+use pinyon_core::locks::call::{Attempt, Call, Holder, Name, Names, Pushed, ScriptAnswer};
+use pinyon_core::locks::keys::{self, LockKeys};
 
 use crate::lab::{Lab, LONG};
 
@@ -92,7 +92,7 @@ impl<'a> Trace<'a> {
         }
     }
 
-    fn call(&mut self, call: Call) -> Answer {
+    fn call(&mut self, call: Call) -> ScriptAnswer {
         let (answer, pushes) = self.lab.call(&call);
         let mut granted: Vec<(u64, Attempt)> = Vec::new();
         for pushed in pushes {
@@ -100,7 +100,7 @@ impl<'a> Trace<'a> {
                 granted.push((token, attempt));
             }
         }
-        if let Answer::Granted { token } = answer {
+        if let ScriptAnswer::Granted { token } = answer {
             granted
                 .extend(asking(&call).filter(|attempt| attempt.client.as_ref() != "p").map(|attempt| (token, attempt)));
         }
@@ -258,7 +258,7 @@ impl<'a> Trace<'a> {
             assert!(rounds < 200, "these wait for ever: {:?}", self.known);
             for (attempt, names) in self.known.clone() {
                 let answer = self.call(Call::Poll { attempt: attempt.clone(), names, ttl: LONG, nested: false });
-                if !matches!(answer, Answer::Queued { .. }) {
+                if !matches!(answer, ScriptAnswer::Queued { .. }) {
                     self.give_up(&attempt);
                 }
             }
@@ -274,7 +274,7 @@ impl<'a> Trace<'a> {
             // A waiter whose record was deleted may have left members for names that nobody has asked for since.
             self.lab.delete_queue();
             self.lab.delete_waiters();
-            self.lab.each(Keys::parked, b"DEL", &[]);
+            self.lab.each(LockKeys::parked, b"DEL", &[]);
             let counter = self.lab.model.counter().unwrap();
             self.lab.model.flush();
             self.lab.model.set_counter(counter);
@@ -309,7 +309,9 @@ impl<'a> Trace<'a> {
     }
 
     fn holders(&mut self, names: &Names) -> Vec<Holder> {
-        let Answer::Inspected(inspected) = self.call(Call::Inspect { names: names.clone() }) else { unreachable!() };
+        let ScriptAnswer::Inspected(inspected) = self.call(Call::Inspect { names: names.clone() }) else {
+            unreachable!()
+        };
         inspected.into_iter().filter_map(|name| name.holder).collect()
     }
 

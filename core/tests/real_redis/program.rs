@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use pinyon_core::blocking::Host;
-use pinyon_core::locks::keys::{self, Keys};
+use pinyon_core::locks::keys::{self, LockKeys};
 use pinyon_core::locks::machine::LockOptions;
 use pinyon_core::locks::{owners, Asked, HandlerKind, LockOperation, LockOutcome, LockRequest, Note, Notes};
 use pinyon_core::locks::{Renewal, Setup, Station, StatusAnswer, StatusQuestion, ThreadLocks};
@@ -47,7 +47,7 @@ impl Program {
             endpoint: Endpoint::Unix(path),
             server: "redis".into(),
             login: redis::SessionSettings::default(),
-            keys: Keys::new("n").unwrap(),
+            keys: LockKeys::new("n").unwrap(),
             handler: HandlerKind::Auto,
             connect_timeout: TIMEOUT,
             options: LockOptions::default(),

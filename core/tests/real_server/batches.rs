@@ -7,7 +7,7 @@ use pinyon_core::blocking::{run, Batch, NoHost};
 use pinyon_core::directory::Directory;
 use pinyon_core::driven::{Polled, Wake};
 use pinyon_core::operations::{
-    Answer, AnyOperation, BorrowedKey, Bytes, KeyRules, Mode, OwnedKey, Plain, Policy, Request, Single,
+    Answer, AnyOperation, AsBytes, BorrowedKey, Bytes, KeyRules, Mode, OwnedKey, Policy, Request, Single,
 };
 use pinyon_core::settings::{CacheSettings, ServerTexts};
 use pinyon_core::shared::{Batch as LoopBatch, Finished, Left, Shared, Waiter};
@@ -33,7 +33,7 @@ fn store(batch: &mut Batch<&'static str>, mode: Mode, value: &'static str) {
 
 /// The value that another connection finds.
 fn found(directory: &Directory) -> Vec<u8> {
-    let mut get = Single::new(Request::Get { cas: false }, sent(), Data::None, Plain, Policy::default());
+    let mut get = Single::new(Request::Get { cas: false }, sent(), Data::None, AsBytes, Policy::default());
     let Ok(()) = run(directory, &NoHost, &mut get);
     match get.finish().unwrap() {
         Answer::Value(Bytes { bytes, .. }) => bytes,
@@ -77,7 +77,7 @@ fn what_cannot_be_sent_is_told_in_the_end() {
     assert!(keys.contains(&"lost"), "{keys:?}");
 }
 
-type Op = AnyOperation<OwnedKey, Option<Vec<u8>>, Plain>;
+type Op = AnyOperation<OwnedKey, Option<Vec<u8>>, AsBytes>;
 
 /// An event loop, whose only coroutine has a quiet batch.
 struct Loop {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use pinyon_core::driven::{Polled, Wake};
-use pinyon_core::operations::{Answer, Bytes, Failed, KeyRules, Mode, OwnedKey, Plain, Request, Single};
+use pinyon_core::operations::{Answer, AsBytes, Bytes, Failed, KeyRules, Mode, OwnedKey, Request, Single};
 use pinyon_core::settings::{CacheSettings, Policy, ServerTexts};
 use pinyon_core::shared::{Finished, Shared, Waiter};
 use pinyon_core::{Error, Kind};
@@ -16,7 +16,7 @@ use crate::server::Memcached;
 use crate::TIMEOUT;
 
 /// A set of a value, or a get.
-type Op = Single<OwnedKey, Option<Vec<u8>>, Plain>;
+type Op = Single<OwnedKey, Option<Vec<u8>>, AsBytes>;
 
 /// Who waits, by the number of the key.
 struct Patient(usize);
@@ -51,7 +51,7 @@ fn begin(polled: &mut Loop, number: usize, set: Option<&[u8]>) {
         None => Request::Get { cas: false },
         Some(value) => Request::Store { mode: Mode::Set, size: value.len(), client_flags: 0, ttl: 0, cas: None },
     };
-    let op = Single::new(request, key, set.map(Vec::from), Plain, Policy::default());
+    let op = Single::new(request, key, set.map(Vec::from), AsBytes, Policy::default());
     polled.begin(|machine, now| machine.start(op, Patient(number), now)).unwrap();
 }
 

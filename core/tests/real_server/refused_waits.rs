@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use pinyon_core::blocking::{run, Batch, Failure, Host};
 use pinyon_core::directory::Directory;
-use pinyon_core::operations::{BorrowedKey, Fetch, Keys, Plain, Request, Single};
+use pinyon_core::operations::{AsBytes, BorrowedKey, Fetch, Keys, Request, Single};
 use pinyon_core::pool::Offer;
 use pinyon_core::settings::{CacheSettings, Policy, ServerTexts};
 use pinyon_core::{Address, Data};
@@ -68,7 +68,7 @@ fn refuse_each_wait(
 }
 
 fn get(directory: &Arc<Directory>, host: &Refusing) -> Result<(), Failure<RefusedWait>> {
-    let mut single = Single::new(Request::Get { cas: false }, sent(), Data::None, Plain, Policy::default());
+    let mut single = Single::new(Request::Get { cas: false }, sent(), Data::None, AsBytes, Policy::default());
     run(directory, host, &mut single).map_err(Failure::Interrupted)?;
     assert!(single.take_answer().is_ok());
     Ok(())
@@ -79,7 +79,7 @@ fn get_many(directory: &Arc<Directory>, host: &Refusing) -> Result<(), Failure<R
     let mut keys = Keys::default();
     (0..500)
         .for_each(|number| keys.push_asked_about(&KeyRules::default(), b"k", format!("{number}").as_bytes()).unwrap());
-    let mut fetch = Fetch::new(keys, false, Plain, Policy::default());
+    let mut fetch = Fetch::new(keys, false, AsBytes, Policy::default());
     run(directory, host, &mut fetch).map_err(Failure::Interrupted)?;
     assert!(fetch.finish().failures.raised().is_none());
     Ok(())
@@ -111,8 +111,8 @@ fn a_connection_whose_wait_is_refused_is_closed() {
 fn whoever_may_not_wait_for_a_turn_gives_it_up() {
     let server = Memcached::unix();
     let directory = directory(&server.address().to_string());
-    let Ok(Offer::Lease(lease)) = directory.known().pool(0).lease(Instant::now()) else { panic!("none is in use") };
+    let Ok(Offer::Loan(loan)) = directory.known().pool(0).lend(Instant::now()) else { panic!("none is in use") };
     assert!(matches!(get(&directory, &Refusing(Cell::new(0))), Err(Failure::Interrupted(RefusedWait))));
-    drop(lease);
+    drop(loan);
     get(&directory, &Refusing(Cell::new(99))).unwrap();
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use pinyon_core::locks::call::{Answer, Attempt, Call, Holder, Name, Names};
+use pinyon_core::locks::call::{Attempt, Call, Holder, Name, Names, ScriptAnswer};
 use pinyon_core::locks::library::Function;
 
 use crate::say;
@@ -66,28 +66,28 @@ pub fn read(function: Function, words: &[&[u8]], prefix: &[u8]) -> Called {
 }
 
 /// As the functions answer.
-pub fn write(answer: Answer) -> Vec<u8> {
+pub fn write(answer: ScriptAnswer) -> Vec<u8> {
     let numbers = |numbers: &[u64]| say::array(numbers.iter().map(|number| say::number(*number as i64)));
     match answer {
-        Answer::Opened { counter } => numbers(&[counter]),
-        Answer::Queued { pttl } => say::number(-2 - pttl.map_or(-1, |time| time.as_millis() as i64)),
-        Answer::Granted { token } => say::number(token as i64),
-        Answer::Busy { pttl, holder } => say::array([say::number(2), time(pttl), say::bytes(&value(&holder))]),
-        Answer::Cancelled => numbers(&[3]),
-        Answer::Deadlock { cycle } => {
+        ScriptAnswer::Opened { counter } => numbers(&[counter]),
+        ScriptAnswer::Queued { pttl } => say::number(-2 - pttl.map_or(-1, |time| time.as_millis() as i64)),
+        ScriptAnswer::Granted { token } => say::number(token as i64),
+        ScriptAnswer::Busy { pttl, holder } => say::array([say::number(2), time(pttl), say::bytes(&value(&holder))]),
+        ScriptAnswer::Cancelled => numbers(&[3]),
+        ScriptAnswer::Deadlock { cycle } => {
             say::array([say::number(4)].into_iter().chain(cycle.iter().map(|attempt| say::text(&attempt.to_string()))))
         }
-        Answer::Unknown => numbers(&[5]),
-        Answer::NotHeld => numbers(&[6]),
-        Answer::Released { released } => say::number(released as i64),
-        Answer::Extended(each) => say::array(each.into_iter().map(|held| say::number(held.into()))),
-        Answer::Notified { moved } => numbers(&[0, moved.into()]),
-        Answer::Inspected(each) => say::array(each.into_iter().map(|inspected| {
+        ScriptAnswer::Unknown => numbers(&[5]),
+        ScriptAnswer::NotHeld => numbers(&[6]),
+        ScriptAnswer::Released { released } => say::number(released as i64),
+        ScriptAnswer::Extended(each) => say::array(each.into_iter().map(|held| say::number(held.into()))),
+        ScriptAnswer::Notified { moved } => numbers(&[0, moved.into()]),
+        ScriptAnswer::Inspected(each) => say::array(each.into_iter().map(|inspected| {
             let fields = [say::bytes(&value(&inspected.holder)), time(inspected.pttl), time(inspected.age)];
             let waiting = inspected.waiting.iter().map(|attempt| say::text(&attempt.to_string()));
             say::array(fields.into_iter().chain(waiting))
         })),
-        Answer::ForceReleased { released } => numbers(&[released as u64]),
+        ScriptAnswer::ForceReleased { released } => numbers(&[released as u64]),
     }
 }
 

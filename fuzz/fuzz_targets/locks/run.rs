@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use pinyon_core::driven::{Action, Driven};
 use pinyon_core::locks::client::{Client, Finished, Outcome, Platform as _, Setup, Wish};
-use pinyon_core::locks::keys::Keys;
-use pinyon_core::locks::machine::{Failure, LockOptions, LockRequest};
+use pinyon_core::locks::keys::LockKeys;
+use pinyon_core::locks::machine::{LockOptions, LockRequest, MachineFailure};
 use pinyon_core::{redis, Address, Endpoint};
 use pinyon_proto::resp;
 
@@ -69,7 +69,7 @@ enum Wants {
     Park { number: u64 },
     Release,
     Extension,
-    Answer,
+    ScriptAnswer,
     Value,
 }
 
@@ -93,7 +93,7 @@ impl Run {
             endpoint: Endpoint::Tcp { host: host.into(), port: 6379 },
             server: "fuzzed".into(),
             login: redis::SessionSettings { limits: LIMITS, ..redis::SessionSettings::default() },
-            keys: Keys::new("n").expect("a namespace"),
+            keys: LockKeys::new("n").expect("a namespace"),
             handler: input.handler.into(),
             connect_timeout: Duration::from_secs(1),
             options: LockOptions { fairness: input.fairness(), patience: PATIENCE, ..LockOptions::default() },
@@ -161,16 +161,16 @@ impl Run {
             }
             Step::Notify(which) => {
                 if let Some(number) = self.some_held(*which) {
-                    self.begin(Wish::Notify { number, most: 1 }, Wants::Answer, PATIENCE);
+                    self.begin(Wish::Notify { number, most: 1 }, Wants::ScriptAnswer, PATIENCE);
                 }
             }
             Step::Inspect(names) => {
-                self.begin(Wish::Ask(Call::Inspect { names: names_of(*names) }), Wants::Answer, PATIENCE);
+                self.begin(Wish::Ask(Call::Inspect { names: names_of(*names) }), Wants::ScriptAnswer, PATIENCE);
             }
             Step::ForceRelease(names, token) => {
                 self.honest = false;
                 let call = Call::ForceRelease { names: names_of(*names), token: *token };
-                self.begin(Wish::Ask(call), Wants::Answer, PATIENCE);
+                self.begin(Wish::Ask(call), Wants::ScriptAnswer, PATIENCE);
             }
             Step::Execute { patience } => self.execute(&[b"ECHO", b"word"], *patience),
             Step::Command(command, argument) => self.execute(&command.parts(argument), 50),
@@ -508,10 +508,10 @@ impl Run {
                 self.held.entry(number).and_modify(|held| held.parked = false);
             }
             (Wants::Lock { .. }, Outcome::Failed(_))
-            | (Wants::Release, Outcome::Released { .. } | Outcome::Failed(Failure::Server(_)))
-            | (Wants::Extension, Outcome::Extended { .. } | Outcome::Failed(Failure::Server(_)))
-            | (Wants::Answer, Outcome::Answered(_) | Outcome::Failed(_))
-            | (Wants::Value, Outcome::Value(_) | Outcome::Failed(Failure::Server(_))) => {}
+            | (Wants::Release, Outcome::Released { .. } | Outcome::Failed(MachineFailure::Server(_)))
+            | (Wants::Extension, Outcome::Extended { .. } | Outcome::Failed(MachineFailure::Server(_)))
+            | (Wants::ScriptAnswer, Outcome::Answered(_) | Outcome::Failed(_))
+            | (Wants::Value, Outcome::Value(_) | Outcome::Failed(MachineFailure::Server(_))) => {}
             (wants, outcome) => panic!("{wants:?} is answered with {outcome:?}"),
         }
     }

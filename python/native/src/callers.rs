@@ -32,7 +32,7 @@ impl Found {
 
 #[pymethods]
 impl Found {
-    /// "hit", "stale", "won" or "filling": see `pinyon.Outcome`.
+    /// "hit", "stale", "won" or "filling": see `pinyon.StepOutcome`.
     #[getter]
     fn state(&self) -> &'static str {
         match self.finding {

@@ -4,7 +4,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use pinyon_core::lease::{self, Outcome, Place, Step, Terms};
+use pinyon_core::lease::{self, Place, Step, StepOutcome, Terms};
 use pinyon_core::operations::{Found as CoreFound, Request};
 use pyo3::exceptions::PyBaseException;
 use pyo3::gc::{PyTraverseError, PyVisit};
@@ -34,7 +34,7 @@ impl GetOrSet {
     }
 
     /// Takes the steps that this half of the client takes by itself, up to one that Python takes.
-    fn next<'py>(&self, py: Python<'py>, outcome: Outcome<Callers>) -> PyResult<Bound<'py, PyAny>> {
+    fn next<'py>(&self, py: Python<'py>, outcome: StepOutcome<Callers>) -> PyResult<Bound<'py, PyAny>> {
         let step = self.machine().next(outcome, Instant::now());
         self.carry_out(py, step)
     }
@@ -45,8 +45,8 @@ impl GetOrSet {
                 Step::Share => self
                     .value(py)
                     .and_then(|value| Shared::of(&self.codec, value.bind(py)).map(Arc::new))
-                    .map(Outcome::Shared),
-                Step::Copy(shared) => shared.copy(py, &self.codec).map(Outcome::Value),
+                    .map(StepOutcome::Shared),
+                Step::Copy(shared) => shared.copy(py, &self.codec).map(StepOutcome::Value),
                 step => return self.handed_out(py, step),
             };
             let outcome = outcome.or_else(|raised| failed(raised.value(py)))?;
@@ -80,8 +80,8 @@ impl GetOrSet {
     }
 }
 
-fn failed(error: &Bound<'_, PyBaseException>) -> PyResult<Outcome<Callers>> {
-    Ok(Outcome::Failed { error: Arc::new(Raised::of(error)?), is_outage: kind_of(error)?.is_outage() })
+fn failed(error: &Bound<'_, PyBaseException>) -> PyResult<StepOutcome<Callers>> {
+    Ok(StepOutcome::Failed { error: Arc::new(Raised::of(error)?), is_outage: kind_of(error)?.is_outage() })
 }
 
 #[pymethods]
@@ -136,15 +136,15 @@ impl GetOrSet {
     fn found<'py>(&self, found: &Bound<'py, Found>) -> PyResult<Bound<'py, PyAny>> {
         let py = found.py();
         let (finding, value) = found.get().parts(py);
-        self.next(py, Outcome::Found(CoreFound { finding, value }))
+        self.next(py, StepOutcome::Found(CoreFound { finding, value }))
     }
 
     fn made<'py>(&self, value: Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        self.next(value.py(), Outcome::Value(value.clone().unbind()))
+        self.next(value.py(), StepOutcome::Value(value.clone().unbind()))
     }
 
     fn done<'py>(&self, outcome: Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        self.next(outcome.py(), Outcome::Done)
+        self.next(outcome.py(), StepOutcome::Done)
     }
 
     /// The step after one that has failed. Raises the error where that is the last one.

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use pinyon_core::migration::{self, Counts, End, Outcome, Plan, Pool, Progress, Step, NEEDS_TTL};
+use pinyon_core::migration::{self, Counts, Plan, Progress, Returned, Side, Step, StepOutcome, NEEDS_TTL};
 use pinyon_core::operations::{Answer, Compared, Found as CoreFound, Request, Win};
 use pyo3::exceptions::PyBaseException;
 use pyo3::prelude::*;
@@ -106,7 +106,7 @@ impl Migration {
     fn failed<'py>(this: &Bound<'py, Self>, error: &Bound<'py, PyBaseException>) -> PyResult<Bound<'py, PyAny>> {
         let kind = kind_of(error)?;
         let error = PyErr::from_value(error.clone().into_any());
-        let step = this.get().state().machine.next(Outcome::Failed { error, kind });
+        let step = this.get().state().machine.next(StepOutcome::Failed { error, kind });
         Self::call(this, step)
     }
 }
@@ -122,7 +122,7 @@ impl Migration {
         while let Step::Tell(error) = step {
             let error = error.value(py);
             settings.as_any().get_item("failed")?.call_method1("setdefault", (error.getattr("server")?, error))?;
-            step = own.state().machine.next(Outcome::Told);
+            step = own.state().machine.next(StepOutcome::Told);
         }
         let key = || own.key(py, own.state().machine.key());
         let operate = |settings| (method, &own.arguments, settings).into_pyobject(py);
@@ -145,23 +145,23 @@ impl Migration {
                 (pool, reads, call)
             }
             Step::Store { value, cas, ttl } => {
-                (Pool::New, Reads::Compared, ("cas", (key()?, &*value, cas, ttl), none).into_pyobject(py)?)
+                (Side::New, Reads::Compared, ("cas", (key()?, &*value, cas, ttl), none).into_pyobject(py)?)
             }
             Step::Read { pool, keys, .. } => {
                 let wanted = keys.iter().map(|key| own.key(py, *key)).collect::<PyResult<Vec<_>>>()?;
                 (pool, Reads::Many(keys), (method, (wanted,), settings).into_pyobject(py)?)
             }
-            Step::Operate if own.plan == Plan::Create => (Pool::New, Reads::Operation, operate(&none)?),
-            Step::Operate | Step::Create => (Pool::New, Reads::Operation, operate(settings)?),
+            Step::Operate if own.plan == Plan::Create => (Side::New, Reads::Operation, operate(&none)?),
+            Step::Operate | Step::Create => (Side::New, Reads::Operation, operate(settings)?),
             Step::Return(end) => {
                 let returned = match end {
-                    End::Value(value) => value.clone_ref(py),
+                    Returned::Value(value) => value.clone_ref(py),
                     // What `get` was given for it.
-                    End::Missing => own.arguments.bind(py).get_item(1).map_or_else(|_| py.None(), Bound::unbind),
-                    End::Answer(answer) => answer,
-                    End::Done(done) => done.into_py_any(py)?,
-                    End::Values => own.values.clone_ref(py).into_any(),
-                    End::Count(count) => count.into_py_any(py)?,
+                    Returned::Missing => own.arguments.bind(py).get_item(1).map_or_else(|_| py.None(), Bound::unbind),
+                    Returned::Answer(answer) => answer,
+                    Returned::Done(done) => done.into_py_any(py)?,
+                    Returned::Values => own.values.clone_ref(py).into_any(),
+                    Returned::Count(count) => count.into_py_any(py)?,
                 };
                 return ("", returned).into_bound_py_any(py);
             }
@@ -174,7 +174,7 @@ impl Migration {
             Step::Tell(_) => unreachable!("the user was told"),
         };
         own.state().reads = reads;
-        let pool = if pool == Pool::Old { "old" } else { "new" };
+        let pool = if pool == Side::Old { "old" } else { "new" };
         (pool, call).into_bound_py_any(py)
     }
 
@@ -182,11 +182,11 @@ impl Migration {
         self.keys.bind(py).get_item(index)
     }
 
-    fn outcome(this: &Bound<'_, Self>, outcome: &Bound<'_, PyAny>) -> PyResult<Outcome<Object, Py<PyAny>, PyErr>> {
+    fn outcome(this: &Bound<'_, Self>, outcome: &Bound<'_, PyAny>) -> PyResult<StepOutcome<Object, Py<PyAny>, PyErr>> {
         let (py, own) = (this.py(), this.get());
         let object = || Arc::new(outcome.clone().unbind());
         let reads = std::mem::replace(&mut own.state().reads, Reads::Operation);
-        Ok(Outcome::Answered(match reads {
+        Ok(StepOutcome::Answered(match reads {
             // The migration itself is what a missing value was asked to be.
             Reads::Value if outcome.is(this) => Answer::Missing,
             Reads::Value => Answer::Value(object()),
@@ -209,11 +209,11 @@ impl Migration {
                         found.push(key);
                     }
                 }
-                return Ok(Outcome::Found(found));
+                return Ok(StepOutcome::Found(found));
             }
             Reads::Operation => {
                 let missed = outcome.is_none() || outcome.is(PyBool::new(py, false));
-                return Ok(Outcome::Operated { answer: outcome.clone().unbind(), found: !missed });
+                return Ok(StepOutcome::Operated { answer: outcome.clone().unbind(), found: !missed });
             }
         }))
     }

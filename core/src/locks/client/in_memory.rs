@@ -12,7 +12,7 @@ use super::{Platform, Setup};
 use crate::address::{Address, Endpoint};
 use crate::connection::peer::{Line, Peer};
 use crate::locks::handler::HandlerKind;
-use crate::locks::keys::Keys;
+use crate::locks::keys::LockKeys;
 use crate::locks::machine::{LockOptions, Moment};
 use crate::network::Network;
 use crate::redis;
@@ -34,7 +34,7 @@ pub(in crate::locks) fn settings(handler: HandlerKind) -> Setup {
         endpoint: Endpoint::Tcp { host: "127.0.0.1".into(), port: 6379 },
         server: "redis1".into(),
         login: redis::SessionSettings::default(),
-        keys: Keys::new("n").unwrap(),
+        keys: LockKeys::new("n").unwrap(),
         handler,
         connect_timeout: Duration::from_secs(1),
         options: LockOptions { patience: PATIENCE, ..LockOptions::default() },

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use pinyon_proto::resp::{Command, Value};
 
-use super::{Client, Failure, Finished, Outcome, Platform};
+use super::{Client, Finished, MachineFailure, Outcome, Platform};
 use crate::address::{Address, Endpoint};
 use crate::driven::Action;
 use crate::error::{Error, Kind, Sent};
@@ -263,7 +263,7 @@ impl<W, P: Platform> Client<W, P> {
         while let Some((about, refused)) = self.link.refused.pop_front() {
             let About::Command(waiter) = about else { continue };
             let error = refused.into_error(&self.settings.server, "");
-            self.finish(waiter, Outcome::Failed(Failure::Server(error)));
+            self.finish(waiter, Outcome::Failed(MachineFailure::Server(error)));
         }
     }
 
@@ -299,7 +299,7 @@ impl<W, P: Platform> Client<W, P> {
                 let outcome = match reply {
                     Value::Error(refusal) => {
                         let error = Error::new(Kind::Server, &self.settings.server, refusal.to_string());
-                        Outcome::Failed(Failure::Server(error.of("", Sent::Yes)))
+                        Outcome::Failed(MachineFailure::Server(error.of("", Sent::Yes)))
                     }
                     reply => Outcome::Value(reply),
                 };
@@ -315,7 +315,7 @@ impl<W, P: Platform> Client<W, P> {
     /// A command of the user's fails alone; a call without an answer says that the connection is no good any more.
     fn failed(&mut self, ticket: u64, error: Error) {
         match self.link.flight.remove(ticket) {
-            Some(About::Command(waiter)) => self.finish(waiter, Outcome::Failed(Failure::Server(error))),
+            Some(About::Command(waiter)) => self.finish(waiter, Outcome::Failed(MachineFailure::Server(error))),
             Some(About::Job(_) | About::Slot | About::Subscription)
                 if self.link.lanes[COMMANDS].session.failure().is_none() =>
             {
@@ -469,7 +469,7 @@ impl<W, P: Platform> Client<W, P> {
     pub(super) fn fail_commands(&mut self, error: &Error) {
         for item in std::mem::take(&mut self.link.outbox) {
             if let About::Command(waiter) = item.about {
-                self.finish(waiter, Outcome::Failed(Failure::Server(error.clone())));
+                self.finish(waiter, Outcome::Failed(MachineFailure::Server(error.clone())));
             }
         }
     }
@@ -487,7 +487,7 @@ impl<W, P: Platform> Client<W, P> {
         for item in late {
             let About::Command(waiter) = item.about else { continue };
             let error = Error::new(Kind::Timeout, &self.settings.server, why);
-            self.finish(waiter, Outcome::Failed(Failure::Server(error)));
+            self.finish(waiter, Outcome::Failed(MachineFailure::Server(error)));
         }
     }
 

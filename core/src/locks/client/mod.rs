@@ -20,11 +20,11 @@ use std::time::{Duration, Instant};
 use foldhash::HashMap;
 use pinyon_proto::resp::{Command, Value};
 
-use super::call::{Answer, Call};
+use super::call::{Call, ScriptAnswer};
 use super::handler::{Handler, HandlerKind};
-use super::keys::Keys;
+use super::keys::LockKeys;
 use super::loss::Loss;
-use super::machine::{Event, Failure, Fairness, LockOptions, LockRequest, Machine, NotHeld};
+use super::machine::{Fairness, LockOptions, LockRequest, Machine, MachineEvent, MachineFailure, NotHeld};
 use crate::address::Endpoint;
 use crate::driven::Action;
 use crate::error::{Error, Kind};
@@ -42,7 +42,7 @@ pub struct Setup {
     pub server: Arc<str>,
     /// As whom to log in, and to which database.
     pub login: redis::SessionSettings,
-    pub keys: Keys,
+    pub keys: LockKeys,
     pub handler: HandlerKind,
     pub connect_timeout: Duration,
     pub options: LockOptions,
@@ -88,10 +88,10 @@ pub enum Wish {
 #[derive(Debug)]
 pub enum Outcome {
     Granted { number: u64, token: u64, notified: bool },
-    Failed(Failure),
+    Failed(MachineFailure),
     Released { held: bool },
     Extended { held: bool },
-    Answered(Answer),
+    Answered(ScriptAnswer),
     Value(Value),
 }
 
@@ -116,7 +116,7 @@ enum Awaited {
     Grant,
     Release,
     Extension,
-    Answer,
+    ScriptAnswer,
 }
 
 /// Those that wait for the same, in order; nearly always there is one.
@@ -190,20 +190,20 @@ impl<W, P: Platform> Client<W, P> {
             Wish::Park { .. } | Wish::Notify { .. } if self.link.handler.is_plain() => {
                 let message = "conditions need scripts on the server: use handler=\"script\"";
                 let error = Error::new(Kind::Unsupported, &self.settings.server, message);
-                Err(Outcome::Failed(Failure::Server(error)))
+                Err(Outcome::Failed(MachineFailure::Server(error)))
             }
             Wish::Park { number, wait, relock } => {
                 let parked = self.machine.park(number, wait, relock, at);
-                parked.map(|()| (number, Awaited::Grant)).map_err(|NotHeld| Outcome::Failed(Failure::NotHeld))
+                parked.map(|()| (number, Awaited::Grant)).map_err(|NotHeld| Outcome::Failed(MachineFailure::NotHeld))
             }
             Wish::Notify { number, most } => match self.machine.names(number) {
                 Some(names) => {
                     let call = Call::Notify { attempt: self.machine.attempt(number), names, most };
-                    Ok((self.machine.question(call, at), Awaited::Answer))
+                    Ok((self.machine.question(call, at), Awaited::ScriptAnswer))
                 }
-                None => Err(Outcome::Failed(Failure::NotHeld)),
+                None => Err(Outcome::Failed(MachineFailure::NotHeld)),
             },
-            Wish::Ask(call) => Ok((self.machine.question(call, at), Awaited::Answer)),
+            Wish::Ask(call) => Ok((self.machine.question(call, at), Awaited::ScriptAnswer)),
             Wish::Execute { command, deadline } => {
                 self.link.push(command, About::Command(waiter), deadline);
                 self.begun(now);
@@ -266,7 +266,7 @@ impl<W, P: Platform> Client<W, P> {
     }
 
     fn finish(&mut self, waiter: W, mut outcome: Outcome) {
-        if let Outcome::Failed(Failure::Server(error)) = &mut outcome {
+        if let Outcome::Failed(MachineFailure::Server(error)) = &mut outcome {
             if error.server.is_empty() {
                 // The machine knows no server.
                 error.server = self.settings.server.clone();
@@ -280,9 +280,9 @@ impl<W, P: Platform> Client<W, P> {
         match wish {
             Wish::Release { .. } => Outcome::Released { held: false },
             Wish::Extend { .. } => Outcome::Extended { held: false },
-            Wish::Park { .. } | Wish::Notify { .. } => Outcome::Failed(Failure::NotHeld),
+            Wish::Park { .. } | Wish::Notify { .. } => Outcome::Failed(MachineFailure::NotHeld),
             Wish::Lock(_) | Wish::Ask(_) | Wish::Execute { .. } => {
-                Outcome::Failed(Failure::Server(self.is_closed_error()))
+                Outcome::Failed(MachineFailure::Server(self.is_closed_error()))
             }
         }
     }
@@ -306,28 +306,28 @@ impl<W, P: Platform> Client<W, P> {
     fn take_events(&mut self) {
         while let Some(event) = self.machine.next_event() {
             let (number, awaited, outcome) = match event {
-                Event::Granted { number, token, notified } => {
+                MachineEvent::Granted { number, token, notified } => {
                     (number, Awaited::Grant, Outcome::Granted { number, token, notified })
                 }
-                Event::Failed { number, failure } => (number, Awaited::Grant, Outcome::Failed(failure)),
-                Event::Released { number, held } => (number, Awaited::Release, Outcome::Released { held }),
-                Event::ReleaseFailed { number, error } => {
-                    (number, Awaited::Release, Outcome::Failed(Failure::Server(error)))
+                MachineEvent::Failed { number, failure } => (number, Awaited::Grant, Outcome::Failed(failure)),
+                MachineEvent::Released { number, held } => (number, Awaited::Release, Outcome::Released { held }),
+                MachineEvent::ReleaseFailed { number, error } => {
+                    (number, Awaited::Release, Outcome::Failed(MachineFailure::Server(error)))
                 }
-                Event::Extended { number, answer: Ok(held) } => {
+                MachineEvent::Extended { number, answer: Ok(held) } => {
                     (number, Awaited::Extension, Outcome::Extended { held })
                 }
-                Event::Extended { number, answer: Err(error) } => {
-                    (number, Awaited::Extension, Outcome::Failed(Failure::Server(error)))
+                MachineEvent::Extended { number, answer: Err(error) } => {
+                    (number, Awaited::Extension, Outcome::Failed(MachineFailure::Server(error)))
                 }
-                Event::Answered { request, answer } => {
-                    (request, Awaited::Answer, answer.map_or_else(Outcome::Failed, Outcome::Answered))
+                MachineEvent::Answered { request, answer } => {
+                    (request, Awaited::ScriptAnswer, answer.map_or_else(Outcome::Failed, Outcome::Answered))
                 }
-                Event::Lost { number, loss } => {
+                MachineEvent::Lost { number, loss } => {
                     self.finished.push_back(Finished::Lost { number, loss });
                     continue;
                 }
-                Event::RenewalRefused { error } => {
+                MachineEvent::RenewalRefused { error } => {
                     let message = "locks that are held are not prolonged, and will be lost when their ttls have passed";
                     self.finished.push_back(Finished::Warning(format!("{message}: {error}")));
                     continue;

@@ -2,7 +2,7 @@
 
 use super::entry::{Entry, Held, Stage};
 use super::time::believed;
-use super::{About, Answer, Event, Failure, InFlight, Machine, Moment};
+use super::{About, InFlight, Machine, MachineEvent, MachineFailure, Moment, ScriptAnswer};
 use crate::error::{Error, Kind};
 use crate::locks::call::{Holder, Pushed};
 use crate::locks::loss::Loss;
@@ -10,7 +10,7 @@ use crate::locks::loss::Loss;
 impl Machine {
     /// The answer to a call that [`Machine::next_call`] gave out. An error is the server's own: when the connection
     /// breaks, say [`Machine::disconnected`] instead.
-    pub fn answer(&mut self, id: u64, answer: Result<Answer, Error>, now: Moment) {
+    pub fn answer(&mut self, id: u64, answer: Result<ScriptAnswer, Error>, now: Moment) {
         let Some(InFlight { about, sent, .. }) = self.flight.remove(id) else { return };
         if let About::Lock(number) | About::Poll(number) | About::Unpark(number) | About::Park(number) = about {
             let Some(entry) = self.entries.get_mut(&number) else { return };
@@ -31,11 +31,12 @@ impl Machine {
             (About::Unlock(number), answer) => self.unlocked(number, answer, sent, now),
             (About::Extend { numbers, wanted }, answer) => self.extended(&numbers, wanted, answer, sent, now),
             (About::Park(number), answer) => self.parked(number, answer, sent, now),
-            (About::Question(request), Ok(Answer::NotHeld)) => {
-                self.events.push_back(Event::Answered { request, answer: Err(Failure::NotHeld) });
+            (About::Question(request), Ok(ScriptAnswer::NotHeld)) => {
+                self.events.push_back(MachineEvent::Answered { request, answer: Err(MachineFailure::NotHeld) });
             }
             (About::Question(request), answer) => {
-                self.events.push_back(Event::Answered { request, answer: answer.map_err(Failure::Server) });
+                self.events
+                    .push_back(MachineEvent::Answered { request, answer: answer.map_err(MachineFailure::Server) });
             }
         }
     }
@@ -81,14 +82,14 @@ impl Machine {
     }
 
     /// The answer of one that wants its names, to a question that was sent at `sent`.
-    fn asked(&mut self, number: u64, answer: Answer, sent: Moment, now: Moment) {
+    fn asked(&mut self, number: u64, answer: ScriptAnswer, sent: Moment, now: Moment) {
         let Some(entry) = self.entries.get(&number) else { return };
         if !matches!(entry.stage, Stage::Asking(_) | Stage::Queued { .. } | Stage::Parked { .. }) {
             return;
         }
         match answer {
-            Answer::Granted { token } => self.granted(number, token, sent, now),
-            Answer::Queued { pttl } => {
+            ScriptAnswer::Granted { token } => self.granted(number, token, sent, now),
+            ScriptAnswer::Queued { pttl } => {
                 let poll_at = Some(self.poll_after(pttl, now));
                 let entry = self.entries.get_mut(&number).expect("it was there");
                 match &mut entry.stage {
@@ -96,13 +97,13 @@ impl Machine {
                     stage => *stage = Stage::Queued { since: sent, poll_at },
                 }
             }
-            Answer::Busy { pttl, holder } => self.busy(number, pttl, holder, now),
-            Answer::Deadlock { cycle } => self.fail(number, Failure::Deadlock { cycle }, now),
-            Answer::Unknown => self.ask_anew(number, now),
+            ScriptAnswer::Busy { pttl, holder } => self.busy(number, pttl, holder, now),
+            ScriptAnswer::Deadlock { cycle } => self.fail(number, MachineFailure::Deadlock { cycle }, now),
+            ScriptAnswer::Unknown => self.ask_anew(number, now),
             other => {
                 let message = format!("the server's answer makes no sense here: {other:?}");
                 let error = Error::new(Kind::Protocol, &"".into(), message);
-                self.fail(number, Failure::Server(error), now);
+                self.fail(number, MachineFailure::Server(error), now);
             }
         }
     }
@@ -120,8 +121,8 @@ impl Machine {
         let entry = &self.entries[&number];
         if !entry.waits() {
             let failure = match entry.wait {
-                None => Failure::Busy { holder, pttl },
-                Some(_) => Failure::Timeout,
+                None => MachineFailure::Busy { holder, pttl },
+                Some(_) => MachineFailure::Timeout,
             };
             return self.fail(number, failure, now);
         }
@@ -130,10 +131,12 @@ impl Machine {
     }
 
     /// A poll prolongs what it finds granted, so that it may be believed in anew.
-    fn polled(&mut self, number: u64, answer: Answer, sent: Moment, now: Moment) {
+    fn polled(&mut self, number: u64, answer: ScriptAnswer, sent: Moment, now: Moment) {
         let Some(entry) = self.entries.get_mut(&number) else { return };
         match (&mut entry.stage, &answer) {
-            (Stage::Held(held), Answer::Granted { .. }) => held.until = held.until.max(sent + believed(entry.ttl)),
+            (Stage::Held(held), ScriptAnswer::Granted { .. }) => {
+                held.until = held.until.max(sent + believed(entry.ttl))
+            }
             (Stage::Queued { .. } | Stage::Parked { .. }, _) => self.asked(number, answer, sent, now),
             _ => {}
         }
@@ -163,18 +166,18 @@ impl Machine {
         entry.stage = Stage::Held(Held { token, until, granted: now, renew_at, extending: false });
         self.holding.entry(entry.owner).or_default().push(number);
         self.wake_for(number);
-        self.events.push_back(Event::Granted { number, token, notified });
+        self.events.push_back(MachineEvent::Granted { number, token, notified });
     }
 
     /// The server would not take or keep the question.
     fn refused(&mut self, number: u64, error: Error, now: Moment) {
         let Some(entry) = self.entries.get(&number) else { return };
         if matches!(entry.stage, Stage::Asking(_) | Stage::Queued { .. }) {
-            self.fail(number, Failure::Server(error), now);
+            self.fail(number, MachineFailure::Server(error), now);
         }
     }
 
-    fn unlocked(&mut self, number: u64, answer: Result<Answer, Error>, sent: Moment, now: Moment) {
+    fn unlocked(&mut self, number: u64, answer: Result<ScriptAnswer, Error>, sent: Moment, now: Moment) {
         let Some(entry) = self.entries.get(&number) else { return };
         let Stage::Releasing { until, again, .. } = entry.stage else {
             if matches!(entry.stage, Stage::Cancelling { .. }) {
@@ -184,19 +187,26 @@ impl Machine {
         };
         let event = match answer {
             // Asked for the second time, it may have been given back by the first.
-            Ok(Answer::Released { released }) => {
-                Event::Released { number, held: released == entry.names.len() || again && sent < until }
+            Ok(ScriptAnswer::Released { released }) => {
+                MachineEvent::Released { number, held: released == entry.names.len() || again && sent < until }
             }
-            Ok(_) => Event::Released { number, held: false },
-            Err(error) => Event::ReleaseFailed { number, error },
+            Ok(_) => MachineEvent::Released { number, held: false },
+            Err(error) => MachineEvent::ReleaseFailed { number, error },
         };
         self.events.push_back(event);
         self.forget(number, now);
     }
 
-    fn extended(&mut self, numbers: &[u64], wanted: bool, answer: Result<Answer, Error>, sent: Moment, now: Moment) {
+    fn extended(
+        &mut self,
+        numbers: &[u64],
+        wanted: bool,
+        answer: Result<ScriptAnswer, Error>,
+        sent: Moment,
+        now: Moment,
+    ) {
         let (each, error) = match answer {
-            Ok(Answer::Extended(each)) => (each, None),
+            Ok(ScriptAnswer::Extended(each)) => (each, None),
             Ok(_) => (Vec::new(), None),
             Err(error) => (Vec::new(), Some(error)),
         };
@@ -205,7 +215,7 @@ impl Machine {
             let held = self.prolonged(number, each.get(index).copied(), sent, now);
             if wanted {
                 let answer = error.clone().map_or(Ok(held), Err);
-                self.events.push_back(Event::Extended { number, answer });
+                self.events.push_back(MachineEvent::Extended { number, answer });
             }
         }
     }
@@ -213,7 +223,7 @@ impl Machine {
     fn tell_refusal(&mut self, refusal: Option<&Error>) {
         let was_refused = std::mem::replace(&mut self.renewals_refused, refusal.is_some());
         if let Some(error) = refusal.filter(|_| !was_refused) {
-            self.events.push_back(Event::RenewalRefused { error: error.clone() });
+            self.events.push_back(MachineEvent::RenewalRefused { error: error.clone() });
         }
     }
 
@@ -238,17 +248,17 @@ impl Machine {
         answer == Some(true)
     }
 
-    fn parked(&mut self, number: u64, answer: Result<Answer, Error>, sent: Moment, now: Moment) {
+    fn parked(&mut self, number: u64, answer: Result<ScriptAnswer, Error>, sent: Moment, now: Moment) {
         let is_waiting = |entry: &Entry| matches!(entry.stage, Stage::Parked { .. } | Stage::Queued { .. });
         if !self.entries.get(&number).is_some_and(is_waiting) {
             return;
         }
         match answer {
-            Ok(Answer::NotHeld) => self.fail(number, Failure::NotHeld, now),
+            Ok(ScriptAnswer::NotHeld) => self.fail(number, MachineFailure::NotHeld, now),
             Ok(answer) => self.asked(number, answer, sent, now),
             Err(error) => {
                 // Whether it was given back nobody knows: it is, now.
-                self.events.push_back(Event::Failed { number, failure: Failure::Server(error) });
+                self.events.push_back(MachineEvent::Failed { number, failure: MachineFailure::Server(error) });
                 self.cancel(number, now);
             }
         }

@@ -2,7 +2,7 @@
 
 use super::asking::may_grant;
 use super::entry::Stage;
-use super::{About, Call, Event, Failure, InFlight, Machine, Moment};
+use super::{About, Call, InFlight, Machine, MachineEvent, MachineFailure, Moment};
 use crate::error::Error;
 
 impl Machine {
@@ -69,7 +69,8 @@ impl Machine {
             let waits = entry.waits();
             match &mut entry.stage {
                 Stage::Asking(Some(_)) if !waits && !moved => {
-                    self.events.push_back(Event::Failed { number, failure: Failure::Server(error.clone()) });
+                    self.events
+                        .push_back(MachineEvent::Failed { number, failure: MachineFailure::Server(error.clone()) });
                     self.cancel(number, now);
                 }
                 Stage::Releasing { again, .. } => *again = true,
@@ -86,7 +87,7 @@ impl Machine {
             self.entries.iter().filter(|(_, entry)| never_asked(entry)).map(|(number, _)| *number).collect();
         for number in numbers {
             if self.entries.contains_key(&number) {
-                self.fail(number, Failure::Server(error.clone()), now);
+                self.fail(number, MachineFailure::Server(error.clone()), now);
             }
         }
         self.end_flight(error, now);
@@ -109,8 +110,8 @@ impl Machine {
         for call in self.flight.take() {
             match call.about {
                 About::Question(request) => {
-                    let answer = Err(Failure::Server(error.clone()));
-                    self.events.push_back(Event::Answered { request, answer });
+                    let answer = Err(MachineFailure::Server(error.clone()));
+                    self.events.push_back(MachineEvent::Answered { request, answer });
                 }
                 About::Extend { numbers, wanted } => self.extension_unanswered(&numbers, wanted.then_some(error), now),
                 _ => {}
@@ -128,8 +129,10 @@ impl Machine {
                 | Stage::Asking(_)
                 | Stage::Queued { .. }
                 | Stage::Refused { .. }
-                | Stage::Parked { .. } => Event::Failed { number, failure: Failure::Server(error.clone()) },
-                Stage::Releasing { .. } => Event::ReleaseFailed { number, error: error.clone() },
+                | Stage::Parked { .. } => {
+                    MachineEvent::Failed { number, failure: MachineFailure::Server(error.clone()) }
+                }
+                Stage::Releasing { .. } => MachineEvent::ReleaseFailed { number, error: error.clone() },
                 Stage::Held(_) | Stage::Cancelling { .. } | Stage::Lost => continue,
             };
             self.events.push_back(event);
@@ -151,7 +154,7 @@ impl Machine {
                 held.renew_at = held.renew_at.map(|_| now);
             }
             if let Some(error) = wanted {
-                self.events.push_back(Event::Extended { number, answer: Err(error.clone()) });
+                self.events.push_back(MachineEvent::Extended { number, answer: Err(error.clone()) });
             }
         }
     }

@@ -28,7 +28,7 @@ use foldhash::HashMap;
 pub use table::Fairness;
 pub use time::Moment;
 
-use super::call::{Answer, Attempt, Call, Holder, Names};
+use super::call::{Attempt, Call, Holder, Names, ScriptAnswer};
 use crate::error::{Error, Kind};
 use crate::locks::loss::Loss;
 use crate::locks::sequence::Sequence;
@@ -65,8 +65,8 @@ pub struct LockRequest {
     pub owner: u64,
     /// How long the lock lasts, if it is not renewed.
     pub ttl: Duration,
-    /// How long to wait for it. No time, or `None`, takes it at once or not at all: [`Failure::Timeout`] tells, or
-    /// [`Failure::Busy`].
+    /// How long to wait for it. No time, or `None`, takes it at once or not at all: [`MachineFailure::Timeout`] tells, or
+    /// [`MachineFailure::Busy`].
     pub wait: Option<Duration>,
     pub renewal: Renewal,
     /// Whether an owner may take again what it holds.
@@ -85,7 +85,7 @@ pub enum Renewal {
 
 /// What came of something.
 #[derive(Clone, Debug)]
-pub enum Event {
+pub enum MachineEvent {
     Granted {
         number: u64,
         token: u64,
@@ -94,7 +94,7 @@ pub enum Event {
     },
     Failed {
         number: u64,
-        failure: Failure,
+        failure: MachineFailure,
     },
     /// It was given back. `held`: it was this attempt's to the end.
     Released {
@@ -118,7 +118,7 @@ pub enum Event {
     },
     Answered {
         request: u64,
-        answer: Result<Answer, Failure>,
+        answer: Result<ScriptAnswer, MachineFailure>,
     },
     /// The server refuses to prolong what is held; said once, until it does again.
     RenewalRefused {
@@ -128,7 +128,7 @@ pub enum Event {
 
 /// Why a lock was not taken, or a question not answered.
 #[derive(Clone, Debug)]
-pub enum Failure {
+pub enum MachineFailure {
     /// The time to wait has passed.
     Timeout,
     /// Somebody has it, and waiting was not asked for. `holder` is unknown where it is another of this process.
@@ -165,7 +165,7 @@ pub struct Machine {
     next_call: u64,
     flight: Sequence<InFlight>,
     calls: VecDeque<(u64, Call)>,
-    events: VecDeque<Event>,
+    events: VecDeque<MachineEvent>,
     due: Option<Moment>,
     jitter: u64,
 }
@@ -221,7 +221,7 @@ impl Machine {
         }
     }
 
-    /// What to send next; ask after every call. Answer each by [`Self::answer`].
+    /// What to send next; ask after every call. ScriptAnswer each by [`Self::answer`].
     pub fn next_call(&mut self) -> Option<(u64, Call)> {
         self.calls.pop_front()
     }
@@ -231,7 +231,7 @@ impl Machine {
     }
 
     /// What has happened next; ask after every call.
-    pub fn next_event(&mut self) -> Option<Event> {
+    pub fn next_event(&mut self) -> Option<MachineEvent> {
         self.events.pop_front()
     }
 
@@ -249,17 +249,17 @@ impl Machine {
         self.entries.is_empty() && self.flight.is_empty()
     }
 
-    /// Takes a lock: [`Event::Granted`] or [`Event::Failed`] tells. Returns the number that they, and everything else
+    /// Takes a lock: [`MachineEvent::Granted`] or [`MachineEvent::Failed`] tells. Returns the number that they, and everything else
     /// about it, go by.
-    pub fn lock(&mut self, request: LockRequest, now: Moment) -> Result<u64, Failure> {
+    pub fn lock(&mut self, request: LockRequest, now: Moment) -> Result<u64, MachineFailure> {
         if let Some(number) = self.held_again(&request, now)? {
             return Ok(number);
         }
         let nested = self.holding.contains_key(&request.owner);
         if !nested && !self.table.is_free(&request.names) {
             match request.wait {
-                None => return Err(Failure::Busy { holder: None, pttl: None }),
-                Some(Duration::ZERO) => return Err(Failure::Timeout),
+                None => return Err(MachineFailure::Busy { holder: None, pttl: None }),
+                Some(Duration::ZERO) => return Err(MachineFailure::Timeout),
                 Some(_) => {}
             }
         }
@@ -275,7 +275,7 @@ impl Machine {
         Ok(number)
     }
 
-    /// Gives a lock back: [`Event::Released`] or [`Event::ReleaseFailed`] tells, unless others of its owner have it
+    /// Gives a lock back: [`MachineEvent::Released`] or [`MachineEvent::ReleaseFailed`] tells, unless others of its owner have it
     /// still. What is lost is forgotten.
     pub fn release(&mut self, number: u64, now: Moment) -> Result<(), NotHeld> {
         let patience = self.options.patience;
@@ -283,7 +283,7 @@ impl Machine {
         match &mut entry.stage {
             Stage::Held(_) if entry.holds > 1 => {
                 entry.holds -= 1;
-                self.events.push_back(Event::Released { number, held: true });
+                self.events.push_back(MachineEvent::Released { number, held: true });
             }
             Stage::Held(held) => {
                 let (until, deadline) = (held.until, now + patience);
@@ -295,7 +295,7 @@ impl Machine {
             Stage::Lost => {
                 entry.holds -= 1;
                 let is_over = entry.holds == 0;
-                self.events.push_back(Event::Released { number, held: false });
+                self.events.push_back(MachineEvent::Released { number, held: false });
                 if is_over {
                     self.forget(number, now);
                 }
@@ -303,7 +303,7 @@ impl Machine {
             // Its owner waits for it to come back, once less.
             Stage::Parked { .. } | Stage::Queued { .. } if entry.holds > 1 => {
                 entry.holds -= 1;
-                self.events.push_back(Event::Released { number, held: false });
+                self.events.push_back(MachineEvent::Released { number, held: false });
             }
             _ => return Err(NotHeld),
         }
@@ -347,7 +347,7 @@ impl Machine {
         }
     }
 
-    /// Lets a held lock last for `ttl` from now: [`Event::Extended`] tells.
+    /// Lets a held lock last for `ttl` from now: [`MachineEvent::Extended`] tells.
     pub fn extend(&mut self, number: u64, ttl: Duration, now: Moment) -> Result<(), NotHeld> {
         let entry = self.entries.get_mut(&number).ok_or(NotHeld)?;
         let Stage::Held(held) = &mut entry.stage else { return Err(NotHeld) };
@@ -358,7 +358,7 @@ impl Machine {
         if !self.connected {
             held.extending = false;
             let answer = Err(Error::new(Kind::Closed, &"".into(), "there is no connection to the server now"));
-            self.events.push_back(Event::Extended { number, answer });
+            self.events.push_back(MachineEvent::Extended { number, answer });
             return Ok(());
         }
         entry.ttl = ttl;
@@ -368,7 +368,7 @@ impl Machine {
     }
 
     /// Gives the names back, however often their owner has taken them, and waits, for at most `wait`, until whoever holds
-    /// them notifies; then takes them again as often, for at most `relock`: [`Event::Granted`] or [`Event::Failed`] tells.
+    /// them notifies; then takes them again as often, for at most `relock`: [`MachineEvent::Granted`] or [`MachineEvent::Failed`] tells.
     pub fn park(&mut self, number: u64, wait: Option<Duration>, relock: Duration, now: Moment) -> Result<(), NotHeld> {
         let entry = self.entries.get_mut(&number).ok_or(NotHeld)?;
         if !matches!(&entry.stage, Stage::Held(held) if held.until > now) {
@@ -390,7 +390,7 @@ impl Machine {
         Ok(())
     }
 
-    /// Asks the server something that belongs to no attempt of its own: [`Event::Answered`] tells.
+    /// Asks the server something that belongs to no attempt of its own: [`MachineEvent::Answered`] tells.
     pub fn question(&mut self, call: Call, now: Moment) -> u64 {
         let request = self.next_number;
         self.next_number += 1;
@@ -428,7 +428,7 @@ impl Machine {
 
     /// What an owner that holds one of the names already is answered: the lock that it has, if that covers all of them
     /// and it may.
-    fn held_again(&mut self, request: &LockRequest, now: Moment) -> Result<Option<u64>, Failure> {
+    fn held_again(&mut self, request: &LockRequest, now: Moment) -> Result<Option<u64>, MachineFailure> {
         let Some(held) = self.holding.get(&request.owner) else { return Ok(None) };
         let shares = |number: &&u64| {
             let entry = &self.entries[*number];
@@ -443,12 +443,12 @@ impl Machine {
         }
         if !request.reentrant || !request.names.iter().all(|name| entry.names.contains(name)) {
             return Err(match request.wait {
-                Some(_) => Failure::AlreadyHeld,
-                None => Failure::Busy { holder: None, pttl: None },
+                Some(_) => MachineFailure::AlreadyHeld,
+                None => MachineFailure::Busy { holder: None, pttl: None },
             });
         }
         entry.holds += 1;
-        self.events.push_back(Event::Granted { number, token: held.token, notified: false });
+        self.events.push_back(MachineEvent::Granted { number, token: held.token, notified: false });
         Ok(Some(number))
     }
 
@@ -477,8 +477,8 @@ impl Machine {
         }
     }
 
-    fn fail(&mut self, number: u64, failure: Failure, now: Moment) {
-        self.events.push_back(Event::Failed { number, failure });
+    fn fail(&mut self, number: u64, failure: MachineFailure, now: Moment) {
+        self.events.push_back(MachineEvent::Failed { number, failure });
         self.forget(number, now);
     }
 

@@ -4,7 +4,7 @@ use std::ops::{Add, Sub};
 use std::time::Duration;
 
 use super::entry::Stage;
-use super::{About, Event, Failure, Machine, Renewal};
+use super::{About, Machine, MachineEvent, MachineFailure, Renewal};
 use crate::locks::loss::Loss;
 
 /// Time since the computer was started, suspend included.
@@ -56,10 +56,12 @@ impl Machine {
     fn expire_one(&mut self, number: u64, now: Moment) {
         let Some(entry) = self.entries.get_mut(&number) else { return };
         match entry.stage {
-            Stage::Lined | Stage::Asking(None) if entry.deadline <= now => self.fail(number, Failure::Timeout, now),
-            Stage::Refused { .. } if entry.deadline <= now => self.fail(number, Failure::Timeout, now),
+            Stage::Lined | Stage::Asking(None) if entry.deadline <= now => {
+                self.fail(number, MachineFailure::Timeout, now)
+            }
+            Stage::Refused { .. } if entry.deadline <= now => self.fail(number, MachineFailure::Timeout, now),
             Stage::Asking(Some(_)) | Stage::Queued { .. } if entry.deadline <= now => {
-                self.events.push_back(Event::Failed { number, failure: Failure::Timeout });
+                self.events.push_back(MachineEvent::Failed { number, failure: MachineFailure::Timeout });
                 self.cancel(number, now);
             }
             Stage::Refused { again_at } if again_at <= now => self.ask(number, now),
@@ -72,7 +74,7 @@ impl Machine {
             Stage::Held(ref held) if held.until <= now => self.lose(number, Loss::Expired, now),
             Stage::Releasing { deadline, .. } if deadline <= now => {
                 let error = self.unanswered();
-                self.events.push_back(Event::ReleaseFailed { number, error });
+                self.events.push_back(MachineEvent::ReleaseFailed { number, error });
                 self.begin_cancelling(number, now);
             }
             Stage::Cancelling { forget_at } if forget_at <= now => self.forget(number, now),
@@ -99,7 +101,8 @@ impl Machine {
             let error = self.unanswered();
             match self.flight.remove(id).map(|call| call.about) {
                 Some(About::Question(request)) => {
-                    self.events.push_back(Event::Answered { request, answer: Err(Failure::Server(error)) });
+                    self.events
+                        .push_back(MachineEvent::Answered { request, answer: Err(MachineFailure::Server(error)) });
                 }
                 Some(About::Extend { numbers, .. }) => self.extension_unanswered(&numbers, Some(&error), now),
                 _ => {}
@@ -131,7 +134,7 @@ impl Machine {
         let Some(entry) = self.entries.get_mut(&number) else { return };
         entry.stage = Stage::Lost;
         let forsaken = entry.holds == 0;
-        self.events.push_back(Event::Lost { number, loss });
+        self.events.push_back(MachineEvent::Lost { number, loss });
         self.send_tidy(number, false, now);
         self.hand_on(number, now);
         if forsaken {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::queue::{joined, owner, Class, Member, ParkedMember, Waiter};
-use super::{Answer, Attempt, Model, Name, Names, Push, Pushed};
+use super::{Attempt, Model, Name, Names, Push, Pushed, ScriptAnswer};
 
 /// What one call may spend on the queue.
 const BUDGET: i64 = 2500;
@@ -91,20 +91,20 @@ impl<'a> Run<'a> {
     }
 
     /// The answer to an attempt that the server knows.
-    pub fn standing(&mut self, attempt: &Attempt, names: &Names, ttl: Duration) -> Option<Answer> {
+    pub fn standing(&mut self, attempt: &Attempt, names: &Names, ttl: Duration) -> Option<ScriptAnswer> {
         if self.model.tombstones.contains_key(attempt) {
-            return Some(Answer::Cancelled);
+            return Some(ScriptAnswer::Cancelled);
         }
         if self.model.holds(attempt, names) {
             self.model.prolong(self.now, names, ttl);
             let token = self.model.locks[&names[0]].holder.token.unwrap_or(0);
-            return Some(Answer::Granted { token });
+            return Some(ScriptAnswer::Granted { token });
         }
         let waiter = self.model.queue.waiter(attempt)?.clone();
         Some(self.stay(waiter, names, ttl))
     }
 
-    pub fn take(&mut self, attempt: &Attempt, names: &Names, ttl: Duration, wait: bool, nested: bool) -> Answer {
+    pub fn take(&mut self, attempt: &Attempt, names: &Names, ttl: Duration, wait: bool, nested: bool) -> ScriptAnswer {
         if let Some(answer) = self.standing(attempt, names, ttl) {
             return answer;
         }
@@ -119,25 +119,25 @@ impl<'a> Run<'a> {
             let token = self.model.next_number(self.now);
             self.model.hold(self.now, attempt, names, ttl, token);
             self.taken.extend(names.iter().cloned());
-            Answer::Granted { token }
+            ScriptAnswer::Granted { token }
         } else if !wait {
             let holder = names.iter().find_map(|name| self.model.locks.get(name)).map(|lock| lock.holder.clone());
-            Answer::Busy { pttl: self.soonest(names), holder }
+            ScriptAnswer::Busy { pttl: self.soonest(names), holder }
         } else {
             match nested.then(|| self.cycle(attempt, names)).flatten() {
-                Some(cycle) => Answer::Deadlock { cycle },
+                Some(cycle) => ScriptAnswer::Deadlock { cycle },
                 None => {
                     self.enqueue(attempt, names, ttl, if nested { Class::Nested } else { Class::Plain });
-                    Answer::Queued { pttl: self.soonest(names) }
+                    ScriptAnswer::Queued { pttl: self.soonest(names) }
                 }
             }
         };
         self.grant(&[]);
-        self.token.map_or(answer, |token| Answer::Granted { token })
+        self.token.map_or(answer, |token| ScriptAnswer::Granted { token })
     }
 
     /// A waiter has asked again.
-    fn stay(&mut self, mut waiter: Waiter, names: &Names, ttl: Duration) -> Answer {
+    fn stay(&mut self, mut waiter: Waiter, names: &Names, ttl: Duration) -> ScriptAnswer {
         waiter.ttl = ttl;
         waiter.expiry = self.now + self.model.waiter_ttl;
         let (now, keep) = (self.now, self.model.waiter_ttl);
@@ -145,7 +145,7 @@ impl<'a> Run<'a> {
         if waiter.parked {
             self.model.queue.parked.keep(now, keep);
             self.model.queue.settle();
-            return Answer::Queued { pttl: None };
+            return ScriptAnswer::Queued { pttl: None };
         }
         if self.model.queue.has_members(&waiter) {
             self.model.queue.members.keep(now, keep);
@@ -155,16 +155,16 @@ impl<'a> Run<'a> {
         self.try_one(&waiter.attempt);
         self.grant(&waiter.names);
         if let Some(token) = self.token {
-            return Answer::Granted { token };
+            return ScriptAnswer::Granted { token };
         }
         if waiter.class == Class::Nested {
             if let Some(cycle) = self.cycle(&waiter.attempt, names) {
                 self.drop(&waiter.attempt);
                 self.grant(&[]);
-                return Answer::Deadlock { cycle };
+                return ScriptAnswer::Deadlock { cycle };
             }
         }
-        Answer::Queued { pttl: self.soonest(names) }
+        ScriptAnswer::Queued { pttl: self.soonest(names) }
     }
 
     fn enqueue(&mut self, attempt: &Attempt, names: &Names, ttl: Duration, class: Class) {

@@ -25,17 +25,17 @@ impl Many {
         assert_eq!(self.step, step);
     }
 
-    fn answer(&mut self, asked: &str, outcome: Outcome) {
+    fn answer(&mut self, asked: &str, outcome: StepOutcome) {
         self.is_asked(asked);
         self.step = said(self.machine.next(outcome));
     }
 
     fn found<const COUNT: usize>(&mut self, asked: &str, keys: [usize; COUNT]) {
-        self.answer(asked, Outcome::Found(keys.to_vec()));
+        self.answer(asked, StepOutcome::Found(keys.to_vec()));
     }
 
     /// Answers all steps about one key.
-    fn of_key<'s>(&mut self, key: usize, course: impl IntoIterator<Item = (&'s str, Outcome)>) {
+    fn of_key<'s>(&mut self, key: usize, course: impl IntoIterator<Item = (&'s str, StepOutcome)>) {
         for (asked, outcome) in course {
             assert_eq!(self.machine.key(), key);
             self.answer(asked, outcome);
@@ -48,7 +48,7 @@ impl Many {
         self.of_key(key, [(LOOK, seen), (LEASE, won()), (LOOK, again), ("store 7 at 7 for 60", stored)]);
     }
 
-    fn is_deleted(&mut self, key: usize, old: Outcome, new: Outcome) {
+    fn is_deleted(&mut self, key: usize, old: StepOutcome, new: StepOutcome) {
         self.of_key(key, [(DELETE_OLD, old), (DELETE_NEW, new)]);
     }
 
@@ -82,8 +82,8 @@ fn keys_that_neither_pool_has_may_have_been_moved_meanwhile() {
 #[test]
 fn what_only_the_old_pool_has_is_moved_a_few_keys_at_a_time() {
     let mut many = Many::of("get_many", 40);
-    many.answer(&format!("read {:?} in New", (0..40).collect::<Vec<_>>()), Outcome::Found(vec![]));
-    many.answer(&format!("read {:?} in Old", (0..40).collect::<Vec<_>>()), Outcome::Found((0..40).collect()));
+    many.answer(&format!("read {:?} in New", (0..40).collect::<Vec<_>>()), StepOutcome::Found(vec![]));
+    many.answer(&format!("read {:?} in Old", (0..40).collect::<Vec<_>>()), StepOutcome::Found((0..40).collect()));
     (0..16).for_each(|key| many.is_moved(key));
     assert_eq!(many.ends("Values"), counted(0, 40, 16, 0, 0));
 }
@@ -146,13 +146,13 @@ fn those_who_are_told_of_outages_get_what_there_is_though_keys_cannot_be_moved()
     many.found("read [0, 1] in Old", [0, 1]);
     many.of_key(
         0,
-        [(LOOK, with_ttl("7", None)), (LEASE, failed(ErrorKind::ServerDown)), ("tell error", Outcome::Told)],
+        [(LOOK, with_ttl("7", None)), (LEASE, failed(ErrorKind::ServerDown)), ("tell error", StepOutcome::Told)],
     );
     many.is_moved(1);
     assert_eq!(many.ends("Values"), counted(0, 2, 1, 0, 0));
 
     let mut many = begun("gets_many", " with tokens");
-    many.of_key(0, [(READ_NEW, failed(ErrorKind::Timeout)), ("tell error", Outcome::Told)]);
+    many.of_key(0, [(READ_NEW, failed(ErrorKind::Timeout)), ("tell error", StepOutcome::Told)]);
     many.of_key(1, [(READ_NEW, value("newer"))]);
     many.found("read [1] in New with tokens", [1]);
     many.ends("Values");

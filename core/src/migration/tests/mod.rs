@@ -7,14 +7,14 @@ use crate::lease::{Finding, Win};
 use crate::operations::{Compared, Found};
 
 type Machine = Migration<&'static str, &'static str>;
-type Outcome = super::Outcome<&'static str, &'static str, &'static str>;
+type StepOutcome = super::StepOutcome<&'static str, &'static str, &'static str>;
 
 const WIN: Win = Win { cas: 7, keep: false };
-const MISSING: Outcome = Outcome::Answered(Answer::Missing);
-const DONE: Outcome = Outcome::Answered(Answer::Done(true));
-const NOT_DONE: Outcome = Outcome::Answered(Answer::Done(false));
-const MISSED: Outcome = Outcome::Operated { answer: "missed", found: false };
-const FOUND: Outcome = Outcome::Operated { answer: "found", found: true };
+const MISSING: StepOutcome = StepOutcome::Answered(Answer::Missing);
+const DONE: StepOutcome = StepOutcome::Answered(Answer::Done(true));
+const NOT_DONE: StepOutcome = StepOutcome::Answered(Answer::Done(false));
+const MISSED: StepOutcome = StepOutcome::Operated { answer: "missed", found: false };
+const FOUND: StepOutcome = StepOutcome::Operated { answer: "found", found: true };
 
 const READ_NEW: &str = "New: Get { cas: false }";
 const READ_OLD: &str = "Old: Get { cas: false }";
@@ -38,28 +38,28 @@ fn said(step: Step<&'static str, &'static str, &'static str>) -> String {
     }
 }
 
-fn value(value: &'static str) -> Outcome {
-    Outcome::Answered(Answer::Value(value))
+fn value(value: &'static str) -> StepOutcome {
+    StepOutcome::Answered(Answer::Value(value))
 }
 
-fn with_ttl(value: &'static str, ttl: Option<u32>) -> Outcome {
-    Outcome::Answered(Answer::ValueAndTtl(value, ttl))
+fn with_ttl(value: &'static str, ttl: Option<u32>) -> StepOutcome {
+    StepOutcome::Answered(Answer::ValueAndTtl(value, ttl))
 }
 
-fn lease(finding: Finding, value: Option<&'static str>) -> Outcome {
-    Outcome::Answered(Answer::Lease(Found { finding, value }.into()))
+fn lease(finding: Finding, value: Option<&'static str>) -> StepOutcome {
+    StepOutcome::Answered(Answer::Lease(Found { finding, value }.into()))
 }
 
-fn won() -> Outcome {
+fn won() -> StepOutcome {
     lease(Finding::Won(Some(WIN)), None)
 }
 
-fn compared(compared: Compared) -> Outcome {
-    Outcome::Answered(Answer::Compared(compared))
+fn compared(compared: Compared) -> StepOutcome {
+    StepOutcome::Answered(Answer::Compared(compared))
 }
 
-fn failed(kind: ErrorKind) -> Outcome {
-    Outcome::Failed { error: "error", kind }
+fn failed(kind: ErrorKind) -> StepOutcome {
+    StepOutcome::Failed { error: "error", kind }
 }
 
 fn counted(new: u64, old: u64, moved: u64, refused: u64, missing: u64) -> Progress {
@@ -67,7 +67,7 @@ fn counted(new: u64, old: u64, moved: u64, refused: u64, missing: u64) -> Progre
 }
 
 /// Follows an operation through these outcomes, each of the step before it, to the last step.
-fn follow_with(operation: &str, ttl: Option<i64>, first: &str, course: Vec<(Outcome, &str)>) -> Progress {
+fn follow_with(operation: &str, ttl: Option<i64>, first: &str, course: Vec<(StepOutcome, &str)>) -> Progress {
     let counts: Arc<Counts> = Arc::default();
     // Reading many keys begins this for each that is moved; users do not.
     let plan = if operation == "move" { Some(Plan::Move) } else { Plan::of(operation) };
@@ -80,12 +80,12 @@ fn follow_with(operation: &str, ttl: Option<i64>, first: &str, course: Vec<(Outc
     counts.progress()
 }
 
-fn follow(operation: &str, first: &str, course: Vec<(Outcome, &str)>) -> Progress {
+fn follow(operation: &str, first: &str, course: Vec<(StepOutcome, &str)>) -> Progress {
     follow_with(operation, None, first, course)
 }
 
 /// The way of a value that the old pool alone has, up to its being stored in the new one.
-fn moving(then: &'static str) -> Vec<(Outcome, &'static str)> {
+fn moving(then: &'static str) -> Vec<(StepOutcome, &'static str)> {
     vec![
         (MISSING, LOOK),
         (with_ttl("7", Some(60)), LEASE),
@@ -96,11 +96,11 @@ fn moving(then: &'static str) -> Vec<(Outcome, &'static str)> {
 }
 
 /// The way of a value that neither pool has.
-fn nowhere(then: &'static str) -> Vec<(Outcome, &'static str)> {
+fn nowhere(then: &'static str) -> Vec<(StepOutcome, &'static str)> {
     vec![(MISSING, LOOK), (MISSING, READ_NEW), (MISSING, then)]
 }
 
-fn course(parts: impl IntoIterator<Item = Vec<(Outcome, &'static str)>>) -> Vec<(Outcome, &'static str)> {
+fn course(parts: impl IntoIterator<Item = Vec<(StepOutcome, &'static str)>>) -> Vec<(StepOutcome, &'static str)> {
     parts.into_iter().flatten().collect()
 }
 

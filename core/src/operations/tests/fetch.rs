@@ -4,15 +4,15 @@ use pinyon_proto::KeyRules;
 
 use super::stage::{fleet, key_of, keys, letter, Stage, CLASSIC, META};
 use crate::error::{Error, Kind, Sent};
-use crate::operations::{Fetch, Fetched, Keys, Plain, Policy};
+use crate::operations::{AsBytes, Fetch, Fetched, Keys, Policy};
 
 type Outcome = Fetched<super::single::Value, std::convert::Infallible>;
 
-fn fetch(names: &[&str], policy: Policy) -> Fetch<Plain> {
-    Fetch::new(keys(names), false, Plain, policy)
+fn fetch(names: &[&str], policy: Policy) -> Fetch<AsBytes> {
+    Fetch::new(keys(names), false, AsBytes, policy)
 }
 
-fn finished(stage: Stage<Fetch<Plain>>) -> Outcome {
+fn finished(stage: Stage<Fetch<AsBytes>>) -> Outcome {
     assert!(stage.is_over());
     stage.operation.finish()
 }
@@ -32,7 +32,7 @@ fn told(error: &Error) -> (Kind, Sent, &str, &str) {
 }
 
 /// Keys of `a` and of `b`, of two servers.
-fn of_two(policy: Policy) -> (Stage<Fetch<Plain>>, String, String) {
+fn of_two(policy: Policy) -> (Stage<Fetch<AsBytes>>, String, String) {
     let fleet = fleet("a,b", &[]);
     let (of_a, of_b) = (key_of(&fleet, "a", 0), key_of(&fleet, "b", 0));
     let operation = fetch(&[&of_a, &of_b], policy);
@@ -56,7 +56,7 @@ fn the_keys_of_a_server_share_a_line_and_each_server_is_asked_at_once() {
 
 #[test]
 fn cas_tokens_come_where_they_are_wanted() {
-    let mut stage = Stage::new("a", META, Fetch::new(keys(&["k", "l"]), true, Plain, Policy::default()));
+    let mut stage = Stage::new("a", META, Fetch::new(keys(&["k", "l"]), true, AsBytes, Policy::default()));
     assert_eq!(stage.begin(), ["a: gets k l"]);
     stage.answer("a", "VALUE k 0 1 9|x|END");
     assert_eq!(finished(stage).found[0].cas, Some(9));
@@ -83,7 +83,7 @@ fn keys_in_base64_have_commands_of_their_own_amid_the_lines() {
     let mut keys = Keys::default();
     let rules = KeyRules::new(b"", true).unwrap();
     ["a", "with space", "b"].iter().for_each(|key| keys.push(&rules, key.as_bytes()).unwrap());
-    let mut stage = Stage::new("a", META, Fetch::new(keys, false, Plain, Policy::default()));
+    let mut stage = Stage::new("a", META, Fetch::new(keys, false, AsBytes, Policy::default()));
     assert_eq!(stage.begin(), ["a: get a|mg d2l0aCBzcGFjZQ== b f v O*|get b"]);
     stage.answer("a", "END|VA 1 f0 O*|x|END");
     assert_eq!(found(&finished(stage)), [(1, "x")]);

@@ -7,10 +7,10 @@ use pinyon_proto::{Direction, Head, Mode};
 
 use super::stage::{fleet, key_of, letter, owned, Stage, CLASSIC, META};
 use crate::error::{Error, Kind, Sent};
-use crate::operations::{Answer, Bytes, Failed, OwnedKey, Plain, Policy, Request, Single, Values};
+use crate::operations::{Answer, AsBytes, Bytes, Failed, OwnedKey, Policy, Request, Single, Values};
 
 pub type Value = Bytes;
-pub type Op = Single<OwnedKey, Option<Vec<u8>>, Plain>;
+pub type Op = Single<OwnedKey, Option<Vec<u8>>, AsBytes>;
 
 pub const GET: Request = Request::Get { cas: false };
 
@@ -28,7 +28,7 @@ pub fn on(key: &str, request: Request) -> Op {
 
 pub fn with(key: &str, request: Request, policy: Policy) -> Op {
     let data = matches!(request, Request::Store { .. }).then(|| b"value".to_vec());
-    Single::new(request, owned(key), data, Plain, policy)
+    Single::new(request, owned(key), data, AsBytes, policy)
 }
 
 pub fn finished(stage: Stage<Op>) -> Result<Answer<Value>, Error> {

@@ -13,7 +13,7 @@ use serde_json::{json, Map, Value};
 
 use crate::playing::{Outcome, Raised};
 
-pub type Op = AnyOperation<OwnedKey, Option<Vec<u8>>, operations::Plain>;
+pub type Op = AnyOperation<OwnedKey, Option<Vec<u8>>, operations::AsBytes>;
 
 /// The command's words as one of a batch, or of its own.
 pub fn request(call: &[Value]) -> Option<(&str, Request, Option<Vec<u8>>)> {
@@ -47,10 +47,10 @@ pub fn owned(key: &str) -> OwnedKey {
 pub fn operation(call: &[Value]) -> Op {
     let policy = Policy::default();
     if let Some((key, request, data)) = request(call) {
-        return Single::new(request, owned(key), data, operations::Plain, policy).into();
+        return Single::new(request, owned(key), data, operations::AsBytes, policy).into();
     }
     match call[0].as_str().unwrap() {
-        "get_many" => Fetch::new(keys(&call[1]), false, operations::Plain, policy).into(),
+        "get_many" => Fetch::new(keys(&call[1]), false, operations::AsBytes, policy).into(),
         "delete_many" => Change::delete(keys(&call[1]), policy).into(),
         "set_many" => {
             let block = |value| {

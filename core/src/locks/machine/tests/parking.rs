@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::error::Error;
-use crate::locks::call::{Answer, Call, Names};
+use crate::locks::call::{Call, Names, ScriptAnswer};
 use crate::locks::machine::{LockOptions, LockRequest, Machine, Moment, Renewal};
 
 const fn at(milliseconds: u64) -> Moment {
@@ -20,7 +20,7 @@ fn parked() -> (Machine, u64) {
     let number = machine.lock(request, at(0)).unwrap();
     while let Some((id, call)) = machine.next_call() {
         if matches!(call, Call::Lock { .. }) {
-            machine.answer(id, Ok(Answer::Granted { token: 1 }), at(1));
+            machine.answer(id, Ok(ScriptAnswer::Granted { token: 1 }), at(1));
         }
     }
     machine.park(number, Some(Duration::from_millis(48)), Duration::from_secs(10), at(2)).unwrap();
@@ -31,7 +31,7 @@ fn parked() -> (Machine, u64) {
 /// Answers the last call that it is in the queue, or parked; returns the call.
 fn answer_last(machine: &mut Machine, now: Moment) -> Call {
     let (id, call) = last_call(machine).expect("something is asked");
-    machine.answer(id, Ok(Answer::Queued { pttl: None }), now);
+    machine.answer(id, Ok(ScriptAnswer::Queued { pttl: None }), now);
     call
 }
 

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::error::{Error, Kind};
-use crate::locks::call::{Answer, Call, Name, Names, Pushed};
-use crate::locks::machine::{Event, Fairness, LockOptions, LockRequest, Machine, Moment, Renewal};
+use crate::locks::call::{Call, Name, Names, Pushed, ScriptAnswer};
+use crate::locks::machine::{Fairness, LockOptions, LockRequest, Machine, MachineEvent, Moment, Renewal};
 use crate::locks::model::{Model, Push};
 
 pub(super) const HEARTBEAT: Duration = Duration::from_millis(500);
@@ -51,7 +51,7 @@ pub(super) struct Wanted {
 }
 
 enum Said {
-    Answer(u64, Answer),
+    ScriptAnswer(u64, ScriptAnswer),
     Push(Pushed),
 }
 
@@ -175,7 +175,7 @@ impl World {
         let Some((id, call)) = self.clients[client].to_server.pop_front() else { return false };
         let answer = self.answer(client, &call);
         let said = &mut self.clients[client].to_client;
-        said.push_back(Said::Answer(id, answer));
+        said.push_back(Said::ScriptAnswer(id, answer));
         true
     }
 
@@ -188,7 +188,7 @@ impl World {
     }
 
     /// What it publishes is on its way before the answer is.
-    fn answer(&mut self, client: usize, call: &Call) -> Answer {
+    fn answer(&mut self, client: usize, call: &Call) -> ScriptAnswer {
         let answer = self.model.call(self.server_clock, call);
         self.note(|| format!("server: client {client}: {call:?} -> {answer:?}"));
         for Push { client, pushed } in self.model.take_pushes() {
@@ -208,7 +208,7 @@ impl World {
         let of = &mut self.clients[client];
         let Some(said) = of.to_client.pop_front() else { return false };
         match said {
-            Said::Answer(id, answer) => of.machine.answer(id, Ok(answer), now),
+            Said::ScriptAnswer(id, answer) => of.machine.answer(id, Ok(answer), now),
             Said::Push(pushed) => of.machine.pushed(pushed, now),
         }
         self.settle(client);
@@ -288,7 +288,7 @@ impl World {
     fn settle(&mut self, client: usize) {
         let now = self.at();
         let machine = &mut self.clients[client].machine;
-        let events: Vec<Event> = iter::from_fn(|| machine.next_event()).collect();
+        let events: Vec<MachineEvent> = iter::from_fn(|| machine.next_event()).collect();
         let calls: Vec<(u64, Call)> = iter::from_fn(|| machine.next_call()).collect();
         let up = self.clients[client].up;
         assert!(up || calls.iter().all(|(_, call)| matches!(call, Call::Notify { .. })), "nothing is sent unconnected");
@@ -300,7 +300,7 @@ impl World {
             self.note(|| format!("client {client}: {event:?}"));
             let of = &mut self.clients[client];
             match event {
-                Event::Granted { number, token, .. } => {
+                MachineEvent::Granted { number, token, .. } => {
                     let wanted = of.waiting.remove(&number).or_else(|| of.parked.remove(&number));
                     let wanted = wanted.expect("only what is waited for is granted");
                     assert!(of.machine.held(number, now).is_some(), "what is granted is held");
@@ -315,20 +315,21 @@ impl World {
                     of.holding.insert(number, wanted);
                     self.granted += 1;
                 }
-                Event::Failed { number, .. } => {
+                MachineEvent::Failed { number, .. } => {
                     let waited = of.waiting.remove(&number).or_else(|| of.parked.remove(&number));
                     assert!(waited.is_some(), "only what is waited for fails");
                 }
-                Event::Released { number, .. } | Event::ReleaseFailed { number, .. } => {
+                MachineEvent::Released { number, .. } | MachineEvent::ReleaseFailed { number, .. } => {
                     assert!(of.releasing.remove(&number), "only what is given back is said to be");
                 }
-                Event::Lost { number, .. } => {
+                MachineEvent::Lost { number, .. } => {
                     let _ = of.machine.release(number, now);
                     of.holding.remove(&number);
                     of.releasing.insert(number);
                     lost = true;
                 }
-                Event::Extended { .. } | Event::Answered { .. } | Event::RenewalRefused { .. } => {}
+                MachineEvent::Extended { .. } | MachineEvent::Answered { .. } | MachineEvent::RenewalRefused { .. } => {
+                }
             }
         }
         match lost {
