@@ -73,7 +73,7 @@ def test_an_interrupt_in_the_block_waits_for_nothing(own_server: Memcached) -> N
         own_server.pause()
         raise KeyboardInterrupt
 
-    with pinyon.Client(own_server.address, timeout=30) as client:
+    with pinyon.Client(own_server.address, timeout=30, connect_timeout=30) as client:
         client.set("key", "old")
         with pytest.raises(KeyboardInterrupt):
             filled(client, fill)
@@ -176,7 +176,7 @@ def test_another_thread_may_take_over_a_batch(client: pinyon.Client) -> None:
 
 
 def test_two_threads_at_one_batch_are_told_so(own_server: Memcached) -> None:
-    with pinyon.Client(own_server.address, timeout=60) as client:
+    with pinyon.Client(own_server.address, timeout=60, connect_timeout=60) as client:
         batch = client.quiet()
         batch.__enter__()
         batch.set("key", 1)
@@ -195,7 +195,9 @@ def test_two_threads_at_one_batch_are_told_so(own_server: Memcached) -> None:
 
 def test_two_batches_at_once_with_one_connection_do_not_wait_for_each_other(four: list[Memcached]) -> None:
     failures: list[BaseException] = []
-    with pinyon.Client([server.address for server in four], timeout=10, max_connections=1) as client:
+    with pinyon.Client(
+        [server.address for server in four], timeout=10, connect_timeout=10, max_connections=1
+    ) as client:
 
         def run(name: str) -> None:
             try:

@@ -21,17 +21,17 @@ from pinyon._settings import LockSettings, SharedClientSettings
 def test_one_server_or_several_in_every_notation(four: list[Memcached]) -> None:
     addresses = [server.address for server in four]
     for servers in (addresses, tuple(addresses), ",".join(addresses), ", ".join(addresses), iter(addresses)):
-        with pinyon.Client(servers, timeout=10) as client:
+        with pinyon.Client(servers, timeout=10, connect_timeout=10) as client:
             assert set(client.version()) == set(addresses)
     mixed = [addresses[0], f"{addresses[1]}:5", f" {addresses[2]},{addresses[3]} "]
-    with pinyon.Client(mixed, timeout=10) as client:
+    with pinyon.Client(mixed, timeout=10, connect_timeout=10) as client:
         assert set(client.version()) == set(addresses)
 
 
 @pytest.mark.parametrize("name", ["127.1", "localhost"])
 def test_a_name_is_resolved(server: Memcached, name: str) -> None:
     """A resolver that asks nobody knows 127.1, which is no address as we read them."""
-    with pinyon.Client(f"{name}:{server.port}", timeout=10) as client:
+    with pinyon.Client(f"{name}:{server.port}", timeout=10, connect_timeout=10) as client:
         assert client.set("key", 1)
         assert list(client.version()) == [f"{name}:{server.port}"]
 
@@ -40,9 +40,9 @@ def test_servers_come_from_the_environment_where_none_are_given(
     server: Memcached, four: list[Memcached], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MEMCACHE_SERVERS", f" {four[0].address},{four[1].address} ")
-    with pinyon.Client(timeout=10) as client:
+    with pinyon.Client(timeout=10, connect_timeout=10) as client:
         assert set(client.version()) == {four[0].address, four[1].address}
-    with pinyon.Client(server.address, timeout=10) as client:
+    with pinyon.Client(server.address, timeout=10, connect_timeout=10) as client:
         assert list(client.version()) == [server.address]
     for empty in ("", " "):
         monkeypatch.setenv("MEMCACHE_SERVERS", empty)
@@ -141,7 +141,7 @@ def test_only_the_servers_are_positional() -> None:
 
 
 def test_a_client_connects_when_it_is_used(own_server: Memcached) -> None:
-    client = pinyon.Client(own_server.address, timeout=10)
+    client = pinyon.Client(own_server.address, timeout=10, connect_timeout=10)
     assert own_server.has_connections(0)
     client.get("key")
     client.get("key")
@@ -186,7 +186,7 @@ def test_a_batch_of_a_closed_client_is_refused_too(client: pinyon.Client) -> Non
 
 
 def test_a_closed_client_keeps_no_connection(own_server: Memcached) -> None:
-    client = pinyon.Client(own_server.address, timeout=10)
+    client = pinyon.Client(own_server.address, timeout=10, connect_timeout=10)
     with client.quiet() as batch:
         batch.set("key", 1)
         client.close()
@@ -194,7 +194,7 @@ def test_a_closed_client_keeps_no_connection(own_server: Memcached) -> None:
 
 
 def test_leaving_the_block_closes_the_client(server: Memcached) -> None:
-    with pinyon.Client(server.address, timeout=10) as client:
+    with pinyon.Client(server.address, timeout=10, connect_timeout=10) as client:
         assert isinstance(client, pinyon.Client)
         client.set("key", 1)
     assert client.is_closed
@@ -204,14 +204,14 @@ def test_leaving_the_block_closes_the_client(server: Memcached) -> None:
 
 
 def test_a_forgotten_client_closes_its_connections(own_server: Memcached) -> None:
-    client = pinyon.Client(own_server.address, timeout=10)
+    client = pinyon.Client(own_server.address, timeout=10, connect_timeout=10)
     client.get("key")
     del client
     assert own_server.has_connections(0)
 
 
 def test_repr_shows_servers_and_state(own_server: Memcached) -> None:
-    client = pinyon.Client([own_server.address, "127.0.0.1:1"], timeout=10)
+    client = pinyon.Client([own_server.address, "127.0.0.1:1"], timeout=10, connect_timeout=10)
     assert (
         repr(client)
         == f"<pinyon.Client {own_server.address} up, 0 connected, 0 idle; 127.0.0.1:1 up, 0 connected, 0 idle>"
@@ -260,7 +260,7 @@ def test_a_client_is_not_copied_silently(client: pinyon.Client, use: Any) -> Non
 
 
 def test_an_error_survives_being_pickled(server: Memcached) -> None:
-    with pinyon.Client(["127.0.0.1:1", server.address], timeout=10, failover=False) as client:
+    with pinyon.Client(["127.0.0.1:1", server.address], timeout=10, connect_timeout=10, failover=False) as client:
         with pytest.raises(pinyon.ConnectError) as raised:
             client.get_many([f"key:{number}" for number in range(100)])
         error = pickle.loads(pickle.dumps(raised.value))

@@ -34,7 +34,7 @@ VALUES = {
 
 def stored(server: Memcached, key: str) -> tuple[int, bytes]:
     """The flags and bytes that the server has under a key."""
-    with pinyon.Client(server.address, timeout=10, serializer=Verbatim()) as client:
+    with pinyon.Client(server.address, timeout=10, connect_timeout=10, serializer=Verbatim()) as client:
         return client.get(key)
 
 
@@ -49,7 +49,9 @@ class Verbatim:
 
 
 def store(server: Memcached, flags: int, data: bytes) -> None:
-    with pinyon.Client(server.address, timeout=10, serializer=Verbatim(), max_value_size=2**21) as client:
+    with pinyon.Client(
+        server.address, timeout=10, connect_timeout=10, serializer=Verbatim(), max_value_size=2**21
+    ) as client:
         assert client.set("key", (flags, data))
 
 
@@ -93,7 +95,7 @@ def test_values_come_back_from_every_command(model: Model, server: Memcached, al
 )
 def test_what_is_stored_is_what_everybody_else_decompresses(server: Memcached, algorithm: Any, decompress: str) -> None:
     by = {"zstd": zstandard.decompress, "zlib": zlib.decompress, "gzip": gzip.decompress}[decompress]
-    with pinyon.Client(server.address, timeout=10, compression=algorithm) as client:
+    with pinyon.Client(server.address, timeout=10, connect_timeout=10, compression=algorithm) as client:
         client.set("key", LONG)
     flags, data = stored(server, "key")
     assert flags == COMPRESSED | 16
@@ -120,14 +122,16 @@ def test_small_values_and_those_that_hardly_gain_are_stored_as_they_are(server: 
         ({"threshold": None}, LONG.encode(), False),
         ({"threshold": 0}, b"", False),
     ]:
-        with pinyon.Client(server.address, timeout=10, compression=pinyon.Compression(**settings)) as client:
+        with pinyon.Client(
+            server.address, timeout=10, connect_timeout=10, compression=pinyon.Compression(**settings)
+        ) as client:
             client.set("key", value)
             assert client.get("key") == value
         assert bool(stored(server, "key")[0] & COMPRESSED) is compressed, settings
 
 
 def test_a_value_may_be_larger_than_the_server_takes_once_it_is_compressed(server: Memcached) -> None:
-    with pinyon.Client(server.address, timeout=10, compression=True) as client:
+    with pinyon.Client(server.address, timeout=10, connect_timeout=10, compression=True) as client:
         value = b"x" * (10 * 2**20)
         assert client.set("key", value)
         assert client.get("key") == value
@@ -156,7 +160,7 @@ def test_what_would_decompress_to_too_much_is_refused_by_the_server_it_is_on(
 
 def test_the_bound_follows_the_largest_value_that_is_stored(server: Memcached) -> None:
     store(server, COMPRESSED, zlib.compress(bytes(16_001)))
-    with pinyon.Client(server.address, timeout=10, max_value_size=1000) as client:
+    with pinyon.Client(server.address, timeout=10, connect_timeout=10, max_value_size=1000) as client:
         with pytest.raises(pinyon.UndecodableValue, match="16000 bytes"):
             client.get("key")
         store(server, COMPRESSED, zlib.compress(bytes(16_000)))
@@ -164,7 +168,9 @@ def test_the_bound_follows_the_largest_value_that_is_stored(server: Memcached) -
 
 
 def test_what_the_client_could_not_read_again_is_not_stored(server: Memcached) -> None:
-    with pinyon.Client(server.address, timeout=10, compression=True, max_decompressed_size=10_000) as client:
+    with pinyon.Client(
+        server.address, timeout=10, connect_timeout=10, compression=True, max_decompressed_size=10_000
+    ) as client:
         client.set("key", "old")
         for write in (
             lambda: client.set("key", bytes(10_001)),
@@ -212,7 +218,9 @@ def test_nothing_is_appended_to_what_may_be_compressed(model: Model, server: Mem
 
 
 def test_counters_are_never_compressed(server: Memcached) -> None:
-    with pinyon.Client(server.address, timeout=10, compression=pinyon.Compression(threshold=0)) as client:
+    with pinyon.Client(
+        server.address, timeout=10, connect_timeout=10, compression=pinyon.Compression(threshold=0)
+    ) as client:
         client.set("digits", 10**2000)
         client.set("count", 10**15)
         assert client.incr("count") == 10**15 + 1
@@ -230,22 +238,22 @@ def test_dictionaries_of_several_generations_are_read_and_the_last_one_written(s
     value = '{"name": "user 77", "role": "reader 7"}'
     old, new = dictionary(7), dictionary(8)
     small = pinyon.Compression(threshold=10, dictionaries={7: old})
-    with pinyon.Client(server.address, timeout=10, compression=small) as client:
+    with pinyon.Client(server.address, timeout=10, connect_timeout=10, compression=small) as client:
         client.set("key", value)
     flags, data = stored(server, "key")
     assert flags == COMPRESSED | 16
     assert zstandard.get_frame_parameters(data).dict_id == 7
     both = pinyon.Compression(threshold=10, dictionaries={7: old, 8: new})
-    with pinyon.Client(server.address, timeout=10, compression=both) as client:
+    with pinyon.Client(server.address, timeout=10, connect_timeout=10, compression=both) as client:
         assert client.get("key") == value
         client.set("key", value)
         assert client.get("key") == value
     assert zstandard.get_frame_parameters(stored(server, "key")[1]).dict_id == 8
     reading = pinyon.Compression(threshold=None, dictionaries={8: new})
-    with pinyon.Client(server.address, timeout=10, compression=reading) as client:
+    with pinyon.Client(server.address, timeout=10, connect_timeout=10, compression=reading) as client:
         assert client.get("key") == value
     with (
-        pinyon.Client(server.address, timeout=10) as client,
+        pinyon.Client(server.address, timeout=10, connect_timeout=10) as client,
         pytest.raises(pinyon.UndecodableValue, match=r"dictionary 8.*dictionaries of compression="),
     ):
         client.get("key")
@@ -281,11 +289,13 @@ def test_a_threshold_below_nothing_is_refused() -> None:
 @pytest.mark.parametrize("serializer", ["raw", "pickle", "json"])
 def test_every_serializer_has_its_values_compressed(server: Memcached, serializer: str) -> None:
     value = LONG.encode() if serializer == "raw" else {"value": LONG}
-    with pinyon.Client(server.address, timeout=10, serializer=serializer, compression="zlib") as client:
+    with pinyon.Client(
+        server.address, timeout=10, connect_timeout=10, serializer=serializer, compression="zlib"
+    ) as client:
         client.set("key", value)
         assert client.get("key") == value
     assert stored(server, "key")[0] & COMPRESSED
-    with pinyon.Client(server.address, timeout=10, serializer=serializer) as client:
+    with pinyon.Client(server.address, timeout=10, connect_timeout=10, serializer=serializer) as client:
         assert client.get("key") == value
 
 
@@ -300,10 +310,10 @@ class Own:
 
 
 def test_a_serializer_of_the_users_has_all_flags_but_the_mark_where_compression_is_asked_for(server: Memcached) -> None:
-    with pinyon.Client(server.address, timeout=10, serializer=Own()) as client:
+    with pinyon.Client(server.address, timeout=10, connect_timeout=10, serializer=Own()) as client:
         client.set("key", b"marked")
         assert client.get("key") == (b"marked", COMPRESSED | 7)
-    with pinyon.Client(server.address, timeout=10, serializer=Own(), compression=True) as client:
+    with pinyon.Client(server.address, timeout=10, connect_timeout=10, serializer=Own(), compression=True) as client:
         client.set("key", LONG.encode())
         assert client.get("key") == (LONG.encode(), 7)
         with pytest.raises(pinyon.UnsupportedType, match="8192"):
@@ -314,7 +324,7 @@ def test_a_serializer_of_the_users_has_all_flags_but_the_mark_where_compression_
 def test_threads_compress_at_the_same_time(server: Memcached) -> None:
     values = {f"key:{number}": random.Random(number).randbytes(100_000).hex() for number in range(8)}
     wrong: list[str] = []
-    with pinyon.Client(server.address, timeout=30, compression=True) as client:
+    with pinyon.Client(server.address, timeout=30, connect_timeout=30, compression=True) as client:
 
         def work(key: str) -> None:
             for _ in range(5):
@@ -346,7 +356,9 @@ def test_other_threads_run_while_a_large_value_is_compressed(server: Memcached) 
             turns += 1
 
     thread = threading.Thread(target=count)
-    with pinyon.Client(server.address, timeout=10, compression=pinyon.Compression("zlib", level=9)) as client:
+    with pinyon.Client(
+        server.address, timeout=10, connect_timeout=10, compression=pinyon.Compression("zlib", level=9)
+    ) as client:
         thread.start()
         try:
             before = turns

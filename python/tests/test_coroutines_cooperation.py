@@ -130,7 +130,7 @@ def test_where_nothing_is_patched_the_client_blocks(server: Memcached) -> None:
 
 WORK_OF_GREENLETS = """
 import sys, gevent, pinyon.gevent
-cache = pinyon.gevent.Client(sys.argv[1], timeout=20)
+cache = pinyon.gevent.Client(sys.argv[1], timeout=20, connect_timeout=20)
 def work():
     for _ in range(100):
         cache.get("key")
@@ -140,7 +140,7 @@ gevent.joinall([gevent.spawn(work) for _ in range(64)], raise_error=True)
 WORK_OF_TASKS = """
 import sys, asyncio, uvloop, pinyon.aio
 async def main():
-    cache = pinyon.aio.Client(sys.argv[1], timeout=20)
+    cache = pinyon.aio.Client(sys.argv[1], timeout=20, connect_timeout=20)
     async def work():
         for _ in range(100):
             await cache.get("key")

@@ -129,7 +129,7 @@ def test_a_client_is_closed_after_its_loop(model: Model, own_server: Memcached) 
 
 
 def test_a_hub_is_destroyed_with_work_in_flight(own_server: Memcached) -> None:
-    cache = pinyon.gevent.Client(own_server.address, timeout=10)
+    cache = pinyon.gevent.Client(own_server.address, timeout=10, connect_timeout=10)
 
     def leave() -> None:
         for _ in range(2):
@@ -203,7 +203,7 @@ def test_closing_from_another_thread_than_the_loops(own_server: Memcached) -> No
     """The loop's own thread is where its tasks are resumed."""
 
     async def scenario() -> str:
-        cache = pinyon.aio.Client(own_server.address, timeout=100)
+        cache = pinyon.aio.Client(own_server.address, timeout=100, connect_timeout=100)
         await cache.set("key", "value")
         own_server.pause()
         waiting = asyncio.ensure_future(cache.get("key"))
@@ -221,7 +221,7 @@ def test_closing_from_another_thread_than_the_loops(own_server: Memcached) -> No
 
 FORK_IN_A_GREENLET = """
 import os, sys, gevent, gevent.os, pinyon.gevent
-cache = pinyon.gevent.Client(sys.argv[1], timeout=60)
+cache = pinyon.gevent.Client(sys.argv[1], timeout=60, connect_timeout=60)
 for n in range(50):
     cache.set(f"key:{n}", n)
 
@@ -252,7 +252,7 @@ print("fine")
 
 FORK_IN_A_TASK = """
 import asyncio, os, sys, pinyon.aio
-cache = pinyon.aio.Client(sys.argv[1], timeout=60)
+cache = pinyon.aio.Client(sys.argv[1], timeout=60, connect_timeout=60)
 
 async def check():
     return await asyncio.gather(*(cache.get(f"key:{n}") for n in range(50))) == list(range(50))

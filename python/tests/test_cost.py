@@ -17,7 +17,7 @@ INCIDENTAL = {"brk", "mmap", "munmap", "mremap", "madvise", "clock_gettime"}
 
 LOOP = """
 import sys, pinyon
-client = pinyon.Client(sys.argv[1], timeout=20)
+client = pinyon.Client(sys.argv[1], timeout=20, connect_timeout=20)
 for number in range({turns}):
     client.set("key", "value")
     client.get("key")
@@ -31,7 +31,7 @@ def resident():
     with open("/proc/self/statm") as statm:
         return int(statm.read().split()[1]) * 4096
 
-client = pinyon.Client(sys.argv[1], timeout=20)
+client = pinyon.Client(sys.argv[1], timeout=20, connect_timeout=20)
 absent = sys.argv[2]
 {work}
 first(); first()
@@ -67,10 +67,10 @@ def first():
 """
 
 FAILURES = """
-down = pinyon.Client(absent, timeout=10)
+down = pinyon.Client(absent, timeout=10, connect_timeout=10)
 def first():
     for _ in range(50):
-        with pinyon.Client(absent, timeout=10) as fresh:
+        with pinyon.Client(absent, timeout=10, connect_timeout=10) as fresh:
             for use in (lambda: fresh.get("key"), lambda: fresh.get_many(["key"]), lambda: down.set("key", 1)):
                 try:
                     use()

@@ -51,17 +51,17 @@ class Failing:
 
 
 def test_a_custom_serializer_handles_every_value(server: Memcached) -> None:
-    with pinyon.Client(server.address, timeout=10, serializer=Reversing()) as client:
+    with pinyon.Client(server.address, timeout=10, connect_timeout=10, serializer=Reversing()) as client:
         client.set_many({"text": "abc", "number": 123})
         assert client.get_many(["text", "number"]) == {"text": "abc", "number": "123"}
         assert client.gets("text")[0] == "abc"
         assert client.meta("number").flags == 2**32 - 1
-    with pinyon.Client(server.address, timeout=10, serializer="raw") as raw:
+    with pinyon.Client(server.address, timeout=10, connect_timeout=10, serializer="raw") as raw:
         assert raw.get("text") == b"cba"
 
 
 def test_a_serializer_made_of_another_keeps_its_own_methods(server: Memcached) -> None:
-    with pinyon.Client(server.address, timeout=10, serializer=Tuples()) as client:
+    with pinyon.Client(server.address, timeout=10, connect_timeout=10, serializer=Tuples()) as client:
         client.set("key", (1, "two"))
         assert client.get("key") == {"loaded": [1, "two"]}
 
@@ -71,7 +71,7 @@ def test_a_serializer_made_of_another_keeps_its_own_methods(server: Memcached) -
 def test_a_failing_serializer_leaves_the_client_usable(server: Memcached, error: BaseException, size: int) -> None:
     serializer = Failing(error)
     values = {f"key:{number}": b"%d" % number * size for number in range(5)}
-    with pinyon.Client(server.address, timeout=5, serializer=serializer) as client:
+    with pinyon.Client(server.address, timeout=5, connect_timeout=5, serializer=serializer) as client:
         for key, value in values.items():
             client.set(key, value)
         serializer.fails = True
@@ -99,7 +99,7 @@ def test_a_dump_that_returns_nonsense_is_refused(server: Memcached, dumped: Any)
         def load(self, data: bytes, flags: int) -> Any:
             return data
 
-    with pinyon.Client(server.address, timeout=10, serializer=Nonsense()) as client:
+    with pinyon.Client(server.address, timeout=10, connect_timeout=10, serializer=Nonsense()) as client:
         with pytest.raises(pinyon.UnsupportedType, match=r"must return \(bytes, flags\)"):
             client.set("key", 1)
         assert client.get("key") is None
@@ -116,7 +116,7 @@ def test_a_serializer_may_use_the_client(server: Memcached) -> None:
             return data, self.client.incr("loads", initial=1)
 
     serializer = Counting()
-    with pinyon.Client(server.address, timeout=10, serializer=serializer) as client:
+    with pinyon.Client(server.address, timeout=10, connect_timeout=10, serializer=serializer) as client:
         serializer.client = client
         client.set_many({"one": b"1", "two": b"2"})
         assert client.get("one") == (b"1", 1)

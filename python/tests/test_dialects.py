@@ -168,7 +168,7 @@ def written(
         "|---|---|---|---|---|",
     ]
     vectors = []
-    with pinyon.Client(server.address, timeout=10, serializer=Verbatim()) as raw:
+    with pinyon.Client(server.address, timeout=10, connect_timeout=10, serializer=Verbatim()) as raw:
         for name in dict.fromkeys([*VALUES, *names, *exchanged.wrote]):
             ours, theirs = raw.get(f"ours:{name}"), raw.get(f"theirs:{name}")
             rows.append(
@@ -244,7 +244,7 @@ def test_the_vectors_for_other_languages_are_read_as_they_say(server: Memcached)
     for dialect, vectors in recorded.items():
         with (
             client(server, dialect.partition(" ")[0]) as ours,
-            pinyon.Client(server.address, timeout=10, serializer=Verbatim()) as raw,
+            pinyon.Client(server.address, timeout=10, connect_timeout=10, serializer=Verbatim()) as raw,
         ):
             for vector in vectors["values"]:
                 raw.set("key", (vector["flags"], bytes.fromhex(vector["data_hex"])))
@@ -294,7 +294,7 @@ def test_nothing_is_pickled_or_unpickled_without_leave(server: Memcached, dialec
 def test_flags_that_the_other_client_does_not_write_are_an_error_that_names_the_server(
     server: Memcached, dialect: str
 ) -> None:
-    with pinyon.Client(server.address, timeout=10, serializer=Verbatim()) as raw:
+    with pinyon.Client(server.address, timeout=10, connect_timeout=10, serializer=Verbatim()) as raw:
         raw.set("key", (1 << 11, b"5"))
     with client(server, dialect) as ours:
         with pytest.raises(pinyon.UnknownFlags, match=f'flags 2048 in the dialect "{dialect}"') as raised:
@@ -325,7 +325,7 @@ def test_flags_that_the_other_client_does_not_write_are_an_error_that_names_the_
     ],
 )
 def test_what_cannot_be_read_says_why(server: Memcached, dialect: str, flags: int, data: bytes, why: str) -> None:
-    with pinyon.Client(server.address, timeout=10, serializer=Verbatim()) as raw:
+    with pinyon.Client(server.address, timeout=10, connect_timeout=10, serializer=Verbatim()) as raw:
         raw.set("key", (flags, data))
     with client(server, dialect) as ours:
         with pytest.raises(pinyon.UndecodableValue, match=why) as raised:
@@ -337,7 +337,7 @@ def test_what_cannot_be_read_says_why(server: Memcached, dialect: str, flags: in
 
 def test_a_value_of_dalli_5_in_text_or_raw_is_read(server: Memcached) -> None:
     """Of versions that Debian does not have: 4 is text from 5.0.4 on, with string_fastpath."""
-    with pinyon.Client(server.address, timeout=10, serializer=Verbatim()) as raw:
+    with pinyon.Client(server.address, timeout=10, connect_timeout=10, serializer=Verbatim()) as raw:
         raw.set_many({"text": (4, "größer".encode()), "raw": (0, b"\xff")})
     with client(server, "dalli") as ours:
         assert ours.get_many(["text", "raw"]) == {"text": "größer", "raw": b"\xff"}
@@ -345,7 +345,7 @@ def test_a_value_of_dalli_5_in_text_or_raw_is_read(server: Memcached) -> None:
 
 def test_what_is_appended_are_bytes_as_others_append_them(server: Memcached) -> None:
     with client(server, "dalli", compression=None) as ours:
-        with pinyon.Client(server.address, timeout=10) as plain:
+        with pinyon.Client(server.address, timeout=10, connect_timeout=10) as plain:
             plain.set("key", b"b")
         assert ours.append("key", "ö")
         assert ours.prepend("key", b"a")

@@ -50,7 +50,7 @@ def finding(connect: Connect) -> Connect:
 
 def owners(servers: list[Memcached]) -> dict[str, str]:
     """Which server holds each of the keys, by a client that was told all servers."""
-    with pinyon.Client([server.address for server in servers], timeout=20) as client:
+    with pinyon.Client([server.address for server in servers], timeout=20, connect_timeout=20) as client:
         client.flush_all()
         client.set_many(VALUES)
         return {key: server.address for key in KEYS for server in servers if server.holds(key)}
@@ -271,7 +271,7 @@ async def test_a_long_list_is_read(model: Model, finding: Connect, endpoint: Mak
 def test_a_forked_child_looks_for_itself(endpoint: Make, four: list[Memcached]) -> None:
     directory = endpoint(*four)
     settings: dict[str, Any] = {"discovery": "config", "discovery_interval": OFTEN}
-    with pinyon.Client(directory.address, timeout=20, **settings) as client:
+    with pinyon.Client(directory.address, timeout=20, connect_timeout=20, **settings) as client:
         client.set_many(VALUES)
         asked = directory.asked
         child = os.fork()
@@ -292,10 +292,10 @@ def test_endpoint_and_servers_speak_tls(certificates: Path, endpoint: Make) -> N
     tls = pinyon.Tls(ca=authority.file)
     with SecureMemcached(shown) as server, SecureMemcached(shown) as other:
         directory = endpoint(server, other, tls=context)
-        with pinyon.Client(directory.address, discovery="config", tls=tls, timeout=20) as client:
+        with pinyon.Client(directory.address, discovery="config", tls=tls, timeout=20, connect_timeout=20) as client:
             assert client.set_many(VALUES) == []
             assert client.get_many(KEYS) == VALUES
-        plain = pinyon.Client(directory.address, discovery="config", timeout=5)
+        plain = pinyon.Client(directory.address, discovery="config", timeout=5, connect_timeout=5)
         with plain as client, pytest.raises(pinyon.Error, match="TLS") as raised:
             client.get("key")
         assert raised.value.server == directory.address

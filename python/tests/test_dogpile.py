@@ -148,7 +148,7 @@ def test_processes_wait_for_each_others_values(
     region = make_region().configure("pinyon", arguments=keeping(keeper))
 
     def make() -> str:
-        with pinyon.Client(server.address, timeout=10) as client:
+        with pinyon.Client(server.address, timeout=10, connect_timeout=10) as client:
             client.incr("made", initial=1)
         time.sleep(0.1)
         return "value"

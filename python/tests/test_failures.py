@@ -57,7 +57,7 @@ class Fleet:
 def fleet() -> Iterator[Fleet]:
     with contextlib.ExitStack() as stack:
         servers = [stack.enter_context(Memcached()) for _ in range(4)]
-        with pinyon.Client([server.address for server in servers], timeout=20) as client:
+        with pinyon.Client([server.address for server in servers], timeout=20, connect_timeout=20) as client:
             assert client.set_many(dict.fromkeys(KEYS, "value")) == []
         lost_keys = [key for key in KEYS if servers[2].holds(key)]
         assert 3 <= len(lost_keys) <= 40

@@ -87,7 +87,7 @@ def test_a_server_that_pauses_gives_nobody_anothers_reply(own_server: Memcached,
 
 
 def test_idle_connections_of_a_restarted_server_cost_no_error(own_server: Memcached) -> None:
-    with pinyon.Client(own_server.address, timeout=30) as client:
+    with pinyon.Client(own_server.address, timeout=30, connect_timeout=30) as client:
         batches = [client.quiet() for _ in range(10)]
         for batch in batches:
             batch.__enter__()

@@ -88,7 +88,7 @@ def check_values(client: pinyon.Client, name: str, turns: int) -> None:
 
 def test_a_child_uses_its_parents_client_on_connections_of_its_own(own_server: Memcached) -> None:
     before = sockets()
-    with pinyon.Client(own_server.address, timeout=10) as client:
+    with pinyon.Client(own_server.address, timeout=10, connect_timeout=10) as client:
         client.set("key", "value")
         inherited = sockets() - before
         assert len(inherited) == 1
@@ -114,7 +114,7 @@ def test_a_child_that_never_uses_the_client_leaves_it_alone(client: pinyon.Clien
 
 def test_parent_and_child_at_once_never_see_each_others_values(four: list[Memcached]) -> None:
     for servers in (four[:1], four):
-        with pinyon.Client([server.address for server in servers], timeout=10) as client:
+        with pinyon.Client([server.address for server in servers], timeout=10, connect_timeout=10) as client:
             check_values(client, "parent", 20)
             in_child(
                 lambda client=client: check_values(client, "child", 300),
@@ -126,7 +126,7 @@ def test_parent_and_child_at_once_never_see_each_others_values(four: list[Memcac
 def test_a_fork_while_other_threads_use_the_client(own_server: Memcached) -> None:
     over = threading.Event()
     failures: list[BaseException] = []
-    with pinyon.Client(own_server.address, timeout=10, max_connections=4) as client:
+    with pinyon.Client(own_server.address, timeout=10, connect_timeout=10, max_connections=4) as client:
 
         def work(name: str) -> None:
             while not over.is_set():
@@ -152,7 +152,7 @@ def test_a_fork_while_other_threads_use_the_client(own_server: Memcached) -> Non
 
 def test_a_fork_while_other_threads_meet_failures(memcached: Memcached) -> None:
     over = threading.Event()
-    client = pinyon.Client([memcached.address, "127.0.0.1:1"], timeout=10)
+    client = pinyon.Client([memcached.address, "127.0.0.1:1"], timeout=10, connect_timeout=10)
 
     def work() -> None:
         while not over.is_set():
@@ -222,7 +222,7 @@ def test_a_fork_while_other_threads_log(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_a_childs_child_uses_the_client_too(own_server: Memcached) -> None:
-    with pinyon.Client(own_server.address, timeout=10) as client:
+    with pinyon.Client(own_server.address, timeout=10, connect_timeout=10) as client:
         check_values(client, "parent", 5)
 
         def used() -> bool:
@@ -241,7 +241,7 @@ def test_a_childs_child_uses_the_client_too(own_server: Memcached) -> None:
 
 
 def test_a_child_may_close_the_client_without_closing_the_parents(own_server: Memcached) -> None:
-    with pinyon.Client(own_server.address, timeout=10) as client:
+    with pinyon.Client(own_server.address, timeout=10, connect_timeout=10) as client:
         client.set("key", "value")
         in_child(client.close)
         assert client.get("key") == "value"
@@ -249,7 +249,7 @@ def test_a_child_may_close_the_client_without_closing_the_parents(own_server: Me
 
 
 def test_a_child_that_exits_normally_does_not_disturb_the_parent(own_server: Memcached) -> None:
-    with pinyon.Client(own_server.address, timeout=10) as client:
+    with pinyon.Client(own_server.address, timeout=10, connect_timeout=10) as client:
         client.set("key", "value")
         total = own_server.statistic("total_connections")
         child = multiprocessing.get_context("fork").Process(target=client.get, args=("key",))
@@ -262,7 +262,7 @@ def test_a_child_that_exits_normally_does_not_disturb_the_parent(own_server: Mem
 
 @pytest.mark.parametrize("leave", [True, False], ids=["leaves the block", "drops the batch"])
 def test_a_batch_begun_before_the_fork_is_not_the_childs(own_server: Memcached, leave: bool) -> None:
-    with pinyon.Client(own_server.address, timeout=5) as client:
+    with pinyon.Client(own_server.address, timeout=5, connect_timeout=5) as client:
         client.set("count", 0)
         batch = client.quiet()
         batch.__enter__()
@@ -286,7 +286,7 @@ def test_a_batch_begun_before_the_fork_is_not_the_childs(own_server: Memcached, 
 
 
 def test_a_child_is_not_refused_for_what_its_parents_threads_hold(own_server: Memcached) -> None:
-    with pinyon.Client(own_server.address, timeout=20, max_connections=1) as client:
+    with pinyon.Client(own_server.address, timeout=20, connect_timeout=20, max_connections=1) as client:
         client.set("key", "value")
         batch = client.quiet()
         batch.__enter__()
@@ -298,7 +298,7 @@ def test_a_child_is_not_refused_for_what_its_parents_threads_hold(own_server: Me
 
 def test_a_child_forked_while_the_client_waits_in_a_signal_handler(own_server: Memcached) -> None:
     children: list[Any] = []
-    with pinyon.Client(own_server.address, timeout=10) as client:
+    with pinyon.Client(own_server.address, timeout=10, connect_timeout=10) as client:
         client.set("key", "value")
 
         def handler(*_: object) -> None:
@@ -319,7 +319,7 @@ def test_a_child_forked_while_the_client_waits_in_a_signal_handler(own_server: M
 
 def read_with_own_client(work: tuple[str, int]) -> Any:
     address, number = work
-    with pinyon.Client(address, timeout=20) as client:
+    with pinyon.Client(address, timeout=20, connect_timeout=20) as client:
         check_values(client, f"worker{number}", 20)
         return client.get(f"key:{number}")
 

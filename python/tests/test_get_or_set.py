@@ -460,7 +460,7 @@ def test_a_forked_child_does_not_wait_for_threads_that_it_does_not_have(server: 
         let_go.wait(SOON)
         return "parent's"
 
-    with pinyon.Client(server.address, timeout=10) as cache:
+    with pinyon.Client(server.address, timeout=10, connect_timeout=10) as cache:
         thread = threading.Thread(target=cache.get_or_set, args=("key", make, 60))
         thread.start()
         making.wait(SOON)

@@ -49,7 +49,7 @@ def uses(client: pinyon.Client, key: Any) -> list[Callable[[], Any]]:
 
 @pytest.fixture
 def encoding(server: Memcached) -> Iterator[pinyon.Client]:
-    with pinyon.Client(server.address, timeout=10, encode_keys=True) as client:
+    with pinyon.Client(server.address, timeout=10, connect_timeout=10, encode_keys=True) as client:
         yield client
 
 
@@ -108,7 +108,7 @@ def test_every_other_key_is_sent_as_it_is(client: pinyon.Client, server: Memcach
 
 
 def test_a_namespace_counts_towards_the_length(server: Memcached) -> None:
-    with pinyon.Client(server.address, timeout=10, namespace="app:") as client:
+    with pinyon.Client(server.address, timeout=10, connect_timeout=10, namespace="app:") as client:
         assert client.set("k" * 246, 1)
         assert server.holds("app:" + "k" * 246)
         for use in uses(client, "k" * 247):
@@ -117,7 +117,7 @@ def test_a_namespace_counts_towards_the_length(server: Memcached) -> None:
 
 
 def test_keys_come_back_without_their_namespace(server: Memcached) -> None:
-    with pinyon.Client(server.address, timeout=10, namespace=b"app:") as client:
+    with pinyon.Client(server.address, timeout=10, connect_timeout=10, namespace=b"app:") as client:
         client.set_many({"one": 1, b"two": 2})
         assert client.get_many(["one", b"two"]) == {"one": 1, b"two": 2}
         assert server.holds("app:one")
@@ -156,7 +156,7 @@ def test_an_empty_key_is_refused_even_where_keys_are_encoded(encoding: pinyon.Cl
 
 @pytest.mark.parametrize("namespace", ["", "app:"])
 def test_what_is_sent_for_an_encoded_key_is_another_key(server: Memcached, namespace: str) -> None:
-    with pinyon.Client(server.address, timeout=10, encode_keys=True, namespace=namespace) as client:
+    with pinyon.Client(server.address, timeout=10, connect_timeout=10, encode_keys=True, namespace=namespace) as client:
         client.set_many({"a b": "base64", "k" * 300: "digest"})
         digest = "sha256:" + hashlib.sha256((namespace + "k" * 300).encode()).hexdigest()
         assert server.holds(namespace + digest)
@@ -174,7 +174,7 @@ KEYS = st.binary(min_size=1, max_size=300) | st.text("ab \n", min_size=1, max_si
 @example(keys=["a b", "YSBi", base64.b64encode(b"a b")[:-1] + b"=", "a\nb"])
 def test_encoded_keys_never_collide(memcached: Memcached, keys: list[Any]) -> None:
     keys = list({key.encode() if isinstance(key, str) else key: key for key in keys}.values())
-    with pinyon.Client(memcached.address, timeout=10, encode_keys=True) as client:
+    with pinyon.Client(memcached.address, timeout=10, connect_timeout=10, encode_keys=True) as client:
         values = {key: number for number, key in enumerate(keys)}
         assert client.set_many(values) == []
         assert client.get_many(keys) == values
@@ -182,7 +182,7 @@ def test_encoded_keys_never_collide(memcached: Memcached, keys: list[Any]) -> No
 
 
 def test_an_old_server_cannot_take_encoded_keys(classic_server: OlderServer) -> None:
-    with pinyon.Client(classic_server.address, timeout=10, encode_keys=True) as client:
+    with pinyon.Client(classic_server.address, timeout=10, connect_timeout=10, encode_keys=True) as client:
         for use in uses(client, "two words"):
             with pytest.raises(pinyon.Error, match=r"needs memcached 1\.6\.10 or newer.*1\.4\.15") as raised:
                 use()

@@ -93,8 +93,8 @@ async def test_every_way_to_speak_renews_locks(
     model: Model, way: str, redis_with: RedisWith, locks_on: LocksOn
 ) -> None:
     arguments, settings = WAYS[way]
-    async with locks_on(redis_with(*arguments), **settings).lock("a", "b", ttl=3) as held:
-        await model.sleep(4.5)
+    async with locks_on(redis_with(*arguments), **settings).lock("a", "b", ttl=6) as held:
+        await model.sleep(7.5)
         held.check()
 
 
@@ -260,11 +260,11 @@ async def test_scripts_that_are_forbidden_later_are_done_without(
 ) -> None:
     """On the same connection: what is held is kept, and what is wanted is had."""
     locks = locks_on(own_redis)
-    held = await locks.lock("a", ttl=3).acquire()
+    held = await locks.lock("a", ttl=6).acquire()
     own_redis.ask("ACL", "SETUSER", "default", "-@scripting")
     async with locks.lock("b", timeout=60):
         pass
-    await model.sleep(4.5)
+    await model.sleep(7.5)
     held.check()
     assert await held.release()
     await nothing_left(model, own_redis)

@@ -22,10 +22,10 @@ async def test_renewed_while_the_body_sleeps(model: Model, redis: Redis, locks_o
     locks, others = locks_on(redis), locks_on(redis)
     lost: list[Any] = []
     many = [f"name {number}" for number in range(150)]
-    async with locks.lock("a", "b", ttl=3, on_lost=lost.append) as held:
-        tasks = [model.spawn(locks.lock(name, ttl=3.3).acquire()) for name in many]
+    async with locks.lock("a", "b", ttl=6, on_lost=lost.append) as held:
+        tasks = [model.spawn(locks.lock(name, ttl=6.6).acquire()) for name in many]
         others_held = [await model.join(task) for task in tasks]
-        end = time.monotonic() + 4.5
+        end = time.monotonic() + 7.5
         while time.monotonic() < end:
             held.check()
             assert await others.try_lock("b") is None
@@ -162,9 +162,9 @@ async def test_given_back_inside_its_block(model: Model, redis: Redis, locks_on:
 
 @every_model
 async def test_what_is_held_keeps_its_locks_alive(model: Model, redis: Redis) -> None:
-    held = await model.locks(redis.url, ttl=3).lock("a").acquire()
+    held = await model.locks(redis.url, ttl=6).lock("a").acquire()
     gc.collect()
-    await model.sleep(4.5)
+    await model.sleep(7.5)
     held.check()
     assert await held.release()
     await nothing_left(model, redis)

@@ -28,7 +28,7 @@ def spacious() -> Iterator[list[Memcached]]:
 @pytest.mark.parametrize("count", [1, 4])
 def test_a_hundred_thousand_keys_in_one_call(spacious: list[Memcached], count: int) -> None:
     values = {f"key:{number}": number for number in range(MANY)}
-    with pinyon.Client([server.address for server in spacious[:count]], timeout=30) as client:
+    with pinyon.Client([server.address for server in spacious[:count]], timeout=30, connect_timeout=30) as client:
         assert client.set_many(values) == []
         assert client.get_many(values) == values
         assert client.delete_many(values) == MANY
@@ -37,14 +37,14 @@ def test_a_hundred_thousand_keys_in_one_call(spacious: list[Memcached], count: i
 
 def test_a_hundred_thousand_keys_of_an_old_server(classic_server: OlderServer) -> None:
     values = {f"key:{number}": number for number in range(MANY)}
-    with pinyon.Client(classic_server.address, timeout=30) as client:
+    with pinyon.Client(classic_server.address, timeout=30, connect_timeout=30) as client:
         assert client.set_many(values) == []
         assert client.get_many(values) == values
         assert client.delete_many(values) == MANY
 
 
 def test_a_hundred_thousand_commands_in_one_batch(spacious: list[Memcached]) -> None:
-    with pinyon.Client([server.address for server in spacious], timeout=30) as client:
+    with pinyon.Client([server.address for server in spacious], timeout=30, connect_timeout=30) as client:
         with client.quiet() as batch:
             for number in range(MANY):
                 batch.set(f"batch:{number}", number)
@@ -56,7 +56,7 @@ def test_a_hundred_thousand_commands_in_one_batch(spacious: list[Memcached]) -> 
 @pytest.mark.parametrize("count", [1, 4])
 def test_many_values_of_one_size_are_stored_and_read(spacious: list[Memcached], count: int, size: int) -> None:
     values = {f"key:{number}": b"%06d" % number * (size // 6) for number in range(max(50, min(1000, 2**21 // size)))}
-    with pinyon.Client([server.address for server in spacious[:count]], timeout=5) as client:
+    with pinyon.Client([server.address for server in spacious[:count]], timeout=5, connect_timeout=5) as client:
         assert client.set_many(values) == []
         assert client.get_many(values) == values
 
@@ -81,7 +81,7 @@ def test_no_number_of_keys_is_special(setting_of_four: pinyon.Client, client: pi
 
 @pytest.fixture
 def setting_of_four(four: list[Memcached]) -> Iterator[pinyon.Client]:
-    with pinyon.Client([server.address for server in four], timeout=10) as client:
+    with pinyon.Client([server.address for server in four], timeout=10, connect_timeout=10) as client:
         yield client
 
 

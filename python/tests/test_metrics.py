@@ -220,7 +220,7 @@ async def test_each_server_is_counted_apart(model: Model, four: list[Memcached])
 
 
 def test_threads_lose_nothing(server: Memcached) -> None:
-    with pinyon.Client(server.address, timeout=20, max_connections=3) as cache:
+    with pinyon.Client(server.address, timeout=20, connect_timeout=20, max_connections=3) as cache:
         threads = [threading.Thread(target=lambda: [cache.get("key") for _ in range(200)]) for _ in range(8)]
         for thread in threads:
             thread.start()

@@ -264,7 +264,7 @@ def test_version_and_stats_name_every_server(setting: Setting) -> None:
 
 def test_a_namespace_stands_before_every_key(setting: Setting) -> None:
     setting.client.set_many({"one": 1, "two": 2})
-    with pinyon.Client(setting.servers, timeout=10) as plain:
+    with pinyon.Client(setting.servers, timeout=10, connect_timeout=10) as plain:
         found = plain.get_many([f"{setting.namespace}one", f"{setting.namespace}two"])
     assert sorted(found.values()) == [1, 2]
     assert setting.client.get("one") == 1

@@ -45,7 +45,7 @@ def other(request: pytest.FixtureRequest, memcached: Memcached) -> Iterator[Any]
 
 @pytest.fixture(scope="module")
 def ours(memcached: Memcached) -> Iterator[pinyon.Client]:
-    with pinyon.Client(memcached.address, timeout=10) as client:
+    with pinyon.Client(memcached.address, timeout=10, connect_timeout=10) as client:
         yield client
 
 
@@ -84,7 +84,7 @@ def test_counters_are_shared(ours: pinyon.Client, other: Any) -> None:
 
 def test_objects_are_exchanged_by_pickle(memcached: Memcached, other: Any) -> None:
     value = {"tuple": (1, 2), "set": {3}}
-    with pinyon.Client(memcached.address, timeout=10, serializer="pickle") as ours:
+    with pinyon.Client(memcached.address, timeout=10, connect_timeout=10, serializer="pickle") as ours:
         ours.set("ours", value)
         other.set("theirs", value)
         assert other.get("ours") == ours.get("theirs") == value
@@ -100,7 +100,7 @@ def test_servers_are_chosen_as_pylibmc_chooses_them(four: list[Memcached]) -> No
     addresses = [server.address for server in four]
     weighted = pylibmc.Client(addresses, behaviors={"ketama_weighted": True, "hash": "md5"})
     values = {f"key:{number}": number for number in range(500)}
-    with pinyon.Client(addresses, timeout=10) as ours:
+    with pinyon.Client(addresses, timeout=10, connect_timeout=10) as ours:
         weighted.set_multi(values)
         assert ours.get_many(values) == values
         assert all(ours.get(key) == value for key, value in values.items())

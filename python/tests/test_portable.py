@@ -59,8 +59,8 @@ def is_same(one: Any, other: Any) -> bool:
 @pytest.mark.parametrize("serializer", SERIALIZERS)
 def test_what_is_stored_and_read_is_what_the_vectors_say(server: Memcached, serializer: str) -> None:
     with (
-        pinyon.Client(server.address, timeout=10, serializer=serializer) as client,
-        pinyon.Client(server.address, timeout=10, serializer=Verbatim()) as raw,
+        pinyon.Client(server.address, timeout=10, connect_timeout=10, serializer=serializer) as client,
+        pinyon.Client(server.address, timeout=10, connect_timeout=10, serializer=Verbatim()) as raw,
     ):
         for vector in VECTORS["values"]:
             value, stored = value_of(vector["value"]), vector[serializer]
@@ -77,9 +77,9 @@ def test_what_is_stored_and_read_is_what_the_vectors_say(server: Memcached, seri
 @pytest.mark.parametrize("kind", ["read", "malformed"])
 def test_what_others_stored_is_read_or_an_error(server: Memcached, kind: str) -> None:
     with (
-        pinyon.Client(server.address, timeout=10) as portable,
-        pinyon.Client(server.address, timeout=10, serializer="json") as reads_json,
-        pinyon.Client(server.address, timeout=10, serializer=Verbatim()) as raw,
+        pinyon.Client(server.address, timeout=10, connect_timeout=10) as portable,
+        pinyon.Client(server.address, timeout=10, connect_timeout=10, serializer="json") as reads_json,
+        pinyon.Client(server.address, timeout=10, connect_timeout=10, serializer=Verbatim()) as raw,
     ):
         for vector in VECTORS[kind]:
             raw.set("key", (vector["flags"], bytes.fromhex(vector["data_hex"])))
@@ -147,7 +147,7 @@ def test_values_are_exchanged_with_a_program_in_rust(server: Memcached, serializ
     build = ["cargo", "build", "-q", "--locked", "-p", "pinyon-core", "--example", "values"]
     subprocess.run(build, cwd=REPOSITORY, check=True)
     values = {vector["name"]: value_of(vector["value"]) for vector in VECTORS["values"] if vector[serializer]}
-    with pinyon.Client(server.address, timeout=10, serializer=serializer) as client:
+    with pinyon.Client(server.address, timeout=10, connect_timeout=10, serializer=serializer) as client:
         client.set_many({f"python:{name}": value for name, value in values.items()})
         program = REPOSITORY / "target" / "debug" / "examples" / "values"
         subprocess.run([program, server.address, serializer], check=True, timeout=150)

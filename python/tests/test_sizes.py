@@ -29,7 +29,7 @@ def roomy_classic(roomy: Memcached) -> Iterator[OlderServer]:
 @pytest.fixture(scope="module", params=["roomy", "roomy_classic"])
 def large(request: pytest.FixtureRequest) -> Iterator[pinyon.Client]:
     address = request.getfixturevalue(request.param).address
-    with pinyon.Client(address, timeout=10, max_value_size=32 * MIB) as client:
+    with pinyon.Client(address, timeout=10, connect_timeout=10, max_value_size=32 * MIB) as client:
         yield client
 
 
@@ -80,7 +80,7 @@ def test_a_value_that_looks_like_a_reply_is_a_value(large: pinyon.Client, lookal
 
 
 def test_one_byte_over_the_clients_limit_is_refused_and_nothing_lost(client: pinyon.Client, server: Memcached) -> None:
-    with pinyon.Client(server.address, timeout=10, max_value_size=1000) as limited:
+    with pinyon.Client(server.address, timeout=10, connect_timeout=10, max_value_size=1000) as limited:
         assert limited.set("key", b"x" * 1000)
         over = b"y" * 1001
         for store in (limited.set, limited.add, limited.replace, limited.append, limited.prepend):
@@ -101,7 +101,7 @@ def test_a_value_over_the_limit_does_not_spoil_a_batch(client: pinyon.Client, se
             batch.set("before", 1)
             batch.set("key", b"y" * 1001)
 
-    with pinyon.Client(server.address, timeout=10, max_value_size=1000) as limited:
+    with pinyon.Client(server.address, timeout=10, connect_timeout=10, max_value_size=1000) as limited:
         limited.set("key", "old")
         with pytest.raises(pinyon.ValueTooLarge):
             run(limited)
@@ -110,7 +110,7 @@ def test_a_value_over_the_limit_does_not_spoil_a_batch(client: pinyon.Client, se
 
 def test_a_stored_value_over_the_limit_is_not_read(client: pinyon.Client, server: Memcached) -> None:
     client.set("key", b"x" * 200_000)
-    with pinyon.Client(server.address, timeout=10, max_value_size=1000) as limited:
+    with pinyon.Client(server.address, timeout=10, connect_timeout=10, max_value_size=1000) as limited:
         for read in (limited.get, limited.gets, lambda key: limited.get_many([key, "small"])):
             with pytest.raises(pinyon.ValueTooLarge, match=r"200000 bytes.*\(max_value_size\) of 1000"):
                 read("key")
@@ -119,7 +119,7 @@ def test_a_stored_value_over_the_limit_is_not_read(client: pinyon.Client, server
 
 
 def test_what_the_server_finds_too_large_is_an_error_of_its_own(server: Memcached) -> None:
-    with pinyon.Client(server.address, timeout=10, max_value_size=8 * MIB) as client:
+    with pinyon.Client(server.address, timeout=10, connect_timeout=10, max_value_size=8 * MIB) as client:
         with pytest.raises(pinyon.ValueTooLarge, match="object too large for cache") as raised:
             client.set("key", b"x" * 2 * MIB)
         assert (raised.value.sent, raised.value.command, raised.value.server) == ("yes", "set", server.address)
@@ -148,7 +148,7 @@ def test_the_server_refusing_one_value_of_a_batch_is_told(server: Memcached) -> 
             batch.set("large", b"x" * 2 * MIB)
             batch.set("after", 2)
 
-    with pinyon.Client(server.address, timeout=10, max_value_size=8 * MIB) as client:
+    with pinyon.Client(server.address, timeout=10, connect_timeout=10, max_value_size=8 * MIB) as client:
         with pytest.raises(pinyon.BatchError, match="too large") as raised:
             run(client)
         assert "large" in {failure.key for failure in raised.value.failures}

@@ -42,7 +42,7 @@ def together(*works: Callable[[], None]) -> None:
 
 @pytest.mark.parametrize("max_connections", [1, 3, 64])
 def test_sixteen_threads_each_see_their_own_values(own_server: Memcached, max_connections: int) -> None:
-    with pinyon.Client(own_server.address, timeout=20, max_connections=max_connections) as client:
+    with pinyon.Client(own_server.address, timeout=20, connect_timeout=20, max_connections=max_connections) as client:
 
         def work(name: str) -> None:
             for turn in range(60):
@@ -61,7 +61,9 @@ def test_sixteen_threads_each_see_their_own_values(own_server: Memcached, max_co
 
 
 def test_threads_share_several_servers(four: list[Memcached]) -> None:
-    with pinyon.Client([server.address for server in four], timeout=20, max_connections=3) as client:
+    with pinyon.Client(
+        [server.address for server in four], timeout=20, connect_timeout=20, max_connections=3
+    ) as client:
 
         def work(name: int) -> None:
             for turn in range(10):
@@ -74,20 +76,20 @@ def test_threads_share_several_servers(four: list[Memcached]) -> None:
 
 
 def test_waiting_for_a_connection_ends_with_its_own_message(own_server: Memcached) -> None:
-    with pinyon.Client(own_server.address, timeout=0.6, max_connections=1) as client:
+    with pinyon.Client(own_server.address, timeout=1.5, max_connections=1) as client:
         with client.quiet() as batch:
             batch.set("key", 1)
             begun = time.monotonic()
             with pytest.raises(pinyon.Timeout, match=r"all 1 connections stayed in use \(max_connections\)") as raised:
                 client.get("key")
-            assert 0.5 < time.monotonic() - begun < 30
+            assert 1.4 < time.monotonic() - begun < 30
             assert (raised.value.sent, raised.value.command) == ("no", "get")
         assert client.get("key") == 1
 
 
 def test_waiting_in_vain_for_a_connection_says_nothing_about_the_server(four: list[Memcached]) -> None:
     server = four[0]
-    with pinyon.Client(server.address, timeout=0.1, max_connections=1) as client:
+    with pinyon.Client(server.address, timeout=1, max_connections=1) as client:
         with client.quiet() as batch:
             batch.set("key", 1)
             for _ in range(4):
@@ -98,7 +100,7 @@ def test_waiting_in_vain_for_a_connection_says_nothing_about_the_server(four: li
 
 
 def test_a_waiting_thread_gets_the_connection_that_becomes_free(client: pinyon.Client, server: Memcached) -> None:
-    with pinyon.Client(server.address, timeout=10, max_connections=1) as shared:
+    with pinyon.Client(server.address, timeout=10, connect_timeout=10, max_connections=1) as shared:
         shared.set("key", 1)
         found: list[object] = []
         waiting = threading.Thread(target=lambda: found.append(shared.get("key")))

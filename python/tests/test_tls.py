@@ -371,7 +371,7 @@ def test_a_file_that_may_not_be_read(trusted: Authority, certificates: Path) -> 
 
 def test_a_forked_child_makes_its_own_connection(server: Memcached, here: Shown, tls: pinyon.Tls) -> None:
     with Front(server, here) as front:
-        client = pinyon.Client(front.address, tls=tls, timeout=10)
+        client = pinyon.Client(front.address, tls=tls, timeout=10, connect_timeout=10)
         assert client.set("key", "value")
         if not (child := os.fork()):
             code = 1

@@ -129,7 +129,7 @@ def test_not_a_number_is_refused(client: pinyon.Client) -> None:
 
 
 def test_flush_all_can_be_delayed(own_server: Memcached) -> None:
-    with pinyon.Client(own_server.address, timeout=10) as client:
+    with pinyon.Client(own_server.address, timeout=10, connect_timeout=10) as client:
         client.set("key", "value")
         client.flush_all(delay=2)
         assert client.get("key") == "value"

@@ -44,7 +44,7 @@ def same(one: Any, other: Any) -> bool:
 
 
 def clients(server: Memcached, serializer: Any) -> pinyon.Client:
-    return pinyon.Client(server.address, timeout=10, serializer=serializer)
+    return pinyon.Client(server.address, timeout=10, connect_timeout=10, serializer=serializer)
 
 
 @pytest.fixture(scope="module", params=["portable", "pickle", "json"])

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import errno
 import functools
+import itertools
 import random
 import socket
+from collections.abc import Iterator
 
 #: These, and those of the buses of Redis Clusters, are below the ports that the system gives to outgoing connections:
 #: nobody connects to itself, and no connection has the port while its server is away.
@@ -21,22 +23,22 @@ BUS = 10000
 def free_port() -> int:
     """A port that nobody listens on at any address, nor on the port of the bus that belongs to it.
 
-    Other processes get other ports from this, until the caller's has ended.
+    Other processes get other ports from this, until the caller's has ended. Two calls give two ports, also before
+    anything listens on the first.
     """
-    while True:
-        port = random.choice(_own_ports()[0])
-        if _is_free(port) and _is_free(port + BUS):
-            return port
+    ports, _ = _own_ports()
+    return next(port for port in ports if _is_free(port) and _is_free(port + BUS))
 
 
 @functools.cache
-def _own_ports() -> tuple[range, socket.socket]:
-    """The ports of this process, and what says so: a socket that listens on the one before them."""
+def _own_ports() -> tuple[Iterator[int], socket.socket]:
+    """The ports of this process, in turn, and what says so: a socket that listens on the one before them."""
     firsts = list(range(PORTS.start, PORTS.stop, OWN_PORTS))
     random.shuffle(firsts)
     for first in firsts:
         try:
-            return range(first + 1, first + OWN_PORTS), socket.create_server(("127.0.0.1", first))
+            reserved = socket.create_server(("127.0.0.1", first))
+            return itertools.cycle(range(first + 1, first + OWN_PORTS)), reserved
         except OSError as error:
             if error.errno != errno.EADDRINUSE:
                 raise
