@@ -84,7 +84,7 @@ class Conversation:
         """The next request that has no standing answer; the meta command of a greeting belongs to the version before it."""
         while True:
             request = self._read_request(self._line, self._read)
-            if request == b"mn" and self.requests == [b"version"]:
+            if request == b"mn" and self.requests[-1:] == [b"version"]:
                 self.send(b"MN\r\n")
                 continue
             self.requests.append(request)
