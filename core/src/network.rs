@@ -151,6 +151,7 @@ impl Socket {
         recv(&self.fd, &mut byte, RecvFlags::DONTWAIT | RecvFlags::PEEK) == Err(Errno::AGAIN)
     }
 
+    #[inline]
     fn receive_with(&mut self, buffers: &mut [IoSliceMut<'_>], flags: RecvFlags) -> io::Result<usize> {
         match buffers {
             [buffer] => Ok(recv(&self.fd, &mut **buffer, flags)?.0),

@@ -120,10 +120,16 @@ impl<K> Batch<K> {
     }
 
     /// A forked child drops the parent's connections without a word on them.
+    #[inline]
     fn check_process(&mut self) -> Result<(), Error> {
-        if self.generation == fork::generation() {
-            return Ok(());
+        match self.generation == fork::generation() {
+            true => Ok(()),
+            false => self.forsake(),
         }
+    }
+
+    #[cold]
+    fn forsake(&mut self) -> Result<(), Error> {
         self.work.connections.clear();
         let message = "this batch was begun before the process was forked; begin another in the child";
         Err(Error::new(Kind::Usage, &"".into(), message))

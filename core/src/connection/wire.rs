@@ -27,7 +27,7 @@ impl<S: Stream> Wire<'_, S> {
     }
 
     /// Receives once, by `receive`, which may wait where the host can.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn receive(
         &mut self,
         buffers: &mut [IoSliceMut<'_>],

@@ -173,6 +173,7 @@ impl<N: Network> Session<N> {
         }
     }
 
+    #[cold]
     fn read_answers_to_greeting(&mut self) {
         if self.incoming.bytes().starts_with(&ALERT) {
             return self.refuse(Kind::Connect, "the server speaks TLS on this port: set \"tls\"");
