@@ -81,7 +81,10 @@ class Conversation:
         return self._do(step, requests)
 
     def request(self) -> bytes:
-        """The next request that has no standing answer; the meta command of a greeting belongs to the version before it."""
+        """The next request that has no standing answer.
+
+        The meta command that follows ``version`` belongs to the greeting.
+        """
         while True:
             request = self._read_request(self._line, self._read)
             if request == b"mn" and self.requests[-1:] == [b"version"]:
