@@ -96,6 +96,14 @@ class Conversation:
                 return request
             self._do(answer, [request])
 
+    def take_greeting(self) -> None:
+        """Takes both requests of a greeting, for a step that answers them by itself."""
+        greeting = [self._read_request(self._line, self._read) for _ in range(2)]
+        if greeting != [b"version", b"mn"]:
+            self.unexpected.extend(greeting)
+            raise GoneError
+        self.requests.append(b"version")
+
     def send(self, reply: bytes) -> None:
         try:
             self.connection.sendall(reply)

@@ -174,10 +174,10 @@ def test_a_signal_that_ends_no_system_call_of_the_wait_ends_the_wait(use: str) -
 @pytest.mark.parametrize("use", ["get", "get_many", "quiet"])
 def test_an_interrupt_as_a_connection_gets_ready_leaves_one_that_waits(use: str) -> None:
     def greet_and_interrupt(conversation: Conversation) -> None:
-        conversation.request()
+        conversation.take_greeting()
         # Taken by this thread, the signal ends no wait of the client's: it is seen once the reply has come.
         signal.pthread_kill(threading.get_ident(), signal.SIGUSR1)
-        conversation.send(b"VERSION 1.6.18\r\n")
+        conversation.send(b"VERSION 1.6.18\r\nMN\r\n")
 
     def handler(*_: object) -> None:
         raise Interrupted
