@@ -110,8 +110,8 @@ impl KeyRules {
     /// The key that was given, where it is sent as it is. A ring is asked about it as well then.
     #[inline]
     pub fn as_given<'k>(&self, key: &'k [u8]) -> Option<Key<'k>> {
-        let is_usual = !key.is_empty() && key.len() <= MAX_KEY && is_plain(key) && !self.would_meet_a_digest(key);
-        (is_usual && self.namespace.is_empty()).then_some(Key { wire: key, base64: false })
+        let fits = self.namespace.is_empty() && !key.is_empty() && key.len() <= MAX_KEY;
+        (fits && is_plain(key) && !self.would_meet_a_digest(key)).then_some(Key { wire: key, base64: false })
     }
 
     /// The key that a ring is asked about, without its namespace. Dalli asks about the key that it has shortened.

@@ -47,7 +47,6 @@ impl<N: Network> Session<N> {
         self.reader = ReplyReader::default();
         self.awaits = Awaited::Version;
         self.tries_meta = self.manner.tries_meta();
-        self.was_cut_off = false;
         self.current = None;
         self.receiving = None;
         self.silent = 0;
@@ -95,7 +94,6 @@ impl<N: Network> Session<N> {
         }
         self.outgoing = Outgoing::default();
         self.tries_meta = false;
-        self.was_cut_off = true;
         let connected = self.connection.connect_anew();
         self.advanced(connected);
     }
@@ -218,7 +216,8 @@ impl<N: Network> Session<N> {
             Ok(Decoded::Head { head, line, consumed, .. }) if head.status == Status::Version => {
                 let version = line.strip_prefix(b"VERSION ").and_then(ServerVersion::parse);
                 self.incoming.consume(consumed);
-                if self.was_cut_off && Capabilities::of(version).meta() {
+                // It was cut off: the greeting before this one tried a meta command.
+                if !self.tries_meta && self.manner.tries_meta() && Capabilities::of(version).meta() {
                     self.manner.refuses_meta(self.connection.server());
                 }
                 return self.await_no_op(version);

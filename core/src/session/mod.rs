@@ -130,8 +130,6 @@ pub struct Session<N: Network = System> {
     awaits: Awaited,
     /// The greeting tries a meta command.
     tries_meta: bool,
-    /// The server closed the connection before this one, whose greeting did.
-    was_cut_off: bool,
     limits: Limits,
     capabilities: Capabilities,
     outgoing: Outgoing,
@@ -169,7 +167,6 @@ impl<N: Network> Session<N> {
             manner: Arc::default(),
             awaits: Awaited::Version,
             tries_meta: false,
-            was_cut_off: false,
             limits,
             capabilities: Capabilities::of(None),
             outgoing: Outgoing::default(),
