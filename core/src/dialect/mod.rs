@@ -24,7 +24,7 @@ use std::borrow::Cow;
 pub use assembly::{assemble, Objects};
 pub use notation::Notation;
 pub use packing::{CompressionSettings, Dictionaries, Packing};
-pub use parts::{Part, Reader, Refused, Writer, NOT_UTF8};
+pub use parts::{Part, Reader, Unwritable, Writer, NOT_UTF8};
 pub use plain::Plain;
 pub use portable::{DateTime, Instant, JsonReader, JsonWriter, MessagePackReader, MessagePackWriter};
 pub use tree::{TreeReader, TreeWriter};

@@ -78,14 +78,14 @@ pub trait Writer {
     /// What has been written, once the value is complete.
     type Written;
 
-    fn write(&mut self, part: Part<'_>) -> Result<(), Refused>;
+    fn write(&mut self, part: Part<'_>) -> Result<(), Unwritable>;
 
-    fn finish(self) -> Result<Self::Written, Refused>;
+    fn finish(self) -> Result<Self::Written, Unwritable>;
 }
 
 /// Why a part of a value is not written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Refused {
+pub enum Unwritable {
     /// It is nested deeper than this, or contains itself.
     Depth(usize),
     /// The notation has no counterpart to what is called so.
@@ -100,20 +100,20 @@ pub enum Refused {
     Count,
 }
 
-impl fmt::Display for Refused {
+impl fmt::Display for Unwritable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Refused::Depth(most) => write!(f, "data nested more than {most} levels deep, or in itself"),
-            Refused::Kind(kind) => f.write_str(kind),
-            Refused::Key(kind) => write!(f, "a map with {kind} as a key"),
-            Refused::Big => f.write_str("an integer of more than 64 bits"),
-            Refused::Length => f.write_str("a part of more than 4 GiB"),
-            Refused::Count => f.write_str("a list or map that was changed while it was written"),
+            Unwritable::Depth(most) => write!(f, "data nested more than {most} levels deep, or in itself"),
+            Unwritable::Kind(kind) => f.write_str(kind),
+            Unwritable::Key(kind) => write!(f, "a map with {kind} as a key"),
+            Unwritable::Big => f.write_str("an integer of more than 64 bits"),
+            Unwritable::Length => f.write_str("a part of more than 4 GiB"),
+            Unwritable::Count => f.write_str("a list or map that was changed while it was written"),
         }
     }
 }
 
-impl std::error::Error for Refused {}
+impl std::error::Error for Unwritable {}
 
 /// Where a writer is: within which lists and maps.
 #[derive(Debug)]
@@ -150,15 +150,15 @@ impl Nesting {
 
     /// Another part begins, other than an end.
     #[inline]
-    pub(super) fn part(&mut self) -> Result<Place, Refused> {
+    pub(super) fn part(&mut self) -> Result<Place, Unwritable> {
         let deep = self.open.len();
         let Some(open) = self.open.last_mut() else {
-            return if std::mem::replace(&mut self.done, true) { Err(Refused::Count) } else { Ok(Place::First) };
+            return if std::mem::replace(&mut self.done, true) { Err(Unwritable::Count) } else { Ok(Place::First) };
         };
         if deep >= self.most {
-            return Err(Refused::Depth(self.most));
+            return Err(Unwritable::Depth(self.most));
         }
-        open.left = open.left.checked_sub(1).ok_or(Refused::Count)?;
+        open.left = open.left.checked_sub(1).ok_or(Unwritable::Count)?;
         let is_first = std::mem::replace(&mut open.is_empty, false);
         Ok(match (open.is_map, is_first) {
             (false, true) => Place::First,
@@ -181,17 +181,17 @@ impl Nesting {
 
     /// Returns whether it was a map that has ended.
     #[inline]
-    pub(super) fn end(&mut self) -> Result<bool, Refused> {
+    pub(super) fn end(&mut self) -> Result<bool, Unwritable> {
         match self.open.pop() {
             Some(Open { is_map, left: 0, .. }) => Ok(is_map),
-            _ => Err(Refused::Count),
+            _ => Err(Unwritable::Count),
         }
     }
 
-    pub(super) fn finish(&self) -> Result<(), Refused> {
+    pub(super) fn finish(&self) -> Result<(), Unwritable> {
         match self.done && self.open.is_empty() {
             true => Ok(()),
-            false => Err(Refused::Count),
+            false => Err(Unwritable::Count),
         }
     }
 }

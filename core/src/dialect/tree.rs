@@ -3,7 +3,7 @@
 use std::vec::Drain;
 
 use super::assembly::{assemble, Assembly, Objects};
-use super::parts::{Nesting, Part, Reader, Refused, Writer};
+use super::parts::{Nesting, Part, Reader, Unwritable, Writer};
 use super::Plain;
 
 /// As deep as what is written is read again.
@@ -96,12 +96,12 @@ impl Objects for Trees {
 }
 
 /// A tree, written.
-pub(super) fn write<W: Writer>(value: &Plain, mut writer: W) -> Result<W::Written, Refused> {
+pub(super) fn write<W: Writer>(value: &Plain, mut writer: W) -> Result<W::Written, Unwritable> {
     let mut reader = TreeReader::new(value);
     let mut deep = 0_usize;
     loop {
         // A tree in memory is always read to its end.
-        let Ok(part) = reader.next() else { return Err(Refused::Count) };
+        let Ok(part) = reader.next() else { return Err(Unwritable::Count) };
         match part {
             Part::List(_) | Part::Tuple(_) | Part::Map(_) => deep += 1,
             Part::End => deep -= 1,
@@ -131,7 +131,7 @@ impl Default for TreeWriter {
 impl Writer for TreeWriter {
     type Written = Plain;
 
-    fn write(&mut self, part: Part<'_>) -> Result<(), Refused> {
+    fn write(&mut self, part: Part<'_>) -> Result<(), Unwritable> {
         match part {
             Part::End => drop(self.nesting.end()?),
             _ => drop(self.nesting.part()?),
@@ -141,12 +141,12 @@ impl Writer for TreeWriter {
             Part::Map(pairs) => self.nesting.begin_map(pairs),
             _ => {}
         }
-        self.tree = self.assembly.add(part, &mut Trees).map_err(|_| Refused::Kind(part.kind()))?;
+        self.tree = self.assembly.add(part, &mut Trees).map_err(|_| Unwritable::Kind(part.kind()))?;
         Ok(())
     }
 
-    fn finish(self) -> Result<Plain, Refused> {
+    fn finish(self) -> Result<Plain, Unwritable> {
         self.nesting.finish()?;
-        self.tree.ok_or(Refused::Count)
+        self.tree.ok_or(Unwritable::Count)
     }
 }

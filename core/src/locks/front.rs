@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use pinyon_proto::resp::{Command, Value};
 
 use super::call::{Call, Names, ScriptAnswer};
-use super::client::{Client, Finished, Outcome, Platform, Setup, Wish};
+use super::client::{Client, Outcome, Platform, Report, Setup, Wish};
 use super::failure::LockFailure;
 use super::grant::{Grant, Registry};
 use super::identity::new_client;
@@ -206,15 +206,15 @@ impl<W, L, P: Platform> Front<W, L, P> {
                 return Some(finished);
             }
             match self.client.next_finished()? {
-                Finished::Done { waiter: Pending { waiter, about }, outcome } => {
+                Report::Done { waiter: Pending { waiter, about }, outcome } => {
                     return Some(self.done(waiter, about, outcome));
                 }
-                Finished::Lost { number, loss } => {
+                Report::Lost { number, loss } => {
                     let listeners = self.registry.lose(number, loss).into_iter();
                     let note = |listener| LockFinished::Note(Note::Lost { listener, loss });
                     self.finished.extend(listeners.map(note));
                 }
-                Finished::Warning(text) => return Some(LockFinished::Note(Note::Warning(text))),
+                Report::Warning(text) => return Some(LockFinished::Note(Note::Warning(text))),
             }
         }
     }

@@ -18,4 +18,4 @@ pub use crate::connection::{Ticket, Wants};
 pub use info::{Protocol, ServerInfo};
 pub use session::{RespEvent, RespSession};
 pub use settings::{Password, RespLimits, SessionSettings};
-pub use submitting::Refused;
+pub use submitting::RespRefused;

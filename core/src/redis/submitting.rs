@@ -13,7 +13,7 @@ use crate::network::Network;
 
 /// Why a command was not taken; nothing of it was sent or queued.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Refused {
+pub enum RespRefused {
     /// The session is not ready or its queue is full: wait, then submit again.
     Full,
     TooLarge {
@@ -24,13 +24,13 @@ pub enum Refused {
     Unanswerable(&'static str),
 }
 
-impl Refused {
+impl RespRefused {
     /// What it is for a caller that cannot wait.
     pub fn into_error(self, server: &Arc<str>, command: &'static str) -> Error {
         let error = match self {
-            Refused::Full => Error::new(Kind::Usage, server, "the connection takes no more commands"),
-            Refused::Unanswerable(why) => Error::new(Kind::Usage, server, why),
-            Refused::TooLarge { size, limit } => {
+            RespRefused::Full => Error::new(Kind::Usage, server, "the connection takes no more commands"),
+            RespRefused::Unanswerable(why) => Error::new(Kind::Usage, server, why),
+            RespRefused::TooLarge { size, limit } => {
                 let message = format!("the command has {size} bytes, more than the limit of {limit}");
                 Error::new(Kind::TooLarge, server, message)
             }
@@ -81,7 +81,7 @@ impl Confirmations {
 
 impl<N: Network> RespSession<N> {
     /// Queues the command of these parts; see [`Self::submit_command`].
-    pub fn submit(&mut self, parts: &[&[u8]], deadline: Instant) -> Result<Ticket, Refused> {
+    pub fn submit(&mut self, parts: &[&[u8]], deadline: Instant) -> Result<Ticket, RespRefused> {
         self.submit_command(&Command::of(parts), deadline)
     }
 
@@ -90,10 +90,10 @@ impl<N: Network> RespSession<N> {
     /// `SUBSCRIBE` and its kin, which must name their channels, are answered by the confirmation of the last one: an
     /// array, whichever the protocol. With RESP2 a connection that has subscribed takes no other commands, and messages
     /// come as pushes all the same.
-    pub fn submit_command(&mut self, command: &Command, deadline: Instant) -> Result<Ticket, Refused> {
+    pub fn submit_command(&mut self, command: &Command, deadline: Instant) -> Result<Ticket, RespRefused> {
         let confirmations = self.check(command)?;
         if !self.accepts() {
-            return Err(Refused::Full);
+            return Err(RespRefused::Full);
         }
         self.subscribed |= confirmations.is_some();
         let begin = self.outgoing.end();
@@ -108,22 +108,22 @@ impl<N: Network> RespSession<N> {
     }
 
     /// Refuses what is never taken.
-    fn check(&self, command: &Command) -> Result<Option<Confirmations>, Refused> {
+    fn check(&self, command: &Command) -> Result<Option<Confirmations>, RespRefused> {
         let (size, limit) = (command.size(), self.settings.limits.command);
         if size > limit {
-            return Err(Refused::TooLarge { size, limit });
+            return Err(RespRefused::TooLarge { size, limit });
         }
         let mut parts = command.iter();
         let Some(name) = parts.next() else {
-            return Err(Refused::Unanswerable("a command without a name is never answered"));
+            return Err(RespRefused::Unanswerable("a command without a name is never answered"));
         };
         let confirmations = Confirmations::of(name, command);
         match confirmations {
             Some(Confirmations { missing: 0, .. }) => {
-                Err(Refused::Unanswerable("a command about subscriptions must name its channels"))
+                Err(RespRefused::Unanswerable("a command about subscriptions must name its channels"))
             }
             _ if changes_replies(name, parts) => {
-                Err(Refused::Unanswerable("a command that changes how replies come is not for a shared connection"))
+                Err(RespRefused::Unanswerable("a command that changes how replies come is not for a shared connection"))
             }
             _ => Ok(confirmations),
         }

@@ -2,7 +2,7 @@ use proptest::prelude::*;
 
 use super::decimal::{digits, float, integer};
 use super::*;
-use crate::dialect::{Notation, Part, Plain, Reader, Refused, TreeReader, Writer};
+use crate::dialect::{Notation, Part, Plain, Reader, TreeReader, Unwritable, Writer};
 
 const NOTATIONS: [Notation; 2] = [Notation::MessagePack, Notation::Json];
 
@@ -125,19 +125,19 @@ fn a_length_is_believed_no_further_than_the_bytes_reach() {
 #[test]
 fn a_list_of_other_than_its_length_is_refused() {
     for (announced, items) in [(1, 0), (1, 2), (0, 1)] {
-        let write = |writer: &mut dyn FnMut(Part<'_>) -> Result<(), Refused>| {
+        let write = |writer: &mut dyn FnMut(Part<'_>) -> Result<(), Unwritable>| {
             writer(Part::List(announced))?;
             (0..items).try_for_each(|_| writer(Part::Null))?;
             writer(Part::End)
         };
         let (mut messagepack, mut json) = (MessagePackWriter::default(), JsonWriter::default());
-        assert_eq!(write(&mut |part| messagepack.write(part)), Err(Refused::Count));
-        assert_eq!(write(&mut |part| json.write(part)), Err(Refused::Count));
+        assert_eq!(write(&mut |part| messagepack.write(part)), Err(Unwritable::Count));
+        assert_eq!(write(&mut |part| json.write(part)), Err(Unwritable::Count));
     }
     let mut twice = JsonWriter::default();
     twice.write(Part::Null).expect("a value");
-    assert_eq!(twice.write(Part::Null), Err(Refused::Count));
-    assert_eq!(JsonWriter::default().finish(), Err(Refused::Count));
+    assert_eq!(twice.write(Part::Null), Err(Unwritable::Count));
+    assert_eq!(JsonWriter::default().finish(), Err(Unwritable::Count));
 }
 
 #[test]

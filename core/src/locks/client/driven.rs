@@ -6,20 +6,20 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::link::COMMANDS;
-use super::{Client, Finished, Platform};
+use super::{Client, Platform, Report};
 use crate::address::Address;
 use crate::driven::{Action, Driven};
 use crate::error::{Error, Kind};
 use crate::locks::machine::Moment;
 
 impl<W, P: Platform> Driven for Client<W, P> {
-    type Finished = Finished<W>;
+    type Finished = Report<W>;
 
     fn take_actions(&mut self) -> Vec<Action> {
         self.actions.drain(..).collect()
     }
 
-    fn take_finished(&mut self) -> Vec<Finished<W>> {
+    fn take_finished(&mut self) -> Vec<Report<W>> {
         self.finished.drain(..).collect()
     }
 

@@ -5,7 +5,7 @@ use std::time::Instant;
 use pinyon_proto::resp::{Command, Value};
 
 use super::link::{About, COMMANDS, PUSHES};
-use super::{Client, Finished, Platform};
+use super::{Client, Platform, Report};
 use crate::error::{Error, Kind};
 use crate::locks::handler::Redirection;
 use crate::locks::script::{self, ScriptError};
@@ -99,7 +99,7 @@ impl<W, P: Platform> Client<W, P> {
         let text = String::from_utf8_lossy(text);
         let Some(policy) = text.lines().find_map(|line| line.strip_prefix("maxmemory_policy:")) else { return };
         if policy != "noeviction" && !std::mem::replace(&mut self.warned_of_policy, true) {
-            self.finished.push_back(Finished::Warning(format!(
+            self.finished.push_back(Report::Warning(format!(
                 "{}: maxmemory-policy is {policy}: the server may throw out locks that are held when its memory is full; \
                  set maxmemory-policy noeviction, or keep locks on a server of their own",
                 self.settings.server

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use pinyon_proto::resp::{Command, Value};
 
-use super::{Client, Finished, MachineFailure, Outcome, Platform};
+use super::{Client, MachineFailure, Outcome, Platform, Report};
 use crate::address::{Address, Endpoint};
 use crate::driven::Action;
 use crate::error::{Error, Kind, Sent};
@@ -15,7 +15,7 @@ use crate::locks::handler::{Handler, Redirection};
 use crate::locks::script::{Missing, ScriptError};
 use crate::locks::sequence::Sequence;
 use crate::network::System;
-use crate::redis::{Refused, RespEvent, RespSession, Ticket};
+use crate::redis::{RespEvent, RespRefused, RespSession, Ticket};
 
 /// The commands' connection, and the pushes' where one connection cannot carry both (RESP2).
 pub(super) const COMMANDS: usize = 0;
@@ -35,7 +35,7 @@ pub(super) struct Link<W, P: Platform> {
     /// What is to be sent, in order; some of it waits for a connection.
     outbox: VecDeque<Item<W>>,
     /// What cannot be sent at all.
-    refused: VecDeque<(About<W>, Refused)>,
+    refused: VecDeque<(About<W>, RespRefused)>,
     /// What each exchange of the commands' connection is about, in order.
     flight: Sequence<About<W>>,
     /// How often in a row no connection could be made, and since when there is none.
@@ -143,7 +143,7 @@ impl<W, P: Platform> Link<W, P> {
             let Some(Item { command, about, deadline }) = self.outbox.pop_front() else { return };
             match self.lanes[COMMANDS].session.submit_command(&command, deadline) {
                 Ok(Ticket(ticket)) => self.flight.insert(ticket, about),
-                Err(Refused::Full) => return self.outbox.push_front(Item { command, about, deadline }),
+                Err(RespRefused::Full) => return self.outbox.push_front(Item { command, about, deadline }),
                 Err(refused) => self.refused.push_back((about, refused)),
             }
             self.handler.reuse(command);
@@ -341,7 +341,7 @@ impl<W, P: Platform> Client<W, P> {
             self.machine.answer(call, answer, self.platform.boot_time());
         }
         if let Some(warning) = self.link.handler.take_warning() {
-            self.finished.push_back(Finished::Warning(format!("{}: {warning}", self.settings.server)));
+            self.finished.push_back(Report::Warning(format!("{}: {warning}", self.settings.server)));
         }
     }
 

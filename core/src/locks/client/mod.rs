@@ -96,7 +96,7 @@ pub enum Outcome {
 }
 
 #[derive(Debug)]
-pub enum Finished<W> {
+pub enum Report<W> {
     Done {
         waiter: W,
         outcome: Outcome,
@@ -133,7 +133,7 @@ pub struct Client<W, P: Platform = System> {
     machine: Machine,
     link: Link<W, P>,
     waiting: HashMap<(u64, Awaited), Waiters<W>>,
-    finished: VecDeque<Finished<W>>,
+    finished: VecDeque<Report<W>>,
     actions: VecDeque<Action>,
     turn_is_due: bool,
     /// That the server may throw locks out has been told.
@@ -247,7 +247,7 @@ impl<W, P: Platform> Client<W, P> {
     }
 
     /// What is over; ask after every call.
-    pub fn next_finished(&mut self) -> Option<Finished<W>> {
+    pub fn next_finished(&mut self) -> Option<Report<W>> {
         self.finished.pop_front()
     }
 
@@ -272,7 +272,7 @@ impl<W, P: Platform> Client<W, P> {
                 error.server = self.settings.server.clone();
             }
         }
-        self.finished.push_back(Finished::Done { waiter, outcome });
+        self.finished.push_back(Report::Done { waiter, outcome });
     }
 
     /// What comes of a wish after the end: nothing is held any more.
@@ -324,12 +324,12 @@ impl<W, P: Platform> Client<W, P> {
                     (request, Awaited::ScriptAnswer, answer.map_or_else(Outcome::Failed, Outcome::Answered))
                 }
                 MachineEvent::Lost { number, loss } => {
-                    self.finished.push_back(Finished::Lost { number, loss });
+                    self.finished.push_back(Report::Lost { number, loss });
                     continue;
                 }
                 MachineEvent::RenewalRefused { error } => {
                     let message = "locks that are held are not prolonged, and will be lost when their ttls have passed";
-                    self.finished.push_back(Finished::Warning(format!("{message}: {error}")));
+                    self.finished.push_back(Report::Warning(format!("{message}: {error}")));
                     continue;
                 }
             };

@@ -117,8 +117,8 @@ impl Host {
                 }
             }
             self.told.extend(finished.into_iter().filter_map(|finished| match finished {
-                Finished::Done { waiter, outcome } => Some((waiter, outcome)),
-                Finished::Lost { .. } | Finished::Warning(_) => None,
+                Report::Done { waiter, outcome } => Some((waiter, outcome)),
+                Report::Lost { .. } | Report::Warning(_) => None,
             }));
         }
     }
