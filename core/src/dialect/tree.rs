@@ -1,4 +1,4 @@
-//! Values as trees: what the notations of other languages are read into and written from.
+//! Values as trees, for reading and writing the notations of other languages.
 
 use std::vec::Drain;
 
@@ -6,10 +6,10 @@ use super::assembly::{assemble, Assembly, Objects};
 use super::parts::{Nesting, Part, Reader, Unwritable, Writer};
 use super::Plain;
 
-/// As deep as what is written is read again.
+/// The deepest nesting that can be read again after it was written.
 const DEPTH: usize = 190;
 
-/// Takes a tree apart.
+/// Reads the parts of a tree.
 #[derive(Debug)]
 pub struct TreeReader<'t> {
     root: Option<&'t Plain>,
@@ -19,7 +19,7 @@ pub struct TreeReader<'t> {
 #[derive(Debug)]
 enum Open<'t> {
     Items(std::slice::Iter<'t, Plain>),
-    /// And the value of the key that was given last.
+    /// The remaining pairs, and the value of the last key.
     Pairs(std::slice::Iter<'t, (Plain, Plain)>, Option<&'t Plain>),
 }
 
@@ -62,7 +62,7 @@ impl Reader for TreeReader<'_> {
     }
 }
 
-/// The tree that a reader's parts make.
+/// Reads a tree from parts.
 pub(super) fn read(reader: impl Reader) -> Result<Plain, String> {
     assemble(reader, &mut Trees)
 }
@@ -95,12 +95,12 @@ impl Objects for Trees {
     }
 }
 
-/// A tree, written.
+/// Writes a tree.
 pub(super) fn write<W: Writer>(value: &Plain, mut writer: W) -> Result<W::Written, Unwritable> {
     let mut reader = TreeReader::new(value);
     let mut deep = 0_usize;
     loop {
-        // A tree in memory is always read to its end.
+        // A tree in memory is always complete.
         let Ok(part) = reader.next() else { return Err(Unwritable::Count) };
         match part {
             Part::List(_) | Part::Tuple(_) | Part::Map(_) => deep += 1,
@@ -114,7 +114,7 @@ pub(super) fn write<W: Writer>(value: &Plain, mut writer: W) -> Result<W::Writte
     }
 }
 
-/// Makes a tree of any parts.
+/// Makes a tree from parts.
 #[derive(Debug)]
 pub struct TreeWriter {
     nesting: Nesting,

@@ -1,4 +1,4 @@
-//! Values into JSON as Python's `json.dumps` writes it without spaces: all but control characters as they are.
+//! Writes JSON like Python's `json.dumps` without spaces; only control characters are escaped.
 
 use super::decimal::float;
 use super::WRITTEN_DEPTH;

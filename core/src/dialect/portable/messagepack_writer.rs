@@ -1,4 +1,4 @@
-//! Values into MessagePack, each part in the shortest form there is for it.
+//! Writes MessagePack, each part in its shortest form.
 
 use super::{Instant, DATE_TIME, INSTANT, WRITTEN_DEPTH};
 use crate::dialect::parts::{Nesting, Part, Unwritable, Writer};
@@ -97,7 +97,8 @@ impl MessagePackWriter {
         }
     }
 
-    /// With the marker for a length of one byte, if there is one; those for two and four bytes follow `longer`.
+    /// Writes a length. `short`: the marker for one byte, if any. `longer`: the marker for two bytes; the one for four
+    /// follows it.
     fn length(&mut self, length: usize, short: Option<u8>, longer: u8) -> Result<(), Unwritable> {
         match (u8::try_from(length), u16::try_from(length), u32::try_from(length), short) {
             (Ok(length), _, _, Some(short)) => self.marked(short, &[length]),

@@ -6,7 +6,7 @@ use crate::dialect::{Notation, Part, Plain, Reader, TreeReader, Unwritable, Writ
 
 const NOTATIONS: [Notation; 2] = [Notation::MessagePack, Notation::Json];
 
-/// What both can write.
+/// Values that both notations can write.
 fn plain() -> impl Strategy<Value = Plain> {
     let leaf = prop_oneof![
         Just(Plain::Null),
@@ -25,7 +25,7 @@ fn plain() -> impl Strategy<Value = Plain> {
     })
 }
 
-/// What MessagePack alone can write.
+/// Values that only MessagePack can write.
 fn point() -> impl Strategy<Value = Plain> {
     prop_oneof![
         (any::<i64>(), 0..1_000_000_000_u32)

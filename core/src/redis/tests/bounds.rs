@@ -1,4 +1,4 @@
-//! What bounds a session's memory.
+//! Bounds on a session's memory.
 
 use pinyon_proto::resp;
 

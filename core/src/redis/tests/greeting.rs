@@ -1,4 +1,4 @@
-//! From closed to ready: what is said, in both protocols, and what is learned.
+//! From closed to ready: the greeting in both protocols, and what it reveals.
 
 use std::time::Duration;
 
