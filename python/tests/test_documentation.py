@@ -28,12 +28,12 @@ DEFAULT = "127.0.0.1:11211"
 DEFAULT_REDIS = "127.0.0.1:6379"
 
 
-#: Whole programs, which test_examples.py runs.
+#: Whole programs. test_examples.py runs them.
 PROGRAMS = {path.read_text() for path in (REPOSITORY / "docs" / "examples").glob("*.py")}
 
 
 def examples(document: Path) -> list[tuple[int, str]]:
-    """The Python blocks of a document, each with the line it begins on."""
+    """The Python blocks of a document, with the line on which each begins."""
     text = document.read_text() if document.exists() else ""
     blocks = re.finditer(r"^( *)```(?:python|py|pycon)\n(.*?)^\1```", text, re.MULTILINE | re.DOTALL)
     return [(text[: block.start()].count("\n") + 1, block.group(2)) for block in blocks]
@@ -41,7 +41,7 @@ def examples(document: Path) -> list[tuple[int, str]]:
 
 @pytest.fixture(scope="module")
 def secured(certificates: Path) -> Iterator[dict[str, str]]:
-    """Servers of the pages on TLS and discovery, by the names they have there; their files are beside each other."""
+    """The servers of the pages on TLS and discovery, by name, with their files in one folder."""
     authority = Authority(certificates, "documented")
     here, own, users = authority.issue("127.0.0.1"), authority.issue("client"), certificates / "users-documented"
     for name, file in {"ca.pem": authority.file, "client.pem": own.certificate, "client-key.pem": own.key}.items():
@@ -61,7 +61,7 @@ def secured(certificates: Path) -> Iterator[dict[str, str]]:
 
 
 def placed(source: str, places: dict[str, str]) -> str:
-    """The source with the tests' servers in the places of those that it names."""
+    """The source with the tests' servers in place of its own."""
     for name, address in places.items():
         source = source.replace(name, address)
     return source
@@ -108,7 +108,7 @@ def test_the_page_on_tls_has_every_setting() -> None:
 
 @pytest.mark.parametrize("page", ["gevent", "asyncio"])
 def test_the_limits_of_a_page_have_their_defaults(page: str) -> None:
-    """Both pages say what both clients do."""
+    """Both pages describe both clients."""
     text = (REPOSITORY / "docs" / f"{page}.md").read_text()
     rows = dict(re.findall(r"^\| `(\w+)` \| ([\d.,]+)", text, re.MULTILINE))
     documented = {setting: float(default.replace(",", "")) for setting, default in rows.items()}
