@@ -29,7 +29,7 @@ async def main():
 
         # A time limit for several steps together. Whichever of them is under way is abandoned, and nothing else.
         try:
-            await asyncio.wait_for(renew(cache), 0.5)
+            await asyncio.wait_for(renew(cache), 5)
         except asyncio.TimeoutError:
             print("not all were renewed in time")
 
