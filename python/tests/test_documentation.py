@@ -26,6 +26,7 @@ from programs import Programs
 from servers import Memcached, Redis
 
 import pinyon
+import pinyon.aio
 from pinyon._native import DEFAULT_SETTINGS
 from pinyon.cli.arguments import parse
 
@@ -285,6 +286,18 @@ def test_the_examples_of_the_docstrings_run(places: dict[str, str], server: Memc
     outcome = doctest.DocTestRunner().run(doctest.DocTestParser().get_doctest(source, names, "pinyon", None, 0))
     assert outcome.attempted > 0
     assert outcome.failed == 0
+
+
+def test_the_site_has_every_page_and_every_public_name() -> None:
+    docs = REPOSITORY / "docs"
+    contents = (docs / "index.rst").read_text()
+    entries = set(re.findall(r"^   ([\w./-]+)$", contents, re.MULTILINE))
+    pages = [*docs.glob("*.md"), *docs.glob("reference/*.rst")]
+    assert {str(page.relative_to(docs).with_suffix("")) for page in pages} <= entries
+    reference = "".join(page.read_text() for page in docs.glob("reference/*.rst"))
+    shown = set(re.findall(r"^\.\. auto\w+:: (\S+)", reference, re.MULTILINE))
+    assert {f"pinyon.{name}" for name in pinyon.__all__ if name != "__version__"} <= shown
+    assert {f"pinyon.aio.{name}" for name in pinyon.aio.__all__} <= shown
 
 
 def test_blocks_are_found(tmp_path: Path) -> None:
