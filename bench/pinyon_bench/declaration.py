@@ -1,7 +1,7 @@
-"""What is said of a row: once, where the row is declared.
+"""Everything about a row, declared once.
 
-The runner, the command line, tables, targets, plots and PERFORMANCE.md read it from there, or from the part of it that
-a result document keeps.
+The runner, the command line, tables, targets, plots and PERFORMANCE.md read it from the declaration, or from the
+part of it in a result document.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from typing import Any, Literal
 from .names import BLOCKING
 from .results import Document, RowInfo
 
-#: What else is measured of a row: the client's system calls and memory, and the row in other placements.
+#: Additional measurements of a row: the client's system calls and memory, and the row in other placements.
 Also = Literal["system calls", "memory", "placement"]
-#: What a rate stands beside: the first contestant's, the floor's for that one; the first client's; our blocking
-#: client's; that of the first contestant of the same concurrency model.
+#: What a rate is compared with: the first contestant, or the floor for the first contestant itself; the first client;
+#: our blocking client; the first contestant of the same concurrency model.
 Beside = Literal["floor and first", "first client", "blocking", "first of model", ""]
 
 
 @dataclass(frozen=True)
 class Target:
-    """One target in words, what was measured, and whether that meets it."""
+    """One target in words, the measured value, and whether it meets the target."""
 
     text: str
     measured: str
@@ -31,9 +31,9 @@ class Target:
     spread: str = ""
 
 
-#: Gives the targets of the row or group of this name that a document has the figures for.
+#: Yields the targets for the row or group with this name, as far as a document has the figures.
 Goal = Callable[[Document, str], Iterator[Target]]
-#: Goals by names of rows, which may be patterns.
+#: Goals by row name, which may be a pattern.
 Goals = dict[str, tuple[Goal, ...]]
 
 
@@ -41,8 +41,8 @@ Goals = dict[str, tuple[Goal, ...]]
 class Group:
     """Rows that are shown together, and how.
 
-    `counted` says what their rates count. The name of a row is its label without the first `prefix` parts. Tables are
-    `transposed` where there are few rows and many contestants. `note` may name `{first}`, the first contestant.
+    `counted` says what their rates count. A row's label is its name without the first `prefix` parts. Tables with
+    few rows and many contestants are `transposed`. `note` may contain `{first}`, the first contestant.
     """
 
     name: str
@@ -58,21 +58,21 @@ class Group:
     goals: tuple[Goal, ...] = ()
 
     def rows(self, document: Document) -> list[RowInfo]:
-        """Returns the group's rows in the order in which they are shown."""
+        """Returns the group's rows in display order."""
         rows = document.rows_of(self.name)
         return sorted(rows, key=self.order) if self.order else rows
 
     def label(self, row: RowInfo) -> str:
-        """Returns what a row is called among those of its group."""
+        """Returns the row's label within its group."""
         return " ".join(row.name.split(":")[self.prefix :]) if self.prefix else row.name
 
 
 @dataclass(frozen=True)
 class Row:
-    """One workload: what is done, by whom, what its rate counts, and what must come of it.
+    """One workload: the work, who does it, what its rate counts, and the goals.
 
-    `operation`, `size` (of a value, in bytes), `concurrency`, `keys` and `servers` are its places on the axes of plots;
-    they are void where a row has no such thing. `run` takes it unasked when `in_run` is true.
+    `operation`, `size` (of a value, in bytes), `concurrency`, `keys` and `servers` are its coordinates in plots;
+    they are empty if a row has no such thing. If `in_run` is true, `run` includes it by default.
     """
 
     name: str
@@ -91,16 +91,16 @@ class Row:
     goals: tuple[Goal, ...] = field(default=(), compare=False)
 
     def info(self) -> RowInfo:
-        """Returns the row as the document has it."""
+        """Returns the row as a document stores it."""
         places = (self.operation, self.size, self.concurrency, self.keys, self.servers)
         return RowInfo(self.name, self.group, self.unit, self.about, *places)
 
     def rounds(self, rounds: int) -> int:
-        """Returns in how many of these rounds it is timed: all, unless it takes long and hardly varies."""
+        """Returns the number of rounds in which it is timed: all, unless it takes long and hardly varies."""
         return min(rounds, self.most_rounds or rounds)
 
     def is_called(self, name: str) -> bool:
-        """Returns whether a name, a pattern or a group's name means this row; `locks` are several groups."""
+        """Returns whether a name, a pattern or a group's name includes this row. `locks` means several groups."""
         return name in (self.group, self.group.partition(":")[0]) or fnmatch(self.name, name)
 
 

@@ -1,7 +1,7 @@
-"""The blocking clients' workloads, as rows of steps: the seeds' ten rows, and the steady-state rows beside them.
+"""The blocking clients' workloads as rows of steps: the seeds' ten rows, and steady-state rows.
 
-The seeds' rows are those of Dalli's benchmark: six keys, one server under two names, a new client per row whose connect
-is inside the timing. The others time a client that is connected and warm.
+The seeds' rows are those of Dalli's benchmark: six keys, one server under two names, and a new client per row that
+connects within the timing. The others time a warm, connected client.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ SEED_N = 2500
 KEY_WIDTH = 36
 SIZES = {"64B": 64, "10KB": 10_240, "100KB": 102_400}
 MULTIGET_KEYS = (1, 10, 100, 1000)
-# On one server alone: it shows that nothing gets dearer per key, and takes long.
+# Only with one server, since it takes long: it shows that the cost per key does not grow.
 MOST_MULTIGET_KEYS = 10_000
 MULTIGET_SERVERS = (1, 2, 4)
 WARM_UP_SHARE = 10
@@ -231,7 +231,7 @@ def _multiget_row(count: int, servers: int) -> StepRow:
 
 
 def placement_rows(placement: str) -> list[StepRow]:
-    """Returns the few rows that `record` also measures in another placement, which their names say."""
+    """Returns the few rows that `record` also measures in another placement, which is part of their names."""
     chosen = [row for row in step_rows() if "placement" in row.also]
     return [replace(row, name=f"{row.name} {placement}", group=PLACEMENT.name, goals=()) for row in chosen]
 

@@ -1,4 +1,4 @@
-"""The report page and its plots, of a made-up document that has every group of rows."""
+"""The report page and its plots, for an invented document with every group of rows."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from pinyon_bench.step_rows import step_rows
 ROUNDS = 3
 CONCURRENCIES = (0, 1, 16, 64, 256)
 SIZES = {"36B": 36, "64B": 64, "10KB": 10_240, "100KB": 102_400}
-# Microseconds of one blocking call, and those that a coroutine library adds to it.
+# Microseconds of one blocking call, and those that a coroutine library adds.
 COSTS = {
     "Pinyon": 17.0,
     "pylibmc": 18.2,
@@ -40,7 +40,7 @@ DRIVEN = {
     "asyncio": ("Pinyon", "emcache", "emcache autobatch", "aiomcache", "memcachio"),
 }
 DRIVEN["uvloop"] = DRIVEN["asyncio"]
-# Microseconds of locking and unlocking one key, and how many commands each key takes; none: one command for all of them.
+# Microseconds to lock and unlock one key, and the commands per key; None: one command for all keys.
 LOCKING = {
     "Pinyon script": (45.0, 0),
     "Pinyon pure": (70.0, 0),
@@ -60,7 +60,7 @@ VOID = {"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "met
 
 
 class Reader(HTMLParser):
-    """Reads a page, and keeps its elements, its text and what it would load; fails where tags do not match."""
+    """Reads a page, and records its elements, text and references. Fails if tags do not match."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -127,7 +127,7 @@ def contestants_of(row: RowInfo) -> list[str]:
 
 
 def seconds(row: RowInfo, contestant: str) -> float:
-    """Made-up seconds of one operation: the client's cost, what waiting adds, and what the coroutine library adds."""
+    """Invented seconds of one operation: the client's cost, the cost of waiting, and that of the coroutine library."""
     cost = COSTS.get(contestant.split()[0], 40.0 + 3 * len(contestant))
     cost += (row.size or 36) / 8000 * cost / 16
     if row.group == "multiget":
@@ -187,7 +187,7 @@ def samples_of(row: RowInfo, chance: random.Random) -> Iterator[Sample]:
 
 @pytest.fixture(scope="session")
 def full() -> Document:
-    """A document with every group of rows, in which Pinyon is the first of the contestants."""
+    """A document with every group of rows. Pinyon is the first contestant."""
     rows = [*blocking_rows(), *coroutine_rows(), *slow_rows()]
     chance = random.Random(3)
     names = list(dict.fromkeys(name for row in rows for name in contestants_of(row)))
@@ -219,7 +219,7 @@ def full() -> Document:
 
 
 def narrowed(document: Document, *groups: str) -> Document:
-    """The document without the other groups of rows."""
+    """The document with only these groups of rows."""
     rows = [row for row in document.rows if row.group in groups]
     names = {row.name for row in rows}
     return replace(document, rows=rows, samples=[sample for sample in document.samples if sample.row in names])

@@ -1,4 +1,4 @@
-"""What can be typed."""
+"""The command line."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from .locks.run import HEADING, details, line, run
 from .locks.sabotage import SABOTAGES
 from .soak.cli import add_verb as add_soak
 
-#: Seconds of work in a cell of the quick ones.
+#: The duration of work in each quick cell, in seconds.
 QUICK_SECONDS = 1.2
-#: Seconds of work under each sabotage.
+#: The duration of work under each sabotage, in seconds.
 SABOTAGE_SECONDS = 2.0
-#: Seconds that a cell takes beyond its work: starting, ending and checking.
+#: The time a cell takes in addition to its work, in seconds: starting, ending and checking.
 AROUND = 6.0
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run what is asked for; 0 when nothing was violated."""
+    """Run the command line. Return 0 if nothing was violated."""
     options = _parser().parse_args(arguments)
     status: int = options.carry_out(options)
     return status
@@ -56,7 +56,7 @@ def _locks(options: argparse.Namespace) -> int:
 
 
 def _sabotage(names: list[str], seconds: float) -> int:
-    """Break each of these things in turn, or of all; 0 when all of it was found."""
+    """Try each of these sabotages, or all. Return 0 if every one was found."""
     missed = []
     for sabotage in [each for each in SABOTAGES if not names or each.name in names]:
         result = run(sabotage.cell_of(), seed=1, seconds=seconds)

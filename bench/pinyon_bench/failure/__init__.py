@@ -1,1 +1,1 @@
-"""One server of eight stops, or is killed and restarted: what it costs the clients."""
+"""The cost to clients when one of eight servers stops, or is killed and restarted."""

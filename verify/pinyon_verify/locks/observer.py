@@ -1,4 +1,4 @@
-"""Looks at all names at once, again and again: who holds what, seen from the server."""
+"""Looks at all names at once, repeatedly: the holders as the server knows them."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ STALL = 80 * MILLISECOND
 
 @dataclass(frozen=True)
 class Seen:
-    """One name that was held when the server was looked at."""
+    """One name that was held at the time of a look."""
 
     name: str
     attempt: str
-    #: None where the pure handler took it.
+    #: None if the pure handler took it.
     token: int | None
-    #: Milliseconds that it was to last.
+    #: The remaining milliseconds.
     left: int
 
 
@@ -88,7 +88,7 @@ class Observer:
 
 
 def scan(connection: Connection, names: list[str]) -> list[Seen]:
-    """Return what is held of these names, in one look."""
+    """Return which of these names are held, in one look."""
     keys = [lock_key(name) for name in names]
     found = connection("EVAL", _SCRIPT, len(keys), *keys)
     return [_seen(names[index - 1], value, left) for index, value, left in found]

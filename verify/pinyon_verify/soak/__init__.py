@@ -1,1 +1,1 @@
-"""The soak: caches on real processes that are killed, paused and silenced, under many workers, for minutes."""
+"""The soak: for minutes, many workers use caches on real processes that are killed, paused and silenced."""

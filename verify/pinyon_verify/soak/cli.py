@@ -1,4 +1,4 @@
-"""What can be typed after ``soak``."""
+"""The command line of ``soak``."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .sabotage import SABOTAGES
 if TYPE_CHECKING:
     SubParsers = argparse._SubParsersAction[argparse.ArgumentParser]
 
-#: Seconds of work for each model when it is to be quick, and under each sabotage.
+#: Seconds of work for each model in a quick run, and under each sabotage.
 QUICK_SECONDS, SABOTAGE_SECONDS = 4.0, 2.0
 
 
@@ -30,7 +30,7 @@ def add_verb(verbs: SubParsers) -> None:
 
 
 def soak_or_sabotage(options: argparse.Namespace) -> int:
-    """Do what is asked for; 0 when nothing was wrong."""
+    """Do what the options say. Return 0 if nothing was wrong."""
     models = options.model or list(MODELS)
     seed = options.seed if options.seed is not None else random.randrange(1_000_000)
     if options.sabotage:
@@ -48,7 +48,7 @@ def soak_or_sabotage(options: argparse.Namespace) -> int:
 
 
 def _sabotage(models: list[str], seed: int, seconds: float, workers: int) -> int:
-    """Do each thing wrong in turn; 0 when all of it was found."""
+    """Try each sabotage in turn. Return 0 if every one was found."""
     missed = []
     for number, (name, sabotage) in enumerate(SABOTAGES.items()):
         result = run(Plan(models, seed, seconds, workers, sabotage=name), models[number % len(models)])

@@ -1,4 +1,4 @@
-"""What a check finds."""
+"""The finding of a check."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Finding:
-    """Something that must not be, or only for the reason that excuses it."""
+    """A violation, or something allowed only for the given excuse."""
 
     check: str
     at: int
