@@ -32,7 +32,7 @@ async def main() -> None:
 
         # One time limit for several steps. It abandons only the step that is under way.
         try:
-            await asyncio.wait_for(renew(cache), 0.5)
+            await asyncio.wait_for(renew(cache), 5)
         except asyncio.TimeoutError:
             print("not all were renewed in time")
 
