@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use pinyon_proto::{Capabilities, Decoded, Form, Malformed, ReplyReader, ServerVersion, Status};
+use pinyon_proto::{Decoded, Form, Malformed, ReplyReader, ServerVersion, Status};
 
 use super::exchange::Exchange;
 use super::Session;
@@ -92,7 +92,14 @@ impl<N: Network> Session<N> {
             self.doubt_command(was_cut_off);
             return self.fail(error);
         }
+        self.greet_anew();
+    }
+
+    /// Another connection, whose greeting has no meta command.
+    fn greet_anew(&mut self) {
         self.outgoing = Outgoing::default();
+        self.incoming = Incoming::new(RECEIVE_BUFFER);
+        self.reader = ReplyReader::default();
         self.tries_meta = false;
         let connected = self.connection.connect_anew();
         self.advanced(connected);
@@ -146,6 +153,10 @@ impl<N: Network> Session<N> {
     }
 
     fn await_no_op(&mut self, version: Option<ServerVersion>) {
+        let was_cut_off = !self.tries_meta && self.manner.tries_meta();
+        if was_cut_off {
+            self.manner.refuses_meta(self.connection.server());
+        }
         self.capabilities = self.manner.capabilities(version);
         match self.tries_meta {
             true => self.awaits = Awaited::NoOp,
@@ -216,10 +227,6 @@ impl<N: Network> Session<N> {
             Ok(Decoded::Head { head, line, consumed, .. }) if head.status == Status::Version => {
                 let version = line.strip_prefix(b"VERSION ").and_then(ServerVersion::parse);
                 self.incoming.consume(consumed);
-                // The last greeting tried a meta command and was cut off.
-                if !self.tries_meta && self.manner.tries_meta() && Capabilities::of(version).meta() {
-                    self.manner.refuses_meta(self.connection.server());
-                }
                 return self.await_no_op(version);
             }
             Ok(Decoded::Head { line: b"ERROR", consumed, .. }) => {
@@ -246,16 +253,18 @@ impl<N: Network> Session<N> {
         self.refuse(kind, &why);
     }
 
-    /// Reads the answer to the meta no-op. If the server's version has meta commands and the answer is an error, a
-    /// proxy sent it.
+    /// Reads the answer to the meta no-op. After an error the connection is made anew, because mcrouter closes it. Only the
+    /// "ERROR" of an old memcached leaves the connection as it is.
     fn read_no_op(&mut self) {
         match self.reader.read(self.incoming.bytes(), Form::NoOp) {
-            Ok(Decoded::Head { head, consumed, .. }) => {
-                self.incoming.consume(consumed);
-                if head.status.is_error() && self.capabilities.meta() {
+            Ok(Decoded::Head { head, line, consumed, .. }) => {
+                let version = self.capabilities.version();
+                let is_old_memcached = line == b"ERROR" && version.is_some() && !self.capabilities.meta();
+                if head.status.is_error() && !is_old_memcached {
                     self.manner.refuses_meta(self.connection.server());
-                    self.capabilities = self.manner.capabilities(self.capabilities.version());
+                    return self.greet_anew();
                 }
+                self.incoming.consume(consumed);
                 self.be_ready();
             }
             Ok(Decoded::Partial | Decoded::Value { .. }) => {}

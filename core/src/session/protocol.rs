@@ -55,9 +55,7 @@ impl Manner {
         match self.protocol {
             Protocol::Classic => Capabilities::classic(version),
             Protocol::Meta if !known.meta() => Capabilities::meta_of_unknown_version(),
-            Protocol::Auto if known.meta() && self.refuses_meta.load(Ordering::Relaxed) => {
-                Capabilities::classic(version)
-            }
+            Protocol::Auto if self.refuses_meta.load(Ordering::Relaxed) => Capabilities::classic(version),
             _ => known,
         }
     }
