@@ -187,12 +187,12 @@ def check_extras(words: list[str]) -> None:
     for extra in re.findall(r"pinyon\[(\w+)\]", " ".join(words)):
         assert re.search(rf"^{extra} = \[", metadata, re.MULTILINE)
     for folder in (word for word in words if word.startswith(".")):
-        assert (REPOSITORY / folder / "pyproject.toml").exists()
+        assert (REPOSITORY / folder.replace("./pinyon/", "") / "pyproject.toml").exists()
 
 
 def check_packages(words: list[str]) -> None:
-    """The tests install the same."""
-    installed = (REPOSITORY / "tools" / "debian-packages.txt").read_text()
+    """The tests install the same; git they came with."""
+    installed = "git\n" + (REPOSITORY / "tools" / "debian-packages.txt").read_text()
     assert words[:3] == ["sudo", "apt-get", "install"]
     assert [word for word in words[3:] if not re.search(rf"^{word}\b", installed, re.MULTILINE)] == []
 
@@ -202,16 +202,22 @@ def check_target(words: list[str]) -> None:
     assert {word for word in words[1:] if "=" not in word} <= targets
 
 
+def has_nothing_of_ours(words: list[str]) -> None:
+    """Fetching a checkout, making an environment."""
+
+
 def is_run_elsewhere(words: list[str]) -> None:
     """By test_locks_documentation.py (redis-cli), by the test of compression (zstd)."""
 
 
 #: How each command that a page names is checked, beside the shell's own opinion.
 CHECKS = {
+    "git": has_nothing_of_ours,
     "make": check_target,
     "memcached": check_options,
     "pinyon": lambda words: parse(words[1:]),
     "pip": check_extras,
+    "python3": has_nothing_of_ours,
     "redis-cli": is_run_elsewhere,
     "redis-server": check_options,
     "sudo": check_packages,
