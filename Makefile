@@ -11,6 +11,9 @@ TEST_PROCESSES ?= 4
 # What Pinyon and the floor are built from.
 rust_sources := $(shell find proto core python/native bench/floor -name '*.rs' -o -name '*.lua' -o -name 'Cargo.toml' | grep -v /target/) Cargo.toml Cargo.lock
 
+distributed := $(rust_sources) $(shell find python/pinyon -name '*.py*' -not -path '*/__pycache__*') \
+	python/pyproject.toml python/README.md LICENSE-APACHE LICENSE-MIT tools/distribution/build.py
+
 .PHONY: help
 help: ## List these verbs
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-19s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -35,6 +38,23 @@ test: setup ## Every test, on servers it starts itself
 	cd verify && ../.venv/bin/python -m pytest -q
 	.venv/bin/python -m pinyon_bench instructions --check
 
+.PHONY: dist
+dist: target/dist/tools/.ready ## What is uploaded, in dist: a source distribution, and a wheel for each CPython on PATH
+	target/dist/tools/bin/python tools/distribution/build.py
+	touch target/dist/.built
+
+target/dist/.built: $(distributed)
+	$(MAKE) dist
+
+.PHONY: test-dist
+test-dist: target/dist/.built ## Install and try what is in dist, in environments outside the tree; package the crates
+	target/dist/tools/bin/python -m pytest -q tools/distribution
+
+target/dist/tools/.ready: tools/distribution/requirements.txt tools/requirements-build.txt
+	python3 -m venv $(@D)
+	$(@D)/bin/pip install -q --disable-pip-version-check -r tools/distribution/requirements.txt -r tools/requirements-build.txt
+	touch $@
+
 .PHONY: rings
 rings: setup ## Compare rings with the clients they are of; rewrites the table in docs/rings.md and vectors/rings.json
 	cd python/tests && ../../.venv/bin/python -m other_rings.page
@@ -54,12 +74,13 @@ lint: setup ## Formatting, lints and types of all languages
 	cargo clippy --locked --workspace --all-targets -- -D warnings
 	cargo clippy --locked --manifest-path fuzz/Cargo.toml -- -D warnings
 	.venv/bin/ruff format --check python bench verify
-	.venv/bin/ruff format --check --config python/pyproject.toml scenarios
+	.venv/bin/ruff format --check --config python/pyproject.toml scenarios tools
 	.venv/bin/ruff check python bench verify
-	.venv/bin/ruff check --config python/pyproject.toml scenarios
+	.venv/bin/ruff check --config python/pyproject.toml scenarios tools
 	cd python && ../.venv/bin/mypy pinyon
 	cd bench && ../.venv/bin/mypy pinyon_bench
 	cd verify && ../.venv/bin/mypy pinyon_verify
+	cd tools/distribution && ../../.venv/bin/mypy --strict .
 
 .PHONY: fuzz
 fuzz: ## Each fuzz target for FUZZ_SECONDS (60); needs Rust's nightly toolchain
@@ -81,4 +102,4 @@ setup: .venv/.ready .venv/.pinyon ## Packages, .venv with Pinyon and the benchma
 
 .PHONY: clean
 clean: ## Remove everything that was built
-	rm -rf target .venv fuzz/target
+	rm -rf target dist .venv fuzz/target
