@@ -203,15 +203,17 @@ def check_target(words: list[str]) -> None:
 
 
 def is_run_elsewhere(words: list[str]) -> None:
-    """By test_locks_documentation.py (redis-cli), by the test of compression (zstd)."""
+    """By test_locks_documentation.py (redis-cli), the test of compression (zstd), `make test-dist` (git, python3)."""
 
 
 #: How each command that a page names is checked, beside the shell's own opinion.
 CHECKS = {
+    "git": is_run_elsewhere,
     "make": check_target,
     "memcached": check_options,
     "pinyon": lambda words: parse(words[1:]),
     "pip": check_extras,
+    "python3": is_run_elsewhere,
     "redis-cli": is_run_elsewhere,
     "redis-server": check_options,
     "sudo": check_packages,
