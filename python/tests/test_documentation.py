@@ -220,7 +220,7 @@ def has_nothing_of_ours(words: list[str]) -> None:
 
 
 def is_run_elsewhere(words: list[str]) -> None:
-    """By test_locks_documentation.py (redis-cli), by the test of compression (zstd)."""
+    """By test_locks_documentation.py (redis-cli), the test of compression (zstd), `make test-dist` (git, python3)."""
 
 
 #: How each command that a page names is checked, beside the shell's own opinion.
