@@ -218,8 +218,9 @@ async def test_a_server_that_dies_behind_a_proxy_is_no_dead_proxy(model: Model, 
         theirs = [key for key in keys if other.holds(key)]
         assert 0 < len(theirs) < len(keys)
         other.stop()
-        with pytest.raises(pinyon.ServerError):
-            await cache.get(theirs[0])
+        for policy in ("raise", "miss"):
+            with pytest.raises(pinyon.ServerError):
+                await cache.using(on_failure=policy).get(theirs[0])
         left = [key for key in keys if key not in theirs]
         assert await cache.get_many(left) == dict.fromkeys(left, 1)
 
