@@ -1,4 +1,4 @@
-//! From closed to ready: addresses, the version probe, and starting anew.
+//! From closed to ready: addresses, the version, and starting anew.
 
 use std::sync::Arc;
 use std::time::Duration;
