@@ -253,8 +253,8 @@ impl<N: Network> Session<N> {
         self.refuse(kind, &why);
     }
 
-    /// Reads the answer to the meta no-op. Only the "ERROR" of an old memcached leaves the connection usable: mcrouter
-    /// closes it after any error.
+    /// Reads the answer to the meta no-op. After an error the connection is made anew, because mcrouter closes it. Only the
+    /// "ERROR" of an old memcached leaves the connection as it is.
     fn read_no_op(&mut self) {
         match self.reader.read(self.incoming.bytes(), Form::NoOp) {
             Ok(Decoded::Head { head, line, consumed, .. }) => {
