@@ -22,7 +22,7 @@ from .contestant import BENCH_FOLDER, REPOSITORY, Contestant, Entry, all_entries
 from .coroutines import seed_lines
 from .coroutines.link import Link, LinkError, slow_link
 from .declaration import Row
-from .failure import page
+from .failure import page as failure_page
 from .failure.clients import SETTINGS
 from .failure.measure import measure
 from .instructions import verb as instructions_verb
@@ -41,7 +41,6 @@ RUN_ITERATIONS = 500
 RUN_CELL_SECONDS = 0.05
 RECORD_CELL_SECONDS = 0.3
 REFRESHES_PER_SECOND = 2
-PERFORMANCE_FILE = REPOSITORY / "PERFORMANCE.md"
 FAILURES_FILE = REPOSITORY / "docs" / "failures.md"
 RECORDED_PEERS = ("Pinyon", "pylibmc")
 
@@ -56,14 +55,19 @@ def run(options: argparse.Namespace) -> None:
 
 
 def record(options: argparse.Namespace) -> None:
-    """Measures long and rewrites PERFORMANCE.md; or only rewrites it, from an existing file."""
+    """Measures long and rewrites PERFORMANCE.md and its tables; or only rewrites them, from an existing file."""
     console = make_console()
     if options.source:
         document = read(options.source)
     else:
         document = _record(options, console)
-    performance.write(document, PERFORMANCE_FILE)
-    console.print(f"wrote {_relative(PERFORMANCE_FILE)}")
+    for path in performance.write(document, REPOSITORY):
+        console.print(f"wrote {_relative(path)}")
+
+
+def page(_: argparse.Namespace) -> None:
+    """Rewrites PERFORMANCE.md and its plots from the tables in docs; measures nothing."""
+    make_console().print(f"wrote {_relative(performance.rewrite(REPOSITORY))}")
 
 
 def _record(options: argparse.Namespace, console: Console) -> Document:
@@ -121,11 +125,11 @@ def failure(options: argparse.Namespace) -> None:
     outcomes = []
     for contender in options.contenders:
         outcomes.append(measure(contender, options.rounds, placement))
-        console.print(" · ".join(page.row(outcomes[-1])))
-    console.print("", page.table(outcomes), soft_wrap=True)
+        console.print(" · ".join(failure_page.row(outcomes[-1])))
+    console.print("", failure_page.table(outcomes), soft_wrap=True)
     if options.write:
         versions = {name: metadata.version(name) for name in SETTINGS}
-        page.refresh(FAILURES_FILE, page.section(outcomes, this_machine(), versions, options.rounds))
+        failure_page.refresh(FAILURES_FILE, failure_page.section(outcomes, this_machine(), versions, options.rounds))
         console.print(f"wrote {_relative(FAILURES_FILE)}")
 
 
@@ -162,6 +166,7 @@ def tls(options: argparse.Namespace) -> None:
 VERBS: dict[str, Callable[[argparse.Namespace], None]] = {
     "run": run,
     "record": record,
+    "page": page,
     "tables": tables,
     "coroutines": coroutines,
     "locks": locks,
@@ -271,7 +276,7 @@ def _each(
 
 
 def _described(entries: list[Entry], placement: Placement, document: Document) -> list[Entry]:
-    """Adds the contestants to the document; returns those that are present."""
+    """Adds the contestants to the document; returns the ones that are present."""
     for entry in entries:
         contestant = Contestant(entry, placement.client)
         document.contestants.append(describe(contestant))

@@ -56,7 +56,7 @@ def slow_link(server: Server, placement: Placement) -> Iterator[Link]:
 
 @contextmanager
 def netem_link(placement: Placement, discipline: tuple[str, ...] = ()) -> Iterator[Link]:
-    """A memcached of its own in a network namespace, behind `tc netem`; raises LinkError when that cannot be had."""
+    """A memcached of its own in a network namespace, behind `tc netem`; raises LinkError when netem is unavailable."""
     if os.geteuid() != 0:
         raise LinkError("tc netem needs root")
     missing = [name for name in ("ip", "tc") if shutil.which(name) is None]
@@ -128,7 +128,9 @@ def proxy_link(server: Server, placement: Placement, why: str) -> Iterator[Link]
     Raises LinkError when it is not built or does not start; `why` says why there is nothing better.
     """
     with delay_proxy(server.name, ONE_WAY_MILLISECONDS, placement.benchmark) as address:
-        yield Link(f"a delay proxy, {ROUND_TRIP_MILLISECONDS} ms, because netem cannot be had ({why})", server, address)
+        yield Link(
+            f"a delay proxy, {ROUND_TRIP_MILLISECONDS} ms, because netem is unavailable ({why})", server, address
+        )
 
 
 @contextmanager

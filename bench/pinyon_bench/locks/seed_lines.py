@@ -14,8 +14,8 @@ from .workloads import MUTEX, SECTION, group_of
 FIRST_TITLE = f"lock/unlock {MUTEX_CYCLES} times with concurrency: {MUTEX_WORKERS}"
 SECOND_TITLE = "lock/write/incr/read/del/unlock in {seconds:g} seconds + cooldown period:"
 SEED_NOTE = (
-    "Seconds of user and system time and by the clock, medians over the rounds. The second table begins with the cycles that "
-    "were done."
+    "Seconds of user time, system time and wall-clock time, medians over the rounds. In the second table the first figure "
+    "is the number of cycles completed."
 )
 
 

@@ -1,4 +1,4 @@
-"""Which plots there are: each takes its rows from the document, and is not there when the document has none."""
+"""The plots: each takes its rows from the document, and is left out when the document has none."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from .measures import (
     percentiles,
     processor_value,
 )
-from .plots import Plot, Section
+from .plots import MAIN, Plot, Section
 
 OPERATIONS = ("get", "set")
 TYPICAL_CONCURRENCY = 16
@@ -40,21 +40,20 @@ def sections(document: Document) -> list[Section]:
         Section(
             "concurrency",
             "Rate against concurrency",
-            "Operations per second of coroutines that share one client, by how many run at once. Hollow marks on the "
+            "Operations per second of coroutines that share one client, by the number of coroutines. Hollow marks on the "
             "left are blocking calls, one after another.",
             list(_concurrency(document, clients)),
         ),
         Section(
             "latency",
             "Latency of single calls",
-            "From the median (full) to the 99th percentile (hollow), by how many coroutines run at once. The axis is "
-            "logarithmic.",
+            "From the median (dot) to the 99th percentile (bar), by the number of coroutines. The axis is logarithmic.",
             list(_latency(document, clients)),
         ),
         Section(
             "processor",
             "CPU per operation",
-            "Processor time of the client's process: strong in user code, light in the kernel.",
+            "Processor time of the client's process: the strong part in user code, the light part in the kernel.",
             list(_processor(document, clients)),
         ),
         Section(
@@ -66,14 +65,14 @@ def sections(document: Document) -> list[Section]:
         Section(
             "slow",
             "Speed-up on a slow link",
-            "How many times the rate of our blocking client is reached over a link with a delay, by how many coroutines "
-            "run at once. Both axes are logarithmic.",
+            "Rates over a link with a delay, as multiples of our blocking client's, by the number of coroutines. Both axes "
+            "are logarithmic.",
             list(_slow(document, clients)),
         ),
         Section(
             "multiget",
             "Multi-get",
-            "Keys per second, by how many keys one call asks for. Both axes are logarithmic.",
+            "Keys per second, by the number of keys in one call. Both axes are logarithmic.",
             list(_multiget(document, clients)),
         ),
         lock_section(document, clients),
@@ -82,7 +81,7 @@ def sections(document: Document) -> list[Section]:
 
 
 def rows_measured(document: Document, group: str, operation: str) -> list[RowInfo]:
-    """Returns the rows of a group and an operation in which our client, or any other, has figures."""
+    """Returns the rows of a group and an operation in which any client has figures."""
     measured = {sample.row for sample in document.samples}
     return [row for row in document.rows_of(group) if row.name in measured and row.operation == operation]
 
@@ -112,7 +111,9 @@ def _concurrency(document: Document, clients: Clients) -> Iterator[Plot]:
             rate_sentence(document, clients, row, f"With {typical} coroutines"),
             growth_sentence(document, clients, rows),
         )
-        yield Plot(words.key, f"{operation}s per second by concurrency, {group}", svg, finding, operation == "get")
+        yield Plot(
+            words.key, f"{operation.capitalize()}s per second by concurrency, {group}", svg, finding, words.key in MAIN
+        )
 
 
 def _latency(document: Document, clients: Clients) -> Iterator[Plot]:
@@ -136,8 +137,8 @@ def _latency(document: Document, clients: Clients) -> Iterator[Plot]:
         for concurrency in sorted({concurrency for _, concurrency in found}):
             spans = {name: span for (name, many), span in found.items() if many == concurrency}
             sentences.append(latency_sentence(clients, spans, concurrency))
-        title = f"latency of {operation}, {group}"
-        yield Plot(words.key, title, draw_latencies(words, found, clients), _joined(*sentences), operation == "get")
+        title = f"Latency of {operation}, {group}"
+        yield Plot(words.key, title, draw_latencies(words, found, clients), _joined(*sentences), words.key in MAIN)
 
 
 def _processor(document: Document, clients: Clients) -> Iterator[Plot]:
@@ -158,7 +159,7 @@ def _processor(document: Document, clients: Clients) -> Iterator[Plot]:
             f"CPU per {operation}, {kind}",
             draw_processor(words, times, clients),
             finding,
-            operation == "get",
+            words.key in MAIN,
         )
 
 
@@ -200,8 +201,8 @@ def _sizes(document: Document, clients: Clients) -> Iterator[Plot]:
             finding = _joined(
                 *(rate_sentence(document, clients, row, f"With values of {size_text(row.size)}") for row in ends)
             )
-            title = f"{operation}s per second by value size, {kind}"
-            yield Plot(words.key, title, svg, finding, group == "size")
+            title = f"{operation.capitalize()}s per second by value size, {kind}"
+            yield Plot(words.key, title, svg, finding, words.key in MAIN)
 
 
 def _slow(document: Document, clients: Clients) -> Iterator[Plot]:
@@ -209,14 +210,12 @@ def _slow(document: Document, clients: Clients) -> Iterator[Plot]:
     for size in sizes:
         for operation in OPERATIONS:
             rows = [row for row in rows_measured(document, "slow", operation) if row.size == size]
-            plot = _speed_up(document, clients, rows, operation, size, main=operation == "get" and size == sizes[0])
+            plot = _speed_up(document, clients, rows, operation, size)
             if plot:
                 yield plot
 
 
-def _speed_up(
-    document: Document, clients: Clients, rows: list[RowInfo], operation: str, size: int, main: bool
-) -> Plot | None:
+def _speed_up(document: Document, clients: Clients, rows: list[RowInfo], operation: str, size: int) -> Plot | None:
     most = max((row.concurrency for row in rows), default=0)
     first = min(rows, key=lambda row: row.concurrency, default=None)
     if first is None or most < 2:
@@ -236,7 +235,7 @@ def _speed_up(
     svg = draw_curves(words, gains, clients, _whole, logarithmic=True, level=1.0)
     at_most = {curve.contestant: curve.points[most].middle for curve in gains if most in curve.points}
     finding = speed_up_sentence(clients, at_most, most, baseline)
-    return Plot(words.key, f"speed-up of {operation}s of {label} on a slow link", svg, finding, main)
+    return Plot(words.key, f"Speed-up of {operation}s of {label} on a slow link", svg, finding, words.key in MAIN)
 
 
 def _gains(document: Document, rows: list[RowInfo], first: RowInfo, baseline: str) -> list[Curve]:
@@ -266,7 +265,7 @@ def _multiget(document: Document, clients: Clients) -> Iterator[Plot]:
         svg = draw_curves(words, found, clients, short_number, logarithmic=True)
         shown = [row for row in alike if row.keys in (nearest(counts, TYPICAL_KEYS), max(counts))]
         finding = _joined(*(rate_sentence(document, clients, row, f"With {row.keys:,} keys") for row in shown))
-        yield Plot(words.key, f"keys per second of multi-get from {where}", svg, finding, servers == 1)
+        yield Plot(words.key, f"Keys per second of multi-get from {where}", svg, finding, words.key in MAIN)
 
 
 def size_text(size: int) -> str:

@@ -1,19 +1,25 @@
-"""The page itself: from a document to HTML, through the template beside this file."""
+"""Renders the page: from a document to HTML, through the template beside this file."""
 
 from __future__ import annotations
+
+import re
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from .. import contents, grids
-from ..catalogue import targets
+from ..catalogue import GROUPS, targets
+from ..recorded.missed import missed_targets
+from ..recorded.record import record_of
 from ..results import Document
+from ..words import EXPLANATIONS, FLOOR_SAYS, SEED_SAYS
 from .clients import Clients
 from .figures import sections
 from .headline import headlines
 
-#: A table with more lines is folded away.
+#: A table with more lines than this is folded.
 LONG = 10
+LINK = re.compile(r"\[([^\]]+)\]\([^)]+\)")
 
 
 def page(document: Document) -> str:
@@ -30,8 +36,12 @@ def page(document: Document) -> str:
         document=document,
         ours=Clients(document).ours,
         headlines=headlines(document),
-        missed=[target for target in wanted if not target.met],
+        missed=missed_targets(record_of(document)),
+        met=sum(target.met for target in wanted),
         targets=wanted,
+        about=_about(document),
+        explained=[_bold(text) for text in (FLOOR_SAYS, SEED_SAYS)],
+        explanations=[_bold(text) for text in EXPLANATIONS],
         target_table=grids.target_grid(document),
         contestant_table=grids.contestants(document),
         sections=sections(document),
@@ -40,4 +50,24 @@ def page(document: Document) -> str:
         lists=contents.lists(document),
         long=LONG,
         svg=Markup,
+        plain_why=_without_links,
     )
+
+
+def _about(document: Document) -> dict[str, str]:
+    """Returns what each row and group does, by its name."""
+    groups = {group.name: group.title for group in GROUPS.values()}
+    return {**groups, **{row.name: row.about for row in document.rows}}
+
+
+def _bold(text: str) -> Markup:
+    """Returns Markdown's bold face as HTML; the rest is escaped."""
+    parts = text.split("**")
+    return Markup("").join(
+        Markup("<b>{}</b>").format(part) if number % 2 else part for number, part in enumerate(parts)
+    )
+
+
+def _without_links(text: str) -> str:
+    """Returns Markdown without its links, which lead to files that the page does not come with."""
+    return LINK.sub(r"\1", text)

@@ -4,10 +4,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+#: The keys of the plots that decide: PERFORMANCE.md shows these alone.
+MAIN = (
+    "concurrency-gevent-get",
+    "concurrency-asyncio-get",
+    "latency-asyncio-get",
+    "size-get",
+    "multiget-1",
+    "locks-pair-blocking",
+    "locks-mutex-gevent",
+    "locks-handover",
+)
+
 
 @dataclass(frozen=True)
 class Plot:
-    """One figure: its SVG, what it shows, what is seen in it; the `main` ones stand in PERFORMANCE.md too."""
+    """One figure: its SVG, what it shows, and its finding; PERFORMANCE.md shows the `main` ones too."""
 
     key: str
     title: str
@@ -27,5 +39,5 @@ class Section:
 
     @property
     def main_plots(self) -> list[Plot]:
-        """Those that stand in PERFORMANCE.md too."""
+        """Those that PERFORMANCE.md shows too."""
         return [plot for plot in self.plots if plot.main]
