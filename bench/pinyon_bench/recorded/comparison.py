@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 from ..catalogue import GROUPS, all_rows
 from ..grids import model_of
@@ -72,7 +73,12 @@ def floor_share(figures: Figures, row: str, ours: str) -> float | None:
 
 
 def _is_precise(row: str) -> bool:
-    return next((GROUPS[each.group].beside == PRECISE for each in all_rows(False) if each.name == row), False)
+    return row in _precise_rows()
+
+
+@lru_cache(maxsize=1)
+def _precise_rows() -> set[str]:
+    return {row.name for row in all_rows(False) if GROUPS[row.group].beside == PRECISE}
 
 
 def close_to_floor(figures: Figures) -> list[str]:

@@ -37,6 +37,9 @@ class Figures:
     def __init__(self, record: Record) -> None:
         self.contestants = [name for line in record.grid(CONTESTANTS).rows for name in _contestants(line[0])]
         self.rates = dict(_rates(record))
+        self._by_row: dict[str, dict[str, Figure]] = {}
+        for (row, contestant), figure in self.rates.items():
+            self._by_row.setdefault(row, {})[contestant] = figure
         self.processor = dict(_processor_times(record))
         self.latencies = {**dict(_pair_latencies(record)), **dict(_handover_latencies(record))}
 
@@ -47,7 +50,7 @@ class Figures:
 
     def in_row(self, row: str) -> dict[str, Figure]:
         """Returns the figures of a row by contestant."""
-        return {contestant: figure for (name, contestant), figure in self.rates.items() if name == row}
+        return self._by_row.get(row, {})
 
 
 @lru_cache(maxsize=1)

@@ -109,7 +109,7 @@ def _write_names(axes: Axes, curves: list[Curve], labels: dict[str, str], client
     names = sorted(ends, key=ends.__getitem__)
     to_fraction = axes.transData + axes.transAxes.inverted()
     heights = [float(to_fraction.transform((axes.get_xlim()[1], ends[name]))[1]) for name in names]
-    for name, height, place in zip(names, heights, _apart(heights, NAME_HEIGHT)):
+    for name, height, place in zip(names, heights, apart(heights, NAME_HEIGHT)):
         style = clients.style(name)
         look: dict[str, Any] = {"color": style.colour, "transform": axes.transAxes, "clip_on": False}
         axes.plot([1.02, 1.06], [height, place], linewidth=0.8, **look)
@@ -117,7 +117,7 @@ def _write_names(axes: Axes, curves: list[Curve], labels: dict[str, str], client
         axes.text(1.075, place, text, verticalalignment="center", fontweight=WEIGHTS[style.strong], **look)
 
 
-def _apart(heights: list[float], least: float) -> list[float]:
+def apart(heights: list[float], least: float) -> list[float]:
     """Returns ascending heights moved so that neighbours are at least so far apart, each near where it was."""
     places = list(heights)
     for number in range(1, len(places)):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from functools import partial
 
 from ..compare import rates, ratio
 from ..results import Document, RowInfo
@@ -24,7 +25,7 @@ from .measures import (
     percentiles,
     processor_value,
 )
-from .plots import MAIN, Plot, Section
+from .plots import Plot, Section
 
 OPERATIONS = ("get", "set")
 TYPICAL_CONCURRENCY = 16
@@ -104,16 +105,14 @@ def _concurrency(document: Document, clients: Clients) -> Iterator[Plot]:
     for group, operation, rows in _panels(document):
         words = Words(f"concurrency-{group}-{operation}", f"{operation}, {group}", PER_SECOND, "coroutines at once")
         found = curves(document, rows, lambda row: row.concurrency)
-        svg = draw_curves(words, found, clients, _whole)
+        draw = partial(draw_curves, words, found, clients, _whole)
         typical = nearest({row.concurrency for row in rows if row.concurrency}, TYPICAL_CONCURRENCY)
         row = next(row for row in rows if row.concurrency == typical)
         finding = _joined(
             rate_sentence(document, clients, row, f"With {typical} coroutines"),
             growth_sentence(document, clients, rows),
         )
-        yield Plot(
-            words.key, f"{operation.capitalize()}s per second by concurrency, {group}", svg, finding, words.key in MAIN
-        )
+        yield Plot(words.key, f"{operation.capitalize()}s per second by concurrency, {group}", draw, finding)
 
 
 def _latency(document: Document, clients: Clients) -> Iterator[Plot]:
@@ -138,7 +137,7 @@ def _latency(document: Document, clients: Clients) -> Iterator[Plot]:
             spans = {name: span for (name, many), span in found.items() if many == concurrency}
             sentences.append(latency_sentence(clients, spans, concurrency))
         title = f"Latency of {operation}, {group}"
-        yield Plot(words.key, title, draw_latencies(words, found, clients), _joined(*sentences), words.key in MAIN)
+        yield Plot(words.key, title, partial(draw_latencies, words, found, clients), _joined(*sentences))
 
 
 def _processor(document: Document, clients: Clients) -> Iterator[Plot]:
@@ -157,9 +156,8 @@ def _processor(document: Document, clients: Clients) -> Iterator[Plot]:
         yield Plot(
             words.key,
             f"CPU per {operation}, {kind}",
-            draw_processor(words, times, clients),
+            partial(draw_processor, words, times, clients),
             finding,
-            words.key in MAIN,
         )
 
 
@@ -191,7 +189,8 @@ def _sizes(document: Document, clients: Clients) -> Iterator[Plot]:
                 PER_SECOND,
                 "bytes of the value (K: 1024)",
             )
-            svg = draw_curves(
+            draw = partial(
+                draw_curves,
                 words,
                 curves(document, rows, lambda row: row.size),
                 clients,
@@ -202,7 +201,7 @@ def _sizes(document: Document, clients: Clients) -> Iterator[Plot]:
                 *(rate_sentence(document, clients, row, f"With values of {size_text(row.size)}") for row in ends)
             )
             title = f"{operation.capitalize()}s per second by value size, {kind}"
-            yield Plot(words.key, title, svg, finding, words.key in MAIN)
+            yield Plot(words.key, title, draw, finding)
 
 
 def _slow(document: Document, clients: Clients) -> Iterator[Plot]:
@@ -232,10 +231,10 @@ def _speed_up(document: Document, clients: Clients, rows: list[RowInfo], operati
         "times the rate of blocking calls",
         "coroutines at once",
     )
-    svg = draw_curves(words, gains, clients, _whole, logarithmic=True, level=1.0)
+    draw = partial(draw_curves, words, gains, clients, _whole, logarithmic=True, level=1.0)
     at_most = {curve.contestant: curve.points[most].middle for curve in gains if most in curve.points}
     finding = speed_up_sentence(clients, at_most, most, baseline)
-    return Plot(words.key, f"Speed-up of {operation}s of {label} on a slow link", svg, finding, words.key in MAIN)
+    return Plot(words.key, f"Speed-up of {operation}s of {label} on a slow link", draw, finding)
 
 
 def _gains(document: Document, rows: list[RowInfo], first: RowInfo, baseline: str) -> list[Curve]:
@@ -262,10 +261,10 @@ def _multiget(document: Document, clients: Clients) -> Iterator[Plot]:
         where = "1 server" if servers == 1 else f"{servers} servers"
         words = Words(f"multiget-{servers}", f"multi-get, {where}", "keys per second", "keys per call")
         found = curves(document, alike, lambda row: row.keys)
-        svg = draw_curves(words, found, clients, short_number, logarithmic=True)
+        draw = partial(draw_curves, words, found, clients, short_number, logarithmic=True)
         shown = [row for row in alike if row.keys in (nearest(counts, TYPICAL_KEYS), max(counts))]
         finding = _joined(*(rate_sentence(document, clients, row, f"With {row.keys:,} keys") for row in shown))
-        yield Plot(words.key, f"Keys per second of multi-get from {where}", svg, finding, words.key in MAIN)
+        yield Plot(words.key, f"Keys per second of multi-get from {where}", draw, finding)
 
 
 def size_text(size: int) -> str:

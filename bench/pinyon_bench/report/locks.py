@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 from ..grids import model_of
 from ..locks.measures import (
@@ -24,7 +25,7 @@ from .clients import Clients
 from .drawing import Words, draw_bars, draw_curves, draw_latencies
 from .findings import beside, standing, time_text
 from .measures import Value, curves, percentiles, summary
-from .plots import MAIN, Plot, Section
+from .plots import Plot, Section
 
 PER_SECOND = "cycles per second"
 KINDS = {
@@ -60,11 +61,11 @@ def _rates(document: Document, clients: Clients) -> Iterator[Plot]:
             if not any(curve.contestant != FLOOR for curve in shown):
                 continue
             words = Words(f"locks-{workload}-{model}", f"locks, {kind}, {model}", PER_SECOND, axis)
-            svg = draw_curves(words, shown, clients, lambda keys: f"{keys:g}", logarithmic=True)
+            draw = partial(draw_curves, words, shown, clients, lambda keys: f"{keys:g}", logarithmic=True)
             ends = [row for row in rows if row.keys in (rows[0].keys, rows[-1].keys)]
             finding = " ".join(filter(None, (_sentence(document, clients, row, model) for row in ends)))
             title = f"Lock cycles per second by names, {kind}, {model}"
-            yield Plot(words.key, title, svg, finding, words.key in MAIN)
+            yield Plot(words.key, title, draw, finding)
 
 
 def _sentence(document: Document, clients: Clients, row: RowInfo, model: str) -> str:
@@ -87,7 +88,7 @@ def _handover(document: Document, clients: Clients) -> Iterator[Plot]:
     words = Words(
         "locks-handover", "locks: hand-over between 8 processes", "from a release to the next holder: median to p99", ""
     )
-    svg = draw_latencies(words, {(name, row.concurrency): span for name, span in found.items()}, clients)
+    draw = partial(draw_latencies, words, {(name, row.concurrency): span for name, span in found.items()}, clients)
     ours = next((name for name in found if clients.is_ours(name)), None)
     finding = ""
     if ours:
@@ -105,7 +106,7 @@ def _handover(document: Document, clients: Clients) -> Iterator[Plot]:
             best = min(others, key=lambda name: found[name].median.middle)
             finding += f". The fastest other client is {best}: {time_text(found[best].median.middle)} (median)"
         finding += "."
-    yield Plot(words.key, "Time from a release in one process to the next holder", svg, finding, words.key in MAIN)
+    yield Plot(words.key, "Time from a release in one process to the next holder", draw, finding)
 
 
 def _round_trips(document: Document, name: str, link: Link) -> str:
@@ -123,9 +124,9 @@ def _commands(document: Document, clients: Clients) -> Iterator[Plot]:
             words = Words(
                 key, f"locks, 10 workers, {label} names: commands", "commands that clients send per cycle", "commands"
             )
-            svg = draw_bars(words, values, clients)
+            draw = partial(draw_bars, words, values, clients)
             finding = _least(values, clients, "sends {:.2f} commands per cycle")
-            yield Plot(words.key, f"Commands per cycle, 10 workers, {label} names", svg, finding, words.key in MAIN)
+            yield Plot(words.key, f"Commands per cycle, 10 workers, {label} names", draw, finding)
 
 
 def _server_time(document: Document, clients: Clients) -> Iterator[Plot]:
@@ -136,7 +137,7 @@ def _server_time(document: Document, clients: Clients) -> Iterator[Plot]:
             "locks-server", "locks, one worker, 1 name: the server", "microseconds of Redis per cycle", "microseconds"
         )
         finding = _least(values, clients, "costs Redis {:.1f} µs per cycle")
-        yield Plot(words.key, "Server time per cycle", draw_bars(words, values, clients), finding, words.key in MAIN)
+        yield Plot(words.key, "Server time per cycle", partial(draw_bars, words, values, clients), finding)
 
 
 def _values(document: Document, row: RowInfo, part: PerCycle) -> dict[str, Value]:

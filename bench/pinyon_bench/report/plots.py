@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 #: The keys of the plots that decide: PERFORMANCE.md shows these alone.
 MAIN = (
@@ -19,13 +21,22 @@ MAIN = (
 
 @dataclass(frozen=True)
 class Plot:
-    """One figure: its SVG, what it shows, and its finding; PERFORMANCE.md shows the `main` ones too."""
+    """One figure: what it shows, how it is drawn, and its finding."""
 
     key: str
     title: str
-    svg: str
+    draw: Callable[[], str]
     finding: str
-    main: bool
+
+    @cached_property
+    def svg(self) -> str:
+        """The drawing; drawn on first use, because drawing is slow."""
+        return self.draw()
+
+    @property
+    def is_main(self) -> bool:
+        """Whether PERFORMANCE.md shows it too."""
+        return self.key in MAIN
 
 
 @dataclass(frozen=True)
@@ -40,4 +51,4 @@ class Section:
     @property
     def main_plots(self) -> list[Plot]:
         """Those that PERFORMANCE.md shows too."""
-        return [plot for plot in self.plots if plot.main]
+        return [plot for plot in self.plots if plot.is_main]
