@@ -36,7 +36,7 @@ SEED, SIZE, MULTIGET, PLACEMENT = STEP_GROUPS = (
         "multiget",
         "Multi-get by keys and servers",
         ": keys per second, connected and warm",
-        labels="multiget:KEYS:SERVERS",
+        labels="multiget: keys: servers",
         beside="floor and first",
         note=NOTE,
     ),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 FLOOR_SAYS = (
     "The **floor** is a minimal Rust program that sends and receives Pinyon's bytes on a blocking socket. It checks no "
     "reply and makes no Python object. Its rate is about the highest that any client could reach on this machine."
@@ -20,6 +22,14 @@ ROUNDS_SAYS = (
 )
 #: In the order in which a reader needs them.
 EXPLANATIONS = (FLOOR_SAYS, BARE_SAYS, SEED_SAYS, ROUNDS_SAYS, NOISE_SAYS)
+
+
+LINK = re.compile(r"\[([^\]]+)\]\([^)]+\)")
+
+
+def linkless(text: str) -> str:
+    """Returns a text without Markdown's links, for places that the linked files do not come with."""
+    return LINK.sub(r"\1", text)
 
 
 def plain(text: str) -> str:

@@ -80,6 +80,26 @@ def test_the_page_needs_nothing_besides_itself(written: Path) -> None:
     assert text.count("://") == text.count(' xmlns="http://www.w3.org/2000/svg"')
 
 
+def test_the_page_leads_with_findings_and_explains_its_words_first(full: Document, written: Path) -> None:
+    text = Reader(written.read_text(encoding="utf-8")).text
+    missed = [target for target in targets(full) if not target.met]
+    verdict = f"{len(targets(full)) - len(missed)} of {len(targets(full))} targets are met"
+    places = [
+        text.index(words)
+        for words in (verdict, "The floor is a minimal", "A seed is a published", f"{missed[0].wanted}: measured")
+    ]
+    assert places == sorted(places) and places[-1] < text.index("Operations per second of coroutines")
+    assert text.index("floor") > places[0]
+
+
+def test_every_row_of_the_page_is_labelled(written: Path) -> None:
+    text = written.read_text(encoding="utf-8")
+    labels = re.findall(r'<th scope="row">(.*?)</th>', text, re.DOTALL)
+    assert len(labels) > 100 and all(label.strip() for label in labels)
+    assert "<small>get of 36 bytes, 36-byte key</small>" in "".join(labels)
+    assert not re.search(r'<th scope="col"[^>]*></th>', text)
+
+
 def test_findings_are_those_of_the_document(full: Document) -> None:
     quick = [replace(each, wall=each.wall / 8) if each.contestant == "libmc gevent" else each for each in full.samples]
     before, after = (

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
@@ -12,14 +10,13 @@ from ..catalogue import GROUPS, targets
 from ..recorded.missed import missed_targets
 from ..recorded.record import record_of
 from ..results import Document
-from ..words import EXPLANATIONS, FLOOR_SAYS, SEED_SAYS
+from ..words import EXPLANATIONS, FLOOR_SAYS, SEED_SAYS, linkless
 from .clients import Clients
 from .figures import sections
 from .headline import headlines
 
 #: A table with more lines than this is folded.
 LONG = 10
-LINK = re.compile(r"\[([^\]]+)\]\([^)]+\)")
 
 
 def page(document: Document) -> str:
@@ -50,7 +47,7 @@ def page(document: Document) -> str:
         lists=contents.lists(document),
         long=LONG,
         svg=Markup,
-        plain_why=_without_links,
+        linkless=linkless,
     )
 
 
@@ -66,8 +63,3 @@ def _bold(text: str) -> Markup:
     return Markup("").join(
         Markup("<b>{}</b>").format(part) if number % 2 else part for number, part in enumerate(parts)
     )
-
-
-def _without_links(text: str) -> str:
-    """Returns Markdown without its links, which lead to files that the page does not come with."""
-    return LINK.sub(r"\1", text)
