@@ -154,7 +154,7 @@ def _workload_line(figures: Figures, words: str, found: Standing) -> list[str]:
         f"{found.other_rate:,.0f} ({client_of(found.other)})",
         f"{'~' * found.same}{_factor(found)}",
         of_floor,
-        " / ".join(f"{each:.2f}" for each in busy if each is not None) or "–",
+        "\u00a0/\u00a0".join(f"{each:.2f}" for each in busy if each is not None) or "–",
     ]
 
 
