@@ -14,7 +14,7 @@ MOST_KEYS_READ = 10
 
 @dataclass(frozen=True)
 class Counts:
-    """How many commands servers have done; multi-gets count one get for every key."""
+    """How many commands servers have executed; a multi-get counts one get for every key."""
 
     gets: int
     sets: int
@@ -32,7 +32,7 @@ class Counts:
         return Counts(total("cmd_get"), total("cmd_set"), total("delete_hits", "delete_misses"), total("evictions"))
 
     def minus(self, earlier: Counts) -> Counts:
-        """Returns what was counted since."""
+        """Returns the counts since then."""
         return Counts(
             self.gets - earlier.gets,
             self.sets - earlier.sets,

@@ -1,4 +1,4 @@
-"""The command line's verbs and options."""
+"""The commands and options of the command line."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ VERB_HELP = {
 
 
 def parse(arguments: list[str]) -> argparse.Namespace:
-    """Returns the options; exits with a message when they are wrong. No verb means `run`."""
+    """Returns the options; exits with a message when they are wrong. Without a command it is `run`."""
     asks_for_help = arguments[:1] in (["-h"], ["--help"])
     names_no_verb = not arguments or arguments[0].startswith("-")
     if names_no_verb and not asks_for_help:
@@ -65,12 +65,14 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m pinyon_bench",
         description="Compares memcached clients and lock libraries with each other, and with a bare socket.",
-        epilog="VERB --help lists the options of a verb.",
+        epilog="COMMAND --help lists the options of a command.",
     )
-    verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
+    verbs = parser.add_subparsers(dest="verb", metavar="COMMAND", required=True)
     parsers = {name: verbs.add_parser(name, help=text, description=text) for name, text in VERB_HELP.items()}
     for name, rounds in (("run", RUN_ROUNDS), ("record", RECORD_ROUNDS)):
-        parsers[name].add_argument("--rounds", type=_positive, default=rounds, help="default: %(default)s")
+        parsers[name].add_argument(
+            "--rounds", type=_positive, default=rounds, help="how many rounds; default: %(default)s"
+        )
         _add_rows(parsers[name], short=name == "run")
         _add_common(parsers[name])
     parsers["record"].add_argument(
@@ -97,7 +99,9 @@ def _parser() -> argparse.ArgumentParser:
     parsers["instructions"].add_argument(
         "--check", action="store_true", help="write nothing; fail if an operation takes more instructions than recorded"
     )
-    parsers["tls"].add_argument("--rounds", type=_positive, default=RECORD_ROUNDS, help="default: %(default)s")
+    parsers["tls"].add_argument(
+        "--rounds", type=_positive, default=RECORD_ROUNDS, help="how many rounds; default: %(default)s"
+    )
     _add_placement(parsers["tls"])
     return parser
 
@@ -118,7 +122,9 @@ def _add_rows(parser: argparse.ArgumentParser, short: bool) -> None:
 
 def _add_locks(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--quick", action="store_true", help="as short as in `run`: one minute instead of twenty")
-    parser.add_argument("--rounds", type=_positive, default=LOCKS_ROUNDS, help="at most; default: %(default)s")
+    parser.add_argument(
+        "--rounds", type=_positive, default=LOCKS_ROUNDS, help="at most this many rounds; default: %(default)s"
+    )
     parser.add_argument(
         "--rows", metavar="LIST", help="comma-separated names or patterns (locks:mutex:*); default: all"
     )
@@ -126,14 +132,16 @@ def _add_locks(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_failure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--rounds", type=_positive, default=FAILURE_ROUNDS, help="default: %(default)s")
+    parser.add_argument(
+        "--rounds", type=_positive, default=FAILURE_ROUNDS, help="how many rounds; default: %(default)s"
+    )
     parser.add_argument(
         "--contestants",
         dest="contenders",
         type=_contenders,
         default=list(CONTENDERS),
         metavar="LIST",
-        help="comma-separated names or patterns (Pinyon*)",
+        help="comma-separated names or patterns (Pinyon*); default: all",
     )
     parser.add_argument("--write", action="store_true", help="write the table into docs/failures.md")
     _add_placement(parser)
@@ -173,12 +181,18 @@ def _add_coroutines(parser: argparse.ArgumentParser) -> None:
 def _add_common(parser: argparse.ArgumentParser) -> None:
     _add_contestants(parser)
     _add_placement(parser)
-    parser.add_argument("--output", type=Path, metavar="FILE.json", help="default: bench/results/TIME.json")
+    parser.add_argument(
+        "--output", type=Path, metavar="FILE.json", help="where to write the result; default: bench/results/TIME.json"
+    )
 
 
 def _add_contestants(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--contestants", type=_entries, default=None, metavar="LIST", help="comma-separated names or patterns (Pinyon*)"
+        "--contestants",
+        type=_entries,
+        default=None,
+        metavar="LIST",
+        help="comma-separated names or patterns (Pinyon*); default: all",
     )
 
 

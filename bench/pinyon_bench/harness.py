@@ -22,7 +22,7 @@ Serve = Callable[[Any, Model], tuple[Do, Callable[[], None]]]
 
 
 def run_contestant(package: str, models: dict[str, type[Model]], serve: Serve) -> int:
-    """Serves the adapter and the concurrency model that the command line names; says why when one cannot be imported."""
+    """Serves the adapter and the concurrency model named on the command line; reports one that cannot be imported."""
     names = sys.argv[1:]
     model = names[1] if len(names) == 2 else BLOCKING
     if len(names) not in (1, 2) or model not in models:
@@ -47,7 +47,7 @@ def answer_requests(do: Do) -> None:
 
 
 def _refuse(reason: str) -> None:
-    """Answers the first request with why none can be done."""
+    """Answers the first request with the reason why none can be done."""
     sys.stdin.buffer.readline()
     _write({"ok": False, "reason": reason})
 
@@ -127,7 +127,7 @@ def _run(steps: list[BoundStep], iterations: int) -> None:
 
 
 def fail(adapter: Adapter, servers: list[str], attempts: int, fresh: bool) -> dict[str, Any]:
-    """Gets from servers that are not there, on one client or on a fresh one each time; returns how many raised."""
+    """Gets from servers that do not exist, on one client or on a new one each time; returns how many gets raised."""
     failures, last = 0, ""
     calls = adapter.connect(servers, "bytes", False)
     for _ in range(attempts):

@@ -1,4 +1,4 @@
-"""Ports for servers that are stopped and started again at the same place, by the verification and by the tests."""
+"""Ports for servers that the verification and the tests stop and restart at the same address."""
 
 from __future__ import annotations
 

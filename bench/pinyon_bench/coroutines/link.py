@@ -31,7 +31,7 @@ PROXY_PROGRAM = "pinyon-delay"
 
 
 class LinkError(Exception):
-    """There is no slow link of this kind here."""
+    """This kind of slow link is unavailable here."""
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,7 @@ def _run(command: str) -> None:
 
 
 def _run_quietly(command: str) -> None:
-    """Undoes what may not have been done."""
+    """Undoes commands that may not have run."""
     subprocess.run(command.split(), capture_output=True, timeout=COMMAND_SECONDS, check=False)
 
 
@@ -135,7 +135,7 @@ def proxy_link(server: Server, placement: Placement, why: str) -> Iterator[Link]
 
 @contextmanager
 def delay_proxy(target: str, milliseconds: int, cores: set[int] | None) -> Iterator[str]:
-    """Runs a proxy that delays bytes by so many milliseconds each way; gives its address."""
+    """Runs a proxy that delays bytes by some milliseconds each way; gives its address."""
     command = [str(program(PROXY_PROGRAM)), target, str(milliseconds)]
     try:
         with pinned(cores):

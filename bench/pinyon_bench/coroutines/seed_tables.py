@@ -19,7 +19,7 @@ SEED_NOTE = (
 
 
 def seed_lines(document: Document) -> list[str]:
-    """Seed 002's tables in its layout: each client's sets, then its gets, with the seed's order of rows."""
+    """The lines of all tables, with the rows in the seed's order."""
     lines: list[str] = []
     for group in (each.name for each in UUID_GROUPS):
         for client in clients_of(participants(document, group), group):

@@ -1,4 +1,4 @@
-"""Eight servers, of which one stops or dies, and a client at work meanwhile."""
+"""A client at work on eight servers while one of them stops or dies."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def _percentiles(seconds: list[float]) -> tuple[float, float]:
 
 
 def covered(waits: list[tuple[float, float]]) -> float:
-    """Returns for how long at least one of them was going on."""
+    """Returns for how long at least one of them was under way."""
     total, until = 0.0, float("-inf")
     for begun, ended in sorted(waits):
         total += max(0.0, ended - max(begun, until))
@@ -174,7 +174,7 @@ def _killed_and_restarted(
 
 
 def _asked_within(server: Server, seconds: float) -> float | None:
-    """Returns when a server is asked for the first time; None when it is not in so many seconds."""
+    """Returns when a server first receives a request; None when it receives none in time."""
     until = time.monotonic() + seconds
     while time.monotonic() < until:
         counters = server.counters()

@@ -37,7 +37,7 @@ def table(outcomes: list[Outcome]) -> str:
 
 
 def section(outcomes: list[Outcome], machine: Machine, versions: dict[str, str], rounds: int) -> str:
-    """Returns what stands between the marks."""
+    """Returns the text between the marks."""
     settings = "; ".join(f"{client} {versions[client]}: {text}" for client, text in SETTINGS.items())
     return (
         f"{machine.cpu}, {machine.cores} cores, {machine.kernel}; {SERVERS} memcached, {rounds} rounds; "

@@ -29,7 +29,7 @@ def value_of(key: str) -> str:
 
 
 class Record:
-    """What the workers of a run have seen."""
+    """What the workers of a run saw."""
 
     def __init__(self, lost: list[str]) -> None:
         self._lost = frozenset(lost)
@@ -41,7 +41,7 @@ class Record:
         self.missed = 0
 
     def note(self, key: str, value: Any, begun: float) -> None:
-        """Keeps an operation that is over; raises ValueError for another key's value."""
+        """Records a finished operation; raises ValueError for another key's value."""
         ended = perf_counter()
         if value is not None and value != value_of(key):
             raise ValueError(f"{key} came with {value!r}")
@@ -52,19 +52,19 @@ class Record:
         self.missed += value is None
 
     def summary(self) -> dict[str, Any]:
-        """Returns it in the form that is sent."""
+        """Returns the record as it is sent."""
         return {"others": self.others.tolist(), "lost": self.lost, "missed": self.missed}
 
 
 def draws(seed: int, until: float) -> Iterator[str]:
-    """Keys to work on, by chance that is the same each time."""
+    """The keys to work on: random, but the same in every run."""
     chance = random.Random(seed)
     while perf_counter() < until:
         yield chance.choice(KEYS)
 
 
 def work(get: Callable[[str], Any], store: Callable[[str, str], Any], seed: int, until: float, record: Record) -> None:
-    """Reads, and stores what is not there; what a client raises is a miss."""
+    """Reads, and stores what is missing; an exception counts as a miss."""
     for key in draws(seed, until):
         begun, value = perf_counter(), None
         with suppress(Exception):
@@ -92,7 +92,7 @@ async def work_in_task(get: Any, store: Any, seed: int, until: float, record: Re
 
 
 def orders() -> Iterator[tuple[list[str], float]]:
-    """The runs that are asked for: the lost keys and the seconds of each."""
+    """The runs to do: the lost keys and the seconds of each."""
     for line in sys.stdin:
         order = json.loads(line)
         yield order["lost"], order["seconds"]
@@ -103,7 +103,7 @@ def answer(summary: dict[str, Any]) -> None:
 
 
 def main(number: int, servers: list[str]) -> None:
-    """Serves the orders until there are no more."""
+    """Carries out orders until there are no more."""
     logging.disable()
     contender = CONTENDERS[number]
     if contender.model == UVLOOP:

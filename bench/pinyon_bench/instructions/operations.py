@@ -81,7 +81,7 @@ def on_uvloop(address: str) -> Iterator[Operation]:
 
 
 def locks(address: str) -> Iterator[Operation]:
-    """A lock of one name, taken and given back by one thread."""
+    """A lock of one name, acquired and released by one thread."""
     import pinyon
 
     def pairs(times: int) -> None:
@@ -94,7 +94,7 @@ def locks(address: str) -> Iterator[Operation]:
 
 
 def locks_on_asyncio(address: str) -> Iterator[Operation]:
-    """The same by tasks, which all want the one name."""
+    """The same by tasks that all want one name."""
     from pinyon.aio import Locks
 
     async def pairs(times: int) -> None:
@@ -142,7 +142,7 @@ def _complete(loop: asyncio.AbstractEventLoop, work: Callable[[int], Awaitable[N
 
 
 def _repeat(call: Call, arguments: tuple[Any, ...], gives: Any, times: int) -> None:
-    """Makes a call once, checked, and then so many times."""
+    """Makes a call once and checks it, then repeats it."""
     expect(["call", *arguments], call(*arguments), gives)
     for _ in repeat(None, times):
         call(*arguments)

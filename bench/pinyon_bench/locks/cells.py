@@ -45,7 +45,7 @@ class LocksCells:
         self._opened.close()
 
     def verify(self, contestant: Contestant, row: LocksRow) -> None:
-        """Finds how many cycles the cell has; raises ContestantError when a lock is none, stays, or takes far too long."""
+        """Finds how many cycles fill the cell; raises ContestantError for a lock that does not exclude, stays, or is too slow."""
         server, cell = self._required(), (row.name, contestant.entry.name)
         server.reset()
         with listening(server) as origins:

@@ -1,4 +1,4 @@
-"""From one process to the next: when each held the lock, put together from what all of them say."""
+"""Hand-overs between processes: when each held the lock, merged from all their replies."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NANOSECONDS = 1e9
 
 @dataclass(frozen=True)
 class Held:
-    """A stretch for which a process had the lock: when it asked for it, had it, and began to release it."""
+    """One hold of the lock by a process: when it asked, when it acquired, and when it began to release."""
 
     process: int
     asked: int
@@ -57,7 +57,7 @@ class Processes:
 
 
 def held_by_all(replies: list[dict[str, Any]]) -> list[Held]:
-    """Returns all stretches in their order; raises ContestantError when two of them overlap."""
+    """Returns all holds in order; raises ContestantError when two overlap."""
     found = [Held(number, *times) for number, reply in enumerate(replies) for times in reply["held"]]
     found.sort(key=lambda held: held.entered)
     if next(overlapping(found, attrgetter("entered"), attrgetter("leaving")), None):

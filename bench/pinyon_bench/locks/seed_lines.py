@@ -49,7 +49,7 @@ def _table(
 
 
 def _section_seconds(document: Document) -> float:
-    """Returns for how long the second test ran: what whoever cooled down fastest took, rounded down."""
+    """Returns how long the second test ran: the time of the client that cooled down fastest, rounded down."""
     names = {row.name for row in lock_rows_of(document, SECTION)}
     least = min((sample.wall for sample in document.samples if sample.row in names), default=0.0)
     return int(least * 10) / 10 if least < 1 else int(least)

@@ -1,4 +1,4 @@
-"""What the workers of a cell share: the cycles that are still to do, and what has happened so far."""
+"""What the workers of a cell share: the cycles left to do, and what has happened so far."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Tally:
         self._inside: list[tuple[float, float]] = []
 
     def note(self, entered: float, left: float) -> None:
-        """Says when a worker was inside."""
+        """Records when a worker was inside."""
         self._inside.append((entered, left))
         self.count += 1
 
@@ -38,7 +38,7 @@ class Tally:
             raise WrongResult("two workers were inside at once")
 
     def require(self, count: int) -> None:
-        """Raises WrongResult when there were not as many cycles."""
+        """Raises WrongResult when the number of cycles is wrong."""
         if self.count != count:
             raise WrongResult(f"the counter is {self.count} instead of {count}")
 

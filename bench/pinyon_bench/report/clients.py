@@ -70,11 +70,11 @@ class Clients:
         return client_of(contestant) == self.ours
 
     def is_bound(self, contestant: str) -> bool:
-        """Whether it only shows what is the least that a client can do."""
+        """Whether it is a bound, the least that a client can do."""
         return client_of(contestant) in BOUNDS
 
     def is_other(self, contestant: str) -> bool:
-        """Whether it is a client that ours is to be compared with."""
+        """Whether it is a client to compare ours with."""
         return not self.is_ours(contestant) and not self.is_bound(contestant)
 
     def style(self, contestant: str) -> Style:
@@ -89,7 +89,7 @@ class Clients:
         return Style(OTHER_COLOURS[number % len(OTHER_COLOURS)], OTHER_MARKERS[number % len(OTHER_MARKERS)])
 
     def labels(self, contestants: list[str]) -> dict[str, str]:
-        """Returns what to write beside each in one plot: the clients' names where those say which are meant."""
+        """Returns each contestant's label in one plot: the client's name where that is unambiguous."""
         for words in (VARIANTS, COROUTINE_GROUPS):
             shorter = {name: without(words, name) for name in contestants}
             if len(set(shorter.values())) == len(shorter):

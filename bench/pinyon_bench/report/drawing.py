@@ -33,7 +33,7 @@ WEIGHTS = {False: "normal", True: "bold"}
 
 @dataclass(frozen=True)
 class Words:
-    """What is written at a plot: the key of its identifiers, its title, its unit and the title of its horizontal axis."""
+    """The words of a plot: the key of its identifiers, its title, its unit and the title of its horizontal axis."""
 
     key: str
     title: str
@@ -78,7 +78,7 @@ def draw_curves(
 
 
 def _with_room(places: list[float]) -> list[float]:
-    """Returns those of ascending places, on a logarithmic axis, whose names stand clear of each other."""
+    """Returns the ascending places whose names do not touch on a logarithmic axis."""
     kept = places[:1]
     for place in places[1:]:
         if math.log(place / kept[-1]) > LEAST_ROOM * math.log(places[-1] / places[0]):

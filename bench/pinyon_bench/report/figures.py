@@ -93,7 +93,7 @@ def nearest(values: set[int], wanted: int) -> int:
 
 
 def _panels(document: Document) -> Iterator[tuple[str, str, list[RowInfo]]]:
-    """Gives each coroutine library, operation and its rows, when there are rows of more than blocking calls."""
+    """Gives each coroutine library and operation with its rows, if it has rows of coroutines."""
     for group in COROUTINE_GROUPS:
         for operation in OPERATIONS:
             rows = rows_measured(document, group, operation)
@@ -162,7 +162,7 @@ def _processor(document: Document, clients: Clients) -> Iterator[Plot]:
 
 
 def _processor_rows(document: Document) -> Iterator[tuple[str, RowInfo]]:
-    """Gives the rows of which the processor time is shown, each with what is special about it."""
+    """Gives the rows whose processor time is shown, each with words for what it is."""
     for operation in OPERATIONS:
         rows = [row for row in rows_measured(document, "size", operation) if row.size]
         if rows:

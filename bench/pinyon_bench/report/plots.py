@@ -1,4 +1,4 @@
-"""What a report consists of: plots, in sections."""
+"""Plots in sections: what a report consists of."""
 
 from __future__ import annotations
 
@@ -50,5 +50,5 @@ class Section:
 
     @property
     def main_plots(self) -> list[Plot]:
-        """Those that PERFORMANCE.md shows too."""
+        """The plots that PERFORMANCE.md shows too."""
         return [plot for plot in self.plots if plot.is_main]

@@ -1,4 +1,4 @@
-"""What became of each attempt to take a lock, put together from its lines."""
+"""The outcome of each attempt to acquire a lock, merged from its lines."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Write:
 
 @dataclass
 class Attempt:
-    """One attempt; what did not happen is None."""
+    """One attempt; events that did not happen are None."""
 
     id: str
     process: int
@@ -51,28 +51,28 @@ class Attempt:
 
     @property
     def believed(self) -> int:
-        """Until when its client believed to hold it, as far as it said so."""
+        """Until when its client believed that it held the lock, as far as it recorded."""
         return max((until for _, until in self.beliefs), default=0)
 
     @property
     def section_end(self) -> int:
-        """When its critical section was over for certain."""
+        """When its critical section had certainly ended."""
         return min(moment for moment in (self.ended, self.killed, NEVER) if moment is not None)
 
     @property
     def believed_end(self) -> int:
-        """When its critical section was over, or its client knew that it might not hold the lock any more."""
+        """When its critical section ended, or its client knew that it might have lost the lock."""
         return min(self.section_end, self.believed, NEVER if self.lost is None else self.lost)
 
     @property
     def over(self) -> int:
-        """When it was in nobody's way any more, but for what the server did not know yet."""
+        """When it stopped blocking others, apart from what the server did not know yet."""
         moments = (self.given_up, self.release_sent, self.killed, self.lost)
         return min((moment for moment in moments if moment is not None), default=NEVER)
 
 
 def gather(lines: Iterable[Line], kills: dict[int, int]) -> list[Attempt]:
-    """Return the attempts in the order in which they were made; ``kills``: when each process was killed."""
+    """Return the attempts in order; ``kills``: when each process was killed."""
     attempts: dict[str, Attempt] = {}
     for line in lines:
         if line.event == "invoke":

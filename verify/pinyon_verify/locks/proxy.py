@@ -24,7 +24,7 @@ SILENCE = 2.0
 
 
 class Link:
-    """One connection through the proxy, and when and how it will be cut."""
+    """One connection through the proxy, with when and how to cut it."""
 
     def __init__(self, client: asyncio.StreamWriter, server: asyncio.StreamWriter, seeded: random.Random) -> None:
         self.client, self.server = client, server
@@ -72,7 +72,7 @@ async def _replies(reader: asyncio.StreamReader, link: Link) -> None:
 
 
 async def _pass_on(work: Coroutine[None, None, None], to: asyncio.StreamWriter) -> None:
-    """One direction, until its end; the other side is told."""
+    """Forward one direction until its end, and tell the other side."""
     with contextlib.suppress(OSError):
         await work
     to.close()

@@ -1,4 +1,4 @@
-"""A blocking connection to Redis of a hundred lines, so that nothing of what is verified verifies itself."""
+"""A blocking connection to Redis in a hundred lines, independent of the code under test."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs cells, each in a folder of its own, and says what came of them."""
+"""Runs cells, each in a folder of its own, and reports the results."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .world import World
 
 @dataclass
 class Result:
-    """What came of one cell."""
+    """The result of one cell."""
 
     cell: Cell
     seed: int
@@ -51,7 +51,7 @@ class Result:
 
 
 def run(cell: Cell, seed: int, seconds: float, keep: bool = False) -> Result:
-    """Run one cell; `keep` its folder, as is done whenever something is wrong."""
+    """Run one cell; `keep` its folder, which is always kept when something is wrong."""
     folder = Path(tempfile.mkdtemp(prefix="pv-"))
     world = World(cell, seed, seconds, folder)
     try:

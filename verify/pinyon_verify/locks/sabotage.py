@@ -1,4 +1,4 @@
-"""Breaks what is verified, to see that it is found: each sabotage changes a line of the functions on the server."""
+"""Sabotages to test the checks: each changes a line of the functions on the server."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LIBRARY = "pinyon_locks_3"
 
 @dataclass(frozen=True)
 class Sabotage:
-    """One line that is replaced, in a cell, and the check that must find it."""
+    """One replaced line, the cell to run, and the check that must find it."""
 
     name: str
     found_by: str

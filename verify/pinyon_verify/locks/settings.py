@@ -1,4 +1,4 @@
-"""What a client process is told: how it works, and where it writes down what it does."""
+"""The settings of a client process: how it works, and where it records what it does."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ _INTERESTING = re.compile(rb'"(FCALL|EVALSHA|PSETEX|ZADD|ZREM|HSET|HDEL|FLUSHALL
 
 
 class Tracer:
-    """A thread that writes down what a server executes, until it is stopped."""
+    """A thread that records what a server executes, until it is stopped."""
 
     def __init__(self, server: Server, path: Path) -> None:
         self._server, self._path = server, path
@@ -44,7 +44,7 @@ class Tracer:
         self._began.wait(5)
 
     def stop(self) -> None:
-        """Stop, once all is written down that was executed until now."""
+        """Stop once everything executed so far is recorded."""
         deadline = time.monotonic() + ENDING
         while time.monotonic() < deadline and not self._stopped.is_set():
             with contextlib.suppress(OSError):
@@ -101,7 +101,7 @@ class Step:
 
 
 def steps(path: Path) -> Iterator[Step]:
-    """Return what a trace says about locks; of the pure handler's it says nothing."""
+    """Return what a trace says about locks; it says nothing about those of the pure handler."""
     asked: Step | None = None
     with path.open("rb") as file:
         for text in file:

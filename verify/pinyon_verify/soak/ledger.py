@@ -42,14 +42,14 @@ class Ledger:
         self._floor: dict[str, int] = defaultdict(int)
 
     def begin(self, key: str) -> int:
-        """A write or deletion is begun: returns its generation."""
+        """Note the start of a write or deletion; returns its generation."""
         self._clock += 1
         self._last[key] += 1
         self._open[key][self._last[key]] = self._clock
         return self._last[key]
 
     def acknowledge(self, key: str, generation: int) -> None:
-        """The server has done it."""
+        """Note that the server has done it."""
         self._clock += 1
         begun = self._open[key].pop(generation)
         self._floor[key] = max(self._floor[key], begun)
@@ -59,7 +59,7 @@ class Ledger:
             del remembered[next(iter(remembered))]
 
     def refuse(self, key: str, generation: int, why: str) -> None:
-        """It was not done and never will be."""
+        """Note that it was not done and never will be."""
         del self._open[key][generation]
         remembered = self._refused[key]
         remembered[generation] = why
@@ -67,11 +67,11 @@ class Ledger:
             del remembered[next(iter(remembered))]
 
     def mark(self, key: str) -> int:
-        """A read is begun: what has ended by now must not be read."""
+        """Note the start of a read: it must not return what has ended by now."""
         return self._floor[key]
 
     def judge(self, key: str, value: object, mark: int) -> str | None:
-        """What is wrong with a value that was read under this key, if anything is."""
+        """Returns what is wrong with a value read under this key, if anything."""
         generation = generation_of(key, value)
         if generation is None:
             return f"identity: under {key!r} was read {str(value)[:60]!r}"
@@ -93,7 +93,7 @@ def value_of(key: str, generation: int) -> str:
 
 
 def generation_of(key: str, value: object) -> int | None:
-    """The generation of this key's whose value it is, None if there is none."""
+    """Returns the generation of this key that the value belongs to; None if none does."""
     words = value.split(" ") if isinstance(value, str) else []
     if len(words) != 3 or words[0] != key or not words[1].isdecimal():
         return None
