@@ -21,11 +21,11 @@ help: ## List these verbs
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-19s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: bench
-bench: setup ## The benchmark: Pinyon beside the clients people use, in about seven minutes, and a report page
+bench: setup ## Compare Pinyon with the clients people use, in about seven minutes; writes an HTML report
 	.venv/bin/python -m pinyon_bench run
 
 .PHONY: bench-record
-bench-record: setup ## The long benchmark; rewrites PERFORMANCE.md
+bench-record: setup ## The long benchmark; rewrites PERFORMANCE.md, its plots and docs/performance-tables.md
 	.venv/bin/python -m pinyon_bench record
 
 .PHONY: bench-instructions
