@@ -55,7 +55,7 @@ class Adapter(Protocol):
         """Returns the version of the library, with that of the C library below it if there is one."""
 
     def configuration(self) -> str:
-        """Returns in one line how the client is set up."""
+        """Describes the client's settings in one line."""
 
     def connect(self, servers: list[str], kind: Kind, quiet: bool) -> Calls:
         """Returns a new client for values of this kind; raises CannotDo without a quiet mode when one is asked for."""

@@ -14,7 +14,7 @@ MOST_KEYS_READ = 10
 
 @dataclass(frozen=True)
 class Counts:
-    """How many commands servers have done. A multi-get counts one get per key."""
+    """How many commands servers have executed; a multi-get counts one get for every key."""
 
     gets: int
     sets: int

@@ -49,7 +49,7 @@ class Entry:
     build: str = ""
 
     def takes_part(self, row: Row) -> bool:
-        """Returns whether the row is one for this contestant."""
+        """Returns whether this contestant takes part in the row."""
         return row.group in self.groups and not set(self.models).isdisjoint(row.models)
 
 
@@ -113,7 +113,7 @@ def program(name: str) -> Path:
 
 
 def answered(reply: dict[str, Any]) -> dict[str, Any]:
-    """Returns the reply; raises ContestantError when it is that something could not be done."""
+    """Returns the reply; raises ContestantError when the contestant refused."""
     if not reply["ok"]:
         raise ContestantError(reply["reason"], bool(reply.get("cannot")))
     return reply
@@ -121,7 +121,7 @@ def answered(reply: dict[str, Any]) -> dict[str, Any]:
 
 @dataclass
 class Contestant:
-    """A contestant's process. The first request starts it, and the next request after a failure restarts it."""
+    """A contestant's process. The first request starts it; after a failure, the next request restarts it."""
 
     entry: Entry
     cores: set[int] | None
@@ -134,7 +134,7 @@ class Contestant:
         return self.receive(seconds)
 
     def send(self, request: dict[str, Any]) -> None:
-        """Sends a request without receiving its reply."""
+        """Sends a request; `receive` returns its reply."""
         process = self._running()
         assert process.stdin is not None
         try:
@@ -187,7 +187,7 @@ class Contestant:
         return f": {lines[-1]}" if lines else ""
 
     def hang_up(self) -> None:
-        """Closes the process's input, which ends it; does not wait."""
+        """Closes the process's input, so that it ends; does not wait for it."""
         if self._process is not None and self._process.stdin is not None:
             with suppress(BrokenPipeError):
                 self._process.stdin.close()

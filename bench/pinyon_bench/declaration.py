@@ -1,7 +1,7 @@
-"""Everything about a row, declared once.
+"""Rows, groups of rows and targets: each is declared once.
 
-The runner, the command line, tables, targets, plots and PERFORMANCE.md read it from the declaration, or from the
-part of it in a result document.
+The runner, the command line, tables, targets, plots and PERFORMANCE.md read the declarations, or the part of them that a
+result document keeps.
 """
 
 from __future__ import annotations
@@ -23,12 +23,22 @@ Beside = Literal["floor and first", "first client", "blocking", "first of model"
 
 @dataclass(frozen=True)
 class Target:
-    """One target in words, the measured value, and whether it meets the target."""
+    """One target: `ROW: what it must reach`, what was measured, and whether that meets it."""
 
     text: str
     measured: str
     met: bool
     spread: str = ""
+
+    @property
+    def row(self) -> str:
+        """The row or group that must reach it."""
+        return self.text.partition(": ")[0]
+
+    @property
+    def wanted(self) -> str:
+        """What the row must reach."""
+        return self.text.partition(": ")[2]
 
 
 #: Yields the targets for the row or group with this name, as far as a document has the figures.
@@ -41,14 +51,16 @@ Goals = dict[str, tuple[Goal, ...]]
 class Group:
     """Rows that are shown together, and how.
 
-    `counted` says what their rates count. A row's label is its name without the first `prefix` parts. Tables with
-    few rows and many contestants are `transposed`. `note` may contain `{first}`, the first contestant.
+    `counted` says what their rates count. A row's label is its name without the first `prefix` parts; `labels` heads the
+    labels. Tables are `transposed` where there are few rows and many contestants. `note` may name `{first}`, the first
+    contestant.
     """
 
     name: str
     title: str
     counted: str = ", operations per second"
     prefix: int = 0
+    labels: str = "row"
     beside: Beside = ""
     transposed: bool = False
     by_client: bool = False
@@ -69,10 +81,10 @@ class Group:
 
 @dataclass(frozen=True)
 class Row:
-    """One workload: the work, who does it, what its rate counts, and the goals.
+    """One workload: what it does, who takes part, what its rate counts, and its targets.
 
-    `operation`, `size` (of a value, in bytes), `concurrency`, `keys` and `servers` are its coordinates in plots;
-    they are empty if a row has no such thing. If `in_run` is true, `run` includes it by default.
+    `operation`, `size` (of a value, in bytes), `concurrency`, `keys` and `servers` are its places on the axes of plots;
+    they are 0 or empty where a row has none. `run` includes the row by default when `in_run` is true.
     """
 
     name: str
@@ -91,16 +103,16 @@ class Row:
     goals: tuple[Goal, ...] = field(default=(), compare=False)
 
     def info(self) -> RowInfo:
-        """Returns the row as a document stores it."""
+        """Returns the row as a result document keeps it."""
         places = (self.operation, self.size, self.concurrency, self.keys, self.servers)
         return RowInfo(self.name, self.group, self.unit, self.about, *places)
 
     def rounds(self, rounds: int) -> int:
-        """Returns the number of rounds in which it is timed: all, unless it takes long and hardly varies."""
+        """Returns in how many of these rounds it is timed: all, unless the row is slow and steady."""
         return min(rounds, self.most_rounds or rounds)
 
     def is_called(self, name: str) -> bool:
-        """Returns whether a name, a pattern or a group's name includes this row. `locks` means several groups."""
+        """Returns whether a name, a pattern or a group's name selects this row; `locks` selects several groups."""
         return name in (self.group, self.group.partition(":")[0]) or fnmatch(self.name, name)
 
 

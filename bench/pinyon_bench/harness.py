@@ -22,9 +22,7 @@ Serve = Callable[[Any, Model], tuple[Do, Callable[[], None]]]
 
 
 def run_contestant(package: str, models: dict[str, type[Model]], serve: Serve) -> int:
-    """Serves the adapter and the concurrency model named on the command line. Answers with the reason if an import
-    fails.
-    """
+    """Serves the adapter and the concurrency model named on the command line; reports one that cannot be imported."""
     names = sys.argv[1:]
     model = names[1] if len(names) == 2 else BLOCKING
     if len(names) not in (1, 2) or model not in models:
@@ -129,7 +127,7 @@ def _run(steps: list[BoundStep], iterations: int) -> None:
 
 
 def fail(adapter: Adapter, servers: list[str], attempts: int, fresh: bool) -> dict[str, Any]:
-    """Gets from unreachable servers, with one client or a new one each time. Returns how many calls raised."""
+    """Gets from servers that do not exist, on one client or on a new one each time; returns how many gets raised."""
     failures, last = 0, ""
     calls = adapter.connect(servers, "bytes", False)
     for _ in range(attempts):

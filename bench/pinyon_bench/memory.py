@@ -1,4 +1,4 @@
-"""Measures whether a client's memory stays constant over a million operations, and over failing connections."""
+"""Measures whether a client's memory stays flat over a million operations and over failing connections."""
 
 from __future__ import annotations
 

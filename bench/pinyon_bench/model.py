@@ -9,7 +9,7 @@ from .protocol import RowSpec, Step, value_of
 
 
 class WrongResult(Exception):
-    """A client gave a wrong answer."""
+    """A client's reply was wrong."""
 
 
 class Model:
@@ -30,7 +30,7 @@ class Model:
         return dict(self._items)
 
     def check(self, step: Step, reply: Any) -> None:
-        """Applies one step. Raises WrongResult if its reply is wrong."""
+        """Applies one step; raises WrongResult when its reply is wrong."""
         operation, key, *rest = step
         if operation in ("set", "add", "replace"):
             self._store(operation, key, value_of(self._row["kind"], self._row["length"], rest[0]), reply)
@@ -99,7 +99,7 @@ def _read_back(adapter: Adapter, row: RowSpec, model: Model) -> None:
 
 
 def expect(step: Step, reply: Any, wanted: Any) -> None:
-    """Raises WrongResult if a reply differs from the wanted one."""
+    """Raises WrongResult when a reply is not the one wanted."""
     if reply != wanted:
         raise WrongResult(f"{step[0]} {short(step[1])} answered {short(reply)} instead of {short(wanted)}")
 

@@ -37,11 +37,11 @@ class Plan:
         return sum(entry.takes_part(row) * (1 + row.rounds(self.rounds)) for row in self.rows for entry in self.entries)
 
     def needs_slow_link(self) -> bool:
-        """Returns whether there is a row over the slow link."""
+        """Returns whether a row needs the slow link."""
         return any(isinstance(row, PairsRow) and row.link == "slow" for row in self.rows)
 
     def needs_lock_server(self) -> bool:
-        """Returns whether there is a row of locks."""
+        """Returns whether a row needs a Redis server."""
         return any(isinstance(row, LocksRow) for row in self.rows)
 
 
@@ -70,7 +70,7 @@ class Runner:
         }
 
     def run(self) -> None:
-        """Runs everything. Ends the contestants' processes in any case."""
+        """Runs everything; always ends the contestants' processes."""
         try:
             for number in range(self._plan.rounds + 1):
                 self._round(number)

@@ -36,7 +36,7 @@ class StepCells:
         self._choose_iterations(contestant, row, few)
 
     def _choose_iterations(self, contestant: Contestant, row: StepRow, few: int) -> None:
-        """Finds by trials how many iterations fill a cell."""
+        """Finds by trial how many iterations fill a cell."""
         seconds = self._cell(contestant, row, few).wall
         while seconds < TRIAL_SECONDS:
             few *= 4
@@ -73,7 +73,7 @@ class StepCells:
 
 
 def server_names(row: StepRow, servers: list[Server]) -> list[str]:
-    """Returns the servers for the row's clients. The seed's rows use one process under two names."""
+    """Returns the servers as the row's clients get them; Dalli's rows know one process under two names."""
     if row.group == SEED.name:
         return [servers[0].name, f"localhost:{servers[0].port}"]
     return [server.name for server in servers[: row.servers]]

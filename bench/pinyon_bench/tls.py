@@ -1,4 +1,4 @@
-"""The cost of TLS for the client: the processor time of an operation with TLS and without."""
+"""The cost of TLS: a client's processor time per operation with it and without."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ TASKS = 50
 
 @dataclass(frozen=True)
 class Row:
-    """An operation on values of this size, by one blocking caller or by a number of tasks."""
+    """An operation on values of a size, by one blocking caller or by several tasks."""
 
     operation: str
     size: int
@@ -36,12 +36,12 @@ class Row:
 
     @property
     def name(self) -> str:
-        """As the table has it."""
+        """The row's name in the table."""
         length = f"{self.size} B" if self.size < 1024 else f"{self.size // 1024} KB"
         return f"{self.operation} {length}{f', {self.tasks} tasks' if self.tasks else ''}"
 
     def run(self, server: Server, tls: pinyon.Tls | None, count: int) -> float:
-        """Returns the processor seconds of an operation, user and system, with a warm client."""
+        """Returns the processor seconds of an operation, user and system, of a warm client."""
         if self.tasks:
             return asyncio.run(self._run_tasks(server, tls, count))
         with pinyon.Client(server.name, tls=tls, timeout=10) as client:
@@ -94,7 +94,7 @@ def measure(rounds: int, placement: Placement, console: Console) -> None:
 
 @contextmanager
 def _servers(placement: Placement) -> Iterator[tuple[Server, Server, pinyon.Tls]]:
-    """A server with TLS, one without, and the settings that trust the former."""
+    """A server with TLS, one without, and the certificate to trust the first."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         folder.chmod(0o755)

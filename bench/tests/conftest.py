@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from made_up import full_document
 
 from pinyon_bench.results import ContestantInfo, Document, Gap, Machine, RowInfo, Sample
 
@@ -50,3 +51,9 @@ def document() -> Document:
         gaps=[Gap("multiget:10:1", "slow", "no get many", True)],
         samples=samples,
     )
+
+
+@pytest.fixture(scope="session")
+def full() -> Document:
+    """A document with every group of rows, in which Pinyon is the first of the contestants."""
+    return full_document()

@@ -156,6 +156,30 @@ class PinyonSessionTests(sessions.SessionTestsMixin, TestCase):
         with pytest.raises(ImproperlyConfigured, match=r"needs a PinyonCache.*SESSION_CACHE_ALIAS"):
             SessionStore("12345678").load()
 
+    def test_a_request_that_is_late_brings_no_deleted_session_back(self) -> None:
+        def delete_first(key: str, *arguments: Any) -> None:
+            with mock.patch.object(PinyonCache, "set", store):
+                SessionStore(session_key).delete()
+            store(late._cache, key, *arguments)
+
+        self.session["user"] = "ada"
+        self.session.save()
+        session_key, store = self.session.session_key, PinyonCache.set
+        cache.clear()
+        late = SessionStore(session_key)
+        with mock.patch.object(late._cache, "set", delete_first):
+            assert late["user"] == "ada"
+        assert SessionStore(session_key).get("user") is None
+
+    def test_a_copy_made_before_a_deletion_is_committed_goes_with_it(self) -> None:
+        self.session["user"] = "ada"
+        self.session.save()
+        with self.captureOnCommitCallbacks(execute=True):
+            SessionStore(self.session.session_key).delete()
+            made = {"made": time.time(), "data": {"user": "ada"}}
+            cache.set(SessionStore.cache_key_prefix + self.session.session_key, made)
+        assert SessionStore(self.session.session_key).get("user") is None
+
 
 class WatermarkTests(TestCase):
     REASON = Exception("the server is away")

@@ -208,7 +208,7 @@ class Pool:
 
     def __init__(self, *servers: Memcached, **settings: object) -> None:
         self.servers = servers
-        self.settings = {"hash": "fnv1a_64", "distribution": "ketama", "timeout": 30000, **settings}
+        self.settings = {"hash": "md5", "distribution": "ketama", "timeout": 30000, **settings}
         self.port = free_port()
 
     @property
@@ -244,6 +244,41 @@ class Twemproxy(Server):
             connection.sendall(b"get greeting\r\n")
             if not connection.recv(100).endswith(b"\r\n"):
                 raise ConnectionError("it is not ready")
+
+
+class MemcachedProxy(Memcached):
+    """memcached as a proxy of other servers.
+
+    Args:
+        executable: a memcached built with ``--enable-proxy``.
+        servers: those behind it.
+    """
+
+    ROUTES = """
+    function mcp_config_pools()
+        return mcp.pool({ %s })
+    end
+    function mcp_config_routes(pool)
+        local all = mcp.funcgen_new()
+        local handle = all:new_handle(pool)
+        all:ready({ f = function(context)
+            return function(request) return context:enqueue_and_wait(request, handle) end
+        end })
+        mcp.attach(mcp.CMD_ANY_STORAGE, all)
+    end
+    """
+
+    def __init__(self, executable: str, *servers: Memcached) -> None:
+        self.folder = tempfile.TemporaryDirectory()
+        Path(self.folder.name).chmod(0o755)
+        listed = ", ".join(f'mcp.backend("b{each.port}", "{each.host}", {each.port})' for each in servers)
+        self.routes = Path(self.folder.name) / "routes.lua"
+        self.routes.write_text(self.ROUTES % listed)
+        super().__init__("-o", f"proxy_config={self.routes}")
+        self.executable = executable
+
+    def command(self) -> list[str]:
+        return [self.executable, *super().command()[1:]]
 
 
 class GuardedMemcached(Memcached):

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
@@ -339,3 +340,54 @@ def test_flask_session(server: Memcached, serializer: Any) -> None:
     assert other.get("/").text == "1"
     assert visitor.get("/end").json == [["greeting", "hello"]] * 3
     assert visitor.get("/").text == "1"
+
+
+def a_site_with_logins(*servers: Memcached, **settings: Any) -> flask.Flask:
+    app = flask.Flask("application")
+    app.config["SESSION_TYPE"] = "cachelib"
+    app.config["SESSION_CACHELIB"] = PinyonCache([server.address for server in servers], timeout=1, **settings)
+    flask_session.Session(app)
+
+    @app.route("/log-in")
+    def log_in() -> str:
+        flask.session["user"] = "ada"
+        return "welcome"
+
+    @app.route("/")
+    def page() -> str:
+        return str(flask.session.get("user", "nobody"))
+
+    @app.route("/log-out")
+    def log_out() -> str:
+        flask.session.clear()
+        return "goodbye"
+
+    return app
+
+
+def status_and_text(visitor: Any, page: str) -> tuple[int, str]:
+    answer = visitor.get(page)
+    return answer.status_code, answer.text if answer.status_code == 200 else ""
+
+
+def test_nobody_is_told_to_be_logged_out_while_the_session_cannot_be_deleted(
+    own_server: Memcached, server: Memcached
+) -> None:
+    """With failover another server would say that there is no such session."""
+    app = a_site_with_logins(own_server, server, failover=False)
+    while True:
+        visitor = app.test_client()
+        assert visitor.get("/log-in").text == "welcome"
+        cookie = visitor.get_cookie("session")
+        assert cookie
+        if own_server.holds(f"session:{cookie.value}"):
+            break
+    own_server.pause()
+    assert [status_and_text(visitor, page) for page in ("/", "/log-out")] == [(500, "")] * 2
+    own_server.resume()
+    give_up = time.monotonic() + 30
+    while status_and_text(visitor, "/") != (200, "ada"):
+        assert time.monotonic() < give_up
+    assert status_and_text(visitor, "/log-out") == (200, "goodbye")
+    visitor.set_cookie("session", cookie.value)
+    assert status_and_text(visitor, "/") == (200, "nobody")

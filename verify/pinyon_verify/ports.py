@@ -1,4 +1,4 @@
-"""Ports for servers that are restarted at the same address, in the verification and in the tests."""
+"""Ports for servers that the verification and the tests stop and restart at the same address."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ PROXY_PROGRAM = "pinyon-delay"
 
 
 class LinkError(Exception):
-    """A slow link of this kind is not available."""
+    """This kind of slow link is unavailable here."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ def slow_link(server: Server, placement: Placement) -> Iterator[Link]:
 
 @contextmanager
 def netem_link(placement: Placement, discipline: tuple[str, ...] = ()) -> Iterator[Link]:
-    """A new memcached in a network namespace behind `tc netem`. Raises LinkError if that is not available."""
+    """A memcached of its own in a network namespace, behind `tc netem`; raises LinkError when netem is unavailable."""
     if os.geteuid() != 0:
         raise LinkError("tc netem needs root")
     missing = [name for name in ("ip", "tc") if shutil.which(name) is None]
@@ -109,7 +109,7 @@ def _run(command: str) -> None:
 
 
 def _run_quietly(command: str) -> None:
-    """Runs a command that undoes another one, which may not have run."""
+    """Undoes commands that may not have run."""
     subprocess.run(command.split(), capture_output=True, timeout=COMMAND_SECONDS, check=False)
 
 
@@ -128,12 +128,14 @@ def proxy_link(server: Server, placement: Placement, why: str) -> Iterator[Link]
     Raises LinkError if the process is not built or does not start. `why`: the reason for not using netem.
     """
     with delay_proxy(server.name, ONE_WAY_MILLISECONDS, placement.benchmark) as address:
-        yield Link(f"a delay proxy, {ROUND_TRIP_MILLISECONDS} ms, because netem cannot be had ({why})", server, address)
+        yield Link(
+            f"a delay proxy, {ROUND_TRIP_MILLISECONDS} ms, because netem is unavailable ({why})", server, address
+        )
 
 
 @contextmanager
 def delay_proxy(target: str, milliseconds: int, cores: set[int] | None) -> Iterator[str]:
-    """Runs a proxy that delays bytes by so many milliseconds in each direction. Yields its address."""
+    """Runs a proxy that delays bytes by some milliseconds each way; gives its address."""
     command = [str(program(PROXY_PROGRAM)), target, str(milliseconds)]
     try:
         with pinned(cores):

@@ -68,10 +68,11 @@ def _uuid_group(model: str, *goals: Any, note: str = "") -> Group:
         model,
         f"{model}: pairs of UUIDs (seed 002)",
         prefix=1,
+        labels="operation, coroutines",
         beside="first client",
         by_client=True,
         order=_order,
-        note="By coroutines; in parentheses times the rate of {first}." + note,
+        note="In parentheses: the rate as a multiple of {first}'s. sync: blocking calls, without coroutines." + note,
         goals=(*goals, processor_below_others),
     )
 
@@ -80,25 +81,26 @@ UUID_GROUPS = (
     _uuid_group(
         GEVENT,
         *(never_falls(operation) for operation in OPERATIONS),
-        note=" pylibmc and libmc block the hub: their greenlets take turns, and nothing runs at once.",
+        note=" pylibmc and libmc block gevent's hub, so their greenlets run one after another.",
     ),
     _uuid_group(ASYNCIO),
     _uuid_group(UVLOOP),
 )
 LOCAL = Group(
     "local",
-    "Values of a size, server nearby (seed 003)",
+    "Values by size, server nearby (seed 003)",
     prefix=1,
+    labels="operation, size, coroutines",
     order=_order,
-    note="By coroutines.",
+    note="sync: blocking calls, without coroutines.",
     goals=(processor_below_others,),
 )
 SLOW_LINK = replace(
     LOCAL,
     name="slow",
-    title="Values of a size, slow link (seed 003)",
+    title="Values by size, slow link (seed 003)",
     beside="blocking",
-    note="By coroutines; in parentheses times the rate of blocking calls of {first}. Link: {slow link}.",
+    note="In parentheses: the rate as a multiple of {first}'s blocking calls. sync: blocking calls. Link: {slow link}.",
 )
 PAIRS_GROUPS = (*UUID_GROUPS, LOCAL, SLOW_LINK)
 GOALS: Goals = {
@@ -189,7 +191,7 @@ def _uuid_row(model: str, operation: Operation, concurrency: int, short: bool) -
     return PairsRow(
         name=name,
         group=model,
-        about=f"{operation} of {PAIRS:,} pairs of UUIDs, {_who(concurrency)} with one client",
+        about=f"{operation} of {PAIRS:,} pairs of UUIDs, {_who(concurrency)} on one client",
         models=(model,) if concurrency else (BLOCKING,),
         operation=operation,
         size=UUID_LENGTH,

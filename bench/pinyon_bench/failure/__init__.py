@@ -1,1 +1,1 @@
-"""The cost to clients when one of eight servers stops, or is killed and restarted."""
+"""What it costs clients when one server of eight stops, or is killed and restarted."""

@@ -1,4 +1,4 @@
-"""The clients and their settings: the same timeout for all, and the best settings of each for a short outage."""
+"""The clients and their settings: one timeout for all, and the settings with which each handles a short outage best."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Set = Callable[[str, str], Any]
 
 @dataclass(frozen=True)
 class Contender:
-    """A client in one concurrency model, with a number of simultaneous workers: threads, greenlets or tasks."""
+    """A client in one concurrency model, with a number of workers: threads, greenlets or tasks."""
 
     client: str
     model: str

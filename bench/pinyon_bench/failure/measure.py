@@ -1,4 +1,4 @@
-"""Eight servers, one of which stops or dies while a client works."""
+"""A client at work on eight servers while one of them stops or dies."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def _percentiles(seconds: list[float]) -> tuple[float, float]:
 
 
 def covered(waits: list[tuple[float, float]]) -> float:
-    """Returns the time during which at least one of them was under way."""
+    """Returns for how long at least one of them was under way."""
     total, until = 0.0, float("-inf")
     for begun, ended in sorted(waits):
         total += max(0.0, ended - max(begun, until))
@@ -175,7 +175,7 @@ def _killed_and_restarted(
 
 
 def _asked_within(server: Server, seconds: float) -> float | None:
-    """Returns when a server is asked for the first time; None if it is not asked within so many seconds."""
+    """Returns when a server first receives a request; None when it receives none in time."""
     until = time.monotonic() + seconds
     while time.monotonic() < until:
         counters = server.counters()

@@ -29,7 +29,7 @@ def value_of(key: str) -> str:
 
 
 class Record:
-    """The observations of a run's workers."""
+    """What the workers of a run saw."""
 
     def __init__(self, lost: list[str]) -> None:
         self._lost = frozenset(lost)
@@ -41,7 +41,7 @@ class Record:
         self.missed = 0
 
     def note(self, key: str, value: Any, begun: float) -> None:
-        """Records a finished operation. Raises ValueError for another key's value."""
+        """Records a finished operation; raises ValueError for another key's value."""
         ended = perf_counter()
         if value is not None and value != value_of(key):
             raise ValueError(f"{key} came with {value!r}")
@@ -52,19 +52,19 @@ class Record:
         self.missed += value is None
 
     def summary(self) -> dict[str, Any]:
-        """Returns it in the form for sending."""
+        """Returns the record as it is sent."""
         return {"others": self.others.tolist(), "lost": self.lost, "missed": self.missed}
 
 
 def draws(seed: int, until: float) -> Iterator[str]:
-    """Yields random keys, the same every time."""
+    """The keys to work on: random, but the same in every run."""
     chance = random.Random(seed)
     while perf_counter() < until:
         yield chance.choice(KEYS)
 
 
 def work(get: Callable[[str], Any], store: Callable[[str, str], Any], seed: int, until: float, record: Record) -> None:
-    """Reads, and stores missing values. An exception of the client counts as a miss."""
+    """Reads, and stores what is missing; an exception counts as a miss."""
     for key in draws(seed, until):
         begun, value = perf_counter(), None
         with suppress(Exception):
@@ -92,7 +92,7 @@ async def work_in_task(get: Any, store: Any, seed: int, until: float, record: Re
 
 
 def orders() -> Iterator[tuple[list[str], float]]:
-    """The ordered runs: the lost keys, and the seconds of each."""
+    """The runs to do: the lost keys and the seconds of each."""
     for line in sys.stdin:
         order = json.loads(line)
         yield order["lost"], order["seconds"]

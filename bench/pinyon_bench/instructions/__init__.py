@@ -1,1 +1,1 @@
-"""Counts the instructions of each of Pinyon's operations, and compares them with a record in the repository."""
+"""Counts the instructions of each of Pinyon's operations, and compares them with a record in the tree."""

@@ -29,7 +29,7 @@ STEADY = {"PYTHONHASHSEED": "0"}
 
 
 class CountError(Exception):
-    """The instructions of a program could not be counted, or there are too many."""
+    """The instructions of a program could not be counted, or are too many."""
 
 
 def count(command: list[str]) -> dict[str, int]:

@@ -94,7 +94,7 @@ def locks(address: str) -> Iterator[Operation]:
 
 
 def locks_on_asyncio(address: str) -> Iterator[Operation]:
-    """The same by tasks, which all want the same name."""
+    """The same by tasks that all want one name."""
     from pinyon.aio import Locks
 
     async def pairs(times: int) -> None:

@@ -32,7 +32,7 @@ class Record:
 
 @dataclass(frozen=True)
 class Change:
-    """An operation's recorded figure and its current one; None if it has none."""
+    """An operation's recorded figure and its present one; None where it has none."""
 
     name: str
     before: int | None
@@ -40,17 +40,17 @@ class Change:
 
     @property
     def growth(self) -> float:
-        """The growth as a fraction of the recorded figure; infinite without one."""
+        """Its growth as a part of the recorded figure; infinite where there is nothing to compare."""
         return self.now / self.before - 1 if self.before and self.now else math.inf
 
     @property
     def fails(self) -> bool:
-        """Whether it requires a new record."""
+        """Whether the record must be rewritten because of it."""
         return self.growth > TOLERANCE
 
     @property
     def gains(self) -> bool:
-        """Whether it is so much cheaper now that the record no longer protects it."""
+        """Whether it fell so far that the record no longer protects the gain."""
         return self.growth < -TOLERANCE
 
     def __str__(self) -> str:
@@ -62,7 +62,7 @@ class Change:
 
 
 def read(path: Path) -> Record:
-    """Returns the record in a file. Raises CountError if it is not one."""
+    """Returns the record in a file; raises CountError when the file is none."""
     try:
         return Record(**json.loads(path.read_text()))
     except (OSError, TypeError, ValueError) as error:
@@ -72,7 +72,7 @@ def read(path: Path) -> Record:
 
 
 def write(instructions: dict[str, int], path: Path) -> None:
-    """Writes a record of the current counts."""
+    """Writes a record of the new counts."""
     record = Record(commit(), built_with(), instructions)
     path.write_text(json.dumps(asdict(record), indent=2) + "\n")
 
@@ -116,7 +116,7 @@ def _output(*command: str) -> str:
 
 
 def differences(record: Record) -> list[str]:
-    """Returns in words how the conditions here differ from those of the record."""
+    """Returns in words how this machine differs from the one where the record was counted."""
     here = built_with()
     names = sorted(here.keys() | record.built_with.keys())
     pairs = ((name, record.built_with.get(name, "none"), here.get(name, "none")) for name in names)
@@ -124,6 +124,6 @@ def differences(record: Record) -> list[str]:
 
 
 def changes(record: Record, counted: dict[str, int]) -> list[Change]:
-    """Returns the change of each operation that is recorded or was counted."""
+    """Returns how each operation that is recorded or counted has changed."""
     names = [*counted, *(name for name in record.instructions if name not in counted)]
     return [Change(name, record.instructions.get(name), counted.get(name)) for name in names]

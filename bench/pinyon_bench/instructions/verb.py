@@ -1,4 +1,4 @@
-"""The command `instructions`: counts, and writes the record or compares with it."""
+"""The verb `instructions`: counts, then writes the record or compares with it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .record import TOLERANCE, UPDATE, Change, Record
 
 
 def instructions(options: argparse.Namespace, console: Console) -> None:
-    """Counts all operations and writes the record; with `check`, raises CountError if an operation has grown."""
+    """Counts all operations and writes the record; with `check`, raises CountError instead when one has grown."""
     if options.check:
         _check(records.read(records.FILE), console)
         return

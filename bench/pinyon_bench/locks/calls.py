@@ -38,7 +38,7 @@ class LockAdapter(Protocol):
         """Returns the version of the library."""
 
     def configuration(self) -> str:
-        """Returns in one line how the library is used."""
+        """Describes in one line how the library is used."""
 
     def connect(self, server: str, ttl: int) -> Any:
         """Returns the LockCalls of a new client, awaited with asyncio, whose locks live so many seconds."""

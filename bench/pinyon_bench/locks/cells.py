@@ -45,9 +45,7 @@ class LocksCells:
         self._opened.close()
 
     def verify(self, contestant: Contestant, row: LocksRow) -> None:
-        """Finds the cell's number of cycles. Raises ContestantError if a lock fails to exclude, stays behind, or takes
-        far too long.
-        """
+        """Finds how many cycles fill the cell; raises ContestantError for a lock that does not exclude, stays, or is too slow."""
         server, cell = self._required(), (row.name, contestant.entry.name)
         server.reset()
         with listening(server) as origins:

@@ -1,4 +1,4 @@
-"""Hand-overs between processes: combines the processes' reports of when each held the lock."""
+"""Hand-overs between processes: when each held the lock, merged from all their replies."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NANOSECONDS = 1e9
 
 @dataclass(frozen=True)
 class Held:
-    """One holding of the lock: when a process asked for it, got it, and began to release it."""
+    """One hold of the lock by a process: when it asked, when it acquired, and when it began to release."""
 
     process: int
     asked: int
@@ -57,7 +57,7 @@ class Processes:
 
 
 def held_by_all(replies: list[dict[str, Any]]) -> list[Held]:
-    """Returns all holdings in order. Raises ContestantError if two of them overlap."""
+    """Returns all holds in order; raises ContestantError when two overlap."""
     found = [Held(number, *times) for number, reply in enumerate(replies) for times in reply["held"]]
     found.sort(key=lambda held: held.entered)
     if next(overlapping(found, attrgetter("entered"), attrgetter("leaving")), None):

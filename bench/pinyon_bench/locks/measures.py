@@ -1,4 +1,4 @@
-"""Redis's work per cycle, and the duration of hand-overs, by round; from a result document only."""
+"""Redis's work per cycle, and how long hand-overs took, by round; made only from a result document."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def server_time(work: ServerWork) -> float:
 
 
 def per_cycle(document: Document, row: str, contestant: str, part: PerCycle) -> float | None:
-    """Returns the median over rounds; None for an empty cell."""
+    """Returns the median over rounds, or None for an empty cell."""
     found = [
         part(work)
         for work in document.server_work
@@ -58,7 +58,7 @@ def handover_row(document: Document, link: Link = NEAR) -> str | None:
 
 
 def keys_label(row: RowInfo) -> str:
-    """Returns which part of how many names a row locks: 3, or 3/5."""
+    """Returns how many names a row locks, and of how many: 3, or 3/5."""
     return row.name.rpartition(":")[2]
 
 
@@ -93,7 +93,7 @@ def in_round_trips(
 
 
 def share_from_another(document: Document, contestant: str) -> float | None:
-    """Returns the share of grants that went from one process to another one that waited."""
+    """Returns the share of grants that went to another, waiting process."""
     cell = (handover_row(document), contestant)
     found = [each for each in document.handovers if (each.row, each.contestant) == cell and each.taken]
     return median(each.from_another / each.taken for each in found) if found else None

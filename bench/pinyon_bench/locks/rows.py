@@ -62,10 +62,11 @@ def _group(workload: Workload, title: str = "", link: Link = NEAR, *goals: Any) 
         title and f"Locks: {title}",
         ", cycles per second",
         prefix=2,
+        labels="client, by names locked",
         beside="first of model",
         transposed=True,
         order=lambda row: row.keys,
-        note="In parentheses times the rate of the first one of the same concurrency model.",
+        note="In parentheses: the rate as a multiple of the first client's of the same concurrency model.",
         processor=False,
         goals=goals,
     )
@@ -74,12 +75,15 @@ def _group(workload: Workload, title: str = "", link: Link = NEAR, *goals: Any) 
 #: Groups without a title have no table of rates.
 LOCK_GROUPS = (
     _group(PING),
-    _group(PAIR, "lock and unlock, alone, by names"),
-    _group(PIPELINED, "both in one write, by names"),
+    _group(PAIR, "one worker, no contention"),
+    _group(PIPELINED, "lock and unlock in one write"),
     _group(
-        MUTEX, "seed 004's test 1, 10 workers, n of 2n−1 names", NEAR, grows_at_most(2.0, "1/1", "10/19", SEED_MODELS)
+        MUTEX,
+        "10 workers, each wants n of 2n−1 names (seed 004, test 1)",
+        NEAR,
+        grows_at_most(2.0, "1/1", "10/19", SEED_MODELS),
     ),
-    _group(SECTION, "seed 004's test 2, 100 workers, n of 2n−1 names"),
+    _group(SECTION, "100 workers, each wants n of 2n−1 names (seed 004, test 2)"),
     _group(HANDOVER),
     _group(PING, link=FAR),
     _group(HANDOVER, link=FAR),
@@ -155,20 +159,21 @@ def lock_rows(short: bool) -> list[LocksRow]:
     alone = {"models": (BLOCKING,), "most_rounds": rounds}
     ping = _row(PING, "", 0, 0, 1, "one command and its reply", unit="round trips", **alone)
     pairs = [
-        _row(PAIR, f":{keys}", keys, keys, 1, f"lock and unlock {_names(keys)}, alone", most_rounds=rounds)
+        _row(PAIR, f":{keys}", keys, keys, 1, f"one worker locks and unlocks {_names(keys)}", most_rounds=rounds)
         for keys in KEYS
     ]
     pipelined = [
-        _row(PIPELINED, f":{keys}", keys, keys, 1, f"both of {_names(keys)} in one write", **alone) for keys in KEYS
+        _row(PIPELINED, f":{keys}", keys, keys, 1, f"lock and unlock {_names(keys)} in one write", **alone)
+        for keys in KEYS
     ]
-    about = f"{MUTEX_CYCLES} cycles of {MUTEX_WORKERS} workers, {{}}"
+    about = f"{MUTEX_WORKERS} workers complete {MUTEX_CYCLES} cycles, each locks {{}}"
     mutexes = [_drawn(MUTEX, keys, MUTEX_WORKERS, about, count=MUTEX_CYCLES, most_rounds=rounds) for keys in KEYS]
     about = f"{SECTION_WORKERS} workers sleep, lock {{}}, write, increase, read, delete, unlock"
     sections = [
         _drawn(SECTION, keys, SECTION_WORKERS, about, seconds=section_seconds, most_rounds=most)
         for keys, most in ((keys, SECTION_ROUNDS if keys in RUN_KEYS else 1) for keys in KEYS)
     ]
-    about = f"{PROCESSES} processes, one name; from a release to the next holder"
+    about = f"{PROCESSES} processes want one name: from a release to the next holder"
     handover = _row(HANDOVER, f":{PROCESSES}", 1, 1, PROCESSES, about, seconds=handover_seconds, **alone)
     return [ping, *pairs, *pipelined, *mutexes, *sections, handover, _from_afar(ping), _from_afar(handover)]
 

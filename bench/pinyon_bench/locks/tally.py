@@ -1,4 +1,4 @@
-"""The workers' shared state in a cell: the cycles left to do, and what has happened."""
+"""What the workers of a cell share: the cycles left to do, and what has happened so far."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Tally:
             raise WrongResult("two workers were inside at once")
 
     def require(self, count: int) -> None:
-        """Raises WrongResult if the number of cycles differs."""
+        """Raises WrongResult when the number of cycles is wrong."""
         if self.count != count:
             raise WrongResult(f"the counter is {self.count} instead of {count}")
 

@@ -20,7 +20,7 @@ VALUE_KEY = "__TEST__"
 
 
 async def ping(model: Model, calls: LockCalls, count: int, tally: Tally) -> None:
-    """Sends one command after another and reads the clock around each."""
+    """Sends one command after another, and reads the clock around each."""
     outcome, execute, seconds = model.outcome, calls.execute, tally.seconds
     for _ in range(count):
         start = perf_counter()
@@ -73,7 +73,7 @@ async def hold(model: Model, calls: LockCalls, row: LocksSpec, tally: Tally) -> 
 
 
 class Checked(exercise.Worker):
-    """Records when it is inside, and gives others time to come in by mistake."""
+    """Notes when it is inside, and gives others time to enter, which they must not."""
 
     def __init__(self, model: Model, draws: Iterator[list[str]], tally: Tally) -> None:
         super().__init__(model)
@@ -94,7 +94,7 @@ class Checked(exercise.Worker):
         self._tally.note(entered, perf_counter())
 
     async def stay(self, locks: LockCalls) -> None:
-        """Does the work inside the lock."""
+        """Does the work inside the section."""
         await self.model.sleep(INSIDE_SECONDS)
 
 

@@ -1,1 +1,1 @@
-"""Shared locks: client processes work under faults and record their actions, which checks read afterwards."""
+"""Shared locks: client processes work under faults and record what they do; checks then read the records."""

@@ -1,4 +1,4 @@
-"""The fate of each attempt to take a lock, assembled from its lines."""
+"""The outcome of each attempt to acquire a lock, merged from its lines."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Write:
 
 @dataclass
 class Attempt:
-    """One attempt. Events that did not happen are None."""
+    """One attempt; events that did not happen are None."""
 
     id: str
     process: int
@@ -51,7 +51,7 @@ class Attempt:
 
     @property
     def believed(self) -> int:
-        """Until when its client considered the lock held, as far as it recorded this."""
+        """Until when its client believed that it held the lock, as far as it recorded."""
         return max((until for _, until in self.beliefs), default=0)
 
     @property
@@ -61,18 +61,18 @@ class Attempt:
 
     @property
     def believed_end(self) -> int:
-        """When its critical section had ended, or its client knew that it might have lost the lock."""
+        """When its critical section ended, or its client knew that it might have lost the lock."""
         return min(self.section_end, self.believed, NEVER if self.lost is None else self.lost)
 
     @property
     def over(self) -> int:
-        """When it no longer blocked anyone, except for what the server did not know yet."""
+        """When it stopped blocking others, apart from what the server did not know yet."""
         moments = (self.given_up, self.release_sent, self.killed, self.lost)
         return min((moment for moment in moments if moment is not None), default=NEVER)
 
 
 def gather(lines: Iterable[Line], kills: dict[int, int]) -> list[Attempt]:
-    """Return the attempts in the order in which they began. ``kills``: when each process was killed."""
+    """Return the attempts in order; ``kills``: when each process was killed."""
     attempts: dict[str, Attempt] = {}
     for line in lines:
         if line.event == "invoke":

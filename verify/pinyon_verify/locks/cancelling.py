@@ -1,4 +1,4 @@
-"""How each concurrency model stops waiting for a lock: after a time, or after a number of turns."""
+"""How each concurrency model cancels the wait for a lock: after a time, or after a number of loop turns."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def shortened(model: Model, arguments: dict[str, Any], cancel_after: float | Non
 
 
 async def acquire(model: Model, lock: Any, cancel_after: float | None) -> Any:
-    """Acquire a lock, cancelled after so many seconds, or turns if negative. Raise ``LockTimeout`` then."""
+    """Acquire a lock; cancel after some seconds, or loop turns if negative, and then raise ``LockTimeout``."""
     if cancel_after is None or isinstance(model, Threads):
         return await model.outcome(lock.acquire())
     if model.name == "gevent":

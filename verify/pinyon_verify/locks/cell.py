@@ -17,7 +17,7 @@ Injector = Callable[["World"], None]
 
 @dataclass(frozen=True)
 class Cell:
-    """What is run under one name."""
+    """One named run."""
 
     name: str
     what: str

@@ -1,4 +1,4 @@
-"""The matrix of cells."""
+"""The matrix: every cell with its clients and faults."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def each(settings: Settings, *models: str, **changes: object) -> tuple[Settings,
 
 
 def _all(settings: Settings) -> tuple[Settings, ...]:
-    """One client of each model, and one more."""
+    """One client of each model, and one extra."""
     return each(settings, *MODELS, "blocking")
 
 
@@ -46,7 +46,7 @@ CELLS = (
     Cell("pure", "plain commands only", _all(BUSY.but(handler="pure")), ordered=False),
     Cell(
         "mixed-handlers",
-        "clients with scripts and clients without",
+        "clients with scripts and clients without them, on the same names",
         each(BUSY, *MODELS) + each(BUSY.but(handler="pure"), *MODELS),
         ordered=False,
         quick=True,
@@ -54,7 +54,7 @@ CELLS = (
     Cell("cancel-storm", "nearly all waiters are cancelled", _all(BUSY.but(cancels=0.8, cancel_within=0.006))),
     Cell(
         "cancel-pure",
-        "the same, without scripts",
+        "nearly all waiters are cancelled, without scripts",
         _all(BUSY.but(cancels=0.8, cancel_within=0.006, handler="pure")),
         ordered=False,
     ),
@@ -114,9 +114,11 @@ CELLS = (
         persistence="aof",
     ),
     Cell("cut-before-send", "connections cut before a request is passed on", _all(_CUT), cuts=("before-send",)),
-    Cell("cut-before-reply", "… between request and reply", _all(_CUT), cuts=("before-reply",), quick=True),
-    Cell("cut-mid-reply", "… in the midst of a reply", _all(_CUT), cuts=("mid-reply",)),
-    Cell("half-open", "connections that say nothing any more", _all(_CUT), cuts=("half-open",)),
+    Cell(
+        "cut-before-reply", "connections cut between request and reply", _all(_CUT), cuts=("before-reply",), quick=True
+    ),
+    Cell("cut-mid-reply", "connections cut in the middle of a reply", _all(_CUT), cuts=("mid-reply",)),
+    Cell("half-open", "connections that stay open but carry nothing", _all(_CUT), cuts=("half-open",)),
     Cell(
         "cut-pure",
         "all kinds of cuts, with clients without scripts",
@@ -133,7 +135,7 @@ CELLS = (
     ),
     Cell(
         "server-clock-on",
-        "the server's clock jumps a minute on, and back",
+        "the server's clock jumps a minute forward, then back",
         _all(_LOST),
         faults=(faults.move_clock_on,),
         every=3.0,
@@ -141,7 +143,7 @@ CELLS = (
     ),
     Cell(
         "server-clock-back",
-        "the server's clock jumps an hour back, and on",
+        "the server's clock jumps an hour back, then forward",
         _all(_LOST),
         faults=(faults.move_clock_back,),
         every=3.0,
@@ -197,7 +199,7 @@ CELLS = (
     ),
     Cell(
         "nested",
-        "locks inside of locks, in any order: who would wait for ever is told",
+        "nested locks in any order: a deadlock is reported",
         _NESTED,
         ordered=False,
         quick=True,
@@ -211,7 +213,7 @@ CELLS = (
     ),
     Cell(
         "evict",
-        "a server with maxmemory, whose policy throws out locks",
+        "a server with maxmemory whose policy evicts locks",
         _all(_LOST),
         faults=(faults.evict,),
         every=1.5,
@@ -220,7 +222,7 @@ CELLS = (
     ),
     Cell(
         "restricted",
-        "a user that may run no scripts: clients do without, and others with scripts are beside them",
+        "a user without permission for scripts, beside clients that use scripts",
         each(BUSY.but(handler="auto", login="plain:secret@"), *MODELS) + each(BUSY, "blocking"),
         ordered=False,
         options=("--user", *PLAIN_USER.split()),
@@ -228,7 +230,7 @@ CELLS = (
     ),
     Cell(
         "resp2",
-        "a server that speaks RESP2 only: pushes come by a second connection",
+        "a server with RESP2 only: pushes arrive on a second connection",
         _all(BUSY),
         options=("--rename-command", "HELLO", ""),
         quick=True,
@@ -261,7 +263,7 @@ CELLS = (
     ),
     Cell(
         "overtaken-waiter",
-        "W1 waits for A and B, W2 for A: whoever can go on is woken",
+        "W1 waits for A and B, W2 for A: the waiter that can continue wakes",
         (CALM,),
         ordered=False,
         scenario=scenarios.overtaken_waiter,

@@ -1,4 +1,4 @@
-"""Wrong wall clocks, by a small library that is compiled on demand and intercepts a process's clock."""
+"""Wrong wall clocks: a small library, compiled on demand, that intercepts a process's clock."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Skipped(Exception):
 
 
 class WallClock:
-    """The wall clock of the processes started with its environment. It can be moved while they run."""
+    """The wall clock of processes started with its environment; it can be changed while they run."""
 
     def __init__(self, folder: Path, name: str = "clock", offset: int = 0) -> None:
         compiler = shutil.which("gcc") or shutil.which("cc")
@@ -29,7 +29,7 @@ class WallClock:
         self.environment = {"LD_PRELOAD": str(library), "PINYON_CLOCK": str(self._offset)}
 
     def move(self, seconds: int) -> None:
-        """Set its difference from the true time."""
+        """Set its offset from the true clock."""
         if self._offset.exists():
             with self._offset.open("r+b") as file:
                 file.write(struct.pack("=q", seconds))

@@ -63,7 +63,7 @@ class Evidence:
     bounds: Bounds = Bounds()
 
     def holders(self) -> Iterator[tuple[str, list[Attempt]]]:
-        """Return the attempts that entered their critical section, in order, for each name."""
+        """Return for each name the attempts that entered their critical section, in order."""
         by_name = defaultdict(list)
         for attempt in sorted((each for each in self.attempts if each.begun is not None), key=_begun):
             for name in attempt.names:
@@ -91,7 +91,7 @@ class Evidence:
         return any(not fault.names or not fault.names.isdisjoint(names) for fault in losses)
 
     def stalled(self, since: int, until: int) -> int:
-        """Return the time for which processes got no time between these moments, at most."""
+        """Return the longest time between these moments for which processes got no processor time."""
         return sum(max(0, min(until, end) - max(since, begin)) for begin, end in self.stalls)
 
 
@@ -100,7 +100,7 @@ def _begun(attempt: Attempt) -> int:
 
 
 def weigh(lines: list[Line]) -> Evidence:
-    """Return the evidence in the lines that processes wrote."""
+    """Return the evidence that the processes recorded."""
     faults = [_fault(line) for line in lines if line.event == "fault"]
     kills = {fault.process: fault.until for fault in faults if fault.kind == "kill"}
     return Evidence(
@@ -118,7 +118,7 @@ def _fault(line: Line) -> Fault:
 
 
 def _stalls(lines: Iterable[Line], faults: list[Fault]) -> Iterator[tuple[int, int]]:
-    """Return when processes got no time, except those that were stopped on purpose."""
+    """Return when processes got no processor time, except those stopped on purpose."""
     away = [fault for fault in faults if fault.kind in ("stop", "pause", "restart")]
     for line in lines:
         if line.event != "stall":
@@ -129,7 +129,7 @@ def _stalls(lines: Iterable[Line], faults: list[Fault]) -> Iterator[tuple[int, i
 
 
 def _joined(stalls: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Return the times in which any process got no time, without overlaps."""
+    """Return the merged times in which some process got no processor time."""
     joined: list[tuple[int, int]] = []
     for begin, end in sorted(stalls):
         if joined and begin <= joined[-1][1]:

@@ -1,4 +1,4 @@
-"""The faults. Each function waits for a suitable moment, does one thing to the world, and records it."""
+"""Faults: each function injects one into the world at a suitable moment, and records it."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def stop_waiter(world: World) -> None:
 
 
 def stop_granted(world: World) -> None:
-    """Stop a waiter until it is granted its names, and then until its lock has expired, or nearly."""
+    """Stop a waiter until it is granted its names, and then for about as long as it holds them, or longer."""
     client = _find(world, world.waiter)
     if client:
         with world.stopped(client):
@@ -126,7 +126,7 @@ def flush_all(world: World) -> None:
 
 
 def evict(world: World) -> None:
-    """Make memory short for a moment, so that the server evicts any keys."""
+    """Memory is short for a moment, and the server evicts whatever it likes."""
     before = now()
     used = world.server.fact("memory", "used_memory")
     evicted = world.server.fact("stats", "evicted_keys")
@@ -142,7 +142,7 @@ def evict(world: World) -> None:
 
 
 def delete_locks(world: World) -> None:
-    """Delete locks, as an operator does to release names by force."""
+    """Release names by force, as an operator would."""
     names = world.random.sample(world.names, world.random.randint(1, 3))
     before = now()
     world.server.ask("DEL", *map(lock_key, names))
@@ -150,7 +150,7 @@ def delete_locks(world: World) -> None:
 
 
 def delete_queue(world: World) -> None:
-    """Delete the queue but no lock: waiters line up again, and the counter continues from the clock."""
+    """No lock is touched: the waiters queue again, and the counter continues from the clock."""
     before = now()
     keys = [f"{{{NAMESPACE}}}:{key}" for key in world.random.sample(["#q", "#w", "#f"], 1)]
     world.server.ask("DEL", *keys)
@@ -166,7 +166,7 @@ def move_clock_back(world: World) -> None:
 
 
 def move_client_clocks(world: World) -> None:
-    """Move the wall clocks of clients, each differently. No client uses them."""
+    """Wall clocks of clients jump, each differently; no client reads them."""
     before = now()
     for clock in world.clocks:
         clock.move(world.random.randint(-7200, 7200))

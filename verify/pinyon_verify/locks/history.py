@@ -50,7 +50,7 @@ class Recorder:
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
 
     def after_fork(self) -> None:
-        """Start a new file in the child."""
+        """Called in a forked child: it writes a file of its own."""
         os.close(self._file)
         self._begin_anew()
 
@@ -70,13 +70,13 @@ def read(folder: Path) -> list[Line]:
 
 
 def start(folder: Path, until: int) -> None:
-    """Let the processes of a world begin, and continue until then."""
+    """Let the processes of a world begin, and work until then."""
     (folder / "start.new").write_text(str(until))
     (folder / "start.new").rename(folder / "start")
 
 
 def wait_for_start(folder: Path) -> int:
-    """Wait until the world begins. Return until when it continues."""
+    """Wait until the world begins; return when it ends."""
     path = folder / "start"
     while not path.exists():
         time.sleep(0.005)

@@ -1,4 +1,4 @@
-"""Looks at all names at once, repeatedly: the holders as the server knows them."""
+"""Looks at all names at once, repeatedly: who holds what, as the server sees it."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Seen:
 
 @dataclass(frozen=True)
 class Scan:
-    """What was held at one instant between these two moments."""
+    """What was held at one instant between two moments."""
 
     asked: int
     answered: int
@@ -49,7 +49,7 @@ def lock_key(name: str) -> str:
 
 
 class Observer:
-    """A thread that scans until it is stopped."""
+    """A thread that looks until it is stopped."""
 
     def __init__(self, server: Server, names: list[str], recorder: Recorder, every: float = 0.01) -> None:
         self.scans: list[Scan] = []

@@ -26,7 +26,7 @@ SILENCE = 2.0
 
 
 class Link:
-    """One connection through the proxy, and when and how to cut it."""
+    """One connection through the proxy, with when and how to cut it."""
 
     def __init__(self, client: asyncio.StreamWriter, server: asyncio.StreamWriter, seeded: random.Random) -> None:
         self.client, self.server = client, server
@@ -74,7 +74,7 @@ async def _replies(reader: asyncio.StreamReader, link: Link) -> None:
 
 
 async def _pass_on(work: Coroutine[None, None, None], to: asyncio.StreamWriter) -> None:
-    """Run one direction to its end, then tell the other side."""
+    """Forward one direction until its end, and tell the other side."""
     with contextlib.suppress(OSError):
         await work
     to.close()

@@ -1,4 +1,4 @@
-"""The register that enforces fencing tokens: for each name, it accepts no older token after a newer one."""
+"""A register that enforces fencing tokens: for each name, it refuses a token older than the newest one."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ return {1, order}
 
 
 class Register:
-    """A connection to the register, which has a server of its own without faults."""
+    """A connection to the register, on a server of its own without faults."""
 
     def __init__(self, address: str) -> None:
         self._connection = Connection(address)

@@ -1,4 +1,4 @@
-"""A small blocking connection to Redis, so that the verification does not depend on the code it verifies."""
+"""A blocking connection to Redis in a hundred lines, independent of the code under test."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs cells, each in its own folder, and reports the results."""
+"""Runs cells, each in a folder of its own, and reports the results."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Result:
 
 
 def run(cell: Cell, seed: int, seconds: float, keep: bool = False) -> Result:
-    """Run one cell. Keep its folder if `keep`, or if something is wrong."""
+    """Run one cell; `keep` its folder, which is always kept when something is wrong."""
     folder = Path(tempfile.mkdtemp(prefix="pv-"))
     world = World(cell, seed, seconds, folder)
     try:

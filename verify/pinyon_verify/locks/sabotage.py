@@ -1,6 +1,4 @@
-"""Breaks the code under verification to see that this is found. Each sabotage changes a line of the server's
-functions.
-"""
+"""Sabotages to test the checks: each changes a line of the functions on the server."""
 
 from __future__ import annotations
 
@@ -20,7 +18,7 @@ LIBRARY = "pinyon_locks_3"
 
 @dataclass(frozen=True)
 class Sabotage:
-    """A replaced line, the cell to run, and the check that must find it."""
+    """One replaced line, the cell to run, and the check that must find it."""
 
     name: str
     found_by: str

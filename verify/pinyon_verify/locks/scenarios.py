@@ -1,4 +1,4 @@
-"""Short scenarios with a known outcome that other kinds of locks get wrong."""
+"""Short scenarios with a known end that other kinds of locks get wrong."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class _Waiter:
         return self
 
     def is_granted(self) -> bool:
-        """Whether it gets its names soon."""
+        """Wait a moment, and return whether it holds its names."""
         return self._over.wait(SOON) and self.held is not None
 
     def waits_still(self) -> bool:
@@ -60,7 +60,7 @@ class _Waiter:
 
 
 def overtaken_waiter(world: World) -> list[str]:
-    """A is freed while W1 waits for A and B, and W2 for A only. The waiter that can continue is woken at once."""
+    """A becomes free while W1 waits for A and B, and W2 for A: the waiter that can continue wakes at once."""
     complaints = []
     for fairness in ("fifo", "throughput"):
         complaints += _overtaken(world, fairness)

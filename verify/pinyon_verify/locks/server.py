@@ -80,7 +80,7 @@ class Server:
             self._process.wait()
 
     def stop(self) -> None:
-        """End it in any state."""
+        """End it in whatever state it is."""
         if self._process is not None and self._process.poll() is None:
             self.resume()
             self.kill()
@@ -102,7 +102,7 @@ class Server:
         return calls
 
     def fact(self, section: str, name: str) -> int:
-        """Return a number from the server's information."""
+        """Return a number from the server's INFO."""
         text = self.ask("INFO", section)
         assert isinstance(text, bytes)
         return next(int(line.partition(":")[2]) for line in text.decode().splitlines() if line.startswith(f"{name}:"))

@@ -1,4 +1,4 @@
-"""The settings of a client process: how it works, and where it records its actions."""
+"""The settings of a client process: how it works, and where it records what it does."""
 
 from __future__ import annotations
 

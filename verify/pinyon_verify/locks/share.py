@@ -1,4 +1,4 @@
-"""One worker's share of the work: its random choices, its stays inside, and its records."""
+"""One worker's share of the work: what it draws, how long it stays inside, and what it records."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LATE = 0.005
 
 
 class Share:
-    """One worker's random choices and records."""
+    """What one worker draws and records."""
 
     def __init__(self, settings: Settings, recorder: Recorder, number: int) -> None:
         self.settings = settings
@@ -45,7 +45,7 @@ class Share:
         return self.random.uniform(0, self.settings.rest)
 
     def after_fork(self) -> None:
-        """Become the worker of another process in the child, with a new connection."""
+        """Called in a forked child: it is another process's worker, with a connection of its own."""
         self._process = self.record.process
         self._register = Register(self.settings.register)
 
@@ -89,7 +89,7 @@ class Share:
         return self.random.uniform(0, 0.05)
 
     def cancel_after(self) -> float | None:
-        """Return the seconds after which to cancel the attempt, if any; a negative number means turns."""
+        """Return after how many seconds to cancel the attempt, or None; a negative number means loop turns."""
         settings = self.settings
         if self.random.random() >= settings.cancels:
             return None
@@ -103,7 +103,7 @@ class Share:
         self.record("granted", self.attempt, token=held.token, until=until)
 
     def believes(self, held: Any) -> float:
-        """Record until when the lock is considered held. Return the seconds for which this may be relied on."""
+        """Record until when the client believes to hold the lock; return for how many seconds it may rely on it."""
         at = now()
         remaining: float = held.remaining()
         if remaining <= 0:
@@ -152,18 +152,18 @@ class Share:
         self.record("failed", self.attempt, error=f"{type(error).__name__}: {error}")
 
     def gave_up(self) -> None:
-        """Record the end of the wait for the names: cancelled, or too long as in a deadlock."""
+        """Record that the wait for the names ended: cancelled, or too long, as in a deadlock."""
         self.record("cancel", self.attempt)
         if self.settings.nested and now() - self._asked >= self.settings.patience * SECOND:
             self.violated(f"nobody was told that {self.attempt} would wait for ever")
 
     def violated(self, text: str) -> None:
-        """Record a violation that the checks cannot see from outside."""
+        """Record something that the checks cannot see from outside."""
         self.record("violation", self.attempt, text=text)
 
 
 def watch_for_stalls(recorder: Recorder, until: int) -> None:
-    """Record when this process got no time. Run it in a thread."""
+    """Record when this process got no processor time; runs in a thread."""
     while now() < until:
         before = now()
         time.sleep(0.02)

@@ -44,7 +44,7 @@ class Tracer:
         self._began.wait(5)
 
     def stop(self) -> None:
-        """Stop once everything executed until now is recorded."""
+        """Stop once everything executed so far is recorded."""
         deadline = time.monotonic() + ENDING
         while time.monotonic() < deadline and not self._stopped.is_set():
             with contextlib.suppress(OSError):
@@ -102,7 +102,7 @@ class Step:
 
 
 def steps(path: Path) -> Iterator[Step]:
-    """Return the actions on locks in a trace, except those of the pure handler."""
+    """Return what a trace says about locks; it says nothing about those of the pure handler."""
     asked: Step | None = None
     with path.open("rb") as file:
         for text in file:

@@ -25,7 +25,7 @@ CHILD = 30.0
 
 
 def make_locks(model: Model, settings: Settings) -> Any:
-    """Return the locks for one client process, or for one of its workers."""
+    """Return the locks that one client process, or one of its workers, uses."""
     return model.locks(
         url=settings.url,
         namespace=NAMESPACE,
@@ -39,7 +39,7 @@ def make_locks(model: Model, settings: Settings) -> Any:
 
 
 def work(settings: Settings, recorder: Recorder) -> None:
-    """Run all workers of a process until their time is up, then close."""
+    """Run all workers of a process until time is up, and close."""
     model = MODELS[settings.model]()
     model.run(_work(model, settings, recorder))
     model.close()
@@ -55,7 +55,7 @@ async def _work(model: Model, settings: Settings, recorder: Recorder) -> None:
 
 
 class Worker(exercise.Worker):
-    """A thread, greenlet or task that does its share."""
+    """One thread, greenlet or task at its share of the work."""
 
     def __init__(self, model: Model, share: Share) -> None:
         super().__init__(model)
@@ -80,7 +80,7 @@ class Worker(exercise.Worker):
 
     @contextlib.asynccontextmanager
     async def holding(self, lock: Any) -> AsyncIterator[Any]:
-        """Take the lock, or be cancelled. Record how it is released."""
+        """Acquire the lock, or be cancelled; record how it is released."""
         held = await acquire(self.model, lock, self._cancel_after)
         self._is_inside = True
         yield held
@@ -103,7 +103,7 @@ class Worker(exercise.Worker):
         await self._wait_on_condition(held)
 
     async def take_another(self, locks: Any) -> None:
-        """Take one more lock, even after the time is up."""
+        """Acquire one lock, however late it is."""
         self._begin()
         await self.take(locks)
 

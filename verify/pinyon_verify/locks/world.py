@@ -55,7 +55,7 @@ class Client:
 
 
 class World:
-    """What the faults act on."""
+    """The servers and clients that faults act on."""
 
     def __init__(self, cell: Cell, seed: int, seconds: float, folder: Path) -> None:
         self.cell, self.seed, self.seconds, self.folder = cell, seed, seconds, folder
@@ -77,7 +77,7 @@ class World:
         self._spawned = 0
 
     def run(self) -> Evidence:
-        """Let the clients work under faults. Return the evidence."""
+        """Let the clients work under faults, and return the evidence."""
         with self._servers(), self._proxy() as port:
             if self.cell.prepare:
                 self.cell.prepare(self)
@@ -151,7 +151,7 @@ class World:
         return self._wait_for_clients()
 
     def _start(self) -> None:
-        """Wait until all clients are ready, on slow machines too, and let them begin together."""
+        """Wait until all clients have started, even on a slow machine, and let them begin together."""
         deadline = now() + int(ENDING * SECOND)
         while now() < deadline and len(list(self.history.glob("*.lines"))) <= len(self.clients):
             time.sleep(0.01)
@@ -178,14 +178,14 @@ class World:
         return client
 
     def fault(self, kind: str, at: int, process: int = 0, names: list[str] | None = None) -> None:
-        """Record a fault since `at`."""
+        """Record what was done since `at`."""
         self.record("fault", at=at, kind=kind, until=now(), target=process, names=names or [])
 
     def running(self, process: int) -> Client | None:
         return next((each for each in self.clients if each.pid == process and each.is_running()), None)
 
     def holder(self) -> Client | None:
-        """Return a client that holds something now."""
+        """Return a client that now holds a lock."""
         connection = self.server.connect()
         try:
             processes = {process_of(seen.attempt) for seen in scan(connection, self.names)}
@@ -194,7 +194,7 @@ class World:
         return self._any_of(processes)
 
     def waiter(self) -> Client | None:
-        """Return a client that waits in the server's queue now."""
+        """Return a client that now waits in the server's queue."""
         waiting = self.server.ask("HKEYS", f"{{{NAMESPACE}}}:#w")
         assert isinstance(waiting, list)
         return self._any_of({process_of(attempt.decode()) for attempt in waiting})
@@ -213,7 +213,7 @@ class World:
 
     @contextmanager
     def stopped(self, client: Client) -> Iterator[None]:
-        """Stop a client for a while."""
+        """Stop a client, and continue it later."""
         before = now()
         client.process.send_signal(signal.SIGSTOP)
         try:
@@ -240,7 +240,7 @@ class World:
         return complaints
 
     def _left(self) -> tuple[list[str], list[str]]:
-        """Wait as long as the remains of crashes may live, and return what is left."""
+        """Wait for as long as the remains of crashes may live, and return what is left."""
         crashes = self.cell.faults or self.cell.cuts
         slowest = 3 + max(each.ttl + 6 * each.heartbeat if crashes else 0 for each in self.cell.clients)
         deadline = now() + int(slowest * SECOND)

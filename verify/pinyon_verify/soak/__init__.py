@@ -1,1 +1,1 @@
-"""The soak: for minutes, many workers use caches on real processes that are killed, paused and silenced."""
+"""The soak: many workers use caches for minutes while real servers are killed, paused and silenced."""

@@ -39,7 +39,7 @@ def main() -> None:
 
 
 def _warm_up(model: Model, servers: list[str]) -> None:
-    """Open what a model opens once and keeps, such as its loop's descriptors, since it is no leak."""
+    """Descriptors that a model opens once and keeps, such as its loop's, are no leak."""
 
     async def use() -> None:
         client = make_client(model, servers, timeout=5)
@@ -74,7 +74,7 @@ def _soak(model: Model, settings: dict[str, Any], record: Record, watch: _Watch)
 
 
 class _Watch(threading.Thread):
-    """Ends the process if an operation hangs, and watches its memory and descriptors."""
+    """Watches memory and descriptors, and ends the process when an operation hangs."""
 
     def __init__(self, record: Record, seconds: float) -> None:
         super().__init__(daemon=True)

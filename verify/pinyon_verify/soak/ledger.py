@@ -42,7 +42,7 @@ class Ledger:
         self._floor: dict[str, int] = defaultdict(int)
 
     def begin(self, key: str) -> int:
-        """Begin a write or deletion. Returns its generation."""
+        """Note the start of a write or deletion; returns its generation."""
         self._clock += 1
         self._last[key] += 1
         self._open[key][self._last[key]] = self._clock
@@ -67,11 +67,11 @@ class Ledger:
             del remembered[next(iter(remembered))]
 
     def mark(self, key: str) -> int:
-        """Begin a read: values replaced by now must not be read."""
+        """Note the start of a read: it must not return what has ended by now."""
         return self._floor[key]
 
     def judge(self, key: str, value: object, mark: int) -> str | None:
-        """What is wrong with a value read under this key, if anything."""
+        """Returns what is wrong with a value read under this key, if anything."""
         generation = generation_of(key, value)
         if generation is None:
             return f"identity: under {key!r} was read {str(value)[:60]!r}"
@@ -93,7 +93,7 @@ def value_of(key: str, generation: int) -> str:
 
 
 def generation_of(key: str, value: object) -> int | None:
-    """The generation of this key with this value; None if there is none."""
+    """Returns the generation of this key that the value belongs to; None if none does."""
     words = value.split(" ") if isinstance(value, str) else []
     if len(words) != 3 or words[0] != key or not words[1].isdecimal():
         return None

@@ -1,4 +1,4 @@
-"""Clients of caches for all concurrency models, with methods that are awaited."""
+"""Cache clients for the concurrency models; their methods are awaited in all of them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MODELS: dict[str, type[Model]] = {**models.MODELS, Uvloop.name: Uvloop}
 
 
 class Awaited:
-    """Wraps a client or a batch so that its blocking methods can be awaited."""
+    """A blocking client, or its batch, with methods that are awaited but block."""
 
     def __init__(self, wrapped: Any) -> None:
         self.wrapped = wrapped

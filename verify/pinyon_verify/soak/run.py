@@ -1,4 +1,4 @@
-"""Runs the soak in one concurrency model after another, and reports the results."""
+"""Runs the soak, one concurrency model after the other, and reports the results."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def run(plan: Plan, model: str) -> Result:
 
 
 def _leaks(facts: dict[str, Any], workers: int) -> list[str]:
-    """What the process kept needlessly."""
+    """Return descriptors and memory that the process leaked."""
     found = []
     before, after, most = (facts[f"{name}"] for name in ("descriptors_before", "descriptors_after", "most_descriptors"))
     if after > before:
@@ -148,7 +148,7 @@ def _cells(result: Result) -> list[str]:
 
 
 def details(result: Result, plan: Plan, most: int = 8) -> list[str]:
-    """Return what was done, and what was wrong."""
+    """Return in lines what was done, and what was wrong."""
     errors = ", ".join(f"{count:,} {name}" for name, count in sorted(result.facts.get("errors", {}).items()))
     faults = ", ".join(f"{count} {name}" for name, count in sorted(result.faults.items()))
     lines = [f"{result.model}: servers were {faults or 'left alone'}; failed: {errors or 'nothing'}"]

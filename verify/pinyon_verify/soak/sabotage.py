@@ -1,4 +1,4 @@
-"""Wrong clients, to see that the verification finds them."""
+"""Clients that do what Pinyon must not: do the checks find it?"""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ ONE_IN = 200
 
 
 class _Wrong:
-    """Passes calls on, but does something else instead of some gets."""
+    """A client that passes everything on, but answers some gets wrongly."""
 
     def __init__(self, client: Any) -> None:
         self.client = client
@@ -75,7 +75,7 @@ class _Leak(_Wrong):
 
 @dataclass(frozen=True)
 class Sabotage:
-    """What goes wrong, and what must be found."""
+    """What the client does wrong, and the finding that must report it."""
 
     make: Callable[[Any], Any]
     found_by: str

@@ -63,7 +63,7 @@ class Memcached:
 
     @contextlib.contextmanager
     def mute(self) -> Iterator[None]:
-        """Replace it by a server that accepts connections and never answers."""
+        """A program in its place that accepts connections and never answers."""
         self.kill()
         with socket.socket(socket.AF_UNIX if self.path else socket.AF_INET) as listener:
             if self.path:
@@ -92,7 +92,7 @@ class Memcached:
 
 
 class Faults:
-    """Causes faults of servers, one after another, as its seed determines."""
+    """Injects faults into servers, one after the other, chosen by its seed."""
 
     def __init__(self, servers: list[Memcached], seed: str) -> None:
         self.servers = servers
@@ -108,7 +108,7 @@ class Faults:
         }
 
     def one(self) -> None:
-        """Cause one fault, then pause."""
+        """Inject one fault, then pause."""
         kind = self.random.choice(list(self._kinds))
         self._kinds[kind](self.random.choice(self.servers))
         self.done[kind] += 1
@@ -124,11 +124,11 @@ class Faults:
         server.start()
 
     def _pause(self, server: Memcached) -> None:
-        """For less than any timeout."""
+        """Stop it for less than any client's timeout."""
         self._stopped_for(server, self.random.uniform(0.05, 0.3))
 
     def _stop(self, server: Memcached) -> None:
-        """For longer than any timeout. Afterwards the server carries out what it was sent meanwhile."""
+        """Stop it for longer than any client's timeout; afterwards it executes what it received meanwhile."""
         self._stopped_for(server, self.random.uniform(0.7, 2.5))
 
     def _stopped_for(self, server: Memcached, seconds: float) -> None:

@@ -1,4 +1,4 @@
-"""One worker: random operations on its own keys and on shared ones. Every outcome is recorded and judged."""
+"""One worker: random operations on its own keys and on shared ones; every outcome is recorded and judged."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Tribe:
 
 
 class Worker:
-    """Uses its tribe's client until the time is up."""
+    """Uses its tribe's client until time is up."""
 
     def __init__(self, number: int, tribe: Tribe, record: Record, seed: str, until: float) -> None:
         self.number = number
@@ -140,7 +140,7 @@ class Worker:
                 self.record.findings.append(f"identity: get_many returned {key!r}, which was not asked for")
 
     async def _write(self, key: str, write: Any) -> None:
-        """Write by ``write(generation)``, which returns whether it was done."""
+        """Writes with ``write(generation)``, which returns whether the server stored."""
         generation = self.ledger.begin(key)
         try:
             done = await write(generation)
@@ -204,9 +204,7 @@ class Worker:
         await self._write_many(store)
 
     async def _write_many(self, store: Any) -> None:
-        """Write all own keys by ``store(values)``, which returns what was not stored. After an error, all are in
-        doubt.
-        """
+        """Writes all own keys with ``store(values)``, which returns the keys not stored; after an error all are in doubt."""
         generations = {key: self.ledger.begin(key) for key in self.tribe.keys_of(self.number)}
         refused = await store({key: value_of(key, generation) for key, generation in generations.items()})
         for key, generation in generations.items():

@@ -1,4 +1,4 @@
-"""The ten checks. Each reads the evidence of one run and reports violations."""
+"""The ten checks: each reads the evidence of one run and reports what must not happen."""
 
 from __future__ import annotations
 

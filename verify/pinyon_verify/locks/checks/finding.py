@@ -1,4 +1,4 @@
-"""The finding of a check."""
+"""A check's finding."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Finding:
-    """A violation, or something allowed only for the given excuse."""
+    """Something that must not happen, unless its excuse applies."""
 
     check: str
     at: int

@@ -1,4 +1,4 @@
-"""Checks 7 and 8: an attempt that can be granted is granted soon, by exactly one message."""
+"""Checks 7 and 8: an attempt that can be granted is granted soon, with a single message."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .finding import Finding
 
 
 def soon(evidence: Evidence) -> Iterator[Finding]:
-    """No attempt waits long for free names without anyone ahead of it."""
+    """No attempt waits long for free names with nobody ahead of it."""
     for attempt, since, until in gaps(evidence):
         gap = until - since - evidence.stalled(since, until)
         if gap > evidence.bounds.grant:
@@ -22,7 +22,7 @@ def soon(evidence: Evidence) -> Iterator[Finding]:
 
 
 def gaps(evidence: Evidence) -> Iterator[tuple[Attempt, int, int]]:
-    """Return, for each attempt, the longest time that it waited although nothing blocked it.
+    """Return, for each attempt, the longest time that it waited with nothing in its way.
 
     It is blocked by an attempt that shares a name, from that attempt's beginning to its end, if that one was
     granted earlier, or began earlier and was never granted. It is also blocked while the server is away or its own
@@ -63,7 +63,7 @@ def _longest_free(since: int, until: int, busy: list[tuple[int, int]]) -> tuple[
 
 
 def wakes(evidence: Evidence) -> Iterator[Finding]:
-    """Without faults and cancellations, a lock costs two calls, one to acquire and one to release."""
+    """Without faults and cancels, a lock costs two calls: one to acquire and one to release."""
     if evidence.calls is None:
         return
     grants = sum(attempt.granted is not None for attempt in evidence.attempts)

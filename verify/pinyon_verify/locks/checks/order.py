@@ -1,4 +1,4 @@
-"""Check 6: for each name, longer waiters are granted first."""
+"""Check 6: for each name, the longest waiter is granted first."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ CLOSE = 5
 
 
 def first_come_first_served(evidence: Evidence) -> Iterator[Finding]:
-    """No attempt is granted a name for which a live waiter has an earlier ticket."""
+    """No attempt is granted a name while a live waiter for it has an earlier ticket."""
     if not evidence.ordered:
         return
     queue = _Queue()
@@ -28,7 +28,7 @@ def first_come_first_served(evidence: Evidence) -> Iterator[Finding]:
 
 
 class _Queue:
-    """The server's queue, reconstructed from its actions."""
+    """The server's queue, rebuilt from its trace."""
 
     def __init__(self) -> None:
         self._waiting: dict[str, dict[str, int]] = defaultdict(dict)
@@ -49,7 +49,7 @@ class _Queue:
             self._waiting.clear()
 
     def before(self, granted: Step) -> list[str]:
-        """Return the live waiters ahead of an attempt that is granted a name."""
+        """Return the live waiters ahead of the attempt that is granted a name."""
         ticket = self._tickets.get(granted.attempt, 1 << 62)
         return [
             attempt

@@ -39,7 +39,7 @@ def _increase_on_server(evidence: Evidence) -> Iterator[Finding]:
 
 
 def register(evidence: Evidence) -> Iterator[Finding]:
-    """A register accepts no older token after a newer one, and refuses no current holder."""
+    """A register accepts no older token after a newer one, and refuses no holder."""
     by_name: dict[str, list[tuple[Write, Attempt]]] = defaultdict(list)
     for attempt in evidence.attempts:
         for write in attempt.writes:
