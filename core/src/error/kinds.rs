@@ -1,6 +1,6 @@
 //! Every kind of error that a front end raises, and its place in the tree of errors.
 //!
-//! A front end maps each kind to one of its classes, exhaustively: a new kind does not compile until it has a class.
+//! A front end maps each kind to one of its classes exhaustively: a new kind does not compile until it has a class.
 //! The classes inherit from each other as the kinds do. If the language allows it, they also inherit from the language's
 //! own error that the kind resembles. A miss is never an error.
 //!

@@ -84,8 +84,8 @@ impl<N: Network> Session<N> {
         }
     }
 
-    /// Handles a broken connection. If the server closed it instead of answering a meta command of the greeting, greets the
-    /// server more carefully on a new connection.
+    /// Handles a broken connection. If the server closed it instead of answering a meta command of the greeting, greets
+    /// the server more carefully on a new connection.
     #[cold]
     pub(super) fn broke(&mut self, error: Error) {
         let was_cut_off = error.kind == Kind::Closed && self.incoming.is_empty();
@@ -265,8 +265,8 @@ impl<N: Network> Session<N> {
         self.refuse(kind, &why);
     }
 
-    /// Reads the answer to the meta no-op. After an error the connection is made anew, because mcrouter closes it. Only the
-    /// "ERROR" of an old memcached leaves the connection as it is.
+    /// Reads the answer to the meta no-op. After an error the session connects again, because mcrouter closes the
+    /// connection. Only the "ERROR" of an old memcached leaves it open.
     fn read_no_op(&mut self) {
         match self.reader.read(self.incoming.bytes(), Form::NoOp) {
             Ok(Decoded::Head { head, line, consumed, .. }) => {
