@@ -56,7 +56,7 @@ class Threads:
     @staticmethod
     def give_back(client: _native.Client, key: str | bytes, cas: int, keep: bool) -> None:
         with contextlib.suppress(Error):
-            client.give_back(key, cas, keep)
+            client._give_back(key, cas, keep)
 
 
 def get_or_set(client: _native.Client, waits: Waits, key: str | bytes, make: Callable[[], Any], *terms: Any) -> Steps:
@@ -71,10 +71,10 @@ def get_or_set(client: _native.Client, waits: Waits, key: str | bytes, make: Cal
 
     #: How a step is carried out, and what is told of its outcome.
     steps: dict[str, tuple[Callable[..., Any], Callable[[Any], tuple[Any, ...]]]] = {
-        "ask": (client.ask_lease, machine.found),
+        "ask": (client._ask_lease, machine.found),
         "make": (make, machine.made),
         "store": (client.cas, machine.done),
-        "give_back": (client.give_back, machine.done),
+        "give_back": (client._give_back, machine.done),
         "pause": (waits.sleep, machine.done),
         "follow": (follow, machine.done),
     }

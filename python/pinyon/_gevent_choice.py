@@ -35,7 +35,7 @@ def undecided(blocking: type[Any], methods: frozenset[str], name: str, *settings
         from pinyon import gevent
 
         client.__class__ = getattr(gevent, name)
-        client.share(*gevent.LOOPS, *settings)
+        client._share(*gevent.LOOPS, *settings)
 
     def look_up(self: Any, name: str) -> Any:
         if name in methods:

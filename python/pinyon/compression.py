@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 from pinyon._native import check_compression
 
-if TYPE_CHECKING:
-    from typing_extensions import Literal
+__all__ = ["Compression"]
 
-    Algorithm = Literal["zstd", "zlib", "gzip"]
+if TYPE_CHECKING:
+    from pinyon._settings import Algorithm
 
 
 class Compression:
@@ -44,10 +44,10 @@ class Compression:
         dictionaries: Mapping[int, bytes] | None = None,
     ) -> None:
         self.algorithm = algorithm
-        self.threshold = threshold
-        self.minimum_gain = minimum_gain
-        self.level = level
-        self.dictionaries = list((dictionaries or {}).items())
+        self.threshold: int | None = threshold
+        self.minimum_gain: float = minimum_gain
+        self.level: int | None = level
+        self.dictionaries: list[tuple[int, bytes]] = list((dictionaries or {}).items())
         check_compression(self)
 
     def __repr__(self) -> str:

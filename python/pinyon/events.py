@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+__all__ = ["Event"]
+
 if TYPE_CHECKING:
     from typing_extensions import Literal
 

@@ -10,9 +10,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pinyon import _native
 from pinyon._closing import Closing
+from pinyon._settings import DEFAULT_TTL
 from pinyon._steps import drive
 from pinyon.client import DEFAULT_LEASE, BaseClient
 from pinyon.errors import Error, UsageError
+
+__all__ = ["MigratingClient", "Progress", "migrating"]
 
 if TYPE_CHECKING:
     from datetime import timedelta
@@ -114,19 +117,19 @@ class BaseMigratingClient:
         """Like ``Client.lease``; a value that only the old pool has is moved first."""
         return self._do("lease", key, lease=lease, recache=recache)
 
-    def set(self, key: _Key, value: object, ttl: _Ttl = 0) -> Any:
+    def set(self, key: _Key, value: object, ttl: _Ttl = DEFAULT_TTL) -> Any:
         """Store a value in the new pool, and delete what the old one has."""
         return self._do("set", key, value, ttl)
 
-    def set_many(self, mapping: Mapping[_Key, object], ttl: _Ttl = 0) -> Any:
+    def set_many(self, mapping: Mapping[_Key, object], ttl: _Ttl = DEFAULT_TTL) -> Any:
         """Store many values in the new pool, and delete what the old one has. Returns the keys that were not stored."""
         return self._do("set_many", mapping, ttl)
 
-    def add(self, key: _Key, value: object, ttl: _Ttl = 0) -> Any:
+    def add(self, key: _Key, value: object, ttl: _Ttl = DEFAULT_TTL) -> Any:
         """Store a value unless one of the pools has one. Returns whether it was stored."""
         return self._do("add", key, value, ttl)
 
-    def replace(self, key: _Key, value: object, ttl: _Ttl = 0) -> Any:
+    def replace(self, key: _Key, value: object, ttl: _Ttl = DEFAULT_TTL) -> Any:
         """Store a value if one of the pools has one. Returns whether it was stored."""
         return self._do("replace", key, value, ttl)
 
@@ -138,17 +141,17 @@ class BaseMigratingClient:
         """Put a value before the one that is stored. Returns whether there was one."""
         return self._do("prepend", key, value)
 
-    def cas(self, key: _Key, value: object, cas: int, ttl: _Ttl = 0) -> Any:
+    def cas(self, key: _Key, value: object, cas: int, ttl: _Ttl = DEFAULT_TTL) -> Any:
         """Like ``Client.cas``, with a token that this client's ``gets`` has returned."""
         return self._do("cas", key, value, cas, ttl)
 
-    def incr(self, key: _Key, delta: int = 1, *, initial: int | None = None, ttl: _Ttl = 0) -> Any:
+    def incr(self, key: _Key, delta: int = 1, *, initial: int | None = None, ttl: _Ttl = DEFAULT_TTL) -> Any:
         """Like ``Client.incr``; a number that only the old pool has is moved first."""
         if initial is None:
             return self._do("incr", key, delta)
         return self._do("incr", key, delta, operation="incr_or_create", initial=initial, ttl=ttl)
 
-    def decr(self, key: _Key, delta: int = 1, *, initial: int | None = None, ttl: _Ttl = 0) -> Any:
+    def decr(self, key: _Key, delta: int = 1, *, initial: int | None = None, ttl: _Ttl = DEFAULT_TTL) -> Any:
         """Like ``Client.decr``; a number that only the old pool has is moved first."""
         if initial is None:
             return self._do("decr", key, delta)
@@ -202,6 +205,7 @@ class BaseMigratingClient:
 
     @property
     def is_closed(self) -> bool:
+        """Whether the client was closed."""
         return bool(self.new.is_closed)
 
     def close(self) -> None:

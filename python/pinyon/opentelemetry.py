@@ -16,8 +16,8 @@ try:
     from opentelemetry import metrics, trace
     from opentelemetry.metrics import CallbackOptions, Observation
     from opentelemetry.trace import SpanKind, Status, StatusCode
-except ImportError as error:
-    raise ImportError("pinyon.opentelemetry needs its API: pip install 'pinyon[opentelemetry]'") from error
+except ImportError as _missing:
+    raise ImportError("pinyon.opentelemetry needs its API: pip install 'pinyon[opentelemetry]'") from _missing
 
 from pinyon import _native
 from pinyon.client import BaseClient
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     #: What is measured, and of what.
     Measured = tuple[float, Attributes]
 
+__all__ = ["instrument", "traced"]
+
 _Client = TypeVar("_Client")
 
 SYSTEM = "memcached"
@@ -47,8 +49,9 @@ _STORING = ("set", "add", "replace", "append", "prepend", "cas")
 #: ``get_or_set`` and ``lease`` ask is an operation each time.
 _OF_A_KEY = {
     **{name: name for name in ("get", "gets", "gat", "get_with_ttl", "meta", "touch", "delete", "incr", "decr")},
-    **{name: name for name in (*_STORING, "give_back")},
-    "ask_lease": "lease",
+    **{name: name for name in _STORING},
+    "_ask_lease": "lease",
+    "_give_back": "give_back",
 }
 _OF_MANY = {"get_many": "get", "gets_many": "gets", "set_many": "set", "delete_many": "delete"}
 _OF_SERVERS = {name: name for name in ("flush_all", "stats", "version")}

@@ -17,33 +17,37 @@ use crate::redis::SessionSettings;
 settings! {
     /// The settings of a client of locks. Times are in seconds.
     pub struct LockSettings {
-        /// Where the server is.
+        /// The server: `redis://[user[:password]@]host[:port][/database]`, `rediss://…` with TLS, or
+        /// `unix:///path[?db=database]`.
         url: UrlText = UrlText("redis://127.0.0.1:6379/0".into()),
-        /// Locks of one namespace know each other.
+        /// A prefix for the names of locks. Only locks with the same namespace exclude each other.
         namespace: Vec<u8> = b"pinyon".into(),
-        /// By what a cluster chooses the node of a lock: "namespace" or "names".
+        /// What decides on which node of a cluster a lock is kept. `"namespace"`: all locks of a namespace are on one
+        /// node. `"names"`: locks with the same `{tag}` in their names are on one node.
         hash_tags: String = "namespace".into(),
-        /// How long a lock outlives its holder.
+        /// How long a lock outlives a holder that has died, in seconds. While the holder lives, the lock is renewed.
         ttl: f64 = 10.0,
-        /// How long to wait for a lock; may be infinite.
+        /// How long to wait for a lock, in seconds. 0 does not wait, infinity waits without a limit.
         timeout: f64 = 10.0,
-        /// A holder may take again what it holds.
+        /// Whether a holder may acquire again what it holds.
         reentrant: bool = false,
-        /// How the server keeps locks: "auto", "script" or "pure".
+        /// How the server keeps locks: `"script"` by functions on the server, `"pure"` by plain commands, `"auto"` by
+        /// the first of them that the server permits. Clients with different handlers can share locks.
         handler: String = "auto".into(),
-        /// Whose turn it is: "fifo" or "throughput".
+        /// Who is next: `"fifo"`, first come, first served, for each name; or `"throughput"`, whoever finds all its
+        /// names free.
         fairness: String = "fifo".into(),
-        /// As whom to log in, instead of the URL's user.
+        /// The user name, instead of the one in the URL.
         username: Option<String> = None,
-        /// Instead of the URL's password.
+        /// The password, instead of the one in the URL.
         password: Option<Password> = None,
-        /// How often a waiter says that it is alive.
+        /// How often a waiting client tells the server that it is alive, in seconds.
         heartbeat: f64 = 5.0,
-        /// How long the server may take to answer.
+        /// How long the server may take to answer a command, in seconds.
         command_timeout: f64 = 2.0,
-        /// How long making a connection may take.
+        /// How long a connection attempt may take, in seconds.
         connect_timeout: f64 = 1.0,
-        /// Whether to speak TLS, and how; without it, as the URL says.
+        /// `true` to speak TLS, like `rediss://`, or a `Tls` with more settings. Without it, the URL decides.
         tls: Option<TlsChoice> = None,
     }
 }

@@ -48,7 +48,7 @@ impl Found {
         self.value.is_some()
     }
 
-    /// The token to store under (`Client.cas`), and what to give back with it (`Client.give_back`); None where nothing was
+    /// The token to store under (`Client.cas`), and what to give back with it (`Client._give_back`); None where nothing was
     /// won, or nothing can be stored.
     #[getter]
     fn win(&self) -> Option<(u64, bool)> {

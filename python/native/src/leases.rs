@@ -152,7 +152,7 @@ impl GetOrSet {
         self.next(error.py(), failed(error)?)
     }
 
-    /// The caller goes away. Returns the arguments of `Client.give_back` where it has won, or None.
+    /// The caller goes away. Returns the arguments of `Client._give_back` where it has won, or None.
     fn leave(&self) -> Option<(u64, bool)> {
         self.machine().leave().map(|win| (win.cas, win.keep))
     }

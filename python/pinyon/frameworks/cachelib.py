@@ -45,7 +45,9 @@ class PinyonCache(BaseCache):
         BaseCache.__init__(self, default_timeout)
         self.ignore_delete_many_errors = ignore_delete_many_errors
         self.key_prefix = key_prefix
-        self.client = Client(servers, namespace=key_prefix, **{"serializer": "pickle", "encode_keys": True, **settings})
+        self.client: Client = Client(
+            servers, namespace=key_prefix, **{"serializer": "pickle", "encode_keys": True, **settings}
+        )
         self._forgiven = OUTAGES if settings.get("on_failure") == "miss" else ()
 
     def get(self, key: str) -> Any:
