@@ -54,12 +54,18 @@ lint: setup ## Formatting, lints and types of all languages
 	cargo clippy --locked --workspace --all-targets -- -D warnings
 	cargo clippy --locked --manifest-path fuzz/Cargo.toml -- -D warnings
 	.venv/bin/ruff format --check python bench verify
-	.venv/bin/ruff format --check --config python/pyproject.toml scenarios
+	.venv/bin/ruff format --check --config python/pyproject.toml scenarios tools
 	.venv/bin/ruff check python bench verify
-	.venv/bin/ruff check --config python/pyproject.toml scenarios
+	.venv/bin/ruff check --config python/pyproject.toml scenarios tools
 	cd python && ../.venv/bin/mypy pinyon
+	cd python && PATH=$(CURDIR)/.venv/bin:$$PATH basedpyright --verifytypes pinyon --ignoreexternal
 	cd bench && ../.venv/bin/mypy pinyon_bench
 	cd verify && ../.venv/bin/mypy pinyon_verify
+
+.PHONY: signatures
+signatures: setup ## Write the arguments of classes and the docstrings of stubs anew, after a change of the core's settings
+	.venv/bin/python tools/signatures.py
+	.venv/bin/ruff format -q python/pinyon
 
 .PHONY: fuzz
 fuzz: ## Each fuzz target for FUZZ_SECONDS (60); needs Rust's nightly toolchain

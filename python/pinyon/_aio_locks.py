@@ -124,12 +124,17 @@ class Lock(BaseLock):
     __slots__ = ()
 
     @overload
-    def acquire(self, blocking: Literal[True] = True, timeout: float | None = None) -> Coroutine[Any, Any, Held]: ...
+    def acquire(
+        self, blocking: Literal[True] = True, timeout: float | None = None, **others: Never
+    ) -> Coroutine[Any, Any, Held]: ...
 
     @overload
-    def acquire(self, blocking: bool, timeout: float | None = None) -> Coroutine[Any, Any, Held | None]: ...
+    def acquire(
+        self, blocking: bool, timeout: float | None = None, **others: Never
+    ) -> Coroutine[Any, Any, Held | None]: ...
 
-    def acquire(self, blocking: bool = True, timeout: float | None = None) -> Coroutine[Any, Any, Any]:
+    @without_others
+    def acquire(self, blocking: bool = True, timeout: float | None = None, **others: Never) -> Coroutine[Any, Any, Any]:
         """Acquire all names. They are held until ``release`` is called here or on what is returned.
 
         Args:
@@ -143,6 +148,8 @@ class Lock(BaseLock):
             LockTimeout: the names could not be acquired in time.
             UsageError: ``blocking=False`` was given together with ``timeout``.
         """
+        if others:
+            raise unknown_argument("acquire", others)
         return self._take_awaited(self._at_once(blocking, timeout), timeout, by_block=False)
 
     def release(self) -> asyncio.Future[bool]:

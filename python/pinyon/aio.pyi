@@ -6,6 +6,7 @@ from typing import Any, TypeVar, overload
 
 from typing_extensions import Literal, Self, TypeAlias
 
+from pinyon import _native
 from pinyon._aio_locks import Held as Held
 from pinyon._aio_locks import Lock as Lock
 from pinyon._aio_locks import Locks as Locks
@@ -639,6 +640,7 @@ class Batch:
     of every command is known. It raises ``BatchError`` if any of them failed.
     """
 
+    def __init__(self, batch: _native.Batch) -> None: ...
     async def set(self, key: _Key, value: object, ttl: _Ttl = ...) -> None:
         """Store a value, like `Client.set`. Its outcome is known at the end of the block.
 

@@ -128,12 +128,13 @@ class Lock(BaseLock):
     _held = Held
 
     @overload
-    def acquire(self, blocking: Literal[True] = True, timeout: float | None = None) -> Held: ...
+    def acquire(self, blocking: Literal[True] = True, timeout: float | None = None, **others: Never) -> Held: ...
 
     @overload
-    def acquire(self, blocking: bool, timeout: float | None = None) -> Held | None: ...
+    def acquire(self, blocking: bool, timeout: float | None = None, **others: Never) -> Held | None: ...
 
-    def acquire(self, blocking: bool = True, timeout: float | None = None) -> Held | None:
+    @without_others
+    def acquire(self, blocking: bool = True, timeout: float | None = None, **others: Never) -> Held | None:
         """Acquire all names. They are held until ``release`` is called here or on what is returned.
 
         Args:
@@ -147,6 +148,8 @@ class Lock(BaseLock):
             LockTimeout: the names could not be acquired in time.
             UsageError: ``blocking=False`` was given together with ``timeout``.
         """
+        if others:
+            raise unknown_argument("acquire", others)
         taken: Held | None = self._take(self._at_once(blocking, timeout), timeout)
         return taken
 

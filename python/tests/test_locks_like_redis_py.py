@@ -152,6 +152,12 @@ def test_what_redis_py_calls_otherwise_says_how(kind: Any, argument: str, hint: 
 
 
 @pytest.mark.parametrize("kind", [pinyon.Locks, pinyon.aio.Locks])
+def test_acquire_takes_nothing_that_redis_py_calls_otherwise(kind: Any) -> None:
+    with pytest.raises(pinyon.UsageError, match=r"acquire\(\) has no argument 'blocking_timeout': pass timeout"):
+        kind().lock("a").acquire(blocking_timeout=5)
+
+
+@pytest.mark.parametrize("kind", [pinyon.Locks, pinyon.aio.Locks])
 def test_any_other_argument_is_a_type_error(kind: Any) -> None:
     with pytest.raises(TypeError, match=r"lock\(\) got an unexpected keyword argument 'time_out'"):
         kind().lock("a", time_out=5)
