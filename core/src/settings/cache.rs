@@ -17,8 +17,7 @@ use crate::ring::Rule;
 use crate::session::{Limits, Protocol};
 use crate::ttl::{self, DefaultTtl};
 
-/// How many times larger than `max_value_size` a value may be when it is decompressed, unless `max_decompressed_size`
-/// says otherwise.
+/// Unless `max_decompressed_size` is set, a decompressed value may be so many times larger than `max_value_size`.
 const DECOMPRESSED: usize = 16;
 
 settings! {
@@ -59,7 +58,7 @@ settings! {
         slow_after: Option<f64> = None,
         /// How many connections threads make to each server at most. Further threads wait for a free one.
         max_connections: i64 = 64,
-        /// How many connections each event loop makes to each server.
+        /// The number of connections from each event loop to each server.
         connections: i64 = 1,
         /// Whether to send keys with spaces or control characters as base64, and long keys as a digest. Otherwise such
         /// keys are refused.
@@ -92,24 +91,24 @@ settings! {
     }
 }
 
-/// What a client of caches is made of.
+/// The parts of a client of caches.
 pub struct CacheParts {
     pub directory: Directory,
     pub keys: KeyRules,
-    /// The ring tells keys of bytes from those of text: it is asked about the former as Python writes them (`b'key'`).
-    /// See [`BorrowedKey::asked_about`](crate::operations::BorrowedKey::asked_about).
+    /// Whether the ring distinguishes keys of bytes from keys of text. It hashes the former in Python's notation
+    /// (`b'key'`): see [`BorrowedKey::asked_about`](crate::operations::BorrowedKey::asked_about).
     pub quotes_bytes: bool,
     pub policy: Policy,
     /// The ttl of values that are stored without one.
     pub default_ttl: DefaultTtl,
-    /// How many connections each event loop makes to each server.
+    /// The number of connections from each event loop to each server.
     pub connections: usize,
-    /// The dialect of values, and how they are compressed.
+    /// The dialect of values, and their compression.
     pub packing: Packing,
 }
 
 impl CacheSettings {
-    /// Checks all settings. `events`: the front end takes the fleet's events.
+    /// Checks all settings. `events`: whether the front end takes the fleet's events.
     pub fn build(&self, events: bool) -> Result<CacheParts, InvalidArgument> {
         let servers = self.servers()?;
         let gutter = match &self.gutter {

@@ -52,16 +52,16 @@ settings! {
     }
 }
 
-/// What a client of locks is made of.
+/// The parts of a client of locks.
 #[derive(Debug)]
 pub struct LockParts {
     pub setup: Setup,
     pub usual: UsualLock,
-    /// The names' own hash tags choose the node, not the namespace.
+    /// Whether the names' own hash tags choose the node, rather than the namespace.
     pub names_have_tags: bool,
 }
 
-/// What a lock has unless its user says otherwise. Times are in seconds.
+/// The default settings of a client's locks. Times are in seconds.
 #[derive(Clone, Copy, Debug)]
 pub struct UsualLock {
     pub ttl: f64,
@@ -69,20 +69,20 @@ pub struct UsualLock {
     pub reentrant: bool,
 }
 
-/// A lock as its user describes it. Times are in seconds.
+/// One lock's settings. Times are in seconds.
 #[derive(Clone, Copy, Debug)]
 pub struct LockTerms {
     pub ttl: f64,
-    /// How long to wait for it.
+    /// The time to wait for it.
     pub timeout: f64,
-    /// Keep it until it is released, or for `max_hold`.
+    /// Whether to renew it until it is released, or for `max_hold`.
     pub renew: bool,
     pub max_hold: Option<f64>,
     pub reentrant: bool,
 }
 
 impl LockTerms {
-    /// What is asked of the locks for one owner. `at_once`: without waiting.
+    /// The request for one owner. `at_once`: without waiting.
     pub fn request(&self, names: Names, owner: u64, at_once: bool) -> Result<LockRequest, InvalidArgument> {
         let ttl = lock_ttl(self.ttl)?;
         let wait = (!at_once).then(|| self.waiting_time()).transpose()?;
@@ -94,7 +94,7 @@ impl LockTerms {
         Ok(LockRequest { names, owner, ttl, wait, renewal, reentrant: self.reentrant })
     }
 
-    /// How long to wait for it, checked.
+    /// The time to wait for it, checked.
     pub fn waiting_time(&self) -> Result<Duration, InvalidArgument> {
         waiting_time("timeout", self.timeout)
     }
@@ -147,7 +147,7 @@ impl LockSettings {
     }
 }
 
-/// The ttl of a lock, in seconds: Redis counts in milliseconds.
+/// A lock's ttl, from seconds. Redis counts in milliseconds.
 pub fn lock_ttl(ttl: f64) -> Result<Duration, InvalidArgument> {
     let duration = seconds("ttl", ttl)?;
     match duration >= Duration::from_millis(1) {

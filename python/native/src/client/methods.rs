@@ -9,6 +9,7 @@ use pinyon_proto::{Direction, Mode};
 use pyo3::prelude::*;
 use pyo3::types::{PyAny, PyDict};
 
+use super::running::Call;
 use super::{Client, Own, Returned};
 use crate::batch::Batch;
 use crate::driver::LoopDriver;
@@ -59,7 +60,7 @@ impl Client {
     ///     UndecodableValue: the value was stored by other means, and the serializer cannot read it.
     #[pyo3(signature = (key, default = None))]
     fn get<'py>(&self, key: &Bound<'py, PyAny>, default: Option<Bound<'py, PyAny>>) -> Returned<'py> {
-        self.run(key, Request::Get { cas: false }, None, default)
+        self.run(Call { key, request: Request::Get { cas: false }, value: None, default })
     }
 
     /// Return the values of many keys.
