@@ -146,7 +146,7 @@ class Client(BaseClient, ClosingAwaited):
         slow_after: The duration, in seconds, from which a command counts as slow and causes an event. Without it, no
             command does.
         max_connections: How many connections threads make to each server at most. Further threads wait for a free one.
-        connections: How many connections each event loop makes to each server.
+        connections: The number of connections from each event loop to each server.
         encode_keys: Whether to send keys with spaces or control characters as base64, and long keys as a digest.
             Otherwise such keys are refused.
         key_rule: The client whose rule is used for keys that memcached does not accept, to share a cache with it.
@@ -279,21 +279,24 @@ class Client(BaseClient, ClosingAwaited):
 
 
 class MigratingClient(BaseMigratingClient, ClosingAwaited):
-    """Two clients in use as one, whose methods are awaited; ``pinyon.aio.migrating`` makes one."""
+    """Two clients in use as one, for asyncio. ``pinyon.aio.migrating`` makes one. Its methods are coroutines."""
 
     _carry_out = staticmethod(drive_awaiting)
 
 
 def migrating(old: Client, new: Client, *, ttl: int | float | timedelta | None = None) -> MigratingClient:
-    """Use two pools as one while a program moves from one to the other: ``pinyon.migrating`` says how.
+    """Use two pools as one while a program migrates from one to the other, like ``pinyon.migrating``.
 
     Args:
-        old: the client of the pool that is to go.
-        new: the client of the pool that is to stay.
-        ttl: seconds that moved items live where the old servers are too old to say.
+        old: the client of the old pool.
+        new: the client of the new pool.
+        ttl: the ttl of moved items, in seconds, if the old servers cannot tell it.
+
+    Returns:
+        A client with the methods of ``pinyon.aio.Client``, except batches.
 
     Raises:
-        UsageError: these are not two clients of ``pinyon.aio``, or they would write each other's keys.
+        UsageError: these are not two clients of ``pinyon.aio``, or they would write to each other's keys.
     """
     for client in (old, new):
         if not isinstance(client, Client):

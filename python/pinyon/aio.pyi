@@ -84,7 +84,7 @@ class Client:
         slow_after: The duration, in seconds, from which a command counts as slow and causes an event. Without it, no
             command does.
         max_connections: How many connections threads make to each server at most. Further threads wait for a free one.
-        connections: How many connections each event loop makes to each server.
+        connections: The number of connections from each event loop to each server.
         encode_keys: Whether to send keys with spaces or control characters as base64, and long keys as a digest.
             Otherwise such keys are refused.
         key_rule: The client whose rule is used for keys that memcached does not accept, to share a cache with it.
@@ -516,63 +516,63 @@ class Client:
     ) -> None: ...
 
 class MigratingClient:
-    """Two clients in use as one, whose methods are awaited; ``pinyon.aio.migrating`` makes one."""
+    """Two clients in use as one, for asyncio. ``pinyon.aio.migrating`` makes one. Its methods are coroutines."""
 
     old: Client
     new: Client
     @property
     def progress(self) -> Progress:
-        """Where keys were found until now. The old pool can go when it is not needed any more for long."""
+        """How many keys were found so far, and where. When ``old`` no longer grows, you can switch off the old pool."""
     async def lease(self, key: _Key, *, lease: _Ttl = 10, recache: _Ttl = 0) -> Lease:
-        """Like ``Client.lease``; a value that only the old pool has is moved first."""
+        """Like ``Client.lease``; a value in the old pool only is moved first."""
     @property
     def is_closed(self) -> bool:
         """Whether the client was closed."""
     def using(self, *, failover: bool | None = None, on_failure: Literal["raise", "miss"] | None = None) -> Self:
-        """Return this client with other settings for what happens when a server fails, in either pool."""
+        """Return a view of this client that behaves differently when a server fails, like ``Client.using``."""
     async def get(self, key: _Key, default: object = None) -> Any:
-        """The value stored under a key, or ``default``; if only the old pool has it, it is moved with its ttl."""
+        """Return the value of a key, or ``default``. If only the old pool has it, it is moved with its ttl."""
     async def get_many(self, keys: Iterable[_KeyT], *, failed: dict[str, Error] | None = None) -> dict[_KeyT, Any]:
-        """The values of several keys, from both pools. Some of those that only the old one has are moved each time."""
+        """Return the values of many keys from both pools. Each call moves some of those in the old pool only."""
     async def gets_many(
         self, keys: Iterable[_KeyT], *, failed: dict[str, Error] | None = None
     ) -> dict[_KeyT, tuple[Any, int]]:
-        """Like ``Client.gets_many``; values that only the old pool has are moved first."""
+        """Like ``Client.gets_many``; values in the old pool only are moved first."""
     async def gets(self, key: _Key) -> tuple[Any, int] | None:
-        """Like ``Client.gets``; a value that only the old pool has is moved first."""
+        """Like ``Client.gets``; a value in the old pool only is moved first."""
     async def get_with_ttl(self, key: _Key) -> tuple[Any, int | None] | None:
-        """Like ``Client.get_with_ttl``; a value that only the old pool has is moved first."""
+        """Like ``Client.get_with_ttl``; a value in the old pool only is moved first."""
     async def gat(self, key: _Key, ttl: _Ttl) -> Any:
-        """Like ``Client.gat``; a value that only the old pool has is moved first."""
+        """Like ``Client.gat``; a value in the old pool only is moved first."""
     async def touch(self, key: _Key, ttl: _Ttl) -> bool:
-        """Like ``Client.touch``; a value that only the old pool has is moved first."""
+        """Like ``Client.touch``; a value in the old pool only is moved first."""
     async def set(self, key: _Key, value: object, ttl: _Ttl = ...) -> bool:
-        """Store a value in the new pool, and delete what the old one has."""
+        """Store a value in the new pool, and delete it in the old pool."""
     async def add(self, key: _Key, value: object, ttl: _Ttl = ...) -> bool:
-        """Store a value unless one of the pools has one. Returns whether it was stored."""
+        """Store a value unless either pool has one. Return whether it was stored."""
     async def replace(self, key: _Key, value: object, ttl: _Ttl = ...) -> bool:
-        """Store a value if one of the pools has one. Returns whether it was stored."""
+        """Store a value if either pool has one. Return whether it was stored."""
     async def append(self, key: _Key, value: object) -> bool:
-        """Put a value behind the one that is stored. Returns whether there was one."""
+        """Append to the stored value. Return whether there was one."""
     async def prepend(self, key: _Key, value: object) -> bool:
-        """Put a value before the one that is stored. Returns whether there was one."""
+        """Prepend to the stored value. Return whether there was one."""
     async def cas(self, key: _Key, value: object, cas: int, ttl: _Ttl = ...) -> bool | None:
         """Like ``Client.cas``, with a token that this client's ``gets`` has returned."""
     async def set_many(self, mapping: Mapping[_KeyT, object], ttl: _Ttl = ...) -> list[_KeyT]:
-        """Store many values in the new pool, and delete what the old one has. Returns the keys that were not stored."""
+        """Store many values in the new pool, and delete them in the old pool. Return the keys that were not stored."""
     async def delete(self, key: _Key, *, stale: _Ttl | None = None) -> bool:
-        """Delete a key in both pools. Returns whether there was one.
+        """Delete an item in both pools. Return whether there was one.
 
         Args:
             key: the key.
-            stale: as for ``Client.delete``; a value that only the old pool has is moved first.
+            stale: as for ``Client.delete``. A value that only the old pool has is moved first.
         """
     async def delete_many(self, keys: Iterable[_Key]) -> int:
-        """Delete many keys in both pools, one after the other. Returns how many there were."""
+        """Delete many items in both pools. Return how many there were."""
     async def incr(self, key: _Key, delta: int = 1, *, initial: int | None = None, ttl: _Ttl = ...) -> int | None:
-        """Like ``Client.incr``; a number that only the old pool has is moved first."""
+        """Like ``Client.incr``; a number in the old pool only is moved first."""
     async def decr(self, key: _Key, delta: int = 1, *, initial: int | None = None, ttl: _Ttl = ...) -> int | None:
-        """Like ``Client.decr``; a number that only the old pool has is moved first."""
+        """Like ``Client.decr``; a number in the old pool only is moved first."""
     @overload
     async def get_or_set(
         self,
@@ -585,7 +585,7 @@ class MigratingClient:
         lease: _Ttl = 10,
         wait: float | None = None,
     ) -> _T:
-        """Like ``Client.get_or_set``; nothing is made while the old pool has a value."""
+        """Like ``Client.get_or_set``. No value is made while the old pool has one."""
     @overload
     async def get_or_set(
         self,
@@ -598,21 +598,21 @@ class MigratingClient:
         lease: _Ttl = 10,
         wait: float | None = None,
     ) -> _T:
-        """Like ``Client.get_or_set``; nothing is made while the old pool has a value."""
+        """Like ``Client.get_or_set``. No value is made while the old pool has one."""
     async def meta(self, key: _Key) -> ItemMetadata | None:
-        """Like ``Client.meta``; a value that only the old pool has is moved first."""
+        """Like ``Client.meta``; a value in the old pool only is moved first."""
     async def flush_all(self, delay: int = 0) -> None:
-        """Make all servers of both pools forget all items, now or after ``delay`` seconds."""
+        """Make all servers of both pools forget all items, after ``delay`` seconds."""
     async def stats(self, kind: str | None = None) -> dict[str, dict[str, str]]:
-        """The statistics of each server of both pools."""
+        """Return the statistics of each server of both pools."""
     async def version(self) -> dict[str, str]:
-        """The version of each server of both pools."""
+        """Return the version of each server of both pools."""
     def close(self) -> None:
         """Close the connections to both pools."""
     def servers_of(self, key: _Key) -> list[str]:
-        """Return which servers of the new pool hold a key."""
+        """Return the servers of the new pool that hold a key, like ``Client.servers_of``."""
     def metrics(self) -> dict[str, ServerMetrics]:
-        """Return what has been counted of the servers of both pools."""
+        """Return the metrics of the servers of both pools, like ``Client.metrics``."""
     async def __aenter__(self) -> Self: ...
     async def __aexit__(
         self,
@@ -622,15 +622,18 @@ class MigratingClient:
     ) -> None: ...
 
 def migrating(old: Client, new: Client, *, ttl: _Ttl | None = None) -> MigratingClient:
-    """Use two pools as one while a program moves from one to the other: ``pinyon.migrating`` says how.
+    """Use two pools as one while a program migrates from one to the other, like ``pinyon.migrating``.
 
     Args:
-        old: the client of the pool that is to go.
-        new: the client of the pool that is to stay.
-        ttl: seconds that moved items live where the old servers are too old to say.
+        old: the client of the old pool.
+        new: the client of the new pool.
+        ttl: the ttl of moved items, in seconds, if the old servers cannot tell it.
+
+    Returns:
+        A client with the methods of ``pinyon.aio.Client``, except batches.
 
     Raises:
-        UsageError: these are not two clients of ``pinyon.aio``, or they would write each other's keys.
+        UsageError: these are not two clients of ``pinyon.aio``, or they would write to each other's keys.
     """
 
 class Batch:

@@ -162,7 +162,7 @@ class Client(client.Client):
         slow_after: The duration, in seconds, from which a command counts as slow and causes an event. Without it, no
             command does.
         max_connections: How many connections threads make to each server at most. Further threads wait for a free one.
-        connections: How many connections each event loop makes to each server.
+        connections: The number of connections from each event loop to each server.
         encode_keys: Whether to send keys with spaces or control characters as base64, and long keys as a digest.
             Otherwise such keys are refused.
         key_rule: The client whose rule is used for keys that memcached does not accept, to share a cache with it.

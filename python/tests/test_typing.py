@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -12,7 +13,11 @@ HERE = Path(__file__).parent
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", *arguments]
-    return subprocess.run(command, cwd=HERE.parent, capture_output=True, text=True, check=False, timeout=170)
+    # stubtest looks at everything that a module has imported, Django's settings too.
+    environment = {**os.environ, "DJANGO_SETTINGS_MODULE": "django.conf.global_settings"}
+    return subprocess.run(
+        command, cwd=HERE.parent, env=environment, capture_output=True, text=True, check=False, timeout=170
+    )
 
 
 def check(path: Path, cache: Path) -> str:

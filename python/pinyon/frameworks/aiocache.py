@@ -21,14 +21,17 @@ ATTEMPTS = 10
 
 
 class PinyonCache(BaseCache):
-    """A cache of aiocache for all tasks of all event loops of a process.
+    """A cache for aiocache, which all tasks of all event loops of a process can share.
 
     Args:
         servers: as for ``pinyon.Client``.
-        serializer: one of aiocache's, JSON unless told otherwise; it makes the bytes that are stored.
-        plugins, namespace, key_builder, ttl: as for all caches of aiocache.
-        timeout: seconds an operation may take, all in all: the client's own timeout.
-        settings: further ones of ``pinyon.aio.Client``. ``encode_keys`` is true unless told otherwise.
+        serializer: a serializer of aiocache, by default JSON. It makes the bytes that are stored.
+        plugins: as for all caches of aiocache.
+        namespace: as for all caches of aiocache.
+        key_builder: as for all caches of aiocache.
+        timeout: the total time of an operation, in seconds.
+        ttl: as for all caches of aiocache.
+        settings: further settings of ``pinyon.aio.Client``. By default, ``encode_keys`` is true.
 
     Raises:
         InvalidServers: the server list is empty or malformed.

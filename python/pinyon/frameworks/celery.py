@@ -25,17 +25,17 @@ SCHEME = "pinyon+memcached"
 
 
 class PinyonBackend(KeyValueStoreBackend):
-    """Results in a memcached pool, written as Celery's own backend for memcached writes them.
+    """A result backend on memcached, with the format of Celery's own memcached backend.
 
-    One client serves all threads and greenlets of a process; whichever pool forks has nothing to call. Results are not
-    a cache, so failures are raised and no other server takes them, unless ``cache_backend_options`` says otherwise: any
-    arguments of ``pinyon.Client``.
+    All threads and greenlets of a process share one client, also in forked workers. Results must not get lost silently.
+    So failures are raised, and no other server takes the results of one that is down. ``cache_backend_options`` can
+    change that: it has any arguments of ``pinyon.Client``.
 
     Args:
         app: the application.
-        url: ``memcached://[user:password@]host[:port][;host…]`` or ``memcached:///unix/path``; without any hosts, those
-            that ``pinyon.Client`` uses when it is given none.
-        expires: seconds that results live; the application's ``result_expires`` where it is None.
+        url: ``memcached://[user:password@]host[:port][;host…]`` or ``memcached:///unix/path``. Without hosts, those
+            that ``pinyon.Client`` uses by default.
+        expires: the ttl of results, in seconds. By default, the application's ``result_expires``.
 
     Raises:
         InvalidServers: the URL is malformed.
