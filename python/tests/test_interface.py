@@ -38,6 +38,13 @@ CLASSES = [
     pinyon.aio.MigratingClient,
     pinyon.Tls,
     pinyon.Compression,
+    pinyon.Event,
+    pinyon.ItemMetadata,
+    pinyon.Latencies,
+    pinyon.CommandMetrics,
+    pinyon.ServerMetrics,
+    pinyon.LockStatus,
+    pinyon.Progress,
 ]
 
 #: Modules that are documented. All others begin with an underscore, or are parts of these.

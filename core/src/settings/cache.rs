@@ -75,8 +75,8 @@ settings! {
         compression: Option<CompressionChoice> = None,
         /// The client whose format of stored values is used, to share a cache with it.
         dialect: String = "pinyon".into(),
-        /// Which commands are sent. `"auto"`: meta commands if the server takes them, or else classic text. `"meta"` and
-        /// `"classic"` are for proxies that do not even answer `version`.
+        /// Which commands are sent. `"auto"`: meta commands if the server takes them, or else classic text. `"meta"`: meta
+        /// commands. `"classic"`: classic text, for proxies that do not even answer `version`.
         protocol: String = "auto".into(),
         /// How many requests a connection has in flight at most. Further requests wait.
         max_in_flight: i64 = 4096,
