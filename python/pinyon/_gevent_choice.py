@@ -1,7 +1,7 @@
 """How ``pinyon.Client`` and ``pinyon.Locks`` cooperate with greenlets if gevent has patched the process.
 
-Some programs make clients before gevent patches, others patch before they import Pinyon. So a client checks for patching
-on its first use. Until then it has a class of its own, which is replaced then.
+Some programs make clients before gevent patches, others patch before they import Pinyon. So a client checks for
+patching on its first use. Until then it has a class of its own, which is replaced then.
 """
 
 from __future__ import annotations

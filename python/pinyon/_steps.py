@@ -1,7 +1,7 @@
 """Operations of several calls, written once for all concurrency models.
 
-Such an operation is a generator. It makes its calls itself and yields what they return. It is sent the
-outcome at once if calls block, or after it was awaited.
+Such an operation is a generator. It makes its calls itself and yields what they return. It is sent the outcome at
+once if calls block, or after it was awaited.
 """
 
 from __future__ import annotations
