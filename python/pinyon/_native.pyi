@@ -52,7 +52,7 @@ __version__: str
 DEFAULT_SERVER: str
 DEFAULT_SETTINGS: str
 #: Of each kind of error: its name, that of its parent, which standard error it resembles, whether it is an outage.
-ERROR_KINDS: list[tuple[str, str | None, str | None, bool]]
+ERROR_KINDS: list[tuple[str, list[str], str | None, bool]]
 LATENCY_BOUNDS: tuple[float, ...]
 
 @final

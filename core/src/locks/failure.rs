@@ -2,11 +2,12 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::call::{Attempt, Names};
 use super::keys::shown;
 use super::loss::Loss;
-use super::machine::MachineFailure;
+use super::machine::{Blocker, MachineFailure};
 use crate::error::kinds::ErrorKind;
 use crate::error::Error;
 
@@ -26,23 +27,25 @@ impl LockFailure {
     pub(super) fn of(failure: MachineFailure, names: Option<&Names>, server: &Arc<str>) -> Self {
         let lock = names.map_or_else(|| "the lock".to_owned(), described);
         match failure {
-            MachineFailure::Timeout => {
-                Self::new(ErrorKind::LockTimeout, format!("{server}: {lock} could not be acquired in time"))
+            MachineFailure::Timeout { waited, blocker } => {
+                let blocked = blocker.as_ref().map_or_else(String::new, held_by);
+                let message = format!("{server}: {lock} could not be acquired {}{blocked}", within(waited));
+                Self::new(ErrorKind::LockTimeout, message)
             }
-            MachineFailure::Busy { .. } => {
-                Self::new(ErrorKind::LockTimeout, format!("{server}: somebody else holds {lock}"))
+            MachineFailure::Busy => {
+                Self::new(ErrorKind::LockTimeout, format!("{server}: {lock} could not be acquired at once"))
             }
             MachineFailure::AlreadyHeld => {
                 let message = format!(
-                    "you hold {lock} already, or one of its names; a lock can be acquired again if it is reentrant and \
-                     asks for no further names"
+                    "you already hold {lock}, or one of its names; to acquire it again, use reentrant=True and no \
+                     further names"
                 );
                 Self::new(ErrorKind::AlreadyHeld, message)
             }
             MachineFailure::Deadlock { cycle } => {
                 let message = format!(
-                    "{lock} can never be acquired: its holders wait, in turn, for a lock that you hold; release that one \
-                     and begin again"
+                    "{lock} can never be acquired: its holders are waiting, in turn, for a lock that you hold; release \
+                     that one and start again"
                 );
                 Self { cycle, ..Self::new(ErrorKind::Deadlock, message) }
             }
@@ -85,6 +88,26 @@ impl fmt::Display for LockFailure {
 }
 
 impl std::error::Error for LockFailure {}
+
+fn within(waited: Duration) -> String {
+    match waited.is_zero() {
+        true => "at once".to_owned(),
+        false => format!("within {} s", waited.as_secs_f64()),
+    }
+}
+
+fn held_by(Blocker { holder, held_for }: &Blocker) -> String {
+    let since = held_for.map_or_else(String::new, |age| format!(" for {}", short(age)));
+    format!("; held by {holder}{since}")
+}
+
+/// A time as people say it: tenths of the first seconds matter, and no later ones.
+fn short(time: Duration) -> String {
+    match time.as_secs() {
+        ..10 => format!("{:.1} s", time.as_secs_f64()),
+        seconds => format!("{seconds} s"),
+    }
+}
 
 /// The names of a lock for people to read: the first few.
 fn described(names: &Names) -> String {

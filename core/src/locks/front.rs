@@ -231,7 +231,7 @@ impl<W, L, P: Platform> Front<W, L, P> {
                 LockOutcome::Released { held }
             }
             (Outcome::Extended { held }, _) => LockOutcome::Extended { held },
-            (Outcome::Failed(MachineFailure::Busy { .. }), _) => LockOutcome::Busy,
+            (Outcome::Failed(MachineFailure::Busy), _) => LockOutcome::Busy,
             (Outcome::Failed(failure), about) => {
                 let names = match about {
                     About::Lock(grant) => Some(grant.names()),

@@ -53,7 +53,7 @@ mod _native {
         let kind = |kind: ErrorKind| {
             (
                 kind.as_str(),
-                kind.parent().map(ErrorKind::as_str),
+                kind.parents().iter().map(|parent| parent.as_str()).collect::<Vec<_>>(),
                 kind.resembles().map(Standard::as_str),
                 kind.is_outage(),
             )

@@ -14,6 +14,7 @@ mod answers;
 mod asking;
 mod connection;
 mod entry;
+mod late;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -28,11 +29,12 @@ use foldhash::HashMap;
 pub use table::Fairness;
 pub use time::Moment;
 
-use super::call::{Attempt, Call, Holder, Names, ScriptAnswer};
+use super::call::{Attempt, Call, Names, ScriptAnswer};
 use crate::error::{Error, Kind};
 use crate::locks::loss::Loss;
 use crate::locks::sequence::Sequence;
 use entry::{Entry, Stage};
+use late::Looks;
 use table::Table;
 
 /// How a client behaves.
@@ -66,7 +68,7 @@ pub struct LockRequest {
     /// How long the lock lasts, if it is not renewed.
     pub ttl: Duration,
     /// How long to wait for it. No time, or `None`, takes it at once or not at all: [`MachineFailure::Timeout`] tells, or
-    /// [`MachineFailure::Busy`].
+    /// [`MachineFailure::Busy`]. A server that does not answer is [`MachineFailure::Server`] either way.
     pub wait: Option<Duration>,
     pub renewal: Renewal,
     /// Whether an owner may take again what it holds.
@@ -129,10 +131,11 @@ pub enum MachineEvent {
 /// Why a lock was not taken, or a question not answered.
 #[derive(Clone, Debug)]
 pub enum MachineFailure {
-    /// The time to wait has passed.
-    Timeout,
-    /// Somebody has it, and waiting was not asked for. `holder` is unknown where it is another of this process.
-    Busy { holder: Option<Holder>, pttl: Option<Duration> },
+    /// The time to wait has passed, and the server, or this process, has said that the names are not free. `blocker`: who
+    /// was in the way, where that is known.
+    Timeout { waited: Duration, blocker: Option<Blocker> },
+    /// Somebody holds it, and waiting was not asked for.
+    Busy,
     /// Its owner holds one of the names already.
     AlreadyHeld,
     /// It would wait for an owner that waits for it: the holders in turn.
@@ -141,6 +144,14 @@ pub enum MachineFailure {
     NotHeld,
     /// The server, or the way to it.
     Server(Error),
+}
+
+/// Who holds a name that an attempt waited for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Blocker {
+    pub holder: Attempt,
+    /// For how long; unknown where the server does not know it.
+    pub held_for: Option<Duration>,
 }
 
 /// An error that a host's mistake causes.
@@ -160,6 +171,11 @@ pub struct Machine {
     connected: bool,
     /// The counter has been looked at on this connection.
     opened: bool,
+    /// When the server answered last.
+    heard: Option<Moment>,
+    /// Why the last connection failed; none since the server answered.
+    trouble: Option<Error>,
+    looks: Looks,
     /// The server refused to prolong locks when it was last asked.
     renewals_refused: bool,
     next_call: u64,
@@ -193,6 +209,8 @@ enum About {
     Park(u64),
     Unpark(u64),
     Question(u64),
+    /// Who holds these names.
+    Look(Names),
 }
 
 impl Machine {
@@ -211,6 +229,9 @@ impl Machine {
             holding: HashMap::default(),
             connected: false,
             opened: false,
+            heard: None,
+            trouble: None,
+            looks: Looks::default(),
             renewals_refused: false,
             next_call: 0,
             flight: Sequence::default(),
@@ -258,8 +279,11 @@ impl Machine {
         let nested = self.holding.contains_key(&request.owner);
         if !nested && !self.table.is_free(&request.names) {
             match request.wait {
-                None => return Err(MachineFailure::Busy { holder: None, pttl: None }),
-                Some(Duration::ZERO) => return Err(MachineFailure::Timeout),
+                None => return Err(MachineFailure::Busy),
+                Some(Duration::ZERO) => {
+                    let blocker = self.holder_here(&request.names, now);
+                    return Err(MachineFailure::Timeout { waited: Duration::ZERO, blocker });
+                }
                 Some(_) => {}
             }
         }
@@ -267,7 +291,7 @@ impl Machine {
         self.next_number += 1;
         let names = request.names.clone();
         let entry = Entry::new(number, request, nested, now + self.options.patience, now);
-        self.wake_by(entry.deadline);
+        self.wake_by(entry.look_at.unwrap_or(entry.deadline));
         self.entries.insert(number, entry);
         if nested || self.table.enter(number, &names) {
             self.ask(number, now);
@@ -444,7 +468,7 @@ impl Machine {
         if !request.reentrant || !request.names.iter().all(|name| entry.names.contains(name)) {
             return Err(match request.wait {
                 Some(_) => MachineFailure::AlreadyHeld,
-                None => MachineFailure::Busy { holder: None, pttl: None },
+                None => MachineFailure::Busy,
             });
         }
         entry.holds += 1;
@@ -486,8 +510,9 @@ impl Machine {
     fn wait_anew(&mut self, number: u64, now: Moment) {
         let Some(entry) = self.entries.get_mut(&number) else { return };
         entry.deadline = now + entry.wait.unwrap_or_default();
-        let deadline = entry.deadline;
-        self.wake_by(deadline);
+        entry.look_at = late::look_at(entry.wait, now);
+        let due = entry.look_at.unwrap_or(entry.deadline);
+        self.wake_by(due);
     }
 
     /// Looks again when there is something to do about this one.
