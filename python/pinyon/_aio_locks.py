@@ -17,6 +17,7 @@ from pinyon._owners import number_of
 from pinyon._synchronized import check_runs_inside, check_templates, filled
 
 if TYPE_CHECKING:
+    from datetime import timedelta
     from collections.abc import Awaitable, Coroutine
     from types import TracebackType
 
@@ -34,7 +35,7 @@ class Held(BaseHeld):
         held: Awaitable[bool] = self._release()
         return held
 
-    def extend(self, ttl: float) -> Awaitable[bool]:
+    def extend(self, ttl: float | timedelta) -> Awaitable[bool]:
         """Let it last for ``ttl`` seconds from now. The result tells whether it is held still."""
         held: Awaitable[bool] = self._extend(ttl)
         return held
@@ -146,10 +147,10 @@ class Locks(BaseLocks, ClosingAwaited):
     def lock(
         self,
         *names: str | bytes,
-        ttl: float | None = None,
-        timeout: float | None = None,
+        ttl: float | timedelta | None = None,
+        timeout: float | timedelta | None = None,
         renew: bool = True,
-        max_hold: float | None = None,
+        max_hold: float | timedelta | None = None,
         reentrant: bool | None = None,
         on_lost: Callable[[Held], object] | None = None,
     ) -> Lock:
@@ -159,9 +160,9 @@ class Locks(BaseLocks, ClosingAwaited):
     async def try_lock(
         self,
         *names: str | bytes,
-        ttl: float | None = None,
+        ttl: float | timedelta | None = None,
         renew: bool = True,
-        max_hold: float | None = None,
+        max_hold: float | timedelta | None = None,
         reentrant: bool | None = None,
         on_lost: Callable[[Held], object] | None = None,
     ) -> Held | None:

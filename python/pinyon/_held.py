@@ -55,7 +55,7 @@ class BaseLock(_native.Lock):
     __slots__ = ()
 
     def _not_entered(self) -> NoReturn:
-        raise UsageError(f"the lock on {listed(self.names)} is left by somebody who has not entered it")
+        raise UsageError(f"the lock on {listed(self.names)} is left by a caller that has not entered it")
 
     def __repr__(self) -> str:
         return f"<{type(self).__module__}.{type(self).__qualname__} on {listed(self.names)}>"

@@ -20,6 +20,7 @@ from pinyon._lock_status import LockStatus
 from pinyon._synchronized import check_runs_inside, check_templates, filled
 
 if TYPE_CHECKING:
+    from datetime import timedelta
     from types import TracebackType
 
     from typing_extensions import Self, Unpack
@@ -41,7 +42,7 @@ class Held(BaseHeld):
         held: bool = self._release()
         return held
 
-    def extend(self, ttl: float) -> bool:
+    def extend(self, ttl: float | timedelta) -> bool:
         """Let it last for ``ttl`` seconds from now. Return whether it is held still."""
         held: bool = self._extend(ttl)
         return held
@@ -158,10 +159,10 @@ class Locks(BaseLocks, Closing):
     def lock(
         self,
         *names: str | bytes,
-        ttl: float | None = None,
-        timeout: float | None = None,
+        ttl: float | timedelta | None = None,
+        timeout: float | timedelta | None = None,
         renew: bool = True,
-        max_hold: float | None = None,
+        max_hold: float | timedelta | None = None,
         reentrant: bool | None = None,
         on_lost: Callable[[Held], object] | None = None,
     ) -> Lock:
@@ -181,9 +182,9 @@ class Locks(BaseLocks, Closing):
     def try_lock(
         self,
         *names: str | bytes,
-        ttl: float | None = None,
+        ttl: float | timedelta | None = None,
         renew: bool = True,
-        max_hold: float | None = None,
+        max_hold: float | timedelta | None = None,
         reentrant: bool | None = None,
         on_lost: Callable[[Held], object] | None = None,
     ) -> Held | None:

@@ -18,7 +18,7 @@ def test_every_kind_is_a_class_in_its_place(kind: tuple[str, list[str], str | No
     assert {standard for standard in STANDARD.values() if issubclass(found, standard)} == (
         {STANDARD[resembles]} if resembles else set()
     )
-    assert issubclass(found, errors.OUTAGES) == is_outage
+    assert (issubclass(found, errors.OUTAGES) and found is not errors.LockTimeout) == is_outage
 
 
 def test_every_class_is_a_kind() -> None:

@@ -57,17 +57,17 @@ impl LockFailure {
     /// A lock is not held, for a reason that is known or not.
     pub(super) fn not_held(names: &Names, loss: Option<Loss>) -> Self {
         let why = loss.map_or("it was released, or its ttl has passed", Loss::as_str);
-        Self::new(ErrorKind::LockLost, format!("{} is not held any more: {why}", described(names)))
+        Self::new(ErrorKind::LockLost, format!("{} is no longer held: {why}", described(names)))
     }
 
     /// A lock was lost before its holder released it.
     pub(super) fn lost_early(names: &Names, loss: Option<Loss>) -> Self {
-        let why = loss.map_or("its ttl has passed, or somebody took it away", Loss::as_str);
+        let why = loss.map_or("its ttl has passed, or it was released by force", Loss::as_str);
         Self::new(ErrorKind::LockLost, format!("{} was lost before it was released: {why}", described(names)))
     }
 
     pub(super) fn closed() -> Self {
-        Self::new(ErrorKind::Closed, "the locks' client was closed; make another".to_owned())
+        Self::new(ErrorKind::Closed, "the client was closed; make another".to_owned())
     }
 
     fn new(kind: ErrorKind, message: String) -> Self {
@@ -104,6 +104,7 @@ fn held_by(Blocker { holder, held_for }: &Blocker) -> String {
 /// A time as people say it: tenths of the first seconds matter, and no later ones.
 fn short(time: Duration) -> String {
     match time.as_secs() {
+        0 if time.as_millis() < 100 => "less than 0.1 s".to_owned(),
         ..10 => format!("{:.1} s", time.as_secs_f64()),
         seconds => format!("{seconds} s"),
     }

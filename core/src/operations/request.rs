@@ -5,7 +5,7 @@ use pinyon_proto::{
 };
 
 use super::values::Values;
-use crate::error::Error;
+use crate::error::{Error, Kind, Sent};
 use crate::invalid::InvalidArgument;
 use crate::lease::{Finding, Win};
 use crate::session::{Refused, Reply};
@@ -48,14 +48,22 @@ pub enum Request {
     },
     /// Others may win it again; a value that is there stays.
     GiveBack(Win),
-    /// `initial`: the number and the ttl that a missing item is made with.
+    /// `initial`: what a missing item is made with.
     Arithmetic {
         direction: Direction,
         delta: u64,
-        initial: Option<(u64, i32)>,
+        initial: Option<Initial>,
     },
     /// What the server knows of the item, which is not touched by it.
     Metadata,
+}
+
+/// What a counter begins with. The server would make it without client flags, by which a number is told from bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Initial {
+    pub number: u64,
+    pub ttl: i32,
+    pub client_flags: u32,
 }
 
 /// What a request came to. `V` is the host's value.
@@ -106,13 +114,16 @@ const METADATA: &[Flag<'_>] = &[
 ];
 
 impl Request {
+    /// What a counter can be changed by, for messages.
+    pub const DELTAS: &str = "from 0 to 2**64-1";
+
     /// A number added to a stored one, or subtracted from it. `initial`: see [`Request::Arithmetic`].
-    pub fn arithmetic(direction: Direction, delta: i128, initial: Option<(u64, i32)>) -> Result<Self, InvalidArgument> {
+    pub fn arithmetic(direction: Direction, delta: i128, initial: Option<Initial>) -> Result<Self, InvalidArgument> {
         let opposite = match direction {
-            Direction::Increment => "decr",
-            Direction::Decrement => "incr",
+            Direction::Increment => "to subtract, use decr",
+            Direction::Decrement => "to add, use incr",
         };
-        let refused = |_| format!("delta must be 0 to 2**64-1, not {delta}; for a negative one use {opposite}");
+        let refused = |_| format!("delta must be {}, not {delta}; {opposite}", Self::DELTAS);
         let delta = delta.try_into().map_err(refused).map_err(InvalidArgument::usage)?;
         Ok(Self::Arithmetic { direction, delta, initial })
     }
@@ -133,8 +144,8 @@ impl Request {
             Request::GiveBack(Win { cas, keep: true }) => {
                 Command::MarkStale(MarkStale { key, ttl: None, cas: Some(cas) })
             }
-            Request::Arithmetic { direction, delta, initial } => {
-                Command::Arithmetic(Arithmetic { key, direction, delta, initial })
+            Request::Arithmetic { direction, delta, initial: _ } => {
+                Command::Arithmetic(Arithmetic { key, direction, delta, initial: None })
             }
             Request::Metadata => Command::Meta(MetaCommand { verb: Verb::Get, key, size: None, flags: METADATA }),
         }
@@ -155,6 +166,21 @@ impl Request {
         match *self {
             Request::Store { mode, size, .. } if size > limit => Err(too_large(mode, size, limit)),
             _ => Ok(()),
+        }
+    }
+
+    /// A failure of the server's, with what it does not say itself.
+    pub(super) fn explained(&self, error: Error) -> Error {
+        match *self {
+            Request::Store { size, .. } if error.kind == Kind::TooLarge && error.sent == Sent::Yes => {
+                let message = format!(
+                    "the value has {size} bytes, more than the server stores (1 MiB, unless its option -I says otherwise); \
+                     {}",
+                    error.message
+                );
+                Error { message, ..error }
+            }
+            _ => error,
         }
     }
 

@@ -9,6 +9,7 @@ use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 
+use crate::arguments::Delta;
 use crate::client::Client;
 use crate::driver::LoopDriver;
 use crate::errors::{checked, class_of, exception, from_core, from_failure, ErrorKind};
@@ -51,7 +52,7 @@ impl Batch {
     }
 
     fn open(&self, py: Python<'_>) -> PyResult<MutexGuard<'_, Option<Commands>>> {
-        let busy = "the batch is used by another thread; give each thread a batch of its own";
+        let busy = "the batch is in use by another thread; open one in each thread";
         self.open.try_lock().map_err(|_| exception(py, ErrorKind::UsageError, busy))
     }
 
@@ -95,7 +96,7 @@ impl Batch {
         self.submit(key, request, Some(&encoded))
     }
 
-    fn calculate<'py>(&self, direction: Direction, key: &Bound<'py, PyAny>, delta: i128) -> Returned<'py> {
+    fn calculate<'py>(&self, direction: Direction, key: &Bound<'py, PyAny>, Delta(delta): Delta) -> Returned<'py> {
         self.submit(key, checked(key.py(), Request::arithmetic(direction, delta, None))?, None)
     }
 }
@@ -141,14 +142,14 @@ impl Batch {
     }
 
     /// Like `Client.incr`, without the sum; a key that has no value counts as a failure.
-    #[pyo3(signature = (key, delta = 1))]
-    fn incr<'py>(&self, key: &Bound<'py, PyAny>, delta: i128) -> Returned<'py> {
+    #[pyo3(signature = (key, delta = Delta(1)), text_signature = "($self, key, delta=1)")]
+    fn incr<'py>(&self, key: &Bound<'py, PyAny>, delta: Delta) -> Returned<'py> {
         self.calculate(Direction::Increment, key, delta)
     }
 
     /// Like `Client.decr`, without the difference; a key that has no value counts as a failure.
-    #[pyo3(signature = (key, delta = 1))]
-    fn decr<'py>(&self, key: &Bound<'py, PyAny>, delta: i128) -> Returned<'py> {
+    #[pyo3(signature = (key, delta = Delta(1)), text_signature = "($self, key, delta=1)")]
+    fn decr<'py>(&self, key: &Bound<'py, PyAny>, delta: Delta) -> Returned<'py> {
         self.calculate(Direction::Decrement, key, delta)
     }
 
@@ -211,14 +212,14 @@ impl Runs {
         if !self.lock().is_full() {
             return Ok(None);
         }
-        let waiter = caller.waiter()?;
+        let waiter = caller.waiter("")?;
         self.lock().wait_for_room((waiter.clone_ref(py), py.None()));
         caller.wait(waiter).map(Some)
     }
 
     fn leave<'py>(&self, caller: Caller<'py, Driver>, exception: &Bound<'py, PyAny>) -> Returned<'py> {
         let py = caller.driver.py();
-        let waiter = caller.waiter()?;
+        let waiter = caller.waiter("")?;
         let left = self.lock().leave((waiter.clone_ref(py), exception.clone().unbind()));
         match left {
             Some(unsuccessful) => concluded(exception, unsuccessful, |key| key.given(py)).map(|()| None),

@@ -1,6 +1,7 @@
 //! The native half of the Python package `pinyon`: commands from Python objects, replies into Python objects.
 
 mod answers;
+mod arguments;
 mod batch;
 mod callers;
 mod client;

@@ -40,9 +40,9 @@ pub(crate) struct Caller<'py, D> {
 }
 
 impl<'py, D: LoopDriver> Caller<'py, D> {
-    /// What it is to wait for.
-    pub(crate) fn waiter(&self) -> PyResult<Waiter> {
-        self.driver.get().event_loop().waiting().waiter(self.driver.py())
+    /// What it is to wait for. `method`: see [`Waiting::waiter`](crate::waiter::Waiting::waiter).
+    pub(crate) fn waiter(&self, method: &'static str) -> PyResult<Waiter> {
+        self.driver.get().event_loop().waiting().waiter(self.driver.py(), method)
     }
 
     /// Lets it wait, if it is a greenlet; a task is handed what it awaits.

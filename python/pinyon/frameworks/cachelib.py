@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from cachelib.base import BaseCache
 
 from pinyon.client import Client
-from pinyon.errors import OUTAGES, InvalidKey, UndecodableValue
+from pinyon.errors import OUTAGES, InvalidKey, UndecodableValue, UnsupportedType
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -109,9 +109,15 @@ class PinyonCache(BaseCache):
         """Add to a number, atomically. It lives for the default timeout from now on.
 
         Returns the new one; None where no server could store it.
+
+        Raises:
+            UnsupportedType: the stored value is not a number.
         """
         for _ in range(ATTEMPTS):
             found = self.client.gets(key)
+            if found is not None and not isinstance(found[0], (int, float)):
+                kind = type(found[0]).__name__
+                raise UnsupportedType(f"inc and dec count numbers, and {key!r} has a value of type {kind}: set a number first")
             value = delta if found is None else found[0] + delta
             if self._store(key, value, found):
                 return value

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use super::time::Moment;
 use super::late::look_at;
+use super::time::Moment;
 use super::{Blocker, LockRequest, Renewal};
 use crate::locks::call::Names;
 

@@ -54,10 +54,10 @@ impl Machine {
     /// wrong with the server.
     pub(super) fn out_of_time(&self, number: u64, now: Moment) -> MachineFailure {
         let entry = &self.entries[&number];
-        let looked = entry.blocker.clone().map(|(blocker, at)| Blocker {
-            held_for: blocker.held_for.map(|age| age + (now - at)),
-            ..blocker
-        });
+        let looked = entry
+            .blocker
+            .clone()
+            .map(|(blocker, at)| Blocker { held_for: blocker.held_for.map(|age| age + (now - at)), ..blocker });
         let blocker = looked.or_else(|| self.holder_here(&entry.names, now));
         let was_answered = match entry.stage {
             Stage::Lined => self.heard.is_some_and(|heard| heard >= entry.since),

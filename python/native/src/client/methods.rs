@@ -10,9 +10,10 @@ use pyo3::prelude::*;
 use pyo3::types::{PyAny, PyDict};
 
 use super::{Client, Own, Returned};
+use crate::arguments::{CasToken, Delta, Initial};
 use crate::batch::Batch;
 use crate::driver::LoopDriver;
-use crate::errors::checked;
+use crate::errors::{checked, unsupported};
 use crate::loops::Loops;
 use crate::shared::Driver;
 use crate::ttl::Ttl;
@@ -111,12 +112,15 @@ impl Client {
         self.store(Mode::Replace, key, value, ttl, None)
     }
 
-    /// Puts a value behind the one that is stored. Returns whether there was one.
+    /// Appends text or bytes to the stored value. Returns whether there was one.
+    ///
+    /// The stored value must be text or bytes as well: the server joins the bytes and does not know what they mean. Any
+    /// other value cannot be read afterwards.
     fn append<'py>(&self, key: &Bound<'py, PyAny>, value: &Bound<'_, PyAny>) -> Returned<'py> {
         self.store(Mode::Append, key, value, Ttl::NONE, None)
     }
 
-    /// Puts a value before the one that is stored. Returns whether there was one.
+    /// Prepends text or bytes to the stored value, as `append` appends them. Returns whether there was one.
     fn prepend<'py>(&self, key: &Bound<'py, PyAny>, value: &Bound<'_, PyAny>) -> Returned<'py> {
         self.store(Mode::Prepend, key, value, Ttl::NONE, None)
     }
@@ -125,8 +129,8 @@ impl Client {
     ///
     /// Returns True when it was stored, False when the item has changed, None when it is gone.
     #[pyo3(signature = (key, value, cas, ttl = Ttl::NONE), text_signature = "($self, key, value, cas, ttl=0)")]
-    fn cas<'py>(&self, key: &Bound<'py, PyAny>, value: &Bound<'_, PyAny>, cas: u64, ttl: Ttl) -> Returned<'py> {
-        self.store(Mode::Set, key, value, ttl, Some(cas))
+    fn cas<'py>(&self, key: &Bound<'py, PyAny>, value: &Bound<'_, PyAny>, cas: CasToken, ttl: Ttl) -> Returned<'py> {
+        self.store(Mode::Set, key, value, ttl, Some(cas.0))
     }
 
     /// Stores many values. Returns the keys that were not stored.
@@ -185,21 +189,19 @@ impl Client {
     /// Adds `delta` to a stored integer and returns the sum, wrapped at 2**64.
     ///
     /// A missing item is created with `initial`, where that is given, and `ttl`; otherwise None is returned.
-    #[pyo3(signature = (key, delta = 1, *, initial = None, ttl = Ttl::NONE),
+    #[pyo3(signature = (key, delta = Delta(1), *, initial = None, ttl = Ttl::NONE),
            text_signature = "($self, key, delta=1, *, initial=None, ttl=0)")]
-    fn incr<'py>(&self, key: &Bound<'py, PyAny>, delta: i128, initial: Option<u64>, ttl: Ttl) -> Returned<'py> {
-        let initial = initial.map(|initial| (initial, ttl.0));
-        self.ask(key, checked(key.py(), Request::arithmetic(Direction::Increment, delta, initial))?)
+    fn incr<'py>(&self, key: &Bound<'py, PyAny>, delta: Delta, initial: Option<Initial>, ttl: Ttl) -> Returned<'py> {
+        self.count(Direction::Increment, key, delta, initial, ttl)
     }
 
     /// Subtracts `delta` from a stored integer and returns the difference, at least 0.
     ///
     /// A missing item is created with `initial`, where that is given, and `ttl`; otherwise None is returned.
-    #[pyo3(signature = (key, delta = 1, *, initial = None, ttl = Ttl::NONE),
+    #[pyo3(signature = (key, delta = Delta(1), *, initial = None, ttl = Ttl::NONE),
            text_signature = "($self, key, delta=1, *, initial=None, ttl=0)")]
-    fn decr<'py>(&self, key: &Bound<'py, PyAny>, delta: i128, initial: Option<u64>, ttl: Ttl) -> Returned<'py> {
-        let initial = initial.map(|initial| (initial, ttl.0));
-        self.ask(key, checked(key.py(), Request::arithmetic(Direction::Decrement, delta, initial))?)
+    fn decr<'py>(&self, key: &Bound<'py, PyAny>, delta: Delta, initial: Option<Initial>, ttl: Ttl) -> Returned<'py> {
+        self.count(Direction::Decrement, key, delta, initial, ttl)
     }
 
     /// What the server knows of an item, as an `ItemMetadata`, or None. The item is not touched by it.
@@ -216,17 +218,20 @@ impl Client {
     }
 
     /// Makes all servers forget all items, now or after `delay` seconds.
-    #[pyo3(signature = (delay = 0))]
-    fn flush_all<'py>(&self, py: Python<'py>, delay: u32) -> Returned<'py> {
-        self.ask_servers(py, ServerCommand::FlushAll { delay })
+    #[pyo3(signature = (delay = None), text_signature = "($self, delay=0)")]
+    fn flush_all<'py>(&self, py: Python<'py>, delay: Option<&Bound<'py, PyAny>>) -> Returned<'py> {
+        let delay = delay.map_or(Ok(0), |delay| Ttl::whole_seconds(delay, "delay"))?;
+        self.ask_servers(py, checked(py, ServerCommand::flush_all(delay))?)
     }
 
     /// The statistics of each server, as a dict of dicts by server and name.
     ///
     /// `kind`: memcached's own sub-statistics, such as "items", "slabs" or "settings".
     #[pyo3(signature = (kind = None))]
-    fn stats<'py>(&self, py: Python<'py>, kind: Option<&str>) -> Returned<'py> {
-        self.ask_servers(py, checked(py, ServerCommand::stats(kind.unwrap_or_default()))?)
+    fn stats<'py>(&self, py: Python<'py>, kind: Option<&Bound<'py, PyAny>>) -> Returned<'py> {
+        let not_text = |kind: &Bound<'py, PyAny>| unsupported(kind, "kind must be text, such as \"items\"");
+        let kind = kind.map(|kind| kind.extract::<String>().map_err(|_| not_text(kind))).transpose()?;
+        self.ask_servers(py, checked(py, ServerCommand::stats(&kind.unwrap_or_default()))?)
     }
 
     /// The version of each server, as a dict by server.

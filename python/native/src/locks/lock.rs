@@ -15,6 +15,7 @@ use super::answers::raised;
 use super::client::{lock_names, Locks};
 use super::place::{Grant, Keeping, Operation, Place};
 use super::telling::{check_called, Listener};
+use crate::arguments::seconds;
 use crate::errors::checked;
 
 /// Names to be locked, and how. `pinyon.Locks.lock` documents its arguments.
@@ -26,7 +27,8 @@ pub(crate) struct Lock {
     /// The names, as they were given.
     #[pyo3(get)]
     names: Py<PyTuple>,
-    terms: LockTerms,
+    /// What is asked for, but for the owner.
+    request: LockRequest,
     #[pyo3(get, name = "_on_lost")]
     on_lost: Option<Py<PyAny>>,
     /// What was taken by `with`, and whose it is.
@@ -41,10 +43,10 @@ impl Lock {
     fn new(
         locks: Bound<'_, Locks>,
         names: Bound<'_, PyTuple>,
-        ttl: Option<f64>,
-        timeout: Option<f64>,
+        ttl: Option<Bound<'_, PyAny>>,
+        timeout: Option<Bound<'_, PyAny>>,
         renew: bool,
-        max_hold: Option<f64>,
+        max_hold: Option<Bound<'_, PyAny>>,
         reentrant: Option<bool>,
         on_lost: Option<Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
@@ -52,16 +54,18 @@ impl Lock {
             check_called(callback)?;
         }
         let usual = &locks.get().usual;
+        let time = |given: Option<Bound<'_, PyAny>>, name| given.map(|given| seconds(&given, name)).transpose();
+        let terms = LockTerms {
+            ttl: time(ttl, "ttl")?.unwrap_or(usual.ttl),
+            timeout: time(timeout, "timeout")?.unwrap_or(usual.timeout),
+            renew,
+            max_hold: time(max_hold, "max_hold")?,
+            reentrant: reentrant.unwrap_or(usual.reentrant),
+        };
         Ok(Self {
             keeping: locks.get().of(&names)?,
+            request: checked(locks.py(), terms.request(lock_names(&names)?))?,
             names: names.unbind(),
-            terms: LockTerms {
-                ttl: ttl.unwrap_or(usual.ttl),
-                timeout: timeout.unwrap_or(usual.timeout),
-                renew,
-                max_hold,
-                reentrant: reentrant.unwrap_or(usual.reentrant),
-            },
             on_lost: on_lost.map(Bound::unbind),
             entered: Mutex::default(),
             locks: locks.unbind(),
@@ -137,8 +141,13 @@ impl Lock {
     }
 
     /// `at_once`: it does not wait for the names.
-    pub(super) fn request(&self, py: Python<'_>, owner: u64, at_once: bool) -> PyResult<LockRequest> {
-        checked(py, self.terms.request(lock_names(self.names.bind(py))?, owner, at_once))
+    pub(super) fn request(&self, owner: u64, at_once: bool) -> LockRequest {
+        let request = LockRequest { owner, ..self.request.clone() };
+        if at_once {
+            LockRequest { wait: None, ..request }
+        } else {
+            request
+        }
     }
 
     /// The only one that has entered, however often.
@@ -194,7 +203,7 @@ impl Held {
     fn new(lock: Bound<'_, Lock>, at_once: bool) -> PyResult<Self> {
         let (py, asked) = (lock.py(), lock.get());
         let owner = asked.owner(py)?;
-        let request = asked.request(py, owner, at_once)?;
+        let request = asked.request(owner, at_once);
         let (grant, place) = (Grant::new(request.names.clone()), asked.keeping.place(py)?);
         let answer = place.run(py, Operation::Acquire { grant: grant.clone(), request }, None)?.unbind();
         let (answer, given_back) = (Mutex::new(Some(answer)), AtomicBool::new(false));
@@ -261,16 +270,18 @@ impl Held {
     }
 
     /// Lets it last for `ttl` seconds from now. Returns whether it is held still.
-    fn _extend<'py>(&self, py: Python<'py>, ttl: f64) -> PyResult<Bound<'py, PyAny>> {
-        let ttl = checked(py, lock_ttl(ttl))?;
+    fn _extend<'py>(&self, ttl: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        let py = ttl.py();
+        let ttl = checked(py, lock_ttl(seconds(ttl, "ttl")?))?;
         self.run(py, Operation::Extend { grant: self.grant(), ttl })
     }
 
     /// Gives the names back until it is notified, for at most `wait` seconds, then takes them again. Returns whether it
     /// was notified.
-    fn _park<'py>(&self, py: Python<'py>, wait: Option<f64>) -> PyResult<Bound<'py, PyAny>> {
-        let wait = wait.map(|wait| checked(py, waiting_time("timeout", wait))).transpose()?;
-        let relock = checked(py, self.lock.get().terms.waiting_time())?;
+    fn _park<'py>(&self, py: Python<'py>, wait: Option<Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyAny>> {
+        let time = |wait: Bound<'py, PyAny>| checked(py, waiting_time("timeout", seconds(&wait, "timeout")?));
+        let wait = wait.map(time).transpose()?;
+        let relock = self.lock.get().request.wait.unwrap_or_default();
         self.run(py, Operation::Park { grant: self.grant(), wait, relock })
     }
 
