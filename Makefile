@@ -8,6 +8,8 @@ FUZZ_SECONDS ?= 60
 # Most tests wait for servers, so more of them go at once than there are cores.
 TEST_PROCESSES ?= 4
 
+version = $(shell sed -n '/^\[workspace.package\]/,/^$$/s/^version = "\(.*\)"/\1/p' Cargo.toml)
+
 # What Pinyon and the floor are built from.
 rust_sources := $(shell find proto core python/native bench/floor -name '*.rs' -o -name '*.lua' -o -name 'Cargo.toml' | grep -v /target/) Cargo.toml Cargo.lock
 
@@ -58,12 +60,20 @@ lint: setup ## Formatting, lints and types of all languages
 	cargo clippy --locked --workspace --all-targets -- -D warnings
 	cargo clippy --locked --manifest-path fuzz/Cargo.toml -- -D warnings
 	.venv/bin/ruff format --check python bench verify
-	.venv/bin/ruff format --check --config python/pyproject.toml scenarios
+	.venv/bin/ruff format --check --config python/pyproject.toml scenarios tools docs/conf.py docs/examples
 	.venv/bin/ruff check python bench verify
-	.venv/bin/ruff check --config python/pyproject.toml scenarios
+	.venv/bin/ruff check --config python/pyproject.toml scenarios tools docs/conf.py docs/examples
 	cd python && ../.venv/bin/mypy pinyon
 	cd bench && ../.venv/bin/mypy pinyon_bench
 	cd verify && ../.venv/bin/mypy pinyon_verify
+
+.PHONY: docs
+docs: setup .venv/.docs ## The documentation site, in docs/_build/html; a link that leads nowhere fails it
+	.venv/bin/python -m sphinx -q -W --keep-going -c docs -d docs/_build/doctrees . docs/_build/html/$(version)
+
+.PHONY: docs-links
+docs-links: setup .venv/.docs ## Ask the network for every address that the documentation links to
+	.venv/bin/python -m sphinx -q -b linkcheck -c docs -d docs/_build/doctrees . docs/_build/links
 
 .PHONY: fuzz
 fuzz: ## Each fuzz target for FUZZ_SECONDS (60); needs Rust's nightly toolchain
@@ -83,6 +93,10 @@ setup: .venv/.ready .venv/.pinyon ## Packages, .venv with Pinyon and the benchma
 	cargo build --release --locked -q -p pinyon-core --example instructions
 	touch $@
 
+.venv/.docs: .venv/.ready tools/requirements-docs.txt
+	.venv/bin/pip install -q --disable-pip-version-check -r tools/requirements-docs.txt
+	touch $@
+
 .PHONY: clean
 clean: ## Remove everything that was built
-	rm -rf target .venv fuzz/target
+	rm -rf target .venv fuzz/target docs/_build

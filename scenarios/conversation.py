@@ -87,11 +87,11 @@ class Conversation:
         """
         while True:
             request = self._read_request(self._line, self._read)
-            if request == b"mn" and self.requests[-1:] == [b"version"]:
+            answer = next((step for words, step in self.answers.items() if re.search(words.encode(), request)), None)
+            if answer is None and request == b"mn" and self.requests[-1:] == [b"version"]:
                 self.send(b"MN\r\n")
                 continue
             self.requests.append(request)
-            answer = next((step for words, step in self.answers.items() if re.search(words.encode(), request)), None)
             if answer is None:
                 return request
             self._do(answer, [request])

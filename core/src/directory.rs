@@ -1,4 +1,4 @@
-//! Which fleet is the client's now: always the same one, or the one that was found last.
+//! The client's current fleet: a fixed one, or the one that was discovered last.
 
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::{Duration, Instant};
@@ -11,20 +11,20 @@ use crate::events::{Event, EventKind};
 pub use crate::fleet::{Fleet, FleetOptions, Server};
 use crate::fork::PerProcess;
 
-/// How soon to go on with a look that has to wait.
+/// When to continue a look that cannot finish at once.
 pub(crate) const LOOK_AGAIN: Duration = Duration::from_millis(2);
 
-/// When a server was marked down, others may be in its place: it is looked again, but not all the time.
+/// The shortest time between looks that follow a server marked down, as another server may have taken its place.
 const SHAKEN: Duration = Duration::from_secs(2);
 
-/// A client's servers, as they come and go.
+/// A client's servers, which may come and go.
 pub struct Directory {
-    /// The fleet of a client whose servers are given; else one without servers.
+    /// The fixed fleet of a client whose servers are given; otherwise a fleet without servers.
     first: Arc<Fleet>,
     discovery: Option<(Arc<DiscoverySettings>, PerProcess<Looking>)>,
 }
 
-/// What a process knows. Nothing in it is waited for by a child of it.
+/// What a process knows. A forked child never waits for anything in it.
 struct Looking {
     known: RwLock<Known>,
     discovery: Mutex<Discovery>,
@@ -35,37 +35,37 @@ struct Known {
     fleet: Arc<Fleet>,
     /// Why the last look found nothing.
     failure: Option<Error>,
-    /// When to look next, or to go on.
+    /// When to begin or continue a look.
     next: Instant,
     looked: Option<Instant>,
     is_looking: bool,
 }
 
-/// What is known at a moment.
+/// What is known now.
 pub(crate) struct Sight {
     pub fleet: Arc<Fleet>,
-    /// Why there are no servers yet, or no newer ones.
+    /// Why there are no servers, or no newer ones.
     pub failure: Option<Error>,
-    /// A look is under way: look again after [`LOOK_AGAIN`].
+    /// Whether a look is under way. Call again after [`LOOK_AGAIN`].
     pub is_looking: bool,
-    /// The caller has begun it.
+    /// Whether this call began the look.
     pub began: bool,
 }
 
 impl Directory {
-    /// Of a client whose servers are given.
+    /// For a client whose servers are given.
     pub(crate) fn fixed(fleet: Fleet) -> Self {
         Self { first: Arc::new(fleet), discovery: None }
     }
 
-    /// Of a client that finds its servers: `fleet` has none in its ring yet.
+    /// For a client that discovers its servers. The ring of `fleet` has none yet.
     pub(crate) fn discovering(fleet: Fleet, settings: DiscoverySettings) -> Self {
         let (first, settings) = (Arc::new(fleet), Arc::new(settings));
         let looking = PerProcess::new(Looking::new(Known::of(first.clone()), &settings));
         Self { first, discovery: Some((settings, looking)) }
     }
 
-    /// The fleet, where it is always the same.
+    /// The fleet, if it never changes.
     #[inline]
     pub(crate) fn as_fixed(&self) -> Option<&Arc<Fleet>> {
         match self.discovery {
@@ -74,12 +74,12 @@ impl Directory {
         }
     }
 
-    /// The fleet as it was found last, without looking.
+    /// The fleet found last, without a new look.
     pub fn known(&self) -> Arc<Fleet> {
         self.looking().map_or_else(|| self.first.clone(), |looking| looking.read().fleet.clone())
     }
 
-    /// Looks for servers if that is due, or goes on with it, and never waits.
+    /// Begins or continues a look if one is due. Never waits.
     pub(crate) fn look(&self, now: Instant) -> Sight {
         let Some(looking) = self.looking() else {
             return Sight { fleet: self.first.clone(), failure: None, is_looking: false, began: false };
@@ -89,13 +89,13 @@ impl Directory {
         Sight { fleet, failure, is_looking, began }
     }
 
-    /// Nobody has said in time which servers there are.
+    /// The error if no servers became known in time.
     pub(crate) fn no_servers(&self) -> Error {
         let given = self.discovery.iter().flat_map(|(settings, _)| &settings.given);
         Error::no_servers(&given.map(ServerSpec::name).collect::<Vec<_>>().join(",").into())
     }
 
-    /// How its fleets behave: all of them the same.
+    /// The options that all its fleets share.
     pub fn options(&self) -> &FleetOptions {
         self.first.options()
     }
@@ -106,12 +106,12 @@ impl Directory {
         self.first.has_events()
     }
 
-    /// What has happened to the servers of all its fleets since it was asked last.
+    /// The events of the servers of all its fleets since the last call.
     pub fn take_events(&self) -> Vec<Event> {
         self.first.take_events()
     }
 
-    /// Closes the connections that are at rest, and the others when they come back.
+    /// Closes idle connections now, and the others when they are returned.
     pub fn close(&self) {
         self.known().close();
     }
@@ -126,7 +126,7 @@ impl Directory {
 }
 
 impl Known {
-    /// Of a fleet that nobody has looked for.
+    /// For a fleet that was not discovered.
     fn of(fleet: Arc<Fleet>) -> Self {
         Self { fleet, failure: None, next: Instant::now(), looked: None, is_looking: false }
     }
@@ -144,7 +144,7 @@ impl Looking {
         now >= known.next || (rested && known.fleet.was_shaken())
     }
 
-    /// Returns whether this has begun a look.
+    /// Continues a look. Returns whether this call began it.
     fn go_on(&self, now: Instant) -> bool {
         let Ok(mut discovery) = self.discovery.try_lock() else { return false };
         let begins = !discovery.is_looking();
@@ -169,7 +169,7 @@ impl Looking {
         begins
     }
 
-    /// The fleet with the servers that were found, if it is another one.
+    /// The fleet with the discovered servers, if they differ from the current ones.
     fn successor(&self, found: Option<Vec<ServerSpec>>, now: Instant) -> Result<Option<Arc<Fleet>>, Error> {
         let fleet = self.read().fleet.clone();
         let Some(servers) = found.filter(|servers| !fleet.ring_specs().eq(servers)) else { return Ok(None) };

@@ -1,4 +1,4 @@
-//! Waiting for another thread in a way that a signal or a deadline ends at once.
+//! Waiting for another thread. A signal or a deadline ends the wait promptly.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -7,18 +7,18 @@ use std::time::{Duration, Instant};
 use rustix::event::{poll, PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
 
-/// What ended a wait.
+/// Why a wait ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wake {
-    /// What was waited for may have happened.
+    /// The awaited event may have happened.
     Ready,
-    /// A signal came, or may have come unnoticed: let the host look at it, then wait on.
+    /// A signal came, or may have come unnoticed. Let the host handle it, then wait again.
     Interrupted,
     /// The deadline has passed.
     Deadline,
 }
 
-/// A signal that comes just before a wait, or to another thread, does not end it: the host looks this often.
+/// The longest sleep. A signal just before a wait, or in another thread, does not end it, so the host looks this often.
 pub(crate) const LONGEST_SLEEP: Duration = Duration::from_millis(100);
 
 /// Waits until one of the descriptors is ready; `poll(2)`, with the deadline rounded up.
@@ -31,12 +31,12 @@ pub(crate) fn wait_for(descriptors: &mut [PollFd<'_>], deadline: Instant) -> Wak
         Ok(0) => Wake::Deadline,
         Ok(_) => Wake::Ready,
         Err(Errno::INTR) => Wake::Interrupted,
-        // Nothing else can be wrong with a poll of open descriptors; the read or write that follows will tell.
+        // A poll of open descriptors cannot fail otherwise. The next read or write reports a problem.
         Err(_) => Wake::Ready,
     }
 }
 
-/// Rung by one thread, waited for by another.
+/// One thread rings it, another waits for it.
 #[derive(Debug)]
 pub struct Doorbell {
     listen: OwnedFd,
@@ -50,11 +50,11 @@ impl Doorbell {
     }
 
     pub fn ring(&self) {
-        // A pipe that is full has been rung already.
+        // A full pipe means that it has been rung.
         let _ = rustix::io::write(&self.ring, &[1]);
     }
 
-    /// Forgets how often it was rung.
+    /// Clears all rings so far.
     pub fn silence(&self) {
         let mut rung = [0; 64];
         while matches!(rustix::io::read(&self.listen, &mut rung), Ok(64)) {}

@@ -1,4 +1,4 @@
-//! What can go wrong, and the one fact a caller needs to decide about trying again: was the request sent?
+//! Failures of commands. Each says whether the request was sent, which decides whether a caller may repeat it.
 
 pub mod kinds;
 
@@ -11,9 +11,9 @@ use kinds::ErrorKind;
 pub struct Error {
     pub kind: Kind,
     pub sent: Sent,
-    /// The server's name as the caller gave it; empty where no server was involved.
+    /// The server's name as the caller gave it; empty if no server was involved.
     pub server: Arc<str>,
-    /// The command's protocol name; empty where there was none.
+    /// The command's protocol name; empty if there was none.
     pub command: &'static str,
     pub message: String,
 }
@@ -26,17 +26,17 @@ pub enum Kind {
     Timeout,
     /// The connection broke.
     Closed,
-    /// The server's reply was not what the protocol allows, or belonged to another request.
+    /// The reply violates the protocol, or belongs to another request.
     Protocol,
-    /// The server answered with an error of its own.
+    /// The server answered with an error.
     Server,
-    /// A value, or one in a server's reply, is larger than allowed.
+    /// A value is larger than allowed, in a request or in a reply.
     TooLarge,
-    /// The server's version cannot do what was asked.
+    /// The server's version does not support the request.
     Unsupported,
-    /// The caller asked for something that cannot be done.
+    /// The caller's request cannot be carried out.
     Usage,
-    /// The server is marked down and not tried now.
+    /// The server is marked down, and is not tried now.
     Down,
     /// All of the client's connections to the server stayed in use.
     Busy,
@@ -57,10 +57,10 @@ impl Kind {
     ];
 }
 
-/// Whether the server may have carried out the command.
+/// Whether the server may have run the command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Sent {
-    /// No: nothing of it was handed to the network.
+    /// No: nothing of it was sent.
     No,
     /// Perhaps: it was sent, at least in part, and no answer came.
     Maybe,
@@ -87,19 +87,19 @@ impl Error {
         Self::new(Kind::Timeout, server, "the server did not answer in time")
     }
 
-    /// The server's name could not be made an address.
+    /// The server's name could not be resolved.
     pub(crate) fn unresolved(kind: Kind, server: &Arc<str>, why: &str) -> Self {
         Self::new(kind, server, format!("cannot connect: {}", Self::why_unresolved(why)))
     }
 
-    /// What is wrong with a name, and what to do.
+    /// What is wrong with a name, and what to do about it.
     pub(crate) fn why_unresolved(why: &str) -> String {
         format!(
             "its name does not resolve ({why}): check that it is spelled right, and that this machine's resolver knows it"
         )
     }
 
-    /// Nobody has said in time which servers there are.
+    /// No server became known in time.
     pub(crate) fn no_servers(asked: &Arc<str>) -> Self {
         Self::new(Kind::Timeout, asked, "the servers are not known yet: discovery did not answer in time")
     }
@@ -110,23 +110,23 @@ impl Error {
         self
     }
 
-    /// Whether another server, or another connection, may do better; unless the command may not be sent twice.
+    /// Whether another server or connection may succeed, if the command may be repeated.
     pub fn may_pass(&self) -> bool {
         matches!(self.kind, Kind::Connect | Kind::Timeout | Kind::Closed | Kind::Down)
     }
 
-    /// Whether the server failed one of several commands and did not say which, so that this one may have been done.
+    /// Whether the server failed one of several commands without saying which. Then this command may have run.
     pub fn is_unattributed(&self) -> bool {
         matches!(self.kind, Kind::Server | Kind::TooLarge) && self.sent == Sent::Maybe
     }
 
-    /// Whether a server failed, and not what was asked of it.
+    /// Whether a server failed, rather than refusing the request.
     pub fn is_outage(&self) -> bool {
         ErrorKind::from(self.kind).is_outage() && !self.server.is_empty()
     }
 
-    /// Whether it says something about the server's health, as a refused or unanswered request does and an
-    /// unknown command does not.
+    /// Whether it counts against the server's health: a refused or unanswered request does, an unknown command does
+    /// not.
     pub fn blames_server(&self) -> bool {
         matches!(self.kind, Kind::Connect | Kind::Timeout | Kind::Closed | Kind::Protocol)
     }

@@ -1,5 +1,5 @@
-//! What happened to the servers, for whoever watches: noted where it happens, and told by the host once it holds no
-//! lock and nothing waits for it.
+//! Events of the servers, for monitoring. They are recorded where they happen. The host reports them later, when it
+//! holds no lock and no caller waits for it.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -8,20 +8,20 @@ use std::time::Duration;
 use crate::error::Error;
 use crate::fork::PerProcess;
 
-/// Beyond this many that nobody has asked for, further ones are dropped.
+/// The most events that are kept. Further ones are dropped until a host takes them.
 const MOST: usize = 4096;
 
-/// Something that happened. Its text ([`Display`](std::fmt::Display)) is a line for people, without keys and values.
+/// An event. Its text ([`Display`](std::fmt::Display)) is a line for people, without keys and values.
 #[derive(Clone, Debug)]
 pub struct Event {
     pub kind: EventKind,
     /// The server's name.
     pub server: Arc<str>,
-    /// The protocol's name of the command; empty where the event is about none.
+    /// The command's protocol name; empty if the event concerns none.
     pub command: &'static str,
     /// What failed.
     pub error: Option<Error>,
-    /// How long the server was down, or the command took.
+    /// How long the server was down, or how long the command took.
     pub duration: Option<Duration>,
 }
 
@@ -29,28 +29,28 @@ pub struct Event {
 pub enum EventKind {
     /// The server was marked down.
     Down,
-    /// It was probed and is in use again.
+    /// A probe succeeded, and the server is in use again.
     Up,
-    /// A command is tried again, having failed on this server.
+    /// A command failed on this server and is tried again.
     Retry,
     /// A command took long.
     Slow,
-    /// The servers are others than before; the event's `server` names them all.
+    /// The servers have changed. The event's `server` names them all.
     Servers,
-    /// The servers could not be discovered; those known last stay in use.
+    /// Discovery failed; the servers known last stay in use.
     Discovery,
-    /// The server takes no meta commands, though its version would have them.
+    /// The server refuses meta commands, although its version has them.
     Classic,
 }
 
-/// How much an event matters, in the words that logs use.
+/// How important an event is, in the words that logs use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
-    /// Only somebody who looks for a cause wants to know.
+    /// Useful for finding a cause.
     Debug,
-    /// A change, but nothing is wrong.
+    /// A change that is not a problem.
     Info,
-    /// Something is wrong, and somebody may have to do something.
+    /// A problem that may need attention.
     Warning,
 }
 
@@ -111,11 +111,11 @@ impl std::fmt::Display for Event {
     }
 }
 
-/// Events that have not been told yet. A forked child has its own.
+/// Events that were not reported yet. A forked child has its own.
 #[derive(Debug)]
 pub(crate) struct Events {
     noted: PerProcess<Mutex<Vec<Event>>>,
-    /// Whether there are any. It is looked at after every operation.
+    /// Whether there are any. It is read after every operation.
     any: AtomicBool,
 }
 

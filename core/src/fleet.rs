@@ -1,4 +1,4 @@
-//! The servers: which one holds a key now, how they are doing, and their connections.
+//! The servers: which one holds a key now, their health, and their connections.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
@@ -17,59 +17,59 @@ use crate::ring::{Ring, Rule};
 use crate::session::{Limits, Manner, Protocol, Session};
 use crate::tls::{ServerTls, Tls, TlsError};
 
-/// For how long after two timeouts the index of a server that has left is not given to another one: what speaks of it is
-/// over by then.
+/// How long the index of a removed server stays reserved, in addition to two timeouts. Everything that refers to the
+/// server is over by then.
 const REMEMBERED: Duration = Duration::from_secs(60);
 
-/// How a fleet behaves.
+/// The options of a fleet.
 #[derive(Clone, Copy, Debug)]
 pub struct FleetOptions {
-    /// How long an operation may take, all in all.
+    /// The total time of an operation.
     pub timeout: Duration,
-    /// How long making one connection may take.
+    /// The time for one connection attempt.
     pub connect_timeout: Duration,
-    /// How many connections each server gets at most.
+    /// The most connections to each server.
     pub max_connections: usize,
     pub limits: Limits,
-    /// Which commands are sent.
+    /// Which commands to send.
     pub protocol: Protocol,
-    /// The longest ttl of items in the gutter, in seconds: at most 30 days.
+    /// The longest ttl of items in the gutter, in seconds; at most 30 days.
     pub gutter_ttl: i32,
-    /// Whether anybody asks for [`Fleet::take_events`].
+    /// Whether anything takes the events ([`Fleet::take_events`]).
     pub events: bool,
-    /// From when on a command that succeeds is slow.
+    /// The duration from which a successful command counts as slow.
     pub slow_after: Option<Duration>,
 }
 
-/// What it takes to be let in by the servers.
+/// The credentials for the servers.
 #[derive(Clone, Debug, Default)]
 pub struct Access {
     pub tls: Option<Arc<Tls>>,
     pub login: Option<Login>,
 }
 
-/// All servers of a client. It does not change: where servers come and go, another fleet takes its place
-/// (`with_servers`), and operations that have begun end with the one they began with.
+/// All servers of a client. A fleet does not change: when servers come or go, a new fleet replaces it (`with_servers`).
+/// Operations end with the fleet that they began with.
 #[derive(Debug)]
 pub struct Fleet {
-    /// Those of the ring and of the gutter, and those that have left, as long as operations may speak of them: all by an
-    /// index that they keep.
+    /// The servers of the ring and of the gutter, and removed ones that operations may still refer to. Each keeps its
+    /// index.
     servers: Vec<Arc<Server>>,
     members: Members,
     gutter: Option<Arc<Members>>,
-    /// How its keys are given to the members.
+    /// The rule that maps keys to members.
     rule: Rule,
-    /// Who has left, and when.
+    /// Removed servers, and when they were removed.
     retired: Vec<(usize, Instant)>,
     options: FleetOptions,
     access: Arc<Access>,
     pools: PerProcess<Vec<Arc<Pool>>>,
     events: Option<Arc<Events>>,
-    /// A server was marked down since somebody asked.
+    /// Whether a server was marked down since the last question.
     shaken: Arc<AtomicBool>,
 }
 
-/// Servers that share keys among them.
+/// Servers that share keys.
 #[derive(Debug)]
 struct Members {
     ring: Ring,
@@ -112,24 +112,24 @@ impl Server {
     }
 }
 
-/// The server that an operation goes to.
+/// The server chosen for an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Choice {
     pub server: usize,
-    /// The server is down, and this operation is the one that tries it.
+    /// Whether the server is down and this operation probes it.
     pub probe: bool,
 }
 
 impl Choice {
-    /// A server that is asked whatever its state.
+    /// A server to ask in any state.
     pub fn regardless(server: usize) -> Self {
         Self { server, probe: false }
     }
 }
 
 impl Fleet {
-    /// `gutter`: the servers that take the keys of those that are down; without any, the others of the ring do.
-    /// `specs` may be empty, of a fleet whose servers are not known yet. The gutter has the default rule.
+    /// `gutter`: the servers that replace servers that are down; without any, others of the ring do. `specs` may be
+    /// empty while the servers are unknown. The gutter uses the default rule.
     pub(crate) fn new(
         specs: Vec<ServerSpec>,
         gutter: Vec<ServerSpec>,
@@ -158,8 +158,8 @@ impl Fleet {
         })
     }
 
-    /// The same with these servers in its ring. Those that stay keep their index, their health and their connections;
-    /// the connections of those that leave are closed as they come to rest.
+    /// The same fleet with these servers in its ring. Servers that stay keep their index, health and connections.
+    /// Connections of removed servers close as they become idle.
     pub(crate) fn with_servers(&self, specs: Vec<ServerSpec>, now: Instant) -> Result<Self, TlsError> {
         let (mut servers, mut pools) = (self.servers.clone(), self.pools().to_vec());
         let free_since = |since: Instant| now.saturating_duration_since(since) > REMEMBERED + 2 * self.options.timeout;
@@ -202,27 +202,27 @@ impl Fleet {
         &self.access
     }
 
-    /// All servers by index, also those that have left.
+    /// All servers by index, including removed ones.
     pub fn servers(&self) -> &[Arc<Server>] {
         &self.servers
     }
 
-    /// The indexes of those that are in use: the ring's, then the gutter's.
+    /// The indexes of the servers in use: the ring's, then the gutter's.
     pub fn members(&self) -> impl Iterator<Item = usize> + '_ {
         self.members.servers.iter().chain(self.gutter.iter().flat_map(|gutter| &gutter.servers)).copied()
     }
 
-    /// Whether a server is in use no more.
+    /// Whether a server was removed.
     pub(crate) fn has_left(&self, server: usize) -> bool {
         self.retired.iter().any(|(index, _)| *index == server)
     }
 
-    /// Whether its servers are known.
+    /// Whether the servers are known.
     pub fn is_known(&self) -> bool {
         !self.members.servers.is_empty()
     }
 
-    /// Whether the ring has one server alone, and nobody else is there to take its place.
+    /// Whether the ring has a single server, which no other server can replace.
     pub(crate) fn has_one_server(&self) -> bool {
         self.members.servers.len() == 1 && self.gutter.is_none()
     }
@@ -237,8 +237,8 @@ impl Fleet {
         self.ring_specs().map(ServerSpec::name).collect::<Vec<_>>().join(",")
     }
 
-    /// The server to ask for `key` now; with `failover` another one where its own is down. An error says that it is
-    /// marked down, with nobody to take its place.
+    /// Chooses the server for `key` now. With `failover`, chooses another server if the key's own is down. The error
+    /// says that it is marked down and that no server replaces it.
     pub(crate) fn choose(&self, key: &[u8], failover: bool, now: Instant) -> Result<Choice, Error> {
         let Some(first) = self.members.server(key) else { return Err(Error::no_servers(&"".into())) };
         if self.servers[first].health.is_up() {
@@ -253,7 +253,7 @@ impl Fleet {
         std::iter::once(first).chain(others).find_map(|server| self.usable(server, now)).ok_or_else(|| self.down(first))
     }
 
-    /// Who takes a key in turn while its own server is down.
+    /// The servers that replace a key's own server while it is down, in order.
     fn others<'a>(&'a self, key: &'a [u8], failover: bool) -> Box<dyn Iterator<Item = usize> + 'a> {
         match &self.gutter {
             _ if !failover => Box::new(std::iter::empty()),
@@ -262,8 +262,8 @@ impl Fleet {
         }
     }
 
-    /// The servers that would carry out a command on `key` as those before them are down, its own first and each once,
-    /// whatever their state is now.
+    /// The servers that hold `key` as those before them fail, its own first, each once. Their present state does not
+    /// matter.
     pub fn candidates(&self, key: &[u8], failover: bool) -> Vec<usize> {
         let Some(first) = self.members.server(key) else { return Vec::new() };
         let mut servers = vec![first];
@@ -288,17 +288,17 @@ impl Fleet {
         }
     }
 
-    /// Whether a server takes the keys of others only.
+    /// Whether the server belongs to the gutter.
     pub fn is_gutter(&self, server: usize) -> bool {
         self.gutter.as_ref().is_some_and(|gutter| gutter.servers.contains(&server))
     }
 
-    /// The longest ttl that items may have on a server, if there is a limit.
+    /// The longest ttl allowed on a server, if it is limited.
     pub(crate) fn longest_ttl(&self, server: usize) -> Option<i32> {
         self.is_gutter(server).then_some(self.options.gutter_ttl)
     }
 
-    /// Refuses who is not to try a server that has been marked down meanwhile.
+    /// Refuses an operation for a server that was marked down meanwhile, unless it is the probe.
     pub(crate) fn check_up(&self, choice: Choice) -> Result<(), Error> {
         match choice.probe || self.servers[choice.server].health.is_up() {
             true => Ok(()),
@@ -306,14 +306,14 @@ impl Fleet {
         }
     }
 
-    /// Says that a server is marked down, and why.
+    /// The error that says that a server is marked down, and why.
     fn down(&self, server: usize) -> Error {
         let server = &self.servers[server];
         let why = server.health.last_error().map_or_else(String::new, |error| format!(": {}", error.message));
         Error::new(Kind::Down, &server.name, format!("the server is marked down and not tried now{why}"))
     }
 
-    /// Keeps the server's record up to date after it has answered.
+    /// Updates the server's health after an answer.
     pub(crate) fn succeeded(&self, choice: Choice) {
         if !self.servers[choice.server].health.is_spotless() {
             self.mended(choice);
@@ -327,8 +327,8 @@ impl Fleet {
         }
     }
 
-    /// Keeps the server's record up to date after an operation or a connect failed. The connections of one that is
-    /// marked down are not trusted any more.
+    /// Updates the server's health after a failed operation or connection attempt. If the server is marked down, its
+    /// idle connections are no longer trusted.
     pub(crate) fn failed(&self, choice: Choice, error: &Error) {
         if matches!(error.kind, Kind::Server | Kind::TooLarge | Kind::Unsupported) {
             return self.succeeded(choice);
@@ -338,7 +338,7 @@ impl Fleet {
         self.counted(server, error, error.blames_server() && health.failed(error, choice.probe, Instant::now()));
     }
 
-    /// The same of a timeout for which the server need not be to blame.
+    /// The same for a timeout that may not be the server's fault.
     pub(crate) fn doubted(&self, server: usize, error: &Error) {
         self.counted(server, error, self.servers[server].health.doubted(error, Instant::now()));
     }
@@ -353,30 +353,30 @@ impl Fleet {
         }
     }
 
-    /// Whether a server was marked down since this was asked last: others may be in its place.
+    /// Whether a server was marked down since the last call. Another server may have taken its place.
     pub(crate) fn was_shaken(&self) -> bool {
         self.shaken.load(Ordering::Relaxed) && self.shaken.swap(false, Ordering::Relaxed)
     }
 
-    /// A command that failed is tried again.
+    /// Records that a failed command is tried again.
     pub(crate) fn retrying(&self, error: &Error, command: &'static str) {
         self.metrics_of(error).into_iter().for_each(|metrics| metrics.retried(command));
         self.note(EventKind::Retry, &error.server, command, Some(error), None);
     }
 
-    /// A command failed before any session had it.
+    /// Counts a command that failed before any session had it.
     #[cold]
     pub(crate) fn unsubmitted(&self, error: &Error, command: &'static str) {
         self.metrics_of(error).into_iter().for_each(|metrics| metrics.failed(error, command));
     }
 
-    /// The counters of the server that an error names, if it names one.
+    /// The counters of the server that an error names, if any.
     fn metrics_of(&self, error: &Error) -> Option<&Metrics> {
         let server = self.members().find(|index| self.servers[*index].name == error.server)?;
         Some(&self.pool(server).metrics)
     }
 
-    /// What this process has counted of each server in use.
+    /// The counters of this process for each server in use.
     pub fn metrics(&self) -> impl Iterator<Item = ServerMetrics> + '_ {
         self.members().map(|index| {
             let (server, pool) = (&self.servers[index], self.pool(index));
@@ -386,12 +386,12 @@ impl Fleet {
         })
     }
 
-    /// Whether [`Self::took`] is to be told how long commands take.
+    /// Whether [`Self::took`] needs the duration of commands.
     pub(crate) fn measures(&self) -> bool {
         self.options.slow_after.is_some()
     }
 
-    /// A command has succeeded after so long.
+    /// Records how long a successful command took.
     #[cold]
     pub(crate) fn took(&self, server: usize, command: &'static str, duration: Duration) {
         if self.options.slow_after.is_some_and(|limit| duration >= limit) {
@@ -405,7 +405,7 @@ impl Fleet {
         self.events.as_ref().is_some_and(|events| events.are_there())
     }
 
-    /// What has happened since it was asked last.
+    /// The events since the last call.
     pub fn take_events(&self) -> Vec<Event> {
         self.events.as_ref().map_or_else(Vec::new, |events| events.take())
     }
@@ -428,12 +428,12 @@ impl Fleet {
         &self.pools()[server]
     }
 
-    /// Closes the connections that are at rest, and the others when they come back.
+    /// Closes idle connections now, and the others when they are returned.
     pub fn close(&self) {
         self.pools().iter().for_each(|pool| pool.close());
     }
 
-    /// A session for a server, not yet connected.
+    /// A session for a server, not connected yet.
     pub(crate) fn session(&self, server: usize) -> Box<Session> {
         let Server { name, tls, manner, .. } = &*self.servers[server];
         let session = Session::new(name.clone(), System, self.options.limits).in_manner(manner.clone());
@@ -457,7 +457,7 @@ impl Fleet {
     }
 }
 
-/// Puts an item in the place of another, or behind all.
+/// Replaces the item at this index, or appends it.
 fn put<T>(items: &mut Vec<T>, index: usize, item: T) {
     match items.get_mut(index) {
         Some(place) => *place = item,

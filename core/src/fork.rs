@@ -1,4 +1,4 @@
-//! Noticing that the process was forked: a child must not use its parent's connections.
+//! Detects forks: a child must not use its parent's connections.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Once, OnceLock};
@@ -6,7 +6,7 @@ use std::sync::{Once, OnceLock};
 static GENERATION: AtomicU64 = AtomicU64::new(0);
 static WATCH: Once = Once::new();
 
-/// A number that differs between a process and the children it forks. Reading it costs no system call.
+/// A number that differs between a process and its forked children. Reading it takes no system call.
 pub fn generation() -> u64 {
     WATCH.call_once(watch);
     #[cfg(test)]
@@ -15,7 +15,7 @@ pub fn generation() -> u64 {
     GENERATION.load(Ordering::Relaxed)
 }
 
-/// Forks of one test's thread alone, which end no other test's objects.
+/// Pretended forks that affect only one test's thread.
 #[cfg(test)]
 pub(crate) mod pretended {
     use std::cell::Cell;
@@ -35,15 +35,15 @@ extern "C" fn in_child() {
 
 #[allow(unsafe_code)]
 fn watch() {
-    // SAFETY: the handler only adds to an atomic, which is allowed between fork and exec. Registration can fail
-    // for want of memory alone, and then a forked child is not told apart: nothing to recover to.
+    // SAFETY: the handler only increments an atomic, which is allowed between fork and exec. Registration fails only
+    // without memory; then forks go unnoticed, and there is nothing to fall back to.
     let failed = unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
     assert_eq!(failed, 0, "no memory to register a fork handler");
 }
 
-/// A value of which each process has its own: made anew in a forked child when it is first asked for there.
+/// A value for each process. A forked child makes its own at the first use.
 ///
-/// The parent's value is left as it is in the child, where a lock inside it may be held by a thread that is not there.
+/// The parent's value is left alone in the child: a thread that does not exist there may hold a lock inside it.
 #[derive(Debug)]
 pub struct PerProcess<T> {
     generation: u64,
@@ -56,7 +56,7 @@ impl<T> PerProcess<T> {
         Self { generation: generation(), value, in_child: OnceLock::new() }
     }
 
-    /// This process's value; `make` is called with the parent's when the process is a new one.
+    /// This process's value. In a new process, `make` creates it from the parent's value.
     pub fn get(&self, make: impl Fn(&T) -> T) -> &T {
         let current = generation();
         let mut process = self;

@@ -1,4 +1,4 @@
-//! Whether a server is worth trying: shared by all threads of a process, and free to ask while all is well.
+//! Whether a server is worth trying. All threads of a process share it, and the question is cheap while all is well.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock};
@@ -6,33 +6,33 @@ use std::time::{Duration, Instant};
 
 use crate::error::{Error, Kind};
 
-/// How many operations or connects must fail in a row before the server is marked down. One that had to be waited for
-/// until its deadline counts for all of them: the next one would cost as much again.
+/// How many operations or connection attempts must fail in a row before the server is marked down. A single timeout is
+/// enough: the next operation would wait just as long.
 const FAILURES: u32 = 2;
-/// How long it is left alone after that, doubled with every failed probe.
+/// The first back-off period after that. It doubles with every failed probe.
 const FIRST_BACK_OFF: Duration = Duration::from_millis(250);
-/// A server that comes back is tried again within this.
+/// The longest back-off period: a server that returns is tried within this time.
 const LONGEST_BACK_OFF: Duration = Duration::from_millis(1500);
 
-/// One server's record.
+/// The record of one server.
 #[derive(Debug, Default)]
 pub struct Health {
-    /// In a row, while it is up; from [`FAILURES`] on it is down, and every failed probe adds one.
+    /// Failures in a row. From [`FAILURES`] on the server is down, and every failed probe adds one.
     failures: AtomicU32,
     /// When the next probe is due, in nanoseconds since [`epoch`].
     retry_at: AtomicU64,
-    /// When it was marked down, likewise.
+    /// When it was marked down, in the same unit.
     down_since: AtomicU64,
-    /// Never waited for: in a forked child its lock may be held by a thread that is not there.
+    /// Never waited for: in a forked child, a thread that does not exist there may hold the mutex.
     last_error: Mutex<Option<Error>>,
 }
 
-/// What to do with a server that is down, now.
+/// What to do with a server that is down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It came up just now.
+    /// It has just come up.
     Up,
-    /// The caller is the one to try it.
+    /// Probe it: this caller was chosen.
     Probe,
     Down,
 }
@@ -42,8 +42,8 @@ impl Health {
         self.failures.load(Ordering::Relaxed) < FAILURES
     }
 
-    /// Of a server that is down, one caller per back-off period is told to probe it, and nobody else until it has said
-    /// what came of it. A probe that has not after its `patience` is given up.
+    /// Chooses one caller per back-off period to probe a server that is down. No other caller tries the server until
+    /// the probe reports. A probe that has not reported after its `patience` is given up.
     pub fn verdict(&self, now: Instant, patience: Duration) -> Verdict {
         let failures = self.failures.load(Ordering::Relaxed);
         if failures < FAILURES {
@@ -60,13 +60,13 @@ impl Health {
         }
     }
 
-    /// Whether there is nothing that a success would change.
+    /// Whether a success would change nothing.
     pub fn is_spotless(&self) -> bool {
         self.failures.load(Ordering::Relaxed) == 0
     }
 
-    /// An operation was answered. Only its `probe` brings a server up that is down: others may have been begun long
-    /// ago. Returns for how long it was down, if it was.
+    /// Takes note of an answer. Only the `probe` brings up a server that is down: other operations may have begun long
+    /// ago. Returns how long the server was down, if it was.
     pub fn succeeded(&self, probe: bool, now: Instant) -> Option<Duration> {
         let failures = self.failures.load(Ordering::Relaxed);
         if failures >= FAILURES && !probe {
@@ -77,13 +77,13 @@ impl Health {
         (failures >= FAILURES).then(|| Duration::from_nanos(nanoseconds(now).saturating_sub(down_since)))
     }
 
-    /// An operation or a connect failed. What fails besides the `probe` while the server is down was begun before, and
-    /// says nothing new. Returns whether this has marked it down.
+    /// Takes note of a failed operation or connection attempt. Returns whether it marked the server down. While the
+    /// server is down, only the `probe` counts: everything else began earlier.
     pub fn failed(&self, error: &Error, probe: bool, now: Instant) -> bool {
         self.count(if error.kind == Kind::Timeout { FAILURES } else { 1 }, error, probe, now)
     }
 
-    /// An operation was not answered in time, for which the server need not be to blame: it counts once.
+    /// Takes note of a timeout that may not be the server's fault: it counts as one failure.
     pub fn doubted(&self, error: &Error, now: Instant) -> bool {
         self.count(1, error, false, now)
     }
@@ -111,14 +111,14 @@ impl Health {
         }
     }
 
-    /// Why it failed last.
+    /// The last failure.
     pub fn last_error(&self) -> Option<Error> {
         self.last_error.try_lock().ok()?.clone()
     }
 }
 
-/// Doubled with every failure, up to the longest, and shorter by up to a quarter: the processes of a fleet must not
-/// all knock at the same moment.
+/// The back-off period after so many failures. It is shortened by up to a quarter at random, so that the processes of a
+/// cluster do not all return at once.
 fn back_off(failures: u32, now: Instant) -> Duration {
     let doublings = (failures - FAILURES).min(8);
     let exact = (FIRST_BACK_OFF * (1 << doublings)).min(LONGEST_BACK_OFF);
@@ -149,7 +149,7 @@ mod tests {
         Error::unanswered(&"cache1:11211".into())
     }
 
-    /// A server that was marked down at the returned instant.
+    /// A server, and the instant at which it was marked down.
     fn down() -> (Health, Instant) {
         let (health, now) = (Health::default(), epoch() + Duration::from_secs(1));
         assert!(health.failed(&unanswered(), false, now));

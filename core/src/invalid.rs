@@ -8,7 +8,7 @@ use crate::ring::RingError;
 use crate::tls::TlsError;
 use pinyon_proto::KeyError;
 
-/// Why a setting, or an argument of an operation, cannot be used. A front end raises its own error for the kind, with this
+/// Why a setting or an operation's argument is refused. A front end raises its own error class for the kind, with this
 /// message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InvalidArgument {

@@ -1,11 +1,14 @@
-//! The core of Pinyon: the client itself. A front end for a language converts: its objects into settings, keys and data,
-//! and answers into its objects. This page is the manual for whoever writes the next front end; `examples/host` is one in
-//! plain Rust that does every operation of caches and locks, and is a test.
+//! The core of Pinyon: the client itself, for caches and for locks. It makes every system call and applies every rule.
+//! A front end for a language converts: its objects into settings, keys and data, and answers into its objects.
+//!
+//! This page is the manual for the author of a new front end. `examples/host` is a complete one in plain Rust. It runs
+//! every operation of caches and locks, in threads and in an event loop, and it is also a test.
 //!
 //! # What to build, in this order
 //!
-//! **1. Settings.** Fill [`CacheSettings`](settings::CacheSettings) by the names that your users write, in whatever types
-//! your language has ([`Given`](settings::Given)), and `build`. Names, defaults, checks and messages are the core's.
+//! **1. Settings.** Fill [`CacheSettings`](settings::CacheSettings) by name, with values of whatever types your
+//! language has ([`Given`](settings::Given)), then call `build`. The core owns the names, defaults, checks and
+//! messages.
 //!
 //! ```
 //! use pinyon_core::settings::{CacheSettings, Given, NamedSettings};
@@ -19,13 +22,15 @@
 //! # Ok::<(), pinyon_core::invalid::InvalidArgument>(())
 //! ```
 //!
-//! Keep the parts: the [`Directory`](directory::Directory) (in an [`Arc`](std::sync::Arc)), the rules for keys, the policy and
-//! the packing: the dialect of values, and how they are compressed. A view of a client is the same parts with another policy.
+//! Keep all the parts: the [`Directory`](directory::Directory) of servers (in an [`Arc`](std::sync::Arc)), the rules
+//! for keys, the policy for failures, and the packing (the dialect of values and their compression). A view of a client
+//! is made of the same parts with another policy.
 //!
-//! **2. Errors.** Map [`ErrorKind`](error::kinds::ErrorKind) to your classes with one exhaustive `match`. Every error has a
-//! kind, a message for people, and whether the request was [`Sent`]. A miss is no error.
+//! **2. Errors.** Map [`ErrorKind`](error::kinds::ErrorKind) to your classes with one exhaustive `match`. Every error
+//! has a kind, a message for people, and [`Sent`], which says whether the request was sent. A miss is not an error.
 //!
-//! **3. One request, by waiting.** An operation is a value. Make it of a key and a request, run it, and ask what it came to:
+//! **3. One request, in a thread.** An operation is a value. Make one from a key and a request, run it, and take its
+//! answer:
 //!
 //! ```no_run
 //! use pinyon_core::blocking::{run, NoHost};
@@ -44,30 +49,36 @@
 //! # }
 //! ```
 //!
-//! [`Request`](operations::Request) is the list of all requests on one key; [`Answer`](operations::Answer) says what each
-//! comes to.
+//! [`Request`](operations::Request) lists all requests on one key. [`Answer`](operations::Answer) lists the answers.
 //!
-//! **4. Values.** [`Values`](operations::Values) makes your objects of bytes and client flags while a reply is read. Take
-//! [`AsBytes`](operations::AsBytes), as above, where your runtime must not be entered then: it keeps the bytes, and you make
-//! objects once the operation is over ([`Answer::read`](operations::Answer::read)). [`dialect`] says what flags mean,
-//! compresses, and writes and reads portable values. [`assemble`](dialect::assemble) makes your objects of the parts of a
-//! stored value.
+//! **4. Values.** [`Values`](operations::Values) turns bytes and client flags into your objects while a reply is read.
+//! If the core must not enter your runtime at that moment, use [`AsBytes`](operations::AsBytes) as above. It keeps the
+//! bytes, and you make objects after the operation ([`Answer::read`](operations::Answer::read)). The module [`dialect`]
+//! says what the flags mean, compresses, and reads and writes portable values. [`assemble`](dialect::assemble) builds
+//! your lists and maps from the parts of a stored value.
 //!
 //! **5. Many keys, all servers, quiet batches.** [`Fetch`](operations::Fetch), [`Change`](operations::Change) and
-//! [`Everywhere`](operations::Everywhere) are operations like the one above. A quiet batch is a
-//! [`blocking::Batch`] in a thread, and a [`shared::Batch`] in an event loop.
+//! [`Everywhere`](operations::Everywhere) are operations like the one above. For quiet batches, use [`blocking::Batch`]
+//! in a thread and [`shared::Batch`] in an event loop.
 //!
-//! [`GetOrSet`](lease::GetOrSet) and [`Migration`](migration::Migration) lead one call through several operations, and never
-//! wait. Do as each step says, and tell the machine the outcome. Callers of `get_or_set` follow each other if they share
-//! the client's [`Flights`](lease::Flights) and the scope of their [`Place`](lease::Place): what callers have in common that can
-//! wake each other. A caller that is cancelled says so ([`leave`](lease::GetOrSet::leave)). A client that migrates keeps
-//! [`Counts`](migration::Counts), and two clients, each with its own dialect and keys: values cross as your objects.
+//! [`GetOrSet`](lease::GetOrSet) and [`Migration`](migration::Migration) are machines that lead one call through
+//! several operations. They never wait: carry out each step, and tell the machine the outcome.
 //!
-//! **6. An event loop.** [`Shared`](shared::Shared) has the operations under way on a loop, each with a
-//! [`Waiter`](shared::Waiter): what you know the coroutine by. Choose who drives it. [`LoopMachine`](driven::LoopMachine) calls a
-//! loop that watches descriptors and keeps alarms. [`Polled`](driven::Polled) calls nobody, and has one descriptor to wait for.
-//! Operations of one loop have one type: [`AnyOperation`](operations::AnyOperation). What they send borrows nothing
-//! ([`OwnedData`](operations::OwnedData)). Coroutines that wait by switching find their outcome in a [`Slot`](driven::Slot).
+//! - Callers of `get_or_set` share one lookup if they share the client's [`Flights`](lease::Flights) and the scope of
+//!   their [`Place`](lease::Place). Give callers that can wake each other the same scope. A cancelled caller calls
+//!   [`leave`](lease::GetOrSet::leave).
+//! - A migrating client consists of two clients and one [`Counts`](migration::Counts). Each client has its own dialect
+//!   and key rules; values pass from one to the other as your objects.
+//!
+//! **6. An event loop.** [`Shared`](shared::Shared) keeps the operations that are under way on a loop, each with a
+//! [`Waiter`](shared::Waiter) that identifies your coroutine. Choose one of two drivers:
+//!
+//! - [`LoopMachine`](driven::LoopMachine) calls your event loop, which watches descriptors and keeps timers.
+//! - [`Polled`](driven::Polled) calls nothing of yours. You wait for its one descriptor, then take what has finished.
+//!
+//! All operations of one loop have the same type, [`AnyOperation`](operations::AnyOperation), and own what they send
+//! ([`OwnedData`](operations::OwnedData)). If your coroutines switch to each other while they wait, each finds its
+//! outcome in a [`Slot`](driven::Slot).
 //!
 //! ```no_run
 //! # use std::{sync::Arc, time::Instant};
@@ -90,17 +101,18 @@
 //! polled.begin(|machine, now| machine.start(single.into(), Coroutine(7), now))?;
 //! while !polled.is_idle() && polled.wait(until)? != Wake::Deadline {
 //!     while let Some(finished) = polled.next_finished() {
-//!         let Coroutine(number) = finished.waiter; // resume it with what finished.operation came to
+//!         let Coroutine(number) = finished.waiter; // resume it with the outcome of finished.operation
 //!     }
 //! }
 //! # Ok(())
 //! # }
 //! ```
 //!
-//! **7. Locks.** [`LockSettings`](settings::LockSettings) make a [`Setup`](locks::Setup). Threads share
-//! [`ThreadLocks`](locks::ThreadLocks); an event loop drives a [`Front`](locks::Front) as it drives `Shared`. Both carry out the
-//! same [`LockOperation`](locks::LockOperation)s, about [`Grant`](locks::Grant)s that know why they were lost. Names with hash
-//! tags of their own get a client each ([`Branches`](locks::Branches)).
+//! **7. Locks.** [`LockSettings`](settings::LockSettings) builds a [`Setup`](locks::Setup). Threads share one
+//! [`ThreadLocks`](locks::ThreadLocks). An event loop drives a [`Front`](locks::Front) just as it drives `Shared`. Both
+//! carry out [`LockOperation`](locks::LockOperation)s on [`Grant`](locks::Grant)s. A grant is a lock that was asked
+//! for; if the lock is lost, the grant knows why. [`Branches`](locks::Branches) keeps one client for each hash tag, for
+//! clusters whose lock names carry tags of their own.
 //!
 //! ```no_run
 //! # use std::{sync::Arc, time::Duration};
@@ -108,7 +120,7 @@
 //! use pinyon_core::locks::{names, owners, Grant, LockOperation, LockOutcome, LockRequest, Notes, Renewal, ThreadLocks};
 //!
 //! # fn lock(setup: pinyon_core::locks::Setup) -> Result<(), Box<dyn std::error::Error>> {
-//! let notes = Arc::<Notes<&str>>::default(); // a thread of yours takes notes, and tells whoever listens
+//! let notes = Arc::<Notes<&str>>::default(); // a thread of yours takes notes, and tells the listeners
 //! let locks = ThreadLocks::new(setup, notes.clone());
 //! let (names, ttl, wait) = (names(["report"])?, Duration::from_secs(10), Some(Duration::from_secs(5)));
 //! let (owner, renewal) = (owners::this_thread(), Renewal::Always);
@@ -122,54 +134,66 @@
 //! # }
 //! ```
 //!
-//! **8. Events and metrics.** After an operation, and in each turn of a loop, look at `directory.has_events()`, and tell
-//! what `take_events` hands you when you hold no lock. `directory.known().metrics()` is a copy of what was counted.
+//! **8. Events and metrics.** After every operation, and in every turn of a loop, check `directory.has_events()`. If it
+//! is true, call `take_events` and deliver the events while you hold no lock. `directory.known().metrics()` returns a
+//! copy of the counters.
 //!
 //! # Threads
 //!
-//! A `Directory`, and all that `build` returns, may be used by all threads at once. So may `ThreadLocks`, its stations, and
-//! grants. An operation, a batch, a `Polled` and a `LoopMachine` belong to one thread at a time. The core starts threads
-//! of its own in two places: the keeper renews locks, and names are resolved. They call no host and get no signals.
+//! All threads may use a `Directory`, and everything else that `build` returns, at the same time. The same holds for
+//! `ThreadLocks`, its stations, and grants. Only one thread at a time may use an operation, a batch, a `Polled` or a
+//! `LoopMachine`.
 //!
-//! The bell of a `Polled` ([`Doorbell`](driven::Doorbell)) may be rung by any thread, and ends its wait.
+//! Any thread may ring the [`Doorbell`](driven::Doorbell) of a `Polled`, which ends its wait.
+//!
+//! The core starts threads of its own for two purposes: the keeper renews locks, and short-lived threads resolve names.
+//! These threads never call the host, and they block all signals.
 //!
 //! # Waiting and signals
 //!
-//! A blocking driver waits in [`Host::unlocked`](blocking::Host::unlocked) alone. Give up your runtime's lock there. You may
-//! refuse a wait before it begins, by an error. The core calls [`Host::interrupted`](blocking::Host::interrupted) after
-//! each wait, a tenth of a second later at most: look for signals there. An error ends the operation, and the connections in use
-//! are closed; a lock that was waited for is given up.
+//! A blocking driver waits only in [`Host::unlocked`](blocking::Host::unlocked). Release your runtime's lock there. To
+//! refuse a wait, return an error before it begins.
+//!
+//! The core calls [`Host::interrupted`](blocking::Host::interrupted) after each wait, at most a tenth of a second
+//! apart. Handle signals there. If it returns an error, the operation ends, its connections are closed, and a lock it
+//! was waiting for is given up.
 //!
 //! # Forks
 //!
-//! Keep everything. A child gets pools, counters, events and stations of its own, and closes inherited connections without a
-//! word on the wire. Locks of the parent are not held in the child ([`Loss::Forked`](locks::Loss::Forked)). A `Polled` of
-//! the parent refuses every call in the child, and a `LoopMachine` is inert there: make new ones. A batch that was begun
-//! before the fork refuses to go on. `fork::generation` says whether there was a fork.
+//! Nothing needs to be torn down before a fork. In the child:
+//!
+//! - Pools, counters, events and stations are new. Inherited connections are closed without sending anything.
+//! - The parent's locks are not held ([`Loss::Forked`](locks::Loss::Forked)).
+//! - A `Polled` from the parent refuses every call, and a `LoopMachine` from the parent does nothing. Make new ones.
+//! - A batch that was begun before the fork refuses to continue.
+//!
+//! `fork::generation` tells whether the process has forked.
 //!
 //! # Who owns which bytes
 //!
-//! What an operation is given must stay as it is until the operation is over. By waiting, that is the end of `run`; in an event
-//! loop it is whenever its outcome is handed out, even if nobody waits any more.
+//! Everything you pass to an operation must stay unchanged until the operation is over. In a thread, the operation is
+//! over when `run` returns. In an event loop, it is over when the driver hands out its outcome, even if its caller was
+//! cancelled before.
 //!
-//! - Borrow ([`BorrowedKey`](operations::BorrowedKey), [`Data::Copied`] of a slice) for `run`, where your runtime cannot
+//! - Borrow ([`BorrowedKey`](operations::BorrowedKey), [`Data::Copied`] of a slice) for `run`, if your runtime cannot
 //!   change or move the memory during a wait.
-//! - Copy ([`OwnedKey`](operations::OwnedKey), `Option<Vec<u8>>`) where it can, or in an event loop.
-//! - Pin ([`Data::Shared`]) what is large and stays as it is as long as it is referred to. It is sent from where it is. The
-//!   reference may be dropped by any thread that drives the connection.
+//! - Copy ([`OwnedKey`](operations::OwnedKey), `Option<Vec<u8>>`) if it can, and always in an event loop.
+//! - Pin ([`Data::Shared`]) large data that does not change while you hold a reference. The core sends it without a
+//!   copy. Any thread that drives the connection may drop the reference.
 //!
-//! What [`Values::read`](operations::Values::read) is given lies in the receive buffer: copy it before you return. Values of
-//! [`LARGE`] bytes or more are received straight into the [`Destination`] that your `Values` made.
+//! The bytes passed to [`Values::read`](operations::Values::read) lie in the receive buffer: copy them before you
+//! return. Values of [`LARGE`] bytes or more are received straight into the [`Destination`] that your `Values` made.
 //!
-//! # Who may call what when
+//! # What may be called when
 //!
-//! - `Values`, `Destination`, `SentKey`, `SentData` and `Waiter::is_gone` are called in the middle of the core's work. They must
-//!   not wait, unwind, or use the client.
-//! - `Host::unlocked` must run its closure, or refuse to, and must not unwind. `Host::interrupted` may run your
-//!   language's code, which may use the client.
+//! - The core calls `Values`, `Destination`, `SentKey`, `SentData` and `Waiter::is_gone` in the middle of its work.
+//!   They must not wait, unwind, or use the client.
+//! - `Host::unlocked` must run its closure or return an error, and must not unwind. `Host::interrupted` may run code of
+//!   your language, and that code may use the client.
 //! - [`LoopHost`](driven::LoopHost) is called while its machine is not borrowed, so it may begin operations.
-//! - Events, notes and listeners are handed to you. Nothing of yours is called for them.
-//! - Before your process or loop ends, `close` what drives it. Dropping closes connections too; it fails nobody who waits.
+//! - You fetch events and notes, and the listeners that notes contain. The core never calls them.
+//! - Before your process or loop ends, call `close` on whatever drives it: this fails every caller that still waits.
+//!   Dropping it closes the connections too, but leaves these callers without an answer.
 #![deny(unsafe_code)]
 
 pub mod address;
@@ -202,7 +226,7 @@ mod own_thread;
 mod resolver;
 mod ring;
 
-// What this crate's own tests and fuzz targets look at, and no front end.
+// For this crate's own tests and fuzz targets only; front ends do not use these.
 #[doc(hidden)]
 pub mod compression;
 #[doc(hidden)]

@@ -1,13 +1,13 @@
-//! Who a client says it is, and how its password stays out of every text.
+//! Logins, and how passwords stay out of every text.
 
 /// A password: no text or message ever shows it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Password(Box<[u8]>);
 
-/// What stands in a message where the password stood.
+/// Replaces the password in messages.
 const HIDDEN: &[u8] = b"(hidden)";
 
-/// So much of the password at the end of a text is taken for it: the text may have been cut there.
+/// If a text ends with so many bytes of the password, they count as the password: the text may have been cut there.
 const TELLING: usize = 3;
 
 impl Password {
@@ -15,7 +15,7 @@ impl Password {
         &self.0
     }
 
-    /// What a server said, printable and without the password, which some repeat.
+    /// A server's words, printable and without the password, which some servers repeat.
     pub(crate) fn redact(&self, said: &[u8]) -> String {
         if self.0.is_empty() {
             return printable(said);
@@ -50,7 +50,7 @@ impl std::fmt::Debug for Password {
     }
 }
 
-/// As whom to log in to memcached.
+/// The user and password for memcached.
 #[derive(Clone, Debug)]
 pub struct Login {
     pub(crate) user: String,
@@ -58,7 +58,7 @@ pub struct Login {
 }
 
 impl Login {
-    /// An error says what is wrong with them: memcached takes two words, and no more than it has room for.
+    /// The error says what is wrong with them. memcached takes two words of limited length.
     pub fn new(user: &str, password: Password) -> Result<Self, &'static str> {
         if !is_word(user.as_bytes()) {
             return Err("username must be 1 to 250 bytes without spaces and control characters");
@@ -69,8 +69,8 @@ impl Login {
         Ok(Self { user: user.to_owned(), password })
     }
 
-    /// Asks memcached to be let in. A server that wants no login takes it for an item, which is never to be had: it has
-    /// expired when it is stored.
+    /// Writes the login. A server without logins stores it as an item, so the item expires at once and can never be
+    /// read.
     pub(crate) fn write(&self, out: &mut Vec<u8>) {
         let size = self.user.len() + 1 + self.password.bytes().len();
         out.extend_from_slice(format!("set auth 0 -1 {size}\r\n{} ", self.user).as_bytes());

@@ -1,4 +1,4 @@
-//! Sockets: every system call of the core is made here, behind traits that tests replace.
+//! Sockets: the core's system calls on connections, behind traits that tests replace.
 
 use std::cell::Cell;
 use std::io::{self, IoSlice, IoSliceMut};
@@ -19,19 +19,19 @@ use crate::address::Address;
 pub trait Network {
     type Stream: Stream;
 
-    /// Begins to connect, without waiting.
+    /// Begins to connect without waiting.
     fn open(&self, address: &Address) -> io::Result<Self::Stream>;
 }
 
-/// A connection in the making or made. No call of it waits: it answers `WouldBlock` instead.
+/// A connection that is established or in progress. Its calls never wait: they return `WouldBlock` instead.
 pub trait Stream {
-    /// Whether it is connected by now; an error when it failed.
+    /// Whether it is connected now. Returns the error if connecting failed.
     fn connected(&mut self) -> io::Result<bool>;
 
-    /// Hands over the pieces in order, as far as there is room; returns how many bytes it took.
+    /// Sends the pieces in order, as far as there is room. Returns the number of bytes.
     fn send(&mut self, pieces: &[IoSlice<'_>]) -> io::Result<usize>;
 
-    /// Fills the buffers in order with what has arrived; returns how many bytes, 0 at the end of the stream.
+    /// Fills the buffers in order with what has arrived. Returns the number of bytes, 0 at the end of the stream.
     fn receive(&mut self, buffers: &mut [IoSliceMut<'_>]) -> io::Result<usize>;
 }
 
@@ -39,10 +39,10 @@ pub trait Stream {
 #[derive(Clone, Copy, Debug)]
 pub struct System;
 
-/// A send to a peer that has closed is to fail, and to raise no signal.
+/// A send to a peer that has closed must fail without raising a signal.
 #[cfg(not(target_vendor = "apple"))]
 const NO_SIGNAL: SendFlags = SendFlags::NOSIGNAL;
-/// Here the socket itself is told so.
+/// Here, an option of the socket prevents the signal.
 #[cfg(target_vendor = "apple")]
 const NO_SIGNAL: SendFlags = SendFlags::empty();
 
@@ -122,7 +122,7 @@ impl Stream for Socket {
 }
 
 impl Socket {
-    /// Lets [`Self::receive_waiting`] wait, each time for at most `timeout`; decided once.
+    /// Lets [`Self::receive_waiting`] wait, for at most `timeout` each time. Decided once.
     #[inline]
     pub(crate) fn let_wait(&self, timeout: Duration) -> io::Result<()> {
         if self.waits.get() {
@@ -134,18 +134,18 @@ impl Socket {
         Ok(())
     }
 
-    /// Like [`Stream::receive`], but waits for bytes. `WouldBlock` says that the socket's timeout has passed,
+    /// Like [`Stream::receive`], but waits for bytes. `WouldBlock` means that the socket's timeout has passed,
     /// `Interrupted` that a signal came.
     pub(crate) fn receive_waiting(&mut self, buffers: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
         self.receive_with(buffers, RecvFlags::empty())
     }
 
-    /// The descriptor, for whoever waits for it while others use the connection, and may close it.
+    /// The descriptor, for a thread that waits on it while others use the connection and may close it.
     pub(crate) fn descriptor(&self) -> Arc<OwnedFd> {
         self.fd.clone()
     }
 
-    /// Whether the connection is silent and open, as one at rest must be.
+    /// Whether the connection is open and silent, as an idle one must be.
     pub(crate) fn is_at_rest(&self) -> bool {
         let mut byte = [0u8];
         recv(&self.fd, &mut byte, RecvFlags::DONTWAIT | RecvFlags::PEEK) == Err(Errno::AGAIN)

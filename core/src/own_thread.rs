@@ -1,21 +1,21 @@
-//! Threads that the core starts itself. They get no signals: those are meant for the host's threads.
+//! Threads that the core starts itself. They block all signals, which are meant for the host's threads.
 
 use std::io;
 
-/// Starts a thread with a name, and waits for it no more.
+/// Starts a thread with this name. It is never joined.
 pub(crate) fn start(name: &str, work: impl FnOnce() + Send + 'static) -> io::Result<()> {
     let _blocked = BlockedSignals::new();
     std::thread::Builder::new().name(name.into()).spawn(work).map(drop)
 }
 
-/// The signals that the running thread does not get, until this is dropped. A thread that it starts inherits them.
+/// Blocks all signals in the calling thread until this is dropped. A thread that is started meanwhile inherits this.
 struct BlockedSignals(libc::sigset_t);
 
 #[allow(unsafe_code)]
 impl BlockedSignals {
     fn new() -> Self {
-        // SAFETY: all bytes zero are a set of signals; the calls write to the sets that they are given, and cannot fail
-        // with these arguments.
+        // SAFETY: a zeroed set of signals is valid. The calls write only to these sets, and cannot fail with these
+        // arguments.
         unsafe {
             let (mut all, mut before) = (std::mem::zeroed(), std::mem::zeroed());
             libc::sigfillset(&mut all);
@@ -28,7 +28,7 @@ impl BlockedSignals {
 #[allow(unsafe_code)]
 impl Drop for BlockedSignals {
     fn drop(&mut self) {
-        // SAFETY: the set is one that the call has written before.
+        // SAFETY: an earlier call wrote this set.
         unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &self.0, std::ptr::null_mut()) };
     }
 }
@@ -41,7 +41,7 @@ mod tests {
 
     #[allow(unsafe_code)]
     fn blocks(signal: i32) -> bool {
-        // SAFETY: without a new set, the call only writes the present one to the memory that it is given.
+        // SAFETY: without a new set, the call only writes the current one to the given memory.
         unsafe {
             let mut present = std::mem::zeroed();
             libc::pthread_sigmask(libc::SIG_BLOCK, std::ptr::null(), &mut present);

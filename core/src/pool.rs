@@ -1,4 +1,4 @@
-//! The sessions of one server, for threads to take turns with.
+//! The sessions of one server, which threads use in turn.
 
 use std::collections::VecDeque;
 use std::io;
@@ -9,10 +9,10 @@ use crate::doorbell::{Doorbell, Wake};
 use crate::metrics::Metrics;
 use crate::session::Session;
 
-/// A connection that has rested this long is looked at before it is used: the server may have closed it.
+/// A connection that was idle for so long is checked before use: the server may have closed it.
 pub(crate) const TRUSTED_REST: Duration = Duration::from_millis(10);
 
-/// Connections at rest, how many are open in all, and what was counted on them.
+/// Idle connections, the number of open ones, and the metrics.
 #[derive(Debug)]
 pub struct Pool {
     limit: usize,
@@ -23,9 +23,9 @@ pub struct Pool {
 #[derive(Default)]
 struct State {
     idle: Vec<Idle>,
-    /// Sessions at rest and with their users.
+    /// The number of sessions, idle or lent.
     open: usize,
-    /// Nothing rests here any more.
+    /// Whether it keeps no idle sessions any more.
     closed: bool,
     waiting: VecDeque<Arc<Waiter>>,
 }
@@ -41,23 +41,24 @@ struct Idle {
     trusted_until: Instant,
 }
 
-/// The right to use a session, or to open one. It goes back to the pool when dropped.
+/// The right to use a session or to open one. It returns to the pool when dropped.
 pub struct Loan {
     pool: Arc<Pool>,
     session: Option<Box<Session>>,
-    /// Reckoned from when it was taken: reading the clock again when it goes back would tell little more.
+    /// Counted from when it was lent: reading the clock again at its return would gain little.
     trusted_until: Instant,
 }
 
-/// What [`Pool::lend`] has for the caller.
+/// The result of [`Pool::lend`].
 pub enum Offer {
-    /// With a ready session, or none: then the caller opens one.
+    /// With a ready session, or without one: then the caller opens one.
     Loan(Loan),
-    /// All are in use; the caller waits its turn.
+    /// All are in use. The caller waits for its turn.
     Wait(Turn),
 }
 
-/// A place in the queue for a session. Dropped, it is given up, and what was handed to it goes on to the next.
+/// A place in the queue for a session. If it is dropped, a session that was already handed to it goes to the next
+/// caller.
 pub struct Turn {
     pool: Arc<Pool>,
     waiter: Arc<Waiter>,
@@ -91,7 +92,7 @@ impl Pool {
         Self { limit, state: Mutex::default(), metrics: Arc::default() }
     }
 
-    /// A session to use now, or a place in the queue.
+    /// Lends a session, or gives the caller a place in the queue.
     pub fn lend(self: &Arc<Self>, now: Instant) -> io::Result<Offer> {
         let mut state = self.lock();
         let trusted_until = now + TRUSTED_REST;
@@ -110,27 +111,27 @@ impl Pool {
         Ok(Offer::Wait(Turn { pool: self.clone(), waiter }))
     }
 
-    /// Drops the sessions at rest, as when the server was restarted and they are all dead.
+    /// Drops the idle sessions, for example after the server was restarted.
     pub fn drop_idle(&self) {
         let mut state = self.lock();
         state.open -= state.idle.len();
         state.idle.clear();
     }
 
-    /// Drops the sessions at rest, and from now on those that come back.
+    /// Drops the idle sessions now, and the others when they are returned.
     pub fn close(&self) {
         self.lock().closed = true;
         self.drop_idle();
     }
 
-    /// Drops the sessions at rest unless the lock is held, as it may be for ever in a forked child.
+    /// Drops the idle sessions, unless the mutex is locked: in a forked child it may stay locked forever.
     pub(crate) fn try_drop_idle(&self) {
         if let Ok(mut state) = self.state.try_lock() {
             state.idle.clear();
         }
     }
 
-    /// How many connections are open, and how many of them are at rest.
+    /// The number of connections, and how many of them are idle.
     pub fn open_and_idle(&self) -> (usize, usize) {
         let state = self.lock();
         (state.open, state.idle.len())
@@ -159,12 +160,12 @@ impl Pool {
 }
 
 impl Loan {
-    /// The session, if there is one yet.
+    /// The session, if there is one.
     pub fn session(&mut self) -> Option<&mut Session> {
         self.session.as_deref_mut()
     }
 
-    /// Puts a session in the loan, in place of what it held.
+    /// Replaces the loan's session.
     pub fn hold(&mut self, session: Box<Session>) {
         self.session = Some(session);
     }
@@ -177,19 +178,19 @@ impl Loan {
 impl Drop for Loan {
     fn drop(&mut self) {
         let mut clean = self.session.take().filter(|session| session.is_clean());
-        // Nobody watches the descriptors of addresses that did not answer.
+        // The host does not watch the descriptors of addresses that did not answer.
         clean.iter_mut().for_each(|session| session.release());
         self.pool.give_back(clean, self.trusted_until);
     }
 }
 
 impl Turn {
-    /// Waits for a session. Call it again after [`Wake::Interrupted`]; after [`Wake::Ready`], take it.
+    /// Waits for a session. After [`Wake::Interrupted`], call it again; after [`Wake::Ready`], call [`Self::take`].
     pub fn wait(&self, deadline: Instant) -> Wake {
         self.waiter.doorbell.wait(deadline)
     }
 
-    /// What was handed over, if something was.
+    /// The loan that was handed over, if any.
     pub fn take(&self) -> Option<Loan> {
         let mut grant = self.waiter.grant.lock().unwrap_or_else(PoisonError::into_inner);
         match std::mem::replace(&mut *grant, Permit::Over) {

@@ -1,6 +1,6 @@
-//! Host names into addresses, by the system's resolver.
+//! Resolves host names by the system's resolver.
 //!
-//! The resolver knows no deadline and cannot be given up, so each question is asked on a short-lived thread of its own.
+//! The system's resolver has no deadline and cannot be cancelled, so each question has a short-lived thread of its own.
 
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -10,7 +10,7 @@ use std::time::Instant;
 use crate::doorbell::{Doorbell, Wake};
 use crate::own_thread;
 
-/// A name that is being resolved. Dropped, it is given up, and the thread ends by itself.
+/// A name that is being resolved. If it is dropped, the answer is discarded, and the thread ends by itself.
 #[derive(Debug)]
 pub struct Resolving(Arc<Question>);
 
@@ -21,18 +21,16 @@ struct Question {
 }
 
 impl Resolving {
-    /// Begins to resolve a name, to addresses with this port. [`Self::wait`] waits for the answer.
+    /// Begins to resolve a name to addresses with this port. [`Self::wait`] waits for the answer.
     ///
-    /// # Errors
-    /// The system refuses a thread or a pipe.
+    /// # Errors The system refuses a thread or a pipe.
     pub fn begin(name: &str, port: u16) -> io::Result<Self> {
         Self::begin_ringing(name, port, Arc::new(Doorbell::new()?))
     }
 
-    /// The same for a host that waits for more than this answer: the thread rings `bell` once [`Self::take`] has it.
+    /// The same for a host that waits for other things too: the thread rings `bell` once [`Self::take`] has the answer.
     ///
-    /// # Errors
-    /// The system refuses a thread.
+    /// # Errors The system refuses a thread.
     pub fn begin_ringing(name: &str, port: u16, bell: Arc<Doorbell>) -> io::Result<Self> {
         let question = Arc::new(Question { bell, answer: Mutex::default() });
         let (asked, name) = (question.clone(), name.to_owned());
@@ -45,12 +43,12 @@ impl Resolving {
         Ok(Self(question))
     }
 
-    /// Waits until its bell rings: there may be an answer then.
+    /// Waits until its bell rings. Then there may be an answer.
     pub fn wait(&self, deadline: Instant) -> Wake {
         self.0.bell.wait(deadline)
     }
 
-    /// The answer, once there is one.
+    /// The answer, if it has arrived.
     pub fn take(&self) -> Option<io::Result<Vec<SocketAddr>>> {
         self.0.answer.lock().unwrap_or_else(PoisonError::into_inner).take()
     }

@@ -1,12 +1,12 @@
-//! Memory that serves again. With many operations in flight, allocating it anew costs more than all that is put there.
+//! Reuses memory. With many operations in flight, allocating it would cost more than everything that is stored in it.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// How much is kept at most.
+/// The most pieces that are kept.
 const MOST: usize = 256;
 
-/// What serves again, shared by threads.
+/// Memory for reuse, shared by threads.
 #[derive(Debug)]
 pub struct Spare<T>(Mutex<Vec<T>>);
 
@@ -33,16 +33,16 @@ impl<T> Spare<T> {
     }
 }
 
-/// A value in memory that serves another one later.
+/// A value in memory that another value reuses later.
 #[derive(Debug)]
 pub struct Reused<T>(Box<Option<T>>);
 
-/// The memory of a value that is over.
+/// The memory of a dropped value.
 #[derive(Debug)]
 pub struct Vacant<T>(Box<Option<T>>);
 
 impl<T> Reused<T> {
-    /// In this memory, where there is some.
+    /// Places the value in `memory`, if given.
     #[inline]
     pub fn new(value: T, memory: Option<Vacant<T>>) -> Self {
         match memory {
@@ -54,7 +54,7 @@ impl<T> Reused<T> {
         }
     }
 
-    /// Drops the value, and returns its memory.
+    /// Drops the value and returns its memory.
     #[inline]
     pub fn vacate(mut self) -> Vacant<T> {
         *self.0 = None;

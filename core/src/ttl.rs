@@ -1,13 +1,13 @@
-//! Times to live: seconds as users give them, into what memcached takes.
+//! Times to live: turns the users' seconds into what memcached accepts.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::invalid::InvalidArgument;
 
-/// memcached takes a larger number of seconds for a Unix time.
+/// memcached takes larger numbers for Unix times.
 const LONGEST_RELATIVE: i64 = 30 * 24 * 60 * 60;
 
-/// A ttl as memcached takes it: 0 never expires, a negative ttl expires at once.
+/// A ttl as memcached accepts it: 0 never expires, a negative ttl expires at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ttl(pub i32);
 
@@ -31,7 +31,7 @@ impl Ttl {
     }
 }
 
-/// Seconds rounded away from 0, as 0 means that an item never expires.
+/// Seconds rounded away from 0, because 0 means that an item never expires.
 pub fn whole_seconds(seconds: f64) -> Result<i64, InvalidArgument> {
     if seconds.is_nan() {
         return Err(InvalidArgument::usage("a ttl cannot be NaN; for an item that never expires give 0"));
@@ -42,7 +42,7 @@ pub fn whole_seconds(seconds: f64) -> Result<i64, InvalidArgument> {
     Ok(if seconds < 0.0 { seconds.floor() } else { seconds.ceil() } as i64)
 }
 
-/// A time that has an end, of at most 30 days.
+/// A time between 1 second and 30 days.
 pub fn limited(name: &str, seconds: i64) -> Result<i32, InvalidArgument> {
     match seconds {
         1..=LONGEST_RELATIVE => Ok(seconds as i32),
@@ -50,7 +50,7 @@ pub fn limited(name: &str, seconds: i64) -> Result<i32, InvalidArgument> {
     }
 }
 
-/// A time of at most 30 days that may be 0.
+/// A time of at most 30 days, or 0.
 pub fn limited_or_none(name: &str, seconds: i64) -> Result<i32, InvalidArgument> {
     match seconds {
         0..=LONGEST_RELATIVE => Ok(seconds as i32),
@@ -58,7 +58,7 @@ pub fn limited_or_none(name: &str, seconds: i64) -> Result<i32, InvalidArgument>
     }
 }
 
-/// The error for a ttl beyond what memcached's clock can count.
+/// The error for a ttl that exceeds memcached's clock.
 pub fn too_long() -> InvalidArgument {
     let message = "the ttl ends after 2038-01-19, memcached's last second; for an item that never expires give 0";
     InvalidArgument::usage(message)

@@ -1,18 +1,25 @@
 """Counts the visits of each page: uvicorn asgi_app:application"""
 
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any
+
 import pinyon.aio
 
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
 
-async def application(scope, receive, send):
+
+async def application(scope: Message, receive: Receive, send: Send) -> None:
     if scope["type"] == "lifespan":
         await lifespan(scope, receive, send)
     elif scope["type"] == "http":
         await page(scope, send)
 
 
-async def lifespan(scope, receive, send):
+async def lifespan(scope: Message, receive: Receive, send: Send) -> None:
     await receive()  # lifespan.startup
-    # MEMCACHE_SERVERS, or else 127.0.0.1:11211. Visitors choose the paths: encode_keys takes any.
+    # Servers: MEMCACHE_SERVERS, else 127.0.0.1:11211. encode_keys: visitors may send any path.
     async with pinyon.aio.Client(namespace="visits:", encode_keys=True) as cache:
         scope["state"]["cache"] = cache
         await send({"type": "lifespan.startup.complete"})
@@ -20,12 +27,12 @@ async def lifespan(scope, receive, send):
     await send({"type": "lifespan.shutdown.complete"})
 
 
-async def page(scope, send):
+async def page(scope: Message, send: Send) -> None:
     cache = scope["state"]["cache"]
     try:
         visits = str(await cache.incr(scope["path"], initial=1, ttl=86400))
     except pinyon.Error:
-        visits = "unknown"  # the page is served all the same
+        visits = "unknown"  # serve the page without the count
     headers = [(b"content-type", b"text/plain")]
     await send({"type": "http.response.start", "status": 200, "headers": headers})
     await send({"type": "http.response.body", "body": f"{visits}\n".encode()})

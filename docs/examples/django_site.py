@@ -7,7 +7,7 @@ from django.conf import settings
 from django.core.asgi import get_asgi_application
 from django.core.cache import cache
 from django.core.wsgi import get_wsgi_application
-from django.http import HttpResponse
+from django.http import HttpRequest, HttpResponse
 from django.urls import re_path
 
 settings.configure(
@@ -17,7 +17,7 @@ settings.configure(
             "BACKEND": "pinyon.frameworks.django.PinyonCache",
             "LOCATION": os.environ.get("MEMCACHE_SERVERS", "127.0.0.1:11211"),
             "KEY_PREFIX": "visits",
-            # Pages are served without the cache. Visitors choose the paths: encode_keys takes any.
+            # Serve pages without the cache, too. encode_keys: visitors may send any path.
             "OPTIONS": {"on_failure": "miss", "encode_keys": True},
         }
     },
@@ -26,15 +26,15 @@ settings.configure(
 django.setup()
 
 
-def page(request):
+def page(request: HttpRequest) -> HttpResponse:
     cache.add(request.path, 0, timeout=86400)
     try:
         return HttpResponse(f"{cache.incr(request.path)}\n")
-    except ValueError:  # there is none: the cache is away
+    except ValueError:  # no such key: the cache is down
         return HttpResponse("unknown\n")
 
 
-async def awaited_page(request):
+async def awaited_page(request: HttpRequest) -> HttpResponse:
     await cache.aadd(request.path, 0, timeout=86400)
     try:
         return HttpResponse(f"{await cache.aincr(request.path)}\n")

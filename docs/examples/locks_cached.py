@@ -1,4 +1,4 @@
-"""Cached values, in Redis and in memcached, that refuse what an earlier holder of the lock writes too late."""
+"""Cached values, in Redis and in memcached, that refuse late writes of an earlier holder of the lock."""
 
 import os
 import time
@@ -6,7 +6,7 @@ import time
 import pinyon
 
 locks = pinyon.Locks(os.environ.get("REDIS_URL", "redis://127.0.0.1:6379/0"), namespace="shop")
-cache = pinyon.Client(namespace="shop:")  # MEMCACHE_SERVERS, or else 127.0.0.1:11211
+cache = pinyon.Client(namespace="shop:")  # MEMCACHE_SERVERS, else 127.0.0.1:11211
 
 STORE = """
 local fence = redis.call("HGET", KEYS[1], "fence")
@@ -17,13 +17,14 @@ return 1
 """
 
 
-def store_in_redis(name, value, token, ttl):
-    """Whether it was stored. The namespace in braces keeps the key where the locks are, in a cluster too."""
-    return locks.execute("EVAL", STORE, 1, "{shop}:value:" + name, token, value, int(ttl * 1000)) == 1
+def store_in_redis(name: str, value: str, token: int, ttl: float) -> bool:
+    """Return whether it was stored. The braces keep the key on the node of the locks, in a cluster too."""
+    stored: int = locks.execute("EVAL", STORE, 1, "{shop}:value:" + name, token, value, int(ttl * 1000))
+    return stored == 1
 
 
-def store_in_memcached(name, value, token, ttl):
-    """Whether it was stored. ``cas`` stores only if nobody else has since ``gets``."""
+def store_in_memcached(name: str, value: str, token: int, ttl: float) -> bool:
+    """Return whether it was stored. ``cas`` stores only if the item has not changed since ``gets``."""
     item = {"fence": token, "value": value}
     while True:
         found = cache.gets(name)
@@ -38,7 +39,7 @@ def store_in_memcached(name, value, token, ttl):
             return True
 
 
-# A holder computes, and is frozen for longer than its lock lasts; somebody else computes and stores meanwhile.
+# A holder is frozen for longer than its lock lasts. Meanwhile another holder computes and stores.
 frozen = locks.lock("prices", ttl=0.2, renew=False).acquire()
 time.sleep(0.3)
 with locks.lock("prices") as held:

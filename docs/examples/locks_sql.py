@@ -1,4 +1,4 @@
-"""A row that refuses what a holder writes after it has lost its lock, and does not know."""
+"""A row that refuses writes of a holder that has lost its lock without knowing."""
 
 import os
 import sqlite3
@@ -12,12 +12,13 @@ database.execute("CREATE TABLE account (id INTEGER PRIMARY KEY, balance INTEGER,
 database.execute("INSERT INTO account (id, balance) VALUES (1, 100)")
 
 
-def read(id):
-    return database.execute("SELECT balance FROM account WHERE id = :id", {"id": id}).fetchone()[0]
+def read(id: int) -> int:
+    (balance,) = database.execute("SELECT balance FROM account WHERE id = :id", {"id": id}).fetchone()
+    return int(balance)
 
 
-def write(id, balance, token):
-    """Only if nobody with a later lock has written: the database looks, in the statement that writes."""
+def write(id: int, balance: int, token: int) -> None:
+    """Write unless a later holder has written; the database checks it in the same statement."""
     updated = database.execute(
         "UPDATE account SET balance = :balance, fence = :token WHERE id = :id AND fence <= :token",
         {"id": id, "balance": balance, "token": token},
@@ -26,17 +27,17 @@ def write(id, balance, token):
         raise pinyon.LockLost(f"account {id} has been written by a later holder")
 
 
-# A holder reads, and is frozen for longer than its lock lasts. (A frozen process renews nothing.)
+# A holder reads, then is frozen for longer than its lock lasts. (A frozen process does not renew.)
 frozen = locks.lock("account:1", ttl=0.2, renew=False).acquire()
 seen = read(1)
 time.sleep(0.3)
 
-# Somebody else has the lock by then, reads the same, and writes. Within one lock any number of writes pass.
+# Another holder acquires the lock, reads the same balance and writes. It may write several times.
 with locks.lock("account:1") as held:
     write(1, read(1) - 30, held.token)
     write(1, read(1) - 5, held.token)
 
-# The first one goes on where it stood.
+# The first holder continues where it was.
 try:
     write(1, seen + 50, frozen.token)
 except pinyon.LockLost as error:

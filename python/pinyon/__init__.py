@@ -1,4 +1,4 @@
-"""One client for shared caches (memcached) and shared locks (Redis, Valkey), as fast as a bare socket.
+"""A client for shared caches on memcached and shared locks on Redis or Valkey.
 
 >>> import pinyon
 >>> cache = pinyon.Client("127.0.0.1:11211")

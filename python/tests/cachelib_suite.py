@@ -16,7 +16,7 @@ from pinyon.frameworks.cachelib import PinyonCache
 @pytest.fixture(autouse=True)
 def _factory(request: pytest.FixtureRequest, key_prefix: str | None) -> None:
     def make(self: object, **settings: Any) -> PinyonCache:
-        cache = PinyonCache(**{"key_prefix": key_prefix, "timeout": 10, **settings})
+        cache = PinyonCache(**{"key_prefix": key_prefix, "timeout": 10, "connect_timeout": 10, **settings})
         cache.clear()
         return cache
 

@@ -11,7 +11,7 @@ from celery import Celery
 def application(broker: str, backend: str, **config: object) -> Celery:
     """An application with the tasks of the tests."""
     app = Celery("tests", broker=broker, backend=backend, set_as_current=False)
-    app.conf.update(cache_backend_options={"timeout": 10}, **config)
+    app.conf.update(cache_backend_options={"timeout": 10, "connect_timeout": 10}, **config)
 
     @app.task(name="add", shared=False)
     def add(first: int, second: int) -> int:

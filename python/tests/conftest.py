@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import inspect
+import shutil
 import signal
 import tempfile
 import time
@@ -16,7 +17,7 @@ import pytest
 from faulty import FaultyServer, OlderServer, Play, Step
 from gate import Gate
 from models import Model
-from servers import PASSWORD, GuardedMemcached, Memcached, Redis
+from servers import PASSWORD, GuardedMemcached, Memcached, Pool, Redis, Twemproxy
 
 import pinyon
 
@@ -135,6 +136,21 @@ def older_meta_server(memcached: Memcached) -> Iterator[OlderServer]:
         yield proxy
 
 
+@pytest.fixture(scope="session")
+def twemproxy_of_all(memcached: Memcached) -> Iterator[Twemproxy]:
+    if not shutil.which("nutcracker"):
+        pytest.skip("nutcracker is not installed")
+    with Memcached() as other, Twemproxy(Pool(memcached, other)) as proxy:
+        yield proxy
+
+
+@pytest.fixture
+def twemproxy(twemproxy_of_all: Twemproxy) -> Twemproxy:
+    for server in twemproxy_of_all.pools[0].servers:
+        server.flush()
+    return twemproxy_of_all
+
+
 @dataclass
 class Setting:
     """A client, and what is special about where it is used."""
@@ -143,13 +159,26 @@ class Setting:
     servers: list[str]
     version: str
     namespace: str = ""
+    proxied: bool = False
 
     @property
     def classic(self) -> bool:
-        return self.version == "1.4.15"
+        return self.proxied or self.version == "1.4.15"
+
+    @property
+    def why_unsupported(self) -> str:
+        """A pattern of what is said of a command that needs meta commands, where there are none."""
+        return "needs meta commands" if self.proxied else r"needs memcached 1\.6\.10.*reports 1\.4\.15"
 
 
-SETTINGS = ("meta", "older_meta", "classic", "unix", "ipv6", "namespace", "encode_keys", "four")
+SETTINGS = ("meta", "older_meta", "classic", "unix", "ipv6", "namespace", "encode_keys", "four", "twemproxy")
+
+#: What cannot pass behind twemproxy, and the command that the proxy does not know.
+NOT_BEHIND_TWEMPROXY = {
+    "test_touch_and_gat_set_the_ttl": "gat",
+    "test_flush_all_makes_all_servers_forget": "flush_all",
+    "test_version_and_stats_name_every_server": "stats",
+}
 
 
 @pytest.fixture(params=SETTINGS)
@@ -160,6 +189,11 @@ def setting(request: pytest.FixtureRequest, server: Memcached) -> Iterator[Setti
         addresses, version = [request.getfixturevalue("older_meta_server").address], "1.6.12"
     elif request.param == "classic":
         addresses, version = [request.getfixturevalue("classic_server").address], "1.4.15"
+    elif request.param == "twemproxy":
+        addresses = [request.getfixturevalue("twemproxy").address]
+        if unknown := NOT_BEHIND_TWEMPROXY.get(request.function.__name__):
+            refused = pytest.mark.xfail(raises=pinyon.Unsupported, reason=f"twemproxy: {unknown}", strict=True)
+            request.applymarker(refused)
     elif request.param == "four":
         addresses = [each.address for each in request.getfixturevalue("four")]
     elif request.param in ("unix", "ipv6"):
@@ -171,7 +205,7 @@ def setting(request: pytest.FixtureRequest, server: Memcached) -> Iterator[Setti
     elif request.param == "encode_keys":
         options = {"encode_keys": True}
     with pinyon.Client(addresses, timeout=30, connect_timeout=30, **options) as client:
-        yield Setting(client, addresses, version, options.get("namespace", ""))
+        yield Setting(client, addresses, version, options.get("namespace", ""), request.param == "twemproxy")
 
 
 def real_version(server: Memcached) -> str:

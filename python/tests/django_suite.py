@@ -6,8 +6,10 @@ distribution of Django's, a memcached's address, and "blocking" or "asyncio"; it
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sys
+import time
 import unittest
 from typing import Any
 from unittest import mock
@@ -16,12 +18,14 @@ SOURCES, ADDRESS, MODEL = sys.argv[1:]
 sys.path[:0] = [SOURCES, f"{SOURCES}/tests"]
 
 import django  # noqa: E402 (which of them the path decides)
+import pytest  # noqa: E402
 from asgiref.sync import async_to_sync  # noqa: E402
 from django.conf import settings  # noqa: E402
 
 PINYON = {"BACKEND": "pinyon.frameworks.django.PinyonCache", "LOCATION": ADDRESS}
 #: The same, but for the methods that are not awaited.
 AWAITED = {"BACKEND": "__main__.AwaitedCache", "LOCATION": ADDRESS}
+LOCAL_MEMORY = "django.core.cache.backends.locmem.LocMemCache"
 
 settings.configure(
     CACHES={"default": PINYON},
@@ -34,15 +38,18 @@ settings.configure(
 django.setup()
 
 from cache import tests, tests_async  # noqa: E402
-from django.core import signals  # noqa: E402
+from django.contrib.sessions.models import Session  # noqa: E402
+from django.core import management, signals  # noqa: E402
 from django.core.cache import cache, caches  # noqa: E402
-from django.db import close_old_connections  # noqa: E402
+from django.core.exceptions import ImproperlyConfigured  # noqa: E402
+from django.db import close_old_connections, transaction  # noqa: E402
 from django.test import TestCase, override_settings  # noqa: E402
 from django.test.runner import DiscoverRunner  # noqa: E402
 from sessions_tests import tests as sessions  # noqa: E402
 
 import pinyon  # noqa: E402
 from pinyon.frameworks.django import PinyonCache  # noqa: E402
+from pinyon.frameworks.django_sessions import SessionStore, Watermark  # noqa: E402
 
 
 def all_caches_on(base: dict[str, str]) -> Any:
@@ -138,8 +145,73 @@ class WhatADummyDoes(tests_async.AsyncDummyCacheTests):
         cache.clear()
 
 
+class PinyonSessionTests(sessions.SessionTestsMixin, TestCase):
+    """Django's tests of every engine of sessions, on ours."""
+
+    backend = SessionStore
+    session_engine = "pinyon.frameworks.django_sessions"
+
+    @override_settings(SESSION_CACHE_ALIAS="other", CACHES={"other": {"BACKEND": LOCAL_MEMORY}})
+    def test_another_kind_of_cache_is_refused(self) -> None:
+        with pytest.raises(ImproperlyConfigured, match=r"needs a PinyonCache.*SESSION_CACHE_ALIAS"):
+            SessionStore("12345678").load()
+
+
+class WatermarkTests(TestCase):
+    REASON = Exception("the server is away")
+
+    def move(self, watermark: Watermark) -> None:
+        with self.captureOnCommitCallbacks(execute=True):
+            watermark.move(Session, self.REASON)
+
+    def row(self) -> Any:
+        return Session.objects.filter(session_key=Watermark.KEY).first()
+
+    def test_every_process_learns_of_it(self) -> None:
+        made, other = time.time(), Watermark()
+        self.move(Watermark())
+        assert not other.is_before(made, Session)
+        assert other.is_before(made + 1000, Session)
+
+    def test_it_only_goes_forward(self) -> None:
+        with mock.patch("time.time", return_value=time.time() + 100):
+            self.move(Watermark())
+        later = self.row().expire_date
+        self.move(Watermark())
+        assert self.row().expire_date == later
+
+    def test_it_is_written_once_in_a_while(self) -> None:
+        watermark = Watermark()
+        self.move(watermark)
+        with self.assertNumQueries(0):
+            self.move(watermark)
+        with mock.patch("time.time", return_value=time.time() + Watermark.AHEAD + 1), self.assertNumQueries(1):
+            self.move(watermark)
+
+    def test_it_is_written_again_after_a_rollback(self) -> None:
+        watermark = Watermark()
+        with contextlib.suppress(ZeroDivisionError), transaction.atomic():
+            watermark.move(Session, self.REASON)
+            raise ZeroDivisionError
+        assert self.row() is None
+        watermark.move(Session, self.REASON)
+        assert self.row()
+
+    def test_no_visitor_reaches_it_and_clearsessions_keeps_it(self) -> None:
+        self.move(Watermark())
+        assert SessionStore(Watermark.KEY).session_key is None
+        management.call_command("clearsessions")
+        assert self.row()
+
+
 CLASSES = {
-    "blocking": [Blocking, sessions.CacheSessionTests, sessions.CacheDBSessionTests],
+    "blocking": [
+        Blocking,
+        sessions.CacheSessionTests,
+        sessions.CacheDBSessionTests,
+        PinyonSessionTests,
+        WatermarkTests,
+    ],
     "asyncio": [Awaited, WhatADummyDoes],
 }
 

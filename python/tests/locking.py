@@ -18,6 +18,18 @@ async def until(model: Model, condition: Callable[[], Any], within: float = 60.0
         await model.sleep(0.002)
 
 
+async def renewed(model: Model, held: Any) -> None:
+    """Waits for a renewal to be confirmed: nothing else makes the remaining time rise."""
+    last = held.remaining()
+
+    def has_risen() -> bool:
+        nonlocal last
+        before, last = last, held.remaining()
+        return bool(last > before)
+
+    await until(model, has_risen)
+
+
 async def nothing_left(model: Model, redis: Redis) -> None:
     """Nobody holds or waits, and the server knows."""
     await until(model, lambda: not redis.left_behind())

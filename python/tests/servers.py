@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -196,6 +197,53 @@ class Memcached(Server):
                 return False
             time.sleep(0.01)
         return True
+
+
+class Pool:
+    """A pool of servers behind a Twemproxy, at a port of its own.
+
+    Args:
+        settings: what the pool's part of the configuration says besides, in place of the defaults.
+    """
+
+    def __init__(self, *servers: Memcached, **settings: object) -> None:
+        self.servers = servers
+        self.settings = {"hash": "fnv1a_64", "distribution": "ketama", "timeout": 30000, **settings}
+        self.port = free_port()
+
+    @property
+    def address(self) -> str:
+        return f"127.0.0.1:{self.port}"
+
+    def configuration(self) -> str:
+        settings = "".join(f"  {name}: {json.dumps(value)}\n" for name, value in self.settings.items())
+        servers = "".join(f"   - {server.address}:1\n" for server in self.servers)
+        return f"pool_{self.port}:\n  listen: {self.address}\n{settings}  servers:\n{servers}"
+
+
+class Twemproxy(Server):
+    """One nutcracker process.
+
+    Args:
+        pools: each is served at its own address; the first one's is that of the proxy.
+    """
+
+    def __init__(self, *pools: Pool) -> None:
+        super().__init__()
+        self.pools = pools
+        self.folder = tempfile.TemporaryDirectory()
+
+    def command(self) -> list[str]:
+        self.pools[0].port = self.port
+        configuration = Path(self.folder.name) / "pools.yml"
+        configuration.write_text("".join(pool.configuration() for pool in self.pools))
+        return ["nutcracker", "-c", str(configuration), "-a", "127.0.0.1", "-s", str(free_port())]
+
+    def greet(self) -> None:
+        with self.connect() as connection:
+            connection.sendall(b"get greeting\r\n")
+            if not connection.recv(100).endswith(b"\r\n"):
+                raise ConnectionError("it is not ready")
 
 
 class GuardedMemcached(Memcached):

@@ -24,7 +24,9 @@ def made(server: Memcached) -> Callable[..., PinyonCache]:
     """Makes caches on the test's server."""
 
     def make(**settings: Any) -> PinyonCache:
-        return PinyonCache(settings.pop("servers", server.address), **{"timeout": 20, **settings})
+        return PinyonCache(
+            settings.pop("servers", server.address), **{"timeout": 20, "connect_timeout": 20, **settings}
+        )
 
     return make
 
@@ -141,7 +143,7 @@ async def test_what_is_no_bytes_is_refused(model: Model, made: Made) -> None:
 async def test_any_key(model: Model, setting: Setting) -> None:
     if setting.classic:
         pytest.skip("encoded keys are for meta commands")
-    async with PinyonCache(setting.servers, timeout=20, namespace="a b:") as cache:
+    async with PinyonCache(setting.servers, timeout=20, connect_timeout=20, namespace="a b:") as cache:
         keys = ["('a', 1)[]", "_", " ", "x" * 1000]
         await cache.multi_set([(key, key) for key in keys])
         assert await cache.multi_get(keys) == keys
@@ -158,7 +160,7 @@ async def test_raw_commands(model: Model, made: Made) -> None:
 
 @on_asyncio
 async def test_a_closed_cache_goes_on(model: Model, own_server: Memcached) -> None:
-    cache = PinyonCache(own_server.address, timeout=20)
+    cache = PinyonCache(own_server.address, timeout=20, connect_timeout=20)
     await cache.set("key", 1)
     await cache.close()
     assert own_server.has_connections(0)
@@ -188,7 +190,7 @@ async def test_plugins_and_connections(model: Model, made: Made) -> None:
 @on_asyncio
 async def test_decorators(model: Model, server: Memcached) -> None:
     made: list[Any] = []
-    settings = {"cache": PinyonCache, "servers": server.address, "timeout": 20}
+    settings = {"cache": PinyonCache, "servers": server.address, "timeout": 20, "connect_timeout": 20}
 
     @cached(ttl=100, namespace="one:", **settings)
     async def one(number: int, *, text: str) -> list[Any]:
@@ -287,7 +289,7 @@ async def test_a_wait_ends(model: Model, own_server: Memcached) -> None:
         with pytest.raises(TimeoutError) as raised:
             await cache.get("key")
         assert isinstance(raised.value, pinyon.Timeout)
-    async with PinyonCache(own_server.address, timeout=20) as cache:
+    async with PinyonCache(own_server.address, timeout=20, connect_timeout=20) as cache:
         assert cache.timeout is None, "two deadlines, of which aiocache's costs a task"
         with pytest.raises(asyncio.TimeoutError):
             await cache.get("key", timeout=0.1)

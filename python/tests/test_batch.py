@@ -143,7 +143,7 @@ def test_a_batch_that_was_interrupted_reports_only_new_failures(client: pinyon.C
 
 
 def test_a_batch_that_does_nothing_costs_nothing(own_server: Memcached) -> None:
-    with pinyon.Client(own_server.address) as client:
+    with pinyon.Client(own_server.address, timeout=20, connect_timeout=20) as client:
         filled(client, lambda batch: None)
         assert own_server.has_connections(0)
 

@@ -33,7 +33,7 @@ def nobody() -> str:
 
 def test_each_server_and_all_together_once(four: list[Memcached]) -> None:
     addresses = [server.address for server in four]
-    with pinyon.Client(addresses) as cache:
+    with pinyon.Client(addresses, timeout=20, connect_timeout=20) as cache:
         cache.set_many({str(number): number for number in range(100)})
     done = run(*addresses)
     heading, *rows, total = done.stdout.splitlines()
@@ -55,7 +55,7 @@ def test_a_dead_server_is_a_row_with_its_error(server: Memcached, nobody: str) -
 
 
 def test_json_has_all_there_is(own_server: Memcached, nobody: str) -> None:
-    with pinyon.Client(own_server.address) as cache:
+    with pinyon.Client(own_server.address, timeout=20, connect_timeout=20) as cache:
         cache.set("key", "value")
         cache.get("key")
     alive, dead, total = json.loads(run("--json", own_server.address, nobody).stdout)
@@ -84,7 +84,7 @@ def test_what_makes_no_sense_is_said(server: Memcached) -> None:
 def test_a_terminal_keeps_up_until_ctrl_c(own_server: Memcached, nobody: str) -> None:
     terminal = Terminal(own_server.address, nobody, "--interval", "0.05", room="stats", url="")
     terminal.wait_for("1 up, 1 down")
-    with pinyon.Client(own_server.address) as cache:
+    with pinyon.Client(own_server.address, timeout=20, connect_timeout=20) as cache:
         cache.set_many({str(number): number for number in range(1234)})
     terminal.wait_for("1.2k")
     terminal.type("\x03")

@@ -198,7 +198,10 @@ def test_leaving_the_block_closes_the_client(server: Memcached) -> None:
         assert isinstance(client, pinyon.Client)
         client.set("key", 1)
     assert client.is_closed
-    with pytest.raises(RuntimeError, match="of the block"), pinyon.Client(server.address) as client:
+    with (
+        pytest.raises(RuntimeError, match="of the block"),
+        pinyon.Client(server.address, timeout=20, connect_timeout=20) as client,
+    ):
         raise RuntimeError("of the block")
     assert client.is_closed
 
@@ -231,7 +234,7 @@ def test_a_subclass_adds_methods(server: Memcached) -> None:
         def remember(self, key: str, value: object) -> object:
             return value if self.add(key, value) else self.get(key)
 
-    with Cache(server.address, timeout=10) as cache:
+    with Cache(server.address, timeout=10, connect_timeout=10) as cache:
         assert isinstance(cache, Cache)
         assert cache.remember("key", 1) == 1
         assert cache.remember("key", 2) == 1
@@ -247,7 +250,7 @@ def test_a_subclass_calls_its_parents_init(server: Memcached) -> None:
             self.calls += 1
             return super().get(key, default)
 
-    with Cache(server.address, timeout=10) as cache:
+    with Cache(server.address, timeout=10, connect_timeout=10) as cache:
         cache.set("key", 1)
         assert cache.get("key") == 1
         assert cache.calls == 1

@@ -59,7 +59,7 @@ def store(server: Memcached, flags: int, data: bytes) -> None:
 @every_model
 def test_values_come_back_from_every_command(model: Model, server: Memcached, algorithm: Any) -> None:
     async def scenario() -> None:
-        async with model.client(server.address, timeout=10, compression=algorithm) as client:
+        async with model.client(server.address, timeout=10, connect_timeout=10, compression=algorithm) as client:
             assert await client.set_many(VALUES) == []
             assert await client.get_many(VALUES) == VALUES
             for key, value in VALUES.items():
@@ -78,7 +78,7 @@ def test_values_come_back_from_every_command(model: Model, server: Memcached, al
             assert await client.get_many(f"quiet:{key}" for key in VALUES) == {
                 f"quiet:{key}": value for key, value in VALUES.items()
             }
-        async with model.client(server.address, timeout=10) as unaware:
+        async with model.client(server.address, timeout=10, connect_timeout=10) as unaware:
             assert await unaware.get_many(VALUES) == VALUES
             assert await unaware.get("huge") == VALUES["huge"]
 
@@ -145,14 +145,16 @@ def test_what_would_decompress_to_too_much_is_refused_by_the_server_it_is_on(
     store(server, COMPRESSED, compress(bytes(2 * 2**20)))
 
     async def scenario() -> None:
-        async with model.client(server.address, timeout=10, max_decompressed_size=2**20) as client:
+        async with model.client(server.address, timeout=10, connect_timeout=10, max_decompressed_size=2**20) as client:
             for read in (client.get("key"), client.gets("key"), client.get_many(["key"]), client.gat("key", 0)):
                 with pytest.raises(pinyon.UndecodableValue, match=r"1048576 bytes.*max_decompressed_size") as raised:
                     await read
                 assert str(raised.value).startswith(f"{server.address}: ")
                 assert raised.value.server == server.address
                 assert raised.value.sent == "yes"
-        async with model.client(server.address, timeout=10, max_decompressed_size=2 * 2**20) as client:
+        async with model.client(
+            server.address, timeout=10, connect_timeout=10, max_decompressed_size=2 * 2**20
+        ) as client:
             assert await client.get("key") == bytes(2 * 2**20)
 
     model.run(scenario())
@@ -207,7 +209,7 @@ def test_a_spoilt_value_is_an_error_that_says_so(
 @every_model
 def test_nothing_is_appended_to_what_may_be_compressed(model: Model, server: Memcached) -> None:
     async def scenario() -> None:
-        async with model.client(server.address, timeout=10, compression=True) as client:
+        async with model.client(server.address, timeout=10, connect_timeout=10, compression=True) as client:
             await client.set("key", LONG)
             for add in (client.append, client.prepend):
                 with pytest.raises(pinyon.UsageError, match="compression=None"):

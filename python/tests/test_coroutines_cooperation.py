@@ -117,13 +117,15 @@ def test_the_blocking_client_cooperates_in_a_patched_process(
     order: str, server: Memcached, own_server: Memcached
 ) -> None:
     own_server.pause()
-    program = PATCHED.format(first=ORDERS[order].format(make="cache = pinyon.Client(sys.argv[1])"))
+    program = PATCHED.format(
+        first=ORDERS[order].format(make="cache = pinyon.Client(sys.argv[1], timeout=20, connect_timeout=20)")
+    )
     assert what_it_prints(program, server.address, own_server.address) == "cooperates"
 
 
 def test_where_nothing_is_patched_the_client_blocks(server: Memcached) -> None:
     assert gevent.get_hub() is not None
-    with pinyon.Client(server.address) as cache:
+    with pinyon.Client(server.address, timeout=20, connect_timeout=20) as cache:
         assert cache.set("key", "value")
         assert type(cache) is pinyon.Client
 

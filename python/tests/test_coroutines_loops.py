@@ -25,7 +25,7 @@ Connect = Callable[..., Any]
 
 @cooperative
 def test_two_loops_in_two_threads_share_a_client(model: Model, own_server: Memcached) -> None:
-    cache = model.client(own_server.address, timeout=10)
+    cache = model.client(own_server.address, timeout=10, connect_timeout=10)
     errors: list[BaseException] = []
     barrier = threading.Barrier(2)
 
@@ -61,7 +61,7 @@ def test_two_loops_in_two_threads_share_a_client(model: Model, own_server: Memca
 async def test_the_last_owner_of_a_client_that_is_dropped_takes_its_connections_along(
     model: Model, own_server: Memcached
 ) -> None:
-    cache = model.client(own_server.address, timeout=20)
+    cache = model.client(own_server.address, timeout=20, connect_timeout=20)
     await cache.set("key", "value")
     view = cache.using(on_failure="miss")
     del cache
@@ -77,7 +77,7 @@ async def test_the_last_owner_of_a_client_that_is_dropped_takes_its_connections_
 
 @on_asyncio
 def test_a_client_is_used_again_after_its_loop_was_closed(model: Model, own_server: Memcached) -> None:
-    cache = model.client(own_server.address, timeout=10)
+    cache = model.client(own_server.address, timeout=10, connect_timeout=10)
 
     async def scenario(number: int) -> None:
         assert await cache.set(f"key:{number}", number)
@@ -92,7 +92,7 @@ def test_a_client_is_used_again_after_its_loop_was_closed(model: Model, own_serv
 
 @on_asyncio
 def test_a_loop_is_closed_with_work_in_flight(model: Model, own_server: Memcached) -> None:
-    cache = model.client(own_server.address, timeout=10)
+    cache = model.client(own_server.address, timeout=10, connect_timeout=10)
 
     async def leave() -> None:
         await cache.set("key", "value")
@@ -114,7 +114,7 @@ def test_a_loop_is_closed_with_work_in_flight(model: Model, own_server: Memcache
 
 @on_asyncio
 def test_a_client_is_closed_after_its_loop(model: Model, own_server: Memcached) -> None:
-    cache = model.client(own_server.address, timeout=10)
+    cache = model.client(own_server.address, timeout=10, connect_timeout=10)
 
     async def leave() -> None:
         await cache.set("key", "value")

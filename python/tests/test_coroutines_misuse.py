@@ -44,7 +44,7 @@ async def test_a_closed_client_fails_what_waits_and_what_comes(
 
 
 def test_outside_of_a_loop_there_is_a_clear_error(server: Memcached) -> None:
-    cache = pinyon.aio.Client(server.address)
+    cache = pinyon.aio.Client(server.address, timeout=20, connect_timeout=20)
     for attempt in (lambda: cache.get("key"), lambda: cache.get_many(["a"]), cache.version):
         with pytest.raises(pinyon.UsageError, match="inside a running event loop"):
             attempt()
@@ -141,7 +141,7 @@ WITHOUT_GEVENT = """
 import sys
 sys.modules["gevent"] = None
 import pinyon, pinyon.aio
-with pinyon.Client(sys.argv[1]) as cache:
+with pinyon.Client(sys.argv[1], timeout=20, connect_timeout=20) as cache:
     assert cache.set("key", "value") and cache.get("key") == "value"
 try:
     import pinyon.gevent

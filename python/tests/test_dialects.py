@@ -90,6 +90,7 @@ def client(server: Memcached, dialect: Any, **settings: Any) -> pinyon.Client:
     return pinyon.Client(
         server.address,
         timeout=10,
+        connect_timeout=10,
         **{"dialect": dialect, "serializer": serializer, "compression": COMPRESSION, **settings},
     )
 
@@ -261,7 +262,9 @@ def test_a_dialect_is_spoken_by_every_command(model: Model, server: Memcached) -
     values = {"text": "größer", "long": LONG, "dict": {"name": [1.5, None]}, "number": 5}
 
     async def scenario() -> None:
-        async with model.client(server.address, timeout=10, dialect="dalli", compression=COMPRESSION) as cache:
+        async with model.client(
+            server.address, timeout=10, connect_timeout=10, dialect="dalli", compression=COMPRESSION
+        ) as cache:
             assert await cache.set_many(values) == []
             assert await cache.get_many(values) == values
             for key, value in values.items():

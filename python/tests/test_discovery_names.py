@@ -46,7 +46,7 @@ def resolve(*addresses):
 async def scenario():
     resolve("127.0.0.1", "127.0.0.2")
     events = []
-    settings = dict(discovery="dns", discovery_interval=0.1, timeout=30, on_event=events.append)
+    settings = dict(discovery="dns", discovery_interval=0.1, timeout=30, connect_timeout=30, on_event=events.append)
     client = model.client([f"cache.example:{{port}}"], **settings)
     assert await client.set_many(values) == []
     assert [line.split()[0] for line in client.describe()] == [f"127.0.0.1:{{port}}", f"127.0.0.2:{{port}}"]

@@ -25,7 +25,7 @@ import pinyon.gevent
 from pinyon.frameworks.django import _CLIENTS, PinyonCache
 
 Connect = Callable[..., Any]
-ANY_OPTIONS = {"timeout": 20}
+ANY_OPTIONS = {"timeout": 20, "connect_timeout": 20}
 A_DAY = 24 * 60 * 60
 
 
@@ -98,7 +98,7 @@ async def test_a_stored_value_is_never_taken_for_a_miss(server: Memcached, model
 @every_model
 async def test_how_long_items_live(server: Memcached, model: Model, cached_on: Connect) -> None:
     cache = cached_on(server)
-    with pinyon.Client(server.address) as look:
+    with pinyon.Client(server.address, timeout=20, connect_timeout=20) as look:
         for timeout, ttl in ((60, 60), (None, None), (60.9, 60), (31 * A_DAY, 31 * A_DAY)):
             await cache.set("set", 1, timeout)
             await cache.set_many({"many": 1}, timeout)

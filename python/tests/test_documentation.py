@@ -1,11 +1,19 @@
-"""Every Python example of the documentation runs."""
+"""Every block of every page is what it claims to be, and every link leads somewhere."""
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import doctest
 import json
+import os
+import pkgutil
 import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,35 +21,38 @@ from typing import Any
 import pytest
 from certificates import Authority, SecureMemcached, SecureRedis
 from endpoint import Endpoint
+from pages import GUIDES, PAGES, REPOSITORY, Block, anchors, blocks, links
+from programs import Programs
 from servers import Memcached, Redis
 
 import pinyon
+import pinyon.aio
 from pinyon._native import DEFAULT_SETTINGS
+from pinyon.cli.arguments import parse
 
-REPOSITORY = Path(__file__).resolve().parents[2]
-DOCUMENTS = [
-    REPOSITORY / "README.md",
-    REPOSITORY / "python" / "README.md",
-    *sorted((REPOSITORY / "docs").rglob("*.md")),
-]
 DEFAULT = "127.0.0.1:11211"
 DEFAULT_REDIS = "127.0.0.1:6379"
 
-
-#: Whole programs, which test_examples.py runs.
+#: Whole programs with side effects of their own, which test_examples.py and test_locks_documentation.py run.
 PROGRAMS = {path.read_text() for path in (REPOSITORY / "docs" / "examples").glob("*.py")}
 
+BLOCKS = [block for page in GUIDES for block in blocks(page)]
 
-def examples(document: Path) -> list[tuple[int, str]]:
-    """The Python blocks of a document, each with the line it begins on."""
-    text = document.read_text() if document.exists() else ""
-    blocks = re.finditer(r"^( *)```(?:python|py|pycon)\n(.*?)^\1```", text, re.MULTILINE | re.DOTALL)
-    return [(text[: block.start()].count("\n") + 1, block.group(2)) for block in blocks]
+
+def those_in(language: str) -> list[Block]:
+    return [block for block in BLOCKS if block.language == language]
+
+
+def test_every_block_says_what_it_is() -> None:
+    """Text is what a program prints, or a drawing; all else is checked by one of the tests below."""
+    known = {"python", "sh", "diff", "sql", "text"}
+    assert {block.name for block in BLOCKS if block.language not in known} == set()
+    assert all(those_in(language) for language in known)
 
 
 @pytest.fixture(scope="module")
-def secured(certificates: Path) -> Iterator[dict[str, str]]:
-    """Servers of the pages on TLS and discovery, by the names they have there; their files are beside each other."""
+def places(memcached: Memcached, redis_of_all: Redis, certificates: Path) -> Iterator[dict[str, str]]:
+    """The tests' servers, by the addresses that the pages name; the files of the page on TLS are beside each other."""
     authority = Authority(certificates, "documented")
     here, own, users = authority.issue("127.0.0.1"), authority.issue("client"), certificates / "users-documented"
     for name, file in {"ca.pem": authority.file, "client.pem": own.certificate, "client-key.pem": own.key}.items():
@@ -49,55 +60,205 @@ def secured(certificates: Path) -> Iterator[dict[str, str]]:
     users.write_text("app:correct-horse\n")
     users.chmod(0o644)
     with contextlib.ExitStack() as stack:
-        found = stack.enter_context(Memcached())
+        found, other = stack.enter_context(Memcached()), stack.enter_context(Memcached())
         yield {
+            DEFAULT: memcached.address,
+            DEFAULT_REDIS: redis_of_all.address,
             "my-cache.abcdef.cfg.use1.cache.amazonaws.com:11211": stack.enter_context(Endpoint([found])).address,
             "memcached.default.svc.cluster.local:11211": f"localhost:{found.port}",
             "cache1.internal:11211": stack.enter_context(SecureMemcached(here)).address,
             "cache2.internal:11211": stack.enter_context(SecureMemcached(here, None, "-Y", str(users))).address,
-            "127.0.0.1:11212": stack.enter_context(Memcached()).address,
+            "127.0.0.1:11212": other.address,
+            "localhost:11211": f"localhost:{other.port}",
             "locks.internal:6380": stack.enter_context(SecureRedis(here)).address,
         }
 
 
+@pytest.fixture(scope="module")
+def dictionaries(certificates: Path) -> None:
+    """Those of the page on compression, made as it says."""
+    with tempfile.TemporaryDirectory() as folder:
+        samples = Path(folder) / "samples"
+        samples.mkdir()
+        for number in range(1000):
+            (samples / str(number)).write_text(json.dumps({"number": number, "name": f"user {number * 7919}"}))
+        (command,) = [block.source for block in those_in("sh") if block.source.startswith("zstd")]
+        subprocess.run(["bash", "-ec", command], cwd=folder, capture_output=True, check=True, timeout=120)
+        shutil.copy(f"{folder}/users-2.zdict", certificates / "users-2.zdict")
+        subprocess.run(
+            ["bash", "-ec", command.replace("2", "1")], cwd=folder, capture_output=True, check=True, timeout=120
+        )
+        shutil.copy(f"{folder}/users-1.zdict", certificates / "users-1.zdict")
+
+
+@pytest.fixture(scope="module")
+def programs(places: dict[str, str], certificates: Path, dictionaries: None) -> Iterator[Programs]:
+    environment = {**os.environ, "MEMCACHE_SERVERS": places[DEFAULT], "REDIS_URL": f"redis://{places[DEFAULT_REDIS]}"}
+    with Programs(certificates, environment) as programs:
+        yield programs
+
+
 def placed(source: str, places: dict[str, str]) -> str:
     """The source with the tests' servers in the places of those that it names."""
-    for name, address in places.items():
-        source = source.replace(name, address)
-    return source
+    return re.sub("|".join(map(re.escape, places)), lambda name: places[name.group()], source)
 
 
-def run(source: str, name: str, names: dict[str, Any]) -> None:
-    if source.lstrip().startswith(">>>"):
-        test = doctest.DocTestParser().get_doctest(source, names, name, name, 0)
-        runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS)
-        runner.run(test, clear_globs=False)
-        names.update(test.globs)
-        assert runner.summarize(verbose=False).failed == 0
-    else:
-        exec(compile(source, name, "exec"), names)
-
-
-DOCUMENTED = [document for document in DOCUMENTS if examples(document)]
-
-
-@pytest.mark.parametrize("document", DOCUMENTED, ids=lambda document: str(document.relative_to(REPOSITORY)))
-def test_the_examples_of_a_document_run_one_after_the_other(
-    server: Memcached,
-    redis: Redis,
-    secured: dict[str, str],
-    certificates: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    document: Path,
+@pytest.mark.parametrize(
+    "block", [block for block in those_in("python") if block.source not in PROGRAMS], ids=lambda block: block.name
+)
+def test_a_block_runs_by_itself_and_twice(
+    block: Block, programs: Programs, places: dict[str, str], server: Memcached, redis: Redis, tmp_path: Path
 ) -> None:
-    monkeypatch.setenv("MEMCACHE_SERVERS", server.address)
-    monkeypatch.chdir(certificates)
-    places = {DEFAULT: server.address, DEFAULT_REDIS: redis.address, **secured}
-    names: dict[str, Any] = {"__name__": "example"}
-    for line, source in examples(document):
-        if source in PROGRAMS:
-            continue
-        run(placed(source, places), f"{document.name}:{line}", names)
+    program = tmp_path / block.module
+    program.write_text(placed(block.source, places))
+    for time in ("first", "second"):
+        status, printed = programs.run(program)
+        assert status == 0, f"{block.name}, the {time} time:\n{printed}"
+
+
+def test_the_first_page_prints_what_it_says(
+    programs: Programs, places: dict[str, str], server: Memcached, redis: Redis, tmp_path: Path
+) -> None:
+    page = REPOSITORY / "docs" / "five-minutes.md"
+    expected, lines = [], []
+    for block in blocks(page):
+        if block.language == "python":
+            program = tmp_path / block.module
+            program.write_text(placed(block.source, places))
+            lines += programs.run(program)[1].splitlines()
+            expected += re.findall(r"^ *print\(.*\) +# (.+?)(?: \(.*\))?$", block.source, re.MULTILINE)
+    assert len(expected) >= 6
+    assert [text for text in expected if text not in lines] == []
+
+
+def test_a_block_that_needs_another_or_fails_the_second_time_is_found(
+    programs: Programs, tmp_path: Path, places: dict[str, str], server: Memcached
+) -> None:
+    program = tmp_path / "program.py"
+    program.write_text("print('so far')\ncache.get('a')\n")
+    status, printed = programs.run(program)
+    assert status == 1
+    assert "so far" in printed
+    assert "NameError: name 'cache' is not defined" in printed
+    once = "import pinyon\nassert pinyon.Client('127.0.0.1:11211').add('once', 1)\n"
+    program.write_text(placed(once, places))
+    assert [programs.run(program)[0] for _ in range(2)] == [0, 1]
+
+
+#: Packages without types of their own, or with types that lack what their decorators add (dogpile.cache).
+UNTYPED = ("aiocache", "celery", "django", "dogpile", "flask_caching", "flask_session", "gevent")
+
+
+def test_the_blocks_are_typed(tmp_path: Path) -> None:
+    folder = tmp_path / "blocks"
+    folder.mkdir()
+    for block in those_in("python"):
+        (folder / block.module).write_text(block.source)
+    settings = "".join(
+        f"[mypy-{package}.*]\nignore_missing_imports = True\nfollow_imports = skip\n" for package in UNTYPED
+    )
+    # mypy cannot know what their decorators return.
+    pages = ",".join(block.module[:-3] for block in those_in("python") if any(name in block.source for name in UNTYPED))
+    (tmp_path / "mypy.ini").write_text(
+        f"[mypy]\nstrict = True\n{settings}[mypy-{pages}]\ndisallow_untyped_decorators = False\n"
+    )
+    command = [sys.executable, "-m", "mypy", "--scripts-are-modules", "--no-error-summary", "--cache-dir"]
+    command += [str(tmp_path / "cache"), "--config-file", str(tmp_path / "mypy.ini"), *map(str, folder.iterdir())]
+    done = subprocess.run(command, cwd=REPOSITORY / "python", capture_output=True, text=True, check=False, timeout=170)
+    assert (done.returncode, done.stdout) == (0, ""), done.stdout + done.stderr
+
+
+def commands(block: Block) -> list[list[str]]:
+    """The commands of a shell block, each in its words."""
+    lines = block.source.replace("\\\n", " ").splitlines()
+    return [words for line in lines if (words := shlex.split(line, comments=True))]
+
+
+def check_options(words: list[str]) -> None:
+    """A server knows every option it is given, and says so in its help."""
+    help_text = subprocess.run([words[0], "--help"], capture_output=True, text=True, check=False, timeout=60).stdout
+    listed = help_text if words[0] == "memcached" else Path("/etc/redis/redis.conf").read_text()
+    options = [option for word in words[1:] for option in word.split(",") if re.match(r"-|ssl_", option)]
+    assert [option for option in options if option.split("=")[0].lstrip("-") not in listed] == []
+
+
+def check_extras(words: list[str]) -> None:
+    metadata = (REPOSITORY / "python" / "pyproject.toml").read_text()
+    for extra in re.findall(r"pinyon\[(\w+)\]", " ".join(words)):
+        assert re.search(rf"^{extra} = \[", metadata, re.MULTILINE)
+    for folder in (word for word in words if word.startswith(".")):
+        assert (REPOSITORY / folder / "pyproject.toml").exists()
+
+
+def check_packages(words: list[str]) -> None:
+    """The tests install the same."""
+    installed = (REPOSITORY / "tools" / "debian-packages.txt").read_text()
+    assert words[:3] == ["sudo", "apt-get", "install"]
+    assert [word for word in words[3:] if not re.search(rf"^{word}\b", installed, re.MULTILINE)] == []
+
+
+def check_target(words: list[str]) -> None:
+    targets = set(re.findall(r"^([a-z-]+):", (REPOSITORY / "Makefile").read_text(), re.MULTILINE))
+    assert {word for word in words[1:] if "=" not in word} <= targets
+
+
+def is_run_elsewhere(words: list[str]) -> None:
+    """By test_locks_documentation.py (redis-cli), by the test of compression (zstd)."""
+
+
+#: How each command that a page names is checked, beside the shell's own opinion.
+CHECKS = {
+    "make": check_target,
+    "memcached": check_options,
+    "pinyon": lambda words: parse(words[1:]),
+    "pip": check_extras,
+    "redis-cli": is_run_elsewhere,
+    "redis-server": check_options,
+    "sudo": check_packages,
+    "zstd": is_run_elsewhere,
+}
+
+
+@pytest.mark.parametrize("block", those_in("sh"), ids=lambda block: block.name)
+def test_the_commands_of_a_block_are_as_their_programs_want_them(block: Block) -> None:
+    subprocess.run(["bash", "-n", "-c", block.source], check=True, timeout=60)
+    for words in commands(block):
+        CHECKS[Path(words[0]).name](words)
+
+
+@pytest.mark.parametrize("block", those_in("diff"), ids=lambda block: block.name)
+def test_both_sides_of_a_difference_are_python(block: Block) -> None:
+    for side in "-+":
+        ast.parse("\n".join(line[1:] for line in block.source.splitlines() if line[0] in (side, " ")))
+    for name in re.findall(r"\bpinyon\.(?:frameworks|compat)\.[\w.]+", block.source):
+        pkgutil.resolve_name(name)
+
+
+def missing(page: Path, link: str) -> bool:
+    """Whether a link leads to no file, or to no heading."""
+    name, _, anchor = link.partition("#")
+    target = (page.parent / name).resolve() if name else page
+    if not target.exists() or REPOSITORY not in [target, *target.parents]:
+        return True
+    return bool(anchor) and target.suffix == ".md" and anchor not in anchors(target)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(REPOSITORY)))
+def test_the_links_of_a_page_lead_somewhere(page: Path) -> None:
+    inside = [link for link in links(page) if not re.match(r"https?:|mailto:", link)]
+    assert [link for link in inside if missing(page, link)] == []
+
+
+def test_a_link_to_nothing_is_found(tmp_path: Path) -> None:
+    page = REPOSITORY / "docs" / "locks.md"
+    assert missing(page, "nothing.md")
+    assert missing(page, "python.md#nothing")
+    assert missing(page, "/etc/passwd")
+    assert not missing(page, "../README.md")
+    written = tmp_path / "page.md"
+    written.write_text("# A title: `x` & [y](z.md)\n\n[a](b.md#c) `[no](link)` ![d](e.svg)\n\n# A title\n\n# A title\n")
+    assert anchors(written) == {"a-title-x--y", "a-title", "a-title-1"}
+    assert links(written) == ["z.md", "b.md#c", "e.svg"]
 
 
 def test_the_page_on_tls_has_every_setting() -> None:
@@ -118,17 +279,28 @@ def test_the_limits_of_a_page_have_their_defaults(page: str) -> None:
     assert documented == {setting: settings[setting] for setting in documented}
 
 
-def test_the_examples_of_the_docstrings_run(server: Memcached, redis: Redis) -> None:
+def test_the_examples_of_the_docstrings_run(places: dict[str, str], server: Memcached, redis: Redis) -> None:
     assert pinyon.__doc__ is not None
-    places = {DEFAULT: server.address, DEFAULT_REDIS: redis.address}
-    run(placed(pinyon.__doc__[pinyon.__doc__.index(">>>") :], places), "pinyon", {})
-
-
-def test_examples_are_found(tmp_path: Path) -> None:
-    document = tmp_path / "example.md"
-    document.write_text("# Title\n\n```python\nfirst = 1\n```\n\n```sh\nls\n```\n\n```python\nassert first == 2\n```\n")
-    assert [line for line, _ in examples(document)] == [3, 11]
     names: dict[str, Any] = {}
-    run(examples(document)[0][1], "first", names)
-    with pytest.raises(AssertionError):
-        run(examples(document)[1][1], "second", names)
+    source = placed(pinyon.__doc__[pinyon.__doc__.index(">>>") :], places)
+    outcome = doctest.DocTestRunner().run(doctest.DocTestParser().get_doctest(source, names, "pinyon", None, 0))
+    assert outcome.attempted > 0
+    assert outcome.failed == 0
+
+
+def test_the_site_has_every_page_and_every_public_name() -> None:
+    docs = REPOSITORY / "docs"
+    contents = (docs / "index.rst").read_text()
+    entries = set(re.findall(r"^   ([\w./-]+)$", contents, re.MULTILINE))
+    pages = [*docs.glob("*.md"), *docs.glob("reference/*.rst")]
+    assert {str(page.relative_to(docs).with_suffix("")) for page in pages} <= entries
+    reference = "".join(page.read_text() for page in docs.glob("reference/*.rst"))
+    shown = set(re.findall(r"^\.\. auto\w+:: (\S+)", reference, re.MULTILINE))
+    assert {f"pinyon.{name}" for name in pinyon.__all__ if name != "__version__"} <= shown
+    assert {f"pinyon.aio.{name}" for name in pinyon.aio.__all__} <= shown
+
+
+def test_blocks_are_found(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("# Title\n\n```python\na = 1\n```\n\n- item\n\n  ```sh\n  ls\n  ```\n\n```\nno language\n```\n")
+    assert [(block.line, block.language) for block in blocks(page)] == [(3, "python"), (9, "sh"), (13, "")]

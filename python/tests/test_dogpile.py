@@ -30,7 +30,7 @@ def keeping(server: Memcached, redis: Redis) -> Callable[..., dict[str, Any]]:
 
     def arguments(keeper: str | None, **others: Any) -> dict[str, Any]:
         lock = {"memcached": {"distributed_lock": True}, "redis": {"lock_url": redis.url}}.get(keeper or "", {})
-        return {"servers": server.address, "timeout": 10, **lock, **others}
+        return {"servers": server.address, "timeout": 10, "connect_timeout": 10, **lock, **others}
 
     return arguments
 
@@ -81,7 +81,12 @@ class TestLocksOnRedis(Suite, fixtures._GenericMutexTestSuite):
 def test_a_region_on_any_pool_of_servers(setting: Setting) -> None:
     if setting.classic:
         pytest.skip("encoded keys are for meta commands")
-    arguments = {"servers": setting.servers, "timeout": 10, "namespace": setting.namespace or None}
+    arguments = {
+        "servers": setting.servers,
+        "timeout": 10,
+        "connect_timeout": 10,
+        "namespace": setting.namespace or None,
+    }
     region = make_region().configure("pinyon", arguments=arguments)
     keys = ["plain", "module:function|first second", "ключ", "long" * 100]
     region.set_multi({key: key.upper() for key in keys})
@@ -96,7 +101,7 @@ def test_a_region_is_configured_by_a_file(server: Memcached) -> None:
     region.configure_from_config({f"cache.{name}": value for name, value in written.items()}, "cache.")
     region.set("key", {"any": object})
     assert region.get("key") == {"any": object}
-    with pinyon.Client(server.address) as client:
+    with pinyon.Client(server.address, timeout=20, connect_timeout=20) as client:
         item = client.meta("key")
         assert item is not None
         assert item.ttl is not None
@@ -112,7 +117,7 @@ def test_arguments_that_are_none_are_refused(name: str) -> None:
 @pytest.mark.parametrize("many", [False, True])
 def test_what_another_client_keeps_under_a_key_is_no_value(server: Memcached, many: bool) -> None:
     region = make_region().configure("pinyon", arguments={"servers": server.address})
-    with pinyon.Client(server.address, serializer="pickle") as client:
+    with pinyon.Client(server.address, serializer="pickle", timeout=20, connect_timeout=20) as client:
         client.set("key", ("pickled", "by another backend"))
     assert (region.get_multi(["key"])[0] if many else region.get("key")) is NO_VALUE
     assert region.get_or_create("key", lambda: "made") == "made"
@@ -123,7 +128,7 @@ def test_values_need_not_be_pickled(server: Memcached) -> None:
     region.configure("pinyon", arguments={"servers": server.address})
     region.set("key", [1, "two"])
     assert region.get("key") == [1, "two"]
-    with pinyon.Client(server.address, serializer="raw") as client:
+    with pinyon.Client(server.address, serializer="raw", timeout=20, connect_timeout=20) as client:
         assert client.get("key").endswith(b'|[1, "two"]')
 
 
@@ -162,7 +167,7 @@ def test_processes_wait_for_each_others_values(
     for child in children:
         child.join(120)
     assert [child.exitcode for child in children] == [0] * 4
-    with pinyon.Client(server.address) as client:
+    with pinyon.Client(server.address, timeout=20, connect_timeout=20) as client:
         assert client.incr("made", 0) == 1
 
 

@@ -42,7 +42,7 @@ VALUES = {
 
 @pytest.fixture(params=["", "app:"])
 def cache(request: pytest.FixtureRequest, server: Memcached) -> PinyonCache:
-    return PinyonCache(server.address, key_prefix=request.param, timeout=10)
+    return PinyonCache(server.address, key_prefix=request.param, timeout=10, connect_timeout=10)
 
 
 def ttl_of(cache: PinyonCache, key: str) -> int | None:
@@ -104,7 +104,7 @@ def test_no_change_of_a_number_is_lost(cache: PinyonCache) -> None:
 
 
 def test_timeouts(server: Memcached) -> None:
-    cache = PinyonCache(server.address, default_timeout=500)
+    cache = PinyonCache(server.address, default_timeout=500, timeout=20, connect_timeout=20)
     cache.set("default", 1)
     cache.set("own", 1, timeout=100)
     cache.set("delta", 1, timeout=timedelta(days=60))
@@ -119,7 +119,9 @@ def test_timeouts(server: Memcached) -> None:
 
 
 def test_prefixes_keep_applications_apart(server: Memcached) -> None:
-    one, other = (PinyonCache(server.address, key_prefix=prefix) for prefix in ("one:", "other:"))
+    one, other = (
+        PinyonCache(server.address, key_prefix=prefix, timeout=20, connect_timeout=20) for prefix in ("one:", "other:")
+    )
     one.set("key", 1)
     assert other.get("key") is None
     assert server.holds("one:key")
@@ -130,7 +132,7 @@ def test_prefixes_keep_applications_apart(server: Memcached) -> None:
 def test_any_key_that_a_visitor_sends(setting: Setting) -> None:
     if setting.classic:
         pytest.skip("encoded keys are for meta commands")
-    cache = PinyonCache(setting.servers, key_prefix=setting.namespace, timeout=10)
+    cache = PinyonCache(setting.servers, key_prefix=setting.namespace, timeout=10, connect_timeout=10)
     for key in ("/a page", "/seité", "x" * 1000, "line\r\nset other 0 0 1"):
         assert cache.set(key, key) is True
         assert cache.get(key) == key
@@ -140,7 +142,10 @@ def test_any_key_that_a_visitor_sends(setting: Setting) -> None:
 
 
 def test_what_is_no_key_has_no_value(server: Memcached) -> None:
-    for cache, key in ((PinyonCache(server.address), ""), (PinyonCache(server.address, encode_keys=False), "a b")):
+    for cache, key in (
+        (PinyonCache(server.address, timeout=20, connect_timeout=20), ""),
+        (PinyonCache(server.address, encode_keys=False, timeout=20, connect_timeout=20), "a b"),
+    ):
         cache.set("key", 1)
         assert cache.get(key) is None
         assert cache.get_dict("key", key) == {"key": 1, key: None}
@@ -151,8 +156,8 @@ def test_what_is_no_key_has_no_value(server: Memcached) -> None:
 
 def test_what_cannot_be_read_is_no_value(server: Memcached) -> None:
     """As cachelib promises: another client's value, or a pickled one where pickle is not trusted."""
-    PinyonCache(server.address).set_many({"pickled": (1, 2), "plain": "text"})
-    careful = PinyonCache(server.address, serializer="portable")
+    PinyonCache(server.address, timeout=20, connect_timeout=20).set_many({"pickled": (1, 2), "plain": "text"})
+    careful = PinyonCache(server.address, serializer="portable", timeout=20, connect_timeout=20)
     assert careful.get("pickled") is None
     assert careful.get_many("pickled", "plain") == [None, "text"]
     with pytest.raises(pinyon.UnsupportedType):
@@ -213,7 +218,7 @@ def application(server: Memcached) -> Callable[..., tuple[flask.Flask, Cache]]:
         app.config.update(
             CACHE_TYPE="pinyon.frameworks.flask_caching.PinyonCache",
             CACHE_MEMCACHED_SERVERS=[server.address],
-            CACHE_OPTIONS={"timeout": 10},
+            CACHE_OPTIONS={"timeout": 10, "connect_timeout": 10},
             TESTING=True,
         )
         app.config.update(config)
@@ -311,7 +316,10 @@ class Tagged:
 @pytest.mark.parametrize("serializer", ["pickle", Tagged()], ids=["pickled", "tagged JSON"])
 def test_flask_session(server: Memcached, serializer: Any) -> None:
     app = flask.Flask("application")
-    app.config.update(SESSION_TYPE="cachelib", SESSION_CACHELIB=PinyonCache(server.address, serializer=serializer))
+    app.config.update(
+        SESSION_TYPE="cachelib",
+        SESSION_CACHELIB=PinyonCache(server.address, serializer=serializer, timeout=20, connect_timeout=20),
+    )
     flask_session.Session(app)
 
     @app.route("/")

@@ -111,7 +111,7 @@ import sys, time, pinyon
 def make():
     print("making", flush=True)
     time.sleep(1000)
-pinyon.Client(sys.argv[1]).get_or_set("key", make, 60, lease=int(sys.argv[2]))
+pinyon.Client(sys.argv[1], timeout=20, connect_timeout=20).get_or_set("key", make, 60, lease=int(sys.argv[2]))
 """
 
 

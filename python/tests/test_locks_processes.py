@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from locking import nothing_left, queued, until
+from locking import nothing_left, queued, renewed, until
 from models import BLOCKING, Model, cooperative, every_model, on_asyncio
 from processes import what_it_prints
 from servers import Redis
@@ -49,13 +49,13 @@ def test_threads_share_locks_and_one_connection(own_redis: Redis) -> None:
 
 
 def test_renewals_need_no_gil(redis: Redis) -> None:
-    with pinyon.Locks(redis.url) as locks, locks.lock("a", ttl=4) as held:
+    with pinyon.Locks(redis.url) as locks, locks.lock("a", ttl=9) as held:
         numbers, kept_for = 10_000_000, 0.0
         while kept_for < 5:
-            numbers, begun = 2 * numbers, time.monotonic()
+            numbers, begun, remaining = 2 * numbers, time.monotonic(), held.remaining()
             sum(range(numbers))  # one call keeps the GIL to its end
             kept_for = time.monotonic() - begun
-        held.check()
+        assert held.remaining() > remaining - kept_for + 1
 
 
 @cooperative
@@ -148,7 +148,7 @@ async def test_what_was_taken_in_one_loop_is_not_given_back_in_another(
 @every_model
 async def test_what_nobody_can_give_back_is_not_renewed(model: Model, redis: Redis, locks_on: LocksOn) -> None:
     locks, others = locks_on(redis), locks_on(redis)
-    kept = await locks.lock("kept", ttl=4, on_lost=lambda held: None).acquire()
+    kept = await locks.lock("kept", ttl=9, on_lost=lambda held: None).acquire()
     assert await locks.lock("dropped", ttl=4).acquire()
     assert await locks.lock("with whom to tell", ttl=4, on_lost=lambda held: None).acquire()
     named = await locks.lock("that knows itself", ttl=4).acquire()
@@ -157,8 +157,7 @@ async def test_what_nobody_can_give_back_is_not_renewed(model: Model, redis: Red
     gc.collect()
     async with others.lock("dropped", "with whom to tell", "that knows itself", timeout=60):
         pass
-    await model.sleep(1)
-    kept.check()
+    await renewed(model, kept)
     assert await kept.release()
     await nothing_left(model, redis)
 
@@ -191,8 +190,14 @@ async def test_left_by_another_task_than_the_one_that_entered(model: Model, redi
 
 FORK = """
 import os, sys, threading, time, pinyon
-locks = pinyon.Locks(sys.argv[1], ttl=3)
+locks = pinyon.Locks(sys.argv[1], ttl=6)
 lost = []
+def wait_until_renewed(held):
+    last, give_up = held.remaining(), time.monotonic() + 60
+    while (remaining := held.remaining()) <= last:
+        assert time.monotonic() < give_up
+        last = remaining
+        time.sleep(0.01)
 held = locks.lock("a", on_lost=lost.append).acquire()
 waited = []
 def wait():
@@ -216,15 +221,13 @@ if child == 0:
                 raise AssertionError(use)
         assert locks.try_lock("a") is None
         assert locks.is_locked("a")
-        with locks.lock("b", ttl=2) as mine:
-            time.sleep(3)
-            mine.check()
+        with locks.lock("b") as mine:
+            wait_until_renewed(mine)
         status = 0
     finally:
         os._exit(status)
 assert os.waitpid(child, 0)[1] == 0
-time.sleep(0.4)
-held.check()
+wait_until_renewed(held)
 assert held.release() and not lost
 waiting.join()
 assert waited[0] > held.token

@@ -207,7 +207,7 @@ async def test_what_concerns_no_key_is_counted(model: Model, connect: Connect, s
 
 @every_model
 async def test_each_server_is_counted_apart(model: Model, four: list[Memcached]) -> None:
-    cache = model.client([server.address for server in four], timeout=10)
+    cache = model.client([server.address for server in four], timeout=10, connect_timeout=10)
     await cache.set_many({f"key:{number}": number for number in range(200)})
     await cache.get_many([f"key:{number}" for number in range(300)])
     servers = cache.metrics()

@@ -17,8 +17,14 @@ import pinyon.aio
 Connect = Callable[..., Any]
 
 #: What the old pool's client and the new one's differ by, besides their servers.
-OLD: dict[str, Any] = {"ring": "python-memcached", "dialect": "pymemcache", "serializer": "pickle", "timeout": 10}
-NEW: dict[str, Any] = {"timeout": 10}
+OLD: dict[str, Any] = {
+    "ring": "python-memcached",
+    "dialect": "pymemcache",
+    "serializer": "pickle",
+    "timeout": 10,
+    "connect_timeout": 10,
+}
+NEW: dict[str, Any] = {"timeout": 10, "connect_timeout": 10}
 
 
 class Pools:
@@ -283,12 +289,15 @@ async def test_old_servers_that_cannot_tell_a_ttl_need_one(
 
 
 def test_clients_that_would_delete_each_others_keys_are_refused(server: Memcached) -> None:
-    old, new = pinyon.Client(server.address), pinyon.Client(server.address)
+    old, new = (
+        pinyon.Client(server.address, timeout=20, connect_timeout=20),
+        pinyon.Client(server.address, timeout=20, connect_timeout=20),
+    )
     with pytest.raises(pinyon.UsageError, match="give the new client a namespace"):
         pinyon.migrating(old, new)
     with pytest.raises(pinyon.UsageError, match="are the same"):
         pinyon.migrating(old, old)
-    apart = pinyon.migrating(old, pinyon.Client(server.address, namespace="2:"))
+    apart = pinyon.migrating(old, pinyon.Client(server.address, namespace="2:", timeout=20, connect_timeout=20))
     old.set("key", "value")
     assert apart.get("key") == "value"
     assert apart.set("key", "other") is True
@@ -296,10 +305,13 @@ def test_clients_that_would_delete_each_others_keys_are_refused(server: Memcache
 
 
 def test_both_clients_are_of_one_kind(server: Memcached) -> None:
-    plain, awaited = pinyon.Client(server.address), pinyon.aio.Client(server.address, namespace="2:")
+    plain, awaited = (
+        pinyon.Client(server.address, timeout=20, connect_timeout=20),
+        pinyon.aio.Client(server.address, namespace="2:", timeout=20, connect_timeout=20),
+    )
     with pytest.raises(pinyon.UsageError, match="whose methods wait by themselves"):
         pinyon.migrating(plain, awaited)
     with pytest.raises(pinyon.UsageError, match=r"two clients of pinyon\.aio"):
         pinyon.aio.migrating(plain, awaited)
     with pytest.raises(pinyon.UsageError, match="no quiet batches"):
-        pinyon.migrating(plain, pinyon.Client(server.address, namespace="2:")).quiet()
+        pinyon.migrating(plain, pinyon.Client(server.address, namespace="2:", timeout=20, connect_timeout=20)).quiet()

@@ -217,7 +217,7 @@ async def test_what_is_counted_is_told(model: Model, connect: Connect, server: M
 def test_clients_are_added_up_and_forgotten(server: Memcached, telemetry: Telemetry) -> None:
     first, second = (
         pinyon.Client(server.address, timeout=10, connect_timeout=10),
-        pinyon.Client(server.address, timeout=10),
+        pinyon.Client(server.address, timeout=10, connect_timeout=10),
     )
     for cache in (first, second):
         telemetry.instrument(cache)

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import shutil
 import socket
-import tempfile
-from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
+from collections.abc import Callable, Iterator
 from typing import Any, ClassVar
 
 import pytest
 from faulty import Listener
 from models import Model, every_model
-from pinyon_verify.ports import free_port
-from servers import Memcached, Server
+from servers import Memcached, Pool, Twemproxy
 
 import pinyon
 
@@ -23,39 +20,9 @@ pytestmark = [
 ]
 
 
-class Twemproxy(Server):
-    """A proxy of one pool.
-
-    Args:
-        servers: the pool's.
-        distribution: how it spreads keys over them.
-    """
-
-    def __init__(self, servers: Sequence[Memcached], distribution: str) -> None:
-        super().__init__()
-        self.servers = servers
-        self.distribution = distribution
-        self.folder = tempfile.TemporaryDirectory()
-
-    def command(self) -> list[str]:
-        configuration, places = Path(self.folder.name) / "pool.yml", [server.address for server in self.servers]
-        listed = "".join(f"\n   - {place}:1" for place in places)
-        configuration.write_text(
-            f"pool:\n  listen: {self.address}\n  hash: fnv1a_64\n  distribution: {self.distribution}\n"
-            f"  auto_eject_hosts: false\n  timeout: 30000\n  servers:{listed}\n"
-        )
-        return ["nutcracker", "-c", str(configuration), "-a", "127.0.0.1", "-s", str(free_port())]
-
-    def greet(self) -> None:
-        with self.connect() as connection:
-            connection.sendall(b"get greeting\r\n")
-            if not connection.recv(100).endswith(b"\r\n"):
-                raise ConnectionError("it is not ready")
-
-
 @pytest.fixture(scope="module", params=["ketama", "modula"])
 def proxy(request: pytest.FixtureRequest) -> Iterator[Twemproxy]:
-    with Memcached() as one, Memcached() as other, Twemproxy([one, other], request.param) as proxy:
+    with Memcached() as one, Memcached() as other, Twemproxy(Pool(one, other, distribution=request.param)) as proxy:
         yield proxy
 
 
@@ -136,7 +103,7 @@ async def test_finding_out_costs_one_connection_and_no_command(model: Model, con
 
 
 async def test_a_server_that_dies_behind_a_proxy_is_no_dead_proxy(model: Model, connect: Connect) -> None:
-    with Memcached() as one, Memcached() as other, Twemproxy([one, other], "modula") as proxy:
+    with Memcached() as one, Memcached() as other, Twemproxy(Pool(one, other, distribution="modula")) as proxy:
         cache = connect(proxy.address)
         keys = [f"key:{number}" for number in range(50)]
         await cache.set_many(dict.fromkeys(keys, 1))

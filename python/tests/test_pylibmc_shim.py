@@ -200,7 +200,7 @@ def test_a_damaged_value_is_an_error(server: Memcached) -> None:
             return data
 
     ours = pylibmc.Client([server.address])
-    with pinyon.Client(server.address, serializer=Damaged()) as plain:
+    with pinyon.Client(server.address, serializer=Damaged(), timeout=20, connect_timeout=20) as plain:
         for data in (b"no zlib", b"", b"x\x9c"):
             plain.set("damaged", (data, 8))
             with pytest.raises(pylibmc.Error, match="Failed to decompress"):

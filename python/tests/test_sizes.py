@@ -134,7 +134,7 @@ async def test_of_many_values_those_that_the_server_refuses_are_told_and_no_othe
 ) -> None:
     values = {f"key:{number}": number for number in range(count)}
     large = {"large": b"x" * 2 * MIB, f"key:{count // 2}": b"x" * 2 * MIB}
-    client = connect(server, timeout=20, max_value_size=8 * MIB)
+    client = connect(server, timeout=20, connect_timeout=20, max_value_size=8 * MIB)
     assert set(await client.set_many({**values, **large}, ttl=60)) == set(large)
     stored = {key: value for key, value in values.items() if key not in large}
     assert await client.get_many([*values, "large"]) == stored

@@ -162,7 +162,7 @@ async def test_a_connection_that_is_cut_is_a_broken_one(
 ) -> None:
     """Cut in the middle of a record, or of a value that is cut at a record's end."""
     value = b"x" * 100_000
-    assert pinyon.Client(server.address).set("key", value)
+    assert pinyon.Client(server.address, timeout=20, connect_timeout=20).set("key", value)
 
     def lose_all(data: bytes) -> Iterator[bytes]:
         if len(data) > 10_000:

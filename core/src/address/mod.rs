@@ -1,4 +1,4 @@
-//! Where servers are: as users write it, and as sockets take it.
+//! Addresses of servers: as users write them, and as sockets take them.
 
 mod redis_url;
 mod servers;
@@ -16,7 +16,7 @@ pub enum Endpoint {
     Unix(PathBuf),
 }
 
-/// Where a connection can be made: what a name resolves to.
+/// An address to connect to. A host name resolves to one or more of these.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Address {
     Tcp(SocketAddr),
@@ -43,8 +43,8 @@ impl std::fmt::Display for Endpoint {
 }
 
 impl Endpoint {
-    /// Where it may be, unless that takes resolving a name: then that name and the port. `localhost` is this machine, and
-    /// nobody is asked about it (RFC 6761, 6.3).
+    /// The addresses, or the name and port to resolve. `localhost` is this machine; no resolver is asked (RFC 6761,
+    /// 6.3).
     pub(crate) fn addresses(&self) -> Result<Vec<Address>, (&str, u16)> {
         let (host, port) = match self {
             Endpoint::Unix(path) => return Ok(vec![Address::Unix(path.clone())]),
@@ -61,7 +61,7 @@ impl Endpoint {
     }
 }
 
-/// A server list or URL that cannot be read.
+/// A server list or URL that is not valid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerListError(String);
 

@@ -1,4 +1,4 @@
-//! Where a Redis or Valkey server is, as users write it.
+//! The address of a Redis or Valkey server, as users write it.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
@@ -12,7 +12,7 @@ const SHAPES: &str = "write redis://[user[:password]@]host[:port][/database], re
 const DEFAULT_HOST: &str = "127.0.0.1";
 const DEFAULT_PORT: u16 = 6379;
 
-/// A server, and as whom to log in there. No message about a URL shows its password.
+/// A server, with login and database. No message about a URL shows its password.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RedisUrl {
     pub endpoint: Endpoint,
@@ -62,7 +62,7 @@ impl RedisUrl {
     }
 }
 
-/// The parts of a URL behind its scheme, as they are written.
+/// The parts of a URL after its scheme, as written.
 struct Parts<'u> {
     login: &'u str,
     /// Host and port.
@@ -106,7 +106,7 @@ impl<'u> Parts<'u> {
     }
 }
 
-/// The scheme in lower case, empty where there is none, and what stands behind its colon.
+/// The scheme in lower case, or an empty text without one; and the text after the colon.
 fn split_scheme(url: &str) -> (String, &str) {
     match url.split_once(':') {
         Some((scheme, rest)) if is_scheme(scheme) => (scheme.to_ascii_lowercase(), rest),
@@ -119,7 +119,7 @@ fn is_scheme(text: &str) -> bool {
         && text.chars().all(|letter| letter.is_ascii_alphanumeric() || "+-.".contains(letter))
 }
 
-/// The last `db` of a query, which may have nothing else.
+/// The last `db` of a query. No other parameter is allowed.
 fn database_of(query: &str) -> Result<String, ServerListError> {
     let pairs = query.split('&').filter(|pair| !pair.is_empty());
     let pairs = pairs.map(|pair| pair.split_once('=').unwrap_or((pair, "")));

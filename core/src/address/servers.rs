@@ -6,27 +6,27 @@ use super::{Address, Endpoint, ServerListError};
 
 use crate::ring::Weight;
 
-/// memcached's own port.
+/// memcached's default port.
 pub const DEFAULT_PORT: u16 = 11211;
 
-/// The server of a client that is told of none.
+/// The server of a client without a server list.
 pub const DEFAULT_SERVER: &str = "127.0.0.1:11211";
 
-/// The environment variable that lists the servers of a client that is told of none.
+/// The environment variable with the servers of a client without a server list.
 const ENVIRONMENT: &str = "MEMCACHE_SERVERS";
 
-/// One server of a list, its text kept as written: the ring hashes names, not addresses.
+/// One server of a list. Its text is kept as written, because the ring hashes names rather than addresses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerSpec {
     pub endpoint: Endpoint,
     pub weight: Weight,
-    /// Where it is, as far as that is known without resolving its name.
+    /// Its address, if it is known without resolving the name.
     pub ip: Option<IpAddr>,
-    /// The name that its certificate is for, if that is not its host.
+    /// The name in its certificate, if it differs from the host.
     pub certified_as: Option<String>,
 }
 
-/// Reads server texts, each one server or several separated by commas.
+/// Reads server texts. Each contains one server, or several separated by commas.
 pub fn parse_servers<'a>(texts: impl IntoIterator<Item = &'a str>) -> Result<Vec<ServerSpec>, ServerListError> {
     let mut servers: Vec<ServerSpec> = Vec::new();
     for text in texts.into_iter().flat_map(|text| text.split(',')) {
@@ -42,7 +42,7 @@ pub fn parse_servers<'a>(texts: impl IntoIterator<Item = &'a str>) -> Result<Vec
     Ok(servers)
 }
 
-/// The servers of a client that is told of none: those that the environment variable `MEMCACHE_SERVERS` lists, or else
+/// The servers of a client without a server list: those in the environment variable `MEMCACHE_SERVERS`, or else
 /// [`DEFAULT_SERVER`].
 pub fn usual_servers() -> Result<Vec<ServerSpec>, ServerListError> {
     servers_of_environment(&std::env::var_os(ENVIRONMENT).unwrap_or_default().to_string_lossy())
@@ -55,7 +55,7 @@ fn servers_of_environment(listed: &str) -> Result<Vec<ServerSpec>, ServerListErr
     }
 }
 
-/// Reads the servers of a gutter: none of them may be one of `servers`.
+/// Reads the servers of a gutter. None of them may be one of `servers`.
 pub fn gutter_servers<'a>(
     texts: impl IntoIterator<Item = &'a str>,
     servers: &[ServerSpec],
@@ -77,7 +77,7 @@ impl ServerSpec {
         Self { endpoint, weight, ip: None, certified_as: None }
     }
 
-    /// Like [`Endpoint::addresses`], with what is known besides.
+    /// Like [`Endpoint::addresses`], but uses an address that is already known.
     pub(crate) fn addresses(&self) -> Result<Vec<Address>, (&str, u16)> {
         match (&self.endpoint, self.ip) {
             (Endpoint::Tcp { port, .. }, Some(ip)) => Ok(vec![Address::Tcp(SocketAddr::new(ip, *port))]),
@@ -140,7 +140,7 @@ impl ServerSpec {
         Some(Self::new(Endpoint::Unix(path.into()), weight))
     }
 
-    /// The server as messages name it: `host:port`, `[v6]:port` or the path.
+    /// The server's name in messages: `host:port`, `[v6]:port` or the path.
     pub fn name(&self) -> String {
         self.endpoint.to_string()
     }

@@ -1,4 +1,4 @@
-//! One exchange with one server: the way of the operations whose cost everybody feels.
+//! One exchange with one server: the path of the most frequent operations.
 
 use std::time::Instant;
 
@@ -77,7 +77,7 @@ fn exchange<H: Host>(
                 Outcome::Failed(error) => return Err(error.into()),
             }
         }
-        // A signal that came since interrupts no wait that begins after it.
+        // A signal that arrived in the meantime does not interrupt a wait that begins after it.
         host.interrupted().map_err(Failure::Interrupted)?;
     }
 }

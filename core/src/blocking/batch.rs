@@ -1,4 +1,5 @@
-//! Quiet batches in threads: commands sent without awaiting a reply to each, with a barrier at the end.
+//! Quiet batches in threads: commands are sent without awaiting each reply, and a barrier at the end awaits all
+//! outcomes.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -20,17 +21,17 @@ use crate::operations::{choose, may_go_on, told, Account, BorrowedKey, Request, 
 use crate::pool::Loan;
 use crate::session::{Data, Outcome, Session, Ticket};
 
-/// A quiet batch. It holds a connection to each server it has sent to, until it is finished or dropped. `K` is what the
-/// host keeps of a key, to tell what failed.
+/// A quiet batch. It keeps one connection to each server it has used, until it is finished or dropped. `K` is the
+/// host's form of a key, used to report failures.
 pub struct Batch<K> {
     directory: Arc<Directory>,
-    /// The servers that it goes to, or why there are none; found out for its first command.
+    /// The servers, or why there are none. The first command discovers them.
     servers: Option<Result<Arc<Fleet>, Error>>,
     work: Work<K>,
     generation: u64,
 }
 
-/// What was submitted, and what is known of it.
+/// The submitted commands and their known outcomes.
 struct Work<K> {
     failover: bool,
     account: Account<K>,
@@ -40,7 +41,7 @@ struct Work<K> {
 struct Connection<K> {
     server: usize,
     loan: Loan,
-    /// What was submitted and whose outcome is not known yet, in order.
+    /// Submitted commands whose outcome is unknown, in order.
     open: VecDeque<(Ticket, Submitted<K>)>,
 }
 
@@ -51,15 +52,15 @@ struct Submitted<K> {
 }
 
 impl<K> Batch<K> {
-    /// With `failover`, the keys of a server that is down go to another one.
+    /// With `failover`, keys of a server that is down go to another server.
     pub fn new(directory: Arc<Directory>, failover: bool) -> Self {
         let work = Work { failover, account: Account::from(0), connections: Vec::new() };
         Self { directory, servers: None, work, generation: fork::generation() }
     }
 
-    /// Submits a request to the server that holds its key. It waits only where a connection has to be made, or takes no more;
-    /// each submission has the client's whole timeout. What fails is told with the outcomes. An error says that the value
-    /// is too large to be sent at all.
+    /// Submits a request to the server that holds its key. It waits only to connect, or for room in a connection; each
+    /// submission may take the client's whole timeout. Failures are reported with the outcomes. An error means that the
+    /// value is too large to send.
     pub fn submit<H: Host>(
         &mut self,
         host: &H,
@@ -94,8 +95,8 @@ impl<K> Batch<K> {
         Ok(())
     }
 
-    /// Sends what is unsent, and does not wait for anything. What a connection does not take now, or what has not connected
-    /// yet, is sent by a later call. Outcomes that have come are kept for [`Self::finish`].
+    /// Sends what the sockets take, without waiting. A later call sends the rest. Outcomes that have arrived are kept
+    /// for [`Self::finish`].
     pub fn send(&mut self) -> Result<(), Error> {
         self.check_process()?;
         let Some(Ok(fleet)) = &self.servers else { return Ok(()) };
@@ -109,8 +110,8 @@ impl<K> Batch<K> {
         Ok(())
     }
 
-    /// Sends what is unsent, waits until the outcome of every command is known, and returns those that were not carried out,
-    /// in the order they were submitted.
+    /// Sends the rest, awaits the outcome of every command, and returns the commands that were not carried out, in the
+    /// order of submission.
     pub fn finish<H: Host>(&mut self, host: &H) -> Result<Vec<Unsuccessful<K>>, Failure<H::Interrupt>> {
         self.check_process()?;
         if let Some(Ok(fleet)) = &self.servers {
@@ -119,7 +120,7 @@ impl<K> Batch<K> {
         Ok(self.work.account.take_unsuccessful())
     }
 
-    /// A forked child drops the parent's connections without a word on them.
+    /// In a forked child, drops the parent's connections without sending anything.
     #[inline]
     fn check_process(&mut self) -> Result<(), Error> {
         match self.generation == fork::generation() {
@@ -136,7 +137,7 @@ impl<K> Batch<K> {
     }
 }
 
-/// The servers, or why there are none.
+/// Discovers the servers. Returns why there are none, if there are none.
 fn discovered<H: Host>(directory: &Directory, host: &H) -> Result<Result<Arc<Fleet>, Error>, Failure<H::Interrupt>> {
     match known(directory, host) {
         Ok(fleet) => Ok(Ok(fleet)),
@@ -146,8 +147,8 @@ fn discovered<H: Host>(directory: &Directory, host: &H) -> Result<Result<Arc<Fle
 }
 
 impl<K> Work<K> {
-    /// The position of a connection to the server for a key, which takes one more command. Where one fails, the command goes
-    /// on elsewhere, as nothing of it was sent.
+    /// The position of a connection that has room for a command on this key. If connecting fails, the command moves to
+    /// another server, since nothing of it was sent.
     fn connected<H: Host>(
         &mut self,
         fleet: &Fleet,
@@ -207,7 +208,7 @@ impl<K> Work<K> {
             Some(position) => position,
             None => self.connect(fleet, host, choice, now, timer)?,
         };
-        // A server that was down is trusted once the connection stands: the outcomes may be long in coming.
+        // The server counts as up once the connection stands: the outcomes may arrive much later.
         if choice.probe {
             fleet.succeeded(choice);
         }
@@ -232,7 +233,7 @@ impl<K> Work<K> {
         let server = choice.server;
         let (open_connections, idle) = fleet.pool(server).open_and_idle();
         if open_connections >= fleet.options().max_connections && idle == 0 {
-            // Two batches that each wait for a connection of the other's would wait in vain.
+            // Releases its connections first: two batches that each wait for a connection of the other would deadlock.
             self.settle(fleet, host).map_err(Failure::Interrupted)?;
         }
         let opened = open(fleet, host, choice, now, timer);
@@ -243,7 +244,7 @@ impl<K> Work<K> {
         Ok(self.connections.len() - 1)
     }
 
-    /// Waits until all that was submitted is answered, and gives the connections back.
+    /// Waits until all submitted commands are answered, then returns the connections to their pools.
     fn settle<H: Host>(&mut self, fleet: &Fleet, host: &H) -> Result<(), H::Interrupt> {
         let mut timer = Timer::start(Instant::now(), fleet.options().timeout);
         for connection in &mut self.connections {
@@ -262,7 +263,7 @@ impl<K> Work<K> {
         Ok(())
     }
 
-    /// Waits once, in this way, and takes what has come. Returns why the connection was given up, if it was.
+    /// Waits once, by `wait`, and takes what has arrived. Returns why the connection was given up, if it was.
     fn advance<H: Host>(
         &mut self,
         fleet: &Fleet,
@@ -282,7 +283,7 @@ impl<K> Work<K> {
         Ok(self.take(fleet, position))
     }
 
-    /// Takes what has come. A connection that broke is given up; returns why.
+    /// Takes what has arrived. Gives up a connection that broke, and returns why.
     fn take(&mut self, fleet: &Fleet, position: usize) -> Option<Error> {
         let Connection { server, loan, open } = &mut self.connections[position];
         let session = session_of(loan);

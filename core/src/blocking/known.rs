@@ -1,4 +1,4 @@
-//! The fleet to work with: known at once, or found out.
+//! The fleet to work with: known already, or discovered now.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -7,9 +7,8 @@ use super::{Failure, Host};
 use crate::directory::{Directory, Sight, LOOK_AGAIN};
 use crate::fleet::Fleet;
 
-/// The client's servers as they are known now. Only as long as none is known they are waited for. But somebody has to
-/// look for changes: who finds that it is time goes on with that for a tenth of the client's timeout at most, and those
-/// who come later do what is left.
+/// The client's servers as known now. It waits only while no server is known. The thread that finds a look due drives
+/// it, for at most a tenth of the client's timeout; later threads continue it.
 #[inline]
 pub fn known<H: Host>(directory: &Directory, host: &H) -> Result<Arc<Fleet>, Failure<H::Interrupt>> {
     match directory.as_fixed() {

@@ -1,7 +1,7 @@
-//! Driving sessions by waiting: a thread takes sessions from the pools, submits, and waits by itself.
+//! Driving sessions by waiting: a thread takes sessions from the pools, submits commands, and waits by itself.
 //!
-//! With one exchange in flight a whole operation is two system calls: a send, and a receive that the socket's own
-//! timeout bounds. The host's lock is given up while waiting and at no other time.
+//! With one exchange in flight, an operation is two system calls: a send, and a receive bounded by the socket's own
+//! timeout. The host's lock is released only while the thread waits.
 
 mod alone;
 mod batch;
@@ -22,19 +22,19 @@ pub use run::run;
 
 use crate::error::{Error, Sent};
 
-/// What the blocking driver asks of the language it serves.
+/// What the blocking driver needs from the host's language.
 pub trait Host {
-    /// What the language raises when a signal ends a wait.
+    /// The error that the language raises when a signal ends a wait.
     type Interrupt;
 
-    /// Runs `wait` with the host's lock given up. An error says that it did not run, as the host was interrupted before.
+    /// Runs `wait` with the host's lock released. An error means that a signal came first and `wait` did not run.
     fn unlocked<T: Send>(&self, wait: impl FnOnce() -> T + Send) -> Result<T, Self::Interrupt>;
 
-    /// Called after a wait, and before another one: a signal may have come, and an error ends the operation at once.
+    /// Called between waits. A signal may have arrived: handle it, and return an error to end the operation at once.
     fn interrupted(&self) -> Result<(), Self::Interrupt>;
 }
 
-/// A host without a lock to give up, and without signals to look at.
+/// A host without a lock to release and without signals to handle.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoHost;
 
@@ -50,7 +50,7 @@ impl Host for NoHost {
     }
 }
 
-/// Why an operation did not come to its end.
+/// Why an operation ended early.
 #[derive(Debug)]
 pub enum Failure<I> {
     Error(Error),
@@ -58,7 +58,7 @@ pub enum Failure<I> {
 }
 
 impl<I> Failure<I> {
-    /// The same, of a command of which nothing was sent.
+    /// The same failure, with the name of a command of which nothing was sent.
     pub fn before(self, command: &'static str) -> Self {
         match self {
             Failure::Error(error) => Failure::Error(error.of(command, Sent::No)),
@@ -73,16 +73,16 @@ impl<I> From<Error> for Failure<I> {
     }
 }
 
-/// When an operation must be over, and whether any of its time is used up yet.
+/// The deadline of an operation, and whether any of its time has been used.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Timer {
     pub(crate) deadline: Instant,
-    /// All of the client's timeout, while none of it is used up: then the socket's own timeout may bound the wait.
+    /// The client's whole timeout, as long as none of it is used. Then the socket's own timeout can bound the wait.
     unused: Option<Duration>,
 }
 
 impl Timer {
-    /// An operation that begins `now` and may take `timeout`, as the client's operations do.
+    /// Starts the timer of an operation that begins `now` and may take `timeout`.
     #[inline]
     pub(crate) fn start(now: Instant, timeout: Duration) -> Self {
         Self { deadline: now + timeout, unused: Some(timeout) }

@@ -1,4 +1,4 @@
-//! Getting hold of a session: from the pool, or by connecting.
+//! Getting a session: from the pool, or by connecting.
 
 use std::time::Instant;
 
@@ -11,7 +11,7 @@ use crate::fleet::{Choice, Fleet};
 use crate::pool::{Loan, Offer};
 use crate::session::Session;
 
-/// A loan whose session is ready.
+/// Borrows a session from the pool and waits until it is ready.
 pub(super) fn open<H: Host>(
     fleet: &Fleet,
     host: &H,
@@ -30,7 +30,7 @@ pub(super) fn open<H: Host>(
     Ok(loan)
 }
 
-/// A loan whose session is ready, or on its way to be.
+/// Borrows a session that is ready or still connecting.
 #[inline(always)]
 pub(super) fn begin<H: Host>(
     fleet: &Fleet,

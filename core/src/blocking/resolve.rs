@@ -1,4 +1,4 @@
-//! Host names into addresses, by a deadline, and with an eye on signals.
+//! Resolves host names within a deadline, and responds to signals meanwhile.
 
 use std::net::SocketAddr;
 use std::time::Instant;
@@ -13,7 +13,7 @@ pub(crate) enum Unresolved<I> {
     Interrupted(I),
 }
 
-/// The addresses of a host name, by `deadline`.
+/// Resolves a host name by `deadline`.
 pub(crate) fn resolve<H: Host>(
     host: &H,
     name: &str,

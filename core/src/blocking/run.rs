@@ -1,4 +1,4 @@
-//! Runs an operation by waiting.
+//! Runs an operation in a thread, by waiting.
 
 use std::time::Instant;
 
@@ -11,10 +11,10 @@ use crate::error::Sent;
 use crate::fleet::Fleet;
 use crate::operations::{Asks, Next, Operation};
 
-/// Runs an operation to its end. Its type says how to take the outcome then.
+/// Runs an operation until it is over. Its type says how to take the outcome.
 ///
-/// All that it asks has the client's whole timeout. An interrupt of the host's ends it at once, and the connections in
-/// use are closed.
+/// All its asks share the client's timeout. An interrupt from the host ends it at once and closes the connections in
+/// use.
 #[inline]
 pub fn run<H: Host>(directory: &Directory, host: &H, operation: &mut impl Operation) -> Result<(), H::Interrupt> {
     match directory.as_fixed() {
@@ -54,7 +54,7 @@ fn carry_out<H: Host>(fleet: &Fleet, host: &H, operation: &mut impl Operation) -
     }
 }
 
-/// Begins what is to be asked, until nothing is to be asked any more.
+/// Begins the operation again until it has nothing left to ask.
 #[cold]
 fn go_on<H: Host>(
     fleet: &Fleet,

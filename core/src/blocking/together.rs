@@ -1,4 +1,4 @@
-//! Several exchanges: all are sent to all servers before any reply is read.
+//! Several exchanges at once: requests go to all servers before any reply is read.
 
 use std::collections::VecDeque;
 use std::time::Instant;
@@ -13,24 +13,24 @@ use crate::operations::{Ask, End, Next, Operation, Sending};
 use crate::pool::Loan;
 use crate::session::{Outcome, Refused, Session, Ticket};
 
-/// The asks of one server, and the connection that carries them out.
+/// The asks for one server, and the connection that carries them.
 struct Part {
     choice: Choice,
     begun: Instant,
     loan: Loan,
-    /// Those that the session has not taken yet.
+    /// The asks that the session has not taken yet.
     unsubmitted: VecDeque<u32>,
     flight: VecDeque<(Ticket, u32)>,
 }
 
-/// How the asks of an operation ended that did not succeed.
+/// The asks that failed.
 struct Failures<'o, O> {
     operation: &'o mut O,
     failed: Vec<(u32, Error)>,
     next: Next,
 }
 
-/// Carries out the asks of an operation, all at once.
+/// Carries out all asks of an operation at once.
 pub(super) fn together<H: Host, O: Operation>(
     fleet: &Fleet,
     host: &H,
@@ -82,8 +82,8 @@ pub(super) fn together<H: Host, O: Operation>(
     }
 }
 
-/// The asks of each server. Servers are in ascending order, so that threads that need several connections each do not
-/// wait for one another in a circle.
+/// Groups asks by server, in ascending order. With the same order in every thread, threads that each need several
+/// connections cannot deadlock.
 fn by_server(asks: Vec<Ask>) -> Vec<(Choice, VecDeque<u32>)> {
     let mut servers: Vec<(Choice, VecDeque<u32>)> = Vec::new();
     for Ask { part, choice } in asks {
@@ -100,7 +100,7 @@ fn by_server(asks: Vec<Ask>) -> Vec<(Choice, VecDeque<u32>)> {
 }
 
 impl<O: Operation> Failures<'_, O> {
-    /// These were never submitted, as the connection failed before.
+    /// Fails asks that were never submitted because their connection failed first.
     fn not_submitted(&mut self, fleet: &Fleet, error: &Error, asks: VecDeque<u32>) {
         if asks.is_empty() {
             return;
@@ -116,7 +116,7 @@ impl<O: Operation> Failures<'_, O> {
         }
     }
 
-    /// Tells the operation what failed, now that the servers' health is known.
+    /// Reports failures to the operation, now that the servers' health is up to date.
     fn told(mut self, timer: &Timer) -> Next {
         let in_time = !timer.is_over();
         for (part, error) in std::mem::take(&mut self.failed) {
@@ -131,7 +131,7 @@ impl Part {
         session_of(&mut self.loan)
     }
 
-    /// Takes what has come, and submits what can be.
+    /// Takes what has arrived, and submits as much as fits.
     fn advance(&mut self, fleet: &Fleet, timer: &Timer, running: &mut Failures<'_, impl Operation>) {
         while let Some(completion) = session_of(&mut self.loan).next() {
             let Some(position) = position(&self.flight, completion.ticket) else { continue };
@@ -190,7 +190,7 @@ impl Part {
     }
 }
 
-/// Replies come in order, so it is mostly the first.
+/// Replies arrive in order, so the first entry nearly always matches.
 fn position(flight: &VecDeque<(Ticket, u32)>, ticket: Ticket) -> Option<usize> {
     match flight.front() {
         Some((first, _)) if *first == ticket => Some(0),

@@ -1,4 +1,4 @@
-//! Ways to wait for sessions, with the host's lock given up.
+//! Waiting for sessions, with the host's lock released.
 
 use std::io;
 use std::time::Instant;
@@ -10,7 +10,7 @@ use crate::doorbell::{wait_for, Wake, LONGEST_SLEEP};
 use crate::network::{Socket, Stream};
 use crate::session::Session;
 
-/// Sends what is unsent and waits until something has arrived, was sent or failed.
+/// Sends what is unsent, and waits until the session received, sent or failed.
 pub(super) fn wait(session: &mut Session, timer: &mut Timer) -> Wake {
     session.flush();
     let Some(timeout) = timer.unused.take() else { return wait_any(&mut [session], timer) };
@@ -28,8 +28,7 @@ pub(super) fn wait(session: &mut Session, timer: &mut Timer) -> Wake {
     }
 }
 
-/// Waits until the session takes more commands, or may after what has happened. Nothing needs to arrive for that:
-/// quiet commands have no replies.
+/// Waits until the session may take more commands. No reply is needed for that: quiet commands have none.
 pub(super) fn wait_for_room(session: &mut Session, timer: &mut Timer) -> Wake {
     session.flush();
     if session.accepts() {
@@ -38,7 +37,7 @@ pub(super) fn wait_for_room(session: &mut Session, timer: &mut Timer) -> Wake {
     wait_any(&mut [session], timer)
 }
 
-/// Goes on sending, and receives from the sessions where something has arrived, waiting until one can do either.
+/// Waits until any session can send or receive, then lets each continue.
 pub(super) fn wait_any(sessions: &mut [&mut Session], timer: &mut Timer) -> Wake {
     timer.unused = None;
     if let [session] = sessions {
@@ -67,7 +66,7 @@ pub(super) fn wait_any(sessions: &mut [&mut Session], timer: &mut Timer) -> Wake
     Wake::Ready
 }
 
-/// Something has come. The clock is read where it matters when.
+/// Something arrived. The clock is read only if time matters.
 #[inline]
 fn arrived(session: &mut Session) -> Wake {
     if session.is_timed() {

@@ -1,5 +1,4 @@
-//! Values made smaller on their way to a cache, and as they were on their way back. No more memory is taken for a value
-//! than its reader allows, whatever is stored.
+//! Compression of values. Whatever is stored, decompressing a value takes no more memory than its reader allows.
 
 mod deflate;
 mod zstd;
@@ -7,10 +6,10 @@ mod zstd;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// The id of a dictionary that `zstd --train` made.
+/// The id in a dictionary that `zstd --train` made.
 pub(crate) use zstd_safe::get_dict_id_from_dict as dictionary_id;
 
-/// How a value is compressed.
+/// A compression algorithm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Algorithm {
     Zstd,
@@ -29,12 +28,12 @@ impl Algorithm {
         }
     }
 
-    /// From the name users give it.
+    /// The algorithm with this name in the settings.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|algorithm| algorithm.name() == name)
     }
 
-    /// The one whose first bytes these are.
+    /// The algorithm that these first bytes belong to.
     pub fn of(bytes: &[u8]) -> Option<Self> {
         match bytes {
             [0x28, 0xb5, 0x2f, 0xfd, ..] => Some(Algorithm::Zstd),
@@ -46,7 +45,7 @@ impl Algorithm {
         }
     }
 
-    /// The levels it has, from fast to small, and the usual one.
+    /// Its levels, from fast to small, and the default level.
     fn levels(self) -> (std::ops::RangeInclusive<i32>, i32) {
         match self {
             Algorithm::Zstd => (1..=zstd::MOST, zstd::USUAL),
@@ -55,15 +54,15 @@ impl Algorithm {
     }
 }
 
-/// Which values are compressed, and how.
+/// Which values to compress, and how.
 #[derive(Clone, Debug)]
 pub struct Settings {
     pub algorithm: Algorithm,
-    /// The algorithm's own, from fast to small; none for its usual one.
+    /// The algorithm's level, from fast to small; `None` for its default.
     pub level: Option<i64>,
-    /// Values of fewer bytes are stored as they are.
+    /// Shorter values are stored uncompressed.
     pub threshold: usize,
-    /// What share of its size, from 0 to 1, a value must lose; otherwise it is stored as it is.
+    /// The share of its size, from 0 to 1, that a value must lose. Otherwise it is stored uncompressed.
     pub minimum_gain: f64,
 }
 
@@ -76,7 +75,7 @@ pub struct Compressor {
 }
 
 impl Compressor {
-    /// `dictionary`: the one that zstd writes with.
+    /// `dictionary`: the one for compressing with zstd.
     pub fn new(settings: Settings, dictionary: Option<&[u8]>) -> Result<Self, String> {
         let (levels, usual) = settings.algorithm.levels();
         let (level, name) = (settings.level.unwrap_or(usual.into()), settings.algorithm.name());
@@ -97,7 +96,7 @@ impl Compressor {
         self.settings.algorithm
     }
 
-    /// The value compressed, or none when it is better stored as it is.
+    /// The compressed value, or `None` if it is better stored uncompressed.
     pub fn compress(&self, bytes: &[u8]) -> Result<Option<Vec<u8>>, String> {
         if bytes.len() < self.settings.threshold {
             return Ok(None);
@@ -112,7 +111,7 @@ impl Compressor {
     }
 }
 
-/// Reads compressed values, whoever wrote them.
+/// Decompresses values from any client.
 #[derive(Clone, Debug)]
 pub struct Decompressor {
     limit: usize,
@@ -120,7 +119,7 @@ pub struct Decompressor {
 }
 
 impl Decompressor {
-    /// `limit`: the most bytes that a value may have; `dictionaries`: what zstd may have been written with.
+    /// `limit`: the most bytes of a decompressed value. `dictionaries`: those that zstd may need.
     pub fn new<'d>(limit: usize, dictionaries: impl IntoIterator<Item = (u32, &'d [u8])>) -> Result<Self, String> {
         let mut readers = BTreeMap::new();
         for (id, bytes) in dictionaries {
@@ -133,7 +132,7 @@ impl Decompressor {
         self.limit
     }
 
-    /// The value as it was, of an algorithm that its first bytes tell.
+    /// Decompresses a value. Its first bytes tell the algorithm.
     pub fn decompress(&self, bytes: &[u8]) -> Result<Vec<u8>, DecompressError> {
         match Algorithm::of(bytes) {
             Some(algorithm) => self.decompress_as(algorithm, bytes),
@@ -150,20 +149,20 @@ impl Decompressor {
     }
 }
 
-/// Why a compressed value cannot be read.
+/// Why a value cannot be decompressed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DecompressError {
-    /// It begins as no compressed value does.
+    /// Its first bytes belong to no known algorithm.
     Unrecognized,
     Truncated,
     Corrupt(String),
-    /// It has more bytes than are allowed.
+    /// Its size exceeds the limit.
     TooLarge {
         limit: usize,
     },
-    /// Nobody gave the dictionary of this id.
+    /// The dictionary with this id was not given.
     Dictionary(u32),
-    /// Something stands behind it, as after an append.
+    /// There are bytes after the compressed value, as after an append.
     Trailing,
 }
 
@@ -196,7 +195,7 @@ impl std::fmt::Display for DecompressError {
 
 impl std::error::Error for DecompressError {}
 
-/// Makes room in `out`, which is full, for more of a value; an error when that is as long as it may be.
+/// Makes room for more of a value in a full `out`. Fails if the value has reached its limit.
 fn grow(out: &mut Vec<u8>, limit: usize) -> Result<(), DecompressError> {
     if out.len() > limit {
         return Err(DecompressError::TooLarge { limit });
@@ -205,7 +204,7 @@ fn grow(out: &mut Vec<u8>, limit: usize) -> Result<(), DecompressError> {
     Ok(())
 }
 
-/// Memory to begin with, for a value whose length is not known.
+/// The first memory for a value of unknown length.
 fn beginning(compressed: usize, limit: usize) -> Vec<u8> {
     Vec::with_capacity(compressed.saturating_mul(4).min(limit) + 1)
 }

@@ -54,7 +54,7 @@ fn a_value_beyond_the_limit_is_refused_and_no_memory_taken_for_it() {
 
 #[test]
 fn a_value_that_does_not_say_how_long_it_is_comes_back_within_bounds() {
-    // A frame of no declared size: one run-length block of 1000 times "x", which is the last.
+    // A frame without a declared size. Its single, last block is a run of "x".
     let frame = |length: u32| {
         let block = (length << 3 | 0b011).to_le_bytes();
         let head = [0x28, 0xb5, 0x2f, 0xfd, 0x00, 0x58];

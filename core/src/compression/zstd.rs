@@ -1,5 +1,5 @@
-//! zstd, with and without dictionaries. A dictionary is one that `zstd --train` makes: its id stands in it, and in every
-//! value that is written with it.
+//! zstd, with and without dictionaries. A dictionary from `zstd --train` contains its id, and so does every value that
+//! was compressed with it.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -12,9 +12,9 @@ use zstd_safe::{
 use super::{beginning, grow, DecompressError};
 
 pub(super) const USUAL: i32 = 3;
-/// What lies beyond takes hundreds of megabytes.
+/// Higher levels take hundreds of megabytes.
 pub(super) const MOST: i32 = 19;
-/// The largest window (8 MiB) that what is written up to level 19 needs.
+/// The largest window (8 MiB) for values written at levels up to 19.
 const WINDOW_LOG: u32 = 23;
 
 thread_local! {
@@ -22,7 +22,7 @@ thread_local! {
     static DECOMPRESSING: RefCell<DCtx<'static>> = RefCell::new(DCtx::create());
 }
 
-/// A dictionary to write with.
+/// A dictionary for compressing.
 pub(super) struct Writer(CDict<'static>);
 
 impl Writer {
@@ -37,7 +37,7 @@ impl std::fmt::Debug for Writer {
     }
 }
 
-/// A dictionary to read with.
+/// A dictionary for decompressing.
 pub(super) struct Reader(DDict<'static>);
 
 impl Reader {
@@ -93,7 +93,7 @@ pub(super) fn decompress(
     }
 }
 
-/// A value that says how long it is.
+/// Decompresses a value that declares its length.
 fn at_once(bytes: &[u8], length: usize, dictionary: Option<&Reader>) -> Result<Vec<u8>, DecompressError> {
     let mut out = Vec::with_capacity(length);
     DECOMPRESSING

@@ -1,4 +1,4 @@
-//! From closed to connected: one address after the other, all within one deadline.
+//! From closed to connected: tries one address after another, within one deadline.
 
 use std::time::{Duration, Instant};
 
@@ -12,10 +12,10 @@ use crate::network::{Network, Stream};
 pub(super) struct Attempt<S> {
     stream: Option<S>,
     addresses: std::vec::IntoIter<Address>,
-    /// The one that is tried.
+    /// The address that is being tried.
     address: Option<Address>,
     limit: Limit,
-    /// Why the address before this one failed.
+    /// Why the previous address failed.
     failure: String,
 }
 
@@ -33,7 +33,7 @@ impl<S> Attempt<S> {
     }
 }
 
-/// Until when the next stage of a connection must be reached.
+/// The deadline of the connection's next stage.
 #[derive(Clone, Copy)]
 pub(super) struct Limit {
     pub(super) deadline: Instant,
@@ -45,8 +45,8 @@ impl Limit {
         self.deadline - self.timeout
     }
 
-    /// For the stage that follows one reached now. A host that comes to look after the deadline was away, so the server
-    /// could not go on: it has the whole time again.
+    /// The limit of the next stage, after one was reached now. If the host was away until after the deadline, the
+    /// server had no chance to continue, so it has the whole time again.
     fn for_the_next(self, now: Instant) -> Self {
         match self.deadline > now {
             true => self,
@@ -56,8 +56,8 @@ impl Limit {
 }
 
 impl<N: Network> Connection<N> {
-    /// Begins to connect, to the first of `addresses` that answers, with `timeout` for all of it and the greeting:
-    /// [`Self::advance`] does so, and [`Self::check_time`] ends it.
+    /// Begins to connect to the first of `addresses` that answers, with `timeout` for connecting and the greeting.
+    /// [`Self::advance`] does the work, and [`Self::check_time`] ends it.
     pub(crate) fn connect(&mut self, addresses: Vec<Address>, now: Instant, timeout: Duration) {
         self.broken.clear();
         self.secured = None;
@@ -67,8 +67,8 @@ impl<N: Network> Connection<N> {
         self.state = State::Connecting(Attempt { stream: None, addresses, address: None, limit, failure });
     }
 
-    /// Gives up a connection whose greeting is not answered, and connects to the same address once more, by the same
-    /// deadline. Returns what [`Self::advance`] does.
+    /// Gives up a connection whose greeting went unanswered, and connects to the same address again within the same
+    /// deadline. Returns the same as [`Self::advance`].
     pub(crate) fn connect_anew(&mut self) -> Result<bool, Error> {
         let State::Greeting(stream, limit) = std::mem::replace(&mut self.state, State::Closed) else {
             unreachable!("it is greeting")
@@ -81,8 +81,8 @@ impl<N: Network> Connection<N> {
         self.connect_further(limit.begun())
     }
 
-    /// Goes on connecting as far as it can without waiting. Returns whether it is connected just now, and the server
-    /// is to be greeted.
+    /// Continues to connect as far as possible without waiting. Returns whether it has just connected, so that the
+    /// server must be greeted.
     pub(crate) fn advance(&mut self, now: Instant) -> Result<bool, Error> {
         match self.state {
             State::Connecting(_) => self.connect_further(now),
@@ -91,8 +91,8 @@ impl<N: Network> Connection<N> {
         }
     }
 
-    /// Fails once the deadline is over. Ask this after everything was read that has come: a host that looks late must
-    /// not give up a server that was in time. `greeting` is what the server has to answer, as a message names it.
+    /// Fails after the deadline. Call it after reading everything that has arrived: a host that looks late must not
+    /// give up a punctual server. `greeting`: the awaited answer, for the message.
     pub(crate) fn check_time(&self, now: Instant, greeting: &str) -> Result<(), Error> {
         match self.deadline().is_some_and(|deadline| deadline <= now) {
             true => Err(self.too_late(greeting)),
@@ -146,7 +146,7 @@ impl<N: Network> Connection<N> {
         Err(Error::new(Kind::Connect, &self.server, message))
     }
 
-    /// Goes on agreeing upon TLS, as far as it can without waiting.
+    /// Continues the TLS handshake as far as possible without waiting.
     fn secure(&mut self, now: Instant) -> Result<bool, Error> {
         let (State::Securing(stream, _), Some(tls)) = (&mut self.state, &self.tls) else { return Ok(false) };
         let begun = match self.secured.take() {

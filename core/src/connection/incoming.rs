@@ -1,6 +1,6 @@
-//! Bytes that have arrived and are not yet read.
+//! Bytes that have arrived and are unread.
 
-/// A buffer of fixed size: lines and small values pass through it, large values go elsewhere.
+/// A buffer of fixed size for lines and small values. Large values go elsewhere.
 pub(crate) struct Incoming {
     buffer: Box<[u8]>,
     start: usize,
@@ -16,17 +16,17 @@ impl Incoming {
         &self.buffer[self.start..self.end]
     }
 
-    /// The same, to be decrypted where they are.
+    /// The unread bytes, to be decrypted in place.
     pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
         &mut self.buffer[self.start..self.end]
     }
 
-    /// Where [`Self::bytes`] begins, for [`Self::at`].
+    /// The position of [`Self::bytes`], for [`Self::at`].
     pub(crate) fn position(&self) -> usize {
         self.start
     }
 
-    /// Bytes by position, consumed or not, until the next call of [`Self::room`].
+    /// Bytes by position, read or unread, until the next call of [`Self::room`].
     pub(crate) fn at(&self, range: std::ops::Range<usize>) -> &[u8] {
         &self.buffer[range]
     }
@@ -40,7 +40,7 @@ impl Incoming {
         debug_assert!(self.start <= self.end);
     }
 
-    /// Where the next bytes go; the unread ones are moved to the front when the end is near.
+    /// Memory for the next bytes. Moves the unread bytes to the front if the end is near.
     pub(crate) fn room(&mut self) -> &mut [u8] {
         if self.is_empty() {
             self.start = 0;
@@ -53,7 +53,7 @@ impl Incoming {
         &mut self.buffer[self.end..]
     }
 
-    /// `count` bytes have been put where [`Self::room`] said.
+    /// Notes that `count` bytes were received into [`Self::room`].
     pub(crate) fn filled(&mut self, count: usize) {
         self.end += count;
         debug_assert!(self.end <= self.buffer.len());

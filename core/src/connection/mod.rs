@@ -1,10 +1,10 @@
-//! What sessions of any protocol are built on: one connection to one server, from nothing to ready to broken.
+//! The basis of all sessions, whatever their protocol: one connection to one server, from closed to ready to broken.
 //!
-//! A session keeps the bytes ([`Outgoing`], [`Incoming`]) and the exchanges; here is the stream and how it stands. Once
-//! it is connected the session greets the server as its protocol has it, and says when it is [ready](Connection::ready).
-//! Where TLS is wanted, it is agreed upon in between; from then on what is sent and received passes [`Secured`].
-//! Nothing here waits, and what goes wrong is returned: the session [fails](Connection::fail) with it, once it has
-//! looked after what it has in flight.
+//! A session owns the bytes ([`Outgoing`], [`Incoming`]) and the exchanges. This module owns the stream and its state.
+//! Once connected, the session greets the server in its protocol's way, and reports when it is
+//! [ready](Connection::ready). If TLS is enabled, the handshake comes first, and all later bytes pass through
+//! [`Secured`]. Nothing here waits. Errors are returned to the session, which handles its exchanges and then
+//! [fails](Connection::fail) the connection.
 
 mod connecting;
 mod incoming;
@@ -30,16 +30,16 @@ use connecting::{Attempt, Limit};
 use secured::{Failure, Secured};
 pub(crate) use wire::Wire;
 
-/// Lines and small values fit, with room to take several at once.
+/// Enough for lines and small values, several at once.
 pub(crate) const RECEIVE_BUFFER: usize = 64 * 1024;
 
-/// So much room for what arrives is enough for any record of TLS.
+/// Enough room for any TLS record.
 pub(crate) const LEAST_ROOM: usize = 20 * 1024;
 
-/// How much one poll receives at most, so that others get their turn.
+/// The most that one poll receives, so that other connections get their turn.
 pub(crate) const RECEIVED_PER_POLL: usize = 256 * 1024;
 
-/// Names one exchange of one session.
+/// Identifies an exchange of a session.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Ticket(pub u64);
 
@@ -58,21 +58,22 @@ pub(crate) struct Connection<N: Network> {
     state: State<N::Stream>,
     /// The address that it is connected to.
     address: Option<Address>,
-    /// TLS, where it is to be spoken.
+    /// The TLS settings, if TLS is enabled.
     tls: Option<ServerTls>,
-    /// What is between the session and the stream, once TLS has begun.
+    /// The TLS layer between the session and the stream, once TLS has begun.
     secured: Option<Box<Secured>>,
-    /// Streams that broke, and those of addresses that did not answer: open until the host has stopped watching them.
+    /// Broken streams, and those of addresses that did not answer. They stay open until the host has stopped watching
+    /// them.
     broken: Vec<N::Stream>,
 }
 
 enum State<S> {
-    /// Not connected, and nobody has asked for it.
+    /// Not connected, and not connecting.
     Closed,
     Connecting(Attempt<S>),
-    /// Connected; within this limit TLS is agreed upon.
+    /// Connected. The TLS handshake must finish within this limit.
     Securing(S, Limit),
-    /// Connected, and secured where that is wanted; within this limit the server's answer to the greeting is awaited.
+    /// Connected, and secured if TLS is enabled. The server must answer the greeting within this limit.
     Greeting(S, Limit),
     Ready(S),
     Broken(Error),
@@ -80,7 +81,7 @@ enum State<S> {
 
 /// Why nothing was received.
 pub(crate) enum Unreceived {
-    /// Nothing is there yet, or a signal came; the connection is as it was.
+    /// Nothing has arrived yet, or a signal came. The connection is unchanged.
     NotNow(io::ErrorKind),
     Broken(Error),
 }
@@ -90,12 +91,12 @@ impl<N: Network> Connection<N> {
         Self { server, network, state: State::Closed, address: None, tls, secured: None, broken: Vec::new() }
     }
 
-    /// How to speak TLS from the next connection on, if at all.
+    /// Sets TLS for the next connection.
     pub(crate) fn set_tls(&mut self, tls: Option<ServerTls>) {
         self.tls = tls;
     }
 
-    /// The server's name, as messages give it.
+    /// The server's name in messages.
     pub(crate) fn server(&self) -> &Arc<str> {
         &self.server
     }
@@ -109,7 +110,7 @@ impl<N: Network> Connection<N> {
         matches!(self.state, State::Securing(..) | State::Greeting(..) | State::Ready(_))
     }
 
-    /// Whether it waits, on its own account, for the socket to take something.
+    /// Whether it waits for the socket to take something of its own, such as a handshake.
     pub(crate) fn wants_to_write(&self) -> bool {
         match self.state {
             State::Connecting(_) => true,
@@ -126,7 +127,7 @@ impl<N: Network> Connection<N> {
         matches!(self.state, State::Ready(_))
     }
 
-    /// Whether it is over, or has not begun.
+    /// Whether it is closed or broken.
     pub(crate) fn is_down(&self) -> bool {
         matches!(self.state, State::Broken(_) | State::Closed)
     }
@@ -147,7 +148,7 @@ impl<N: Network> Connection<N> {
         }
     }
 
-    /// What a session's bytes pass over, where they can.
+    /// The path for a session's bytes, if they can be sent.
     pub(crate) fn wire(&mut self) -> Option<Wire<'_, N::Stream>> {
         match &mut self.state {
             State::Greeting(stream, _) | State::Ready(stream) => {
@@ -157,7 +158,7 @@ impl<N: Network> Connection<N> {
         }
     }
 
-    /// Until when the connection must be ready.
+    /// The deadline for becoming ready.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         match &self.state {
             State::Connecting(attempt) => Some(attempt.limit().deadline),
@@ -166,7 +167,7 @@ impl<N: Network> Connection<N> {
         }
     }
 
-    /// The server has answered the greeting.
+    /// Marks the connection ready: the server has answered the greeting.
     pub(crate) fn ready(&mut self) {
         self.state = match std::mem::replace(&mut self.state, State::Closed) {
             State::Greeting(stream, _) => State::Ready(stream),
@@ -174,7 +175,7 @@ impl<N: Network> Connection<N> {
         };
     }
 
-    /// Sends what is unsent, as far as the socket takes it without waiting.
+    /// Sends as much as the socket takes without waiting.
     pub(crate) fn send(&mut self, outgoing: &mut Outgoing) -> Result<(), Error> {
         let Some(mut wire) = self.wire() else { return Ok(()) };
         if outgoing.unsent() == 0 {
@@ -186,7 +187,7 @@ impl<N: Network> Connection<N> {
         }
     }
 
-    /// What came of receiving: how many bytes, or why there are none.
+    /// Interprets the result of receiving: the number of bytes, or why there are none.
     pub(crate) fn received(
         &self,
         outcome: io::Result<usize>,
@@ -205,7 +206,7 @@ impl<N: Network> Connection<N> {
         }
     }
 
-    /// Breaks the connection; why is kept, and the stream until [`Self::release`].
+    /// Breaks the connection. Keeps the error, and keeps the stream until [`Self::release`].
     pub(crate) fn fail(&mut self, error: Error) {
         let stream = match std::mem::replace(&mut self.state, State::Broken(error)) {
             State::Connecting(attempt) => attempt.into_stream(),
@@ -216,7 +217,7 @@ impl<N: Network> Connection<N> {
         self.secured = None;
     }
 
-    /// Makes a broken connection one that nobody has asked for.
+    /// Takes the error of a broken connection, which is then closed.
     pub(crate) fn take_failure(&mut self) -> Option<Error> {
         match std::mem::replace(&mut self.state, State::Closed) {
             State::Broken(error) => Some(error),
@@ -227,15 +228,15 @@ impl<N: Network> Connection<N> {
         }
     }
 
-    /// Closes the descriptors of what broke: a host that watches one must stop doing so before. Otherwise they are
-    /// closed with the connection, or when it connects again.
+    /// Closes the descriptors of broken streams. A host that watches one must stop doing so first. Without this call,
+    /// they are closed with the connection, or when it connects again.
     pub(crate) fn release(&mut self) {
         self.broken.clear();
     }
 
     #[cold]
     fn broken_sending(&mut self, error: &io::Error) -> Error {
-        // Why a server ends TLS it says before it closes the connection, which may be what was noticed first.
+        // A server that ends TLS sends the reason before it closes, but the close may be noticed first.
         let mut rest = vec![0; RECEIVE_BUFFER];
         let said = self
             .wire()
@@ -265,7 +266,7 @@ impl<N: Network> Connection<N> {
         self.broke(format!("the server closed the connection{}", self.perhaps_tls()))
     }
 
-    /// What may be the matter with a server that did not even answer the greeting.
+    /// Advice if the server did not even answer the greeting.
     fn perhaps_tls(&self) -> &'static str {
         match self.is_greeting() && self.secured.is_none() {
             true => " before it answered anything: should it speak TLS on this port, set \"tls\"",

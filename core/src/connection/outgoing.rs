@@ -1,4 +1,4 @@
-//! Bytes that wait to be sent: encoded requests, with large values spliced in between, uncopied.
+//! Bytes to send: encoded requests, and between them large values without a copy.
 
 use std::collections::VecDeque;
 use std::io::{self, IoSlice};
@@ -6,13 +6,13 @@ use std::sync::Arc;
 
 use crate::network::Stream;
 
-/// Bytes that the caller keeps, shared with the session until they are sent.
+/// The caller's bytes, shared with the session until they are sent.
 pub type SharedBytes = Arc<dyn AsRef<[u8]> + Send + Sync>;
 
-/// Room kept for the next requests once everything is sent.
+/// Memory to keep for the next requests when everything is sent.
 const KEPT: usize = 64 * 1024;
 
-/// How many pieces go into one system call.
+/// The most pieces for one system call.
 const PIECES: usize = 16;
 
 #[derive(Default)]
@@ -27,7 +27,7 @@ pub(crate) struct Outgoing {
 }
 
 struct Splice {
-    /// Where in `Outgoing::bytes` it belongs.
+    /// Its position in `Outgoing::bytes`.
     at: usize,
     data: SharedBytes,
     sent: usize,
@@ -65,12 +65,12 @@ impl Outgoing {
         self.unsent
     }
 
-    /// The position in the stream of the next byte to be appended.
+    /// The position in the stream after the last appended byte.
     pub(crate) fn end(&self) -> u64 {
         self.appended
     }
 
-    /// The position in the stream of the next byte to be sent.
+    /// The position in the stream of the next byte to send.
     pub(crate) fn position(&self) -> u64 {
         self.appended - self.unsent as u64
     }
@@ -151,7 +151,7 @@ mod tests {
     use proptest::prelude::*;
     use std::io::IoSliceMut;
 
-    /// Takes a few bytes at a time.
+    /// A stream that takes a few bytes at a time.
     struct Narrow {
         width: usize,
         taken: Vec<u8>,

@@ -1,4 +1,4 @@
-//! The other end of a connection, in memory. Tests say what it takes, sends and breaks.
+//! The other end of a connection, in memory. Tests decide what it takes and sends, and when it breaks.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -8,57 +8,57 @@ use std::rc::Rc;
 use crate::address::Address;
 use crate::network::{Network, Stream};
 
-/// One server, to which any number of connections can be opened, one after the other.
+/// A server that accepts any number of connections, one after another.
 #[derive(Clone, Default)]
 pub struct Peer(Rc<RefCell<Script>>);
 
 #[derive(Default)]
 struct Script {
-    /// What becomes of the next connections; all that follow are made at once.
+    /// The outcomes of the next connections. Later ones are established at once.
     openings: VecDeque<Opening>,
     opened: Vec<Address>,
-    /// What the client has sent and the test has not yet looked at.
+    /// Bytes from the client that the test has not read yet.
     received: Vec<u8>,
-    /// What is on its way to the client.
+    /// Bytes on their way to the client.
     replies: VecDeque<u8>,
     ending: Option<Ending>,
     faults: Faults,
-    /// Calls of the stream so far, for [`Faults::hiccup`].
+    /// The number of calls so far, for [`Faults::hiccup`].
     sends: usize,
     receives: usize,
 }
 
 #[derive(Clone, Copy)]
 pub enum Opening {
-    /// The connection is made at the first look.
+    /// Established at the first look.
     AtOnce,
-    /// The connection is not made before so many looks.
+    /// Established after so many looks.
     After(usize),
-    /// Refused when it is opened.
+    /// Refused when opened.
     Unreachable,
     /// Refused at the first look.
     Refused,
 }
 
-/// What the client meets behind the last reply.
+/// What the client finds after the last reply.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Ending {
     Closed,
     Reset,
 }
 
-/// How the connection behaves.
+/// The behavior of the connection.
 #[derive(Clone, Copy, Default)]
 pub struct Faults {
-    /// How many bytes a call sends at most.
+    /// The most bytes that a call sends.
     pub send_width: Option<usize>,
-    /// How many bytes a call receives at most.
+    /// The most bytes that a call receives.
     pub receive_width: Option<usize>,
-    /// How many bytes are taken in all before sending would have to wait.
+    /// How many bytes the peer takes before sending would block.
     pub room: Option<usize>,
-    /// Every other call of each kind fails so.
+    /// Every other call of each kind fails with this error.
     pub hiccup: Option<io::ErrorKind>,
-    /// Sending fails so.
+    /// Every send fails with this error.
     pub send_error: Option<io::ErrorKind>,
 }
 
@@ -84,7 +84,7 @@ impl Peer {
         self.0.borrow_mut().faults = faults;
     }
 
-    /// How many more bytes the peer takes.
+    /// Lets the peer take so many more bytes.
     pub fn make_room(&self, room: usize) {
         self.0.borrow_mut().faults.room = Some(room);
     }
@@ -93,12 +93,12 @@ impl Peer {
         std::mem::take(&mut self.0.borrow_mut().received)
     }
 
-    /// How many hold on to it: a stream that is open does.
+    /// The number of references to it. Each open stream has one.
     pub fn holders(&self) -> usize {
         Rc::strong_count(&self.0)
     }
 
-    /// Whether everything it has sent has arrived.
+    /// Whether everything it sent has arrived.
     pub fn is_drained(&self) -> bool {
         self.0.borrow().replies.is_empty()
     }
@@ -126,7 +126,7 @@ impl Network for Peer {
 /// A connection to a [`Peer`].
 pub struct Line {
     peer: Peer,
-    /// How many looks it takes until it is made; `None` when it never is.
+    /// How many looks it takes to connect; `None` for never.
     looks: Option<usize>,
 }
 

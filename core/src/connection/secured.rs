@@ -1,11 +1,11 @@
-//! TLS between a session and its stream: records out, records in.
+//! TLS between a session and its stream.
 //!
-//! Two things make a secured connection one to be waited for like any other:
+//! Two properties let hosts wait for a secured connection like for any other:
 //!
-//! - What is received is decrypted at once and handed over whole, for no more is received than there is room for. So
-//!   nothing is held back here that a silent socket would not tell of.
-//! - What is taken counts as sent once its whole record is sent; a part the server cannot read. So whoever has unsent
-//!   bytes waits to write, and nobody else has to.
+//! - Received records are decrypted at once and handed over whole, because no more is received than there is room for.
+//!   So a silent socket means that nothing is left to read.
+//! - Bytes count as sent once their whole record is sent; the server cannot read part of one. So only a session with
+//!   unsent bytes waits to write.
 
 use std::collections::VecDeque;
 use std::io::{self, IoSlice, IoSliceMut};
@@ -18,19 +18,19 @@ use super::Incoming;
 use crate::network::Stream;
 use crate::tls::{explain, ServerTls};
 
-/// The plain bytes of a record, at most.
+/// The most plain bytes in a record.
 const RECORD: usize = 16 * 1024;
 
-/// What a record has besides, at most, by TLS 1.2; and room for what is said of keys in between.
+/// The most other bytes of a record in TLS 1.2, and room for a key update.
 const OVERHEAD: usize = 2048 + 5;
 
-/// Two whole records: one that has come in part leaves room for more.
+/// Two whole records, so that an incomplete one leaves room for more.
 const RECEIVED: usize = 2 * (RECORD + OVERHEAD);
 
-/// Encrypted and not yet sent, at most.
+/// The most encrypted and unsent bytes.
 const UNSENT: usize = 4 * RECORD;
 
-/// TLS has failed; why, and what to do about it.
+/// A failure of TLS, with advice.
 #[derive(Debug)]
 pub(super) struct Failure(String);
 
@@ -47,7 +47,7 @@ impl Failure {
         io::Error::other(Failure(message.into()))
     }
 
-    /// The failure of TLS that an error is, if it is one.
+    /// The TLS failure inside an error, if there is one.
     pub(super) fn of(error: &io::Error) -> Option<&Failure> {
         error.get_ref()?.downcast_ref()
     }
@@ -57,7 +57,7 @@ pub(crate) struct Secured {
     tls: UnbufferedClientConnection,
     incoming: Incoming,
     records: Records,
-    /// The server has said that nothing more will come.
+    /// Whether the server has announced the end of the connection.
     closed: bool,
 }
 
@@ -74,8 +74,8 @@ impl Secured {
         Ok(Self { tls, incoming: Incoming::new(RECEIVED), records: Records::default(), closed: false })
     }
 
-    /// Goes on with the handshake as far as it can without waiting. Returns whether it is over; its last record leaves
-    /// with what is sent first.
+    /// Continues the handshake as far as possible without waiting. Returns whether it is over. Its last record leaves
+    /// together with the session's first bytes.
     pub(super) fn shake(&mut self, stream: &mut impl Stream) -> io::Result<bool> {
         loop {
             let mut early = Vec::new();
@@ -114,12 +114,12 @@ impl Secured {
         }
     }
 
-    /// Whether something is to be sent for the handshake.
+    /// Whether the handshake has something to send.
     pub(super) fn has_unsent(&self) -> bool {
         self.records.has_unsent()
     }
 
-    /// As [`Stream::send`]: what is taken has been sent in whole records. What is not is to be offered again.
+    /// Like [`Stream::send`]. The bytes that it reports were sent in whole records; offer the others again.
     pub(super) fn send(&mut self, stream: &mut impl Stream, pieces: &[IoSlice<'_>]) -> io::Result<usize> {
         if !self.records.has_taken() {
             let mut unasked = false;
@@ -136,7 +136,8 @@ impl Secured {
         }
     }
 
-    /// Receives once, by `receive`, and decrypts into the buffers. `Interrupted` says that no whole record has come yet.
+    /// Receives once, by `receive`, and decrypts into the buffers. `Interrupted` means that no whole record has arrived
+    /// yet.
     pub(super) fn receive<S: Stream>(
         &mut self,
         stream: &mut S,
@@ -168,7 +169,7 @@ impl Secured {
         }
     }
 
-    /// Takes what has come, as far as it is whole, and encrypts what is to be sent, as far as there is room.
+    /// Decrypts the records that are complete, and encrypts what is to be sent, as far as there is room.
     fn process(&mut self, pieces: &[IoSlice<'_>], mut take: impl FnMut(&[u8])) -> Result<Standing, Error> {
         loop {
             let UnbufferedStatus { mut discard, state } = self.tls.process_tls_records(self.incoming.bytes_mut());
@@ -213,7 +214,7 @@ impl Secured {
         }
     }
 
-    /// TLS is over for this connection: the server is told, if it still listens.
+    /// Ends TLS after a failure, and tries to tell the server.
     #[cold]
     fn failed(&mut self, stream: &mut impl Stream, error: &Error) -> io::Error {
         let bytes = self.incoming.bytes();
@@ -234,7 +235,7 @@ impl Secured {
     }
 }
 
-/// Copies bytes to where the buffers are filled up to; there is room, as no more was received.
+/// Appends bytes to the filled part of the buffers. There is room, since no more was received.
 fn put(buffers: &mut [IoSliceMut<'_>], mut filled: usize, mut bytes: &[u8]) -> usize {
     let count = bytes.len();
     for buffer in buffers {
@@ -251,22 +252,22 @@ fn put(buffers: &mut [IoSliceMut<'_>], mut filled: usize, mut bytes: &[u8]) -> u
     count
 }
 
-/// Records that are encrypted and not yet sent.
+/// Encrypted, unsent records.
 #[derive(Default)]
 struct Records {
-    /// Grown to what is used at most.
+    /// Grows to the size that is needed.
     bytes: Vec<u8>,
     sent: usize,
     end: usize,
     queue: VecDeque<Record>,
-    /// What was given last took several records; what is given next may go on with it.
+    /// Whether the last call filled several records, and the next one may continue them.
     amid: bool,
 }
 
 struct Record {
-    /// Where in [`Records::bytes`] it ends.
+    /// Its end in [`Records::bytes`].
     end: usize,
-    /// How many bytes of the session's are in it.
+    /// How many of the session's bytes it contains.
     plain: usize,
 }
 
@@ -275,16 +276,16 @@ impl Records {
         self.sent < self.end
     }
 
-    /// Whether it has bytes of the session's.
+    /// Whether it contains bytes of the session's.
     fn has_taken(&self) -> bool {
         self.queue.iter().any(|record| record.plain > 0)
     }
 
     /// Encrypts the pieces, as far as there is room.
     ///
-    /// memcached waits for its socket while OpenSSL still keeps the rest of a record for it, and would wait for ever. So
-    /// the last byte of what takes several records is a record of its own: until all before it is read, the socket has
-    /// something. What one record takes is read at once.
+    /// While OpenSSL holds the rest of a decrypted record, memcached waits for its socket, and would wait forever. So
+    /// if data takes several records, its last byte is a record of its own: until everything before it is read, the
+    /// socket has something to read. Data in one record is read at once.
     fn encrypt<D>(&mut self, traffic: &mut WriteTraffic<'_, D>, pieces: &[IoSlice<'_>]) -> Result<(), Error> {
         let [before @ .., last] = pieces else { return Ok(()) };
         let is_one = before.is_empty() && last.len() <= RECORD;
@@ -318,7 +319,7 @@ impl Records {
         Ok(())
     }
 
-    /// Sends as far as the stream takes it. Returns how many bytes of the session's have left in whole records.
+    /// Sends as much as the stream takes. Returns how many of the session's bytes have left in whole records.
     fn flush(&mut self, stream: &mut impl Stream) -> io::Result<usize> {
         let mut left = 0;
         while self.has_unsent() {
@@ -331,7 +332,7 @@ impl Records {
                     }
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                // It comes again with the next call, and what has left is told of now.
+                // The next call meets the error again. This call reports the bytes that have left.
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock || left > 0 => return Ok(left),
                 Err(error) => return Err(error),
             }

@@ -1,4 +1,4 @@
-//! What a session's bytes pass over: the stream, and TLS where that is spoken.
+//! The path of a session's bytes: the stream, with TLS if it is enabled.
 
 use std::io::{self, IoSlice, IoSliceMut};
 
@@ -11,7 +11,7 @@ pub(crate) struct Wire<'c, S> {
 }
 
 impl<S: Stream> Wire<'_, S> {
-    /// Whether the buffers that are received into are to have all the room there is, and not only what is awaited.
+    /// Whether a receive needs all the room in the buffers, rather than just room for what is awaited.
     #[inline]
     pub(crate) fn is_secured(&self) -> bool {
         self.secured.is_some()
@@ -26,7 +26,7 @@ impl<S: Stream> Wire<'_, S> {
         }
     }
 
-    /// Receives once, by `receive`, which may wait where the host can.
+    /// Receives once, by `receive`, which may wait if the host can.
     #[inline(always)]
     pub(crate) fn receive(
         &mut self,
@@ -40,7 +40,7 @@ impl<S: Stream> Wire<'_, S> {
     }
 }
 
-/// A stream that what is sent to is encrypted.
+/// A stream whose output is encrypted.
 struct Encrypting<'c, S> {
     stream: &'c mut S,
     secured: &'c mut Secured,

@@ -1,4 +1,4 @@
-//! Values put together of the parts that a reader hands out, by any host.
+//! Assembles the parts from a reader into a host's objects.
 
 use std::vec::Drain;
 
@@ -7,27 +7,27 @@ use super::parts::{Part, Reader};
 /// Makes a host's objects.
 pub trait Objects {
     type Object;
-    /// Why an object is not made. Of a text: what is wrong with the stored value.
+    /// Why an object cannot be made. A text says what is wrong with the stored value.
     type Error: From<String>;
 
-    /// A value that is one part. None of the parts that begin or end something is handed in.
+    /// Makes an object from a single part. Never called with a part that begins or ends a collection.
     fn object(&mut self, part: Part<'_>) -> Result<Self::Object, Self::Error>;
 
-    /// A text that is a key of a map: those of a list of maps are most often the same.
+    /// Makes a text that is a map's key. In a list of maps, the same keys usually recur.
     fn key(&mut self, text: &[u8]) -> Result<Self::Object, Self::Error> {
         self.object(Part::Utf8(text))
     }
 
     fn list(&mut self, items: Drain<'_, Self::Object>) -> Result<Self::Object, Self::Error>;
 
-    /// A list that cannot be changed, in languages that tell the two apart.
+    /// Makes an immutable list, in languages that have them.
     fn tuple(&mut self, items: Drain<'_, Self::Object>) -> Result<Self::Object, Self::Error>;
 
-    /// `items`: keys and values in turn. `keys_differ`: as [`Reader::KEYS_DIFFER`] has it.
+    /// `items`: keys and values alternately. `keys_differ`: see [`Reader::KEYS_DIFFER`].
     fn map(&mut self, items: Drain<'_, Self::Object>, keys_differ: bool) -> Result<Self::Object, Self::Error>;
 }
 
-/// The object of all the parts that a reader has.
+/// Makes an object from all parts of a reader.
 pub fn assemble<R: Reader, O: Objects>(mut reader: R, objects: &mut O) -> Result<O::Object, O::Error> {
     let mut assembly = Assembly::new(R::KEYS_DIFFER);
     loop {
@@ -38,11 +38,11 @@ pub fn assemble<R: Reader, O: Objects>(mut reader: R, objects: &mut O) -> Result
     }
 }
 
-/// A value that is not complete yet.
+/// An incomplete value.
 #[derive(Debug)]
 pub(super) struct Assembly<T> {
     keys_differ: bool,
-    /// The collections that have not ended, and where the objects in each begin among all that were made.
+    /// The open collections, and where the objects of each begin in the list of all objects.
     open: Vec<(Collection, usize)>,
     objects: Vec<T>,
 }
@@ -59,7 +59,7 @@ impl<T> Assembly<T> {
         Self { keys_differ, open: Vec::new(), objects: Vec::new() }
     }
 
-    /// Takes the next part. Returns the object, once it is complete.
+    /// Adds the next part. Returns the object once it is complete.
     #[inline]
     pub(super) fn add<O: Objects<Object = T>>(
         &mut self,
@@ -100,7 +100,7 @@ mod tests {
     use super::*;
     use crate::dialect::{MessagePackReader, Plain, TreeReader};
 
-    /// Writes down what it is asked to make.
+    /// Records what it is asked to make.
     struct Words;
 
     impl Objects for Words {

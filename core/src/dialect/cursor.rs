@@ -1,26 +1,26 @@
-//! Reading a notation step by step, within bounds.
+//! Reads a notation step by step, within limits.
 
-/// Deeper nesting is refused, and so is what contains itself.
+/// The deepest nesting that is read. It also stops values that contain themselves.
 pub(super) const DEPTH: usize = 200;
-/// A value of more parts is refused: each takes many times the byte that it may have been written in.
+/// The most parts of a value. In memory, each takes many times the byte that it may take when stored.
 const PARTS: usize = 1_000_000;
-/// What is referred to is read again, up to so many bytes in all.
+/// The most bytes that are read again because of references.
 const AGAIN: usize = 16 * 1024 * 1024;
 
 const LONGEST_NAME: usize = 100;
 
 pub(super) type Read<T> = Result<T, String>;
 
-/// Where the reader is.
+/// The reader's position.
 pub(super) struct Cursor<'b> {
     bytes: &'b [u8],
     pub(super) position: usize,
     parts: usize,
-    /// How many bytes may still be read.
+    /// The number of bytes that may still be read.
     left: usize,
-    /// Where values begin that may be referred to: a reference is read there once more.
+    /// The positions of values that references may point to. A reference reads the value again.
     noted: Vec<usize>,
-    /// Within how many references it reads: there nothing is noted again.
+    /// The number of references around the current position. Inside them, no positions are noted.
     references: usize,
 }
 
@@ -30,25 +30,25 @@ impl<'b> Cursor<'b> {
         Self { bytes, position: 0, parts: PARTS, left, noted: Vec::new(), references: 0 }
     }
 
-    /// Another part of the value begins, so deep inside it; returns how deep those inside it are.
+    /// Begins another part at this depth. Returns the depth of the parts inside it.
     pub(super) fn part(&mut self, depth: usize) -> Read<usize> {
         self.parts = self.parts.checked_sub(1).ok_or_else(|| format!("it has more than {PARTS} parts"))?;
         depth.checked_sub(1).ok_or_else(|| format!("it is nested more than {DEPTH} levels deep, or contains itself"))
     }
 
-    /// Within a reference, where all is read once more.
+    /// Whether the current position is inside a reference, where everything is read again.
     pub(super) fn is_in_reference(&self) -> bool {
         self.references > 0
     }
 
-    /// A value that may be referred to begins there.
+    /// Notes the position of a value that references may point to.
     pub(super) fn note(&mut self, start: usize) {
         if !self.is_in_reference() {
             self.noted.push(start);
         }
     }
 
-    /// A reference begins: goes back to the value that was noted as this one, and returns where to go on behind it.
+    /// Begins a reference: moves back to the noted value, and returns the position to continue at.
     pub(super) fn begin_reference(&mut self, index: usize) -> Read<usize> {
         let start = *self.noted.get(index).ok_or("it refers to what is not there")?;
         self.references += 1;
@@ -78,7 +78,7 @@ impl<'b> Cursor<'b> {
         Ok(array)
     }
 
-    /// What stands before the next such byte, which is passed.
+    /// The bytes before the next `end`, which is skipped.
     pub(super) fn until(&mut self, end: u8) -> Read<&'b [u8]> {
         let length = self.bytes[self.position..].iter().position(|byte| *byte == end).ok_or("its end is missing")?;
         let taken = self.take(length)?;
@@ -93,7 +93,7 @@ impl<'b> Cursor<'b> {
         }
     }
 
-    /// Nothing stands behind the value.
+    /// Checks that nothing follows the value.
     pub(super) fn end(&self) -> Read<()> {
         match self.position == self.bytes.len() {
             true => Ok(()),
@@ -101,7 +101,7 @@ impl<'b> Cursor<'b> {
         }
     }
 
-    /// So many items, or pairs of items: the memory for those that can possibly follow.
+    /// Memory for so many items or pairs, but no more than the remaining bytes can contain.
     pub(super) fn room<T>(&self, items: usize) -> Vec<T> {
         Vec::with_capacity(items.min(self.bytes.len() - self.position).min(1024))
     }
@@ -118,7 +118,7 @@ pub(super) fn number<T: std::str::FromStr>(digits: &[u8]) -> Read<T> {
     text.and_then(|text| text.trim().parse().ok()).ok_or_else(|| "a number in it is malformed".to_owned())
 }
 
-/// A float as text that every language reads.
+/// A float as text that every language can read.
 pub(super) fn decimal(number: f64) -> String {
     match number.abs() {
         0.0 => format!("{number}"),

@@ -1,7 +1,7 @@
-//! The conventions by which other clients store values: what their client flags mean, and how they write what is in
-//! their language. Pure: a binding makes its host's objects of what is read here.
+//! The conventions of other clients: the meaning of their client flags, and the notation of their languages. Nothing
+//! here does I/O; a binding turns the results into its host's objects.
 //!
-//! A dialect is chosen by the user and never guessed: the same flag is compression to one client and text to another.
+//! The user chooses a dialect. It is never guessed: the same flag means compression to one client and text to another.
 
 mod assembly;
 mod cursor;
@@ -24,7 +24,7 @@ use std::borrow::Cow;
 pub use assembly::{assemble, Objects};
 pub use notation::Notation;
 pub use packing::{CompressionSettings, Dictionaries, Packing};
-pub use parts::{Part, Reader, Refused, Writer, NOT_UTF8};
+pub use parts::{Part, Reader, Unwritable, Writer, NOT_UTF8};
 pub use plain::Plain;
 pub use portable::{DateTime, Instant, JsonReader, JsonWriter, MessagePackReader, MessagePackWriter};
 pub use tree::{TreeReader, TreeWriter};
@@ -33,7 +33,7 @@ pub use value::{unknown_flags, PlainSerializer, ValueError};
 use crate::compression::{Algorithm, DecompressError, Decompressor};
 use crate::error::kinds::ErrorKind;
 
-/// Whose conventions.
+/// The conventions of one client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dialect {
     Pinyon,
@@ -48,7 +48,7 @@ pub enum Dialect {
     PhpMemcached,
 }
 
-/// In what form a value stands in its bytes.
+/// The form of a value in its bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     Bytes,
@@ -56,11 +56,11 @@ pub enum Form {
     Text,
     /// Decimal digits.
     Integer,
-    /// Decimal, too.
+    /// Decimal digits with a fraction.
     Float,
-    /// "1" is true; "0", or nothing, is false.
+    /// "1" is true; "0" and no bytes at all are false.
     Bool,
-    /// Python's pickle: to read it runs code that its writer chose.
+    /// Python's pickle. Reading it runs code that its writer chose.
     Pickle,
     Notation(Notation),
 }
@@ -73,41 +73,42 @@ pub enum HostType {
     Integer,
     Bool,
     Float,
-    /// Null, lists, maps: plain data.
+    /// Plain data: null, lists, maps.
     Plain,
     /// Anything else.
     Object,
 }
 
-/// Pinyon's own mark of a compressed value, below which stand the flags of what is in it, and above it nothing. How it is
-/// compressed, its first bytes tell. None of the clients that Pinyon knows uses this flag.
+/// Pinyon's own flag for a compressed value. The bits below it are the flags of the decompressed value, and the bits
+/// above are
+/// 0. The value's first bytes tell the algorithm. No other client that Pinyon knows uses this flag.
 pub const COMPRESSED: u32 = 1 << 13;
 
-/// The flags of values that Pinyon writes. Those of bytes, text and integers are what most clients have for them; no
-/// other client that Pinyon knows gives a meaning to the rest.
+/// The flags that Pinyon writes. Those for bytes, text and integers are what most clients use. No other client that
+/// Pinyon knows gives the rest a meaning.
 pub const BYTES: u32 = 0;
 pub const PICKLE: u32 = 1;
 pub const INTEGER: u32 = 2;
-/// Read as an integer, too: pylibmc writes it.
+/// Also read as an integer: pylibmc writes it.
 pub const INTEGER_OF_PYLIBMC: u32 = 4;
 pub const TEXT: u32 = 16;
 pub const MESSAGEPACK: u32 = 1 << 8;
 pub const JSON: u32 = 1 << 9;
 
-/// libmc's mark of a value in pieces.
+/// libmc's flag for a value split into pieces.
 const IN_PIECES: u32 = 1 << 12;
 
-/// Of php-memcached.
+/// php-memcached's flag for a compressed value.
 const PHP_COMPRESSED: u32 = 16;
 const PHP_ZLIB: u32 = 32;
 const PHP_FASTLZ: u32 = 64;
 const PHP_ZSTD: u32 = 128;
-/// What users of php-memcached mean by these is theirs.
+/// The bits that users of php-memcached may set themselves.
 const PHP_USER: u32 = 0xffff_0000;
 
 const META_ZLIB: u32 = 8;
 const META_ZSTD: u32 = 32;
-/// What a zstd frame begins with, and meta-memcache leaves out.
+/// The first bytes of a zstd frame, which meta-memcache omits.
 const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
 impl Dialect {
@@ -139,7 +140,7 @@ impl Dialect {
         }
     }
 
-    /// From the name users give it.
+    /// The dialect with this name in the settings.
     pub fn named(name: &str) -> Result<Self, ValueError> {
         let found = Self::ALL.into_iter().find(|dialect| dialect.name() == name);
         found.ok_or_else(|| {
@@ -148,7 +149,7 @@ impl Dialect {
         })
     }
 
-    /// How it compresses values; the first is what it does when nothing else is asked for.
+    /// The algorithms that its client uses. The first one is the default.
     pub fn algorithms(self) -> &'static [Algorithm] {
         match self {
             Dialect::Pinyon => &Algorithm::ALL,
@@ -159,12 +160,12 @@ impl Dialect {
         }
     }
 
-    /// Whether a value of a subclass is written as one of its class, as a client does that asks `isinstance`.
+    /// Whether it writes a value of a subclass like one of the class, as a client does that uses `isinstance`.
     pub fn takes_subclasses(self) -> bool {
         matches!(self, Dialect::Pylibmc | Dialect::MetaMemcache)
     }
 
-    /// The form in which such a value is written, and its client flags; none where the other client has no way to.
+    /// How it writes such a value, and the client flags; `None` if the other client cannot.
     pub fn write(self, kind: HostType) -> Option<(Form, u32)> {
         let pickled = Some((Form::Pickle, PICKLE));
         match (self, kind) {
@@ -213,7 +214,7 @@ impl Dialect {
         }
     }
 
-    /// In what form a value with these flags is stored, once it is [decompressed](Self::decompress).
+    /// The form of a value with these flags, after it was [decompressed](Self::decompress).
     pub fn read(self, flags: u32) -> Result<Form, &'static str> {
         const UNKNOWN: &str = "which that client does not write";
         let form = match (self, flags & !self.compressed()) {
@@ -254,7 +255,7 @@ impl Dialect {
         Ok(form)
     }
 
-    /// The flags that say that a value is compressed, or how, or that are no business of Pinyon's.
+    /// The flags for compression, and those that Pinyon ignores.
     fn compressed(self) -> u32 {
         match self {
             Dialect::Pinyon => COMPRESSED,
@@ -274,7 +275,7 @@ impl Dialect {
         }
     }
 
-    /// The flags of what is in a compressed value.
+    /// The flags of the decompressed value.
     pub fn inside(self, flags: u32) -> u32 {
         flags & !self.compressed()
     }
@@ -285,7 +286,7 @@ impl Dialect {
         !self.read(flags).is_ok_and(is_number)
     }
 
-    /// What is stored of a value of `length` bytes that has been compressed, and its flags.
+    /// The bytes and flags to store for a compressed value. `length`: its size before compression.
     pub fn mark_compressed(
         self,
         algorithm: Algorithm,
@@ -305,7 +306,7 @@ impl Dialect {
         }
     }
 
-    /// A compressed value as it was. How it is compressed, its first bytes tell.
+    /// Decompresses a value. Its first bytes tell the algorithm.
     pub fn decompress(self, flags: u32, stored: &[u8], by: &Decompressor) -> Result<Vec<u8>, DecompressError> {
         let compressed: Cow<'_, [u8]> = match self {
             Dialect::MetaMemcache if flags & META_ZSTD != 0 => [&ZSTD_MAGIC[..], stored].concat().into(),

@@ -1,4 +1,4 @@
-//! How values with an inside are written down: the notations of single languages, and those that all have.
+//! The notations for structured values: those of single languages, and those that all languages have.
 
 use super::portable::{JsonReader, JsonWriter, MessagePackReader, MessagePackWriter};
 use super::{assemble, perl, php, python, ruby, tree, Objects, Plain, TreeReader};
@@ -18,8 +18,8 @@ pub enum Notation {
 }
 
 impl Notation {
-    /// The data in it. An error says what is wrong: what is malformed, or which class there is an object of. Nesting, and
-    /// what is read in all, is bounded.
+    /// Reads data in this notation. The error says what is malformed, or which class an object belongs to. Nesting and
+    /// the total size are limited.
     pub fn read(self, bytes: &[u8]) -> Result<Plain, String> {
         match self {
             Notation::Ruby => ruby::read(bytes),
@@ -31,7 +31,7 @@ impl Notation {
         }
     }
 
-    /// The data in it, as a host's object; the error is as for [`Self::read`], or the host's.
+    /// Reads data into a host's object. The error is as for [`Self::read`], or the host's.
     pub fn assemble<O: Objects>(self, bytes: &[u8], objects: &mut O) -> Result<O::Object, O::Error> {
         match self {
             Notation::MessagePack => assemble(MessagePackReader::new(bytes), objects),
@@ -40,8 +40,8 @@ impl Notation {
         }
     }
 
-    /// The data in this notation; an error names what the language has no counterpart to. The data is not nested deeper
-    /// than what is read may be.
+    /// Writes data in this notation. The error names what the notation cannot express. The nesting is limited to what
+    /// can be read.
     pub fn write(self, value: &Plain) -> Result<Vec<u8>, String> {
         let refused = |what| format!("{} has no counterpart to {what}", self.name());
         match self {
@@ -54,7 +54,7 @@ impl Notation {
         }
     }
 
-    /// What people call it.
+    /// Its usual name.
     pub fn name(self) -> &'static str {
         match self {
             Notation::Ruby => "Ruby's Marshal",

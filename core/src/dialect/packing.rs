@@ -1,4 +1,4 @@
-//! Which values are compressed on their way to a cache, and what of compressed ones is read.
+//! Decides which values to compress, and which compressed values to read.
 
 use std::num::NonZeroU32;
 
@@ -6,30 +6,30 @@ use super::{Dialect, ValueError, COMPRESSED};
 use crate::compression::{dictionary_id, Algorithm, Compressor, Decompressor, Settings};
 use crate::error::kinds::ErrorKind;
 
-/// How a client compresses, and what compressed values it reads.
+/// A client's compression.
 #[derive(Debug)]
 pub struct Packing {
     dialect: Dialect,
-    /// None where nothing is written compressed.
+    /// `None` if nothing is compressed.
     compressor: Option<Compressor>,
     decompressor: Decompressor,
     is_set: bool,
 }
 
-/// What users say about compression.
+/// The user's settings of compression.
 #[derive(Clone, Debug)]
 pub struct CompressionSettings {
-    /// Without a name, it is what the dialect does.
+    /// Without a name, the dialect's default.
     pub algorithm: Option<String>,
-    /// How many bytes a value has at least that is compressed; none to compress nothing.
+    /// Values of so many bytes or more are compressed; `None` to compress nothing.
     pub threshold: Option<i64>,
-    /// What share of its size a value must lose, from 0 to below 1.
+    /// The share of its size that a value must lose, from 0 to less than 1.
     pub minimum_gain: f64,
     pub level: Option<i64>,
     pub dictionaries: Dictionaries,
 }
 
-/// What `zstd --train` made, by the ids in it. The last one is written with.
+/// Dictionaries from `zstd --train`, with their ids. Values are written with the last one.
 #[derive(Clone, Debug, Default)]
 pub struct Dictionaries(pub Vec<(u32, Vec<u8>)>);
 
@@ -41,7 +41,7 @@ impl Default for CompressionSettings {
 }
 
 impl CompressionSettings {
-    /// Checks what makes no sense in any dialect.
+    /// Checks what is wrong in every dialect.
     pub fn check(&self) -> Result<(), ValueError> {
         self.threshold().map(drop).map_err(refuse)
     }
@@ -54,7 +54,7 @@ impl CompressionSettings {
 }
 
 impl Dictionaries {
-    /// The id that stands in a dictionary; 0 where there is none, which is refused later.
+    /// The id in a dictionary; 0 if it has none, which is refused later.
     pub(crate) fn id_of(dictionary: &[u8]) -> u32 {
         dictionary_id(dictionary).map_or(0, NonZeroU32::get)
     }
@@ -65,7 +65,7 @@ impl Dictionaries {
 }
 
 impl Packing {
-    /// `wanted`: none where the user has said nothing. `limit`: how many bytes a value may have once it is decompressed.
+    /// `wanted`: `None` if the user has set nothing. `limit`: the most bytes of a decompressed value.
     pub fn new(dialect: Dialect, wanted: Option<&CompressionSettings>, limit: usize) -> Result<Self, ValueError> {
         let dictionaries = wanted.into_iter().flat_map(|wanted| wanted.dictionaries.iter());
         let decompressor = Decompressor::new(limit, dictionaries).map_err(refuse)?;
@@ -81,22 +81,23 @@ impl Packing {
         self.dialect
     }
 
-    /// How many bytes a value may have once it is decompressed.
+    /// The most bytes of a decompressed value.
     pub fn limit(&self) -> usize {
         self.decompressor.limit()
     }
 
-    /// Whether anything is written compressed.
+    /// Whether it compresses values.
     pub fn compresses(&self) -> bool {
         self.compressor.is_some()
     }
 
-    /// Whether the user has said something about compression.
+    /// Whether the user has set anything about compression.
     pub fn is_set(&self) -> bool {
         self.is_set
     }
 
-    /// Appending to a compressed value would spoil it, and whether the stored one is compressed nobody knows.
+    /// Refuses an append if values may be compressed. It would corrupt a compressed value, and the client cannot know
+    /// whether the stored one is compressed.
     pub fn check_append(&self) -> Result<(), ValueError> {
         if self.compressor.is_none() {
             return Ok(());
@@ -106,7 +107,7 @@ impl Packing {
         Err(ValueError::new(ErrorKind::UsageError, message))
     }
 
-    /// What is stored of a value, and its flags; none where it is better stored as it is.
+    /// The bytes and flags to store for a value; `None` if it is better stored uncompressed.
     pub fn pack(&self, bytes: &[u8], flags: u32) -> Result<Option<(Vec<u8>, u32)>, ValueError> {
         let Some(compressor) = &self.compressor else { return Ok(None) };
         if !self.dialect.may_be_compressed(flags) {
@@ -132,7 +133,7 @@ impl Packing {
         Ok(compressed.map(|compressed| self.dialect.mark_compressed(algorithm, length, compressed, flags)))
     }
 
-    /// A compressed value as it was; what its flags are then, says [`Dialect::inside`].
+    /// Decompresses a value. Its flags are then those of [`Dialect::inside`].
     pub fn unpack(&self, flags: u32, stored: &[u8]) -> Result<Vec<u8>, ValueError> {
         self.dialect.decompress(flags, stored, &self.decompressor).map_err(|why| {
             ValueError::new(ErrorKind::UndecodableValue, format!("the stored value cannot be read: {why}"))

@@ -1,19 +1,19 @@
-//! A value taken apart: a reader gives its parts one after the other, and a writer takes them in the same order. So a
-//! host makes its objects of them, and them of its objects, without a tree in between.
+//! Values as sequences of parts: a reader produces the parts in order, and a writer takes them in the same order. So a
+//! host converts values to and from its objects without a tree in between.
 
 use std::fmt;
 
 use super::portable::{DateTime, Instant};
 
-/// A part of a value. What belongs to a list or a map follows it, and then comes an `End`.
+/// A part of a value. The items of a list or a map follow it, and then an `End`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Part<'p> {
     Null,
     Bool(bool),
     Integer(i64),
-    /// One that is too large for an `Integer`.
+    /// An integer too large for `Integer`.
     Unsigned(u64),
-    /// Of more than 64 bits: its absolute value, the least significant byte first.
+    /// An integer of more than 64 bits: its absolute value, least significant byte first.
     Big {
         negative: bool,
         magnitude: &'p [u8],
@@ -21,24 +21,24 @@ pub enum Part<'p> {
     Float(f64),
     Bytes(&'p [u8]),
     Text(&'p str),
-    /// Text as it is stored: whoever makes a string of it finds out whether it is UTF-8. Writers take none.
+    /// Text as stored. It may be invalid UTF-8, which is found when a string is made from it. Writers refuse this part.
     Utf8(&'p [u8]),
-    /// Text in an encoding other than UTF-8, by the name its language gives that.
+    /// Text in another encoding than UTF-8, and the name that its language has for the encoding.
     Encoded(&'p [u8], &'p str),
     DateTime(DateTime),
     Instant(Instant),
-    /// A list of so many items. Readers of notations that do not say how many follow, say 0.
+    /// A list with so many items. Readers of notations without lengths say 0.
     List(usize),
-    /// A list that cannot be changed, in languages that tell the two apart.
+    /// An immutable list, in languages that have them.
     Tuple(usize),
-    /// So many pairs: each is a key, then its value. Counted as a list is.
+    /// A map with so many pairs of a key and a value. Its length is like that of a list.
     Map(usize),
-    /// Of the list, tuple or map that was begun last.
+    /// The end of the innermost open list, tuple or map.
     End,
 }
 
 impl Part<'_> {
-    /// What to call it in a message.
+    /// Its name in messages.
     pub fn kind(&self) -> &'static str {
         match self {
             Part::Null => "null",
@@ -58,81 +58,81 @@ impl Part<'_> {
     }
 }
 
-/// What is said of a [`Part::Utf8`] that is none.
+/// The message for a [`Part::Utf8`] that is not UTF-8.
 pub const NOT_UTF8: &str = "a text in it is not UTF-8";
 
-/// Takes a stored value apart. Whatever is stored, it is read within bounds, or it is an error that says what is wrong.
+/// Reads the parts of a stored value, within limits. Invalid values give an error that says what is wrong.
 pub trait Reader {
-    /// Whether a map is refused that has two keys which are the same to the host. Otherwise the last one counts.
+    /// Whether to refuse a map if two of its keys are equal to the host. Otherwise the last one counts.
     const KEYS_DIFFER: bool;
 
-    /// The next part. Once the value is complete, the host calls `end` instead.
+    /// The next part. After the last one, call `end` instead.
     fn next(&mut self) -> Result<Part<'_>, String>;
 
-    /// Nothing stands behind the value.
+    /// Checks that nothing follows the value.
     fn end(&mut self) -> Result<(), String>;
 }
 
-/// Puts a value together.
+/// Writes a value from its parts.
 pub trait Writer {
-    /// What has been written, once the value is complete.
+    /// What it has written, once the value is complete.
     type Written;
 
-    fn write(&mut self, part: Part<'_>) -> Result<(), Refused>;
+    fn write(&mut self, part: Part<'_>) -> Result<(), Unwritable>;
 
-    fn finish(self) -> Result<Self::Written, Refused>;
+    fn finish(self) -> Result<Self::Written, Unwritable>;
 }
 
-/// Why a part of a value is not written.
+/// Why a part of a value cannot be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Refused {
-    /// It is nested deeper than this, or contains itself.
+pub enum Unwritable {
+    /// The nesting exceeds this depth, or a value contains itself.
     Depth(usize),
-    /// The notation has no counterpart to what is called so.
+    /// The notation cannot express a value with this name.
     Kind(&'static str),
-    /// The notation has no maps with a key that is called so.
+    /// The notation cannot express a map with a key of this kind.
     Key(&'static str),
     /// An integer of more than 64 bits.
     Big,
     /// Bytes, text or a collection of more than 4 GiB.
     Length,
-    /// A list or map has other than as many parts as it was begun with.
+    /// The number of items differs from the announced number.
     Count,
 }
 
-impl fmt::Display for Refused {
+impl fmt::Display for Unwritable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Refused::Depth(most) => write!(f, "data nested more than {most} levels deep, or in itself"),
-            Refused::Kind(kind) => f.write_str(kind),
-            Refused::Key(kind) => write!(f, "a map with {kind} as a key"),
-            Refused::Big => f.write_str("an integer of more than 64 bits"),
-            Refused::Length => f.write_str("a part of more than 4 GiB"),
-            Refused::Count => f.write_str("a list or map that was changed while it was written"),
+            Unwritable::Depth(most) => write!(f, "data nested more than {most} levels deep, or in itself"),
+            Unwritable::Kind(kind) => f.write_str(kind),
+            Unwritable::Key(kind) => write!(f, "a map with {kind} as a key"),
+            Unwritable::Big => f.write_str("an integer of more than 64 bits"),
+            Unwritable::Length => f.write_str("a part of more than 4 GiB"),
+            Unwritable::Count => f.write_str("a list or map that was changed while it was written"),
         }
     }
 }
 
-impl std::error::Error for Refused {}
+impl std::error::Error for Unwritable {}
 
-/// Where a writer is: within which lists and maps.
+/// The open lists and maps of a writer.
 #[derive(Debug)]
 pub(super) struct Nesting {
     most: usize,
     open: Vec<Open>,
-    /// The value is complete.
+    /// Whether the value is complete.
     done: bool,
 }
 
 #[derive(Debug)]
 pub(super) struct Open {
     pub(super) is_map: bool,
-    /// How many parts are still to come.
+    /// The number of parts still to come.
     pub(super) left: usize,
     pub(super) is_empty: bool,
 }
 
-/// What a part is to what it is in.
+/// The role of a part in its collection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place {
     /// The value itself, or the first item of a list.
@@ -148,17 +148,17 @@ impl Nesting {
         Self { most, open: Vec::new(), done: false }
     }
 
-    /// Another part begins, other than an end.
+    /// Begins a part other than an end.
     #[inline]
-    pub(super) fn part(&mut self) -> Result<Place, Refused> {
+    pub(super) fn part(&mut self) -> Result<Place, Unwritable> {
         let deep = self.open.len();
         let Some(open) = self.open.last_mut() else {
-            return if std::mem::replace(&mut self.done, true) { Err(Refused::Count) } else { Ok(Place::First) };
+            return if std::mem::replace(&mut self.done, true) { Err(Unwritable::Count) } else { Ok(Place::First) };
         };
         if deep >= self.most {
-            return Err(Refused::Depth(self.most));
+            return Err(Unwritable::Depth(self.most));
         }
-        open.left = open.left.checked_sub(1).ok_or(Refused::Count)?;
+        open.left = open.left.checked_sub(1).ok_or(Unwritable::Count)?;
         let is_first = std::mem::replace(&mut open.is_empty, false);
         Ok(match (open.is_map, is_first) {
             (false, true) => Place::First,
@@ -179,19 +179,19 @@ impl Nesting {
         self.open.push(Open { is_map: true, left: pairs.saturating_mul(2), is_empty: true });
     }
 
-    /// Returns whether it was a map that has ended.
+    /// Ends a collection. Returns whether it was a map.
     #[inline]
-    pub(super) fn end(&mut self) -> Result<bool, Refused> {
+    pub(super) fn end(&mut self) -> Result<bool, Unwritable> {
         match self.open.pop() {
             Some(Open { is_map, left: 0, .. }) => Ok(is_map),
-            _ => Err(Refused::Count),
+            _ => Err(Unwritable::Count),
         }
     }
 
-    pub(super) fn finish(&self) -> Result<(), Refused> {
+    pub(super) fn finish(&self) -> Result<(), Unwritable> {
         match self.done && self.open.is_empty() {
             true => Ok(()),
-            false => Err(Refused::Count),
+            false => Err(Unwritable::Count),
         }
     }
 }

@@ -1,12 +1,12 @@
-//! Perl's Storable, in network order and without a file's header, of plain data. Blessed references are refused, and so
-//! are hooks, tied variables and code: to make one runs code.
+//! Perl's Storable for plain data, in network order and without a file's header. Blessed references, hooks, tied
+//! variables and code are refused: making them runs code.
 
 use super::cursor::{decimal, name, Cursor, Read, DEPTH};
 use super::Plain;
 
 const NETWORK_ORDER: u8 = 1;
 const MAJOR: u8 = 2;
-/// The minor version that is written: the oldest which knows all that is.
+/// The minor version to write: the oldest that knows everything that is written.
 const MINOR: u8 = 7;
 
 const REFERENCE_TO_EARLIER: u8 = 0;
@@ -32,9 +32,9 @@ const UNDEFINED_ELEMENT: u8 = 31;
 const BOOLEAN_TRUE: u8 = 40;
 const BOOLEAN_FALSE: u8 = 41;
 
-/// Flags of a key in a hash that has them.
+/// Flags of the keys in hashes that have flags.
 const KEY_IS_TEXT: u8 = 1;
-/// Text that fits in Latin-1, and stands there so.
+/// Text that fits in Latin-1 and is stored so.
 const KEY_WAS_TEXT: u8 = 2;
 
 pub(super) fn read(bytes: &[u8]) -> Read<Plain> {
@@ -45,14 +45,14 @@ pub(super) fn read(bytes: &[u8]) -> Read<Plain> {
     }
     reader.cursor.byte()?;
     if kind & NETWORK_ORDER == 0 {
-        // The order of the writer's machine, and the sizes of its numbers.
+        // The byte order of the writer's machine, and the sizes of its numbers.
         let order = reader.cursor.byte()?;
         if reader.cursor.take(usize::from(order))? != b"12345678" || reader.cursor.array()? != [4, 8, 8, 8] {
             return Err("it was frozen on a machine unlike this one; let its writer use nfreeze".to_owned());
         }
     }
     let network = kind & NETWORK_ORDER != 0;
-    // Each list or map is behind a reference.
+    // Each list or map follows a reference.
     let value = reader.value(network, 2 * DEPTH)?;
     reader.cursor.end()?;
     Ok(value)
@@ -152,7 +152,7 @@ fn text(bytes: &[u8]) -> Read<Plain> {
     Ok(Plain::Text(text.to_owned()))
 }
 
-/// Of a list or a map: what is frozen is a reference, and the freezing follows it.
+/// Writes a list or a map. Storable freezes the target of a reference.
 pub(super) fn write(value: &Plain) -> Result<Vec<u8>, String> {
     let mut out = vec![MAJOR << 1 | NETWORK_ORDER, MINOR];
     match value {
@@ -162,7 +162,7 @@ pub(super) fn write(value: &Plain) -> Result<Vec<u8>, String> {
     Ok(out)
 }
 
-/// Inside others, lists and maps stand behind references.
+/// Writes a value. Nested lists and maps follow references.
 fn write_to(out: &mut Vec<u8>, value: &Plain) -> Result<(), String> {
     if matches!(value, Plain::List(_) | Plain::Map(_)) {
         out.push(REFERENCE);

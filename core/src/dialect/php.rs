@@ -1,4 +1,4 @@
-//! What PHP's `serialize` writes, of plain data. Objects are refused: to make one runs code.
+//! PHP's `serialize` for plain data. Objects are refused: making them runs code.
 
 use super::cursor::{name, number, Cursor, Read, DEPTH};
 use super::Plain;
@@ -61,7 +61,7 @@ impl Reader<'_> {
         }
     }
 
-    /// A list, where the keys count from 0; else a map.
+    /// A list if the keys count from 0; otherwise a map.
     fn array(&mut self, depth: usize) -> Read<Plain> {
         let length: usize = number(self.cursor.until(b':')?)?;
         self.cursor.expect(b"{")?;
@@ -137,7 +137,7 @@ fn string(out: &mut Vec<u8>, bytes: &[u8]) {
     out.extend_from_slice(b"\";");
 }
 
-/// As PHP writes a float.
+/// A float in PHP's notation.
 pub(super) fn float(number: f64) -> String {
     match number {
         number if number.is_nan() => "NAN".to_owned(),

@@ -1,16 +1,16 @@
-//! Data of no language in particular: what the notations of other languages are read into and written from.
+//! Language-neutral data, for reading and writing the notations of other languages.
 
 use super::parts::{Part, NOT_UTF8};
 use super::portable::{DateTime, Instant};
 use super::HostType;
 
-/// A value made of plain data alone: no object of a class, and nothing that running code would make.
+/// A value of plain data: no objects of classes, and nothing that runs code.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Plain {
     Null,
     Bool(bool),
     Integer(i64),
-    /// One that an `Integer` has no room for: its absolute value, the least significant byte first.
+    /// An integer too large for `Integer`: its absolute value, least significant byte first.
     Big {
         negative: bool,
         magnitude: Vec<u8>,
@@ -18,19 +18,19 @@ pub enum Plain {
     Float(f64),
     Bytes(Vec<u8>),
     Text(String),
-    /// Text in an encoding other than UTF-8, by the name its language gives that.
+    /// Text in another encoding than UTF-8, and the name that its language has for the encoding.
     Encoded(Vec<u8>, String),
     DateTime(DateTime),
     Instant(Instant),
     List(Vec<Plain>),
-    /// A list that cannot be changed, in languages that tell the two apart.
+    /// An immutable list, in languages that have them.
     Tuple(Vec<Plain>),
-    /// In the order in which it was written.
+    /// In the order of the stored value.
     Map(Vec<(Plain, Plain)>),
 }
 
 impl Plain {
-    /// Of a language whose strings do not say whether they are text: it is where they are UTF-8.
+    /// A string from a language that does not mark text: it is text if it is valid UTF-8.
     pub(super) fn string(bytes: &[u8]) -> Self {
         match std::str::from_utf8(bytes) {
             Ok(text) => Plain::Text(text.to_owned()),
@@ -38,7 +38,7 @@ impl Plain {
         }
     }
 
-    /// An integer in its simplest form; the least significant byte of its absolute value comes first.
+    /// An integer in its simplest form. `magnitude`: its absolute value, least significant byte first.
     pub(super) fn integer(negative: bool, magnitude: &[u8]) -> Self {
         let significant = magnitude.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
         if significant <= 8 {
@@ -52,12 +52,12 @@ impl Plain {
         Plain::Big { negative, magnitude: magnitude[..significant].to_vec() }
     }
 
-    /// What to call it where it is refused.
+    /// Its name in messages that refuse it.
     pub(super) fn described(&self) -> &'static str {
         self.part().kind()
     }
 
-    /// What kind of a value of its own it is.
+    /// The host type that corresponds to it.
     pub fn kind(&self) -> HostType {
         match self {
             Plain::Bytes(_) => HostType::Bytes,
@@ -69,7 +69,7 @@ impl Plain {
         }
     }
 
-    /// The part that it begins with.
+    /// Its first part.
     pub fn part(&self) -> Part<'_> {
         match self {
             Plain::Null => Part::Null,
@@ -100,7 +100,7 @@ fn big(negative: bool, magnitude: &[u8]) -> Part<'_> {
     }
 }
 
-/// A list or a map is empty at first.
+/// Lists and maps begin empty.
 impl TryFrom<Part<'_>> for Plain {
     type Error = &'static str;
 

@@ -1,9 +1,9 @@
-//! Python's marshal, version 2, of plain data: no code, and nothing that refers to anything.
+//! Python's marshal, version 2, for plain data: without code and without references.
 
 use super::cursor::{Cursor, Read, DEPTH};
 use super::Plain;
 
-/// Python's integers are written in digits of so many bits.
+/// The number of bits in a digit of Python's integers.
 const DIGIT: u32 = 15;
 
 pub(super) fn read(bytes: &[u8]) -> Read<Plain> {
@@ -13,7 +13,7 @@ pub(super) fn read(bytes: &[u8]) -> Read<Plain> {
     Ok(value)
 }
 
-/// None at the end of a dict.
+/// `None` at the end of a dict.
 fn value(cursor: &mut Cursor<'_>, depth: usize) -> Read<Option<Plain>> {
     let depth = cursor.part(depth)?;
     Ok(Some(match cursor.byte()? {

@@ -1,4 +1,4 @@
-//! Ruby's Marshal, format 4.8, of plain data. Objects of classes are refused: to make one runs code.
+//! Ruby's Marshal, format 4.8, for plain data. Objects of classes are refused: making them runs code.
 
 use super::cursor::{decimal, name, number, Cursor, Read, DEPTH};
 use super::Plain;
@@ -24,7 +24,7 @@ impl<'b> Reader<'b> {
         self.value_from(start, depth)
     }
 
-    /// `start`: where the value begins, with what is said of its encoding.
+    /// `start`: where the value begins, including its encoding.
     fn value_from(&mut self, start: usize, depth: usize) -> Read<Plain> {
         let depth = self.cursor.part(depth)?;
         Ok(match self.cursor.byte()? {
@@ -94,7 +94,7 @@ impl<'b> Reader<'b> {
         Ok(value)
     }
 
-    /// A value, then what else is known of it: of a string, its encoding.
+    /// A value followed by its instance variables, such as the encoding of a string.
     fn with_variables(&mut self, start: usize, depth: usize) -> Read<Plain> {
         let value = self.value_from(start, depth)?;
         let mut encoding = None;
@@ -133,7 +133,7 @@ impl<'b> Reader<'b> {
                 let index = self.length()?;
                 self.symbols.get(index).copied().ok_or_else(|| "it refers to what is not there".to_owned())
             }
-            // A symbol that is not ASCII, and its encoding.
+            // A symbol that is not ASCII, with its encoding.
             b'I' => {
                 self.cursor.expect(b":")?;
                 let symbol = self.new_symbol()?;
@@ -175,7 +175,7 @@ impl<'b> Reader<'b> {
         })
     }
 
-    /// An integer of so many bytes, the others being those of `around`.
+    /// An integer of so many bytes. The other bytes are those of `around`.
     fn little(&mut self, length: usize, around: i64) -> Read<i64> {
         let mut bytes = around.to_le_bytes();
         bytes[..length].copy_from_slice(self.cursor.take(length)?);
@@ -195,7 +195,7 @@ fn float(text: &[u8]) -> Read<f64> {
         b"inf" => Ok(f64::INFINITY),
         b"-inf" => Ok(f64::NEG_INFINITY),
         b"nan" => Ok(f64::NAN),
-        // Versions before 1.9 wrote the last bits behind a NUL.
+        // Versions before 1.9 wrote the last bits after a NUL.
         digits => number(digits.split(|byte| *byte == 0).next().unwrap_or_default()),
     }
 }
@@ -208,7 +208,7 @@ pub(super) fn write(value: &Plain) -> Result<Vec<u8>, String> {
 
 struct Writer {
     out: Vec<u8>,
-    /// The symbol `:E` has been written; from then on it is referred to.
+    /// Whether the symbol `:E` was written. Later uses refer to it.
     knows_encoding: bool,
 }
 

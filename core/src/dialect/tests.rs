@@ -4,7 +4,7 @@ use super::*;
 
 const NOTATIONS: [Notation; 4] = [Notation::Ruby, Notation::Perl, Notation::Php, Notation::Python];
 
-/// What every language has a counterpart to, and reads as it was.
+/// Values that every language can express and reads back unchanged.
 fn plain() -> impl Strategy<Value = Plain> {
     let leaf = prop_oneof![
         Just(Plain::Null),
@@ -122,7 +122,7 @@ fn what_contains_itself_is_nested_too_deeply_or_written_to_explode_is_refused() 
     refused(Notation::Php, &b"a:1:{i:0;".repeat(100_000));
     refused(Notation::Perl, &[&b"\x05\x07"[..], &b"\x04".repeat(100_000)].concat());
     refused(Notation::Python, &b"[\x01\x00\x00\x00".repeat(100_000));
-    // Each array holds the one before it, twice.
+    // Each array contains the one before it twice.
     let doubling: Vec<u8> =
         (0..60).flat_map(|number| [b'[', 8 + 5 - 6, b'@', if number == 0 { 0 } else { number + 5 }, b'@', 0]).collect();
     assert!(Notation::Ruby.read(&[b"\x04\x08[\x41", &doubling[..]].concat()).is_err());

@@ -1,15 +1,15 @@
-//! Values as trees: what the notations of other languages are read into and written from.
+//! Values as trees, for reading and writing the notations of other languages.
 
 use std::vec::Drain;
 
 use super::assembly::{assemble, Assembly, Objects};
-use super::parts::{Nesting, Part, Reader, Refused, Writer};
+use super::parts::{Nesting, Part, Reader, Unwritable, Writer};
 use super::Plain;
 
-/// As deep as what is written is read again.
+/// The deepest nesting that can be read again after it was written.
 const DEPTH: usize = 190;
 
-/// Takes a tree apart.
+/// Reads the parts of a tree.
 #[derive(Debug)]
 pub struct TreeReader<'t> {
     root: Option<&'t Plain>,
@@ -19,7 +19,7 @@ pub struct TreeReader<'t> {
 #[derive(Debug)]
 enum Open<'t> {
     Items(std::slice::Iter<'t, Plain>),
-    /// And the value of the key that was given last.
+    /// The remaining pairs, and the value of the last key.
     Pairs(std::slice::Iter<'t, (Plain, Plain)>, Option<&'t Plain>),
 }
 
@@ -62,7 +62,7 @@ impl Reader for TreeReader<'_> {
     }
 }
 
-/// The tree that a reader's parts make.
+/// Reads a tree from parts.
 pub(super) fn read(reader: impl Reader) -> Result<Plain, String> {
     assemble(reader, &mut Trees)
 }
@@ -95,13 +95,13 @@ impl Objects for Trees {
     }
 }
 
-/// A tree, written.
-pub(super) fn write<W: Writer>(value: &Plain, mut writer: W) -> Result<W::Written, Refused> {
+/// Writes a tree.
+pub(super) fn write<W: Writer>(value: &Plain, mut writer: W) -> Result<W::Written, Unwritable> {
     let mut reader = TreeReader::new(value);
     let mut deep = 0_usize;
     loop {
-        // A tree in memory is always read to its end.
-        let Ok(part) = reader.next() else { return Err(Refused::Count) };
+        // A tree in memory is always complete.
+        let Ok(part) = reader.next() else { return Err(Unwritable::Count) };
         match part {
             Part::List(_) | Part::Tuple(_) | Part::Map(_) => deep += 1,
             Part::End => deep -= 1,
@@ -114,7 +114,7 @@ pub(super) fn write<W: Writer>(value: &Plain, mut writer: W) -> Result<W::Writte
     }
 }
 
-/// Makes a tree of any parts.
+/// Makes a tree from parts.
 #[derive(Debug)]
 pub struct TreeWriter {
     nesting: Nesting,
@@ -131,7 +131,7 @@ impl Default for TreeWriter {
 impl Writer for TreeWriter {
     type Written = Plain;
 
-    fn write(&mut self, part: Part<'_>) -> Result<(), Refused> {
+    fn write(&mut self, part: Part<'_>) -> Result<(), Unwritable> {
         match part {
             Part::End => drop(self.nesting.end()?),
             _ => drop(self.nesting.part()?),
@@ -141,12 +141,12 @@ impl Writer for TreeWriter {
             Part::Map(pairs) => self.nesting.begin_map(pairs),
             _ => {}
         }
-        self.tree = self.assembly.add(part, &mut Trees).map_err(|_| Refused::Kind(part.kind()))?;
+        self.tree = self.assembly.add(part, &mut Trees).map_err(|_| Unwritable::Kind(part.kind()))?;
         Ok(())
     }
 
-    fn finish(self) -> Result<Plain, Refused> {
+    fn finish(self) -> Result<Plain, Unwritable> {
         self.nesting.finish()?;
-        self.tree.ok_or(Refused::Count)
+        self.tree.ok_or(Unwritable::Count)
     }
 }

@@ -1,4 +1,4 @@
-//! Whole values: their bytes and client flags, in and out of every dialect, and what is said where that cannot be done.
+//! Whole values in every dialect, as bytes and client flags, and the messages if that is impossible.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use super::portable::{digits, float, integer};
 use super::{Dialect, Form, HostType, Notation, Plain, JSON, MESSAGEPACK, PICKLE};
 use crate::error::kinds::ErrorKind;
 
-/// A value that is not stored, or is not read.
+/// Why a value cannot be stored or read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ValueError {
     pub kind: ErrorKind,
@@ -19,13 +19,13 @@ impl ValueError {
         Self { kind, message: message.into() }
     }
 
-    /// The stored value is not what its flags say: `what`, with its article.
+    /// The stored value does not match its flags. `what`: the expected form, with its article.
     pub fn misread(what: &str, why: impl fmt::Display) -> Self {
         let message = format!("the stored value is marked as {what} by its flags but cannot be read as such: {why}");
         Self::new(ErrorKind::UndecodableValue, message)
     }
 
-    /// The stored value is not what this notation allows, or not plain data.
+    /// The stored value is malformed in this notation, or is not plain data.
     pub fn unreadable(notation: Notation, why: impl fmt::Display) -> Self {
         let name = notation.name();
         let message = match notation {
@@ -39,7 +39,7 @@ impl ValueError {
         Self::new(ErrorKind::UndecodableValue, message)
     }
 
-    /// The stored value is pickled, and the client was not asked to read such.
+    /// The stored value is a pickle, and the client does not read pickles.
     pub fn pickled(flags: u32) -> Self {
         let message = format!(
             "the stored value is pickled (flags {flags}); serializer=\"pickle\" reads it, which runs code that its \
@@ -57,7 +57,7 @@ impl fmt::Display for ValueError {
 
 impl std::error::Error for ValueError {}
 
-/// A serializer of Pinyon's own dialect that every language has. What it writes is plain data.
+/// A serializer of Pinyon's own dialect that every language has. It writes only plain data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PlainSerializer {
     Portable,
@@ -65,7 +65,7 @@ pub enum PlainSerializer {
 }
 
 impl PlainSerializer {
-    /// From the name users give it.
+    /// The serializer with this name in the settings.
     pub fn named(name: &str) -> Option<Self> {
         [Self::Portable, Self::Json].into_iter().find(|serializer| serializer.name() == name)
     }
@@ -77,7 +77,7 @@ impl PlainSerializer {
         }
     }
 
-    /// What it writes, and the flags of that.
+    /// The notation and the flags that it writes.
     pub fn writes(self) -> (Notation, u32) {
         match self {
             Self::Portable => (Notation::MessagePack, MESSAGEPACK),
@@ -85,7 +85,7 @@ impl PlainSerializer {
         }
     }
 
-    /// In what notation a value with these flags is, if this serializer reads it.
+    /// The notation of a value with these flags, if this serializer reads it.
     pub fn reads(self, flags: u32) -> Result<Notation, ValueError> {
         match self.writes() {
             (notation, known) if known == flags => Ok(notation),
@@ -94,7 +94,7 @@ impl PlainSerializer {
     }
 }
 
-/// In Pinyon's own dialect, a serializer of this name does not read values with these flags.
+/// In Pinyon's own dialect, this serializer does not read values with these flags.
 pub fn unknown_flags(serializer: &str, flags: u32) -> ValueError {
     let hint = match flags {
         PICKLE => "pickled, which serializer=\"pickle\" reads",
@@ -108,7 +108,7 @@ pub fn unknown_flags(serializer: &str, flags: u32) -> ValueError {
 }
 
 impl Dialect {
-    /// The bytes of a value and its client flags. In Pinyon's own dialect, the serializer is `portable`.
+    /// The bytes and client flags of a value. Pinyon's own dialect uses the serializer `portable` here.
     pub fn encode(self, value: &Plain) -> Result<(Vec<u8>, u32), ValueError> {
         let Some((form, flags)) = self.write(value.kind()) else {
             return Err(self.refuse(value.described(), "", false));
@@ -118,7 +118,7 @@ impl Dialect {
         Ok((encoded, flags))
     }
 
-    /// The same in JSON: what the serializer `json` of Pinyon's own dialect writes.
+    /// The same in JSON, as the serializer `json` of Pinyon's own dialect writes it.
     pub fn encode_json(value: &Plain) -> Result<(Vec<u8>, u32), ValueError> {
         if matches!(value.kind(), HostType::Bytes | HostType::Text | HostType::Integer) {
             return Dialect::Pinyon.encode(value);
@@ -127,12 +127,12 @@ impl Dialect {
         Ok((written.map_err(|why| ValueError::new(ErrorKind::UnsupportedType, why))?, JSON))
     }
 
-    /// The value of these bytes and flags, once it is [decompressed](Self::decompress).
+    /// The value with these bytes and flags, after it was [decompressed](Self::decompress).
     pub fn decode(self, flags: u32, bytes: &[u8]) -> Result<Plain, ValueError> {
         self.form(flags)?.decode(bytes)
     }
 
-    /// In what form a value with these flags is stored.
+    /// The form of a value with these flags.
     pub fn form(self, flags: u32) -> Result<Form, ValueError> {
         self.read(flags).map_err(|why| {
             let name = self.name();
@@ -141,7 +141,7 @@ impl Dialect {
         })
     }
 
-    /// A value in a form that this dialect [writes](Self::write) values of its kind in; an error says why not.
+    /// A value in a form that this dialect [writes](Self::write) for its kind. The error says why not.
     pub fn encode_as(self, form: Form, value: &Plain) -> Result<Vec<u8>, String> {
         let php = self == Dialect::PhpMemcached;
         Ok(match (form, value) {
@@ -163,8 +163,8 @@ impl Dialect {
         })
     }
 
-    /// A value of the class `what` is not stored. `why` is empty, or stands behind a colon; `pickles` says whether the
-    /// client pickles what it has no other form for.
+    /// The error for a value of the class `what` that cannot be stored. `why` is empty, or follows a colon. `pickles`:
+    /// whether the client pickles values that have no other form.
     pub fn refuse(self, what: &str, why: &str, pickles: bool) -> ValueError {
         let remedy = match self.write(HostType::Object) {
             Some(_) if !pickles => {
@@ -178,7 +178,7 @@ impl Dialect {
         ValueError::new(ErrorKind::UnsupportedType, message)
     }
 
-    /// Whether its clients pickle what they have no other form for.
+    /// Refuses pickles, unless its clients pickle values that have no other form.
     pub fn check_pickles(self) -> Result<(), ValueError> {
         if self.write(HostType::Object).is_some() {
             return Ok(());
@@ -188,7 +188,7 @@ impl Dialect {
         Err(ValueError::new(ErrorKind::UsageError, message))
     }
 
-    /// A serializer was given beside this dialect, which says by itself how values are stored.
+    /// The error for a serializer beside this dialect, which determines by itself how values are stored.
     pub fn has_serializer(self) -> ValueError {
         let name = self.name();
         let message =
@@ -198,7 +198,7 @@ impl Dialect {
 }
 
 impl Form {
-    /// A value stored in this form.
+    /// Reads a value in this form.
     pub fn decode(self, bytes: &[u8]) -> Result<Plain, ValueError> {
         match self {
             Form::Bytes => Ok(Plain::Bytes(bytes.to_vec())),
@@ -223,7 +223,7 @@ impl Form {
     }
 }
 
-/// The server pads with spaces what `decr` has made shorter.
+/// After `decr` shortens a number, the server pads it with spaces.
 fn number(bytes: &[u8]) -> Option<Plain> {
     let (negative, digits) = match bytes.trim_ascii_end() {
         [b'-', digits @ ..] => (true, digits),

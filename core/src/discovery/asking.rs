@@ -1,4 +1,4 @@
-//! A look at configuration endpoints: one after the other, until one answers.
+//! A look at configuration endpoints, one after another, until one of them answers.
 
 use std::time::Instant;
 
@@ -18,7 +18,7 @@ const REMEDY: &str =
 
 pub(super) struct Asking {
     endpoint: usize,
-    /// How many endpoints have not failed yet, this one included.
+    /// The number of endpoints that have not failed yet, including this one.
     left: usize,
     until: Instant,
     step: Step,
@@ -30,14 +30,14 @@ enum Step {
     Connected(Question),
 }
 
-/// Put to an endpoint as soon as it is connected.
+/// The question to an endpoint, sent once it is connected.
 struct Question {
     session: Box<Session>,
     asked: bool,
     answer: Option<Vec<u8>>,
 }
 
-/// Why it does not go on.
+/// The reason why an endpoint fails.
 type Stuck = (Kind, String);
 
 impl Asking {
@@ -45,12 +45,13 @@ impl Asking {
         Self { endpoint, left: settings.given.len(), until: now + settings.timeout, step: Step::Begin }
     }
 
-    /// Which of the endpoints is asked.
+    /// The endpoint that is being asked.
     pub(super) fn endpoint(&self) -> usize {
         self.endpoint
     }
 
-    /// Goes as far as it can without waiting. Returns what an endpoint said, or why the last one did not.
+    /// Continues as far as possible without waiting. Returns the endpoint's answer, or the failure of the last
+    /// endpoint.
     pub(super) fn advance(
         &mut self,
         settings: &DiscoverySettings,
@@ -118,7 +119,7 @@ impl Question {
         }))
     }
 
-    /// Takes what has come; returns whether that was all.
+    /// Takes what has arrived. Returns whether the answer is complete.
     fn take_answer(&mut self) -> Option<Result<(), Error>> {
         loop {
             match self.session.next()?.outcome {

@@ -5,19 +5,19 @@ use std::net::IpAddr;
 
 use crate::address::{Endpoint, ServerSpec};
 
-/// No cluster of either provider comes near, and memory is bounded.
+/// This bounds memory. No cluster of either provider comes near it.
 const MOST_SERVERS: usize = 1024;
 
-/// What an endpoint said.
+/// An endpoint's answer.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Listing {
-    /// It grows with every change of the cluster.
+    /// It increases with every change of the cluster.
     pub(super) version: u64,
-    /// In an order of their own, each once.
+    /// Sorted, each server once.
     pub(super) servers: Vec<ServerSpec>,
 }
 
-/// Reads an answer; an error says what is wrong with it.
+/// Reads an answer. An error says what is wrong with it.
 pub(super) fn parse(answer: &[u8]) -> Result<Listing, String> {
     let text = std::str::from_utf8(answer).map_err(|_| "it is not text".to_owned())?;
     let mut lines = text.lines();

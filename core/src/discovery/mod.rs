@@ -1,8 +1,7 @@
-//! Finding out which servers there are, from whoever knows: an endpoint that speaks for a cluster, or a name with several
-//! addresses.
+//! Discovering the servers, from an endpoint of a cluster or from a name with several addresses.
 //!
-//! A look is a few steps that never wait: whoever uses the client takes the next one when it is due. No thread stands by
-//! for it, and no operation waits for it once servers are known.
+//! A look consists of steps that never wait. Any caller of the client takes the next step when it is due. No thread is
+//! kept for it, and once servers are known, no operation waits for it.
 
 mod asking;
 mod listing;
@@ -17,39 +16,39 @@ use crate::fleet::Access;
 use asking::Asking;
 use naming::Naming;
 
-/// How soon it is looked again after a look that failed, doubled with every further one up to the interval.
+/// The pause after a failed look. It doubles with each further failure, up to the interval.
 const FIRST_BACK_OFF: Duration = Duration::from_millis(250);
 
-/// Who says which servers there are.
+/// The source of the server list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
-    /// The servers given are configuration endpoints, as those of ElastiCache and Memorystore: they are asked, in turn,
+    /// The given servers are configuration endpoints, as ElastiCache and Memorystore have them. Each is asked in turn
     /// by `config get cluster`.
     ClusterConfig,
-    /// The servers given are names, and each of their addresses is a server.
+    /// The given servers are names. Each of their addresses is a server.
     Names,
 }
 
-/// What a user says about finding servers.
+/// The settings of discovery.
 #[derive(Clone, Debug)]
 pub struct DiscoverySettings {
     pub source: Source,
-    /// Whom to ask, or what to resolve.
+    /// The endpoints to ask, or the names to resolve.
     pub given: Vec<ServerSpec>,
-    /// How often to look.
+    /// The time between looks.
     pub interval: Duration,
-    /// How long one look may take.
+    /// The time that one look may take.
     pub timeout: Duration,
 }
 
-/// Looks for servers, one time after the other.
+/// Looks for servers, again and again.
 pub(crate) struct Discovery {
     settings: Arc<DiscoverySettings>,
     access: Access,
     look: Option<Look>,
-    /// Looks that failed in a row.
+    /// The number of looks that failed in a row.
     failures: u32,
-    /// Which of the endpoints was the last to answer.
+    /// The endpoint that answered last.
     endpoint: usize,
     accepted: Accepted,
 }
@@ -59,11 +58,11 @@ enum Look {
     Naming(Naming),
 }
 
-/// The list of servers that counts, by its number.
+/// The accepted server list, by its number.
 #[derive(Default)]
 struct Accepted {
     version: Option<u64>,
-    /// An older one that came last: nodes may lag behind, but what is said twice holds.
+    /// An older list that was received last. Nodes may lag behind, but a list received twice is accepted.
     doubted: Option<u64>,
 }
 
@@ -76,8 +75,8 @@ impl Discovery {
         self.look.is_some()
     }
 
-    /// Goes on with a look, or begins one. Returns what came of it once it is over: the servers, in an order of their own,
-    /// or none where what was said is out of date.
+    /// Continues a look, or begins one. Once the look is over, returns its result: the sorted servers, or none if the
+    /// answer was out of date.
     pub(crate) fn advance(&mut self, now: Instant) -> Option<Result<Option<Vec<ServerSpec>>, Error>> {
         if self.look.is_none() {
             self.look = Some(self.begin(now));
@@ -102,8 +101,8 @@ impl Discovery {
         }
     }
 
-    /// When to look again, after one that is over now. The processes of a fleet must not all ask at the same moments: each
-    /// does it sooner by up to an eighth.
+    /// When to look again, after a look that is over now. Each process looks up to an eighth of the interval earlier,
+    /// so that the processes of a cluster do not all ask at once.
     pub(crate) fn rest(&self, now: Instant, process: u32) -> Instant {
         let whole = match self.failures {
             0 => self.settings.interval,

@@ -1,4 +1,4 @@
-//! A look at names: each of their addresses is a server.
+//! A look at names. Each of their addresses is a server.
 
 use std::net::SocketAddr;
 use std::time::Instant;
@@ -39,8 +39,8 @@ impl Naming {
         Self { names: settings.given.iter().map(name).collect(), until: now + settings.timeout }
     }
 
-    /// The servers, once all names are resolved. One name that is not makes the look fail: half of the servers would hold
-    /// other keys than all of them.
+    /// The servers, once all names are resolved. If one name fails, the look fails: with only some of the servers, keys
+    /// would move.
     pub(super) fn advance(&mut self, now: Instant) -> Option<Result<Vec<ServerSpec>, Error>> {
         let mut all = Vec::new();
         for Name { spec, state } in &mut self.names {
@@ -65,8 +65,8 @@ impl Naming {
     }
 }
 
-/// Of a name that has addresses of both kinds IPv4 ones count: they are the same servers twice, and which come first may
-/// change.
+/// The servers at these addresses. If a name has both kinds, only IPv4 counts: both kinds lead to the same servers, and
+/// their order may vary.
 fn servers(spec: &ServerSpec, addresses: Vec<SocketAddr>) -> Vec<ServerSpec> {
     let Endpoint::Tcp { host, port } = &spec.endpoint else { return vec![spec.clone()] };
     let has_ipv4 = addresses.iter().any(SocketAddr::is_ipv4);

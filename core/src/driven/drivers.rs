@@ -1,12 +1,12 @@
-//! Which driver a client uses in which event loop.
+//! The driver of a client in each event loop.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::fork;
 
-/// A client's drivers, `D`, one for each event loop, `L`, that it is used in.
+/// A client's drivers (`D`), one for each event loop (`L`) that uses the client.
 ///
-/// While the list is locked, nothing of the host's runs but the closures that it passes. These must not come back here.
+/// The list is locked while it calls the host's closures. They must not call this list again.
 pub struct Drivers<L, D>(Mutex<Vec<LoopAndDriver<L, D>>>);
 
 struct LoopAndDriver<L, D> {
@@ -16,7 +16,7 @@ struct LoopAndDriver<L, D> {
 }
 
 impl<L, D> Drivers<L, D> {
-    /// What `wanted` finds in a driver of this process.
+    /// Returns what `wanted` finds in the drivers of this process.
     #[inline]
     pub fn find<T>(&self, mut wanted: impl FnMut(&L, &D) -> Option<T>) -> Option<T> {
         let generation = fork::generation();
@@ -25,13 +25,13 @@ impl<L, D> Drivers<L, D> {
         of_this_process.find_map(|known| wanted(&known.event_loop, &known.driver))
     }
 
-    /// What `read` makes of each driver, those of a parent process included.
+    /// Returns what `read` makes of each driver, including those of a parent process.
     pub fn all<T>(&self, mut read: impl FnMut(&L, &D) -> T) -> Vec<T> {
         self.lock().iter().map(|known| read(&known.event_loop, &known.driver)).collect()
     }
 
-    /// Adds the driver of a loop, and takes out those whose loop is `gone`: over, or the same one with a driver that a
-    /// forked child has inherited.
+    /// Adds the driver of a loop, and removes drivers that are `gone`: their loop has ended, or a forked child
+    /// inherited them.
     pub fn add(&self, event_loop: L, driver: D, mut gone: impl FnMut(&L, &D) -> bool) -> Vec<D> {
         let mut drivers = self.lock();
         let known = std::mem::take(&mut *drivers).into_iter();
@@ -42,13 +42,13 @@ impl<L, D> Drivers<L, D> {
         taken.into_iter().map(|known| known.driver).collect()
     }
 
-    /// Takes all drivers out.
+    /// Removes all drivers.
     pub fn take(&self) -> Vec<D> {
         let taken = std::mem::take(&mut *self.lock());
         taken.into_iter().map(|known| known.driver).collect()
     }
 
-    /// As a forked child finds them.
+    /// Marks all drivers as a forked child finds them.
     #[cfg(test)]
     pub(super) fn inherit(&self) {
         self.lock().iter_mut().for_each(|known| known.generation = known.generation.wrapping_sub(1));

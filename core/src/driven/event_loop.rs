@@ -1,4 +1,4 @@
-//! A machine in an event loop that calls back: what the loop is told to do, and when.
+//! A driver for event loops that call back: it tells the loop what to do and when.
 
 use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,39 +10,39 @@ use super::{some_addresses, Action, Driven};
 use crate::address::Address;
 use crate::fork;
 
-/// An event loop of the host's language, and those who wait in it: `W` waits, `O` is what it is given.
+/// An event loop of the host's language. `W` is a waiter in this loop, and `O` is the outcome that it receives.
 ///
-/// The machine is never borrowed while one of these is called, so each may come back to the [`LoopMachine`] at once. An
-/// error does not keep other waiters from their turn: it is returned when everything else is done.
+/// The machine is not borrowed during these calls, so each of them may call the [`LoopMachine`]. An error does not keep
+/// other waiters from resuming: it is returned when everything else is done.
 pub trait LoopHost<M: Driven, W, O> {
     type Error;
 
-    /// Call [`LoopMachine::turn`] soon.
+    /// Call [`LoopMachine::turn`] soon, on the loop's thread.
     fn end_turn(&self) -> Result<(), Self::Error>;
 
-    /// The same, where the caller may be in another thread than the loop's.
+    /// The same, but the caller may be in another thread.
     fn end_turn_from_outside(&self) -> Result<(), Self::Error>;
 
-    /// Call [`LoopMachine::ready`] when the descriptor is readable, or writable where `write` asks for that. This replaces
-    /// what was asked for the descriptor before.
+    /// Call [`LoopMachine::ready`] when the descriptor is readable, and also when it is writable if `write`. This
+    /// replaces the previous request for the descriptor.
     fn watch(&self, lane: usize, fd: RawFd, write: bool) -> Result<(), Self::Error>;
 
-    /// Stop watching the descriptor. It is closed afterwards.
+    /// Stop watching the descriptor. It will be closed.
     fn forget(&self, lane: usize, fd: RawFd) -> Result<(), Self::Error>;
 
-    /// The same in a forked child, where the loop may still share its watching with the parent's.
+    /// The same in a forked child, where the loop may still share its watches with the parent's loop.
     fn forget_inherited(&self, lane: usize, fd: RawFd) -> Result<(), Self::Error>;
 
     /// Call [`LoopMachine::resolved`] with the addresses of the name.
     fn resolve(&self, lane: usize, name: &str, port: u16) -> Result<(), Self::Error>;
 
-    /// Call [`LoopMachine::woken`] after this time. Calls that were asked for before may come as well.
+    /// Call [`LoopMachine::woken`] after this time. Wake-ups that were requested before may still come.
     fn wake_in(&self, time: Duration) -> Result<(), Self::Error>;
 
-    /// Answers those who waited for what is over ([`LoopMachine::answered`]), and begins what follows from it.
+    /// Pass the outcomes to [`LoopMachine::answered`], and begin what follows from them.
     fn settle(&self, finished: Vec<M::Finished>) -> Result<(), Self::Error>;
 
-    /// Something has happened: tell whoever watches.
+    /// Events have happened: report them.
     fn report(&self) -> Result<(), Self::Error> {
         Ok(())
     }
@@ -50,29 +50,29 @@ pub trait LoopHost<M: Driven, W, O> {
     /// Give the waiter its outcome, and let it run until it waits again.
     fn resume(&self, waiter: W, outcome: O) -> Result<(), Self::Error>;
 
-    /// The error of a call that came while the machine was borrowed: see [`InUse`].
+    /// The error of a call that arrives while the machine is borrowed: see [`InUse`].
     fn in_use(&self) -> Self::Error;
 }
 
-/// The machine is borrowed further up in this thread, or by another one.
+/// The machine is borrowed, by a caller in this thread or by another thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InUse;
 
-/// The machine of one event loop, and what is due in it.
+/// The machine of one event loop, with its pending work.
 ///
-/// It belongs to the process that made it. In a forked child nothing is sent, received or resumed. Fork while no other
-/// thread is inside a call, as an interpreter's global lock ensures.
+/// It belongs to the process that made it: in a forked child, it sends, receives and resumes nothing. Fork only while
+/// no other thread is inside a call; an interpreter's global lock ensures this.
 pub struct LoopMachine<M, W, O> {
     machine: Mutex<M>,
     answered: Answered<W, O>,
     turns: Turns,
     alarm: Alarm,
-    /// Nothing can be begun any more: the connections are closed once nothing is on its way.
+    /// Whether it takes nothing new, and closes its connections as soon as it is idle.
     is_retired: AtomicBool,
     generation: u64,
 }
 
-/// What the loop calls.
+/// The calls from the loop.
 impl<M: Driven, W, O> LoopMachine<M, W, O> {
     pub fn new(machine: M) -> Self {
         Self {
@@ -85,7 +85,7 @@ impl<M: Driven, W, O> LoopMachine<M, W, O> {
         }
     }
 
-    /// Begins something. What fails at once is left for the end of the turn.
+    /// Begins an operation. If it fails at once, the failure is reported at the end of the turn.
     pub fn begin<H: LoopHost<M, W, O>, T>(
         &self,
         host: &H,
@@ -101,23 +101,23 @@ impl<M: Driven, W, O> LoopMachine<M, W, O> {
         Ok(begun)
     }
 
-    /// The turn is over that [`LoopHost::end_turn`] was called in.
+    /// Call it at the end of the turn in which [`LoopHost::end_turn`] was called.
     pub fn turn<H: LoopHost<M, W, O>>(&self, host: &H) -> Result<(), H::Error> {
         self.advance(host, M::turn)
     }
 
-    /// A watched descriptor is ready.
+    /// Call it when a watched descriptor is ready.
     pub fn ready<H: LoopHost<M, W, O>>(&self, host: &H, lane: usize) -> Result<(), H::Error> {
         self.advance(host, |machine, now| machine.ready(lane, now))
     }
 
-    /// The time has passed that [`LoopHost::wake_in`] was called with.
+    /// Call it when the time of [`LoopHost::wake_in`] has passed.
     pub fn woken<H: LoopHost<M, W, O>>(&self, host: &H) -> Result<(), H::Error> {
         self.alarm.clear();
         self.advance(host, M::expire)
     }
 
-    /// The addresses of a name, or why there are none.
+    /// Call it with the addresses of a name, or with the reason why there are none.
     pub fn resolved<H: LoopHost<M, W, O>>(
         &self,
         host: &H,
@@ -127,7 +127,7 @@ impl<M: Driven, W, O> LoopMachine<M, W, O> {
         self.advance(host, |machine, now| machine.connect(lane, some_addresses(addresses), now))
     }
 
-    /// Fails everything on its way. The loop resumes those who waited for it.
+    /// Fails everything under way. The loop resumes the waiters.
     pub fn shut<H: LoopHost<M, W, O>>(&self, host: &H) -> Result<(), H::Error> {
         if !self.is_of_this_process() {
             return Ok(());
@@ -140,7 +140,7 @@ impl<M: Driven, W, O> LoopMachine<M, W, O> {
         errors.into_result()
     }
 
-    /// Nothing can be begun any more: the loop closes the connections once nothing is on its way.
+    /// Takes nothing new from now on. The loop closes the connections as soon as everything under way is over.
     pub fn retire<H: LoopHost<M, W, O>>(&self, host: &H) -> Result<(), H::Error> {
         if !self.is_of_this_process() {
             return Ok(());
@@ -149,13 +149,13 @@ impl<M: Driven, W, O> LoopMachine<M, W, O> {
         host.end_turn_from_outside()
     }
 
-    /// Closes the connections of a loop that is over. Those who waited in it are never resumed.
+    /// Closes the connections of a loop that has ended. Its waiters are never resumed.
     pub fn discard(&self) -> Result<(), InUse> {
         self.machine()?.discard();
         Ok(())
     }
 
-    /// In a forked child: has the loop forget the parent's connections.
+    /// In a forked child, has the loop stop watching the parent's connections.
     pub fn leave_watched<H: LoopHost<M, W, O>>(&self, host: &H) -> Result<(), H::Error> {
         let watched: Vec<_> = self.borrow(host)?.watched().collect();
         watched.into_iter().try_for_each(|(lane, fd)| host.forget_inherited(lane, fd))
@@ -163,7 +163,7 @@ impl<M: Driven, W, O> LoopMachine<M, W, O> {
 }
 
 impl<M: Driven, W, O> LoopMachine<M, W, O> {
-    /// The machine, to look at it or to begin things while [`LoopHost::settle`] runs.
+    /// The machine, to inspect it, or to begin operations while [`LoopHost::settle`] runs.
     pub fn machine(&self) -> Result<MutexGuard<'_, M>, InUse> {
         match self.machine.try_lock() {
             Ok(machine) => Ok(machine),
@@ -172,12 +172,12 @@ impl<M: Driven, W, O> LoopMachine<M, W, O> {
         }
     }
 
-    /// Those who are to be resumed. A host that switches between coroutines takes the next one from here.
+    /// The waiters to resume. A host that switches between coroutines takes the next one from here.
     pub fn answered(&self) -> &Answered<W, O> {
         &self.answered
     }
 
-    /// Whether the caller runs inside a turn of this loop: it was resumed by it.
+    /// Whether the caller was resumed by this loop, inside a turn that still runs.
     #[inline]
     pub fn is_resuming_here(&self) -> bool {
         self.turns.is_here()
@@ -196,7 +196,7 @@ impl<M: Driven, W, O> LoopMachine<M, W, O> {
         }
     }
 
-    /// As a forked child finds it.
+    /// The state in which a forked child finds it.
     #[cfg(test)]
     pub(super) fn inherited(self) -> Self {
         Self { generation: self.generation.wrapping_sub(1), ..self }
@@ -206,7 +206,8 @@ impl<M: Driven, W, O> LoopMachine<M, W, O> {
         self.machine().map_err(|InUse| host.in_use())
     }
 
-    /// Something has happened in the loop. Those whose outcome is known go on; what they submit is sent at the end, once.
+    /// Handles an event of the loop: changes the machine, resumes the waiters whose outcome is known, and sends once at
+    /// the end.
     fn advance<H: LoopHost<M, W, O>>(&self, host: &H, change: impl FnOnce(&mut M, Instant)) -> Result<(), H::Error> {
         if !self.is_of_this_process() {
             return Ok(());
@@ -230,8 +231,7 @@ impl<M: Driven, W, O> LoopMachine<M, W, O> {
         errors.into_result()
     }
 
-    /// Resumes those whose outcome is known. An error may end the loop, so it ends this at once; the others are resumed in
-    /// the next turn.
+    /// Resumes the waiters whose outcome is known. An error may end the loop, so the rest waits for the next turn.
     fn resume<H: LoopHost<M, W, O>>(&self, host: &H) -> Result<(), H::Error> {
         while let Some((waiter, outcome)) = self.answered.next() {
             host.resume(waiter, outcome)?;
@@ -239,7 +239,7 @@ impl<M: Driven, W, O> LoopMachine<M, W, O> {
         Ok(())
     }
 
-    /// Changes the machine, then does what follows from that.
+    /// Changes the machine and carries out the consequences.
     fn change<H: LoopHost<M, W, O>>(
         &self,
         host: &H,
@@ -271,7 +271,7 @@ impl<M: Driven, W, O> LoopMachine<M, W, O> {
         self.set_alarm(host, deadline, errors);
     }
 
-    /// Does what follows from a beginning. Outcomes are left where they are.
+    /// Carries out the consequences of a new operation, but leaves outcomes alone.
     fn carry_out<H: LoopHost<M, W, O>>(&self, host: &H, mut actions: Vec<Action>) -> Result<(), H::Error> {
         let mut errors = FirstError::default();
         let deadline = loop {
@@ -311,7 +311,7 @@ impl<M: Driven, W, O> LoopMachine<M, W, O> {
     }
 }
 
-/// The first error of several calls, all of which are made.
+/// Keeps the first error of several calls. All calls are made.
 struct FirstError<E>(Option<E>);
 
 impl<E> FirstError<E> {

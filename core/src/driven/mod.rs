@@ -1,13 +1,13 @@
-//! Machines that an event loop drives: what any host does with one, whatever its connections are for.
+//! Machines for event loops, whatever their connections are for, and the drivers that run them.
 //!
-//! A machine never waits and never calls its host. After each call the host carries out the [`Action`]s and resumes
-//! what has finished; how something begins is each machine's own. Two drivers do this for a host:
+//! A machine never waits and never calls its host. After each call, the driver carries out the [`Action`]s and resumes
+//! the waiters of what has finished. Each machine has its own way to begin something. There are two drivers:
 //!
-//! - [`LoopMachine`] calls the host's event loop back, which watches many descriptors, ends turns and keeps time
-//!   ([`LoopHost`]). [`Drivers`] says which driver belongs to which loop.
-//!   Coroutines that wait by switching to others find their outcome in a [`Slot`].
-//! - [`Polled`] never calls its host. It is for hosts that wait for one descriptor only, have no end of a turn, or do not
-//!   resolve names: it watches by a [`Poller`] of its own, and what is over is asked for.
+//! - [`LoopMachine`] calls the host's event loop, which watches many descriptors, ends turns and keeps time
+//!   ([`LoopHost`]). [`Drivers`] finds the driver of a loop. Coroutines that switch to others while they wait find
+//!   their outcome in a [`Slot`].
+//! - [`Polled`] never calls its host. It is for hosts that can wait for one descriptor only, have no end of a turn, or
+//!   cannot resolve names. It watches its connections by a [`Poller`], and its host asks for outcomes.
 
 mod drivers;
 mod event_loop;
@@ -33,13 +33,13 @@ use std::time::Instant;
 
 use crate::address::Address;
 
-/// What the host is to do with its event loop.
+/// An order to the host's event loop.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Action {
     /// Resolve the name and call [`Driven::connect`].
     Resolve { lane: usize, name: String, port: u16 },
-    /// Call [`Driven::ready`] when the descriptor is readable, or writable where that is asked for; in place of
-    /// what was asked for before.
+    /// Call [`Driven::ready`] when the descriptor is readable, and also when it is writable if `write`. This replaces
+    /// the previous request for the descriptor.
     Watch { lane: usize, fd: RawFd, write: bool },
     /// Stop watching the descriptor, then call [`Driven::forgotten`], which closes it.
     Forget { lane: usize, fd: RawFd },
@@ -48,8 +48,8 @@ pub enum Action {
 }
 
 impl Action {
-    /// What the host is to do to watch a connection, where it watched it before by this or another descriptor: one that
-    /// connects to the next address has a new one.
+    /// The orders that watch a connection's current descriptor. A connection that moves to its next address has a new
+    /// descriptor.
     pub(crate) fn watch_instead(
         lane: usize,
         before: Option<(RawFd, bool)>,
@@ -61,16 +61,16 @@ impl Action {
     }
 }
 
-/// A machine of one event loop. Its connections are known by their lanes, numbered from 0.
+/// A machine for one event loop. It numbers its connections from 0, as lanes.
 pub trait Driven {
-    /// Something that is over.
+    /// An outcome to hand out.
     type Finished;
 
-    /// What the host is to do now; ask after every call.
+    /// The pending orders to the host. Take them after every call.
     fn take_actions(&mut self) -> Vec<Action>;
 
-    /// What is over; ask after every call but one that begins something, which may be amid the host's own work: what
-    /// fails at once is left for the end of the turn.
+    /// The outcomes to hand out. Take them after every call, except a call that begins something: that call may come
+    /// from the middle of the host's own work, so its failures wait for the end of the turn.
     fn take_finished(&mut self) -> Vec<Self::Finished>;
 
     /// How many connections to a server are established.
@@ -82,32 +82,32 @@ pub trait Driven {
     /// Receives and sends on a connection that is ready for it.
     fn ready(&mut self, lane: usize, now: Instant);
 
-    /// Goes on with the addresses of a name, or why there are none.
+    /// Continues with the addresses of a name, or with the reason why there are none.
     fn connect(&mut self, lane: usize, resolved: Result<Vec<Address>, String>, now: Instant);
 
-    /// Does what is due: fails what has waited too long.
+    /// Does what is due: fails exchanges whose time is up.
     fn expire(&mut self, now: Instant);
 
-    /// When to call [`Self::expire`] next. It is never sooner than before unless there is an action to be carried out.
+    /// When to call [`Self::expire`] next. It becomes earlier only together with a pending action.
     fn deadline(&self) -> Option<Instant>;
 
-    /// The host has stopped watching a descriptor that broke: it is closed, and another one opened if needed.
+    /// Call it when the host no longer watches a broken descriptor. The machine closes it, and reconnects if needed.
     fn forgotten(&mut self, lane: usize, now: Instant);
 
-    /// The descriptors that the host watches.
+    /// The descriptors that the host watches, by lane.
     fn watched(&self) -> impl Iterator<Item = (usize, RawFd)> + '_;
 
-    /// Whether nothing is on its way that anybody waits for.
+    /// Whether no caller waits for anything under way.
     fn is_idle(&self) -> bool;
 
-    /// Closes all connections, of an event loop that is over: there is nobody left to resume.
+    /// Closes all connections of an event loop that has ended. No waiter is resumed.
     fn discard(&mut self);
 
     /// Fails everything and closes all connections.
     fn close(&mut self, now: Instant);
 }
 
-/// What a machine is told of a name that a resolver knows no address of.
+/// Turns an empty list of addresses into an error.
 fn some_addresses(resolved: Result<Vec<Address>, String>) -> Result<Vec<Address>, String> {
     match resolved {
         Ok(addresses) if addresses.is_empty() => Err("it has no address".into()),

@@ -1,4 +1,4 @@
-//! A driver for hosts that wait for one descriptor only, and take what is over when they like.
+//! A driver for hosts that wait for one descriptor, and take outcomes when they like.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -11,10 +11,10 @@ use crate::address::Address;
 use crate::doorbell::{Doorbell, Wake};
 use crate::resolver::Resolving;
 
-/// A machine that needs nothing of its host but to be waited for: it watches its connections, resolves names and keeps
-/// its deadlines itself, and calls nobody.
+/// Drives a machine on its own: it watches the connections, resolves names, keeps deadlines, and never calls the host.
+/// The host only waits for it.
 ///
-/// A host without an event loop begins as much as it likes, then calls [`Self::wait`] and takes what is over:
+/// A host without an event loop begins any number of operations, calls [`Self::wait`], and takes the outcomes:
 ///
 /// ```no_run
 /// # use pinyon_core::driven::{Driven, Polled, Wake};
@@ -23,27 +23,27 @@ use crate::resolver::Resolving;
 /// polled.begin(|machine, _now| submit(machine))?;
 /// while !polled.is_idle() && polled.wait(until)? != Wake::Deadline {
 ///     while let Some(finished) = polled.next_finished() {
-///         drop(finished); // resume whoever waited for it
+///         drop(finished); // resume its waiter
 ///     }
 /// }
 /// polled.close()
 /// # }
 /// ```
 ///
-/// A host with an event loop calls [`Self::send`] before it waits. It then waits for the descriptor ([`AsFd`]) to be
-/// readable, for [`Self::deadline`] at most, and calls [`Self::receive`]. After every call it takes what is over.
+/// A host with an event loop calls [`Self::send`] before it waits. It waits for the descriptor ([`AsFd`]) to become
+/// readable, until [`Self::deadline`] at most, and calls [`Self::receive`]. After every call it takes the outcomes.
 ///
-/// What is begun before a wait leaves in one send, so no end of a turn needs to be told.
+/// Everything begun before a wait leaves in one send, so the host need not report the end of a turn.
 ///
-/// It belongs to the process that made it: in a forked child every call is refused, and dropping it closes the child's
-/// copies of the descriptors without a word on the wire.
+/// It belongs to the process that made it. In a forked child it refuses every call, and dropping it there closes the
+/// child's copies of the descriptors without sending anything.
 pub struct Polled<M: Driven> {
     machine: M,
     poller: Poller,
     resolving: Vec<(usize, Resolving)>,
     finished: vec::IntoIter<M::Finished>,
     is_unsent: bool,
-    /// Where a look puts the lanes that are ready.
+    /// A buffer for the lanes that are ready.
     ready: Vec<usize>,
 }
 
@@ -61,15 +61,14 @@ impl<M: Driven> Polled<M> {
         })
     }
 
-    /// The machine, to ask it something that changes nothing.
+    /// The machine, for inspection.
     pub fn machine(&self) -> &M {
         &self.machine
     }
 
     /// Begins something. It is sent when the host waits, or by [`Self::send`].
     ///
-    /// # Errors
-    /// The connections are those of a parent process. All other calls refuse this, too.
+    /// # Errors The connections belong to a parent process. Every other call fails in the same way then.
     pub fn begin<T>(&mut self, begin: impl FnOnce(&mut M, Instant) -> T) -> io::Result<T> {
         self.check_process()?;
         let begun = begin(&mut self.machine, Instant::now());
@@ -77,11 +76,10 @@ impl<M: Driven> Polled<M> {
         Ok(begun)
     }
 
-    /// Sends what is unsent, waits until something happens or `until`, and does what is due. What is over already ends the
-    /// wait before it begins.
+    /// Sends what is unsent, waits until something happens or `until`, and does what is due. It returns at once if an
+    /// outcome is ready already.
     ///
-    /// # Errors
-    /// The system refuses to watch a connection.
+    /// # Errors The system refuses to watch a connection.
     pub fn wait(&mut self, until: Instant) -> io::Result<Wake> {
         self.send()?;
         if self.finished.len() > 0 {
@@ -93,15 +91,14 @@ impl<M: Driven> Polled<M> {
         Ok(if is_over || self.finished.len() > 0 { Wake::Ready } else { wake })
     }
 
-    /// What is over, in the order in which it ended.
+    /// The next outcome, in the order in which the operations ended.
     pub fn next_finished(&mut self) -> Option<M::Finished> {
         self.finished.next()
     }
 
-    /// Fails everything on its way and closes all connections. What has failed is asked for as always.
+    /// Fails everything under way and closes all connections. Take these outcomes as always.
     ///
-    /// # Errors
-    /// As those of [`Self::begin`].
+    /// # Errors Those of [`Self::begin`].
     pub fn close(&mut self) -> io::Result<()> {
         self.check_process()?;
         self.machine.close(Instant::now());
@@ -111,17 +108,16 @@ impl<M: Driven> Polled<M> {
     }
 }
 
-/// What a host with an event loop needs besides.
+/// For hosts with an event loop.
 impl<M: Driven> Polled<M> {
-    /// Whether something was begun that [`Self::send`] has yet to send.
+    /// Whether [`Self::send`] has something to send.
     pub fn is_unsent(&self) -> bool {
         self.is_unsent
     }
 
     /// Sends what is unsent.
     ///
-    /// # Errors
-    /// As those of [`Self::wait`].
+    /// # Errors Those of [`Self::wait`].
     pub fn send(&mut self) -> io::Result<()> {
         self.check_process()?;
         while std::mem::take(&mut self.is_unsent) {
@@ -134,14 +130,13 @@ impl<M: Driven> Polled<M> {
 
     /// Receives what has arrived, and does what is due. It never waits.
     ///
-    /// # Errors
-    /// As those of [`Self::wait`].
+    /// # Errors Those of [`Self::wait`].
     pub fn receive(&mut self) -> io::Result<()> {
         self.check_process()?;
         self.look(Instant::now()).map(drop)
     }
 
-    /// When to call [`Self::receive`] though nothing has arrived.
+    /// When to call [`Self::receive`] even if nothing has arrived.
     pub fn deadline(&self) -> Option<Instant> {
         self.machine.deadline()
     }
@@ -151,7 +146,7 @@ impl<M: Driven> Polled<M> {
         self.poller.bell()
     }
 
-    /// Whether nothing is on its way, and nothing that is over waits to be taken.
+    /// Whether nothing is under way, and every outcome has been taken.
     pub fn is_idle(&self) -> bool {
         self.machine.is_idle() && self.finished.len() == 0 && !self.is_unsent
     }
@@ -161,7 +156,7 @@ impl<M: Driven> Polled<M> {
         self.machine.open_connections(server)
     }
 
-    /// Whether it may be used: the process has not been forked since it was made.
+    /// Whether this process made it. Otherwise the process was forked, and it may not be used.
     pub fn is_of_this_process(&self) -> bool {
         self.poller.is_of_this_process()
     }
@@ -175,7 +170,7 @@ impl<M: Driven> Polled<M> {
         }
     }
 
-    /// Takes what has arrived, what was resolved, and what is due.
+    /// Handles arrived bytes, resolved names and passed deadlines.
     fn look(&mut self, until: Instant) -> io::Result<Wake> {
         let mut ready = std::mem::take(&mut self.ready);
         let looked = self.poller.wait(until, &mut ready);
@@ -202,7 +197,7 @@ impl<M: Driven> Polled<M> {
         });
     }
 
-    /// Carries out what the machine asks for. An error keeps nothing else from being done.
+    /// Carries out the machine's orders, all of them, even if one fails.
     fn act(&mut self) -> io::Result<()> {
         let mut acted = Ok(());
         loop {

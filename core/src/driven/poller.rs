@@ -1,4 +1,4 @@
-//! Many descriptors watched through one: epoll on Linux, kqueue on macOS and the BSDs, with a bell among them.
+//! Watches many descriptors through one: epoll on Linux, kqueue on macOS and the BSDs, with a bell among them.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, RawFd};
@@ -10,17 +10,16 @@ use selector::Selector;
 use crate::doorbell::{Doorbell, Wake, LONGEST_SLEEP};
 use crate::fork;
 
-/// What is watched under this number is the bell.
+/// The bell's number among the watched descriptors.
 const BELL: usize = usize::MAX;
 
-/// How many descriptors one look tells of at most; the next look tells of the rest.
+/// The most descriptors that one look reports. The next look reports the rest.
 const AT_ONCE: usize = 64;
 
-/// Watches descriptors. The one that it offers itself ([`AsFd`]) is readable while any of them is ready, or the bell was
-/// rung.
+/// Watches descriptors. Its own descriptor ([`AsFd`]) is readable while any of them is ready or the bell was rung.
 ///
-/// It belongs to the process that made it. A forked child shares the system's set of descriptors with its parent, so
-/// there a poller changes nothing; it closes what it has when it is dropped.
+/// It belongs to the process that made it. A forked child shares the system's watch list with its parent, so a poller
+/// changes nothing there. Dropping it closes its own descriptors.
 pub struct Poller {
     selector: Selector,
     bell: Arc<Doorbell>,
@@ -47,10 +46,9 @@ impl Poller {
         self.generation == fork::generation()
     }
 
-    /// Watches a descriptor, in place of what was watched for this lane before. It must stay open until it is forgotten.
+    /// Watches a descriptor, in place of the lane's previous one. It must stay open until it is forgotten.
     ///
-    /// # Errors
-    /// The user watches too many descriptors, or the system has no memory.
+    /// # Errors The user watches too many descriptors, or the system has no memory.
     pub fn watch(&mut self, lane: usize, fd: RawFd, write: bool) -> io::Result<()> {
         if !self.is_of_this_process() {
             return Ok(());
@@ -70,7 +68,7 @@ impl Poller {
         Ok(())
     }
 
-    /// Watches the descriptor of a lane no more.
+    /// Stops watching the descriptor of a lane.
     pub fn forget(&mut self, lane: usize, fd: RawFd) {
         if !self.is_of_this_process() {
             return;
@@ -81,13 +79,12 @@ impl Poller {
         }
     }
 
-    /// Waits until a descriptor is ready, the bell was rung, or `until`, and adds the lanes that are ready to `ready`. The
-    /// bell is silent afterwards.
+    /// Waits until a descriptor is ready, the bell is rung, or `until`. Adds the ready lanes to `ready`, and silences
+    /// the bell.
     ///
-    /// Like every wait of the core it lasts a tenth of a second at most, so that the host looks for signals.
+    /// Like every wait of the core, it lasts at most a tenth of a second, so that the host can handle signals.
     ///
-    /// # Errors
-    /// None that a correct program meets.
+    /// # Errors None in a correct program.
     pub fn wait(&self, until: Instant, ready: &mut Vec<usize>) -> io::Result<Wake> {
         if !self.is_of_this_process() {
             return Ok(Wake::Ready);
@@ -155,11 +152,11 @@ mod selector {
         }
 
         pub(super) fn forget(&self, fd: RawFd, _: bool) {
-            // One that is closed has been forgotten already.
+            // The system has already forgotten a closed descriptor.
             let _ = epoll::delete(&self.0, borrow(fd));
         }
 
-        /// Says the number of each that is ready.
+        /// Calls `ready` with the number of each ready descriptor.
         pub(super) fn wait(&self, timeout: Duration, mut ready: impl FnMut(usize)) -> io::Result<()> {
             let timeout = Timespec { tv_sec: timeout.as_secs() as i64, tv_nsec: timeout.subsec_nanos().into() };
             let mut events = Vec::with_capacity(AT_ONCE);
@@ -177,8 +174,8 @@ mod selector {
 
     #[allow(unsafe_code)]
     fn borrow<'f>(fd: RawFd) -> BorrowedFd<'f> {
-        // SAFETY: the descriptor is used for one system call that does no more than look it up. It is open: a machine
-        // closes what is watched when it was told that it is forgotten. A wrong one would be refused, or watched in vain.
+        // SAFETY: the descriptor is only looked up, in one system call. It is open: a machine closes a watched
+        // descriptor only after it was forgotten. A wrong one would be refused, or watched in vain.
         unsafe { BorrowedFd::borrow_raw(fd) }
     }
 }
@@ -221,14 +218,14 @@ mod selector {
         }
 
         pub(super) fn forget(&self, fd: RawFd, write: bool) {
-            // One that is closed has been forgotten already.
+            // The system has already forgotten a closed descriptor.
             let _ = self.change(&[event(EventFilter::Read(fd), EventFlags::DELETE, 0)]);
             if write {
                 let _ = self.change(&[event(EventFilter::Write(fd), EventFlags::DELETE, 0)]);
             }
         }
 
-        /// Says the number of each that is ready: one that can be read from and written to twice.
+        /// Calls `ready` with the number of each ready descriptor; twice if it is both readable and writable.
         pub(super) fn wait(&self, timeout: Duration, mut ready: impl FnMut(usize)) -> io::Result<()> {
             let mut events = Vec::with_capacity(AT_ONCE);
             self.exchange(&[], &mut events, timeout)?;
@@ -242,8 +239,8 @@ mod selector {
 
         #[allow(unsafe_code)]
         fn exchange(&self, changes: &[Event], events: &mut Vec<Event>, timeout: Duration) -> io::Result<()> {
-            // SAFETY: the descriptors are open: a machine closes what is watched when it was told that it is forgotten,
-            // and the queue forgets what is closed.
+            // SAFETY: the descriptors are open: a machine closes a watched descriptor only after it was forgotten, and
+            // the queue drops closed ones.
             unsafe { kevent(&*self.queue, changes, rustix::buffer::spare_capacity(events), Some(timeout))? };
             Ok(())
         }
@@ -262,7 +259,7 @@ mod selector {
     impl Drop for Selector {
         #[allow(unsafe_code)]
         fn drop(&mut self) {
-            // A forked child does not inherit the queue: the number may be another file's there.
+            // A forked child does not inherit the queue, and the number may denote another file there.
             if self.generation == fork::generation() {
                 // SAFETY: it is not used afterwards.
                 unsafe { ManuallyDrop::drop(&mut self.queue) }

@@ -1,8 +1,8 @@
-//! Where a coroutine finds its outcome that waits by switching to others, as greenlets and fibers do.
+//! Where a coroutine that switches to others while it waits finds its outcome, for greenlets and fibers.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// A place for the outcome, `O`, that a coroutine, `C`, waits for.
+/// Holds the outcome (`O`) that a coroutine (`C`) waits for.
 pub struct Slot<C, O>(Mutex<State<C, O>>);
 
 struct State<C, O> {
@@ -13,7 +13,7 @@ struct State<C, O> {
 }
 
 impl<C, O> Slot<C, O> {
-    /// Keeps the outcome. Returns the coroutine that waits for it, if one does.
+    /// Stores the outcome. Returns the coroutine that waits for it, if any.
     pub fn finish(&self, outcome: O) -> Option<C> {
         let mut state = self.lock();
         if state.abandoned || state.outcome.is_some() {
@@ -23,7 +23,7 @@ impl<C, O> Slot<C, O> {
         state.coroutine.take()
     }
 
-    /// The coroutine is about to wait. Returns whether it has to.
+    /// Registers a coroutine that is about to wait. Returns whether it has to.
     #[inline(never)] // what is called before a switch has a frame of its own: the stack below it may be copied
     pub fn begin(&self, coroutine: impl FnOnce() -> C) -> bool {
         let mut state = self.lock();
@@ -34,7 +34,7 @@ impl<C, O> Slot<C, O> {
         open
     }
 
-    /// The coroutine waits no more, whatever has ended its wait.
+    /// Ends the wait of the coroutine, for whatever reason.
     #[inline(never)]
     pub fn abandon(&self) {
         let mut state = self.lock();
@@ -42,7 +42,7 @@ impl<C, O> Slot<C, O> {
         state.coroutine = None;
     }
 
-    /// Whether nothing is awaited any more.
+    /// Whether no outcome is awaited any more.
     pub fn is_done(&self) -> bool {
         let state = self.lock();
         state.abandoned || state.outcome.is_some()
@@ -52,7 +52,7 @@ impl<C, O> Slot<C, O> {
         self.lock().abandoned
     }
 
-    /// What `look` makes of the outcome. Without one, the coroutine was resumed by something else, and waits no more.
+    /// Passes the outcome to `look`. Without an outcome, something else resumed the coroutine, and its wait ends.
     #[inline(never)]
     pub fn look<T>(&self, look: impl FnOnce(&O) -> T) -> Option<T> {
         let mut state = self.lock();
@@ -60,7 +60,7 @@ impl<C, O> Slot<C, O> {
         state.outcome.as_ref().map(look)
     }
 
-    /// Takes the outcome out. The slot is as new then.
+    /// Takes the outcome. Afterwards the slot can be used again.
     pub fn take(&mut self) -> Option<O> {
         std::mem::take(self.0.get_mut().unwrap_or_else(PoisonError::into_inner)).outcome
     }

@@ -1,4 +1,4 @@
-//! The bookkeeping of an event loop, in memory: a machine and a host that do as the test says.
+//! The bookkeeping of an event loop, in memory: the test scripts both the machine and the host.
 
 use std::cell::{Cell, RefCell};
 use std::os::fd::RawFd;
@@ -9,7 +9,7 @@ use crate::address::Address;
 
 type Machine = LoopMachine<Script, &'static str, u32>;
 
-/// It hands out what the test has put in.
+/// A machine that hands out what the test has put in.
 #[derive(Default)]
 struct Script {
     actions: Vec<Action>,
@@ -91,7 +91,7 @@ impl Driven for Script {
     }
 }
 
-/// It notes what it is told, fails at what the test says, and comes back where the test says.
+/// A host that records its calls. The test chooses which calls fail and which call back.
 struct Host<'l> {
     event_loop: &'l Machine,
     calls: RefCell<Vec<String>>,
@@ -129,7 +129,7 @@ impl<'l> Host<'l> {
         std::mem::take(&mut self.calls.borrow_mut())
     }
 
-    /// Puts into the machine what the next call of the loop is to find.
+    /// Prepares what the loop's next call finds in the machine.
     fn prepare(&self, prepare: impl FnOnce(&mut Script)) {
         prepare(&mut self.event_loop.machine().unwrap());
     }

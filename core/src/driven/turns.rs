@@ -1,19 +1,19 @@
-//! Small pieces of an event loop's bookkeeping: whose turn it is, the alarm, and the outcomes that wait to be handed out.
+//! The bookkeeping of an event loop: turns, the alarm, and outcomes that wait to be handed out.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-/// One turn of the loop at a time: what is submitted during a turn is sent once, at its end.
+/// The loop's turns, one at a time. What is submitted during a turn is sent once, at its end.
 #[derive(Default)]
 pub(super) struct Turns {
-    /// The thread that is in a turn, 0 for none.
+    /// The thread that runs a turn; 0 for none.
     running_in: AtomicUsize,
     is_due: AtomicBool,
 }
 
-/// A turn, until it is dropped. A turn inside another one gives way to it again.
+/// A turn that runs until this is dropped. A nested turn then returns to the outer one.
 pub(super) struct Running<'t> {
     turns: &'t Turns,
     outer: usize,
@@ -24,13 +24,14 @@ impl Turns {
         Running { turns: self, outer: self.running_in.swap(this_thread(), Ordering::Relaxed) }
     }
 
-    /// Whether the caller runs inside a turn.
+    /// Whether the calling thread runs a turn.
     #[inline]
     pub(super) fn is_here(&self) -> bool {
         self.running_in.load(Ordering::Relaxed) == this_thread()
     }
 
-    /// Something is to be sent. Returns whether the host must end the turn; a turn that runs here ends itself.
+    /// Notes that there is something to send. Returns whether the host must end the turn; a turn that runs here ends
+    /// itself.
     pub(super) fn is_left_to_host(&self) -> bool {
         let is_here = self.is_here();
         if is_here {
@@ -51,7 +52,7 @@ impl Drop for Running<'_> {
     }
 }
 
-/// A number from 1 on that no other thread of the process has or had: a thread may end inside a turn.
+/// A number from 1 on that no other thread of the process ever has: a thread may end inside a turn.
 #[inline]
 fn this_thread() -> usize {
     static THREADS: AtomicUsize = AtomicUsize::new(1);
@@ -59,12 +60,12 @@ fn this_thread() -> usize {
     NUMBER.with(|number| *number)
 }
 
-/// When the host was told to wake the loop.
+/// The time for which the host has set its alarm.
 #[derive(Default)]
 pub(super) struct Alarm(Mutex<Option<Instant>>);
 
 impl Alarm {
-    /// Returns whether the host must be told: it knows of no alarm, or only of a later one.
+    /// Sets the alarm. Returns whether to tell the host: its alarm is not set, or is later.
     pub(super) fn set(&self, due: Instant) -> bool {
         let mut alarm = self.lock();
         let is_news = alarm.is_none_or(|alarm| alarm > due);
@@ -74,7 +75,7 @@ impl Alarm {
         is_news
     }
 
-    /// It has gone off, or the host could not set it.
+    /// Clears the alarm: it went off, or the host could not set it.
     pub(super) fn clear(&self) {
         *self.lock() = None;
     }
@@ -84,22 +85,22 @@ impl Alarm {
     }
 }
 
-/// Outcomes that have not been given to their waiters yet, in the order they came.
+/// Outcomes to give to their waiters, in order of arrival.
 pub struct Answered<W, O>(Mutex<VecDeque<(W, O)>>);
 
 impl<W, O> Answered<W, O> {
-    /// The waiter is to go on, after those that were answered before.
+    /// Adds a waiter and its outcome.
     #[inline]
     pub fn push(&self, waiter: W, outcome: O) {
         self.lock().push_back((waiter, outcome));
     }
 
-    /// These waiters are to go on, after those that were answered before.
+    /// Adds waiters and their outcomes.
     pub fn extend(&self, answered: impl IntoIterator<Item = (W, O)>) {
         self.lock().extend(answered);
     }
 
-    /// The waiter that is to go on next.
+    /// Takes the waiter to resume next, with its outcome.
     #[inline]
     pub fn next(&self) -> Option<(W, O)> {
         self.lock().pop_front()

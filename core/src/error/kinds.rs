@@ -38,7 +38,7 @@
 
 use super::Kind;
 
-/// A kind of error, named as a front end's class is; see the table of [this module](self).
+/// A kind of error, named like a front end's class. See the table in [this module](self).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ErrorKind {
     Error,
@@ -68,21 +68,21 @@ pub enum ErrorKind {
     Deadlock,
 }
 
-/// An error that most languages have themselves.
+/// An error that most languages already have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Standard {
-    /// Something took too long.
+    /// An operation took too long.
     Timeout,
     /// A connection could not be made, or broke.
     Connection,
-    /// An argument or a value is not one that can be.
+    /// An argument or a value is invalid.
     Argument,
     /// An object is of the wrong type.
     Type,
 }
 
 impl ErrorKind {
-    /// All kinds; each stands behind the one that it is below.
+    /// All kinds. Each stands after its parent.
     pub const ALL: [Self; 25] = [
         Self::Error,
         Self::Timeout,
@@ -111,7 +111,7 @@ impl ErrorKind {
         Self::Deadlock,
     ];
 
-    /// The name of its class, which is also what metrics count it by.
+    /// The name of its class. Metrics use it too.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Error => "Error",
@@ -142,7 +142,7 @@ impl ErrorKind {
         }
     }
 
-    /// The kinds that it is below, the one that says most of it first; none for the root.
+    /// Its parents, the most specific first; none for the root.
     pub fn parents(self) -> &'static [Self] {
         match self {
             Self::Error => &[],
@@ -161,7 +161,7 @@ impl ErrorKind {
         self == kind || self.parents().iter().any(|parent| parent.is_a(kind))
     }
 
-    /// The language's own error that it resembles.
+    /// The language's own error that resembles it.
     pub fn resembles(self) -> Option<Standard> {
         match self {
             Self::Timeout => Some(Standard::Timeout),
@@ -172,7 +172,8 @@ impl ErrorKind {
         }
     }
 
-    /// Whether a server failed, and not what was asked of it: the failures that an operation may be told to answer as a miss.
+    /// Whether a server failed, rather than refusing the request. An operation can be told to report these failures as
+    /// misses.
     pub fn is_outage(self) -> bool {
         match self {
             Self::Timeout | Self::ConnectError | Self::ConnectionLost => true,
@@ -195,7 +196,7 @@ impl Standard {
     }
 }
 
-/// What a failed command is raised as.
+/// The kind in which a failed command is raised.
 impl From<Kind> for ErrorKind {
     fn from(kind: Kind) -> Self {
         match kind {

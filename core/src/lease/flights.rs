@@ -1,4 +1,4 @@
-//! The values that the callers of one process ask for: the first caller leads, the others follow it.
+//! The flights of one process: for each value, the first caller leads, and the others follow.
 
 use std::collections::hash_map::Entry;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,27 +9,27 @@ use super::{Host, Signal};
 use crate::fork::{generation, PerProcess};
 use crate::settings::Policy;
 
-/// What callers have in common that follow each other.
+/// Identifies the callers that follow each other.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Place {
-    /// Callers of one scope can wake each other: the threads of a process, or the tasks of one event loop.
+    /// Callers of the same scope can wake each other: the threads of a process, or the tasks of one event loop.
     pub scope: usize,
     pub key: Box<[u8]>,
     pub policy: Policy,
 }
 
-/// The flights of one client and its views. Each process has a table of its own, so that no fork leaves its lock held.
+/// The flights of one client and its views. Each process has its own table, so a fork cannot leave its mutex locked.
 pub struct Flights<H: Host> {
     table: PerProcess<Mutex<Table<H>>>,
 }
 
 type Table<H> = HashMap<Place, Arc<Flight<H>>>;
 
-/// The part of a caller in the flight of its place.
+/// A caller's role in a flight.
 pub(super) enum Part<H: Host> {
     Leads(Arc<Flight<H>>),
     Follows(Arc<Flight<H>>),
-    /// It leads already, and would wait for itself.
+    /// The caller already leads this flight, and would wait for itself.
     Recurs,
 }
 
@@ -40,7 +40,7 @@ impl<H: Host> Default for Flights<H> {
 }
 
 impl<H: Host> Flights<H> {
-    /// How many callers have registered to follow, of each flight.
+    /// For each flight, how many callers have registered to follow.
     pub fn followers(&self) -> Vec<usize> {
         self.table().values().map(|flight| flight.followers()).collect()
     }
@@ -53,7 +53,7 @@ impl<H: Host> Flights<H> {
         }
     }
 
-    /// Ends a flight: followers without an answer go on by themselves.
+    /// Ends a flight. Followers without an answer continue by themselves.
     pub(super) fn end(&self, place: &Place, flight: &Arc<Flight<H>>) {
         let mut table = self.table();
         if table.get(place).is_some_and(|there| Arc::ptr_eq(there, flight)) {
@@ -69,10 +69,10 @@ impl<H: Host> Flights<H> {
     }
 }
 
-/// What followers are told: something to make a value from, or an error.
+/// What followers get: something to make a value from, or an error.
 pub(super) type Told<H> = Result<<H as Host>::Shared, <H as Host>::Error>;
 
-/// A value that one caller asks for or makes, and that other callers of the process want too.
+/// A value that one caller requests or makes, and that other callers of the process want too.
 pub(super) struct Flight<H: Host> {
     leader: usize,
     generation: u64,
@@ -89,7 +89,7 @@ pub(super) struct State<H: Host> {
 pub(super) enum Progress<H: Host> {
     UnderWay,
     Told(Told<H>),
-    /// It ended without an answer.
+    /// The flight ended without an answer.
     Over,
 }
 
@@ -112,7 +112,7 @@ impl<H: Host> Flight<H> {
         }
     }
 
-    /// Whether the follower has to wait until its signal wakes it.
+    /// Registers a follower. Returns whether it must wait until its signal wakes it.
     pub(super) fn follow(&self, signal: H::Signal) -> bool {
         match self.state() {
             Some(mut state) if state.told.is_none() && !state.is_over => {
@@ -123,7 +123,7 @@ impl<H: Host> Flight<H> {
         }
     }
 
-    /// Tells the followers of now and of later. The first answer stands.
+    /// Gives the answer to all present and future followers. Only the first answer counts.
     pub(super) fn tell(&self, told: Told<H>) {
         self.change(|state| match state.told {
             None => state.told.replace(told),
@@ -135,7 +135,7 @@ impl<H: Host> Flight<H> {
         self.change(|state| state.is_over = true);
     }
 
-    /// Wakes all followers after a change. What the change returns is dropped outside the lock, as it is the host's.
+    /// Makes a change, then wakes all followers. The host's objects are dropped outside the mutex.
     fn change<R>(&self, change: impl FnOnce(&mut State<H>) -> R) {
         let Some(mut state) = self.state() else { return };
         let dropped = change(&mut state);
@@ -145,8 +145,8 @@ impl<H: Host> Flight<H> {
         followers.into_iter().for_each(Signal::wake);
     }
 
-    /// `None`: this process was forked while a thread of its parent held the lock. No thread of this process has it, and
-    /// none needs it: the leader and the followers are threads of the parent too.
+    /// `None` if this process was forked while another thread held the mutex. No thread of this process needs the state
+    /// then: the leader and the followers are threads of the parent.
     pub(super) fn state(&self) -> Option<MutexGuard<'_, State<H>>> {
         match self.generation == generation() {
             true => Some(self.state.lock().unwrap_or_else(PoisonError::into_inner)),

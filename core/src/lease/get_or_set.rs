@@ -1,4 +1,4 @@
-//! The machine of one caller: what it does after each answer, and what it tells those that follow it.
+//! The machine of one caller: its next step after each answer, and what it tells its followers.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -9,53 +9,53 @@ use super::{Finding, Host, Terms, Win};
 use crate::error::kinds::ErrorKind;
 use crate::operations::{Found, Request};
 
-/// What the host is to do next, and which [`StepOutcome`] tells that it is done. Every step may fail: [`StepOutcome::Failed`].
+/// The next step for the host, with the [`StepOutcome`] to report. Every step may fail: [`StepOutcome::Failed`].
 pub enum Step<H: Host> {
-    /// Carry out a request for a lease: [`StepOutcome::Found`].
+    /// Send the request for a lease: [`StepOutcome::Found`].
     Ask(Request),
-    /// Let so much time pass: [`StepOutcome::Done`].
+    /// Wait for this time: [`StepOutcome::Done`].
     Pause(Duration),
-    /// Make a signal and register it with [`GetOrSet::follow`]. If that says so, wait until the signal wakes this caller,
-    /// and at most so long: [`StepOutcome::Done`].
+    /// Make a signal and register it with [`GetOrSet::follow`]. If that returns true, wait until the signal wakes this
+    /// caller, for at most this time: [`StepOutcome::Done`].
     Follow(Duration),
-    /// Call what the user has given to make the value: [`StepOutcome::Value`].
+    /// Call the user's function that makes the value: [`StepOutcome::Value`].
     Make,
-    /// Make [`GetOrSet::value`] into what followers make values of their own from: [`StepOutcome::Shared`].
+    /// Turn [`GetOrSet::value`] into something that followers make their own values from: [`StepOutcome::Shared`].
     Share,
-    /// Store [`GetOrSet::value`] with a ttl in seconds, if the item still has this token: [`StepOutcome::Done`], also where
-    /// another caller has changed the item meanwhile.
+    /// Store [`GetOrSet::value`] with a ttl in seconds, if the item still has this token: [`StepOutcome::Done`], even
+    /// if another caller has changed the item.
     Store { cas: u64, ttl: i64 },
-    /// Carry out a request that lets others make the value: [`StepOutcome::Done`].
+    /// Send the request that lets others make the value: [`StepOutcome::Done`].
     GiveBack(Request),
-    /// Make a value from what the leader shares: [`StepOutcome::Value`].
+    /// Make a value from what the leader shared: [`StepOutcome::Value`].
     Copy(H::Shared),
-    /// Nothing: this is the value.
+    /// The end: return this value.
     Return(H::Value),
-    /// Nothing: this is what went wrong.
+    /// The end: raise this error.
     Raise(H::Error),
-    /// Nothing: there is no value, and the core says why.
+    /// The end: there is no value, for a reason of the core's.
     Refuse(Refusal),
 }
 
-/// What came of a [`Step`].
+/// The outcome of a [`Step`].
 pub enum StepOutcome<H: Host> {
     Found(Found<H::Value>),
     Value(H::Value),
     Shared(H::Shared),
     Done,
-    /// `is_outage`: [`ErrorKind::is_outage`] is true of the error's kind.
+    /// `is_outage`: [`ErrorKind::is_outage`] of the error's kind.
     Failed {
         error: H::Error,
         is_outage: bool,
     },
 }
 
-/// Why the core refuses a value.
+/// Why the core refuses to return a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// Another caller has been making it for longer than this caller waits.
+    /// Another caller is still making it, and this caller's time to wait is up.
     StillBeingMade,
-    /// The caller waits for itself.
+    /// The caller would wait for itself.
     Recursion,
 }
 
@@ -67,7 +67,7 @@ impl Refusal {
         }
     }
 
-    /// `key`: as the host's language writes it.
+    /// `key`: in the notation of the host's language.
     pub fn message(self, key: &str) -> String {
         match self {
             Self::StillBeingMade => {
@@ -80,7 +80,7 @@ impl Refusal {
     }
 }
 
-/// One caller's way to a value. Whoever drops it before its end leaves its followers to themselves.
+/// One caller's way to a value. If it is dropped before the end, its followers continue by themselves.
 pub struct GetOrSet<H: Host> {
     flights: Arc<Flights<H>>,
     place: Place,
@@ -111,8 +111,8 @@ enum At {
 }
 
 impl<H: Host> GetOrSet<H> {
-    /// `caller`: a number that no other caller of the place has now. `chance`: any number; callers with different ones do
-    /// not ask the server in step.
+    /// `caller`: a number that no other caller of the place has now. `chance`: any number; callers with different
+    /// numbers do not ask the server in step.
     pub fn new(flights: Arc<Flights<H>>, place: Place, caller: usize, terms: Terms, chance: u64, now: Instant) -> Self {
         let patience = Patience::new(terms.wait, chance, now);
         Self {
@@ -148,7 +148,7 @@ impl<H: Host> GetOrSet<H> {
         }
     }
 
-    /// Registers the signal of a [`Step::Follow`]. Returns whether the caller has to wait for it.
+    /// Registers the signal of a [`Step::Follow`]. Returns whether the caller must wait for it.
     pub fn follow(&self, signal: H::Signal) -> bool {
         self.follows.as_ref().is_some_and(|flight| flight.follow(signal))
     }
@@ -158,7 +158,7 @@ impl<H: Host> GetOrSet<H> {
         self.value.as_ref()
     }
 
-    /// The step after one that came to this.
+    /// The step that follows this outcome.
     pub fn next(&mut self, outcome: StepOutcome<H>, now: Instant) -> Step<H> {
         match (self.at, outcome) {
             (At::Asking, StepOutcome::Found(found)) => self.found(found, now),
@@ -169,7 +169,7 @@ impl<H: Host> GetOrSet<H> {
             (At::Making, StepOutcome::Value(value)) => self.made(value),
             (At::Making, StepOutcome::Failed { error, .. }) => self.give_back(error),
             (At::Storing, StepOutcome::Failed { error, is_outage: false }) => self.give_back(error),
-            // A server that fails would not take the win back either.
+            // A server that fails cannot take the lease back either.
             (At::Storing, StepOutcome::Failed { error, is_outage: true }) => self.fail(error),
             (At::Storing, _) => self.finish(),
             (At::GivingBack, _) => self.finish(),
@@ -183,8 +183,8 @@ impl<H: Host> GetOrSet<H> {
         }
     }
 
-    /// The caller goes away: it was cancelled, or killed. Its followers go on by themselves. Returns the win that the host
-    /// is to give back, if it can.
+    /// Ends a caller that was cancelled or killed. Its followers continue by themselves. Returns the lease that the
+    /// host should give back, if possible.
     pub fn leave(&mut self) -> Option<Win> {
         self.end();
         self.win.take()
@@ -252,7 +252,7 @@ impl<H: Host> GetOrSet<H> {
         self.finish()
     }
 
-    /// There is an answer, be it an error: tells the followers, and ends.
+    /// Passes the answer, possibly an error, to the followers, and ends.
     fn finish(&mut self) -> Step<H> {
         self.win = None;
         match self.error.take() {
@@ -266,7 +266,7 @@ impl<H: Host> GetOrSet<H> {
         }
     }
 
-    /// The caller has waited for long enough. Its followers have a patience of their own.
+    /// Ends a caller that has waited long enough. Its followers have waiting times of their own.
     fn refuse(&mut self) -> Step<H> {
         self.end();
         Step::Refuse(Refusal::StillBeingMade)

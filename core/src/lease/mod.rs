@@ -1,7 +1,7 @@
-//! `get_or_set`: who makes a value, who waits for it, and who takes the one there is.
+//! `get_or_set`: decides which caller makes a value, which ones wait for it, and which ones take the existing one.
 //!
-//! [`GetOrSet`] is the machine of one caller. It never waits and calls nothing of its host but [`Signal::wake`]: the host
-//! does as each [`Step`] says, and tells the [`StepOutcome`]. [`Flights`] is what the callers of one process have in common.
+//! [`GetOrSet`] is the machine of one caller. It never waits, and calls nothing of its host but [`Signal::wake`]. The
+//! host carries out each [`Step`] and reports the [`StepOutcome`]. The callers of one process share [`Flights`].
 
 mod flights;
 mod get_or_set;
@@ -19,46 +19,46 @@ use crate::ttl::{limited, limited_or_none};
 pub use flights::{Flights, Place};
 pub use get_or_set::{GetOrSet, Refusal, Step, StepOutcome};
 
-/// The end of a placeholder's life, which the server counts in whole seconds, and one more question after it.
+/// Additional time to wait. The server counts a placeholder's life in whole seconds, and one more question follows.
 const SLACK: Duration = Duration::from_secs(2);
-/// memcached takes a larger number of seconds for a Unix time.
+/// memcached takes larger numbers for Unix times.
 const MOST_RECACHE: i32 = 30 * 24 * 60 * 60;
-/// In seconds; it fits every clock.
+/// In seconds. It fits every clock.
 const LONGEST_WAIT: u64 = 1 << 31;
 
-/// The types that a host's callers handle.
+/// The types of a host.
 pub trait Host {
     type Value;
-    /// What followers make values of their own from.
+    /// What the leader shares. Followers make their own values from it.
     type Shared: Clone;
     type Error: Clone;
     type Signal: Signal;
 }
 
-/// Wakes one caller that waits for another.
+/// Wakes a caller that waits for another.
 pub trait Signal {
     /// It must neither wait nor unwind.
     fn wake(self);
 }
 
-/// What a caller wants, in whole seconds where the server counts.
+/// A caller's terms. Times that the server counts are in whole seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Terms {
-    /// The item is stored with this ttl; 0 for no end.
+    /// The ttl of the stored item; 0 means that it never expires.
     pub ttl: i64,
-    /// How long one caller alone may make a value that is missing.
+    /// How long one caller has the exclusive right to make a missing value.
     pub lease: i32,
-    /// One caller refreshes the value once it has fewer seconds left than this; 0 for never.
+    /// One caller refreshes a value that has fewer seconds left than this; 0 for never.
     pub recache: i32,
     /// How long to wait for a value that another caller makes.
     pub wait: Duration,
 }
 
 impl Terms {
-    /// Terms for a value that is fresh for `ttl` seconds (0: for ever). For another `stale` seconds it is handed out while
-    /// one caller refreshes it, and a caller may refresh it from `early` seconds before it is stale.
+    /// Terms for a value that is fresh for `ttl` seconds (0: forever). For another `stale` seconds, callers get the old
+    /// value while one of them refreshes it. From `early` seconds before it becomes stale, one caller may refresh it.
     ///
-    /// Without `wait` (in seconds, too) a caller waits long enough for a maker that dies and for the next one.
+    /// `wait` is in seconds, too. Without it, a caller waits long enough for a maker that dies, and for the next one.
     pub fn new(ttl: i64, stale: i64, early: i64, lease: i64, wait: Option<f64>) -> Result<Self, InvalidArgument> {
         let (stale, early) = (limited_or_none("stale", stale)?, limited_or_none("early", early)?);
         let lease = limited("lease", lease)?;
@@ -90,29 +90,29 @@ fn duration(wait: f64) -> Result<Duration, InvalidArgument> {
     wait.ok_or_else(|| InvalidArgument::usage("wait must be at least 0 and less than 2**31 seconds"))
 }
 
-/// What the server said of an item when a lease was asked for.
+/// The state of an item when a lease was requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Finding {
     /// A fresh value.
     Hit,
-    /// A value that is stale, or soon will be. Another caller refreshes it.
+    /// A value that is stale or will be soon. Another caller refreshes it.
     Stale,
-    /// The caller is to make the value.
+    /// This caller must make the value.
     Won(Option<Win>),
-    /// There is no value yet. Another caller makes it.
+    /// There is no value yet. Another caller is making it.
     Filling,
 }
 
-/// The right to store under a token. Without one a value may be made, and not stored.
+/// The right to store under a token. A caller without a token may make a value, but cannot store it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Win {
     pub cas: u64,
-    /// The item has a value already, which stays when the win is given back.
+    /// Whether the item already has a value. It stays when the lease is given back.
     pub keep: bool,
 }
 
 impl Finding {
-    /// Of the reply to a [`Lease`](pinyon_proto::Command::Lease) that found an item or made a placeholder.
+    /// From the reply to a [`Lease`](pinyon_proto::Command::Lease) that found an item or made a placeholder.
     pub fn of(head: &Head) -> Self {
         let is_placeholder = head.is_placeholder();
         match &head.item {

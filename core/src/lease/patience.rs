@@ -1,8 +1,8 @@
-//! How long a caller waits for another, and how long it pauses before it asks the server again.
+//! How long a caller waits for another, and the pauses between its questions to the server.
 
 use std::time::{Duration, Instant};
 
-/// How long a caller pauses before it asks again; doubled each time.
+/// The first pause. It doubles each time.
 const FIRST_PAUSE: Duration = Duration::from_millis(10);
 pub(super) const LONGEST_PAUSE: Duration = Duration::from_millis(500);
 
@@ -14,23 +14,23 @@ pub(super) struct Patience {
 }
 
 impl Patience {
-    /// `chance`: any number; callers with different ones pause for different times.
+    /// `chance`: any number; callers with different numbers pause for different times.
     pub(super) fn new(wait: Duration, chance: u64, now: Instant) -> Self {
         Self { give_up: now + wait, pause: FIRST_PAUSE, chance: chance | 1 }
     }
 
-    /// How long the caller still waits.
+    /// The remaining time to wait.
     pub(super) fn left(&self, now: Instant) -> Duration {
         self.give_up.saturating_duration_since(now)
     }
 
-    /// The next pause, which ends with the patience; `None` where that is over.
+    /// The next pause, shortened to the remaining time; `None` if none is left.
     pub(super) fn pause(&mut self, now: Instant) -> Option<Duration> {
         let left = self.left(now);
         (!left.is_zero()).then(|| self.next().min(left))
     }
 
-    /// Between a half and the whole of a pause that doubles.
+    /// Between half and all of a pause that doubles.
     fn next(&mut self) -> Duration {
         self.chance ^= self.chance << 13;
         self.chance ^= self.chance >> 7;

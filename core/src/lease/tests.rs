@@ -15,7 +15,7 @@ const WON: Found<&str> = Found { finding: Finding::Won(Some(WIN)), value: None }
 const FILLING: Found<&str> = Found { finding: Finding::Filling, value: None };
 const DAY: i64 = 24 * 60 * 60;
 
-/// Values are texts; followers get them in another guise, so that a copy can be told from the value itself.
+/// Values are texts. Followers get them in a different form, so that a copy is recognizable.
 #[derive(Debug, PartialEq)]
 enum Texts {}
 
@@ -92,7 +92,7 @@ impl Caller {
         self.next(StepOutcome::Failed { error, is_outage: false })
     }
 
-    /// Begins, and registers to follow.
+    /// Begins, and registers as a follower.
     fn follow(&mut self) -> Woken {
         assert_eq!(self.begin(), "follow for 12s");
         let woken = Woken::default();
@@ -452,8 +452,8 @@ fn in_a_forked_child_those_that_were_forked_with_their_leader_follow_it() {
     assert_eq!(follower.next(StepOutcome::Done), "copy leader's value");
 }
 
-/// Asks until the caller does anything but pause. `find` says what it finds, by the time since the beginning. Returns that
-/// step, when it came, and how often the caller asked.
+/// Asks until the caller does anything but pause. `find` returns what it finds, by the time since the beginning.
+/// Returns that step, its time, and the number of questions.
 fn ask_on(caller: &mut Caller, find: impl Fn(Duration) -> Found<&'static str>) -> (String, Duration, u32) {
     let (begun, mut asked) = (caller.now, 0);
     assert_eq!(caller.begin(), ASK);

@@ -1,4 +1,4 @@
-//! Locks whose names say themselves where in a cluster they are kept: a client of its own for each hash tag.
+//! For lock names that carry their own hash tags in a cluster: one client for each hash tag.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError, Weak};
@@ -7,18 +7,18 @@ use foldhash::HashMap;
 
 use crate::fork::PerProcess;
 
-/// How many tags' clients keep their connection while nothing of theirs is held or about to be.
+/// How many clients keep their connection while they hold nothing and no lock of theirs exists.
 pub const KEPT: usize = 64;
 
-/// The clients of the hash tags in use: `B` is what a host makes of each. The most recent ones stay; whatever is held,
-/// or may be acquired by a lock that was made, keeps its own alive.
+/// The clients of the hash tags in use; `B` is what a host makes of each. The most recent ones stay. A client also
+/// stays alive while it holds a lock, or while a lock object refers to it.
 #[derive(Debug)]
 pub struct Branches<B>(PerProcess<Mutex<Known<B>>>);
 
 #[derive(Debug)]
 struct Known<B> {
     by_tag: HashMap<Box<[u8]>, Weak<B>>,
-    /// The most recent one comes last.
+    /// The most recent one is last.
     recent: VecDeque<(Box<[u8]>, Arc<B>)>,
 }
 
@@ -35,7 +35,8 @@ impl<B> Default for Branches<B> {
 }
 
 impl<B> Branches<B> {
-    /// The client of a tag, the only one there is. No lock is held while `make` runs, nor while a client is dropped.
+    /// Returns the only client of a tag, made by `make` if needed. No mutex is held while `make` runs or a client is
+    /// dropped.
     pub fn of<E>(&self, tag: &[u8], make: impl FnOnce() -> Result<B, E>) -> Result<Arc<B>, E> {
         let known = self.lock().by_tag.get(tag).and_then(Weak::upgrade);
         let (branch, is_new) = match known {
@@ -47,7 +48,7 @@ impl<B> Branches<B> {
         Ok(branch)
     }
 
-    /// All that are in use.
+    /// All clients in use.
     pub fn all(&self) -> Vec<Arc<B>> {
         self.lock().by_tag.values().filter_map(Weak::upgrade).collect()
     }
@@ -57,7 +58,7 @@ impl<B> Branches<B> {
     }
 }
 
-/// A forked child goes on with the clients of its parent, unless a thread that it does not have was changing them.
+/// A forked child keeps its parent's clients, unless a thread that does not exist in the child was changing them.
 fn inherit<B>(parents: &Mutex<Known<B>>) -> Mutex<Known<B>> {
     let mut known = match parents.try_lock() {
         Ok(known) => known,
@@ -68,7 +69,8 @@ fn inherit<B>(parents: &Mutex<Known<B>>) -> Mutex<Known<B>> {
 }
 
 impl<B> Known<B> {
-    /// A tag is used by this client, or by another that was made meanwhile. Returns also what is not kept any more.
+    /// Notes the use of a tag. If another client was made for it meanwhile, returns that one. Also returns the clients
+    /// to drop.
     fn used(&mut self, tag: &[u8], branch: Arc<B>, is_new: bool) -> (Arc<B>, Vec<Arc<B>>) {
         let mut dropped = Vec::new();
         let branch = match self.by_tag.get(tag).and_then(Weak::upgrade).filter(|_| is_new) {
@@ -103,7 +105,7 @@ mod tests {
 
     use super::*;
 
-    /// Drops of clients are counted.
+    /// Counts how many clients are dropped.
     struct Client<'c>(&'c Cell<usize>);
 
     impl Drop for Client<'_> {

@@ -1,5 +1,5 @@
-//! What is asked of a server, and what it answers: the words that the machine, the handlers and the tests' model
-//! share. How a call is sent is a handler's matter.
+//! The calls to a server and its answers, in words that the machine, the handlers and the tests' model share. Each
+//! handler has its own way to send a call.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,12 +11,12 @@ pub type Name = Arc<[u8]>;
 /// The names of one lock: sorted, each once.
 pub type Names = Arc<[Name]>;
 
-/// One try to take a lock: the value that is compared on the server, and what makes sending it twice harmless.
+/// One attempt to take a lock. The server stores and compares it, so sending it twice is harmless.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Attempt {
-    /// Of one process's connection; grants are pushed to it.
+    /// The client's name: one connection of one process. Grants are pushed to it.
     pub client: Arc<str>,
-    /// Whoever holds or waits: a thread, greenlet or task, numbered by its client.
+    /// The holder or waiter: a thread, greenlet or task, numbered by its client.
     pub owner: u64,
     pub number: u64,
 }
@@ -34,7 +34,7 @@ impl fmt::Debug for Attempt {
 }
 
 impl Attempt {
-    /// Writes what [`Display`](fmt::Display) writes, quicker: it is a part of nearly every command.
+    /// Writes the same text as [`Display`](fmt::Display), but faster: it is part of nearly every command.
     pub fn write_to(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(self.client.as_bytes());
         for number in [self.owner, self.number] {
@@ -45,12 +45,12 @@ impl Attempt {
         }
     }
 
-    /// How many bytes [`Self::write_to`] writes.
+    /// The length of what [`Self::write_to`] writes, in bytes.
     pub fn written_length(&self) -> usize {
         self.client.len() + 2 + (hex_digits(self.owner) + hex_digits(self.number)) as usize
     }
 
-    /// Reads what [`Display`](fmt::Display) wrote.
+    /// Reads the text that [`Display`](fmt::Display) writes.
     pub fn parse(text: &[u8]) -> Option<Self> {
         let mut parts = std::str::from_utf8(text).ok()?.splitn(3, ':');
         let (client, owner, number) = (parts.next()?, parts.next()?, parts.next()?);
@@ -65,9 +65,10 @@ fn hex_digits(number: u64) -> u32 {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Call {
-    /// Once per connection: lifts the counter of the tokens to the server's clock.
+    /// Raises the counter of tokens to the server's clock. Sent once per connection.
     Open,
-    /// Takes all names or none. `wait`: queues up where they are not free. `nested`: its owner holds locks already.
+    /// Takes all names or none. `wait`: joins the queue if they are not free. `nested`: the owner already holds other
+    /// locks.
     Lock {
         attempt: Attempt,
         names: Names,
@@ -75,14 +76,14 @@ pub enum Call {
         wait: bool,
         nested: bool,
     },
-    /// Gives the names back, or stops waiting for them. `tombstone`: the attempt may still be on its way to the server
-    /// by an earlier connection, and must not be granted then.
+    /// Releases the names, or stops waiting for them. `tombstone`: the attempt may still reach the server over an
+    /// earlier connection, and must then not be granted.
     Unlock {
         attempt: Attempt,
         names: Names,
         tombstone: bool,
     },
-    /// Says that a waiter is alive, and asks how it stands.
+    /// Tells the server that a waiter is alive, and asks for its state.
     Poll {
         attempt: Attempt,
         names: Names,
@@ -92,19 +93,19 @@ pub enum Call {
     Extend {
         held: Vec<(Attempt, Names, Duration)>,
     },
-    /// Gives the names back and waits to be notified by whoever holds them.
+    /// Releases the names and waits for a notification from their next holder.
     Park {
         attempt: Attempt,
         names: Names,
         ttl: Duration,
     },
-    /// A parked waiter wants its names back without having been notified.
+    /// Takes the names of a parked waiter again, without a notification.
     Unpark {
         attempt: Attempt,
         names: Names,
         ttl: Duration,
     },
-    /// Lets parked waiters queue up again: the first `most`, or all for 0.
+    /// Lets parked waiters queue up again: the first `most` of them, or all if 0.
     Notify {
         attempt: Attempt,
         names: Names,
@@ -113,7 +114,7 @@ pub enum Call {
     Inspect {
         names: Names,
     },
-    /// Takes the names from whoever holds them; only where the holder's token is this one, if one is given.
+    /// Takes the names away from their holders. With a token, only from the holder of that token.
     ForceRelease {
         names: Names,
         token: Option<u64>,
@@ -121,7 +122,7 @@ pub enum Call {
 }
 
 impl Call {
-    /// The attempt that this call takes names for, now or once it is their turn.
+    /// The attempt for which this call takes names, now or when its turn comes.
     pub(super) fn taker(&self) -> Option<&Attempt> {
         match self {
             Self::Lock { attempt, .. } | Self::Unpark { attempt, .. } => Some(attempt),
@@ -138,7 +139,7 @@ pub enum ScriptAnswer {
     Granted {
         token: u64,
     },
-    /// In the queue. `pttl`: when the first of those in the way expires, if nothing prolongs it.
+    /// In the queue. `pttl`: the time until the first lock in its way expires, unless it is renewed.
     Queued {
         pttl: Option<Duration>,
     },
@@ -151,13 +152,13 @@ pub enum ScriptAnswer {
     },
     /// A tombstone stands.
     Cancelled,
-    /// It would wait for an owner that waits for it: the holders in turn.
+    /// Waiting would be a deadlock: an owner in its way waits for it. Contains the holders of the cycle, in order.
     Deadlock {
         cycle: Vec<Attempt>,
     },
-    /// The server knows nothing of this waiter.
+    /// The server does not know this waiter.
     Unknown,
-    /// Not all names are this attempt's.
+    /// The attempt does not hold all of the names.
     NotHeld,
     Released {
         released: usize,
@@ -176,22 +177,22 @@ pub enum ScriptAnswer {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Holder {
     pub attempt: Attempt,
-    /// Unknown where the pure handler took the lock.
+    /// `None` if the pure handler took the lock.
     pub token: Option<u64>,
 }
 
-/// How one name stands.
+/// The state of one name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Inspected {
     pub holder: Option<Holder>,
     pub pttl: Option<Duration>,
-    /// How long ago it was granted; unknown where the pure handler took the lock.
+    /// The time since it was granted; `None` if the pure handler took the lock.
     pub age: Option<Duration>,
     /// In the order of the queue.
     pub waiting: Vec<Attempt>,
 }
 
-/// What a server sends without being asked.
+/// A message that a server pushes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Pushed {
     Granted {
@@ -201,7 +202,7 @@ pub enum Pushed {
     ForceReleased {
         attempt: Attempt,
     },
-    /// A client of the pure handler, or for one, has given these names back.
+    /// A client released these names, and the pure handler is involved on either side.
     Freed {
         names: Vec<Name>,
     },

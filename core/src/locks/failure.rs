@@ -1,4 +1,4 @@
-//! What front ends raise about locks.
+//! The failures of locks that front ends raise.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,19 +11,19 @@ use super::machine::{Blocker, MachineFailure};
 use crate::error::kinds::ErrorKind;
 use crate::error::Error;
 
-/// An operation on locks that failed.
+/// A failed operation on locks.
 #[derive(Clone, Debug)]
 pub struct LockFailure {
     pub kind: ErrorKind,
     pub message: String,
-    /// Of a deadlock, the holders in turn; else empty.
+    /// The holders in the cycle of a deadlock, in order; empty otherwise.
     pub cycle: Vec<Attempt>,
-    /// What failed, if the server did, or the way to it.
+    /// The error of the server or of the connection, if one caused this.
     pub cause: Option<Error>,
 }
 
 impl LockFailure {
-    /// Why an operation on the lock of these names failed, if it was about one.
+    /// The failure of an operation, with the names of its lock, if it was about one.
     pub(super) fn of(failure: MachineFailure, names: Option<&Names>, server: &Arc<str>) -> Self {
         let lock = names.map_or_else(|| "the lock".to_owned(), described);
         match failure {
@@ -54,13 +54,13 @@ impl LockFailure {
         }
     }
 
-    /// A lock is not held, for a reason that is known or not.
+    /// A lock that is not held, with the reason if it is known.
     pub(super) fn not_held(names: &Names, loss: Option<Loss>) -> Self {
         let why = loss.map_or("it was released, or its ttl has passed", Loss::as_str);
         Self::new(ErrorKind::LockLost, format!("{} is no longer held: {why}", described(names)))
     }
 
-    /// A lock was lost before its holder released it.
+    /// A lock that was lost before its holder released it.
     pub(super) fn lost_early(names: &Names, loss: Option<Loss>) -> Self {
         let why = loss.map_or("its ttl has passed, or it was released by force", Loss::as_str);
         Self::new(ErrorKind::LockLost, format!("{} was lost before it was released: {why}", described(names)))
@@ -110,7 +110,7 @@ fn short(time: Duration) -> String {
     }
 }
 
-/// The names of a lock for people to read: the first few.
+/// The first few names of a lock, for messages.
 fn described(names: &Names) -> String {
     const FEW: usize = 3;
     let few: Vec<String> = names.iter().take(FEW).map(|name| shown(name)).collect();

@@ -1,6 +1,7 @@
-//! What front ends drive: a client whose locks go by grants, which know by themselves why they were lost.
+//! What front ends drive: a client whose locks are grants. Each grant knows why it was lost.
 //!
-//! Threads share one by a [`station`](super::station). An event loop drives one of its own, as any [`Driven`] machine.
+//! Threads share one client by a [`station`](super::station). An event loop drives its own, like any [`Driven`]
+//! machine.
 
 use std::collections::VecDeque;
 use std::os::fd::RawFd;
@@ -10,7 +11,7 @@ use std::time::{Duration, Instant};
 use pinyon_proto::resp::{Command, Value};
 
 use super::call::{Call, Names, ScriptAnswer};
-use super::client::{Client, Finished, Outcome, Platform, Setup, Wish};
+use super::client::{Client, Outcome, Platform, Report, Setup, Wish};
 use super::failure::LockFailure;
 use super::grant::{Grant, Registry};
 use super::identity::new_client;
@@ -23,67 +24,67 @@ use crate::driven::{Action, Driven};
 use crate::error::{Error, Kind, Sent};
 use crate::network::System;
 
-/// For how long at least a lock that was parked tries to take its names again.
+/// The shortest time for which a parked lock tries to take its names again.
 const RELOCK_AT_LEAST: Duration = Duration::from_secs(1);
 
-/// What somebody wants to do with locks. Each of them ends with the outcome that it names, or with
-/// [`LockOutcome::Failed`].
+/// An operation on locks. It ends with the outcome that it names, or with [`LockOutcome::Failed`].
 #[derive(Debug)]
 pub enum LockOperation<L> {
-    /// Acquires all names or none: [`LockOutcome::Held`]. Where no waiting is wanted, [`LockOutcome::Busy`].
+    /// Acquires all names or none: [`LockOutcome::Held`]. If the request does not wait and they are taken,
+    /// [`LockOutcome::Busy`].
     Acquire { grant: Arc<Grant<L>>, request: LockRequest },
-    /// [`LockOutcome::Released`]
+    /// Releases a lock: [`LockOutcome::Released`].
     Release { grant: Arc<Grant<L>> },
-    /// Lets the lock last for `ttl` from now: [`LockOutcome::Extended`].
+    /// Extends the lock to `ttl` from now: [`LockOutcome::Extended`].
     Extend { grant: Arc<Grant<L>>, ttl: Duration },
-    /// Releases the names until the lock is notified, for at most `wait`; then acquires them again, for at most
-    /// `relock`, or a second if that is longer: [`LockOutcome::Held`].
+    /// Releases the names until the lock is notified, for at most `wait`. Then acquires them again, within `relock` or
+    /// one second, whichever is longer: [`LockOutcome::Held`].
     Park { grant: Arc<Grant<L>>, wait: Option<Duration>, relock: Duration },
-    /// Notifies those that are parked on the same names, `most` of them, 0 for all: [`LockOutcome::Notified`].
+    /// Notifies `most` of the locks parked on the same names, or all if 0: [`LockOutcome::Notified`].
     Notify { grant: Arc<Grant<L>>, most: u32 },
-    /// [`LockOutcome::Status`]
+    /// Asks for the state of names: [`LockOutcome::Status`].
     Inspect { asked: Asked, question: StatusQuestion },
-    /// Takes the names from their holders; only from the holder of `token`, if one is given:
+    /// Takes the names away from their holders. With `token`, only from the holder of that token:
     /// [`LockOutcome::ForceReleased`].
     ForceRelease { names: Names, token: Option<u64> },
-    /// Sends a command on the same connection, unless it would disturb the others there: [`LockOutcome::Value`].
+    /// Sends a command on the same connection, unless it would disturb other users there: [`LockOutcome::Value`].
     Execute { command: Command },
 }
 
 #[derive(Debug)]
 pub enum LockOutcome {
-    /// `notified`: whether somebody notified a lock that was parked.
+    /// `notified`: whether a parked lock was notified.
     Held {
         notified: bool,
     },
-    /// The names are not free, and waiting was not wanted.
+    /// The names are taken, and the request does not wait.
     Busy,
     /// `held`: whether it was held until now.
     Released {
         held: bool,
     },
-    /// Whether it is held still.
+    /// Whether it is still held.
     Extended {
         held: bool,
     },
-    /// How many were notified.
+    /// The number of notified locks.
     Notified {
         moved: u32,
     },
     Status(StatusAnswer),
-    /// How many names were taken away.
+    /// The number of names taken away.
     ForceReleased {
         released: usize,
     },
     Value(Value),
-    /// Rare, and large beside the others.
+    /// Boxed, because it is rare and much larger than the others.
     Failed(Box<LockFailure>),
 }
 
-/// Something that is over, or that happened by itself.
+/// The outcome of an operation, or a note about something that happened by itself.
 #[derive(Debug)]
 pub enum LockFinished<W, L> {
-    /// `unheard`: listeners of a lock that cannot be lost any more. A host drops them where it may run code of its own.
+    /// `unheard`: listeners of a lock that can no longer be lost. A host drops them where its own code may run.
     Done {
         waiter: W,
         outcome: LockOutcome,
@@ -92,15 +93,15 @@ pub enum LockFinished<W, L> {
     Note(Note<L>),
 }
 
-/// A client and what it holds. `W` is what a host knows a thread or coroutine by that waits; `L` is a listener.
+/// A client and the locks it holds. `W` identifies a waiting thread or coroutine to the host; `L` is a listener.
 pub struct Front<W, L, P: Platform = System> {
     pub(super) client: Client<Pending<W, L>, P>,
     registry: Registry<L>,
-    /// What is over without the client having been asked, and what came of one loss.
+    /// Outcomes that needed no answer from the client, and the notes of one loss.
     finished: VecDeque<LockFinished<W, L>>,
 }
 
-/// Somebody who waits, and for what.
+/// A waiter, and what it waits for.
 pub(super) struct Pending<W, L> {
     waiter: W,
     about: About<L>,
@@ -138,7 +139,7 @@ impl<W, L, P: Platform> Front<W, L, P> {
                 return;
             }
             LockOperation::Release { grant } => {
-                // From here on it cannot be lost, and its holder has nothing more to release.
+                // From now on it cannot be lost, and its holder has nothing more to release.
                 self.registry.remove(&grant);
                 (Wish::Release { number: grant.number() }, About::Lock(grant))
             }
@@ -164,7 +165,7 @@ impl<W, L, P: Platform> Front<W, L, P> {
         self.client.begin(wish, Pending { waiter, about }, now);
     }
 
-    /// A lock that nobody waits for any more, or holds, is released without waiting for the answer.
+    /// Releases a lock that its caller no longer waits for or holds. Does not wait for the answer.
     pub fn cancel(&mut self, grant: &Arc<Grant<L>>, now: Instant) {
         if !grant.is_inherited() {
             self.registry.remove(grant);
@@ -172,14 +173,14 @@ impl<W, L, P: Platform> Front<W, L, P> {
         }
     }
 
-    /// Nobody has what would release this lock any more: it is not renewed, and ends with its ttl.
+    /// Gives up a lock that no caller can release any more. It is not renewed, and ends with its ttl.
     pub fn forsake(&mut self, grant: &Arc<Grant<L>>) {
         if grant.forsake() && self.registry.remove(grant) {
             self.forsake_hold(grant.number());
         }
     }
 
-    /// One of those who acquired a lock cannot release it any more; the others can.
+    /// Drops one of several acquisitions of a lock: its owner can no longer release it, but the others can.
     fn forsake_hold(&mut self, number: u64) {
         match self.registry.has_any(number) {
             true => self.client.drop_hold(number),
@@ -187,7 +188,7 @@ impl<W, L, P: Platform> Front<W, L, P> {
         }
     }
 
-    /// How long a lock is still held, if nothing prolongs it. `None`: it is not held.
+    /// How long a lock remains held without renewal. `None` if it is not held.
     pub fn remaining(&self, grant: &Arc<Grant<L>>) -> Option<Duration> {
         if grant.is_inherited() || !grant.is_held() {
             return None;
@@ -199,22 +200,22 @@ impl<W, L, P: Platform> Front<W, L, P> {
         self.client.settings()
     }
 
-    /// What is over; ask after every call.
+    /// The next outcome or note. Take them after every call.
     pub(super) fn next_finished(&mut self) -> Option<LockFinished<W, L>> {
         loop {
             if let Some(finished) = self.finished.pop_front() {
                 return Some(finished);
             }
             match self.client.next_finished()? {
-                Finished::Done { waiter: Pending { waiter, about }, outcome } => {
+                Report::Done { waiter: Pending { waiter, about }, outcome } => {
                     return Some(self.done(waiter, about, outcome));
                 }
-                Finished::Lost { number, loss } => {
+                Report::Lost { number, loss } => {
                     let listeners = self.registry.lose(number, loss).into_iter();
                     let note = |listener| LockFinished::Note(Note::Lost { listener, loss });
                     self.finished.extend(listeners.map(note));
                 }
-                Finished::Warning(text) => return Some(LockFinished::Note(Note::Warning(text))),
+                Report::Warning(text) => return Some(LockFinished::Note(Note::Warning(text))),
             }
         }
     }
@@ -263,8 +264,8 @@ impl<W, L, P: Platform> Front<W, L, P> {
         }
     }
 
-    /// What the server need not be asked for. Whoever has released a lock holds it no more, though others of the same
-    /// owner may.
+    /// The outcome, if the server need not be asked. A caller that released a lock no longer holds it, even if other
+    /// callers of the same owner do.
     fn outcome_at_once(&self, operation: &LockOperation<L>) -> Option<LockOutcome> {
         if let LockOperation::Execute { command } = operation {
             let refused = shareable::check(command, &self.settings().server).err()?;
@@ -286,7 +287,7 @@ impl LockOutcome {
 }
 
 impl<L> LockOperation<L> {
-    /// The lock that somebody waits for, who may give it up.
+    /// The lock that a caller waits for and may give up.
     pub fn awaited(&self) -> Option<&Arc<Grant<L>>> {
         match self {
             Self::Acquire { grant, .. } | Self::Park { grant, .. } => Some(grant),
@@ -294,7 +295,7 @@ impl<L> LockOperation<L> {
         }
     }
 
-    /// The lock that it is about, where that is held already.
+    /// The lock of an operation that needs it held.
     fn held(&self) -> Option<&Arc<Grant<L>>> {
         match self {
             Self::Release { grant }
@@ -305,8 +306,8 @@ impl<L> LockOperation<L> {
         }
     }
 
-    /// What a forked child is told about a lock of its parent's: there it is not held, and so neither released nor
-    /// prolonged.
+    /// The outcome for a lock that a forked child inherited. The child does not hold it, so it neither releases nor
+    /// renews it.
     pub(super) fn outcome_if_inherited(&self) -> Option<LockOutcome> {
         self.held().filter(|grant| grant.is_inherited()).and_then(|_| self.outcome_if_not_held())
     }

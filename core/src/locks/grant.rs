@@ -1,4 +1,4 @@
-//! One lock that a front end asked for, and the registry of those that are held.
+//! One lock that a front end asked for, and the registry of held locks.
 
 use std::collections::hash_map::Entry;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -11,20 +11,20 @@ use super::failure::LockFailure;
 use super::loss::Loss;
 use crate::fork;
 
-/// A lock that was asked for: its holder has it, and so does the client as long as the lock may be lost.
+/// A lock that was asked for. Its holder has it, and so does the client as long as the lock may be lost.
 ///
-/// `L`: a listener, by which a host knows whom to tell of a loss. The core only keeps listeners and hands them back.
+/// `L`: a listener, which tells the host where to report a loss. The core only keeps listeners and returns them.
 #[derive(Debug)]
 pub struct Grant<L> {
     names: Names,
-    /// Of the process that asked.
+    /// The process that asked, by its number of forks.
     generation: u64,
-    /// 0 before the client knows it.
+    /// 0 until the client knows the lock.
     number: AtomicU64,
     token: AtomicU64,
-    /// It is in its client's registry.
+    /// Whether it is in its client's registry.
     is_held: AtomicBool,
-    /// Nobody has what would release it.
+    /// Whether no caller can release it any more.
     is_forsaken: AtomicBool,
     fate: Mutex<Fate<L>>,
 }
@@ -52,17 +52,18 @@ impl<L> Grant<L> {
         &self.names
     }
 
-    /// The fencing token, once the lock was granted: higher than that of any earlier lock on any of the names.
+    /// The fencing token, once the lock is granted. It is higher than the token of any earlier lock on any of the
+    /// names.
     pub fn token(&self) -> u64 {
         self.token.load(Ordering::Relaxed)
     }
 
-    /// Whether the process that holds it is the one that this process was forked from.
+    /// Whether the parent of this forked process holds it.
     pub fn is_inherited(&self) -> bool {
         self.generation != fork::generation()
     }
 
-    /// Keeps a listener until the lock is lost, which a note tells then. A lock that is lost already gives it back.
+    /// Keeps a listener. If the lock is lost, a note returns it. If the lock is lost already, this call returns it.
     pub fn listen(&self, listener: L) -> Result<(), L> {
         let mut fate = self.fate();
         match fate.loss {
@@ -74,17 +75,17 @@ impl<L> Grant<L> {
         }
     }
 
-    /// Looks at the listeners, for a garbage collector. It does not wait: `None` where another thread has them.
+    /// Passes the listeners to `look`, for a garbage collector. Does not wait: `None` if another thread is using them.
     pub fn with_listeners<R>(&self, look: impl FnOnce(&[L]) -> R) -> Option<R> {
         self.fate.try_lock().ok().map(|fate| look(&fate.listeners))
     }
 
-    /// Takes the listeners away: they are not told any more.
+    /// Removes the listeners. They are not told of a loss any more.
     pub fn take_listeners(&self) -> Vec<L> {
         std::mem::take(&mut self.fate().listeners)
     }
 
-    /// Why it is not held any more. `None`: it is held, or was released.
+    /// Why the lock was lost. `None` if it is held, or was released.
     pub fn loss(&self) -> Option<Loss> {
         match self.is_inherited() {
             true => Some(Loss::Forked),
@@ -92,12 +93,12 @@ impl<L> Grant<L> {
         }
     }
 
-    /// What whoever needs the lock is told where it is not held.
+    /// The failure for a caller that needs the lock while it is not held.
     pub fn not_held(&self) -> LockFailure {
         LockFailure::not_held(&self.names, self.loss())
     }
 
-    /// What a holder is told that releases a lock which it does not hold any more.
+    /// The failure for a holder that releases a lock which was lost.
     pub fn lost_early(&self) -> LockFailure {
         LockFailure::lost_early(&self.names, self.loss())
     }
@@ -120,8 +121,8 @@ impl<L> Grant<L> {
         self.token.store(token, Ordering::Relaxed);
     }
 
-    /// Nobody has what would release it any more, even if it is granted only later. Returns whether its client is to be
-    /// told; of what is dropped after its release, as nearly everything is, nobody need be.
+    /// Marks it as a lock that no caller can release any more, even if it is granted later. Returns whether to tell its
+    /// client: not if it was released before, as nearly always.
     pub fn forsake(&self) -> bool {
         self.is_forsaken.store(true, Ordering::Relaxed);
         self.is_held() && !self.is_inherited()
@@ -131,7 +132,7 @@ impl<L> Grant<L> {
         self.is_forsaken.load(Ordering::Relaxed)
     }
 
-    /// Returns who is to be told.
+    /// Marks it lost. Returns the listeners to tell.
     fn lose(&self, loss: Loss) -> Vec<L> {
         let mut fate = self.fate();
         self.end(&mut fate, loss);
@@ -148,11 +149,11 @@ impl<L> Grant<L> {
     }
 }
 
-/// What a client holds, by the numbers of its attempts.
+/// The locks that a client holds, by the numbers of their attempts.
 #[derive(Debug)]
 pub(super) struct Registry<L>(HashMap<u64, Grants<L>>);
 
-/// The grants of one lock. Nearly always there is one; a lock that was acquired several times has a grant for each.
+/// The grants of one lock: nearly always one, but one for each acquisition of a reentrant lock.
 #[derive(Debug)]
 struct Grants<L> {
     first: Arc<Grant<L>>,
@@ -166,7 +167,7 @@ impl<L> Default for Registry<L> {
 }
 
 impl<L> Registry<L> {
-    /// A lock is held from now on. One that was parked may have another token, and so may all grants of its number.
+    /// Adds a held lock. A parked lock may return with another token, which then applies to all grants of its number.
     pub(super) fn add(&mut self, grant: &Arc<Grant<L>>, number: u64, token: u64) {
         let was_held = grant.is_held.swap(true, Ordering::Relaxed);
         match self.0.entry(number) {
@@ -184,7 +185,7 @@ impl<L> Registry<L> {
         }
     }
 
-    /// Forgets a grant. Returns whether it was held.
+    /// Removes a grant. Returns whether it was held.
     pub(super) fn remove(&mut self, grant: &Arc<Grant<L>>) -> bool {
         if !grant.is_held.swap(false, Ordering::Relaxed) {
             return false;
@@ -202,17 +203,17 @@ impl<L> Registry<L> {
         true
     }
 
-    /// Whether somebody can release the lock of this number.
+    /// Whether some caller can release the lock of this number.
     pub(super) fn has_any(&self, number: u64) -> bool {
         self.0.contains_key(&number)
     }
 
-    /// A lock is lost. Returns who is to be told.
+    /// Removes a lost lock. Returns the listeners to tell.
     pub(super) fn lose(&mut self, number: u64, loss: Loss) -> Vec<L> {
         self.0.remove(&number).iter().flat_map(Grants::all).flat_map(|grant| grant.lose(loss)).collect()
     }
 
-    /// The client is closed. Nobody is told: those who closed it know.
+    /// Closes all grants. No listener is told: the caller that closed the client knows.
     pub(super) fn close(&mut self) {
         for grants in std::mem::take(&mut self.0).values() {
             grants.all().for_each(|grant| grant.end(&mut grant.fate(), Loss::Closed));
@@ -258,7 +259,7 @@ mod tests {
         let (mut registry, [first, second]) = (Registry::default(), [(); 2].map(|()| grant()));
         registry.add(&first, 1, 10);
         registry.add(&second, 1, 10);
-        // It was parked by one of them, and granted anew.
+        // One of them parked it, and it was granted again.
         registry.add(&second, 1, 30);
         assert_eq!((first.token(), second.token()), (30, 30));
         assert!(registry.remove(&first) && !registry.remove(&first) && !first.is_held());

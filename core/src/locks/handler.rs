@@ -1,7 +1,7 @@
-//! What turns calls into commands, and their replies into answers: by scripts, or without.
+//! Turns calls into commands, and replies into answers: by scripts, or by plain commands.
 //!
-//! Scripts are loaded where the server does not know them, and then the calls sent again. Where the server lets its user
-//! run none, calls go without, unless scripts were insisted on.
+//! If the server does not know the scripts, the handler loads them and repeats the calls. If the server does not permit
+//! scripts to its user, calls use plain commands, unless the settings insist on scripts.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -15,23 +15,23 @@ use super::script::{self, Missing, ScriptError, Shas, Via};
 use super::sequence::Sequence;
 use crate::redis::ServerInfo;
 
-/// Which handler a user wants.
+/// The handler that the settings ask for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum HandlerKind {
-    /// Scripts, or plain commands where the server permits no scripts.
+    /// Scripts, or plain commands if the server permits no scripts.
     #[default]
     Auto,
     Script,
     Pure,
 }
 
-/// How many calls wait for a slot that is being moved; what comes on top is told so.
+/// How many calls may wait for a slot that is moving. Further calls fail.
 const MOST_WAITING: usize = 4096;
 
-/// What a command may have allocated to be used again.
+/// The largest allocation of a command that is reused.
 const KEPT_BYTES: usize = 4096;
 
-/// From this version on servers have functions, and `PEXPIRE … NX`.
+/// The first version with functions and with `PEXPIRE … NX`.
 const FUNCTIONS_SINCE: u16 = 7;
 
 pub(super) struct Handler {
@@ -43,18 +43,18 @@ pub(super) struct Handler {
     next_job: u64,
     commands: VecDeque<(u64, Command)>,
     answers: VecDeque<(u64, Result<ScriptAnswer, ScriptError>)>,
-    /// Of a command that has been sent, for the next.
+    /// The memory of a sent command, for the next one.
     spare: Command,
     warning: Option<String>,
     redirected: Option<Redirection>,
     server: ServerInfo,
 }
 
-/// A cluster serves the keys elsewhere.
+/// Another node of the cluster serves the keys.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Redirection {
     pub(super) slot: u16,
-    /// `host:port`; without a host, the one that was asked.
+    /// `host:port`. An empty host means the node that was asked.
     pub(super) address: Box<str>,
 }
 
@@ -66,11 +66,11 @@ enum Speaks {
 struct Scripts {
     via: Option<Via>,
     jobs: Sequence<Job>,
-    /// Calls that wait until the scripts are loaded, or until a slot has been moved.
+    /// Calls that wait until the scripts are loaded, or until a slot has moved.
     waiting: VecDeque<(u64, Call)>,
-    /// They have been loaded, and no call has found them since.
+    /// Whether the scripts were loaded, and no call has found them since.
     loaded_in_vain: bool,
-    /// They are to be loaded before the calls that wait are sent.
+    /// Whether to load the scripts before sending the waiting calls.
     load_again: bool,
 }
 
@@ -80,7 +80,7 @@ enum Job {
         call: Call,
     },
     LoadFunctions,
-    /// How many replies are still to come, and those that came.
+    /// The number of outstanding replies, and the replies so far.
     LoadScripts {
         replies: Vec<Value>,
     },
@@ -104,7 +104,7 @@ impl Handler {
         }
     }
 
-    /// A connection stands, to this server. What was on its way is forgotten: it is begun anew.
+    /// Begins on a new connection to this server, and forgets what was under way. The machine repeats it.
     pub(super) fn meet(&mut self, server: &ServerInfo) {
         let known = std::mem::replace(&mut self.server, server.clone()) == *server;
         self.reset();
@@ -119,7 +119,7 @@ impl Handler {
         }
     }
 
-    /// The connection broke.
+    /// Forgets what was under way on a broken connection.
     pub(super) fn reset(&mut self) {
         self.commands.clear();
         self.answers.clear();
@@ -145,7 +145,7 @@ impl Handler {
         }
     }
 
-    /// What to send next: a command with the job that its reply belongs to.
+    /// The next command to send, with the job that its reply belongs to.
     pub(super) fn next_command(&mut self) -> Option<(u64, Command)> {
         if let Speaks::Plainly(pure) = &mut self.speaks {
             self.commands.extend(pure.take_commands());
@@ -153,7 +153,7 @@ impl Handler {
         self.commands.pop_front()
     }
 
-    /// A command has been sent.
+    /// Takes back a sent command.
     pub(super) fn reuse(&mut self, command: Command) {
         if command.capacity() <= KEPT_BYTES {
             self.spare = command;
@@ -172,23 +172,23 @@ impl Handler {
         Some((id, answer))
     }
 
-    /// Whether it does without scripts.
+    /// Whether it works without scripts.
     pub(super) fn is_plain(&self) -> bool {
         matches!(self.speaks, Speaks::Plainly(_))
     }
 
-    /// Something that whoever runs the program should know.
+    /// A warning for the operators of the program.
     pub(super) fn take_warning(&mut self) -> Option<String> {
         self.warning.take()
     }
 
-    /// Where to connect to instead.
+    /// The node to connect to instead.
     pub(super) fn take_redirection(&mut self) -> Option<Redirection> {
         self.redirected.take()
     }
 
-    /// Whether calls wait for a slot that is being moved, or for scripts that do not stay; [`Self::try_again`] sends
-    /// them once more.
+    /// Whether calls wait for a slot that is moving, or for scripts that the server keeps losing. [`Self::try_again`]
+    /// repeats them.
     pub(super) fn is_waiting(&self) -> bool {
         matches!(&self.speaks, Speaks::Scripts(Scripts { via: Some(_), waiting, .. }) if !waiting.is_empty())
     }
@@ -236,7 +236,7 @@ impl Handler {
 
     fn replied(&mut self, id: u64, call: Call, reply: Value) {
         match script::decode(&call, reply) {
-            // Sent again, it would come behind what takes it back.
+            // Repeating it now would place it after the call that cancels it.
             Err(error) if is_to_be_repeated(&error) && self.is_given_up(&call) => {
                 self.answers.push_back((id, Ok(ScriptAnswer::Cancelled)));
             }
@@ -260,7 +260,7 @@ impl Handler {
         }
     }
 
-    /// It is sent once more after a while, unless too many wait for that already.
+    /// Repeats a call after a pause, unless too many are waiting already.
     fn put_off(&mut self, id: u64, call: Call, error: ScriptError) {
         match &mut self.speaks {
             Speaks::Scripts(Scripts { waiting, .. }) if waiting.len() < MOST_WAITING => waiting.push_back((id, call)),
@@ -268,7 +268,7 @@ impl Handler {
         }
     }
 
-    /// Replies that are out of step with their commands would answer other calls too: none is awaited any more.
+    /// Stops awaiting replies, since they no longer match their commands and would answer the wrong calls.
     fn disbelieve(&mut self, id: u64, error: &ScriptError) {
         let Speaks::Scripts(scripts) = &mut self.speaks else { return };
         let in_flight = scripts.jobs.take().filter_map(|job| match job {
@@ -280,7 +280,7 @@ impl Handler {
         self.answers.extend(calls.map(|id| (id, Err(error.clone()))));
     }
 
-    /// Whether the call takes names for an attempt whose unlock is on its way.
+    /// Whether the call takes names for an attempt whose unlock is already under way.
     fn is_given_up(&self, call: &Call) -> bool {
         let (Some(attempt), Speaks::Scripts(scripts)) = (call.taker(), &self.speaks) else { return false };
         let gives_up =
@@ -288,9 +288,8 @@ impl Handler {
         scripts.jobs.iter().any(|(_, job)| gives_up(job))
     }
 
-    /// The server has none of the scripts, or has lost them. Commands are carried out in order, so that the call may
-    /// follow at once; unless the server has them no more as soon as they are loaded, as it would say so at the network's
-    /// speed.
+    /// Loads the scripts and sends the call right behind them; the server keeps the order. If the server loses scripts
+    /// as soon as they are loaded, waits instead: otherwise the two would repeat this at the network's speed.
     fn load_and_send(&mut self, id: u64, call: Call) {
         let Speaks::Scripts(scripts) = &mut self.speaks else { return };
         let is_loading = scripts.jobs.iter().any(|(_, job)| !matches!(job, Job::Call { .. }));
@@ -342,7 +341,7 @@ impl Handler {
         }
     }
 
-    /// Scripts of this kind cannot be had: others, or none.
+    /// Falls back to another kind of scripts, or to none.
     fn step_down(&mut self, error: ScriptError) {
         let Speaks::Scripts(scripts) = &mut self.speaks else { return };
         let mut calls = std::mem::take(&mut scripts.waiting);
@@ -364,7 +363,7 @@ impl Handler {
                 ));
                 self.speak_plainly();
                 if !calls.iter().any(|(_, call)| matches!(call, Call::Open)) {
-                    // Scripts have looked at the counter; what goes without has to look for itself.
+                    // The scripts checked the counter by themselves; plain commands must check it here.
                     self.begin(NOBODY, Call::Open);
                 }
                 calls.into_iter().for_each(|(id, call)| self.begin(id, call));
@@ -390,12 +389,12 @@ impl Scripts {
     }
 }
 
-/// Whether the call was not carried out, and is sent again behind those that have been sent since.
+/// Whether the call was not carried out, so that it is sent again behind later ones.
 fn is_to_be_repeated(error: &ScriptError) -> bool {
     matches!(error, ScriptError::NotLoaded | ScriptError::TryAgain(_) | ScriptError::Moved { asking: true, .. })
 }
 
-/// Takes out the calls that take names for this attempt; it is given up.
+/// Removes the calls that take names for this attempt, which was given up.
 fn take_cancelled(calls: &mut VecDeque<(u64, Call)>, attempt: &Attempt) -> Vec<u64> {
     let is_cancelled = |call: &Call| call.taker() == Some(attempt);
     let cancelled = calls.iter().filter(|(_, call)| is_cancelled(call)).map(|(id, _)| *id).collect();
@@ -403,7 +402,7 @@ fn take_cancelled(calls: &mut VecDeque<(u64, Call)>, attempt: &Attempt) -> Vec<u
     cancelled
 }
 
-/// Whether other ways to say the same may do better.
+/// Whether another kind of handler may succeed.
 fn is_about_scripts(error: &ScriptError) -> bool {
     match error {
         ScriptError::Forbidden { missing: Missing::Command(_), .. } => true,

@@ -1,11 +1,11 @@
-//! Names for clients: no two of any processes have the same, ever.
+//! Names for clients, unique among all processes of all times.
 
 use std::io;
 use std::sync::Arc;
 
 use crate::fork;
 
-/// A new name: random, with the process's number for people to read.
+/// A new name: random, with the process id for people to read.
 pub fn new_client() -> Arc<str> {
     let random = u64::from_ne_bytes(random_bytes().expect("the kernel has random bytes for a name"));
     format!("{random:016x}.{:x}.{:x}", std::process::id(), fork::generation()).into()

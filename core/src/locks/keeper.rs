@@ -1,7 +1,7 @@
-//! The thread that renews what threads hold, while they do other things. It calls no host: it leaves notes.
+//! The thread that renews the locks of other threads in the background. It never calls the host, but leaves notes.
 //!
-//! It is started when something is first acquired, in a forked child anew, and ends when its client is closed. A process
-//! that exits does not wait for it.
+//! It starts at the first acquisition in a process, also in a forked child, and ends when its client is closed. A
+//! process can exit without waiting for it.
 
 use std::io;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use super::station::Station;
 use crate::blocking::NoHost;
 use crate::own_thread;
 
-/// Starts the keeper of a station.
+/// Starts a station's keeper.
 pub(super) fn start<L: Send + 'static>(station: Arc<Station<L>>) -> io::Result<()> {
     own_thread::start("pinyon-locks", move || while station.keep(&NoHost) {})
 }

@@ -1,4 +1,4 @@
-//! The keys of a namespace, the names that locks may have, and the cluster slot that a key is in.
+//! The keys of a namespace, the rules for lock names, and cluster slots.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -9,17 +9,17 @@ use pinyon_proto::resp::Command;
 
 use super::call::{Attempt, Name, Names};
 
-/// How long a name may be, in bytes.
+/// The longest name, in bytes.
 pub const LONGEST_NAME: usize = 1024;
-/// How many names one lock may have.
+/// The most names of one lock.
 pub const MOST_NAMES: usize = 1000;
-/// How long a namespace may be, in bytes.
+/// The longest namespace, in bytes.
 pub const LONGEST_NAMESPACE: usize = 256;
-/// The slots of a cluster.
+/// The number of slots in a cluster.
 pub const SLOTS: u16 = 16384;
 
-/// A namespace's keys, or those of its names that have one hash tag of their own. They share that tag, so they are all on
-/// one server of a cluster.
+/// The keys of a namespace, or of those of its names with a certain hash tag. All of them have the same tag, so one
+/// server of a cluster holds them all.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LockKeys {
     prefix: Arc<[u8]>,
@@ -41,7 +41,7 @@ impl LockKeys {
         Ok(Self::beginning_with([b"{", namespace, b"}:"].concat()))
     }
 
-    /// Of those names of the namespace that have this hash tag of their own.
+    /// The keys of the namespace's names with this hash tag.
     pub fn tagged(&self, tag: &[u8]) -> Self {
         Self::beginning_with([b"{", tag, b"}", &self.prefix[..]].concat())
     }
@@ -51,12 +51,12 @@ impl LockKeys {
         Self { prefix: prefix.into(), of_all_names: of_all_names.into() }
     }
 
-    /// What all keys begin with.
+    /// The prefix of all keys.
     pub fn prefix(&self) -> &[u8] {
         &self.prefix
     }
 
-    /// The counter, the queue and the waiters, in this order: parts of every call.
+    /// The counter, the queue and the waiters, in this order. Every call contains them.
     pub fn of_all_names(&self) -> &Command {
         &self.of_all_names
     }
@@ -65,7 +65,7 @@ impl LockKeys {
         slot(&self.prefix)
     }
 
-    /// Of one name: it exists while the name is locked.
+    /// The key of one name. It exists while the name is locked.
     pub fn lock(&self, name: &[u8]) -> Vec<u8> {
         self.key(b"l:", name)
     }
@@ -79,17 +79,17 @@ impl LockKeys {
         self.key(b"#q", b"")
     }
 
-    /// The waiters' records.
+    /// The records of the waiters.
     pub fn waiters(&self) -> Vec<u8> {
         self.key(b"#w", b"")
     }
 
-    /// Those that wait to be notified.
+    /// The waiters that are parked.
     pub fn parked(&self) -> Vec<u8> {
         self.key(b"#n", b"")
     }
 
-    /// It exists while clients of the pure handler wait.
+    /// A key that exists while clients of the pure handler wait.
     pub fn pure_waiters(&self) -> Vec<u8> {
         self.key(b"#p", b"")
     }
@@ -98,12 +98,12 @@ impl LockKeys {
         self.key(b"#x:", attempt.to_string().as_bytes())
     }
 
-    /// Where one client's grants are pushed.
+    /// The channel to which one client's grants are pushed.
     pub fn channel(&self, client: &str) -> Vec<u8> {
         self.key(b"#c:", client.as_bytes())
     }
 
-    /// Where freed names are published.
+    /// The channel on which freed names are published.
     pub fn freed(&self) -> Vec<u8> {
         self.key(b"#freed", b"")
     }
@@ -113,7 +113,7 @@ impl LockKeys {
     }
 }
 
-/// The names of one lock, sorted and each once.
+/// The names of one lock, sorted and without repetition.
 pub fn names<N: AsRef<[u8]>>(given: impl IntoIterator<Item = N>) -> Result<Names, NameError> {
     let mut names: Vec<Name> = Vec::new();
     for name in given {
@@ -141,7 +141,8 @@ fn checked(name: &[u8]) -> Result<Name, NameError> {
     }
 }
 
-/// The slot of a key: of what stands between its first `{` and the next `}`, or of all of it where nothing does.
+/// The cluster slot of a key. The text between the first `{` and the next `}` decides, or the whole key without such
+/// text.
 pub fn slot(key: &[u8]) -> u16 {
     crc16(hash_tag(key)) % SLOTS
 }
@@ -150,7 +151,7 @@ fn hash_tag(key: &[u8]) -> &[u8] {
     tag_of(key).unwrap_or(key)
 }
 
-/// The hash tag that a name has of its own.
+/// The hash tag in a name, if any.
 pub fn tag_of(name: &[u8]) -> Option<&[u8]> {
     let open = name.iter().position(|byte| *byte == b'{')?;
     let inside = &name[open + 1..];
@@ -160,7 +161,7 @@ pub fn tag_of(name: &[u8]) -> Option<&[u8]> {
     }
 }
 
-/// The hash tag that all of these names have; none where none of them has one, and they go with the namespace.
+/// The hash tag that all these names share, or `None` if none has a tag: such names use the namespace's tag.
 pub fn common_tag<'n>(names: &[&'n [u8]]) -> Result<Option<&'n [u8]>, SeveralTags> {
     let first = names.first().and_then(|name| tag_of(name));
     match names.iter().all(|name| tag_of(name) == first) {
@@ -169,7 +170,7 @@ pub fn common_tag<'n>(names: &[&'n [u8]]) -> Result<Option<&'n [u8]>, SeveralTag
     }
 }
 
-/// CRC-16/XMODEM.
+/// The CRC-16/XMODEM checksum.
 fn crc16(bytes: &[u8]) -> u16 {
     bytes.iter().fold(0, |crc, byte| {
         let shifted = |crc: u16, _| if crc & 0x8000 == 0 { crc << 1 } else { (crc << 1) ^ 0x1021 };
@@ -177,7 +178,7 @@ fn crc16(bytes: &[u8]) -> u16 {
     })
 }
 
-/// Names that no lock can have.
+/// Why names are not valid for a lock.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NameError {
     None,
@@ -208,7 +209,8 @@ impl fmt::Display for NameError {
 
 impl std::error::Error for NameError {}
 
-/// Names of one lock that a cluster keeps in several places: of each tag the first.
+/// Names of one lock in several hash tags, which a cluster keeps in different places. Contains the first name of each
+/// tag.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SeveralTags {
     names: Vec<Box<[u8]>>,
@@ -242,7 +244,7 @@ impl fmt::Display for SeveralTags {
 
 impl std::error::Error for SeveralTags {}
 
-/// A namespace that cannot be a hash tag.
+/// Why a namespace cannot be a hash tag.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NamespaceError {
     Empty,
@@ -266,13 +268,13 @@ impl fmt::Display for NamespaceError {
 
 impl std::error::Error for NamespaceError {}
 
-/// A name for people to read: in quotes, escaped, and shortened.
+/// A name for messages: quoted, escaped and shortened.
 pub fn shown(name: &[u8]) -> String {
     const MOST: usize = 40;
     let (start, dots) = if name.len() > MOST { (&name[..MOST], "…") } else { (name, "") };
     let text = match std::str::from_utf8(start) {
         Ok(text) => Cow::Borrowed(text),
-        // Only shortening may have cut a character.
+        // Shortening may have cut a character in two.
         Err(error) if error.error_len().is_none() && !dots.is_empty() => {
             String::from_utf8_lossy(&start[..error.valid_up_to()])
         }

@@ -1,12 +1,13 @@
-//! The server's side, in Lua: a library of functions (Redis and Valkey from 7 on), or the same as single scripts.
+//! The server's side, in Lua: a library of functions (from Redis or Valkey 7), or the same functions as separate
+//! scripts.
 //!
-//! Each function's file has up to two parts. What stands above the line `--- shared parts` handles the ordinary case by
-//! itself. As a script a function is put together so that this part runs first, and only what goes on pays for making
-//! the shared functions, which a library makes once.
+//! Each function's file may have two parts. The part above the line `--- shared parts` handles the ordinary case alone.
+//! As a script, this part runs before the shared functions are defined, so only the other cases pay for defining them.
+//! A library defines them once.
 
 use std::sync::LazyLock;
 
-/// What the library is loaded as. Its number changes whenever its functions' arguments, replies or keys do.
+/// The library's name. Its number changes with any change to the functions' arguments, replies or keys.
 pub const LIBRARY: &str = "pinyon_locks_3";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -37,7 +38,7 @@ impl Function {
         Self::ForceRelease,
     ];
 
-    /// Its name in the library.
+    /// The function's name in the library.
     pub fn name(self) -> &'static str {
         match self {
             Self::Open => "pinyon_open_3",
@@ -53,7 +54,7 @@ impl Function {
         }
     }
 
-    /// As a script by itself, for `SCRIPT LOAD` and `EVAL`.
+    /// The function as a separate script, for `SCRIPT LOAD` and `EVAL`.
     pub fn source(self) -> &'static str {
         &SOURCES[self as usize]
     }
@@ -86,7 +87,7 @@ impl Function {
         }
     }
 
-    /// What the server is told of it. What gives locks back or keeps them must go on when memory is short.
+    /// The function's flags. Functions that release or keep locks must also work when memory is short.
     fn flags(self) -> &'static str {
         match self {
             Self::Lock => "",
@@ -101,8 +102,8 @@ struct Body {
     rest: &'static str,
 }
 
-/// What the ordinary case needs, and what the rest needs beside it. Numbers are written by `whole`, which is exact for all
-/// tokens: a server with short integers writes them as floating ones, which takes it several times as long.
+/// What the ordinary case needs, and what the rest needs in addition. `whole` formats numbers exactly for all tokens:
+/// servers with short integers format them as floating-point numbers, which is several times slower.
 const ALONE: &str = "call, sub, find, format = redis.call, string.sub, string.find, string.format\n\
                      whole = format('%d', 2^53) == '9007199254740992' and '%d' or '%.0f'\n";
 const SHARED: &str = "concat, remove, wide = table.concat, table.remove, '%016' .. sub(whole, 2)\n";
@@ -117,7 +118,7 @@ static SOURCES: LazyLock<Vec<String>> = LazyLock::new(|| Function::ALL.map(scrip
 
 static LIBRARY_SOURCE: LazyLock<String> = LazyLock::new(|| {
     let mut source = format!("#!lua name={LIBRARY}\n{NAMES_ALONE}{NAMES_SHARED}");
-    // While a library is loaded, none of Lua's own and of the server's functions are there.
+    // While the server loads a library, Lua's globals and most of the server's functions are absent.
     source.extend([COMMON, QUEUE, GRANT, TAKE]);
     for function in Function::ALL {
         let (Body { alone, rest }, name, flags) = (function.body(), function.name(), function.flags());

@@ -1,18 +1,18 @@
-//! Why a lock is not held any more although its holder did not release it.
+//! Why a lock is no longer held although its holder did not release it.
 
 use std::fmt;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Loss {
-    /// Its time ran out before the server confirmed a renewal.
+    /// Its ttl ran out before the server confirmed a renewal.
     Expired,
-    /// The server says that it is not held any more: it expired there, or was deleted.
+    /// The server reports that it is not held: it expired there, or was deleted.
     Gone,
-    /// Somebody has released it by force.
+    /// It was released by force.
     Forced,
     /// Its client was closed.
     Closed,
-    /// It is held by the process that this one was forked from.
+    /// The parent of this forked process holds it.
     Forked,
 }
 

@@ -1,9 +1,9 @@
-//! Locks that processes share, kept by a Redis or Valkey server: all names of a lock at once, first come, first served,
-//! one round trip to take and one to hand over.
+//! Locks that processes share, kept by a Redis or Valkey server. A lock takes all its names at once, first come, first
+//! served. Taking it is one round trip, and so is handing it over.
 //!
-//! The server keeps who holds and who waits ([`library`]); a client keeps its own attempts ([`machine`]) and speaks with
-//! it over one connection ([`client`]). Front ends use it by [`LockOperation`]s: an event loop drives a [`Front`], and
-//! threads share [`ThreadLocks`].
+//! The server keeps the holders and waiters ([`library`]). A client keeps its own attempts ([`machine`]) and talks to
+//! the server over one connection ([`client`]). Front ends use [`LockOperation`]s: an event loop drives a [`Front`],
+//! and threads share [`ThreadLocks`].
 
 mod branches;
 mod clock;
@@ -26,7 +26,7 @@ mod status;
 mod threads;
 mod token;
 
-// What this crate's own tests and fuzz targets look at, and no front end.
+// For this crate's own tests and fuzz targets only; front ends do not use these.
 #[doc(hidden)]
 pub mod call;
 #[doc(hidden)]

@@ -13,17 +13,17 @@ use super::call::{Attempt, Call, Holder, Inspected, Name, Names, Pushed, ScriptA
 use queue::Queue;
 use run::Run;
 
-/// How many tokens there are to a millisecond of the clock.
+/// Tokens per millisecond of the clock.
 const PER_MS: u64 = 4096;
 const PER_US: u64 = 4;
 const TOMBSTONE_TTL: Duration = Duration::from_secs(60);
 
-/// A server. Time, wherever it is an argument, is its clock: what has passed since the beginning of 2024.
+/// A server. Times in arguments are its clock: the time since the beginning of 2024.
 #[derive(Clone, Debug)]
 pub struct Model {
-    /// How long a waiter is believed to live that says nothing. Callers may differ in it, and in the next.
+    /// How long a silent waiter counts as alive. Callers may differ in this and in `throughput`.
     pub waiter_ttl: Duration,
-    /// Free names go to whoever asks, in no order.
+    /// Whether free names go to any caller that asks, without order.
     pub throughput: bool,
     counter: Option<u64>,
     locks: BTreeMap<Name, Lock>,
@@ -34,10 +34,10 @@ pub struct Model {
     pushes: Vec<Push>,
 }
 
-/// What the server publishes, and who hears it.
+/// A message that the server publishes, and its recipient.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Push {
-    /// The client whose channel it is; none for the channel of freed names.
+    /// The client whose channel it is; `None` for the channel of freed names.
     pub client: Option<Arc<str>>,
     pub pushed: Pushed,
 }
@@ -71,7 +71,7 @@ impl Model {
         }
     }
 
-    /// Runs one call. `now` never goes back, unless the server's clock does.
+    /// Runs one call. `now` goes back only if the server's clock does.
     pub fn call(&mut self, now: Duration, call: &Call) -> ScriptAnswer {
         self.expire(now);
         match call {
@@ -102,7 +102,7 @@ impl Model {
         }
     }
 
-    /// What has been published since this was last asked, in order.
+    /// The messages published since the last call, in order.
     pub fn take_pushes(&mut self) -> Vec<Push> {
         std::mem::take(&mut self.pushes)
     }
@@ -233,7 +233,7 @@ impl Model {
         }
     }
 
-    /// Deletes those of the names that the attempt holds.
+    /// Deletes those names that the attempt holds.
     fn give_up(&mut self, attempt: &Attempt, names: &Names) -> Vec<Name> {
         let freed: Vec<Name> = names.iter().filter(|name| self.holder(name) == Some(attempt)).cloned().collect();
         for name in &freed {
@@ -242,7 +242,7 @@ impl Model {
         freed
     }
 
-    /// Whether the client hears it.
+    /// Publishes to the client. Returns whether it is connected.
     fn tell(&mut self, client: &Arc<str>, pushed: Pushed) -> bool {
         let heard = self.clients.contains(client);
         if heard {
@@ -259,9 +259,9 @@ impl Model {
     }
 }
 
-/// What clients of the pure handler do, and what happens to servers.
+/// Actions of clients with the pure handler, and faults of servers.
 impl Model {
-    /// The client listens on its channel.
+    /// Subscribes the client to its channel.
     pub fn connect(&mut self, client: &Arc<str>) {
         self.clients.insert(client.clone());
     }
@@ -270,7 +270,7 @@ impl Model {
         self.clients.remove(client);
     }
 
-    /// `SET … NX PX`, as the pure handler takes a name: its token is known to the holder alone.
+    /// Runs `SET … NX PX`, by which the pure handler takes a name. Only the holder knows the token.
     pub fn set_nx(&mut self, now: Duration, name: &Name, attempt: &Attempt, ttl: Duration) -> bool {
         self.expire(now);
         let free = !self.locks.contains_key(name);
@@ -281,39 +281,39 @@ impl Model {
         free
     }
 
-    /// Clients of the pure handler wait, and will say so again within `ttl`.
+    /// Notes that clients of the pure handler wait. They repeat this within `ttl`.
     pub fn pure_waits(&mut self, now: Duration, ttl: Duration) {
         self.pure_waiters = Some(now + ttl);
     }
 
-    /// Somebody deletes a name's key, or it expires.
+    /// Deletes a name's key, as an operator or its ttl might.
     pub fn delete(&mut self, name: &Name) {
         self.locks.remove(name);
     }
 
-    /// A waiter's ttl is over.
+    /// Ends a waiter's ttl.
     pub fn expire_waiter(&mut self, attempt: &Attempt) {
         self.queue.expire_waiter(attempt);
     }
 
-    /// Somebody deletes the queue's members, and leaves the waiters' records.
+    /// Deletes the queue, but not the waiters' records.
     pub fn delete_queue(&mut self) {
         self.queue.delete_members();
     }
 
-    /// Somebody deletes the waiters' records, and leaves their members.
+    /// Deletes the waiters' records, but not the queue.
     pub fn delete_waiters(&mut self) {
         self.queue.delete_records();
     }
 
-    /// All keys are lost; connections stay.
+    /// Deletes all keys. Connections stay.
     pub fn flush(&mut self) {
         let clients = std::mem::take(&mut self.clients);
         let pushes = std::mem::take(&mut self.pushes);
         *self = Self { clients, pushes, ..Self::new(self.waiter_ttl, self.throughput) };
     }
 
-    /// Tombstones' ttl, and that of clients of the pure handler, is over.
+    /// Ends the ttl of tombstones, and that of clients of the pure handler.
     pub fn end_tombstones(&mut self) {
         self.tombstones.clear();
         self.pure_waiters = None;
@@ -327,12 +327,12 @@ impl Model {
         self.counter
     }
 
-    /// How many names an attempt holds.
+    /// The number of names that an attempt holds.
     pub fn holding(&self, attempt: &Attempt) -> usize {
         self.locks.values().filter(|lock| lock.holder.attempt == *attempt).count()
     }
 
-    /// Whether nothing but the counter, and tombstones, is left.
+    /// Whether only the counter and tombstones are left.
     pub fn is_idle(&self) -> bool {
         self.locks.is_empty() && self.queue.is_empty() && self.queue.has_no_members()
     }

@@ -1,4 +1,4 @@
-//! What a host is to tell people that no thread waits for. The core leaves notes; the host takes them when it likes.
+//! News that the host must report although no thread waits for it. The core leaves notes, and the host takes them.
 
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -6,18 +6,18 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use super::loss::Loss;
 use crate::fork::PerProcess;
 
-/// How many warnings wait at most for a host that does not take them.
+/// How many warnings are kept for a host that does not take them.
 const MOST_WARNINGS: usize = 64;
 
 #[derive(Debug, PartialEq, Eq)]
 pub enum Note<L> {
-    /// The lock that this listener listens to is lost.
+    /// The lock of this listener was lost.
     Lost { listener: L, loss: Loss },
-    /// Something that the people who run the program should know.
+    /// Something that the operators of the program should know.
     Warning(String),
 }
 
-/// The notes of a process's clients, in order. A forked child begins without those of its parent.
+/// The notes of a process's clients, in order. A forked child starts without its parent's notes.
 #[derive(Debug)]
 pub struct Notes<L>(PerProcess<Left<L>>);
 
@@ -46,7 +46,7 @@ impl<L> Default for Notes<L> {
 }
 
 impl<L> Notes<L> {
-    /// The next note. It waits until there is one, or until [`Self::close`] ends that with `None`.
+    /// Waits for the next note. [`Self::close`] ends the wait with `None`.
     pub fn wait(&self) -> Option<Note<L>> {
         let left = self.of_process();
         let mut waiting = left.lock();
@@ -64,7 +64,7 @@ impl<L> Notes<L> {
         self.of_process().lock().notes.pop_front()
     }
 
-    /// Nobody takes notes any more in this process.
+    /// Ends all waits: nothing in this process takes notes any more.
     pub fn close(&self) {
         let left = self.of_process();
         left.lock().closed = true;

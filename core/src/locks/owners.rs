@@ -1,4 +1,4 @@
-//! Who holds and who waits, by numbers that no other thread or coroutine of the process ever has.
+//! Numbers for holders and waiters, unique among all threads and coroutines that the process ever has.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -8,7 +8,7 @@ pub fn new_owner() -> u64 {
     NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
-/// The running thread's.
+/// The number of the calling thread.
 pub fn this_thread() -> u64 {
     thread_local!(static MINE: u64 = new_owner());
     MINE.with(|number| *number)

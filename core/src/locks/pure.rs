@@ -1,9 +1,9 @@
-//! The handler that does without scripts: plain commands on the same keys, for servers that allow no others.
+//! The handler without scripts: plain commands on the same keys, for servers that permit nothing else.
 //!
-//! A lock is taken in one transaction, whatever holds its names: `MSETNX` takes all or none, and `PEXPIRE … NX` touches
-//! no ttl that is set. What must look before it acts does so under `WATCH`, which is the connection's and not the
-//! command's: all that is to be done that way is gathered into one section at a time, and no other transaction is
-//! begun before it ends. There is no queue: whoever finds names taken hears when they are freed, and tries again.
+//! One transaction takes a lock, whether or not its names are free: `MSETNX` takes all or none, and `PEXPIRE … NX`
+//! leaves existing ttls alone. Calls that must read before they write use `WATCH`. Its effect belongs to the
+//! connection, so these calls are gathered into one section at a time, and no other transaction begins before the
+//! section ends. There is no queue: a waiter is told when names are freed, and tries again.
 
 mod replies;
 
@@ -20,31 +20,31 @@ use replies::{
     was_carried_out,
 };
 
-/// A call of the handler's own: nobody waits for its answer.
+/// The call number of the handler's own calls. No caller awaits their answers.
 pub(super) const NOBODY: u64 = u64::MAX;
 
 pub(crate) struct Pure {
     keys: LockKeys,
-    /// The server has `PEXPIRE … NX`.
+    /// Whether the server has `PEXPIRE … NX`.
     expire_nx: bool,
     waiter_ttl: Duration,
     next_job: u64,
-    /// The highest token or counter seen: a token below says that the counter was lost.
+    /// The highest token or counter seen. A lower token means that the counter was lost.
     highest: u64,
-    /// The counter has been looked at on this connection.
+    /// Whether the counter was checked on this connection.
     opened: bool,
     jobs: BTreeMap<u64, Job>,
-    /// What begins once the section has ended.
+    /// Calls that begin when the section has ended.
     held_back: VecDeque<(u64, Call)>,
-    /// What is to be done in the next section.
+    /// Calls for the next section.
     gathered: Vec<(u64, Call)>,
-    /// The values of a section's keys are awaited.
+    /// Whether the values of a section's keys are awaited.
     watching: bool,
     commands: Vec<(u64, Command)>,
     answers: Vec<(u64, Result<ScriptAnswer, ServerError>)>,
 }
 
-/// Commands that have been sent together, and what their replies will mean.
+/// Commands that were sent together, and the meaning of their replies.
 struct Job {
     replies: Vec<Value>,
     expected: usize,
@@ -57,7 +57,7 @@ enum Stage {
         id: u64,
         call: Call,
     },
-    /// The same again, after the others have been told that somebody waits; it also tells who holds the names.
+    /// The same again, after announcing that a client waits. Also returns the holder of the names.
     TakeOrTell {
         id: u64,
         call: Call,
@@ -66,7 +66,7 @@ enum Stage {
     Watch {
         calls: Vec<(u64, Call)>,
     },
-    /// The section's transaction.
+    /// The transaction of a section.
     Commit {
         calls: Vec<(u64, Call)>,
         results: Vec<Then>,
@@ -75,28 +75,28 @@ enum Stage {
         id: u64,
         names: usize,
     },
-    /// Whatever the answer.
+    /// A command whose reply does not matter.
     Aside,
 }
 
-/// What a section does.
+/// The actions of a section.
 #[derive(Default)]
 struct Acts {
     commands: Vec<Command>,
-    /// Published behind the transaction, not in it: a server that tells the publisher itself then may put the message
-    /// into the middle of the transaction's reply (redis/redis#12326).
+    /// Published after the transaction rather than within it. A server whose publisher is itself subscribed may put the
+    /// message into the middle of the transaction's reply (redis/redis#12326).
     messages: Vec<Command>,
 }
 
-/// What a section's call is answered once its transaction is done.
+/// The answer to a section's call once its transaction is done.
 enum Then {
     ScriptAnswer(ScriptAnswer),
-    /// Granted, with the token at this place of the transaction's replies.
+    /// Granted, with the token at this position of the transaction's replies.
     Token(usize),
 }
 
 impl Pure {
-    /// `first_job`: from where on its jobs are numbered.
+    /// `first_job`: the number of its first job.
     pub(crate) fn new(keys: LockKeys, expire_nx: bool, waiter_ttl: Duration, first_job: u64) -> Self {
         Self {
             keys,
@@ -133,7 +133,7 @@ impl Pure {
         }
     }
 
-    /// What would take names for an attempt that is given up, and has not begun, does not begin any more.
+    /// Drops calls that take names for an attempt that was given up, if they have not begun.
     fn cancel(&mut self, attempt: &Attempt) {
         let is_cancelled = |call: &Call| call.taker() == Some(attempt);
         let cancelled = self.held_back.iter().chain(&self.gathered).filter(|(_, call)| is_cancelled(call));
@@ -142,7 +142,7 @@ impl Pure {
         self.gathered.retain(|(_, call)| !is_cancelled(call));
     }
 
-    /// Whether the call takes names for an attempt whose unlock has begun: it would come behind that, begun again.
+    /// Whether the call takes names for an attempt whose unlock has begun. Sent again, it would run after the unlock.
     fn is_given_up(&self, call: &Call) -> bool {
         let Some(attempt) = call.taker() else { return false };
         let sections = self.jobs.values().flat_map(|job| match &job.stage {
@@ -153,7 +153,7 @@ impl Pure {
         sections.chain(&self.gathered).any(|(_, call)| gives_up(call))
     }
 
-    /// What to send now: each command with the job that its reply belongs to.
+    /// The commands to send now, each with the job that its reply belongs to.
     pub(crate) fn take_commands(&mut self) -> Vec<(u64, Command)> {
         if !self.watching && !self.gathered.is_empty() {
             self.open_section();
@@ -165,7 +165,7 @@ impl Pure {
         std::mem::take(&mut self.answers)
     }
 
-    /// The connection broke.
+    /// Forgets what was under way on a broken connection.
     pub(crate) fn reset(&mut self) {
         let highest = self.highest;
         *self = Self { highest, ..Self::new(self.keys.clone(), self.expire_nx, self.waiter_ttl, self.next_job) };
@@ -198,7 +198,7 @@ impl Pure {
         self.commands.extend(commands.into_iter().map(|parts| (job, parts)));
     }
 
-    /// Whether one transaction can take it without looking first.
+    /// Whether one transaction can take it without reading first.
     fn takes_at_once(&self, call: &Call) -> bool {
         matches!(call, Call::Lock { names, .. } if names.len() == 1 || self.expire_nx)
     }
@@ -210,7 +210,7 @@ impl Pure {
         self.send(Stage::Take { id, call }, commands);
     }
 
-    /// The counter, then the names.
+    /// The commands that draw a token and then take the names.
     fn taking(&self, call: &Call) -> Vec<Command> {
         let Call::Lock { attempt, names, ttl, .. } = call else { return Vec::new() };
         let (value, ttl) = (attempt.to_string(), milliseconds(*ttl));
@@ -241,7 +241,7 @@ impl Pure {
         }
     }
 
-    /// Of a transaction that went wrong halfway, which rolls nothing back, no name is left locked.
+    /// Releases all names after a transaction failed halfway, since the server does not roll back.
     fn not_taken(&mut self, id: u64, call: Call, halfway: bool, error: ServerError) {
         if let (Call::Lock { attempt, names, .. }, true) = (call, halfway) {
             self.gathered.push((NOBODY, Call::Unlock { attempt, names, tombstone: false }));
@@ -249,7 +249,7 @@ impl Pure {
         self.answers.push((id, Err(error)));
     }
 
-    /// A counter that was lost is lifted before its token is handed out: the lock draws another one.
+    /// Hands out the token. If the counter was lost, raises it first, and the lock draws another token.
     fn granted(&mut self, id: u64, call: Call, token: u64) {
         if token > self.highest {
             self.highest = token;
@@ -297,8 +297,8 @@ impl Pure {
         self.answers.push((id, Ok(ScriptAnswer::Busy { pttl, holder, age: None })));
     }
 
-    /// Reads, under `WATCH`, the values of all that the gathered calls concern. Who waits for a name draws a token with
-    /// every try, so the counter is watched only by who would set it: others would hardly ever come to an end.
+    /// Reads, under `WATCH`, the values of everything that the gathered calls concern. The counter is watched only by
+    /// calls that set it: every waiter draws a token with each try, so other calls would hardly ever succeed.
     fn open_section(&mut self) {
         let calls = std::mem::take(&mut self.gathered);
         let sets_counter = calls.iter().any(|(_, call)| matches!(call, Call::Open));
@@ -322,7 +322,7 @@ impl Pure {
         }
     }
 
-    /// The section's values are there: says what follows from them, in one transaction.
+    /// Decides what to do with the section's values, in one transaction.
     fn act(&mut self, calls: Vec<(u64, Call)>, replies: Vec<Value>) {
         self.watching = false;
         let counts: Vec<usize> = calls.iter().map(|(_, call)| self.keys_of(call).len()).collect();
@@ -354,15 +354,15 @@ impl Pure {
         self.go_on();
     }
 
-    /// The server does not carry out a section. Whatever waited for the counter to be looked at is told the same when it
-    /// is sent.
+    /// Fails a section that the server refuses. Calls that wait for the check of the counter get the same answer when
+    /// they are sent.
     fn refused(&mut self, calls: Vec<(u64, Call)>, error: &ServerError) {
         self.opened |= calls.iter().any(|(_, call)| matches!(call, Call::Open));
         self.answers.extend(calls.into_iter().map(|(id, _)| (id, Err(error.clone()))));
         self.go_on();
     }
 
-    /// What held back for the section.
+    /// Continues with the calls that waited for the section.
     fn go_on(&mut self) {
         if self.watching || !self.opened {
             return;
@@ -372,7 +372,7 @@ impl Pure {
         }
     }
 
-    /// What one call does, given its keys' values.
+    /// Decides what one call does, given the values of its keys.
     fn follow(&self, call: &Call, values: &[Value], counter: Option<&Value>, floor: u64, acts: &mut Acts) -> Then {
         let next = acts.commands.len();
         let holders: Vec<Option<Holder>> = values.iter().map(holder).collect();
@@ -451,7 +451,7 @@ impl Pure {
         acts.commands.extend(names.iter().map(|name| parts(&[b"PEXPIRE", &self.keys.lock(name), &ttl])));
     }
 
-    /// Deletes the names' keys, and tells those who wait for them. Returns how many.
+    /// Deletes the keys of the names and tells their waiters. Returns the number of keys.
     fn delete(&self, names: Vec<Name>, acts: &mut Acts) -> usize {
         if names.is_empty() {
             return 0;
@@ -464,7 +464,7 @@ impl Pure {
 
     fn committed(&mut self, calls: Vec<(u64, Call)>, results: Vec<Then>, replies: Vec<Value>) {
         if matches!(replies.last(), Some(Value::Null)) {
-            // Something has changed since it was looked at.
+            // A value has changed since the section read it.
             let (given_up, again): (Vec<_>, Vec<_>) = calls.into_iter().partition(|(_, call)| self.is_given_up(call));
             self.answers.extend(given_up.into_iter().map(|(id, _)| (id, Ok(ScriptAnswer::Cancelled))));
             return self.gathered.extend(again);

@@ -1,4 +1,4 @@
-//! The handler that uses scripts: calls into commands, replies into answers, pushes into what they say.
+//! The handler with scripts: encodes calls, and decodes replies and pushes.
 
 use std::fmt;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use super::call::{Attempt, Call, Holder, Inspected, Name, Pushed, ScriptAnswer};
 use super::keys::LockKeys;
 use super::library::{self, Function};
 
-/// How the functions are called.
+/// How to call the functions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Via {
     /// `FCALL`, from version 7 on.
@@ -17,12 +17,12 @@ pub enum Via {
     EvalSha(Shas),
 }
 
-/// What `SCRIPT LOAD` has answered for each function.
+/// The replies of `SCRIPT LOAD`, for each function.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shas(Vec<Box<[u8]>>);
 
 impl Shas {
-    /// From the replies to [`loading_scripts`], in order.
+    /// Reads the replies to [`loading_scripts`], in order.
     pub fn read(replies: &[Value]) -> Result<Self, ScriptError> {
         let sha = |reply: &Value| match reply {
             Value::Bytes(sha) | Value::Status(sha) => Ok(sha.clone()),
@@ -37,7 +37,7 @@ impl Shas {
     }
 }
 
-/// The command that loads the library; harmless where it is loaded already.
+/// The command that loads the library. It is harmless if the library is loaded already.
 pub fn loading_functions() -> Command {
     Command::of(["FUNCTION", "LOAD", "REPLACE", library::source()])
 }
@@ -47,8 +47,8 @@ pub fn loading_scripts() -> Vec<Command> {
     Function::ALL.iter().map(|function| Command::of(["SCRIPT", "LOAD", function.source()])).collect()
 }
 
-/// Writes a call's command to `out`. `waiter_ttl`: how long the server believes that a waiter lives which says nothing.
-/// `throughput`: free names go to whoever asks, in no order.
+/// Writes a call's command to `out`. `waiter_ttl`: how long the server considers a silent waiter alive. `throughput`:
+/// free names go to any caller that asks, without order.
 pub fn encode(call: &Call, keys: &LockKeys, waiter_ttl: Duration, throughput: bool, via: &Via, out: &mut Command) {
     out.clear();
     let function = function_of(call);
@@ -115,7 +115,7 @@ fn function_of(call: &Call) -> Function {
     }
 }
 
-/// How many keys, then the keys.
+/// Writes the number of keys, then the keys.
 fn push_keys(call: &Call, keys: &LockKeys, out: &mut Command) {
     match call {
         Call::Open => push_keys_of(std::iter::empty(), keys, out),
@@ -155,7 +155,7 @@ fn milliseconds(duration: Duration) -> u64 {
     (duration.as_millis() as u64).max(1)
 }
 
-/// What the reply to a call says.
+/// Decodes the reply to a call.
 pub fn decode(call: &Call, reply: Value) -> Result<ScriptAnswer, ScriptError> {
     let items = match reply {
         Value::Integer(number) => {
@@ -179,7 +179,7 @@ pub fn decode(call: &Call, reply: Value) -> Result<ScriptAnswer, ScriptError> {
     answer.ok_or_else(|| ScriptError::Unexpected(format!("{items:?}")))
 }
 
-/// The usual answers are a number alone, which is the least work for the server.
+/// The usual answers are a single number, which is the least work for the server.
 fn counted(call: &Call, number: i64) -> Option<ScriptAnswer> {
     match (call, u64::try_from(number)) {
         (Call::Lock { .. } | Call::Poll { .. } | Call::Park { .. } | Call::Unpark { .. }, Err(_)) => {
@@ -241,7 +241,7 @@ fn number(items: &[Value], at: usize) -> Option<u64> {
     }
 }
 
-/// Negative where the server knows of none.
+/// `None` inside if the server reports a negative number, which means that there is none.
 fn pttl(value: &Value) -> Option<Option<Duration>> {
     match value {
         Value::Integer(pttl) => Some(u64::try_from(*pttl).ok().map(Duration::from_millis)),
@@ -256,7 +256,7 @@ fn attempt(value: &Value) -> Option<Attempt> {
     }
 }
 
-/// From a lock's value; none where there is no value, or somebody else has written it.
+/// The holder in a lock's value; `None` if there is no value, or another program wrote it.
 fn holder(value: &Value) -> Option<Holder> {
     match value {
         Value::Bytes(value) => holder_in(value),
@@ -264,14 +264,14 @@ fn holder(value: &Value) -> Option<Holder> {
     }
 }
 
-/// From the text of a lock's value.
+/// The holder in the text of a lock's value.
 pub(super) fn holder_in(value: &[u8]) -> Option<Holder> {
     let mut words = value.split(|byte| *byte == b' ');
     let attempt = Attempt::parse(words.next()?)?;
     Some(Holder { attempt, token: words.next().and_then(decimal) })
 }
 
-/// How long ago the lock of this value was granted, by what its value says and the server's clock.
+/// How long ago the lock was granted, judging by its value and the server's clock.
 pub(super) fn age_in(value: &[u8], pttl: Duration, now: Duration) -> Option<Duration> {
     let mark = value.split(|byte| *byte == b' ').nth(2)?;
     match mark.strip_prefix(b"@") {
@@ -284,8 +284,8 @@ fn decimal(text: &[u8]) -> Option<u64> {
     std::str::from_utf8(text).ok()?.parse().ok()
 }
 
-/// What a push says that belongs to this namespace: a message on its client's channel or on that of freed names, as
-/// `[message, channel, payload]`.
+/// Decodes a push for this namespace: a message on its client's channel or on that of freed names, as `[message,
+/// channel, payload]`.
 pub fn pushed(keys: &LockKeys, push: &[Value]) -> Option<Pushed> {
     let [Value::Bytes(kind) | Value::Status(kind), Value::Bytes(channel), Value::Bytes(payload)] = push else {
         return None;
@@ -309,12 +309,12 @@ pub fn pushed(keys: &LockKeys, push: &[Value]) -> Option<Pushed> {
     }
 }
 
-/// Why a call was not carried out. The server has changed nothing, unless it is said here.
+/// Why a call was not carried out. The server has changed nothing, unless stated otherwise.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ScriptError {
-    /// The server does not know the functions or the scripts: they are to be loaded, and the call sent again.
+    /// The server does not know the functions or scripts. Load them and send the call again.
     NotLoaded,
-    /// The user lacks a permission. A script that only misses the permission to publish has given its names back.
+    /// The user lacks a permission. A script that lacks only the permission to publish has released its names.
     Forbidden {
         missing: Missing,
         error: ServerError,
@@ -322,34 +322,34 @@ pub enum ScriptError {
     /// The server is a replica.
     ReadOnly(ServerError),
     OutOfMemory(ServerError),
-    /// The server reads its data from disk, or has lost its primary, and will be able to answer later.
+    /// The server is loading its data, or has lost its primary. It will answer later.
     Loading(ServerError),
-    /// A script runs for too long.
+    /// A script has been running for too long.
     Scripting(ServerError),
-    /// The slot has moved to another node for good, or, when `asking`, for this command.
+    /// Another node has the slot: permanently, or only for this command if `asking`.
     Moved {
         slot: u16,
         address: Box<str>,
         asking: bool,
     },
-    /// The slot is moving right now: the same again, a little later.
+    /// The slot is moving. Send the call again a little later.
     TryAgain(ServerError),
-    /// The cluster serves nothing now.
+    /// The cluster is not available.
     ClusterDown(ServerError),
-    /// The keys are not in one slot.
+    /// The keys are in different slots.
     CrossSlot(ServerError),
-    /// Anything else that the server says.
+    /// Any other error from the server.
     Other(ServerError),
-    /// Not a reply of these functions.
+    /// A reply that these functions never send.
     Unexpected(String),
 }
 
-/// What a user is not permitted to do.
+/// A missing permission.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Missing {
     /// The command that was sent, such as `fcall`.
     Command(Box<str>),
-    /// A command that the script runs.
+    /// A command inside the script.
     Inside,
     Keys,
     Channels,
@@ -385,8 +385,8 @@ impl ScriptError {
     }
 }
 
-/// The code and message of an error. Up to Redis 6 one of a command inside a script is wrapped:
-/// `ERR Error running script (call to f_…): @user_script:3: @user_script: 3: -READONLY You can't …`.
+/// The code and message of an error. Up to Redis 6, an error inside a script is wrapped: `ERR Error running script
+/// (call to f_…): @user_script:3: @user_script: 3: -READONLY You can't …`.
 fn actual(error: &ServerError) -> (&str, &str) {
     let (code, message) = (&*error.code, &*error.message);
     let wrapped = message.starts_with("Error running script").then(|| message.split_once(": -")).flatten();

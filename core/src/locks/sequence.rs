@@ -1,8 +1,8 @@
-//! What is on its way, by number: it comes back in order, nearly always.
+//! Things under way, by number. They nearly always return in order.
 
 use std::collections::VecDeque;
 
-/// Things in the order of their numbers. Most are put in at the end and taken out at the front, which costs nothing there.
+/// Things in the order of their numbers. Most are added at the end and removed at the front, where both are cheap.
 pub(super) struct Sequence<T>(VecDeque<(u64, T)>);
 
 impl<T> Default for Sequence<T> {
@@ -12,7 +12,7 @@ impl<T> Default for Sequence<T> {
 }
 
 impl<T> Sequence<T> {
-    /// Puts one in whose number is not there yet.
+    /// Inserts a thing. Its number must not be present.
     pub(super) fn insert(&mut self, number: u64, thing: T) {
         match self.0.back() {
             Some((last, _)) if *last >= number => {
@@ -43,14 +43,14 @@ impl<T> Sequence<T> {
         self.0.iter()
     }
 
-    /// Takes those out of which it is so.
+    /// Removes the things that match.
     pub(super) fn extract(&mut self, is_it: impl Fn(&T) -> bool) -> Vec<T> {
         let (extracted, left): (VecDeque<_>, _) = self.0.drain(..).partition(|(_, thing)| is_it(thing));
         self.0 = left;
         extracted.into_iter().map(|(_, thing)| thing).collect()
     }
 
-    /// Takes all of them out.
+    /// Removes all of them.
     pub(super) fn take(&mut self) -> impl Iterator<Item = T> {
         std::mem::take(&mut self.0).into_iter().map(|(_, thing)| thing)
     }

@@ -1,4 +1,4 @@
-//! Which commands may be sent on a connection that others share.
+//! The commands that may be sent on a shared connection.
 
 use std::sync::Arc;
 
@@ -6,12 +6,12 @@ use pinyon_proto::resp::Command;
 
 use crate::error::{Error, Kind};
 
-/// Commands that would change what the connection is, or wait on it while others want to use it.
+/// Commands that would change the connection's state, or block it for other users.
 const UNSHAREABLE: &str = "SUBSCRIBE UNSUBSCRIBE PSUBSCRIBE PUNSUBSCRIBE SSUBSCRIBE SUNSUBSCRIBE MULTI EXEC DISCARD \
                            WATCH UNWATCH MONITOR HELLO AUTH SELECT RESET QUIT SYNC PSYNC BLPOP BRPOP BRPOPLPUSH \
                            BLMOVE BLMPOP BZPOPMIN BZPOPMAX BZMPOP WAIT WAITAOF READONLY READWRITE ASKING";
 
-/// Refuses a command that would disturb the others.
+/// Refuses a command that would disturb the other users of the connection.
 pub(super) fn check(command: &Command, server: &Arc<str>) -> Result<(), Error> {
     let words: Vec<String> =
         command.slices().iter().map(|part| String::from_utf8_lossy(part).to_ascii_uppercase()).collect();

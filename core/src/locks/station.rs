@@ -1,7 +1,7 @@
-//! Threads that share a client's locks: one of those that wait receives for all, the others sleep until it hands them
-//! what is theirs.
+//! Threads that share a client's locks. One of the waiting threads receives for all; the others sleep until it passes
+//! on their outcomes.
 //!
-//! What no thread waits for, renewals and losses, is the work of a [keeper](super::keeper).
+//! A [keeper](super::keeper) handles renewals and losses, which no thread waits for.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -23,61 +23,61 @@ use crate::doorbell::{wait_for, Doorbell, Wake, LONGEST_SLEEP};
 use crate::driven::{Action, Driven};
 use crate::error::{Error, Kind};
 
-/// Answers are small; what is longer takes several looks.
+/// Answers are small. A longer one takes several reads.
 const BUFFER: usize = 16 * 1024;
 
-/// How long a connection may rest before it is read from ahead of what comes next: what nobody asked for must not answer
-/// it, and what is lost is to be known.
+/// How long a connection may be idle before it is read ahead of the next command: unexpected bytes must not answer that
+/// command, and losses must be noticed.
 const REST: Duration = Duration::from_millis(10);
 
-/// How much sooner than it expected the keeper must have something to do, to be woken for it.
+/// How much earlier than planned the keeper must be needed to be woken.
 const WORTH_WAKING: Duration = Duration::from_millis(1);
 
-/// How often the keeper reads what a server says to a client that asks for nothing.
+/// How often the keeper reads from a connection whose client asks for nothing.
 const IDLE: Duration = Duration::from_secs(5);
 
-/// `L`: a listener, whom a note tells of a loss.
+/// `L`: a listener, which a note returns when its lock is lost.
 pub struct Station<L> {
     shared: Mutex<Shared<L>>,
-    /// What the host is to tell people.
+    /// Where the station leaves news for the host.
     notes: Arc<Notes<L>>,
     keeper: Condvar,
     has_keeper: AtomicBool,
-    /// Wakes the thread that receives, when what it waits for has changed.
+    /// Wakes the receiving thread when it has to wait for something else.
     bell: Doorbell,
 }
 
 struct Shared<L> {
     front: Front<Arc<Slot<L>>, L>,
-    /// A thread receives for all.
+    /// Whether a thread receives for all.
     leading: bool,
-    /// Those that sleep.
+    /// The sleeping threads.
     following: Vec<Arc<Slot<L>>>,
-    /// A name to be resolved by whoever comes next.
+    /// A name for the next thread to resolve.
     unresolved: Option<(usize, String, u16)>,
-    /// When it was last read from.
+    /// When the connection was last read.
     read_at: Instant,
-    /// What the thread that receives waits in, where it waits for nothing but bytes.
+    /// The descriptor in which the receiving thread waits, if it waits only for bytes.
     receiving: Option<Arc<OwnedFd>>,
-    /// Where it puts them.
+    /// The receiving thread's buffer.
     buffer: Vec<u8>,
-    /// Until when the keeper sleeps, but for what is not worth waking it.
+    /// When the keeper wakes up by itself.
     kept_until: Option<InTime>,
     closed: bool,
 }
 
-/// Where a thread finds what came of what it wanted.
+/// Where a thread finds the outcome of its operation.
 struct Slot<L> {
     done: Mutex<Option<Done<L>>>,
-    /// Its thread sleeps, and is to be woken.
+    /// Whether its thread sleeps and must be woken.
     sleeps: AtomicBool,
     wake: Condvar,
 }
 
-/// An outcome, and listeners for the host to drop.
+/// An outcome, and listeners that the host must drop.
 type Done<L> = (LockOutcome, Vec<L>);
 
-/// How far a thread has come.
+/// The progress of a thread's operation.
 enum Progress<L> {
     Done(Done<L>),
     Interrupted,
@@ -122,7 +122,7 @@ impl<L: Send + 'static> Station<L> {
         Ok(Self { shared: Mutex::new(shared), notes, keeper, has_keeper, bell: Doorbell::new()? })
     }
 
-    /// Carries out an operation and waits for its outcome. An interrupt ends the wait, and gives the lock up.
+    /// Carries out an operation and waits for its outcome. An interrupt ends the wait and gives up the lock.
     pub fn run<H: Host>(self: &Arc<Self>, host: &H, operation: LockOperation<L>) -> Result<LockOutcome, H::Interrupt> {
         if let Some(outcome) = operation.outcome_if_inherited() {
             return Ok(outcome);
@@ -172,14 +172,14 @@ impl<L: Send + 'static> Station<L> {
         self.settle(&mut shared, now);
     }
 
-    /// Nobody has what would release this lock any more.
+    /// Gives up a lock that no caller can release any more.
     pub fn forsake(&self, grant: &Arc<Grant<L>>) {
         if grant.forsake() {
             self.lock().front.forsake(grant);
         }
     }
 
-    /// How long a lock is still held, if nothing prolongs it. `None`: it is not held.
+    /// How long a lock remains held without renewal. `None` if it is not held.
     pub fn remaining(&self, grant: &Arc<Grant<L>>) -> Option<Duration> {
         if grant.is_inherited() {
             return None;
@@ -196,7 +196,7 @@ impl<L: Send + 'static> Station<L> {
         keeper::start(self.clone()).inspect_err(|_| self.has_keeper.store(false, Ordering::Relaxed))
     }
 
-    /// What the keeper does, again and again: it renews what is due. Returns whether the client is still open.
+    /// The keeper's work, repeated: it renews what is due. Returns whether the client is still open.
     pub(super) fn keep<H: Host>(&self, host: &H) -> bool {
         let unresolved = self.lock().unresolved.take();
         if let Some((lane, name, port)) = unresolved {
@@ -213,7 +213,7 @@ impl<L: Send + 'static> Station<L> {
             self.tend(shared);
             return true;
         }
-        // Whoever leads does what is due.
+        // The thread that leads does what is due.
         let idle = now + IDLE;
         let until = if is_due { now + LONGEST_SLEEP } else { due.map_or(idle, |due| due.min(idle)) };
         let sleep = until.saturating_duration_since(now);
@@ -226,7 +226,7 @@ impl<L: Send + 'static> Station<L> {
         !shared.closed
     }
 
-    /// Fails what is waited for. What is held is not given back.
+    /// Fails all waits. Held locks are not released.
     pub fn close(&self) {
         let mut shared = self.lock();
         shared.closed = true;
@@ -237,16 +237,16 @@ impl<L: Send + 'static> Station<L> {
         self.call_back(&shared);
     }
 
-    /// Ends the wait of the thread that receives, as the connection that it waits for is given up.
+    /// Ends the wait of the receiving thread, because its connection is given up.
     fn call_back(&self, shared: &Shared<L>) {
         self.bell.ring();
         if let Some(fd) = &shared.receiving {
-            // One that is not connected any more has ended the wait by itself.
+            // A descriptor that is no longer connected has ended the wait already.
             let _ = shutdown(fd, Shutdown::Both);
         }
     }
 
-    /// In a forked child: the parent's connections are closed here without a word.
+    /// In a forked child, closes the parent's connections without sending anything.
     pub fn abandon(&self) {
         if let Ok(mut shared) = self.shared.try_lock() {
             shared.front.discard();
@@ -274,7 +274,7 @@ impl<L: Send + 'static> Station<L> {
         None
     }
 
-    /// Goes on until the slot's outcome is there, or the host has to do something.
+    /// Continues until the slot has its outcome, or the host must do something.
     fn step<'s>(&'s self, mut shared: MutexGuard<'s, Shared<L>>, slot: &Arc<Slot<L>>, mut now: Instant) -> Progress<L> {
         self.settle(&mut shared, now);
         loop {
@@ -312,7 +312,7 @@ impl<L: Send + 'static> Station<L> {
         }
     }
 
-    /// The keeper leads until nothing is on its way.
+    /// Lets the keeper lead until nothing is under way.
     fn tend<'s>(&'s self, mut shared: MutexGuard<'s, Shared<L>>) {
         let now = Instant::now();
         shared.front.expire(now);
@@ -324,7 +324,7 @@ impl<L: Send + 'static> Station<L> {
         }
     }
 
-    /// Waits once for what the client's connections wait for, and takes what has come. Returns when that was, too.
+    /// Waits once for the client's connections, and takes what has arrived. Also returns when that was.
     fn receive<'s>(
         &'s self,
         mut shared: MutexGuard<'s, Shared<L>>,
@@ -344,7 +344,7 @@ impl<L: Send + 'static> Station<L> {
         (shared, wake, now)
     }
 
-    /// Waits for bytes of the only connection there is: one system call, instead of one to wait and one to receive.
+    /// Waits for bytes from the only connection: with one system call, instead of one to wait and one to receive.
     fn receive_bytes<'s>(
         &'s self,
         mut shared: MutexGuard<'s, Shared<L>>,
@@ -359,7 +359,7 @@ impl<L: Send + 'static> Station<L> {
         let received = received.map(|(count, _)| &buffer[..count]).map_err(io::Error::from);
         let wake = match received.is_ok() {
             true => Wake::Ready,
-            // The timeout of the socket has passed, or a signal came; or the connection broke, which is seen next.
+            // The socket's timeout passed, or a signal came; or the connection broke, which the next read notices.
             false => Wake::Interrupted,
         };
         let now = Instant::now();
@@ -402,7 +402,7 @@ impl<L: Send + 'static> Station<L> {
         }
     }
 
-    /// Takes what has come, without waiting.
+    /// Reads what has arrived, without waiting.
     fn read(&self, shared: &mut Shared<L>, now: Instant) {
         shared.read_at = now;
         let lanes: Vec<usize> = shared.front.watched().map(|(lane, _)| lane).collect();
@@ -412,7 +412,7 @@ impl<L: Send + 'static> Station<L> {
         self.settle(shared, now);
     }
 
-    /// Somebody else leads from here on, if anybody waits; the keeper, where an answer is awaited all the same.
+    /// Passes the lead to a waiting thread, or to the keeper if an answer is still awaited.
     fn promote(&self, shared: &mut Shared<L>) {
         if let Some(next) = shared.following.first() {
             return next.wake.notify_one();
@@ -423,7 +423,7 @@ impl<L: Send + 'static> Station<L> {
         }
     }
 
-    /// Does what the client wants done, and hands out what is over.
+    /// Carries out the client's orders and hands out outcomes.
     fn settle(&self, shared: &mut Shared<L>, now: Instant) {
         loop {
             while let Some(action) = shared.front.client.next_action() {

@@ -1,4 +1,4 @@
-//! How names stand: what people ask, and what a server's answer says to that.
+//! The state of names: the questions, and how to read the server's answers.
 
 use std::collections::HashSet;
 
@@ -7,29 +7,29 @@ use super::keys::{self, NameError};
 use crate::invalid::InvalidArgument;
 use crate::settings::choose;
 
-/// Names that somebody asks about. A server is asked for each once; the answer is in the order of the question.
+/// The names of a question. The server is asked once for each; the answer follows the order of the question.
 #[derive(Clone, Debug)]
 pub struct Asked {
     names: Names,
-    /// For each name of the question, which of `names` it is.
+    /// For each name of the question, its index in `names`.
     order: Vec<usize>,
 }
 
-/// What somebody wants to know of names.
+/// A question about names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StatusQuestion {
-    /// How each of them stands.
+    /// The state of each.
     Each,
     /// Whether any of them is locked.
     IsLocked,
-    /// Who holds the first of them that is held.
+    /// The holder of the first name that is held.
     FirstOwner,
-    /// How many wait for any of them. One that waits for several counts once.
+    /// How many wait for any of them. A waiter for several of them counts once.
     Waiting,
 }
 
 impl StatusQuestion {
-    /// From the word that front ends have for it.
+    /// The question with this word in the front ends.
     pub fn named(word: &str) -> Result<Self, InvalidArgument> {
         let words = [
             ("each", Self::Each),
@@ -61,7 +61,7 @@ impl Asked {
         &self.names
     }
 
-    /// `inspected`: the server's answer, for each of the names.
+    /// `inspected`: the server's answer for each of the names.
     pub(super) fn answer(&self, question: StatusQuestion, inspected: &[Inspected]) -> StatusAnswer {
         let mut in_order = self.order.iter().filter_map(|at| inspected.get(*at));
         match question {

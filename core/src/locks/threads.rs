@@ -1,4 +1,4 @@
-//! The locks of a process's threads: a client for each process, made when it is first used there.
+//! The locks of a process's threads: each process has a client of its own, made at its first use.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -10,7 +10,7 @@ pub use super::station::Station;
 use crate::error::{Error, Kind};
 use crate::fork::PerProcess;
 
-/// Locks on one server, for all threads of all processes that have this. Dropped, its connections are closed.
+/// Locks on one server, for all threads of every process that has this object. Dropping it closes the connections.
 pub struct ThreadLocks<L: Send + 'static> {
     settings: Setup,
     notes: Arc<Notes<L>>,
@@ -19,7 +19,7 @@ pub struct ThreadLocks<L: Send + 'static> {
 }
 
 impl<L: Send + 'static> ThreadLocks<L> {
-    /// `notes`: where it says what the host is to tell people.
+    /// `notes`: where it leaves news for the host.
     pub fn new(settings: Setup, notes: Arc<Notes<L>>) -> Self {
         Self { settings, notes, stations: PerProcess::new(OnceLock::new()), closed: AtomicBool::new(false) }
     }
@@ -39,7 +39,7 @@ impl<L: Send + 'static> ThreadLocks<L> {
         }
     }
 
-    /// What this process's threads share. A forked child begins without its parent's locks and connection.
+    /// The station that this process's threads share. A forked child starts without its parent's locks and connection.
     pub fn station(&self) -> Result<Arc<Station<L>>, LockFailure> {
         self.check_open()?;
         let station = self.of_process();
@@ -53,7 +53,7 @@ impl<L: Send + 'static> ThreadLocks<L> {
         Ok(station.get_or_init(|| Arc::new(made)).clone())
     }
 
-    /// Fails what waits, and closes the connections. What is held is lost here; on the server it ends with its ttl.
+    /// Fails all waits and closes the connections. Held locks are lost here; on the server they end with their ttl.
     pub fn close(&self) {
         self.closed.store(true, Ordering::Relaxed);
         if let Some(station) = self.of_process().get() {

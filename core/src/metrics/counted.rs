@@ -1,8 +1,8 @@
-//! The commands that are counted apart.
+//! The commands that have counters of their own.
 
 use pinyon_proto::{Command, Direction, Mode};
 
-/// A command, whatever it is about. Reading many keys counts as many gets.
+/// A command. Reading many keys counts as that many gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Counted {
@@ -28,12 +28,12 @@ pub enum Counted {
     ClusterConfig,
 }
 
-/// What a command is about, which says what its answers mean.
+/// The subject of a command, which decides what its answers mean.
 pub(super) enum Purpose {
-    /// Finding an item.
+    /// It finds an item.
     Item,
     Store,
-    /// No item at all.
+    /// It concerns no item.
     Server,
 }
 
@@ -61,7 +61,7 @@ impl Counted {
         Self::ClusterConfig,
     ];
 
-    /// Those that are told of.
+    /// The commands that metrics report.
     pub(crate) fn apart() -> impl Iterator<Item = Self> {
         Self::ALL.into_iter().filter(|of| !matches!(of, Self::GetMany | Self::NoOp | Self::ClusterConfig))
     }
@@ -76,7 +76,7 @@ impl Counted {
         }
     }
 
-    /// Where it is counted.
+    /// The position of its counters.
     #[inline]
     pub(crate) fn place(self) -> usize {
         match self {
@@ -115,7 +115,7 @@ impl Counted {
         }
     }
 
-    /// The one that an error names, or whoever asked for many.
+    /// The command with the name in an error. The name may be that of an operation on many keys.
     pub(crate) fn named(name: &str) -> Self {
         match name {
             "gets_many" => Self::GetMany,
@@ -125,7 +125,7 @@ impl Counted {
         }
     }
 
-    /// The name of the command in messages.
+    /// The command's name in messages.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Get => "get",

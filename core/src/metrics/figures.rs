@@ -1,4 +1,4 @@
-//! What was counted, as it is told: a copy that does not change.
+//! The metrics as they are reported: a copy that does not change.
 
 use std::collections::BTreeMap;
 use std::ops::AddAssign;
@@ -9,22 +9,23 @@ use super::{Counted, Latencies};
 use crate::error::kinds::ErrorKind;
 use crate::error::Kind;
 
-/// What a client and its views have counted of one server, in this process.
+/// The counts of a client and its views for one server, in this process.
 #[derive(Clone, Debug)]
 pub struct ServerMetrics {
     /// The server's name.
     pub server: Arc<str>,
-    /// Whether it is in use; else it is marked down.
+    /// Whether it is in use. Otherwise it is marked down.
     pub is_up: bool,
-    /// Whether it takes the keys of others only.
+    /// Whether it belongs to the gutter.
     pub is_gutter: bool,
-    /// How many of its connections nobody uses. Those of event loops are shared, and never idle.
+    /// The number of idle connections. Connections of event loops are shared, and never idle.
     pub idle: usize,
     pub traffic: Traffic,
 }
 
 impl ServerMetrics {
-    /// A line for people: whether the server is up, and its connections. Those of event loops are `shared`, and never idle.
+    /// A line for people: the server's state and its connections. Connections of event loops are `shared`, and never
+    /// idle.
     pub fn line(&self, shared: bool) -> String {
         let gutter = if self.is_gutter { "gutter " } else { "" };
         let state = if self.is_up { "up" } else { "down" };
@@ -37,42 +38,42 @@ impl ServerMetrics {
     }
 }
 
-/// What happened on the connections to one server.
+/// The traffic on the connections to one server.
 #[derive(Clone, Debug)]
 pub struct Traffic {
-    /// How many connections there are.
+    /// The number of connections.
     pub connections: usize,
-    /// Bytes of the protocol, before TLS adds its own.
+    /// Bytes of the protocol, without those that TLS adds.
     pub sent: u64,
     pub received: u64,
-    /// Those that were asked for.
+    /// The commands that were used.
     pub commands: Vec<CommandMetrics>,
 }
 
-/// What one command came to on one server. Each key of a command on many counts as a command.
+/// The outcomes of one command on one server. Each key of a command on many keys counts as one command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CommandMetrics {
     pub command: Counted,
-    /// An item was found; of `delete`, `touch`, `incr` and the like, and was changed.
+    /// The item was found. For `delete`, `touch`, `incr` and others: it was found and changed.
     pub hits: u64,
-    /// There was none.
+    /// There was no item.
     pub misses: u64,
-    /// Of commands that store: it was stored.
+    /// For commands that store: the value was stored.
     pub stored: u64,
-    /// Of the same: it was not, as by an `add` where there is an item already.
+    /// For commands that store: the value was not stored, as by an `add` to an existing item.
     pub not_stored: u64,
-    /// All of these; of commands without a key, how many were answered.
+    /// The sum of all these; for commands without a key, the number of answers.
     pub answered: u64,
-    /// Requests that failed, by what failed. All keys of a line of many are one request.
+    /// Failed requests, by kind of failure. All keys of a shared line are one request.
     pub errors: Vec<(Kind, u64)>,
-    /// How many of them were tried again, there or on another server.
+    /// How many of them were tried again, on the same server or another one.
     pub retries: u64,
-    /// How long some of the answers took, chosen by chance.
+    /// The durations of some answers, chosen at random.
     pub latencies: Latencies,
 }
 
 impl CommandMetrics {
-    /// Of a command that was never asked for.
+    /// For a command that was never used.
     pub fn none(command: Counted) -> Self {
         Self {
             command,
@@ -87,12 +88,12 @@ impl CommandMetrics {
         }
     }
 
-    /// How many requests failed, whatever of.
+    /// The number of failed requests.
     pub fn failed(&self) -> u64 {
         self.errors.iter().map(|(_, count)| count).sum()
     }
 
-    /// How many requests failed, by the kind that each is raised as.
+    /// The number of failed requests, by the kind of error that is raised.
     pub fn raised(&self) -> BTreeMap<&'static str, u64> {
         let mut raised = BTreeMap::new();
         for (kind, count) in &self.errors {
@@ -101,7 +102,7 @@ impl CommandMetrics {
         raised
     }
 
-    /// Adds what was done, and what was not.
+    /// Adds outcomes: those that succeeded, and those that did not.
     pub(super) fn count(&mut self, done: u64, refused: u64) {
         self.answered += done + refused;
         let (yes, no) = match self.command.purpose() {
@@ -118,7 +119,7 @@ impl CommandMetrics {
     }
 }
 
-/// Adds what another server, or another client, has counted of the same command.
+/// Adds the counts for the same command on another server or client.
 impl AddAssign<&Self> for CommandMetrics {
     fn add_assign(&mut self, other: &Self) {
         self.hits += other.hits;

@@ -1,10 +1,10 @@
-//! How many answers took how long, in buckets: four to every doubling, so that a bucket's bounds are a quarter apart at most.
+//! Durations of answers in buckets, four for each doubling. The bounds of a bucket differ by at most a quarter.
 
 use super::{Counter, Latencies};
 
-/// Times are told apart by a quarter of a microsecond (`1 << FINEST` nanoseconds) at best.
+/// The finest resolution is a quarter of a microsecond (`1 << FINEST` nanoseconds).
 const FINEST: u32 = 8;
-/// The last one also takes whatever is longer than its upper bound, 68 seconds.
+/// The last bucket also counts everything beyond its upper bound of 68 seconds.
 pub(super) const BUCKETS: usize = 108;
 
 #[derive(Debug)]

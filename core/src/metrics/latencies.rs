@@ -1,19 +1,19 @@
-//! How long answers took: counts by bucket, and what can be said of all of them.
+//! Durations of answers: counts by bucket, and the statistics derived from them.
 
 use std::ops::{Add, AddAssign, Sub};
 
 use super::histogram::{lower_bound, BUCKETS};
 
-/// How long some answers took, from when the caller asked until the reply had come.
+/// The durations of some answers, each from the caller's request to the arrival of the reply.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Latencies {
-    /// How many are in each bucket; [`Self::bounds`] says how long these took.
+    /// The count of each bucket. [`Self::bounds`] returns the durations.
     pub buckets: [u64; BUCKETS],
-    /// All of them together, wrapped at 2**64.
+    /// The total duration, modulo 2**64.
     pub nanoseconds: u64,
 }
 
-/// A number of per cent that is not 0 to 100.
+/// A percentage that is not between 0 and 100.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct NotAPercentage(pub f64);
 
@@ -32,22 +32,22 @@ impl Default for Latencies {
 }
 
 impl Latencies {
-    /// The upper bounds of all buckets, in seconds. The last bucket has what took longer, too.
+    /// The upper bounds of all buckets, in seconds. The last bucket also counts everything above.
     pub fn bounds() -> impl Iterator<Item = f64> {
         (1..=BUCKETS).map(bound)
     }
 
-    /// How many answers were timed.
+    /// The number of timed answers.
     pub fn count(&self) -> u64 {
         self.buckets.iter().sum()
     }
 
-    /// Seconds that all of them took together.
+    /// The total duration in seconds.
     pub fn seconds(&self) -> f64 {
         self.nanoseconds as f64 / 1e9
     }
 
-    /// Seconds that one took on average; `None` where none was timed.
+    /// The mean duration in seconds; `None` without timed answers.
     pub fn mean(&self) -> Option<f64> {
         match self.count() {
             0 => None,
@@ -55,8 +55,8 @@ impl Latencies {
         }
     }
 
-    /// The seconds within which so many per cent of the answers came; `None` where none was timed. The bounds of a bucket
-    /// are at most a quarter apart, and within it answers are taken to be spread evenly.
+    /// The duration in seconds within which so many percent of the answers came; `None` without timed answers. The
+    /// bounds of a bucket differ by at most a quarter, and answers are assumed to be spread evenly within it.
     pub fn percentile(&self, percent: f64) -> Result<Option<f64>, NotAPercentage> {
         if !(0.0..=100.0).contains(&percent) {
             return Err(NotAPercentage(percent));
@@ -74,7 +74,7 @@ impl Latencies {
         Ok(None)
     }
 
-    /// How many answers took no longer than these seconds, to the nearest bucket below.
+    /// How many answers took at most so many seconds, rounded down to a bucket.
     pub fn within(&self, seconds: f64) -> u64 {
         let whole = Self::bounds().take_while(|bound| *bound <= seconds).count();
         self.buckets[..whole].iter().sum()
@@ -111,7 +111,7 @@ impl Add<&Self> for Latencies {
     }
 }
 
-/// What was counted since an earlier time.
+/// The counts since an earlier time.
 impl Sub<&Self> for Latencies {
     type Output = Self;
 
@@ -122,7 +122,7 @@ impl Sub<&Self> for Latencies {
     }
 }
 
-/// Where a bucket begins, in seconds.
+/// The lower bound of a bucket, in seconds.
 fn bound(bucket: usize) -> f64 {
     lower_bound(bucket) as f64 / 1e9
 }

@@ -1,10 +1,11 @@
-//! What commands came to and how long they took: each connection counts for itself, and who asks adds it up.
+//! The outcomes and durations of commands. Each connection counts for itself; reading the metrics adds them up.
 //!
-//! A `Block` of counters has one writer, the session that holds its `Meter`, so counting is a plain addition in memory
-//! that nobody else writes. The blocks of connections that are gone serve later ones, and keep what was counted: there
-//! are never more than there were connections at once. What fails is rare, and counted by the server.
+//! A `Block` of counters has a single writer, the session that holds its `Meter`, so counting is a plain addition to
+//! memory without contention. A block whose connection is gone serves a later one and keeps its counts. So there are
+//! never more blocks than simultaneous connections. Failures are rare, and counted per server.
 //!
-//! Every answer is counted, and one in `TIMED` is timed, by chance: telling the time costs more than all else here.
+//! Every answer is counted, and one in `TIMED`, chosen at random, is timed: reading the clock costs more than
+//! everything else here.
 
 mod counted;
 mod figures;
@@ -26,24 +27,24 @@ pub use latencies::{Latencies, NotAPercentage};
 use crate::connection::Ticket;
 use crate::error::{Error, Kind};
 
-/// So many answers are timed of which one is, on average.
+/// On average, one in so many answers is timed.
 const TIMED: u32 = 32;
 
-/// One server's counters, of one process.
+/// The counters of one server, in one process.
 #[derive(Debug, Default)]
 pub(crate) struct Metrics {
     blocks: Mutex<Vec<Arc<Block>>>,
     failures: [Failures; Counted::ALL.len()],
 }
 
-/// What failed of one command.
+/// The failures of one command.
 #[derive(Debug, Default)]
 struct Failures {
     errors: [AtomicU64; Kind::ALL.len()],
     retries: AtomicU64,
 }
 
-/// A connection's counters.
+/// The counters of one connection.
 #[derive(Debug, Default)]
 struct Block {
     taken: AtomicBool,
@@ -53,15 +54,15 @@ struct Block {
     commands: [OnceLock<Box<Answers>>; Counted::ALL.len()],
 }
 
-/// What was answered to one command.
+/// The answers to one command.
 #[derive(Debug, Default)]
 struct Answers {
-    /// What was not done, and what was.
+    /// Failures and successes.
     outcomes: [Counter; 2],
     latencies: Histogram,
 }
 
-/// A number that one thread at a time adds to, and any may read.
+/// A number that only one thread at a time increases, and any thread may read.
 #[derive(Debug, Default)]
 struct Counter(AtomicU64);
 
@@ -82,20 +83,20 @@ impl Counter {
     }
 }
 
-/// A session's right to count in a block, which is free again once it is dropped.
+/// A session's exclusive use of a block. Dropping it frees the block.
 #[derive(Debug)]
 pub(crate) struct Meter {
     metrics: Arc<Metrics>,
     block: Arc<Block>,
-    /// The client's, in nanoseconds.
+    /// The client's timeout in nanoseconds.
     timeout: u64,
-    /// The first exchange from this one on that is answered is timed.
+    /// The first answered exchange with this ticket or a later one is timed.
     timed: Cell<Ticket>,
-    /// What decides which is timed next.
+    /// The state of the random choice.
     chance: Cell<u32>,
-    /// What was counted as sent before the session connected.
+    /// The bytes counted as sent before the session connected.
     sent_before: u64,
-    /// When what was received last had come.
+    /// When the last bytes had arrived.
     arrived: Instant,
 }
 
@@ -137,7 +138,7 @@ impl Metrics {
         &self.failures[Counted::named(command).place()]
     }
 
-    /// All that was counted so far.
+    /// All counts so far.
     pub(crate) fn traffic(&self) -> Traffic {
         let blocks = self.blocks.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let commands = Counted::apart().map(|command| self.command(command, &blocks));
@@ -167,29 +168,30 @@ impl Metrics {
 }
 
 impl Meter {
-    /// The session connects anew, and counts what it sends from zero.
+    /// Begins a new connection, whose session counts sent bytes from zero.
     pub(crate) fn begin(&mut self) {
         self.sent_before = self.block.sent.get();
     }
 
-    /// Its connection stands, or does so no more.
+    /// Notes that its connection is established, or no longer is.
     pub(crate) fn connected(&self, stands: bool) {
         self.block.connected.store(stands, Ordering::Relaxed);
     }
 
-    /// What is counted from now on had come by then.
+    /// Says that everything counted from now on had arrived by then.
     #[inline]
     pub(crate) fn arrived(&mut self, now: Instant) {
         self.arrived = now;
     }
 
-    /// Whether the exchange that is to be timed is before this one.
+    /// Whether the exchange to time comes before this one.
     #[inline]
     pub(crate) fn times_before(&self, ticket: Ticket) -> bool {
         self.timed.get() < ticket
     }
 
-    /// Chooses by chance (xorshift) which is timed next, so that no pattern in a program's commands decides it.
+    /// Chooses the next exchange to time at random (xorshift), so that a pattern in a program's commands has no
+    /// influence.
     fn skip(&self, from: Ticket) {
         let mut chance = self.chance.get();
         chance ^= chance << 13;
@@ -199,14 +201,14 @@ impl Meter {
         self.timed.set(Ticket(from.0 + u64::from(chance % (2 * TIMED - 1))));
     }
 
-    /// What was asked for was done, or was not: `times` over.
+    /// Counts `times` answers that succeeded or not.
     #[inline]
     pub(crate) fn answered(&self, command: Counted, done: bool, times: u64) {
         self.answers(command).outcomes[usize::from(done)].add(times);
     }
 
-    /// How long an exchange took: its answers, one or those to a line of many keys, were to have come by `deadline`, and so
-    /// were asked for a timeout before.
+    /// Records the duration of an exchange with one or more answers. It was due by `deadline`, so it began one timeout
+    /// earlier.
     #[cold]
     pub(crate) fn took(&self, command: Counted, answers: u64, deadline: Instant, ticket: Ticket) {
         self.skip(Ticket(ticket.0 + 1));
@@ -219,7 +221,7 @@ impl Meter {
         self.block.commands[command.place()].get_or_init(Box::default)
     }
 
-    /// So much has come, when the session had sent so much in all.
+    /// Counts received bytes. `sent`: all bytes that the session has sent so far.
     #[inline]
     pub(crate) fn received(&self, bytes: u64, sent: u64) {
         self.block.received.add(bytes);
@@ -238,7 +240,7 @@ impl Drop for Meter {
     }
 }
 
-/// For as long as anybody waits, exactly.
+/// Exact for every duration that a caller might wait.
 #[inline]
 fn nanoseconds(duration: Duration) -> u64 {
     duration.as_secs().wrapping_mul(1_000_000_000).wrapping_add(u64::from(duration.subsec_nanos()))

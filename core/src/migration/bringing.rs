@@ -1,7 +1,7 @@
-//! Brings one key into the new pool, where the old pool alone has it.
+//! Moves one key into the new pool if only the old pool has it.
 //!
-//! A lease keeps the key's place in the new pool. Whoever deletes the key, or stores another value, takes the lease away:
-//! so a value that was read in the old pool before then is not stored after it.
+//! A lease keeps the key's place in the new pool. A caller that deletes the key or stores another value takes the lease
+//! away. So a value that was read from the old pool earlier cannot overwrite the newer state.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::error::kinds::ErrorKind;
 use crate::lease::{Finding, Win};
 use crate::operations::{Answer, Compared, Found, Request};
 
-/// Seconds after which another caller may move a key, if the first one died.
+/// Seconds until another caller may move a key whose mover has died.
 const LEASE: i32 = 5;
 
 const READ: Request = Request::Get { cas: false };
@@ -18,7 +18,7 @@ const READ: Request = Request::Get { cas: false };
 #[derive(Debug)]
 pub(super) struct Bringing<V> {
     counts: Arc<Counts>,
-    /// Of what is moved from a server that cannot tell ttls.
+    /// The ttl for items from a server that cannot report ttls.
     ttl: Option<i64>,
     cannot_tell_ttls: bool,
     at: At<V>,
@@ -26,23 +26,23 @@ pub(super) struct Bringing<V> {
 
 #[derive(Debug)]
 enum At<V> {
-    /// In the new pool.
+    /// Reading the new pool.
     Reading,
-    /// In the old pool.
+    /// Reading the old pool.
     Looking,
-    /// With the old pool's value.
+    /// Asking for the lease, with the old pool's value.
     Leasing(V),
-    /// In the old pool again, as the value may have changed before the lease was won.
+    /// Reading the old pool again: the value may have changed before the lease was won.
     LookingAgain(Win),
     Storing(V, Win),
-    /// With the value to return, if there is one.
+    /// Giving the lease back, with the value to return, if there is one.
     GivingBack(Option<V>),
-    /// In the new pool: somebody may have stored a value there and deleted the old pool's meanwhile.
+    /// Reading the new pool again: another caller may have stored a value there and deleted the old one meanwhile.
     ReadingAgain,
     Over,
 }
 
-/// What is to be done for it.
+/// The next action for the key.
 pub(super) enum Brought<V> {
     Ask(Side, Request),
     Store {
@@ -50,11 +50,11 @@ pub(super) enum Brought<V> {
         cas: u64,
         ttl: i64,
     },
-    /// Nothing: this is the value, if there is one.
+    /// The end, with the value, if there is one.
     Over(Option<V>),
 }
 
-/// It cannot go on after an error.
+/// It cannot continue after an error.
 pub(super) enum Stopped {
     Raise,
     NeedTtl,
@@ -69,7 +69,7 @@ impl<V: Clone> Bringing<V> {
         self.go(At::Reading, Side::New, READ)
     }
 
-    /// Begins with the old pool, for a key that the new one is known not to have.
+    /// Begins with the old pool, for a key that the new pool is known not to have.
     pub(super) fn look(&mut self) -> Brought<V> {
         self.go(At::Looking, Side::Old, self.look_request())
     }
@@ -136,7 +136,7 @@ impl<V: Clone> Bringing<V> {
         match (found.finding, found.value) {
             (Finding::Hit | Finding::Stale, Some(newer)) => Brought::Over(Some(newer)),
             (Finding::Won(Some(win)), _) => self.go(At::LookingAgain(win), Side::Old, self.look_request()),
-            // Another caller moves it, or nobody can.
+            // Another caller is moving it, or moving is impossible.
             _ => Brought::Over(Some(value)),
         }
     }
@@ -152,7 +152,7 @@ impl<V: Clone> Bringing<V> {
         }
     }
 
-    /// The value that the old pool has, and the ttl to store it with.
+    /// The value in the old pool, and the ttl to store it with.
     fn left(&self, answer: Answer<V>) -> Option<(V, i64)> {
         match answer {
             Answer::ValueAndTtl(value, Some(ttl)) => Some((value, ttl.max(1).into())),
@@ -168,7 +168,7 @@ impl<V: Clone> Bringing<V> {
     }
 }
 
-/// Whether the new client or its server does not take such a value.
+/// Whether the new client or its server refuses such a value.
 fn is_refusal(kind: ErrorKind) -> bool {
     let refuses = [ErrorKind::UnsupportedType, ErrorKind::ValueTooLarge, ErrorKind::ServerError];
     refuses.contains(&kind) || kind.parents().iter().any(|parent| is_refusal(*parent))

@@ -1,19 +1,19 @@
-//! How far a migration has come.
+//! The progress of a migration.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Where a migrating client and its views have found keys, and what became of those of the old pool.
+/// Where a migrating client and its views found keys, and what happened to the keys in the old pool.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Progress {
-    /// Keys that the new pool had.
+    /// Keys in the new pool.
     pub new: u64,
-    /// Keys that the old pool alone had.
+    /// Keys in the old pool only.
     pub old: u64,
-    /// Those of them that this client has moved.
+    /// Of those, keys that this client has moved.
     pub moved: u64,
-    /// Those that it could not move, as the new client or its server does not take such values.
+    /// Of those, keys that it could not move because the new client or its server refuses such values.
     pub refused: u64,
-    /// Keys that neither had.
+    /// Keys in neither pool.
     pub missing: u64,
 }
 
@@ -50,7 +50,7 @@ impl Counts {
         Progress { new, old, moved, refused, missing }
     }
 
-    /// Adds keys that an operation on many keys found in the new pool or in neither, or left in the old pool.
+    /// Adds the keys that an operation on many keys found in the new pool or in neither, or left in the old pool.
     pub(super) fn add(&self, found: Progress) {
         self.new.add(found.new);
         self.old.add(found.old);

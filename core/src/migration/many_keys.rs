@@ -1,4 +1,4 @@
-//! What an operation on several keys does on both pools.
+//! The course of an operation on several keys, on both pools.
 
 use std::sync::Arc;
 use std::vec;
@@ -6,7 +6,7 @@ use std::vec;
 use super::one_key::OneKey;
 use super::{Counts, Plan, Progress, Returned, Side, Step, StepOutcome};
 
-/// How many of the keys that only the old pool has are moved by one reading of many; the others have to wait.
+/// How many keys one read of many moves from the old pool. The remaining keys are moved by later reads.
 const MOVED_AT_ONCE: usize = 16;
 
 #[derive(Debug)]
@@ -17,13 +17,13 @@ pub(super) struct ManyKeys<V, A> {
     counts: Arc<Counts>,
     ttl: Option<i64>,
     at: At,
-    /// Keys that no pool was found to have by now.
+    /// Keys that no pool was found to have so far.
     missing: Vec<usize>,
     found_in_new: usize,
-    /// Keys that only the old pool has, or had.
+    /// Keys that only the old pool has or had.
     found_in_old: Vec<usize>,
     deleted: usize,
-    /// Those that are still to be moved or deleted, each by an operation of its own.
+    /// Keys that are still to be moved or deleted, each by its own operation.
     left: vec::IntoIter<usize>,
     key: usize,
     operation: OneKey<V, A>,
@@ -33,11 +33,11 @@ pub(super) struct ManyKeys<V, A> {
 enum At {
     ReadingNew,
     ReadingOld,
-    /// In the new pool: others may have moved keys meanwhile.
+    /// Reading the new pool again: other callers may have moved keys meanwhile.
     ReadingAgain,
     OneByOne,
     Telling,
-    /// In the new pool, what was moved.
+    /// Reading the moved keys from the new pool.
     ReadingMoved,
     Over,
 }
@@ -113,7 +113,7 @@ impl<V: Clone, A> ManyKeys<V, A> {
         Step::Read { pool, keys, cas: self.plan == Plan::GetsMany }
     }
 
-    /// All that there is was read, and the values are known.
+    /// Moves some keys, now that everything was read.
     fn move_some<E>(&mut self) -> Step<V, A, E> {
         let mut moved = std::mem::take(&mut self.found_in_old);
         let kept = moved.len().saturating_sub(MOVED_AT_ONCE);

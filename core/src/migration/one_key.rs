@@ -1,4 +1,4 @@
-//! What an operation on one key does on both pools.
+//! The course of an operation on one key, on both pools.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ enum At<A> {
     Bringing(Option<A>),
     OperatingAgain,
     Creating,
-    /// With what the operation returns then.
+    /// With the result to return afterwards.
     DeletingOld(A),
     DeletingOldFirst,
     /// Whether the old pool had a value.

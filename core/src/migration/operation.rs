@@ -1,4 +1,4 @@
-//! One operation: how the two pools take part, on one key or on several.
+//! One operation: how it uses the two pools, for one key or for several.
 
 use std::sync::Arc;
 
@@ -6,37 +6,37 @@ use super::many_keys::ManyKeys;
 use super::one_key::OneKey;
 use super::{Counts, Step, StepOutcome};
 
-/// How the two pools take part in an operation.
+/// How an operation uses the two pools.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Plan {
-    /// Moves the value to the new pool if only the old one has it, and returns it.
+    /// Returns the value. Moves it to the new pool if only the old one has it.
     Get,
     /// Moves a value that the new pool is known not to have, and returns it.
     Move,
-    /// Moves the value, and operates whatever was found.
+    /// Moves the value, then operates in any case.
     Lease,
     /// Moves the value, and operates if there is none.
     Add,
     /// Operates. If that finds nothing, moves the value and operates again.
     Find,
-    /// The same, and deletes what the old pool has once something was changed.
+    /// Like `Find`, but after a change deletes the old pool's item.
     Change,
-    /// The same, and makes the item if neither pool has one.
+    /// Like `Change`, but creates the item if neither pool has one.
     Create,
-    /// Operates, and deletes what the old pool has.
+    /// Operates, then deletes the old pool's item.
     Set,
-    /// Deletes in the old pool first: what nobody can read there any more, nobody can move.
+    /// Deletes in the old pool first, so that no caller can still move the value.
     Delete,
-    /// Reads several keys in both pools, and moves some of those that only the old one has.
+    /// Reads several keys from both pools, and moves some of those that only the old one has.
     GetMany,
-    /// Moves all keys that only the old pool has, and reads them in the new one, whose tokens count.
+    /// Moves all keys that only the old pool has, then reads them from the new pool for its tokens.
     GetsMany,
     /// Deletes several keys in both pools.
     DeleteMany,
 }
 
 impl Plan {
-    /// By the operation's name, as all front ends have it.
+    /// The plan for the operation with this name in the front ends.
     pub fn of(operation: &str) -> Option<Self> {
         Some(match operation {
             "get" => Self::Get,
@@ -54,7 +54,7 @@ impl Plan {
         })
     }
 
-    /// Whether the operation asks for keys one by one, each by its index.
+    /// Whether the operation addresses several keys, by index.
     pub fn is_of_many(self) -> bool {
         matches!(self, Self::GetMany | Self::GetsMany | Self::DeleteMany)
     }
@@ -71,9 +71,9 @@ enum Keys<V, A> {
 }
 
 impl<V: Clone, A> Migration<V, A> {
-    /// `keys`: how many different ones the operation is about, where it tells them apart ([`Plan::is_of_many`]).
-    /// `tells_outages`: the user of such an operation is told of servers that fail ([`Step::Tell`]), and gets what the others
-    /// have. `ttl`: seconds that moved items live where the old servers cannot tell; 0 for no end.
+    /// `keys`: the number of different keys, if the operation addresses them by index ([`Plan::is_of_many`]).
+    /// `tells_outages`: failed servers are reported ([`Step::Tell`]), and the operation returns what the others have.
+    /// `ttl`: the ttl in seconds of moved items if the old servers cannot report ttls; 0 means that they never expire.
     pub fn new(plan: Plan, keys: usize, tells_outages: bool, counts: Arc<Counts>, ttl: Option<i64>) -> Self {
         Self(match plan.is_of_many() {
             true => Keys::Many(ManyKeys::new(plan, keys, tells_outages, counts, ttl)),
@@ -89,7 +89,7 @@ impl<V: Clone, A> Migration<V, A> {
         }
     }
 
-    /// The step after one that came to this.
+    /// The step that follows this outcome.
     pub fn next<E>(&mut self, outcome: StepOutcome<V, A, E>) -> Step<V, A, E> {
         match &mut self.0 {
             Keys::One(key) => key.next(outcome),
@@ -97,7 +97,7 @@ impl<V: Clone, A> Migration<V, A> {
         }
     }
 
-    /// The key that the step under way is about, by its index.
+    /// The index of the key that the current step concerns.
     pub fn key(&self) -> usize {
         match &self.0 {
             Keys::One(_) => 0,

@@ -1,4 +1,4 @@
-//! The account of a quiet batch: what each command came to, in threads and in event loops.
+//! The account of a quiet batch: the outcome of every command, for threads and for event loops.
 
 use pinyon_proto::Status;
 
@@ -7,18 +7,18 @@ use crate::error::Error;
 /// A command of a quiet batch that was not carried out.
 #[derive(Debug)]
 pub struct Unsuccessful<K> {
-    /// Commands are numbered as they were submitted, from 0.
+    /// Its number in the batch. Commands are numbered from 0, in the order of submission.
     pub number: usize,
-    /// Its key, as the host keeps it.
+    /// The key in the host's form.
     pub key: K,
     pub command: &'static str,
     pub why: Broken,
 }
 
-/// Why a command of a quiet batch was not carried out.
+/// Why a command was not carried out.
 #[derive(Debug)]
 pub enum Broken {
-    /// The server said so.
+    /// The server answered so.
     Refused(Status),
     Failed(Error),
 }
@@ -35,26 +35,27 @@ impl std::fmt::Display for Broken {
     }
 }
 
-/// The commands of a batch, or of a run of one. No policy forgives a failure here: whoever leaves the block wants to know.
+/// The outcomes of a batch, or of one run of it. No policy forgives a failure here: the block that ends must report
+/// them all.
 pub(crate) struct Account<K> {
     next: usize,
     unsuccessful: Vec<Unsuccessful<K>>,
 }
 
 impl<K> Account<K> {
-    /// `first`: the number of its first command.
+    /// `first`: the number of the first command.
     pub(crate) fn from(first: usize) -> Self {
         Self { next: first, unsuccessful: Vec::new() }
     }
 
-    /// The number of a command that is submitted now.
+    /// The number of the command that is submitted next.
     #[inline]
     pub(crate) fn next_number(&mut self) -> usize {
         self.next += 1;
         self.next - 1
     }
 
-    /// The outcome of a command is known: what the server said, or why it said nothing.
+    /// Notes the outcome of a command: the server's status, or the error that prevented an answer.
     #[inline]
     pub(crate) fn note(&mut self, number: usize, command: &'static str, key: K, outcome: Result<Status, Error>) {
         let why = match outcome {
@@ -65,7 +66,7 @@ impl<K> Account<K> {
         self.unsuccessful.push(Unsuccessful { number, key, command, why });
     }
 
-    /// Takes over what came of a run.
+    /// Adds the failures of a run.
     pub(crate) fn add(&mut self, run: Vec<Unsuccessful<K>>) {
         self.unsuccessful.extend(run);
     }

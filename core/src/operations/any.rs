@@ -1,4 +1,4 @@
-//! Any operation, for drivers that have many different ones under way.
+//! One type for all operations, for drivers that run many kinds at a time.
 
 use std::time::Instant;
 
@@ -12,7 +12,7 @@ use crate::network::Network;
 use crate::session::{Destination, Refused, Reply, Session, Ticket};
 use crate::spare::Reused;
 
-/// Any operation of a host whose keys, data and values are these. It is handed on many times, and so it is small.
+/// Any operation on the host's types of keys, data and values. It is moved often, so it is small.
 pub enum AnyOperation<K, D, V: Values> {
     Single(Reused<Single<K, D, V>>),
     Fetch(Box<Fetch<V>>),

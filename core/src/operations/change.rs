@@ -19,10 +19,10 @@ use crate::session::{Data, Refused, Reply, Session, Ticket};
 pub struct Change<D> {
     keys: Keys,
     what: What<D>,
-    /// Keys that are asked when it begins.
+    /// The keys to ask for in the next `begin`.
     wanted: Vec<u32>,
     done: Vec<bool>,
-    /// Keys whose server failed one of several commands and did not say which: each is answered by itself.
+    /// Keys to send alone: the server failed one of several joined commands and did not say which one.
     alone: BTreeSet<u32>,
     failures: Failures,
 }
@@ -30,7 +30,7 @@ pub struct Change<D> {
 /// What to do with every key.
 enum What<D> {
     Delete,
-    /// Store the block of the same index.
+    /// Stores the block that has the key's index.
     Store {
         blocks: Vec<DataBlock<D>>,
         ttl: i32,
@@ -45,16 +45,16 @@ pub struct DataBlock<D> {
     pub client_flags: u32,
 }
 
-/// What storing or deleting many keys came to.
+/// The outcome of storing or deleting many keys.
 #[derive(Debug)]
 pub struct Changed {
-    /// For each key, whether the server said that it was done.
+    /// For each key, whether the server confirmed it.
     pub done: Vec<bool>,
     pub failures: Failures,
 }
 
 impl<D: SentData> Change<D> {
-    /// Stores a block under each key; `ttl` as it is sent.
+    /// Stores a block under each key. `ttl` is sent as it is.
     pub fn store(keys: Keys, blocks: Vec<DataBlock<D>>, ttl: i32, policy: Policy) -> Self {
         Self::new(keys, What::Store { blocks, ttl }, "set_many", policy)
     }
@@ -68,7 +68,7 @@ impl<D: SentData> Change<D> {
         Self { keys, what, wanted, done, alone: BTreeSet::new(), failures: Failures::new(name, policy) }
     }
 
-    /// What it came to, once it is over.
+    /// The outcome. Call it once the operation is over.
     pub fn finish(self) -> Changed {
         Changed { done: self.done, failures: self.failures }
     }
@@ -129,8 +129,8 @@ impl<D: SentData> Operation for Change<D> {
 }
 
 impl<D: SentData> Change<D> {
-    /// Whether it is asked again: where nothing of it was sent, and where a store may have been done, as doing it twice does
-    /// no harm. That a server refuses to store a value is no failure: [`Changed::done`] says it.
+    /// Whether to ask again: if nothing was sent, or for a store, which is harmless twice. A server that refuses to
+    /// store a value has not failed: [`Changed::done`] says so.
     fn is_tried_again(&mut self, part: u32, error: Error, in_time: bool) -> bool {
         let stores = matches!(self.what, What::Store { .. });
         let is_in_doubt = stores && error.is_unattributed() && !self.alone.contains(&part);

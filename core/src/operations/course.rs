@@ -1,12 +1,12 @@
-//! The way of a request through the servers: which one it goes to, and whether a failure sends it on to another.
+//! The route of a request: which server it goes to, and whether it moves on after a failure.
 
 use std::time::Instant;
 
 use crate::error::{Error, Sent};
 use crate::fleet::{Choice, Fleet};
 
-/// The server for a key now. `earlier` is the failure after which it is tried again. Where no server is left the request
-/// fails with that, or else because its server is down.
+/// Chooses the server for a key now. `earlier` is the failure that led to this retry. If no server is left, the request
+/// fails with `earlier`, or with an error that says its server is down.
 #[inline]
 pub(crate) fn choose(
     fleet: &Fleet,
@@ -34,20 +34,20 @@ fn refused(fleet: &Fleet, down: Error, name: &'static str, earlier: Option<&Erro
     down.of(name, Sent::No).into()
 }
 
-/// Whether a request that failed may be asked again: nothing of it was sent, or it only reads, and another connection or
-/// server may do better.
+/// Whether a failed request may be repeated: nothing of it was sent or it only reads, and another connection or server
+/// may succeed.
 pub(crate) fn may_go_on(error: &Error, is_idempotent: bool) -> bool {
     error.may_pass() && (error.sent == Sent::No || is_idempotent)
 }
 
-/// The failure of this try, as it is told: with what became of the tries before it, and with the command's name.
+/// Completes the error of the last try: adds the command's name, and the most that earlier tries may have sent.
 pub(crate) fn told(error: Error, name: &'static str, sent: Sent) -> Error {
     let command = if error.command.is_empty() { name } else { error.command };
     let sent = sent.max(error.sent);
     error.of(command, sent)
 }
 
-/// Chooses a server for each of many keys. Returns what to ask, and why nobody can be asked, one error for each server.
+/// Chooses a server for each of many keys. Returns the asks, and one error for each server that cannot be asked.
 pub(super) fn choose_each<'k>(
     fleet: &Fleet,
     failover: bool,
@@ -74,7 +74,7 @@ pub(super) fn choose_each<'k>(
     down
 }
 
-/// Many keys with their servers, and why nobody can be asked for the others: one error for each server.
+/// Groups keys by server. Returns one error for each server that cannot be asked.
 pub(super) fn by_server<'k>(
     fleet: &Fleet,
     failover: bool,

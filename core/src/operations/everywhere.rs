@@ -1,4 +1,4 @@
-//! Commands that concern servers, not keys: each is asked of every server.
+//! Commands about servers rather than keys. Each goes to every server.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -13,7 +13,7 @@ use crate::invalid::InvalidArgument;
 use crate::network::Network;
 use crate::session::{Data, Refused, Reply, Session, Ticket};
 
-/// What is asked of every server.
+/// A command for every server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ServerCommand {
     Version,
@@ -28,16 +28,16 @@ pub enum ServerCommand {
 /// Asks every server, whatever its state.
 pub struct Everywhere {
     command: ServerCommand,
-    /// By the part that asks for them.
+    /// The lines of each server, by the number of its ask.
     lines: Vec<(Arc<str>, Vec<String>)>,
     failures: Failures,
 }
 
-/// Lines of replies, by the server's name.
+/// Reply lines, by server name.
 pub type ServerLines = Vec<(Arc<str>, Vec<String>)>;
 
 impl ServerCommand {
-    /// Statistics of this kind, if there can be such.
+    /// Asks for statistics of this kind, if the kind is valid.
     pub fn stats(kind: &str) -> Result<Self, InvalidArgument> {
         match StatsKind::new(kind) {
             Some(_) => Ok(ServerCommand::Stats(kind.to_owned())),
@@ -70,12 +70,12 @@ impl Everywhere {
         Self { command, lines: Vec::new(), failures }
     }
 
-    /// What every server is asked.
+    /// The command that every server gets.
     pub fn asked(&self) -> &ServerCommand {
         &self.command
     }
 
-    /// The lines that the servers answered, once it is over, or the first failure.
+    /// The lines from all servers, or the first failure. Call it once the operation is over.
     pub fn finish(mut self) -> Result<ServerLines, Error> {
         match self.failures.raised() {
             Some(error) => Err(error),
@@ -120,7 +120,7 @@ impl Operation for Everywhere {
     fn over(&mut self, part: u32, end: End) -> Next {
         match end {
             End::Answered => {}
-            // It is asked nothing any more, like the servers that have left before.
+            // The server left before it was asked, so it is reported like servers that left earlier.
             End::Withdrawn => self.lines[part as usize].1.clear(),
             End::Failed { error, .. } => self.failures.note(error),
         }
@@ -132,12 +132,12 @@ impl Operation for Everywhere {
     }
 }
 
-/// The version in the line that a server answered.
+/// The version in a server's reply line.
 pub fn version(lines: &[String]) -> &str {
     lines.first().map_or("", |line| line.trim_start_matches("VERSION "))
 }
 
-/// The names and values in the lines that a server answered.
+/// The names and values in a server's reply lines.
 pub fn statistics(lines: &[String]) -> impl Iterator<Item = (&str, &str)> {
     lines.iter().map(|line| {
         let mut words = line.splitn(3, ' ').skip(1);

@@ -1,4 +1,4 @@
-//! What went wrong with an operation on many keys or servers: one failure for each server.
+//! The failures of an operation on many keys or servers, one for each server.
 
 use super::course::told;
 use crate::error::{Error, Kind, Sent};
@@ -10,28 +10,28 @@ use crate::settings::Policy;
 pub struct Failures {
     name: &'static str,
     policy: Policy,
-    /// Those after which keys are asked again.
+    /// Failures whose keys are asked for again.
     retried: Vec<Error>,
     of_servers: Vec<Error>,
-    /// The first that a server answered, as it could not do what was asked.
+    /// The first error that a server answered because it refused the command.
     refused: Option<Error>,
     sent: Sent,
 }
 
 impl Failures {
-    /// `name`: of the operation.
+    /// `name`: the operation's name.
     pub(super) fn new(name: &'static str, policy: Policy) -> Self {
         Self { name, policy, retried: Vec::new(), of_servers: Vec::new(), refused: None, sent: Sent::No }
     }
 
-    /// The error to raise, if there is one: what a server refused, else the first failure that the policy does not forgive.
+    /// The error to raise, if any: a server's refusal, or else the first failure that the policy does not forgive.
     pub fn raised(&mut self) -> Option<Error> {
         let policy = self.policy;
         let refused = self.refused.take();
         refused.or_else(|| std::mem::take(&mut self.of_servers).into_iter().find(|error| !policy.forgives(error)))
     }
 
-    /// The failure of each server that failed, for callers who take what the others answered. They are not raised then.
+    /// The failure of each failed server, for callers that accept partial results. These failures are then not raised.
     pub fn of_servers(&mut self) -> Vec<Error> {
         std::mem::take(&mut self.of_servers)
     }
@@ -45,13 +45,13 @@ impl Failures {
         self.policy
     }
 
-    /// What failed with this is asked again.
+    /// Notes a failure whose keys are asked for again.
     pub(super) fn retry(&mut self, error: Error) {
         self.sent = self.sent.max(error.sent);
         add(&mut self.retried, error);
     }
 
-    /// What failed is asked again now. `down`: of the servers that nobody takes the place of.
+    /// Starts the retry of the noted failures. `down`: the errors of servers that no other server replaces.
     pub(super) fn begin_again(&mut self, fleet: &Fleet, down: Vec<Error>) {
         let retried = std::mem::take(&mut self.retried);
         if down.is_empty() {
@@ -63,7 +63,7 @@ impl Failures {
         retried.into_iter().chain(down).for_each(|error| self.note(error));
     }
 
-    /// Nothing more comes of what failed with this.
+    /// Notes a final failure.
     pub(super) fn note(&mut self, error: Error) {
         let error = Error { command: self.name, ..told(error, self.name, self.sent) };
         match is_refusal(&error) {
@@ -73,12 +73,12 @@ impl Failures {
     }
 }
 
-/// Whether the server answered that it cannot do what was asked, and did not fail.
+/// Whether the server refused the command rather than failed.
 fn is_refusal(error: &Error) -> bool {
     !error.blames_server() && !matches!(error.kind, Kind::Down | Kind::Busy)
 }
 
-/// Keeps the first failure of each server, and the most that became of all.
+/// Keeps the first failure of each server, with the most that any of its failures may have sent.
 fn add(errors: &mut Vec<Error>, error: Error) {
     match errors.iter_mut().find(|known| known.server == error.server) {
         Some(known) => known.sent = known.sent.max(error.sent),

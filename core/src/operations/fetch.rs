@@ -1,4 +1,4 @@
-//! Reading many keys: plain keys of one server share a `get` line.
+//! Reading many keys. Plain keys of the same server share a `get` line.
 
 use std::time::Instant;
 
@@ -18,12 +18,12 @@ use crate::session::{Data, Destination, Refused, Reply, Session, Ticket};
 pub struct Fetch<V: Values> {
     keys: Keys,
     values: V,
-    /// CAS tokens are asked for too.
+    /// Whether to ask for CAS tokens too.
     cas: bool,
     parts: Vec<Part>,
-    /// Keys that are asked when it begins.
+    /// The keys to ask for in the next `begin`.
     wanted: Vec<u32>,
-    /// Keys that may have a placeholder. Commands of their own tell.
+    /// Keys whose value may be a placeholder. Each is asked for again by a command of its own, which can tell.
     in_doubt: Vec<u32>,
     line: Vec<u8>,
     found: Vec<FoundKey<V::Value>>,
@@ -35,7 +35,7 @@ pub struct Fetch<V: Values> {
 #[derive(Default)]
 struct Part {
     keys: Vec<u32>,
-    /// The request is a command for one key, not a line.
+    /// Whether the request is a command for one key rather than a shared line.
     alone: bool,
     in_doubt: Vec<u32>,
 }
@@ -43,25 +43,25 @@ struct Part {
 /// What was found under a key.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FoundKey<V> {
-    /// The key, by its index.
+    /// The key's index.
     pub index: usize,
     pub value: V,
     pub cas: Option<u64>,
 }
 
-/// A value came that the host could not read.
+/// A value that the host could not read.
 #[derive(Debug)]
 pub struct Unreadable<E> {
-    /// The key, by its index.
+    /// The key's index.
     pub index: usize,
     pub error: E,
 }
 
-/// What reading many keys came to.
+/// The outcome of reading many keys.
 #[derive(Debug)]
 pub struct Fetched<V, E> {
     pub found: Vec<FoundKey<V>>,
-    /// The first value that could not be read.
+    /// The first value that the host could not read.
     pub unreadable: Option<Unreadable<E>>,
     pub failures: Failures,
 }
@@ -83,12 +83,12 @@ impl<V: Values> Fetch<V> {
         }
     }
 
-    /// What it came to, once it is over.
+    /// The outcome. Call it once the operation is over.
     pub fn finish(self) -> Fetched<V::Value, V::Error> {
         Fetched { found: self.found, unreadable: self.unreadable, failures: self.failures }
     }
 
-    /// Asks for keys by lines, or each by a command of its own. Returns why nobody can be asked for some.
+    /// Asks for keys, by shared lines or one command each. Returns an error for each server that cannot be asked.
     fn ask(&mut self, fleet: &Fleet, now: Instant, wanted: Vec<u32>, alone: bool, asks: &mut Vec<Ask>) -> Vec<Error> {
         if wanted.is_empty() {
             return Vec::new();
@@ -109,7 +109,7 @@ impl<V: Values> Fetch<V> {
         self.parts.push(Part { keys, alone, in_doubt: Vec::new() });
     }
 
-    /// Asks for keys of one server that do not fit on one line, or must not stand on one.
+    /// Asks one server for keys that do not fit on one line or must not share one.
     fn ask_apart(&mut self, choice: Choice, keys: &[u32], alone: bool, asks: &mut Vec<Ask>) {
         let mut rest = keys;
         while let [first, others @ ..] = rest {
@@ -204,7 +204,7 @@ impl<V: Values> Operation for Fetch<V> {
 }
 
 impl<V: Values> Fetch<V> {
-    /// The keys of a request are asked again, all of them.
+    /// Asks for all keys of a request again.
     fn ask_again(&mut self, part: &mut Part) {
         self.found.retain(|one| !part.keys.contains(&(one.index as u32)));
         part.in_doubt.clear();

@@ -1,4 +1,4 @@
-//! The keys of an operation on many, as they are sent and as the ring is asked about them.
+//! The keys of an operation on many keys: the form that is sent, and the form that the ring hashes.
 
 use std::ops::Range;
 
@@ -6,10 +6,10 @@ use pinyon_proto::{Key, KeyError, KeyRules};
 
 use crate::session::{BYTES_PER_LINE, KEYS_PER_LINE};
 
-/// Many keys, each by its index.
+/// Many keys, addressed by index.
 #[derive(Clone, Debug, Default)]
 pub struct Keys {
-    /// The text of all of them, and behind each what the ring is asked about where that is something else.
+    /// The bytes of all keys. A key is followed by its form for the ring, where that differs.
     text: Vec<u8>,
     spans: Vec<Span>,
 }
@@ -26,7 +26,7 @@ impl Keys {
         Self { text: Vec::with_capacity(keys * 40), spans: Vec::with_capacity(keys) }
     }
 
-    /// Adds the key that a client's rules make of the one that was given.
+    /// Adds a key, formed from the user's key by the client's rules.
     #[inline]
     pub fn push(&mut self, rules: &KeyRules, given: &[u8]) -> Result<(), KeyError> {
         if rules.as_given(given).is_none() {
@@ -39,7 +39,7 @@ impl Keys {
         Ok(())
     }
 
-    /// The same with what the ring is asked about, where the host has it in another notation.
+    /// Adds a key with its own form for the ring, for hosts that have both.
     #[inline]
     pub fn push_asked_about(&mut self, rules: &KeyRules, key: &[u8], routed: &[u8]) -> Result<(), KeyError> {
         let start = self.text.len();
@@ -76,7 +76,7 @@ impl Keys {
         Key::known(self.wire(index), self.spans[index].base64)
     }
 
-    /// How many of these keys, from the first on, one `get` line may ask for.
+    /// How many of these keys, counted from the first, fit on one `get` line.
     pub(super) fn fit_on_line(&self, indexes: &[u32]) -> usize {
         let mut length = 0;
         let fits = |index: &&u32| {
@@ -87,7 +87,7 @@ impl Keys {
         indexes.iter().take(KEYS_PER_LINE).take_while(fits).count()
     }
 
-    /// Writes plain keys as the text of a `get` line.
+    /// Writes plain keys as the arguments of a `get` line.
     pub(super) fn join(&self, indexes: &[u32], line: &mut Vec<u8>) {
         line.clear();
         for index in indexes {

@@ -1,11 +1,11 @@
 //! What a client does: commands on one key, on many keys, on every server, and quiet batches of commands.
 //!
-//! An [`Operation`] is a value. It says what to ask of which server, is given replies and failures, and says whether it
-//! is over, begins again now, or begins again later. It never waits, and it never learns how its driver waits:
-//! [`blocking`](crate::blocking) runs it in a thread, [`shared`](crate::shared) in an event loop.
+//! An [`Operation`] is a value. It says what to ask of which server, receives replies and failures, and says whether it
+//! is over or begins again. It never waits, and it does not know its driver: [`blocking`](crate::blocking) runs it in a
+//! thread, [`shared`](crate::shared) in an event loop.
 //!
-//! The host supplies its [`Values`]: what becomes of a value's bytes and client flags. Its code runs while a reply is
-//! read, and must neither wait nor unwind. A host that cannot promise this takes [`AsBytes`] values, and makes its
+//! The host supplies its [`Values`], which turn bytes and client flags into the host's objects. Their code runs while a
+//! reply is read, and must neither wait nor unwind. A host that cannot promise this uses [`AsBytes`], and makes its
 //! objects once the operation is over.
 
 mod account;
@@ -48,24 +48,24 @@ use crate::fleet::{Choice, Fleet};
 use crate::network::Network;
 use crate::session::{Destination, Refused, Reply, Session, Ticket};
 
-/// Something that a client does: one exchange with a server, or several whose outcomes belong together.
+/// One task of a client: an exchange with one server, or several exchanges with one common outcome.
 ///
-/// A driver begins it, carries out each [`Ask`] and says how that ended. When nothing is open any more, and nothing is to
-/// begin again, the operation is over, and its type says how to take its outcome.
+/// A driver begins the operation, carries out each [`Ask`] and reports how it ended. The operation is over when no ask
+/// is open and none of them wants to begin again. Its type then says how to take the outcome.
 pub trait Operation {
-    /// Its command's name, for errors, events and metrics.
+    /// The command's name, for errors, events and metrics.
     fn name(&self) -> &'static str;
 
-    /// The name of the command that an ask is carried out by, where there are different ones.
+    /// The name of the command that carries out this ask, for operations that use several.
     fn name_of(&self, _part: u32) -> &'static str {
         self.name()
     }
 
-    /// Says what to ask now, given these servers. A driver calls it at the start and whenever the operation wants to
-    /// begin again. No asks and none open means that the operation is over.
+    /// Says what to ask now, given these servers. The driver calls it at the start, and whenever the operation wants to
+    /// begin again. The operation is over if no ask is returned and none is open.
     fn begin(&mut self, fleet: &Fleet, now: Instant) -> Asks;
 
-    /// The key that an ask is about, as the ring knows it. Asks about one key keep their order.
+    /// The key of an ask, in the form that the ring hashes. Asks for the same key keep their order.
     fn routed(&self, part: u32) -> &[u8];
 
     /// Submits the request of an ask.
@@ -74,23 +74,23 @@ pub trait Operation {
     /// Takes a reply, or one part of it.
     fn reply(&mut self, part: u32, reply: Reply<'_>);
 
-    /// Says where a large value is to be received.
+    /// Says where to receive a large value.
     fn destination(&mut self, _part: u32, head: &Head) -> Box<dyn Destination> {
         Box::new(vec![0; head.size.unwrap_or_default()])
     }
 
-    /// Takes note of how an ask ended.
+    /// Takes note of the end of an ask.
     fn over(&mut self, part: u32, end: End) -> Next;
 
-    /// Takes note that it cannot begin: no server is known, or the client is closed.
+    /// Takes note that the operation cannot begin: no server is known, or the client is closed.
     fn fail(&mut self, error: Error);
 
-    /// Whether it asks for what others wait for until it is given back.
+    /// Whether it may win a lease, which other callers wait for until it is given back.
     fn may_win(&self) -> bool {
         false
     }
 
-    /// Called when the operation is over and nobody waits for its outcome any more: gives back what it has won.
+    /// Gives back a lease that was won. The driver calls it when the operation is over and its caller is gone.
     fn give_back(&mut self) -> Next {
         Next::Nothing
     }
@@ -99,17 +99,17 @@ pub trait Operation {
 /// One exchange with one server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ask {
-    /// Tells the asks of an operation apart.
+    /// Identifies the ask within its operation.
     pub part: u32,
     pub choice: Choice,
 }
 
-/// How a request is to be sent.
+/// How to send a request.
 #[derive(Clone, Copy, Debug)]
 pub struct Sending {
-    /// Other operations submit to the session too: a request that may be is joined with theirs.
+    /// Whether other operations use this session too. Then the request may be joined with theirs.
     pub is_shared: bool,
-    /// Items that the request makes must expire within so many seconds.
+    /// The longest ttl allowed for items that the request creates, in seconds.
     pub longest_ttl: Option<i32>,
     pub deadline: Instant,
 }
@@ -118,7 +118,7 @@ pub struct Sending {
 #[derive(Debug, PartialEq, Eq)]
 pub enum Asks {
     None,
-    /// The usual case, which allocates nothing.
+    /// The usual case. It allocates nothing.
     One(Ask),
     Many(Vec<Ask>),
 }
@@ -127,19 +127,19 @@ pub enum Asks {
 #[derive(Debug)]
 pub enum End {
     Answered,
-    /// `in_time`: somebody still waits, and there is time to ask again.
+    /// `in_time`: the caller still waits, and there is time to ask again.
     Failed {
         error: Error,
         in_time: bool,
     },
-    /// Its server has left before anything was sent.
+    /// The server left before anything was sent.
     Withdrawn,
 }
 
 /// What an operation wants after an ask has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
-    /// Nothing more than what is open.
+    /// Nothing beyond the asks that are open.
     Nothing,
     /// To begin again.
     Again,

@@ -1,4 +1,4 @@
-//! Commands of a quiet batch in an event loop: nobody awaits each reply.
+//! The commands of a quiet batch in an event loop. Nothing waits for their replies one by one.
 
 use std::time::Instant;
 
@@ -14,15 +14,14 @@ use crate::fleet::Fleet;
 use crate::network::Network;
 use crate::session::{Refused, Reply, Session, Ticket};
 
-/// A run of a quiet batch. Commands are added while others are under way, and each is forgotten once it is
-/// carried out.
+/// A run of a quiet batch. Commands are added while others are under way. Each is forgotten once it is carried out.
 pub struct Quiet<K, D> {
     failover: bool,
-    /// The commands whose outcome is not known yet.
+    /// The commands whose outcome is still unknown.
     commands: Slab<Command<K, D>>,
-    /// Commands that are asked when it begins.
+    /// The commands to ask for in the next `begin`.
     wanted: Vec<u32>,
-    /// The bytes of all values of `commands`.
+    /// The total size of the values in `commands`.
     held: usize,
     account: Account<K>,
 }
@@ -32,23 +31,23 @@ struct Command<K, D> {
     key: K,
     data: D,
     request: Request,
-    /// It is answered by itself: its server failed one of several commands and did not say which.
+    /// Whether to send it alone: the server failed one of several joined commands and did not say which one.
     alone: bool,
     status: Option<Status>,
-    /// How it failed last, if it is tried again for that.
+    /// Its last failure, if it is tried again.
     failure: Option<Box<Error>>,
-    /// The most that became of its tries.
+    /// The most that any of its tries may have sent.
     sent: Sent,
 }
 
 impl<K: SentKey, D: SentData> Quiet<K, D> {
-    /// `first`: the number of its first command. With `failover`, the keys of a server that is down go to another one.
+    /// `first`: the number of the first command. With `failover`, keys of a server that is down go to another server.
     pub(crate) fn new(failover: bool, first: usize) -> Self {
         let (commands, account) = (Slab::new(), Account::from(first));
         Self { failover, commands, wanted: Vec::new(), held: 0, account }
     }
 
-    /// Adds a command. It is asked when the operation begins.
+    /// Adds a command, to be asked for in the next `begin`.
     pub(crate) fn push(&mut self, key: K, request: Request, data: D) {
         self.held += request.size();
         let number = self.account.next_number();
@@ -57,7 +56,7 @@ impl<K: SentKey, D: SentData> Quiet<K, D> {
         self.wanted.push(part as u32);
     }
 
-    /// How many bytes the values have that it keeps, as their commands may have to be sent again.
+    /// The total size of the values it keeps. It keeps them because their commands may have to be sent again.
     pub(crate) fn held(&self) -> usize {
         self.held
     }
@@ -79,7 +78,7 @@ impl<K: SentKey, D: SentData> Quiet<K, D> {
         }
     }
 
-    /// The outcome of a command is known: what the server said, or why it said nothing.
+    /// Takes the outcome of a command: the server's status, or the error that prevented an answer.
     fn end(&mut self, part: u32, outcome: Result<Status, Error>) {
         let ended = self.commands.remove(part as usize);
         self.held -= ended.request.size();
@@ -103,7 +102,7 @@ impl<K: SentKey, D: SentData> Quiet<K, D> {
         self.wanted.push(part);
     }
 
-    /// Whether a command that may have been done can be done again by itself. It must not undo what a later one did.
+    /// Whether a command that may have run can be sent again by itself. It must not undo a later command.
     fn may_be_insisted_on(&self, part: u32) -> bool {
         let command = &self.commands[part as usize];
         let is_later = |other: &Command<K, D>| {

@@ -10,24 +10,25 @@ use crate::invalid::InvalidArgument;
 use crate::lease::{Finding, Win};
 use crate::session::{Refused, Reply};
 
-/// What is asked about a key.
+/// A request about one key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Request {
-    /// The value, with its CAS token where that is wanted.
+    /// Reads the value, with its CAS token if `cas`.
     Get {
         cas: bool,
     },
-    /// The value, with its CAS token where that is wanted; the item's ttl is set on the way.
+    /// Reads the value, with its CAS token if `cas`, and sets the item's ttl.
     GetAndTouch {
         ttl: i32,
         cas: bool,
     },
-    /// The value, and the seconds until it expires.
+    /// Reads the value, and the seconds until it expires.
     GetWithTtl,
     Touch {
         ttl: i32,
     },
-    /// `size`: of the data block in bytes. With `cas` only if the item still has this token.
+    /// Stores a value. `size`: the size of the data block in bytes. With `cas`, stores only if the item still has this
+    /// token.
     Store {
         mode: Mode,
         size: usize,
@@ -36,29 +37,30 @@ pub enum Request {
         cas: Option<u64>,
     },
     Delete,
-    /// The value stays for `ttl` seconds, and the next caller that asks for a lease makes another.
+    /// Marks the value stale and keeps it for `ttl` seconds. The next caller that asks for a lease wins it.
     MarkStale {
         ttl: i32,
     },
-    /// The value and the right to make it anew, in seconds: `lease` until others may make what is missing, `recache` before
-    /// its end from when on one caller makes it anew.
+    /// Reads the value and asks for the right to make a new one. `lease`: seconds until another caller can win a
+    /// missing key. `recache`: one caller wins an item that expires within so many seconds.
     Lease {
         lease: i32,
         recache: i32,
     },
-    /// Others may win it again; a value that is there stays.
+    /// Gives a lease back, so that another caller can win it. An existing value stays.
     GiveBack(Win),
-    /// `initial`: what a missing item is made with.
+    /// Adds or subtracts. `initial`: for creating a missing item.
     Arithmetic {
         direction: Direction,
         delta: u64,
         initial: Option<Initial>,
     },
-    /// What the server knows of the item, which is not touched by it.
+    /// Reads the server's metadata about the item, without touching the item.
     Metadata,
 }
 
-/// What a counter begins with. The server would make it without client flags, by which a number is told from bytes.
+/// What a missing counter is created with. The client stores it: the server would store it without client flags, and it
+/// would be read as bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Initial {
     pub number: u64,
@@ -66,17 +68,17 @@ pub struct Initial {
     pub client_flags: u32,
 }
 
-/// What a request came to. `V` is the host's value.
+/// The answer to a request. `V` is the host's type of values.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Answer<V> {
     /// There is no such item.
     Missing,
     Value(V),
-    /// With its CAS token.
+    /// A value and its CAS token.
     ValueAndCas(V, u64),
-    /// With the seconds until it expires; none: never.
+    /// A value and the seconds until it expires; `None` if never.
     ValueAndTtl(V, Option<u32>),
-    /// Whether it was done.
+    /// Whether the server did it.
     Done(bool),
     Compared(Compared),
     Number(u64),
@@ -84,20 +86,20 @@ pub enum Answer<V> {
     Lease(Box<Found<V>>),
 }
 
-/// What came of storing under a CAS token.
+/// The result of a store that compares CAS tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Compared {
     Stored,
-    /// The item has another token.
+    /// The item has a different token now.
     Changed,
     Gone,
 }
 
-/// What was found when a lease was asked for.
+/// The result of asking for a lease.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Found<V> {
     pub finding: Finding,
-    /// Beside a win it is a stale one.
+    /// The value. For a winner, it is stale.
     pub value: Option<V>,
 }
 
@@ -114,10 +116,10 @@ const METADATA: &[Flag<'_>] = &[
 ];
 
 impl Request {
-    /// What a counter can be changed by, for messages.
+    /// The range of a delta, for messages.
     pub const DELTAS: &str = "from 0 to 2**64-1";
 
-    /// A number added to a stored one, or subtracted from it. `initial`: see [`Request::Arithmetic`].
+    /// A request that adds to a stored number, or subtracts from it. `initial`: see [`Request::Arithmetic`].
     pub fn arithmetic(direction: Direction, delta: i128, initial: Option<Initial>) -> Result<Self, InvalidArgument> {
         let opposite = match direction {
             Direction::Increment => "to subtract, use decr",
@@ -151,7 +153,7 @@ impl Request {
         }
     }
 
-    /// How many bytes its data block has.
+    /// The size of its data block.
     #[inline]
     pub(crate) fn size(&self) -> usize {
         match self {
@@ -160,7 +162,7 @@ impl Request {
         }
     }
 
-    /// Refuses a value that is larger than a client sends.
+    /// Refuses a value that exceeds the client's size limit.
     #[inline]
     pub(crate) fn check_size(&self, limit: usize) -> Result<(), Error> {
         match *self {
@@ -169,7 +171,7 @@ impl Request {
         }
     }
 
-    /// A failure of the server's, with what it does not say itself.
+    /// The server's failure, with the size of a value that it refused.
     pub(super) fn explained(&self, error: Error) -> Error {
         match *self {
             Request::Store { size, .. } if error.kind == Kind::TooLarge && error.sent == Sent::Yes => {
@@ -184,13 +186,13 @@ impl Request {
         }
     }
 
-    /// Whether doing it twice does what doing it once does. Then it may be joined with others and, should the server fail
-    /// one of them, be tried by itself.
+    /// Whether running it twice has the same effect as once. Only then is it joined with others: if the server fails
+    /// one of them, each is sent again by itself.
     pub(super) fn may_be_joined(&self) -> bool {
         matches!(self, Request::Get { cas: false } | Request::Store { mode: Mode::Set, cas: None, .. })
     }
 
-    /// What the reply means.
+    /// Interprets the reply.
     #[inline]
     pub(super) fn answer<V: Values>(&self, values: &V, reply: Reply<'_>) -> Result<Answer<V::Value>, V::Error> {
         let head = reply.head;
@@ -232,17 +234,18 @@ impl Request {
         }
     }
 
-    /// What it comes to where no server carried it out: as if there were no item, and nothing stored.
+    /// The answer if no server could carry it out, for policies that report failures as misses: no item, nothing
+    /// stored.
     pub(super) fn lost<V>(&self) -> Answer<V> {
         self.answer_without_value(Status::NotFound, &Item::default())
     }
 }
 
 impl<V> Answer<V> {
-    /// The answer with a value of the host's: for hosts that keep a value's bytes until the operation is over.
+    /// Reads the answer's value, for hosts that keep bytes until the operation is over.
     ///
-    /// # Errors
-    /// That of `read`, but not of a value that the caller of a lease is to make anew: such an answer is without it.
+    /// # Errors Returns the error of `read`, except for a stale value that a lease's winner replaces: that answer comes
+    /// without a value.
     pub fn read<W, E>(self, read: impl FnOnce(V) -> Result<W, E>) -> Result<Answer<W>, E> {
         Ok(match self {
             Answer::Value(value) => Answer::Value(read(value)?),
@@ -262,7 +265,7 @@ impl<V> Answer<V> {
 }
 
 impl<V> Found<V> {
-    /// Of a server that could not be asked, or that made no placeholder: the caller may make a value, and cannot store it.
+    /// For a server that could not be asked or made no placeholder: the caller may make a value, but cannot store it.
     fn nothing() -> Self {
         Self { finding: Finding::Won(None), value: None }
     }
@@ -276,14 +279,14 @@ impl<V> Found<V> {
     fn with<E>(finding: Finding, read: Option<impl FnOnce() -> Result<V, E>>) -> Result<Self, E> {
         let value = match (finding, read) {
             (_, None) => None,
-            // A value that cannot be read is of no use to the winner, who puts another in its place.
+            // The winner replaces the value anyway, so an unreadable one does not matter.
             (Finding::Won(_), Some(read)) => read().ok(),
             (_, Some(read)) => Some(read()?),
         };
         Ok(Self { finding, value })
     }
 
-    /// What was won, to store under or to give back.
+    /// The lease that was won, to store under or to give back.
     pub fn win(&self) -> Option<Win> {
         match self.finding {
             Finding::Won(win) => win,
@@ -297,7 +300,7 @@ fn too_large(mode: Mode, size: usize, limit: usize) -> Error {
     Refused::TooLarge { size, limit }.into_error(&"".into(), mode.name())
 }
 
-/// The number a meta or classic arithmetic command answers.
+/// The number in the reply to an arithmetic command, meta or classic.
 fn number(reply: &Reply<'_>) -> Option<u64> {
     if reply.head.number.is_some() {
         return reply.head.number;
@@ -305,7 +308,7 @@ fn number(reply: &Reply<'_>) -> Option<u64> {
     std::str::from_utf8(reply.value.bytes()).ok()?.trim_end().parse().ok()
 }
 
-/// Seconds until an item expires; the server says -1 of one that never does.
+/// Seconds until an item expires; `None` if it never does (the server sends -1).
 pub fn remaining(item: &Item) -> Option<u32> {
     item.ttl?.try_into().ok()
 }

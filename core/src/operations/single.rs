@@ -12,21 +12,21 @@ use crate::fleet::Fleet;
 use crate::network::Network;
 use crate::session::{Data, Destination, Refused, Reply, Session, Ticket};
 
-/// A request about one key, tried on one server after another until it is answered or its time is over.
+/// A request about one key. It is tried on one server after another until it is answered or its time is up.
 pub struct Single<K, D, V: Values> {
     key: K,
     data: D,
     values: V,
     request: Request,
     policy: Policy,
-    /// It is not joined with others.
+    /// Whether it must not be joined with others.
     alone: bool,
-    /// What was found may be a placeholder: a classic reply does not tell.
+    /// Whether the value may be a placeholder. A classic reply does not tell.
     is_in_doubt: bool,
     answer: Option<Result<Answer<V::Value>, V::Error>>,
-    /// How it failed last, until it is answered.
+    /// The last failure, until there is an answer.
     failure: Option<Box<Error>>,
-    /// The most that became of its tries.
+    /// The most that any of its tries may have sent.
     sent: Sent,
     /// Of a counter that is being made: what was asked first, and what is stored.
     beginning: Option<Box<Beginning>>,
@@ -42,17 +42,17 @@ struct Beginning {
 /// Why a request has no answer.
 #[derive(Debug)]
 pub enum Failed<E> {
-    /// A server failed, or nobody could carry it out.
+    /// A server failed, or no server could be asked.
     Error(Box<Error>),
-    /// A value came that the host could not read. `command`: the protocol's name of what asked for it.
+    /// The host could not read the value. `command`: the protocol's name of the command that asked for it.
     Unreadable { error: E, command: &'static str },
 }
 
-/// An answer in the host's values, or why there is none.
+/// The answer with the host's value, or the reason why there is none.
 pub type Answered<V> = Result<Answer<<V as Values>::Value>, Failed<<V as Values>::Error>>;
 
 impl<K: SentKey, D: SentData, V: Values> Single<K, D, V> {
-    /// `data`: the block of a [`Request::Store`], as long as that says.
+    /// `data`: the block of a [`Request::Store`]. It must have the size that the request states.
     #[inline]
     pub fn new(request: Request, key: K, data: D, values: V, policy: Policy) -> Self {
         Self {
@@ -70,7 +70,7 @@ impl<K: SentKey, D: SentData, V: Values> Single<K, D, V> {
         }
     }
 
-    /// What it came to, once it is over. Ask once.
+    /// Takes the answer. Call it once, when the operation is over.
     #[inline]
     pub fn take_answer(&mut self) -> Answered<V> {
         match (self.failure.take(), self.answer.take()) {
@@ -84,7 +84,7 @@ impl<K: SentKey, D: SentData, V: Values> Single<K, D, V> {
         }
     }
 
-    /// The same, of one that is not needed any more.
+    /// Consumes the operation and returns its answer.
     pub fn finish(mut self) -> Answered<V> {
         self.take_answer()
     }

@@ -1,4 +1,4 @@
-//! What a host supplies: how its keys and data are kept until they are sent, and what becomes of values.
+//! What a host supplies: storage for keys and data until they are sent, and a reader for values.
 
 use std::borrow::Cow;
 
@@ -6,19 +6,19 @@ use pinyon_proto::{Head, Key, KeyError, KeyRules};
 
 use crate::session::{Data, Destination, SharedBytes, Value};
 
-/// Makes the host's values of what servers send.
+/// Makes the host's objects from the values that servers send.
 ///
-/// It is called while a reply is read: it must not wait, unwind, or use the client.
+/// The core calls it while it reads a reply: it must not wait, unwind, or use the client.
 pub trait Values {
-    /// A value as the host has it.
+    /// A value in the host's form.
     type Value;
-    /// Why the host could not make one.
+    /// Why the host could not read a value.
     type Error;
 
-    /// Makes a value of its bytes and client flags. `server`: the name of the server that sent it, for messages.
+    /// Makes a value from bytes and client flags. `server`: the name of the server that sent it, for messages.
     fn read(&self, head: &Head, value: Value<'_>, server: &str) -> Result<Self::Value, Self::Error>;
 
-    /// Says where a large value is to be received; it must be as long as the head says.
+    /// Provides memory for a large value. It must be as long as the head says.
     fn destination(&self, head: &Head) -> Box<dyn Destination> {
         Box::new(vec![0; head.size.unwrap_or_default()])
     }
@@ -26,9 +26,9 @@ pub trait Values {
 
 /// A key that is kept until its request is over.
 pub trait SentKey {
-    /// As it is sent.
+    /// The key as it is sent.
     fn wire(&self) -> Key<'_>;
-    /// As the ring is asked about it.
+    /// The key as the ring hashes it.
     fn routed(&self) -> &[u8];
 }
 
@@ -37,15 +37,15 @@ pub trait SentData {
     fn data(&self) -> Data<'_>;
 }
 
-/// A data block that borrows nothing: the operation may outlast the call that began it. `B`: an object of the host's.
+/// A data block that borrows nothing, so the operation may outlive the call that began it. `B` is a type of the host's.
 #[derive(Clone)]
 pub enum OwnedData<B = Vec<u8>> {
     Nothing,
-    /// Of memory that the host may change or free.
+    /// A copy, for memory that the host may change or free.
     Copied(Vec<u8>),
-    /// A small object of the host's, which is copied when it is submitted. Nobody changes it.
+    /// A small immutable object of the host's. It is copied at submission.
     Object(B),
-    /// Sent from where it is. Nobody changes this memory as long as it is referred to. Worth it for large values.
+    /// Memory that is sent without a copy. It must not change while it is referenced. Worthwhile for large values.
     Shared(SharedBytes),
 }
 
@@ -70,7 +70,7 @@ impl<B> From<&Data<'_>> for OwnedData<B> {
     }
 }
 
-/// Values as bytes with their client flags, for hosts that make their objects once an operation is over.
+/// Returns values as bytes with client flags, for hosts that make their objects once an operation is over.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct AsBytes;
 
@@ -97,7 +97,7 @@ impl Values for AsBytes {
     }
 }
 
-/// A key that the caller keeps.
+/// A key in the caller's memory.
 #[derive(Clone, Copy, Debug)]
 pub struct BorrowedKey<'k> {
     pub wire: Key<'k>,
@@ -105,7 +105,7 @@ pub struct BorrowedKey<'k> {
 }
 
 impl<'k> BorrowedKey<'k> {
-    /// The key that a client's rules make of the one that was given. What cannot stand as it was given is written to `scratch`.
+    /// Forms a key from the user's key by the client's rules. Keys that need rewriting are written to `scratch`.
     #[inline]
     pub fn new(rules: &KeyRules, given: &'k [u8], scratch: &'k mut Vec<u8>) -> Result<Self, KeyError> {
         match rules.as_given(given) {
@@ -130,7 +130,7 @@ impl<'k> BorrowedKey<'k> {
         Ok(Self { wire: Key::known(wire, base64), routed: routed.unwrap_or(behind) })
     }
 
-    /// The same key, of which the ring is asked about something else, if the host has it in another notation.
+    /// The same key with another form for the ring, for hosts that have both.
     #[inline]
     pub fn asked_about(self, routed: Option<&'k [u8]>) -> Self {
         Self { routed: routed.unwrap_or(self.routed), ..self }
@@ -147,17 +147,17 @@ impl SentKey for BorrowedKey<'_> {
     }
 }
 
-/// A key of one's own.
+/// A key with memory of its own.
 #[derive(Clone, Debug)]
 pub struct OwnedKey {
     wire: Vec<u8>,
     base64: bool,
-    /// Where the ring is asked about something else than what is sent.
+    /// The form that the ring hashes, where it differs from the one that is sent.
     routed: Option<Box<[u8]>>,
 }
 
 impl OwnedKey {
-    /// A copy of the key that a client's rules make of the one that was given.
+    /// Forms a key from the user's key by the client's rules, and copies it.
     pub fn new(rules: &KeyRules, given: &[u8]) -> Result<Self, KeyError> {
         BorrowedKey::new(rules, given, &mut Vec::new()).map(Self::from)
     }
@@ -201,7 +201,8 @@ mod tests {
     use super::*;
     use crate::operations::Keys;
 
-    /// What is sent, whether as base64, and what the ring is asked about: of one key, and of the same among many.
+    /// What is sent, whether it is base64, and what the ring hashes: for the key alone, and for the same key among
+    /// many.
     fn prepared(rules: &KeyRules, given: &[u8]) -> [(Vec<u8>, bool, Vec<u8>); 2] {
         let of = |wire: Key<'_>, routed: &[u8]| (wire.wire().to_vec(), wire.is_base64(), routed.to_vec());
         let (one, mut keys) = (OwnedKey::new(rules, given).unwrap(), Keys::default());

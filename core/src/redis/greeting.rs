@@ -1,7 +1,7 @@
-//! How a session comes to be ready: it says who it is, learns what the server is, and makes sure that it serves.
+//! Making a session ready: it logs in, learns what the server is, and checks that the server is ready.
 //!
-//! All commands of a greeting leave in one send. First that of RESP3; where the server does not know `HELLO`, its other
-//! replies are passed over and another greeting follows, that of RESP2.
+//! All commands of a greeting leave in one send. The first greeting uses RESP3. If the server does not know `HELLO`,
+//! the remaining replies are skipped, and a greeting in RESP2 follows.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -16,17 +16,17 @@ use crate::connection::{Incoming, Outgoing, LEAST_ROOM, RECEIVE_BUFFER};
 use crate::error::Error;
 use crate::network::Network;
 
-/// What a server is asked before it is used.
+/// A question of the greeting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
     Hello,
     Auth,
-    /// What the server is.
+    /// The kind of server.
     Info,
     /// Whether it is a replica.
     Role,
     Select,
-    /// Whether it serves: while it loads its data it answers nothing but the steps before.
+    /// Whether it is ready: while it loads its data, it answers only the earlier steps.
     Ping,
 }
 
@@ -42,11 +42,11 @@ impl Step {
     }
 }
 
-/// The replies that are awaited.
+/// The awaited replies.
 #[derive(Default)]
 pub(super) struct Greeting {
     steps: VecDeque<Step>,
-    /// `HELLO` was refused: the replies that are left mean nothing.
+    /// Whether `HELLO` was refused. The remaining replies have no meaning then.
     falls_back: bool,
 }
 
@@ -81,15 +81,15 @@ impl Greeting {
         }
     }
 
-    /// What the server has to answer next.
+    /// What the server must answer next.
     pub(super) fn awaited(&self) -> &'static str {
         self.steps.front().map_or("", |step| step.name())
     }
 }
 
 impl<N: Network> RespSession<N> {
-    /// Begins to connect, to the first of `addresses` that answers, with `timeout` for all of it. A session whose
-    /// connection broke starts anew; take what was in flight from [`RespSession::next`] before.
+    /// Begins to connect to the first of `addresses` that answers, within `timeout` overall. A session whose connection
+    /// broke starts anew; before that, take what was in flight from [`RespSession::next`].
     pub fn connect(&mut self, addresses: Vec<Address>, now: Instant, timeout: Duration) {
         assert!(self.queue.is_empty(), "what was in flight has not been taken");
         self.outgoing = Outgoing::default();
@@ -103,7 +103,7 @@ impl<N: Network> RespSession<N> {
         self.advance_connection(now);
     }
 
-    /// Goes on connecting as far as it can without waiting.
+    /// Continues to connect, as far as possible without waiting.
     pub(super) fn advance_connection(&mut self, now: Instant) {
         match self.connection.advance(now) {
             Ok(true) => self.greet(Greeting::resp3(&self.settings)),
@@ -112,7 +112,7 @@ impl<N: Network> RespSession<N> {
         }
     }
 
-    /// Gives up connecting once its time is over, after what has come was read.
+    /// Gives up connecting once the time is up, after reading what has arrived.
     pub(super) fn check_connecting_time(&mut self, now: Instant) {
         if let Err(error) = self.connection.check_time(now, self.greeting.awaited()) {
             self.fail(error);
@@ -126,8 +126,8 @@ impl<N: Network> RespSession<N> {
         self.greeting = greeting;
     }
 
-    /// Reads the answers to the greeting, the last of which makes the session ready. What has come of an answer stays
-    /// in the receive buffer until it is whole, so that a message can quote it.
+    /// Reads answers to the greeting; the last one makes the session ready. An incomplete answer stays in the receive
+    /// buffer, so that a message can quote it.
     pub(super) fn read_greeting(&mut self) {
         while self.connection.is_greeting() {
             let mut reader = Reader::new(self.settings.limits.reply);
@@ -185,13 +185,13 @@ impl<N: Network> RespSession<N> {
     }
 }
 
-/// Whether the server speaks RESP2 alone.
+/// Whether the error means that the server only knows RESP2.
 fn is_unknown(error: &ServerError) -> bool {
     let unknown = error.message.get(..15).is_some_and(|words| words.eq_ignore_ascii_case("unknown command"));
     &*error.code == "NOPROTO" || unknown
 }
 
-/// Whether the server serves nothing at all, where it otherwise only refuses to tell about itself.
+/// Whether the error means that the server serves nothing, rather than refusing information about itself.
 fn is_fatal(error: &ServerError) -> bool {
     matches!(&*error.code, "NOAUTH" | "DENIED" | "LOADING" | "MASTERDOWN")
 }

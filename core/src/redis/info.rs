@@ -1,15 +1,15 @@
-//! What a server says of itself when it is greeted.
+//! What a server tells about itself in the greeting.
 
 use pinyon_proto::resp::Value;
 use pinyon_proto::ServerVersion;
 
-/// The server a session is connected to.
+/// The server of a session.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ServerInfo {
     pub protocol: Protocol,
-    /// Unknown where the server does not tell, or nothing that can be read.
+    /// `None` if the server does not report it, or not in a readable form.
     pub version: Option<ServerVersion>,
-    /// `redis`, `valkey` or another; in small letters, empty where unknown, as with the following.
+    /// `redis`, `valkey` or another one, in lower case; empty if unknown, like the following.
     pub kind: Box<str>,
     /// `standalone`, `cluster` or `sentinel`.
     pub mode: Box<str>,
@@ -20,15 +20,15 @@ pub struct ServerInfo {
 /// The version of the protocol that a connection uses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Protocol {
-    /// Messages of a subscribed connection come as arrays, and it takes no other commands.
+    /// Messages of a subscribed connection arrive as arrays, and it takes no other commands.
     #[default]
     Resp2,
-    /// Messages are pushes, between the replies to whatever commands.
+    /// Messages arrive as pushes between the replies to any commands.
     Resp3,
 }
 
 impl ServerInfo {
-    /// Reads the reply to `HELLO`: names and values, as a map or one after the other. `None` when it is no such reply.
+    /// Reads the reply to `HELLO`: names and values, as a map or as a list. `None` if it is no such reply.
     pub(super) fn of_hello(reply: &Value) -> Option<Self> {
         let pairs: Vec<(&Value, &Value)> = match reply {
             Value::Map(pairs) => pairs.iter().map(|(name, value)| (name, value)).collect(),

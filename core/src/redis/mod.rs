@@ -1,8 +1,8 @@
-//! Redis, Valkey and their kin: a session that speaks RESP.
+//! Redis, Valkey and compatible servers: a session that speaks RESP.
 //!
-//! A [`RespSession`] is one connection to one server and the queue of exchanges in flight on it, as that of memcached is:
-//! it never waits, never calls the host and keeps no thread; time is an argument. Any command can be submitted. Replies
-//! come in the order of the commands; what the server pushes comes between them.
+//! Like memcached's, a [`RespSession`] is one connection to one server and the queue of exchanges in flight on it. It
+//! never waits, never calls the host and starts no thread; time is an argument. It takes any command. Replies come in
+//! the order of the commands, with the server's pushes in between.
 
 mod greeting;
 mod info;
@@ -18,4 +18,4 @@ pub use crate::connection::{Ticket, Wants};
 pub use info::{Protocol, ServerInfo};
 pub use session::{RespEvent, RespSession};
 pub use settings::{Password, RespLimits, SessionSettings};
-pub use submitting::Refused;
+pub use submitting::RespRefused;

@@ -1,4 +1,4 @@
-//! Why a server cannot be used, and what to do about it. What servers say is quoted without the password.
+//! Why a server cannot be used, and what to do about it. Quotes from servers never contain the password.
 
 use pinyon_proto::resp::ServerError;
 
@@ -7,11 +7,11 @@ use super::session::RespSession;
 use crate::error::{Error, Kind};
 use crate::network::Network;
 
-/// How many characters of what a server says are repeated: all that Redis has to say.
+/// The most characters quoted from a server: enough for every message of Redis.
 const LONGEST_QUOTE: usize = 1200;
 
 impl<N: Network> RespSession<N> {
-    /// The server has answered a step of the greeting with an error.
+    /// The error for a step of the greeting that the server answered with an error.
     pub(super) fn refused(&self, step: Step, error: &ServerError) -> Error {
         let why = match &*error.code {
             "WRONGPASS" => self.wrong_password(),
@@ -35,7 +35,7 @@ impl<N: Network> RespSession<N> {
         self.cannot_connect(format!("{why} (it answered \"{}\")", self.quote(error)))
     }
 
-    /// Errors without a code of their own.
+    /// The message for errors without a code of their own.
     fn refused_in_words(&self, step: Step, message: &str) -> String {
         let says = |words: &str| message.contains(words);
         let database = self.settings.database;
@@ -71,7 +71,7 @@ impl<N: Network> RespSession<N> {
         format!("\"{}\"", self.settings.user.as_deref().unwrap_or("default").escape_debug())
     }
 
-    /// An answer that no step can have.
+    /// The error for an answer that no step can have.
     pub(super) fn answers_oddly(&self, step: Step) -> Error {
         self.cannot_connect(format!("the server's answer to {} is not one of Redis", step.name()))
     }
@@ -80,7 +80,7 @@ impl<N: Network> RespSession<N> {
         self.cannot_connect("the server sent more than the answers to the greeting".into())
     }
 
-    /// What has arrived is not RESP.
+    /// The error for bytes that are not RESP.
     pub(super) fn is_no_redis(&self, what: &str) -> Error {
         let bytes = self.incoming.bytes();
         let instead = match bytes {
@@ -101,7 +101,7 @@ impl<N: Network> RespSession<N> {
         Error::new(Kind::Connect, self.connection.server(), format!("cannot connect: {why}"))
     }
 
-    /// What the server said, but for the arguments that it repeats: the password is one.
+    /// The server's words, without the arguments that it repeats: one of them is the password.
     fn quote(&self, error: &ServerError) -> String {
         let said = error.to_string();
         let said = said.split(", with args beginning with").next().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Reading what the server sends: from bytes that have arrived to events.
+//! Turns arrived bytes into events.
 
 use pinyon_proto::resp::{Decoded, Malformed, Value};
 
@@ -6,7 +6,7 @@ use super::session::{RespEvent, RespSession};
 use crate::error::{Error, Kind};
 use crate::network::Network;
 
-/// How the messages begin that a subscribed connection receives as arrays in RESP2.
+/// The first words of the messages that a subscribed connection receives as arrays in RESP2.
 const MESSAGES: [&str; 9] = [
     "message",
     "pmessage",
@@ -20,7 +20,7 @@ const MESSAGES: [&str; 9] = [
 ];
 
 impl<N: Network> RespSession<N> {
-    /// The next thing that happened, `None` when more bytes have to arrive first.
+    /// The next event, or `None` if more bytes must arrive first.
     #[allow(clippy::should_implement_trait)] // named as it is in the session of memcached
     pub fn next(&mut self) -> Option<RespEvent> {
         loop {
@@ -58,7 +58,7 @@ impl<N: Network> RespSession<N> {
         }
     }
 
-    /// Whether a value has begun to arrive and its rest is awaited: more is to be received at once.
+    /// Whether a value has arrived in part. The rest should be received at once.
     pub(super) fn is_amid_value(&mut self) -> bool {
         if !self.is_ready() || self.arrived.is_some() || self.reader.is_between_values() {
             return false;
@@ -73,7 +73,8 @@ impl<N: Network> RespSession<N> {
         self.arrived.is_none()
     }
 
-    /// Where the next reply begins nobody knows. What came is not quoted where it might have the password in it.
+    /// Breaks the connection: the start of the next reply is unknown. Bytes that may contain the password are not
+    /// quoted.
     fn out_of_step(&mut self, malformed: &Malformed) {
         let message = match self.settings.password {
             Some(_) => malformed.what.to_owned(),
@@ -91,7 +92,7 @@ impl<N: Network> RespSession<N> {
         Ok(decoded)
     }
 
-    /// Finds out whom it is for. `None`: nobody waits for it.
+    /// Finds the recipient of a value; `None` if there is none.
     fn hand_out(&mut self, decoded: Decoded) -> Result<Option<RespEvent>, Malformed> {
         match decoded {
             Decoded::Push(values) => Ok(self.push(values)),
@@ -112,7 +113,7 @@ impl<N: Network> RespSession<N> {
         Ok(self.finish(value))
     }
 
-    /// A push is for the host, unless it confirms the subscription whose turn it is.
+    /// Passes a push to the host, unless it confirms the subscription that is next.
     fn push(&mut self, values: Vec<Value>) -> Option<RespEvent> {
         let awaited = self.queue.front_mut().and_then(|front| front.confirmations.as_mut());
         let Some(confirmations) = awaited.filter(|awaited| begins_with(&values, awaited.kind)) else {
@@ -130,7 +131,7 @@ impl<N: Network> RespSession<N> {
         (!exchange.abandoned).then_some(RespEvent::Reply(exchange.ticket, value))
     }
 
-    /// The connection is broken, and with it everything in flight.
+    /// Fails an exchange of a broken connection. Call it until none is left.
     fn next_failed(&mut self, error: Error) -> Option<RespEvent> {
         loop {
             let exchange = self.queue.pop_front()?;

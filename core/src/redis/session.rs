@@ -1,4 +1,4 @@
-//! The session: commands in, events out.
+//! A session: it takes commands and returns events.
 
 use std::collections::VecDeque;
 use std::io::{self, IoSliceMut};
@@ -19,17 +19,17 @@ use crate::tls::ServerTls;
 /// Something happened.
 #[derive(Clone, Debug)]
 pub enum RespEvent {
-    /// The server has been greeted: commands are taken, and [`RespSession::server`] tells what it is.
+    /// The greeting is done: the session takes commands, and [`RespSession::server`] describes the server.
     Ready,
-    /// The answer to a command; one that the server refuses is answered with [`Value::Error`].
+    /// The answer to a command. If the server refused it, the answer is [`Value::Error`].
     Reply(Ticket, Value),
-    /// What the server sent without being asked: its kind, such as `message`, then what belongs to it.
+    /// A push: its kind, such as `message`, then its content.
     Pushed(Vec<Value>),
-    /// No answer will come. The error names no command, and says whether it was sent.
+    /// No answer will come. The error says whether the command was sent, but not which command it was.
     Failed(Ticket, Error),
 }
 
-/// One connection to a server that speaks RESP, and the exchanges in flight on it.
+/// A connection to a server that speaks RESP, and the exchanges in flight on it.
 pub struct RespSession<N: Network = System> {
     pub(super) connection: Connection<N>,
     pub(super) settings: SessionSettings,
@@ -38,21 +38,21 @@ pub struct RespSession<N: Network = System> {
     pub(super) outgoing: Outgoing,
     pub(super) incoming: Incoming,
     pub(super) reader: Reader,
-    /// Read from the receive buffer, and not yet handed out.
+    /// Read from the receive buffer, but not handed out yet.
     pub(super) arrived: Option<Decoded>,
     pub(super) queue: VecDeque<Exchange>,
     pub(super) expired: VecDeque<(Ticket, Error)>,
-    /// When it was last polled: what was not answered in time is told once all that has arrived was handed out.
+    /// When it was last polled. Timeouts are reported after everything that had arrived by then.
     pub(super) looked_at: Option<Instant>,
     pub(super) next_ticket: u64,
-    /// Whether [`RespEvent::Ready`] has been handed out.
+    /// Whether [`RespEvent::Ready`] was handed out.
     pub(super) announced: bool,
-    /// Whether anything was ever subscribed to on this connection.
+    /// Whether this connection was ever used to subscribe.
     pub(super) subscribed: bool,
 }
 
 impl<N: Network> RespSession<N> {
-    /// A session that is not connected: see [`Self::connect`]. `server` is the name for messages.
+    /// A session that is not connected: see [`Self::connect`]. `server` is its name in messages.
     pub fn new(server: Arc<str>, network: N, settings: SessionSettings) -> Self {
         Self {
             connection: Connection::new(server, network, settings.tls.clone()),
@@ -72,13 +72,13 @@ impl<N: Network> RespSession<N> {
         }
     }
 
-    /// Speaks TLS in this way from the next connection on.
+    /// Sets TLS for the next connection.
     pub fn set_tls(&mut self, tls: Option<ServerTls>) {
         self.connection.set_tls(tls);
     }
 
-    /// Connects, sends and receives as far as the socket allows without waiting. Take what came of it from
-    /// [`Self::next`], all of it, before more is submitted. Calling it early, late or for nothing is harmless.
+    /// Connects, sends and receives as far as the socket allows without waiting. Take all results from [`Self::next`]
+    /// before you submit more. Calling it early, late or needlessly does no harm.
     pub fn poll(&mut self, now: Instant) {
         self.advance_connection(now);
         self.flush();
@@ -104,11 +104,11 @@ impl<N: Network> RespSession<N> {
         self.connection.deadline().or_else(|| awaited.map(|exchange| exchange.deadline).min())
     }
 
-    /// Sends what is unsent, as far as the socket takes it without waiting.
+    /// Sends as much as the socket takes without waiting.
     pub fn flush(&mut self) {
         let Err(error) = self.connection.send(&mut self.outgoing) else { return };
         if self.connection.is_greeting() {
-            // A server that takes no clients says why before it closes the connection.
+            // A server that refuses clients sends the reason before it closes the connection.
             let _ = self.fill_with(Stream::receive);
         }
         if self.failure().is_none() {
@@ -116,8 +116,8 @@ impl<N: Network> RespSession<N> {
         }
     }
 
-    /// Receives once, by `receive`, which may wait where the host can. Returns how many bytes came; an error is
-    /// one that leaves the connection as it was.
+    /// Receives once, by `receive`, which may wait if the host can. Returns the number of bytes received. An error
+    /// leaves the connection as it was.
     pub(crate) fn fill_with(
         &mut self,
         receive: impl FnOnce(&mut N::Stream, &mut [IoSliceMut<'_>]) -> io::Result<usize>,
@@ -143,8 +143,8 @@ impl<N: Network> RespSession<N> {
         }
     }
 
-    /// Takes what came of receiving, where the host has done that by itself. Returns what there is no room for until the
-    /// rest is taken from [`Self::next`].
+    /// Takes bytes that the host has received by itself. Returns those without room, until events are taken from
+    /// [`Self::next`].
     pub(crate) fn take_in<'b>(&mut self, received: io::Result<&'b [u8]>) -> &'b [u8] {
         let mut rest: &[u8] = received.as_ref().map_or(&[], |bytes| bytes);
         let _ = self.fill_with(|_, buffers| {
@@ -156,8 +156,8 @@ impl<N: Network> RespSession<N> {
         rest
     }
 
-    /// Fails the exchanges whose deadline has passed. Their replies are dropped should they come; when nobody
-    /// waits for any reply any more, the server has stopped answering and the connection is closed.
+    /// Fails the exchanges whose deadline has passed, and drops their replies. If every exchange in flight has expired,
+    /// the server has stopped answering, and the connection is closed.
     pub(super) fn expire(&mut self, now: Instant) {
         let position = self.outgoing.position();
         let before = self.expired.len();
@@ -175,28 +175,28 @@ impl<N: Network> RespSession<N> {
         if self.queue.iter().all(|exchange| exchange.abandoned) {
             return self.fail(Error::unanswered(self.connection.server()));
         }
-        // The connection goes on for others, and what is unsent leaves with what they have submitted.
+        // Other exchanges keep the connection, so the unsent part leaves with theirs.
         self.expired.iter_mut().skip(before).for_each(|(_, error)| error.sent = Sent::Maybe);
     }
 
-    /// Breaks the connection. What is in flight fails with this error.
+    /// Breaks the connection. Everything in flight fails with this error.
     pub fn fail(&mut self, error: Error) {
         self.connection.fail(error);
     }
 
-    /// Makes a broken session one that is not connected. What was in flight must have been taken before.
+    /// Takes the error of a broken session, which is then unconnected. Take what was in flight first.
     pub fn take_failure(&mut self) -> Option<Error> {
         debug_assert!(self.queue.is_empty(), "what was in flight has not been taken");
         self.connection.take_failure()
     }
 
-    /// Closes the descriptor of a connection that broke: a host that watches it must stop doing so before. Otherwise
-    /// it is closed with the session, or when it connects again.
+    /// Closes the descriptor of a broken connection. A host that watches it must stop doing so first. Without this
+    /// call, it is closed with the session, or when the session connects again.
     pub fn release(&mut self) {
         self.connection.release();
     }
 
-    /// Closes the connection without a goodbye, for whoever may share it.
+    /// Closes the connection without sending anything, since a forked process may share it.
     pub fn close(&mut self) {
         self.fail(Error::new(Kind::Closed, self.connection.server(), "the connection was closed"));
     }
@@ -210,17 +210,17 @@ impl<N: Network> RespSession<N> {
         self.connection.stream()
     }
 
-    /// What the server is; meaningful once the session is ready.
+    /// The server's description. It is complete once the session is ready.
     pub fn server(&self) -> &ServerInfo {
         &self.info
     }
 
-    /// The server's name, as messages give it.
+    /// The server's name in messages.
     pub fn name(&self) -> &Arc<str> {
         self.connection.server()
     }
 
-    /// Whether a command submitted now would be taken.
+    /// Whether it would take a command now.
     pub fn accepts(&self) -> bool {
         self.is_ready()
             && self.queue.len() < self.settings.limits.exchanges
@@ -235,7 +235,7 @@ impl<N: Network> RespSession<N> {
         self.connection.is_closed()
     }
 
-    /// Whether it waits for replies or has something to send.
+    /// Whether it awaits replies or has something to send.
     pub fn is_busy(&self) -> bool {
         !self.queue.is_empty() || self.has_unsent()
     }
@@ -245,12 +245,12 @@ impl<N: Network> RespSession<N> {
         self.connection.wants_to_write() || self.has_unsent()
     }
 
-    /// Whether some of what was submitted has still to be sent.
+    /// Whether something that was submitted is unsent.
     pub fn has_unsent(&self) -> bool {
         self.outgoing.unsent() > 0 && !self.connection.is_down()
     }
 
-    /// Whether messages come as arrays, for want of pushes, and no other commands are taken.
+    /// Whether messages arrive as arrays because there are no pushes. Then it takes no other commands.
     pub fn is_subscriber_only(&self) -> bool {
         self.subscribed && self.info.protocol == Protocol::Resp2
     }

@@ -1,4 +1,4 @@
-//! What a session is told about its server: as whom to speak, to which database, and within which bounds.
+//! The settings of a session: login, database and bounds.
 
 use pinyon_proto::resp;
 
@@ -9,27 +9,27 @@ use crate::tls::ServerTls;
 /// How to greet a server.
 #[derive(Clone, Debug, Default)]
 pub struct SessionSettings {
-    /// As whom to log in, where the server has users (Redis 6 and newer): `default` if there is a password alone. A user
-    /// alone needs none.
+    /// The user to log in as, if the server has users (Redis 6 and newer). With only a password, it is `default`. A
+    /// user needs no password.
     pub user: Option<String>,
     pub password: Option<Password>,
-    /// The database to select; clusters have 0 alone.
+    /// The database to select. Clusters have only database 0.
     pub database: u32,
-    /// Speak TLS.
+    /// TLS, if enabled.
     pub tls: Option<ServerTls>,
     pub limits: RespLimits,
 }
 
-/// What bounds a session's memory.
+/// Bounds on a session's memory.
 #[derive(Clone, Copy, Debug)]
 pub struct RespLimits {
-    /// Exchanges in flight.
+    /// The most exchanges in flight.
     pub exchanges: usize,
-    /// Bytes submitted and not yet sent, beyond which nothing more is taken.
+    /// The most unsent bytes. Beyond them, the session takes nothing more.
     pub unsent: usize,
-    /// The bytes of one command's parts together.
+    /// The most bytes of one command, all parts together.
     pub command: usize,
-    /// One reply, or one push.
+    /// The limits of one reply or push.
     pub reply: resp::Limits,
 }
 
@@ -44,7 +44,7 @@ impl SessionSettings {
         self.user.is_some() || self.password.is_some()
     }
 
-    /// What a server said, printable and without the password, which some repeat.
+    /// A server's words, printable and without the password, which some servers repeat.
     pub(super) fn redact(&self, said: &[u8]) -> String {
         match &self.password {
             Some(password) => password.redact(said),

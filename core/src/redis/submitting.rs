@@ -1,4 +1,4 @@
-//! Taking commands: each is encoded for sending, and its exchange put into the queue.
+//! Taking commands: encodes each for sending, and appends its exchange to the queue.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -11,26 +11,26 @@ use crate::connection::Ticket;
 use crate::error::{Error, Kind, Sent};
 use crate::network::Network;
 
-/// Why a command was not taken; nothing of it was sent or queued.
+/// Why a session did not take a command. Nothing of it was sent or queued.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Refused {
+pub enum RespRefused {
     /// The session is not ready or its queue is full: wait, then submit again.
     Full,
     TooLarge {
         size: usize,
         limit: usize,
     },
-    /// Its replies could not be told from those to other commands.
+    /// Its replies could not be distinguished from those to other commands.
     Unanswerable(&'static str),
 }
 
-impl Refused {
-    /// What it is for a caller that cannot wait.
+impl RespRefused {
+    /// The error for a caller that cannot wait.
     pub fn into_error(self, server: &Arc<str>, command: &'static str) -> Error {
         let error = match self {
-            Refused::Full => Error::new(Kind::Usage, server, "the connection accepts no more commands"),
-            Refused::Unanswerable(why) => Error::new(Kind::Usage, server, why),
-            Refused::TooLarge { size, limit } => {
+            RespRefused::Full => Error::new(Kind::Usage, server, "the connection accepts no more commands"),
+            RespRefused::Unanswerable(why) => Error::new(Kind::Usage, server, why),
+            RespRefused::TooLarge { size, limit } => {
                 let message = format!("the command has {size} bytes, more than the limit of {limit}");
                 Error::new(Kind::TooLarge, server, message)
             }
@@ -43,16 +43,16 @@ impl Refused {
 pub(super) struct Exchange {
     pub(super) ticket: Ticket,
     pub(super) deadline: Instant,
-    /// Where its request begins in the stream of bytes sent.
+    /// The position of its request in the stream of sent bytes.
     begin: u64,
-    /// Nobody waits for it any more: its reply is read and dropped.
+    /// Whether its caller is gone: the reply is read and dropped.
     pub(super) abandoned: bool,
-    /// The confirmations that stand for its reply, where it is about subscriptions.
+    /// The confirmations that replace its reply, for commands about subscriptions.
     pub(super) confirmations: Option<Confirmations>,
 }
 
 impl Exchange {
-    /// Whether its request was sent, now that the stream is sent up to `position`.
+    /// Whether its request was sent, if the stream is sent up to `position`.
     pub(super) fn sent(&self, position: u64) -> Sent {
         match position > self.begin {
             true => Sent::Maybe,
@@ -61,16 +61,16 @@ impl Exchange {
     }
 }
 
-/// The reply to a command about subscriptions is one message for each of its channels: a push in RESP3.
+/// A command about subscriptions is answered with one message for each of its channels: a push in RESP3.
 #[derive(Clone, Copy)]
 pub(super) struct Confirmations {
-    /// The command, as the messages name it.
+    /// The command's name in these messages.
     pub(super) kind: &'static str,
     pub(super) missing: usize,
 }
 
 impl Confirmations {
-    /// What a command is confirmed by, if that is how it is answered.
+    /// The confirmations of a command, if it is answered in this way.
     fn of(name: &[u8], command: &Command) -> Option<Self> {
         const KINDS: [&str; 6] =
             ["subscribe", "unsubscribe", "psubscribe", "punsubscribe", "ssubscribe", "sunsubscribe"];
@@ -81,19 +81,19 @@ impl Confirmations {
 
 impl<N: Network> RespSession<N> {
     /// Queues the command of these parts; see [`Self::submit_command`].
-    pub fn submit(&mut self, parts: &[&[u8]], deadline: Instant) -> Result<Ticket, Refused> {
+    pub fn submit(&mut self, parts: &[&[u8]], deadline: Instant) -> Result<Ticket, RespRefused> {
         self.submit_command(&Command::of(parts), deadline)
     }
 
-    /// Queues a command, its name first, for sending; its outcome is an event with the ticket returned.
+    /// Queues a command for sending; its name is the first part. The outcome is an event with the returned ticket.
     ///
-    /// `SUBSCRIBE` and its kin, which must name their channels, are answered by the confirmation of the last one: an
-    /// array, whichever the protocol. With RESP2 a connection that has subscribed takes no other commands, and messages
-    /// come as pushes all the same.
-    pub fn submit_command(&mut self, command: &Command, deadline: Instant) -> Result<Ticket, Refused> {
+    /// `SUBSCRIBE` and its relatives must name their channels. Their answer is the confirmation of the last channel, an
+    /// array in either protocol. With RESP2, a connection that has subscribed takes no other commands, and its messages
+    /// are reported as pushes too.
+    pub fn submit_command(&mut self, command: &Command, deadline: Instant) -> Result<Ticket, RespRefused> {
         let confirmations = self.check(command)?;
         if !self.accepts() {
-            return Err(Refused::Full);
+            return Err(RespRefused::Full);
         }
         self.subscribed |= confirmations.is_some();
         let begin = self.outgoing.end();
@@ -107,29 +107,29 @@ impl<N: Network> RespSession<N> {
         Ok(ticket)
     }
 
-    /// Refuses what is never taken.
-    fn check(&self, command: &Command) -> Result<Option<Confirmations>, Refused> {
+    /// Refuses commands that are never taken.
+    fn check(&self, command: &Command) -> Result<Option<Confirmations>, RespRefused> {
         let (size, limit) = (command.size(), self.settings.limits.command);
         if size > limit {
-            return Err(Refused::TooLarge { size, limit });
+            return Err(RespRefused::TooLarge { size, limit });
         }
         let mut parts = command.iter();
         let Some(name) = parts.next() else {
-            return Err(Refused::Unanswerable("a command without a name is never answered"));
+            return Err(RespRefused::Unanswerable("a command without a name is never answered"));
         };
         let confirmations = Confirmations::of(name, command);
         match confirmations {
             Some(Confirmations { missing: 0, .. }) => {
-                Err(Refused::Unanswerable("a command about subscriptions must name its channels"))
+                Err(RespRefused::Unanswerable("a command about subscriptions must name its channels"))
             }
-            _ if changes_replies(name, parts) => Err(Refused::Unanswerable(
+            _ if changes_replies(name, parts) => Err(RespRefused::Unanswerable(
                 "a command that changes how replies arrive cannot be used on a shared connection",
             )),
             _ => Ok(confirmations),
         }
     }
 
-    /// Nobody waits for this exchange any more: its reply is read and dropped, its neighbours are undisturbed.
+    /// Gives up an exchange: its reply is read and dropped. Other exchanges are not affected.
     pub fn abandon(&mut self, ticket: Ticket) {
         if let Ok(position) = self.queue.binary_search_by_key(&ticket, |exchange| exchange.ticket) {
             self.queue[position].abandoned = true;
@@ -138,7 +138,7 @@ impl<N: Network> RespSession<N> {
     }
 }
 
-/// Whether it is answered by a stream, or changes the protocol, or turns replies off.
+/// Whether the command is answered by a stream, changes the protocol, or turns off replies.
 fn changes_replies<'c>(name: &[u8], mut others: impl Iterator<Item = &'c [u8]>) -> bool {
     const NAMES: [&str; 5] = ["monitor", "sync", "psync", "hello", "reset"];
     NAMES.iter().any(|of| is(name, of)) || is(name, "client") && others.next().is_some_and(|what| is(what, "reply"))

@@ -1,20 +1,20 @@
-//! Buckets in a row, as many for each server as its weight says: python-memcached and Cache::Memcached.
+//! Buckets in a row. The number per server is its weight. Used by python-memcached and Cache::Memcached.
 
 use super::hashes::short_crc32;
 use super::{Placement, Servers};
 use crate::address::ServerSpec;
 
-/// How a client goes on from the bucket of a server that has failed.
+/// How a client finds the next bucket after a failed server.
 #[derive(Clone, Copy)]
 pub(super) enum Rehash {
-    /// python-memcached hashes the last hash and the number of the try, in digits.
+    /// python-memcached hashes the last hash and the number of the try, written as digits.
     Digits,
     /// Cache::Memcached adds the hash of the number of the try and the key.
     Sum,
 }
 
 impl Rehash {
-    /// How many buckets are looked into.
+    /// The number of buckets to try.
     fn tries(self) -> usize {
         match self {
             Rehash::Digits => 10,
@@ -22,7 +22,7 @@ impl Rehash {
         }
     }
 
-    /// The next hash after that of a try, counted from 0.
+    /// The hash that follows that of the given try, counted from 0.
     fn next(self, hash: u32, attempt: usize, key: &[u8]) -> u32 {
         match self {
             Rehash::Digits => short_crc32(format!("{hash}{attempt}").as_bytes()),

@@ -1,11 +1,11 @@
-//! Cache::Memcached::Fast, as it is since its version 0.14. Its weights need not be whole numbers.
+//! Cache::Memcached::Fast since its version 0.14. Its weights may have decimals.
 
 use super::circle::Circle;
 use super::hashes::{crc32, short_crc32};
 use super::{Placement, Ring, Servers};
 use crate::address::{Endpoint, ServerSpec};
 
-/// With `ketama_points`: so many points for a server of weight 1.
+/// With `ketama_points`: the number of points for a server of weight 1.
 pub(super) fn ketama(servers: &[ServerSpec], ketama_points: u16) -> Ring {
     let mut points = Vec::new();
     for (index, server) in servers.iter().enumerate() {
@@ -19,7 +19,7 @@ pub(super) fn ketama(servers: &[ServerSpec], ketama_points: u16) -> Ring {
     Ring::new(Circle::new(points, servers.len(), crc32 as fn(&[u8]) -> u32).staying())
 }
 
-/// How many points a server has; 0 where its weight is too low for one.
+/// The number of points of a server; 0 if its weight is too low for one.
 pub(super) fn points_of(server: &ServerSpec, ketama_points: u16) -> u32 {
     (f64::from(ketama_points) * server.weight.number() + 0.5) as u32
 }
@@ -32,24 +32,24 @@ fn seed(server: &ServerSpec) -> u32 {
     crc32(format!("{host}\0{port}").as_bytes())
 }
 
-/// Each point is made of the one before.
+/// Each point is derived from the one before.
 fn continued(seed: u32, point: u32) -> u32 {
     let mut hasher = crc32fast::Hasher::new_with_initial(seed);
     hasher.update(&point.to_le_bytes());
     hasher.finalize()
 }
 
-/// Without `ketama_points`: a stretch of the 32-bit numbers for each server, as wide as its weight says. Whole weights put
-/// keys where the buckets of Cache::Memcached do.
+/// Without `ketama_points`: each server has an interval of the 32-bit numbers, in proportion to its weight. With whole
+/// weights, keys go to the same servers as with the buckets of Cache::Memcached.
 pub(super) struct Stretches {
-    /// The last number of each server's stretch.
+    /// The last number of each server's interval.
     ends: Vec<u32>,
     total: f64,
 }
 
 impl Stretches {
-    /// Each server takes its share from those before it, and what is left is rounded down: the order of the arithmetic
-    /// counts.
+    /// Each server takes its share from the servers before it, and the rest is rounded down. The order of these
+    /// computations affects the result.
     pub(super) fn new(servers: &[ServerSpec]) -> Self {
         let (mut ends, mut total) = (Vec::<u32>::new(), 0.0);
         for server in servers {
@@ -68,7 +68,7 @@ impl Placement for Stretches {
         if self.ends.len() == 1 {
             return 0;
         }
-        // Below a total of 0.5 the client itself divides by zero.
+        // Below a total of 0.5, the client itself divides by zero.
         let buckets = ((self.total + 0.5) as u32).max(1);
         let bucket = short_crc32(key) % buckets;
         let begin = (f64::from(bucket) / self.total * f64::from(u32::MAX) + 0.5) as u32;

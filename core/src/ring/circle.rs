@@ -1,12 +1,12 @@
-//! A circle of 32-bit hashes with points on it, each owned by a server.
+//! A circle of 32-bit hashes with points on it. Each point belongs to a server.
 
 use super::hashes::KeyHash;
 use super::{Placement, Servers};
 
-/// A key belongs to the first point at or after its own hash.
+/// A key belongs to the first point at or after its hash.
 pub(super) struct Circle<H> {
     hashes: Vec<u32>,
-    /// And behind the last one the first once more.
+    /// The first owner is repeated after the last one.
     owners: Vec<u16>,
     servers: usize,
     hash: H,
@@ -14,8 +14,8 @@ pub(super) struct Circle<H> {
 }
 
 impl<H: KeyHash> Circle<H> {
-    /// `points`: hashes, each with the place of its server; `hash`: that of keys. The keys of a server that fails go to
-    /// the next point of another one.
+    /// `points`: hashes, each with the index of its server. `hash`: the hash function for keys. The keys of a failed
+    /// server go to the next point of another server.
     pub(super) fn new(mut points: Vec<(u32, u16)>, servers: usize, hash: H) -> Self {
         points.sort_unstable();
         let (hashes, mut owners): (_, Vec<u16>) = points.into_iter().unzip();
@@ -23,12 +23,12 @@ impl<H: KeyHash> Circle<H> {
         Self { hashes, owners, servers, hash, moves_on: true }
     }
 
-    /// The keys of a server that fails go nowhere.
+    /// The same circle, but the keys of a failed server go nowhere.
     pub(super) fn staying(self) -> Self {
         Self { moves_on: false, ..self }
     }
 
-    /// The first point at or after the key's hash; one beyond the last where there is none.
+    /// The first point at or after the key's hash, or the end of the list.
     fn first_point(&self, key: &[u8]) -> usize {
         let hash = self.hash.of(key);
         self.hashes.partition_point(|point| *point < hash)

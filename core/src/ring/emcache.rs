@@ -1,5 +1,5 @@
-//! emcache: the server with the highest score has the key. The scores are a byte or so wide, so that many are equal, and
-//! then a hash of the server decides.
+//! emcache: the server with the highest score has the key. Scores are only about a byte wide, so ties are frequent, and
+//! a hash of the server decides them.
 
 use std::cmp::Reverse;
 
@@ -8,7 +8,7 @@ use super::{Placement, Servers};
 use crate::address::{Endpoint, ServerSpec};
 
 pub(super) struct EmcacheRing {
-    /// The servers as they stand behind a key, with the score of their names.
+    /// The suffix that each server adds to a key, with the score of its name.
     names: Vec<(Vec<u8>, u32)>,
 }
 
@@ -41,8 +41,8 @@ fn name(server: &ServerSpec) -> Vec<u8> {
     }
 }
 
-/// emcache means the lowest four bytes of a MurmurHash3 (x64, 128 bits, seed 0), and puts them together as C's signed
-/// `char`s under masks that leave of all but the lowest only the sign.
+/// emcache intends the lowest four bytes of a MurmurHash3 (x64, 128 bits, seed 0). It combines them as signed `char`s
+/// with masks that keep only the sign of all but the lowest.
 fn score(bytes: &[u8]) -> u32 {
     let low = murmur3_x64(bytes).to_le_bytes();
     (0..4).fold(0, |score, byte| score | (low[byte] as i8 as u32 & (u32::MAX << (8 * byte))))

@@ -1,8 +1,8 @@
-//! The hash functions that rings share.
+//! Hash functions that several rings share.
 
 use md5::Digest;
 
-/// How a rule hashes keys.
+/// A rule's hash function for keys.
 pub(super) trait KeyHash: Send + Sync {
     fn of(&self, key: &[u8]) -> u32;
 }
@@ -13,7 +13,7 @@ impl KeyHash for fn(&[u8]) -> u32 {
     }
 }
 
-/// [`md5`], known to the compiler.
+/// [`md5`] as a type, so that the compiler can inline it.
 pub(super) struct Md5;
 
 impl KeyHash for Md5 {
@@ -23,7 +23,8 @@ impl KeyHash for Md5 {
     }
 }
 
-/// Jenkins's one-at-a-time as libmemcached has it on x86, where C's `char` is signed: bytes from 0x80 on are negative.
+/// Jenkins's one-at-a-time as libmemcached computes it on x86. C's `char` is signed there: bytes from 0x80 on are
+/// negative.
 pub(super) fn one_at_a_time(bytes: &[u8]) -> u32 {
     let mixed = bytes.iter().fold(0_u32, |hash, byte| {
         let hash = hash.wrapping_add(*byte as i8 as u32);
@@ -35,7 +36,7 @@ pub(super) fn one_at_a_time(bytes: &[u8]) -> u32 {
     mixed.wrapping_add(mixed << 15)
 }
 
-/// An MD5 as four numbers, little-endian.
+/// The MD5 as four little-endian numbers.
 pub(super) fn md5_words(bytes: &[u8]) -> [u32; 4] {
     let digest = md5::Md5::digest(bytes);
     std::array::from_fn(|word| {
@@ -43,7 +44,8 @@ pub(super) fn md5_words(bytes: &[u8]) -> [u32; 4] {
     })
 }
 
-/// The first of them. Not inlined: a client of one server, which hashes nothing, need not have its stack made ready for it.
+/// The first of them. Not inlined, so that a client with one server, which hashes nothing, does not set up a stack for
+/// it.
 #[inline(never)]
 pub(super) fn md5(bytes: &[u8]) -> u32 {
     let digest = md5::Md5::digest(bytes);
@@ -54,7 +56,7 @@ pub(super) fn crc32(bytes: &[u8]) -> u32 {
     crc32fast::hash(bytes)
 }
 
-/// What the first clients made of a CRC: fifteen of its bits.
+/// The CRC of the first clients: only fifteen of its bits.
 pub(super) fn short_crc32(bytes: &[u8]) -> u32 {
     (crc32(bytes) >> 16) & 0x7fff
 }

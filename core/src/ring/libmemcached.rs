@@ -1,4 +1,4 @@
-//! libmemcached's distributions, and those of clients that follow it.
+//! The distributions of libmemcached and of clients that follow it.
 
 use super::circle::Circle;
 use super::hashes::{md5_words, Md5};
@@ -14,7 +14,7 @@ pub(super) fn weighted(servers: &[ServerSpec]) -> Circle<Md5> {
     Circle::new(weighted_points(servers, point_name), servers.len(), Md5)
 }
 
-/// `ketama`: one hash for points and keys. A weight above 1 turns the points, and them alone, into those of
+/// `ketama`: one hash for points and keys. If any weight exceeds 1, the points, but not the keys, are those of
 /// `ketama_weighted`.
 pub(super) fn ketama(servers: &[ServerSpec], hash: fn(&[u8]) -> u32) -> Ring {
     let points = match servers.iter().any(|server| server.weight.whole() > 1) {
@@ -24,7 +24,7 @@ pub(super) fn ketama(servers: &[ServerSpec], hash: fn(&[u8]) -> u32) -> Ring {
     Ring::new(Circle::new(points, servers.len(), hash))
 }
 
-/// `ketama_weighted` with the points of spymemcached.
+/// `ketama_weighted` with spymemcached's points.
 pub(super) fn spy(servers: &[ServerSpec]) -> Ring {
     Ring::new(Circle::new(weighted_points(servers, spy_name), servers.len(), Md5))
 }
@@ -49,14 +49,14 @@ fn weighted_points(servers: &[ServerSpec], name: fn(&ServerSpec) -> String) -> V
     points
 }
 
-/// A share of the points is computed in 32-bit floating point: 25 equal servers have 156 points each, not 160.
+/// Shares of points are computed in 32-bit floating point, so 25 equal servers have 156 points each, not 160.
 fn digests(weight: u32, total: u32, servers: usize) -> u32 {
     let share = weight as f32 / total as f32;
     let exact = share * WEIGHTED_POINTS / POINTS_PER_DIGEST * servers as f32;
     (f64::from(exact) + 1e-10) as f32 as u32
 }
 
-/// The port is left out when it is memcached's own; a Unix socket counts as port 0.
+/// memcached's default port is omitted. A Unix socket counts as port 0.
 fn point_name(server: &ServerSpec) -> String {
     match &server.endpoint {
         Endpoint::Tcp { host, port: DEFAULT_PORT } => host.clone(),
@@ -72,7 +72,7 @@ fn spy_name(server: &ServerSpec) -> String {
     }
 }
 
-/// `modula`: the hash modulo the number of servers, whatever their weights and whether they are there.
+/// `modula`: the hash modulo the number of servers, regardless of weights and of servers that are down.
 pub(super) struct Modula {
     pub(super) servers: usize,
     pub(super) hash: fn(&[u8]) -> u32,

@@ -31,7 +31,7 @@ impl Placement for MetaRing {
         usize::from(self.points[point % self.points.len()].1)
     }
 
-    /// A server that fails is marked down, and its keys go nowhere.
+    /// The client marks a failed server down, and its keys go nowhere.
     fn servers_from<'a>(&'a self, key: &'a [u8]) -> Servers<'a> {
         Box::new(std::iter::once(self.server(key)))
     }

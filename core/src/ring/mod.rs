@@ -1,7 +1,7 @@
-//! Which server holds a key: by the rule of one client or another, exact to the last key.
+//! Maps keys to servers, by libmemcached's rule or exactly as another client does.
 //!
-//! A [`Rule`] is chosen by its name and makes a [`Ring`] of the servers that are in use. Each family of rules has a file:
-//! points on a circle ([`libmemcached`], [`dalli`], [`cache_memcached_fast`], [`meta_memcache`]), buckets in a row
+//! A [`Rule`] is chosen by name, and makes a [`Ring`] from the servers in use. Each family of rules has a file: points
+//! on a circle ([`libmemcached`], [`dalli`], [`cache_memcached_fast`], [`meta_memcache`]), buckets in a row
 //! ([`buckets`]), and scores ([`pymemcache`], [`emcache`]).
 
 mod buckets;
@@ -27,21 +27,21 @@ use self::circle::Circle;
 use self::hashes::Md5;
 use crate::address::{Endpoint, ServerSpec};
 
-/// The servers that would hold a key as those before them fail, by their place in the list; its own first. One may come
-/// several times.
+/// The servers that hold a key as those before them fail, by index. The key's own is first. A server may occur
+/// repeatedly.
 type Servers<'a> = Box<dyn Iterator<Item = usize> + 'a>;
 
-/// Gives keys to servers as one client does, which it knows by their place in the list.
+/// Maps keys to server indexes, as one client does.
 trait Placement: Send + Sync {
     fn server(&self, key: &[u8]) -> usize;
     fn servers_from<'a>(&'a self, key: &'a [u8]) -> Servers<'a>;
 }
 
-/// A rule, applied to servers.
+/// A rule applied to servers.
 pub struct Ring(Applied);
 
 enum Applied {
-    /// The default rule, on the way of most operations: it costs no call that the compiler cannot look into.
+    /// The default rule, on the path of most operations. The compiler can inline its calls.
     Ketama(Circle<Md5>),
     Named(Box<dyn Placement>),
 }
@@ -66,8 +66,8 @@ impl Ring {
         }
     }
 
-    /// The servers that would hold `key` as those before them fail: its own first, then those that the rule's client
-    /// would try, until it gives up. One may come several times.
+    /// The servers that hold `key` as those before them fail: its own first, then those that the rule's client would
+    /// try, until it gives up. A server may occur repeatedly.
     pub fn servers_from<'a>(&'a self, key: &'a [u8]) -> Box<dyn Iterator<Item = usize> + 'a> {
         match &self.0 {
             Applied::Ketama(circle) => circle.servers_from(key),
@@ -75,7 +75,7 @@ impl Ring {
         }
     }
 
-    /// The same for keys that stand behind a namespace.
+    /// The same ring for keys after a namespace.
     fn behind(self, namespace: &[u8]) -> Self {
         match namespace {
             [] => self,
@@ -84,7 +84,7 @@ impl Ring {
     }
 }
 
-/// A server as several clients write it: `host:port`, without brackets, or the path.
+/// A server in the notation of several clients: `host:port` without brackets, or the path.
 fn plain_name(server: &ServerSpec) -> String {
     match &server.endpoint {
         Endpoint::Tcp { host, port } => format!("{host}:{port}"),
@@ -92,7 +92,7 @@ fn plain_name(server: &ServerSpec) -> String {
     }
 }
 
-/// A ring that hashes the namespace with the key.
+/// A ring that hashes the namespace together with the key.
 struct Behind {
     namespace: Vec<u8>,
     ring: Ring,

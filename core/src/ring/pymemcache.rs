@@ -7,7 +7,7 @@ use super::{plain_name, Placement, Servers};
 use crate::address::ServerSpec;
 
 pub(super) struct PymemcacheRing {
-    /// The servers as they stand before a key, highest first: of equal scores the greater name wins.
+    /// The prefix that each server adds to a key, highest first: among equal scores, the greater name wins.
     names: Vec<(Vec<u8>, usize)>,
 }
 
@@ -40,12 +40,12 @@ impl Placement for PymemcacheRing {
     }
 }
 
-/// pymemcache hashes characters, and of each its low byte.
+/// pymemcache hashes only the low byte of each character.
 fn low_bytes(text: &str) -> Vec<u8> {
     text.chars().map(|character| character as u8).collect()
 }
 
-/// MurmurHash3, 32 bits, of seed 0.
+/// MurmurHash3, 32 bits, seed 0.
 fn murmur3_32(bytes: &[u8]) -> u32 {
     let scramble = |word: u32| word.wrapping_mul(0xcc9e_2d51).rotate_left(15).wrapping_mul(0x1b87_3593);
     let (words, rest) = bytes.split_at(bytes.len() & !3);

@@ -1,4 +1,4 @@
-//! The rules, by name.
+//! The rules and their names.
 
 use std::mem::discriminant;
 
@@ -11,7 +11,7 @@ use super::meta_memcache::MetaRing;
 use super::{emcache, libmemcached, pymemcache, Applied, Ring};
 use crate::address::ServerSpec;
 
-/// Whose rule it is.
+/// The client with this rule.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Scheme {
     #[default]
@@ -28,11 +28,11 @@ enum Scheme {
     Dalli,
     CacheMemcached,
     CacheMemcachedFast,
-    /// With so many points for a server of weight 1.
+    /// With the number of points for a server of weight 1.
     CacheMemcachedFastKetama(u16),
 }
 
-/// The number that Cache::Memcached::Fast recommends for its `ketama_points`.
+/// The value that Cache::Memcached::Fast recommends for `ketama_points`.
 const KETAMA_POINTS: u16 = 150;
 
 const NAMES: [(&str, Scheme); 14] = [
@@ -52,14 +52,14 @@ const NAMES: [(&str, Scheme); 14] = [
     ("cache-memcached-fast-ketama", Scheme::CacheMemcachedFastKetama(KETAMA_POINTS)),
 ];
 
-/// By which client's rule keys are given to servers. The default is libmemcached's weighted ketama.
+/// The rule that maps keys to servers. The default is libmemcached's weighted ketama.
 #[derive(Clone, Debug, Default)]
 pub struct Rule {
     scheme: Scheme,
     namespace: Vec<u8>,
 }
 
-/// A rule that there is not, or that cannot be applied.
+/// A rule that does not exist or cannot be applied.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RingError(String);
 
@@ -72,8 +72,8 @@ impl std::fmt::Display for RingError {
 impl std::error::Error for RingError {}
 
 impl Rule {
-    /// The rule of this name, for keys behind a namespace: some clients hash it with the key. Behind the name of
-    /// Cache::Memcached::Fast's ketama may stand its number of points (`:160`). The error lists the names.
+    /// The rule with this name, for keys after a namespace, which some clients hash too. The name of
+    /// Cache::Memcached::Fast's ketama may end with its number of points (`:160`). The error lists the names.
     pub fn named(name: &str, namespace: &[u8]) -> Result<Self, RingError> {
         let (plain, points) = name.split_once(':').map_or((name, None), |(plain, points)| (plain, Some(points)));
         let Some((_, scheme)) = NAMES.iter().find(|(known, _)| *known == plain) else {
@@ -99,7 +99,7 @@ impl Rule {
         NAMES.iter().map(|(name, _)| *name)
     }
 
-    /// Refuses servers with weights that the rule does not know.
+    /// Refuses servers whose weights the rule does not support.
     pub fn check(&self, servers: &[ServerSpec]) -> Result<(), RingError> {
         servers.iter().try_for_each(|server| match self.why_not(server) {
             Some(why) => Err(RingError(format!("the ring {:?} {why}", self.name()))),
@@ -123,13 +123,13 @@ impl Rule {
         }
     }
 
-    /// Whether it tells keys of bytes from those of text: then the former are given to the ring as Python writes them
+    /// Whether it distinguishes keys of bytes from keys of text. The former are then hashed in Python's notation
     /// (`b'key'`).
     pub fn quotes_bytes(&self) -> bool {
         self.scheme == Scheme::Pymemcache
     }
 
-    /// The rule applied to servers, which [`Self::check`] has let pass.
+    /// Applies the rule to servers that [`Self::check`] accepts.
     pub fn ring(&self, servers: &[ServerSpec]) -> Ring {
         match self.scheme {
             Scheme::Ketama => Ring(Applied::Ketama(libmemcached::weighted(servers))),

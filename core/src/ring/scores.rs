@@ -1,8 +1,8 @@
-//! Rings by score: each server has one together with the key, and the least comes first.
+//! Rings by score: each server has a score for the key, and the lowest wins.
 
 use super::Servers;
 
-/// Of equal scores the first counts.
+/// Among equal scores, the first wins.
 pub(super) fn least<S: Copy + Ord>(scores: impl Iterator<Item = (S, usize)>) -> usize {
     scores.min_by_key(|(score, _)| *score).map_or(0, |(_, server)| server)
 }

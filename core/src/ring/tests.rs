@@ -1,4 +1,4 @@
-//! The rules against the vectors, which are what the clients themselves do.
+//! The rules against the vectors, which the clients themselves produced.
 
 use std::collections::HashMap;
 

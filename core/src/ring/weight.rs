@@ -1,17 +1,17 @@
-//! How many keys a server takes, next to the others.
+//! A server's share of the keys, relative to the others.
 
-/// A server's weight: a decimal number above 0, at most 65,535. Most rings take whole numbers only.
+/// A server's weight: a decimal number above 0, at most 65,535. Most rings accept only whole numbers.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
 pub struct Weight(f64);
 
-// Never NaN: `parse` and `from` are the only ways to make one.
+// Never NaN: only `parse` and `from` make one.
 impl Eq for Weight {}
 
 impl Weight {
     /// The most digits on either side of the decimal point.
     const DIGITS: usize = 6;
 
-    /// Reads `2` or `1.5`; `None` when the text is anything else, or the number is out of bounds.
+    /// Reads `2` or `1.5`. `None` if the text is anything else, or the number is out of bounds.
     pub fn parse(text: &str) -> Option<Self> {
         let is_digits =
             |part: &str| (1..=Self::DIGITS).contains(&part.len()) && part.bytes().all(|byte| byte.is_ascii_digit());

@@ -1,4 +1,4 @@
-//! What a session hands out: replies and failures, each with the ticket of its exchange.
+//! What a session hands out: replies and failures, each with its exchange's ticket.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use pinyon_proto::Head;
 pub use crate::connection::Ticket;
 use crate::error::Error;
 
-/// Something happened to an exchange.
+/// News of an exchange.
 #[derive(Debug)]
 pub struct Completion<'s> {
     pub ticket: Ticket,
@@ -17,24 +17,24 @@ pub struct Completion<'s> {
 
 #[derive(Debug)]
 pub enum Outcome<'s> {
-    /// One reply of several, as each `VALUE` of a classic `get` is; more follow.
+    /// One of several replies, such as each `VALUE` of a classic `get`. More follow.
     Part(Reply<'s>),
-    /// The whole reply, or the last of several.
+    /// The only reply, or the last of several.
     Reply(Reply<'s>),
-    /// A large value is about to arrive. Hand a place for it to [`Session::receive_into`](super::Session::receive_into),
-    /// or go on and the session makes one; its reply follows when it is filled.
+    /// A large value is about to arrive. Pass memory for it to [`Session::receive_into`](super::Session::receive_into);
+    /// otherwise the session allocates it. The reply follows once the value is complete.
     Large(Head),
     Failed(Error),
 }
 
-/// A reply, its bytes borrowed from the receive buffer.
+/// A reply. It borrows its bytes from the receive buffer.
 #[derive(Debug)]
 pub struct Reply<'s> {
     pub head: &'s Head,
-    /// Which of the keys of a [`GetMany`](pinyon_proto::Command::GetMany) this is about.
+    /// The index of its key in the [`GetMany`](pinyon_proto::Command::GetMany).
     pub index: usize,
     pub value: Value<'s>,
-    /// The reply's first line, without its `\r\n`; empty when the value came in pieces.
+    /// The reply's first line without its `\r\n`. It is empty if the value arrived in pieces.
     pub line: &'s [u8],
     /// The server's name, for messages.
     pub server: &'s Arc<str>,
@@ -43,9 +43,9 @@ pub struct Reply<'s> {
 #[derive(Debug)]
 pub enum Value<'s> {
     None,
-    /// In the receive buffer until the next call.
+    /// In the receive buffer, until the next call.
     Borrowed(&'s [u8]),
-    /// Received straight into the place the host handed in.
+    /// In the memory that the host supplied.
     Received(Box<dyn Destination>),
 }
 
@@ -59,12 +59,12 @@ impl Value<'_> {
     }
 }
 
-/// Memory of the host's that a large value is received into.
+/// The host's memory for a large value.
 pub trait Destination: Send + std::fmt::Debug {
-    /// The whole of it; as long as the value is.
+    /// The whole memory, exactly as long as the value.
     fn bytes(&self) -> &[u8];
     fn bytes_mut(&mut self) -> &mut [u8];
-    /// For the host to get back what it handed in.
+    /// Lets the host downcast to its own type.
     fn into_any(self: Box<Self>) -> Box<dyn Any>;
 }
 

@@ -1,9 +1,9 @@
-//! How a session comes to be ready: once it is connected it logs in, where that is wanted, and the server's version says
-//! what may be sent.
+//! Making a session ready: it connects, logs in if needed, and learns from the server's version which commands it may
+//! send.
 
 use std::time::{Duration, Instant};
 
-use pinyon_proto::{Capabilities, Decoded, Form, Malformed, ReplyReader, ServerVersion, Status};
+use pinyon_proto::{Decoded, Form, Malformed, ReplyReader, ServerVersion, Status};
 
 use super::exchange::Exchange;
 use super::Session;
@@ -13,18 +13,18 @@ use crate::error::{Error, Kind, Sent};
 use crate::metrics::{Counted, Meter};
 use crate::network::Network;
 
-/// What is awaited before a connection is ready: the answers to the greeting, in their order.
+/// The next answer that the greeting awaits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Awaited {
     Login,
     Version,
-    /// The answer to a meta command that does nothing.
+    /// The answer to a meta no-op.
     NoOp,
     Nothing,
 }
 
 impl Awaited {
-    /// What the server was asked, for messages.
+    /// The name of the request, for messages.
     fn as_str(self) -> &'static str {
         match self {
             Awaited::Login => "the login",
@@ -33,12 +33,12 @@ impl Awaited {
     }
 }
 
-/// How a server that speaks TLS begins when it is spoken to without.
+/// The first bytes from a server that expects TLS when the client does not speak it.
 const ALERT: [u8; 2] = [0x15, 0x03];
 
 impl<N: Network> Session<N> {
-    /// Begins to connect, to the first of `addresses` that answers, with `timeout` for all of it. A session whose
-    /// connection broke starts anew; take what was in flight from [`Session::next`] before.
+    /// Begins to connect to the first of `addresses` that answers, within `timeout` overall. A session whose connection
+    /// broke starts anew; before that, take what was in flight from [`Session::next`].
     pub fn connect(&mut self, addresses: Vec<Address>, now: Instant, timeout: Duration) {
         assert!(self.queue.is_empty(), "what was in flight has not been taken");
         self.meter.iter_mut().for_each(Meter::begin);
@@ -57,12 +57,12 @@ impl<N: Network> Session<N> {
         self.advance_connection(now);
     }
 
-    /// Until when the connection must stand.
+    /// The deadline for connecting.
     pub fn connection_deadline(&self) -> Option<Instant> {
         self.connection.deadline()
     }
 
-    /// Goes on connecting as far as it can without waiting.
+    /// Continues to connect, as far as possible without waiting.
     pub(super) fn advance_connection(&mut self, now: Instant) {
         let connected = self.connection.advance(now);
         self.advanced(connected);
@@ -76,15 +76,15 @@ impl<N: Network> Session<N> {
         }
     }
 
-    /// Gives up connecting once its time is over, after what has come was read.
+    /// Gives up connecting once the time is up, after reading what has arrived.
     pub(super) fn check_connecting_time(&mut self, now: Instant) {
         if let Err(error) = self.connection.check_time(now, self.awaits.as_str()) {
             self.fail(error);
         }
     }
 
-    /// The connection broke. A server that does not answer a greeting with a meta command in it is greeted without, on
-    /// another connection.
+    /// Handles a broken connection. If the server did not answer a greeting with a meta command, greets it without one
+    /// on a new connection.
     #[cold]
     pub(super) fn broke(&mut self, error: Error) {
         let was_cut_off = error.kind == Kind::Closed && self.incoming.is_empty();
@@ -92,14 +92,21 @@ impl<N: Network> Session<N> {
             self.doubt_command(was_cut_off);
             return self.fail(error);
         }
+        self.greet_anew();
+    }
+
+    /// Another connection, whose greeting has no meta command.
+    fn greet_anew(&mut self) {
         self.outgoing = Outgoing::default();
+        self.incoming = Incoming::new(RECEIVE_BUFFER);
+        self.reader = ReplyReader::default();
         self.tries_meta = false;
         let connected = self.connection.connect_anew();
         self.advanced(connected);
     }
 
-    /// A proxy that speaks classic text closes the connection on a command that it does not know: then the command is to
-    /// blame, not the server.
+    /// Blames the meta command rather than the server: a proxy that speaks only classic text closes the connection on a
+    /// command it does not know.
     fn doubt_command(&mut self, was_cut_off: bool) {
         let is_doubtful = |exchange: &Exchange| {
             let rare =
@@ -117,7 +124,7 @@ impl<N: Network> Session<N> {
         self.queue.pop_front();
     }
 
-    /// All requests of the greeting leave in one send.
+    /// Submits all requests of the greeting. They leave in one send.
     fn greet(&mut self) {
         let mut requests = Vec::new();
         if let Some(login) = &self.login {
@@ -146,6 +153,10 @@ impl<N: Network> Session<N> {
     }
 
     fn await_no_op(&mut self, version: Option<ServerVersion>) {
+        let was_cut_off = !self.tries_meta && self.manner.tries_meta();
+        if was_cut_off {
+            self.manner.refuses_meta(self.connection.server());
+        }
         self.capabilities = self.manner.capabilities(version);
         match self.tries_meta {
             true => self.awaits = Awaited::NoOp,
@@ -153,7 +164,7 @@ impl<N: Network> Session<N> {
         }
     }
 
-    /// Everything that was asked is answered.
+    /// Marks the session ready, once the whole greeting is answered.
     fn be_ready(&mut self) {
         self.awaits = Awaited::Nothing;
         if !self.incoming.is_empty() {
@@ -163,7 +174,7 @@ impl<N: Network> Session<N> {
         self.connection.ready();
     }
 
-    /// Reads the answers to the greeting, if that is what has come; the last of them makes the session ready.
+    /// Reads answers to the greeting, if they have arrived. The last one makes the session ready.
     #[inline]
     pub(super) fn read_greeting(&mut self) {
         if self.connection.is_greeting() {
@@ -210,16 +221,12 @@ impl<N: Network> Session<N> {
         }
     }
 
-    /// Reads the answer to the version probe.
+    /// Reads the answer to `version`.
     fn read_version(&mut self) {
         let (kind, why) = match self.reader.read(self.incoming.bytes(), Form::Version) {
             Ok(Decoded::Head { head, line, consumed, .. }) if head.status == Status::Version => {
                 let version = line.strip_prefix(b"VERSION ").and_then(ServerVersion::parse);
                 self.incoming.consume(consumed);
-                // It was cut off: the greeting before this one tried a meta command.
-                if !self.tries_meta && self.manner.tries_meta() && Capabilities::of(version).meta() {
-                    self.manner.refuses_meta(self.connection.server());
-                }
                 return self.await_no_op(version);
             }
             Ok(Decoded::Head { line: b"ERROR", consumed, .. }) => {
@@ -246,16 +253,18 @@ impl<N: Network> Session<N> {
         self.refuse(kind, &why);
     }
 
-    /// Reads the answer to the meta command that does nothing. An error from a server whose version has meta commands comes
-    /// from a proxy before it.
+    /// Reads the answer to the meta no-op. After an error the connection is made anew, because mcrouter closes it. Only the
+    /// "ERROR" of an old memcached leaves the connection as it is.
     fn read_no_op(&mut self) {
         match self.reader.read(self.incoming.bytes(), Form::NoOp) {
-            Ok(Decoded::Head { head, consumed, .. }) => {
-                self.incoming.consume(consumed);
-                if head.status.is_error() && self.capabilities.meta() {
+            Ok(Decoded::Head { head, line, consumed, .. }) => {
+                let version = self.capabilities.version();
+                let is_old_memcached = line == b"ERROR" && version.is_some() && !self.capabilities.meta();
+                if head.status.is_error() && !is_old_memcached {
                     self.manner.refuses_meta(self.connection.server());
-                    self.capabilities = self.manner.capabilities(self.capabilities.version());
+                    return self.greet_anew();
                 }
+                self.incoming.consume(consumed);
                 self.be_ready();
             }
             Ok(Decoded::Partial | Decoded::Value { .. }) => {}
@@ -269,7 +278,7 @@ impl<N: Network> Session<N> {
         self.refuse(Kind::Protocol, &format!("this is not a memcached server: {what}: received \"{said}\""));
     }
 
-    /// What the server said, without the password.
+    /// The server's words, without the password.
     pub(super) fn redacted(&self, said: &[u8]) -> String {
         match &self.login {
             Some(login) => login.password.redact(said),
@@ -277,7 +286,7 @@ impl<N: Network> Session<N> {
         }
     }
 
-    /// What was wrong with a reply, without what may have the password in it.
+    /// What was wrong with a reply, without anything that may contain the password.
     pub(super) fn explained(&self, malformed: &Malformed) -> String {
         match &self.login {
             Some(_) => malformed.what.to_owned(),

@@ -13,28 +13,28 @@ pub(crate) struct Exchange {
     pub(crate) command: Counted,
     pub(crate) expect: Expect,
     pub(crate) deadline: Instant,
-    /// Where its request begins in the stream of bytes sent; [`NOT_ENCODED`] as long as it has none.
+    /// The position of its request in the stream of sent bytes; [`NOT_ENCODED`] while it has none.
     pub(crate) begin: u64,
-    /// Whether a data block follows its command line.
+    /// Whether a data block follows the command line.
     pub(crate) stores: bool,
-    /// Whether its reply is a number.
+    /// Whether the reply is a number.
     pub(crate) counts: bool,
-    /// Nobody waits for it any more: its reply is read and dropped.
+    /// Whether its caller is gone: the reply is read and dropped.
     pub(crate) abandoned: bool,
     pub(crate) about: About,
 }
 
 pub(crate) const NOT_ENCODED: u64 = u64::MAX;
 
-/// What tells the replies to an exchange, besides their order.
+/// What identifies a reply to this exchange, besides the order.
 pub(crate) enum About {
     /// What the server echoes of a meta command, if anything: see [`Expect::opaque`].
     Echo,
-    /// The keys that a classic `get` of its own repeats.
+    /// The keys of its own classic `get`, which the replies repeat.
     Keys(Box<KeysOfLine>),
-    /// One key of a `get` line that several exchanges share: its place among the keys of the line.
+    /// One key of a `get` line that several exchanges share: its position among the line's keys.
     KeyOfLine(Range<usize>),
-    /// The `END` of a shared line, behind the exchanges of its keys.
+    /// The `END` of a shared line. It follows the exchanges of the line's keys.
     EndOfLine,
 }
 
@@ -50,7 +50,7 @@ impl About {
 }
 
 impl Exchange {
-    /// Whether a reply with this head can be the one to this exchange, by what it echoes.
+    /// Whether a reply with this head may belong to this exchange, judging by what the head echoes.
     pub(crate) fn is_echoed_by(&self, head: &Head) -> bool {
         match self.expect.form {
             Form::NoOp => head.status == Status::NoOp,
@@ -58,7 +58,7 @@ impl Exchange {
         }
     }
 
-    /// Refuses a reply that belongs to another request. Returns which of the exchange's keys it is about.
+    /// Refuses a reply that belongs to another request. Returns the index of the reply's key.
     pub(crate) fn verify(&mut self, head: &Head, key: &[u8], line: &[u8]) -> Result<usize, Malformed> {
         if let (About::Keys(keys), Status::Hit) = (&mut self.about, head.status) {
             return keys.find(key).ok_or_else(|| Malformed::new("the reply has a key that was not asked for", line));
@@ -83,7 +83,7 @@ impl Exchange {
         matches!(self.about, About::KeyOfLine(_) | About::EndOfLine)
     }
 
-    /// Whether a reply on the shared line that it is in is its own.
+    /// Whether a reply on the shared line belongs to this exchange.
     pub(crate) fn is_answered_in_line(&self, keys: &[u8], head: &Head, key: &[u8]) -> bool {
         match &self.about {
             About::KeyOfLine(own) => head.status == Status::Hit && keys.get(own.clone()) == Some(key),
@@ -91,7 +91,7 @@ impl Exchange {
         }
     }
 
-    /// How many of the keys of its own line were found, and how many were not, once its last reply has come.
+    /// How many keys of its own line were found and how many were missing, once its last reply has arrived.
     pub(crate) fn found_and_missing(&self) -> Option<(u64, u64)> {
         match &self.about {
             About::Keys(keys) => Some(keys.found_and_missing()),
@@ -99,7 +99,7 @@ impl Exchange {
         }
     }
 
-    /// What it means that there is no reply to it though one to a later exchange has come.
+    /// The meaning of a missing reply, once a later exchange has been answered.
     pub(crate) fn silence(&self) -> &'static Head {
         match self.expect.form {
             Form::Meta(Verb::Get) | Form::ClassicGet => const { &Head::of(Status::Miss) },
@@ -108,7 +108,7 @@ impl Exchange {
     }
 }
 
-/// The keys of a classic `get`. The server answers for those it has, in the order asked.
+/// The keys of a classic `get`. The server answers those that it has, in the requested order.
 pub(crate) struct KeysOfLine {
     text: Vec<u8>,
     at: usize,

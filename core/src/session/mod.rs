@@ -1,11 +1,11 @@
-//! A session: one connection to one server and the queue of exchanges in flight on it.
+//! A session: one connection to one server, and the queue of exchanges in flight on it.
 //!
-//! The host submits commands, says when there is something to do with the socket ([`Session::poll`]), and takes
-//! what came of it ([`Session::next`]). A session never waits, never calls the host and keeps no thread; time is
-//! an argument. Every reply is verified against the exchange it answers, and one that does not belong breaks the
-//! connection: another key's value is never handed out.
+//! The host submits commands, calls [`Session::poll`] when the socket may have something to do, and takes completions
+//! from [`Session::next`]. A session never waits, never calls the host and starts no thread; time is an argument. It
+//! verifies every reply against its exchange. A reply that does not match breaks the connection, so a session never
+//! hands out another key's value.
 //!
-//! House rules: replies are read in `replies.rs` alone, and whatever fails ends in [`Session::fail`].
+//! House rules: only `replies.rs` reads replies, and every failure ends in [`Session::fail`].
 
 mod completion;
 mod connecting;
@@ -42,29 +42,28 @@ use exchange::{About, Exchange};
 use replies::{Current, Receiving};
 use submitting::Lines;
 
-/// Values from this size on are received straight into the host's memory, and sent from it.
+/// Values of this size or more are received straight into the host's memory, and sent from it.
 pub const LARGE: usize = 16 * 1024;
 
-/// How much is received at first when one value is awaited: of a large one, what comes now is copied once more.
+/// How much is received at first while one value is awaited. If the value is large, these bytes are copied once more.
 const WINDOW_FOR_ONE: usize = LARGE + 512;
 
-/// What bounds a session's memory.
+/// Bounds on a session's memory.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Exchanges in flight; at most [`Self::MOST_EXCHANGES`].
+    /// The most exchanges in flight; at most [`Self::MOST_EXCHANGES`].
     pub exchanges: usize,
-    /// Bytes submitted and not yet sent, beyond which nothing more is taken.
+    /// The most unsent bytes. Beyond them, the session takes nothing more.
     pub unsent: usize,
     /// The largest value sent or received, in bytes.
     pub value: usize,
 }
 
 impl Limits {
-    /// Half the opaques there are, so that no two in flight have the same.
+    /// Half of all opaques, so that no two exchanges in flight share one.
     pub const MOST_EXCHANGES: usize = 32_768;
 
-    /// Refuses a value of this size, before anything is sent, if it is larger than the limit. `key`: the text of its key, for
-    /// the message.
+    /// Refuses a value that exceeds the limit, before anything is sent. `key`: the text of its key, for the message.
     pub fn check_value(&self, size: usize, key: impl FnOnce() -> String) -> Result<(), InvalidArgument> {
         let limit = self.value;
         if size <= limit {
@@ -88,13 +87,13 @@ impl Default for Limits {
 #[derive(Clone)]
 pub enum Data<'a> {
     None,
-    /// Copied when submitted; for small values.
+    /// Copied at submission; for small values.
     Copied(&'a [u8]),
-    /// Kept by the caller and sent from where it is.
+    /// Kept by the caller and sent without a copy.
     Shared(SharedBytes),
 }
 
-/// Why a command was not taken; nothing of it was sent or queued.
+/// Why a session did not take a command. Nothing of it was sent or queued.
 #[derive(Debug)]
 pub enum Refused {
     /// The session is not ready or its queue is full: wait, then submit again.
@@ -107,7 +106,7 @@ pub enum Refused {
 }
 
 impl Refused {
-    /// What it is for a caller that cannot wait.
+    /// The error for a caller that cannot wait.
     pub fn into_error(self, server: &Arc<str>, command: &'static str) -> Error {
         let error = match self {
             Refused::Full => Error::new(Kind::Usage, server, "the connection accepts no more commands"),
@@ -123,12 +122,12 @@ impl Refused {
 
 pub struct Session<N: Network = System> {
     connection: Connection<N>,
-    /// As whom to log in, if at all.
+    /// The user to log in as, if any.
     login: Option<Login>,
     manner: Arc<Manner>,
-    /// What is awaited of the greeting's answers.
+    /// The next answer that the greeting awaits.
     awaits: Awaited,
-    /// The greeting tries a meta command.
+    /// Whether the greeting tries a meta command.
     tries_meta: bool,
     limits: Limits,
     capabilities: Capabilities,
@@ -143,23 +142,23 @@ pub struct Session<N: Network = System> {
     current: Option<Current>,
     /// A large value on its way into the host's memory.
     receiving: Option<Receiving>,
-    /// How many quiet exchanges at the front of the queue are over, as a later reply has shown.
+    /// The number of quiet exchanges at the front of the queue that are over, as a later reply has shown.
     silent: usize,
-    /// An error that one of the quiet exchanges at the front of the queue caused; which, the server does not say.
+    /// An error that one of the quiet exchanges at the front of the queue caused. The server does not say which.
     unattributed: Option<Error>,
-    /// How many quiet commands were submitted since the last loud one.
+    /// The number of quiet commands since the last loud one.
     quiet_run: usize,
     lines: Lines,
-    /// How many stores were joined since anything else was submitted or sent.
+    /// The number of stores joined since anything else was submitted or sent.
     stores: usize,
     expired: VecDeque<(Ticket, Error)>,
-    /// When it was looked last: once what had come by then is read, it is the time to fail what has not.
+    /// When the socket was last read. Once everything received by then is handled, exchanges due before it may fail.
     looked_at: Option<Instant>,
     meter: Option<Meter>,
 }
 
 impl<N: Network> Session<N> {
-    /// A session that is not connected: see [`Self::connect`]. `server` is the name for messages.
+    /// A session that is not connected: see [`Self::connect`]. `server` is its name in messages.
     pub fn new(server: Arc<str>, network: N, limits: Limits) -> Self {
         Self {
             connection: Connection::new(server, network, None),
@@ -188,32 +187,32 @@ impl<N: Network> Session<N> {
         }
     }
 
-    /// The same, which does what it takes to be let in by the server.
+    /// The same session, with TLS and a login.
     pub fn with_access(mut self, tls: Option<ServerTls>, login: Option<Login>) -> Self {
         self.connection.set_tls(tls);
         self.login = login;
         self
     }
 
-    /// The same, which is spoken to as is known of its server.
+    /// The same session, with the server's known manner of speaking.
     pub(crate) fn in_manner(mut self, manner: Arc<Manner>) -> Self {
         self.manner = manner;
         self
     }
 
-    /// The same, which counts what becomes of its exchanges.
+    /// The same session, counting the outcomes of its exchanges.
     pub(crate) fn metered(mut self, meter: Meter) -> Self {
         self.meter = Some(meter);
         self
     }
 
-    /// Whether something in flight is timed: then [`Self::arrived`] is to be told when its answer comes.
+    /// Whether an exchange in flight is timed. Then [`Self::arrived`] must be told when its answer arrives.
     #[inline]
     pub(crate) fn is_timed(&self) -> bool {
         self.meter.as_ref().is_some_and(|meter| meter.times_before(Ticket(self.next_ticket)))
     }
 
-    /// What was received last had come by now.
+    /// Says that the bytes received last had arrived by now.
     #[inline]
     pub(crate) fn arrived(&mut self, now: Instant) {
         if let Some(meter) = &mut self.meter {
@@ -221,7 +220,7 @@ impl<N: Network> Session<N> {
         }
     }
 
-    /// Whether a command submitted now would be taken.
+    /// Whether it would take a command now.
     pub fn accepts(&self) -> bool {
         self.connection.is_ready()
             && self.queue.len() < self.limits.exchanges
@@ -236,17 +235,17 @@ impl<N: Network> Session<N> {
         self.connection.is_closed()
     }
 
-    /// Whether it is connected with nothing in flight, unsent or unread: at a reply boundary.
+    /// Whether it is at a reply boundary: connected, with nothing in flight, unsent or unread.
     pub fn is_clean(&self) -> bool {
         self.is_ready() && self.queue.is_empty() && self.outgoing.unsent() == 0 && self.incoming.is_empty()
     }
 
-    /// Whether it waits for replies or has something to send.
+    /// Whether it awaits replies or has something to send.
     pub fn is_busy(&self) -> bool {
         !self.queue.is_empty() || self.has_unsent()
     }
 
-    /// Whether some of what was submitted has still to be sent.
+    /// Whether something that was submitted is unsent.
     pub fn has_unsent(&self) -> bool {
         self.outgoing.unsent() + self.lines.unencoded() > 0 && !self.connection.is_down()
     }
@@ -266,7 +265,7 @@ impl<N: Network> Session<N> {
         &self.capabilities
     }
 
-    /// The server's name, as messages give it.
+    /// The server's name in messages.
     pub fn server(&self) -> &Arc<str> {
         self.connection.server()
     }
@@ -275,7 +274,7 @@ impl<N: Network> Session<N> {
         self.connection.stream()
     }
 
-    /// Nobody waits for this exchange any more: its reply is read and dropped, its neighbours are undisturbed.
+    /// Gives up an exchange: its reply is read and dropped. Other exchanges are not affected.
     pub fn abandon(&mut self, ticket: Ticket) {
         if let Ok(position) = self.queue.binary_search_by_key(&ticket, |exchange| exchange.ticket) {
             self.queue[position].abandoned = true;
@@ -283,8 +282,8 @@ impl<N: Network> Session<N> {
         self.expired.retain(|(expired, _)| *expired != ticket);
     }
 
-    /// Connects, sends and receives as far as the socket allows without waiting. Take what came of it from
-    /// [`Self::next`]. Calling it early, late or for nothing is harmless.
+    /// Connects, sends and receives as far as the socket allows without waiting. Take the results from [`Self::next`].
+    /// Calling it early, late or needlessly does no harm.
     pub fn poll(&mut self, now: Instant) {
         self.arrived(now);
         self.advance_connection(now);
@@ -310,7 +309,7 @@ impl<N: Network> Session<N> {
         }
     }
 
-    /// Sends what is unsent, as far as the socket takes it without waiting.
+    /// Sends as much as the socket takes without waiting.
     pub fn flush(&mut self) {
         self.end_joined();
         if let Err(error) = self.connection.send(&mut self.outgoing) {
@@ -318,8 +317,8 @@ impl<N: Network> Session<N> {
         }
     }
 
-    /// Receives once, by `receive`, which may wait where the host can. Returns how many bytes came; an error is
-    /// one that leaves the connection as it was.
+    /// Receives once, by `receive`, which may wait if the host can. Returns the number of bytes received. An error
+    /// leaves the connection as it was.
     pub(crate) fn fill_with(
         &mut self,
         receive: impl FnOnce(&mut N::Stream, &mut [IoSliceMut<'_>]) -> io::Result<usize>,
@@ -363,13 +362,13 @@ impl<N: Network> Session<N> {
         }
     }
 
-    /// Whether what arrives next belongs to a large value, straight into its place.
+    /// Whether the next bytes belong to a large value and go straight into its memory.
     fn awaits_large_value(&mut self) -> bool {
         self.receiving.as_mut().is_some_and(|receiving| !receiving.room().is_empty())
     }
 
-    /// Fails the exchanges whose deadline has passed. Their replies are dropped should they come; when nobody
-    /// waits for any reply any more, the server has stopped answering and the connection is closed.
+    /// Fails the exchanges whose deadline has passed, and drops their replies. If every exchange in flight has expired,
+    /// the server has stopped answering, and the connection is closed.
     fn expire(&mut self, now: Instant) {
         let position = self.outgoing.position();
         let before = self.expired.len();
@@ -388,36 +387,36 @@ impl<N: Network> Session<N> {
         if self.queue.iter().all(|exchange| exchange.abandoned) {
             return self.fail(Error::unanswered(self.server()));
         }
-        // The connection goes on for others, and what is unsent leaves with what they have submitted.
+        // Other exchanges keep the connection, so the unsent part leaves with theirs.
         self.expired.iter_mut().skip(before).for_each(|(_, error)| error.sent = Sent::Maybe);
     }
 
-    /// Breaks the connection. What is in flight fails with this error.
+    /// Breaks the connection. Everything in flight fails with this error.
     pub fn fail(&mut self, error: Error) {
         self.forget_joined();
         self.meter.iter().for_each(|meter| meter.connected(false));
         self.connection.fail(error);
     }
 
-    /// Makes a broken session one that is not connected. What was in flight must have been taken before.
+    /// Takes the error of a broken session, which is then unconnected. Take what was in flight first.
     pub fn take_failure(&mut self) -> Option<Error> {
         debug_assert!(self.queue.is_empty(), "what was in flight has not been taken");
         self.connection.take_failure()
     }
 
-    /// Closes the descriptor of a connection that broke: a host that watches it must stop doing so before. Otherwise
-    /// it is closed with the session, or when it connects again.
+    /// Closes the descriptor of a broken connection. A host that watches it must stop doing so first. Without this
+    /// call, it is closed with the session, or when the session connects again.
     pub fn release(&mut self) {
         self.connection.release();
     }
 
-    /// Closes the connection without a goodbye, for whoever may share it.
+    /// Closes the connection without sending anything, since a forked process may share it.
     pub fn close(&mut self) {
         self.fail(Error::new(Kind::Closed, self.server(), "the connection was closed"));
     }
 }
 
-/// Whether one value at most is in flight.
+/// Whether at most one value is in flight.
 fn awaits_one_value(queue: &VecDeque<Exchange>) -> bool {
     let mut exchanges = queue.iter().filter(|exchange| !matches!(exchange.about, About::EndOfLine));
     let alone = exchanges.next().is_some_and(|first| !matches!(first.about, About::Keys(_)));

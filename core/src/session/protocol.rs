@@ -1,4 +1,4 @@
-//! In which of memcached's two protocols a server is spoken to, and how that is found out.
+//! Which of memcached's two protocols a server gets, and how a session discovers it.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
@@ -7,16 +7,16 @@ use pinyon_proto::{Capabilities, ServerVersion};
 
 use crate::events::{Event, EventKind, Events};
 
-/// Which commands are sent.
+/// Which commands to send.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Protocol {
-    /// Meta commands where the server takes them, else classic text. What a proxy cuts off is found out when the first
-    /// connection is made: no command of the user's is lost for it.
+    /// Meta commands if the server takes them, classic text otherwise. The first connection finds out before it carries
+    /// any user's command, so a proxy that cuts off meta commands loses none.
     #[default]
     Auto,
-    /// Meta commands, even where the version cannot be read.
+    /// Meta commands, even if the version cannot be read.
     Meta,
-    /// Classic text. The server is not even asked for its version, which some proxies do not know.
+    /// Classic text. The server is not even asked for its version, because some proxies do not know that command.
     Classic,
 }
 
@@ -25,11 +25,11 @@ impl Protocol {
         [("auto", Self::Auto), ("meta", Self::Meta), ("classic", Self::Classic)];
 }
 
-/// What is known of how a server is spoken to. All connections to the server share it.
+/// What is known of a server's protocol. All connections to the server share it.
 #[derive(Debug, Default)]
 pub(crate) struct Manner {
     protocol: Protocol,
-    /// It closed a connection, or answered with an error, when it was sent a meta command.
+    /// Whether it once answered a meta command with an error, or closed the connection.
     refuses_meta: AtomicBool,
     events: Option<Arc<Events>>,
 }
@@ -44,25 +44,23 @@ impl Manner {
         self.protocol != Protocol::Classic
     }
 
-    /// Whether a new connection tries a meta command that does nothing.
+    /// Whether a new connection tries a meta no-op.
     pub(super) fn tries_meta(&self) -> bool {
         self.protocol == Protocol::Auto && !self.refuses_meta.load(Ordering::Relaxed)
     }
 
-    /// What may be sent to a server that reports this version.
+    /// The commands that a server of this version gets.
     pub(super) fn capabilities(&self, version: Option<ServerVersion>) -> Capabilities {
         let known = Capabilities::of(version);
         match self.protocol {
             Protocol::Classic => Capabilities::classic(version),
             Protocol::Meta if !known.meta() => Capabilities::meta_of_unknown_version(),
-            Protocol::Auto if known.meta() && self.refuses_meta.load(Ordering::Relaxed) => {
-                Capabilities::classic(version)
-            }
+            Protocol::Auto if self.refuses_meta.load(Ordering::Relaxed) => Capabilities::classic(version),
             _ => known,
         }
     }
 
-    /// The server has refused a meta command: none is sent from now on.
+    /// Notes that the server refused a meta command. None is sent from now on.
     pub(super) fn refuses_meta(&self, server: &Arc<str>) {
         if self.refuses_meta.swap(true, Ordering::Relaxed) {
             return;

@@ -1,4 +1,4 @@
-//! Reading replies: from bytes that have arrived to completions, each verified against its exchange.
+//! Reading replies: turns arrived bytes into completions, and verifies each against its exchange.
 
 use std::ops::Range;
 
@@ -10,10 +10,10 @@ use super::{Session, LARGE};
 use crate::error::{Error, Kind, Sent};
 use crate::network::Network;
 
-/// A reply whose head has been read and verified, and whose value is awaited.
+/// A reply whose head was read and verified, and whose value is still arriving.
 pub(super) struct Current {
     index: usize,
-    /// The host has been told that the value is large.
+    /// Whether the host was told that the value is large.
     announced: bool,
 }
 
@@ -24,31 +24,32 @@ pub(super) struct Receiving {
 }
 
 impl Receiving {
-    /// What is still to be filled.
+    /// The part that is still empty.
     pub(super) fn room(&mut self) -> &mut [u8] {
         &mut self.destination.bytes_mut()[self.filled..]
     }
 }
 
-/// How far reading has come.
+/// The progress of reading.
 enum Step {
     Completed(Ticket, What),
-    /// There was progress, but nothing to hand out: go on.
+    /// Progress, but nothing to hand out yet: continue.
     Again,
     /// More bytes must arrive first.
     Wait,
 }
 
-/// What to hand out, by position in the receive buffer: it is lent out only once nothing changes any more.
+/// What to hand out, as positions in the receive buffer. The bytes are borrowed only after the last change to the
+/// buffer.
 enum What {
-    /// [`Session::head`] is its head.
+    /// The reply whose head is [`Session::head`].
     Reply {
         index: usize,
         value: Place,
         line: Range<usize>,
         last: bool,
     },
-    /// A quiet command was done, or a key was not found: what the server did not say.
+    /// An outcome that the server did not spell out: a quiet command succeeded, or a key was not found.
     Silence(&'static Head),
     Large,
     Failed(Box<Error>),
@@ -61,8 +62,7 @@ enum Place {
 }
 
 impl<N: Network> Session<N> {
-    /// The next thing that happened to an exchange, `None` when more bytes have to arrive first. Its bytes are
-    /// borrowed until the next call.
+    /// The next completion, or `None` if more bytes must arrive first. Its bytes are borrowed until the next call.
     #[allow(clippy::should_implement_trait)] // what it returns borrows from the session, as an iterator's items cannot
     pub fn next(&mut self) -> Option<Completion<'_>> {
         loop {
@@ -75,7 +75,7 @@ impl<N: Network> Session<N> {
         }
     }
 
-    /// The next of what is late, once all that has come is read.
+    /// The next exchange that is late, once all arrived bytes are read.
     #[cold]
     fn next_late(&mut self) -> Option<Completion<'_>> {
         let looked_at = self.looked_at.take()?;
@@ -83,7 +83,7 @@ impl<N: Network> Session<N> {
         self.next()
     }
 
-    /// Where the large value that [`Outcome::Large`] announced is to be received: memory exactly as long as it.
+    /// Supplies memory for the large value that [`Outcome::Large`] announced. It must be exactly as long as the value.
     pub fn receive_into(&mut self, mut destination: Box<dyn Destination>) {
         let length = self.reader.awaited_value().expect("a value is awaited");
         assert_eq!(destination.bytes().len(), length, "the destination is as long as the value");
@@ -161,8 +161,8 @@ impl<N: Network> Session<N> {
         Ok(Step::Again)
     }
 
-    /// Which exchange a reply answers. Those before it are quiet ones that have succeeded in silence, or keys of a
-    /// shared line that were not found.
+    /// Finds the exchange that a reply answers. It skips quiet exchanges that succeeded silently, and keys of a shared
+    /// line that were not found.
     fn answered(&self, form: Form, head: &Head, key: &[u8]) -> Option<usize> {
         if form == Form::Quiet {
             let quiet = self.queue.iter().take_while(|exchange| exchange.expect.quiet).count();
@@ -204,7 +204,7 @@ impl<N: Network> Session<N> {
         Ok(self.finish_reply(index, value, 0..0))
     }
 
-    /// Tells the host of a large value that is still on its way, once; after that, makes a place for it unasked.
+    /// Announces a large value to the host once. If the host supplies no memory, allocates it.
     fn announce_large(&mut self) -> Step {
         let (Some(current), Some(front)) = (&mut self.current, self.queue.front()) else { return Step::Wait };
         let length = self.reader.awaited_value().unwrap_or_default();
@@ -242,7 +242,7 @@ impl<N: Network> Session<N> {
         }
     }
 
-    /// An exchange was answered, and somebody waits for it.
+    /// Counts an answered exchange, if a caller waits for it.
     #[inline(always)]
     fn count(&self, exchange: &Exchange, head: &Head) {
         let Some(meter) = &self.meter else { return };
@@ -265,7 +265,7 @@ impl<N: Network> Session<N> {
         }
     }
 
-    /// The exchange at the front of the queue is over.
+    /// Removes the exchange at the front of the queue, which is over.
     fn pop_exchange(&mut self) -> Option<Exchange> {
         let exchange = self.queue.pop_front()?;
         if matches!(exchange.about, About::EndOfLine) {
@@ -274,7 +274,7 @@ impl<N: Network> Session<N> {
         Some(exchange)
     }
 
-    /// An exchange is over without a reply of its own, which says how it went.
+    /// Ends an exchange that has no reply of its own. Its silence has a meaning.
     fn finish_silent(&mut self) -> Step {
         let Some(exchange) = self.pop_exchange() else { unreachable!("silent exchanges are in the queue") };
         self.silent -= 1;
@@ -293,7 +293,7 @@ impl<N: Network> Session<N> {
         Step::Completed(exchange.ticket, What::Silence(head))
     }
 
-    /// The server answered with an error.
+    /// Ends an exchange that the server answered with an error.
     fn finish_error(&mut self, status: Status, text: String) -> Step {
         let kind = if text.contains("too large") { Kind::TooLarge } else { Kind::Server };
         let error = Error::new(kind, self.server(), format!("the server answered \"{text}\""));
@@ -306,7 +306,7 @@ impl<N: Network> Session<N> {
         }
         let quiet = front.expect.quiet;
         let stores = front.stores || self.queue.iter().take_while(|one| one.expect.quiet).any(|one| one.stores);
-        // A data block whose command was not understood may be taken for commands.
+        // A server that did not understand a store's command may read its data block as commands.
         if stores && status != Status::ServerError {
             self.fail(Error {
                 message: format!("{}; the connection was closed after it", error.message),
@@ -325,7 +325,7 @@ impl<N: Network> Session<N> {
         }
     }
 
-    /// The connection is broken, and with it everything in flight.
+    /// Fails an exchange of a broken connection. Call it until none is left.
     fn finish_broken(&mut self, error: Error) -> Step {
         let Some(exchange) = self.queue.pop_front() else { return Step::Wait };
         if exchange.abandoned {
@@ -335,7 +335,7 @@ impl<N: Network> Session<N> {
         self.failed(exchange.ticket, error.of(exchange.command.as_str(), sent))
     }
 
-    /// Somebody waits for an exchange, and it has failed.
+    /// Reports a failed exchange, if a caller waits for it.
     #[cold]
     fn failed(&self, ticket: Ticket, error: Error) -> Step {
         if let Some(meter) = &self.meter {

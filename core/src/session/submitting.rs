@@ -1,4 +1,4 @@
-//! Taking commands: each is encoded for sending, and its exchange put into the queue.
+//! Taking commands: encodes each for sending, and appends its exchange to the queue.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -12,53 +12,53 @@ use super::{Data, Refused, Session};
 use crate::metrics::Counted;
 use crate::network::Network;
 
-/// After so many quiet commands a no-op is put in.
+/// A no-op is inserted after so many quiet commands.
 const LONGEST_QUIET_RUN: usize = 128;
 
-/// How many keys one classic `get` line asks for at most, and how long it may get: measured, and well below what
-/// servers and proxies take.
+/// The most keys, and the most bytes, of one classic `get` line. Measured; both are well below the limits of servers
+/// and proxies.
 pub const KEYS_PER_LINE: usize = 200;
 pub const BYTES_PER_LINE: usize = 8 * 1024;
 
-/// From how many keys on a classic line costs less than as many meta commands: the server sends each line's reply by
-/// itself, while it gathers those to meta commands.
+/// From so many keys on, a classic line costs less than separate meta commands. The server sends each line's reply by
+/// itself, whereas it gathers the replies to meta commands.
 const FEWEST_KEYS_PER_LINE: usize = 16;
 
-/// So many stores of a run are answered each; from then on the others, and a no-op behind them, cost less.
+/// So many stores of a run are answered individually. After them, quiet stores with a no-op behind them cost less.
 const LOUD_STORES: usize = 3;
 
 /// The `get` lines that several exchanges share.
 #[derive(Default)]
 pub(super) struct Lines {
-    /// How many gets at the end of the queue nothing has been submitted or sent behind: more may join them, and only
-    /// then are they encoded.
+    /// The number of gets at the end of the queue that more gets may still join. They are encoded once anything else is
+    /// submitted, or something is sent.
     keys: usize,
-    /// Their keys, each with a space before it.
+    /// Their keys, each preceded by a space.
     open: Vec<u8>,
-    /// The keys of the lines that were encoded, until the last reply to each.
+    /// The keys of encoded lines, until the last reply to each.
     encoded: VecDeque<Vec<u8>>,
-    /// Memory for the next one.
+    /// Memory for the next line.
     spare: Vec<u8>,
 }
 
 impl Lines {
-    /// How many bytes are still to be encoded.
+    /// The number of bytes still to encode.
     pub(super) fn unencoded(&self) -> usize {
         self.open.len()
     }
 
-    /// The keys of the line that is answered next.
+    /// The keys of the line to be answered next.
     pub(super) fn answered(&self) -> &[u8] {
         self.encoded.front().map_or(&[], Vec::as_slice)
     }
 
-    /// The last reply to a line has come.
+    /// Drops a line whose last reply has arrived.
     pub(super) fn end(&mut self) {
         self.spare = self.encoded.pop_front().unwrap_or_default();
         self.spare.clear();
     }
 
-    /// Returns where the key stands.
+    /// Adds a key, and returns its position.
     fn join(&mut self, key: &[u8]) -> Range<usize> {
         self.keys += 1;
         self.open.push(b' ');
@@ -72,7 +72,7 @@ impl Lines {
 }
 
 impl<N: Network> Session<N> {
-    /// Queues a command and encodes it for sending. Its data block must be as long as the command says.
+    /// Queues a command and encodes it for sending. The data block must have the size that the command states.
     pub fn submit(&mut self, command: &Command<'_>, data: Data<'_>, deadline: Instant) -> Result<Ticket, Refused> {
         if !self.accepts() {
             return Err(Refused::Full);
@@ -83,9 +83,9 @@ impl<N: Network> Session<N> {
         self.enqueue(command, data, false, deadline)
     }
 
-    /// Like [`Self::submit`], with no reply on success. The outcome is known once a later reply has come: end a
-    /// run of quiet commands with a [`Command::NoOp`]. One is put before any other loud command, and between quiet
-    /// ones now and then, so that an error which does not say whose it is concerns few.
+    /// Like [`Self::submit`], with no reply on success. A later reply reveals the outcome, so end a run of quiet
+    /// commands with a [`Command::NoOp`]. The session inserts one before any other loud command. It also inserts some
+    /// between quiet ones, so that an error which names no command concerns few.
     pub fn submit_quiet(
         &mut self,
         command: &Command<'_>,
@@ -104,9 +104,9 @@ impl<N: Network> Session<N> {
         self.enqueue(command, data, true, deadline)
     }
 
-    /// Reads the value of a key. Many gets that are submitted so one after another share one classic `get` line: it
-    /// costs the server about half of as many commands, and repeats the keys that it found. Each keeps a ticket, a
-    /// deadline and an outcome of its own.
+    /// Reads the value of a key. Consecutive gets that are submitted this way share one classic `get` line. It costs
+    /// the server about half as much, and its reply repeats the keys that were found. Each get keeps its own ticket,
+    /// deadline and outcome.
     #[inline]
     pub fn submit_joined_get(&mut self, key: Key<'_>, deadline: Instant) -> Result<Ticket, Refused> {
         if key.is_base64() {
@@ -125,10 +125,10 @@ impl<N: Network> Session<N> {
         Ok(self.push_of_line(About::KeyOfLine(place), NOT_ENCODED, deadline))
     }
 
-    /// Like [`Self::submit`], for a store or a deletion that many others may follow. Of those that are submitted so one after
-    /// another all but the first few are quiet, which costs the server about half. The no-op that is sent behind them tells
-    /// that they are done. An error whose command the server does not name is told to all that it may belong to, as
-    /// [`Sent::Maybe`](crate::Sent::Maybe): those that may be done twice can be submitted again by [`Self::submit`].
+    /// Like [`Self::submit`], for a store or a deletion that many others may follow. Of consecutive ones, all but the
+    /// first few are quiet, which costs the server about half as much; a no-op behind them confirms them. If the server
+    /// does not name the command that failed, every candidate fails with [`Sent::Maybe`](crate::Sent::Maybe). Submit
+    /// those that may run twice again, by [`Self::submit`].
     pub fn submit_joined(
         &mut self,
         command: &Command<'_>,
@@ -146,7 +146,7 @@ impl<N: Network> Session<N> {
         submitted
     }
 
-    /// Ends what was joined, before something else is submitted or all is sent.
+    /// Ends a series of joined commands, before something else is submitted or everything is sent.
     pub(super) fn end_joined(&mut self) {
         self.end_line();
         if std::mem::take(&mut self.stores) > LOUD_STORES {
@@ -155,13 +155,13 @@ impl<N: Network> Session<N> {
         }
     }
 
-    /// The connection is broken, and what was joined is never sent.
+    /// Forgets joined commands that will never be sent because the connection broke.
     pub(super) fn forget_joined(&mut self) {
         self.lines = Lines::default();
         self.stores = 0;
     }
 
-    /// Encodes the gets that were to be joined, so that the next one begins another line.
+    /// Encodes the joined gets. The next get begins a new line.
     #[inline]
     fn end_line(&mut self) {
         if self.lines.keys > 0 {
@@ -229,7 +229,7 @@ impl<N: Network> Session<N> {
         })
     }
 
-    /// Puts a no-op behind the quiet commands submitted last, so that their outcome becomes known.
+    /// Inserts a no-op after the latest quiet commands, so that their outcome becomes known.
     pub fn end_quiet_run(&mut self, deadline: Instant) {
         if self.quiet_run == 0 {
             return;

@@ -17,60 +17,59 @@ use crate::ring::Rule;
 use crate::session::{Limits, Protocol};
 use crate::ttl;
 
-/// How many times larger than `max_value_size` a value may be when it is decompressed, unless `max_decompressed_size`
-/// says otherwise.
+/// Unless `max_decompressed_size` is set, a decompressed value may be so many times larger than `max_value_size`.
 const DECOMPRESSED: usize = 16;
 
 settings! {
     /// The settings of a client of caches. Times are in seconds, sizes in bytes.
     pub struct CacheSettings beside ["serializer", "on_event"] {
-        /// The servers; without any, those of the environment, or the one on this machine.
+        /// The servers; if not set, those in the environment, or else the one on this machine.
         servers: Option<ServerTexts> = None,
-        /// Put before every key.
+        /// The prefix of every key.
         namespace: Option<Vec<u8>> = None,
         /// The rule that assigns keys to servers, by its name.
         ring: String = "ketama".into(),
-        /// How long an operation may take, all in all.
+        /// The total time of an operation.
         timeout: f64 = 1.0,
-        /// How much of that making a connection may take.
+        /// The part of that time for one connection attempt.
         connect_timeout: f64 = 0.5,
-        /// The keys of a server that is down go to another server.
+        /// Whether the keys of a server that is down go to another server.
         failover: bool = true,
-        /// What an operation does that no server carried out: "raise" or "miss".
+        /// The result of an operation that no server carried out: "raise" or "miss".
         on_failure: String = "raise".into(),
-        /// Servers that take the keys of those that are down.
+        /// Servers that replace servers that are down.
         gutter: Option<ServerTexts> = None,
-        /// How long items live in the gutter at most.
+        /// The longest ttl of items in the gutter.
         gutter_ttl: f64 = 10.0,
         /// How to discover the servers, unless `servers` lists them: "config" or "dns".
         discovery: Option<String> = None,
         /// How often to look for servers.
         discovery_interval: f64 = 60.0,
-        /// How long a command may take before it is slow.
+        /// The duration from which a command counts as slow.
         slow_after: Option<f64> = None,
-        /// How many connections threads make to each server at most.
+        /// The most connections that threads make to each server.
         max_connections: i64 = 64,
-        /// How many connections each event loop makes to each server.
+        /// The number of connections from each event loop to each server.
         connections: i64 = 1,
-        /// Send keys that memcached does not take as base64 or as a digest.
+        /// Whether to send keys that memcached does not take as base64 or as a digest.
         encode_keys: bool = false,
-        /// The client by whose rule keys are sent that memcached does not take; without it, as `encode_keys` says.
+        /// The client whose rule applies to keys that memcached does not take; if not set, see `encode_keys`.
         key_rule: Option<String> = None,
-        /// The largest value stored or read, as it is stored.
+        /// The largest stored value, for writing and reading.
         max_value_size: i64 = 1024 * 1024,
-        /// The largest value read, once it is decompressed.
+        /// The largest value after decompression.
         max_decompressed_size: Option<i64> = None,
         /// Whether and how large values are compressed: true, false, an algorithm's name or a `Compression`.
         compression: Option<CompressionChoice> = None,
-        /// The client by whose conventions values are stored and read.
+        /// The client whose conventions apply to stored values.
         dialect: String = "pinyon".into(),
-        /// Which commands are sent: "auto", "meta" or "classic".
+        /// The commands to send: "auto", "meta" or "classic".
         protocol: String = "auto".into(),
-        /// How many requests a connection has in flight at most.
+        /// The most requests in flight on a connection.
         max_in_flight: i64 = 4096,
-        /// How many bytes a connection keeps that are submitted and not yet sent.
+        /// The most unsent bytes that a connection keeps.
         max_unsent: i64 = 64 * 1024,
-        /// Whether to speak TLS, and how.
+        /// Whether to use TLS, and how.
         tls: Option<TlsChoice> = None,
         /// For servers that require a login.
         username: Option<String> = None,
@@ -79,22 +78,22 @@ settings! {
     }
 }
 
-/// What a client of caches is made of.
+/// The parts of a client of caches.
 pub struct CacheParts {
     pub directory: Directory,
     pub keys: KeyRules,
-    /// The ring tells keys of bytes from those of text: it is asked about the former as Python writes them (`b'key'`).
-    /// See [`BorrowedKey::asked_about`](crate::operations::BorrowedKey::asked_about).
+    /// Whether the ring distinguishes keys of bytes from keys of text. It hashes the former in Python's notation
+    /// (`b'key'`): see [`BorrowedKey::asked_about`](crate::operations::BorrowedKey::asked_about).
     pub quotes_bytes: bool,
     pub policy: Policy,
-    /// How many connections each event loop makes to each server.
+    /// The number of connections from each event loop to each server.
     pub connections: usize,
-    /// The dialect of values, and how they are compressed.
+    /// The dialect of values, and their compression.
     pub packing: Packing,
 }
 
 impl CacheSettings {
-    /// Checks all settings. `events`: the front end takes the fleet's events.
+    /// Checks all settings. `events`: whether the front end takes the fleet's events.
     pub fn build(&self, events: bool) -> Result<CacheParts, InvalidArgument> {
         let servers = self.servers()?;
         let gutter = match &self.gutter {

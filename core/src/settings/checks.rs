@@ -12,7 +12,7 @@ pub fn seconds(name: &str, seconds: f64) -> Result<Duration, InvalidArgument> {
         .ok_or_else(|| InvalidArgument::usage(format!("{name} must be a positive number of seconds, not {seconds:?}")))
 }
 
-/// How long to wait: a number of seconds that may be 0 or infinite.
+/// A time to wait, in seconds. It may be 0 or infinite.
 pub fn waiting_time(name: &str, seconds: f64) -> Result<Duration, InvalidArgument> {
     const LONGEST: f64 = 1e9;
     match seconds >= 0.0 {
@@ -37,7 +37,7 @@ pub(super) fn up_to(name: &str, number: i64, most: usize) -> Result<usize, Inval
     }
 }
 
-/// The choice of this name.
+/// The choice with this name.
 pub(crate) fn choose<T: Copy>(name: &str, chosen: &str, choices: &[(&str, T)]) -> Result<T, InvalidArgument> {
     if let Some((_, choice)) = choices.iter().find(|(known, _)| *known == chosen) {
         return Ok(*choice);

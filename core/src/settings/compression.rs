@@ -1,4 +1,4 @@
-//! Compression as users set it: by a word, by an algorithm's name, or by settings of its own.
+//! Compression as users set it: by a word, by an algorithm's name, or by a settings object.
 
 use std::sync::Arc;
 
@@ -12,9 +12,9 @@ use crate::invalid::InvalidArgument;
 #[derive(Clone, Debug)]
 pub enum CompressionChoice {
     Off,
-    /// As the dialect does.
+    /// The dialect's default.
     Usual,
-    /// By an algorithm of this name.
+    /// The algorithm with this name.
     Named(String),
     Own(Arc<CompressionSettings>),
 }
@@ -59,7 +59,7 @@ impl Setting for CompressionChoice {
 }
 
 impl Setting for Dictionaries {
-    /// Each is the bytes alone, or a list of its id and its bytes.
+    /// Each dictionary is either its bytes, or a list of its id and its bytes.
     fn read(name: &str, given: Given<'_>) -> Result<Self, InvalidArgument> {
         let listed = match given {
             Given::List(listed) => listed,

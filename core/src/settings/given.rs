@@ -1,4 +1,4 @@
-//! A setting's value as a front end got it from its user, and how each type of setting reads it.
+//! Setting values as a front end receives them, and how each type of setting reads them.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -11,27 +11,27 @@ use crate::invalid::InvalidArgument;
 use crate::login::Password;
 use crate::tls::{Tls, TlsError, TlsSettings};
 
-/// A setting's value as a front end got it from its user.
+/// A setting's value as a front end receives it from its user.
 #[derive(Clone)]
 pub enum Given<'a> {
-    /// The host's word for no value, such as Python's None.
+    /// The language's word for no value, such as Python's None.
     Nothing,
     Flag(bool),
     Whole(i64),
     Number(f64),
     Text(&'a str),
     Bytes(&'a [u8]),
-    /// Text from a host without other types: it is read as whatever the setting is.
+    /// Text from a host without other types. It is read as the setting's type.
     Untyped(&'a str),
     List(Vec<Given<'a>>),
     Tls(Arc<Tls>),
     Compression(Arc<CompressionSettings>),
-    /// Anything else; this is the host's name for its type.
+    /// Anything else, with the language's name for its type.
     Other(String),
 }
 
 impl Given<'_> {
-    /// Its type, for messages. They never show a value of the wrong type: it may be a password in the wrong place.
+    /// Its type, for messages. They never show a value of the wrong type: it may be a misplaced password.
     fn kind(&self) -> &str {
         match self {
             Given::Nothing => "null",
@@ -48,12 +48,12 @@ impl Given<'_> {
     }
 }
 
-/// A type that settings have.
+/// A type of settings.
 pub(crate) trait Setting: Sized {
-    /// `name`: the setting's, for messages.
+    /// `name`: the setting's name, for messages.
     fn read(name: &str, given: Given<'_>) -> Result<Self, InvalidArgument>;
 
-    /// This value as a front end may hand it out.
+    /// This value, as a front end may return it.
     fn given(&self) -> Given<'_>;
 }
 
@@ -153,7 +153,7 @@ impl Setting for Password {
         Vec::read(name, given).map(Self::from)
     }
 
-    /// It stays hidden.
+    /// A password stays hidden.
     fn given(&self) -> Given<'_> {
         Given::Nothing
     }
@@ -172,7 +172,7 @@ impl<T: Setting> Setting for Option<T> {
     }
 }
 
-/// Servers as a user lists them: each text is one server, or several separated by commas.
+/// Servers as a user lists them. Each text contains one server, or several separated by commas.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerTexts(pub Vec<String>);
 
@@ -210,7 +210,7 @@ impl Setting for ServerTexts {
     }
 }
 
-/// A server's URL, as a user writes it.
+/// A server's URL as a user writes it.
 #[derive(Clone, Debug)]
 pub struct UrlText(pub String);
 
@@ -227,11 +227,11 @@ impl Setting for UrlText {
     }
 }
 
-/// Whether to speak TLS, and how.
+/// Whether to use TLS, and how.
 #[derive(Clone, Debug)]
 pub enum TlsChoice {
     Off,
-    /// Trusting what the system trusts.
+    /// With the authorities that the system trusts.
     Usual,
     Own(Arc<Tls>),
 }

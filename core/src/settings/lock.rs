@@ -17,47 +17,47 @@ use crate::redis::SessionSettings;
 settings! {
     /// The settings of a client of locks. Times are in seconds.
     pub struct LockSettings {
-        /// Where the server is.
+        /// The server's URL.
         url: UrlText = UrlText("redis://127.0.0.1:6379/0".into()),
-        /// Locks of one namespace know each other.
+        /// Only locks in the same namespace exclude each other.
         namespace: Vec<u8> = b"pinyon".into(),
-        /// By what a cluster chooses the node of a lock: "namespace" or "names".
+        /// How a cluster chooses the node of a lock: by "namespace" or by "names".
         hash_tags: String = "namespace".into(),
         /// How long a lock outlives its holder.
         ttl: f64 = 10.0,
-        /// How long to wait for a lock; may be infinite.
+        /// The time to wait for a lock. It may be infinite.
         timeout: f64 = 10.0,
-        /// A holder may take again what it holds.
+        /// Whether a holder may acquire the same lock again.
         reentrant: bool = false,
         /// How the server keeps locks: "auto", "script" or "pure".
         handler: String = "auto".into(),
-        /// Whose turn it is: "fifo" or "throughput".
+        /// The order of waiters: "fifo" or "throughput".
         fairness: String = "fifo".into(),
-        /// As whom to log in, instead of the URL's user.
+        /// The user to log in as, instead of the URL's.
         username: Option<String> = None,
-        /// Instead of the URL's password.
+        /// The password, instead of the URL's.
         password: Option<Password> = None,
-        /// How often a waiter says that it is alive.
+        /// How often a waiter tells the server that it is alive.
         heartbeat: f64 = 5.0,
-        /// How long the server may take to answer.
+        /// The time that the server has to answer.
         command_timeout: f64 = 2.0,
-        /// How long making a connection may take.
+        /// The time for one connection attempt.
         connect_timeout: f64 = 1.0,
-        /// Whether to speak TLS, and how; without it, as the URL says.
+        /// Whether to use TLS, and how; if not set, the URL decides.
         tls: Option<TlsChoice> = None,
     }
 }
 
-/// What a client of locks is made of.
+/// The parts of a client of locks.
 #[derive(Debug)]
 pub struct LockParts {
     pub setup: Setup,
     pub usual: UsualLock,
-    /// The names' own hash tags choose the node, not the namespace.
+    /// Whether the names' own hash tags choose the node, rather than the namespace.
     pub names_have_tags: bool,
 }
 
-/// What a lock has unless its user says otherwise. Times are in seconds.
+/// The default settings of a client's locks. Times are in seconds.
 #[derive(Clone, Copy, Debug)]
 pub struct UsualLock {
     pub ttl: f64,
@@ -65,21 +65,20 @@ pub struct UsualLock {
     pub reentrant: bool,
 }
 
-/// A lock as its user describes it. Times are in seconds.
+/// One lock's settings. Times are in seconds.
 #[derive(Clone, Copy, Debug)]
 pub struct LockTerms {
     pub ttl: f64,
-    /// How long to wait for it.
+    /// The time to wait for it.
     pub timeout: f64,
-    /// Keep it until it is released, or for `max_hold`.
+    /// Whether to renew it until it is released, or for `max_hold`.
     pub renew: bool,
     pub max_hold: Option<f64>,
     pub reentrant: bool,
 }
 
 impl LockTerms {
-    /// What is asked of the locks, checked once: each time with its owner, and with nothing to `wait` where it is to be
-    /// acquired at once or not at all.
+    /// The request, checked once. Each acquisition sets its owner; one that does not wait also clears `wait`.
     pub fn request(&self, names: Names) -> Result<LockRequest, InvalidArgument> {
         let ttl = lock_ttl(self.ttl)?;
         let wait = Some(waiting_time("timeout", self.timeout)?);
@@ -139,7 +138,7 @@ impl LockSettings {
     }
 }
 
-/// The ttl of a lock, in seconds: Redis counts in milliseconds.
+/// A lock's ttl, from seconds. Redis counts in milliseconds.
 pub fn lock_ttl(ttl: f64) -> Result<Duration, InvalidArgument> {
     let duration = seconds("ttl", ttl)?;
     match duration >= Duration::from_millis(1) {

@@ -1,8 +1,7 @@
-//! What users set: names, defaults, checks and their messages, for every front end.
+//! The settings: names, defaults, checks and messages for every front end.
 //!
-//! A front end fills [`CacheSettings`] or [`LockSettings`], by fields or [by name](NamedSettings::set), and gets from `build` what
-//! a client is made of, or an
-//! [`InvalidArgument`](crate::invalid::InvalidArgument).
+//! A front end fills [`CacheSettings`] or [`LockSettings`], by fields or [by name](NamedSettings::set). Then `build`
+//! returns the parts of a client, or an [`InvalidArgument`](crate::invalid::InvalidArgument).
 
 mod cache;
 mod checks;

@@ -5,18 +5,18 @@ use super::table::settings;
 use crate::error::Error;
 use crate::invalid::InvalidArgument;
 
-/// What an operation does when its server is down or fails. It belongs to the operation, not to the fleet, so that views
-/// of one client can differ in it.
+/// What an operation does when its server is down or fails. It belongs to the operation rather than to the fleet, so
+/// that views of one client can differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Policy {
-    /// The keys of a server that is down go to another server.
+    /// Whether the keys of a server that is down go to another server.
     pub failover: bool,
-    /// An operation that no server carried out returns what an empty cache would, and raises nothing.
+    /// Whether an operation that no server carried out returns what an empty cache would, without raising an error.
     pub miss: bool,
 }
 
 settings! {
-    /// The settings of a view of a client. Those that are left out stay as they are.
+    /// The settings of a view of a client. The others stay as they are.
     pub struct ViewSettings {
         failover: Option<bool> = None,
         on_failure: Option<String> = None,
@@ -36,7 +36,7 @@ impl Policy {
         Ok(Self { failover, miss })
     }
 
-    /// This policy with what a view changes.
+    /// This policy with a view's changes.
     pub fn with(self, view: &ViewSettings) -> Result<Self, InvalidArgument> {
         let failover = view.failover.unwrap_or(self.failover);
         match &view.on_failure {
@@ -45,7 +45,7 @@ impl Policy {
         }
     }
 
-    /// Whether this error is a miss instead of being raised.
+    /// Whether to report this error as a miss.
     pub fn forgives(self, error: &Error) -> bool {
         self.miss && error.is_outage()
     }

@@ -1,24 +1,24 @@
-//! The tables of settings: each setting's name, type and default stand in one line.
+//! The tables of settings, with one line for each setting: name, type and default.
 
 use super::Given;
 use crate::error::kinds::ErrorKind;
 use crate::invalid::InvalidArgument;
 
-/// Settings that a front end may fill by their names.
+/// Settings that a front end may fill by name.
 pub trait NamedSettings: Default {
     const NAMES: &'static [&'static str];
-    /// Names of settings that front ends read themselves, as only they know the values: they are suggested, too.
+    /// The names of settings that front ends read themselves. They are suggested for misspelled names, too.
     const OF_HOSTS: &'static [&'static str];
 
-    /// Sets one of them. An error says that there is no such setting, or that its value has the wrong type; whether the
-    /// value makes sense is checked when all are known.
+    /// Sets one setting. Fails if there is no such setting, or if the value has the wrong type. Other checks follow
+    /// once all settings are known.
     fn set(&mut self, name: &str, given: Given<'_>) -> Result<(), InvalidArgument>;
 
-    /// All of them as they are now.
+    /// All current values.
     fn values(&self) -> Vec<(&'static str, Given<'_>)>;
 }
 
-/// Makes a struct of settings with their defaults, which a front end can fill by name.
+/// Defines a struct of settings with defaults that a front end can fill by name.
 macro_rules! settings {
     (
         $(#[$about:meta])*
@@ -82,7 +82,7 @@ pub(super) fn json(settings: &impl NamedSettings) -> String {
     format!("{{{}}}", settings.collect::<Vec<_>>().join(", "))
 }
 
-/// The error for a name that no setting has.
+/// The error for an unknown name.
 pub(crate) fn unknown<S: NamedSettings>(name: &str) -> InvalidArgument {
     let known = S::NAMES.iter().chain(S::OF_HOSTS);
     let closest = known.map(|known| (edits(name, known), known)).min();
@@ -93,7 +93,7 @@ pub(crate) fn unknown<S: NamedSettings>(name: &str) -> InvalidArgument {
     InvalidArgument::new(ErrorKind::UsageError, format!("there is no setting {name:?}{hint}"))
 }
 
-/// How many letters have to be put in, left out or replaced to turn one word into another.
+/// The number of letters to insert, delete or replace to turn one word into the other.
 fn edits(from: &str, to: &str) -> usize {
     let mut row: Vec<usize> = (0..=to.len()).collect();
     for (index, letter) in from.bytes().enumerate() {

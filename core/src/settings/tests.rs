@@ -1,4 +1,4 @@
-//! Settings by their names, and what is said of those that make no sense.
+//! Settings by name, and the errors for invalid ones.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -41,7 +41,7 @@ fn locks(named: Named<'_>) -> Result<LockParts, InvalidArgument> {
     filled::<LockSettings>(named)?.build()
 }
 
-/// Each row: the settings, the kind of error, and its message from the beginning.
+/// Each row: the settings, the kind of error, and the beginning of its message.
 fn assert_refused<T>(build: impl Fn(Named<'_>) -> Result<T, InvalidArgument>, rows: &[(Named<'_>, ErrorKind, &str)]) {
     for (named, kind, message) in rows {
         let refused = build(named).err().unwrap_or_else(|| panic!("taken, but should be: {message}"));
@@ -186,7 +186,7 @@ fn a_key_rule_stores_where_its_client_does() {
         let bytes = |name: &str| vector[name].as_str().map(unhex);
         let (rule, namespace) = (vector["rule"].as_str().unwrap(), bytes("namespace_hex").unwrap());
         let parts = cache(&[("key_rule", Given::Text(rule)), ("namespace", Given::Bytes(&namespace))]).unwrap();
-        // Those rules are held to what the vectors say in proto.
+        // The vectors test these rules in proto.
         let rules_of_its_client = KeyRules::new(&namespace, KeyRule::named(rule).unwrap()).unwrap();
         let key = bytes("key_hex").unwrap();
         let [sent, expected] = [&parts.keys, &rules_of_its_client].map(|rules| {
@@ -447,7 +447,7 @@ fn terms_of_a_lock_become_a_request() {
     }
 }
 
-/// Where the system trusts no certificates, TLS without a `ca` is refused.
+/// If the system trusts no authorities, TLS without a `ca` is refused.
 #[test]
 fn a_url_turns_tls_on() {
     match locks(&[("url", Given::Text("rediss://host"))]) {

@@ -6,30 +6,30 @@ use super::{Running, Shared, Waiter};
 use crate::error::Error;
 use crate::operations::{Account, AnyOperation, Quiet, Request, SentData, SentKey, Unsuccessful, Values};
 
-/// How many commands a run has, and after how many bytes of values another one begins.
+/// Limits of a run, in commands and in bytes of values. Beyond them another run begins.
 const COMMANDS_PER_RUN: usize = 512;
 const BYTES_PER_RUN: usize = 1024 * 1024;
 
-/// So many runs may be under way before a coroutine waits with its next command.
+/// With so many runs under way, a coroutine waits before it submits its next command.
 const MOST_RUNS: usize = 2;
 
-/// A quiet batch in an event loop, and the coroutines that wait for it: each is a `C`.
+/// A quiet batch in an event loop. `C` is a coroutine that waits for it.
 pub struct Batch<K, C> {
     failover: bool,
-    /// The run that takes the next command, as long as it is under way.
+    /// The run that takes the next command, while it is under way.
     run: Option<Run>,
     /// How many runs are under way.
     open: usize,
     account: Account<K>,
     wait_for_room: Vec<C>,
-    /// Who waits until the outcome of every command is known.
+    /// The coroutine that waits for the outcome of every command.
     leaving: Option<C>,
 }
 
-/// A coroutine that has waited for the end of a batch, and what was not carried out.
+/// A coroutine that awaited the end of a batch, and the commands that were not carried out.
 pub type Left<K, C> = (C, Vec<Unsuccessful<K>>);
 
-/// Which of the operations under way a run is.
+/// A run, identified by its number among the operations under way.
 #[derive(Clone, Copy)]
 struct Run {
     id: usize,
@@ -39,24 +39,24 @@ struct Run {
 }
 
 impl<K: SentKey, C> Batch<K, C> {
-    /// With `failover`, the keys of a server that is down go to another one.
+    /// With `failover`, keys of a server that is down go to another server.
     pub fn new(failover: bool) -> Self {
         let (wait_for_room, leaving) = (Vec::new(), None);
         Self { failover, run: None, open: 0, account: Account::from(0), wait_for_room, leaving }
     }
 
-    /// Whether a coroutine is to wait for room before it submits more.
+    /// Whether a coroutine must wait for room before it submits more.
     pub fn is_full(&self) -> bool {
         self.open > MOST_RUNS
     }
 
-    /// The coroutine waits until the batch is no longer full.
+    /// Lets the coroutine wait until the batch has room.
     pub fn wait_for_room(&mut self, coroutine: C) {
         self.wait_for_room.push(coroutine);
     }
 
-    /// The commands that were not carried out, in the order they were submitted; or None, and the coroutine waits until
-    /// the outcome of every command is known.
+    /// Returns the commands that were not carried out, in the order of submission. Returns `None` if some outcomes are
+    /// unknown: then the coroutine waits for them.
     pub fn leave(&mut self, coroutine: C) -> Option<Vec<Unsuccessful<K>>> {
         if self.open == 0 {
             return Some(self.account.take_unsuccessful());
@@ -65,8 +65,8 @@ impl<K: SentKey, C> Batch<K, C> {
         None
     }
 
-    /// A run of this batch is [`Finished`](super::Finished). Returns the coroutines that have room now, and the one that
-    /// leaves.
+    /// Takes a run of this batch that has [`Finished`](super::Finished). Returns the coroutines that have room now, and
+    /// the coroutine that awaited the end of the batch.
     pub fn over<D: SentData>(&mut self, run: Quiet<K, D>) -> (Vec<C>, Option<Left<K, C>>) {
         self.open -= 1;
         self.account.add(run.finish());
@@ -77,11 +77,10 @@ impl<K: SentKey, C> Batch<K, C> {
 }
 
 impl<K: SentKey, D: SentData, V: Values, W: Waiter> Shared<AnyOperation<K, D, V>, W> {
-    /// Submits a command of a batch. It leaves at the end of the turn, like any other. What fails is told with the outcomes;
-    /// an error says that the value is too large to be sent at all.
+    /// Submits a command of a batch. It is sent at the end of the turn, like any other. Failures are reported with the
+    /// outcomes. An error means that the value is too large to send.
     ///
-    /// `waiter` makes what the host knows the batch by. It is handed out with each run of the batch that is over, so it is
-    /// never gone.
+    /// `waiter` identifies the batch to the host. It is handed out with each finished run, and it is never gone.
     pub fn submit_quietly<C>(
         &mut self,
         batch: &mut Batch<K, C>,
@@ -91,7 +90,7 @@ impl<K: SentKey, D: SentData, V: Values, W: Waiter> Shared<AnyOperation<K, D, V>
     ) -> Result<(), Error> {
         request.check_size(self.fleet.options().limits.value)?;
         self.look(now);
-        // Commands that failed before were submitted before this one, and go first.
+        // Retries go first: they were submitted before this command.
         self.begin_again(now);
         let number = batch.account.next_number();
         if let Some(run) = batch.run.filter(|run| number - run.first < COMMANDS_PER_RUN) {
@@ -110,7 +109,7 @@ impl<K: SentKey, D: SentData, V: Values, W: Waiter> Shared<AnyOperation<K, D, V>
         Ok(())
     }
 
-    /// The commands of a run, if it is under way and takes more.
+    /// The operation of a run, if it is under way and takes more commands.
     fn open_run(&mut self, run: Run) -> Option<&mut Quiet<K, D>> {
         match self.running.get_mut(run.id)? {
             Running { operation: AnyOperation::Quiet(quiet), serial, .. } if *serial == run.serial => {
@@ -120,7 +119,7 @@ impl<K: SentKey, D: SentData, V: Values, W: Waiter> Shared<AnyOperation<K, D, V>
         }
     }
 
-    /// An operation that is under way asks for more.
+    /// Lets an operation that is under way ask for more.
     fn grown(&mut self, id: usize, now: Instant) {
         let running = &mut self.running[id];
         let waits_for_servers = running.open == 0;

@@ -1,4 +1,4 @@
-//! Who is to blame for a timeout: the server, or the event loop, which was held up and looks late.
+//! Decides whether a timeout is the server's fault, or that of an event loop which was blocked and looks late.
 
 use std::time::{Duration, Instant};
 
@@ -7,37 +7,36 @@ use crate::error::{Error, Kind};
 use crate::fleet::Choice;
 use crate::operations::Operation;
 
-/// A loop that looks so long after a deadline was held up by other work: what a server has sent, or was to be sent, has
-/// waited for it.
+/// A loop that looks so long after a deadline was blocked by other work. Requests and replies had to wait for it.
 const LATE: Duration = Duration::from_millis(250);
 
-/// The last look that came late.
+/// The last late look.
 #[derive(Clone, Copy)]
 pub(super) struct HeldUp {
     at: Instant,
     by: Duration,
-    /// It has been counted against the server.
+    /// Whether it was counted against the server already.
     counted: bool,
 }
 
 impl<O: Operation, W: Waiter> Shared<O, W> {
-    /// A deadline of this connection has passed, and it is looked now.
+    /// Notes that a deadline of this connection has passed, and that the loop looks now.
     pub(super) fn look_after(&mut self, lane: usize, deadline: Instant, now: Instant) {
         let (held_up, by) = (&mut self.lanes[lane].held_up, now.saturating_duration_since(deadline));
         if by >= LATE {
-            // Several callbacks of the loop find the same delay.
+            // Several callbacks of the loop may notice the same delay.
             let counted = held_up.is_some_and(|last| last.counted && now.saturating_duration_since(last.at) < LATE);
             *held_up = Some(HeldUp { at: now, by, counted });
         }
     }
 
-    /// What failed at a deadline of this connection, as it is told.
+    /// Completes the error of an exchange that failed at a deadline of this connection.
     pub(super) fn failed_at(&mut self, lane: usize, deadline: Instant, error: Error, now: Instant) -> Error {
         self.look_after(lane, deadline, now);
         self.explained(lane, error, now)
     }
 
-    /// The error, and that the loop had a part in it.
+    /// Adds to the error that the loop was blocked, if it was.
     pub(super) fn explained(&self, lane: usize, error: Error, now: Instant) -> Error {
         match self.lanes[lane].held_up {
             Some(HeldUp { at, by, .. }) if at == now && error.kind == Kind::Timeout => {
@@ -49,8 +48,8 @@ impl<O: Operation, W: Waiter> Shared<O, W> {
         }
     }
 
-    /// Something has failed, which counts against the server. A delay of the loop's counts once, and does not mark it
-    /// down by itself: it may be well.
+    /// Counts a failure against the server. One delay of the loop counts once, and does not mark the server down by
+    /// itself: the server may be fine.
     pub(super) fn blame(&mut self, lane: usize, probe: bool, error: &Error, now: Instant) {
         let lane = &mut self.lanes[lane];
         match &mut lane.held_up {

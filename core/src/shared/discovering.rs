@@ -1,4 +1,4 @@
-//! Servers that come and go: operations wait until some are known, and move when others are.
+//! Server discovery in an event loop: operations wait until servers are known, and move when the servers change.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -9,7 +9,7 @@ use crate::fleet::Fleet;
 use crate::operations::{End, Operation};
 
 impl<O: Operation, W: Waiter> Shared<O, W> {
-    /// Takes over what is known of the servers, and goes on with a look for them where that is due.
+    /// Adopts the servers that are known now, and continues a look that is due.
     #[inline]
     pub(super) fn look(&mut self, now: Instant) {
         if self.directory.as_fixed().is_none() && !self.closed {
@@ -30,7 +30,7 @@ impl<O: Operation, W: Waiter> Shared<O, W> {
         }
     }
 
-    /// Nobody knows yet what an operation is to ask of whom.
+    /// Lets an operation wait until the servers are known.
     pub(super) fn await_servers(&mut self, id: usize, now: Instant) {
         match self.undiscovered.clone() {
             Some(why) => self.fail(id, why, now),
@@ -47,7 +47,7 @@ impl<O: Operation, W: Waiter> Shared<O, W> {
         }
     }
 
-    /// Goes on with a look that is under way.
+    /// Continues a look that is under way.
     pub(super) fn look_again(&mut self, now: Instant) {
         if self.look_at.is_some_and(|at| at <= now) {
             self.look(now);
@@ -62,7 +62,7 @@ impl<O: Operation, W: Waiter> Shared<O, W> {
         }
     }
 
-    /// Makes the connections of servers that have none yet.
+    /// Adds connections for new servers.
     pub(super) fn add_lanes(&mut self) {
         for index in self.lanes.len()..self.fleet.servers().len() * self.connections {
             self.lanes.push(Lane::new(&self.fleet, index / self.connections));
@@ -80,8 +80,8 @@ impl<O: Operation, W: Waiter> Shared<O, W> {
         }
     }
 
-    /// What waits for a server that has left goes where it belongs now; what is in flight there is awaited, unless another
-    /// server is in its place.
+    /// Moves the operations that wait for a server which has left. Operations in flight there may finish, unless a new
+    /// server has taken its place.
     fn leave(&mut self, lane: usize, replaced: bool, now: Instant) {
         for entry in std::mem::take(&mut self.lanes[lane].waiting) {
             self.over(entry.operation, entry.part, End::Withdrawn, now);
@@ -91,7 +91,7 @@ impl<O: Operation, W: Waiter> Shared<O, W> {
         }
     }
 
-    /// Whether a connection is of a server whose place another one has taken.
+    /// Whether another server has taken the place of this connection's server.
     pub(super) fn is_replaced(&self, lane: usize) -> bool {
         let Lane { server, session, .. } = &self.lanes[lane];
         !Arc::ptr_eq(session.server(), &self.fleet.servers()[*server].name)
@@ -101,7 +101,7 @@ impl<O: Operation, W: Waiter> Shared<O, W> {
         self.directory.as_fixed().is_none() && self.fleet.has_left(self.lanes[lane].server)
     }
 
-    /// Closes a connection that nobody needs any more.
+    /// Closes a connection that nothing needs any more.
     pub(super) fn retire(&mut self, lane: usize, now: Instant) {
         if self.lanes[lane].session.is_closed() {
             return;

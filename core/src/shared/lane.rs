@@ -9,22 +9,22 @@ use crate::error::Error;
 use crate::fleet::Fleet;
 use crate::session::{Session, Ticket};
 
-/// One connection and its operations, in order. There are as many to each server of the fleet, in the order of their
-/// indexes.
+/// One connection and its operations, in order. Each server of the fleet has the same number of lanes; lanes follow the
+/// order of the servers' indexes.
 pub(super) struct Lane {
     pub(super) server: usize,
     pub(super) session: Box<Session>,
     pub(super) resolving: bool,
     pub(super) flight: VecDeque<Entry>,
-    /// Not taken by the session yet: it connects, or its queue is full.
+    /// Asks that the session has not taken yet, because it is connecting or its queue is full.
     pub(super) waiting: VecDeque<Entry>,
-    /// What failed with the connection and is to be tried again.
+    /// Asks that failed with the connection and may be tried again.
     pub(super) failed: Vec<(Entry, Error)>,
-    /// When it is looked at before it is used again.
+    /// The time from which it must be checked before the next use.
     pub(super) trusted_until: Option<Instant>,
     /// What the host was last told to watch.
     pub(super) watched: Option<(RawFd, bool)>,
-    /// The host has been told to stop watching a broken connection, and may not have done so yet.
+    /// Whether the host was told to stop watching a broken connection, and has not confirmed it.
     pub(super) forgotten: bool,
     pub(super) held_up: Option<HeldUp>,
 }
@@ -33,11 +33,11 @@ pub(super) struct Lane {
 #[derive(Clone, Copy)]
 pub(super) struct Entry {
     pub(super) ticket: Ticket,
-    /// Which operation it is of, and which of its asks.
+    /// The operation, and the number of its ask.
     pub(super) operation: usize,
     pub(super) part: u32,
     pub(super) deadline: Instant,
-    /// It is the one that tries a server that is down.
+    /// Whether this ask probes a server that is down.
     pub(super) probe: bool,
 }
 
@@ -57,12 +57,12 @@ impl Lane {
         }
     }
 
-    /// Whether it is connected, with nothing in flight or to be sent.
+    /// Whether it is connected, with nothing in flight and nothing to send.
     pub(super) fn is_at_rest(&self) -> bool {
         self.session.is_ready() && !self.session.is_busy() && self.waiting.is_empty()
     }
 
-    /// All operations have the client's timeout, so the first of each queue is the first to expire.
+    /// The first deadline. All operations have the same timeout, so the first of each queue expires first.
     pub(super) fn deadline(&self) -> Option<Instant> {
         let flight = self.flight.front().map(|entry| entry.deadline);
         let waiting = self.waiting.front().map(|entry| entry.deadline);
@@ -70,7 +70,7 @@ impl Lane {
     }
 }
 
-/// Replies come in order, so it is mostly the first.
+/// Replies arrive in order, so the first entry nearly always matches.
 pub(super) fn position(flight: &VecDeque<Entry>, ticket: Ticket) -> Option<usize> {
     match flight.front() {
         Some(first) if first.ticket == ticket => Some(0),

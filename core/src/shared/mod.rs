@@ -1,8 +1,8 @@
 //! Driving sessions from an event loop: the coroutines of a loop share one connection to each server.
 //!
-//! What is submitted in one turn of the loop leaves in one send at its end, and all replies that have arrived are
-//! taken in one receive. Nothing here waits or calls the loop: after each call the host carries out the
-//! [`Action`]s and resumes what has [`Finished`].
+//! Everything that is submitted during a turn of the loop leaves in one send at the end of the turn. One receive takes
+//! all replies that have arrived. This module never waits and never calls the loop: after each call, the host carries
+//! out the [`Action`]s and resumes the waiters of what has [`Finished`].
 
 mod batch;
 mod blame;
@@ -26,13 +26,13 @@ use crate::pool::TRUSTED_REST;
 use crate::session::{Completion, Outcome, Refused, Ticket};
 use lane::{position, take, Entry, Lane};
 
-/// What a coroutine waits for.
+/// The handle of a coroutine that waits for an operation.
 pub trait Waiter {
-    /// Whether nobody waits any more.
+    /// Whether the coroutine has stopped waiting, for example because it was cancelled.
     fn is_gone(&self) -> bool;
 }
 
-/// An operation that is over, and what waits for its outcome.
+/// An operation that is over, and the handle of its coroutine.
 pub struct Finished<O, W> {
     pub operation: O,
     pub waiter: W,
@@ -41,33 +41,33 @@ pub struct Finished<O, W> {
 /// An operation that is under way.
 struct Running<O, W> {
     operation: O,
-    /// None where it gives something back that nobody waits for.
+    /// `None` if the operation only gives a lease back, which no coroutine waits for.
     waiter: Option<W>,
     deadline: Instant,
-    /// How many of its asks are not over yet.
+    /// The number of asks that are not over.
     open: usize,
     begins_again: bool,
-    /// Its number among all that were started, as its place serves others later.
+    /// A number that is never reused, unlike the operation's index.
     serial: u64,
 }
 
-/// The connections of one event loop, and what its coroutines wait for.
+/// The connections of one event loop, and the operations of its coroutines.
 pub struct Shared<O, W> {
     directory: Arc<Directory>,
     fleet: Arc<Fleet>,
-    /// When to go on with a look for servers, while one is under way.
+    /// When to continue a look for servers, while one is under way.
     look_at: Option<Instant>,
     /// Why there are no servers.
     undiscovered: Option<Error>,
     running: Slab<Running<O, W>>,
-    /// How many operations were started.
+    /// The number of operations started so far.
     started: u64,
     /// Operations that wait for the servers to become known.
     unrouted: Vec<usize>,
-    /// Operations that are to begin again.
+    /// Operations that begin again.
     again: Vec<usize>,
     lanes: Vec<Lane>,
-    /// Connections to each server.
+    /// Connections per server.
     connections: usize,
     measures: bool,
     turn_is_due: bool,
@@ -77,7 +77,7 @@ pub struct Shared<O, W> {
 }
 
 impl<O: Operation, W: Waiter> Shared<O, W> {
-    /// `connections`: how many to each server.
+    /// `connections`: connections per server.
     pub fn new(directory: Arc<Directory>, connections: usize) -> Self {
         let fleet = directory.known();
         let mut shared = Self {
@@ -101,7 +101,7 @@ impl<O: Operation, W: Waiter> Shared<O, W> {
         shared
     }
 
-    /// Begins an operation, to be over within the client's timeout.
+    /// Begins an operation. It ends within the client's timeout.
     pub fn start(&mut self, operation: O, waiter: W, now: Instant) {
         self.look(now);
         let id = self.insert(operation, waiter, now);
@@ -216,9 +216,9 @@ impl<O: Operation, W: Waiter> Driven for Shared<O, W> {
     }
 }
 
-/// The ways of operations.
+/// The course of an operation.
 impl<O: Operation, W: Waiter> Shared<O, W> {
-    /// Carries out what an operation asks now.
+    /// Carries out the asks of an operation.
     fn begin(&mut self, id: usize, now: Instant) {
         if self.closed {
             return self.fail(id, Error::new(Kind::Closed, &"".into(), "the client was closed"), now);
@@ -244,7 +244,7 @@ impl<O: Operation, W: Waiter> Shared<O, W> {
         }
     }
 
-    /// Begins what has asked for it meanwhile, in the order in which it was submitted: commands on one key keep it.
+    /// Begins operations again, in the order of submission, so that commands on one key keep their order.
     #[inline]
     fn begin_again(&mut self, now: Instant) {
         while !self.again.is_empty() {
@@ -255,7 +255,7 @@ impl<O: Operation, W: Waiter> Shared<O, W> {
         }
     }
 
-    /// An operation cannot be begun.
+    /// Fails an operation that cannot begin.
     fn fail(&mut self, id: usize, error: Error, now: Instant) {
         let running = &mut self.running[id];
         running.operation.fail(error);
@@ -265,7 +265,7 @@ impl<O: Operation, W: Waiter> Shared<O, W> {
         }
     }
 
-    /// Notes how an ask of an operation has ended.
+    /// Takes the end of an ask.
     #[inline]
     fn over(&mut self, id: usize, part: u32, end: End, now: Instant) {
         let running = &mut self.running[id];
@@ -281,7 +281,8 @@ impl<O: Operation, W: Waiter> Shared<O, W> {
         }
     }
 
-    /// Notes that an ask has failed. `error` as it is told; what is left of its time decides whether it goes on.
+    /// Takes the failure of an ask, with the error that the caller would see. The operation is tried again if its time
+    /// allows.
     #[cold]
     fn failed(&mut self, entry: Entry, error: Error, now: Instant) {
         let in_time = entry.deadline > now && !self.is_abandoned(entry.operation);
@@ -298,7 +299,7 @@ impl<O: Operation, W: Waiter> Shared<O, W> {
         self.finished.extend(waiter.map(|waiter| Finished { operation, waiter }));
     }
 
-    /// Whether an operation gives back what it has won, as nobody hears of it any more.
+    /// Gives back the lease of an operation whose coroutine is gone. Returns whether there was one to give back.
     #[cold]
     fn gives_back(&mut self, id: usize, now: Instant) -> bool {
         let gives_back = self.is_abandoned(id) && self.running[id].operation.give_back() == Next::Again;
@@ -316,7 +317,7 @@ impl<O: Operation, W: Waiter> Shared<O, W> {
         self.running[id].waiter.as_ref().is_some_and(W::is_gone)
     }
 
-    /// Gives an ask to the connection it belongs to.
+    /// Passes an ask to its connection.
     #[inline]
     fn carry_out(&mut self, id: usize, Ask { part, choice: Choice { server, probe } }: Ask, now: Instant) {
         let running = &self.running[id];
@@ -334,7 +335,7 @@ impl<O: Operation, W: Waiter> Shared<O, W> {
         }
     }
 
-    /// Commands on one key keep their order: they go over one connection.
+    /// The connection for a key. It depends only on the key, so commands on one key keep their order.
     fn connection_of(&self, key: &[u8]) -> usize {
         match self.connections {
             1 => 0,
@@ -342,7 +343,7 @@ impl<O: Operation, W: Waiter> Shared<O, W> {
         }
     }
 
-    /// The server may have closed a connection at rest while the loop was away, with other work or not running at all.
+    /// Checks an idle connection: the server may have closed it while the loop was busy or stopped.
     #[cold]
     fn look_at(&mut self, index: usize, now: Instant) {
         let lane = &mut self.lanes[index];
@@ -353,7 +354,7 @@ impl<O: Operation, W: Waiter> Shared<O, W> {
         }
     }
 
-    /// Submits what waits, in order, as far as the session takes it.
+    /// Submits waiting asks, in order, until the session takes no more.
     fn submit_waiting(&mut self, lane: usize, now: Instant) {
         while self.lanes[lane].session.accepts() {
             let Some(entry) = self.lanes[lane].waiting.pop_front() else { return };
@@ -369,7 +370,7 @@ impl<O: Operation, W: Waiter> Shared<O, W> {
         }
     }
 
-    /// Sends as far as the socket takes it: what is sent makes room for what waits.
+    /// Sends what the socket takes, which makes room for waiting asks.
     fn send(&mut self, lane: usize, now: Instant) {
         loop {
             self.lanes[lane].session.flush();
@@ -381,7 +382,7 @@ impl<O: Operation, W: Waiter> Shared<O, W> {
         }
     }
 
-    /// Submits what the session has room for.
+    /// Submits an ask, or lets it wait until the session has room.
     #[inline]
     fn submit(&mut self, index: usize, mut entry: Entry, now: Instant) {
         let lane = &mut self.lanes[index];
@@ -409,7 +410,7 @@ impl<O: Operation, W: Waiter> Shared<O, W> {
         }
     }
 
-    /// Connects to the addresses of a name, or notes why there are none.
+    /// Connects to the addresses of a name, or fails with the reason why there are none.
     fn resolved(&mut self, lane: usize, resolved: Result<Vec<Address>, String>, now: Instant) {
         self.lanes[lane].resolving = false;
         if !self.lanes[lane].session.is_closed() {
@@ -450,7 +451,7 @@ impl<O: Operation, W: Waiter> Shared<O, W> {
         }
     }
 
-    /// Takes what came, submits what waits, and mends what broke.
+    /// Takes what has arrived, submits what waits, and repairs what broke.
     fn advance(&mut self, lane: usize, now: Instant) {
         self.take_completions(lane, now);
         if !self.lanes[lane].waiting.is_empty() {
@@ -498,7 +499,8 @@ impl<O: Operation, W: Waiter> Shared<O, W> {
         self.fleet.took(server, self.running[entry.operation].operation.name_of(entry.part), took);
     }
 
-    /// What failed with its connection is told once the server's health is known, so that it goes on elsewhere.
+    /// Keeps an ask that failed with its connection until the server's health is up to date. Then the operation can
+    /// move to another server.
     fn failed_in_flight(&mut self, lane: usize, mut entry: Entry, error: Error, now: Instant) {
         let error = self.failed_at(lane, entry.deadline, error, now);
         let broken = self.lanes[lane].session.failure().is_some();
@@ -511,8 +513,7 @@ impl<O: Operation, W: Waiter> Shared<O, W> {
         }
     }
 
-    /// Keeps the host's watch on a connection up to date, and moves what waits for a broken one to where it belongs
-    /// now.
+    /// Updates what the host watches, and moves asks that wait for a broken connection to where they belong now.
     fn settle(&mut self, index: usize, now: Instant) {
         if let Some(error) = self.lanes[index].session.failure().cloned() {
             return self.mend(index, error, now);
@@ -548,7 +549,7 @@ impl<O: Operation, W: Waiter> Shared<O, W> {
         }
     }
 
-    /// Hands out what came of a broken connection, and lets the host forget it.
+    /// Reports the outcomes of a broken connection, and has the host stop watching it.
     fn let_go(&mut self, index: usize, now: Instant) {
         self.take_completions(index, now);
         let lane = &mut self.lanes[index];
@@ -582,7 +583,7 @@ impl<O: Operation, W: Waiter> Shared<O, W> {
     }
 }
 
-/// FNV-1a.
+/// The FNV-1a hash.
 fn hash(key: &[u8]) -> usize {
     key.iter().fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193)) as usize
 }

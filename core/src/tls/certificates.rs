@@ -1,4 +1,4 @@
-//! Certificates and keys, read from files in PEM.
+//! Certificates and keys, read from PEM files.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use rustls::{ClientConfig, ConfigBuilder, RootCertStore};
 
 use super::TlsError;
 
-/// Whom to trust: the authorities of this file alone, or those that the system trusts.
+/// The trusted authorities: only those in the file, or else the system's.
 pub(super) fn roots(file: Option<&Path>) -> Result<Arc<RootCertStore>, TlsError> {
     let mut roots = RootCertStore::empty();
     match file {
@@ -33,7 +33,7 @@ pub(super) fn roots(file: Option<&Path>) -> Result<Arc<RootCertStore>, TlsError>
     Ok(Arc::new(roots))
 }
 
-/// The client shows this certificate to servers that ask for one.
+/// Lets the client present this certificate to servers that request one.
 pub(super) fn with_client(
     builder: ConfigBuilder<ClientConfig, WantsClientCert>,
     certificate: &Path,

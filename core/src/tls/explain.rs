@@ -1,11 +1,11 @@
-//! What went wrong in TLS, and what to do about it.
+//! Explains failures of TLS, and what to do about them.
 
 use std::time::Duration;
 
 use rustls::pki_types::UnixTime;
 use rustls::{AlertDescription, CertificateError, Error, PeerIncompatible};
 
-/// What a failure means to whoever set the client up.
+/// What a failure means to the person who configured the client.
 pub(crate) fn explain(error: &Error) -> String {
     match error {
         Error::InvalidCertificate(error) => certificate(error),
@@ -17,7 +17,7 @@ pub(crate) fn explain(error: &Error) -> String {
     }
 }
 
-/// The server's certificate is refused.
+/// Why the server's certificate is refused.
 fn certificate(error: &CertificateError) -> String {
     match error {
         CertificateError::ExpiredContext { time, not_after } => {
@@ -50,7 +50,7 @@ fn certificate(error: &CertificateError) -> String {
     }
 }
 
-/// The server has ended it, and said why.
+/// The alert with which the server ended the connection.
 fn alerted(alert: AlertDescription) -> String {
     let why = match alert {
         AlertDescription::CertificateRequired => {
@@ -80,13 +80,13 @@ fn alerted(alert: AlertDescription) -> String {
     format!("{why} (its alert is {alert:?})")
 }
 
-/// A name as `DnsName("cache1")` or `IpAddress(10.0.0.1)` has it.
+/// The name inside `DnsName("cache1")` or `IpAddress(10.0.0.1)`.
 fn bare(name: &str) -> &str {
     let inner = name.split_once('(').and_then(|(_, rest)| rest.strip_suffix(')')).unwrap_or(name);
     inner.trim_matches('"')
 }
 
-/// In the largest unit that fits.
+/// The time between them, in the largest suitable unit.
 fn between(earlier: UnixTime, later: UnixTime) -> String {
     let seconds = Duration::from_secs(later.as_secs().saturating_sub(earlier.as_secs())).as_secs();
     let (count, unit) = match seconds {

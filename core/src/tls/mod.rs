@@ -1,6 +1,6 @@
-//! TLS as a client speaks it: whom to trust, who to be, and what each server must prove to be called.
+//! TLS for clients: which authorities to trust, which certificate to present, and which name each server must prove.
 //!
-//! What is said on the wire is rustls's, driven by `connection`; here are the settings, read and checked once.
+//! The protocol itself is rustls's, driven by `connection`. This module reads and checks the settings once.
 
 mod certificates;
 mod explain;
@@ -20,21 +20,21 @@ use crate::fork::PerProcess;
 pub(crate) use explain::explain;
 use unverified::AnyCertificate;
 
-/// How many servers' sessions are kept to be resumed.
+/// The number of servers whose sessions are kept for resumption.
 const SESSIONS: usize = 256;
 
-/// What a user says about TLS.
+/// The user's TLS settings.
 #[derive(Clone, Debug, Default)]
 pub struct TlsSettings {
-    /// The certificates that alone are trusted to sign servers'; without it, those that the system trusts.
+    /// The only authorities to trust; without it, those that the system trusts.
     pub ca: Option<PathBuf>,
-    /// What the client shows of itself: its certificate, and those up to the one that servers trust.
+    /// The client's certificate, with its chain up to an authority that the servers trust.
     pub certificate: Option<PathBuf>,
-    /// The certificate's private key; without it, the certificate's file has it too.
+    /// The certificate's private key; without it, the key is in the certificate's file too.
     pub key: Option<PathBuf>,
-    /// What every server's certificate must be for; without it, the host by which the server is known to the client.
+    /// The name that every server's certificate must have; without it, the host in the server's address.
     pub server_name: Option<String>,
-    /// Whoever answers is taken for the server.
+    /// Accepts any server, without verification.
     pub accept_any_certificate_which_is_dangerous: bool,
 }
 
@@ -51,7 +51,7 @@ impl std::fmt::Display for TlsSettings {
     }
 }
 
-/// Settings that cannot be used, and what to do about it.
+/// Settings that cannot be used, with advice.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TlsError(String);
 
@@ -69,18 +69,18 @@ impl std::fmt::Display for TlsError {
 
 impl std::error::Error for TlsError {}
 
-/// Settings in use, by any number of clients. Connections that share them resume each other's sessions, which saves a
-/// server the better part of a handshake.
+/// TLS settings in use, by any number of clients. Their connections resume each other's sessions, which saves a server
+/// most of a handshake.
 #[derive(Debug)]
 pub struct Tls {
-    /// Of each process, as its sessions are behind a lock.
+    /// One for each process, since a mutex protects its sessions.
     config: PerProcess<Arc<ClientConfig>>,
     server_name: Option<ServerName<'static>>,
 }
 
 impl Tls {
-    /// The one with the default settings. All clients of a process share it, as reading what the system trusts takes some
-    /// milliseconds.
+    /// The default settings. All clients of a process share one object, because reading the system's authorities takes
+    /// several milliseconds.
     pub fn usual() -> Result<Arc<Self>, TlsError> {
         static USUAL: Mutex<Option<Arc<Tls>>> = Mutex::new(None);
         let known = USUAL.try_lock().ok().and_then(|known| known.clone());
@@ -94,7 +94,7 @@ impl Tls {
         }
     }
 
-    /// Reads the files that the settings name.
+    /// Reads the files named in the settings.
     pub fn new(settings: &TlsSettings) -> Result<Self, TlsError> {
         if settings.ca.is_some() && settings.accept_any_certificate_which_is_dangerous {
             return Err(TlsError::new(
@@ -121,7 +121,7 @@ impl Tls {
         Ok(Self { config: PerProcess::new(Arc::new(config)), server_name })
     }
 
-    /// What is needed to speak to this server.
+    /// TLS for this server.
     pub fn of_server(self: &Arc<Self>, spec: &ServerSpec) -> Result<ServerTls, TlsError> {
         match &spec.certified_as {
             Some(name) if self.server_name.is_none() => {
@@ -131,7 +131,7 @@ impl Tls {
         }
     }
 
-    /// What is needed to speak to whoever is at this place.
+    /// TLS for the server at this endpoint.
     pub fn of_endpoint(self: &Arc<Self>, endpoint: &Endpoint) -> Result<ServerTls, TlsError> {
         let name = match (&self.server_name, endpoint) {
             (Some(name), _) => name.clone(),
@@ -146,7 +146,7 @@ impl Tls {
         Ok(ServerTls { tls: self.clone(), name })
     }
 
-    /// A forked child has sessions of its own: the lock of its parent's may be held for ever.
+    /// A forked child has its own sessions: the parent's mutex may stay locked there forever.
     fn config(&self) -> &Arc<ClientConfig> {
         self.config.get(|parents| {
             let mut config = ClientConfig::clone(parents);
@@ -164,7 +164,7 @@ pub struct ServerTls {
 }
 
 impl ServerTls {
-    /// The same for a server that another one names, as those of a cluster do.
+    /// TLS for a server that another one refers to, as in a cluster.
     pub fn moved_to(&self, endpoint: &Endpoint) -> Result<Self, TlsError> {
         self.tls.of_endpoint(endpoint)
     }

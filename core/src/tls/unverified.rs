@@ -1,4 +1,4 @@
-//! No verification at all, for those who ask for it by name.
+//! No verification of certificates, for users who ask for exactly that.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use rustls::crypto::{verify_tls12_signature, verify_tls13_signature, CryptoProvi
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{DigitallySignedStruct, Error, SignatureScheme};
 
-/// Takes every certificate; who shows it must still have its key.
+/// Accepts every certificate. Its presenter must still have the key.
 #[derive(Debug)]
 pub(super) struct AnyCertificate(pub(super) Arc<CryptoProvider>);
 

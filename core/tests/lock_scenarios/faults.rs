@@ -1,6 +1,5 @@
 //! A client of a scenario whose server is faulty.
 
-use std::net::TcpListener;
 use std::time::{Duration, Instant};
 
 use pinyon_core::locks::{owners, LockFailure, LockOutcome, StatusQuestion};
@@ -11,6 +10,7 @@ use serde_json::{json, Value};
 use crate::call::{self, about, acquire, execute, texts, with, Lock};
 use crate::drivers::{Driver, Loop, Operation, Threads};
 use crate::playing::{ensure, play_all, Client, Outcome, Raised};
+use crate::ports::free_port;
 use crate::server::Redis;
 use crate::settings;
 
@@ -27,7 +27,7 @@ fn every_faulty_server_in_an_event_loop() {
 fn play<D: Driver>() {
     let guard = "requirepass correct-horse\nuser app on >correct-horse ~* &* +@all\n";
     let servers = ["", guard].map(|configuration| {
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let port = free_port();
         (Redis::start(&format!("{configuration}bind 127.0.0.1\nport {port}\n")), format!("127.0.0.1:{port}"))
     });
     play_all::<Caller<D>>(servers.each_ref().map(|(_, address)| address.clone()));

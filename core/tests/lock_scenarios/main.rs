@@ -6,6 +6,8 @@ mod faults;
 mod player;
 #[path = "../playing/mod.rs"]
 mod playing;
+#[path = "../ports/mod.rs"]
+mod ports;
 #[path = "../real_redis/server.rs"]
 #[allow(dead_code)]
 mod server;

@@ -1,22 +1,20 @@
 //! A memcached of one's own.
 
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+#[path = "../ports/mod.rs"]
+mod ports;
+
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::{Child, Command};
-use std::sync::atomic::{AtomicU16, AtomicUsize, Ordering};
-use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use pinyon_core::Address;
 
-static STARTED: AtomicUsize = AtomicUsize::new(0);
+use ports::free_port;
 
-/// Below the ports that the system gives to outgoing connections: none takes a server's port while it is restarted.
-const PORTS: u16 = 12_000;
-/// So many belong to the process that listens on the first of them, as with the servers of Python's tests.
-const OWN_PORTS: u16 = 100;
-const PROCESSES: u16 = 100;
+static STARTED: AtomicUsize = AtomicUsize::new(0);
 
 pub struct Memcached {
     process: Child,
@@ -89,24 +87,6 @@ impl Memcached {
         self.process = process(&self.listen);
         self.await_answer();
     }
-}
-
-/// A port that nobody listens on, and that other processes of tests leave alone.
-fn free_port() -> u16 {
-    static FIRST: OnceLock<TcpListener> = OnceLock::new();
-    static NEXT: AtomicU16 = AtomicU16::new(0);
-    let first = FIRST.get_or_init(reserve).local_addr().unwrap().port();
-    let own = std::iter::from_fn(|| Some(first + 1 + NEXT.fetch_add(1, Ordering::Relaxed) % (OWN_PORTS - 1)));
-    let is_free = |port: &u16| TcpListener::bind((Ipv4Addr::UNSPECIFIED, *port)).is_ok();
-    own.take(OWN_PORTS.into()).find(is_free).expect("one of its own ports is free")
-}
-
-fn reserve() -> TcpListener {
-    let chance = (std::process::id() % u32::from(PROCESSES)) as u16;
-    (0..PROCESSES)
-        .map(|number| PORTS + (chance + number) % PROCESSES * OWN_PORTS)
-        .find_map(|first| TcpListener::bind((Ipv4Addr::LOCALHOST, first)).ok())
-        .expect("fewer processes have servers at once")
 }
 
 fn process(listen: &[String]) -> Child {

@@ -6,7 +6,7 @@ use std::os::fd::RawFd;
 use std::time::Duration;
 
 use pinyon_core::driven::{Action, Driven};
-use pinyon_core::locks::client::{Client, Finished, Outcome, Platform as _, Setup, Wish};
+use pinyon_core::locks::client::{Client, Report, Outcome, Platform as _, Setup, Wish};
 use pinyon_core::locks::keys::LockKeys;
 use pinyon_core::locks::machine::{LockOptions, LockRequest, MachineFailure};
 use pinyon_core::{redis, Address, Endpoint};
@@ -331,8 +331,8 @@ impl Run {
                 self.check();
                 return;
             }
-            let lost = |finished: &Finished<u64>| match finished {
-                Finished::Lost { number, .. } => Some(*number),
+            let lost = |finished: &Report<u64>| match finished {
+                Report::Lost { number, .. } => Some(*number),
                 _ => None,
             };
             let lost: BTreeSet<u64> = finished.iter().filter_map(lost).collect();
@@ -483,16 +483,16 @@ impl Run {
 
 /// What must be true.
 impl Run {
-    fn hear(&mut self, finished: Finished<u64>, lost: &BTreeSet<u64>) {
+    fn hear(&mut self, finished: Report<u64>, lost: &BTreeSet<u64>) {
         let (waiter, outcome) = match finished {
-            Finished::Done { waiter, outcome } => (waiter, outcome),
-            Finished::Lost { number, .. } => {
+            Report::Done { waiter, outcome } => (waiter, outcome),
+            Report::Lost { number, .. } => {
                 if let Some(held) = self.held.get_mut(&number) {
                     assert!(!std::mem::replace(&mut held.lost, true), "it was lost before");
                 }
                 return;
             }
-            Finished::Warning(text) => return assert!(!text.is_empty()),
+            Report::Warning(text) => return assert!(!text.is_empty()),
         };
         let waiting = self.waiting.remove(&waiter).expect("somebody waits for it");
         match (waiting.wants, outcome) {

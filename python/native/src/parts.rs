@@ -2,7 +2,9 @@
 
 use std::vec::Drain;
 
-use pinyon_core::dialect::{DateTime, Instant, Notation, Objects, Part, Plain, Refused, ValueError, Writer, NOT_UTF8};
+use pinyon_core::dialect::{
+    DateTime, Instant, Notation, Objects, Part, Plain, Unwritable, ValueError, Writer, NOT_UTF8,
+};
 use pyo3::exceptions::PyTypeError;
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -106,15 +108,15 @@ fn put_all<'py, W: Writer>(
 
 /// What is refused, in Python's words.
 #[cold]
-fn named(refused: Refused, value: &Bound<'_, PyAny>) -> Failed {
+fn named(refused: Unwritable, value: &Bound<'_, PyAny>) -> Failed {
     let class = match value.get_type().qualname() {
         Ok(class) => class.to_string(),
         Err(raised) => return Failed::Raised(raised),
     };
     Failed::Why(match refused {
-        Refused::Kind(_) => class,
-        Refused::Key(_) => format!("a dict with a key of type {class}"),
-        Refused::Big => "an int of more than 64 bits".to_owned(),
+        Unwritable::Kind(_) => class,
+        Unwritable::Key(_) => format!("a dict with a key of type {class}"),
+        Unwritable::Big => "an int of more than 64 bits".to_owned(),
         refused => refused.to_string(),
     })
 }

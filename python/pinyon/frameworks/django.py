@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -29,6 +30,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+#: A failed operation raises, and another server's answer does not stand in for that of the key's own.
+STRICT: dict[str, Any] = {"on_failure": "raise", "failover": False}
+
 
 class PinyonCache(BaseMemcachedCache):  # type: ignore[misc]
     """A cache on the servers of ``LOCATION``; ``OPTIONS`` are arguments of ``pinyon.Client``.
@@ -43,6 +47,7 @@ class PinyonCache(BaseMemcachedCache):  # type: ignore[misc]
     def __init__(self, server: str | Iterable[str], params: dict[str, Any]) -> None:
         super().__init__(server, params, library=pinyon, value_not_found_exception=())
         self._options: dict[str, Any] = {"serializer": "pickle", **(params.get("OPTIONS") or {})}
+        self._is_strict = False
 
     @property
     def client_servers(self) -> list[str]:
@@ -50,11 +55,24 @@ class PinyonCache(BaseMemcachedCache):  # type: ignore[misc]
 
     @cached_property
     def _cache(self) -> pinyon.Client:
-        return _client(self._class, self.client_servers, self._options)
+        client = _client(self._class, self.client_servers, self._options)
+        return client.using(**STRICT) if self._is_strict else client
 
     @cached_property
     def _acache(self) -> pinyon.aio.Client:
-        return _client(pinyon.aio.Client, self.client_servers, self._options)
+        client = _client(pinyon.aio.Client, self.client_servers, self._options)
+        return client.using(**STRICT) if self._is_strict else client
+
+    def strict(self) -> PinyonCache:
+        """Return this cache with errors in place of misses, and without failover: an answer is from the key's server.
+
+        Both share their connections.
+        """
+        strict = copy.copy(self)
+        strict.__dict__.pop("_cache", None)
+        strict.__dict__.pop("_acache", None)
+        strict._is_strict = True
+        return strict
 
     def get_backend_timeout(self, timeout: Any = DEFAULT_TIMEOUT) -> int:
         """Return a ttl: Django's None is an item without end, its 0 one that expires at once."""

@@ -141,7 +141,7 @@ WITHOUT_QUESTION_MARKS = [key for key in TEXTS if not key.startswith("?")]
 
 EVERYTHING = [*PLAIN, IPV6, UNIX, WEIGHTS, MANY_WEIGHTS]
 NEXT = "to the next server on the circle"
-EJECTED = "to where they are without it, as with `auto_eject_hosts`"
+EJECTED = "to their servers on a ring without it, as with `auto_eject_hosts`"
 STAY = "nowhere: operations fail"
 COUNTED, RATIONAL, IGNORED, REFUSED = "yes", "any above 0", "ignored", "refused"
 HASHED, NOT_HASHED = "hashed", "not hashed"
@@ -215,7 +215,7 @@ RINGS = [
     ),
     Ring(
         "pymemcache",
-        "pymemcache's `HashClient`; keys that are `bytes` are elsewhere than the same text",
+        "pymemcache's `HashClient`; a `bytes` key may be on another server than the same text",
         REFUSED,
         NOT_HASHED,
         "to the server with the next score",
@@ -230,7 +230,7 @@ RINGS = [
         "python-memcached since 1.60",
         COUNTED,
         NOT_HASHED,
-        "rehashed: ten tries",
+        "to the server of a new hash: ten tries",
         python_clients.python_memcached,
         BYTES,
         [ONE, TWO, THREE, MANY, UNIX, WEIGHTS, MANY_WEIGHTS],
@@ -260,10 +260,10 @@ RINGS = [
     ),
     Ring(
         "dalli",
-        'Dalli and Rails\' `MemCacheStore`; give their namespace with its colon, `namespace="app:"`',
+        'Dalli and Rails\' `MemCacheStore`; pass their namespace with its colon, `namespace="app:"`',
         COUNTED,
         HASHED,
-        "rehashed: twenty tries",
+        "to the server of a new hash: twenty tries",
         scripts.dalli,
         BYTES,
         EVERYTHING,
@@ -274,7 +274,7 @@ RINGS = [
         "Cache::Memcached",
         COUNTED,
         NOT_HASHED,
-        "rehashed: twenty tries",
+        "to the server of a new hash: twenty tries",
         scripts.cache_memcached,
         BYTES,
         EVERYTHING,

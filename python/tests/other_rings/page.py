@@ -18,9 +18,7 @@ REPOSITORY = Path(__file__).resolve().parents[3]
 PAGE = REPOSITORY / "docs" / "rings.md"
 VECTORS = REPOSITORY / "vectors" / "rings.json"
 
-HEAD = (
-    "| `ring` | the ring of | weights | namespace | the keys of a server that is down go | keys compared | elsewhere |"
-)
+HEAD = "| `ring` | the ring of | weights | namespace | keys of a failed server go | keys compared | misplaced |"
 KEYS = ["foo", "bar", "user:1", "user:2", "session:abc", "a", "longer:key:0123456789:0123456789", "größe", "ключ", "🌲"]
 
 

@@ -1,9 +1,9 @@
-//! Points in time.
+//! Dates and times.
 
-/// A date and a time of day without a zone: what a calendar and a clock on the wall show.
+/// A date and a time of day without a time zone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DateTime {
-    /// 0 to 9999.
+    /// From 0 to 9999.
     pub year: u16,
     pub month: u8,
     pub day: u8,
@@ -13,17 +13,17 @@ pub struct DateTime {
     pub nanosecond: u32,
 }
 
-/// A point in time, wherever its clock stands.
+/// A point in time, independent of time zones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Instant {
     /// Whole seconds since 1970-01-01T00:00:00Z, rounded down.
     pub seconds: i64,
-    /// What is left, below 1,000,000,000.
+    /// The remainder, below 1,000,000,000.
     pub nanoseconds: u32,
 }
 
 impl DateTime {
-    /// From ISO 8601, as in `2024-02-29T12:34:56.000007`: seconds and their fraction may be left out.
+    /// Reads ISO 8601, such as `2024-02-29T12:34:56.000007`. Seconds and their fraction are optional.
     pub fn parse(text: &str) -> Option<Self> {
         let bytes = text.as_bytes();
         let number = |at: std::ops::Range<usize>| -> Option<u32> {
@@ -65,7 +65,7 @@ impl DateTime {
             && self.nanosecond < 1_000_000_000
     }
 
-    /// How many its month has.
+    /// The number of days in its month.
     fn days(&self) -> u8 {
         match self.month {
             2 if self.year % 4 == 0 && (self.year % 100 != 0 || self.year % 400 == 0) => 29,
@@ -76,7 +76,7 @@ impl DateTime {
     }
 }
 
-/// In ISO 8601. A fraction of a second has six digits, or nine where these are not enough.
+/// Writes ISO 8601. A fraction has six digits, or nine if six do not suffice.
 impl std::fmt::Display for DateTime {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self { year, month, day, hour, minute, second, nanosecond } = self;

@@ -1,11 +1,11 @@
-//! Numbers in decimal digits.
+//! Decimal numbers.
 
-/// Longer integers are not read: each digit more makes all before it more expensive.
+/// The most digits of an integer that is read. The work grows with the square of the length.
 pub(super) const LONGEST: usize = 4300;
-/// As many digits as are added at once.
+/// How many digits are processed at once.
 const AT_ONCE: usize = 9;
 
-/// A float as Python writes it: with as many digits as it takes to read it again.
+/// A float as Python writes it: with just enough digits to read the same number again.
 pub(in crate::dialect) fn float(number: f64) -> String {
     if number == 0.0 || (1e-4..1e16).contains(&number.abs()) {
         return format!("{number:?}");
@@ -17,7 +17,7 @@ pub(in crate::dialect) fn float(number: f64) -> String {
     }
 }
 
-/// The digits of an integer; the least significant byte of its absolute value comes first.
+/// The digits of an integer. `magnitude`: its absolute value, least significant byte first.
 pub(in crate::dialect) fn digits(negative: bool, magnitude: &[u8]) -> String {
     let mut limbs: Vec<u32> = magnitude
         .chunks(4)
@@ -44,7 +44,7 @@ pub(in crate::dialect) fn digits(negative: bool, magnitude: &[u8]) -> String {
     groups.iter().rev().fold(format!("{sign}{first}"), |digits, group| format!("{digits}{group:09}"))
 }
 
-/// The absolute value of an integer, the least significant byte first, from digits alone; none where it has too many.
+/// The absolute value, least significant byte first, of an integer in digits; `None` if it has too many.
 pub(in crate::dialect) fn integer(digits: &[u8]) -> Option<Vec<u8>> {
     if digits.len() > LONGEST || digits.is_empty() {
         return None;

@@ -1,8 +1,8 @@
-//! Values into JSON as Python's `json.dumps` writes it without spaces: all but control characters as they are.
+//! Writes JSON like Python's `json.dumps` without spaces; only control characters are escaped.
 
 use super::decimal::float;
 use super::WRITTEN_DEPTH;
-use crate::dialect::parts::{Nesting, Part, Place, Refused, Writer};
+use crate::dialect::parts::{Nesting, Part, Place, Unwritable, Writer};
 
 /// Writes bool, null, integers of up to 64 bits, floats, text, lists, and maps whose keys are text.
 #[derive(Debug)]
@@ -20,7 +20,7 @@ impl Default for JsonWriter {
 impl Writer for JsonWriter {
     type Written = Vec<u8>;
 
-    fn write(&mut self, part: Part<'_>) -> Result<(), Refused> {
+    fn write(&mut self, part: Part<'_>) -> Result<(), Unwritable> {
         if part == Part::End {
             let ending = if self.nesting.end()? { b'}' } else { b']' };
             self.out.push(ending);
@@ -28,7 +28,7 @@ impl Writer for JsonWriter {
         }
         let place = self.nesting.part()?;
         if matches!(place, Place::FirstKey | Place::Key) && !matches!(part, Part::Text(_)) {
-            return Err(Refused::Key(part.kind()));
+            return Err(Unwritable::Key(part.kind()));
         }
         match place {
             Place::First | Place::FirstKey => {}
@@ -53,13 +53,13 @@ impl Writer for JsonWriter {
                 self.out.push(b'{');
                 self.nesting.begin_map(pairs);
             }
-            Part::Big { .. } => return Err(Refused::Big),
-            _ => return Err(Refused::Kind(part.kind())),
+            Part::Big { .. } => return Err(Unwritable::Big),
+            _ => return Err(Unwritable::Kind(part.kind())),
         }
         Ok(())
     }
 
-    fn finish(self) -> Result<Vec<u8>, Refused> {
+    fn finish(self) -> Result<Vec<u8>, Unwritable> {
         self.nesting.finish()?;
         Ok(self.out)
     }

@@ -1,5 +1,5 @@
-//! MessagePack taken apart. Every part takes a byte at least, so what a value says of its own length is believed no
-//! further than its bytes reach.
+//! Reads MessagePack. Every part takes at least one byte, so an announced length is trusted only as far as bytes
+//! remain.
 
 use super::{DateTime, Instant, DATE_TIME, INSTANT, READ_DEPTH};
 use crate::dialect::parts::{Part, Reader};
@@ -10,11 +10,11 @@ const CUT: &str = "its end is missing";
 
 #[derive(Debug)]
 pub struct MessagePackReader<'b> {
-    /// What has not been read yet.
+    /// The unread bytes.
     bytes: &'b [u8],
-    /// How many parts are still to come of the list or map that was begun last,
+    /// The number of parts to come of the innermost open list or map.
     left: usize,
-    /// and of those that it is in.
+    /// The same numbers of the lists and maps around it, outermost first.
     open: Vec<usize>,
 }
 
@@ -101,7 +101,7 @@ impl<'b> MessagePackReader<'b> {
         Ok(*taken)
     }
 
-    /// In so many bytes.
+    /// A length of `N` bytes.
     fn length<const N: usize>(&mut self) -> Result<usize, String> {
         Ok(self.number::<N>()?.iter().fold(0, |length, byte| length << 8 | usize::from(*byte)))
     }

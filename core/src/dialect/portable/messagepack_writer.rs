@@ -1,7 +1,7 @@
-//! Values into MessagePack, each part in the shortest form there is for it.
+//! Writes MessagePack, each part in its shortest form.
 
 use super::{Instant, DATE_TIME, INSTANT, WRITTEN_DEPTH};
-use crate::dialect::parts::{Nesting, Part, Refused, Writer};
+use crate::dialect::parts::{Nesting, Part, Unwritable, Writer};
 
 /// Writes bool, null, integers of up to 64 bits, floats, text, bytes, date-times, lists, and maps with any keys.
 #[derive(Debug)]
@@ -19,7 +19,7 @@ impl Default for MessagePackWriter {
 impl Writer for MessagePackWriter {
     type Written = Vec<u8>;
 
-    fn write(&mut self, part: Part<'_>) -> Result<(), Refused> {
+    fn write(&mut self, part: Part<'_>) -> Result<(), Unwritable> {
         if part == Part::End {
             return self.nesting.end().map(drop);
         }
@@ -57,14 +57,14 @@ impl Writer for MessagePackWriter {
             }
             Part::DateTime(date_time) => self.extension(DATE_TIME, date_time.to_string().as_bytes())?,
             Part::Instant(instant) => self.instant(instant)?,
-            Part::Big { .. } => return Err(Refused::Big),
-            Part::Utf8(_) | Part::Encoded(..) | Part::Tuple(_) => return Err(Refused::Kind(part.kind())),
+            Part::Big { .. } => return Err(Unwritable::Big),
+            Part::Utf8(_) | Part::Encoded(..) | Part::Tuple(_) => return Err(Unwritable::Kind(part.kind())),
             Part::End => {}
         }
         Ok(())
     }
 
-    fn finish(self) -> Result<Vec<u8>, Refused> {
+    fn finish(self) -> Result<Vec<u8>, Unwritable> {
         self.nesting.finish()?;
         Ok(self.out)
     }
@@ -97,28 +97,29 @@ impl MessagePackWriter {
         }
     }
 
-    /// With the marker for a length of one byte, if there is one; those for two and four bytes follow `longer`.
-    fn length(&mut self, length: usize, short: Option<u8>, longer: u8) -> Result<(), Refused> {
+    /// Writes a length. `short`: the marker for one byte, if any. `longer`: the marker for two bytes; the one for four
+    /// follows it.
+    fn length(&mut self, length: usize, short: Option<u8>, longer: u8) -> Result<(), Unwritable> {
         match (u8::try_from(length), u16::try_from(length), u32::try_from(length), short) {
             (Ok(length), _, _, Some(short)) => self.marked(short, &[length]),
             (_, Ok(length), _, _) => self.marked(longer, &length.to_be_bytes()),
             (_, _, Ok(length), _) => self.marked(longer + 1, &length.to_be_bytes()),
-            _ => return Err(Refused::Length),
+            _ => return Err(Unwritable::Length),
         }
         Ok(())
     }
 
-    fn extension(&mut self, kind: i8, bytes: &[u8]) -> Result<(), Refused> {
+    fn extension(&mut self, kind: i8, bytes: &[u8]) -> Result<(), Unwritable> {
         match bytes.len() {
             4 => self.out.push(0xd6),
             8 => self.out.push(0xd7),
-            length => self.marked(0xc7, &[u8::try_from(length).map_err(|_| Refused::Length)?]),
+            length => self.marked(0xc7, &[u8::try_from(length).map_err(|_| Unwritable::Length)?]),
         }
         self.marked(kind as u8, bytes);
         Ok(())
     }
 
-    fn instant(&mut self, Instant { seconds, nanoseconds }: Instant) -> Result<(), Refused> {
+    fn instant(&mut self, Instant { seconds, nanoseconds }: Instant) -> Result<(), Unwritable> {
         match (u32::try_from(seconds), seconds) {
             (Ok(seconds), _) if nanoseconds == 0 => self.extension(INSTANT, &seconds.to_be_bytes()),
             (_, 0..0x4_0000_0000) => {

@@ -1,8 +1,8 @@
-//! The forms in which Pinyon itself writes plain data, for every language: MessagePack and JSON.
+//! The notations that Pinyon itself writes for plain data, in every language: MessagePack and JSON.
 //!
-//! Both are read and written here rather than by a library. What is stored must be the same to the byte in every
-//! language; a library of MessagePack writes through streams and builds its own tree, and those of JSON know neither
-//! integers of any size nor floats that are no numbers.
+//! No library does this. The stored bytes must be the same in every language, but a MessagePack library writes through
+//! streams and builds its own tree. JSON libraries support neither integers of any size nor floats that are not
+//! numbers.
 
 mod date_time;
 mod decimal;
@@ -20,12 +20,12 @@ pub use json_writer::JsonWriter;
 pub use messagepack_reader::MessagePackReader;
 pub use messagepack_writer::MessagePackWriter;
 
-/// What is nested deeper is not written, nor what contains itself.
+/// The deepest nesting that is written. It also stops values that contain themselves.
 const WRITTEN_DEPTH: usize = 200;
-/// What is nested deeper is not read, whoever wrote it.
+/// The deepest nesting that is read, from any writer.
 const READ_DEPTH: usize = 1024;
 
-/// MessagePack's own extension: an instant.
+/// MessagePack's own extension for an instant.
 const INSTANT: i8 = -1;
-/// Pinyon's extension: a date-time without a zone, in ISO 8601.
+/// Pinyon's extension for a date-time without a time zone, in ISO 8601.
 const DATE_TIME: i8 = 1;

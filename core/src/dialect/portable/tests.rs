@@ -2,11 +2,11 @@ use proptest::prelude::*;
 
 use super::decimal::{digits, float, integer};
 use super::*;
-use crate::dialect::{Notation, Part, Plain, Reader, Refused, TreeReader, Writer};
+use crate::dialect::{Notation, Part, Plain, Reader, TreeReader, Unwritable, Writer};
 
 const NOTATIONS: [Notation; 2] = [Notation::MessagePack, Notation::Json];
 
-/// What both can write.
+/// Values that both notations can write.
 fn plain() -> impl Strategy<Value = Plain> {
     let leaf = prop_oneof![
         Just(Plain::Null),
@@ -25,7 +25,7 @@ fn plain() -> impl Strategy<Value = Plain> {
     })
 }
 
-/// What MessagePack alone can write.
+/// Values that only MessagePack can write.
 fn point() -> impl Strategy<Value = Plain> {
     prop_oneof![
         (any::<i64>(), 0..1_000_000_000_u32)
@@ -125,19 +125,19 @@ fn a_length_is_believed_no_further_than_the_bytes_reach() {
 #[test]
 fn a_list_of_other_than_its_length_is_refused() {
     for (announced, items) in [(1, 0), (1, 2), (0, 1)] {
-        let write = |writer: &mut dyn FnMut(Part<'_>) -> Result<(), Refused>| {
+        let write = |writer: &mut dyn FnMut(Part<'_>) -> Result<(), Unwritable>| {
             writer(Part::List(announced))?;
             (0..items).try_for_each(|_| writer(Part::Null))?;
             writer(Part::End)
         };
         let (mut messagepack, mut json) = (MessagePackWriter::default(), JsonWriter::default());
-        assert_eq!(write(&mut |part| messagepack.write(part)), Err(Refused::Count));
-        assert_eq!(write(&mut |part| json.write(part)), Err(Refused::Count));
+        assert_eq!(write(&mut |part| messagepack.write(part)), Err(Unwritable::Count));
+        assert_eq!(write(&mut |part| json.write(part)), Err(Unwritable::Count));
     }
     let mut twice = JsonWriter::default();
     twice.write(Part::Null).expect("a value");
-    assert_eq!(twice.write(Part::Null), Err(Refused::Count));
-    assert_eq!(JsonWriter::default().finish(), Err(Refused::Count));
+    assert_eq!(twice.write(Part::Null), Err(Unwritable::Count));
+    assert_eq!(JsonWriter::default().finish(), Err(Unwritable::Count));
 }
 
 #[test]

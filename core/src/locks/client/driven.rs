@@ -1,4 +1,4 @@
-//! How a host drives a client.
+//! The interface by which a host drives a client.
 
 use std::io;
 use std::os::fd::{OwnedFd, RawFd};
@@ -6,20 +6,20 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::link::COMMANDS;
-use super::{Client, Finished, Platform};
+use super::{Client, Platform, Report};
 use crate::address::Address;
 use crate::driven::{Action, Driven};
 use crate::error::{Error, Kind};
 use crate::locks::machine::Moment;
 
 impl<W, P: Platform> Driven for Client<W, P> {
-    type Finished = Finished<W>;
+    type Finished = Report<W>;
 
     fn take_actions(&mut self) -> Vec<Action> {
         self.actions.drain(..).collect()
     }
 
-    fn take_finished(&mut self) -> Vec<Finished<W>> {
+    fn take_finished(&mut self) -> Vec<Report<W>> {
         self.finished.drain(..).collect()
     }
 
@@ -99,39 +99,39 @@ impl<W, P: Platform> Driven for Client<W, P> {
     }
 }
 
-/// The end of a time to come, by both of the clocks that a client goes by.
+/// A future time, by both clocks that a client uses.
 #[derive(Clone, Copy, Debug)]
 pub struct InTime {
     instant: Instant,
     moment: Moment,
 }
 
-/// What threads do that wait by themselves.
+/// For threads that wait by themselves.
 impl<W> Client<W> {
-    /// When so much time has passed since `now`, which has just been read.
+    /// The moment when `time` will have passed since `now`, which was read just now.
     pub fn in_time(&self, now: Instant, time: Duration) -> InTime {
         InTime { instant: now + time, moment: self.platform.boot_time() + time }
     }
 
-    /// Whether [`Driven::deadline`] is earlier. No clock is read for that.
+    /// Whether [`Driven::deadline`] comes before `end`. Reads no clock.
     pub fn is_due_before(&self, end: InTime) -> bool {
         let link = self.link.deadline().is_some_and(|due| due < end.instant);
         link || self.machine.due().is_some_and(|due| due < end.moment)
     }
 
-    /// What is to be done next; ask after every call.
+    /// The next pending order to the host. Take orders after every call.
     pub fn next_action(&mut self) -> Option<Action> {
         self.actions.pop_front()
     }
 
-    /// The descriptors to wait for, and whether each is to be written to: owned, as the client may close its own
-    /// meanwhile.
+    /// The descriptors to wait for, and whether each waits to be writable. They are owned, since the client may close
+    /// its own descriptors meanwhile.
     pub fn descriptors(&self) -> Vec<(usize, Arc<OwnedFd>, bool)> {
         self.link.descriptors()
     }
 
-    /// The descriptor, where there is only one and nothing to wait for but bytes, which a thread may receive by itself,
-    /// for at most `timeout` at a time, and hand to [`Self::received`]. Nobody else may receive meanwhile.
+    /// The descriptor, if it is the only one and only bytes are awaited. A thread may then receive from it directly,
+    /// for at most `timeout` at a time, and pass the bytes to [`Self::received`]. Only one thread may do so.
     pub fn only_descriptor(&self, timeout: Duration) -> Option<Arc<OwnedFd>> {
         let [commands, pushes] = &self.link.lanes;
         let is_only = self.link.is_up() && pushes.session.is_closed() && !commands.session.wants_to_write();
@@ -139,7 +139,7 @@ impl<W> Client<W> {
         socket.let_wait(timeout).is_ok().then(|| socket.descriptor())
     }
 
-    /// Takes what came of receiving on a descriptor, unless the connection is another by now.
+    /// Takes the result of receiving on a descriptor. Ignores it if the connection has changed.
     pub fn received(&mut self, fd: &Arc<OwnedFd>, received: io::Result<&[u8]>, now: Instant) {
         let mut received = Some(received);
         while let Some(outcome) = received.take() {

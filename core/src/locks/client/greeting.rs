@@ -1,18 +1,18 @@
-//! What is said on a new connection before anything is locked: where pushes are wanted, and what the server is like.
+//! What a client asks on a new connection before it locks anything: the subscription, and the kind of server.
 
 use std::time::Instant;
 
 use pinyon_proto::resp::{Command, Value};
 
 use super::link::{About, COMMANDS, PUSHES};
-use super::{Client, Finished, Platform};
+use super::{Client, Platform, Report};
 use crate::error::{Error, Kind};
 use crate::locks::handler::Redirection;
 use crate::locks::script::{self, ScriptError};
 use crate::redis::Protocol;
 
 impl<W, P: Platform> Client<W, P> {
-    /// A connection stands.
+    /// Continues once the connection is logged in.
     pub(super) fn greeted(&mut self, lane: usize, now: Instant) {
         if lane == PUSHES {
             return self.subscribe(PUSHES, now);
@@ -28,7 +28,7 @@ impl<W, P: Platform> Client<W, P> {
         }
     }
 
-    /// A cluster's node says whether it is the one that has the keys.
+    /// Asks a cluster's node whether it serves the keys.
     fn ask_for_slot(&mut self, now: Instant) {
         let key = self.settings.keys.counter();
         self.submit_first(&[b"EXISTS", &key], About::Slot, now);
@@ -65,7 +65,7 @@ impl<W, P: Platform> Client<W, P> {
         }
     }
 
-    /// What the server pushes arrives from now on, or never will.
+    /// Takes the reply to the subscription: pushes arrive from now on, or never.
     pub(super) fn subscribed(&mut self, reply: Value, now: Instant) {
         match reply {
             Value::Error(error) => self.refuse_server(&format!(
@@ -81,7 +81,7 @@ impl<W, P: Platform> Client<W, P> {
         }
     }
 
-    /// What arrived without having been asked for.
+    /// Takes a pushed message.
     pub(super) fn pushed(&mut self, push: &[Value]) {
         if let Some(pushed) = script::pushed(&self.settings.keys, push) {
             self.machine.pushed(pushed, self.platform.boot_time());
@@ -93,13 +93,13 @@ impl<W, P: Platform> Client<W, P> {
         self.link.submit_first(parts, about, deadline);
     }
 
-    /// Locks must not be thrown out to make room for other keys.
+    /// Checks the server's eviction policy: it must not evict locks to make room for other keys.
     pub(super) fn informed(&mut self, info: &Value) {
         let Value::Bytes(text) = info else { return };
         let text = String::from_utf8_lossy(text);
         let Some(policy) = text.lines().find_map(|line| line.strip_prefix("maxmemory_policy:")) else { return };
         if policy != "noeviction" && !std::mem::replace(&mut self.warned_of_policy, true) {
-            self.finished.push_back(Finished::Warning(format!(
+            self.finished.push_back(Report::Warning(format!(
                 "{}: maxmemory-policy is {policy}: the server may throw out locks that are held when its memory is full; \
                  set maxmemory-policy noeviction, or keep locks on a server of their own",
                 self.settings.server

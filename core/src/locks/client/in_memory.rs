@@ -1,4 +1,4 @@
-//! A network and clocks for tests, and a server that says what the test has it say.
+//! A network and clocks for tests, and a server whose answers the test writes.
 
 use std::cell::Cell;
 use std::io;
@@ -19,7 +19,7 @@ use crate::redis;
 
 pub(in crate::locks) const PATIENCE: Duration = Duration::from_secs(2);
 
-/// What a client of the name `c` asks first, one after the other, and what a server answers that lets it in.
+/// The greeting of a client named `c`, one request after the other, with the replies of a server that accepts it.
 pub(in crate::locks) const GREETING: [(&str, &str); 3] = [
     ("HELLO", "%2\r\n$7\r\nversion\r\n$6\r\n7.0.15\r\n$5\r\nproto\r\n:3\r\n+PONG\r\n"),
     (
@@ -79,7 +79,7 @@ impl Default for InMemory {
 }
 
 impl InMemory {
-    /// The commands that the server has received since this was last asked.
+    /// The commands that the server has received since the last call.
     pub(in crate::locks) fn commands(&self) -> Vec<Vec<String>> {
         let sent = self.peer.take_received();
         let (mut reader, mut rest, mut commands) = (Reader::default(), &sent[..], Vec::new());
@@ -93,7 +93,7 @@ impl InMemory {
     }
 }
 
-/// A command's name, with that of the function that it calls.
+/// The name of a command, and of the function that it calls.
 pub(in crate::locks) fn name_of(command: &[String]) -> String {
     let words = if command[0] == "FCALL" { 2 } else { 1 };
     command[..words].join(" ")

@@ -1,4 +1,4 @@
-//! The way to the server: connections made when they are wanted, calls out, answers and pushes in.
+//! The link to the server: makes connections when they are needed, sends calls, and takes answers and pushes.
 
 use std::collections::VecDeque;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use pinyon_proto::resp::{Command, Value};
 
-use super::{Client, Finished, MachineFailure, Outcome, Platform};
+use super::{Client, MachineFailure, Outcome, Platform, Report};
 use crate::address::{Address, Endpoint};
 use crate::driven::Action;
 use crate::error::{Error, Kind, Sent};
@@ -15,42 +15,42 @@ use crate::locks::handler::{Handler, Redirection};
 use crate::locks::script::{Missing, ScriptError};
 use crate::locks::sequence::Sequence;
 use crate::network::System;
-use crate::redis::{Refused, RespEvent, RespSession, Ticket};
+use crate::redis::{RespEvent, RespRefused, RespSession, Ticket};
 
-/// The commands' connection, and the pushes' where one connection cannot carry both (RESP2).
+/// The connection for commands, and the one for pushes if one connection cannot carry both (RESP2).
 pub(super) const COMMANDS: usize = 0;
 pub(super) const PUSHES: usize = 1;
 
-/// After a failure the next try to connect comes so much later, doubled each time.
+/// The pause before reconnecting after a failure. It doubles with each further failure.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
-/// How long a slot that is being moved is left alone.
+/// The pause before asking again for a slot that is moving.
 const MOVING: Duration = Duration::from_millis(20);
 
 pub(super) struct Link<W, P: Platform> {
     pub(super) lanes: [Lane<P>; 2],
     pub(super) handler: Handler,
     pub(super) phase: Phase,
-    /// What is to be sent, in order; some of it waits for a connection.
+    /// Commands to send, in order. Some wait for a connection.
     outbox: VecDeque<Item<W>>,
-    /// What cannot be sent at all.
-    refused: VecDeque<(About<W>, Refused)>,
-    /// What each exchange of the commands' connection is about, in order.
+    /// Commands that cannot be sent at all.
+    refused: VecDeque<(About<W>, RespRefused)>,
+    /// The subject of each exchange on the commands' connection, in order.
     flight: Sequence<About<W>>,
-    /// How often in a row no connection could be made, and since when there is none.
+    /// The number of connection attempts that failed in a row, and when the first of them failed.
     failures: u32,
     down_since: Option<Instant>,
     retry_at: Option<Instant>,
     has_been_up: bool,
-    /// The connection was given up for another node's.
+    /// Whether the connection was given up for one to another node.
     moved: bool,
-    /// How often in a row, without a node that had the keys.
+    /// The number of redirections in a row that led to no node with the keys.
     redirections: u32,
     resolving: bool,
-    /// Something was submitted since the last send.
+    /// Whether something was submitted since the last send.
     pub(super) fresh: bool,
-    /// When calls that wait for a slot to be moved are sent once more.
+    /// When to repeat the calls that wait for a slot to move.
     again_at: Option<Instant>,
 }
 
@@ -58,14 +58,14 @@ pub(super) struct Lane<P: Platform> {
     pub(super) session: RespSession<P>,
     /// What the host was last told to watch.
     watched: Option<(RawFd, bool)>,
-    /// The host has been told to stop watching a broken connection, and may not have done so yet.
+    /// Whether the host was told to stop watching a broken connection, and has not confirmed it.
     forgotten: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
     Down,
-    /// Being connected; or connected, and what the server pushes does not arrive yet.
+    /// Connecting, or connected but not yet receiving pushes.
     Rising,
     Up,
 }
@@ -79,11 +79,11 @@ struct Item<W> {
 pub(super) enum About<W> {
     /// A command of a handler's job.
     Job(u64),
-    /// A command of the user's own.
+    /// A command of the user's.
     Command(W),
-    /// What the server tells about itself.
+    /// The request for the server's information.
     Info,
-    /// Whether a cluster's node has the keys.
+    /// The question whether a cluster's node has the keys.
     Slot,
     Subscription,
 }
@@ -137,20 +137,20 @@ impl<W, P: Platform> Link<W, P> {
         self.lanes.iter().enumerate().filter_map(|(lane, of)| of.watched.map(|(fd, _)| (lane, fd)))
     }
 
-    /// Submits what is to be sent, in order, as far as the connection takes it.
+    /// Submits commands in order, until the connection takes no more.
     fn submit(&mut self) {
         while self.is_up() && self.lanes[COMMANDS].session.accepts() {
             let Some(Item { command, about, deadline }) = self.outbox.pop_front() else { return };
             match self.lanes[COMMANDS].session.submit_command(&command, deadline) {
                 Ok(Ticket(ticket)) => self.flight.insert(ticket, about),
-                Err(Refused::Full) => return self.outbox.push_front(Item { command, about, deadline }),
+                Err(RespRefused::Full) => return self.outbox.push_front(Item { command, about, deadline }),
                 Err(refused) => self.refused.push_back((about, refused)),
             }
             self.handler.reuse(command);
         }
     }
 
-    /// Before anything of the outbox, on a connection that has just been made.
+    /// Submits a command on a new connection, ahead of the outbox.
     pub(super) fn submit_first(&mut self, parts: &[&[u8]], about: About<W>, deadline: Instant) {
         let submitted = self.lanes[COMMANDS].session.submit(parts, deadline);
         let Ticket(ticket) = submitted.expect("a new connection has room");
@@ -158,7 +158,7 @@ impl<W, P: Platform> Link<W, P> {
         self.fresh = true;
     }
 
-    /// Whether a send would do more than the last one did: what the socket did not take waits for the socket.
+    /// Whether a send would achieve more than the last one. Bytes that the socket refused wait for the socket.
     fn has_something_to_send(&self) -> bool {
         let takes_more = !self.outbox.is_empty() && self.lanes[COMMANDS].session.accepts();
         self.fresh || self.is_up() && takes_more
@@ -179,7 +179,7 @@ impl<W, P: Platform> Link<W, P> {
     }
 }
 
-/// After how long to connect again, after so many failures in a row.
+/// The pause before the next attempt to connect, after so many failures in a row.
 fn pause(failures: u32) -> Duration {
     let pause = FIRST_PAUSE * 2u32.saturating_pow(failures.saturating_sub(1).min(8));
     pause.min(LONGEST_PAUSE)
@@ -196,7 +196,7 @@ impl<W> Link<W, System> {
 }
 
 impl<W, P: Platform> Client<W, P> {
-    /// Begins to connect, if somebody needs it and nothing speaks against it yet.
+    /// Begins to connect, if a connection is needed and no pause forbids it.
     pub(super) fn connect_if_wanted(&mut self, now: Instant) {
         let wanted = !self.machine.is_idle() || !self.link.outbox.is_empty();
         let link = &mut self.link;
@@ -243,7 +243,7 @@ impl<W, P: Platform> Client<W, P> {
         self.advance(now);
     }
 
-    /// Takes what has come, says what follows from it, and mends what broke.
+    /// Takes what has arrived, acts on it, and repairs what broke.
     pub(super) fn advance(&mut self, now: Instant) {
         for lane in [COMMANDS, PUSHES] {
             if !self.link.lanes[lane].session.is_closed() {
@@ -258,7 +258,7 @@ impl<W, P: Platform> Client<W, P> {
         }
     }
 
-    /// Commands of the user's that no connection takes; calls are always such as can be sent.
+    /// Reports the user's commands that no connection takes. The handlers' own calls always fit.
     fn tell_refused(&mut self) {
         while let Some((about, refused)) = self.link.refused.pop_front() {
             let About::Command(waiter) = about else { continue };
@@ -267,7 +267,7 @@ impl<W, P: Platform> Client<W, P> {
         }
     }
 
-    /// Mends what broke, if anything did.
+    /// Repairs a connection that broke while sending.
     pub(super) fn sent(&mut self, now: Instant) {
         self.tell_refused();
         match self.link.lanes.iter().find_map(|lane| lane.session.failure()) {
@@ -312,7 +312,8 @@ impl<W, P: Platform> Client<W, P> {
         }
     }
 
-    /// A command of the user's fails alone; a call without an answer says that the connection is no good any more.
+    /// Handles a failed exchange. A user's command fails alone; a call without an answer means that the connection is
+    /// broken.
     fn failed(&mut self, ticket: u64, error: Error) {
         match self.link.flight.remove(ticket) {
             Some(About::Command(waiter)) => self.finish(waiter, Outcome::Failed(MachineFailure::Server(error))),
@@ -341,11 +342,11 @@ impl<W, P: Platform> Client<W, P> {
             self.machine.answer(call, answer, self.platform.boot_time());
         }
         if let Some(warning) = self.link.handler.take_warning() {
-            self.finished.push_back(Finished::Warning(format!("{}: {warning}", self.settings.server)));
+            self.finished.push_back(Report::Warning(format!("{}: {warning}", self.settings.server)));
         }
     }
 
-    /// Sends once more what waits for a slot to be moved.
+    /// Repeats the calls that wait for a slot to move.
     pub(super) fn try_again(&mut self, now: Instant) {
         if self.link.again_at.is_some_and(|at| at <= now) {
             self.link.again_at = None;
@@ -354,7 +355,7 @@ impl<W, P: Platform> Client<W, P> {
         }
     }
 
-    /// What the server says, and what to do about it.
+    /// The error with the server's words, and advice.
     fn explain(&self, error: &ScriptError) -> Error {
         let remedy = match error {
             ScriptError::ReadOnly(_) => "; it is a replica: name the primary",
@@ -368,7 +369,7 @@ impl<W, P: Platform> Client<W, P> {
         Error::new(Kind::Server, &self.settings.server, format!("{error}{remedy}")).of("", Sent::Yes)
     }
 
-    /// The keys are on another node of the cluster: what is under way is asked again there.
+    /// Moves to another node of the cluster that has the keys. Calls under way are repeated there.
     pub(super) fn redirect(&mut self, Redirection { slot, address }: Redirection) {
         let Some((host, port)) = address.rsplit_once(':') else { return };
         let Ok(port) = port.parse() else { return };
@@ -382,7 +383,7 @@ impl<W, P: Platform> Client<W, P> {
         self.link.lanes[COMMANDS].session.fail(Error::new(Kind::Closed, &self.settings.server, message));
     }
 
-    /// Turns what the machine wants into commands.
+    /// Turns the machine's calls into commands.
     pub(super) fn pump(&mut self, now: Instant) {
         if !self.link.is_up() {
             return;
@@ -405,7 +406,7 @@ impl<W, P: Platform> Client<W, P> {
         }
     }
 
-    /// A connection is broken: both are, and what was on its way is asked again on the next.
+    /// Replaces a broken connection, together with the other one. Calls under way are repeated on the next connection.
     fn mend(&mut self, error: Error, now: Instant) {
         let was_up = self.link.is_up();
         self.link.phase = Phase::Down;
@@ -434,7 +435,7 @@ impl<W, P: Platform> Client<W, P> {
             self.unreachable(&error, now);
         }
         if moved && self.link.redirections > 1 {
-            // Nodes that send each other's clients on have not agreed yet.
+            // Nodes that redirect a client to each other have not agreed yet.
             self.link.retry_at = Some(now + pause(self.link.redirections - 1));
         }
         self.take_events();
@@ -443,7 +444,7 @@ impl<W, P: Platform> Client<W, P> {
         }
     }
 
-    /// The same error, which says where it happened if a cluster sent the client on.
+    /// Adds the node to the error, if a cluster redirected the client there.
     fn naming_node(&self, error: Error) -> Error {
         if self.endpoint == self.settings.endpoint {
             return error;
@@ -452,7 +453,8 @@ impl<W, P: Platform> Client<W, P> {
         Error { message, ..error }
     }
 
-    /// No connection could be made. A server that was there may be back soon; one that never was is told of at once.
+    /// Handles a failed attempt to connect. A server that has answered before gets some time to return; one that never
+    /// did is reported at once.
     fn unreachable(&mut self, error: &Error, now: Instant) {
         let link = &mut self.link;
         link.failures += 1;
@@ -465,7 +467,7 @@ impl<W, P: Platform> Client<W, P> {
         self.fail_commands(error);
     }
 
-    /// No connection will come for the commands that wait for one.
+    /// Fails the user's commands that wait for a connection.
     pub(super) fn fail_commands(&mut self, error: &Error) {
         for item in std::mem::take(&mut self.link.outbox) {
             if let About::Command(waiter) = item.about {
@@ -474,7 +476,7 @@ impl<W, P: Platform> Client<W, P> {
         }
     }
 
-    /// Commands that no connection took in time.
+    /// Fails the user's commands that no connection took in time.
     pub(super) fn expire_commands(&mut self, now: Instant) {
         let why = match self.link.is_up() {
             true => "the connection accepted no more commands in time",
@@ -491,7 +493,7 @@ impl<W, P: Platform> Client<W, P> {
         }
     }
 
-    /// Keeps the host's watch on the connections up to date.
+    /// Updates what the host watches.
     fn watch(&mut self) {
         for (index, lane) in self.link.lanes.iter_mut().enumerate() {
             let Some(stream) = lane.session.stream() else { continue };
@@ -509,7 +511,7 @@ impl<W, P: Platform> Client<W, P> {
         self.connect_if_wanted(now);
     }
 
-    /// What the server pushes arrives from now on: everything may be asked.
+    /// Marks the connection ready: pushes arrive from now on, so everything may be asked.
     pub(super) fn rise(&mut self, now: Instant) {
         let link = &mut self.link;
         (link.phase, link.failures, link.down_since, link.has_been_up) = (Phase::Up, 0, None, true);

@@ -1,7 +1,7 @@
-//! A client's locks on one server: the machine, what speaks for it, and its connection, driven by a host.
+//! A client's locks on one server: the machine, the handler that speaks for it, and its connection, driven by a host.
 //!
-//! Whoever waits is represented by a waiter of the host's: handed in with what it wants, handed out with what came of it.
-//! All that is begun in one turn leaves in one send.
+//! The host represents each caller by a waiter. It passes the waiter in with the wish, and gets it back with the
+//! outcome. Everything that begins in one turn leaves in one send.
 
 mod driven;
 mod greeting;
@@ -34,13 +34,13 @@ pub use driven::InTime;
 use link::{About, Link};
 pub use platform::Platform;
 
-/// What a client is made of.
+/// The parts of a client.
 #[derive(Clone, Debug)]
 pub struct Setup {
     pub endpoint: Endpoint,
     /// The server's name for messages.
     pub server: Arc<str>,
-    /// As whom to log in, and to which database.
+    /// The user to log in as, and the database.
     pub login: redis::SessionSettings,
     pub keys: LockKeys,
     pub handler: HandlerKind,
@@ -49,7 +49,7 @@ pub struct Setup {
 }
 
 impl Setup {
-    /// What the client of a hash tag is made of.
+    /// The setup for the client of one hash tag.
     pub fn tagged(&self, tag: &[u8]) -> Self {
         Self { keys: self.keys.tagged(tag), ..self.clone() }
     }
@@ -64,27 +64,27 @@ impl Setup {
     }
 }
 
-/// What somebody wants. What was taken goes by its number.
+/// What a caller wants. An attempt that was begun is referred to by its number.
 #[derive(Debug)]
 pub enum Wish {
-    /// [`Outcome::Granted`].
+    /// Takes a lock: [`Outcome::Granted`].
     Lock(LockRequest),
-    /// To give it back: [`Outcome::Released`].
+    /// Releases it: [`Outcome::Released`].
     Release { number: u64 },
-    /// To hold it for `ttl` from now: [`Outcome::Extended`].
+    /// Holds it for `ttl` from now: [`Outcome::Extended`].
     Extend { number: u64, ttl: Duration },
-    /// To give its names back until it is notified, for at most `wait`, and then take them again, for at most `relock`:
+    /// Releases its names until it is notified, for at most `wait`, then takes them again, within `relock`:
     /// [`Outcome::Granted`].
     Park { number: u64, wait: Option<Duration>, relock: Duration },
-    /// To notify those that are parked on its names, `most` of them, 0 for all: [`Outcome::Answered`].
+    /// Notifies `most` of the waiters parked on its names, or all if 0: [`Outcome::Answered`].
     Notify { number: u64, most: u32 },
-    /// What belongs to no lock of this client's: [`Outcome::Answered`].
+    /// Asks something that concerns no lock of this client: [`Outcome::Answered`].
     Ask(Call),
-    /// Any command, on the same connection: [`Outcome::Value`], or what the server has against it.
+    /// Sends any command on the same connection: [`Outcome::Value`], or the server's error.
     Execute { command: Command, deadline: Instant },
 }
 
-/// What came of what somebody waited for.
+/// The outcome of a wish.
 #[derive(Debug)]
 pub enum Outcome {
     Granted { number: u64, token: u64, notified: bool },
@@ -96,21 +96,21 @@ pub enum Outcome {
 }
 
 #[derive(Debug)]
-pub enum Finished<W> {
+pub enum Report<W> {
     Done {
         waiter: W,
         outcome: Outcome,
     },
-    /// Nobody waited for this: a lock is not held any more, though nobody gave it back.
+    /// A lock was lost, though its holder did not release it. This report answers no wish.
     Lost {
         number: u64,
         loss: Loss,
     },
-    /// Something that whoever runs the program should know.
+    /// Something that the operators of the program should know.
     Warning(String),
 }
 
-/// For what of an attempt somebody waits.
+/// The part of an attempt that a waiter awaits.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum Awaited {
     Grant,
@@ -119,7 +119,7 @@ enum Awaited {
     ScriptAnswer,
 }
 
-/// Those that wait for the same, in order; nearly always there is one.
+/// The waiters for the same thing, in order. Nearly always there is one.
 struct Waiters<W> {
     first: W,
     others: Vec<W>,
@@ -128,28 +128,28 @@ struct Waiters<W> {
 pub struct Client<W, P: Platform = System> {
     platform: P,
     settings: Setup,
-    /// Where the keys are: in a cluster perhaps not where the settings say.
+    /// The server with the keys. In a cluster, it may differ from the one in the settings.
     endpoint: Endpoint,
     machine: Machine,
     link: Link<W, P>,
     waiting: HashMap<(u64, Awaited), Waiters<W>>,
-    finished: VecDeque<Finished<W>>,
+    finished: VecDeque<Report<W>>,
     actions: VecDeque<Action>,
     turn_is_due: bool,
-    /// That the server may throw locks out has been told.
+    /// Whether the warning about the server's eviction policy was reported.
     warned_of_policy: bool,
     closed: bool,
 }
 
 impl<W> Client<W> {
-    /// `client`: a name that no other client of any process has, ever.
+    /// `client`: a name that no other client of any process ever has.
     pub fn new(settings: Setup, client: Arc<str>) -> Self {
         Self::on(System, settings, client)
     }
 }
 
 impl<W, P: Platform> Client<W, P> {
-    /// Like [`Client::new`], on another network and by other clocks.
+    /// Like [`Client::new`], with another network and other clocks.
     pub fn on(platform: P, settings: Setup, client: Arc<str>) -> Self {
         Self {
             machine: Machine::new(client.clone(), settings.options.clone()),
@@ -166,8 +166,8 @@ impl<W, P: Platform> Client<W, P> {
         }
     }
 
-    /// Begins what somebody wants; the outcome that the wish names comes of it, or [`Outcome::Failed`]. Returns the
-    /// number that a lock goes by, if it has got as far as that.
+    /// Begins a wish. It ends with the outcome that the wish names, or with [`Outcome::Failed`]. Returns the number of
+    /// the attempt, if one was begun.
     pub fn begin(&mut self, wish: Wish, waiter: W, now: Instant) -> Option<u64> {
         if self.closed {
             self.finish(waiter, self.closed_to(&wish));
@@ -224,30 +224,30 @@ impl<W, P: Platform> Client<W, P> {
         }
     }
 
-    /// Nobody waits for this lock any more.
+    /// Cancels an attempt whose caller no longer waits.
     pub fn cancel(&mut self, number: u64, now: Instant) {
         self.waiting.remove(&(number, Awaited::Grant));
         self.machine.cancel(number, self.platform.boot_time());
         self.begun(now);
     }
 
-    /// Nobody is left who could give this lock back.
+    /// Forsakes a lock that no caller can release any more.
     pub fn forsake(&mut self, number: u64) {
         self.machine.forsake(number);
     }
 
-    /// One of those who acquired a lock cannot release it any more; others can.
+    /// Drops one of several acquisitions of a lock: its owner can no longer release it, but the others can.
     pub fn drop_hold(&mut self, number: u64) {
         self.machine.drop_hold(number);
     }
 
-    /// The token of a lock that is held, and how long it is still believed in.
+    /// The token of a held lock, and how long the client still considers it held.
     pub fn held(&self, number: u64) -> Option<(u64, Duration)> {
         self.machine.held(number, self.platform.boot_time())
     }
 
-    /// What is over; ask after every call.
-    pub fn next_finished(&mut self) -> Option<Finished<W>> {
+    /// The next report. Take reports after every call.
+    pub fn next_finished(&mut self) -> Option<Report<W>> {
         self.finished.pop_front()
     }
 
@@ -255,12 +255,12 @@ impl<W, P: Platform> Client<W, P> {
         &self.settings
     }
 
-    /// Whether nothing is held, wanted or on its way.
+    /// Whether nothing is held, wanted or under way.
     pub fn is_idle(&self) -> bool {
         self.machine.is_idle() && self.is_quiet()
     }
 
-    /// Whether nothing is on its way: what is held may still have to be renewed, by [`Driven::deadline`].
+    /// Whether nothing is under way. Held locks may still need renewal, by [`Driven::deadline`].
     pub fn is_quiet(&self) -> bool {
         self.link.is_quiet()
     }
@@ -268,14 +268,14 @@ impl<W, P: Platform> Client<W, P> {
     fn finish(&mut self, waiter: W, mut outcome: Outcome) {
         if let Outcome::Failed(MachineFailure::Server(error)) = &mut outcome {
             if error.server.is_empty() {
-                // The machine knows no server.
+                // The machine does not know the server.
                 error.server = self.settings.server.clone();
             }
         }
-        self.finished.push_back(Finished::Done { waiter, outcome });
+        self.finished.push_back(Report::Done { waiter, outcome });
     }
 
-    /// What comes of a wish after the end: nothing is held any more.
+    /// The outcome of a wish on a closed client: nothing is held any more.
     fn closed_to(&self, wish: &Wish) -> Outcome {
         match wish {
             Wish::Release { .. } => Outcome::Released { held: false },
@@ -287,7 +287,7 @@ impl<W, P: Platform> Client<W, P> {
         }
     }
 
-    /// Something was begun amid the host's own work: it is sent at the end of the turn.
+    /// Schedules a send for the end of the turn, since the caller may be in the middle of the host's own work.
     fn begun(&mut self, now: Instant) {
         self.take_events();
         if self.link.is_down() {
@@ -302,7 +302,7 @@ impl<W, P: Platform> Client<W, P> {
         }
     }
 
-    /// Hands what the machine says to those who wait for it.
+    /// Passes the machine's events to their waiters.
     fn take_events(&mut self) {
         while let Some(event) = self.machine.next_event() {
             let (number, awaited, outcome) = match event {
@@ -324,13 +324,13 @@ impl<W, P: Platform> Client<W, P> {
                     (request, Awaited::ScriptAnswer, answer.map_or_else(Outcome::Failed, Outcome::Answered))
                 }
                 MachineEvent::Lost { number, loss } => {
-                    self.finished.push_back(Finished::Lost { number, loss });
+                    self.finished.push_back(Report::Lost { number, loss });
                     continue;
                 }
                 MachineEvent::RenewalRefused { error } => {
                     let message =
                         "the server does not renew locks that are held: they will be lost when their ttls have passed";
-                    self.finished.push_back(Finished::Warning(format!("{message}: {error}")));
+                    self.finished.push_back(Report::Warning(format!("{message}: {error}")));
                     continue;
                 }
             };

@@ -1,4 +1,4 @@
-//! What a client stands on: the network and the clocks, which tests replace.
+//! The network and the clocks beneath a client. Tests replace them.
 
 use std::os::fd::AsRawFd;
 use std::time::Instant;
@@ -7,12 +7,12 @@ use crate::locks::clock::boot_time;
 use crate::locks::machine::Moment;
 use crate::network::{Network, System};
 
-/// Where a client's connections and its time come from.
+/// The source of a client's connections and time.
 pub trait Platform: Network<Stream: AsRawFd> + Clone {
-    /// What the deadlines of connections and commands are reckoned by.
+    /// The clock for the deadlines of connections and commands.
     fn now(&self) -> Instant;
 
-    /// What the validity of locks is reckoned by: it goes on while the machine is suspended.
+    /// The clock for the validity of locks. It continues during suspend.
     fn boot_time(&self) -> Moment;
 }
 

@@ -1,4 +1,4 @@
-//! A client whose server says what the test has it say, and how long its users wait then.
+//! A client against a server whose answers the test writes, and how long its callers then wait.
 
 use std::time::Duration;
 
@@ -15,12 +15,12 @@ const GRANTED: &str = ":5000\r\n";
 struct Host {
     client: Client<&'static str, InMemory>,
     platform: InMemory,
-    /// What the waiters were told.
+    /// The outcomes that the waiters received.
     told: Vec<(&'static str, Outcome)>,
 }
 
 impl Host {
-    /// Greeted by RESP3, and subscribed; nothing has been asked of the server yet that is about locks.
+    /// Greeted by RESP3 and subscribed. Nothing about locks has been asked yet.
     fn connected(handler: HandlerKind) -> Self {
         Self::connected_with(handler, redis::SessionSettings::default())
     }
@@ -42,7 +42,7 @@ impl Host {
         host
     }
 
-    /// The server lets the client in.
+    /// The server accepts the client.
     fn greet(&mut self) {
         for (asked, answer) in GREETING {
             assert_eq!(self.sent()[0], asked);
@@ -63,7 +63,7 @@ impl Host {
         self.begin(waiter, Wish::Lock(request)).expect("it has a number")
     }
 
-    /// A lock that is held.
+    /// A held lock.
     fn held(&mut self) -> u64 {
         let number = self.lock("lock", false);
         assert_eq!(self.sent(), ["FCALL pinyon_open_3", "FCALL pinyon_lock_3"]);
@@ -72,7 +72,7 @@ impl Host {
         number
     }
 
-    /// The names of the commands that the server has received since this was last asked, with those of functions.
+    /// The names of the commands that the server received since the last call, with the names of functions.
     fn sent(&mut self) -> Vec<String> {
         self.commands().iter().map(|command| name_of(command)).collect()
     }
@@ -88,7 +88,7 @@ impl Host {
         self.settle();
     }
 
-    /// Time passes, and at each moment that something is due the server answers what it was asked by `reply`.
+    /// Lets time pass. Whenever something is due, the server answers it with `reply`.
     fn pass(&mut self, time: Duration, reply: &str) {
         let end = self.platform.now() + time;
         while let Some(due) = self.client.deadline().filter(|due| *due <= end) {
@@ -117,8 +117,8 @@ impl Host {
                 }
             }
             self.told.extend(finished.into_iter().filter_map(|finished| match finished {
-                Finished::Done { waiter, outcome } => Some((waiter, outcome)),
-                Finished::Lost { .. } | Finished::Warning(_) => None,
+                Report::Done { waiter, outcome } => Some((waiter, outcome)),
+                Report::Lost { .. } | Report::Warning(_) => None,
             }));
         }
     }
@@ -217,7 +217,7 @@ fn odd_answers_to_plain_commands_are_errors() {
     }
 }
 
-/// Somebody wants a lock, and the server answers the command at this place oddly. Returns how many there were.
+/// Takes a lock while the server answers the command at this position oddly. Returns the number of commands.
 fn take_plainly(at: usize, odd: &str) -> usize {
     let mut host = Host::connected(HandlerKind::Pure);
     host.lock("lock", false);
@@ -232,7 +232,7 @@ fn take_plainly(at: usize, odd: &str) -> usize {
     asked
 }
 
-/// What a server answers by whom the lock is held. `results`: of the commands of a transaction.
+/// The answer of a server according to the lock's holder. `results`: those of a transaction's commands.
 fn plainly(command: &[String], results: &mut Vec<String>) -> String {
     let time = "*2\r\n$10\r\n1704067201\r\n$1\r\n0\r\n";
     let values = |count: usize| format!("*{count}\r\n{}", "$9\r\nother:1:1\r\n".repeat(count));

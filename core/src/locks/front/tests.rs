@@ -1,4 +1,4 @@
-//! Grants of a client whose server says what the test has it say.
+//! Grants of a client whose server gives the answers that the test writes.
 
 use super::*;
 use crate::error::kinds::ErrorKind;
@@ -41,7 +41,7 @@ impl Host {
         self.settle();
     }
 
-    /// Somebody asks for the lock. The answer is the test's to give.
+    /// Asks for the lock. The test gives the answer.
     fn ask_for_lock(&mut self, renewal: Renewal, wait: Option<Duration>) -> Arc<Grant<&'static str>> {
         let names = keys::names(["a"]).unwrap();
         let grant = Grant::new(names.clone());
@@ -50,7 +50,7 @@ impl Host {
         grant
     }
 
-    /// A lock that is held.
+    /// A held lock.
     fn held(&mut self) -> Arc<Grant<&'static str>> {
         let grant = self.ask_for_lock(Renewal::Always, Some(TTL));
         assert_eq!(self.sent(), ["FCALL pinyon_open_3", "FCALL pinyon_lock_3"]);
@@ -78,7 +78,7 @@ impl Host {
         self.settle();
     }
 
-    /// Time passes. Returns what was sent meanwhile.
+    /// Lets time pass. Returns what was sent meanwhile.
     fn pass(&mut self, time: Duration) -> Vec<Vec<String>> {
         self.platform.elapsed.set(self.platform.elapsed.get() + time);
         self.front.expire(self.platform.now());

@@ -1,4 +1,4 @@
-//! What servers say, asked and unasked.
+//! Replies and pushes from the server.
 
 use std::time::Duration;
 
@@ -10,8 +10,8 @@ use crate::locks::call::{Holder, Pushed};
 use crate::locks::loss::Loss;
 
 impl Machine {
-    /// The answer to a call that [`Machine::next_call`] gave out. An error is the server's own: when the connection
-    /// breaks, say [`Machine::disconnected`] instead.
+    /// Takes the answer to a call from [`Machine::next_call`]. An error must be the server's own; for a broken
+    /// connection, call [`Machine::disconnected`] instead.
     pub fn answer(&mut self, id: u64, answer: Result<ScriptAnswer, Error>, now: Moment) {
         let Some(InFlight { about, sent, .. }) = self.flight.remove(id) else { return };
         (self.heard, self.trouble) = (Some(now), None);
@@ -46,7 +46,7 @@ impl Machine {
         }
     }
 
-    /// What the server sent without being asked.
+    /// Takes a push from the server.
     pub fn pushed(&mut self, pushed: Pushed, now: Moment) {
         match pushed {
             Pushed::Granted { attempt, token } => {
@@ -75,7 +75,7 @@ impl Machine {
         }
     }
 
-    /// A grant may be read long after it was made: it is as old as the last question that was answered "queued", at most.
+    /// A pushed grant may be read late. It may be as old as the last question that was answered with "queued".
     fn pushed_grant(&mut self, number: u64, token: u64, now: Moment) {
         let Some(entry) = self.entries.get(&number).filter(|entry| entry.parked_by.is_none()) else { return };
         match entry.stage {
@@ -86,7 +86,7 @@ impl Machine {
         }
     }
 
-    /// The answer of one that wants its names, to a question that was sent at `sent`.
+    /// Takes the answer for an attempt to get its names. The question was sent at `sent`.
     fn asked(&mut self, number: u64, answer: ScriptAnswer, sent: Moment, now: Moment) {
         let Some(entry) = self.entries.get(&number) else { return };
         if !matches!(entry.stage, Stage::Asking(_) | Stage::Queued { .. } | Stage::Parked { .. }) {
@@ -114,7 +114,7 @@ impl Machine {
         }
     }
 
-    /// The server has forgotten this waiter, and it lines up again.
+    /// Queues up again: the server has forgotten this waiter.
     fn ask_anew(&mut self, number: u64, now: Moment) {
         let entry = self.entries.get_mut(&number).expect("it was there");
         if matches!(entry.stage, Stage::Parked { .. }) {
@@ -147,7 +147,7 @@ impl Machine {
         });
     }
 
-    /// A poll prolongs what it finds granted, so that it may be believed in anew.
+    /// Takes the answer to a poll. A poll renews a lock that it finds granted, so its validity begins anew.
     fn polled(&mut self, number: u64, answer: ScriptAnswer, sent: Moment, now: Moment) {
         let Some(entry) = self.entries.get_mut(&number) else { return };
         match (&mut entry.stage, &answer) {
@@ -167,7 +167,7 @@ impl Machine {
         }
     }
 
-    /// It was granted, at `since` at the earliest.
+    /// Notes a grant that was made at `since` or later.
     fn granted(&mut self, number: u64, token: u64, since: Moment, now: Moment) {
         let Some(entry) = self.entries.get_mut(&number) else { return };
         let until = since + believed(entry.ttl);
@@ -186,7 +186,7 @@ impl Machine {
         self.events.push_back(MachineEvent::Granted { number, token, notified });
     }
 
-    /// The server would not take or keep the question.
+    /// Handles a server's refusal to take the question or to keep the waiter.
     fn refused(&mut self, number: u64, error: Error, now: Moment) {
         let Some(entry) = self.entries.get(&number) else { return };
         if matches!(entry.stage, Stage::Asking(_) | Stage::Queued { .. }) {
@@ -203,7 +203,7 @@ impl Machine {
             return;
         };
         let event = match answer {
-            // Asked for the second time, it may have been given back by the first.
+            // The first of two releases may have succeeded without an answer.
             Ok(ScriptAnswer::Released { released }) => {
                 MachineEvent::Released { number, held: released == entry.names.len() || again && sent < until }
             }
@@ -244,7 +244,8 @@ impl Machine {
         }
     }
 
-    /// What an extension means for one lock; `None`: the server did not say. Returns whether it is held by it.
+    /// Takes the result of an extension for one lock; `None` if the server did not say. Returns whether the lock is
+    /// held.
     fn prolonged(&mut self, number: u64, answer: Option<bool>, sent: Moment, now: Moment) -> bool {
         let Some(entry) = self.entries.get_mut(&number) else { return false };
         let retry_at = now + self.options.heartbeat.min(self.options.patience).min(entry.ttl / 6);
@@ -274,7 +275,7 @@ impl Machine {
             Ok(ScriptAnswer::NotHeld) => self.fail(number, MachineFailure::NotHeld, now),
             Ok(answer) => self.asked(number, answer, sent, now),
             Err(error) => {
-                // Whether it was given back nobody knows: it is, now.
+                // It is unknown whether the earlier attempt released it. Now it is released.
                 self.events.push_back(MachineEvent::Failed { number, failure: MachineFailure::Server(error) });
                 self.cancel(number, now);
             }

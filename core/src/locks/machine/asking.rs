@@ -1,11 +1,11 @@
-//! What is sent to the server, and how an attempt stands after that.
+//! The calls to the server, and the stage of an attempt after each.
 
 use std::time::Duration;
 
 use super::entry::Stage;
 use super::{About, Call, InFlight, Machine, Moment};
 
-/// How many locks one call prolongs.
+/// How many locks one call extends.
 const EXTENDED_AT_ONCE: usize = 100;
 
 impl Machine {
@@ -21,7 +21,7 @@ impl Machine {
         id
     }
 
-    /// Asks for an attempt's names; once there is a connection, if there is none.
+    /// Asks for an attempt's names, as soon as there is a connection.
     pub(super) fn ask(&mut self, number: u64, now: Moment) {
         let connected = self.connected;
         let Some(entry) = self.entries.get_mut(&number) else { return };
@@ -87,14 +87,15 @@ impl Machine {
         }
     }
 
-    /// One that was parked wants its names back: it waits for them as long as it would have for a new lock.
+    /// Takes the names of a parked lock again. The time to wait is that of a new lock.
     pub(super) fn send_unpark(&mut self, number: u64, now: Moment) {
         self.wait_anew(number, now);
         self.entries.entry(number).and_modify(|entry| entry.unparking = true);
         self.send_unpark_again(number, now);
     }
 
-    /// The server may not have heard of it: a waiter that it believes to be parked would wait for a notice.
+    /// Repeats this request. The server may have missed it, and a waiter that it considers parked would wait for a
+    /// notice.
     pub(super) fn send_unpark_again(&mut self, number: u64, now: Moment) {
         let Some(entry) = self.entries.get_mut(&number) else { return };
         entry.stage = Stage::Queued { since: now, poll_at: None };
@@ -105,7 +106,7 @@ impl Machine {
         }
     }
 
-    /// When a waiter speaks again: as soon as what is in its way may have expired, and often enough to be known alive.
+    /// When a waiter polls again: when the lock in its way may have expired, and often enough to count as alive.
     pub(super) fn poll_after(&mut self, pttl: Option<Duration>, now: Moment) -> Moment {
         let stagger = self.stagger();
         let heartbeat = self.options.heartbeat;
@@ -115,7 +116,7 @@ impl Machine {
     }
 }
 
-/// Whether a call may draw tokens, for whomever. Who only looks changes nothing.
+/// Whether a call may draw tokens, for any waiter. Calls that only read change nothing.
 pub(super) fn may_grant(call: &Call) -> bool {
     !matches!(call, Call::Open | Call::Inspect { .. })
 }

@@ -1,4 +1,4 @@
-//! Losing the server and finding it again: nothing is forgotten that it may still know.
+//! Losing the server and finding it again. Nothing that the server may still know is forgotten.
 
 use super::asking::may_grant;
 use super::entry::Stage;
@@ -6,8 +6,8 @@ use super::{About, Call, InFlight, Machine, MachineEvent, MachineFailure, Moment
 use crate::error::Error;
 
 impl Machine {
-    /// A connection stands, and what the server pushes for this client arrives by it. What went unanswered on an earlier
-    /// one is asked again, under the same identity.
+    /// Continues on a connection that receives this client's pushes. Questions that went unanswered on an earlier
+    /// connection are repeated with the same identity.
     pub fn connected(&mut self, now: Moment) {
         self.connected = true;
         if self.calls.iter().any(|(_, call)| may_grant(call)) {
@@ -38,8 +38,8 @@ impl Machine {
         self.send_renewals(&held, now);
     }
 
-    /// One whose parking went unanswered may have been parked or not, and may still be: that attempt is given up, and
-    /// another one takes the names, as if it had been woken.
+    /// Takes the names with a new attempt. Parking the old one went unanswered, so the server may or may not have
+    /// parked it. The old attempt is given up, and the lock counts as notified.
     fn take_anew(&mut self, number: u64, now: Moment) {
         self.send_tidy(number, true, now);
         let attempt = self.next_number;
@@ -53,9 +53,10 @@ impl Machine {
         }
     }
 
-    /// The connection broke. What waits goes on waiting, until its time is over; what cannot be asked twice fails.
+    /// Handles a broken connection. Waiters keep waiting until their time is up; questions that cannot be repeated
+    /// fail.
     ///
-    /// `moved`: it was given up for another one, and nothing of what was under way has been carried out.
+    /// `moved`: the connection was given up for another one, and nothing under way was carried out.
     pub fn disconnected(&mut self, error: &Error, moved: bool, now: Moment) {
         self.connected = false;
         self.trouble = Some(error.clone());
@@ -80,7 +81,7 @@ impl Machine {
         }
     }
 
-    /// No connection could be made. What no server has heard of fails.
+    /// Handles a failed attempt to connect. Attempts that no server has seen fail.
     pub fn unreachable(&mut self, error: &Error, now: Moment) {
         let never_asked =
             |entry: &super::Entry| matches!(entry.stage, Stage::Lined | Stage::Asking(None) | Stage::Refused { .. });
@@ -94,7 +95,7 @@ impl Machine {
         self.end_flight(error, now);
     }
 
-    /// The questions that have not been answered, with when they were asked.
+    /// Takes the unanswered questions, with the times when they were asked.
     fn take_questions(&mut self) -> Vec<(u64, Call, Moment)> {
         let questions = self.flight.extract(|call| matches!(call.about, About::Question(_))).into_iter();
         let question = |call: InFlight| match (call.about, call.question) {
@@ -104,7 +105,7 @@ impl Machine {
         questions.filter_map(question).collect()
     }
 
-    /// Nothing that was asked will be answered any more: whoever waits for an answer is told.
+    /// Fails everything under way: no answer will come.
     fn end_flight(&mut self, error: &Error, now: Moment) {
         self.calls.clear();
         self.opened = false;
@@ -121,8 +122,8 @@ impl Machine {
         }
     }
 
-    /// The client is closed: nothing is awaited any more. What is held is not given back, as somebody may rely on it
-    /// still, but nothing prolongs it, so that it is not held any more for anybody here.
+    /// Closes the client: nothing is awaited any more. Held locks are not released, as their holders may still rely on
+    /// them, but they are not renewed, and count as lost here.
     pub fn close(&mut self, error: &Error, now: Moment) {
         for (number, entry) in &self.entries {
             let number = *number;
@@ -148,7 +149,8 @@ impl Machine {
         Error::unanswered(&"".into())
     }
 
-    /// Whether it was done nobody knows: what is renewed is asked again, and the clock goes on from before.
+    /// Handles an extension without an answer. It may have succeeded. Renewals are repeated, and the old validity
+    /// continues.
     pub(super) fn extension_unanswered(&mut self, numbers: &[u64], wanted: Option<&Error>, now: Moment) {
         for number in numbers.iter().copied() {
             if let Some(Stage::Held(held)) = self.entries.get_mut(&number).map(|entry| &mut entry.stage) {

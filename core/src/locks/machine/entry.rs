@@ -1,4 +1,4 @@
-//! One attempt, and how it stands.
+//! One attempt and its stage.
 
 use std::time::Duration;
 
@@ -8,15 +8,17 @@ use super::{Blocker, LockRequest, Renewal};
 use crate::locks::call::Names;
 
 pub(super) struct Entry {
-    /// The number that the server knows it by.
+    /// Its number on the server.
     pub(super) attempt: u64,
     pub(super) names: Names,
     pub(super) owner: u64,
     pub(super) ttl: Duration,
-    /// How long to wait in all. One that takes what is free or goes waits for no time, or `None` where it expects to go.
+    /// The total time to wait. Zero or `None`: it takes its names at once or fails. `None` means that failing is
+    /// expected.
     pub(super) wait: Option<Duration>,
+    /// When it began to wait.
     pub(super) since: Moment,
-    /// When waiting is over.
+    /// When the wait ends.
     pub(super) deadline: Moment,
     /// When to look who is in the way, should it wait for so long; none once that has been done.
     pub(super) look_at: Option<Moment>,
@@ -25,63 +27,63 @@ pub(super) struct Entry {
     /// The server has answered that the names are not free.
     pub(super) refused: bool,
     pub(super) renewal: Renewal,
-    /// Its owner holds other locks: it goes to the server whoever waits here.
+    /// Whether its owner holds other locks. Then it goes to the server ahead of the local lines.
     pub(super) nested: bool,
-    /// It stands in the table.
+    /// Whether it stands in the table.
     pub(super) lined_up: bool,
-    /// How often its owner has taken it.
+    /// How many times its owner has acquired it.
     pub(super) holds: u32,
-    /// The call that parked it, until that or a later one is answered: what was said before is about the lock that was
-    /// given up.
+    /// The call that parked it, until this or a later call is answered. Earlier answers concern the lock that was given
+    /// up.
     pub(super) parked_by: Option<u64>,
-    /// It wants its names back without having been notified, and the server has not confirmed that it knows.
+    /// Whether it takes its names again without a notification, and the server has not confirmed this.
     pub(super) unparking: bool,
     pub(super) stage: Stage,
 }
 
 pub(super) enum Stage {
-    /// Others of this process come first.
+    /// Others of this process are ahead of it.
     Lined,
-    /// The server is asked; when, if it has been sent.
+    /// Asking the server; with the time when the question was sent, if it was.
     Asking(Option<Moment>),
-    /// In the server's queue. `since`: when the question was sent that it answered so; what is granted was not
-    /// granted before. `poll_at`: when to say that it is alive, unless that is under way.
+    /// In the server's queue. `since`: when the question was sent that the server answered in this way; a grant is not
+    /// older. `poll_at`: when to poll next, unless a poll is under way.
     Queued {
         since: Moment,
         poll_at: Option<Moment>,
     },
-    /// Not free, and the server keeps no queue.
+    /// The names are taken, and the server keeps no queue.
     Refused {
         again_at: Moment,
     },
     Held(Held),
-    /// Gave its names back and waits to be notified, for long enough at the latest.
+    /// Released its names, and waits for a notification until `until` at the latest.
     Parked {
         since: Moment,
         poll_at: Option<Moment>,
         until: Option<Moment>,
     },
-    /// Given back; the answer is awaited. `again`: it was asked before, on a connection that broke.
+    /// Released; the answer is pending. `again`: the release was sent before, on a connection that broke.
     Releasing {
         until: Moment,
         deadline: Moment,
         again: bool,
     },
-    /// Nobody wants it any more, and the server may not know yet.
+    /// Cancelled; the server may not know yet.
     Cancelling {
         forget_at: Moment,
     },
-    /// Its holder has not given it back yet.
+    /// Lost; its holder has not released it yet.
     Lost,
 }
 
 pub(super) struct Held {
     pub(super) token: u64,
-    /// Until when it is believed in.
+    /// Until when it counts as held.
     pub(super) until: Moment,
     pub(super) granted: Moment,
     pub(super) renew_at: Option<Moment>,
-    /// An extension is under way.
+    /// Whether an extension is under way.
     pub(super) extending: bool,
 }
 
@@ -108,12 +110,12 @@ impl Entry {
         }
     }
 
-    /// Whether it waits where its names are not free.
+    /// Whether it waits if its names are taken.
     pub(super) fn waits(&self) -> bool {
         self.wait.is_some_and(|wait| !wait.is_zero())
     }
 
-    /// When there is something to do about it. What is to be renewed waits for a connection.
+    /// When it needs attention. A renewal waits for a connection.
     pub(super) fn due(&self, connected: bool) -> Option<Moment> {
         let earlier = |other: Option<Moment>| {
             let look_at = self.look_at.filter(|_| connected);

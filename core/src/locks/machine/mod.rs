@@ -1,14 +1,14 @@
 //! A client's locks: every attempt to take one, from the first question to the last answer.
 //!
-//! The machine does no I/O, keeps no thread and reads no clock. Its host hands it what people want, what a server
-//! answered and what time it is; it says what to ask the server ([`Machine::next_call`]), what has come of it
-//! ([`Machine::next_event`]) and when to look again ([`Machine::due`]).
+//! The machine does no I/O, starts no thread and reads no clock. Its host passes in the callers' requests, the server's
+//! answers, and the time. The machine says what to ask the server ([`Machine::next_call`]), what happened
+//! ([`Machine::next_event`]) and when to call it again ([`Machine::due`]).
 //!
-//! What it holds to:
-//! - An attempt goes to the server at most once at a time, under one identity: asked twice, it is granted once.
-//! - A lock is believed in until its ttl has passed since the question that was answered, by a clock that counts
-//!   suspend, whatever the server says later. A grant that was read too late is confirmed before it is believed.
-//! - Whoever stops waiting is taken out of the server's queue; whatever the server still grants it is given back.
+//! Its rules:
+//! - An attempt has at most one question under way, always under the same identity: asked twice, it is granted once.
+//! - A lock counts as held until its ttl has passed since the question that was answered, whatever the server says
+//!   later. The clock counts suspend. A grant that is read too late is confirmed before it counts.
+//! - An attempt that stops waiting leaves the server's queue. If the server still grants it, the grant is released.
 
 mod answers;
 mod asking;
@@ -37,13 +37,13 @@ use entry::{Entry, Stage};
 use late::Looks;
 use table::Table;
 
-/// How a client behaves.
+/// The options of a client.
 #[derive(Clone, Debug)]
 pub struct LockOptions {
     pub fairness: Fairness,
-    /// How often a waiter says that it is alive, if nothing else makes it speak.
+    /// How often a waiter tells the server that it is alive, if it sends nothing else.
     pub heartbeat: Duration,
-    /// How long an answer may take before it is given up.
+    /// How long an answer may take.
     pub patience: Duration,
 }
 
@@ -54,66 +54,66 @@ impl Default for LockOptions {
 }
 
 impl LockOptions {
-    /// How long a server remembers a waiter that it does not hear of.
+    /// How long a server keeps a waiter from which it hears nothing.
     pub fn waiter_ttl(&self) -> Duration {
         self.heartbeat * 3
     }
 }
 
-/// What somebody wants to lock.
+/// A request for a lock.
 #[derive(Clone, Debug)]
 pub struct LockRequest {
     pub names: Names,
     pub owner: u64,
-    /// How long the lock lasts, if it is not renewed.
+    /// How long the lock lasts without renewal.
     pub ttl: Duration,
-    /// How long to wait for it. No time, or `None`, takes it at once or not at all: [`MachineFailure::Timeout`] tells, or
-    /// [`MachineFailure::Busy`]. A server that does not answer is [`MachineFailure::Server`] either way.
+    /// How long to wait for it. Zero or `None` takes it at once or fails, with [`MachineFailure::Timeout`] for zero and
+    /// [`MachineFailure::Busy`] for `None`. A server that does not answer is [`MachineFailure::Server`] either way.
     pub wait: Option<Duration>,
     pub renewal: Renewal,
-    /// Whether an owner may take again what it holds.
+    /// Whether an owner may acquire again what it holds.
     pub reentrant: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Renewal {
-    /// It ends after its ttl.
+    /// The lock ends after its ttl.
     Never,
     #[default]
     Always,
-    /// Until it has been held for so long.
+    /// The lock is renewed until it has been held for so long.
     For(Duration),
 }
 
-/// What came of something.
+/// What happened to an attempt or a question.
 #[derive(Clone, Debug)]
 pub enum MachineEvent {
     Granted {
         number: u64,
         token: u64,
-        /// Of one that was parked: whether somebody notified it.
+        /// For a parked lock: whether it was notified.
         notified: bool,
     },
     Failed {
         number: u64,
         failure: MachineFailure,
     },
-    /// It was given back. `held`: it was this attempt's to the end.
+    /// It was released. `held`: whether it was held until then.
     Released {
         number: u64,
         held: bool,
     },
-    /// Nobody knows whether it was given back; it ends with its ttl.
+    /// The release may have failed. In that case the lock ends with its ttl.
     ReleaseFailed {
         number: u64,
         error: Error,
     },
-    /// Whether it is held still.
+    /// Whether it is still held.
     Extended {
         number: u64,
         answer: Result<bool, Error>,
     },
-    /// It is not held any more, though nobody gave it back.
+    /// It was lost: it is no longer held, though its holder did not release it.
     Lost {
         number: u64,
         loss: Loss,
@@ -122,7 +122,7 @@ pub enum MachineEvent {
         request: u64,
         answer: Result<ScriptAnswer, MachineFailure>,
     },
-    /// The server refuses to prolong what is held; said once, until it does again.
+    /// The server refuses to renew held locks. Reported once, until a renewal succeeds again.
     RenewalRefused {
         error: Error,
     },
@@ -131,30 +131,30 @@ pub enum MachineEvent {
 /// Why a lock was not taken, or a question not answered.
 #[derive(Clone, Debug)]
 pub enum MachineFailure {
-    /// The time to wait has passed, and the server, or this process, has said that the names are not free. `blocker`: who
-    /// was in the way, where that is known.
+    /// The time to wait is up, and the server, or this process, has said that the names are taken. `blocker`: who holds
+    /// them, if that is known.
     Timeout { waited: Duration, blocker: Option<Blocker> },
-    /// Somebody holds it, and waiting was not asked for.
+    /// The names are taken, and the request does not wait.
     Busy,
-    /// Its owner holds one of the names already.
+    /// Its owner already holds one of the names.
     AlreadyHeld,
-    /// It would wait for an owner that waits for it: the holders in turn.
+    /// It would wait for an owner that waits for it. Contains the holders of the cycle, in order.
     Deadlock { cycle: Vec<Attempt> },
-    /// Not all of the names are held.
+    /// Some of the names are not held.
     NotHeld,
-    /// The server, or the way to it.
+    /// The error of the server or of the connection.
     Server(Error),
 }
 
-/// Who holds a name that an attempt waited for.
+/// The holder of a name that an attempt waited for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Blocker {
     pub holder: Attempt,
-    /// For how long; unknown where the server does not know it.
+    /// How long it has held the name; unknown if the pure handler acquired it.
     pub held_for: Option<Duration>,
 }
 
-/// An error that a host's mistake causes.
+/// A usage error of the host: the lock is not held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NotHeld;
 
@@ -163,20 +163,20 @@ pub struct Machine {
     client: Arc<str>,
     next_number: u64,
     entries: BTreeMap<u64, Entry>,
-    /// What goes by another number than the server knows it by: its attempt, and its number.
+    /// Locks whose number differs from their attempt on the server, by attempt.
     renumbered: BTreeMap<u64, u64>,
     table: Table,
-    /// What each owner holds.
+    /// The locks of each owner.
     holding: HashMap<u64, Vec<u64>>,
     connected: bool,
-    /// The counter has been looked at on this connection.
+    /// Whether the counter was checked on this connection.
     opened: bool,
-    /// When the server answered last.
+    /// When the server last answered.
     heard: Option<Moment>,
-    /// Why the last connection failed; none since the server answered.
+    /// Why the last connection failed; none once the server has answered again.
     trouble: Option<Error>,
     looks: Looks,
-    /// The server refused to prolong locks when it was last asked.
+    /// Whether the server refused the last renewal.
     renewals_refused: bool,
     next_call: u64,
     flight: Sequence<InFlight>,
@@ -186,11 +186,11 @@ pub struct Machine {
     jitter: u64,
 }
 
-/// A call that has not been answered.
+/// A call without an answer so far.
 struct InFlight {
     about: About,
     sent: Moment,
-    /// A question is asked again by what it was: it belongs to no attempt.
+    /// A question is repeated from its call, as it has no attempt.
     question: Option<Call>,
 }
 
@@ -199,11 +199,11 @@ enum About {
     Lock(u64),
     Poll(u64),
     Unlock(u64),
-    /// What is lost is given back in any case: the server may know some of it still.
+    /// Lost names are released in any case: the server may still have some of them.
     Tidy,
     Extend {
         numbers: Vec<u64>,
-        /// Asked for by the holder, and not by the clock.
+        /// Whether the holder asked for it, rather than the clock.
         wanted: bool,
     },
     Park(u64),
@@ -214,7 +214,7 @@ enum About {
 }
 
 impl Machine {
-    /// `client` names this client to servers: unique among all processes of all times.
+    /// `client` identifies this client to servers; it is unique among all processes of all times.
     pub fn new(client: Arc<str>, options: LockOptions) -> Self {
         let seed = client
             .bytes()
@@ -242,7 +242,7 @@ impl Machine {
         }
     }
 
-    /// What to send next; ask after every call. ScriptAnswer each by [`Self::answer`].
+    /// The next call to send. Take calls after every other call, and answer each by [`Self::answer`].
     pub fn next_call(&mut self) -> Option<(u64, Call)> {
         self.calls.pop_front()
     }
@@ -251,12 +251,12 @@ impl Machine {
         !self.calls.is_empty()
     }
 
-    /// What has happened next; ask after every call.
+    /// The next event. Take events after every call.
     pub fn next_event(&mut self) -> Option<MachineEvent> {
         self.events.pop_front()
     }
 
-    /// When to call [`Self::expire`]; earlier or later is harmless.
+    /// When to call [`Self::expire`]. Earlier or later is harmless.
     pub fn due(&self) -> Option<Moment> {
         self.due
     }
@@ -265,13 +265,13 @@ impl Machine {
         &self.client
     }
 
-    /// Whether there is anything that needs a connection.
+    /// Whether nothing needs a connection.
     pub fn is_idle(&self) -> bool {
         self.entries.is_empty() && self.flight.is_empty()
     }
 
-    /// Takes a lock: [`MachineEvent::Granted`] or [`MachineEvent::Failed`] tells. Returns the number that they, and everything else
-    /// about it, go by.
+    /// Takes a lock: [`MachineEvent::Granted`] or [`MachineEvent::Failed`] follows. Returns the number that identifies
+    /// the lock in all later calls and events.
     pub fn lock(&mut self, request: LockRequest, now: Moment) -> Result<u64, MachineFailure> {
         if let Some(number) = self.held_again(&request, now)? {
             return Ok(number);
@@ -299,8 +299,8 @@ impl Machine {
         Ok(number)
     }
 
-    /// Gives a lock back: [`MachineEvent::Released`] or [`MachineEvent::ReleaseFailed`] tells, unless others of its owner have it
-    /// still. What is lost is forgotten.
+    /// Releases a lock: [`MachineEvent::Released`] or [`MachineEvent::ReleaseFailed`] follows, unless its owner has
+    /// acquired it more than once. A lost lock is forgotten.
     pub fn release(&mut self, number: u64, now: Moment) -> Result<(), NotHeld> {
         let patience = self.options.patience;
         let entry = self.entries.get_mut(&number).ok_or(NotHeld)?;
@@ -324,7 +324,7 @@ impl Machine {
                     self.forget(number, now);
                 }
             }
-            // Its owner waits for it to come back, once less.
+            // Its owner waits for it to return, with one acquisition less.
             Stage::Parked { .. } | Stage::Queued { .. } if entry.holds > 1 => {
                 entry.holds -= 1;
                 self.events.push_back(MachineEvent::Released { number, held: false });
@@ -334,7 +334,7 @@ impl Machine {
         Ok(())
     }
 
-    /// Stops waiting, or gives back without waiting for the answer. No event follows.
+    /// Stops waiting, or releases the lock without waiting for the answer. No event follows.
     pub fn cancel(&mut self, number: u64, now: Moment) {
         let Some(entry) = self.entries.get(&number) else { return };
         match entry.stage {
@@ -351,7 +351,7 @@ impl Machine {
         }
     }
 
-    /// Nobody is left who could give a lock back: it is not renewed any more.
+    /// Gives up a lock that no caller can release any more: it is not renewed.
     pub fn forsake(&mut self, number: u64) {
         let Some(entry) = self.entries.get_mut(&number) else { return };
         match &mut entry.stage {
@@ -364,14 +364,14 @@ impl Machine {
         }
     }
 
-    /// One of those who acquired a lock cannot release it any more; others can.
+    /// Drops one of several acquisitions of a lock: its owner can no longer release it, but the others can.
     pub fn drop_hold(&mut self, number: u64) {
         if let Some(entry) = self.entries.get_mut(&number).filter(|entry| entry.holds > 1) {
             entry.holds -= 1;
         }
     }
 
-    /// Lets a held lock last for `ttl` from now: [`MachineEvent::Extended`] tells.
+    /// Extends a held lock to `ttl` from now: [`MachineEvent::Extended`] follows.
     pub fn extend(&mut self, number: u64, ttl: Duration, now: Moment) -> Result<(), NotHeld> {
         let entry = self.entries.get_mut(&number).ok_or(NotHeld)?;
         let Stage::Held(held) = &mut entry.stage else { return Err(NotHeld) };
@@ -391,8 +391,8 @@ impl Machine {
         Ok(())
     }
 
-    /// Gives the names back, however often their owner has taken them, and waits, for at most `wait`, until whoever holds
-    /// them notifies; then takes them again as often, for at most `relock`: [`MachineEvent::Granted`] or [`MachineEvent::Failed`] tells.
+    /// Releases the names entirely, and waits for a notification, for at most `wait`. Then takes them again with the
+    /// same number of acquisitions, within `relock`: [`MachineEvent::Granted`] or [`MachineEvent::Failed`] follows.
     pub fn park(&mut self, number: u64, wait: Option<Duration>, relock: Duration, now: Moment) -> Result<(), NotHeld> {
         let entry = self.entries.get_mut(&number).ok_or(NotHeld)?;
         if !matches!(&entry.stage, Stage::Held(held) if held.until > now) {
@@ -414,7 +414,7 @@ impl Machine {
         Ok(())
     }
 
-    /// Asks the server something that belongs to no attempt of its own: [`MachineEvent::Answered`] tells.
+    /// Asks the server something that concerns no attempt of this client: [`MachineEvent::Answered`] follows.
     pub fn question(&mut self, call: Call, now: Moment) -> u64 {
         let request = self.next_number;
         self.next_number += 1;
@@ -423,7 +423,7 @@ impl Machine {
         request
     }
 
-    /// The token of a lock that is held, and how long it is still believed in.
+    /// The token of a held lock, and how long it still counts as held.
     pub fn held(&self, number: u64, now: Moment) -> Option<(u64, Duration)> {
         match &self.entries.get(&number)?.stage {
             Stage::Held(held) if held.until > now => Some((held.token, held.until - now)),
@@ -431,27 +431,27 @@ impl Machine {
         }
     }
 
-    /// What a lock that is held consists of.
+    /// The names of a held lock.
     pub fn names(&self, number: u64) -> Option<Names> {
         let entry = self.entries.get(&number)?;
         matches!(entry.stage, Stage::Held(_)).then(|| entry.names.clone())
     }
 
-    /// The attempt that goes by a number, as servers know it.
+    /// The attempt with this number, as servers know it.
     pub fn attempt(&self, number: u64) -> Attempt {
         let (owner, number) = self.entries.get(&number).map_or((0, number), |entry| (entry.owner, entry.attempt));
         Attempt { client: self.client.clone(), owner, number }
     }
 
-    /// The number that an attempt goes by, if it is this client's.
+    /// The number of an attempt, if it is this client's.
     fn number_of(&self, attempt: &Attempt) -> Option<u64> {
         let is_it = |number: &u64| self.entries.get(number).is_some_and(|entry| entry.attempt == attempt.number);
         let of = [Some(attempt.number), self.renumbered.get(&attempt.number).copied()];
         of.into_iter().flatten().find(is_it).filter(|_| attempt.client == self.client)
     }
 
-    /// What an owner that holds one of the names already is answered: the lock that it has, if that covers all of them
-    /// and it may.
+    /// The answer to an owner that already holds one of the names: its lock, if that covers all of them and is
+    /// reentrant.
     fn held_again(&mut self, request: &LockRequest, now: Moment) -> Result<Option<u64>, MachineFailure> {
         let Some(held) = self.holding.get(&request.owner) else { return Ok(None) };
         let shares = |number: &&u64| {
@@ -476,7 +476,7 @@ impl Machine {
         Ok(Some(number))
     }
 
-    /// An attempt is done with its names: those of this process that waited for them go to the server.
+    /// Hands over an attempt's names: the next attempts of this process go to the server.
     fn hand_on(&mut self, number: u64, now: Moment) {
         let Some(entry) = self.entries.get_mut(&number) else { return };
         if let Some(held) = self.holding.get_mut(&entry.owner) {
@@ -506,7 +506,7 @@ impl Machine {
         self.forget(number, now);
     }
 
-    /// The time to wait begins anew.
+    /// Restarts the time to wait.
     fn wait_anew(&mut self, number: u64, now: Moment) {
         let Some(entry) = self.entries.get_mut(&number) else { return };
         entry.deadline = now + entry.wait.unwrap_or_default();
@@ -515,7 +515,7 @@ impl Machine {
         self.wake_by(due);
     }
 
-    /// Looks again when there is something to do about this one.
+    /// Schedules a wake-up for this attempt.
     fn wake_for(&mut self, number: u64) {
         let due = self.entries.get(&number).and_then(|entry| entry.due(self.connected));
         if let Some(due) = due {
@@ -527,7 +527,7 @@ impl Machine {
         self.due = Some(self.due.map_or(moment, |due| due.min(moment)));
     }
 
-    /// A few milliseconds, each time others, so that those who wait for the same do not all come at once.
+    /// A varying delay of a few milliseconds, so that waiters for the same name do not all return at once.
     fn stagger(&mut self) -> Duration {
         self.jitter ^= self.jitter << 13;
         self.jitter ^= self.jitter >> 7;

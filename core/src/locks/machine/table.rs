@@ -1,7 +1,7 @@
-//! Who of this process may ask the server for which names: one line of attempts for each name.
+//! Decides which attempts of this process may ask the server for which names, with one line of attempts for each name.
 //!
-//! Only the attempt in front of all its lines goes to the server; the others wait here, where it costs nothing, and
-//! follow at once when it leaves. That also spares the server the many waiters of one process.
+//! Only the attempt in front of all its lines goes to the server. The others wait here at no cost, and follow as soon
+//! as it leaves. This also spares the server the many waiters of one process.
 
 use std::collections::hash_map::Entry;
 use std::collections::VecDeque;
@@ -10,13 +10,13 @@ use foldhash::HashMap;
 
 use crate::locks::call::{Name, Names};
 
-/// In what order those that wait for the same names have their turn.
+/// The order in which waiters for the same names get their turn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Fairness {
-    /// First come, first served, for each name: nobody is passed over.
+    /// First come, first served, for each name. No waiter is overtaken.
     #[default]
     Fifo,
-    /// Whoever finds all its names free takes them, though others may wait for some of them longer.
+    /// An attempt that finds all its names free takes them, even if others have waited longer for some of them.
     Throughput,
 }
 
@@ -27,17 +27,17 @@ pub(super) struct Table {
     waiting: HashMap<u64, Waiting>,
 }
 
-/// Those that want one name.
+/// The attempts that want one name.
 #[derive(Default)]
 struct Line {
-    /// Who has gone to the server for it.
+    /// The attempt that has gone to the server for it.
     started: Option<u64>,
     waiting: VecDeque<u64>,
 }
 
 struct Waiting {
     names: Names,
-    /// For how many of its names others come first.
+    /// For how many of its names other attempts are ahead.
     blocked: usize,
 }
 
@@ -46,7 +46,7 @@ impl Table {
         Self { fairness, ..Self::default() }
     }
 
-    /// Lines an attempt up. Returns whether it may go to the server at once.
+    /// Adds an attempt to its lines. Returns whether it may go to the server at once.
     pub(super) fn enter(&mut self, number: u64, names: &Names) -> bool {
         let fairness = self.fairness;
         let is_blocked = |line: Option<&Line>| {
@@ -64,12 +64,12 @@ impl Table {
         false
     }
 
-    /// Whether all the names are free of others.
+    /// Whether no other attempt has any of the names.
     pub(super) fn is_free(&self, names: &Names) -> bool {
         names.iter().all(|name| !self.lines.contains_key(name))
     }
 
-    /// An attempt is over, one way or the other. Returns those that may go to the server now, in order.
+    /// Removes an attempt that is over. Returns those that may go to the server now, in order.
     pub(super) fn leave(&mut self, number: u64, names: &Names) -> Vec<u64> {
         match self.waiting.remove(&number) {
             Some(_) => self.give_up(number, names),
@@ -90,7 +90,7 @@ impl Table {
         }
     }
 
-    /// One that has gone to the server is done with its names.
+    /// Frees the names of an attempt that went to the server.
     fn vacate(&mut self, number: u64, names: &Names) -> Vec<u64> {
         let mut unblocked = Vec::new();
         for name in names.iter() {
@@ -108,7 +108,7 @@ impl Table {
         self.unblock(unblocked)
     }
 
-    /// One that waited here waits no more.
+    /// Removes an attempt that waited here.
     fn give_up(&mut self, number: u64, names: &Names) -> Vec<u64> {
         let mut unblocked = Vec::new();
         for name in names.iter() {
@@ -128,7 +128,7 @@ impl Table {
         self.unblock(unblocked)
     }
 
-    /// Each of these has one name less in its way. Returns those that have none left and go to the server.
+    /// Counts one obstacle less for each of these. Returns those without obstacles, which go to the server.
     fn unblock(&mut self, unblocked: Vec<u64>) -> Vec<u64> {
         let mut free = Vec::new();
         for number in unblocked {
@@ -142,7 +142,7 @@ impl Table {
         free.into_iter().filter(|number| self.start(*number)).collect()
     }
 
-    /// Sends one to the server, unless another one has just taken one of its names.
+    /// Sends an attempt to the server, unless another one has just taken one of its names.
     fn start(&mut self, number: u64) -> bool {
         if self.waiting.get(&number).is_none_or(|waiting| waiting.blocked > 0) {
             return false;

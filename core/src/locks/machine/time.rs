@@ -1,4 +1,4 @@
-//! Instants of a clock that goes on while the machine is suspended, and what is due when.
+//! Instants of a clock that continues during suspend, and everything that depends on time.
 
 use std::ops::{Add, Sub};
 use std::time::Duration;
@@ -7,7 +7,7 @@ use super::entry::Stage;
 use super::{About, Machine, MachineEvent, MachineFailure, Renewal};
 use crate::locks::loss::Loss;
 
-/// Time since the computer was started, suspend included.
+/// The time since the computer was started, including suspend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Moment(pub Duration);
 
@@ -25,13 +25,13 @@ impl Sub for Moment {
     }
 }
 
-/// Renewals that are due so soon after the others go with them.
+/// Renewals due within an eighth of their interval join earlier ones.
 const TOGETHER: u32 = 8;
 
-/// For how long one that was given up is remembered, should the connection come back.
+/// How long an attempt that was given up is remembered, in case the connection returns.
 const REMEMBERED: Duration = Duration::from_secs(60);
 
-/// How long a lock of this ttl is believed in: clocks drift, and the server counts in milliseconds.
+/// How long a lock of this ttl counts as held. Clocks drift, and the server counts in milliseconds.
 pub(super) fn believed(ttl: Duration) -> Duration {
     ttl - ttl / 100 - Duration::from_millis(2).min(ttl / 10)
 }
@@ -88,7 +88,7 @@ impl Machine {
         }
     }
 
-    /// Questions, and extensions that somebody waits for, that no server has answered in time.
+    /// Fails questions and awaited extensions that no server answered in time.
     fn expire_questions(&mut self, now: Moment) {
         let patience = self.options.patience;
         let mut next = None;
@@ -117,7 +117,7 @@ impl Machine {
         self.due = [self.due, next].into_iter().flatten().min();
     }
 
-    /// Prolongs what is due for it, in one call.
+    /// Renews all locks that are due, in one call.
     fn renew(&mut self, now: Moment) {
         let is_due = |slack: bool| {
             move |(_, entry): &(&u64, &super::Entry)| match &entry.stage {
@@ -135,7 +135,7 @@ impl Machine {
         self.send_renewals(&numbers, now);
     }
 
-    /// A lock is not held any more, and nobody gave it back.
+    /// Marks a lock lost.
     pub(super) fn lose(&mut self, number: u64, loss: Loss, now: Moment) {
         let Some(entry) = self.entries.get_mut(&number) else { return };
         entry.stage = Stage::Lost;
@@ -154,7 +154,7 @@ impl Machine {
         self.wake_by(forget_at);
     }
 
-    /// When a lock whose ttl began anew at `since` is prolonged.
+    /// When to renew a lock whose ttl began at `since`.
     pub(super) fn renewal_after(renewal: Renewal, granted: Moment, since: Moment, ttl: Duration) -> Option<Moment> {
         let first = since + ttl / 3;
         let at = if first > granted { first } else { since + 2 * ttl / 3 };

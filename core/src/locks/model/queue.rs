@@ -23,7 +23,7 @@ pub(super) enum Class {
     Plain,
 }
 
-/// In the order of the server's bytes.
+/// Ordered as the server orders its bytes.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Member {
     pub name: Name,
@@ -32,7 +32,7 @@ pub(super) struct Member {
     pub attempt: Attempt,
 }
 
-/// As [`Member`], for those who wait to be notified; names joined.
+/// Like [`Member`], for parked waiters, with their names joined.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct ParkedMember {
     pub names: Vec<u8>,
@@ -43,13 +43,13 @@ pub(super) struct ParkedMember {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Queue {
     pub records: Expiring<BTreeMap<Attempt, Waiter>>,
-    /// Of each owner with a nested waiter in the queue, that waiter.
+    /// The nested waiter of each owner that has one in the queue.
     pub nested: BTreeMap<(Arc<str>, u64), Attempt>,
     pub members: Expiring<BTreeSet<Member>>,
     pub parked: Expiring<BTreeSet<ParkedMember>>,
 }
 
-/// A key's content, and when it expires.
+/// The content of a key, and when it expires.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Expiring<T> {
     pub content: T,
@@ -57,7 +57,7 @@ pub(super) struct Expiring<T> {
 }
 
 impl<T: Default> Expiring<T> {
-    /// Lets it outlive a waiter.
+    /// Extends the ttl beyond that of a waiter.
     pub fn keep(&mut self, now: Duration, waiter_ttl: Duration) {
         if self.expires.is_none_or(|expires| expires < now + waiter_ttl * 3 / 2) {
             self.expires = Some(now + 2 * waiter_ttl);
@@ -72,7 +72,7 @@ impl<T: Default> Expiring<T> {
 }
 
 impl Queue {
-    /// As the ordinary lock sees it: nothing is kept of anybody who waits.
+    /// Whether there are no waiters at all, as an ordinary lock checks.
     pub fn is_empty(&self) -> bool {
         self.records.content.is_empty() && self.members.content.is_empty()
     }
@@ -124,7 +124,7 @@ impl Queue {
         self.settle();
     }
 
-    /// The members for a name, the first first.
+    /// The members for a name, in order.
     pub fn of<'a>(&'a self, name: &'a Name) -> impl Iterator<Item = &'a Member> {
         let nobody = Attempt { client: "".into(), owner: 0, number: 0 };
         let start = Member { name: name.clone(), class: Class::Nested, ticket: 0, attempt: nobody };
@@ -148,7 +148,7 @@ impl Queue {
         self.parked.expire(now, BTreeSet::is_empty);
     }
 
-    /// A key without content is gone, its ttl too.
+    /// Removes keys without content, with their ttl.
     pub fn settle(&mut self) {
         self.expire(Duration::ZERO);
     }

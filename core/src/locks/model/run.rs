@@ -1,4 +1,4 @@
-//! One call's view of the queue: who is next, and what becomes of the caller.
+//! One call's view of the queue: which waiter is next, and what happens to the caller.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -6,12 +6,12 @@ use std::time::Duration;
 use super::queue::{joined, owner, Class, Member, ParkedMember, Waiter};
 use super::{Attempt, Model, Name, Names, Push, Pushed, ScriptAnswer};
 
-/// What one call may spend on the queue.
+/// The work that one call may spend on the queue.
 const BUDGET: i64 = 2500;
-/// How many waiters are looked at for one name: nested ones, and any where throughput goes before order.
+/// How many waiters are examined for one name, if they are nested or throughput has priority.
 const NESTED_LOOK: usize = 64;
 const THROUGHPUT_LOOK: usize = 16;
-/// One ticket in so many sweeps.
+/// One in so many tickets sweeps.
 const SWEEP: u64 = 16;
 /// How many owners a search for a cycle visits.
 const OWNERS: usize = 1000;
@@ -19,7 +19,7 @@ const OWNERS: usize = 1000;
 pub(super) struct Run<'a> {
     model: &'a mut Model,
     now: Duration,
-    /// The attempt that is answered rather than pushed to, and its token once it is granted.
+    /// The attempt that gets an answer rather than a push, and its token once it is granted.
     answered: Option<Attempt>,
     token: Option<u64>,
     budget: i64,
@@ -35,7 +35,7 @@ pub(super) struct Run<'a> {
 enum Head {
     Nobody,
     First(Attempt),
-    /// The budget is spent.
+    /// The budget is used up.
     Unknown,
 }
 
@@ -55,7 +55,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Grants what can be granted for these names, and for those of waiters that are dropped on the way.
+    /// Grants what it can for these names, and for the names of waiters that it drops on the way.
     pub fn grant(&mut self, names: &[Name]) {
         self.make_due(names);
         let mut at = 0;
@@ -82,7 +82,7 @@ impl<'a> Run<'a> {
         self.is_due.clear();
     }
 
-    /// Tells clients of the pure handler, if any wait, which of these names are free now.
+    /// Tells waiting clients of the pure handler which of these names are free.
     pub fn announce(&mut self, names: &[Name]) {
         let names: Vec<Name> = names.iter().filter(|name| !self.taken.contains(*name)).cloned().collect();
         if self.model.pure_waiters.is_some() && !names.is_empty() {
@@ -137,7 +137,7 @@ impl<'a> Run<'a> {
         self.token.map_or(answer, |token| ScriptAnswer::Granted { token })
     }
 
-    /// A waiter has asked again.
+    /// Answers a waiter that asked again and keeps waiting.
     fn stay(&mut self, mut waiter: Waiter, names: &Names, ttl: Duration) -> ScriptAnswer {
         waiter.ttl = ttl;
         waiter.expiry = self.now + self.model.waiter_ttl;
@@ -195,7 +195,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Moves parked waiters on exactly these names into the queue; how many.
+    /// Moves waiters parked on exactly these names into the queue. Returns how many.
     pub fn notify(&mut self, names: &Names, most: u32) -> u32 {
         let of = joined(names);
         let all: Vec<ParkedMember> =
@@ -233,7 +233,7 @@ impl<'a> Run<'a> {
         true
     }
 
-    /// Forgets a waiter that was in others' way.
+    /// Removes a waiter that blocks others.
     pub fn drop(&mut self, attempt: &Attempt) {
         let Some(waiter) = self.forget(attempt) else { return };
         self.budget -= waiter.names.len() as i64;
@@ -271,7 +271,7 @@ impl<'a> Run<'a> {
         self.model.queue.waiter(attempt).expect("a live waiter has a record")
     }
 
-    /// Whether the member stands for a live waiter. Members of others are taken out.
+    /// Whether the member belongs to a live waiter. Removes it otherwise.
     fn is_live(&mut self, member: &Member) -> bool {
         self.budget -= 1;
         let waiter = self.model.queue.waiter(&member.attempt);
@@ -325,7 +325,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Gives the waiter its names, if it can have them. One whose client has gone is dropped.
+    /// Grants the waiter its names, if possible. Drops a waiter whose client has gone.
     fn try_one(&mut self, attempt: &Attempt) -> bool {
         if self.failed.contains(attempt) {
             return false;
@@ -364,12 +364,12 @@ impl<'a> Run<'a> {
         !in_order || waiter.names.iter().all(|name| self.head(name) == Head::First(attempt.clone()))
     }
 
-    /// When the first of the names expires.
+    /// The time until the first of the names expires.
     fn soonest(&self, names: &Names) -> Option<Duration> {
         names.iter().filter_map(|name| self.model.locks.get(name)).map(|lock| lock.expires - self.now).min()
     }
 
-    /// The holders in turn, from those of `names` to one of the attempt's own owner, each waiting for the next.
+    /// The holders of a cycle, from those of `names` to the attempt's own owner. Each waits for the next.
     fn cycle(&self, attempt: &Attempt, names: &Names) -> Option<Vec<Attempt>> {
         let me = owner(attempt);
         let mut found: Vec<(Attempt, Option<usize>)> = Vec::new();
@@ -398,7 +398,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Looks at one member of the queue and one of the parked, which one ticket in so many chooses.
+    /// Examines one member of the queue and one of the parked, selected by one in so many tickets.
     fn sweep(&mut self, ticket: u64) {
         if ticket % SWEEP != 0 {
             return;

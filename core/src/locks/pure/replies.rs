@@ -1,4 +1,4 @@
-//! Replies of plain commands into what they mean to a lock's call.
+//! The meaning of replies to plain commands, for the calls of locks.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use pinyon_proto::resp::{ServerError, Value};
 use crate::locks::call::{Attempt, Holder};
 use crate::locks::{script, token};
 
-/// What a transaction returned; an error of one of its commands tells more than that of `EXEC`.
+/// The results of a transaction. The error of one of its commands says more than that of `EXEC`.
 pub(super) fn executed(mut replies: Vec<Value>) -> Result<Vec<Value>, ServerError> {
     if let Some(error) = first_error(&mut replies) {
         return Err(error);
@@ -21,7 +21,7 @@ pub(super) fn executed(mut replies: Vec<Value>) -> Result<Vec<Value>, ServerErro
     }
 }
 
-/// Whether the server has carried out a transaction, be it that some of its commands failed.
+/// Whether the server carried out a transaction, even if some of its commands failed.
 pub(super) fn was_carried_out(replies: &[Value]) -> bool {
     matches!(replies.last(), Some(Value::Array(_)))
 }
@@ -34,13 +34,13 @@ pub(super) fn first_error(replies: &mut Vec<Value>) -> Option<ServerError> {
     }
 }
 
-/// The token that a taking transaction drew, if it then took the names.
+/// The token that a transaction drew, if it took the names.
 pub(super) fn token_if_taken(results: &[Value]) -> Option<u64> {
     let taken = matches!(results.get(1), Some(Value::Integer(1) | Value::Status(_)));
     results.first().filter(|_| taken).and_then(number)
 }
 
-/// A section's values, of so many keys, and the least that the counter should be, by the server's clock.
+/// The values of a section's keys, and the least value for the counter according to the server's clock.
 pub(super) fn read(replies: &[Value], keys: usize) -> Result<(Vec<Value>, u64), ServerError> {
     match replies {
         [Value::Error(error), ..] | [_, Value::Error(error), _] | [_, _, Value::Error(error)] => Err(error.clone()),
@@ -56,7 +56,7 @@ pub(super) fn unexpected(replies: &[Value]) -> ServerError {
     ServerError { code: "".into(), message: format!("unexpected replies: {replies:?}").into() }
 }
 
-/// What `TIME` was answered with.
+/// The reply to `TIME`.
 pub(super) fn time(reply: &Value) -> Option<Duration> {
     let Value::Array(time) = reply else { return None };
     let (seconds, micros) = (time.first().and_then(number)?, time.get(1).and_then(number)?);

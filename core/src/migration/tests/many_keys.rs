@@ -1,4 +1,4 @@
-//! Operations on several keys, each known by its index.
+//! Operations on several keys, each addressed by its index.
 
 use super::*;
 

@@ -66,10 +66,10 @@ fn counted(new: u64, old: u64, moved: u64, refused: u64, missing: u64) -> Progre
     Progress { new, old, moved, refused, missing }
 }
 
-/// Follows an operation through these outcomes, each of the step before it, to the last step.
+/// Runs an operation through these outcomes, each for the step before it, and returns the last step.
 fn follow_with(operation: &str, ttl: Option<i64>, first: &str, course: Vec<(StepOutcome, &str)>) -> Progress {
     let counts: Arc<Counts> = Arc::default();
-    // Reading many keys begins this for each that is moved; users do not.
+    // A read of many keys starts this for each key that it moves; users cannot.
     let plan = if operation == "move" { Some(Plan::Move) } else { Plan::of(operation) };
     let mut machine = Machine::new(plan.expect("the operation has a plan"), 1, false, counts.clone(), ttl);
     assert_eq!(said(machine.begin::<&str>()), first, "{operation}");
@@ -84,7 +84,7 @@ fn follow(operation: &str, first: &str, course: Vec<(StepOutcome, &str)>) -> Pro
     follow_with(operation, None, first, course)
 }
 
-/// The way of a value that the old pool alone has, up to its being stored in the new one.
+/// The course of a value that only the old pool has, until it is stored in the new pool.
 fn moving(then: &'static str) -> Vec<(StepOutcome, &'static str)> {
     vec![
         (MISSING, LOOK),
@@ -95,7 +95,7 @@ fn moving(then: &'static str) -> Vec<(StepOutcome, &'static str)> {
     ]
 }
 
-/// The way of a value that neither pool has.
+/// The course of a key that neither pool has.
 fn nowhere(then: &'static str) -> Vec<(StepOutcome, &'static str)> {
     vec![(MISSING, LOOK), (MISSING, READ_NEW), (MISSING, then)]
 }

@@ -1,4 +1,4 @@
-//! Storing and deleting many keys: what is counted as done, what is insisted on, and what is never sent twice.
+//! Storing and deleting many keys: what counts as done, what is retried, and what is never sent twice.
 
 use std::time::Instant;
 
@@ -86,7 +86,7 @@ fn what_others_did_stays_done() {
     );
 }
 
-/// Begun, so that both keys are asked.
+/// Begins the operation, so that it asks for both keys.
 fn begun(mut operation: Op) -> Op {
     operation.begin(&fleet("a", &[]), Instant::now());
     operation

@@ -1,4 +1,4 @@
-//! What is asked of every server.
+//! Commands for every server.
 
 use super::stage::{fleet, key_of, letter, Stage, META};
 use crate::error::Kind;

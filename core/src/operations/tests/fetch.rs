@@ -1,4 +1,4 @@
-//! Reading many keys: the lines they share, what is asked again, and what comes of it where servers fail.
+//! Reading many keys: how they share lines, what is asked for again, and the result when servers fail.
 
 use pinyon_proto::KeyRules;
 
@@ -31,7 +31,7 @@ fn told(error: &Error) -> (Kind, Sent, &str, &str) {
     (error.kind, error.sent, letter(&error.server), error.command)
 }
 
-/// Keys of `a` and of `b`, of two servers.
+/// Keys for two servers: some of `a`, some of `b`.
 fn of_two(policy: Policy) -> (Stage<Fetch<AsBytes>>, String, String) {
     let fleet = fleet("a,b", &[]);
     let (of_a, of_b) = (key_of(&fleet, "a", 0), key_of(&fleet, "b", 0));

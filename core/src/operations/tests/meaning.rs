@@ -1,4 +1,4 @@
-//! What each command on one key sends, and what each reply to it means, on servers new and old.
+//! What each command on one key sends, and what each reply means, on old and new servers.
 
 use pinyon_proto::{Direction, Mode};
 
@@ -18,7 +18,7 @@ const LEASE: Request = Request::Lease { lease: 20, recache: 5 };
 const GIVE_BACK: Request = Request::GiveBack(Win { cas: 9, keep: false });
 const GIVE_BACK_STALE: Request = Request::GiveBack(Win { cas: 9, keep: true });
 
-/// Plays a request on one server of this version: what is sent, what is answered, and what that means.
+/// Plays a request on one server of this version, and checks what is sent and what the reply means.
 #[track_caller]
 fn means(version: &'static str, request: Request, sent: &str, reply: &str, answer: Answer<super::single::Value>) {
     let mut stage = Stage::new("a", version, on("key", request));

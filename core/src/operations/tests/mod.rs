@@ -1,5 +1,4 @@
-//! Operations in memory: a driver that does as the test says, sessions without sockets, and servers that say what the
-//! test has them say.
+//! Operations in memory, without sockets: the test drives each step and writes every server's answer.
 
 mod change;
 mod everywhere;

@@ -1,4 +1,4 @@
-//! Commands of a quiet batch: what is told of each, what goes on elsewhere, and what is never sent twice.
+//! Commands of a quiet batch: how each is reported, which move to another server, and which are never sent twice.
 
 use pinyon_proto::{Direction, Mode};
 
@@ -23,7 +23,7 @@ fn batch(commands: &[(&str, Request)]) -> Op {
     operation
 }
 
-/// Number, key and command of what was not carried out, and why.
+/// Number, key, command and reason of each command that was not carried out.
 fn told(operation: Op) -> Vec<(usize, String, &'static str, String)> {
     let key = |key: &OwnedKey| String::from_utf8(key.wire().wire().to_vec()).unwrap();
     let unsuccessful = operation.finish().into_iter();

@@ -1,4 +1,4 @@
-//! A request about one key: who is asked, what is asked once more, and what is told.
+//! A request about one key: which server gets it, what is retried, and what is reported.
 
 use std::convert::Infallible;
 use std::time::Instant;
@@ -44,7 +44,7 @@ fn failure(stage: Stage<Op>) -> (Kind, Sent, String, &'static str) {
     (error.kind, error.sent, letter(&error.server).to_owned(), error.command)
 }
 
-/// On three servers, of which `a` has the key.
+/// Three servers; the key belongs to `a`.
 fn on_a(request: Request, policy: Policy) -> (Stage<Op>, String) {
     let fleet = fleet("a,b,c", &[]);
     let key = key_of(&fleet, "a", 0);
@@ -259,7 +259,7 @@ fn a_server_that_leaves_before_it_was_asked_is_replaced_without_a_word() {
     assert_eq!(stage.events(), [""; 0]);
 }
 
-/// A host that can read nothing.
+/// A host that can read no value.
 struct Illiterate;
 
 impl Values for Illiterate {

@@ -1,4 +1,4 @@
-//! The stage: servers, a connection to each, and an operation that is carried out step by step.
+//! The stage: servers, one connection to each, and an operation carried out step by step.
 
 use std::collections::VecDeque;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -19,19 +19,19 @@ pub const SECOND: Duration = Duration::from_secs(1);
 pub const META: &str = "1.6.18";
 pub const CLASSIC: &str = "1.4.15";
 
-/// Carries out one operation. It begins again as soon as the operation wants to. What it sends is told as a line for each
-/// server: the server's name and the requests, with `|` for a line's end and
-/// `*` for the opaques. Answers are written the same way: each `O*` of theirs is that of the next request.
+/// Carries out one operation, and begins it again as soon as it wants to. What it sends is reported as one line per
+/// server: the server's name and the requests, with `|` for a line end and `*` for the opaques. Answers have the same
+/// notation: each `O*` in them stands for the opaque of the next request.
 pub struct Stage<O> {
     pub fleet: Fleet,
     pub operation: O,
-    /// When it begins, or begins again.
+    /// The time at which it begins, or begins again.
     pub now: Instant,
-    /// Whether what fails now fails in time.
+    /// Whether failures from now on leave time for a retry.
     pub in_time: bool,
-    /// Whether others use the connections, too.
+    /// Whether other operations share the connections.
     pub is_shared: bool,
-    /// Servers that nobody can connect to, and why.
+    /// Servers that refuse connections, and the error.
     pub unreachable: Vec<(&'static str, Kind)>,
     version: &'static str,
     connections: Vec<Connection>,
@@ -42,7 +42,7 @@ struct Connection {
     session: Session<Peer>,
     peer: Peer,
     flight: VecDeque<(Ticket, Ask)>,
-    /// The opaques of what was sent, in order.
+    /// The opaques sent so far, in order.
     opaques: VecDeque<String>,
 }
 
@@ -62,7 +62,7 @@ pub fn fleet(servers: &str, gutter: &[&str]) -> Fleet {
 }
 
 impl<O: Operation> Stage<O> {
-    /// `servers`: their names, of one letter each. They all have this version.
+    /// `servers`: their names, one letter each. All have this version.
     pub fn new(servers: &str, version: &'static str, operation: O) -> Self {
         Self::with(fleet(servers, &[]), version, operation)
     }
@@ -74,13 +74,13 @@ impl<O: Operation> Stage<O> {
         Self { fleet, operation, now, in_time, is_shared, unreachable, version, connections, begins_again }
     }
 
-    /// Begins it. Returns what is sent.
+    /// Begins the operation. Returns what is sent.
     pub fn begin(&mut self) -> Vec<String> {
         self.begins_again = true;
         self.go_on()
     }
 
-    /// A server answers. Returns what is sent then.
+    /// A server answers. Returns what is sent next.
     pub fn answer(&mut self, server: &str, text: &str) -> Vec<String> {
         let index = self.index(server);
         self.connections[index].reply(text);
@@ -88,7 +88,7 @@ impl<O: Operation> Stage<O> {
         self.go_on()
     }
 
-    /// A server closes the connection. Returns what is sent then.
+    /// A server closes the connection. Returns what is sent next.
     pub fn close(&mut self, server: &str) -> Vec<String> {
         let index = self.index(server);
         self.connections[index].peer.end(Ending::Closed);
@@ -96,7 +96,7 @@ impl<O: Operation> Stage<O> {
         self.go_on()
     }
 
-    /// The time of what a server was asked is over. Returns what is sent then.
+    /// The asks of a server time out. Returns what is sent next.
     pub fn time_out(&mut self, server: &str) -> Vec<String> {
         let index = self.index(server);
         let error = Error::unanswered(&self.fleet.servers()[index].name);
@@ -105,7 +105,7 @@ impl<O: Operation> Stage<O> {
         self.go_on()
     }
 
-    /// A server leaves before what it is asked was sent. Returns what is sent then.
+    /// A server leaves before its request was sent. Returns what is sent next.
     pub fn withdraw(&mut self, server: &str) -> Vec<String> {
         let index = self.index(server);
         for (_, ask) in std::mem::take(&mut self.connections[index].flight) {
@@ -114,7 +114,7 @@ impl<O: Operation> Stage<O> {
         self.go_on()
     }
 
-    /// What happened to the servers: kind and server of each event, and the command where it has one.
+    /// The events of the servers: kind and server of each, and the command if it has one.
     pub fn events(&self) -> Vec<String> {
         let told = |event: crate::events::Event| match event.kind {
             EventKind::Retry => format!("retry {} on {}", event.command, letter(&event.server)),
@@ -163,7 +163,7 @@ impl<O: Operation> Stage<O> {
         }
     }
 
-    /// Takes what has come of a server, the failures last.
+    /// Takes what a server's session has, failures last.
     fn take(&mut self, index: usize) {
         let (mut over, mut failed) = (Vec::new(), Vec::new());
         for _ in 0..3 {
@@ -218,7 +218,7 @@ impl Connection {
         Self { session, peer, flight: VecDeque::new(), opaques: VecDeque::new() }
     }
 
-    /// What was sent since this was asked last.
+    /// What was sent since the last call.
     fn sent(&mut self) -> String {
         if self.session.failure().is_some() {
             return String::new();
@@ -232,7 +232,7 @@ impl Connection {
     fn note_opaque(&mut self, line: &str) -> String {
         let words = line.split(' ').enumerate().map(|(number, word)| match word.strip_prefix('O') {
             Some(opaque) if number > 1 => {
-                // A quiet command has no reply of its own.
+                // A quiet command has no reply.
                 self.opaques.extend((!line.ends_with(" q")).then(|| opaque.to_owned()));
                 "O*".to_owned()
             }
@@ -255,7 +255,7 @@ pub fn letter(server: &str) -> &str {
     server.split(':').next().unwrap_or_default()
 }
 
-/// A key that belongs to this server, the `number`th of them.
+/// The `number`th key that belongs to this server.
 pub fn key_of(fleet: &Fleet, server: &str, number: usize) -> String {
     let is_of = |key: &String| {
         let choice = fleet.choose(key.as_bytes(), false, Instant::now());

@@ -1,4 +1,4 @@
-//! Commands that were joined with others, whose server does not say which of them it failed; and leases given back.
+//! Joined commands after a failure that the server does not attribute to one of them; and leases that are given back.
 
 use pinyon_proto::Mode;
 

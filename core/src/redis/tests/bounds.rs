@@ -1,10 +1,10 @@
-//! What bounds a session's memory.
+//! Bounds on a session's memory.
 
 use pinyon_proto::resp;
 
 use super::host::{failures, replies, status, Host, TIMEOUT};
 use crate::error::{Kind, Sent};
-use crate::redis::{Refused, RespLimits, SessionSettings};
+use crate::redis::{RespLimits, RespRefused, SessionSettings};
 
 fn limited(limits: RespLimits) -> Host {
     Host::connected_with(SessionSettings { limits, ..SessionSettings::default() })
@@ -16,7 +16,7 @@ fn a_full_queue_takes_no_more_until_a_reply_has_come() {
     let first = host.submit("GET a");
     host.submit("GET b");
     assert!(!host.session.accepts());
-    assert_eq!(host.session.submit(&[b"GET", b"c"], host.now + TIMEOUT), Err(Refused::Full));
+    assert_eq!(host.session.submit(&[b"GET", b"c"], host.now + TIMEOUT), Err(RespRefused::Full));
     assert_eq!(replies(&host.answer(b"+a\r\n")), [(first, status("a"))]);
     host.submit("GET c");
 }
@@ -27,7 +27,7 @@ fn what_cannot_be_sent_is_not_gathered_without_end() {
     host.peer.make_room(0);
     host.submit(&format!("SET k {}", "v".repeat(100)));
     host.turn();
-    assert_eq!(host.session.submit(&[b"GET", b"c"], host.now + TIMEOUT), Err(Refused::Full));
+    assert_eq!(host.session.submit(&[b"GET", b"c"], host.now + TIMEOUT), Err(RespRefused::Full));
     host.peer.make_room(usize::MAX);
     host.turn();
     host.submit("GET c");
@@ -38,7 +38,7 @@ fn a_command_has_a_largest_size() {
     let mut host = limited(RespLimits { command: 10, ..RespLimits::default() });
     host.submit("SET key 1234");
     let refused = host.session.submit(&[b"SET", b"key", b"12345"], host.now + TIMEOUT).unwrap_err();
-    assert_eq!(refused, Refused::TooLarge { size: 11, limit: 10 });
+    assert_eq!(refused, RespRefused::TooLarge { size: 11, limit: 10 });
     let error = refused.into_error(host.session.name(), "SET");
     assert_eq!((error.kind, error.sent), (Kind::TooLarge, Sent::No));
     assert_eq!(error.to_string(), "redis1:6379: SET: the command has 11 bytes, more than the limit of 10");
@@ -52,10 +52,10 @@ fn what_could_not_be_answered_in_order_is_refused() {
     for command in ["UNSUBSCRIBE", "subscribe", "MONITOR", "Hello 2", "RESET", "CLIENT REPLY OFF", "PSYNC ? -1"] {
         let parts: Vec<&[u8]> = command.split(' ').map(str::as_bytes).collect();
         let refused = host.session.submit(&parts, host.now + TIMEOUT).unwrap_err();
-        assert!(matches!(refused, Refused::Unanswerable(_)), "{command}: {refused:?}");
+        assert!(matches!(refused, RespRefused::Unanswerable(_)), "{command}: {refused:?}");
         assert_eq!(refused.into_error(host.session.name(), "").kind, Kind::Usage);
     }
-    assert!(matches!(host.session.submit(&[], host.now), Err(Refused::Unanswerable(_))));
+    assert!(matches!(host.session.submit(&[], host.now), Err(RespRefused::Unanswerable(_))));
     assert!(!host.session.is_busy());
     host.submit("CLIENT ID");
 }

@@ -1,4 +1,4 @@
-//! From closed to ready: what is said, in both protocols, and what is learned.
+//! From closed to ready: the greeting in both protocols, and what it reveals.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use pinyon_proto::ServerVersion;
 use super::host::{bytes, replies, status, Host, TIMEOUT, WELCOME};
 use crate::connection::peer::{Ending, Faults, Opening};
 use crate::error::{Kind, Sent};
-use crate::redis::{Protocol, Refused, RespEvent, ServerInfo, SessionSettings, Wants};
+use crate::redis::{Protocol, RespEvent, RespRefused, ServerInfo, SessionSettings, Wants};
 
 #[test]
 fn a_session_waits_for_what_its_state_needs() {
@@ -19,7 +19,7 @@ fn a_session_waits_for_what_its_state_needs() {
     host.connect(1);
     let until = Some(host.now + TIMEOUT);
     assert_eq!(host.session.wants(), Wants { read: false, write: true, until });
-    assert_eq!(host.session.submit(&[b"PING"], host.now), Err(Refused::Full));
+    assert_eq!(host.session.submit(&[b"PING"], host.now), Err(RespRefused::Full));
 
     assert!(host.turn().is_empty());
     assert_eq!(host.session.wants(), Wants { read: true, write: false, until }, "the greeting is awaited");

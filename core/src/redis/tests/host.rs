@@ -1,4 +1,4 @@
-//! A host: it drives a session turn by turn and notes what it is handed.
+//! A host that drives a session turn by turn and records what it hands out.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::{Duration, Instant};
@@ -10,10 +10,10 @@ use crate::connection::peer::Peer;
 use crate::error::{Kind, Sent};
 use crate::redis::{RespEvent, RespSession, SessionSettings, Ticket};
 
-/// How long every exchange may take, unless a test says otherwise.
+/// The time that every exchange has, unless a test says otherwise.
 pub const TIMEOUT: Duration = Duration::from_secs(1);
 
-/// What a server answers `HELLO 3`, and then `PING`.
+/// A server's answer to `HELLO 3` and `PING`.
 pub const WELCOME: &[u8] =
     b"%5\r\n$6\r\nserver\r\n$5\r\nredis\r\n$7\r\nversion\r\n$6\r\n7.0.15\r\n$5\r\nproto\r\n:3\r\n\
     $4\r\nmode\r\n$10\r\nstandalone\r\n$4\r\nrole\r\n$6\r\nmaster\r\n+PONG\r\n";
@@ -43,7 +43,7 @@ impl Host {
         host
     }
 
-    /// Connected to a server that knows no `HELLO`.
+    /// Connected to a server that does not know `HELLO`.
     pub fn connected_by_resp2() -> Self {
         let mut host = Self::new(SessionSettings::default());
         host.connect(1);
@@ -63,31 +63,31 @@ impl Host {
         self.session.connect(addresses.map(Address::Tcp).collect(), self.now, TIMEOUT);
     }
 
-    /// Submits a command of words.
+    /// Submits a command, given as words.
     pub fn submit(&mut self, command: &str) -> Ticket {
         let parts: Vec<&[u8]> = command.split(' ').map(str::as_bytes).collect();
         self.session.submit(&parts, self.now + TIMEOUT).expect("it is taken")
     }
 
-    /// The commands that the peer has received since it was last asked, as words.
+    /// The commands that the peer has received since the last call, as words.
     pub fn sent(&mut self) -> Vec<String> {
         self.session.poll(self.now);
         commands(&self.peer.take_received())
     }
 
-    /// The peer replies, and the session is driven until nothing happens any more.
+    /// The peer replies, and the session runs until nothing happens any more.
     pub fn answer(&mut self, bytes: &[u8]) -> Vec<RespEvent> {
         self.peer.reply(bytes);
         self.turns()
     }
 
-    /// One poll, and all that comes of it.
+    /// Polls once, and returns all that comes of it.
     pub fn turn(&mut self) -> Vec<RespEvent> {
         self.session.poll(self.now);
         std::iter::from_fn(|| self.session.next()).collect()
     }
 
-    /// Turns until nothing happens any more.
+    /// Polls until nothing happens any more.
     pub fn turns(&mut self) -> Vec<RespEvent> {
         let mut events = Vec::new();
         let mut idle = 0;
@@ -110,7 +110,7 @@ impl Host {
     }
 }
 
-/// Requests as words; they must be whole.
+/// Complete requests as words.
 pub fn commands(mut requests: &[u8]) -> Vec<String> {
     let mut reader = pinyon_proto::resp::Reader::default();
     let mut commands = Vec::new();
@@ -134,7 +134,7 @@ pub fn text(value: &Value) -> String {
     }
 }
 
-/// The one reply among the events, and its ticket.
+/// The single reply among the events, with its ticket.
 pub fn replies(events: &[RespEvent]) -> Vec<(Ticket, Value)> {
     let reply = |event: &RespEvent| match event {
         RespEvent::Reply(ticket, value) => (*ticket, value.clone()),

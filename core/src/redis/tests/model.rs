@@ -1,4 +1,4 @@
-//! Whatever is submitted, abandoned, pushed and cut: each reply reaches its exchange, in order, each once.
+//! Whatever is submitted, abandoned, pushed and cut, each reply reaches its exchange, in order, once.
 
 use std::collections::VecDeque;
 

@@ -1,4 +1,4 @@
-//! What the server sends without being asked, in both protocols.
+//! Pushes from the server, in both protocols.
 
 use pinyon_proto::resp::{ServerError, Value};
 
@@ -6,7 +6,7 @@ use super::host::{array, bytes, push, pushes, replies, status, Host};
 use crate::error::Kind;
 use crate::redis::RespEvent;
 
-/// A confirmation as RESP3 sends it.
+/// A confirmation in RESP3.
 fn confirmation(kind: &str, channel: &str, count: usize) -> Vec<u8> {
     format!(">3\r\n${}\r\n{kind}\r\n${}\r\n{channel}\r\n:{count}\r\n", kind.len(), channel.len()).into_bytes()
 }

@@ -1,11 +1,11 @@
-//! Servers that cannot be used: each says why, and what to do, and never the password.
+//! Servers that cannot be used: each error says why and what to do, and never contains the password.
 
 use super::host::{Host, TIMEOUT};
 use crate::connection::peer::{Ending, Faults};
 use crate::error::Kind;
 use crate::redis::SessionSettings;
 
-/// Connects to a server that answers so, and returns why it failed.
+/// Connects to a server that gives these answers. Returns the failure.
 fn refusal(settings: SessionSettings, answers: &[&[u8]]) -> String {
     let mut host = Host::new(settings);
     host.connect(1);
@@ -28,7 +28,7 @@ fn settings() -> SessionSettings {
     }
 }
 
-/// Answers that make the session greet anew, by RESP2: what there is of HELLO, SELECT and PING.
+/// Answers that make the session greet again in RESP2: those to HELLO, SELECT and PING.
 const UNKNOWN: &[u8] = b"-ERR unknown command 'HELLO', with args beginning with: '3' 'AUTH' 'worker' 'secret'\r\n\
     -NOAUTH Authentication required.\r\n-NOAUTH Authentication required.\r\n";
 

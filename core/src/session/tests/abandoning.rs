@@ -1,10 +1,10 @@
-//! Exchanges nobody waits for any more: their replies are dropped, and neighbours keep their own.
+//! Abandoned exchanges: their replies are dropped, and their neighbours keep their own.
 
 use super::host::{delete, echo, get, get_many, set, statuses, values, Event, Host};
 use crate::session::Ticket;
 use pinyon_proto::Status;
 
-/// Three gets, the one in the middle abandoned after `sent` bytes were taken and `received` bytes of replies came.
+/// Three gets. The middle one is abandoned after `sent` bytes were taken and `received` bytes of replies arrived.
 fn neighbours_keep_their_own(sent: usize, received: usize) {
     let mut host = Host::connected("1.6.18");
     host.peer.make_room(sent);

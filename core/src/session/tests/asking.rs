@@ -1,4 +1,4 @@
-//! Requests and their replies when all goes well.
+//! Requests and their replies when everything goes well.
 
 use super::host::{delete, echo, get, get_many, incr, key, set, statuses, values, Event, Host};
 use pinyon_proto::{Command, Flag, MetaCommand, StatsKind, Status, Verb};

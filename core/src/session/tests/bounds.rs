@@ -1,4 +1,4 @@
-//! What is bounded, whatever a host submits or a server sends; and the server's own errors.
+//! Bounds, whatever a host submits or a server sends; and the server's own errors.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! From closed to ready: addresses, the version probe, and starting anew.
+//! From closed to ready: addresses, the version, and starting anew.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -189,11 +189,13 @@ fn a_server_that_closes_before_it_answers_even_the_version_fails_the_connection(
 #[test]
 fn a_server_that_cuts_off_meta_commands_is_spoken_to_in_classic_text_from_then_on() {
     for (answered, ending) in [("", Ending::Closed), ("", Ending::Reset), ("VERSION 1.6.18\r\n", Ending::Closed)] {
-        cut_off_meta(answered, ending);
+        cut_off_meta(answered, ending, "VERSION 1.6.18\r\n");
     }
+    cut_off_meta("VERSION mcrouter 41.0.0\r\n", Ending::Closed, "VERSION mcrouter 41.0.0\r\n");
+    cut_off_meta("ERROR\r\n", Ending::Closed, "ERROR\r\n");
 }
 
-fn cut_off_meta(answered: &str, ending: Ending) {
+fn cut_off_meta(answered: &str, ending: Ending, version: &str) {
     let events: Arc<Events> = Arc::default();
     let manner = Arc::new(Manner::new(Protocol::Auto, Some(events.clone())));
     let mut host = unconnected();
@@ -206,7 +208,7 @@ fn cut_off_meta(answered: &str, ending: Ending) {
     assert_eq!(host.sent(), "version\r\n");
     assert_eq!(host.peer.opened(), [address(0), address(0)]);
     assert!(events.take().is_empty(), "it may just have been started anew");
-    host.answer(b"VERSION 1.6.18\r\n");
+    host.answer(version.as_bytes());
     assert!(host.session.is_clean());
     host.submit(get("k"));
     assert_eq!(host.sent(), "get k\r\n");
@@ -217,7 +219,7 @@ fn cut_off_meta(answered: &str, ending: Ending) {
     later.session = later.session.in_manner(manner);
     later.connect(1);
     assert_eq!(later.sent(), "version\r\n");
-    later.answer(b"VERSION 1.6.18\r\n");
+    later.answer(version.as_bytes());
     later.submit(get("k"));
     assert_eq!(later.sent(), "get k\r\n");
     assert!(events.take().is_empty(), "it was told");
@@ -245,25 +247,44 @@ fn a_command_that_a_proxy_cuts_off_is_to_blame_itself() {
 }
 
 #[test]
-fn a_server_that_answers_a_meta_command_with_an_error_is_spoken_to_in_classic_text() {
-    for (greeting, tells) in [
-        ("VERSION 1.6.18\r\nERROR\r\n", true),
-        ("VERSION 1.6.18\r\nCLIENT_ERROR malformed request\r\n", true),
-        ("VERSION 1.4.15\r\nERROR\r\n", false),
-        ("VERSION mcrouter 40.0.0\r\nERROR\r\n", false),
-        ("ERROR\r\nERROR\r\n", false),
-    ] {
+fn a_server_that_answers_a_meta_command_with_an_error_is_greeted_once_more_without() {
+    for version in ["VERSION 1.6.18\r\n", "VERSION mcrouter 41.0.0\r\n", "VERSION 1.0.0 mcrouter\r\n", "ERROR\r\n"] {
+        let error = if version == "ERROR\r\n" { "ERROR\r\n" } else { "CLIENT_ERROR malformed request\r\n" };
         let events: Arc<Events> = Arc::default();
+        let manner = Arc::new(Manner::new(Protocol::Auto, Some(events.clone())));
         let mut host = unconnected();
-        host.session = host.session.in_manner(Arc::new(Manner::new(Protocol::Auto, Some(events.clone()))));
+        host.session = host.session.in_manner(manner.clone());
         host.connect(1);
-        host.sent();
-        host.answer(greeting.as_bytes());
-        assert!(host.session.is_clean(), "{greeting}: {:?}", host.session.failure());
+        assert_eq!(host.sent(), GREETING);
+        host.answer(format!("{version}{error}").as_bytes());
+        assert_eq!(host.sent(), "version\r\n", "{version}");
+        assert_eq!(host.peer.opened(), [address(0), address(0)]);
+        host.answer(version.as_bytes());
+        assert!(host.session.is_clean(), "{version}: {:?}", host.session.failure());
         host.submit(get("k"));
-        assert_eq!(host.sent(), "get k\r\n", "{greeting}");
-        assert_eq!(events.take().len(), usize::from(tells), "{greeting}");
+        assert_eq!(host.sent(), "get k\r\n", "{version}");
+        assert_eq!(events.take().len(), 1, "{version}");
+
+        let mut later = unconnected();
+        later.session = later.session.in_manner(manner);
+        later.connect(1);
+        assert_eq!(later.sent(), "version\r\n", "{version}");
     }
+}
+
+#[test]
+fn an_old_memcached_that_answers_a_meta_command_with_an_error_keeps_its_connection() {
+    let events: Arc<Events> = Arc::default();
+    let mut host = unconnected();
+    host.session = host.session.in_manner(Arc::new(Manner::new(Protocol::Auto, Some(events.clone()))));
+    host.connect(1);
+    host.sent();
+    host.answer(b"VERSION 1.4.15\r\nERROR\r\n");
+    assert!(host.session.is_clean());
+    host.submit(get("k"));
+    assert_eq!(host.sent(), "get k\r\n");
+    assert_eq!(host.peer.opened(), [address(0)]);
+    assert!(events.take().is_empty());
 }
 
 #[test]
@@ -292,7 +313,6 @@ fn the_version_chooses_the_syntax() {
         ("1.6.10", "mg k f v O0\r\n"),
         ("1.6.9", "get k\r\n"),
         ("1.4.25 Ubuntu", "get k\r\n"),
-        ("mcrouter 40", "get k\r\n"),
     ] {
         let mut host = Host::connected(version);
         host.submit(get("k"));

@@ -1,4 +1,4 @@
-//! Deadlines, by a clock that the test turns.
+//! Deadlines, by a clock that the test sets.
 
 use std::time::Duration;
 

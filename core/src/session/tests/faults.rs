@@ -1,4 +1,4 @@
-//! Every step of a conversation, disturbed: nothing is lost, doubled or handed to another.
+//! Every step of a conversation, disturbed: no reply is lost, duplicated, or handed to the wrong caller.
 
 use std::io::ErrorKind;
 
@@ -28,21 +28,21 @@ const CONVERSATION: [Ask; 14] = [
     Ask::Get(4),
 ];
 
-/// A host that has submitted the conversation, and what must come of it.
+/// Submits the conversation. Returns the ledger of what must come of it.
 fn conversation(host: &mut Host) -> (Ledger, Vec<Ticket>) {
     let mut ledger = Ledger::default();
     let tickets = CONVERSATION.map(|ask| ledger.submit(host, ask).expect("it is taken"));
     (ledger, tickets.to_vec())
 }
 
-/// What the server answers to the conversation.
+/// The server's replies to the conversation.
 fn replies(version: &str) -> Vec<u8> {
     let mut host = Host::connected(version);
     conversation(&mut host);
     Server::new(host.session.capabilities().meta()).serve(host.sent().as_bytes())
 }
 
-/// What the conversation's requests are, and where each begins.
+/// The requests of the conversation, and where each begins.
 fn requests(version: &str) -> (Vec<u8>, Vec<usize>) {
     let mut host = Host::connected(version);
     let mut ledger = Ledger::default();
@@ -130,7 +130,7 @@ fn the_end_of_the_stream_at_every_byte_of_the_replies() {
 #[test]
 fn the_end_of_the_stream_at_every_byte_of_the_greeting() {
     let (version, greeting) = ("VERSION 1.6.18\r\n", greeting_of("1.6.18"));
-    // Between two answers it may be a proxy that cuts off what it does not know.
+    // A cut between two answers may come from a proxy that does not know the command.
     for cut in (1..version.len()).chain(version.len() + 1..greeting.len()) {
         for ending in [Ending::Closed, Ending::Reset] {
             let mut host = Host::new(Limits::default());

@@ -1,4 +1,4 @@
-//! A host: it drives a session turn by turn and notes what it is handed.
+//! A host that drives a session turn by turn and records what it hands out.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::{Duration, Instant};
@@ -11,13 +11,13 @@ use crate::address::Address;
 use crate::error::{Error, Kind, Sent};
 use crate::session::{Data, Limits, Outcome, Session, Ticket, Value};
 
-/// How long every exchange may take, unless a test says otherwise.
+/// The time that every exchange has, unless a test says otherwise.
 pub const TIMEOUT: Duration = Duration::from_secs(1);
 
-/// What a new connection asks first: the version, and whether a meta command is taken.
+/// The first requests on a new connection: the version, and a meta no-op.
 pub const GREETING: &str = "version\r\nmn\r\n";
 
-/// What a server of this version answers to it.
+/// The answer of a server of this version.
 pub fn greeting_of(version: &str) -> String {
     let takes_meta = version.starts_with("1.6.");
     format!("VERSION {version}\r\n{}\r\n", if takes_meta { "MN" } else { "ERROR" })
@@ -29,7 +29,7 @@ pub struct Host {
     pub now: Instant,
 }
 
-/// What came of an exchange, copied so that it can be kept.
+/// A completion, copied so that it can be kept.
 #[derive(Clone, Debug)]
 pub enum Event {
     Part(Ticket, Answer),
@@ -65,7 +65,7 @@ impl Host {
         host
     }
 
-    /// Connected, over TLS, to a server whose records the terminator reads and writes.
+    /// Connected over TLS, to a server whose records the terminator handles.
     pub fn secured(version: &str, limits: Limits) -> (Self, Terminator) {
         let (tls, mut terminator) = terminator();
         let mut host = Self::new(limits);
@@ -83,7 +83,7 @@ impl Host {
         self.session.connect((0..addresses).map(address).collect(), self.now, TIMEOUT);
     }
 
-    /// Answers the version probe.
+    /// Answers the greeting.
     pub fn greet(&mut self, version: &str) {
         self.session.poll(self.now);
         assert_eq!(self.sent(), GREETING);
@@ -112,19 +112,19 @@ impl Host {
         self.session.submit_quiet(&command, data, self.now + TIMEOUT).expect("it is taken")
     }
 
-    /// What the peer has received since it was last asked, as text.
+    /// What the peer has received since the last call, as text.
     pub fn sent(&mut self) -> String {
         self.session.poll(self.now);
         String::from_utf8(self.peer.take_received()).unwrap()
     }
 
-    /// The peer replies, and the session is driven until nothing happens any more.
+    /// The peer replies, and the session runs until nothing happens any more.
     pub fn answer(&mut self, bytes: &[u8]) -> Vec<Event> {
         self.peer.reply(bytes);
         self.turns()
     }
 
-    /// One poll, and all that comes of it.
+    /// Polls once, and returns all that comes of it.
     pub fn turn(&mut self) -> Vec<Event> {
         self.session.poll(self.now);
         let mut events = Vec::new();
@@ -134,7 +134,7 @@ impl Host {
         events
     }
 
-    /// Turns until nothing happens any more.
+    /// Polls until nothing happens any more.
     pub fn turns(&mut self) -> Vec<Event> {
         let mut events = Vec::new();
         let mut idle = 0;
@@ -190,7 +190,7 @@ impl Event {
         }
     }
 
-    /// Whether bytes of a server's reply are in it.
+    /// Whether it contains bytes of a server's reply.
     pub fn hands_out_something(&self) -> bool {
         matches!(self, Event::Part(..) | Event::Reply(..) | Event::Large(..))
     }
@@ -203,7 +203,7 @@ impl Answer {
     }
 }
 
-/// The tickets and statuses of replies, for comparing at one glance.
+/// The tickets and statuses of replies, for short comparisons.
 pub fn statuses(events: &[Event]) -> Vec<(Ticket, Status)> {
     events.iter().map(|event| (event.ticket(), event.answer().status)).collect()
 }
@@ -221,7 +221,7 @@ pub fn opaque(ticket: Ticket) -> Opaque {
     Opaque(ticket.0 as u16)
 }
 
-/// The opaque as replies carry it: ` O` and hexadecimal digits.
+/// The opaque as in replies: ` O` and hexadecimal digits.
 pub fn echo(ticket: Ticket) -> String {
     format!(" O{:x}", opaque(ticket).0)
 }

@@ -1,4 +1,4 @@
-//! Gets that share a `get` line, and stores that share a no-op: each hears of its own outcome, whatever becomes of the
+//! Gets that share a `get` line, and stores that share a no-op: each gets its own outcome, whatever happens to the
 //! others.
 
 use super::host::{delete, echo, failures, get, key, set, statuses, values, Event, Host, TIMEOUT};
@@ -8,7 +8,7 @@ use crate::network::Stream;
 use crate::session::{Data, Limits, Outcome, Ticket, KEYS_PER_LINE, LARGE};
 use pinyon_proto::{Key, Status};
 
-/// So many keys share a line from the beginning on.
+/// From so many keys on, gets share a line.
 const MANY: usize = 16;
 
 fn names(count: usize) -> Vec<String> {
@@ -25,7 +25,7 @@ fn hits(numbers: impl IntoIterator<Item = usize>) -> String {
     numbers.into_iter().map(value).collect()
 }
 
-/// A reply for each of these exchanges: the value `vN`, or nothing, for the Nth.
+/// The reply of each exchange: `vN` for the Nth if it was found, nothing otherwise.
 fn expected(tickets: &[Ticket], found: impl Fn(usize) -> bool) -> Vec<(Ticket, Vec<u8>)> {
     let value = |number: usize| if found(number) { format!("v{number}").into_bytes() } else { Vec::new() };
     tickets.iter().enumerate().map(|(number, ticket)| (*ticket, value(number))).collect()
@@ -248,7 +248,7 @@ fn a_full_queue_counts_every_key() {
     assert!(!host.session.accepts());
 }
 
-/// So many stores of a run are answered each.
+/// So many stores of a run are answered individually.
 const LOUD: usize = 3;
 
 fn stores(host: &mut Host, names: &[String]) -> Vec<Ticket> {
@@ -263,7 +263,7 @@ fn request(number: usize, ticket: Ticket, quiet: &str) -> String {
     format!("ms k{number} 1{}{quiet}\r\nx\r\n", echo(ticket))
 }
 
-/// The replies to the loud ones.
+/// The replies to the loud stores.
 fn stored(tickets: &[Ticket]) -> String {
     tickets[..LOUD].iter().map(|ticket| format!("HD{}\r\n", echo(*ticket))).collect()
 }

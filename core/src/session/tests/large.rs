@@ -1,4 +1,4 @@
-//! Values from `LARGE` on: received into the host's memory and sent from it.
+//! Values of `LARGE` bytes or more: received into the host's memory and sent from it.
 
 use std::any::Any;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,7 +10,7 @@ use crate::error::{Kind, Sent};
 use crate::session::{Data, Destination, Outcome, Ticket, Value, LARGE};
 use pinyon_proto::Status;
 
-/// The host's own memory, counted while it lives.
+/// The host's memory, counted while it is alive.
 #[derive(Debug)]
 struct Slab {
     bytes: Box<[u8]>,
@@ -42,7 +42,7 @@ impl Destination for Slab {
     }
 }
 
-/// A value in which every byte's place shows.
+/// A value whose bytes differ by position.
 fn value_of(length: usize) -> Vec<u8> {
     (0..length).map(|at| (at % 251) as u8).collect()
 }
@@ -51,7 +51,7 @@ fn reply_of(value: &[u8], ticket: Ticket) -> Vec<u8> {
     [format!("VA {} f0{}\r\n", value.len(), echo(ticket)).as_bytes(), value, b"\r\n"].concat()
 }
 
-/// Polls once and gives a place to a large value announced; returns the values received into such places.
+/// Polls once, and supplies memory for an announced large value. Returns the values received into such memory.
 fn turn_with_places(host: &mut Host, living: &Arc<AtomicUsize>) -> Vec<(Ticket, Vec<u8>)> {
     host.session.poll(host.now);
     let mut received = Vec::new();

@@ -1,4 +1,4 @@
-//! Any script of submits, abandons and cuts against a server that answers correctly.
+//! Any sequence of submissions, abandonments and cuts, against a server that answers correctly.
 
 use proptest::prelude::*;
 
@@ -13,12 +13,12 @@ use crate::session::Limits;
 #[derive(Clone, Debug)]
 enum Step {
     Ask(Ask),
-    /// Gets or sets one after another, which may be joined.
+    /// Consecutive gets or sets, which may be joined.
     JoinGets(Vec<usize>),
     JoinSets(Vec<usize>),
-    /// Abandons one of those awaited.
+    /// Abandons one of the awaited exchanges.
     Abandon(usize),
-    /// The peer takes so many bytes more.
+    /// The peer takes so many more bytes.
     Take(usize),
     /// So many bytes of replies arrive.
     Arrive(usize),
@@ -56,7 +56,7 @@ fn step() -> impl Strategy<Value = Step> {
 
 struct Run {
     host: Host,
-    /// What is between them, where they speak TLS.
+    /// The TLS layer between them, if any.
     terminator: Option<Terminator>,
     server: Server,
     ledger: Ledger,
@@ -123,7 +123,7 @@ impl Run {
         }
     }
 
-    /// Everything is sent and answered: nobody is left waiting, and the session is at rest.
+    /// Sends and answers everything: every caller is answered, and the session is idle.
     fn finish(mut self, width: usize) {
         self.host.peer.behave(Faults { receive_width: Some(width), ..Faults::default() });
         let deadline = self.host.now + super::host::TIMEOUT;
@@ -145,7 +145,7 @@ impl Run {
         assert_eq!(self.host.answer(&replies).last().map(|event| event.ticket()), Some(last));
     }
 
-    /// The connection breaks: everybody who waits is told, once.
+    /// Breaks the connection: every caller is told exactly once.
     fn break_off(mut self) {
         self.host.peer.end(Ending::Closed);
         let mut events = self.host.turns();

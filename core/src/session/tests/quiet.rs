@@ -1,4 +1,4 @@
-//! Quiet commands: silence is success, and every failure finds its command or all it may belong to.
+//! Quiet commands: silence means success, and every failure reaches its command or all candidates.
 
 use super::host::{delete, echo, failures, get, get_many, incr, key, set, statuses, values, Event, Host, TIMEOUT};
 use super::peer::Ending;

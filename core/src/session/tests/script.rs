@@ -1,4 +1,4 @@
-//! What a host asks for in a run of many commands, and what must come of each.
+//! Runs of many commands, and what each must be answered.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -25,24 +25,24 @@ pub enum Ask {
     NoOp,
 }
 
-/// What one exchange must be answered.
+/// The expected answer to one exchange.
 #[derive(Debug)]
 enum Expected {
     Status(Status),
     /// One value, or a miss.
     Value(Option<Vec<u8>>),
-    /// The values of a multi-key get, by index.
+    /// The values of a get of many keys, by index.
     Values(Vec<(usize, Vec<u8>)>),
     Number(u64),
 }
 
-/// Knows what the server has to answer, and holds what is handed out against it.
+/// Knows the right answers, and checks what is handed out.
 #[derive(Default)]
 pub struct Ledger {
     stored: BTreeSet<usize>,
     counter: u64,
     expected: BTreeMap<Ticket, Expected>,
-    /// The values that came so far of a multi-key get.
+    /// The values received so far of a get of many keys.
     parts: BTreeMap<Ticket, Vec<(usize, Vec<u8>)>>,
     last: Option<Ticket>,
 }
@@ -112,12 +112,12 @@ impl Ledger {
         self.parts.remove(&ticket);
     }
 
-    /// What is still awaited.
+    /// The tickets still awaited.
     pub fn awaited(&self) -> Vec<Ticket> {
         self.expected.keys().copied().collect()
     }
 
-    /// Checks what was handed out: each its own exchange's, in order, each once.
+    /// Checks that every exchange got its own answer, in order, once.
     pub fn check(&mut self, events: &[Event]) {
         for event in events {
             let ticket = event.ticket();
@@ -151,7 +151,7 @@ impl Ledger {
         }
     }
 
-    /// Checks that everything still awaited failed so, in order.
+    /// Checks that everything still awaited failed in this way, in order.
     pub fn check_failures(&mut self, events: &[Event], kind: Kind, sent: impl Fn(Ticket) -> Sent) {
         for event in events {
             let ticket = event.ticket();

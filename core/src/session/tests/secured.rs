@@ -1,4 +1,4 @@
-//! A session over TLS. That every reply is its own over TLS too, however its bytes come, `model.rs` says.
+//! A session over TLS. `model.rs` checks that every reply reaches its exchange over TLS too, however its bytes arrive.
 
 use std::io;
 use std::time::Duration;
@@ -131,7 +131,7 @@ fn no_more_is_received_than_there_is_room_for() {
     host.turn();
     let value = "v".repeat(16_000);
     let replies: Vec<u8> = tickets.iter().flat_map(|ticket| hit(&value, *ticket)).collect();
-    // The second value is not whole, and lies where what follows has a little less room than is taken at once.
+    // The second value is incomplete, and the buffer has slightly less room behind it than one receive takes.
     let (first, rest) = replies.split_at(32_000);
     let mut events = host.answer(&terminator.encrypt(first));
     let small: Vec<u8> = rest.chunks(1000).flat_map(|part| terminator.encrypt(part)).collect();
@@ -221,7 +221,7 @@ fn new_keys_are_taken_and_given_in_between() {
     }
 }
 
-/// Cut by their lengths.
+/// Splits records by their lengths.
 fn records(mut bytes: &[u8]) -> Vec<Vec<u8>> {
     let mut records = Vec::new();
     while !bytes.is_empty() {

@@ -1,11 +1,11 @@
-//! A server that answers correctly. An item's value is made from its key, so that a wrong one shows.
+//! A server that answers correctly. Values derive from their keys, so a wrong value is noticed.
 
 use std::collections::BTreeMap;
 
-/// Keys `k0` to `k9` hold values of these many bytes: none, few, and more than fit the receive buffer.
+/// The sizes of the values of keys `k0` to `k9`: empty, small, and larger than the receive buffer.
 const SIZES: [usize; 10] = [0, 1, 2, 20, 300, 2048, 16_383, 16_384, 17_000, 70_000];
 
-/// The one value `key` ever has.
+/// The only value that `key` ever has.
 pub fn value_of(key: &str) -> Vec<u8> {
     let number = key.trim_start_matches(|c: char| !c.is_ascii_digit()).parse().unwrap_or(3);
     format!("({key})\r\nEN O1\r\n").bytes().cycle().take(SIZES[number]).collect()
@@ -24,7 +24,7 @@ impl Server {
         Self { meta, ..Self::default() }
     }
 
-    /// Carries out all requests that are complete, and returns the replies.
+    /// Carries out all complete requests, and returns the replies.
     pub fn serve(&mut self, received: &[u8]) -> Vec<u8> {
         self.unread.extend_from_slice(received);
         let mut replies = Vec::new();

@@ -1,4 +1,4 @@
-//! The other end of TLS: it decrypts what a session sends, and encrypts what it is to receive.
+//! The server's end of TLS: it decrypts what a session sends, and encrypts what it receives.
 
 use std::io::{ErrorKind, Read, Write};
 use std::sync::{Arc, OnceLock};
@@ -13,7 +13,7 @@ use crate::tls::{ServerTls, Tls, TlsSettings};
 
 pub struct Terminator(ServerConnection);
 
-/// TLS for a client that takes any certificate, and the server's end of it.
+/// TLS for a client that accepts any certificate, and the server's end of it.
 pub fn terminator() -> (ServerTls, Terminator) {
     let endpoint = Endpoint::Tcp { host: "cache1".into(), port: 11211 };
     let settings = TlsSettings { accept_any_certificate_which_is_dangerous: true, ..TlsSettings::default() };
@@ -34,7 +34,7 @@ fn config() -> Arc<ServerConfig> {
 }
 
 impl Terminator {
-    /// Carries the handshake to its end. Returns what the session has sent since.
+    /// Completes the handshake. Returns what the session has sent since.
     pub fn shake(&mut self, host: &mut Host) -> Vec<u8> {
         let mut plain = Vec::new();
         for _ in 0..100_000 {
@@ -49,7 +49,7 @@ impl Terminator {
         plain
     }
 
-    /// What is in the records that have come whole.
+    /// The contents of the records that are complete.
     pub fn decrypt(&mut self, mut received: &[u8]) -> Vec<u8> {
         let mut plain = Vec::new();
         while !received.is_empty() {
@@ -61,7 +61,7 @@ impl Terminator {
         plain
     }
 
-    /// The records that a server sends for this, and what else it has to say.
+    /// The records in which a server sends this, together with pending handshake messages.
     pub fn encrypt(&mut self, plain: &[u8]) -> Vec<u8> {
         let mut records = Vec::new();
         for part in plain.chunks(10_000) {
@@ -76,13 +76,13 @@ impl Terminator {
         records
     }
 
-    /// The record that says goodbye.
+    /// The record that ends the connection.
     pub fn close(&mut self) -> Vec<u8> {
         self.0.send_close_notify();
         self.encrypt(b"")
     }
 
-    /// The record that asks the client for new keys, too.
+    /// The record that asks the client for new keys.
     pub fn renew_keys(&mut self) -> Vec<u8> {
         self.0.refresh_traffic_keys().unwrap();
         self.encrypt(b"")

@@ -1,10 +1,10 @@
-//! Replies that do not belong: the connection breaks, and nothing of them is handed out.
+//! Replies that do not match: the connection breaks, and nothing of them is handed out.
 
 use super::host::{delete, failures, get, get_many, incr, key, set, statuses, values, Event, Host};
 use crate::error::{Kind, Sent};
 use pinyon_proto::{Command, Flag, MetaCommand, StatsKind, Status, Verb};
 
-/// Feeds bytes that do not belong, whole and byte by byte: everything in flight fails, and nothing is handed out.
+/// Feeds bytes that do not match, whole and byte by byte: everything in flight fails, and nothing is handed out.
 fn assert_refused(version: &str, commands: &[Command<'_>], bytes: &[u8], why: &str) {
     for width in [usize::MAX, 1] {
         let mut host = Host::connected(version);

@@ -57,6 +57,7 @@ fn directory(scenario: &Value) -> Arc<Directory> {
     };
     settings.timeout = given["timeout"].as_f64().unwrap_or(settings.timeout);
     settings.connect_timeout = given["connect_timeout"].as_f64().unwrap_or(settings.connect_timeout);
+    settings.protocol = text(&given["protocol"]).unwrap_or(settings.protocol);
     settings.build(true).expect("settings that make sense").directory.into()
 }
 

@@ -9,6 +9,7 @@ use pinyon_proto::{Direction, Mode};
 use pyo3::prelude::*;
 use pyo3::types::{PyAny, PyDict};
 
+use super::running::Call;
 use super::{Client, Own, Returned};
 use crate::arguments::{CasToken, Delta, Initial};
 use crate::batch::Batch;
@@ -50,7 +51,7 @@ impl Client {
     /// The value stored under a key, or `default` when there is none.
     #[pyo3(signature = (key, default = None))]
     fn get<'py>(&self, key: &Bound<'py, PyAny>, default: Option<Bound<'py, PyAny>>) -> Returned<'py> {
-        self.run(key, Request::Get { cas: false }, None, default)
+        self.run(Call { key, request: Request::Get { cas: false }, value: None, default })
     }
 
     /// The values stored under several keys, as a dict without the keys that have none.

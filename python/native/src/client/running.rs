@@ -20,6 +20,14 @@ use crate::ttl::Ttl;
 use crate::value_bytes::{Encoded, Kept};
 use crate::waiter::Waiter;
 
+/// A request about a key, with the value to send and the default to return instead of a miss.
+pub(super) struct Call<'c, 'py> {
+    pub(super) key: &'c Bound<'py, PyAny>,
+    pub(super) request: Request,
+    pub(super) value: Option<&'c Encoded<'c>>,
+    pub(super) default: Option<Bound<'py, PyAny>>,
+}
+
 /// A request that has been begun.
 enum Begun<'py> {
     /// What it came to.
@@ -29,20 +37,14 @@ enum Begun<'py> {
 
 impl Client {
     /// Runs a request about a key, and returns what it comes to in Python, or what a coroutine waits for.
-    pub(crate) fn run<'py>(
-        &self,
-        key: &Bound<'py, PyAny>,
-        request: Request,
-        value: Option<&Encoded<'_>>,
-        default: Option<Bound<'py, PyAny>>,
-    ) -> Returned<'py> {
-        let begun = self.begin(key, request, value, default)?;
+    pub(super) fn run<'py>(&self, call: Call<'_, 'py>) -> Returned<'py> {
+        let begun = self.begin(call)?;
         self.end(begun)
     }
 
     /// Runs a request without a data block.
     pub(crate) fn ask<'py>(&self, key: &Bound<'py, PyAny>, request: Request) -> Returned<'py> {
-        self.run(key, request, None, None)
+        self.run(Call { key, request, value: None, default: None })
     }
 
     pub(crate) fn store<'py>(
@@ -78,17 +80,11 @@ impl Client {
     /// In a frame of its own, and so is all that is done before a wait: a greenlet that waits keeps a copy of the stack
     /// below it.
     #[inline(never)]
-    fn begin<'py>(
-        &self,
-        key: &Bound<'py, PyAny>,
-        request: Request,
-        value: Option<&Encoded<'_>>,
-        default: Option<Bound<'py, PyAny>>,
-    ) -> PyResult<Begun<'py>> {
-        self.check_open(key.py())?;
+    fn begin<'py>(&self, call: Call<'_, 'py>) -> PyResult<Begun<'py>> {
+        self.check_open(call.key.py())?;
         match self.loops.get() {
-            None => self.execute(key, request, value, default).map(Begun::Over),
-            Some(_) => self.submit(key, request, value, default),
+            None => self.execute(call).map(Begun::Over),
+            Some(_) => self.submit(call),
         }
     }
 
@@ -103,7 +99,7 @@ impl Client {
     ) -> PyResult<Begun<'py>> {
         let (encoded, client_flags) = self.codec.encode_for(mode, value)?;
         let request = Request::Store { mode, size: encoded.bytes()?.len(), client_flags, ttl, cas };
-        self.begin(key, request, Some(&encoded), None)
+        self.begin(Call { key, request, value: Some(&encoded), default: None })
     }
 
     #[inline(always)]
@@ -115,13 +111,7 @@ impl Client {
     }
 
     #[inline(never)]
-    fn execute<'py>(
-        &self,
-        key: &Bound<'py, PyAny>,
-        request: Request,
-        value: Option<&Encoded<'_>>,
-        default: Option<Bound<'py, PyAny>>,
-    ) -> Returned<'py> {
+    fn execute<'py>(&self, Call { key, request, value, default }: Call<'_, 'py>) -> Returned<'py> {
         let py = key.py();
         let mut scratch = Scratch::default();
         let sent = sent(&self.keys, self.routing, key, &mut scratch)?;
@@ -135,13 +125,7 @@ impl Client {
         }
     }
 
-    fn submit<'py>(
-        &self,
-        key: &Bound<'py, PyAny>,
-        request: Request,
-        value: Option<&Encoded<'_>>,
-        default: Option<Bound<'py, PyAny>>,
-    ) -> PyResult<Begun<'py>> {
+    fn submit<'py>(&self, Call { key, request, value, default }: Call<'_, 'py>) -> PyResult<Begun<'py>> {
         let py = key.py();
         let kept = self.with_key(key, |sent| KeptKey::new(*sent, key))?;
         let data = value.map_or(Ok(Kept::Nothing), Encoded::keep)?;

@@ -1,5 +1,4 @@
-//! The machine against the model of the server, in a world where everything that can happen to them does, in an order
-//! that a seed decides.
+//! The machine against the model of the server. A seed decides the order of everything that can happen to them.
 
 mod parking;
 mod schedules;

@@ -10,7 +10,7 @@ const fn at(milliseconds: u64) -> Moment {
     Moment(Duration::from_millis(milliseconds))
 }
 
-/// A machine whose lock is parked until 50 ms, and the lock's number.
+/// A machine whose lock is parked until 50 ms, and the number of the lock.
 fn parked() -> (Machine, u64) {
     let mut machine = Machine::new("0123.ab.0".into(), LockOptions::default());
     let names: Names = [b"a".as_slice().into()].into();
@@ -28,7 +28,7 @@ fn parked() -> (Machine, u64) {
     (machine, number)
 }
 
-/// Answers the last call that it is in the queue, or parked; returns the call.
+/// Answers the last call with "queued" or "parked", and returns the call.
 fn answer_last(machine: &mut Machine, now: Moment) -> Call {
     let (id, call) = last_call(machine).expect("something is asked");
     machine.answer(id, Ok(ScriptAnswer::Queued { pttl: None }), now);

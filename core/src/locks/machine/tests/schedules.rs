@@ -1,7 +1,7 @@
 //! Random and exhaustive schedules.
 //!
-//! `PINYON_SCHEDULES=100000 cargo test --release -p pinyon-core schedules` runs more of them; a failing one says its
-//! seed, and `PINYON_SCHEDULE=<seed>` replays it, with all that happened.
+//! `PINYON_SCHEDULES=100000 cargo test --release -p pinyon-core schedules` runs more of them. A failing schedule prints
+//! its seed; `PINYON_SCHEDULE=<seed>` replays it and logs every step.
 
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::time::Duration;
@@ -27,7 +27,7 @@ impl Chance for Seed {
     }
 }
 
-/// All sequences of choices, one after the other.
+/// All sequences of choices, one after another.
 #[derive(Default)]
 struct Odometer {
     choices: Vec<(usize, usize)>,
@@ -45,7 +45,7 @@ impl Chance for Odometer {
 }
 
 impl Odometer {
-    /// Turns to the next sequence; false when all have been.
+    /// Turns to the next sequence. Returns false after the last one.
     fn turn(&mut self) -> bool {
         self.at = 0;
         while let Some((choice, most)) = self.choices.pop() {
@@ -60,7 +60,7 @@ impl Odometer {
 
 const SETS: [&str; 7] = ["a", "b", "c", "ab", "bc", "ac", "abc"];
 
-/// One step of a world with faults; `gentle` leaves out what excuses overlaps.
+/// One step of a world with faults. `gentle` leaves out the faults that excuse overlaps.
 fn step(world: &mut World, chance: &mut impl Chance, gentle: bool) {
     let client = chance.below(world.clients.len());
     match chance.below(if gentle { 21 } else { 24 }) {
@@ -154,7 +154,7 @@ fn whatever_happens_nobody_believes_in_anothers_lock_and_nothing_is_left() {
     assert!(granted > 1000, "hardly anything was granted: {granted}");
 }
 
-/// Two clients that want the same, one cut, and everything that may come between.
+/// Two clients that want the same lock, one cut, and every possible order.
 #[test]
 fn every_order_of_few_steps_is_safe() {
     let depth = setting("PINYON_DEPTH").unwrap_or(5);

@@ -1,5 +1,5 @@
-//! Clients, a server, the wires between them, and time. Whoever holds a world decides what happens next; after each step
-//! it checks what must always be true.
+//! Clients, a server, the wires between them, and time. The test decides what happens next. After each step, the world
+//! checks the invariants.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::iter;
@@ -18,25 +18,25 @@ pub(super) struct World {
     pub(super) clients: Vec<Client>,
     now: Duration,
     server_clock: Duration,
-    /// Until when beliefs may overlap: what the server knew was lost, or its clock was set.
+    /// Until when holders may overlap, because the server lost its data or its clock was set.
     excused_until: Duration,
     /// The highest token that a holder of each name began with.
     tokens: BTreeMap<Name, (u64, usize, u64)>,
     pub(super) granted: usize,
-    /// What has happened, where somebody wants to know.
+    /// What has happened, if the test records it.
     pub(super) log: Option<Vec<String>>,
 }
 
 pub(super) struct Client {
     pub(super) machine: Machine,
     name: Arc<str>,
-    /// On their way: calls to the server, and what it says.
+    /// Messages under way: calls to the server, and its answers and pushes.
     to_server: VecDeque<(u64, Call)>,
     to_client: VecDeque<Said>,
     pub(super) up: bool,
-    /// Calls of broken connections that the server may read still.
+    /// Calls of broken connections that the server may still read.
     astray: VecDeque<Call>,
-    /// What its users wait for, have, and give back: by number.
+    /// What its users wait for, hold and release, by number.
     pub(super) waiting: BTreeMap<u64, Wanted>,
     pub(super) holding: BTreeMap<u64, Wanted>,
     pub(super) parked: BTreeMap<u64, Wanted>,
@@ -170,7 +170,7 @@ impl World {
         self.settle(client);
     }
 
-    /// The server reads the next call of a client's connection.
+    /// The server reads the next call from a client's connection.
     pub(super) fn serve(&mut self, client: usize) -> bool {
         let Some((id, call)) = self.clients[client].to_server.pop_front() else { return false };
         let answer = self.answer(client, &call);
@@ -179,7 +179,7 @@ impl World {
         true
     }
 
-    /// The server reads a call that a broken connection had in its buffers.
+    /// The server reads a call that a broken connection left in its buffers.
     pub(super) fn serve_astray(&mut self, client: usize) -> bool {
         let Some(call) = self.clients[client].astray.pop_front() else { return false };
         self.note(|| "astray:".into());
@@ -187,7 +187,7 @@ impl World {
         true
     }
 
-    /// What it publishes is on its way before the answer is.
+    /// Pushes leave before the answer does.
     fn answer(&mut self, client: usize, call: &Call) -> ScriptAnswer {
         let answer = self.model.call(self.server_clock, call);
         self.note(|| format!("server: client {client}: {call:?} -> {answer:?}"));
@@ -202,7 +202,7 @@ impl World {
         answer
     }
 
-    /// A client reads the next thing that was said to it.
+    /// A client reads the next message.
     pub(super) fn hear(&mut self, client: usize) -> bool {
         let now = self.at();
         let of = &mut self.clients[client];
@@ -225,8 +225,8 @@ impl World {
         self.settle(client);
     }
 
-    /// The connection breaks. Of what was on its way the server may read the first `arrive` calls now, and others later;
-    /// what it said is lost. It may not have noticed, and pushes go nowhere then.
+    /// Breaks the connection. The server reads the first `arrive` calls under way now, and others later; its messages
+    /// are lost. If it has not noticed, its pushes go nowhere.
     pub(super) fn cut(&mut self, client: usize, arrive: usize, astray: bool, noticed: bool) {
         for _ in 0..arrive {
             self.serve(client);
@@ -254,7 +254,7 @@ impl World {
         self.check();
     }
 
-    /// A client looks at what is due.
+    /// A client does what is due.
     pub(super) fn wake(&mut self, client: usize) {
         let now = self.at();
         self.clients[client].machine.expire(now);
@@ -279,12 +279,12 @@ impl World {
         self.excuse();
     }
 
-    /// Holders cannot know until they ask again, or their time is over.
+    /// Holders cannot know of the loss until they ask again, or their time is up.
     fn excuse(&mut self) {
         self.excused_until = self.now + Duration::from_secs(3600);
     }
 
-    /// Takes what a machine says.
+    /// Takes a machine's calls and events.
     fn settle(&mut self, client: usize) {
         let now = self.at();
         let machine = &mut self.clients[client].machine;
@@ -305,7 +305,7 @@ impl World {
                     let wanted = wanted.expect("only what is waited for is granted");
                     assert!(of.machine.held(number, now).is_some(), "what is granted is held");
                     for name in wanted.names.iter() {
-                        // One that parked may be woken for nothing: it has never given its names back then.
+                        // A parked lock may be woken without having released its names.
                         let before = self.tokens.insert(name.clone(), (token, client, number));
                         let same = |last: u64, of: (usize, u64)| last == token && of == (client, number);
                         let is_right = |(last, who, which): (u64, usize, u64)| last < token || same(last, (who, which));
@@ -338,7 +338,7 @@ impl World {
         }
     }
 
-    /// Nobody believes in holding what another believes in holding; and all names of a lock are held or none.
+    /// Checks that no two clients consider the same name held, and that a lock has all of its names or none.
     fn check(&self) {
         let now = self.at();
         let mut believed: BTreeMap<&Name, (usize, u64)> = BTreeMap::new();
@@ -361,14 +361,14 @@ impl World {
         }
     }
 
-    /// Everything is mended, whoever holds gives back, and all that waits is over in time. Then nothing is left.
+    /// Repairs everything, releases every lock, and lets all waiting end. Nothing may be left then.
     pub(super) fn end(&mut self) {
         for client in 0..self.clients.len() {
             while self.serve_astray(client) {}
             if !self.clients[client].up {
                 self.connect(client);
             }
-            // Nobody is left to notify them.
+            // No other client can notify them any more.
             while let Some(number) = self.clients[client].parked.keys().next().copied() {
                 self.cancel(client, number);
             }

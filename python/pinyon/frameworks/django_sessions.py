@@ -1,0 +1,201 @@
+"""Django's sessions in the database, with copies in a PinyonCache.
+
+``SESSION_ENGINE = "pinyon.frameworks.django_sessions"``. It differs from Django's ``cached_db`` in one thing: a session
+that was deleted or changed while its cache server was down is never read from the copy on that server again.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from datetime import datetime, timedelta, timezone
+from functools import cached_property
+from typing import Any
+
+from asgiref.sync import sync_to_async
+from django.conf import settings
+from django.contrib.sessions.backends.db import SessionStore as DatabaseStore
+from django.core.cache import caches
+from django.core.cache.backends.base import InvalidCacheKey
+from django.core.exceptions import ImproperlyConfigured
+from django.db import router, transaction
+
+import pinyon
+from pinyon.frameworks.django import PinyonCache
+
+logger = logging.getLogger("django.contrib.sessions")
+
+KEY_PREFIX = "pinyon.frameworks.django_sessions"
+
+
+class Watermark:
+    """A time in the table of sessions. Copies that were made before it are not trusted, in any process."""
+
+    #: Its row. Django takes no session key this short from a cookie, so no visitor can reach it.
+    KEY = "pinyon"
+    #: Added to the time in ``expire_date``, so that ``clearsessions`` keeps the row.
+    KEPT_FOR = timedelta(days=3650)
+    #: For how many seconds a process relies on what it has read.
+    FRESH = 1.0
+    #: How far ahead of a failure the time is, at least: the clocks of two web servers may differ by this many seconds.
+    AHEAD = 10.0
+
+    def __init__(self) -> None:
+        self._time = float("-inf")
+        self._stored = float("-inf")
+        self._read_at = float("-inf")
+
+    def is_before(self, moment: float, model: Any) -> bool:
+        """Whether a copy made at this moment may be used. Asks the database once in ``FRESH`` seconds."""
+        now = time.monotonic()
+        if now - self._read_at >= self.FRESH:
+            rows = model.objects.using(self._database(model)).filter(session_key=self.KEY)
+            for expire_date in rows.values_list("expire_date", flat=True):
+                kept_until = expire_date.replace(tzinfo=timezone.utc)
+                self._time = max(self._time, (kept_until - self.KEPT_FOR).timestamp())
+            self._read_at = now
+        return moment > self._time
+
+    def move(self, model: Any, reason: Exception) -> None:
+        """Distrust all copies that there are. Writes to the database once in ``AHEAD`` seconds."""
+        now, database = time.time(), self._database(model)
+        if self._stored >= now + self.AHEAD:
+            return
+        moved = now + 2 * self.AHEAD
+        logger.warning("Sessions are read from the database again, not from their copies in the cache: %s", reason)
+        kept_until = datetime.fromtimestamp(moved, timezone.utc) + self.KEPT_FOR
+        if not settings.USE_TZ:
+            kept_until = kept_until.replace(tzinfo=None)
+        rows = model.objects.using(database)
+        earlier = {"session_key": self.KEY, "expire_date__lt": kept_until}
+        if not rows.filter(**earlier).update(expire_date=kept_until):
+            rows.get_or_create(session_key=self.KEY, defaults={"session_data": "", "expire_date": kept_until})
+        self._time = max(self._time, moved)
+        transaction.on_commit(lambda: self._note_stored(moved), using=database)
+
+    def _note_stored(self, moved: float) -> None:
+        self._stored = max(self._stored, moved)
+
+    @staticmethod
+    def _database(model: Any) -> str:
+        # A replica may not have the row yet.
+        return str(router.db_for_write(model))
+
+
+WATERMARK = Watermark()
+
+
+class SessionStore(DatabaseStore):  # type: ignore[misc]
+    """A session in the database, whose copy in the cache ``SESSION_CACHE_ALIAS`` saves most requests the query."""
+
+    cache_key_prefix = KEY_PREFIX
+
+    @cached_property
+    def _cache(self) -> PinyonCache:
+        cache = caches[settings.SESSION_CACHE_ALIAS]
+        if not isinstance(cache, PinyonCache):
+            raise ImproperlyConfigured(
+                f"SESSION_ENGINE {__name__!r} needs a PinyonCache, but CACHES[{settings.SESSION_CACHE_ALIAS!r}] is a "
+                f"{type(cache).__name__}: name the alias of a PinyonCache in SESSION_CACHE_ALIAS"
+            )
+        return cache.strict()
+
+    @property
+    def cache_key(self) -> str:
+        return self.cache_key_prefix + str(self._get_or_create_session_key())
+
+    def load(self) -> Any:
+        began = time.time()
+        try:
+            copy = self._cache.get(self.cache_key)
+        except pinyon.UndecodableValue:
+            copy = None
+        except (pinyon.Error, InvalidCacheKey):
+            return super().load()
+        if copy and WATERMARK.is_before(copy["made"], self.model):
+            return copy["data"]
+        row = self._get_session_from_db()
+        if row is None:
+            return {}
+        data = self.decode(row.session_data)
+        self._keep(began, data, self.get_expiry_age(expiry=row.expire_date))
+        return data
+
+    async def aload(self) -> Any:
+        began = time.time()
+        try:
+            copy = await self._cache.aget(self.cache_key)
+        except pinyon.UndecodableValue:
+            copy = None
+        except (pinyon.Error, InvalidCacheKey):
+            return await super().aload()
+        if copy and await sync_to_async(WATERMARK.is_before)(copy["made"], self.model):
+            return copy["data"]
+        row = await self._aget_session_from_db()
+        if row is None:
+            return {}
+        data = self.decode(row.session_data)
+        await self._akeep(began, data, await self.aget_expiry_age(expiry=row.expire_date))
+        return data
+
+    def save(self, must_create: bool = False) -> None:
+        if self.session_key is None:
+            self.create()
+            return
+        began = time.time()
+        super().save(must_create)
+        self._keep(began, self._session, self.get_expiry_age())
+
+    async def asave(self, must_create: bool = False) -> None:
+        if self.session_key is None:
+            await self.acreate()
+            return
+        began = time.time()
+        await super().asave(must_create)
+        await self._akeep(began, self._session, await self.aget_expiry_age())
+
+    def delete(self, session_key: str | None = None) -> None:
+        deleted = session_key or self.session_key
+        if deleted is None:
+            return
+        super().delete(deleted)
+        self._forget(self.cache_key_prefix + deleted)
+
+    async def adelete(self, session_key: str | None = None) -> None:
+        deleted = session_key or self.session_key
+        if deleted is None:
+            return
+        await super().adelete(deleted)
+        await self._aforget(self.cache_key_prefix + deleted)
+
+    def _keep(self, made: float, data: Any, ttl: int) -> None:
+        try:
+            self._cache.set(self.cache_key, {"made": made, "data": data}, ttl)
+        except (pinyon.ValueTooLarge, pinyon.UnsupportedType):
+            self._forget(self.cache_key)
+        except pinyon.Error as error:
+            WATERMARK.move(self.model, error)
+
+    async def _akeep(self, made: float, data: Any, ttl: int) -> None:
+        try:
+            await self._cache.aset(self.cache_key, {"made": made, "data": data}, ttl)
+        except (pinyon.ValueTooLarge, pinyon.UnsupportedType):
+            await self._aforget(self.cache_key)
+        except pinyon.Error as error:
+            await sync_to_async(WATERMARK.move)(self.model, error)
+
+    def _forget(self, key: str) -> None:
+        try:
+            self._cache.delete(key)
+        except InvalidCacheKey:  # It has no copy, then.
+            pass
+        except pinyon.Error as error:
+            WATERMARK.move(self.model, error)
+
+    async def _aforget(self, key: str) -> None:
+        try:
+            await self._cache.adelete(key)
+        except InvalidCacheKey:
+            pass
+        except pinyon.Error as error:
+            await sync_to_async(WATERMARK.move)(self.model, error)
