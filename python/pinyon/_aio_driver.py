@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 
 
 class Driver(TaskDriver):
-    NO_LOOP = "a client of pinyon.aio must be used inside a running event loop; elsewhere, use pinyon.Client or pinyon.Locks"
+    NO_LOOP = (
+        "a client of pinyon.aio must be used inside a running event loop; elsewhere, use pinyon.Client or pinyon.Locks"
+    )
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.loop = loop

@@ -17,8 +17,8 @@ from pinyon._owners import number_of
 from pinyon._synchronized import check_runs_inside, check_templates, filled
 
 if TYPE_CHECKING:
-    from datetime import timedelta
     from collections.abc import Awaitable, Coroutine
+    from datetime import timedelta
     from types import TracebackType
 
 _Function = TypeVar("_Function", bound="Callable[..., Coroutine[Any, Any, Any]]")

@@ -7,7 +7,7 @@ import time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pinyon.client import Client
-from pinyon.errors import Error, UsageError
+from pinyon.errors import Error, ServerError, UsageError
 from pinyon.locks import Locks
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ _KEY = "pinyon:check"
 
 
 class Finding(NamedTuple):
-    """What was found out about a server.
+    """One result of a check.
 
     Attributes:
         level: ``"ok"``; ``"warning"``: it works, and may surprise; ``"error"``: it does not work.
@@ -51,7 +51,7 @@ def check_caches(servers: str | Iterable[str] | None = None, **settings: Any) ->
     limit = settings.get("max_value_size", 1024 * 1024)
     settings = {**settings, "on_failure": "raise", "failover": False, "gutter": None}
     found: list[Finding] = []
-    protocols = set()
+    versions = set()
     with Client(servers, **settings) as client:
         names = client.servers
         if settings.get("discovery"):
@@ -64,9 +64,9 @@ def check_caches(servers: str | Iterable[str] | None = None, **settings: Any) ->
         with Client([name], **single) as one:
             findings = list(_cache(one, name, limit))
         found += findings
-        protocols |= {finding.message.split(",")[0] for finding in findings if finding.level == "ok"}
+        versions |= {finding.message.split(",")[0] for finding in findings if "answers" in finding.message}
     if len(names) > 1:
-        found += _ring(names, protocols, settings.get("ring", "ketama"))
+        found += _ring(names, versions, settings.get("ring", "ketama"))
     return found
 
 
@@ -107,7 +107,6 @@ def _cache(client: Client, name: str, limit: int) -> Iterator[Finding]:
 
 
 def _ring(names: list[str], versions: set[str], ring: str) -> Iterator[Finding]:
-    """Tell what must be the same in every client, and is not seen from here."""
     together = ", ".join(names)
     if len(versions) > 1:
         text = f"the servers have different versions ({', '.join(sorted(versions))}): what is used depends on the key"
@@ -118,9 +117,9 @@ def _ring(names: list[str], versions: set[str], ring: str) -> Iterator[Finding]:
             shares[client.servers_of(f"{_KEY}:{number}")[0]] += 1
     text = ", ".join(f"{name} {share / 10:.0f} %" for name, share in shares.items())
     yield Finding("ok", together, f"ring {ring!r}: of 1000 keys {text}; every client must list the same servers")
-    ports = {name.rpartition(":")[0] for name in names}
-    if ports & {"localhost", "127.0.0.1", "[::1]"} and len(ports) > 1:
-        text = "a server on this machine and one elsewhere: other machines see other servers; use one name everywhere"
+    hosts = {name.rpartition(":")[0] for name in names}
+    if hosts & {"localhost", "127.0.0.1", "[::1]"} and len(hosts) > 1:
+        text = "some servers are on this machine and some are not: use names that mean the same on every machine"
         yield Finding("warning", together, text)
 
 
@@ -154,19 +153,27 @@ def _lock_server(locks: Locks, server: str) -> Iterator[Finding]:
     if told.get("role", "master") != "master":
         yield Finding("error", server, "is a replica: name the primary")
     yield from _eviction(told, server)
-    if told.get("aof_enabled") == "0" and not told.get("rdb_last_save_time"):
-        yield Finding("warning", server, "keeps nothing over a restart: holders lose their locks when it restarts")
-    elif told.get("aof_enabled") == "0":
-        text = "keeps no append-only file: locks of the last minutes are lost when it restarts; consider appendonly yes"
-        yield Finding("warning", server, text)
+    if told.get("aof_enabled") == "0":
+        yield Finding("warning", server, _after_a_restart(locks))
     yield from _clock(locks, server)
+
+
+def _after_a_restart(locks: Locks) -> str:
+    try:
+        saved = locks.execute("CONFIG", "GET", "save")
+    except ServerError:  # as managed servers refuse it
+        saved = None
+    values = saved.values() if isinstance(saved, dict) else (saved or [])[1:]
+    lost = "all locks" if not any(values) else "the locks since the last snapshot"
+    return f"has no append-only file: {lost} are lost when it restarts; set appendonly yes"
 
 
 def _eviction(told: dict[str, str], server: str) -> Iterator[Finding]:
     policy, limited = told.get("maxmemory_policy", "noeviction"), told.get("maxmemory", "0") != "0"
     if policy == "noeviction":
         return
-    text = f"maxmemory-policy {policy} may evict locks that are held: set it to noeviction, or use a server for locks alone"
+    remedy = "set it to noeviction, or use a server for locks alone"
+    text = f"maxmemory-policy {policy} may evict locks that are held: {remedy}"
     yield Finding("error" if limited else "warning", server, text)
 
 

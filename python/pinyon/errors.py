@@ -182,6 +182,6 @@ class BatchError(Error):
         self.sent = "maybe" if "maybe" in sent else "no" if sent == {"no"} else "yes"
 
 
-#: The errors of a server that failed, which ``on_failure="miss"`` turns into misses. A ``LockTimeout`` is a ``Timeout``, so
-#: ``except OUTAGES`` catches it too.
+#: The errors of a server that failed, which ``on_failure="miss"`` turns into misses. A ``LockTimeout`` is a
+#: ``Timeout``, so ``except OUTAGES`` catches it too.
 OUTAGES: tuple[type[Error], ...] = tuple(globals()[name] for name, *_, is_outage in _native.ERROR_KINDS if is_outage)

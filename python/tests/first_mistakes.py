@@ -1,9 +1,11 @@
 """First mistakes, and what is said to them: played in every concurrency model, and the page docs/first-mistakes.md.
 
-Each line of code is evaluated with ``cache``, a client whose namespace is ``shop:``, ``Client`` and ``Locks``, which make
-others, ``locks``, in a process that another one competes with, and ``other_locks``, that one. ``dead`` is the address of a
-server that does not run, ``stopped`` that of one that accepts connections and answers nothing.
+Each line of code is evaluated with these names: ``cache``, a client with the namespace ``shop:``; ``locks``, and
+``other_locks`` of another process; ``Client`` and ``Locks``; ``dead``, the URL of a server that does not run; and
+``stopped``, that of a server that accepts connections and answers nothing.
 """
+
+# ruff: noqa: E501 - a message stands in one piece, as it is raised
 
 from __future__ import annotations
 
@@ -42,7 +44,7 @@ KEYS = (
         f'the key "{"k" * 40}…" has 250 bytes and the namespace 5; memcached\'s limit for both together is 250: shorten '
         "it, or set encode_keys to send a digest instead",
     ),
-    Mistake('cache.delete("")', "InvalidKey", "the key \"\" is empty; memcached's keys have 1 to 250 bytes"),
+    Mistake('cache.delete("")', "InvalidKey", 'the key "" is empty; memcached\'s keys have 1 to 250 bytes'),
     Mistake("cache.get(7)", "UnsupportedType", "keys are str or bytes, not int"),
     Mistake(
         r'cache.get("\ud800")',
@@ -142,7 +144,9 @@ SERVERS = (
 )
 
 LOCKS = (
-    Mistake('locks.lock("a", ttl="10")', "UnsupportedType", "ttl must be seconds (int or float) or a timedelta, not str"),
+    Mistake(
+        'locks.lock("a", ttl="10")', "UnsupportedType", "ttl must be seconds (int or float) or a timedelta, not str"
+    ),
     Mistake('locks.lock("a", ttl=0)', "UsageError", "ttl must be a positive number of seconds, not 0.0"),
     Mistake("locks.lock()", "InvalidName", "a lock needs at least one name"),
     Mistake(
@@ -182,12 +186,12 @@ _HEAD = """\
 
 <!-- Generated from python/tests/first_mistakes.py by `make first-mistakes`. -->
 
-This page lists mistakes that are easily made in the first hour, and what Pinyon says to each. The tests play every line in
-threads, gevent, asyncio and uvloop: the error and its message are the same in all of them. In asyncio, wrong arguments are
-refused by the call, before you await it.
+This page lists mistakes that are easily made in the first hour, and what Pinyon says to each. The tests play every
+line in threads, gevent, asyncio and uvloop: the error and its message are the same in all of them. In asyncio, wrong
+arguments are refused by the call, before you await it.
 
-In these lines `cache` is a client with the namespace `shop:`, and `locks` are the locks of one process while another process
-holds the lock "a".
+In these lines `cache` is a client with the namespace `shop:`, and `locks` are the locks of one process while another
+process holds the lock "a".
 """
 
 _TAIL = """\
@@ -196,20 +200,21 @@ _TAIL = """\
 These look like mistakes, and work:
 
 - `Client("memcached://cache1:11211")`, also in a list: the scheme is optional.
-- `locks.lock("a", ttl=timedelta(seconds=10))`: locks take a `timedelta` for `ttl`, `timeout`, `max_hold` and `extend`.
+- `locks.lock("a", ttl=timedelta(seconds=10))`: locks take a `timedelta` for `ttl`, `timeout`, `max_hold` and
+  `extend`.
 - `cache.incr("visits", initial=1)` creates a counter that `get` returns as an integer.
 
 ## Not noticed by the client
 
-- `append` and `prepend` join bytes on the server. The client cannot see what is stored: if that is not text or bytes, the
-  value cannot be read afterwards, and `get` raises `UndecodableValue`.
+- `append` and `prepend` join bytes on the server. The client cannot see what is stored: if that is not text or bytes,
+  the value cannot be read afterwards, and `get` raises `UndecodableValue`.
 
 ## Warnings
 
-- A forgotten `await`, as in `cache.set("k", 1)` alone, warns: `RuntimeWarning: 'pinyon.aio.Client.set' was never awaited`. In
-  the loop's debug mode it says where the call was.
-- With `on_failure="miss"`, no error says that a server is down. The logger `pinyon.servers` writes one warning when a server
-  is marked down, and one when it is back. Python shows them without any configuration.
+- A forgotten `await`, as in `cache.set("k", 1)` alone, warns: `RuntimeWarning: 'pinyon.aio.Client.set' was never
+  awaited`. In the loop's debug mode it says where the call was.
+- With `on_failure="miss"`, no error says that a server is down. The logger `pinyon.servers` writes one warning when a
+  server is marked down, and one when it is back. Python shows them without any configuration.
 - [`pinyon check`](command-line.md#pinyon-check) finds most causes of trouble before the first request.
 """
 

@@ -22,6 +22,7 @@ from servers import Memcached, Redis
 
 import pinyon
 import pinyon.aio
+from pinyon.frameworks.cachelib import PinyonCache
 
 Connect = Callable[..., Any]
 
@@ -214,12 +215,8 @@ async def main():
     cache.set("key", "value")
 asyncio.run(main(), debug=True)
 """
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, timeout=150, check=True
-    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=150, check=True)
     assert "RuntimeWarning: 'pinyon.aio.Client.set' was never awaited (called at <string>:5)" in done.stderr
-
-
 
 
 @pytest.mark.parametrize("kind", ["threads", "gevent", "asyncio"])
@@ -273,3 +270,21 @@ turn()  # a loop tells of events in a turn of their own
     marked = [line for line in lines if "is marked down" in line]
     back = [line for line in lines if "is up again" in line]
     assert (len(marked), len(back)) == (1, 1), lines
+
+
+def test_cachelib_counts_numbers_alone(server: Memcached) -> None:
+    cache = PinyonCache(server.address, timeout=30, connect_timeout=30)
+    cache.set("number", 1)
+    assert cache.inc("number") == 2
+    cache.set("bytes", b"1")
+    with pytest.raises(
+        pinyon.UnsupportedType, match="count numbers, and 'bytes' has a value of type bytes: set a number"
+    ):
+        cache.inc("bytes")
+    assert cache.get("bytes") == b"1"
+
+
+@pytest.mark.parametrize("serializer", [json, type("Class", (), {"dump": None, "load": None})])
+def test_a_serializer_is_an_object_of_its_own(serializer: Any) -> None:
+    with pytest.raises(pinyon.UnsupportedType, match="serializer must be one of 'portable'"):
+        pinyon.Client(serializer=serializer)

@@ -112,7 +112,9 @@ def test_a_namespace_counts_towards_the_length(server: Memcached) -> None:
         assert client.set("k" * 246, 1)
         assert server.holds("app:" + "k" * 246)
         for use in uses(client, "k" * 247):
-            with pytest.raises(pinyon.InvalidKey, match="has 247 bytes and the namespace 4; memcached's limit for both together is 250"):
+            with pytest.raises(
+                pinyon.InvalidKey, match="has 247 bytes and the namespace 4; memcached's limit for both together is 250"
+            ):
                 use()
 
 

@@ -20,10 +20,11 @@ impl HandedOut {
     /// to it. What is still referred to may be awaited later.
     #[inline]
     pub(crate) fn check(self, py: Python<'_>) {
+        let future = self.future.into_bound(py);
         // SAFETY: the object is alive, and this thread holds the GIL.
-        let references = unsafe { ffi::Py_REFCNT(self.future.as_ptr()) };
+        let references = unsafe { ffi::Py_REFCNT(future.as_ptr()) };
         if references == 2 {
-            warn_of_forgotten(self.future.bind(py), self.method);
+            warn_of_forgotten(&future, self.method);
         }
     }
 }

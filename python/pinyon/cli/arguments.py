@@ -25,10 +25,14 @@ HASH_TAGS = ("namespace", "names")
 
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     """Read a command line; its ``verb`` carries it out. Ends the process with 2 where it makes no sense."""
-    parser = argparse.ArgumentParser(prog="pinyon", description="Check servers, show statistics, and inspect and release locks.")
+    parser = argparse.ArgumentParser(
+        prog="pinyon", description="Check servers, show statistics, and inspect and release locks."
+    )
     parser.add_argument("--version", action="version", version=f"pinyon {__version__}")
     rooms = parser.add_subparsers(metavar="ROOM", required=True)
-    locks = rooms.add_parser("locks", help="inspect, release and stress locks", description="Inspect, release and stress locks.")
+    locks = rooms.add_parser(
+        "locks", help="inspect, release and stress locks", description="Inspect, release and stress locks."
+    )
     verbs = locks.add_subparsers(metavar="VERB", required=True)
     _add_looking(verbs)
     _add_releasing(verbs)
@@ -77,7 +81,9 @@ def _add_stats(rooms: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     where = f"host[:port] or /unix/path, also with commas between (MEMCACHE_SERVERS, or else {_native.DEFAULT_SERVER})"
     parser.add_argument("servers", nargs="*", metavar="SERVERS", help=where)
     parser.add_argument("--interval", type=_seconds, default=2.0, metavar="S", help="seconds between refreshes (2)")
-    parser.add_argument("--once", action="store_true", help="print the table once, as plain text; the default in a pipe")
+    parser.add_argument(
+        "--once", action="store_true", help="print the table once, as plain text; the default in a pipe"
+    )
     parser.add_argument("--json", action="store_true", help="print it once, as JSON")
     parser.add_argument("--timeout", type=_seconds, default=1.0, metavar="S", help="seconds a server may take (1)")
     add_login(parser)
@@ -109,13 +115,17 @@ def _add_verb(
     parser.set_defaults(verb=verb)
     url = os.environ.get("REDIS_URL") or DEFAULT_URL
     parser.add_argument("--url", default=url, help=f"the server (REDIS_URL, or else {DEFAULT_URL})")
-    parser.add_argument("--namespace", default=b"pinyon", type=os.fsencode, metavar="NAME", help="the namespace of the locks (pinyon)")
+    parser.add_argument(
+        "--namespace", default=b"pinyon", type=os.fsencode, metavar="NAME", help="the namespace of the locks (pinyon)"
+    )
     add_tls(parser)
     return parser
 
 
 def _add_hash_tags(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--hash-tags", choices=HASH_TAGS, default="namespace", help="the setting of the locks (namespace)")
+    parser.add_argument(
+        "--hash-tags", choices=HASH_TAGS, default="namespace", help="the setting of the locks (namespace)"
+    )
 
 
 def _count(text: str) -> int:

@@ -26,7 +26,9 @@ def add_tls(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("TLS", "Each of these turns TLS on, as rediss:// does. Files are PEM.")
     for name, text in _FILES.items():
         group.add_argument(f"--{name}", metavar="FILE", help=text)
-    group.add_argument("--server-name", metavar="NAME", help="the name that servers' certificates must have (the URL's host)")
+    group.add_argument(
+        "--server-name", metavar="NAME", help="the name that servers' certificates must have (the URL's host)"
+    )
     group.add_argument(
         "--accept-any-certificate-which-is-dangerous",
         action="store_true",

@@ -117,7 +117,9 @@ class PinyonCache(BaseCache):
             found = self.client.gets(key)
             if found is not None and not isinstance(found[0], (int, float)):
                 kind = type(found[0]).__name__
-                raise UnsupportedType(f"inc and dec count numbers, and {key!r} has a value of type {kind}: set a number first")
+                raise UnsupportedType(
+                    f"inc and dec count numbers, and {key!r} has a value of type {kind}: set a number first"
+                )
             value = delta if found is None else found[0] + delta
             if self._store(key, value, found):
                 return value
