@@ -57,7 +57,7 @@ DEFAULT_SETTINGS: str
 SETTING_TEXTS: str
 SETTING_CHOICES: str
 #: Of each kind of error: its name, that of its parent, which standard error it resembles, whether it is an outage.
-ERROR_KINDS: list[tuple[str, str | None, str | None, bool]]
+ERROR_KINDS: list[tuple[str, list[str], str | None, bool]]
 LATENCY_BOUNDS: tuple[float, ...]
 
 @final
@@ -595,10 +595,10 @@ class Lock:
         cls,
         locks: Locks,
         names: tuple[str | bytes, ...],
-        ttl: float | None,
-        timeout: float | None,
+        ttl: float | timedelta | None,
+        timeout: float | timedelta | None,
         renew: bool,
-        max_hold: float | None,
+        max_hold: float | timedelta | None,
         reentrant: bool | None,
         on_lost: Callable[[Any], object] | None,
         /,
@@ -642,7 +642,7 @@ class Held:
     def _lost_inside(self) -> BaseException: ...
     def _tell(self, callback: Callable[[Self], object]) -> None: ...
     def _release(self) -> Any: ...
-    def _extend(self, ttl: float) -> Any: ...
+    def _extend(self, ttl: float | timedelta) -> Any: ...
     def _park(self, wait: float | None) -> Any: ...
     def _notify(self, most: int) -> Any: ...
     def _cancel(self) -> None: ...

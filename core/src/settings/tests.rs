@@ -254,7 +254,10 @@ fn compression_is_named_in_words_of_every_host() {
         (own(&[zlib.clone(), ("level", Given::Untyped("10"))]), "compression: zlib has levels 1 to 9, not 10"),
         (own(&[("level", Given::Whole(1 << 40))]), "compression: zstd has levels 1 to 19, not 1099511627776"),
         (own(&[("threshold", Given::Whole(-1))]), "compression: threshold is 0 or more, not -1"),
-        (own(&[("minimum_gain", Given::Whole(1))]), "compression: minimum_gain is a share from 0 to below 1, not 1"),
+        (
+            own(&[("minimum_gain", Given::Whole(1))]),
+            "compression: minimum_gain must be at least 0 and less than 1, not 1",
+        ),
         (own(&[("dictionaries", no_dictionary)]), "compression: the dictionary given as 0 is not one that"),
         (Given::Text("lz4"), "compression: there is no \"lz4\"; there are \"zstd\", \"zlib\", \"gzip\""),
         (Given::Whole(5), "compression must be true, false, an algorithm's name or a Compression, not a whole number"),
@@ -459,21 +462,20 @@ fn every_setting_of_locks_reaches_its_part() {
 #[test]
 fn terms_of_a_lock_become_a_request() {
     let terms = LockTerms { ttl: 10.0, timeout: f64::INFINITY, renew: true, max_hold: None, reentrant: true };
-    let asked = |terms: LockTerms, at_once| terms.request(names(["a"]).unwrap(), 7, at_once);
-    let request = asked(terms, false).unwrap();
-    assert_eq!((request.owner, request.ttl, request.reentrant), (7, Duration::from_secs(10), true));
-    assert_eq!((request.renewal, asked(terms, true).unwrap().wait), (Renewal::Always, None));
+    let asked = |terms: LockTerms| terms.request(names(["a"]).unwrap());
+    let request = asked(terms).unwrap();
+    assert_eq!((request.renewal, request.ttl, request.reentrant), (Renewal::Always, Duration::from_secs(10), true));
     assert!(request.wait > Some(Duration::from_secs(1 << 24)));
     let held_for = LockTerms { max_hold: Some(3.0), timeout: 0.0, ..terms };
-    let request = asked(held_for, false).unwrap();
+    let request = asked(held_for).unwrap();
     assert_eq!((request.renewal, request.wait), (Renewal::For(Duration::from_secs(3)), Some(Duration::ZERO)));
-    assert_eq!(asked(LockTerms { renew: false, ..held_for }, false).unwrap().renewal, Renewal::Never);
+    assert_eq!(asked(LockTerms { renew: false, ..held_for }).unwrap().renewal, Renewal::Never);
     for (terms, name) in [
         (LockTerms { ttl: 0.0, ..terms }, "ttl"),
         (LockTerms { timeout: -1.0, ..terms }, "timeout"),
         (LockTerms { max_hold: Some(0.0), ..terms }, "max_hold"),
     ] {
-        assert!(asked(terms, false).unwrap_err().message.starts_with(name));
+        assert!(asked(terms).unwrap_err().message.starts_with(name));
     }
 }
 
