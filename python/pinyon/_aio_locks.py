@@ -126,16 +126,18 @@ class Lock(BaseLock):
 
     @overload
     def acquire(
-        self, blocking: Literal[True] = True, timeout: float | None = None, **others: Never
+        self, blocking: Literal[True] = True, timeout: float | timedelta | None = None, **others: Never
     ) -> Coroutine[Any, Any, Held]: ...
 
     @overload
     def acquire(
-        self, blocking: bool, timeout: float | None = None, **others: Never
+        self, blocking: bool, timeout: float | timedelta | None = None, **others: Never
     ) -> Coroutine[Any, Any, Held | None]: ...
 
     @without_others
-    def acquire(self, blocking: bool = True, timeout: float | None = None, **others: Never) -> Coroutine[Any, Any, Any]:
+    def acquire(
+        self, blocking: bool = True, timeout: float | timedelta | None = None, **others: Never
+    ) -> Coroutine[Any, Any, Any]:
         """Acquire all names. They are held until ``release`` is called here or on what is returned.
 
         Args:
@@ -177,7 +179,7 @@ class Lock(BaseLock):
         locks: Locks = self._locks
         return await locks.is_locked(*self.names)
 
-    async def _take_awaited(self, at_once: bool, timeout: float | None, by_block: bool) -> Held | None:
+    async def _take_awaited(self, at_once: bool, timeout: float | timedelta | None, by_block: bool) -> Held | None:
         held = Held(self, at_once, timeout)
         if await _had(held._answer(), held) is None and at_once:
             return None

@@ -67,7 +67,7 @@ class BaseLock(_native.Lock):
         held: BaseHeld | None = self._held_by_caller()
         return held is not None and not held.is_lost
 
-    def _at_once(self, blocking: bool, timeout: float | None) -> bool:
+    def _at_once(self, blocking: bool, timeout: float | timedelta | None) -> bool:
         """Check the arguments of ``acquire``. Return whether it must not wait."""
         if not isinstance(blocking, bool):
             raise UsageError(f"blocking must be True or False, not {blocking!r}; to wait for so long, pass timeout=")

@@ -129,13 +129,15 @@ class Lock(BaseLock):
     _held = Held
 
     @overload
-    def acquire(self, blocking: Literal[True] = True, timeout: float | None = None, **others: Never) -> Held: ...
+    def acquire(
+        self, blocking: Literal[True] = True, timeout: float | timedelta | None = None, **others: Never
+    ) -> Held: ...
 
     @overload
-    def acquire(self, blocking: bool, timeout: float | None = None, **others: Never) -> Held | None: ...
+    def acquire(self, blocking: bool, timeout: float | timedelta | None = None, **others: Never) -> Held | None: ...
 
     @without_others
-    def acquire(self, blocking: bool = True, timeout: float | None = None, **others: Never) -> Held | None:
+    def acquire(self, blocking: bool = True, timeout: float | timedelta | None = None, **others: Never) -> Held | None:
         """Acquire all names. They are held until ``release`` is called here or on what is returned.
 
         Args:
