@@ -1,4 +1,4 @@
-"""The reference: signatures of the stubs, with types, for what is made in Rust or awaited; code in docstrings as code."""
+"""The reference: types from the stubs for what is made in Rust or awaited; code in docstrings as code."""
 
 from __future__ import annotations
 
