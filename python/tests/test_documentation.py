@@ -33,7 +33,7 @@ from pinyon.cli.arguments import parse
 DEFAULT = "127.0.0.1:11211"
 DEFAULT_REDIS = "127.0.0.1:6379"
 
-#: Whole programs with side effects of their own, which test_examples.py and test_locks_documentation.py run.
+#: Whole programs with side effects. test_examples.py and test_locks_documentation.py run them.
 PROGRAMS = {path.read_text() for path in (REPOSITORY / "docs" / "examples").glob("*.py")}
 
 BLOCKS = [block for page in PAGES for block in blocks(page)]
@@ -44,7 +44,7 @@ def those_in(language: str) -> list[Block]:
 
 
 def test_every_block_says_what_it_is() -> None:
-    """Text is what a program prints, or a drawing. All else is checked: SQL by the tests of locks, the rest below."""
+    """A block of text is output or a drawing. The tests of locks check SQL, and the tests below all other blocks."""
     known = {"python", "sh", "diff", "json", "sql", "text"}
     assert {block.name for block in BLOCKS if block.language not in known and block.page in GUIDES} == set()
     assert all(those_in(language) for language in known)
@@ -52,7 +52,7 @@ def test_every_block_says_what_it_is() -> None:
 
 @pytest.fixture(scope="module")
 def places(memcached: Memcached, redis_of_all: Redis, certificates: Path) -> Iterator[dict[str, str]]:
-    """The tests' servers, by the addresses that the pages name; the files of the page on TLS are beside each other."""
+    """The tests' servers, by their addresses on the pages. The files of the page on TLS are in one folder."""
     authority = Authority(certificates, "documented")
     here, own, users = authority.issue("127.0.0.1"), authority.issue("client"), certificates / "users-documented"
     for name, file in {"ca.pem": authority.file, "client.pem": own.certificate, "client-key.pem": own.key}.items():
@@ -99,7 +99,7 @@ def programs(places: dict[str, str], certificates: Path, dictionaries: None) -> 
 
 
 def placed(source: str, places: dict[str, str]) -> str:
-    """The source with the tests' servers in the places of those that it names."""
+    """The source with the tests' servers in place of its own."""
     return re.sub("|".join(map(re.escape, places)), lambda name: places[name.group()], source)
 
 
@@ -220,7 +220,7 @@ def has_nothing_of_ours(words: list[str]) -> None:
 
 
 def is_run_elsewhere(words: list[str]) -> None:
-    """By test_locks_documentation.py (redis-cli), by the test of compression (zstd)."""
+    """By test_locks_documentation.py (redis-cli), the test of compression (zstd), `make test-dist` (git, python3)."""
 
 
 #: How each command that a page names is checked, beside the shell's own opinion.
