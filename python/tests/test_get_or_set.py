@@ -58,7 +58,7 @@ async def test_those_of_one_process_ask_the_server_once(model: Model, own_server
     maker.held = False
     assert [await model.join(task) for task in tasks] == ["value"] * 20
     assert [own_server.statistic(name) for name in ("cmd_get", "cmd_set")] == [1, 1]
-    assert getattr(cache, "wrapped", cache).flights == []
+    assert getattr(cache, "wrapped", cache)._flights == []
 
 
 @every_model
@@ -475,4 +475,4 @@ def test_a_forked_child_does_not_wait_for_threads_that_it_does_not_have(server: 
         let_go.set()
         thread.join()
         assert cache.get("key") == "child's"
-        assert cache.flights == []
+        assert cache._flights == []

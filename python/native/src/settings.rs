@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use pinyon_core::settings::{CompressionSettings, Dictionaries, Given, NamedSettings};
+use pinyon_core::settings::{CacheSettings, CompressionSettings, Dictionaries, Given, LockSettings, NamedSettings};
 use pinyon_core::tls::{self, TlsSettings};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -33,6 +33,16 @@ impl Compression {
 #[pyfunction]
 pub(crate) fn check_compression(py: Python<'_>, compression: Compression) -> PyResult<()> {
     checked(py, compression.settings().check())
+}
+
+/// Refuses the name of a setting that a table does not have, and suggests the closest one.
+#[pyfunction]
+pub(crate) fn check_setting(table: &str, name: &str) -> PyResult<()> {
+    let check = match table {
+        "Client" => CacheSettings::check_name,
+        _ => LockSettings::check_name,
+    };
+    check(name).map_err(|unknown| PyTypeError::new_err(unknown.message))
 }
 
 /// These settings, changed by the given ones.
