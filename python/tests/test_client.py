@@ -1,4 +1,4 @@
-"""The client itself: its arguments, its life, and what it says of itself."""
+"""The client itself: its arguments, its lifetime, and its descriptions."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_one_server_or_several_in_every_notation(four: list[Memcached]) -> None:
 
 @pytest.mark.parametrize("name", ["127.1", "localhost"])
 def test_a_name_is_resolved(server: Memcached, name: str) -> None:
-    """A resolver that asks nobody knows 127.1, which is no address as we read them."""
+    """Resolvers read 127.1 without asking any server, although it is not an address in our sense."""
     with pinyon.Client(f"{name}:{server.port}", timeout=10, connect_timeout=10) as client:
         assert client.set("key", 1)
         assert list(client.version()) == [f"{name}:{server.port}"]
@@ -107,7 +107,7 @@ def test_a_limit_must_be_at_least_one(option: str, value: int) -> None:
 
 
 def settings_of(made: type, documented: type) -> dict[str, set[str]]:
-    """The names of settings, as each of those says them who writes them down."""
+    """The names of settings in each place that lists them."""
     rows = re.findall(r"^        ([\w, ]+): ", made.__doc__.split("Raises:")[0], re.MULTILINE)
     return {"typed": {*documented.__annotations__}, "documented": {name for row in rows for name in row.split(", ")}}
 

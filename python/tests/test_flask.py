@@ -1,4 +1,4 @@
-"""cachelib's cache on memcached, by itself and in Flask: Flask-Caching and Flask-Session."""
+"""cachelib's cache on memcached, alone and in Flask: Flask-Caching and Flask-Session."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from servers import Memcached
 import pinyon
 from pinyon.frameworks.cachelib import PinyonCache
 
-#: Values that applications keep, false ones among them.
+#: Values that applications store, including false ones.
 VALUES = {
     "text": "spam",
     "number": 2048,
@@ -156,7 +156,7 @@ def test_what_is_no_key_has_no_value(server: Memcached) -> None:
 
 
 def test_what_cannot_be_read_is_no_value(server: Memcached) -> None:
-    """As cachelib promises: another client's value, or a pickled one where pickle is not trusted."""
+    """cachelib's contract for another client's value, or a pickle when pickles are not trusted."""
     PinyonCache(server.address, timeout=20, connect_timeout=20).set_many({"pickled": (1, 2), "plain": "text"})
     careful = PinyonCache(server.address, serializer="portable", timeout=20, connect_timeout=20)
     assert careful.get("pickled") is None
@@ -198,7 +198,7 @@ def test_cachelibs_own_tests_of_its_caches(own_server: Memcached, tmp_path: Path
     for name in ("conftest", "common", "clear", "has", "delete_many_with_prefix"):
         shutil.copy(repository / ".venv" / "suites" / f"cachelib-{version}" / "tests" / f"{name}.py", tmp_path)
     shutil.copy(Path(__file__).with_name("cachelib_suite.py"), tmp_path / "test_pinyon.py")
-    # It starts other caches for other tests.
+    # It starts other caches, for other tests.
     (tmp_path / "xprocess.py").write_text("ProcessStarter = object")
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "test_pinyon.py"],
@@ -303,7 +303,7 @@ def test_flask_caching_takes_cachelibs_too(
 
 
 class Tagged:
-    """Flask's own way to write sessions, which runs no code when it reads them."""
+    """Flask's own format of sessions, which runs no code when it is read."""
 
     json = TaggedJSONSerializer()
 

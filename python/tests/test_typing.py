@@ -1,4 +1,4 @@
-"""The stubs say what the package does."""
+"""The stubs match the package."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The whole API as a typed program uses it; checked by mypy, never run."""
+"""The whole API, used by a typed program. mypy checks it; it never runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-//! `client.quiet()`: commands without a reply each, and one reckoning at the end.
+//! `client.quiet()`: commands without individual replies, whose outcomes are known at the end of the block.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -27,7 +27,7 @@ use crate::waiter::{Answer, Waiter};
 #[pyclass(frozen, module = "pinyon._native")]
 pub(crate) struct Batch {
     client: Py<Client>,
-    /// Open between the beginning and the end of the block.
+    /// Set between the beginning and the end of the block.
     open: Mutex<Option<Commands>>,
 }
 
@@ -39,10 +39,10 @@ enum Commands {
 /// A batch in an event loop, and the coroutines that wait for it.
 pub(crate) struct Runs(Mutex<shared::Batch<KeptKey, Waiting>>);
 
-/// A coroutine, and with what exception it leaves the block, or None.
+/// A coroutine, and the exception with which it leaves the block, or None.
 type Waiting = (Waiter, Py<PyAny>);
 
-/// What a task awaits, if anything.
+/// What a task must await, or None.
 type Returned<'py> = PyResult<Option<Bound<'py, PyAny>>>;
 
 impl Batch {
@@ -226,7 +226,7 @@ impl Runs {
         }
     }
 
-    /// A run is over. Returns who goes on.
+    /// Takes a finished run. Returns the coroutines to resume.
     pub(crate) fn over(&self, py: Python<'_>, run: LoopOperation) -> Vec<(Waiter, Answer)> {
         let AnyOperation::Quiet(run) = run else { unreachable!("it is begun with commands of a batch") };
         let (have_room, left) = self.lock().over(*run);
@@ -242,7 +242,8 @@ impl Runs {
     }
 }
 
-/// Raises what was not carried out, or notes it on the block's exception, if there is one. `given`: the key as it was given.
+/// Raises the failed commands, or notes them on the block's exception, if there is one. `given`: the key as the user
+/// gave it.
 fn concluded<'py, K>(
     exception: &Bound<'py, PyAny>,
     unsuccessful: Vec<Unsuccessful<K>>,
@@ -268,7 +269,7 @@ fn concluded<'py, K>(
     }
 }
 
-/// Adds a line to an exception's traceback, as `add_note` does from Python 3.11 on.
+/// Adds a line to an exception's traceback, like `add_note` in Python 3.11.
 fn note(exception: &Bound<'_, PyAny>, text: &str) -> PyResult<()> {
     let notes = match exception.getattr_opt("__notes__")? {
         Some(notes) => notes.cast_into::<PyList>()?,

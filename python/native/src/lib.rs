@@ -1,4 +1,4 @@
-//! The native half of the Python package `pinyon`: commands from Python objects, replies into Python objects.
+//! The native half of the Python package `pinyon`: turns Python objects into commands, and replies into Python objects.
 
 mod answers;
 mod batch;

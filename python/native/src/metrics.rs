@@ -1,4 +1,4 @@
-//! What was counted, as `pinyon.metrics` has it.
+//! Metrics, as in `pinyon.metrics`.
 
 use pinyon_core::metrics::{self, CommandMetrics, ServerMetrics};
 use pyo3::exceptions::PyValueError;
@@ -84,7 +84,7 @@ impl Latencies {
 }
 
 impl Client {
-    /// What was counted of each server, by its name.
+    /// The counts for each server, by name.
     pub(crate) fn measured<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let module = py.import("pinyon.metrics")?;
         let measured = PyDict::new(py);
@@ -95,7 +95,7 @@ impl Client {
     }
 }
 
-/// The upper bounds of the buckets that latencies are counted in, in seconds.
+/// The upper bounds of the latency buckets, in seconds.
 pub(crate) fn bounds(py: Python<'_>) -> PyResult<Bound<'_, PyTuple>> {
     PyTuple::new(py, metrics::Latencies::bounds().collect::<Vec<_>>())
 }

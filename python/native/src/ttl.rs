@@ -1,4 +1,4 @@
-//! Times to live as Python has them: int, float or timedelta.
+//! Times to live from Python: int, float or timedelta.
 
 use pinyon_core::ttl;
 use pyo3::prelude::*;
@@ -18,12 +18,12 @@ impl Ttl {
         seconds(ttl.as_borrowed())
     }
 
-    /// The seconds of an argument that has an end, of at most 30 days.
+    /// The seconds of an argument between 1 second and 30 days.
     pub(crate) fn within(ttl: &Bound<'_, PyAny>, name: &str) -> PyResult<i32> {
         checked(ttl.py(), ttl::limited(name, Self::seconds(ttl)?))
     }
 
-    /// The seconds of an argument that may be none.
+    /// The seconds of an argument that may be 0.
     pub(crate) fn up_to_30_days(ttl: &Bound<'_, PyAny>, name: &str) -> PyResult<i32> {
         checked(ttl.py(), ttl::limited_or_none(name, Self::seconds(ttl)?))
     }

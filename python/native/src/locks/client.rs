@@ -17,7 +17,7 @@ use crate::settings::changed;
 #[pyclass(frozen, subclass, name = "Locks", module = "pinyon._native")]
 pub(crate) struct Locks {
     keeping: Arc<Keeping>,
-    /// Those of hash tags, where names have their own.
+    /// The clients of hash tags, if names have their own.
     branches: Option<Branches<Keeping>>,
     sharing: Arc<Sharing>,
     pub(super) usual: UsualLock,
@@ -47,7 +47,7 @@ impl Locks {
         let _ = self.sharing.set((current, make));
     }
 
-    /// The hash tag that these names have of their own, if they have one.
+    /// The hash tag in these names, if they have one.
     fn tag_of<'py>(&self, py: Python<'py>, names: &Bound<'py, PyTuple>) -> PyResult<Option<Bound<'py, PyBytes>>> {
         Ok(common_tag(names)?.map(|tag| PyBytes::new(py, tag)))
     }
@@ -114,7 +114,7 @@ impl Locks {
         self.keeping.is_closed()
     }
 
-    /// Close the connections. What waits fails; what is held is lost, and ends on the server with its ttl.
+    /// Close the connections. Waiting calls fail. Held locks are lost, and end on the server with their ttl.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         self.keeping.close(py)?;
         let branches = self.branches.iter().flat_map(Branches::all);
@@ -123,7 +123,7 @@ impl Locks {
 }
 
 impl Locks {
-    /// What keeps these names: this client, or that of the names' own hash tag.
+    /// The client of these names: this one, or that of the names' own hash tag.
     pub(super) fn of(&self, names: &Bound<'_, PyTuple>) -> PyResult<Arc<Keeping>> {
         let Some(branches) = self.branches.as_ref().filter(|_| !self.is_closed()) else {
             return Ok(self.keeping.clone());
@@ -135,19 +135,19 @@ impl Locks {
     }
 }
 
-/// The running thread's number, as an owner of locks.
+/// The number of the calling thread, as an owner of locks.
 #[pyfunction]
 pub(crate) fn thread_number() -> u64 {
     owners::this_thread()
 }
 
-/// A number for a coroutine that no other owner of locks ever has.
+/// A number that no other owner of locks in this process ever has.
 #[pyfunction]
 pub(crate) fn new_owner() -> u64 {
     owners::new_owner()
 }
 
-/// The hash tag that all of these names have of their own, if they have one.
+/// The hash tag that all of these names share, if they have one.
 fn common_tag<'n>(names: &'n Bound<'_, PyTuple>) -> PyResult<Option<&'n [u8]>> {
     checked(names.py(), locks::common_tag(&texts(names)?))
 }
@@ -169,7 +169,7 @@ fn is_text(part: &Bound<'_, PyAny>) -> bool {
     part.is_instance_of::<PyString>() || part.is_instance_of::<PyBytes>()
 }
 
-/// Text, bytes and numbers, as Redis takes them.
+/// Adds text, bytes or a number in Redis's notation.
 fn push_part(command: &mut Command, part: &Bound<'_, PyAny>) -> PyResult<()> {
     if is_text(part) {
         command.push(key_bytes(part)?);

@@ -1,4 +1,4 @@
-//! Names to be locked, and what the holder can do with them once they are.
+//! Locks, and what their holder can do with them.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -21,7 +21,7 @@ use crate::errors::checked;
 #[pyclass(frozen, subclass, module = "pinyon._native")]
 pub(crate) struct Lock {
     locks: Py<Locks>,
-    /// The client of these names, which lives as long as this may ask for them.
+    /// The client of these names. It lives as long as this object may need it.
     keeping: Arc<Keeping>,
     /// The names, as they were given.
     #[pyo3(get)]
@@ -29,7 +29,7 @@ pub(crate) struct Lock {
     terms: LockTerms,
     #[pyo3(get, name = "_on_lost")]
     on_lost: Option<Py<PyAny>>,
-    /// What was taken by `with`, and whose it is.
+    /// The locks entered by `with`, and their owners.
     entered: Mutex<Vec<(u64, Py<Held>)>>,
 }
 
@@ -68,7 +68,7 @@ impl Lock {
         })
     }
 
-    /// Takes it, and keeps what is held until it is left. Not for tasks, which have to await it.
+    /// Acquires the lock for a `with` block. Tasks cannot use it, since they must await.
     fn _take_by_with<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         let (py, lock) = (slf.py(), slf.get());
         let held = slf.getattr(intern!(py, "_held"))?.call1((slf,))?;
@@ -79,7 +79,7 @@ impl Lock {
         Ok(held)
     }
 
-    /// Gives back what was taken by `with`; an error of the block's goes before one of giving it back.
+    /// Releases the lock of a `with` block. The block's exception takes precedence over one from releasing.
     fn _give_back_by_with(
         slf: &Bound<'_, Self>,
         _kind: &Bound<'_, PyAny>,
@@ -101,12 +101,12 @@ impl Lock {
         }
     }
 
-    /// Keeps what was taken by `with`, until `_leave`.
+    /// Keeps a lock entered by `with`, until `_leave`.
     fn _enter(&self, held: Py<Held>) {
         self.entered().push((held.get().owner(), held));
     }
 
-    /// Returns what the caller has entered last, if it has; another task may leave for the only one that has.
+    /// The lock that the caller entered last. If there is only one, another task may leave it.
     fn _leave(&self, py: Python<'_>) -> PyResult<Option<Py<Held>>> {
         let owner = match self.only_owner() {
             Some(owner) => owner,
@@ -131,17 +131,17 @@ impl Lock {
 }
 
 impl Lock {
-    /// The number of the thread, greenlet or task that asks.
+    /// The number of the calling thread, greenlet or task.
     pub(super) fn owner(&self, py: Python<'_>) -> PyResult<u64> {
         self.locks.bind(py).call_method0(intern!(py, "_owner"))?.extract()
     }
 
-    /// `at_once`: it does not wait for the names.
+    /// `at_once`: without waiting.
     pub(super) fn request(&self, py: Python<'_>, owner: u64, at_once: bool) -> PyResult<LockRequest> {
         checked(py, self.terms.request(lock_names(self.names.bind(py))?, owner, at_once))
     }
 
-    /// The only one that has entered, however often.
+    /// The only owner that has entered, if there is exactly one.
     fn only_owner(&self) -> Option<u64> {
         let entered = self.entered();
         let (first, rest) = entered.split_first()?;
@@ -153,10 +153,10 @@ impl Lock {
     }
 }
 
-/// A lock that was asked for, and is held once it is granted: what `pinyon.Held` is in every concurrency model.
+/// A lock that was asked for and is held once granted: the base of `pinyon.Held` in every concurrency model.
 #[pyclass(frozen, subclass, module = "pinyon._native")]
 pub(crate) struct Held {
-    /// By it, what renews it lives as long as it does.
+    /// Keeps the client alive, which renews the lock.
     lock: Py<Lock>,
     owner: u64,
     grant: Arc<Grant>,
@@ -165,7 +165,7 @@ pub(crate) struct Held {
     given_back: AtomicBool,
 }
 
-/// What was not released is not renewed for ever.
+/// An unreleased lock must not be renewed forever.
 impl Drop for Held {
     fn drop(&mut self) {
         self.place.forsake(&self.grant);
@@ -188,7 +188,7 @@ impl Held {
 
 #[pymethods]
 impl Held {
-    /// Asks for the names, `at_once` or for as long as the lock waits. A thread or greenlet waits here.
+    /// Asks for the names, `at_once` or within the lock's time to wait. A thread or greenlet waits here.
     #[new]
     #[pyo3(signature = (lock, at_once = false, /))]
     fn new(lock: Bound<'_, Lock>, at_once: bool) -> PyResult<Self> {
@@ -201,7 +201,7 @@ impl Held {
         Ok(Self { lock: lock.unbind(), owner, grant, place, answer, given_back })
     }
 
-    /// What came of asking, once: None where the names were not to be had at once. A task awaits it.
+    /// The result of asking, once: None if the names were taken and the caller does not wait. A task awaits it.
     fn _answer(&self) -> Option<Py<PyAny>> {
         self.answer.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
@@ -221,7 +221,7 @@ impl Held {
         self.grant.token()
     }
 
-    /// How many seconds it is still held, if nothing prolongs it; None when it is not held.
+    /// The seconds for which it remains held without renewal; None if it is not held.
     fn _left(&self, py: Python<'_>) -> PyResult<Option<f64>> {
         Ok(self.place.remaining(py, &self.grant)?.map(|remaining| remaining.as_secs_f64()))
     }
@@ -234,12 +234,12 @@ impl Held {
         }
     }
 
-    /// What is raised at the end of a block in which it was lost.
+    /// The exception at the end of a block in which the lock was lost.
     pub(super) fn _lost_inside<'py>(&self, py: Python<'py>) -> Bound<'py, PyAny> {
         raised(py, self.grant.lost_early()).into_value(py).into_bound(py).into_any()
     }
 
-    /// Calls back once with what was held when it is lost; at once, if it is lost already.
+    /// Registers a callback for the loss of the lock. Calls it at once if the lock is lost already.
     fn _tell(slf: &Bound<'_, Self>, callback: Bound<'_, PyAny>) -> PyResult<()> {
         check_called(&callback)?;
         match slf.get().grant.listen(Listener::new(slf, callback.clone())?) {
@@ -248,25 +248,25 @@ impl Held {
         }
     }
 
-    /// Gives it back. Returns whether it was held to the end.
+    /// Releases the lock. Returns whether it was held until then.
     pub(super) fn _release<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.given_back.store(true, Ordering::Relaxed);
         self.run(py, Operation::Release { grant: self.grant() })
     }
 
-    /// Whether its holder has given it back, in time or not.
+    /// Whether its holder has released it, in time or not.
     #[getter]
     pub(super) fn _given_back(&self) -> bool {
         self.given_back.load(Ordering::Relaxed)
     }
 
-    /// Lets it last for `ttl` seconds from now. Returns whether it is held still.
+    /// Extends the lock to `ttl` seconds from now. Returns whether it is still held.
     fn _extend<'py>(&self, py: Python<'py>, ttl: f64) -> PyResult<Bound<'py, PyAny>> {
         let ttl = checked(py, lock_ttl(ttl))?;
         self.run(py, Operation::Extend { grant: self.grant(), ttl })
     }
 
-    /// Gives the names back until it is notified, for at most `wait` seconds, then takes them again. Returns whether it
+    /// Releases the names until it is notified, for at most `wait` seconds, then takes them again. Returns whether it
     /// was notified.
     fn _park<'py>(&self, py: Python<'py>, wait: Option<f64>) -> PyResult<Bound<'py, PyAny>> {
         let wait = wait.map(|wait| checked(py, waiting_time("timeout", wait))).transpose()?;
@@ -274,12 +274,12 @@ impl Held {
         self.run(py, Operation::Park { grant: self.grant(), wait, relock })
     }
 
-    /// Notifies those that are parked on the same names, `most` of them, 0 for all. Returns how many.
+    /// Notifies `most` of the locks parked on the same names, or all if 0. Returns how many.
     fn _notify<'py>(&self, py: Python<'py>, most: u32) -> PyResult<Bound<'py, PyAny>> {
         self.run(py, Operation::Notify { grant: self.grant(), most })
     }
 
-    /// Nobody waits for it, or holds it, any more: given back without waiting for the answer.
+    /// Releases it without waiting for the answer, because its caller is gone.
     fn _cancel(&self, py: Python<'_>) -> PyResult<()> {
         self.place.cancel(py, &self.grant)
     }
