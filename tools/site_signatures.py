@@ -65,7 +65,10 @@ def _stubs(module: str) -> dict[str, _Function]:
         # Later ones win: what a class says itself, and of overloads the last, which takes most.
         for function in (function for base in (*above, each) for function in base.body):
             if isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)):
-                found[f"{name}.{function.name}"] = function
+                qualified = f"{name}.{function.name}"
+                if function.decorator_list and qualified in found and not function.args.defaults:
+                    function.args.defaults = found[qualified].args.defaults
+                found[qualified] = function
     return found
 
 

@@ -27,7 +27,7 @@ REPOSITORY = BENCH_FOLDER.parent
 
 
 class ContestantError(Exception):
-    """A contestant ended, hung, wrote something that is not a reply, or refused; `cannot` when its client never can."""
+    """A contestant ended, hung, refused, or wrote something else than a reply; `cannot` if its client never can."""
 
     def __init__(self, reason: str, cannot: bool = False) -> None:
         super().__init__(reason)
@@ -129,7 +129,7 @@ class Contestant:
     _errors: IO[bytes] = field(default_factory=tempfile.TemporaryFile)
 
     def ask(self, request: dict[str, Any], seconds: float = REPLY_SECONDS) -> dict[str, Any]:
-        """Returns the reply to a request; raises ContestantError when there is none within `seconds`."""
+        """Returns the reply to a request. Raises ContestantError if there is none within `seconds`."""
         self.send(request)
         return self.receive(seconds)
 
@@ -145,7 +145,7 @@ class Contestant:
             raise ContestantError(f"{error}{self._last_words()}") from None
 
     def receive(self, seconds: float = REPLY_SECONDS) -> dict[str, Any]:
-        """Returns the reply to what was sent; raises ContestantError when there is none within `seconds`."""
+        """Returns the reply to the last request. Raises ContestantError if there is none within `seconds`."""
         process = self._running()
         assert process.stdout is not None
         try:
@@ -158,7 +158,7 @@ class Contestant:
 
     @property
     def pid(self) -> int:
-        """The process id; starts the process if it does not run."""
+        """The process id. Starts the process if necessary."""
         return self._running().pid
 
     def _running(self) -> subprocess.Popen[bytes]:
@@ -193,7 +193,7 @@ class Contestant:
                 self._process.stdin.close()
 
     def close(self) -> None:
-        """Ends the process, if there is one: by the end of its input, or else by its id."""
+        """Ends the process, if any, by closing its input or else by killing it."""
         process, self._process = self._process, None
         if process is None:
             return

@@ -14,10 +14,10 @@ from typing import Any, Literal
 from .names import BLOCKING
 from .results import Document, RowInfo
 
-#: What else is measured of a row: the client's system calls and memory, and the row in other placements.
+#: Additional measurements of a row: the client's system calls and memory, and the row in other placements.
 Also = Literal["system calls", "memory", "placement"]
-#: What a rate stands beside: the first contestant's, the floor's for that one; the first client's; our blocking
-#: client's; that of the first contestant of the same concurrency model.
+#: What a rate is compared with: the first contestant, or the floor for the first contestant itself; the first client;
+#: our blocking client; the first contestant of the same concurrency model.
 Beside = Literal["floor and first", "first client", "blocking", "first of model", ""]
 
 
@@ -41,9 +41,9 @@ class Target:
         return self.text.partition(": ")[2]
 
 
-#: Gives the targets of the row or group of this name that a document has the figures for.
+#: Yields the targets for the row or group with this name, as far as a document has the figures.
 Goal = Callable[[Document, str], Iterator[Target]]
-#: Goals by names of rows, which may be patterns.
+#: Goals by row name, which may be a pattern.
 Goals = dict[str, tuple[Goal, ...]]
 
 
@@ -70,7 +70,7 @@ class Group:
     goals: tuple[Goal, ...] = ()
 
     def rows(self, document: Document) -> list[RowInfo]:
-        """Returns the group's rows in the order in which they are shown."""
+        """Returns the group's rows in display order."""
         rows = document.rows_of(self.name)
         return sorted(rows, key=self.order) if self.order else rows
 

@@ -1,4 +1,4 @@
-"""A Python contestant's side: answers the benchmark's requests and times its client on rows of steps."""
+"""The Python contestants' side: answers the benchmark's requests, and times its client on rows of steps."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .names import BLOCKING
 from .protocol import RowSpec, Timing, decode, encode
 
 Do = Callable[[dict[str, Any]], dict[str, Any]]
-#: Makes of an adapter and a model what does one request, and what is called at the end.
+#: Makes two functions for an adapter and a model: one does a request, the other is called at the end.
 Serve = Callable[[Any, Model], tuple[Do, Callable[[], None]]]
 
 
@@ -41,7 +41,7 @@ def run_contestant(package: str, models: dict[str, type[Model]], serve: Serve) -
 
 
 def answer_requests(do: Do) -> None:
-    """Answers one request after another until the input ends."""
+    """Answers requests until the input ends."""
     for line in sys.stdin.buffer:
         _write(answer(do, decode(line)))
 
@@ -58,7 +58,7 @@ def _write(reply: dict[str, Any]) -> None:
 
 
 def answer(do: Do, request: dict[str, Any]) -> dict[str, Any]:
-    """Returns the reply to one request; a client's error is a reply too."""
+    """Returns the reply to one request. A client's error is a reply too."""
     try:
         return {"ok": True, **do(request)}
     except CannotDo as cannot:
@@ -68,7 +68,7 @@ def answer(do: Do, request: dict[str, Any]) -> dict[str, Any]:
 
 
 def do_steps(adapter: Adapter, request: dict[str, Any]) -> dict[str, Any]:
-    """Does one request; raises CannotDo, WrongResult or what the client raises."""
+    """Does one request. Raises CannotDo, WrongResult or the client's exception."""
     wanted = request["do"]
     if wanted == "describe":
         return {"version": adapter.version(), "configuration": adapter.configuration()}

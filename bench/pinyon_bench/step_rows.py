@@ -71,7 +71,7 @@ SEED_N = 2500
 KEY_WIDTH = 36
 SIZES = {"64B": 64, "10KB": 10_240, "100KB": 102_400}
 MULTIGET_KEYS = (1, 10, 100, 1000)
-# On one server alone: it shows that nothing gets dearer per key, and takes long.
+# Only with one server, since it takes long: it shows that the cost per key does not grow.
 MOST_MULTIGET_KEYS = 10_000
 MULTIGET_SERVERS = (1, 2, 4)
 WARM_UP_SHARE = 10
@@ -270,7 +270,7 @@ def _multiget_row(count: int, servers: int) -> StepRow:
 
 
 def placement_rows(placement: str) -> list[StepRow]:
-    """Returns the few rows that `record` also measures in another placement, which their names say."""
+    """Returns the few rows that `record` also measures in another placement, which is part of their names."""
     chosen = [row for row in step_rows() if "placement" in row.also]
     return [replace(row, name=f"{row.name} {placement}", group=PLACEMENT.name, goals=()) for row in chosen]
 

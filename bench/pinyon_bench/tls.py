@@ -22,7 +22,7 @@ from .placement import Placement, pinned
 from .servers import LOCAL_HOST, Server, start_server
 
 CELL_SECONDS = 0.1
-#: Coroutines that ask at a time.
+#: The number of simultaneous coroutines.
 TASKS = 50
 
 
@@ -78,7 +78,7 @@ ROWS = [
 
 
 def measure(rounds: int, placement: Placement, console: Console) -> None:
-    """Measures all rows, plain and with TLS in turn in each round, and prints the medians."""
+    """Measures all rows, alternately plain and with TLS in each round, and prints the medians."""
     table = Table("row", box=box.SIMPLE, title="processor microseconds of an operation, client side")
     for title in ("plain", "TLS", "TLS / plain"):
         table.add_column(title, justify="right")

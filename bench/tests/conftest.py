@@ -16,7 +16,7 @@ def sample(number: int, row: str, contestant: str, wall: float) -> Sample:
 
 @pytest.fixture
 def document() -> Document:
-    """`fast` takes half of `slow`'s time in set:plain, and is as fast as `slow` in get:plain, give or take."""
+    """`fast` takes half of `slow`'s time in set:plain, and about the same time in get:plain."""
     walls = {
         ("set:plain", "fast"): (0.10, 0.11, 0.09),
         ("set:plain", "slow"): (0.20, 0.22, 0.18),

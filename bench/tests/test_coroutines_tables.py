@@ -21,7 +21,7 @@ def sample(number: int, row: str, contestant: str, rate: float, processor: float
 
 @pytest.fixture
 def pairs_document(document: Document) -> Document:
-    """Known rates, two rounds: what is best and by how much can be told by heart."""
+    """Known rates in two rounds: the best contestant and its lead can be computed by hand."""
     rates = {
         "gevent:get:sync": {"Pinyon": 50_000, "pylibmc": 45_000},
         "gevent:get:1": {"Pinyon gevent": 40_000, "pylibmc gevent": 45_000},

@@ -74,7 +74,7 @@ def work(number: int, row: str, contestant: str) -> ServerWork:
 
 @pytest.fixture
 def locks_document(document: Document) -> Document:
-    """Known rates, two rounds. The floor's pipelined pairs are half of those at the seed's scale."""
+    """Known rates in two rounds. The floor's pipelined pairs are half of those at the seed's scale."""
     names = list(dict.fromkeys(name for contestants in RATES.values() for name in contestants))
     cells = [(number, row, name) for row, rates in RATES.items() for name in rates for number in (1, 2)]
     document.rows = [row.info() for row in lock_rows(short=False) if row.name in RATES]
@@ -95,11 +95,11 @@ def test_targets_are_computed_from_the_document(locks_document: Document) -> Non
     expected = {
         "locks:pair:1: at least 0.8 times floor": ("0.880", True),
         "locks:pair:1: at least 3 times redis-py": ("2.750", False),
-        # 8,000 a second where the floor does half of the scale's 46,800.
+        # 8,000 per second with a floor at half of the scale's 46,800.
         "locks:mutex:1/1 asyncio: at least 15,000/s at the seed's scale": ("16,000", True),
         "locks:mutex:10/19 asyncio: at least 8,000/s at the seed's scale": ("7,000", False),
         "locks:mutex asyncio: 10/19 takes at most 2 times as long as 1/1": ("2.286", False),
-        # 10,300 in 5 seconds are 1,030 a second here, and 6,500 are 650.
+        # 10,300 in 5 seconds are 1,030 per second here, and 6,500 are 650.
         "locks:section:1/1 asyncio: at least 1.5 times the seed's 10,300": ("1.500", True),
         "locks:section:10/19 asyncio: at least 1.5 times the seed's 6,500": (
             "1.000",
@@ -117,7 +117,7 @@ def test_targets_are_computed_from_the_document(locks_document: Document) -> Non
     commands = [target for text, target in known.items() if "exactly 2 commands" in text]
     assert [(target.measured, target.met) for target in commands] == [("2.000", True)]
     assert len(known) == len(expected) + 2
-    # Beside the longest text there is room for the other columns of a terminal of 100.
+    # The longest text leaves room for the other columns of a terminal of 100.
     assert max(map(len, known)) <= 68
 
 

@@ -1,4 +1,4 @@
-"""The report page and its plots, of a made-up document that has every group of rows."""
+"""The report page and its plots, for an invented document with every group of rows."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ VOID = {"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "met
 
 
 class Reader(HTMLParser):
-    """Reads a page, and keeps its elements, its text and what it would load; fails where tags do not match."""
+    """Reads a page, and records its elements, text and references. Fails if tags do not match."""
 
     def __init__(self, text: str) -> None:
         super().__init__()

@@ -11,11 +11,11 @@ from .locks.run import HEADING, details, line, run
 from .locks.sabotage import SABOTAGES
 from .soak.cli import add_verb as add_soak
 
-#: Seconds of work in a cell of the quick ones.
+#: The duration of work in each quick cell, in seconds.
 QUICK_SECONDS = 1.2
-#: Seconds of work under each sabotage.
+#: The duration of work under each sabotage, in seconds.
 SABOTAGE_SECONDS = 2.0
-#: Seconds that a cell takes beyond its work: starting, ending and checking.
+#: The time a cell takes in addition to its work, in seconds: starting, ending and checking.
 AROUND = 6.0
 
 

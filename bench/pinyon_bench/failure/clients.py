@@ -50,7 +50,7 @@ def pinyon_settings() -> dict[str, Any]:
 
 
 def connect(contender: Contender, servers: list[str]) -> tuple[Get, Set]:
-    """Returns the calls of a client that blocks, or lets other greenlets run."""
+    """Returns the calls of a client that blocks, or that lets other greenlets run."""
     if contender.client == "Pinyon":
         import pinyon
 

@@ -46,7 +46,7 @@ def section(outcomes: list[Outcome], machine: Machine, versions: dict[str, str],
 
 
 def refresh(path: Path, text: str) -> None:
-    """Puts the text between the marks of a page; raises ValueError when it has none."""
+    """Replaces the text between the marks of a page. Raises ValueError if there are none."""
     page = path.read_text(encoding="utf-8")
     before, begin, rest = page.partition(BEGIN)
     _, end, after = rest.partition(END)

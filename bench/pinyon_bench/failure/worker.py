@@ -1,6 +1,6 @@
-"""A client at work, in a process of its own: `python -m pinyon_bench.failure.worker NUMBER SERVER…`.
+"""A working client in a separate process: `python -m pinyon_bench.failure.worker NUMBER SERVER…`.
 
-It is told what to do by lines of JSON, and answers each with one.
+Its orders are lines of JSON, and so are its answers.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ KEYS = [f"key:{number}" for number in range(400)]
 
 
 def value_of(key: str) -> str:
-    """Returns the value that is stored under a key."""
+    """Returns the value for a key."""
     return f"value of {key}"
 
 
@@ -33,11 +33,11 @@ class Record:
 
     def __init__(self, lost: list[str]) -> None:
         self._lost = frozenset(lost)
-        #: Seconds of each operation on a key of a server that is well.
+        #: The duration of each operation on a key of a healthy server, in seconds.
         self.others = array("d")
         #: When each operation on the other keys began and ended.
         self.lost: list[tuple[float, float]] = []
-        #: Operations on keys of servers that are well which did not return their value.
+        #: The number of operations on keys of healthy servers that did not return their value.
         self.missed = 0
 
     def note(self, key: str, value: Any, begun: float) -> None:
@@ -78,7 +78,7 @@ def work(get: Callable[[str], Any], store: Callable[[str, str], Any], seed: int,
 
 
 async def work_in_task(get: Any, store: Any, seed: int, until: float, record: Record) -> None:
-    """The same, awaited."""
+    """The same with awaited calls."""
     for key in draws(seed, until):
         begun, value = perf_counter(), None
         with suppress(Exception):

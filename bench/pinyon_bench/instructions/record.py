@@ -1,4 +1,4 @@
-"""The record: a file in the tree that says how many instructions each operation took, and where that was counted."""
+"""The record: a file in the repository with the instructions of each operation, and the conditions of counting."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..contestant import BENCH_FOLDER, REPOSITORY
 from .callgrind import CountError
 
 FILE = BENCH_FOLDER / "instructions.json"
-#: By how much of the recorded figure an operation may grow unnoticed.
+#: By how much of the recorded figure an operation may grow without a failure.
 TOLERANCE = 0.05
 UPDATE = "make bench-instructions"
 VERSION = re.compile(r"\d+(\.\d+)+")
@@ -78,9 +78,9 @@ def write(instructions: dict[str, int], path: Path) -> None:
 
 
 def commit() -> str:
-    """Returns the commit that is checked out, and whether what Pinyon is built from has changed since.
+    """Returns the checked-out commit, and whether Pinyon's sources have changed since.
 
-    A record that changes with the code is counted before both are committed: then it names the commit before them.
+    A record that changes together with the code is counted before the commit, so it names the commit before.
     """
     name = _output("git", "-C", str(REPOSITORY), "rev-parse", "--short=12", "HEAD")
     changed = _output("git", "-C", str(REPOSITORY), "status", "--porcelain", "--", *SOURCES)
@@ -88,7 +88,7 @@ def commit() -> str:
 
 
 def built_with() -> dict[str, str]:
-    """Returns what figures depend on besides Pinyon: they are comparable where all of it is equal."""
+    """Returns the conditions that figures depend on, besides Pinyon. Figures are comparable if all are equal."""
     return {
         "processor": _processor(),
         "Python": platform.python_version(),
@@ -98,7 +98,7 @@ def built_with() -> dict[str, str]:
 
 
 def _processor() -> str:
-    """The C library and Rust's crates choose by it how to copy and search bytes."""
+    """The C library and Rust's crates choose their code for copying and searching by it."""
     has_avx2 = "avx2" in Path("/proc/cpuinfo").read_text().split()
     return f"{platform.machine()} with AVX2" if has_avx2 else platform.machine()
 

@@ -11,7 +11,7 @@ from ..results import Document, Latency, RowInfo, ServerWork
 from .workloads import HANDOVER, NEAR, PING, Link, group_of
 
 PUBLISHES = ("publish", "spublish")
-#: Why a figure is taken from each: a function of what Redis counted in one cell.
+#: Computes a figure from Redis's counts for one cell.
 PerCycle = Callable[[ServerWork], float]
 
 
@@ -26,7 +26,9 @@ def published(work: ServerWork) -> float:
 
 
 def reads(work: ServerWork) -> float:
-    """Returns how often Redis read from a socket per cycle; a client that sends at once what it can waits as often."""
+    """Returns how many times Redis read from a socket per cycle. A client that sends all it can at once waits as many
+    times.
+    """
     return work.reads / work.cycles
 
 
@@ -79,7 +81,9 @@ def p99_of(latency: Latency) -> float:
 def in_round_trips(
     document: Document, contestant: str, part: Callable[[Latency], float], link: Link = NEAR
 ) -> Ratio | None:
-    """Returns a figure of the hand-overs in round trips of the same round, those of the floor over the same link."""
+    """Returns a figure of the hand-overs in round trips, as measured by the floor in the same round over the same
+    link.
+    """
     row = handover_row(document, link)
     if row is None:
         return None

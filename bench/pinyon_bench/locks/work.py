@@ -1,4 +1,4 @@
-"""What the workers of a row of locks do, in every concurrency model."""
+"""The work of the workers in a row of locks, in every concurrency model."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ async def ping(model: Model, calls: LockCalls, count: int, tally: Tally) -> None
 
 
 async def cycle(calls: LockCalls, draws: Iterator[list[str]], tally: Tally) -> None:
-    """Locks, counts, unlocks; reads the clock before each lock and within.
+    """Locks, counts, unlocks. Reads the clock before each lock and within.
 
-    It is written for each kind of context: one for both would add half a microsecond to what is timed.
+    There is one version for each kind of context: a common one would add half a microsecond to the measured time.
     """
     lock, seconds = calls.lock, tally.seconds
     for names in draws:
@@ -53,16 +53,16 @@ async def cycle_awaiting(calls: LockCalls, draws: Iterator[list[str]], tally: Ta
 
 
 async def hold(model: Model, calls: LockCalls, row: LocksSpec, tally: Tally) -> list[list[int]]:
-    """Locks over and over, once at least; returns when each lock was asked for, was held, and was about to be released.
+    """Locks repeatedly, at least once. Returns when each lock was requested, acquired, and about to be released.
 
-    Nanoseconds of the clock that all processes share, since the row's start.
+    In nanoseconds of the clock that all processes share, since the row's start.
     """
     context, lock, names, now = model.held, calls.lock, row["names"], time.monotonic_ns
     start = round(row["start"] * 1e9)
     until = start + round(row["seconds"] * 1e9)
     held: list[list[int]] = []
     await model.sleep(max(0.0, row["start"] - time.monotonic()))
-    # A process that was kept from running until then has its turn too.
+    # A process that could not run until then gets its turn too.
     while (asked := now()) < until or not held:
         async with context(lock(names)):
             entered = now()
@@ -99,7 +99,7 @@ class Checked(exercise.Worker):
 
 
 class Writing(Checked):
-    """The seed's second test: sleeps, locks, writes, increases, reads, deletes, unlocks, until the time has come."""
+    """The seed's second test: sleeps, locks, writes, increases, reads, deletes and unlocks, until the time is up."""
 
     def __init__(self, model: Model, row: LocksSpec, delay: float, until: float, tally: Tally) -> None:
         source = random.Random(delay)

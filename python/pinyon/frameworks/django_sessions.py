@@ -18,7 +18,7 @@ from django.contrib.sessions.backends.db import SessionStore as DatabaseStore
 from django.core.cache import caches
 from django.core.cache.backends.base import InvalidCacheKey
 from django.core.exceptions import ImproperlyConfigured
-from django.db import router, transaction
+from django.db import connections, router, transaction
 
 import pinyon
 from pinyon.frameworks.django import PinyonCache
@@ -159,7 +159,11 @@ class SessionStore(DatabaseStore):  # type: ignore[misc]
         if deleted is None:
             return
         super().delete(deleted)
-        self._forget(self.cache_key_prefix + deleted)
+        key, database = self.cache_key_prefix + deleted, router.db_for_write(self.model)
+        self._forget(key)
+        if connections[database].in_atomic_block:
+            # Until then others read the row, and may make a copy of it.
+            transaction.on_commit(lambda: self._forget(key), using=database)
 
     async def adelete(self, session_key: str | None = None) -> None:
         deleted = session_key or self.session_key
@@ -169,12 +173,16 @@ class SessionStore(DatabaseStore):  # type: ignore[misc]
         await self._aforget(self.cache_key_prefix + deleted)
 
     def _keep(self, made: float, data: Any, ttl: int) -> None:
+        """Make a copy, unless another request has deleted the session meanwhile."""
         try:
             self._cache.set(self.cache_key, {"made": made, "data": data}, ttl)
         except (pinyon.ValueTooLarge, pinyon.UnsupportedType):
             self._forget(self.cache_key)
         except pinyon.Error as error:
             WATERMARK.move(self.model, error)
+        else:
+            if not self.exists(self.session_key):
+                self._forget(self.cache_key)
 
     async def _akeep(self, made: float, data: Any, ttl: int) -> None:
         try:
@@ -183,6 +191,9 @@ class SessionStore(DatabaseStore):  # type: ignore[misc]
             await self._aforget(self.cache_key)
         except pinyon.Error as error:
             await sync_to_async(WATERMARK.move)(self.model, error)
+        else:
+            if not await self.aexists(self.session_key):
+                await self._aforget(self.cache_key)
 
     def _forget(self, key: str) -> None:
         try:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from .history import Line
 
-#: Of an attempt that had no end when the history ended.
+#: For an attempt that had not ended when the history did.
 NEVER = 1 << 62
 
 
@@ -39,13 +39,13 @@ class Attempt:
     release_sent: int | None = None
     released: int | None = None
     kept: bool | None = None
-    #: Cancelled, timed out or failed.
+    #: When it was cancelled, timed out or failed.
     given_up: int | None = None
-    #: When its process was killed, if it was not over by then.
+    #: When its process was killed, unless it was over by then.
     killed: int | None = None
-    #: What its client said: at this moment it believed to hold the lock until that one.
+    #: What its client recorded: at the first moment, it considered the lock held until the second.
     beliefs: list[tuple[int, int]] = field(default_factory=list)
-    #: When it should have gone on inside its section, and got no time.
+    #: When it should have continued within its section, but got no time.
     late: list[int] = field(default_factory=list)
     writes: list[Write] = field(default_factory=list)
 

@@ -11,7 +11,7 @@ from pinyon.errors import LockTimeout
 
 
 def shortened(model: Model, arguments: dict[str, Any], cancel_after: float | None) -> dict[str, Any]:
-    """Return the settings of a lock. Threads cannot be cancelled: they wait for a short time."""
+    """Return the settings of a lock. Threads cannot be cancelled, so they get a short time to wait."""
     if cancel_after is None or not isinstance(model, Threads):
         return arguments
     return {**arguments, "timeout": max(cancel_after, 0.0005)}
@@ -27,7 +27,7 @@ async def acquire(model: Model, lock: Any, cancel_after: float | None) -> Any:
 
 
 def _acquire_in_greenlet(lock: Any, cancel_after: float) -> Any:
-    """In the worker's own greenlet an exception is thrown into it; another greenlet is killed."""
+    """Throw an exception into the worker's own greenlet, or kill another greenlet."""
     import gevent
 
     if cancel_after > 0:

@@ -6,13 +6,13 @@ from . import faults, scenarios
 from .cell import Cell
 from .settings import Settings
 
-#: Nothing expires, and nobody polls: what is not woken stays asleep.
+#: Nothing expires and no waiter polls: without a wake-up, it stays asleep.
 CALM = Settings(ttl=60.0, heartbeat=60.0, long_stays=0.0, patience=30.0)
-#: Leases that end often, and waiters that give up often.
+#: Locks that expire often, and waiters that often give up.
 BUSY = Settings(cancels=0.15, tries=0.05, unrenewed=0.05, stay=0.002, long_stays=0.005)
 MODELS = ("blocking", "gevent", "asyncio")
 
-#: Who may do what the documentation says that the pure handler needs, and nothing else.
+#: A user with exactly the permissions that the pure handler needs according to the documentation.
 PLAIN_USER = (
     "plain on >secret ~{verify}:* &{verify}:* +ping +info +subscribe +publish +time +multi +exec +watch +unwatch"
     " +exists +set +msetnx +incr +mget +pexpire +pttl +del"
@@ -31,7 +31,7 @@ def _all(settings: Settings) -> tuple[Settings, ...]:
 
 _CUT = BUSY.but(command_timeout=0.5, cancels=0.1)
 _LOST = BUSY.but(cancels=0.05)
-#: A task that is cancelled acquires in a task of its own, which is then the owner: nothing is nested in what it holds.
+#: A cancelled task acquires in a new task, which is then the owner, so nothing is nested in its locks.
 _NESTED = tuple(
     each.but(cancels=0.0) if each.model == "asyncio" else each for each in _all(BUSY.but(nested=0.4, most=3))
 )

@@ -11,7 +11,7 @@ SOURCE = Path(__file__).with_name("clock_shim.c")
 
 
 class Skipped(Exception):
-    """This cell cannot be run here; the message says why."""
+    """This cell cannot run here, for the reason in the message."""
 
 
 class WallClock:

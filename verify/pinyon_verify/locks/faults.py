@@ -15,7 +15,7 @@ from .settings import NAMESPACE
 if TYPE_CHECKING:
     from .world import Client, World
 
-#: How long to look for somebody in the right state.
+#: How long to look for a process in the right state, in seconds.
 LOOK = 1.0
 
 
@@ -179,5 +179,5 @@ def _move_clock(world: World, seconds: int) -> None:
     world.clock.move(seconds)
     time.sleep(1)
     world.clock.move(0)
-    # What was written under the other clock lives on.
+    # Data written under the other clock still exists.
     world.record("fault", at=before, kind="clock", until=world.until + 60 * SECOND)

@@ -29,9 +29,9 @@ class Seen:
 
     name: str
     attempt: str
-    #: None where the pure handler took it.
+    #: None if the pure handler took it.
     token: int | None
-    #: Milliseconds that it was to last.
+    #: The remaining milliseconds.
     left: int
 
 

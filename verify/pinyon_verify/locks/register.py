@@ -20,7 +20,7 @@ class Register:
         self._connection = Connection(address)
 
     def write(self, name: str, token: int) -> tuple[bool, int]:
-        """Write to a name's register. Return whether it was accepted, and the write's place among all of them."""
+        """Write to a name's register. Return whether it was accepted, and the write's position among all writes."""
         accepted, order = self._connection("EVAL", _SCRIPT, 1, f"register:{name}", token)
         return bool(accepted), order
 

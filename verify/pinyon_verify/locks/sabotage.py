@@ -27,7 +27,7 @@ class Sabotage:
     cell: Cell
 
     def do(self, world: World) -> None:
-        """Have the library loaded by whoever loads it, and load another in its place."""
+        """Let a client load the library, then load the changed one in its place."""
         with pinyon.Locks(f"redis://127.0.0.1:{world.server.port}", handler="script") as locks:
             locks.is_locked("nothing")
         listed = world.server.ask("FUNCTION", "LIST", "LIBRARYNAME", LIBRARY, "WITHCODE")
@@ -58,7 +58,7 @@ SABOTAGES = (
         "nobody-is-woken",
         "liveness",
         "local handed_over, deaf\n",
-        # Neither those who give back nor those who give up.
+        # Neither attempts that release nor those that give up.
         "local grant, hand_over = function() end, function() end\nlocal handed_over, deaf\n",
         _CALM,
     ),

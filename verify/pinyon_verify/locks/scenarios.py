@@ -13,14 +13,14 @@ from .work import make_locks
 if TYPE_CHECKING:
     from .world import World
 
-#: A waiter that is not woken is woken by its heartbeat, after so many seconds: far later than anything here takes.
+#: Seconds until the heartbeat wakes a waiter that is not woken otherwise: far longer than anything here takes.
 NEVER = 60.0
-#: A waiter that is woken goes on within so many seconds on any machine.
+#: Seconds within which a woken waiter continues on any machine.
 SOON = 10.0
 
 
 class _Waiter:
-    """A client with a connection of its own, which waits for names in a thread."""
+    """A client with its own connection that waits for names in a thread."""
 
     def __init__(self, world: World, *names: str, fairness: str = "fifo", timeout: float = NEVER) -> None:
         settings = world.cell.clients[0].but(url=f"redis://127.0.0.1:{world.server.port}", fairness=fairness)

@@ -11,13 +11,13 @@ from .history import MILLISECOND, SECOND, Recorder, now
 from .register import Register
 from .settings import Settings
 
-#: A holder looks this often whether it still is one.
+#: How often a holder checks that it still holds the lock, in seconds.
 SLICE = 0.01
-#: It leaves when it believes for no longer than this.
+#: It leaves if it may consider the lock held for at most this time, in seconds.
 MARGIN = 0.005
-#: What workers inside of others' locks are numbered from.
+#: The first number of workers inside others' locks.
 INNER = 1000
-#: A sleep that took so much longer than asked for is written down.
+#: A sleep is recorded if it took so much longer than requested, in seconds.
 LATE = 0.005
 
 
@@ -50,7 +50,7 @@ class Share:
         self._register = Register(self.settings.register)
 
     def draw(self) -> dict[str, Any]:
-        """Begin an attempt: draw its names and how it is made. Return the settings for ``lock``."""
+        """Begin an attempt: choose its names and its kind. Return the settings for ``lock``."""
         settings = self.settings
         others = [name for name in (f"n{number}" for number in range(settings.names)) if name not in self._outer_names]
         count = self.random.randint(settings.fewest, min(settings.most, len(others)))
@@ -80,7 +80,7 @@ class Share:
         return self.random.random() < self.settings.forks
 
     def waits(self) -> float | None:
-        """Return for how many seconds the worker waits on a condition, if it does: its names are free meanwhile."""
+        """Return the seconds to wait on a condition, if any. The names are free meanwhile."""
         if self.random.random() >= self.settings.conditions:
             return None
         self.record("release", self.attempt)
@@ -113,7 +113,7 @@ class Share:
         return max(0.0, remaining - MARGIN)
 
     def stay(self, held: Any) -> Iterator[float]:
-        """Be in the critical section: write to a register, stay, write to another. Yields how long to sleep."""
+        """Stay in the critical section: write to a register, stay, write to another. Yields how long to sleep."""
         self.granted(held)
         reliable = self.believes(held)
         if not reliable:

@@ -1,4 +1,4 @@
-"""What the workers of a client process do, in every concurrency model."""
+"""The work of a client process, in every concurrency model."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .history import Recorder
 from .settings import NAMESPACE, Settings
 from .share import Share
 
-#: Seconds that a worker waits after an error of the server's.
+#: The pause of a worker after an error from the server, in seconds.
 AFTER_ERROR = 0.02
 #: Seconds that a forked child may take.
 CHILD = 30.0
@@ -139,14 +139,14 @@ class Worker(exercise.Worker):
             self._is_released = True
         else:
             if held.token == token:
-                # Woken for nothing, before the server heard of it: the names were held all the time.
+                # Woken before the server knew: the names were held all the time.
                 self.share.record("cancel", self.share.attempt)
                 return
             for pause in self.share.stay(held):
                 await self.model.sleep(pause)
 
     async def _fork(self, locks: Any, held: Any) -> None:
-        """A child must not hold, renew or release what its parent holds, and works with locks of its own."""
+        """A child must not hold, renew or release its parent's locks; it uses locks of its own."""
         child = os.fork()
         if child == 0:
             status = 1

@@ -1,4 +1,4 @@
-"""One run of a cell: servers, clients and faults; at the end, all the evidence."""
+"""One run of a cell: servers, clients and faults, and finally all the evidence."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from .server import Server
 from .settings import NAMESPACE, Settings
 from .trace import Tracer, steps
 
-#: Seconds from the clients' beginning to the first fault, and from the last one to the end.
+#: Seconds from the clients' start to the first fault, and from the last one to the end.
 WARM_UP, TAIL = 0.3, 0.5
-#: How long a client may take to end, beyond its patience.
+#: How long a client may take to end, beyond its time to wait.
 ENDING = 30.0
 
 
@@ -65,13 +65,13 @@ class World:
         self.record = Recorder(self.history)
         self.server = Server(folder / "server", cell.persistence, cell.options)
         self.register = Server(folder / "register")
-        #: The server's, if it can be moved, and the clients', if theirs can be.
+        #: The server's clock, if it can be moved, and the clients' clocks, if theirs can be.
         self.clock: WallClock | None = None
         self.clocks: list[WallClock] = []
         self.clients: list[Client] = []
         self.names = [f"n{number}" for number in range(max(each.names for each in cell.clients))]
         self.until = 0
-        #: Microseconds that a call of a script took: on the average, and the slowest.
+        #: Microseconds of a script call: the mean, and the slowest.
         self.mean_script = 0.0
         self.slowest_script = 0
         self._spawned = 0
@@ -142,7 +142,7 @@ class World:
             self.spawn(settings.but(url=f"redis://{settings.login}127.0.0.1:{port}"), skew)
         self._start()
         if self.cell.cuts:
-            # Anything may be cut at any time.
+            # A connection may be cut at any time.
             self.record("fault", kind="cut", until=self.until + 60 * SECOND)
         self._pause(WARM_UP)
         while self.cell.faults and now() < self.until - int(TAIL * SECOND):
@@ -204,7 +204,7 @@ class World:
         return self.random.choice(found) if found else None
 
     def kill(self, client: Client) -> None:
-        """End a client as a crash would, and start another in its place."""
+        """End a client like a crash, and start another in its place."""
         before = now()
         client.process.kill()
         client.process.wait()

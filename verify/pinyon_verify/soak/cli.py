@@ -13,7 +13,7 @@ from .sabotage import SABOTAGES
 if TYPE_CHECKING:
     SubParsers = argparse._SubParsersAction[argparse.ArgumentParser]
 
-#: Seconds of work for each model when it is to be quick, and under each sabotage.
+#: Seconds of work for each model in a quick run, and under each sabotage.
 QUICK_SECONDS, SABOTAGE_SECONDS = 4.0, 2.0
 
 

@@ -19,9 +19,9 @@ from .models import MODELS, make_client
 from .sabotage import SABOTAGES
 from .worker import TIMEOUT, Record, Tribe, Worker
 
-#: Seconds beyond its timeout after which an operation counts as hung: much, as machines get busy.
+#: Seconds beyond its timeout after which an operation counts as hung; generous, for busy machines.
 MARGIN = 15.0
-#: Part of the time after which memory must not grow much any more.
+#: The fraction of the time after which memory must hardly grow.
 WARM = 0.3
 
 
@@ -121,7 +121,7 @@ def _descriptors() -> int:
 
 
 def _memory() -> int:
-    """Bytes of this process in memory."""
+    """The process's memory in bytes."""
     return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 

@@ -38,6 +38,6 @@ class Awaited:
 
 
 def make_client(model: Model, servers: list[str], **settings: Any) -> Any:
-    """Return a client of a model, whose methods are awaited."""
+    """Return a client in a model, with methods that are awaited."""
     client = importlib.import_module(model.module).Client(servers, **settings)
     return client if isinstance(model, Tasks) else Awaited(client)

@@ -20,15 +20,15 @@ from rich.table import Table
 from .client import MARGIN
 from .servers import Faults, Memcached
 
-#: Servers on ports, and on unix sockets.
+#: The number of servers on ports, and on Unix sockets.
 TCP, UNIX = 2, 1
-#: Seconds before the first fault and after the last.
+#: Seconds before the first fault and after the last one.
 CALM = 0.3
 #: Seconds that a client may take to start and to end.
 AROUND = 60.0
-#: Bytes by which a process may grow once it is warm: the ledger does, and the allocator.
+#: By how many bytes a warm process may grow: the ledger grows, and so does the allocator.
 GROWTH = 64 * 1024 * 1024
-#: Descriptors of a client beside its connections.
+#: Descriptors of a client that are not connections.
 BESIDE = 16
 
 
@@ -38,7 +38,7 @@ class Plan:
 
     models: list[str]
     seed: int
-    #: Of work, for each model.
+    #: Seconds of work for each model.
     seconds: float
     workers: int = 64
     sabotage: str = ""
@@ -61,12 +61,12 @@ class Result:
 
     @property
     def kinds(self) -> Counter[str]:
-        """How many findings there are of each kind."""
+        """The number of findings of each kind."""
         return Counter(finding.partition(":")[0] for finding in self.findings)
 
 
 def run(plan: Plan, model: str) -> Result:
-    """Soak one concurrency model."""
+    """Run the soak in one concurrency model."""
     with tempfile.TemporaryDirectory(prefix="ps-") as folder, contextlib.ExitStack() as stack:
         servers = [Memcached() for _ in range(TCP)]
         servers += [Memcached(Path(folder) / f"s{number}") for number in range(UNIX)]

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-#: What is done wrong, once in so many gets.
+#: One in so many gets goes wrong.
 ONE_IN = 200
 
 
@@ -40,7 +40,7 @@ class _AnothersValue(_Wrong):
 
 
 class _OldValue(_Wrong):
-    """Keeps the first value of each key, as a cache inside a client would."""
+    """Returns the first value of each key, like a cache inside a client."""
 
     def __init__(self, client: Any) -> None:
         super().__init__(client)

@@ -1,4 +1,4 @@
-"""Real memcached processes, and what goes wrong with them."""
+"""Real memcached processes and their faults."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ START_SECONDS = 20.0
 
 
 class Memcached:
-    """One server, on a port or a unix socket."""
+    """A server on a port or a Unix socket."""
 
     def __init__(self, path: Path | None = None) -> None:
         self.path = path
@@ -33,7 +33,7 @@ class Memcached:
         return str(self.path) if self.path else f"127.0.0.1:{self.port}"
 
     def start(self) -> None:
-        """Start it, empty, and wait until it answers."""
+        """Start it without data, and wait until it answers."""
         place = ["-s", str(self.path), "-a", "0777"] if self.path else ["-l", "127.0.0.1", "-p", str(self.port)]
         user = ["-u", "root"] if os.getuid() == 0 else []
         command = [shutil.which("memcached") or "/usr/bin/memcached", "-U", "0", "-m", "256", "-t", "2", *place, *user]

@@ -12,14 +12,14 @@ import pinyon
 
 from .ledger import Ledger, value_of
 
-#: Seconds that an operation may take; every fault but the shortest pauses lasts longer.
+#: Seconds that an operation may take. Every fault but the shortest pauses lasts longer.
 TIMEOUT = 0.5
-#: Keys of each worker, which nobody else writes, and keys that all write.
+#: The number of keys that only one worker writes, and of keys that all write.
 OWN_KEYS, SHARED_KEYS = 4, 16
-#: A counter's number is that of its worker times this, and what was added since.
+#: A counter is its worker's number times this, plus what was added.
 COUNTER = 10**12
 
-#: What a fault may cost an operation.
+#: The errors that a fault may cause.
 EXPECTED = (pinyon.Timeout, pinyon.ConnectError, pinyon.ConnectionLost, pinyon.ServerDown)
 
 OPERATIONS = {
@@ -39,7 +39,7 @@ OPERATIONS = {
 
 @dataclass
 class Record:
-    """What the workers of a process found."""
+    """The findings of a process's workers."""
 
     operations: int = 0
     hits: int = 0
@@ -50,7 +50,7 @@ class Record:
 
 @dataclass
 class Tribe:
-    """The workers of one client: they know each other's keys."""
+    """The workers of one client, who know each other's keys."""
 
     name: str
     client: Any
@@ -78,7 +78,7 @@ class Worker:
         self.written = [*tribe.keys_of(number), *tribe.shared_keys()]
         self.read = [key for worker in tribe.numbers for key in tribe.keys_of(worker)] + tribe.shared_keys()
         self.counted = 0
-        #: What it does, since when; None between operations.
+        #: The current operation and its start; None between operations.
         self.busy: tuple[str, float] | None = None
 
     async def work(self, sleep: Any) -> None:
@@ -98,7 +98,7 @@ class Worker:
             self.busy = None
             self.record.operations += 1
             self.record.slowest = max(self.record.slowest, time.monotonic() - begun)
-            # A server that is down fails at once: without a pause nothing would be done but that.
+            # A server that is down fails at once; without a pause, nothing else would happen.
             await sleep(0.001 if self.record.operations % 16 else 0.01)
 
     def _judge_batch(self, error: pinyon.BatchError) -> None:

@@ -4,18 +4,18 @@ use pinyon_core::blocking;
 use pinyon_core::operations::{AnyOperation, BorrowedKey, Everywhere, Operation, Request, ServerCommand, Single};
 use pinyon_core::spare::Reused;
 use pinyon_core::Data;
-use pinyon_proto::Mode;
+use pinyon_proto::{Direction, Mode};
 use pyo3::prelude::*;
 
 use super::{Client, Returned};
 use crate::answers::{answered, failed, of_servers};
-use crate::errors::{exception, ErrorKind};
+use crate::errors::{checked, exception, ErrorKind};
 use crate::host::PythonHost;
 use crate::keys::{sent, Scratch};
 use crate::loops::Caller;
 use crate::shared::{Awaited, Becomes, Driver, LoopOperation};
 use crate::supplied::{KeptKey, LoopValues, ThreadValues};
-use crate::ttl::Ttl;
+use crate::ttl::StoredTtl;
 use crate::value_bytes::{Encoded, Kept};
 use crate::waiter::Waiter;
 
@@ -51,11 +51,27 @@ impl Client {
         mode: Mode,
         key: &Bound<'py, PyAny>,
         value: &Bound<'_, PyAny>,
-        Ttl(ttl): Ttl,
+        ttl: StoredTtl,
         cas: Option<u64>,
     ) -> Returned<'py> {
+        let ttl = ttl.or(key.py(), self.default_ttl)?;
         let begun = self.begin_store(mode, key, value, ttl, cas)?;
         self.end(begun)
+    }
+
+    /// Adds to an integer, or subtracts from it.
+    pub(crate) fn calculate<'py>(
+        &self,
+        direction: Direction,
+        key: &Bound<'py, PyAny>,
+        delta: i128,
+        initial: Option<u64>,
+        ttl: StoredTtl,
+    ) -> Returned<'py> {
+        let py = key.py();
+        let ttl = ttl.or(py, self.default_ttl)?;
+        let initial = initial.map(|initial| (initial, ttl));
+        self.ask(key, checked(py, Request::arithmetic(direction, delta, initial))?)
     }
 
     /// In a frame of its own, and so is all that is done before a wait: a greenlet that waits keeps a copy of the stack

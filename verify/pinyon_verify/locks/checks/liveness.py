@@ -24,8 +24,9 @@ def soon(evidence: Evidence) -> Iterator[Finding]:
 def gaps(evidence: Evidence) -> Iterator[tuple[Attempt, int, int]]:
     """Return, for each attempt, the longest time that it waited with nothing in its way.
 
-    In its way is whoever shares a name with it, from its own beginning to its end, and was granted before it, or began
-    before it and was not granted at all; or that the server was away, or its own process stopped.
+    It is blocked by an attempt that shares a name, from that attempt's beginning to its end, if that one was
+    granted earlier, or began earlier and was never granted. It is also blocked while the server is away or its own
+    process is stopped.
     """
     attempts = evidence.attempts
     starts = [attempt.invoked for attempt in attempts]
@@ -67,7 +68,7 @@ def wakes(evidence: Evidence) -> Iterator[Finding]:
         return
     grants = sum(attempt.granted is not None for attempt in evidence.attempts)
     called = evidence.calls.get("fcall", 0) + evidence.calls.get("evalsha", 0)
-    # Each client says once that it is there, twice if its functions are not.
+    # Each client announces itself once, or twice if its functions are not loaded.
     least, most = 2 * grants + evidence.clients, 2 * grants + 4 * evidence.clients
     if not least <= called <= most:
         text = f"{called} calls of scripts for {grants} locks by {evidence.clients} clients: not two for each"

@@ -9,7 +9,7 @@ from ..evidence import Evidence
 from ..trace import Step
 from .finding import Finding
 
-#: A waiter whose time runs out within so many milliseconds may count as live or not.
+#: A waiter that expires within so many milliseconds may count as live or not.
 CLOSE = 5
 
 
@@ -45,7 +45,7 @@ class _Queue:
         elif step.kind == "known":
             self._expiry[step.attempt] = step.number
         elif step.kind == "reset":
-            # What a server that begins anew remembers is not known. A ticket is never given twice.
+            # The memory of a restarted server is unknown. Tickets are never reused.
             self._waiting.clear()
 
     def before(self, granted: Step) -> list[str]:

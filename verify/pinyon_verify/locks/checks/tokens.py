@@ -1,4 +1,4 @@
-"""Checks 3 and 4: tokens increase, and a register that enforces them never takes an older one."""
+"""Checks 3 and 4: tokens increase, and a register that enforces them never accepts an older one."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .finding import Finding
 
 
 def increase(evidence: Evidence) -> Iterator[Finding]:
-    """For each name, tokens increase in the order of grants: the clients' and the server's."""
+    """For each name, tokens increase in the order of grants, both the clients' and the server's."""
     for name, holders in evidence.holders():
         believing = [attempt for attempt in holders if attempt.believed > (attempt.begun or 0)]
         for newest, attempt in disordered(believing, lambda each: each.token or 0):

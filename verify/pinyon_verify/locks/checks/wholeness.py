@@ -10,9 +10,9 @@ from ..history import SECOND
 from ..observer import Seen
 from .finding import Finding
 
-#: The keys of one attempt expire within so many milliseconds.
+#: The keys of one attempt expire within so many milliseconds of each other.
 TEAR = 5
-#: For how long a holder may not know that one of its names was deleted.
+#: How long a holder may not know that one of its names was deleted.
 RECENT = 3 * SECOND
 
 
