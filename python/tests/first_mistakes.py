@@ -121,7 +121,7 @@ VALUES = (
 SERVERS = (
     Mistake(
         "Client(11211)",
-        "InvalidServers",
+        "UnsupportedType",
         'servers must be text such as "host:port", or a list of such texts, not a whole number',
     ),
     Mistake(

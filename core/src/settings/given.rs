@@ -195,7 +195,7 @@ impl Setting for ServerTexts {
             one @ (Given::Text(_) | Given::Untyped(_) | Given::Bytes(_)) => vec![one],
             other => {
                 let expected = "text such as \"host:port\", or a list of such texts";
-                return refused(ErrorKind::InvalidServers, name, expected, &other);
+                return wrong(name, expected, &other);
             }
         };
         let texts = listed.iter().map(|server| match server {

@@ -131,9 +131,13 @@ fn settings_of_a_client_that_make_no_sense() {
             (&[("servers", Given::List(vec![]))], SERVERS, "the server list is empty"),
             (&[("servers", text("a:0"))], SERVERS, "the server \"a:0\" is malformed: the port is not 1 to 65535"),
             (&[("gutter", Given::List(vec![]))], SERVERS, "the server list is empty"),
-            (&[("gutter", text("cache1:11211"))], SERVERS, "\"cache1:11211\" is a server and in the gutter too"),
-            (&[("namespace", text("a b"))], ErrorKind::InvalidKey, "the namespace cannot be used: "),
-            (&[("ring", text("x"))], USAGE, "ring is one of \"ketama\", "),
+            (
+                &[("gutter", text("cache1:11211"))],
+                SERVERS,
+                "\"cache1:11211\" is listed both as a server and in the gutter",
+            ),
+            (&[("namespace", text("a b"))], ErrorKind::InvalidKey, "the namespace has a space at position 1"),
+            (&[("ring", text("x"))], USAGE, "ring must be one of \"ketama\", "),
             (
                 &[("servers", text("a:1:2")), ("ring", text("libmc"))],
                 USAGE,
@@ -164,7 +168,7 @@ fn settings_of_a_client_that_make_no_sense() {
             (
                 &[("discovery", text("config")), ("servers", text("a:1:2"))],
                 USAGE,
-                "a configuration endpoint holds no keys, and a:1 has a weight: leave out the :2",
+                "the configuration endpoint a:1 has a weight, but holds no keys: leave out the :2",
             ),
             (&[("username", text("app"))], USAGE, "username and password go together: give both"),
             (&[("password", text("secret"))], USAGE, "username and password go together: give both"),
@@ -296,7 +300,11 @@ fn values_of_the_wrong_type_are_refused_and_not_shown() {
         (&[("ring", Given::Bytes(b"ketama"))], TYPE, "ring must be text, not bytes"),
         (&[("namespace", Given::Other("object".into()))], TYPE, "namespace must be text or bytes, not object"),
         (&[("password", Given::List(vec![secret.clone()]))], TYPE, "password must be text or bytes, not a list"),
-        (&[("servers", Given::Whole(5))], TYPE, "servers must be text or a list of texts, not a whole number"),
+        (
+            &[("servers", Given::Whole(5))],
+            TYPE,
+            "servers must be text such as \"host:port\", or a list of such texts, not a whole number",
+        ),
         (&[("tls", secret.clone())], USAGE, "tls must be true, false or a Tls, not text"),
         (
             &[("servers", Given::List(vec![Given::Bytes(b"a")]))],
@@ -497,7 +505,11 @@ fn settings_of_locks_that_make_no_sense() {
         locks,
         &[
             (&[("url", text("http://host"))], SERVERS, "the server's URL begins with http, not redis or unix"),
-            (&[("url", Given::Bytes(b"redis://"))], SERVERS, "url must be text, not bytes"),
+            (
+                &[("url", Given::Bytes(b"redis://"))],
+                SERVERS,
+                "url must be text such as \"redis://host:port\", not bytes",
+            ),
             (&[("namespace", text(""))], USAGE, "the namespace is empty"),
             (&[("handler", text("lua"))], USAGE, "handler must be \"auto\", \"script\" or \"pure\", not \"lua\""),
             (&[("fairness", text("lifo"))], USAGE, "fairness must be \"fifo\" or \"throughput\", not \"lifo\""),
