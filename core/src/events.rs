@@ -71,7 +71,7 @@ impl EventKind {
         match self {
             EventKind::Retry | EventKind::Slow => Level::Debug,
             EventKind::Servers | EventKind::Classic => Level::Info,
-            // Who has read that a server went down also wants to read that it is back.
+            // A reader of the warning that a server went down also needs to know that it is back.
             EventKind::Down | EventKind::Up | EventKind::Discovery => Level::Warning,
         }
     }

@@ -25,7 +25,7 @@ impl InvalidArgument {
         Self { kind, message: message.into() }
     }
 
-    /// A key that cannot be sent, which the message names.
+    /// A key that cannot be sent. The message names it.
     #[cold]
     pub fn key(error: &KeyError, given: &[u8]) -> Self {
         Self::new(ErrorKind::InvalidKey, error.about(&shown(given)))

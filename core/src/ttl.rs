@@ -31,7 +31,7 @@ impl Ttl {
     }
 }
 
-/// The ttl of values that are stored without one.
+/// The default ttl of stored values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DefaultTtl(i64);
 

@@ -71,7 +71,7 @@ pub enum KeyError {
 }
 
 impl KeyError {
-    /// The same as a sentence about `key`, as messages show it.
+    /// The same as a sentence about `key`, for messages.
     pub fn about(&self, key: &str) -> String {
         const REMEDY: &str = "shorten it, or set encode_keys to send a digest instead";
         match self {
@@ -144,7 +144,7 @@ fn has_forbidden(bytes: &[u8]) -> bool {
     bytes.iter().fold(false, |found, byte| found | is_forbidden(*byte))
 }
 
-/// The first byte that cannot stand on a command line, and where it is.
+/// The first byte that a command line cannot contain, and its position.
 pub(crate) fn first_forbidden(key: &[u8]) -> Option<(u8, usize)> {
     if is_plain(key) {
         return None;

@@ -62,7 +62,7 @@ impl KeyRule {
         Self::NAMES.iter().map(|(name, _)| *name)
     }
 
-    /// How many bytes a namespace may have, so that there is room behind it for a key, or for what the rule makes of one.
+    /// The longest namespace, in bytes, that leaves room for a key or for the form that the rule gives it.
     pub fn longest_namespace(self) -> usize {
         match self {
             Self::Refused | Self::CacheMemcached => MAX_KEY - 1,

@@ -332,7 +332,7 @@ fn sent(ttl: i64) -> Result<i32, Raised> {
     Ok(Ttl::from_seconds(ttl)?.0)
 }
 
-/// A counter that never expires, which is read as an integer.
+/// A counter that never expires and reads as an integer.
 fn beginning(number: u64) -> Initial {
     Initial { number, ttl: 0, client_flags: INTEGER }
 }

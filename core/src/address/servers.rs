@@ -1,4 +1,4 @@
-//! Servers as users write them: `host[:port[:weight]]`, `[v6]:port`, `/unix/path`, with `memcached://` before it or not.
+//! Servers as users write them: `host[:port[:weight]]`, `[v6]:port` or `/unix/path`, optionally after `memcached://`.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -146,7 +146,7 @@ impl ServerSpec {
     }
 }
 
-/// What stands behind `memcached://`, if that is there. No message shows what may be a password.
+/// The text after `memcached://`, or all of it without that prefix. No message shows a possible password.
 fn without_scheme(text: &str) -> Result<&str, ServerListError> {
     let Some((scheme, rest)) = text.split_once("://") else { return Ok(text) };
     if !matches!(scheme.to_ascii_lowercase().as_str(), "memcached" | "memcache") {

@@ -1,7 +1,7 @@
 //! Every kind of error that a front end raises, and its place in the tree of errors.
 //!
-//! A front end maps each kind to one of its classes exhaustively: a new kind does not compile until it has a class.
-//! The classes inherit from each other as the kinds do. If the language allows it, they also inherit from the language's
+//! A front end maps each kind to one of its classes exhaustively: a new kind does not compile until it has a class. The
+//! classes inherit from each other as the kinds do. If the language allows it, they also inherit from the language's
 //! own error that the kind resembles. A miss is never an error.
 //!
 //! | kind | below | resembles | what it means |
@@ -178,7 +178,7 @@ impl ErrorKind {
         match self {
             Self::Timeout | Self::ConnectError | Self::ConnectionLost => true,
             Self::ServerDown | Self::ProtocolError => true,
-            // The server answered: it is the lock that others hold.
+            // Not an outage: the server answered, and others hold the lock.
             Self::LockTimeout => false,
             other => other.parents().iter().any(|parent| parent.is_outage()),
         }

@@ -146,7 +146,7 @@ pub enum ScriptAnswer {
     /// Not in the queue.
     Busy {
         pttl: Option<Duration>,
-        /// The first holder, and how long ago it was granted what is in the way, where that is known.
+        /// The first holder, and how long ago its lock was granted, as far as known.
         holder: Option<Holder>,
         age: Option<Duration>,
     },

@@ -101,7 +101,7 @@ fn held_by(Blocker { holder, held_for }: &Blocker) -> String {
     format!("; held by {holder}{since}")
 }
 
-/// A time as people say it: tenths of the first seconds matter, and no later ones.
+/// A time for people: with tenths below ten seconds, in whole seconds above.
 fn short(time: Duration) -> String {
     match time.as_secs() {
         0 if time.as_millis() < 100 => "less than 0.1 s".to_owned(),

@@ -50,7 +50,7 @@ struct Lock {
 }
 
 impl Lock {
-    /// How long ago it was granted; the value of the pure handler does not say.
+    /// How long ago it was granted; unknown if the pure handler took it.
     fn age(&self, now: Duration) -> Option<Duration> {
         self.holder.token.map(|_| now.saturating_sub(self.granted))
     }

@@ -59,8 +59,8 @@ pub enum Request {
     Metadata,
 }
 
-/// What a missing counter is created with. The client stores it: the server would store it without client flags, and it
-/// would be read as bytes.
+/// How to create a missing counter. The client stores it, because the server would store it without client flags, and
+/// it would read as bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Initial {
     pub number: u64,
@@ -171,7 +171,7 @@ impl Request {
         }
     }
 
-    /// The server's failure, with the size of a value that it refused.
+    /// Adds the size of the value to a server's refusal of it.
     pub(super) fn explained(&self, error: Error) -> Error {
         match *self {
             Request::Store { size, .. } if error.kind == Kind::TooLarge && error.sent == Sent::Yes => {

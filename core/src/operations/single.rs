@@ -28,11 +28,12 @@ pub struct Single<K, D, V: Values> {
     failure: Option<Box<Error>>,
     /// The most that any of its tries may have sent.
     sent: Sent,
-    /// Of a counter that is being made: what was asked first, and what is stored.
+    /// The creation of a missing counter, while it is under way.
     beginning: Option<Box<Beginning>>,
 }
 
-/// A counter that did not exist is stored as a number, unless another caller stores one first: then that one counts.
+/// The creation of a missing counter: the original request, and the digits to store. If another caller stores a counter
+/// first, that one is used.
 struct Beginning {
     arithmetic: Request,
     initial: u64,
@@ -195,7 +196,7 @@ impl<K: SentKey, D: SentData, V: Values> Operation for Single<K, D, V> {
 }
 
 impl<K: SentKey, D: SentData, V: Values> Single<K, D, V> {
-    /// A counter that is missing is made.
+    /// Creates the counter if it is missing.
     fn counted(&mut self, initial: Initial) -> Next {
         if !matches!(self.answer, Some(Ok(Answer::Missing))) {
             return Next::Nothing;
@@ -209,7 +210,7 @@ impl<K: SentKey, D: SentData, V: Values> Single<K, D, V> {
         Next::Again
     }
 
-    /// Where another caller was first, its counter is counted.
+    /// Ends the creation. If another caller was first, asks to change its counter instead.
     fn added(&mut self) -> Next {
         let Some(beginning) = self.end_beginning() else { return Next::Nothing };
         match self.answer {
@@ -224,7 +225,7 @@ impl<K: SentKey, D: SentData, V: Values> Single<K, D, V> {
         }
     }
 
-    /// What it asks is again what was asked for.
+    /// Restores the original request.
     fn end_beginning(&mut self) -> Option<Box<Beginning>> {
         let beginning = self.beginning.take()?;
         self.request = beginning.arithmetic;

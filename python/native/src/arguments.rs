@@ -1,4 +1,4 @@
-//! Arguments that are numbers, each with an error that says what it must be.
+//! Numeric arguments, each with an error that says what it must be.
 
 use pinyon_core::operations::Request;
 use pyo3::prelude::*;
@@ -7,14 +7,14 @@ use pyo3::types::{PyBool, PyDelta, PyFloat, PyInt};
 use crate::errors::{exception, unsupported, ErrorKind};
 use crate::ttl::delta_seconds;
 
-/// What `gets` returned with a value.
+/// The token that `gets` returned with a value.
 pub(crate) struct CasToken(pub(crate) u64);
 
-/// What a counter is changed by, in either direction.
+/// The change of a counter, in either direction.
 #[derive(Clone, Copy)]
 pub(crate) struct Delta(pub(crate) i128);
 
-/// What a missing counter begins with.
+/// The initial value of a missing counter.
 pub(crate) struct Initial(pub(crate) u64);
 
 impl<'py> FromPyObject<'_, 'py> for CasToken {
@@ -46,7 +46,7 @@ impl<'py> FromPyObject<'_, 'py> for Initial {
     }
 }
 
-/// A whole number. `kind`: what it is; `range`: which of them are taken.
+/// A whole number. `kind`, `range`: its kind and the valid values, for the message.
 fn whole<'a, 'py, T>(number: Borrowed<'a, 'py, PyAny>, name: &str, kind: &str, range: &str) -> PyResult<T>
 where
     T: FromPyObject<'a, 'py>,
@@ -59,7 +59,7 @@ where
     number.extract().map_err(refused)
 }
 
-/// Seconds as Python has them: int, float or timedelta. `name`: of the argument.
+/// Seconds from an int, a float or a timedelta. `name`: the name of the argument.
 pub(crate) fn seconds(time: &Bound<'_, PyAny>, name: &str) -> PyResult<f64> {
     if let Ok(delta) = time.cast::<PyDelta>() {
         return Ok(delta_seconds(delta));

@@ -186,9 +186,9 @@ impl Batch {
         self._leave(exception).map(|_| false)
     }
 
-    /// Closes the batch, and waits until every command's outcome is known. An exception of the block, or None, goes on
-    /// its way, with the failures as a note. But nothing waits for an interrupt, an exit or a cancellation: then a
-    /// thread's connections are closed.
+    /// Closes the batch, and waits until the outcome of every command is known. `exception`: that of the block, or
+    /// None; it gets the failures as a note. After an interrupt, an exit or a cancellation it does not wait; a thread's
+    /// connections are then closed.
     fn _leave<'py>(&self, exception: &Bound<'py, PyAny>) -> Returned<'py> {
         let (py, client) = (exception.py(), self.client.get());
         let mut open = self.open(py)?;

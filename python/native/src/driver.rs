@@ -77,7 +77,7 @@ impl<M: Machine> EventLoop<M> {
         self.machine.discard().map_err(|InUse| in_use(py))
     }
 
-    /// The coroutines that have run wait again: what they were handed they await now, or hold.
+    /// Called when the coroutines that have run wait again: by now they await or hold the latest future.
     #[inline]
     pub(crate) fn end_handing_out(&self, py: Python<'_>) {
         self.coroutines.hand_out(py, None);

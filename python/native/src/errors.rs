@@ -64,7 +64,7 @@ pub(crate) fn invalid_key(py: Python<'_>, error: &KeyError, key: &[u8]) -> PyErr
     exception(py, kind, &message)
 }
 
-/// The same failure, of one of the keys of an operation on many.
+/// Adds the index of the key to a failure of an operation on many keys.
 #[cold]
 pub(crate) fn at_index(py: Python<'_>, error: PyErr, index: usize) -> PyErr {
     of_kind(py, error, ErrorKind::Error, |value| {

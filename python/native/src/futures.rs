@@ -9,15 +9,15 @@ use pyo3::types::{PyDict, PyList};
 /// The outcome for a coroutine. It is moved often, so a large and rare error is boxed.
 pub(crate) type Answer = Result<Py<PyAny>, Box<PyErr>>;
 
-/// The future that was handed out last, with the name of the method that returned it.
+/// The latest future given to a caller, with the name of the method that returned it.
 pub(crate) struct HandedOut {
     pub(crate) future: Py<PyAny>,
     pub(crate) method: &'static str,
 }
 
 impl HandedOut {
-    /// Warns where nobody waits for the outcome and nobody can: besides this only what gives the future its outcome refers
-    /// to it. What is still referred to may be awaited later.
+    /// Warns if the future was forgotten: only this object and the one that sets its outcome refer to it. If there are
+    /// more references, it may still be awaited.
     #[inline]
     pub(crate) fn check(self, py: Python<'_>) {
         let future = self.future.into_bound(py);
@@ -36,7 +36,7 @@ fn warn_of_forgotten(future: &Bound<'_, PyAny>, method: &str) {
         true => Ok(()),
         false => py.import("pinyon._aio_driver")?.call_method1("warn_of_forgotten", (future, method)).map(drop),
     };
-    // As of a coroutine that is never awaited: where warnings are errors, there is nobody to raise this to.
+    // If warnings are errors, there is no caller to raise it to, as with a coroutine that is never awaited.
     if let Err(raised) = warn() {
         raised.write_unraisable(py, Some(future));
     }

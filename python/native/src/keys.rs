@@ -75,7 +75,7 @@ pub(crate) fn text_bytes<'k>(text: &'k Bound<'_, PyAny>, kind: ErrorKind, one: &
     Err(unsupported(text, &format!("{many} are str or bytes")))
 }
 
-/// The exception for text that UTF-8 cannot express. `what`: it is, for the message.
+/// The exception for text that UTF-8 cannot express. `what`: the name of the text in the message.
 #[cold]
 pub(crate) fn lone_surrogate(text: &Bound<'_, PyString>, kind: ErrorKind, what: &str) -> PyErr {
     let py = text.py();

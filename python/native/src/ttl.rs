@@ -17,7 +17,7 @@ impl Ttl {
         seconds(ttl.as_borrowed())
     }
 
-    /// Whole seconds of an argument of this name, rounded up.
+    /// The whole seconds of the argument with this name, rounded up.
     pub(crate) fn whole_seconds(time: &Bound<'_, PyAny>, name: &str) -> PyResult<i64> {
         checked(time.py(), ttl::whole_seconds(arguments::seconds(time, name)?))
     }
@@ -41,14 +41,14 @@ impl<'py> FromPyObject<'_, 'py> for Ttl {
     }
 }
 
-/// The ttl of a value that is stored, or none: then it is the client's default.
+/// The ttl of a stored value; without one, the client's default applies.
 #[derive(Clone, Copy)]
 pub(crate) struct StoredTtl(Option<Ttl>);
 
 impl StoredTtl {
-    /// Nothing was given, or Python's `...`, by which methods in Python pass that on.
+    /// No ttl was given, or `...`, by which Python methods pass that on.
     pub(crate) const DEFAULT: Self = Self(None);
-    /// Of what has no ttl of its own.
+    /// For commands without a ttl.
     pub(crate) const NONE: Self = Self(Some(Ttl(ttl::Ttl::NONE.0)));
 
     #[inline]

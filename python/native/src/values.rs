@@ -82,7 +82,7 @@ impl Codec {
         }
     }
 
-    /// The flags of a counter, by which it is read as an integer; none where this client does not store integers as digits.
+    /// The flags with which a counter reads as an integer; 0 if this client does not store integers as digits.
     pub(crate) fn counter_flags(&self, py: Python<'_>, number: u64) -> PyResult<u32> {
         let (Kind::Plain | Kind::Foreign(_)) = self.kind else { return Ok(BYTES) };
         let number = number.into_pyobject(py)?.into_any();

@@ -92,7 +92,7 @@ impl Coroutines {
         }
     }
 
-    /// A future is handed out, or none any more: the one before it is looked at.
+    /// Notes the latest future given to a caller, if any, and checks the one before it.
     #[inline]
     pub(crate) fn hand_out(&self, py: Python<'_>, next: Option<HandedOut>) {
         let Self::Tasks { handed_out, .. } = self else { return };
@@ -109,7 +109,7 @@ impl Coroutines {
 }
 
 impl<'l> Waiting<'l> {
-    /// Makes a waiter for a coroutine. `method`: the name of the method that returns it, or empty if it need not be awaited.
+    /// Makes a waiter for a coroutine. `method`: the method that returns it, or empty if it need not be awaited.
     pub(crate) fn waiter(&self, py: Python<'_>, method: &'static str) -> PyResult<Waiter> {
         match self.coroutines {
             Coroutines::Tasks { futures, .. } => {

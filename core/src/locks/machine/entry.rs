@@ -20,11 +20,11 @@ pub(super) struct Entry {
     pub(super) since: Moment,
     /// When the wait ends.
     pub(super) deadline: Moment,
-    /// When to look who is in the way, should it wait for so long; none once that has been done.
+    /// When to ask for the holder of its names; `None` once that was done.
     pub(super) look_at: Option<Moment>,
-    /// The holder that the look found, and when.
+    /// The holder in the answer, and when the answer came.
     pub(super) blocker: Option<(Blocker, Moment)>,
-    /// The server has answered that the names are not free.
+    /// Whether the server has answered that the names are taken.
     pub(super) refused: bool,
     pub(super) renewal: Renewal,
     /// Whether its owner holds other locks. Then it goes to the server ahead of the local lines.

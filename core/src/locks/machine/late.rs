@@ -1,4 +1,4 @@
-//! Attempts whose time is over: who is in their way, and what is raised.
+//! Attempts whose time is up: which holder blocks them, and which failure they get.
 
 use std::time::Duration;
 
@@ -7,21 +7,21 @@ use super::{About, Blocker, Call, Machine, MachineFailure, Moment};
 use crate::error::Sent;
 use crate::locks::call::{Inspected, Names};
 
-/// So long before the end of its time, or half of it, an attempt looks who holds its names.
+/// How long before its time is up an attempt asks for the holder of its names; half of its time if that is less.
 const LOOK_BEFORE: Duration = Duration::from_millis(250);
 
-/// The names that the server is being asked about. Attempts that wait for the same names share a look.
+/// The names in questions under way. Attempts that wait for the same names share a question.
 #[derive(Default)]
 pub(super) struct Looks(Vec<Names>);
 
-/// When an attempt that waits for so long looks who is in the way.
+/// When an attempt with this time to wait asks for the holder.
 pub(super) fn look_at(wait: Option<Duration>, now: Moment) -> Option<Moment> {
     let wait = wait.filter(|wait| !wait.is_zero())?;
     Some(now + (wait - LOOK_BEFORE.min(wait / 2)))
 }
 
 impl Machine {
-    /// Asks who holds the names of an attempt that has not long to wait any more.
+    /// Asks for the holder of an attempt's names, shortly before its time is up.
     pub(super) fn look(&mut self, number: u64, now: Moment) {
         let Some(entry) = self.entries.get_mut(&number) else { return };
         entry.look_at = None;
@@ -33,7 +33,7 @@ impl Machine {
         self.send(About::Look(names.clone()), Call::Inspect { names }, now);
     }
 
-    /// What the look found, or nothing where the server refused it: then the failure does without.
+    /// Takes the answer, which is empty if the server refused the question. The failure then names no holder.
     pub(super) fn looked(&mut self, names: &Names, inspected: &[Inspected], now: Moment) {
         self.looks.0.retain(|looked| looked != names);
         let Some(blocker) = inspected.iter().find_map(held_by) else { return };
@@ -45,13 +45,13 @@ impl Machine {
         }
     }
 
-    /// Looks that no server will answer any more.
+    /// Forgets questions that no server will answer.
     pub(super) fn end_looks(&mut self) {
         self.looks.0.clear();
     }
 
-    /// What is told to an attempt whose time is over: that the names are not free, if anybody has said so, or else what is
-    /// wrong with the server.
+    /// The failure of an attempt whose time is up: that the names are taken, if the server or this process has said so,
+    /// or else the problem with the server.
     pub(super) fn out_of_time(&self, number: u64, now: Moment) -> MachineFailure {
         let entry = &self.entries[&number];
         let looked = entry
@@ -119,7 +119,7 @@ mod tests {
         Attempt { client: "other".into(), owner: 1, number: 7 }
     }
 
-    /// The calls that are to be sent, but for that of a new connection.
+    /// The calls to send, without the one for a new connection.
     fn calls(machine: &mut Machine) -> Vec<(u64, Call)> {
         std::iter::from_fn(|| machine.next_call()).filter(|(_, call)| *call != Call::Open).collect()
     }

@@ -131,8 +131,8 @@ pub enum MachineEvent {
 /// Why a lock was not taken, or a question not answered.
 #[derive(Clone, Debug)]
 pub enum MachineFailure {
-    /// The time to wait is up, and the server, or this process, has said that the names are taken. `blocker`: who holds
-    /// them, if that is known.
+    /// The time to wait is up, and the names are taken according to the server or to this process. `blocker`: their
+    /// holder, if known.
     Timeout { waited: Duration, blocker: Option<Blocker> },
     /// The names are taken, and the request does not wait.
     Busy,
@@ -209,7 +209,7 @@ enum About {
     Park(u64),
     Unpark(u64),
     Question(u64),
-    /// Who holds these names.
+    /// The question for the holder of these names.
     Look(Names),
 }
 

@@ -1,4 +1,4 @@
-//! Commands for many keys: Python's keys and values in, and what came of them out.
+//! Commands for many keys: converts Python's keys and values, and the outcomes.
 
 use pinyon_core::operations::{AnyOperation, Change, DataBlock, Fetch, Keys as SentKeys};
 use pinyon_core::Data;
@@ -14,7 +14,7 @@ use crate::supplied::{LoopValues, ThreadValues};
 use crate::ttl::StoredTtl;
 use crate::value_bytes::Kept;
 
-/// Keys as Python has them, and as they are sent.
+/// Keys as Python objects, and as they are sent.
 struct Keys {
     given: Vec<Py<PyAny>>,
     sent: SentKeys,

@@ -195,8 +195,8 @@ impl Client {
 
     /// Append to the stored value. Its ttl stays as it is.
     ///
-    /// The stored value must be text or bytes too: the server joins the bytes and does not know what they mean. Any other
-    /// value cannot be read afterwards.
+    /// The stored value must be text or bytes too: the server joins the bytes and does not know what they mean. Any
+    /// other value cannot be read afterwards.
     ///
     /// Args:
     ///     key: text (sent as UTF-8) or bytes.
@@ -273,11 +273,11 @@ impl Client {
         self.ask(key, request)
     }
 
-    /// Reads an item, and asks for the right to make it anew. Returns a `Found`; a winner stores by `cas` with its
-    /// token, or gives it back. `get_or_set` and `lease` are made of it.
+    /// Reads an item and asks for the right to make a new value. Returns a `Found`. The winner stores by `cas` with its
+    /// token, or gives the lease back. `get_or_set` and `lease` use it.
     ///
-    /// `lease`: seconds, of at most 30 days, until another caller can win a key that had no item; `recache`: that
-    /// right is handed out, once, of an item that has fewer seconds left than this; 0 for never.
+    /// `lease`: seconds, at most 30 days, until another caller can win a missing key. `recache`: one caller wins an
+    /// item that has fewer seconds left than this; 0 for never.
     #[pyo3(signature = (key, lease, recache = None), text_signature = "($self, key, lease, recache=0)")]
     fn _ask_lease<'py>(
         &self,
@@ -290,14 +290,14 @@ impl Client {
         self.ask(key, Request::Lease { lease, recache })
     }
 
-    /// Of each value that this process asks for or makes by `get_or_set`: how many callers follow the one that does.
+    /// For each value that this process requests or makes by `get_or_set`: the number of callers that wait for it.
     #[getter]
     fn _flights(&self) -> Vec<usize> {
         self.flights.followers()
     }
 
-    /// Gives a lease back that was won with this token, so that the next caller wins it. `keep`: the item has a value,
-    /// which stays, marked stale.
+    /// Gives back a lease that was won with this token, so that the next caller wins it. `keep`: the item has a value,
+    /// which stays and is marked stale.
     fn _give_back<'py>(&self, key: &Bound<'py, PyAny>, cas: u64, keep: bool) -> Returned<'py> {
         self.ask(key, Request::GiveBack(Win { cas, keep }))
     }

@@ -1,4 +1,4 @@
-//! `pinyon.Client`: what it is made of, and of what settings. Its methods are in `methods`.
+//! `pinyon.Client`: its parts and settings. Its methods are in `methods`.
 
 mod many;
 mod methods;
@@ -37,16 +37,16 @@ pub(crate) struct Client {
     pub(crate) policy: Policy,
     pub(crate) default_ttl: DefaultTtl,
     pub(crate) watcher: Arc<Watcher>,
-    /// Where the client's methods return what a coroutine waits for, instead of waiting themselves.
+    /// Set if the client's methods return what a coroutine awaits, instead of waiting themselves.
     pub(crate) loops: OnceLock<Arc<Loops<Driver>>>,
     pub(crate) flights: Arc<Flights<Callers>>,
     pub(crate) closed: Arc<AtomicBool>,
 }
 
-/// What a method returns: the answer, or what a coroutine waits for.
+/// The return value of a method: the answer, or what a coroutine must await.
 pub(crate) type Returned<'py> = PyResult<Bound<'py, PyAny>>;
 
-/// Arguments that are Python's own.
+/// Arguments that only Python has.
 pub(crate) struct Own<'py> {
     pub(crate) serializer: Option<Bound<'py, PyAny>>,
     pub(crate) on_event: Option<Py<PyAny>>,

@@ -1,4 +1,4 @@
-//! Runs operations for the client: by waiting, or in the event loop of the coroutine that asks.
+//! Runs operations for the client: by waiting, or in the event loop of the calling coroutine.
 
 use pinyon_core::blocking;
 use pinyon_core::operations::{self, AnyOperation, BorrowedKey, Everywhere, Operation, Request, ServerCommand, Single};
@@ -30,13 +30,13 @@ pub(super) struct Call<'c, 'py> {
 
 /// A request that has been begun.
 enum Begun<'py> {
-    /// What it came to.
+    /// Its result.
     Over(Bound<'py, PyAny>),
     Waits(Caller<'py, Driver>, Waiter),
 }
 
 impl Client {
-    /// Runs a request about a key, and returns what it comes to in Python, or what a coroutine waits for.
+    /// Runs a request about a key. Returns its result, or what a coroutine must await.
     pub(super) fn run<'py>(&self, call: Call<'_, 'py>) -> Returned<'py> {
         let begun = self.begin(call)?;
         self.end(begun)
@@ -79,7 +79,7 @@ impl Client {
         self.ask(key, checked(py, Request::arithmetic(direction, delta, initial))?)
     }
 
-    /// In a frame of its own, and so is all that is done before a wait: a greenlet that waits keeps a copy of the stack
+    /// Has a frame of its own, like everything before a wait, because a waiting greenlet keeps a copy of the stack
     /// below it.
     #[inline(never)]
     fn begin<'py>(&self, call: Call<'_, 'py>) -> PyResult<Begun<'py>> {
@@ -138,7 +138,7 @@ impl Client {
         start(py, caller, AnyOperation::Single(single), becomes, method_of(&request))
     }
 
-    /// Passes on a key as it is sent.
+    /// Passes the key, as it is sent, to `work`.
     #[inline(always)]
     pub(crate) fn with_key<T>(
         &self,
@@ -154,7 +154,7 @@ impl Client {
         loops.caller(py)
     }
 
-    /// The caller, who must be in the loop of this driver.
+    /// The calling coroutine, which must be in the loop of this driver.
     pub(crate) fn caller_of<'py>(&self, driver: &Bound<'py, Driver>) -> PyResult<Caller<'py, Driver>> {
         let caller = self.caller(driver.py())?;
         match caller.driver.is(driver) {
@@ -174,7 +174,7 @@ impl Client {
         ran
     }
 
-    /// Runs an operation in the event loop of the coroutine that asks: returns what it waits for.
+    /// Runs an operation in the event loop of the calling coroutine. Returns what the coroutine must await.
     pub(crate) fn run_in_loop<'py>(
         &self,
         py: Python<'py>,

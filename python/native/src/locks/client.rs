@@ -60,7 +60,7 @@ impl Locks {
         self.of(names)?.place(py)?.run(py, Operation::Inspect { asked, question }, Some(names))
     }
 
-    /// Takes the names from whoever holds them. Returns how many were held.
+    /// Takes the names away from their holders. Returns how many were held.
     fn _take_away<'py>(
         &self,
         py: Python<'py>,

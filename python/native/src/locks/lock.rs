@@ -28,11 +28,11 @@ pub(crate) struct Lock {
     /// The names, as they were given.
     #[pyo3(get)]
     names: Py<PyTuple>,
-    /// What is asked for, but for the owner.
+    /// The request, without the owner.
     request: LockRequest,
     #[pyo3(get, name = "_on_lost")]
     on_lost: Option<Py<PyAny>>,
-    /// What was acquired through it and is to be released, in the order of acquiring.
+    /// The acquired locks to release, in the order of acquisition.
     taken: Mutex<Vec<Taken>>,
 }
 
@@ -40,7 +40,7 @@ pub(crate) struct Lock {
 struct Taken {
     owner: u64,
     held: Py<Held>,
-    /// The end of a block releases it, not a call.
+    /// Whether the end of a block releases it, rather than a call.
     by_block: bool,
 }
 
@@ -148,7 +148,7 @@ impl Lock {
         Ok(last.map(|last| taken.remove(last).held))
     }
 
-    /// Returns what the caller has taken last, however it did, or None.
+    /// Returns the lock that the caller acquired last, in whatever way, or None.
     fn _held_by_caller(&self, py: Python<'_>) -> PyResult<Option<Py<Held>>> {
         let owner = self.owner(py)?;
         let taken = self.lock_taken();

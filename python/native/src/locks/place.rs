@@ -161,14 +161,14 @@ impl Place {
     }
 }
 
-/// The method that makes this operation, if it must be awaited: a lock is released awaited or not.
+/// The method that makes this operation, for warnings if it is not awaited; empty if no warning is needed.
 fn method_of(operation: &Operation) -> &'static str {
     match operation {
         Operation::Extend { .. } => "Held.extend",
         Operation::Notify { .. } => "Held.notify",
         Operation::ForceRelease { .. } => "Locks.force_release",
         Operation::Execute { .. } => "Locks.execute",
-        // Coroutines await these.
+        // Coroutine functions await these, except for a release, which needs no await.
         Operation::Acquire { .. } | Operation::Release { .. } | Operation::Park { .. } | Operation::Inspect { .. } => {
             ""
         }
