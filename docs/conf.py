@@ -41,6 +41,8 @@ exclude_patterns = ["docs/_build"]
 myst_heading_anchors = 4
 myst_enable_extensions = ["colon_fence"]
 nitpicky = True
+# Messages are shown with the quotes that they have.
+smartquotes_action = "D"
 # A name of several modules in an annotation, such as Client, leads to the first one.
 suppress_warnings = ["ref.python"]
 # Only names of Pinyon's own lead to a page of this site.

@@ -33,6 +33,9 @@ def _mark_code(app: Sphinx, what: str, name: str, thing: object, options: object
 def _signature(
     app: Sphinx, what: str, name: str, thing: object, options: object, arguments: str | None, returns: str | None
 ) -> tuple[str, str | None] | None:
+    if what == "exception":
+        # Programs catch errors; they make none.
+        return "", None
     if what != "method":
         return None
     owner_name, _, method = name.rpartition(".")

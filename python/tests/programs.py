@@ -11,7 +11,7 @@ import runpy
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -53,8 +53,7 @@ class Programs:
 
 
 def _serve() -> None:
-    import pinyon  # noqa: F401 (every program does)
-
+    _wait_longer()
     for line in iter(sys.stdin.readline, ""):
         program = Path(line.rstrip("\n"))
         child = os.fork()
@@ -63,6 +62,21 @@ def _serve() -> None:
             return
         _, status = os.waitpid(child, 0)
         print(os.waitstatus_to_exitcode(status), flush=True)
+
+
+def _wait_longer() -> None:
+    """Let no program fail because the machine is slow: where a timeout is not the point, servers have half a minute."""
+    from pinyon._base_locks import BaseLocks
+    from pinyon.client import BaseClient
+
+    bases: tuple[tuple[Any, str], ...] = ((BaseClient, "timeout"), (BaseLocks, "command_timeout"))
+    for base, name in bases:
+
+        def made(cls: Any, *arguments: Any, name: str = name, make: Any = base._made.__func__) -> Any:
+            arguments[-1].update({name: 30.0, "connect_timeout": 30.0})
+            return make(cls, *arguments)
+
+        base._made = classmethod(made)
 
 
 def _become(program: Path) -> None:
