@@ -230,7 +230,7 @@ def size_row(operation: Operation, size: int, concurrency: int, iterations: int)
     return PairsRow(
         name=f"local:{operation}:{size}:{concurrency or SYNC}",
         group=LOCAL.name,
-        about=f"{operation} of {size:,} bytes, {_who(concurrency)} at a time",
+        about=f"{operation} of {size:,} bytes, {_who(concurrency)}{' at a time' * bool(concurrency)}",
         models=(GEVENT, ASYNCIO) if concurrency else (BLOCKING,),
         operation=operation,
         size=size,
@@ -248,6 +248,7 @@ def over_slow_link(row: PairsRow, short: bool) -> PairsRow:
     turns = RUN_SLOW_TURNS if short else RECORD_SLOW_TURNS
     return replace(
         row,
+        about=f"{row.about}, over the slow link",
         link=SLOW,
         count=max(1, min(turns * max(row.concurrency, 1), MOST_BYTES // row.size)),
         clocked=row.concurrency,

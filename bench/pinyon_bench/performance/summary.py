@@ -53,7 +53,7 @@ def summary_page(record: Record) -> str:
         bullets(list(_findings(record, figures))),
         _workload_table(figures),
         _close_to_floor(figures),
-        _slower(figures),
+        _slower(record, figures),
         *_plots(record),
         _missed(record),
         _repeating(record),
@@ -168,7 +168,7 @@ def _close_to_floor(figures: Figures) -> str:
         kind = ", all of them blocking calls" if all((row, OURS) in figures.rates for row in rows) else ""
         sentences.append(
             f"Pinyon reaches at least {CLOSE:g} of the floor's rate in {len(rows)} rows{kind}: {_quoted(rows)}. In every "
-            "other row the floor is faster."
+            f"other row the floor is faster. [The tables]({TABLES_LINK}#rows) say what each row does."
         )
     if timed and not behind:
         sentences.append(
@@ -183,9 +183,9 @@ def _quoted(rows: list[str]) -> str:
     return ", ".join(f"`{row}`" for row in rows)
 
 
-def _slower(figures: Figures) -> str:
+def _slower(record: Record, figures: Figures) -> str:
     lines = [
-        f"`{found.row}`: {found.other} {found.other_rate:,.0f} per second, {found.ours} {found.rate:,.0f}"
+        f"{_named(found.row, _about(record))}: {found.other} {found.other_rate:,.0f} per second, {found.ours} {found.rate:,.0f}"
         for found in slower(figures)
     ]
     if not lines:
@@ -208,7 +208,7 @@ def _missed(record: Record) -> str:
     found = missed_targets(record)
     if not found:
         return ""
-    about = {line[0]: line[1] for line in record.grid(ROWS).rows}
+    about = _about(record)
     rows = [
         [
             _named(row, about),
@@ -223,9 +223,14 @@ def _missed(record: Record) -> str:
     return f"## Missed targets\n\nIn parentheses: the lowest and the highest round.\n\n{table(grid)}"
 
 
+def _about(record: Record) -> dict[str, str]:
+    return {line[0]: line[1] for line in record.grid(ROWS).rows}
+
+
 def _named(row: str, about: dict[str, str]) -> str:
+    """Returns a row with what it does, or a group with its title."""
     words = about.get(row) or (GROUPS[row].title if row in GROUPS else "")
-    return f"`{row}`: {words}" if words else f"`{row}`"
+    return f"`{row}` ({words})" if words else f"`{row}`"
 
 
 def _repeating(record: Record) -> str:

@@ -40,7 +40,7 @@ def sections(document: Document) -> list[Section]:
     kinds = [
         Section(
             "concurrency",
-            "Rate against concurrency",
+            "Throughput by concurrency",
             "Operations per second of coroutines that share one client, by the number of coroutines. Hollow marks on the "
             "left are blocking calls, one after another.",
             list(_concurrency(document, clients)),
@@ -59,7 +59,7 @@ def sections(document: Document) -> list[Section]:
         ),
         Section(
             "size",
-            "Rate against value size",
+            "Throughput by value size",
             "Operations per second of a client that is connected and warm, by the size of the value.",
             list(_sizes(document, clients)),
         ),
