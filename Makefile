@@ -61,6 +61,10 @@ target/dist/tools/.ready: tools/distribution/requirements.txt tools/requirements
 rings: setup ## Compare rings with the clients they are of; rewrites the table in docs/rings.md and vectors/rings.json
 	cd python/tests && ../../.venv/bin/python -m other_rings.page
 
+.PHONY: first-mistakes
+first-mistakes: setup ## Write docs/first-mistakes.md from the table that the tests play
+	cd python/tests && ../../.venv/bin/python first_mistakes.py
+
 .PHONY: verify-locks
 verify-locks: setup ## Locks on real processes that are killed, stopped and cut off: a quarter of an hour
 	.venv/bin/python -m pinyon_verify locks
@@ -80,9 +84,15 @@ lint: setup ## Formatting, lints and types of all languages
 	.venv/bin/ruff check python bench verify
 	.venv/bin/ruff check --config python/pyproject.toml scenarios tools docs/conf.py docs/examples
 	cd python && ../.venv/bin/mypy pinyon
+	cd python && PATH=$(CURDIR)/.venv/bin:$$PATH basedpyright --verifytypes pinyon --ignoreexternal
 	cd bench && ../.venv/bin/mypy pinyon_bench
 	cd verify && ../.venv/bin/mypy pinyon_verify
 	cd tools/distribution && ../../.venv/bin/mypy --strict .
+
+.PHONY: signatures
+signatures: setup ## Write the arguments of classes and the docstrings of stubs anew, after a change of the core's settings
+	.venv/bin/python tools/signatures.py
+	.venv/bin/ruff format -q python/pinyon
 
 .PHONY: docs
 docs: setup .venv/.docs ## The documentation site, in docs/_build/html; a link that leads nowhere fails it

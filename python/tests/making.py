@@ -52,7 +52,7 @@ async def until(model: Model, happened: Callable[[], bool]) -> None:
 
 def following(cache: Any) -> int:
     """How many callers wait for others of their process."""
-    return sum(getattr(cache, "wrapped", cache).flights)
+    return sum(getattr(cache, "wrapped", cache)._flights)
 
 
 def never() -> Any:

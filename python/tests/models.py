@@ -91,7 +91,7 @@ class Awaited:
 #: The methods of locks that wait.
 AWAITED = {
     *("acquire", "release", "extend", "wait", "wait_for", "notify", "notify_all"),
-    *("try_lock", "status", "is_locked", "owner", "waiting", "force_release", "execute"),
+    *("locked", "try_lock", "status", "is_locked", "owner", "waiting", "force_release", "execute"),
 }
 
 

@@ -58,7 +58,7 @@ async def test_those_of_one_process_ask_the_server_once(model: Model, own_server
     maker.held = False
     assert [await model.join(task) for task in tasks] == ["value"] * 20
     assert [own_server.statistic(name) for name in ("cmd_get", "cmd_set")] == [1, 1]
-    assert getattr(cache, "wrapped", cache).flights == []
+    assert getattr(cache, "wrapped", cache)._flights == []
 
 
 @every_model
@@ -324,7 +324,7 @@ async def test_make_cannot_wait_for_itself(model: Model, server: Memcached, conn
     async def make() -> Any:
         return await cache.get_or_set("key", never, 60)
 
-    with pytest.raises(pinyon.UsageError, match="make asks for the value that it is to make"):
+    with pytest.raises(pinyon.UsageError, match="make calls get_or_set for"):
         await cache.get_or_set("key", make if isinstance(model, Asyncio) else lambda: drive(make()), 60)
     assert await cache.get_or_set("key", lambda: "value", 60, wait=0) == "value"
 
@@ -475,4 +475,4 @@ def test_a_forked_child_does_not_wait_for_threads_that_it_does_not_have(server: 
         let_go.set()
         thread.join()
         assert cache.get("key") == "child's"
-        assert cache.flights == []
+        assert cache._flights == []

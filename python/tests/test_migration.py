@@ -220,7 +220,7 @@ async def test_one_that_died_while_moving_a_key_does_not_keep_it_from_others(
 ) -> None:
     pools = Pools(connect, four)
     await pools.old.set("key", "value")
-    assert (await pools.new.ask_lease("key", 1)).state == "won"
+    assert (await pools.new._ask_lease("key", 1)).state == "won"
     assert await pools.both.get("key") == "value"
     assert await pools.new.get("key") is None
     for _ in range(500):

@@ -9,6 +9,7 @@ use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 
+use crate::arguments::Delta;
 use crate::client::Client;
 use crate::driver::LoopDriver;
 use crate::errors::{checked, class_of, exception, from_core, from_failure, ErrorKind};
@@ -16,14 +17,15 @@ use crate::host::PythonHost;
 use crate::loops::Caller;
 use crate::shared::{Awaited, Driver, LoopOperation};
 use crate::supplied::KeptKey;
-use crate::ttl::Ttl;
+use crate::ttl::{StoredTtl, Ttl};
 use crate::value_bytes::{Encoded, Kept};
 use crate::waiter::{Answer, Waiter};
 
-/// Commands whose replies are not awaited one by one. `Client.quiet` makes it; use it as a context manager.
+/// A batch of commands that are sent without waiting for each reply. `Client.quiet` makes one; use it in a `with`
+/// block.
 ///
-/// Leaving the block waits until every command's outcome is known, and raises `BatchError` if any failed. Where a task has
-/// to wait, its methods return what the task awaits.
+/// The end of the block waits until the outcome of every command is known. It raises `BatchError` if any of them
+/// failed.
 #[pyclass(frozen, module = "pinyon._native")]
 pub(crate) struct Batch {
     client: Py<Client>,
@@ -51,7 +53,7 @@ impl Batch {
     }
 
     fn open(&self, py: Python<'_>) -> PyResult<MutexGuard<'_, Option<Commands>>> {
-        let busy = "the batch is used by another thread; give each thread a batch of its own";
+        let busy = "the batch is in use by another thread; open one in each thread";
         self.open.try_lock().map_err(|_| exception(py, ErrorKind::UsageError, busy))
     }
 
@@ -88,49 +90,57 @@ impl Batch {
         mode: Mode,
         key: &Bound<'py, PyAny>,
         value: &Bound<'_, PyAny>,
-        Ttl(ttl): Ttl,
+        ttl: StoredTtl,
     ) -> Returned<'py> {
-        let (encoded, client_flags) = self.client.get().codec.encode_for(mode, value)?;
+        let client = self.client.get();
+        let ttl = ttl.or(key.py(), client.default_ttl)?;
+        let (encoded, client_flags) = client.codec.encode_for(mode, value)?;
         let request = Request::Store { mode, size: encoded.bytes()?.len(), client_flags, ttl, cas: None };
         self.submit(key, request, Some(&encoded))
     }
 
-    fn calculate<'py>(&self, direction: Direction, key: &Bound<'py, PyAny>, delta: i128) -> Returned<'py> {
+    fn calculate<'py>(&self, direction: Direction, key: &Bound<'py, PyAny>, Delta(delta): Delta) -> Returned<'py> {
         self.submit(key, checked(key.py(), Request::arithmetic(direction, delta, None))?, None)
     }
 }
 
 #[pymethods]
 impl Batch {
-    /// Like `Client.set`, its outcome known at the end of the block.
-    #[pyo3(signature = (key, value, ttl = Ttl::NONE), text_signature = "($self, key, value, ttl=0)")]
-    fn set<'py>(&self, key: &Bound<'py, PyAny>, value: &Bound<'_, PyAny>, ttl: Ttl) -> Returned<'py> {
+    /// Store a value, like `Client.set`. Its outcome is known at the end of the block.
+    ///
+    /// Args:
+    ///     key: text or bytes.
+    ///     value: any value that the serializer takes.
+    ///     ttl: seconds (int or float, rounded up) or a timedelta until it expires; by default the client's
+    ///         `default_ttl`. 0 never expires.
+    #[pyo3(signature = (key, value, ttl = StoredTtl::DEFAULT), text_signature = "($self, key, value, ttl=...)")]
+    fn set<'py>(&self, key: &Bound<'py, PyAny>, value: &Bound<'_, PyAny>, ttl: StoredTtl) -> Returned<'py> {
         self.store(Mode::Set, key, value, ttl)
     }
 
-    /// Like `Client.add`; a key that has a value already counts as a failure.
-    #[pyo3(signature = (key, value, ttl = Ttl::NONE), text_signature = "($self, key, value, ttl=0)")]
-    fn add<'py>(&self, key: &Bound<'py, PyAny>, value: &Bound<'_, PyAny>, ttl: Ttl) -> Returned<'py> {
+    /// Store a value unless the key has one, like `Client.add`. If the key has a value, that is a failure.
+    #[pyo3(signature = (key, value, ttl = StoredTtl::DEFAULT), text_signature = "($self, key, value, ttl=...)")]
+    fn add<'py>(&self, key: &Bound<'py, PyAny>, value: &Bound<'_, PyAny>, ttl: StoredTtl) -> Returned<'py> {
         self.store(Mode::Add, key, value, ttl)
     }
 
-    /// Like `Client.replace`; a key that has no value counts as a failure.
-    #[pyo3(signature = (key, value, ttl = Ttl::NONE), text_signature = "($self, key, value, ttl=0)")]
-    fn replace<'py>(&self, key: &Bound<'py, PyAny>, value: &Bound<'_, PyAny>, ttl: Ttl) -> Returned<'py> {
+    /// Store a value if the key has one, like `Client.replace`. If the key has no value, that is a failure.
+    #[pyo3(signature = (key, value, ttl = StoredTtl::DEFAULT), text_signature = "($self, key, value, ttl=...)")]
+    fn replace<'py>(&self, key: &Bound<'py, PyAny>, value: &Bound<'_, PyAny>, ttl: StoredTtl) -> Returned<'py> {
         self.store(Mode::Replace, key, value, ttl)
     }
 
-    /// Like `Client.append`; a key that has no value counts as a failure.
+    /// Append to a value, like `Client.append`. If the key has no value, that is a failure.
     fn append<'py>(&self, key: &Bound<'py, PyAny>, value: &Bound<'_, PyAny>) -> Returned<'py> {
-        self.store(Mode::Append, key, value, Ttl::NONE)
+        self.store(Mode::Append, key, value, StoredTtl::NONE)
     }
 
-    /// Like `Client.prepend`; a key that has no value counts as a failure.
+    /// Prepend to a value, like `Client.prepend`. If the key has no value, that is a failure.
     fn prepend<'py>(&self, key: &Bound<'py, PyAny>, value: &Bound<'_, PyAny>) -> Returned<'py> {
-        self.store(Mode::Prepend, key, value, Ttl::NONE)
+        self.store(Mode::Prepend, key, value, StoredTtl::NONE)
     }
 
-    /// Like `Client.delete`; a key that has no value counts as a failure.
+    /// Delete an item, like `Client.delete`. If there is no such item, that is a failure.
     #[pyo3(signature = (key, *, stale = None))]
     fn delete<'py>(&self, key: &Bound<'py, PyAny>, stale: Option<&Bound<'_, PyAny>>) -> Returned<'py> {
         let request = match stale {
@@ -140,15 +150,15 @@ impl Batch {
         self.submit(key, request, None)
     }
 
-    /// Like `Client.incr`, without the sum; a key that has no value counts as a failure.
-    #[pyo3(signature = (key, delta = 1))]
-    fn incr<'py>(&self, key: &Bound<'py, PyAny>, delta: i128) -> Returned<'py> {
+    /// Add to an integer, like `Client.incr`. If the key has no value, that is a failure.
+    #[pyo3(signature = (key, delta = Delta(1)), text_signature = "($self, key, delta=1)")]
+    fn incr<'py>(&self, key: &Bound<'py, PyAny>, delta: Delta) -> Returned<'py> {
         self.calculate(Direction::Increment, key, delta)
     }
 
-    /// Like `Client.decr`, without the difference; a key that has no value counts as a failure.
-    #[pyo3(signature = (key, delta = 1))]
-    fn decr<'py>(&self, key: &Bound<'py, PyAny>, delta: i128) -> Returned<'py> {
+    /// Subtract from an integer, like `Client.decr`. If the key has no value, that is a failure.
+    #[pyo3(signature = (key, delta = Delta(1)), text_signature = "($self, key, delta=1)")]
+    fn decr<'py>(&self, key: &Bound<'py, PyAny>, delta: Delta) -> Returned<'py> {
         self.calculate(Direction::Decrement, key, delta)
     }
 
@@ -173,13 +183,13 @@ impl Batch {
     }
 
     fn __exit__(&self, _kind: Py<PyAny>, exception: &Bound<'_, PyAny>, _traceback: Py<PyAny>) -> PyResult<bool> {
-        self.leave(exception).map(|_| false)
+        self._leave(exception).map(|_| false)
     }
 
-    /// Closes the batch, and waits until every command's outcome is known. An exception of the block, or None, goes on its
-    /// way, with the failures as a note. But nothing waits for an interrupt, an exit or a cancellation: then a thread's
-    /// connections are closed.
-    fn leave<'py>(&self, exception: &Bound<'py, PyAny>) -> Returned<'py> {
+    /// Closes the batch, and waits until every command's outcome is known. An exception of the block, or None, goes on
+    /// its way, with the failures as a note. But nothing waits for an interrupt, an exit or a cancellation: then a
+    /// thread's connections are closed.
+    fn _leave<'py>(&self, exception: &Bound<'py, PyAny>) -> Returned<'py> {
         let (py, client) = (exception.py(), self.client.get());
         let mut open = self.open(py)?;
         let waits = exception.is_none() || exception.is_instance_of::<PyException>();
@@ -211,14 +221,14 @@ impl Runs {
         if !self.lock().is_full() {
             return Ok(None);
         }
-        let waiter = caller.waiter()?;
+        let waiter = caller.waiter("")?;
         self.lock().wait_for_room((waiter.clone_ref(py), py.None()));
         caller.wait(waiter).map(Some)
     }
 
     fn leave<'py>(&self, caller: Caller<'py, Driver>, exception: &Bound<'py, PyAny>) -> Returned<'py> {
         let py = caller.driver.py();
-        let waiter = caller.waiter()?;
+        let waiter = caller.waiter("")?;
         let left = self.lock().leave((waiter.clone_ref(py), exception.clone().unbind()));
         match left {
             Some(unsuccessful) => concluded(exception, unsuccessful, |key| key.given(py)).map(|()| None),

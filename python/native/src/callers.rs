@@ -48,7 +48,7 @@ impl Found {
         self.value.is_some()
     }
 
-    /// The token to store under (`Client.cas`), and the argument for giving the lease back (`Client.give_back`). None
+    /// The token to store under (`Client.cas`), and the argument for giving the lease back (`Client._give_back`). None
     /// if no lease was won, or nothing can be stored.
     #[getter]
     fn win(&self) -> Option<(u64, bool)> {

@@ -152,7 +152,7 @@ impl GetOrSet {
         self.next(error.py(), failed(error)?)
     }
 
-    /// Ends a caller that goes away. Returns the arguments for `Client.give_back` if it has won a lease, or None.
+    /// Ends a caller that goes away. Returns the arguments for `Client._give_back` if it has won a lease, or None.
     fn leave(&self) -> Option<(u64, bool)> {
         self.machine().leave().map(|win| (win.cas, win.keep))
     }

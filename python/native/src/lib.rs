@@ -1,6 +1,7 @@
 //! The native half of the Python package `pinyon`: turns Python objects into commands, and replies into Python objects.
 
 mod answers;
+mod arguments;
 mod batch;
 mod callers;
 mod client;
@@ -44,7 +45,7 @@ mod _native {
         metrics::Latencies,
         migration::{Migration, MigrationCounts},
         serializers::{dump_plain, load_plain, unknown_flags},
-        settings::{check_compression, Tls},
+        settings::{check_compression, check_setting, Tls},
         shared::Driver,
     };
 
@@ -53,12 +54,14 @@ mod _native {
         let kind = |kind: ErrorKind| {
             (
                 kind.as_str(),
-                kind.parent().map(ErrorKind::as_str),
+                kind.parents().iter().map(|parent| parent.as_str()).collect::<Vec<_>>(),
                 kind.resembles().map(Standard::as_str),
                 kind.is_outage(),
             )
         };
         module.add("DEFAULT_SETTINGS", pinyon_core::settings::defaults())?;
+        module.add("SETTING_TEXTS", pinyon_core::settings::texts())?;
+        module.add("SETTING_CHOICES", pinyon_core::settings::choices())?;
         module.add("DEFAULT_SERVER", pinyon_core::address::DEFAULT_SERVER)?;
         module.add("ERROR_KINDS", ErrorKind::ALL.map(kind).to_vec())?;
         module.add("LATENCY_BOUNDS", crate::metrics::bounds(module.py())?)?;

@@ -133,10 +133,10 @@ impl Migration {
                     Request::Get { .. } => (Reads::Value, ("get", (key()?, this), none).into_pyobject(py)?),
                     Request::GetWithTtl => (Reads::ValueAndTtl, ("get_with_ttl", (key()?,), none).into_pyobject(py)?),
                     Request::Lease { lease, .. } => {
-                        (Reads::Lease, ("ask_lease", (key()?, lease), none).into_pyobject(py)?)
+                        (Reads::Lease, ("_ask_lease", (key()?, lease), none).into_pyobject(py)?)
                     }
                     Request::GiveBack(Win { cas, keep }) => {
-                        (Reads::Done, ("give_back", (key()?, cas, keep), none).into_pyobject(py)?)
+                        (Reads::Done, ("_give_back", (key()?, cas, keep), none).into_pyobject(py)?)
                     }
                     Request::Delete if many => (Reads::Done, ("delete_many", (key()?,), none).into_pyobject(py)?),
                     Request::Delete => (Reads::Done, ("delete", (key()?,), none).into_pyobject(py)?),

@@ -3,13 +3,14 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use pinyon_core::settings::{CompressionSettings, Dictionaries, Given, NamedSettings};
+use pinyon_core::settings::{CacheSettings, CompressionSettings, Dictionaries, Given, LockSettings, NamedSettings};
 use pinyon_core::tls::{self, TlsSettings};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyDelta, PyDict, PyString, PyTuple};
 
-use crate::errors::{checked, exception, ErrorKind};
+use crate::errors::{checked, ErrorKind};
+use crate::keys::lone_surrogate;
 use crate::ttl::delta_seconds;
 
 /// A `pinyon.Compression`.
@@ -33,6 +34,16 @@ impl Compression {
 #[pyfunction]
 pub(crate) fn check_compression(py: Python<'_>, compression: Compression) -> PyResult<()> {
     checked(py, compression.settings().check())
+}
+
+/// Refuses the name of a setting that a table does not have, and suggests the closest one.
+#[pyfunction]
+pub(crate) fn check_setting(table: &str, name: &str) -> PyResult<()> {
+    let check = match table {
+        "Client" => CacheSettings::check_name,
+        _ => LockSettings::check_name,
+    };
+    check(name).map_err(|unknown| PyTypeError::new_err(unknown.message))
 }
 
 /// These settings, changed by the given ones.
@@ -63,8 +74,7 @@ fn read<'v>(name: &str, value: &'v Bound<'_, PyAny>) -> PyResult<Given<'v>> {
     }
     if let Ok(text) = value.cast::<PyString>() {
         let kind = if name == "namespace" { ErrorKind::InvalidKey } else { ErrorKind::UsageError };
-        let message = format!("the {name} has a lone surrogate, which UTF-8 cannot express");
-        return text.to_str().map(Given::Text).map_err(|_| exception(text.py(), kind, &message));
+        return text.to_str().map(Given::Text).map_err(|_| lone_surrogate(text, kind, name));
     }
     if let Ok(bytes) = value.cast::<PyBytes>() {
         return Ok(Given::Bytes(bytes.as_bytes()));

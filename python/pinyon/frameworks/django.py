@@ -7,20 +7,28 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from asgiref.sync import sync_to_async
+from django.apps import AppConfig
+from django.core.cache import caches
 from django.core.cache.backends.base import (
     DEFAULT_TIMEOUT,
     MEMCACHE_MAX_KEY_LENGTH,
     InvalidCacheBackendError,
     InvalidCacheKey,
 )
-from django.core.cache.backends.memcached import BaseMemcachedCache
+from django.core.checks import CheckMessage, Error, Tags, Warning, register
 from django.core.exceptions import SynchronousOnlyOperation
 
 import pinyon
 import pinyon.aio
+from pinyon.checking import check_caches
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+    from pinyon.checking import Finding
+    from pinyon.frameworks._untyped import Untyped as BaseMemcachedCache
+else:
+    from django.core.cache.backends.memcached import BaseMemcachedCache
 
 T = TypeVar("T")
 
@@ -28,7 +36,7 @@ T = TypeVar("T")
 STRICT: dict[str, Any] = {"on_failure": "raise", "failover": False}
 
 
-class PinyonCache(BaseMemcachedCache):  # type: ignore[misc]
+class PinyonCache(BaseMemcachedCache):
     """A cache on the servers of ``LOCATION``; ``OPTIONS`` are arguments of ``pinyon.Client``.
 
     What is not said here is as Django's own memcached backends have it. Methods that begin with ``a`` wait in the
@@ -78,7 +86,7 @@ class PinyonCache(BaseMemcachedCache):  # type: ignore[misc]
         """Raise ``InvalidCacheKey`` for what memcached does not take, unless keys are encoded."""
         if self._options.get("encode_keys"):
             return
-        super().validate_key(key)
+        super().validate_key(key)  # type: ignore[misc]
         if not key.isascii() and len(key.encode("utf-8", "replace")) > MEMCACHE_MAX_KEY_LENGTH:
             raise InvalidCacheKey(f"Cache key is longer than {MEMCACHE_MAX_KEY_LENGTH} bytes in UTF-8: {key!r}")
 
@@ -99,7 +107,7 @@ class PinyonCache(BaseMemcachedCache):  # type: ignore[misc]
             pinyon.ValueTooLarge: beyond the option ``max_value_size``, or what the server stores.
         """
         try:
-            super().set(key, value, timeout, version)
+            super().set(key, value, timeout, version)  # type: ignore[misc]
         except pinyon.ValueTooLarge:
             self.delete(key, version)
             raise
@@ -208,3 +216,35 @@ def _client(kind: Callable[..., T], servers: list[str], options: dict[str, Any])
             ) from error
     client: T = next(client for made_of, client in _CLIENTS if made_of == asked)
     return client
+
+
+class Checks(AppConfig):  # type: ignore[misc]
+    """An app for ``INSTALLED_APPS``: with it, ``manage.py check --deploy`` looks at the servers of all caches."""
+
+    name = "pinyon.frameworks.django"
+    label = "pinyon"
+
+
+@register(Tags.caches, deploy=True)  # type: ignore[untyped-decorator]
+def check_servers(**_: object) -> list[CheckMessage]:
+    """Tell what is wrong with the servers of every ``PinyonCache``.
+
+    It contacts the servers, so Django runs it only with ``--deploy``.
+    """
+    return [message for alias in caches for message in _messages(alias, caches[alias])]
+
+
+def _messages(alias: str, cache: object) -> Iterator[CheckMessage]:
+    if not isinstance(cache, PinyonCache):
+        return
+    try:
+        findings: list[Finding] = check_caches(cache.client_servers, **cache._options)
+    except (pinyon.UsageError, pinyon.UnsupportedType, TypeError) as error:
+        yield Error(f"CACHES[{alias!r}]: {error}", id="pinyon.E001")
+        return
+    for finding in findings:
+        text = f"CACHES[{alias!r}]: {finding.server}: {finding.message}"
+        if finding.level == "error":
+            yield Error(text, id="pinyon.E002")
+        elif finding.level == "warning":
+            yield Warning(text, id="pinyon.W001")

@@ -43,12 +43,12 @@ impl Locks {
     }
 
     /// From now on its methods return what a coroutine waits for, instead of waiting themselves.
-    fn share(&self, current: Py<PyAny>, make: Py<PyAny>) {
+    fn _share(&self, current: Py<PyAny>, make: Py<PyAny>) {
         let _ = self.sharing.set((current, make));
     }
 
     /// The hash tag in these names, if they have one.
-    fn tag_of<'py>(&self, py: Python<'py>, names: &Bound<'py, PyTuple>) -> PyResult<Option<Bound<'py, PyBytes>>> {
+    fn _tag_of<'py>(&self, py: Python<'py>, names: &Bound<'py, PyTuple>) -> PyResult<Option<Bound<'py, PyBytes>>> {
         Ok(common_tag(names)?.map(|tag| PyBytes::new(py, tag)))
     }
 
@@ -61,7 +61,7 @@ impl Locks {
     }
 
     /// Takes the names from whoever holds them. Returns how many were held.
-    fn take_away<'py>(
+    fn _take_away<'py>(
         &self,
         py: Python<'py>,
         names: &Bound<'py, PyTuple>,
@@ -72,7 +72,7 @@ impl Locks {
 
     /// Sends a command on the connection of the locks on these names, and returns what the server answers.
     #[pyo3(signature = (parts, names = None))]
-    fn command<'py>(
+    fn _command<'py>(
         &self,
         py: Python<'py>,
         parts: &Bound<'py, PyTuple>,
@@ -89,18 +89,19 @@ impl Locks {
         keeping.place(py)?.run(py, Operation::Execute { command }, None)
     }
 
-    /// What all keys of the namespace begin with.
+    /// The beginning of all keys of the namespace on the server, as bytes.
     #[getter]
     fn prefix<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
         PyBytes::new(py, self.keeping.settings().keys.prefix())
     }
 
+    /// The server, as `host:port` or a path.
     #[getter]
     fn server(&self) -> &str {
         &self.keeping.settings().server
     }
 
-    /// By what a cluster chooses the node of a lock: `"namespace"` or `"names"`.
+    /// What decides on which node of a cluster a lock is kept: `"namespace"` or `"names"`.
     #[getter]
     fn hash_tags(&self) -> &'static str {
         match self.branches {
@@ -109,12 +110,15 @@ impl Locks {
         }
     }
 
+    /// Whether the client was closed.
     #[getter]
     fn is_closed(&self) -> bool {
         self.keeping.is_closed()
     }
 
-    /// Close the connections. Waiting calls fail. Held locks are lost, and end on the server with their ttl.
+    /// Close the connections.
+    ///
+    /// Attempts that wait fail. Held locks are lost, and expire on the server with their ttl.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         self.keeping.close(py)?;
         let branches = self.branches.iter().flat_map(Branches::all);

@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use pinyon_core::locks::LockRequest;
 use pinyon_core::settings::{lock_ttl, waiting_time, LockTerms};
@@ -15,6 +16,7 @@ use super::answers::raised;
 use super::client::{lock_names, Locks};
 use super::place::{Grant, Keeping, Operation, Place};
 use super::telling::{check_called, Listener};
+use crate::arguments::seconds;
 use crate::errors::checked;
 
 /// Names to be locked, and how. `pinyon.Locks.lock` documents its arguments.
@@ -26,11 +28,20 @@ pub(crate) struct Lock {
     /// The names, as they were given.
     #[pyo3(get)]
     names: Py<PyTuple>,
-    terms: LockTerms,
+    /// What is asked for, but for the owner.
+    request: LockRequest,
     #[pyo3(get, name = "_on_lost")]
     on_lost: Option<Py<PyAny>>,
-    /// The locks entered by `with`, and their owners.
-    entered: Mutex<Vec<(u64, Py<Held>)>>,
+    /// What was acquired through it and is to be released, in the order of acquiring.
+    taken: Mutex<Vec<Taken>>,
+}
+
+/// A lock that was acquired, and its owner.
+struct Taken {
+    owner: u64,
+    held: Py<Held>,
+    /// The end of a block releases it, not a call.
+    by_block: bool,
 }
 
 #[pymethods]
@@ -41,10 +52,10 @@ impl Lock {
     fn new(
         locks: Bound<'_, Locks>,
         names: Bound<'_, PyTuple>,
-        ttl: Option<f64>,
-        timeout: Option<f64>,
+        ttl: Option<Bound<'_, PyAny>>,
+        timeout: Option<Bound<'_, PyAny>>,
         renew: bool,
-        max_hold: Option<f64>,
+        max_hold: Option<Bound<'_, PyAny>>,
         reentrant: Option<bool>,
         on_lost: Option<Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
@@ -52,31 +63,43 @@ impl Lock {
             check_called(callback)?;
         }
         let usual = &locks.get().usual;
+        let time = |given: Option<Bound<'_, PyAny>>, name| given.map(|given| seconds(&given, name)).transpose();
+        let terms = LockTerms {
+            ttl: time(ttl, "ttl")?.unwrap_or(usual.ttl),
+            timeout: time(timeout, "timeout")?.unwrap_or(usual.timeout),
+            renew,
+            max_hold: time(max_hold, "max_hold")?,
+            reentrant: reentrant.unwrap_or(usual.reentrant),
+        };
         Ok(Self {
             keeping: locks.get().of(&names)?,
+            request: checked(locks.py(), terms.request(lock_names(&names)?))?,
             names: names.unbind(),
-            terms: LockTerms {
-                ttl: ttl.unwrap_or(usual.ttl),
-                timeout: timeout.unwrap_or(usual.timeout),
-                renew,
-                max_hold,
-                reentrant: reentrant.unwrap_or(usual.reentrant),
-            },
             on_lost: on_lost.map(Bound::unbind),
-            entered: Mutex::default(),
+            taken: Mutex::default(),
             locks: locks.unbind(),
         })
     }
 
     /// Acquires the lock for a `with` block. Tasks cannot use it, since they must await.
     fn _take_by_with<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        let (py, lock) = (slf.py(), slf.get());
-        let held = slf.getattr(intern!(py, "_held"))?.call1((slf,))?;
-        if let Some(callback) = &lock.on_lost {
-            held.call_method1(intern!(py, "on_lost"), (callback,))?;
-        }
-        lock._enter(held.cast::<Held>()?.clone().unbind());
+        let held = slf.getattr(intern!(slf.py(), "_held"))?.call1((slf,))?;
+        Self::keep(slf, &held, true)?;
         Ok(held)
+    }
+
+    /// Acquires the lock, and keeps it until `_release`. Returns None if it was not free `at_once`. Not for tasks.
+    fn _take<'py>(
+        slf: &Bound<'py, Self>,
+        at_once: bool,
+        timeout: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let held = slf.getattr(intern!(slf.py(), "_held"))?.call1((slf, at_once, timeout))?;
+        if at_once && held.cast::<Held>()?.get()._answer().is_none_or(|answer| answer.is_none(slf.py())) {
+            return Ok(None);
+        }
+        Self::keep(slf, &held, false)?;
+        Ok(Some(held))
     }
 
     /// Releases the lock of a `with` block. The block's exception takes precedence over one from releasing.
@@ -87,7 +110,7 @@ impl Lock {
         _traceback: &Bound<'_, PyAny>,
     ) -> PyResult<()> {
         let (py, lock) = (slf.py(), slf.get());
-        let Some(held) = lock._leave(py)? else {
+        let Some(held) = lock._leave(py, true)? else {
             return slf.call_method0(intern!(py, "_not_entered")).map(drop);
         };
         let held = held.bind(py);
@@ -101,63 +124,110 @@ impl Lock {
         }
     }
 
-    /// Keeps a lock entered by `with`, until `_leave`.
-    fn _enter(&self, held: Py<Held>) {
-        self.entered().push((held.get().owner(), held));
+    /// Keeps an acquired lock until `_leave`. Drops those that were released through their `Held`.
+    fn _enter(&self, held: Py<Held>, by_block: bool) {
+        let mut taken = self.lock_taken();
+        let released = |taken: &Taken| !taken.by_block && taken.held.get()._given_back();
+        let mut gone = Vec::new();
+        while let Some(index) = taken.iter().position(released) {
+            gone.push(taken.remove(index));
+        }
+        taken.push(Taken { owner: held.get().owner(), held, by_block });
+        drop(taken);
+        drop(gone);
     }
 
-    /// The lock that the caller entered last. If there is only one, another task may leave it.
-    fn _leave(&self, py: Python<'_>) -> PyResult<Option<Py<Held>>> {
+    /// Returns and forgets the lock that the caller acquired last. If there is only one, another task may release it.
+    fn _leave(&self, py: Python<'_>, by_block: bool) -> PyResult<Option<Py<Held>>> {
         let owner = match self.only_owner() {
             Some(owner) => owner,
             None => self.owner(py)?,
         };
-        let mut entered = self.entered();
-        let last = entered.iter().rposition(|(of, _)| *of == owner);
-        Ok(last.map(|last| entered.remove(last).1))
+        let mut taken = self.lock_taken();
+        let last = taken.iter().rposition(|taken| taken.owner == owner && taken.by_block == by_block);
+        Ok(last.map(|last| taken.remove(last).held))
+    }
+
+    /// Returns what the caller has taken last, however it did, or None.
+    fn _held_by_caller(&self, py: Python<'_>) -> PyResult<Option<Py<Held>>> {
+        let owner = self.owner(py)?;
+        let taken = self.lock_taken();
+        let last = taken.iter().rev().find(|taken| taken.owner == owner && !taken.held.get()._given_back());
+        Ok(last.map(|taken| taken.held.clone_ref(py)))
+    }
+
+    /// The client that made it.
+    #[getter]
+    fn _locks(&self, py: Python<'_>) -> Py<Locks> {
+        self.locks.clone_ref(py)
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         visit.call(&self.locks)?;
         visit.call(&self.on_lost)?;
-        let Ok(entered) = self.entered.try_lock() else { return Ok(()) };
-        entered.iter().try_for_each(|(_, held)| visit.call(held))
+        let Ok(taken) = self.taken.try_lock() else { return Ok(()) };
+        taken.iter().try_for_each(|taken| visit.call(&taken.held))
     }
 
     fn __clear__(&self) {
-        let entered = std::mem::take(&mut *self.entered());
-        drop(entered);
+        let taken = std::mem::take(&mut *self.lock_taken());
+        drop(taken);
     }
 }
 
 impl Lock {
+    /// Keeps an acquired lock, and registers the callback for its loss.
+    fn keep(slf: &Bound<'_, Self>, held: &Bound<'_, PyAny>, by_block: bool) -> PyResult<()> {
+        let (py, lock) = (slf.py(), slf.get());
+        if let Some(callback) = &lock.on_lost {
+            held.call_method1(intern!(py, "on_lost"), (callback,))?;
+        }
+        lock._enter(held.cast::<Held>()?.clone().unbind(), by_block);
+        Ok(())
+    }
+
     /// The number of the calling thread, greenlet or task.
     pub(super) fn owner(&self, py: Python<'_>) -> PyResult<u64> {
         self.locks.bind(py).call_method0(intern!(py, "_owner"))?.extract()
     }
 
-    /// `at_once`: without waiting.
-    pub(super) fn request(&self, py: Python<'_>, owner: u64, at_once: bool) -> PyResult<LockRequest> {
-        checked(py, self.terms.request(lock_names(self.names.bind(py))?, owner, at_once))
+    /// `at_once`: without waiting. `timeout`: how long to wait, unless as long as the lock says.
+    pub(super) fn request(
+        &self,
+        owner: u64,
+        at_once: bool,
+        timeout: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<LockRequest> {
+        let wait = match timeout {
+            _ if at_once => None,
+            None => self.request.wait,
+            Some(timeout) => Some(time_to_wait(timeout)?),
+        };
+        Ok(LockRequest { owner, wait, ..self.request.clone() })
     }
 
-    /// The only owner that has entered, if there is exactly one.
+    /// The only owner that has acquired something, if there is exactly one.
     fn only_owner(&self) -> Option<u64> {
-        let entered = self.entered();
-        let (first, rest) = entered.split_first()?;
-        rest.iter().all(|(owner, _)| *owner == first.0).then_some(first.0)
+        let taken = self.lock_taken();
+        let (first, rest) = taken.split_first()?;
+        rest.iter().all(|taken| taken.owner == first.owner).then_some(first.owner)
     }
 
-    fn entered(&self) -> MutexGuard<'_, Vec<(u64, Py<Held>)>> {
-        self.entered.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock_taken(&self) -> MutexGuard<'_, Vec<Taken>> {
+        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// A lock that was asked for and is held once granted: the base of `pinyon.Held` in every concurrency model.
 #[pyclass(frozen, subclass, module = "pinyon._native")]
 pub(crate) struct Held {
-    /// Keeps the client alive, which renews the lock.
-    lock: Py<Lock>,
+    /// The names, as they were asked for.
+    #[pyo3(get)]
+    names: Py<PyTuple>,
+    /// Keeps the client alive, which renews the lock. It is not the `Lock`, which may refer back to this.
+    _keeping: Arc<Keeping>,
+    /// How long to wait for the names after waiting on the condition.
+    relock: Duration,
     owner: u64,
     grant: Arc<Grant>,
     place: Place,
@@ -190,15 +260,17 @@ impl Held {
 impl Held {
     /// Asks for the names, `at_once` or within the lock's time to wait. A thread or greenlet waits here.
     #[new]
-    #[pyo3(signature = (lock, at_once = false, /))]
-    fn new(lock: Bound<'_, Lock>, at_once: bool) -> PyResult<Self> {
+    #[pyo3(signature = (lock, at_once = false, timeout = None, /))]
+    fn new(lock: Bound<'_, Lock>, at_once: bool, timeout: Option<Bound<'_, PyAny>>) -> PyResult<Self> {
         let (py, asked) = (lock.py(), lock.get());
         let owner = asked.owner(py)?;
-        let request = asked.request(py, owner, at_once)?;
+        let request = asked.request(owner, at_once, timeout.as_ref())?;
         let (grant, place) = (Grant::new(request.names.clone()), asked.keeping.place(py)?);
         let answer = place.run(py, Operation::Acquire { grant: grant.clone(), request }, None)?.unbind();
         let (answer, given_back) = (Mutex::new(Some(answer)), AtomicBool::new(false));
-        Ok(Self { lock: lock.unbind(), owner, grant, place, answer, given_back })
+        let (names, _keeping) = (asked.names.clone_ref(py), asked.keeping.clone());
+        let relock = asked.request.wait.unwrap_or_default();
+        Ok(Self { names, _keeping, relock, owner, grant, place, answer, given_back })
     }
 
     /// The result of asking, once: None if the names were taken and the caller does not wait. A task awaits it.
@@ -206,16 +278,10 @@ impl Held {
         self.answer.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    /// The names, as they were asked for.
-    #[getter]
-    fn names(&self, py: Python<'_>) -> Py<PyTuple> {
-        self.lock.get().names.clone_ref(py)
-    }
-
-    /// The fencing token: higher than that of any earlier lock on any of the names.
+    /// The fencing token: a number that is higher than that of any earlier lock on any of the names.
     ///
-    /// Whatever is written under the lock can refuse writers with lower tokens: a holder that was stopped for longer
-    /// than the ttl does not know that it has lost the lock.
+    /// A process that was stopped for longer than the ttl does not know that it has lost the lock. So storage that is
+    /// written under the lock should refuse writers with a lower token.
     #[getter]
     fn token(&self) -> u64 {
         self.grant.token()
@@ -261,16 +327,16 @@ impl Held {
     }
 
     /// Extends the lock to `ttl` seconds from now. Returns whether it is still held.
-    fn _extend<'py>(&self, py: Python<'py>, ttl: f64) -> PyResult<Bound<'py, PyAny>> {
-        let ttl = checked(py, lock_ttl(ttl))?;
+    fn _extend<'py>(&self, ttl: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        let py = ttl.py();
+        let ttl = checked(py, lock_ttl(seconds(ttl, "ttl")?))?;
         self.run(py, Operation::Extend { grant: self.grant(), ttl })
     }
 
     /// Releases the names until it is notified, for at most `wait` seconds, then takes them again. Returns whether it
     /// was notified.
-    fn _park<'py>(&self, py: Python<'py>, wait: Option<f64>) -> PyResult<Bound<'py, PyAny>> {
-        let wait = wait.map(|wait| checked(py, waiting_time("timeout", wait))).transpose()?;
-        let relock = checked(py, self.lock.get().terms.waiting_time())?;
+    fn _park<'py>(&self, py: Python<'py>, wait: Option<&Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyAny>> {
+        let (wait, relock) = (wait.map(time_to_wait).transpose()?, self.relock);
         self.run(py, Operation::Park { grant: self.grant(), wait, relock })
     }
 
@@ -285,7 +351,6 @@ impl Held {
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        visit.call(&self.lock)?;
         let visit_all = |listeners: &[Listener]| listeners.iter().try_for_each(|listener| listener.traverse(&visit));
         self.grant.with_listeners(visit_all).unwrap_or(Ok(()))
     }
@@ -293,4 +358,8 @@ impl Held {
     fn __clear__(&self) {
         drop(self.grant.take_listeners());
     }
+}
+
+fn time_to_wait(timeout: &Bound<'_, PyAny>) -> PyResult<Duration> {
+    checked(timeout.py(), waiting_time("timeout", seconds(timeout, "timeout")?))
 }
