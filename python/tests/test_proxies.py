@@ -69,6 +69,18 @@ async def test_what_classic_text_allows_works_through_twemproxy(
     assert events[0].line.startswith(f"{proxy.address} refuses meta commands, as some proxies do")
 
 
+async def test_a_proxy_that_changes_the_order_of_values_is_understood(
+    proxy: Twemproxy, model: Model, connect: Connect
+) -> None:
+    """twemproxy does so where keys of several servers are missing."""
+    cache = connect(proxy.address, namespace=f"{model.name}:order:")
+    keys = [f"key:{number}" for number in range(60)]
+    stored = {key: key for key in keys[::3]}
+    assert await cache.set_many(stored) == []
+    assert await cache.get_many(keys) == stored
+    assert list(await model.gather(cache.get(key) for key in keys)) == [stored.get(key) for key in keys]
+
+
 @pytest.mark.parametrize("protocol", ["auto", "classic"])
 async def test_what_it_cannot_says_so_and_the_proxy_stays_in_use(
     proxy: Twemproxy, model: Model, connect: Connect, protocol: str

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::time::Instant;
 
-use pinyon_proto::{Command, Expect, Form, Head, Malformed, Status, Verb};
+use pinyon_proto::{Capabilities, Command, Expect, Form, Head, Malformed, Status, Verb};
 
 use super::completion::Ticket;
 use crate::metrics::Counted;
@@ -39,11 +39,13 @@ pub(crate) enum About {
 }
 
 impl About {
-    pub(crate) fn of(command: &Command<'_>, form: Form) -> Self {
+    pub(crate) fn of(command: &Command<'_>, form: Form, capabilities: &Capabilities) -> Self {
         match command {
             _ if form != Form::ClassicGet => About::Echo,
-            Command::GetMany { keys, .. } => About::Keys(KeysOfLine::new(keys)),
-            Command::Get { key, .. } | Command::GetAndTouch { key, .. } => About::Keys(KeysOfLine::new(key.wire())),
+            Command::GetMany { keys, .. } => About::Keys(KeysOfLine::new(keys, capabilities.is_classic())),
+            Command::Get { key, .. } | Command::GetAndTouch { key, .. } => {
+                About::Keys(KeysOfLine::new(key.wire(), false))
+            }
             _ => About::Echo,
         }
     }
@@ -108,21 +110,44 @@ impl Exchange {
     }
 }
 
-/// The keys of a classic `get`. The server answers those that it has, in the requested order.
+/// The keys of a classic `get`. The server answers those that it has, in the requested order. twemproxy changes the order
+/// if keys of several servers are missing.
 pub(crate) struct KeysOfLine {
     text: Vec<u8>,
     at: usize,
     index: usize,
     found: u64,
+    /// If any order will do, the indexes of the keys found.
+    seen: Option<Vec<usize>>,
 }
 
 impl KeysOfLine {
-    fn new(text: &[u8]) -> Box<Self> {
-        Box::new(Self { text: text.to_vec(), at: 0, index: 0, found: 0 })
+    fn new(text: &[u8], any_order: bool) -> Box<Self> {
+        Box::new(Self { text: text.to_vec(), at: 0, index: 0, found: 0, seen: any_order.then(Vec::new) })
     }
 
-    /// The index of `key`, which must come after the one found before.
+    /// The index of `key`, which was not found before. Unless any order will do, it must come after the last one found.
     fn find(&mut self, key: &[u8]) -> Option<usize> {
+        let begun = (self.at, self.index);
+        let further = self.find_further(key);
+        let Some(seen) = &mut self.seen else { return further };
+        let index = match further {
+            Some(index) => index,
+            None => {
+                (self.at, self.index) = begun;
+                let index = self.text.split(|byte| *byte == b' ').position(|other| other == key)?;
+                if seen.contains(&index) {
+                    return None;
+                }
+                self.found += 1;
+                index
+            }
+        };
+        seen.push(index);
+        Some(index)
+    }
+
+    fn find_further(&mut self, key: &[u8]) -> Option<usize> {
         while self.at < self.text.len() {
             let rest = &self.text[self.at..];
             let is_key = rest.starts_with(key) && matches!(rest.get(key.len()), None | Some(b' '));
@@ -152,10 +177,19 @@ mod tests {
     #[test]
     fn keys_are_found_in_order_and_each_once() {
         let text = b"a ab abc b";
-        let mut keys = KeysOfLine::new(text);
+        let mut keys = KeysOfLine::new(text, false);
         assert_eq!([keys.find(b"a"), keys.find(b"abc"), keys.find(b"b")], [Some(0), Some(2), Some(3)]);
         assert_eq!(keys.found_and_missing(), (3, 1));
-        let mut keys = KeysOfLine::new(text);
+        let mut keys = KeysOfLine::new(text, false);
         assert_eq!([keys.find(b"ab"), keys.find(b"a")], [Some(1), None]);
+    }
+
+    #[test]
+    fn keys_are_found_in_any_order_behind_a_proxy_and_each_once() {
+        let mut keys = KeysOfLine::new(b"a ab abc b", true);
+        assert_eq!([keys.find(b"abc"), keys.find(b"a"), keys.find(b"b")], [Some(2), Some(0), Some(3)]);
+        assert_eq!([keys.find(b"abc"), keys.find(b"a"), keys.find(b"x")], [None; 3]);
+        assert_eq!(keys.found_and_missing(), (3, 1));
+        assert_eq!(keys.find(b"ab"), Some(1));
     }
 }

@@ -173,7 +173,12 @@ impl<N: Network> Session<N> {
         let keys = std::mem::take(&mut self.lines.keys);
         let next = std::mem::take(&mut self.lines.spare);
         let mut text = std::mem::replace(&mut self.lines.open, next);
-        let fewest = if self.capabilities.meta() { FEWEST_KEYS_PER_LINE } else { 2 };
+        // A proxy may answer the keys of a line in another order, so behind one each get has a line of its own.
+        let fewest = match self.capabilities {
+            capabilities if capabilities.is_classic() => usize::MAX,
+            capabilities if capabilities.meta() => FEWEST_KEYS_PER_LINE,
+            _ => 2,
+        };
         let first = self.queue.len() - keys;
         match keys < fewest {
             true => {
@@ -199,7 +204,7 @@ impl<N: Network> Session<N> {
                 .outgoing
                 .append(|out| encode(&command, &self.capabilities, opaque, false, out))
                 .expect("every server takes a get");
-            exchange.about = About::of(&command, exchange.expect.form);
+            exchange.about = About::of(&command, exchange.expect.form, &self.capabilities);
         }
     }
 
@@ -282,7 +287,7 @@ impl<N: Network> Session<N> {
             stores,
             counts: matches!(command, Command::Arithmetic(_)),
             abandoned: false,
-            about: About::of(command, expect.form),
+            about: About::of(command, expect.form, &self.capabilities),
         }))
     }
 
