@@ -61,6 +61,10 @@ target/dist/tools/.ready: tools/distribution/requirements.txt tools/requirements
 rings: setup ## Compare rings with the clients they are of; rewrites the table in docs/rings.md and vectors/rings.json
 	cd python/tests && ../../.venv/bin/python -m other_rings.page
 
+.PHONY: first-mistakes
+first-mistakes: setup ## Write docs/first-mistakes.md from the table that the tests play
+	cd python/tests && ../../.venv/bin/python first_mistakes.py
+
 .PHONY: verify-locks
 verify-locks: setup ## Locks on real processes that are killed, stopped and cut off: a quarter of an hour
 	.venv/bin/python -m pinyon_verify locks

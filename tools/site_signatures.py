@@ -1,10 +1,11 @@
-"""Signatures of the reference: those of the stubs, with types, for what is made in Rust or awaited."""
+"""The reference: types from the stubs for what is made in Rust or awaited; code in docstrings as code."""
 
 from __future__ import annotations
 
 import ast
 import functools
 import pkgutil
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Union
 
@@ -19,7 +20,14 @@ _Function = Union[ast.FunctionDef, ast.AsyncFunctionDef]
 def setup(app: Sphinx) -> dict[str, Any]:
     """Tell Sphinx what to call when."""
     app.connect("autodoc-process-signature", _signature)
+    # Before napoleon, which takes the colon of `host:port` for the end of a type.
+    app.connect("autodoc-process-docstring", _mark_code, priority=400)
     return {"parallel_read_safe": True}
+
+
+def _mark_code(app: Sphinx, what: str, name: str, thing: object, options: object, lines: list[str]) -> None:
+    """Docstrings put code between single backticks, as Rust does; Sphinx wants two."""
+    lines[:] = [re.sub(r"(?<![`:\w])`([^`]+)`(?![`_])", r"``\1``", line) for line in lines]
 
 
 def _signature(

@@ -14,7 +14,7 @@ from .grids import Grid, Lines
 from .recorded.missed import missed_targets
 from .recorded.record import record_of, rows_grid
 from .results import Document
-from .words import FLOOR_SAYS, NOISE_SAYS, SEED_SAYS, linkless, plain
+from .words import FLOOR_SAYS, NOISE_SAYS, SEED_SAYS, linkless, plain, rounds_text
 
 PLAIN_WIDTH = 100
 INDENT = 7
@@ -75,7 +75,7 @@ def print_head(document: Document, console: Console) -> None:
     machine = document.machine
     console.print(f"[bold]{escape(machine.cpu)}[/], {machine.cores} cores, {machine.kernel}, {machine.system}")
     versions = ", ".join(f"{name} {version}" for name, version in document.versions.items())
-    rounds = f", {document.rounds} rounds" if document.rounds else ""
+    rounds = f", {rounds_text(document.rounds)}" if document.rounds else ""
     console.print(f"{versions}; placement {document.placement}{rounds}; {document.created}")
 
 

@@ -20,11 +20,15 @@ ROUNDS_SAYS = (
     "In each **round** all clients take turns, row by row. Rates are medians over the rounds; ratios are medians of the "
     "ratios within each round."
 )
+#: A link in Markdown.
+LINK = re.compile(r"\[([^\]]+)\]\([^)]+\)")
 #: In the order in which a reader needs them.
 EXPLANATIONS = (FLOOR_SAYS, BARE_SAYS, SEED_SAYS, ROUNDS_SAYS, NOISE_SAYS)
 
 
-LINK = re.compile(r"\[([^\]]+)\]\([^)]+\)")
+def rounds_text(rounds: int) -> str:
+    """Returns how many rounds there were, in words: 1 round, 5 rounds."""
+    return f"{rounds} round{'s' * (rounds != 1)}"
 
 
 def linkless(text: str) -> str:

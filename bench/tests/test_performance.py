@@ -113,6 +113,24 @@ def test_a_miss_without_a_reason_is_not_explained_away(record: Record) -> None:
     assert [each.why for each in missed_targets(replace(record, grids=grids))] == [UNKNOWN]
 
 
+def test_a_reason_claims_nothing_that_was_not_measured(full: Document) -> None:
+    near = [row for row in full.rows if ":far:" not in row.name]
+    names = {row.name for row in near}
+    without = replace(full, rows=near, samples=[sample for sample in full.samples if sample.row in names])
+    whys = [
+        next(each.why for each in missed_targets(record_of(document)) if each.lines[0][0] == "locks:handover:8")
+        for document in (full, without)
+    ]
+    assert "Over a link of 2 ms" in whys[0] and "Over a link" not in whys[1] and "–" not in whys[1]
+
+
+def test_one_round_is_read_again(full: Document, tmp_path: Path) -> None:
+    tables, page = performance.write(replace(narrowed(full, "size"), rounds=1, placement="two-cores"), tmp_path)
+    assert read_tables(tables).rounds == 1
+    text = page.read_text(encoding="utf-8")
+    assert ", 1 round." in text and "share one core" not in text
+
+
 def test_the_share_of_the_core_is_what_was_counted() -> None:
     counted = json.loads((BENCH_FOLDER / "instructions.json").read_text())["instructions"]
     for operation in ("get", "set"):

@@ -64,5 +64,6 @@ def test_names_beside_a_plot_do_not_cover_each_other(heights: list[float]) -> No
     places = apart(heights, NAME_HEIGHT)
     assert len(places) == len(heights) and all(place <= 1.0 for place in places)
     assert all(more - fewer >= NAME_HEIGHT - 1e-9 for fewer, more in zip(places, places[1:]))
+    assert not places or places[0] == heights[0] or places[-1] == 1.0, "names move up, and down only at the top"
     if all(more - fewer >= NAME_HEIGHT for fewer, more in zip(heights, heights[1:])):
         assert places == heights

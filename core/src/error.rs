@@ -101,11 +101,7 @@ impl Error {
 
     /// No server became known in time.
     pub(crate) fn no_servers(asked: &Arc<str>) -> Self {
-        Self::new(
-            Kind::Timeout,
-            asked,
-            "the servers are not known: no answer has come in time that says which there are",
-        )
+        Self::new(Kind::Timeout, asked, "the servers are not known yet: discovery did not answer in time")
     }
 
     pub(crate) fn of(mut self, command: &'static str, sent: Sent) -> Self {

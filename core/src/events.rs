@@ -70,8 +70,9 @@ impl EventKind {
     pub fn level(self) -> Level {
         match self {
             EventKind::Retry | EventKind::Slow => Level::Debug,
-            EventKind::Up | EventKind::Servers | EventKind::Classic => Level::Info,
-            EventKind::Down | EventKind::Discovery => Level::Warning,
+            EventKind::Servers | EventKind::Classic => Level::Info,
+            // Who has read that a server went down also wants to read that it is back.
+            EventKind::Down | EventKind::Up | EventKind::Discovery => Level::Warning,
         }
     }
 }
@@ -100,10 +101,9 @@ impl std::fmt::Display for Event {
             EventKind::Retry => write!(f, "{command} is tried again: {error}"),
             EventKind::Slow => write!(f, "{server}: {command} took {seconds:.3} s"),
             EventKind::Servers => write!(f, "the servers are now {server}"),
-            EventKind::Classic => write!(
-                f,
-                "{server} refuses meta commands, as some proxies do: it is spoken to in classic text from now on"
-            ),
+            EventKind::Classic => {
+                write!(f, "{server} refuses meta commands, as some proxies do; classic text is used from now on")
+            }
             EventKind::Discovery => {
                 write!(f, "the servers could not be discovered, those known last stay in use: {error}")
             }
@@ -167,7 +167,7 @@ mod tests {
         let late = "the server did not answer in time (the command may have been executed)";
         for (kind, command, level, line) in [
             (EventKind::Down, "", Level::Warning, format!("cache1:11211 is marked down: {late}")),
-            (EventKind::Up, "", Level::Info, "cache1:11211 is up again after 3.2 s".to_owned()),
+            (EventKind::Up, "", Level::Warning, "cache1:11211 is up again after 3.2 s".to_owned()),
             (EventKind::Retry, "get", Level::Debug, format!("get is tried again: cache1:11211: get: {late}")),
             (EventKind::Slow, "get", Level::Debug, "cache1:11211: get took 3.249 s".to_owned()),
             (EventKind::Servers, "", Level::Info, "the servers are now cache1:11211".to_owned()),

@@ -3,7 +3,7 @@
 use crate::address::ServerListError;
 use crate::dialect::ValueError;
 use crate::error::kinds::ErrorKind;
-use crate::locks::keys::{NameError, SeveralTags};
+use crate::locks::keys::{shown, NameError, SeveralTags};
 use crate::ring::RingError;
 use crate::tls::TlsError;
 use pinyon_proto::KeyError;
@@ -23,6 +23,12 @@ impl InvalidArgument {
 
     pub(crate) fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
         Self { kind, message: message.into() }
+    }
+
+    /// A key that cannot be sent, which the message names.
+    #[cold]
+    pub fn key(error: &KeyError, given: &[u8]) -> Self {
+        Self::new(ErrorKind::InvalidKey, error.about(&shown(given)))
     }
 }
 

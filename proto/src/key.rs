@@ -16,8 +16,11 @@ impl<'a> Key<'a> {
     pub fn new(wire: &'a [u8], base64: bool) -> Result<Self, KeyError> {
         match wire {
             [] => Err(KeyError::Empty),
-            _ if wire.len() > MAX_KEY => Err(KeyError::TooLong { length: wire.len(), limit: MAX_KEY }),
-            _ => first_forbidden(wire).map_or(Ok(Self { wire, base64 }), Err),
+            _ if wire.len() > MAX_KEY => Err(KeyError::TooLong { length: wire.len(), namespace: 0 }),
+            _ => match first_forbidden(wire) {
+                None => Ok(Self { wire, base64 }),
+                Some((byte, position)) => Err(KeyError::Forbidden { byte, position }),
+            },
         }
     }
 
@@ -39,13 +42,14 @@ impl<'a> Key<'a> {
     }
 }
 
-/// Why a key cannot be sent.
+/// Why a key, or a namespace, cannot be sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KeyError {
     Empty,
+    /// The lengths of the key and of the namespace before it.
     TooLong {
         length: usize,
-        limit: usize,
+        namespace: usize,
     },
     /// The key is too long even in the form that the rule gives it.
     TooLongEncoded {
@@ -55,28 +59,64 @@ pub enum KeyError {
         byte: u8,
         position: usize,
     },
+    /// The namespace leaves no room for keys.
+    NamespaceTooLong {
+        length: usize,
+        limit: usize,
+    },
+    NamespaceForbidden {
+        byte: u8,
+        position: usize,
+    },
+}
+
+impl KeyError {
+    /// The same as a sentence about `key`, as messages show it.
+    pub fn about(&self, key: &str) -> String {
+        const REMEDY: &str = "shorten it, or set encode_keys to send a digest instead";
+        match self {
+            Self::Empty => format!("the key {key} is empty; memcached's keys have 1 to {MAX_KEY} bytes"),
+            Self::TooLong { length, namespace: 0 } => {
+                format!("the key {key} has {length} bytes; memcached's limit is {MAX_KEY}: {REMEDY}")
+            }
+            Self::TooLong { length, namespace } => format!(
+                "the key {key} has {length} bytes and the namespace {namespace}; memcached's limit for both together \
+                 is {MAX_KEY}: {REMEDY}"
+            ),
+            Self::TooLongEncoded { length } => format!(
+                "the key {key} has {length} bytes once it is encoded; memcached's limit is {MAX_KEY}: shorten it, or \
+                 leave out its spaces and control bytes"
+            ),
+            Self::Forbidden { byte, position } => format!(
+                "the key {key} has {} at position {position}, which memcached does not take: replace it, or set \
+                 encode_keys",
+                named(*byte)
+            ),
+            Self::NamespaceTooLong { length, limit } if *limit < MAX_KEY - 1 => format!(
+                "the namespace has {length} bytes and leaves no room for the digest of a long key: {limit} is its limit"
+            ),
+            Self::NamespaceTooLong { length, limit } => format!(
+                "the namespace has {length} bytes and leaves no room for keys, which have at most {MAX_KEY} bytes with \
+                 their namespace: {limit} is its limit"
+            ),
+            Self::NamespaceForbidden { byte, position } => format!(
+                "the namespace has {} at position {position}, which memcached does not take: replace it",
+                named(*byte)
+            ),
+        }
+    }
 }
 
 impl std::fmt::Display for KeyError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Empty => write!(f, "the key is empty; memcached keys have 1 to {MAX_KEY} bytes"),
-            Self::TooLong { length, limit } => write!(
-                f,
-                "the key has {length} bytes with its namespace, {limit} is the limit; shorten it, or let the client \
-                 encode keys (encode_keys) to send a digest instead"
-            ),
-            Self::TooLongEncoded { length } => write!(
-                f,
-                "the key takes {length} bytes once it is encoded, {MAX_KEY} is the limit; shorten it, or leave out its \
-                 spaces and control bytes"
-            ),
-            Self::Forbidden { byte, position } => write!(
-                f,
-                "the key has the byte 0x{byte:02x} at position {position}; spaces and control bytes cannot be sent, \
-                 unless the client encodes keys (encode_keys)"
-            ),
-        }
+        f.write_str(&self.about("given"))
+    }
+}
+
+fn named(byte: u8) -> String {
+    match byte {
+        b' ' => "a space".to_owned(),
+        byte => format!("the control byte 0x{byte:02x}"),
     }
 }
 
@@ -104,12 +144,13 @@ fn has_forbidden(bytes: &[u8]) -> bool {
     bytes.iter().fold(false, |found, byte| found | is_forbidden(*byte))
 }
 
-pub(crate) fn first_forbidden(key: &[u8]) -> Option<KeyError> {
+/// The first byte that cannot stand on a command line, and where it is.
+pub(crate) fn first_forbidden(key: &[u8]) -> Option<(u8, usize)> {
     if is_plain(key) {
         return None;
     }
     let position = key.iter().position(|byte| is_forbidden(*byte))?;
-    Some(KeyError::Forbidden { byte: key[position], position })
+    Some((key[position], position))
 }
 
 #[cfg(test)]
@@ -124,7 +165,7 @@ mod tests {
             for position in 0..length {
                 for byte in [0, b'\n', b' ', 0x7f] {
                     key[position] = byte;
-                    assert_eq!(first_forbidden(&key), Some(KeyError::Forbidden { byte, position }), "{length}");
+                    assert_eq!(first_forbidden(&key), Some((byte, position)), "{length}");
                 }
                 key[position] = b'!';
             }

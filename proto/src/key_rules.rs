@@ -10,8 +10,8 @@ use sha2::{Digest, Sha256};
 use crate::key::{first_forbidden, is_plain};
 use crate::{Key, KeyError, MAX_KEY};
 
-/// The longest namespace that leaves room for a digest.
-pub const MAX_NAMESPACE: usize = MAX_KEY - DIGEST_MARK.len() - 64;
+/// The longest namespace under rules that put a digest behind it.
+const MAX_BEFORE_DIGEST: usize = MAX_KEY - DIGEST_MARK.len() - 64;
 
 /// The padded base64 of more bytes would exceed [`MAX_KEY`].
 const MAX_RAW_KEY: usize = MAX_KEY / 4 * 3;
@@ -61,6 +61,14 @@ impl KeyRule {
     pub fn names() -> impl Iterator<Item = &'static str> {
         Self::NAMES.iter().map(|(name, _)| *name)
     }
+
+    /// How many bytes a namespace may have, so that there is room behind it for a key, or for what the rule makes of one.
+    pub fn longest_namespace(self) -> usize {
+        match self {
+            Self::Refused | Self::CacheMemcached => MAX_KEY - 1,
+            Self::Encoded | Self::Dalli => MAX_BEFORE_DIGEST,
+        }
+    }
 }
 
 /// From the setting `encode_keys`.
@@ -82,15 +90,16 @@ pub struct KeyRules {
 }
 
 impl KeyRules {
-    /// Fails if the namespace itself cannot be sent or exceeds [`MAX_NAMESPACE`] bytes.
+    /// Fails if the namespace itself cannot be sent or exceeds [`KeyRule::longest_namespace`].
     pub fn new(namespace: &[u8], rule: impl Into<KeyRule>) -> Result<Self, KeyError> {
-        if namespace.len() > MAX_NAMESPACE {
-            return Err(KeyError::TooLong { length: namespace.len(), limit: MAX_NAMESPACE });
+        let (rule, length) = (rule.into(), namespace.len());
+        if length > rule.longest_namespace() {
+            return Err(KeyError::NamespaceTooLong { length, limit: rule.longest_namespace() });
         }
-        if let Some(forbidden) = first_forbidden(namespace) {
-            return Err(forbidden);
+        if let Some((byte, position)) = first_forbidden(namespace) {
+            return Err(KeyError::NamespaceForbidden { byte, position });
         }
-        Ok(Self { namespace: namespace.to_vec(), rule: rule.into() })
+        Ok(Self { namespace: namespace.to_vec(), rule })
     }
 
     pub fn namespace(&self) -> &[u8] {
@@ -131,6 +140,10 @@ impl KeyRules {
         self.rule == KeyRule::Encoded && key.starts_with(DIGEST_MARK)
     }
 
+    fn too_long(&self, key: &[u8]) -> KeyError {
+        KeyError::TooLong { length: key.len(), namespace: self.namespace.len() }
+    }
+
     #[cold]
     fn push_unusual(&self, key: &[u8], out: &mut Vec<u8>) -> Result<bool, KeyError> {
         let raw = [self.namespace.as_slice(), key].concat();
@@ -139,11 +152,12 @@ impl KeyRules {
         }
         match self.rule {
             KeyRule::Refused => {
-                Err(first_forbidden(key).unwrap_or(KeyError::TooLong { length: raw.len(), limit: MAX_KEY }))
+                let forbidden = first_forbidden(key).map(|(byte, position)| KeyError::Forbidden { byte, position });
+                Err(forbidden.unwrap_or(self.too_long(key)))
             }
             KeyRule::CacheMemcached => match key.iter().position(|byte| b" \0\n".contains(byte)) {
                 Some(position) => Err(KeyError::Forbidden { byte: key[position], position }),
-                None if raw.len() > MAX_KEY => Err(KeyError::TooLong { length: raw.len(), limit: MAX_KEY }),
+                None if raw.len() > MAX_KEY => Err(self.too_long(key)),
                 None => push_somehow(&raw, out),
             },
             KeyRule::Dalli => push_somehow(&shortened(&self.namespace, key).unwrap_or(raw), out),
@@ -220,7 +234,7 @@ mod tests {
         assert_eq!(written(&rules, b"a b"), Err(KeyError::Forbidden { byte: b' ', position: 1 }));
         assert_eq!(written(&rules, b"a\r\nflush_all"), Err(KeyError::Forbidden { byte: b'\r', position: 1 }));
         assert_eq!(written(&rules, &[b'k'; 246]), Ok(([&b"app:"[..], &[b'k'; 246]].concat(), false)));
-        assert_eq!(written(&rules, &[b'k'; 247]), Err(KeyError::TooLong { length: 251, limit: 250 }));
+        assert_eq!(written(&rules, &[b'k'; 247]), Err(KeyError::TooLong { length: 247, namespace: 4 }));
     }
 
     #[test]
@@ -279,9 +293,15 @@ mod tests {
 
     #[test]
     fn a_namespace_must_be_sendable() {
-        assert!(KeyRules::new(&[b'n'; MAX_NAMESPACE], true).is_ok());
-        assert!(KeyRules::new(&[b'n'; MAX_NAMESPACE + 1], true).is_err());
-        assert!(KeyRules::new(b"a b", true).is_err());
+        for (name, rule) in KeyRule::NAMES {
+            let limit = rule.longest_namespace();
+            let rules = KeyRules::new(&vec![b'n'; limit], rule).unwrap();
+            assert!(written(&rules, b"k").is_ok(), "{name}");
+            let refused = KeyRules::new(&vec![b'n'; limit + 1], rule).unwrap_err();
+            assert_eq!(refused, KeyError::NamespaceTooLong { length: limit + 1, limit }, "{name}");
+        }
+        let refused = KeyRules::new(b"a b", true).unwrap_err();
+        assert_eq!(refused, KeyError::NamespaceForbidden { byte: b' ', position: 1 });
     }
 
     proptest! {

@@ -20,7 +20,7 @@ mod version;
 pub use command::{Arithmetic, Command, Direction, Flag, Lease, MarkStale, MetaCommand, Mode, StatsKind, Store, Verb};
 pub use encode::{encode, Expect, Form, Opaque, Unsupported};
 pub use key::{Key, KeyError, MAX_KEY};
-pub use key_rules::{KeyRule, KeyRules, MAX_NAMESPACE};
+pub use key_rules::{KeyRule, KeyRules};
 pub use reader::{Decoded, ReplyReader, MAX_LINE};
 pub use reply::{Head, Item, Malformed, Status};
 pub use version::{Capabilities, ServerVersion};

@@ -138,7 +138,7 @@ fn a_kind_of_statistics_is_no_longer_than_a_key() {
 #[test]
 fn keys_that_cannot_be_sent_say_why() {
     assert_eq!(Key::new(b"", false), Err(KeyError::Empty));
-    assert_eq!(Key::new(&[b'k'; 251], false), Err(KeyError::TooLong { length: 251, limit: 250 }));
+    assert_eq!(Key::new(&[b'k'; 251], false), Err(KeyError::TooLong { length: 251, namespace: 0 }));
     assert_eq!(Key::new(b"a b", false), Err(KeyError::Forbidden { byte: b' ', position: 1 }));
 }
 

@@ -174,7 +174,7 @@ fn the_limits_are_those_of_one_reply() {
 #[test]
 fn what_was_wrong_is_quoted() {
     assert_eq!(refusal(b":1x\r\n", BOUNDLESS), "expected an integer: received \":1x\"");
-    assert_eq!(refusal(b"HTTP/1.1 400\r\n", BOUNDLESS), "no value begins so: received \"HTTP/1.1 400\\r\\n\"");
+    assert_eq!(refusal(b"HTTP/1.1 400\r\n", BOUNDLESS), "unexpected reply: received \"HTTP/1.1 400\\r\\n\"");
     assert_eq!(refusal(b"$?\r\n", BOUNDLESS), "a streamed value, which is not taken: received \"$?\"");
     assert_eq!(refusal(b"$1\r\nabc\r\n", BOUNDLESS), "a string is longer than its length says: received \"bc\\r\\n\"");
 }

@@ -19,6 +19,7 @@ from pinyon._synchronized import check_runs_inside, check_templates, filled
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Coroutine
+    from datetime import timedelta
     from types import TracebackType
 
     from typing_extensions import Literal, Never
@@ -41,11 +42,11 @@ class Held(BaseHeld):
         held: asyncio.Future[bool] = self._release()
         return held
 
-    def extend(self, ttl: float) -> asyncio.Future[bool]:
+    def extend(self, ttl: float | timedelta) -> asyncio.Future[bool]:
         """Let the lock expire in ``ttl`` seconds from now, whatever is left of its time.
 
         Args:
-            ttl: seconds, at least 0.001.
+            ttl: seconds, at least 0.001, or a timedelta.
 
         Returns:
             A future of whether it is still held.
@@ -125,16 +126,18 @@ class Lock(BaseLock):
 
     @overload
     def acquire(
-        self, blocking: Literal[True] = True, timeout: float | None = None, **others: Never
+        self, blocking: Literal[True] = True, timeout: float | timedelta | None = None, **others: Never
     ) -> Coroutine[Any, Any, Held]: ...
 
     @overload
     def acquire(
-        self, blocking: bool, timeout: float | None = None, **others: Never
+        self, blocking: bool, timeout: float | timedelta | None = None, **others: Never
     ) -> Coroutine[Any, Any, Held | None]: ...
 
     @without_others
-    def acquire(self, blocking: bool = True, timeout: float | None = None, **others: Never) -> Coroutine[Any, Any, Any]:
+    def acquire(
+        self, blocking: bool = True, timeout: float | timedelta | None = None, **others: Never
+    ) -> Coroutine[Any, Any, Any]:
         """Acquire all names. They are held until ``release`` is called here or on what is returned.
 
         Args:
@@ -176,7 +179,7 @@ class Lock(BaseLock):
         locks: Locks = self._locks
         return await locks.is_locked(*self.names)
 
-    async def _take_awaited(self, at_once: bool, timeout: float | None, by_block: bool) -> Held | None:
+    async def _take_awaited(self, at_once: bool, timeout: float | timedelta | None, by_block: bool) -> Held | None:
         held = Held(self, at_once, timeout)
         if await _had(held._answer(), held) is None and at_once:
             return None
@@ -262,10 +265,10 @@ class Locks(BaseLocks, ClosingAwaited):
     def lock(
         self,
         *names: str | bytes,
-        ttl: float | None = None,
-        timeout: float | None = None,
+        ttl: float | timedelta | None = None,
+        timeout: float | timedelta | None = None,
         renew: bool = True,
-        max_hold: float | None = None,
+        max_hold: float | timedelta | None = None,
         reentrant: bool | None = None,
         on_lost: Callable[[Held], object] | None = None,
         **others: Never,
@@ -296,9 +299,9 @@ class Locks(BaseLocks, ClosingAwaited):
     async def try_lock(
         self,
         *names: str | bytes,
-        ttl: float | None = None,
+        ttl: float | timedelta | None = None,
         renew: bool = True,
-        max_hold: float | None = None,
+        max_hold: float | timedelta | None = None,
         reentrant: bool | None = None,
         on_lost: Callable[[Held], object] | None = None,
     ) -> Held | None:

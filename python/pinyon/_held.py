@@ -9,6 +9,7 @@ from pinyon import _native
 from pinyon.errors import UsageError
 
 if TYPE_CHECKING:
+    from datetime import timedelta
     from typing import NoReturn
 
     from typing_extensions import Self
@@ -67,7 +68,7 @@ class BaseLock(_native.Lock):
         held: BaseHeld | None = self._held_by_caller()
         return held is not None and not held.is_lost
 
-    def _at_once(self, blocking: bool, timeout: float | None) -> bool:
+    def _at_once(self, blocking: bool, timeout: float | timedelta | None) -> bool:
         """Check the arguments of ``acquire``. Return whether it must not wait."""
         if not isinstance(blocking, bool):
             raise UsageError(f"blocking must be True or False, not {blocking!r}; to wait for so long, pass timeout=")
@@ -78,15 +79,18 @@ class BaseLock(_native.Lock):
     def _caller_holds(self) -> Any:
         """Return what the caller has acquired last through this object."""
         held = self._held_by_caller()
-        return held if held is not None else self._not_entered()
+        return held if held is not None else self._not_acquired()
 
     def _to_release(self) -> Any:
         """Return what ``release`` releases."""
         held = self._leave(False)
-        return held if held is not None else self._not_entered()
+        return held if held is not None else self._not_acquired()
+
+    def _not_acquired(self) -> NoReturn:
+        raise UsageError(f"the lock on {listed(self.names)} was not acquired by the caller: acquire it first")
 
     def _not_entered(self) -> NoReturn:
-        raise UsageError(f"the lock on {listed(self.names)} was not acquired by the caller: acquire it first")
+        raise UsageError(f"the lock on {listed(self.names)} is left by somebody who has not entered it")
 
     def __repr__(self) -> str:
         return f"<{type(self).__module__}.{type(self).__qualname__} on {listed(self.names)}>"

@@ -1,4 +1,7 @@
-"""The logger ``pinyon.servers``: what happens to servers, in a line each. It is silent until logging is set up."""
+"""The logger ``pinyon.servers``: what happens to servers, in a line each.
+
+Without any handler Python writes its warnings to stderr: that a server is down, and that it is back.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,6 @@ if TYPE_CHECKING:
     from pinyon.events import Event
 
 LOGGER = logging.getLogger("pinyon.servers")
-LOGGER.addHandler(logging.NullHandler())
 
 _LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING}
 

@@ -83,11 +83,11 @@ def _rebuild(kind: type[Error], args: tuple[Any, ...], attributes: dict[str, Any
 
 
 class Timeout(Error, TimeoutError):
-    """The operation was not over within the client's timeout."""
+    """The operation took longer than the client's timeout."""
 
 
 class LeaseTimeout(Timeout):
-    """Another caller was still making the value when the time to wait for it was over."""
+    """Another caller was still making the value when the time to wait for it had passed."""
 
 
 class ConnectError(Error, ConnectionError):
@@ -99,50 +99,50 @@ class ConnectionLost(Error, ConnectionError):
 
 
 class ServerDown(Error, ConnectionError):
-    """The server failed repeatedly, is marked down and not tried until its back-off is over."""
+    """The server failed, is marked down, and is not tried again until its back-off has passed."""
 
 
 class ProtocolError(Error):
-    """The server sent what the protocol does not allow, or a reply to another request.
+    """The server sent something that the protocol does not allow, or a reply to another request.
 
-    The connection is closed, and no value of such a reply is handed out.
+    The connection is closed, and no value of such a reply is returned.
     """
 
 
 class ServerError(Error):
-    """The server answered with an error of its own; the message has its words."""
+    """The server answered with an error; the message quotes it."""
 
 
 class Unsupported(Error):
-    """The server's version cannot do what was asked; the message names the first that can."""
+    """The server's version does not support this; the message names the first version that does."""
 
 
 class UsageError(Error, ValueError):
-    """An argument, or the way something was used, makes no sense; the message says what does."""
+    """An argument is wrong, or something was used wrongly; the message says what is right."""
 
 
 class InvalidKey(UsageError):
-    """A key that cannot be sent: empty, too long, or with spaces or control bytes."""
+    """A key that memcached does not take: empty, too long, or with spaces or control bytes; the message names it."""
 
 
 class InvalidServers(UsageError):
-    """A server list that cannot be understood."""
+    """A server list that is empty or malformed."""
 
 
 class ValueTooLarge(Error, ValueError):
-    """A value beyond ``max_value_size``, or beyond what the server stores."""
+    """A value larger than ``max_value_size``, or than the server stores (its option ``-I``)."""
 
 
 class UnsupportedType(Error, TypeError):
-    """A key, value or setting has a type that the client does not take; the message names the type and what to do."""
+    """A key, value or argument of the wrong type; the message names the type and says what to pass."""
 
 
 class Unpicklable(UnsupportedType, PicklingError):
-    """A value that the serializer "pickle" cannot write; why not is its ``__cause__``."""
+    """A value that cannot be pickled; ``__cause__`` says why."""
 
 
 class UndecodableValue(Error, ValueError):
-    """A stored value that is not what its flags say."""
+    """A stored value that cannot be read as its flags say."""
 
 
 class UnknownFlags(UndecodableValue):
@@ -154,23 +154,26 @@ class Closed(Error):
 
 
 class LockError(Error):
-    """What can go wrong with a lock."""
+    """An operation on a lock failed."""
 
 
-class LockTimeout(LockError, TimeoutError):
-    """The names were not to be had in time."""
+class LockTimeout(LockError, Timeout):
+    """The lock could not be acquired in time, because others held it; the message says who, and for how long.
+
+    A server that does not answer raises ``Timeout`` or ``ConnectError`` instead.
+    """
 
 
 class LockLost(LockError):
-    """The lock is not held any more: its ttl passed, it was deleted, or somebody released it by force."""
+    """The lock is no longer held: its ttl passed, its key was deleted, or it was released by force."""
 
 
 class AlreadyHeld(LockError):
-    """Whoever asks holds one of the names already, and would wait for itself."""
+    """The caller already holds one of the names, and would wait for itself."""
 
 
 class Deadlock(LockError):
-    """The holders of the names wait, in turn, for what whoever asks holds.
+    """The holders of the names are waiting, in turn, for a lock that the caller holds.
 
     Attributes:
         cycle: the holders, each ``client:owner:number``.
@@ -193,7 +196,7 @@ class BatchFailure(NamedTuple):
 
 
 class BatchError(Error):
-    """Commands of a quiet batch failed; the others were carried out.
+    """Some commands of a quiet batch failed; the others were executed.
 
     Attributes:
         failures: a :class:`BatchFailure` for each.
@@ -208,5 +211,6 @@ class BatchError(Error):
         self.sent = "maybe" if "maybe" in sent else "no" if sent == {"no"} else "yes"
 
 
-#: What says that a server failed, and not that it was asked wrongly: what ``on_failure="miss"`` makes a miss of.
+#: The errors of a server that failed, which ``on_failure="miss"`` turns into misses. A ``LockTimeout`` is a
+#: ``Timeout``, so ``except OUTAGES`` catches it too.
 OUTAGES: tuple[type[Error], ...] = tuple(globals()[name] for name, *_, is_outage in _native.ERROR_KINDS if is_outage)

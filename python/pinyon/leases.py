@@ -59,9 +59,7 @@ class BaseLease:
     def _won(self) -> tuple[int, bool] | None:
         """Return the arguments of ``_give_back``, or None if nothing can be stored."""
         if self.state is not Outcome.WON:
-            raise UsageError(
-                f"only a lease that was won can be fulfilled or given back; this lease is {self.state.name}"
-            )
+            raise UsageError(f"fulfil and give_back need a lease that was won; this one is {self.state.name}")
         return self._win
 
 

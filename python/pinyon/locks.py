@@ -21,6 +21,7 @@ from pinyon._redis_py import unknown_argument
 from pinyon._synchronized import check_runs_inside, check_templates, filled
 
 if TYPE_CHECKING:
+    from datetime import timedelta
     from types import TracebackType
 
     from typing_extensions import Literal, Never, Self
@@ -45,11 +46,11 @@ class Held(BaseHeld):
         held: bool = self._release()
         return held
 
-    def extend(self, ttl: float) -> bool:
+    def extend(self, ttl: float | timedelta) -> bool:
         """Let the lock expire in ``ttl`` seconds from now, whatever is left of its time.
 
         Args:
-            ttl: seconds, at least 0.001.
+            ttl: seconds, at least 0.001, or a timedelta.
 
         Returns:
             Whether it is still held.
@@ -128,13 +129,15 @@ class Lock(BaseLock):
     _held = Held
 
     @overload
-    def acquire(self, blocking: Literal[True] = True, timeout: float | None = None, **others: Never) -> Held: ...
+    def acquire(
+        self, blocking: Literal[True] = True, timeout: float | timedelta | None = None, **others: Never
+    ) -> Held: ...
 
     @overload
-    def acquire(self, blocking: bool, timeout: float | None = None, **others: Never) -> Held | None: ...
+    def acquire(self, blocking: bool, timeout: float | timedelta | None = None, **others: Never) -> Held | None: ...
 
     @without_others
-    def acquire(self, blocking: bool = True, timeout: float | None = None, **others: Never) -> Held | None:
+    def acquire(self, blocking: bool = True, timeout: float | timedelta | None = None, **others: Never) -> Held | None:
         """Acquire all names. They are held until ``release`` is called here or on what is returned.
 
         Args:
@@ -249,10 +252,10 @@ class Locks(BaseLocks, Closing):
     def lock(
         self,
         *names: str | bytes,
-        ttl: float | None = None,
-        timeout: float | None = None,
+        ttl: float | timedelta | None = None,
+        timeout: float | timedelta | None = None,
         renew: bool = True,
-        max_hold: float | None = None,
+        max_hold: float | timedelta | None = None,
         reentrant: bool | None = None,
         on_lost: Callable[[Held], object] | None = None,
         **others: Never,
@@ -283,9 +286,9 @@ class Locks(BaseLocks, Closing):
     def try_lock(
         self,
         *names: str | bytes,
-        ttl: float | None = None,
+        ttl: float | timedelta | None = None,
         renew: bool = True,
-        max_hold: float | None = None,
+        max_hold: float | timedelta | None = None,
         reentrant: bool | None = None,
         on_lost: Callable[[Held], object] | None = None,
     ) -> Held | None:

@@ -8,10 +8,11 @@ MessagePack and JSON. A client calls the methods here only where something remai
 from __future__ import annotations
 
 import pickle
+from types import ModuleType
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from pinyon._native import dump_plain, load_plain, unknown_flags
-from pinyon.errors import UndecodableValue, Unpicklable, UsageError
+from pinyon.errors import UndecodableValue, Unpicklable, UnsupportedType, UsageError
 
 __all__ = ["Json", "Pickle", "Portable", "Raw", "Serializer"]
 
@@ -92,13 +93,27 @@ class Raw:
 
 _BY_NAME: dict[str, type[Serializer]] = {"portable": Portable, "pickle": Pickle, "json": Json, "raw": Raw}
 
+_CHOICE = (
+    f"one of {', '.join(map(repr, _BY_NAME))}, or an object whose dump(value) returns (bytes, flags) "
+    "and whose load(bytes, flags) returns the value"
+)
+
 
 def find(serializer: str | Serializer) -> Serializer:
-    """The serializer of that name, or the object itself; a UsageError for anything else."""
+    """Return the serializer of that name, or the object itself.
+
+    Raises:
+        UsageError: there is no serializer of that name.
+        UnsupportedType: this is not a serializer.
+    """
     if isinstance(serializer, str):
         if serializer not in _BY_NAME:
-            raise UsageError(f"there is no serializer {serializer!r}; there are {', '.join(map(repr, _BY_NAME))}")
+            raise UsageError(f"serializer must be {_CHOICE}, not {serializer!r}")
         return _BY_NAME[serializer]()
     if not isinstance(serializer, Serializer):
-        raise UsageError(f"a serializer is a name or an object with dump and load, not {type(serializer).__qualname__}")
+        raise UnsupportedType(f"serializer must be {_CHOICE}, not {type(serializer).__qualname__}")
+    if isinstance(serializer, ModuleType):
+        raise UnsupportedType(f"serializer must be {_CHOICE}, not the module {serializer.__name__}")
+    if isinstance(serializer, type):
+        raise UnsupportedType(f"serializer must be {_CHOICE}, not a class: make an object, {serializer.__qualname__}()")
     return serializer

@@ -264,7 +264,7 @@ def test_a_server_that_is_not_there_is_a_clear_error() -> None:
         (["list", "--namespace", ""], "namespace is empty"),
         (["list", "--url", "http://example.org"], "begins with http"),
         (["release", "a", "--token", "x"], "whole number"),
-        (["stress", "--forks", "0"], "whole number from 1 on"),
+        (["stress", "--forks", "0"], "whole number of at least 1"),
         (["stress", "--sleep", "0"], "seconds above 0"),
         (["stress", "--driver", "fibers"], "invalid choice"),
         ([], "VERB"),

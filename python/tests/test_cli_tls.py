@@ -77,7 +77,7 @@ def test_a_server_may_be_trusted_unseen(secure_redis: SecureRedis, known: dict[s
 UNTRUSTING: dict[str, tuple[dict[str, str | None], str]] = {
     "nothing is said": (
         dict.fromkeys(("ca", "certificate", "key", "server_name")),
-        "the server's certificate is signed by nobody who is trusted",
+        "the server's certificate is not signed by a trusted authority",
     ),
     "another name": ({"server_name": "cache.internal"}, 'is not for "cache.internal" but for locks.internal'),
     "the name of the URL": ({"server_name": None}, 'is not for "127.0.0.1" but for locks.internal'),

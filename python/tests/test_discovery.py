@@ -163,7 +163,7 @@ NONSENSE = {
     "no endpoint": (b"ERROR\r\n", pinyon.ServerError, "no configuration endpoint"),
     "no cluster": (b"END\r\n", pinyon.ServerError, "knows of no cluster"),
     "another reply": (b"HTTP/1.1 400 Bad Request\r\n\r\n", pinyon.ProtocolError, "expected CONFIG"),
-    "no number": (b"CONFIG cluster 0 5\r\nhello\r\nEND\r\n", pinyon.ProtocolError, "makes no sense.*no number"),
+    "no number": (b"CONFIG cluster 0 5\r\nhello\r\nEND\r\n", pinyon.ProtocolError, "makes no sense.*not a number"),
     "no servers": (b"CONFIG cluster 0 2\r\n1\n\r\nEND\r\n", pinyon.ProtocolError, "makes no sense.*no servers"),
     "no address": (b"CONFIG cluster 0 4\r\n1\na|\r\nEND\r\n", pinyon.ProtocolError, r"\"a\|\" is not host\|ip\|port"),
     "a huge one": (b"CONFIG cluster 0 99999999\r\n1\n", pinyon.ValueTooLarge, "99999999"),

@@ -261,10 +261,15 @@ def test_both_sides_of_a_difference_are_python(block: Block) -> None:
         pkgutil.resolve_name(name)
 
 
+#: What pages that are read elsewhere, such as on an index of packages, put before the path of a file.
+PUBLISHED = "https://github.com/pinyon-client/pinyon/blob/main/"
+
+
 def missing(page: Path, link: str) -> bool:
     """Whether a link leads to no file, or to no heading."""
     name, _, anchor = link.partition("#")
-    target = (page.parent / name).resolve() if name else page
+    folder = REPOSITORY if name.startswith(PUBLISHED) else page.parent
+    target = (folder / name.removeprefix(PUBLISHED)).resolve() if name else page
     if not target.exists() or REPOSITORY not in [target, *target.parents]:
         return True
     return bool(anchor) and target.suffix == ".md" and anchor not in anchors(target)
@@ -272,7 +277,7 @@ def missing(page: Path, link: str) -> bool:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(REPOSITORY)))
 def test_the_links_of_a_page_lead_somewhere(page: Path) -> None:
-    inside = [link for link in links(page) if not re.match(r"https?:|mailto:", link)]
+    inside = [link for link in links(page) if link.startswith(PUBLISHED) or not re.match(r"https?:|mailto:", link)]
     assert [link for link in inside if missing(page, link)] == []
 
 
@@ -281,6 +286,8 @@ def test_a_link_to_nothing_is_found(tmp_path: Path) -> None:
     assert missing(page, "nothing.md")
     assert missing(page, "python.md#nothing")
     assert missing(page, "/etc/passwd")
+    assert missing(page, f"{PUBLISHED}docs/nothing.md")
+    assert not missing(page, f"{PUBLISHED}docs/locks.md")
     assert not missing(page, "../README.md")
     written = tmp_path / "page.md"
     written.write_text("# A title: `x` & [y](z.md)\n\n[a](b.md#c) `[no](link)` ![d](e.svg)\n\n# A title\n\n# A title\n")
@@ -313,6 +320,18 @@ def test_the_examples_of_the_docstrings_run(places: dict[str, str], server: Memc
     outcome = doctest.DocTestRunner().run(doctest.DocTestParser().get_doctest(source, names, "pinyon", None, 0))
     assert outcome.attempted > 0
     assert outcome.failed == 0
+
+
+def test_the_figures_of_the_readme_are_those_that_were_measured() -> None:
+    measured = (REPOSITORY / "PERFORMANCE.md").read_text().splitlines()
+    rows = [re.findall(r"\d[\d,]*,\d{3}|0\.\d\d|(?<=\| )\d{3}(?= \()", row) for row in _rows("README.md")]
+    rows = [figures for figures in rows if figures]
+    assert len(rows) >= 5
+    assert [figures for figures in rows if not any(all(each in line for each in figures) for line in measured)] == []
+
+
+def _rows(page: str) -> list[str]:
+    return [line for line in (REPOSITORY / page).read_text().splitlines() if line.startswith("| ")]
 
 
 def test_the_site_has_every_page_and_every_public_name() -> None:

@@ -90,7 +90,7 @@ def test_text_that_utf8_cannot_express_is_no_key(client: pinyon.Client) -> None:
 @pytest.mark.parametrize("several", ["key", b"key"])
 def test_one_key_is_not_taken_for_several(client: pinyon.Client, several: Any) -> None:
     for use in (client.get_many, client.delete_many):
-        with pytest.raises(pinyon.UnsupportedType, match="several keys, not one"):
+        with pytest.raises(pinyon.UnsupportedType, match="iterable of keys, not one key"):
             use(several)
     with pytest.raises(TypeError):
         client.set_many(several)
@@ -112,7 +112,9 @@ def test_a_namespace_counts_towards_the_length(server: Memcached) -> None:
         assert client.set("k" * 246, 1)
         assert server.holds("app:" + "k" * 246)
         for use in uses(client, "k" * 247):
-            with pytest.raises(pinyon.InvalidKey, match="251 bytes with its namespace, 250 is the limit"):
+            with pytest.raises(
+                pinyon.InvalidKey, match="has 247 bytes and the namespace 4; memcached's limit for both together is 250"
+            ):
                 use()
 
 
@@ -126,7 +128,7 @@ def test_keys_come_back_without_their_namespace(server: Memcached) -> None:
 
 @pytest.mark.parametrize("namespace", ["n" * 251, "a b", "a\r\n", "\x00", "n" * 250])
 def test_a_namespace_that_cannot_be_sent_is_refused(namespace: str) -> None:
-    with pytest.raises(pinyon.InvalidKey, match="namespace cannot be used"):
+    with pytest.raises(pinyon.InvalidKey, match="the namespace has "):
         pinyon.Client("127.0.0.1", namespace=namespace)
     with pytest.raises(TypeError):
         pinyon.Client("127.0.0.1", namespace=5)  # type: ignore[arg-type]
@@ -150,7 +152,7 @@ def test_encoded_keys_can_be_anything(encoding: pinyon.Client, key: Any) -> None
 
 def test_an_empty_key_is_refused_even_where_keys_are_encoded(encoding: pinyon.Client) -> None:
     for use in uses(encoding, ""):
-        with pytest.raises(pinyon.InvalidKey, match="the key is empty"):
+        with pytest.raises(pinyon.InvalidKey, match='the key "" is empty'):
             use()
 
 

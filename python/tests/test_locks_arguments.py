@@ -98,10 +98,10 @@ SETTINGS: dict[str, tuple[dict[str, Any], str]] = {
     "a password with a slash": ({"url": "redis://:secret/5@localhost"}, "in a user or password as %2F"),
     "port 0": ({"url": "redis://localhost:0"}, "port 0"),
     "port 70000": ({"url": "redis://:secret@localhost:70000"}, "malformed"),
-    "a database that is none": ({"url": "redis://localhost/first"}, "'first', which is no number"),
+    "a database that is none": ({"url": "redis://localhost/first"}, "'first', which is not a number"),
     "an unknown setting": ({"url": "redis://:secret@localhost?ttl=5"}, "not known: ttl"),
     "a socket without a path": ({"url": "unix://"}, "has no path"),
-    "bytes": ({"url": b"redis://localhost"}, "url must be text, not bytes"),
+    "bytes": ({"url": b"redis://localhost"}, 'url must be text such as "redis://host:port", not bytes'),
     "a bracket": ({"url": "redis://:secret@[::1"}, "malformed"),
 }
 
@@ -246,7 +246,9 @@ def test_functions_whose_body_runs_later_are_refused() -> None:
         with pytest.raises(pinyon.UsageError, match="no argument of len fills 'missing'"):
             locks.synchronized(template)(len)
     with pytest.raises(pinyon.UsageError, match="5 is no function"):
-        locks.lock(len)(5)  # type: ignore[arg-type,type-var]
+        locks.lock("a")(5)  # type: ignore[type-var]
+    with pytest.raises(pinyon.UnsupportedType, match="names of locks are str or bytes, not builtin_function_or_method"):
+        locks.lock(len)  # type: ignore[arg-type]
 
 
 def test_locks_for_asyncio_need_a_running_loop() -> None:

@@ -213,7 +213,7 @@ async def test_closed_locks_hold_nothing_any_more(model: Model, redis: Redis, lo
         await model.join(waiting)
     assert held.is_lost
     assert held.remaining() == 0
-    with pytest.raises(pinyon.LockLost, match="its locks were closed"):
+    with pytest.raises(pinyon.LockLost, match="its client was closed"):
         held.check()
     assert await held.release() is False
     assert await held.extend(5) is False

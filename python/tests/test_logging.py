@@ -48,7 +48,7 @@ async def test_a_server_that_goes_and_comes_back(
     own_server.restart()
     await model.eventually(lambda: cache.get("secret-key"))
     up = await has_said(model, caplog, f"{own_server.address} is up again after ")
-    assert up.levelno == logging.INFO
+    assert up.levelno == logging.WARNING
     assert "secret" not in caplog.text
 
 
@@ -80,12 +80,14 @@ async def test_it_goes_with_on_event(
     assert slow.pinyon_event == events[0]  # type: ignore[attr-defined]
 
 
-def test_it_is_silent_unless_it_is_set_up() -> None:
+def test_without_any_setting_up_python_shows_that_a_server_is_down() -> None:
     source = (
         "import sys, pinyon\n"
         "cache = pinyon.Client(sys.argv[1], on_failure='miss')\n"
         "print(cache.get('key'), cache.get('key'), cache.metrics()[sys.argv[1]].is_up)"
     )
-    command = [sys.executable, "-c", source, f"127.0.0.1:{free_port()}"]
+    address = f"127.0.0.1:{free_port()}"
+    command = [sys.executable, "-c", source, address]
     done = subprocess.run(command, capture_output=True, text=True, timeout=150, check=True)
-    assert (done.stdout, done.stderr) == ("None None False\n", "")
+    line = f"{address} is marked down: cannot connect: Connection refused (os error 111)\n"
+    assert (done.stdout, done.stderr) == ("None None False\n", line)

@@ -8,7 +8,7 @@ from pathlib import Path
 from ..grids import Grid, Lines
 from ..recorded.record import Record
 from ..results import ResultError
-from ..words import EXPLANATIONS
+from ..words import EXPLANATIONS, rounds_text
 
 TITLE = "# Performance tables"
 LEAD = (
@@ -19,7 +19,7 @@ READING = "How to read the tables"
 FENCE = "```"
 HEAD = re.compile(
     r"\n(?P<machine>[^\n]+)\.\n(?P<versions>[^\n]+)\.\nMeasured (?P<created>[^\n]+) with `(?P<command>[^`\n]+)`,\n"
-    r"placement (?P<placement>\S+), (?P<rounds>\d+) rounds\.\n"
+    r"placement (?P<placement>\S+), (?P<rounds>\d+) rounds?\.\n"
 )
 CELL = re.compile(r"(?<!\\)\|")
 
@@ -41,7 +41,7 @@ def tables_page(record: Record) -> str:
 def _head(record: Record) -> str:
     return (
         f"{record.machine}.\n{record.versions}.\nMeasured {record.created} with `{record.command}`,\n"
-        f"placement {record.placement}, {record.rounds} rounds."
+        f"placement {record.placement}, {rounds_text(record.rounds)}."
     )
 
 

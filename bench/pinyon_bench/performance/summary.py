@@ -8,13 +8,14 @@ from textwrap import wrap
 from ..catalogue import GROUPS
 from ..grids import Grid
 from ..names import ASYNCIO, GEVENT, OURS, UVLOOP
+from ..placement import SAME_CORE
 from ..recorded.comparison import CLOSE, Standing, behind_bare_socket, close_to_floor, slower, standing
 from ..recorded.medians import Figures, medians
 from ..recorded.missed import missed_targets
 from ..recorded.record import MISSED, ROWS, TARGETS, Record
 from ..report.clients import client_of
 from ..report.figures import sections
-from ..words import BARE_SAYS, FLOOR_SAYS, SEED_SAYS
+from ..words import BARE_SAYS, FLOOR_SAYS, SEED_SAYS, rounds_text
 from .markdown import bullets, table
 
 PLOTS = "docs/plots"
@@ -78,8 +79,9 @@ def fill(line: str, indent: str) -> list[str]:
 
 
 def _head(record: Record) -> str:
+    where = "Client and server share one core." if record.placement == SAME_CORE else f"Placement {record.placement}."
     return (
-        f"Measured {record.created[:10]} on {record.machine}, {record.rounds} rounds. Client and server share one core. "
+        f"Measured {record.created[:10]} on {record.machine}, {rounds_text(record.rounds)}. {where} "
         "Absolute figures move with the machine; compare figures of one run.\n\n"
         f"{FLOOR_SAYS} {BARE_SAYS}\n\n{SEED_SAYS}"
     )

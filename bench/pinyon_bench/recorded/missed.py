@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
-from ..grids import Grid
+from ..grids import NONE, Grid
 from ..locks.grids import WAITING
+from ..locks.workloads import FAR_ONE_WAY_MILLISECONDS
 from ..names import ASYNCIO, BARE, FLOOR, GEVENT, OURS, PEER, UVLOOP
 from .medians import Figures
 from .record import MISSED, TARGETS, Record
@@ -108,11 +109,13 @@ def _lock(_: Record, figures: Figures, rows: list[str]) -> str:
 
 def _handover(record: Record, _: Figures, __: list[str]) -> str:
     near, far = (_cell(record.grid(WAITING), f"{OURS} script", column) for column in ("next p50 µs", "far trips"))
-    return (
+    why = (
         "On one core a hand-over is the processor time of the server and of two clients, one after the other: "
-        f"{near} µs. A round trip of the floor is one small reply. Over a link of 2 ms it takes {far} round trips "
-        "(p50 / p99)."
+        f"{near} µs. A round trip of the floor is one small reply."
     )
+    if far == NONE:
+        return why
+    return f"{why} Over a link of {2 * FAR_ONE_WAY_MILLISECONDS} ms it takes {far} round trips (p50 / p99)."
 
 
 def _span(values: Iterable[float], shown: str = "{:.2f}") -> str:

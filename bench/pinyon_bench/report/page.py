@@ -10,7 +10,7 @@ from ..catalogue import GROUPS, targets
 from ..recorded.missed import missed_targets
 from ..recorded.record import record_of
 from ..results import Document
-from ..words import EXPLANATIONS, FLOOR_SAYS, SEED_SAYS, linkless
+from ..words import EXPLANATIONS, FLOOR_SAYS, SEED_SAYS, linkless, rounds_text
 from .clients import Clients
 from .figures import sections
 from .headline import headlines
@@ -34,6 +34,7 @@ def page(document: Document) -> str:
         ours=Clients(document).ours,
         headlines=headlines(document),
         missed=missed_targets(record_of(document)),
+        rounds=rounds_text(document.rounds),
         met=sum(target.met for target in wanted),
         targets=wanted,
         about=_about(document),

@@ -4,15 +4,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use pinyon_core::dialect::{Dialect, Packing, Plain};
+use pinyon_core::dialect::{Dialect, Packing, Plain, INTEGER};
 use pinyon_core::directory::Directory;
 use pinyon_core::events::Event;
 use pinyon_core::lease::Flights;
 use pinyon_core::metrics::ServerMetrics;
 use pinyon_core::operations::{
     self, Answer, AnyOperation, Bytes, Change, Changed, Compared, Direction, Everywhere, Failures, Fetch, FoundKey,
-    Item, KeyRules, Keys, Mode, OwnedData, OwnedKey, Policy, Request, ServerCommand, ServerLines, Single, Unsuccessful,
-    Win,
+    Initial, Item, KeyRules, Keys, Mode, OwnedData, OwnedKey, Policy, Request, ServerCommand, ServerLines, Single,
+    Unsuccessful, Win,
 };
 use pinyon_core::settings::{CacheSettings, Given, NamedSettings, ViewSettings};
 use pinyon_core::ttl::Ttl;
@@ -168,7 +168,7 @@ impl Cache {
         delta: u64,
         initial: Option<u64>,
     ) -> Result<Option<u64>, Raised> {
-        let request = Request::Arithmetic { direction, delta, initial: initial.map(|number| (number, 0)) };
+        let request = Request::Arithmetic { direction, delta, initial: initial.map(beginning) };
         match self.ask(key, request, Block::Nothing)? {
             Answer::Number(number) => Ok(Some(number)),
             _ => Ok(None),
@@ -330,4 +330,9 @@ impl Cache {
 /// A ttl in seconds, converted for memcached.
 fn sent(ttl: i64) -> Result<i32, Raised> {
     Ok(Ttl::from_seconds(ttl)?.0)
+}
+
+/// A counter that never expires, which is read as an integer.
+fn beginning(number: u64) -> Initial {
+    Initial { number, ttl: 0, client_flags: INTEGER }
 }

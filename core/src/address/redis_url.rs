@@ -96,11 +96,11 @@ impl<'u> Parts<'u> {
         };
         match port {
             "" => Ok((host, DEFAULT_PORT)),
-            _ if !is_digits(port) => Err(malformed("its port is no number from 1 to 65535")),
+            _ if !is_digits(port) => Err(malformed("its port is not a number from 1 to 65535")),
             _ => match port.parse() {
                 Ok(0) => Err(ServerListError("the server's URL has port 0; ports are 1 to 65535".into())),
                 Ok(port) => Ok((host, port)),
-                Err(_) => Err(malformed("its port is no number from 1 to 65535")),
+                Err(_) => Err(malformed("its port is not a number from 1 to 65535")),
             },
         }
     }
@@ -137,7 +137,7 @@ fn number(database: &str) -> Result<u32, ServerListError> {
         return Ok(0);
     }
     let number = database.parse().ok().filter(|number| is_digits(database) && *number < 1 << 31);
-    number.ok_or_else(|| refused(&format!("has the database '{}', which is no number", database.escape_debug())))
+    number.ok_or_else(|| refused(&format!("has the database '{}', which is not a number", database.escape_debug())))
 }
 
 fn is_digits(text: &str) -> bool {
@@ -221,17 +221,17 @@ mod tests {
             ("http://:secret@localhost", "begins with http, not redis or unix"),
             ("localhost:6379", "begins with localhost, not redis or unix"),
             ("secret@localhost", "begins with nothing, not redis or unix"),
-            ("redis://:secret@localhost:http", "is malformed: its port is no number from 1 to 65535"),
-            ("redis://:secret@localhost:+80", "its port is no number"),
-            ("redis://:secret@localhost:70000", "its port is no number"),
+            ("redis://:secret@localhost:http", "is malformed: its port is not a number from 1 to 65535"),
+            ("redis://:secret@localhost:+80", "its port is not a number"),
+            ("redis://:secret@localhost:70000", "its port is not a number"),
             ("redis://localhost:0", "has port 0; ports are 1 to 65535"),
             ("redis://:secret/5@localhost", "write / ? # and @ in a user or password as %2F %3F %23 and %40"),
             ("redis://:12/secret@localhost", "write / ? # and @ in"),
             ("redis://:12?secret@localhost", "write / ? # and @ in"),
             ("redis://:12#secret@localhost", "write / ? # and @ in"),
-            ("redis://localhost/first", "has the database 'first', which is no number"),
-            ("redis://localhost/5/", "has the database '5/', which is no number"),
-            ("redis://localhost/2147483648", "which is no number"),
+            ("redis://localhost/first", "has the database 'first', which is not a number"),
+            ("redis://localhost/5/", "has the database '5/', which is not a number"),
+            ("redis://localhost/2147483648", "which is not a number"),
             ("redis://localhost?db=-1", "has the database '-1'"),
             ("redis://:secret@localhost?ttl=5&db=1&x", "has a setting that is not known: ttl, x"),
             ("unix://", "has no path"),

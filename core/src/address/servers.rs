@@ -1,4 +1,4 @@
-//! Servers as users write them: `host[:port[:weight]]`, `[v6]:port`, `/unix/path`.
+//! Servers as users write them: `host[:port[:weight]]`, `[v6]:port`, `/unix/path`, with `memcached://` before it or not.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -66,7 +66,7 @@ pub fn gutter_servers<'a>(
         Some(both) => {
             let name = both.name();
             Err(ServerListError(format!(
-                "\"{name}\" is a server and in the gutter too: it could not take its own keys"
+                "\"{name}\" is listed both as a server and in the gutter: remove it from one of them"
             )))
         }
     }
@@ -86,6 +86,7 @@ impl ServerSpec {
     }
 
     fn parse(text: &str) -> Result<Self, ServerListError> {
+        let text = without_scheme(text)?;
         let malformed = |why: &str| {
             ServerListError(format!(
                 "the server \"{text}\" is malformed: {why}; write host[:port[:weight]], [v6]:port or /unix/path"
@@ -145,6 +146,23 @@ impl ServerSpec {
     }
 }
 
+/// What stands behind `memcached://`, if that is there. No message shows what may be a password.
+fn without_scheme(text: &str) -> Result<&str, ServerListError> {
+    let Some((scheme, rest)) = text.split_once("://") else { return Ok(text) };
+    if !matches!(scheme.to_ascii_lowercase().as_str(), "memcached" | "memcache") {
+        return Err(ServerListError(format!(
+            "a server begins with {scheme}://, which is not memcached: write memcached://host[:port], or host[:port]; \
+             locks on Redis have a client of their own"
+        )));
+    }
+    if rest.contains('@') {
+        return Err(ServerListError(format!(
+            "a {scheme}:// URL has a login in it, which could end up in logs: give it as the settings username and password"
+        )));
+    }
+    Ok(if rest.starts_with('/') { rest } else { rest.trim_end_matches('/') })
+}
+
 fn parse_positive(digits: &str) -> Option<u16> {
     digits.parse().ok().filter(|number| *number > 0)
 }
@@ -166,6 +184,20 @@ mod tests {
             ("/run/memcached.sock", 1.5),
         ];
         assert_eq!(described, expected.map(|(name, weight)| (name.to_owned(), weight)));
+    }
+
+    #[test]
+    fn a_scheme_may_stand_before_a_server() {
+        let names = |text: &str| {
+            let servers = parse_servers([text]).map_err(|error| error.to_string())?;
+            Ok::<_, String>(servers.iter().map(ServerSpec::name).collect::<Vec<_>>())
+        };
+        let written = "memcached://a, memcache://b:1/ ,MEMCACHED://[::1]:7:2,memcached:///run/m.sock";
+        assert_eq!(names(written).unwrap(), ["a:11211", "b:1", "[::1]:7", "/run/m.sock"]);
+        assert!(names("redis://a:6379").unwrap_err().starts_with("a server begins with redis://"));
+        let refused = names("memcached://me:secret@a").unwrap_err();
+        assert!(refused.contains("username and password") && !refused.contains("secret"), "{refused}");
+        assert!(names("memcached://").unwrap_err().contains("is empty"));
     }
 
     #[test]

@@ -132,7 +132,7 @@ impl<K> Batch<K> {
     #[cold]
     fn forsake(&mut self) -> Result<(), Error> {
         self.work.connections.clear();
-        let message = "this batch was begun before the process was forked; begin another in the child";
+        let message = "this batch was opened before the process forked; open another in the child";
         Err(Error::new(Kind::Usage, &"".into(), message))
     }
 }

@@ -83,7 +83,7 @@ impl Compressor {
         let level =
             known.ok_or_else(|| format!("{name} has levels {} to {}, not {level}", levels.start(), levels.end()))?;
         if !(0.0..1.0).contains(&settings.minimum_gain) {
-            return Err(format!("minimum_gain is a share from 0 to below 1, not {}", settings.minimum_gain));
+            return Err(format!("minimum_gain must be at least 0 and less than 1, not {}", settings.minimum_gain));
         }
         if dictionary.is_some() && settings.algorithm != Algorithm::Zstd {
             return Err(format!("dictionaries are zstd's; {name} has none"));
@@ -173,8 +173,8 @@ impl std::fmt::Display for DecompressError {
                 "it is marked as compressed and does not begin as zstd, zlib or gzip do; was something prepended to it? \
                  Store it anew",
             ),
-            DecompressError::Truncated => f.write_str("it is compressed, and its end is missing; store it anew"),
-            DecompressError::Corrupt(why) => write!(f, "it is compressed and corrupt ({why}); store it anew"),
+            DecompressError::Truncated => f.write_str("it is compressed, and its end is missing; store it again"),
+            DecompressError::Corrupt(why) => write!(f, "it is compressed and corrupt ({why}); store it again"),
             DecompressError::TooLarge { limit } => write!(
                 f,
                 "decompressed it has more than the {limit} bytes that are allowed; raise max_decompressed_size if its \
@@ -186,7 +186,7 @@ impl std::fmt::Display for DecompressError {
                  dictionaries of compression="
             ),
             DecompressError::Trailing => f.write_str(
-                "bytes stand behind the compressed value, as after an append to it; store it anew, uncompressed where \
+                "bytes stand behind the compressed value, as after an append to it; store it again, uncompressed where \
                  it is to be appended to",
             ),
         }

@@ -101,7 +101,7 @@ fn settings_that_make_no_sense_say_why() {
         assert!(error.contains(why), "{error}");
     };
     refused(|settings| settings.level = Some(10), "zlib has levels 1 to 9, not 10");
-    refused(|settings| settings.minimum_gain = 1.0, "share");
+    refused(|settings| settings.minimum_gain = 1.0, "must be at least 0 and less than 1, not 1");
     let error = Compressor::new(settings(Algorithm::Gzip), Some(b"dictionary")).expect_err("refused");
     assert!(error.contains("zstd's"));
     let error = Decompressor::new(LIMIT, [(7, &b"dictionary"[..])]).expect_err("refused");

@@ -127,7 +127,7 @@ impl Secured {
             match standing.map_err(|error| self.failed(stream, &error))? {
                 Standing::Open if !unasked => {}
                 Standing::Closed => return Err(io::ErrorKind::BrokenPipe.into()),
-                _ => return Err(Failure::error("the server sent what nobody asked for")),
+                _ => return Err(Failure::error("the server sent a reply that no request asked for")),
             }
         }
         match self.records.flush(stream)? {

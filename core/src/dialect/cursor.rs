@@ -97,7 +97,7 @@ impl<'b> Cursor<'b> {
     pub(super) fn end(&self) -> Read<()> {
         match self.position == self.bytes.len() {
             true => Ok(()),
-            false => Err("bytes stand behind the value, as after an append to it".to_owned()),
+            false => Err("bytes follow the value, as after an append to it".to_owned()),
         }
     }
 

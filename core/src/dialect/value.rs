@@ -206,11 +206,11 @@ impl Form {
                 Ok(text) => Ok(Plain::Text(text.to_owned())),
                 Err(error) => Err(ValueError::misread("text", error)),
             },
-            Form::Integer => number(bytes).ok_or_else(|| ValueError::misread("an integer", "it is no number")),
+            Form::Integer => number(bytes).ok_or_else(|| ValueError::misread("an integer", "it is not a number")),
             Form::Float => {
                 let text = std::str::from_utf8(bytes).ok().map(str::trim);
                 let number = text.and_then(|text| text.parse().ok()).map(Plain::Float);
-                number.ok_or_else(|| ValueError::misread("a float", "it is no number"))
+                number.ok_or_else(|| ValueError::misread("a float", "it is not a number"))
             }
             Form::Bool => match bytes {
                 b"1" => Ok(Plain::Bool(true)),

@@ -19,10 +19,10 @@ pub(super) struct Listing {
 
 /// Reads an answer. An error says what is wrong with it.
 pub(super) fn parse(answer: &[u8]) -> Result<Listing, String> {
-    let text = std::str::from_utf8(answer).map_err(|_| "it is no text".to_owned())?;
+    let text = std::str::from_utf8(answer).map_err(|_| "it is not text".to_owned())?;
     let mut lines = text.lines();
     let first = lines.next().unwrap_or_default().trim();
-    let version = first.parse().map_err(|_| format!("its first line is no number but \"{}\"", excerpt(first)))?;
+    let version = first.parse().map_err(|_| format!("its first line is not a number but \"{}\"", excerpt(first)))?;
     let mut servers = Vec::new();
     for word in lines.flat_map(str::split_ascii_whitespace) {
         if servers.len() == MOST_SERVERS {
@@ -81,9 +81,9 @@ mod tests {
     #[test]
     fn nonsense_is_refused_and_said_to_be() {
         for (answer, why) in [
-            (&b""[..], "no number"),
-            (b"x\na||1", "no number but \"x\""),
-            (b"-1\na||1", "no number"),
+            (&b""[..], "not a number"),
+            (b"x\na||1", "not a number but \"x\""),
+            (b"-1\na||1", "not a number"),
             (b"1", "no servers"),
             (b"1\n\n", "no servers"),
             (b"1\na|10.0.0.1|11211|x", "is not host|ip|port"),
@@ -93,7 +93,7 @@ mod tests {
             (b"1\na||65536", "is not host|ip|port"),
             (b"1\n||11211", "is not host|ip|port"),
             (b"1\na\x07||11211", "is not host|ip|port"),
-            (b"1\n\xff||11211", "no text"),
+            (b"1\n\xff||11211", "not text"),
         ] {
             let refused = parse(answer).unwrap_err();
             assert!(refused.contains(why), "{}: {refused}", answer.escape_ascii());

@@ -164,7 +164,9 @@ impl<M: Driven> Polled<M> {
     fn check_process(&self) -> io::Result<()> {
         match self.is_of_this_process() {
             true => Ok(()),
-            false => Err(io::Error::other("these connections are the parent process's: a forked child makes its own")),
+            false => {
+                Err(io::Error::other("these connections belong to the parent process: a forked child makes its own"))
+            }
         }
     }
 

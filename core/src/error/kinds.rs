@@ -1,13 +1,13 @@
-//! Every kind of error that a front end raises, and its place in their tree.
+//! Every kind of error that a front end raises, and its place in the tree of errors.
 //!
-//! A front end maps each kind to one class of its own, exhaustively: a new kind does not compile until it has a class. The
-//! classes inherit from each other as the kinds do, and also from the language's own error that a kind resembles, where
-//! the language allows it. A miss is never an error.
+//! A front end maps each kind to one of its classes, exhaustively: a new kind does not compile until it has a class.
+//! The classes inherit from each other as the kinds do. If the language allows it, they also inherit from the language's
+//! own error that the kind resembles. A miss is never an error.
 //!
 //! | kind | below | resembles | what it means |
 //! |---|---|---|---|
-//! | `Error` | | | the root: nothing is raised as it |
-//! | `Timeout` | `Error` | timeout | the operation was not over within the client's timeout |
+//! | `Error` | | | the root; never raised itself |
+//! | `Timeout` | `Error` | timeout | the operation did not finish within the client's timeout |
 //! | `LeaseTimeout` | `Timeout` | timeout | another caller was still making the value when the time to wait for it was over |
 //! | `ConnectError` | `Error` | connection | no connection could be made: refused, unreachable, or a name that does not resolve |
 //! | `ConnectionLost` | `Error` | connection | the connection broke while the command was in flight |
@@ -27,14 +27,14 @@
 //! | `Closed` | `Error` | | the client was closed |
 //! | `BatchError` | `Error` | | commands of a quiet batch failed; the others were carried out |
 //! | `LockError` | `Error` | | what can go wrong with a lock: nothing is raised as it |
-//! | `LockTimeout` | `LockError` | timeout | the lock could not be acquired in time |
+//! | `LockTimeout` | `LockError`, `Timeout` | timeout | the lock could not be acquired in time, because others held it |
 //! | `LockLost` | `LockError` | | the lock is no longer held: it expired, was deleted, or was released by force |
-//! | `AlreadyHeld` | `LockError` | | the caller holds one of the names already, and would wait for itself |
+//! | `AlreadyHeld` | `LockError` | | the caller already holds one of the names, and would wait for itself |
 //! | `Deadlock` | `LockError` | | the holders of the names wait, in turn, for what the caller holds |
 //!
-//! All but the root carry a message, the server's name and the command where there was one, and whether the request was
-//! sent ([`Sent`](super::Sent)). Beside these, operations on many keys carry what they achieved before they failed,
-//! `BatchError` the failed commands, and `Deadlock` the holders.
+//! All but the root carry a message, the server's name and the command if any, and whether the request was sent
+//! ([`Sent`](super::Sent)). In addition, errors of operations on many keys carry the partial results, `BatchError` the
+//! failed commands, and `Deadlock` the holders.
 
 use super::Kind;
 
@@ -142,27 +142,33 @@ impl ErrorKind {
         }
     }
 
-    /// Its parent; `None` for the root.
-    pub fn parent(self) -> Option<Self> {
+    /// Its parents, the most specific first; none for the root.
+    pub fn parents(self) -> &'static [Self] {
         match self {
-            Self::Error => None,
-            Self::LeaseTimeout => Some(Self::Timeout),
-            Self::InvalidKey | Self::InvalidServers | Self::InvalidName => Some(Self::UsageError),
-            Self::Unpicklable => Some(Self::UnsupportedType),
-            Self::UnknownFlags => Some(Self::UndecodableValue),
-            Self::LockTimeout | Self::LockLost | Self::AlreadyHeld | Self::Deadlock => Some(Self::LockError),
-            _ => Some(Self::Error),
+            Self::Error => &[],
+            Self::LeaseTimeout => &[Self::Timeout],
+            Self::InvalidKey | Self::InvalidServers | Self::InvalidName => &[Self::UsageError],
+            Self::Unpicklable => &[Self::UnsupportedType],
+            Self::UnknownFlags => &[Self::UndecodableValue],
+            Self::LockTimeout => &[Self::LockError, Self::Timeout],
+            Self::LockLost | Self::AlreadyHeld | Self::Deadlock => &[Self::LockError],
+            _ => &[Self::Error],
         }
+    }
+
+    /// Whether it is this kind, or below it.
+    pub fn is_a(self, kind: Self) -> bool {
+        self == kind || self.parents().iter().any(|parent| parent.is_a(kind))
     }
 
     /// The language's own error that resembles it.
     pub fn resembles(self) -> Option<Standard> {
         match self {
-            Self::Timeout | Self::LockTimeout => Some(Standard::Timeout),
+            Self::Timeout => Some(Standard::Timeout),
             Self::ConnectError | Self::ConnectionLost | Self::ServerDown => Some(Standard::Connection),
             Self::UsageError | Self::ValueTooLarge | Self::UndecodableValue => Some(Standard::Argument),
             Self::UnsupportedType => Some(Standard::Type),
-            other => other.parent().and_then(Self::resembles),
+            other => other.parents().iter().find_map(|parent| parent.resembles()),
         }
     }
 
@@ -172,7 +178,9 @@ impl ErrorKind {
         match self {
             Self::Timeout | Self::ConnectError | Self::ConnectionLost => true,
             Self::ServerDown | Self::ProtocolError => true,
-            other => other.parent().is_some_and(Self::is_outage),
+            // The server answered: it is the lock that others hold.
+            Self::LockTimeout => false,
+            other => other.parents().iter().any(|parent| parent.is_outage()),
         }
     }
 }
@@ -213,12 +221,12 @@ mod tests {
     fn the_table_says_what_the_kinds_say() {
         let rows = include_str!("kinds.rs").lines().filter_map(|line| line.strip_prefix("//! | `"));
         let rows: Vec<Vec<String>> = rows
-            .map(|row| row.split('|').take(3).map(|cell| cell.trim().trim_matches('`').to_owned()).collect())
+            .map(|row| row.split('|').take(3).map(|cell| cell.replace('`', "").trim().to_owned()).collect())
             .collect();
         let kinds = ErrorKind::ALL.map(|kind| {
-            let parent = kind.parent().map_or("", ErrorKind::as_str);
+            let parents = kind.parents().iter().map(|parent| parent.as_str()).collect::<Vec<_>>().join(", ");
             let resembles = kind.resembles().map_or("", Standard::as_str);
-            [kind.as_str(), parent, resembles].map(str::to_owned).to_vec()
+            vec![kind.as_str().to_owned(), parents, resembles.to_owned()]
         });
         assert_eq!(rows, kinds);
     }
@@ -228,7 +236,8 @@ mod tests {
         for (place, kind) in ErrorKind::ALL.into_iter().enumerate() {
             assert_eq!(kind as usize, place);
             assert_eq!(format!("{kind:?}"), kind.as_str());
-            assert!(kind.parent().map_or(place == 0, |parent| (parent as usize) < place));
+            assert_eq!(kind.parents().is_empty(), place == 0);
+            assert!(kind.parents().iter().all(|parent| (*parent as usize) < place));
         }
     }
 

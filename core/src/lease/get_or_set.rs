@@ -74,7 +74,7 @@ impl Refusal {
                 format!("the value of {key} is still being made by another caller; to wait for it longer, raise wait")
             }
             Self::Recursion => {
-                format!("make asks for the value that it is to make, by get_or_set of the same key, {key}")
+                format!("make calls get_or_set for {key}, the key that it is making, and would wait for itself")
             }
         }
     }

@@ -63,7 +63,7 @@ impl Terms {
         let (stale, early) = (limited_or_none("stale", stale)?, limited_or_none("early", early)?);
         let lease = limited("lease", lease)?;
         if ttl < 0 {
-            return Err(InvalidArgument::usage("ttl must be positive, or 0 for a value without end"));
+            return Err(InvalidArgument::usage("ttl must be positive, or 0 for a value that never expires"));
         }
         if ttl == 0 && (stale > 0 || early > 0) {
             return Err(InvalidArgument::usage(
@@ -87,7 +87,7 @@ impl Terms {
 
 fn duration(wait: f64) -> Result<Duration, InvalidArgument> {
     let wait = Duration::try_from_secs_f64(wait).ok().filter(|wait| wait.as_secs() < LONGEST_WAIT);
-    wait.ok_or_else(|| InvalidArgument::usage("wait must be a number of seconds from 0 on, less than 2**31"))
+    wait.ok_or_else(|| InvalidArgument::usage("wait must be at least 0 and less than 2**31 seconds"))
 }
 
 /// The state of an item when a lease was requested.

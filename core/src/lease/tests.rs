@@ -155,9 +155,9 @@ fn terms_that_make_no_sense_are_refused() {
         ((9, 0, 31 * DAY, 5, None), "early must be from 0 to 30 days"),
         ((30 * DAY, 20 * DAY, 20 * DAY, 5, None), "together must be at most 30 days"),
         ((9, 0, 0, 0, None), "lease must be positive"),
-        ((9, 0, 0, 5, Some(-1.0)), "wait must be a number of seconds"),
-        ((9, 0, 0, 5, Some(f64::NAN)), "wait must be a number of seconds"),
-        ((9, 0, 0, 5, Some((1_u64 << 31) as f64)), "wait must be a number of seconds"),
+        ((9, 0, 0, 5, Some(-1.0)), "wait must be at least 0"),
+        ((9, 0, 0, 5, Some(f64::NAN)), "wait must be at least 0"),
+        ((9, 0, 0, 5, Some((1_u64 << 31) as f64)), "wait must be at least 0"),
     ];
     for ((ttl, stale, early, lease, wait), why) in wrong {
         let refused = Terms::new(ttl, stale, early, lease, wait).unwrap_err();
@@ -405,7 +405,7 @@ fn refusals_say_what_to_do() {
     assert_eq!(Refusal::StillBeingMade.kind().as_str(), "LeaseTimeout");
     assert!(Refusal::StillBeingMade.message("'key'").contains("'key' is still being made by another caller"));
     assert_eq!(Refusal::Recursion.kind().as_str(), "UsageError");
-    assert!(Refusal::Recursion.message("'key'").starts_with("make asks for the value that it is to make"));
+    assert!(Refusal::Recursion.message("'key'").starts_with("make calls get_or_set for"));
 }
 
 #[test]

@@ -146,7 +146,9 @@ pub enum ScriptAnswer {
     /// Not in the queue.
     Busy {
         pttl: Option<Duration>,
+        /// The first holder, and how long ago it was granted what is in the way, where that is known.
         holder: Option<Holder>,
+        age: Option<Duration>,
     },
     /// A tombstone stands.
     Cancelled,

@@ -2,11 +2,12 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::call::{Attempt, Names};
 use super::keys::shown;
 use super::loss::Loss;
-use super::machine::MachineFailure;
+use super::machine::{Blocker, MachineFailure};
 use crate::error::kinds::ErrorKind;
 use crate::error::Error;
 
@@ -26,23 +27,25 @@ impl LockFailure {
     pub(super) fn of(failure: MachineFailure, names: Option<&Names>, server: &Arc<str>) -> Self {
         let lock = names.map_or_else(|| "the lock".to_owned(), described);
         match failure {
-            MachineFailure::Timeout => {
-                Self::new(ErrorKind::LockTimeout, format!("{server}: {lock} could not be acquired in time"))
+            MachineFailure::Timeout { waited, blocker } => {
+                let blocked = blocker.as_ref().map_or_else(String::new, held_by);
+                let message = format!("{server}: {lock} could not be acquired {}{blocked}", within(waited));
+                Self::new(ErrorKind::LockTimeout, message)
             }
-            MachineFailure::Busy { .. } => {
-                Self::new(ErrorKind::LockTimeout, format!("{server}: somebody else holds {lock}"))
+            MachineFailure::Busy => {
+                Self::new(ErrorKind::LockTimeout, format!("{server}: {lock} could not be acquired at once"))
             }
             MachineFailure::AlreadyHeld => {
                 let message = format!(
-                    "you hold {lock} already, or one of its names; a lock can be acquired again if it is reentrant and \
-                     asks for no further names"
+                    "you already hold {lock}, or one of its names; to acquire it again, use reentrant=True and no \
+                     further names"
                 );
                 Self::new(ErrorKind::AlreadyHeld, message)
             }
             MachineFailure::Deadlock { cycle } => {
                 let message = format!(
-                    "{lock} can never be acquired: its holders wait, in turn, for a lock that you hold; release that one \
-                     and begin again"
+                    "{lock} can never be acquired: its holders are waiting, in turn, for a lock that you hold; release \
+                     that one and start again"
                 );
                 Self { cycle, ..Self::new(ErrorKind::Deadlock, message) }
             }
@@ -54,17 +57,17 @@ impl LockFailure {
     /// A lock that is not held, with the reason if it is known.
     pub(super) fn not_held(names: &Names, loss: Option<Loss>) -> Self {
         let why = loss.map_or("it was released, or its ttl has passed", Loss::as_str);
-        Self::new(ErrorKind::LockLost, format!("{} is not held any more: {why}", described(names)))
+        Self::new(ErrorKind::LockLost, format!("{} is no longer held: {why}", described(names)))
     }
 
     /// A lock that was lost before its holder released it.
     pub(super) fn lost_early(names: &Names, loss: Option<Loss>) -> Self {
-        let why = loss.map_or("its ttl has passed, or somebody took it away", Loss::as_str);
+        let why = loss.map_or("its ttl has passed, or it was released by force", Loss::as_str);
         Self::new(ErrorKind::LockLost, format!("{} was lost before it was released: {why}", described(names)))
     }
 
     pub(super) fn closed() -> Self {
-        Self::new(ErrorKind::Closed, "the locks' client was closed; make another".to_owned())
+        Self::new(ErrorKind::Closed, "the client was closed; make another".to_owned())
     }
 
     fn new(kind: ErrorKind, message: String) -> Self {
@@ -85,6 +88,27 @@ impl fmt::Display for LockFailure {
 }
 
 impl std::error::Error for LockFailure {}
+
+fn within(waited: Duration) -> String {
+    match waited.is_zero() {
+        true => "at once".to_owned(),
+        false => format!("within {} s", waited.as_secs_f64()),
+    }
+}
+
+fn held_by(Blocker { holder, held_for }: &Blocker) -> String {
+    let since = held_for.map_or_else(String::new, |age| format!(" for {}", short(age)));
+    format!("; held by {holder}{since}")
+}
+
+/// A time as people say it: tenths of the first seconds matter, and no later ones.
+fn short(time: Duration) -> String {
+    match time.as_secs() {
+        0 if time.as_millis() < 100 => "less than 0.1 s".to_owned(),
+        ..10 => format!("{:.1} s", time.as_secs_f64()),
+        seconds => format!("{seconds} s"),
+    }
+}
 
 /// The first few names of a lock, for messages.
 fn described(names: &Names) -> String {

@@ -232,7 +232,7 @@ impl<W, L, P: Platform> Front<W, L, P> {
                 LockOutcome::Released { held }
             }
             (Outcome::Extended { held }, _) => LockOutcome::Extended { held },
-            (Outcome::Failed(MachineFailure::Busy { .. }), _) => LockOutcome::Busy,
+            (Outcome::Failed(MachineFailure::Busy), _) => LockOutcome::Busy,
             (Outcome::Failed(failure), about) => {
                 let names = match about {
                     About::Lock(grant) => Some(grant.names()),
@@ -248,7 +248,7 @@ impl<W, L, P: Platform> Front<W, L, P> {
             }
             (Outcome::Value(value), _) => LockOutcome::Value(value),
             (Outcome::Granted { .. } | Outcome::Released { .. } | Outcome::Answered(_), _) => {
-                let message = "the server answered what was not asked";
+                let message = "the server's answer does not fit the request";
                 let error = Error::new(Kind::Protocol, &self.settings().server, message);
                 LockOutcome::failed(error.of("", Sent::Yes).into())
             }

@@ -278,7 +278,7 @@ mod tests {
         held.listen("nobody").unwrap();
         registry.close();
         assert_eq!((held.loss(), released.loss()), (Some(Loss::Closed), None));
-        assert!(held.not_held().to_string().ends_with("the lock \"a\" is not held any more: its locks were closed"));
+        assert!(held.not_held().to_string().ends_with("the lock \"a\" is no longer held: its client was closed"));
         assert!(released.not_held().to_string().ends_with("it was released, or its ttl has passed"));
     }
 }

@@ -21,9 +21,9 @@ impl Loss {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Expired => "its ttl passed before a renewal was confirmed",
-            Self::Gone => "the server does not have it any more",
-            Self::Forced => "somebody released it by force",
-            Self::Closed => "its locks were closed",
+            Self::Gone => "it is gone from the server",
+            Self::Forced => "it was released by force",
+            Self::Closed => "its client was closed",
             Self::Forked => "it belongs to the process that this one was forked from",
         }
     }

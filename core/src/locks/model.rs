@@ -49,6 +49,13 @@ struct Lock {
     granted: Duration,
 }
 
+impl Lock {
+    /// How long ago it was granted; the value of the pure handler does not say.
+    fn age(&self, now: Duration) -> Option<Duration> {
+        self.holder.token.map(|_| now.saturating_sub(self.granted))
+    }
+}
+
 impl Model {
     pub fn new(waiter_ttl: Duration, throughput: bool) -> Self {
         Self {
@@ -169,7 +176,7 @@ impl Model {
         Inspected {
             holder: lock.map(|lock| lock.holder.clone()),
             pttl: lock.map(|lock| lock.expires - now),
-            age: lock.filter(|lock| lock.holder.token.is_some()).map(|lock| now.saturating_sub(lock.granted)),
+            age: lock.and_then(|lock| lock.age(now)),
             waiting: self.queue.live(name, now),
         }
     }

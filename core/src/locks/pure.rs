@@ -294,7 +294,7 @@ impl Pure {
         }
         let pttl = results[at + 1..].iter().filter_map(positive).min();
         let holder = values.into_iter().flatten().next();
-        self.answers.push((id, Ok(ScriptAnswer::Busy { pttl, holder })));
+        self.answers.push((id, Ok(ScriptAnswer::Busy { pttl, holder, age: None })));
     }
 
     /// Reads, under `WATCH`, the values of everything that the gathered calls concern. The counter is watched only by
@@ -393,7 +393,7 @@ impl Pure {
                 }
                 false => {
                     let holder = holders.into_iter().flatten().next();
-                    Then::ScriptAnswer(ScriptAnswer::Busy { pttl: None, holder })
+                    Then::ScriptAnswer(ScriptAnswer::Busy { pttl: None, holder, age: None })
                 }
             },
             Call::Poll { attempt, names, ttl, .. } => {

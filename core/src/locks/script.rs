@@ -196,7 +196,9 @@ fn counted(call: &Call, number: i64) -> Option<ScriptAnswer> {
 
 fn taken(items: &[Value]) -> Option<ScriptAnswer> {
     Some(match number(items, 0)? {
-        2 => ScriptAnswer::Busy { pttl: pttl(items.get(1)?)?, holder: holder(items.get(2)?) },
+        2 => {
+            ScriptAnswer::Busy { pttl: pttl(items.get(1)?)?, holder: holder(items.get(2)?), age: pttl(items.get(3)?)? }
+        }
         3 => ScriptAnswer::Cancelled,
         4 => ScriptAnswer::Deadlock { cycle: items[1..].iter().map(attempt).collect::<Option<_>>()? },
         5 => ScriptAnswer::Unknown,
@@ -501,8 +503,9 @@ mod tests {
         for reply in [Value::Integer(-1), array(&[1]), Value::Null] {
             assert!(matches!(decode(&unlock, reply), Err(ScriptError::Unexpected(_))));
         }
-        let busy = Value::Array(vec![Value::Integer(2), Value::Integer(-1), bytes("somebody else's")]);
-        assert_eq!(decode(&lock(), busy), Ok(ScriptAnswer::Busy { pttl: None, holder: None }));
+        let busy = vec![Value::Integer(2), Value::Integer(-1), bytes("somebody else's"), Value::Integer(-1)];
+        let unknown = ScriptAnswer::Busy { pttl: None, holder: None, age: None };
+        assert_eq!(decode(&lock(), Value::Array(busy)), Ok(unknown));
         let none = Value::Array(Vec::new());
         assert!(decode(&Call::Inspect { names: names(["a"]).unwrap() }, none.clone()).is_err());
         assert!(

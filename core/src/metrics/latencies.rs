@@ -19,7 +19,7 @@ pub struct NotAPercentage(pub f64);
 
 impl std::fmt::Display for NotAPercentage {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "a percentile is 0 to 100, not {}", self.0)
+        write!(f, "a percentile must be from 0 to 100, not {}", self.0)
     }
 }
 
@@ -149,7 +149,7 @@ mod tests {
         for percent in [-0.1, 100.1, f64::NAN] {
             assert!(both.percentile(percent).is_err());
         }
-        assert_eq!(both.percentile(101.0).unwrap_err().to_string(), "a percentile is 0 to 100, not 101");
+        assert_eq!(both.percentile(101.0).unwrap_err().to_string(), "a percentile must be from 0 to 100, not 101");
     }
 
     #[test]

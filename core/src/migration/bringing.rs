@@ -171,5 +171,5 @@ impl<V: Clone> Bringing<V> {
 /// Whether the new client or its server refuses such a value.
 fn is_refusal(kind: ErrorKind) -> bool {
     let refuses = [ErrorKind::UnsupportedType, ErrorKind::ValueTooLarge, ErrorKind::ServerError];
-    refuses.contains(&kind) || kind.parent().is_some_and(is_refusal)
+    refuses.contains(&kind) || kind.parents().iter().any(|parent| is_refusal(*parent))
 }

@@ -48,6 +48,12 @@ impl ServerCommand {
         }
     }
 
+    /// Forgets all items after so many seconds.
+    pub fn flush_all(delay: i64) -> Result<Self, InvalidArgument> {
+        let refused = |_| InvalidArgument::usage(format!("delay must be 0 seconds or more, not {delay}"));
+        delay.try_into().map(|delay| Self::FlushAll { delay }).map_err(refused)
+    }
+
     fn command(&self) -> Command<'_> {
         match self {
             ServerCommand::Version => Command::Version,

@@ -39,7 +39,7 @@ pub use failures::Failures;
 pub use fetch::{Fetch, Fetched, FoundKey, Unreadable};
 pub use keys::Keys;
 pub use quiet::Quiet;
-pub use request::{remaining, Answer, Compared, Found, Request};
+pub use request::{remaining, Answer, Compared, Found, Initial, Request};
 pub use single::{Answered, Failed, Single};
 pub use values::{AsBytes, BorrowedKey, Bytes, OwnedData, OwnedKey, SentData, SentKey, Values};
 

@@ -5,7 +5,7 @@ use pinyon_proto::{
 };
 
 use super::values::Values;
-use crate::error::Error;
+use crate::error::{Error, Kind, Sent};
 use crate::invalid::InvalidArgument;
 use crate::lease::{Finding, Win};
 use crate::session::{Refused, Reply};
@@ -49,14 +49,23 @@ pub enum Request {
     },
     /// Gives a lease back, so that another caller can win it. An existing value stays.
     GiveBack(Win),
-    /// Adds or subtracts. `initial`: the value and the ttl for creating a missing item.
+    /// Adds or subtracts. `initial`: for creating a missing item.
     Arithmetic {
         direction: Direction,
         delta: u64,
-        initial: Option<(u64, i32)>,
+        initial: Option<Initial>,
     },
     /// Reads the server's metadata about the item, without touching the item.
     Metadata,
+}
+
+/// What a missing counter is created with. The client stores it: the server would store it without client flags, and it
+/// would be read as bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Initial {
+    pub number: u64,
+    pub ttl: i32,
+    pub client_flags: u32,
 }
 
 /// The answer to a request. `V` is the host's type of values.
@@ -107,13 +116,16 @@ const METADATA: &[Flag<'_>] = &[
 ];
 
 impl Request {
+    /// The range of a delta, for messages.
+    pub const DELTAS: &str = "from 0 to 2**64-1";
+
     /// A request that adds to a stored number, or subtracts from it. `initial`: see [`Request::Arithmetic`].
-    pub fn arithmetic(direction: Direction, delta: i128, initial: Option<(u64, i32)>) -> Result<Self, InvalidArgument> {
+    pub fn arithmetic(direction: Direction, delta: i128, initial: Option<Initial>) -> Result<Self, InvalidArgument> {
         let opposite = match direction {
-            Direction::Increment => "decr",
-            Direction::Decrement => "incr",
+            Direction::Increment => "to subtract, use decr",
+            Direction::Decrement => "to add, use incr",
         };
-        let refused = |_| format!("delta must be 0 to 2**64-1, not {delta}; for a negative one use {opposite}");
+        let refused = |_| format!("delta must be {}, not {delta}; {opposite}", Self::DELTAS);
         let delta = delta.try_into().map_err(refused).map_err(InvalidArgument::usage)?;
         Ok(Self::Arithmetic { direction, delta, initial })
     }
@@ -134,8 +146,8 @@ impl Request {
             Request::GiveBack(Win { cas, keep: true }) => {
                 Command::MarkStale(MarkStale { key, ttl: None, cas: Some(cas) })
             }
-            Request::Arithmetic { direction, delta, initial } => {
-                Command::Arithmetic(Arithmetic { key, direction, delta, initial })
+            Request::Arithmetic { direction, delta, initial: _ } => {
+                Command::Arithmetic(Arithmetic { key, direction, delta, initial: None })
             }
             Request::Metadata => Command::Meta(MetaCommand { verb: Verb::Get, key, size: None, flags: METADATA }),
         }
@@ -156,6 +168,21 @@ impl Request {
         match *self {
             Request::Store { mode, size, .. } if size > limit => Err(too_large(mode, size, limit)),
             _ => Ok(()),
+        }
+    }
+
+    /// The server's failure, with the size of a value that it refused.
+    pub(super) fn explained(&self, error: Error) -> Error {
+        match *self {
+            Request::Store { size, .. } if error.kind == Kind::TooLarge && error.sent == Sent::Yes => {
+                let message = format!(
+                    "the value has {size} bytes, more than the server stores (1 MiB, unless its option -I says otherwise); \
+                     {}",
+                    error.message
+                );
+                Error { message, ..error }
+            }
+            _ => error,
         }
     }
 

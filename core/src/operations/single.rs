@@ -2,15 +2,15 @@
 
 use std::time::Instant;
 
-use pinyon_proto::{Head, Status};
+use pinyon_proto::{Head, Mode, Status};
 
 use super::course::{choose, may_go_on, told};
 use super::values::{SentData, SentKey, Values};
-use super::{Answer, Ask, Asks, End, Next, Operation, Policy, Request, Sending};
+use super::{Answer, Ask, Asks, End, Initial, Next, Operation, Policy, Request, Sending};
 use crate::error::{Error, Sent};
 use crate::fleet::Fleet;
 use crate::network::Network;
-use crate::session::{Destination, Refused, Reply, Session, Ticket};
+use crate::session::{Data, Destination, Refused, Reply, Session, Ticket};
 
 /// A request about one key. It is tried on one server after another until it is answered or its time is up.
 pub struct Single<K, D, V: Values> {
@@ -28,6 +28,15 @@ pub struct Single<K, D, V: Values> {
     failure: Option<Box<Error>>,
     /// The most that any of its tries may have sent.
     sent: Sent,
+    /// Of a counter that is being made: what was asked first, and what is stored.
+    beginning: Option<Box<Beginning>>,
+}
+
+/// A counter that did not exist is stored as a number, unless another caller stores one first: then that one counts.
+struct Beginning {
+    arithmetic: Request,
+    initial: u64,
+    digits: Vec<u8>,
 }
 
 /// Why a request has no answer.
@@ -57,6 +66,7 @@ impl<K: SentKey, D: SentData, V: Values> Single<K, D, V> {
             answer: None,
             failure: None,
             sent: Sent::No,
+            beginning: None,
         }
     }
 
@@ -125,7 +135,7 @@ impl<K: SentKey, D: SentData, V: Values> Operation for Single<K, D, V> {
         }
         match joined {
             true => session.submit_joined(&command, self.data.data(), sending.deadline),
-            false => session.submit(&command, self.data.data(), sending.deadline),
+            false => session.submit(&command, self.block(), sending.deadline),
         }
     }
 
@@ -152,7 +162,11 @@ impl<K: SentKey, D: SentData, V: Values> Operation for Single<K, D, V> {
             }
             End::Answered => {
                 self.failure = None;
-                Next::Nothing
+                match self.request {
+                    Request::Arithmetic { initial: Some(initial), .. } => self.counted(initial),
+                    Request::Store { mode: Mode::Add, .. } => self.added(),
+                    _ => Next::Nothing,
+                }
             }
             End::Withdrawn => Next::Again,
             End::Failed { error, in_time } => self.failed(error, in_time),
@@ -160,6 +174,7 @@ impl<K: SentKey, D: SentData, V: Values> Operation for Single<K, D, V> {
     }
 
     fn fail(&mut self, error: Error) {
+        self.end_beginning();
         self.failure = Some(told(error, self.name(), self.sent).into());
     }
 
@@ -180,9 +195,53 @@ impl<K: SentKey, D: SentData, V: Values> Operation for Single<K, D, V> {
 }
 
 impl<K: SentKey, D: SentData, V: Values> Single<K, D, V> {
+    /// A counter that is missing is made.
+    fn counted(&mut self, initial: Initial) -> Next {
+        if !matches!(self.answer, Some(Ok(Answer::Missing))) {
+            return Next::Nothing;
+        }
+        let Initial { number, ttl, client_flags } = initial;
+        let digits = number.to_string().into_bytes();
+        let store = Request::Store { mode: Mode::Add, size: digits.len(), client_flags, ttl, cas: None };
+        let arithmetic = std::mem::replace(&mut self.request, store);
+        self.beginning = Some(Beginning { arithmetic, initial: number, digits }.into());
+        self.answer = None;
+        Next::Again
+    }
+
+    /// Where another caller was first, its counter is counted.
+    fn added(&mut self) -> Next {
+        let Some(beginning) = self.end_beginning() else { return Next::Nothing };
+        match self.answer {
+            Some(Ok(Answer::Done(true))) => {
+                self.answer = Some(Ok(Answer::Number(beginning.initial)));
+                Next::Nothing
+            }
+            _ => {
+                self.answer = None;
+                Next::Again
+            }
+        }
+    }
+
+    /// What it asks is again what was asked for.
+    fn end_beginning(&mut self) -> Option<Box<Beginning>> {
+        let beginning = self.beginning.take()?;
+        self.request = beginning.arithmetic;
+        Some(beginning)
+    }
+
+    fn block(&self) -> Data<'_> {
+        match &self.beginning {
+            Some(beginning) => Data::Copied(&beginning.digits),
+            None => self.data.data(),
+        }
+    }
+
     #[cold]
     fn failed(&mut self, error: Error, in_time: bool) -> Next {
-        let error = told(error, self.name(), self.sent);
+        self.end_beginning();
+        let error = self.request.explained(told(error, self.name(), self.sent));
         self.sent = error.sent;
         self.answer = None;
         if in_time && error.is_unattributed() && self.request.may_be_joined() && !self.alone {

@@ -15,7 +15,7 @@ impl<N: Network> RespSession<N> {
     pub(super) fn refused(&self, step: Step, error: &ServerError) -> Error {
         let why = match &*error.code {
             "WRONGPASS" => self.wrong_password(),
-            "NOAUTH" if self.settings.password.is_none() => "the server wants a password: set \"password\"".into(),
+            "NOAUTH" if self.settings.password.is_none() => "the server requires a password: set \"password\"".into(),
             "DENIED" => {
                 "the server is in protected mode and serves its own machine only: set a password for its default \
                          user, or \"protected-mode no\" where its network is safe"
@@ -47,17 +47,15 @@ impl<N: Network> RespSession<N> {
             }
             Step::Select => format!("the server has no database {database}: correct it in the URL"),
             Step::Auth if says("wrong number of arguments") => {
-                "the server knows no users, which came with Redis 6: leave out \"username\"".into()
+                "the server has no users, which Redis 6 introduced: leave out \"username\"".into()
             }
             Step::Auth if says("invalid password") => self.wrong_password(),
             Step::Hello | Step::Auth if says("without any password") || says("no password is set") => {
                 "the server has no password: leave out \"password\"".into()
             }
-            _ if says("max number of clients") => {
-                "the server has as many clients as it takes: raise its \"maxclients\", \
+            _ if says("max number of clients") => "the server accepts no more clients: raise its \"maxclients\", \
                                                    or look for clients that leave connections open"
-                    .into()
-            }
+                .into(),
             _ => format!("the server refused {}", step.name()),
         }
     }

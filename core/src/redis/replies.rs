@@ -105,7 +105,7 @@ impl<N: Network> RespSession<N> {
 
     fn reply(&mut self, value: Value) -> Result<Option<RespEvent>, Malformed> {
         let Some(front) = self.queue.front() else {
-            return Err(unexpected("the server sent what nobody asked for", &value));
+            return Err(unexpected("the server sent a reply that no request asked for", &value));
         };
         if front.confirmations.is_some() && !matches!(value, Value::Error(_)) {
             return Err(unexpected("expected the confirmation of a subscription", &value));

@@ -28,7 +28,7 @@ impl RespRefused {
     /// The error for a caller that cannot wait.
     pub fn into_error(self, server: &Arc<str>, command: &'static str) -> Error {
         let error = match self {
-            RespRefused::Full => Error::new(Kind::Usage, server, "the connection takes no more commands"),
+            RespRefused::Full => Error::new(Kind::Usage, server, "the connection accepts no more commands"),
             RespRefused::Unanswerable(why) => Error::new(Kind::Usage, server, why),
             RespRefused::TooLarge { size, limit } => {
                 let message = format!("the command has {size} bytes, more than the limit of {limit}");
@@ -122,9 +122,9 @@ impl<N: Network> RespSession<N> {
             Some(Confirmations { missing: 0, .. }) => {
                 Err(RespRefused::Unanswerable("a command about subscriptions must name its channels"))
             }
-            _ if changes_replies(name, parts) => {
-                Err(RespRefused::Unanswerable("a command that changes how replies come is not for a shared connection"))
-            }
+            _ if changes_replies(name, parts) => Err(RespRefused::Unanswerable(
+                "a command that changes how replies arrive cannot be used on a shared connection",
+            )),
             _ => Ok(confirmations),
         }
     }

@@ -78,14 +78,14 @@ impl Rule {
         let (plain, points) = name.split_once(':').map_or((name, None), |(plain, points)| (plain, Some(points)));
         let Some((_, scheme)) = NAMES.iter().find(|(known, _)| *known == plain) else {
             let names: Vec<_> = Self::names().map(|name| format!("{name:?}")).collect();
-            return Err(RingError(format!("ring is one of {}; not {name:?}", names.join(", "))));
+            return Err(RingError(format!("ring must be one of {}, not {name:?}", names.join(", "))));
         };
         let scheme = match (scheme, points) {
             (scheme, None) => *scheme,
             (Scheme::CacheMemcachedFastKetama(_), Some(points)) => {
                 let number = points.parse().ok().filter(|number| *number > 0);
                 let malformed =
-                    || RingError(format!("the points of the ring {plain:?} are 1 to 65535, not {points:?}"));
+                    || RingError(format!("the points of the ring {plain:?} must be from 1 to 65535, not {points:?}"));
                 Scheme::CacheMemcachedFastKetama(number.ok_or_else(malformed)?)
             }
             (_, Some(points)) => {

@@ -99,7 +99,8 @@ fn one_ring_has_a_number_of_points() {
     let why = |name: &str| Rule::named(name, b"").map(drop).map_err(|error| error.to_string());
     assert_eq!(why("cache-memcached-fast-ketama:1"), Ok(()));
     for points in ["", "0", "-1", "65536", "x", "1:2"] {
-        let expected = format!("the points of the ring \"cache-memcached-fast-ketama\" are 1 to 65535, not {points:?}");
+        let expected =
+            format!("the points of the ring \"cache-memcached-fast-ketama\" must be from 1 to 65535, not {points:?}");
         assert_eq!(why(&format!("cache-memcached-fast-ketama:{points}")), Err(expected));
     }
     let expected = "the ring \"dalli\" has no number of points: leave out \":150\"";

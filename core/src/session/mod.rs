@@ -110,7 +110,7 @@ impl Refused {
     /// The error for a caller that cannot wait.
     pub fn into_error(self, server: &Arc<str>, command: &'static str) -> Error {
         let error = match self {
-            Refused::Full => Error::new(Kind::Usage, server, "the connection takes no more commands"),
+            Refused::Full => Error::new(Kind::Usage, server, "the connection accepts no more commands"),
             Refused::Unsupported(unsupported) => Error::new(Kind::Unsupported, server, unsupported.to_string()),
             Refused::TooLarge { size, limit } => {
                 let limits = format!("more than the client's limit (max_value_size) of {limit}");

@@ -29,7 +29,7 @@ impl Protocol {
 #[derive(Debug)]
 pub(crate) struct Manner {
     protocol: Protocol,
-    /// A [`Taught`], as a number.
+    /// A [`Taught`] as a number.
     taught: AtomicU8,
     events: Option<Arc<Events>>,
 }
@@ -42,15 +42,15 @@ enum Taught {
     Refused,
 }
 
-/// When a greeting sends the meta command that does nothing.
+/// When a greeting sends a meta no-op.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Probe {
     #[default]
     Never,
-    /// In one packet with the question for the version.
+    /// In one packet with `version`.
     AtOnce,
-    /// After the answer to that question. If the server then closes the connection, it does so because of the command: a
-    /// server that is just being stopped would hardly have answered.
+    /// After the answer to `version`. If the server then closes the connection, the cause is the meta command: a server
+    /// that is being stopped would hardly have answered.
     AfterVersion,
 }
 
@@ -64,7 +64,7 @@ impl Manner {
         self.protocol != Protocol::Classic
     }
 
-    /// How a new connection tries a meta command.
+    /// When a new connection sends a meta no-op.
     pub(super) fn probe(&self) -> Probe {
         match (self.protocol, self.taught()) {
             (Protocol::Meta | Protocol::Classic, _) | (_, Taught::Refused) => Probe::Never,

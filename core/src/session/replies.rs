@@ -107,7 +107,7 @@ impl<N: Network> Session<N> {
         }
         let Some(front) = self.queue.front().filter(|front| front.begin != NOT_ENCODED) else {
             return match self.is_ready() && !self.incoming.is_empty() {
-                true => Err(Malformed::new("the server sent what nobody asked for", self.incoming.bytes())),
+                true => Err(Malformed::new("the server sent a reply that no request asked for", self.incoming.bytes())),
                 false => Ok(Step::Wait),
             };
         };

@@ -116,9 +116,8 @@ impl CacheSettings {
             None => Vec::new(),
         };
         let namespace = self.namespace.as_deref().unwrap_or_default();
-        let keys = KeyRules::new(namespace, self.key_rule()?).map_err(|error| {
-            InvalidArgument::new(ErrorKind::InvalidKey, format!("the namespace cannot be used: {error}"))
-        })?;
+        let keys = KeyRules::new(namespace, self.key_rule()?)
+            .map_err(|error| InvalidArgument::new(ErrorKind::InvalidKey, error.to_string()))?;
         let rule = Rule::named(&self.ring, namespace)?;
         rule.check(&servers)?;
         Rule::default().check(&gutter)?;
@@ -181,7 +180,7 @@ impl CacheSettings {
         }
         if let Some(endpoint) = servers.iter().find(|server| source == Source::ClusterConfig && server.weight != 1) {
             return Err(InvalidArgument::usage(format!(
-                "a configuration endpoint holds no keys, and {} has a weight: leave out the :{}",
+                "the configuration endpoint {} has a weight, but holds no keys: leave out the :{}",
                 endpoint.name(),
                 endpoint.weight
             )));

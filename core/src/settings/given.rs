@@ -193,7 +193,10 @@ impl Setting for ServerTexts {
         let listed = match given {
             Given::List(listed) => listed,
             one @ (Given::Text(_) | Given::Untyped(_) | Given::Bytes(_)) => vec![one],
-            other => return wrong(name, "text or a list of texts", &other),
+            other => {
+                let expected = "text such as \"host:port\", or a list of such texts";
+                return wrong(name, expected, &other);
+            }
         };
         let texts = listed.iter().map(|server| match server {
             Given::Text(text) | Given::Untyped(text) => Ok((*text).to_owned()),
@@ -215,7 +218,7 @@ impl Setting for UrlText {
     fn read(name: &str, given: Given<'_>) -> Result<Self, InvalidArgument> {
         match given {
             Given::Text(text) | Given::Untyped(text) => Ok(Self(text.to_owned())),
-            other => refused(ErrorKind::InvalidServers, name, "text", &other),
+            other => refused(ErrorKind::InvalidServers, name, "text such as \"redis://host:port\"", &other),
         }
     }
 

@@ -82,21 +82,16 @@ pub struct LockTerms {
 }
 
 impl LockTerms {
-    /// The request for one owner. `at_once`: without waiting.
-    pub fn request(&self, names: Names, owner: u64, at_once: bool) -> Result<LockRequest, InvalidArgument> {
+    /// The request, checked once. Each acquisition sets its owner; one that does not wait also clears `wait`.
+    pub fn request(&self, names: Names) -> Result<LockRequest, InvalidArgument> {
         let ttl = lock_ttl(self.ttl)?;
-        let wait = (!at_once).then(|| self.waiting_time()).transpose()?;
+        let wait = Some(waiting_time("timeout", self.timeout)?);
         let renewal = match self.max_hold {
             _ if !self.renew => Renewal::Never,
             None => Renewal::Always,
             Some(longest) => Renewal::For(seconds("max_hold", longest)?),
         };
-        Ok(LockRequest { names, owner, ttl, wait, renewal, reentrant: self.reentrant })
-    }
-
-    /// The time to wait for it, checked.
-    pub fn waiting_time(&self) -> Result<Duration, InvalidArgument> {
-        waiting_time("timeout", self.timeout)
+        Ok(LockRequest { names, owner: 0, ttl, wait, renewal, reentrant: self.reentrant })
     }
 }
 

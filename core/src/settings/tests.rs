@@ -131,9 +131,13 @@ fn settings_of_a_client_that_make_no_sense() {
             (&[("servers", Given::List(vec![]))], SERVERS, "the server list is empty"),
             (&[("servers", text("a:0"))], SERVERS, "the server \"a:0\" is malformed: the port is not 1 to 65535"),
             (&[("gutter", Given::List(vec![]))], SERVERS, "the server list is empty"),
-            (&[("gutter", text("cache1:11211"))], SERVERS, "\"cache1:11211\" is a server and in the gutter too"),
-            (&[("namespace", text("a b"))], ErrorKind::InvalidKey, "the namespace cannot be used: "),
-            (&[("ring", text("x"))], USAGE, "ring is one of \"ketama\", "),
+            (
+                &[("gutter", text("cache1:11211"))],
+                SERVERS,
+                "\"cache1:11211\" is listed both as a server and in the gutter",
+            ),
+            (&[("namespace", text("a b"))], ErrorKind::InvalidKey, "the namespace has a space at position 1"),
+            (&[("ring", text("x"))], USAGE, "ring must be one of \"ketama\", "),
             (
                 &[("servers", text("a:1:2")), ("ring", text("libmc"))],
                 USAGE,
@@ -164,7 +168,7 @@ fn settings_of_a_client_that_make_no_sense() {
             (
                 &[("discovery", text("config")), ("servers", text("a:1:2"))],
                 USAGE,
-                "a configuration endpoint holds no keys, and a:1 has a weight: leave out the :2",
+                "the configuration endpoint a:1 has a weight, but holds no keys: leave out the :2",
             ),
             (&[("username", text("app"))], USAGE, "username and password go together: give both"),
             (&[("password", text("secret"))], USAGE, "username and password go together: give both"),
@@ -254,7 +258,10 @@ fn compression_is_named_in_words_of_every_host() {
         (own(&[zlib.clone(), ("level", Given::Untyped("10"))]), "compression: zlib has levels 1 to 9, not 10"),
         (own(&[("level", Given::Whole(1 << 40))]), "compression: zstd has levels 1 to 19, not 1099511627776"),
         (own(&[("threshold", Given::Whole(-1))]), "compression: threshold is 0 or more, not -1"),
-        (own(&[("minimum_gain", Given::Whole(1))]), "compression: minimum_gain is a share from 0 to below 1, not 1"),
+        (
+            own(&[("minimum_gain", Given::Whole(1))]),
+            "compression: minimum_gain must be at least 0 and less than 1, not 1",
+        ),
         (own(&[("dictionaries", no_dictionary)]), "compression: the dictionary given as 0 is not one that"),
         (Given::Text("lz4"), "compression: there is no \"lz4\"; there are \"zstd\", \"zlib\", \"gzip\""),
         (Given::Whole(5), "compression must be true, false, an algorithm's name or a Compression, not a whole number"),
@@ -293,7 +300,11 @@ fn values_of_the_wrong_type_are_refused_and_not_shown() {
         (&[("ring", Given::Bytes(b"ketama"))], TYPE, "ring must be text, not bytes"),
         (&[("namespace", Given::Other("object".into()))], TYPE, "namespace must be text or bytes, not object"),
         (&[("password", Given::List(vec![secret.clone()]))], TYPE, "password must be text or bytes, not a list"),
-        (&[("servers", Given::Whole(5))], TYPE, "servers must be text or a list of texts, not a whole number"),
+        (
+            &[("servers", Given::Whole(5))],
+            TYPE,
+            "servers must be text such as \"host:port\", or a list of such texts, not a whole number",
+        ),
         (&[("tls", secret.clone())], USAGE, "tls must be true, false or a Tls, not text"),
         (
             &[("servers", Given::List(vec![Given::Bytes(b"a")]))],
@@ -459,21 +470,20 @@ fn every_setting_of_locks_reaches_its_part() {
 #[test]
 fn terms_of_a_lock_become_a_request() {
     let terms = LockTerms { ttl: 10.0, timeout: f64::INFINITY, renew: true, max_hold: None, reentrant: true };
-    let asked = |terms: LockTerms, at_once| terms.request(names(["a"]).unwrap(), 7, at_once);
-    let request = asked(terms, false).unwrap();
-    assert_eq!((request.owner, request.ttl, request.reentrant), (7, Duration::from_secs(10), true));
-    assert_eq!((request.renewal, asked(terms, true).unwrap().wait), (Renewal::Always, None));
+    let asked = |terms: LockTerms| terms.request(names(["a"]).unwrap());
+    let request = asked(terms).unwrap();
+    assert_eq!((request.renewal, request.ttl, request.reentrant), (Renewal::Always, Duration::from_secs(10), true));
     assert!(request.wait > Some(Duration::from_secs(1 << 24)));
     let held_for = LockTerms { max_hold: Some(3.0), timeout: 0.0, ..terms };
-    let request = asked(held_for, false).unwrap();
+    let request = asked(held_for).unwrap();
     assert_eq!((request.renewal, request.wait), (Renewal::For(Duration::from_secs(3)), Some(Duration::ZERO)));
-    assert_eq!(asked(LockTerms { renew: false, ..held_for }, false).unwrap().renewal, Renewal::Never);
+    assert_eq!(asked(LockTerms { renew: false, ..held_for }).unwrap().renewal, Renewal::Never);
     for (terms, name) in [
         (LockTerms { ttl: 0.0, ..terms }, "ttl"),
         (LockTerms { timeout: -1.0, ..terms }, "timeout"),
         (LockTerms { max_hold: Some(0.0), ..terms }, "max_hold"),
     ] {
-        assert!(asked(terms, false).unwrap_err().message.starts_with(name));
+        assert!(asked(terms).unwrap_err().message.starts_with(name));
     }
 }
 
@@ -495,7 +505,11 @@ fn settings_of_locks_that_make_no_sense() {
         locks,
         &[
             (&[("url", text("http://host"))], SERVERS, "the server's URL begins with http, not redis or unix"),
-            (&[("url", Given::Bytes(b"redis://"))], SERVERS, "url must be text, not bytes"),
+            (
+                &[("url", Given::Bytes(b"redis://"))],
+                SERVERS,
+                "url must be text such as \"redis://host:port\", not bytes",
+            ),
             (&[("namespace", text(""))], USAGE, "the namespace is empty"),
             (&[("handler", text("lua"))], USAGE, "handler must be \"auto\", \"script\" or \"pure\", not \"lua\""),
             (&[("fairness", text("lifo"))], USAGE, "fairness must be \"fifo\" or \"throughput\", not \"lifo\""),

@@ -41,7 +41,7 @@ impl<O: Operation, W: Waiter> Shared<O, W> {
         match self.lanes[lane].held_up {
             Some(HeldUp { at, by, .. }) if at == now && error.kind == Kind::Timeout => {
                 let message =
-                    format!("{}; the event loop was held up and looked {:.1} s late", error.message, by.as_secs_f64());
+                    format!("{}; the event loop was blocked and looked {:.1} s late", error.message, by.as_secs_f64());
                 Error { message, ..error }
             }
             _ => error,

@@ -365,7 +365,7 @@ impl<O: Operation, W: Waiter> Shared<O, W> {
             if entry.probe {
                 self.fleet.succeeded(Choice { server: self.lanes[lane].server, probe: true });
             }
-            let error = Error::new(Kind::Timeout, self.lanes[lane].session.server(), "nobody waits for it any more");
+            let error = Error::new(Kind::Timeout, self.lanes[lane].session.server(), "its caller no longer waits");
             self.failed(entry, error, now);
         }
     }
@@ -569,8 +569,8 @@ impl<O: Operation, W: Waiter> Shared<O, W> {
             let Lane { session, flight, .. } = &self.lanes[lane];
             let (is_ready, server) = (session.is_ready(), session.server());
             let why = match flight.is_empty() {
-                false => "its turn did not come in time: too much is in flight on this connection",
-                true => "no connection stood in time",
+                false => "it was not sent in time: too many requests are in flight on this connection",
+                true => "no connection was made in time",
             };
             let error = Error::new(Kind::Timeout, server, why);
             let error = self.failed_at(lane, entry.deadline, error, now);

@@ -29,7 +29,7 @@ fn certificate(error: &CertificateError) -> String {
             between(*time, *not_before)
         ),
         CertificateError::UnknownIssuer => {
-            "the server's certificate is signed by nobody who is trusted: name the file with the certificate of who \
+            "the server's certificate is not signed by a trusted authority: name the file with the certificate of who \
              signed it as ca"
                 .into()
         }

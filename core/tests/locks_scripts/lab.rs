@@ -354,8 +354,8 @@ pub fn token(answer: ScriptAnswer) -> u64 {
 fn alike(one: &ScriptAnswer, other: &ScriptAnswer) -> bool {
     match (one, other) {
         (ScriptAnswer::Queued { pttl: one }, ScriptAnswer::Queued { pttl: other }) => near(one, other),
-        (ScriptAnswer::Busy { pttl: one, holder }, ScriptAnswer::Busy { pttl: other, holder: by }) => {
-            near(one, other) && holder == by
+        (ScriptAnswer::Busy { pttl: one, holder, age }, ScriptAnswer::Busy { pttl: other, holder: by, age: aged }) => {
+            near(one, other) && near(age, aged) && holder == by
         }
         (ScriptAnswer::Inspected(one), ScriptAnswer::Inspected(other)) => {
             one.len() == other.len()

@@ -10,7 +10,7 @@ use crate::lab::{attempt, is_granted, is_queued, lock, names, token, who, woken,
 fn a_lock_takes_all_names_or_none() {
     let mut lab = Lab::new();
     let first = token(lab.lock("x", "a b"));
-    let ScriptAnswer::Busy { pttl: Some(pttl), holder: Some(holder) } = lab.try_lock("y", "b c") else {
+    let ScriptAnswer::Busy { pttl: Some(pttl), holder: Some(holder), .. } = lab.try_lock("y", "b c") else {
         panic!("not busy")
     };
     assert_eq!((who(&holder.attempt).as_str(), holder.token), ("x", Some(first)));
@@ -129,7 +129,7 @@ fn a_name_that_is_free_but_for_its_queue_is_not_for_newcomers() {
     let mut lab = Lab::new();
     lab.lock("x", "b");
     lab.lock("y", "a b");
-    assert_eq!(lab.try_lock("z", "a"), ScriptAnswer::Busy { pttl: None, holder: None });
+    assert_eq!(lab.try_lock("z", "a"), ScriptAnswer::Busy { pttl: None, holder: None, age: None });
     assert_eq!(lab.lock("z", "a"), ScriptAnswer::Queued { pttl: None });
     assert_eq!(lab.waiting("a"), ["y", "z"]);
 }

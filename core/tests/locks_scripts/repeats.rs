@@ -231,7 +231,7 @@ fn a_value_of_somebody_else_s_is_respected() {
     lab.connect(&"x".into());
     lab.each(|keys| keys.lock(b"a"), b"SET", &[b"do not touch"]);
     for answer in lab.call_servers(&lock("x", "a", false, true)).0 {
-        assert_eq!(answer, Ok(ScriptAnswer::Busy { pttl: None, holder: None }));
+        assert_eq!(answer, Ok(ScriptAnswer::Busy { pttl: None, holder: None, age: None }));
     }
     for answer in lab.call_servers(&lock("x", "a", true, true)).0 {
         assert_eq!(answer, Ok(ScriptAnswer::Queued { pttl: None }));

@@ -212,7 +212,7 @@ impl<C: Client> Playing<'_, C> {
         ensure(hides, || "it shows the password".into())?;
         let expected = step.get("raises").or(step.get("may_raise")).cloned().unwrap_or_default();
         let expected = if expected.is_array() { list(&expected).to_vec() } else { vec![expected] };
-        let above = std::iter::successors(Some(*kind), |kind| kind.parent());
+        let above = ErrorKind::ALL.into_iter().filter(|above| kind.is_a(*above));
         let names: Vec<_> = above.map(ErrorKind::as_str).collect();
         ensure(expected.iter().any(|name| names.iter().any(|of| name == of)), || "another kind".into())?;
         let says = step["says"].as_str().map(|says| Regex::new(says).unwrap());

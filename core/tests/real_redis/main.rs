@@ -198,7 +198,7 @@ fn users_passwords_and_databases_by_both_protocols() {
             assert!(message.contains("WRONGPASS") && !message.contains("wrong-one"), "{message}");
         }
         let message = Host::refusal(&server, SessionSettings::default());
-        assert!(message.contains("the server wants a password"), "{message}");
+        assert!(message.contains("the server requires a password"), "{message}");
         let settings = SessionSettings { database: 99, ..with_password(None, "secret") };
         let message = Host::refusal(&server, settings);
         assert!(message.contains("the server has no database 99"), "{message}");

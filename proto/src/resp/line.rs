@@ -43,7 +43,7 @@ pub(super) fn check_type(bytes: &[u8]) -> Result<(), Malformed> {
         None | Some(b'+' | b'-' | b':' | b'$' | b'*' | b'_' | b'#' | b',' | b'(') => Ok(()),
         Some(b'!' | b'=' | b'%' | b'~' | b'>' | b'|') => Ok(()),
         Some(b';' | b'.') => Err(Malformed::new("a part of a streamed value, which is not taken", bytes)),
-        Some(_) => Err(Malformed::new("no value begins so", bytes)),
+        Some(_) => Err(Malformed::new("unexpected reply", bytes)),
     }
 }
 

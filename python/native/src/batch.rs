@@ -9,6 +9,7 @@ use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 
+use crate::arguments::Delta;
 use crate::client::Client;
 use crate::driver::LoopDriver;
 use crate::errors::{checked, class_of, exception, from_core, from_failure, ErrorKind};
@@ -52,7 +53,7 @@ impl Batch {
     }
 
     fn open(&self, py: Python<'_>) -> PyResult<MutexGuard<'_, Option<Commands>>> {
-        let busy = "the batch is used by another thread; give each thread a batch of its own";
+        let busy = "the batch is in use by another thread; open one in each thread";
         self.open.try_lock().map_err(|_| exception(py, ErrorKind::UsageError, busy))
     }
 
@@ -98,7 +99,7 @@ impl Batch {
         self.submit(key, request, Some(&encoded))
     }
 
-    fn calculate<'py>(&self, direction: Direction, key: &Bound<'py, PyAny>, delta: i128) -> Returned<'py> {
+    fn calculate<'py>(&self, direction: Direction, key: &Bound<'py, PyAny>, Delta(delta): Delta) -> Returned<'py> {
         self.submit(key, checked(key.py(), Request::arithmetic(direction, delta, None))?, None)
     }
 }
@@ -150,14 +151,14 @@ impl Batch {
     }
 
     /// Add to an integer, like `Client.incr`. If the key has no value, that is a failure.
-    #[pyo3(signature = (key, delta = 1))]
-    fn incr<'py>(&self, key: &Bound<'py, PyAny>, delta: i128) -> Returned<'py> {
+    #[pyo3(signature = (key, delta = Delta(1)), text_signature = "($self, key, delta=1)")]
+    fn incr<'py>(&self, key: &Bound<'py, PyAny>, delta: Delta) -> Returned<'py> {
         self.calculate(Direction::Increment, key, delta)
     }
 
     /// Subtract from an integer, like `Client.decr`. If the key has no value, that is a failure.
-    #[pyo3(signature = (key, delta = 1))]
-    fn decr<'py>(&self, key: &Bound<'py, PyAny>, delta: i128) -> Returned<'py> {
+    #[pyo3(signature = (key, delta = Delta(1)), text_signature = "($self, key, delta=1)")]
+    fn decr<'py>(&self, key: &Bound<'py, PyAny>, delta: Delta) -> Returned<'py> {
         self.calculate(Direction::Decrement, key, delta)
     }
 
@@ -220,14 +221,14 @@ impl Runs {
         if !self.lock().is_full() {
             return Ok(None);
         }
-        let waiter = caller.waiter()?;
+        let waiter = caller.waiter("")?;
         self.lock().wait_for_room((waiter.clone_ref(py), py.None()));
         caller.wait(waiter).map(Some)
     }
 
     fn leave<'py>(&self, caller: Caller<'py, Driver>, exception: &Bound<'py, PyAny>) -> Returned<'py> {
         let py = caller.driver.py();
-        let waiter = caller.waiter()?;
+        let waiter = caller.waiter("")?;
         let left = self.lock().leave((waiter.clone_ref(py), exception.clone().unbind()));
         match left {
             Some(unsuccessful) => concluded(exception, unsuccessful, |key| key.given(py)).map(|()| None),

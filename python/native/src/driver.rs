@@ -77,6 +77,12 @@ impl<M: Machine> EventLoop<M> {
         self.machine.discard().map_err(|InUse| in_use(py))
     }
 
+    /// The coroutines that have run wait again: what they were handed they await now, or hold.
+    #[inline]
+    pub(crate) fn end_handing_out(&self, py: Python<'_>) {
+        self.coroutines.hand_out(py, None);
+    }
+
     pub(crate) fn context(&self) -> &M::Context {
         &self.context
     }
@@ -130,12 +136,16 @@ macro_rules! driver {
 
             /// Ends the turn in which `end_turn` was called.
             fn turn(&self, py: Python<'_>) -> PyResult<()> {
-                self.0.machine.turn(&self.0.host(py))
+                let turned = self.0.machine.turn(&self.0.host(py));
+                self.0.end_handing_out(py);
+                turned
             }
 
             /// A watched descriptor is ready.
             fn ready(&self, py: Python<'_>, lane: usize) -> PyResult<()> {
-                self.0.machine.ready(&self.0.host(py), lane)
+                let readied = self.0.machine.ready(&self.0.host(py), lane);
+                self.0.end_handing_out(py);
+                readied
             }
 
             /// The time given to `wake_in` has passed.
@@ -232,9 +242,5 @@ impl<M: Machine> LoopHost<M, Waiter, Answer> for Attached<'_, '_, M> {
 }
 
 fn in_use(py: Python<'_>) -> PyErr {
-    exception(
-        py,
-        ErrorKind::UsageError,
-        "the client cannot be used while it reads a reply, as from a serializer's load",
-    )
+    exception(py, ErrorKind::UsageError, "the client cannot be used from a serializer's load, while it reads a reply")
 }

@@ -4,6 +4,7 @@ use pinyon_core::blocking::Failure;
 use pinyon_core::dialect::ValueError;
 pub(crate) use pinyon_core::error::kinds::ErrorKind;
 use pinyon_core::invalid::InvalidArgument;
+use pinyon_core::operations::KeyError;
 use pinyon_core::Error;
 use pyo3::exceptions::PyBaseException;
 use pyo3::prelude::*;
@@ -53,6 +54,22 @@ pub(crate) fn checked<T, E: Into<InvalidArgument>>(py: Python<'_>, argument: Res
     argument.map_err(|refused| {
         let InvalidArgument { kind, message } = refused.into();
         exception(py, kind, &message)
+    })
+}
+
+/// A key that cannot be sent.
+#[cold]
+pub(crate) fn invalid_key(py: Python<'_>, error: &KeyError, key: &[u8]) -> PyErr {
+    let InvalidArgument { kind, message } = InvalidArgument::key(error, key);
+    exception(py, kind, &message)
+}
+
+/// The same failure, of one of the keys of an operation on many.
+#[cold]
+pub(crate) fn at_index(py: Python<'_>, error: PyErr, index: usize) -> PyErr {
+    of_kind(py, error, ErrorKind::Error, |value| {
+        let message = format!("keys[{index}]: {}", value.str()?);
+        value.setattr("args", (message,))
     })
 }
 

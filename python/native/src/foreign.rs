@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
 use pyo3::{IntoPyObjectExt, PyTypeInfo};
 
-use crate::errors::{checked, exception, of_value, ErrorKind};
+use crate::errors::{checked, of_value};
 use crate::parts::{integer, load, write, Failed};
 use crate::serializers::{own_class, Serializer};
 use crate::value_bytes::{decode_integer, decode_text, into_bytes, Encoded};
@@ -59,12 +59,9 @@ impl Foreign {
 
     /// A piece to append or prepend: only its bytes, as other clients do.
     pub(crate) fn encode_piece<'v>(&self, value: &'v Bound<'v, PyAny>) -> PyResult<(Encoded<'v>, u32)> {
-        if let Ok(bytes) = value.cast::<PyBytes>() {
-            return Ok((Encoded::Bytes(bytes), 0));
-        }
-        match value.cast::<PyString>() {
-            Ok(text) => Ok((Encoded::Text(text), 0)),
-            Err(_) => Err(exception(value.py(), ErrorKind::UnsupportedType, "append and prepend take bytes or text")),
+        match value.cast::<PyBytes>() {
+            Ok(bytes) => Ok((Encoded::Bytes(bytes), 0)),
+            Err(_) => Ok((Encoded::Text(value.cast()?), 0)),
         }
     }
 

@@ -1,5 +1,6 @@
 //! Futures, on which tasks wait.
 
+use pyo3::ffi;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -7,6 +8,46 @@ use pyo3::types::{PyDict, PyList};
 
 /// The outcome for a coroutine. It is moved often, so a large and rare error is boxed.
 pub(crate) type Answer = Result<Py<PyAny>, Box<PyErr>>;
+
+/// The future that was handed out last, with the name of the method that returned it.
+pub(crate) struct HandedOut {
+    pub(crate) future: Py<PyAny>,
+    pub(crate) method: &'static str,
+}
+
+impl HandedOut {
+    /// Warns where nobody waits for the outcome and nobody can: besides this only what gives the future its outcome refers
+    /// to it. What is still referred to may be awaited later.
+    #[inline]
+    pub(crate) fn check(self, py: Python<'_>) {
+        let future = self.future.into_bound(py);
+        // SAFETY: the object is alive, and this thread holds the GIL.
+        let references = unsafe { ffi::Py_REFCNT(future.as_ptr()) };
+        if references == 2 {
+            warn_of_forgotten(&future, self.method);
+        }
+    }
+}
+
+#[cold]
+fn warn_of_forgotten(future: &Bound<'_, PyAny>, method: &str) {
+    let py = future.py();
+    let warn = || match is_done(future)? || has_callbacks(future)? {
+        true => Ok(()),
+        false => py.import("pinyon._aio_driver")?.call_method1("warn_of_forgotten", (future, method)).map(drop),
+    };
+    // As of a coroutine that is never awaited: where warnings are errors, there is nobody to raise this to.
+    if let Err(raised) = warn() {
+        raised.write_unraisable(py, Some(future));
+    }
+}
+
+fn has_callbacks(future: &Bound<'_, PyAny>) -> PyResult<bool> {
+    match future.getattr_opt(intern!(future.py(), "_callbacks"))? {
+        Some(callbacks) => callbacks.is_truthy(),
+        None => Ok(true),
+    }
+}
 
 /// How to make futures and set their outcome.
 pub(crate) enum Futures {

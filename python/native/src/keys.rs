@@ -5,7 +5,7 @@ use pinyon_proto::KeyRules;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString};
 
-use crate::errors::{checked, exception, unsupported, ErrorKind};
+use crate::errors::{exception, invalid_key, unsupported, ErrorKind};
 
 /// The form of a key that the ring hashes.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -52,8 +52,10 @@ pub(crate) fn sent<'k>(
 ) -> PyResult<BorrowedKey<'k>> {
     let bytes = key_bytes(key)?;
     scratch.quoted = routing.quoted(key)?;
-    let sent = checked(key.py(), BorrowedKey::new(rules, bytes, &mut scratch.wire))?;
-    Ok(sent.asked_about(scratch.quoted.as_deref()))
+    match BorrowedKey::new(rules, bytes, &mut scratch.wire) {
+        Ok(sent) => Ok(sent.asked_about(scratch.quoted.as_deref())),
+        Err(error) => Err(invalid_key(key.py(), &error, bytes)),
+    }
 }
 
 /// The bytes of a key, borrowed from the object.
@@ -65,11 +67,29 @@ pub(crate) fn key_bytes<'k>(key: &'k Bound<'_, PyAny>) -> PyResult<&'k [u8]> {
 /// its name in messages.
 pub(crate) fn text_bytes<'k>(text: &'k Bound<'_, PyAny>, kind: ErrorKind, one: &str, many: &str) -> PyResult<&'k [u8]> {
     if let Ok(text) = text.cast::<PyString>() {
-        let raised = |_| exception(text.py(), kind, &format!("{one} has a lone surrogate, which UTF-8 cannot express"));
-        return text.to_str().map(str::as_bytes).map_err(raised);
+        return text.to_str().map(str::as_bytes).map_err(|_| lone_surrogate(text, kind, one));
     }
     if let Ok(bytes) = text.cast::<PyBytes>() {
         return Ok(bytes.as_bytes());
     }
     Err(unsupported(text, &format!("{many} are str or bytes")))
+}
+
+/// The exception for text that UTF-8 cannot express. `what`: it is, for the message.
+#[cold]
+pub(crate) fn lone_surrogate(text: &Bound<'_, PyString>, kind: ErrorKind, what: &str) -> PyErr {
+    let py = text.py();
+    let shown = || -> PyResult<String> {
+        const MOST: usize = 40;
+        let shown = text.repr()?.to_str()?.to_owned();
+        let start: String = shown.chars().take(MOST).collect();
+        Ok(if start.len() < shown.len() { format!("{start}…") } else { shown })
+    };
+    match shown() {
+        Ok(shown) => {
+            let message = format!("{what} {shown} has a lone surrogate, which UTF-8 cannot express: replace it, or encode the text to bytes yourself");
+            exception(py, kind, &message)
+        }
+        Err(raised) => raised,
+    }
 }

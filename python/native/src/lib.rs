@@ -1,6 +1,7 @@
 //! The native half of the Python package `pinyon`: turns Python objects into commands, and replies into Python objects.
 
 mod answers;
+mod arguments;
 mod batch;
 mod callers;
 mod client;
@@ -53,7 +54,7 @@ mod _native {
         let kind = |kind: ErrorKind| {
             (
                 kind.as_str(),
-                kind.parent().map(ErrorKind::as_str),
+                kind.parents().iter().map(|parent| parent.as_str()).collect::<Vec<_>>(),
                 kind.resembles().map(Standard::as_str),
                 kind.is_outage(),
             )

@@ -40,9 +40,9 @@ pub(crate) struct Caller<'py, D> {
 }
 
 impl<'py, D: LoopDriver> Caller<'py, D> {
-    /// Makes a waiter for the caller.
-    pub(crate) fn waiter(&self) -> PyResult<Waiter> {
-        self.driver.get().event_loop().waiting().waiter(self.driver.py())
+    /// Makes a waiter for the caller. `method`: see [`Waiting::waiter`](crate::waiter::Waiting::waiter).
+    pub(crate) fn waiter(&self, method: &'static str) -> PyResult<Waiter> {
+        self.driver.get().event_loop().waiting().waiter(self.driver.py(), method)
     }
 
     /// Waits, if the caller is a greenlet. Returns the future if it is a task.

@@ -14,7 +14,8 @@ use pyo3::types::{
 };
 use pyo3::IntoPyObjectExt;
 
-use crate::errors::of_value;
+use crate::errors::{of_value, ErrorKind};
+use crate::keys::lone_surrogate;
 
 const DAY: i64 = 24 * 60 * 60;
 /// How many keys are remembered while a value is read. The dicts in a list usually have the same keys.
@@ -51,7 +52,8 @@ pub(crate) fn write<W: Writer>(value: &Bound<'_, PyAny>, mut writer: W) -> Resul
 fn put<W: Writer>(value: &Bound<'_, PyAny>, writer: &mut W) -> Result<(), Failed> {
     let mut write = |part: Part<'_>| writer.write(part).map_err(|refused| named(refused, value));
     if let Ok(text) = value.cast_exact::<PyString>() {
-        return write(Part::Text(text.to_str()?));
+        let encoded = text.to_str().map_err(|_| lone_surrogate(text, ErrorKind::UsageError, "the text"))?;
+        return write(Part::Text(encoded));
     }
     if let Ok(number) = value.cast_exact::<PyInt>() {
         if let Ok(small) = number.extract() {

@@ -9,7 +9,8 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyDelta, PyDict, PyString, PyTuple};
 
-use crate::errors::{checked, exception, ErrorKind};
+use crate::errors::{checked, ErrorKind};
+use crate::keys::lone_surrogate;
 use crate::ttl::delta_seconds;
 
 /// A `pinyon.Compression`.
@@ -73,8 +74,7 @@ fn read<'v>(name: &str, value: &'v Bound<'_, PyAny>) -> PyResult<Given<'v>> {
     }
     if let Ok(text) = value.cast::<PyString>() {
         let kind = if name == "namespace" { ErrorKind::InvalidKey } else { ErrorKind::UsageError };
-        let message = format!("the {name} has a lone surrogate, which UTF-8 cannot express");
-        return text.to_str().map(Given::Text).map_err(|_| exception(text.py(), kind, &message));
+        return text.to_str().map(Given::Text).map_err(|_| lone_surrogate(text, kind, name));
     }
     if let Ok(bytes) = value.cast::<PyBytes>() {
         return Ok(Given::Bytes(bytes.as_bytes()));

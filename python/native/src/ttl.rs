@@ -4,6 +4,7 @@ use pinyon_core::ttl::{self, DefaultTtl};
 use pyo3::prelude::*;
 use pyo3::types::{PyDelta, PyDeltaAccess, PyFloat, PyInt};
 
+use crate::arguments;
 use crate::errors::{checked, exception, ErrorKind};
 
 /// A ttl as it is sent: 0 never expires, a negative ttl expires at once.
@@ -14,6 +15,11 @@ impl Ttl {
     /// Whole seconds, rounded up.
     pub(crate) fn seconds(ttl: &Bound<'_, PyAny>) -> PyResult<i64> {
         seconds(ttl.as_borrowed())
+    }
+
+    /// Whole seconds of an argument of this name, rounded up.
+    pub(crate) fn whole_seconds(time: &Bound<'_, PyAny>, name: &str) -> PyResult<i64> {
+        checked(time.py(), ttl::whole_seconds(arguments::seconds(time, name)?))
     }
 
     /// The seconds of an argument between 1 second and 30 days.

@@ -12,7 +12,8 @@ use pyo3::prelude::*;
 use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
 use pyo3::types::{PyBytes, PyInt, PyString};
 
-use crate::errors::of_value;
+use crate::errors::{of_value, ErrorKind};
+use crate::keys::lone_surrogate;
 
 /// A value ready to be sent.
 pub(crate) enum Encoded<'v> {
@@ -60,7 +61,9 @@ impl Encoded<'_> {
         match self {
             Encoded::Bytes(bytes) => Ok(bytes.as_bytes()),
             Encoded::Dumped(bytes) => Ok(bytes.as_bytes()),
-            Encoded::Text(text) => text.to_str().map(str::as_bytes),
+            Encoded::Text(text) => {
+                text.to_str().map(str::as_bytes).map_err(|_| lone_surrogate(text, ErrorKind::UsageError, "the value"))
+            }
             Encoded::Owned(bytes) => Ok(bytes),
             Encoded::Large(bytes) => Ok(bytes),
         }

@@ -82,10 +82,22 @@ impl Codec {
         }
     }
 
+    /// The flags of a counter, by which it is read as an integer; none where this client does not store integers as digits.
+    pub(crate) fn counter_flags(&self, py: Python<'_>, number: u64) -> PyResult<u32> {
+        let (Kind::Plain | Kind::Foreign(_)) = self.kind else { return Ok(BYTES) };
+        let number = number.into_pyobject(py)?.into_any();
+        let (encoded, flags) = self.serialize(&number)?;
+        let is_digits = encoded.bytes()? == number.str()?.to_str()?.as_bytes();
+        Ok(if is_digits { flags } else { BYTES })
+    }
+
     #[inline(never)]
     fn encode_piece<'v>(&self, value: &'v Bound<'v, PyAny>) -> PyResult<(Encoded<'v>, u32)> {
         checked(value.py(), self.packing.check_append())?;
+        let is_text = value.is_instance_of::<PyString>() || value.is_instance_of::<PyBytes>();
         match &self.kind {
+            Kind::Custom => self.serialize(value),
+            _ if !is_text => Err(unsupported(value, "append and prepend take str or bytes")),
             Kind::Foreign(foreign) => foreign.encode_piece(value),
             _ => self.serialize(value),
         }

@@ -1,13 +1,13 @@
 //! Waiters: the handles of coroutines that wait.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use pinyon_core::driven::Answered;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 
 pub(crate) use crate::futures::Answer;
-use crate::futures::{is_done, Futures};
+use crate::futures::{is_done, Futures, HandedOut};
 use crate::greenlets::{Greenlets, Slot};
 
 /// The handle of a waiting coroutine.
@@ -19,7 +19,10 @@ pub(crate) enum Waiter {
 
 /// How coroutines wait.
 pub(crate) enum Coroutines {
-    Tasks(Futures),
+    Tasks {
+        futures: Futures,
+        handed_out: Mutex<Option<HandedOut>>,
+    },
     /// They switch to the hub, which switches back.
     Greenlets(Greenlets),
 }
@@ -59,7 +62,7 @@ impl Waiter {
     /// Delivers the outcome, and lets the waiting coroutines run until they wait again.
     pub(crate) fn resume(self, waiting: Waiting<'_>, py: Python<'_>, answer: Answer) -> PyResult<()> {
         match (self, waiting.coroutines) {
-            (Waiter::Future(future), Coroutines::Tasks(futures)) => futures.resume(future.bind(py), answer),
+            (Waiter::Future(future), Coroutines::Tasks { futures, .. }) => futures.resume(future.bind(py), answer),
             (Waiter::Greenlet(slot), Coroutines::Greenlets(greenlets)) => match finish(slot, answer) {
                 Some(greenlet) => greenlets.switch_to(greenlet.bind(py)),
                 None => Ok(()),
@@ -73,15 +76,29 @@ impl Coroutines {
     /// `driver`: the driver in Python. It has a hub if its coroutines are greenlets.
     pub(crate) fn new(driver: &Bound<'_, PyAny>) -> PyResult<Self> {
         match driver.getattr("current_greenlet")?.is_none() {
-            true => Ok(Self::Tasks(Futures::new(driver)?)),
+            true => Ok(Self::Tasks { futures: Futures::new(driver)?, handed_out: Mutex::default() }),
             false => Ok(Self::Greenlets(Greenlets::new(driver)?)),
         }
     }
 
     pub(crate) fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
         match self {
-            Self::Tasks(futures) => futures.traverse(visit),
+            Self::Tasks { futures, handed_out } => {
+                let last = handed_out.try_lock();
+                last.iter().flat_map(|last| last.as_ref()).try_for_each(|last| visit.call(&last.future))?;
+                futures.traverse(visit)
+            }
             Self::Greenlets(greenlets) => greenlets.traverse(visit),
+        }
+    }
+
+    /// A future is handed out, or none any more: the one before it is looked at.
+    #[inline]
+    pub(crate) fn hand_out(&self, py: Python<'_>, next: Option<HandedOut>) {
+        let Self::Tasks { handed_out, .. } = self else { return };
+        let last = std::mem::replace(&mut *handed_out.lock().unwrap_or_else(PoisonError::into_inner), next);
+        if let Some(last) = last {
+            last.check(py);
         }
     }
 
@@ -92,10 +109,15 @@ impl Coroutines {
 }
 
 impl<'l> Waiting<'l> {
-    /// Makes a waiter for a coroutine.
-    pub(crate) fn waiter(&self, py: Python<'_>) -> PyResult<Waiter> {
+    /// Makes a waiter for a coroutine. `method`: the name of the method that returns it, or empty if it need not be awaited.
+    pub(crate) fn waiter(&self, py: Python<'_>, method: &'static str) -> PyResult<Waiter> {
         match self.coroutines {
-            Coroutines::Tasks(futures) => Ok(Waiter::Future(futures.create(py)?)),
+            Coroutines::Tasks { futures, .. } => {
+                let future = futures.create(py)?;
+                let last = (!method.is_empty()).then(|| HandedOut { future: future.clone_ref(py), method });
+                self.coroutines.hand_out(py, last);
+                Ok(Waiter::Future(future))
+            }
             Coroutines::Greenlets(greenlets) => Ok(Waiter::Greenlet(greenlets.slot())),
         }
     }

@@ -1,4 +1,4 @@
-"""The command ``pinyon``: looks at servers and at locks, releases locks by force, and puts them under stress."""
+"""The command ``pinyon``: checks servers, shows statistics and locks, releases locks by force, and stresses them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 #: Exit statuses besides 0: the answer is no, it could not be asked, and what a shell expects of the interrupted.
 NO, TROUBLE, INTERRUPTED, BROKEN_PIPE = 1, 2, 130, 141
 
-_REMEDY = "Say where the server is with --url, or in REDIS_URL; and with --ca whom to trust, where it speaks TLS."
+_REMEDY = "Set the server with --url or REDIS_URL; if it speaks TLS, set the authorities to trust with --ca."
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

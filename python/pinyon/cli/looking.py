@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def list_all(options: argparse.Namespace) -> int:
-    """Print all names of a namespace that are locked. Return 0."""
+    """Print list the locked names of a namespace. Return 0."""
     with opened(options) as locks:
         found = [status for status in statuses(locks, locked_names(locks)) if status.holder is not None]
         if options.json:

@@ -23,7 +23,7 @@ def release(options: argparse.Namespace) -> int:
             return 1
         if not options.yes:
             if not sys.stdin.isatty():
-                complain("this is not a terminal, so nobody can be asked: add --yes to release it all the same")
+                complain("this is not a terminal, so there is no one to ask: add --yes to release it anyway")
                 return 2
             if not _is_wanted(to_release):
                 complain("nothing was released")

@@ -15,29 +15,31 @@ if TYPE_CHECKING:
 PASSWORD = "MEMCACHE_PASSWORD"
 
 _FILES = {
-    "ca": "what alone is trusted to sign servers' certificates (what the system trusts)",
-    "certificate": "the client's own certificate, for servers that want one",
-    "key": "its private key, where that is in a file of its own",
+    "ca": "the authorities to trust for servers' certificates (the system's)",
+    "certificate": "the client's own certificate, for servers that require one",
+    "key": "its private key, if that is in a separate file",
 }
 
 
 def add_tls(parser: argparse.ArgumentParser) -> None:
     """Add the options of TLS to a verb's."""
-    group = parser.add_argument_group("TLS", "Each of these says that TLS is spoken, as rediss:// does. Files are PEM.")
+    group = parser.add_argument_group("TLS", "Each of these turns TLS on, as rediss:// does. Files are PEM.")
     for name, text in _FILES.items():
         group.add_argument(f"--{name}", metavar="FILE", help=text)
-    group.add_argument("--server-name", metavar="NAME", help="what servers' certificates must be for (the URL's host)")
+    group.add_argument(
+        "--server-name", metavar="NAME", help="the name that servers' certificates must have (the URL's host)"
+    )
     group.add_argument(
         "--accept-any-certificate-which-is-dangerous",
         action="store_true",
         default=None,
-        help="verify nothing; for experiments alone",
+        help="verify nothing; only for experiments",
     )
 
 
 def add_login(parser: argparse.ArgumentParser) -> None:
     """Add the option of a login to a verb's."""
-    text = f"for servers that want a login; the password is in the environment variable {PASSWORD}"
+    text = f"for servers that require a login; the password is read from the environment variable {PASSWORD}"
     parser.add_argument("--username", metavar="NAME", help=text)
 
 
@@ -47,7 +49,7 @@ def login_of(options: argparse.Namespace) -> dict[str, Any]:
         return {}
     password = os.environ.get(PASSWORD)
     if password is None:
-        raise UsageError(f"--username goes with a password: put it in the environment variable {PASSWORD}")
+        raise UsageError(f"--username needs a password: put it in the environment variable {PASSWORD}")
     return {"username": options.username, "password": password}
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from cachelib.base import BaseCache
 
 from pinyon.client import Client
-from pinyon.errors import OUTAGES, InvalidKey, UndecodableValue
+from pinyon.errors import OUTAGES, InvalidKey, UndecodableValue, UnsupportedType
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -112,9 +112,17 @@ class PinyonCache(BaseCache):
 
         Returns:
             The sum, or None if no server could store it.
+
+        Raises:
+            UnsupportedType: the stored value is not a number.
         """
         for _ in range(ATTEMPTS):
             found = self.client.gets(key)
+            if found is not None and not isinstance(found[0], (int, float)):
+                kind = type(found[0]).__name__
+                raise UnsupportedType(
+                    f"inc and dec count numbers, and {key!r} has a value of type {kind}: set a number first"
+                )
             value = delta if found is None else found[0] + delta
             if self._store(key, value, found):
                 return value

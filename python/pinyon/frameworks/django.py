@@ -7,20 +7,25 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from asgiref.sync import sync_to_async
+from django.apps import AppConfig
+from django.core.cache import caches
 from django.core.cache.backends.base import (
     DEFAULT_TIMEOUT,
     MEMCACHE_MAX_KEY_LENGTH,
     InvalidCacheBackendError,
     InvalidCacheKey,
 )
+from django.core.checks import CheckMessage, Error, Tags, Warning, register
 from django.core.exceptions import SynchronousOnlyOperation
 
 import pinyon
 import pinyon.aio
+from pinyon.checking import check_caches
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
+    from pinyon.checking import Finding
     from pinyon.frameworks._untyped import Untyped as BaseMemcachedCache
 else:
     from django.core.cache.backends.memcached import BaseMemcachedCache
@@ -211,3 +216,35 @@ def _client(kind: Callable[..., T], servers: list[str], options: dict[str, Any])
             ) from error
     client: T = next(client for made_of, client in _CLIENTS if made_of == asked)
     return client
+
+
+class Checks(AppConfig):  # type: ignore[misc]
+    """An app for ``INSTALLED_APPS``: with it, ``manage.py check --deploy`` looks at the servers of all caches."""
+
+    name = "pinyon.frameworks.django"
+    label = "pinyon"
+
+
+@register(Tags.caches, deploy=True)  # type: ignore[untyped-decorator]
+def check_servers(**_: object) -> list[CheckMessage]:
+    """Tell what is wrong with the servers of every ``PinyonCache``.
+
+    It contacts the servers, so Django runs it only with ``--deploy``.
+    """
+    return [message for alias in caches for message in _messages(alias, caches[alias])]
+
+
+def _messages(alias: str, cache: object) -> Iterator[CheckMessage]:
+    if not isinstance(cache, PinyonCache):
+        return
+    try:
+        findings: list[Finding] = check_caches(cache.client_servers, **cache._options)
+    except (pinyon.UsageError, pinyon.UnsupportedType, TypeError) as error:
+        yield Error(f"CACHES[{alias!r}]: {error}", id="pinyon.E001")
+        return
+    for finding in findings:
+        text = f"CACHES[{alias!r}]: {finding.server}: {finding.message}"
+        if finding.level == "error":
+            yield Error(text, id="pinyon.E002")
+        elif finding.level == "warning":
+            yield Warning(text, id="pinyon.W001")

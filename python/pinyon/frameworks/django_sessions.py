@@ -45,15 +45,20 @@ class Watermark:
         self._stored = float("-inf")
         self._read_at = float("-inf")
 
-    def is_before(self, moment: float, model: Any) -> bool:
-        """Whether a copy made at this moment may be used. Asks the database once in ``FRESH`` seconds."""
+    def is_due(self) -> bool:
+        """Whether it must be read before the next copy is used."""
+        return time.monotonic() - self._read_at >= self.FRESH
+
+    def read(self, model: Any) -> None:
         now = time.monotonic()
-        if now - self._read_at >= self.FRESH:
-            rows = model.objects.using(self._database(model)).filter(session_key=self.KEY)
-            for expire_date in rows.values_list("expire_date", flat=True):
-                kept_until = expire_date.replace(tzinfo=timezone.utc)
-                self._time = max(self._time, (kept_until - self.KEPT_FOR).timestamp())
-            self._read_at = now
+        rows = model.objects.using(self._database(model)).filter(session_key=self.KEY)
+        for expire_date in rows.values_list("expire_date", flat=True):
+            kept_until = expire_date.replace(tzinfo=timezone.utc)
+            self._time = max(self._time, (kept_until - self.KEPT_FOR).timestamp())
+        self._read_at = now
+
+    def is_before(self, moment: float) -> bool:
+        """Whether a copy that was made at this moment may be used."""
         return moment > self._time
 
     def move(self, model: Any, reason: Exception) -> None:
@@ -112,7 +117,9 @@ class SessionStore(DatabaseStore):  # type: ignore[misc]
             copy = None
         except (pinyon.Error, InvalidCacheKey):
             return super().load()
-        if copy and WATERMARK.is_before(copy["made"], self.model):
+        if copy and WATERMARK.is_due():
+            WATERMARK.read(self.model)
+        if copy and WATERMARK.is_before(copy["made"]):
             return copy["data"]
         row = self._get_session_from_db()
         if row is None:
@@ -129,7 +136,9 @@ class SessionStore(DatabaseStore):  # type: ignore[misc]
             copy = None
         except (pinyon.Error, InvalidCacheKey):
             return await super().aload()
-        if copy and await sync_to_async(WATERMARK.is_before)(copy["made"], self.model):
+        if copy and WATERMARK.is_due():
+            await sync_to_async(WATERMARK.read)(self.model)
+        if copy and WATERMARK.is_before(copy["made"]):
             return copy["data"]
         row = await self._aget_session_from_db()
         if row is None:

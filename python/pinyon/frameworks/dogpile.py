@@ -119,7 +119,7 @@ class MemcachedMutex(CacheMutex):
         self._tokens: deque[bytes] = deque()
 
     def acquire(self, wait: bool = True) -> bool:
-        """Take it. Raises ``LockTimeout`` when it is not to be had within twice its timeout."""
+        """Acquire it. Raises ``LockTimeout`` when it cannot be acquired within twice its timeout."""
         token = secrets.token_bytes(16)
         give_up = time.monotonic() + 2 * self._timeout
         pause = FIRST_PAUSE
@@ -127,7 +127,7 @@ class MemcachedMutex(CacheMutex):
             if not wait:
                 return False
             if time.monotonic() > give_up:
-                raise LockTimeout(f"the lock on {self._key!r} was not to be had within {2 * self._timeout} s")
+                raise LockTimeout(f"the lock on {self._key!r} could not be acquired within {2 * self._timeout} s")
             time.sleep(random.uniform(0, pause))
             pause = min(2 * pause, LONGEST_PAUSE)
         self._tokens.append(token)
@@ -173,11 +173,13 @@ class RedisMutex(CacheMutex):
         self._held: deque[Held | None] = deque()
 
     def acquire(self, wait: bool = True) -> bool:
-        """Take it. Raises ``LockTimeout`` when it is not to be had within twice its timeout."""
+        """Acquire it. Raises ``LockTimeout`` when it cannot be acquired within twice its timeout."""
         try:
             held = self._take() if wait else self._locks.try_lock(self._key, ttl=self._timeout)
             if held is None:
                 return False
+        except LockTimeout:
+            raise
         except self._forgiven:
             held = None
         self._held.append(held)

@@ -25,7 +25,7 @@ class Connection:
         self._file = self._socket.makefile("rb")
 
     def __call__(self, *parts: str | bytes | int) -> Any:
-        """Send a command and return its reply. Raise ``ServerSaid`` for an error, ``OSError`` if the connection broke."""
+        """Return the reply to a command. Raise ``ServerSaid`` for an error, ``OSError`` if the connection broke."""
         self.send(*parts)
         reply = self.read()
         if isinstance(reply, ServerSaid):

@@ -282,7 +282,7 @@ impl Reader for JsonReader<'_> {
     fn end(&mut self) -> Result<(), String> {
         match self.peek() {
             None => Ok(()),
-            Some(_) => Err("bytes stand behind the value, as after an append to it".to_owned()),
+            Some(_) => Err("bytes follow the value, as after an append to it".to_owned()),
         }
     }
 }

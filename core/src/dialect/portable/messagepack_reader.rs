@@ -172,7 +172,7 @@ impl Reader for MessagePackReader<'_> {
     fn end(&mut self) -> Result<(), String> {
         match self.bytes {
             [] => Ok(()),
-            _ => Err("bytes stand behind the value, as after an append to it".to_owned()),
+            _ => Err("bytes follow the value, as after an append to it".to_owned()),
         }
     }
 }

@@ -332,7 +332,7 @@ impl<W, P: Platform> Client<W, P> {
                 return self.redirect(redirection);
             }
             if let Err(ScriptError::Unexpected(_)) = &answer {
-                let message = "the server answered what was not asked";
+                let message = "the server's answer does not fit the request";
                 let error = Error::new(Kind::Protocol, &self.settings.server, message);
                 self.link.lanes[COMMANDS].session.fail(error);
                 self.link.retry_at = Some(self.platform.now() + FIRST_PAUSE);
@@ -479,8 +479,8 @@ impl<W, P: Platform> Client<W, P> {
     /// Fails the user's commands that no connection took in time.
     pub(super) fn expire_commands(&mut self, now: Instant) {
         let why = match self.link.is_up() {
-            true => "the connection took no more commands in time",
-            false => "no connection stood in time",
+            true => "the connection accepted no more commands in time",
+            false => "no connection was made in time",
         };
         let is_late = |item: &Item<W>| item.deadline <= now && matches!(item.about, About::Command(_));
         let (late, waiting): (_, VecDeque<_>) = std::mem::take(&mut self.link.outbox).into_iter().partition(is_late);

@@ -328,7 +328,8 @@ impl<W, P: Platform> Client<W, P> {
                     continue;
                 }
                 MachineEvent::RenewalRefused { error } => {
-                    let message = "locks that are held are not prolonged, and will be lost when their ttls have passed";
+                    let message =
+                        "the server does not renew locks that are held: they will be lost when their ttls have passed";
                     self.finished.push_back(Report::Warning(format!("{message}: {error}")));
                     continue;
                 }

@@ -88,6 +88,14 @@ local function first_of(values)
   return false
 end
 
+-- The first value, and how long ago that lock was granted, or -1.
+local function first_holding(keys, values)
+  for i = 1, #values do
+    if values[i] then return values[i], age_of(values[i], call("PTTL", keys[i + 3]), clock()) end
+  end
+  return false, -1
+end
+
 local function anyone_waits(run, names)
   for i = 1, #names do
     if head(run, names[i]) then return true end
@@ -141,7 +149,8 @@ local function take(keys, attempt, ttl, waiter_ttl, wait, nested, throughput)
     end
     reply = token
   elseif not wait then
-    reply = {2, soonest(keys, values), first_of(values)}
+    local value, age = first_holding(keys, values)
+    reply = {2, soonest(keys, values), value, age}
   else
     reply = nested and cycle(run, attempt, values)
     if not reply then

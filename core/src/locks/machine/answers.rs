@@ -1,8 +1,10 @@
 //! Replies and pushes from the server.
 
+use std::time::Duration;
+
 use super::entry::{Entry, Held, Stage};
 use super::time::believed;
-use super::{About, InFlight, Machine, MachineEvent, MachineFailure, Moment, ScriptAnswer};
+use super::{About, Blocker, InFlight, Machine, MachineEvent, MachineFailure, Moment, ScriptAnswer};
 use crate::error::{Error, Kind};
 use crate::locks::call::{Holder, Pushed};
 use crate::locks::loss::Loss;
@@ -12,6 +14,7 @@ impl Machine {
     /// connection, call [`Machine::disconnected`] instead.
     pub fn answer(&mut self, id: u64, answer: Result<ScriptAnswer, Error>, now: Moment) {
         let Some(InFlight { about, sent, .. }) = self.flight.remove(id) else { return };
+        (self.heard, self.trouble) = (Some(now), None);
         if let About::Lock(number) | About::Poll(number) | About::Unpark(number) | About::Park(number) = about {
             let Some(entry) = self.entries.get_mut(&number) else { return };
             if entry.parked_by.is_some_and(|call| id < call) {
@@ -31,6 +34,8 @@ impl Machine {
             (About::Unlock(number), answer) => self.unlocked(number, answer, sent, now),
             (About::Extend { numbers, wanted }, answer) => self.extended(&numbers, wanted, answer, sent, now),
             (About::Park(number), answer) => self.parked(number, answer, sent, now),
+            (About::Look(names), Ok(ScriptAnswer::Inspected(inspected))) => self.looked(&names, &inspected, now),
+            (About::Look(names), _) => self.looked(&names, &[], now),
             (About::Question(request), Ok(ScriptAnswer::NotHeld)) => {
                 self.events.push_back(MachineEvent::Answered { request, answer: Err(MachineFailure::NotHeld) });
             }
@@ -92,12 +97,13 @@ impl Machine {
             ScriptAnswer::Queued { pttl } => {
                 let poll_at = Some(self.poll_after(pttl, now));
                 let entry = self.entries.get_mut(&number).expect("it was there");
+                entry.refused = true;
                 match &mut entry.stage {
                     Stage::Parked { since, poll_at: at, .. } => (*since, *at) = (sent, poll_at),
                     stage => *stage = Stage::Queued { since: sent, poll_at },
                 }
             }
-            ScriptAnswer::Busy { pttl, holder } => self.busy(number, pttl, holder, now),
+            ScriptAnswer::Busy { pttl, holder, age } => self.busy(number, pttl, holder, age, now),
             ScriptAnswer::Deadlock { cycle } => self.fail(number, MachineFailure::Deadlock { cycle }, now),
             ScriptAnswer::Unknown => self.ask_anew(number, now),
             other => {
@@ -117,17 +123,28 @@ impl Machine {
         self.ask(number, now);
     }
 
-    fn busy(&mut self, number: u64, pttl: Option<std::time::Duration>, holder: Option<Holder>, now: Moment) {
+    fn busy(
+        &mut self,
+        number: u64,
+        pttl: Option<Duration>,
+        holder: Option<Holder>,
+        age: Option<Duration>,
+        now: Moment,
+    ) {
         let entry = &self.entries[&number];
         if !entry.waits() {
+            let blocker = holder.map(|holder| Blocker { holder: holder.attempt, held_for: age });
             let failure = match entry.wait {
-                None => MachineFailure::Busy { holder, pttl },
-                Some(_) => MachineFailure::Timeout,
+                None => MachineFailure::Busy,
+                Some(waited) => MachineFailure::Timeout { waited, blocker },
             };
             return self.fail(number, failure, now);
         }
         let again_at = self.poll_after(pttl, now);
-        self.entries.entry(number).and_modify(|entry| entry.stage = Stage::Refused { again_at });
+        self.entries.entry(number).and_modify(|entry| {
+            entry.refused = true;
+            entry.stage = Stage::Refused { again_at };
+        });
     }
 
     /// Takes the answer to a poll. A poll renews a lock that it finds granted, so its validity begins anew.

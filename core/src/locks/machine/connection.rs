@@ -59,6 +59,7 @@ impl Machine {
     /// `moved`: the connection was given up for another one, and nothing under way was carried out.
     pub fn disconnected(&mut self, error: &Error, moved: bool, now: Moment) {
         self.connected = false;
+        self.trouble = Some(error.clone());
         let questions = if moved { self.take_questions() } else { Vec::new() };
         self.end_flight(error, now);
         for (request, call, asked) in questions {
@@ -108,6 +109,7 @@ impl Machine {
     fn end_flight(&mut self, error: &Error, now: Moment) {
         self.calls.clear();
         self.opened = false;
+        self.end_looks();
         for call in self.flight.take() {
             match call.about {
                 About::Question(request) => {

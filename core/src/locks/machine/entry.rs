@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use super::late::look_at;
 use super::time::Moment;
-use super::{LockRequest, Renewal};
+use super::{Blocker, LockRequest, Renewal};
 use crate::locks::call::Names;
 
 pub(super) struct Entry {
@@ -15,8 +16,16 @@ pub(super) struct Entry {
     /// The total time to wait. Zero or `None`: it takes its names at once or fails. `None` means that failing is
     /// expected.
     pub(super) wait: Option<Duration>,
+    /// When it began to wait.
+    pub(super) since: Moment,
     /// When the wait ends.
     pub(super) deadline: Moment,
+    /// When to look who is in the way, should it wait for so long; none once that has been done.
+    pub(super) look_at: Option<Moment>,
+    /// The holder that the look found, and when.
+    pub(super) blocker: Option<(Blocker, Moment)>,
+    /// The server has answered that the names are not free.
+    pub(super) refused: bool,
     pub(super) renewal: Renewal,
     /// Whether its owner holds other locks. Then it goes to the server ahead of the local lines.
     pub(super) nested: bool,
@@ -86,6 +95,10 @@ impl Entry {
             owner: request.owner,
             ttl: request.ttl,
             wait: request.wait,
+            since: now,
+            look_at: look_at(request.wait, now),
+            blocker: None,
+            refused: false,
             deadline: request.wait.filter(|wait| !wait.is_zero()).map_or(impatient, |wait| now + wait),
             renewal: request.renewal,
             nested,
@@ -104,9 +117,13 @@ impl Entry {
 
     /// When it needs attention. A renewal waits for a connection.
     pub(super) fn due(&self, connected: bool) -> Option<Moment> {
-        let earlier = |other: Option<Moment>| other.map_or(self.deadline, |other| other.min(self.deadline));
+        let earlier = |other: Option<Moment>| {
+            let look_at = self.look_at.filter(|_| connected);
+            [other, look_at].into_iter().flatten().fold(self.deadline, Moment::min)
+        };
         match &self.stage {
-            Stage::Lined | Stage::Asking(_) => Some(self.deadline),
+            Stage::Lined => Some(earlier(None)),
+            Stage::Asking(_) => Some(self.deadline),
             Stage::Queued { poll_at, .. } => Some(earlier(*poll_at)),
             Stage::Refused { again_at } => Some(earlier(Some(*again_at))),
             Stage::Held(held) => {

@@ -14,6 +14,7 @@ mod answers;
 mod asking;
 mod connection;
 mod entry;
+mod late;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -28,11 +29,12 @@ use foldhash::HashMap;
 pub use table::Fairness;
 pub use time::Moment;
 
-use super::call::{Attempt, Call, Holder, Names, ScriptAnswer};
+use super::call::{Attempt, Call, Names, ScriptAnswer};
 use crate::error::{Error, Kind};
 use crate::locks::loss::Loss;
 use crate::locks::sequence::Sequence;
 use entry::{Entry, Stage};
+use late::Looks;
 use table::Table;
 
 /// The options of a client.
@@ -66,7 +68,7 @@ pub struct LockRequest {
     /// How long the lock lasts without renewal.
     pub ttl: Duration,
     /// How long to wait for it. Zero or `None` takes it at once or fails, with [`MachineFailure::Timeout`] for zero and
-    /// [`MachineFailure::Busy`] for `None`.
+    /// [`MachineFailure::Busy`] for `None`. A server that does not answer is [`MachineFailure::Server`] either way.
     pub wait: Option<Duration>,
     pub renewal: Renewal,
     /// Whether an owner may acquire again what it holds.
@@ -129,10 +131,11 @@ pub enum MachineEvent {
 /// Why a lock was not taken, or a question not answered.
 #[derive(Clone, Debug)]
 pub enum MachineFailure {
-    /// The time to wait is up.
-    Timeout,
-    /// The names are taken, and the request does not wait. `holder` is unknown if it belongs to this process.
-    Busy { holder: Option<Holder>, pttl: Option<Duration> },
+    /// The time to wait is up, and the server, or this process, has said that the names are taken. `blocker`: who holds
+    /// them, if that is known.
+    Timeout { waited: Duration, blocker: Option<Blocker> },
+    /// The names are taken, and the request does not wait.
+    Busy,
     /// Its owner already holds one of the names.
     AlreadyHeld,
     /// It would wait for an owner that waits for it. Contains the holders of the cycle, in order.
@@ -141,6 +144,14 @@ pub enum MachineFailure {
     NotHeld,
     /// The error of the server or of the connection.
     Server(Error),
+}
+
+/// The holder of a name that an attempt waited for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Blocker {
+    pub holder: Attempt,
+    /// How long it has held the name; unknown if the pure handler acquired it.
+    pub held_for: Option<Duration>,
 }
 
 /// A usage error of the host: the lock is not held.
@@ -160,6 +171,11 @@ pub struct Machine {
     connected: bool,
     /// Whether the counter was checked on this connection.
     opened: bool,
+    /// When the server last answered.
+    heard: Option<Moment>,
+    /// Why the last connection failed; none once the server has answered again.
+    trouble: Option<Error>,
+    looks: Looks,
     /// Whether the server refused the last renewal.
     renewals_refused: bool,
     next_call: u64,
@@ -193,6 +209,8 @@ enum About {
     Park(u64),
     Unpark(u64),
     Question(u64),
+    /// Who holds these names.
+    Look(Names),
 }
 
 impl Machine {
@@ -211,6 +229,9 @@ impl Machine {
             holding: HashMap::default(),
             connected: false,
             opened: false,
+            heard: None,
+            trouble: None,
+            looks: Looks::default(),
             renewals_refused: false,
             next_call: 0,
             flight: Sequence::default(),
@@ -258,8 +279,11 @@ impl Machine {
         let nested = self.holding.contains_key(&request.owner);
         if !nested && !self.table.is_free(&request.names) {
             match request.wait {
-                None => return Err(MachineFailure::Busy { holder: None, pttl: None }),
-                Some(Duration::ZERO) => return Err(MachineFailure::Timeout),
+                None => return Err(MachineFailure::Busy),
+                Some(Duration::ZERO) => {
+                    let blocker = self.holder_here(&request.names, now);
+                    return Err(MachineFailure::Timeout { waited: Duration::ZERO, blocker });
+                }
                 Some(_) => {}
             }
         }
@@ -267,7 +291,7 @@ impl Machine {
         self.next_number += 1;
         let names = request.names.clone();
         let entry = Entry::new(number, request, nested, now + self.options.patience, now);
-        self.wake_by(entry.deadline);
+        self.wake_by(entry.look_at.unwrap_or(entry.deadline));
         self.entries.insert(number, entry);
         if nested || self.table.enter(number, &names) {
             self.ask(number, now);
@@ -444,7 +468,7 @@ impl Machine {
         if !request.reentrant || !request.names.iter().all(|name| entry.names.contains(name)) {
             return Err(match request.wait {
                 Some(_) => MachineFailure::AlreadyHeld,
-                None => MachineFailure::Busy { holder: None, pttl: None },
+                None => MachineFailure::Busy,
             });
         }
         entry.holds += 1;
@@ -486,8 +510,9 @@ impl Machine {
     fn wait_anew(&mut self, number: u64, now: Moment) {
         let Some(entry) = self.entries.get_mut(&number) else { return };
         entry.deadline = now + entry.wait.unwrap_or_default();
-        let deadline = entry.deadline;
-        self.wake_by(deadline);
+        entry.look_at = late::look_at(entry.wait, now);
+        let due = entry.look_at.unwrap_or(entry.deadline);
+        self.wake_by(due);
     }
 
     /// Schedules a wake-up for this attempt.

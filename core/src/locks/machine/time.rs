@@ -55,13 +55,19 @@ impl Machine {
 
     fn expire_one(&mut self, number: u64, now: Moment) {
         let Some(entry) = self.entries.get_mut(&number) else { return };
+        let is_waiting = matches!(entry.stage, Stage::Lined | Stage::Queued { .. } | Stage::Refused { .. });
+        if is_waiting && entry.deadline > now && entry.look_at.is_some_and(|at| at <= now) {
+            self.look(number, now);
+        }
+        let Some(entry) = self.entries.get_mut(&number) else { return };
         match entry.stage {
-            Stage::Lined | Stage::Asking(None) if entry.deadline <= now => {
-                self.fail(number, MachineFailure::Timeout, now)
+            Stage::Lined | Stage::Asking(None) | Stage::Refused { .. } if entry.deadline <= now => {
+                let failure = self.out_of_time(number, now);
+                self.fail(number, failure, now);
             }
-            Stage::Refused { .. } if entry.deadline <= now => self.fail(number, MachineFailure::Timeout, now),
             Stage::Asking(Some(_)) | Stage::Queued { .. } if entry.deadline <= now => {
-                self.events.push_back(MachineEvent::Failed { number, failure: MachineFailure::Timeout });
+                let failure = self.out_of_time(number, now);
+                self.events.push_back(MachineEvent::Failed { number, failure });
                 self.cancel(number, now);
             }
             Stage::Refused { again_at } if again_at <= now => self.ask(number, now),

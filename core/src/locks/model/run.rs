@@ -121,8 +121,9 @@ impl<'a> Run<'a> {
             self.taken.extend(names.iter().cloned());
             ScriptAnswer::Granted { token }
         } else if !wait {
-            let holder = names.iter().find_map(|name| self.model.locks.get(name)).map(|lock| lock.holder.clone());
-            ScriptAnswer::Busy { pttl: self.soonest(names), holder }
+            let first = names.iter().find_map(|name| self.model.locks.get(name));
+            let age = first.and_then(|lock| lock.age(self.now));
+            ScriptAnswer::Busy { pttl: self.soonest(names), holder: first.map(|lock| lock.holder.clone()), age }
         } else {
             match nested.then(|| self.cycle(attempt, names)).flatten() {
                 Some(cycle) => ScriptAnswer::Deadlock { cycle },

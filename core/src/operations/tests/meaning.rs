@@ -4,13 +4,15 @@ use pinyon_proto::{Direction, Mode};
 
 use super::single::{finished, on, store, value, GET};
 use super::stage::{Stage, CLASSIC, META};
+use crate::error::Kind;
 use crate::lease::{Finding, Win};
-use crate::operations::{Answer, Compared, Found, Request};
+use crate::operations::{Answer, Compared, Found, Initial, Request};
 
 const CAS: Request = Request::Get { cas: true };
 const COMPARE: Request = Request::Store { mode: Mode::Set, size: 5, client_flags: 7, ttl: 60, cas: Some(9) };
 const INCREMENT: Request = Request::Arithmetic { direction: Direction::Increment, delta: 2, initial: None };
-const COUNT: Request = Request::Arithmetic { direction: Direction::Decrement, delta: 1, initial: Some((10, 60)) };
+const INITIAL: Initial = Initial { number: 10, ttl: 60, client_flags: 2 };
+const COUNT: Request = Request::Arithmetic { direction: Direction::Decrement, delta: 1, initial: Some(INITIAL) };
 const MARK_STALE: Request = Request::MarkStale { ttl: 30 };
 const LEASE: Request = Request::Lease { lease: 20, recache: 5 };
 const GIVE_BACK: Request = Request::GiveBack(Win { cas: 9, keep: false });
@@ -95,9 +97,45 @@ fn what_changes_an_item_or_not() {
 fn numbers() {
     means(META, INCREMENT, "ma key v D2 O*", "VA 2 O*|12", Answer::Number(12));
     means(META, INCREMENT, "ma key v D2 O*", "NF O*", Answer::Missing);
-    means(META, COUNT, "ma key v MD N60 J10 O*", "VA 2 O*|10", Answer::Number(10));
+    means(META, COUNT, "ma key v MD O*", "VA 2 O*|10", Answer::Number(10));
     means(CLASSIC, INCREMENT, "incr key 2", "12", Answer::Number(12));
     means(CLASSIC, INCREMENT, "incr key 2", "NOT_FOUND", Answer::Missing);
+}
+
+#[test]
+fn a_missing_counter_is_stored_as_a_number() {
+    let mut stage = Stage::new("a", META, on("key", COUNT));
+    assert_eq!(stage.begin(), ["a: ma key v MD O*"]);
+    assert_eq!(stage.answer("a", "NF O*"), ["a: ms key 2 F2 T60 ME O*|10"]);
+    assert!(stage.answer("a", "HD O*").is_empty());
+    assert_eq!(finished(stage).unwrap(), Answer::Number(10));
+
+    let mut stage = Stage::new("a", CLASSIC, on("key", COUNT));
+    assert_eq!(stage.begin(), ["a: decr key 1"]);
+    assert_eq!(stage.answer("a", "NOT_FOUND"), ["a: add key 2 60 2|10"]);
+    assert!(stage.answer("a", "STORED").is_empty());
+    assert_eq!(finished(stage).unwrap(), Answer::Number(10));
+}
+
+#[test]
+fn a_counter_that_another_caller_has_made_meanwhile_is_counted() {
+    let mut stage = Stage::new("a", META, on("key", COUNT));
+    stage.begin();
+    stage.answer("a", "NF O*");
+    assert_eq!(stage.answer("a", "NS O*"), ["a: ma key v MD O*"]);
+    stage.answer("a", "VA 1 O*|9");
+    assert_eq!(finished(stage).unwrap(), Answer::Number(9));
+}
+
+#[test]
+fn a_value_that_the_server_refuses_names_its_size() {
+    let mut stage = Stage::new("a", META, on("key", store(Mode::Set)));
+    stage.begin();
+    stage.answer("a", "SERVER_ERROR object too large for cache");
+    let error = finished(stage).unwrap_err();
+    assert_eq!(error.kind, Kind::TooLarge);
+    assert!(error.message.starts_with("the value has 5 bytes, more than the server stores"), "{error}");
+    assert!(error.message.contains("-I"), "{error}");
 }
 
 #[test]

@@ -96,7 +96,7 @@ fn what_nobody_asked_for_breaks_the_connection() {
     for (answer, quoted) in [("+OK\r\n", "OK"), ("$3\r\nabc\r\n", "abc"), ("-ERR why\r\n", "ERR why")] {
         let mut host = Host::connected();
         assert!(host.answer(answer.as_bytes()).is_empty());
-        let expected = format!("redis1:6379: the server sent what nobody asked for: received \"{quoted}\"");
+        let expected = format!("redis1:6379: the server sent a reply that no request asked for: received \"{quoted}\"");
         assert_eq!(host.failure(), (Kind::Protocol, expected));
     }
 }
@@ -108,5 +108,5 @@ fn what_is_not_resp_breaks_the_connection_and_fails_all() {
     let events = host.answer(b"$1\r\na\r\noh no\r\n");
     assert_eq!(replies(&events[..1]), [(tickets[0], bytes("a"))]);
     assert!(matches!(&events[1], RespEvent::Failed(ticket, error) if *ticket == tickets[1]
-        && error.kind == Kind::Protocol && error.message == "no value begins so: received \"oh no\\r\\n\""));
+        && error.kind == Kind::Protocol && error.message == "unexpected reply: received \"oh no\\r\\n\""));
 }

@@ -186,7 +186,7 @@ fn a_server_that_closes_before_it_answers_even_the_version_fails_the_connection(
     }
 }
 
-/// A host that has not connected yet, to a server of which nothing is known, and what is told of it.
+/// An unconnected host of an unknown server, with what it learns about the server, and the events.
 fn to_an_unknown_server() -> (Host, Arc<Manner>, Arc<Events>) {
     let events: Arc<Events> = Arc::default();
     let manner = Arc::new(Manner::new(Protocol::Auto, Some(events.clone())));

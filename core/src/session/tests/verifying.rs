@@ -107,7 +107,7 @@ fn what_nobody_asked_for_breaks_the_connection() {
         assert!(host.answer(unasked).is_empty());
         let (kind, message) = host.failure();
         assert_eq!(kind, Kind::Protocol);
-        assert!(message.contains("the server sent what nobody asked for"), "{message}");
+        assert!(message.contains("the server sent a reply that no request asked for"), "{message}");
     }
 }
 

@@ -7,7 +7,7 @@ use pyo3::types::{PyBytes, PyDict, PyMapping, PyString};
 
 use super::{Client, Returned};
 use crate::answers::{deleted, fetched, stored};
-use crate::errors::{checked, exception, unstorable, unsupported, ErrorKind};
+use crate::errors::{at_index, checked, exception, invalid_key, unstorable, unsupported, ErrorKind};
 use crate::keys::key_bytes;
 use crate::shared::{Becomes, Wanted};
 use crate::supplied::{LoopValues, ThreadValues};
@@ -24,19 +24,27 @@ impl Keys {
     fn new(client: &Client, keys: &Bound<'_, PyAny>) -> PyResult<Self> {
         let py = keys.py();
         if keys.is_instance_of::<PyString>() || keys.is_instance_of::<PyBytes>() {
-            return Err(exception(py, ErrorKind::UnsupportedType, "expected several keys, not one; put it in a list"));
+            let message = "keys must be a list, or another iterable of keys, not one key: put it in a list";
+            return Err(exception(py, ErrorKind::UnsupportedType, message));
         }
-        let given = keys.try_iter()?.map(|key| key.map(Bound::unbind)).collect::<PyResult<Vec<_>>>()?;
+        let not_iterable = |_| unsupported(keys, "keys must be a list, or another iterable of keys");
+        let given =
+            keys.try_iter().map_err(not_iterable)?.map(|key| key.map(Bound::unbind)).collect::<PyResult<Vec<_>>>()?;
         let mut sent = SentKeys::with_capacity(given.len());
-        for key in &given {
-            let (key, bytes) = (key.bind(py), key_bytes(key.bind(py))?);
-            let pushed = match client.routing.quoted(key)? {
-                Some(quoted) => sent.push_asked_about(&client.keys, bytes, &quoted),
-                None => sent.push(&client.keys, bytes),
-            };
-            checked(py, pushed)?;
+        for (index, key) in given.iter().enumerate() {
+            Self::push(client, &mut sent, key.bind(py)).map_err(|error| at_index(py, error, index))?;
         }
         Ok(Self { given, sent })
+    }
+
+    #[inline(always)]
+    fn push(client: &Client, sent: &mut SentKeys, key: &Bound<'_, PyAny>) -> PyResult<()> {
+        let bytes = key_bytes(key)?;
+        let pushed = match client.routing.quoted(key)? {
+            Some(quoted) => sent.push_asked_about(&client.keys, bytes, &quoted),
+            None => sent.push(&client.keys, bytes),
+        };
+        pushed.map_err(|error| invalid_key(key.py(), &error, bytes))
     }
 }
 
@@ -54,7 +62,8 @@ impl Client {
         if self.loops.get().is_some() {
             let fetch = Fetch::new(sent, cas, LoopValues(self.codec.clone()), self.policy);
             let becomes = Becomes::Values(Wanted { keys: given, failed: failed.map(Bound::unbind) }.into());
-            return self.run_in_loop(py, AnyOperation::Fetch(fetch.into()), becomes);
+            let method = if cas { "Client.gets_many" } else { "Client.get_many" };
+            return self.run_in_loop(py, AnyOperation::Fetch(fetch.into()), becomes, method);
         }
         let mut fetch = Fetch::new(sent, cas, ThreadValues { py, codec: &self.codec }, self.policy);
         self.carry_out(py, &mut fetch)?;
@@ -66,7 +75,8 @@ impl Client {
         let ttl = ttl.or(py, self.default_ttl)?;
         self.check_open(py)?;
         let pairs = PyDict::new(py);
-        pairs.update(mapping.cast::<PyMapping>()?)?;
+        let not_a_mapping = |_| unsupported(mapping, "mapping must be a dict of keys and values");
+        pairs.update(mapping.cast::<PyMapping>().map_err(not_a_mapping)?)?;
         let Keys { given, sent } = Keys::new(self, pairs.as_any())?;
         let values: Vec<_> = pairs.values().iter().collect();
         let encode = |(value, key): (_, &Py<PyAny>)| {
@@ -86,7 +96,8 @@ impl Client {
                 DataBlock { data: Kept::from(data), size, client_flags }
             });
             let change = Change::store(sent, kept.collect(), ttl, self.policy);
-            return self.run_in_loop(py, AnyOperation::Change(change.into()), Becomes::NotStored(given.into()));
+            let becomes = Becomes::NotStored(given.into());
+            return self.run_in_loop(py, AnyOperation::Change(change.into()), becomes, "Client.set_many");
         }
         let mut change = Change::store(sent, blocks, ttl, self.policy);
         self.carry_out(py, &mut change)?;
@@ -98,7 +109,8 @@ impl Client {
         self.check_open(py)?;
         let mut change = Change::<Kept>::delete(Keys::new(self, keys)?.sent, self.policy);
         if self.loops.get().is_some() {
-            return self.run_in_loop(py, AnyOperation::Change(change.into()), Becomes::Count);
+            let change = AnyOperation::Change(change.into());
+            return self.run_in_loop(py, change, Becomes::Count, "Client.delete_many");
         }
         self.carry_out(py, &mut change)?;
         deleted(py, change.finish())
@@ -106,6 +118,7 @@ impl Client {
 }
 
 fn dict_for_failures(failed: Bound<'_, PyAny>) -> PyResult<Bound<'_, PyDict>> {
-    let refuse = |failed: &Bound<'_, PyAny>| unsupported(failed, "failed is a dict, which receives errors by server");
+    let refuse =
+        |failed: &Bound<'_, PyAny>| unsupported(failed, "failed must be a dict, which receives errors by server");
     failed.cast_into().map_err(|error| refuse(&error.into_inner()))
 }

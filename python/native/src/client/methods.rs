@@ -11,9 +11,10 @@ use pyo3::types::{PyAny, PyDict};
 
 use super::running::Call;
 use super::{Client, Own, Returned};
+use crate::arguments::{CasToken, Delta, Initial};
 use crate::batch::Batch;
 use crate::driver::LoopDriver;
-use crate::errors::checked;
+use crate::errors::{checked, unsupported};
 use crate::loops::Loops;
 use crate::shared::Driver;
 use crate::ttl::{StoredTtl, Ttl};
@@ -194,6 +195,9 @@ impl Client {
 
     /// Append to the stored value. Its ttl stays as it is.
     ///
+    /// The stored value must be text or bytes too: the server joins the bytes and does not know what they mean. Any other
+    /// value cannot be read afterwards.
+    ///
     /// Args:
     ///     key: text (sent as UTF-8) or bytes.
     ///     value: text or bytes, put after the stored text or bytes.
@@ -204,7 +208,7 @@ impl Client {
         self.store(Mode::Append, key, value, StoredTtl::NONE, None)
     }
 
-    /// Prepend to the stored value. Its ttl stays as it is.
+    /// Prepend to the stored value, which must be text or bytes, as for `append`. Its ttl stays as it is.
     ///
     /// Args:
     ///     key: text (sent as UTF-8) or bytes.
@@ -227,8 +231,14 @@ impl Client {
     /// Returns:
     ///     True if the value was stored, False if the item has changed, None if there is no item.
     #[pyo3(signature = (key, value, cas, ttl = StoredTtl::DEFAULT), text_signature = "($self, key, value, cas, ttl=...)")]
-    fn cas<'py>(&self, key: &Bound<'py, PyAny>, value: &Bound<'_, PyAny>, cas: u64, ttl: StoredTtl) -> Returned<'py> {
-        self.store(Mode::Set, key, value, ttl, Some(cas))
+    fn cas<'py>(
+        &self,
+        key: &Bound<'py, PyAny>,
+        value: &Bound<'_, PyAny>,
+        cas: CasToken,
+        ttl: StoredTtl,
+    ) -> Returned<'py> {
+        self.store(Mode::Set, key, value, ttl, Some(cas.0))
     }
 
     /// Store many values.
@@ -316,9 +326,15 @@ impl Client {
     ///
     /// Raises:
     ///     ServerError: the value is not an integer.
-    #[pyo3(signature = (key, delta = 1, *, initial = None, ttl = StoredTtl::DEFAULT),
+    #[pyo3(signature = (key, delta = Delta(1), *, initial = None, ttl = StoredTtl::DEFAULT),
            text_signature = "($self, key, delta=1, *, initial=None, ttl=...)")]
-    fn incr<'py>(&self, key: &Bound<'py, PyAny>, delta: i128, initial: Option<u64>, ttl: StoredTtl) -> Returned<'py> {
+    fn incr<'py>(
+        &self,
+        key: &Bound<'py, PyAny>,
+        delta: Delta,
+        initial: Option<Initial>,
+        ttl: StoredTtl,
+    ) -> Returned<'py> {
         self.calculate(Direction::Increment, key, delta, initial, ttl)
     }
 
@@ -335,9 +351,15 @@ impl Client {
     ///
     /// Raises:
     ///     ServerError: the value is not an integer.
-    #[pyo3(signature = (key, delta = 1, *, initial = None, ttl = StoredTtl::DEFAULT),
+    #[pyo3(signature = (key, delta = Delta(1), *, initial = None, ttl = StoredTtl::DEFAULT),
            text_signature = "($self, key, delta=1, *, initial=None, ttl=...)")]
-    fn decr<'py>(&self, key: &Bound<'py, PyAny>, delta: i128, initial: Option<u64>, ttl: StoredTtl) -> Returned<'py> {
+    fn decr<'py>(
+        &self,
+        key: &Bound<'py, PyAny>,
+        delta: Delta,
+        initial: Option<Initial>,
+        ttl: StoredTtl,
+    ) -> Returned<'py> {
         self.calculate(Direction::Decrement, key, delta, initial, ttl)
     }
 
@@ -370,10 +392,11 @@ impl Client {
     /// Make all servers forget all items.
     ///
     /// Args:
-    ///     delay: seconds from now, a whole number.
-    #[pyo3(signature = (delay = 0))]
-    fn flush_all<'py>(&self, py: Python<'py>, delay: u32) -> Returned<'py> {
-        self.ask_servers(py, ServerCommand::FlushAll { delay })
+    ///     delay: seconds from now, or a timedelta; rounded up to whole seconds.
+    #[pyo3(signature = (delay = None), text_signature = "($self, delay=0)")]
+    fn flush_all<'py>(&self, py: Python<'py>, delay: Option<&Bound<'py, PyAny>>) -> Returned<'py> {
+        let delay = delay.map_or(Ok(0), |delay| Ttl::whole_seconds(delay, "delay"))?;
+        self.ask_servers(py, checked(py, ServerCommand::flush_all(delay))?)
     }
 
     /// Return the statistics of each server.
@@ -385,8 +408,10 @@ impl Client {
     /// Returns:
     ///     A dict by server of dicts by name.
     #[pyo3(signature = (kind = None))]
-    fn stats<'py>(&self, py: Python<'py>, kind: Option<&str>) -> Returned<'py> {
-        self.ask_servers(py, checked(py, ServerCommand::stats(kind.unwrap_or_default()))?)
+    fn stats<'py>(&self, py: Python<'py>, kind: Option<&Bound<'py, PyAny>>) -> Returned<'py> {
+        let not_text = |kind: &Bound<'py, PyAny>| unsupported(kind, "kind must be text, such as \"items\"");
+        let kind = kind.map(|kind| kind.extract::<String>().map_err(|_| not_text(kind))).transpose()?;
+        self.ask_servers(py, checked(py, ServerCommand::stats(&kind.unwrap_or_default()))?)
     }
 
     /// Return the version of each server.

@@ -1,7 +1,7 @@
 //! Runs operations for the client: by waiting, or in the event loop of the coroutine that asks.
 
 use pinyon_core::blocking;
-use pinyon_core::operations::{AnyOperation, BorrowedKey, Everywhere, Operation, Request, ServerCommand, Single};
+use pinyon_core::operations::{self, AnyOperation, BorrowedKey, Everywhere, Operation, Request, ServerCommand, Single};
 use pinyon_core::spare::Reused;
 use pinyon_core::Data;
 use pinyon_proto::{Direction, Mode};
@@ -9,6 +9,7 @@ use pyo3::prelude::*;
 
 use super::{Client, Returned};
 use crate::answers::{answered, failed, of_servers};
+use crate::arguments::{Delta, Initial};
 use crate::errors::{checked, exception, ErrorKind};
 use crate::host::PythonHost;
 use crate::keys::{sent, Scratch};
@@ -59,18 +60,22 @@ impl Client {
         self.end(begun)
     }
 
-    /// Adds to an integer, or subtracts from it.
+    /// Adds to an integer, or subtracts from it. Creates it if it is missing and `initial` is given.
     pub(crate) fn calculate<'py>(
         &self,
         direction: Direction,
         key: &Bound<'py, PyAny>,
-        delta: i128,
-        initial: Option<u64>,
+        Delta(delta): Delta,
+        initial: Option<Initial>,
         ttl: StoredTtl,
     ) -> Returned<'py> {
         let py = key.py();
         let ttl = ttl.or(py, self.default_ttl)?;
-        let initial = initial.map(|initial| (initial, ttl));
+        let beginning = |Initial(number)| {
+            let client_flags = self.codec.counter_flags(py, number)?;
+            Ok::<_, PyErr>(operations::Initial { number, ttl, client_flags })
+        };
+        let initial = initial.map(beginning).transpose()?;
         self.ask(key, checked(py, Request::arithmetic(direction, delta, initial))?)
     }
 
@@ -130,7 +135,7 @@ impl Client {
         let single = Single::new(request, kept, data, LoopValues(self.codec.clone()), self.policy);
         let single = Reused::new(single, caller.driver.get().spare().take());
         let becomes = Becomes::Answer { default: default.map(Bound::unbind) };
-        start(py, caller, AnyOperation::Single(single), becomes)
+        start(py, caller, AnyOperation::Single(single), becomes, method_of(&request))
     }
 
     /// Passes on a key as it is sent.
@@ -155,7 +160,7 @@ impl Client {
         match caller.driver.is(driver) {
             true => Ok(caller),
             false => {
-                let other = "the batch was opened in another event loop; each loop needs a batch of its own";
+                let other = "the batch was opened in another event loop; open one in each loop";
                 Err(exception(driver.py(), ErrorKind::UsageError, other))
             }
         }
@@ -175,17 +180,23 @@ impl Client {
         py: Python<'py>,
         operation: LoopOperation,
         becomes: Becomes,
+        method: &'static str,
     ) -> Returned<'py> {
-        let begun = start(py, self.caller(py)?, operation, becomes)?;
+        let begun = start(py, self.caller(py)?, operation, becomes, method)?;
         self.end(begun)
     }
 
     /// Asks every server.
     pub(crate) fn ask_servers<'py>(&self, py: Python<'py>, command: ServerCommand) -> Returned<'py> {
         self.check_open(py)?;
+        let method = match &command {
+            ServerCommand::Version => "Client.version",
+            ServerCommand::Stats(_) => "Client.stats",
+            ServerCommand::FlushAll { .. } => "Client.flush_all",
+        };
         let mut everywhere = Everywhere::new(command);
         if self.loops.get().is_some() {
-            return self.run_in_loop(py, everywhere.into(), Becomes::OfServers);
+            return self.run_in_loop(py, everywhere.into(), Becomes::OfServers, method);
         }
         self.carry_out(py, &mut everywhere)?;
         of_servers(py, everywhere)
@@ -197,8 +208,33 @@ fn start<'py>(
     caller: Caller<'py, Driver>,
     operation: LoopOperation,
     becomes: Becomes,
+    method: &'static str,
 ) -> PyResult<Begun<'py>> {
-    let waiter = caller.waiter()?;
+    let waiter = caller.waiter(method)?;
     caller.driver.get().start(py, operation, Awaited::Outcome { waiter: waiter.clone_ref(py), becomes })?;
     Ok(Begun::Waits(caller, waiter))
+}
+
+/// The method that makes this request.
+#[inline]
+fn method_of(request: &Request) -> &'static str {
+    match request {
+        Request::Get { cas: false } => "Client.get",
+        Request::Get { cas: true } => "Client.gets",
+        Request::GetAndTouch { .. } => "Client.gat",
+        Request::GetWithTtl => "Client.get_with_ttl",
+        Request::Touch { .. } => "Client.touch",
+        Request::Store { cas: Some(_), .. } => "Client.cas",
+        Request::Store { mode: Mode::Set, .. } => "Client.set",
+        Request::Store { mode: Mode::Add, .. } => "Client.add",
+        Request::Store { mode: Mode::Replace, .. } => "Client.replace",
+        Request::Store { mode: Mode::Append, .. } => "Client.append",
+        Request::Store { mode: Mode::Prepend, .. } => "Client.prepend",
+        Request::Delete | Request::MarkStale { .. } => "Client.delete",
+        Request::Lease { .. } => "Client.ask_lease",
+        Request::GiveBack(_) => "Client.give_back",
+        Request::Arithmetic { direction: Direction::Increment, .. } => "Client.incr",
+        Request::Arithmetic { direction: Direction::Decrement, .. } => "Client.decr",
+        Request::Metadata => "Client.meta",
+    }
 }

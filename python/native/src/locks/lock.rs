@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use pinyon_core::locks::LockRequest;
 use pinyon_core::settings::{lock_ttl, waiting_time, LockTerms};
@@ -15,6 +16,7 @@ use super::answers::raised;
 use super::client::{lock_names, Locks};
 use super::place::{Grant, Keeping, Operation, Place};
 use super::telling::{check_called, Listener};
+use crate::arguments::seconds;
 use crate::errors::checked;
 
 /// Names to be locked, and how. `pinyon.Locks.lock` documents its arguments.
@@ -26,7 +28,8 @@ pub(crate) struct Lock {
     /// The names, as they were given.
     #[pyo3(get)]
     names: Py<PyTuple>,
-    terms: LockTerms,
+    /// What is asked for, but for the owner.
+    request: LockRequest,
     #[pyo3(get, name = "_on_lost")]
     on_lost: Option<Py<PyAny>>,
     /// What was acquired through it and is to be released, in the order of acquiring.
@@ -49,10 +52,10 @@ impl Lock {
     fn new(
         locks: Bound<'_, Locks>,
         names: Bound<'_, PyTuple>,
-        ttl: Option<f64>,
-        timeout: Option<f64>,
+        ttl: Option<Bound<'_, PyAny>>,
+        timeout: Option<Bound<'_, PyAny>>,
         renew: bool,
-        max_hold: Option<f64>,
+        max_hold: Option<Bound<'_, PyAny>>,
         reentrant: Option<bool>,
         on_lost: Option<Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
@@ -60,16 +63,18 @@ impl Lock {
             check_called(callback)?;
         }
         let usual = &locks.get().usual;
+        let time = |given: Option<Bound<'_, PyAny>>, name| given.map(|given| seconds(&given, name)).transpose();
+        let terms = LockTerms {
+            ttl: time(ttl, "ttl")?.unwrap_or(usual.ttl),
+            timeout: time(timeout, "timeout")?.unwrap_or(usual.timeout),
+            renew,
+            max_hold: time(max_hold, "max_hold")?,
+            reentrant: reentrant.unwrap_or(usual.reentrant),
+        };
         Ok(Self {
             keeping: locks.get().of(&names)?,
+            request: checked(locks.py(), terms.request(lock_names(&names)?))?,
             names: names.unbind(),
-            terms: LockTerms {
-                ttl: ttl.unwrap_or(usual.ttl),
-                timeout: timeout.unwrap_or(usual.timeout),
-                renew,
-                max_hold,
-                reentrant: reentrant.unwrap_or(usual.reentrant),
-            },
             on_lost: on_lost.map(Bound::unbind),
             taken: Mutex::default(),
             locks: locks.unbind(),
@@ -84,7 +89,11 @@ impl Lock {
     }
 
     /// Acquires the lock, and keeps it until `_release`. Returns None if it was not free `at_once`. Not for tasks.
-    fn _take<'py>(slf: &Bound<'py, Self>, at_once: bool, timeout: Option<f64>) -> PyResult<Option<Bound<'py, PyAny>>> {
+    fn _take<'py>(
+        slf: &Bound<'py, Self>,
+        at_once: bool,
+        timeout: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
         let held = slf.getattr(intern!(slf.py(), "_held"))?.call1((slf, at_once, timeout))?;
         if at_once && held.cast::<Held>()?.get()._answer().is_none_or(|answer| answer.is_none(slf.py())) {
             return Ok(None);
@@ -185,13 +194,16 @@ impl Lock {
     /// `at_once`: without waiting. `timeout`: how long to wait, unless as long as the lock says.
     pub(super) fn request(
         &self,
-        py: Python<'_>,
         owner: u64,
         at_once: bool,
-        timeout: Option<f64>,
+        timeout: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<LockRequest> {
-        let terms = LockTerms { timeout: timeout.unwrap_or(self.terms.timeout), ..self.terms };
-        checked(py, terms.request(lock_names(self.names.bind(py))?, owner, at_once))
+        let wait = match timeout {
+            _ if at_once => None,
+            None => self.request.wait,
+            Some(timeout) => Some(time_to_wait(timeout)?),
+        };
+        Ok(LockRequest { owner, wait, ..self.request.clone() })
     }
 
     /// The only owner that has acquired something, if there is exactly one.
@@ -214,7 +226,8 @@ pub(crate) struct Held {
     names: Py<PyTuple>,
     /// Keeps the client alive, which renews the lock. It is not the `Lock`, which may refer back to this.
     _keeping: Arc<Keeping>,
-    terms: LockTerms,
+    /// How long to wait for the names after waiting on the condition.
+    relock: Duration,
     owner: u64,
     grant: Arc<Grant>,
     place: Place,
@@ -248,15 +261,16 @@ impl Held {
     /// Asks for the names, `at_once` or within the lock's time to wait. A thread or greenlet waits here.
     #[new]
     #[pyo3(signature = (lock, at_once = false, timeout = None, /))]
-    fn new(lock: Bound<'_, Lock>, at_once: bool, timeout: Option<f64>) -> PyResult<Self> {
+    fn new(lock: Bound<'_, Lock>, at_once: bool, timeout: Option<Bound<'_, PyAny>>) -> PyResult<Self> {
         let (py, asked) = (lock.py(), lock.get());
         let owner = asked.owner(py)?;
-        let request = asked.request(py, owner, at_once, timeout)?;
+        let request = asked.request(owner, at_once, timeout.as_ref())?;
         let (grant, place) = (Grant::new(request.names.clone()), asked.keeping.place(py)?);
         let answer = place.run(py, Operation::Acquire { grant: grant.clone(), request }, None)?.unbind();
         let (answer, given_back) = (Mutex::new(Some(answer)), AtomicBool::new(false));
-        let (names, _keeping, terms) = (asked.names.clone_ref(py), asked.keeping.clone(), asked.terms);
-        Ok(Self { names, _keeping, terms, owner, grant, place, answer, given_back })
+        let (names, _keeping) = (asked.names.clone_ref(py), asked.keeping.clone());
+        let relock = asked.request.wait.unwrap_or_default();
+        Ok(Self { names, _keeping, relock, owner, grant, place, answer, given_back })
     }
 
     /// The result of asking, once: None if the names were taken and the caller does not wait. A task awaits it.
@@ -313,16 +327,16 @@ impl Held {
     }
 
     /// Extends the lock to `ttl` seconds from now. Returns whether it is still held.
-    fn _extend<'py>(&self, py: Python<'py>, ttl: f64) -> PyResult<Bound<'py, PyAny>> {
-        let ttl = checked(py, lock_ttl(ttl))?;
+    fn _extend<'py>(&self, ttl: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        let py = ttl.py();
+        let ttl = checked(py, lock_ttl(seconds(ttl, "ttl")?))?;
         self.run(py, Operation::Extend { grant: self.grant(), ttl })
     }
 
     /// Releases the names until it is notified, for at most `wait` seconds, then takes them again. Returns whether it
     /// was notified.
-    fn _park<'py>(&self, py: Python<'py>, wait: Option<f64>) -> PyResult<Bound<'py, PyAny>> {
-        let wait = wait.map(|wait| checked(py, waiting_time("timeout", wait))).transpose()?;
-        let relock = checked(py, self.terms.waiting_time())?;
+    fn _park<'py>(&self, py: Python<'py>, wait: Option<&Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyAny>> {
+        let (wait, relock) = (wait.map(time_to_wait).transpose()?, self.relock);
         self.run(py, Operation::Park { grant: self.grant(), wait, relock })
     }
 
@@ -344,4 +358,8 @@ impl Held {
     fn __clear__(&self) {
         drop(self.grant.take_listeners());
     }
+}
+
+fn time_to_wait(timeout: &Bound<'_, PyAny>) -> PyResult<Duration> {
+    checked(timeout.py(), waiting_time("timeout", seconds(timeout, "timeout")?))
 }

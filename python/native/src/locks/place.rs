@@ -110,7 +110,7 @@ impl Place {
         };
         let caller = caller(py, driver, loops)?;
         let event_loop = caller.driver.get().event_loop();
-        let (waiter, awaited) = (caller.waiter()?, operation.awaited().cloned());
+        let (waiter, awaited) = (caller.waiter(method_of(&operation))?, operation.awaited().cloned());
         let wait = Wait { waiter: waiter.clone_ref(py), names: names.map(|names| names.clone().unbind()) };
         event_loop.begin(py, |front, now| front.begin(operation, wait, now))?;
         let waited = caller.wait(waiter.clone_ref(py));
@@ -161,6 +161,20 @@ impl Place {
     }
 }
 
+/// The method that makes this operation, if it must be awaited: a lock is released awaited or not.
+fn method_of(operation: &Operation) -> &'static str {
+    match operation {
+        Operation::Extend { .. } => "Held.extend",
+        Operation::Notify { .. } => "Held.notify",
+        Operation::ForceRelease { .. } => "Locks.force_release",
+        Operation::Execute { .. } => "Locks.execute",
+        // Coroutines await these.
+        Operation::Acquire { .. } | Operation::Release { .. } | Operation::Park { .. } | Operation::Inspect { .. } => {
+            ""
+        }
+    }
+}
+
 /// The calling coroutine. It must belong to the loop in which the lock was acquired; in a forked child, any loop will
 /// do, as the parent's locks are not held there.
 fn caller<'py>(
@@ -171,7 +185,9 @@ fn caller<'py>(
     let caller = loops.caller(py)?;
     match caller.driver.is(driver) || !driver.get().event_loop().machine.is_of_this_process() {
         true => Ok(caller),
-        false => Err(exception(py, ErrorKind::UsageError, "this lock was taken in another event loop: use it there")),
+        false => {
+            Err(exception(py, ErrorKind::UsageError, "this lock was acquired in another event loop: use it there"))
+        }
     }
 }
 

@@ -1,4 +1,4 @@
-"""``pinyon locks stress``: many processes fight for few locks, and every critical section is checked.
+"""``pinyon locks stress``: let many processes compete for few locks, and check every critical section.
 
 Each worker takes a random one of its keys, locks it, writes a random value beside it, sleeps and reads the value back.
 A value from a later lock is a mismatch and ends the run; any exception is a failure of that key, which is given up

@@ -1,0 +1,74 @@
+//! Arguments that are numbers, each with an error that says what it must be.
+
+use pinyon_core::operations::Request;
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyDelta, PyFloat, PyInt};
+
+use crate::errors::{exception, unsupported, ErrorKind};
+use crate::ttl::delta_seconds;
+
+/// What `gets` returned with a value.
+pub(crate) struct CasToken(pub(crate) u64);
+
+/// What a counter is changed by, in either direction.
+#[derive(Clone, Copy)]
+pub(crate) struct Delta(pub(crate) i128);
+
+/// What a missing counter begins with.
+pub(crate) struct Initial(pub(crate) u64);
+
+impl<'py> FromPyObject<'_, 'py> for CasToken {
+    type Error = PyErr;
+
+    fn extract(token: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        if token.is_none() {
+            let message =
+                "cas must be the token that gets returned with the value, not None: where gets found nothing, use add";
+            return Err(exception(token.py(), ErrorKind::UnsupportedType, message));
+        }
+        whole(token, "cas", "the token that gets returned with the value", "from 0 to 2**64-1").map(Self)
+    }
+}
+
+impl<'py> FromPyObject<'_, 'py> for Delta {
+    type Error = PyErr;
+
+    fn extract(delta: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        whole(delta, "delta", "a whole number (int)", Request::DELTAS).map(Self)
+    }
+}
+
+impl<'py> FromPyObject<'_, 'py> for Initial {
+    type Error = PyErr;
+
+    fn extract(initial: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        whole(initial, "initial", "a whole number (int)", "from 0 to 2**64-1").map(Self)
+    }
+}
+
+/// A whole number. `kind`: what it is; `range`: which of them are taken.
+fn whole<'a, 'py, T>(number: Borrowed<'a, 'py, PyAny>, name: &str, kind: &str, range: &str) -> PyResult<T>
+where
+    T: FromPyObject<'a, 'py>,
+{
+    if !number.is_instance_of::<PyInt>() {
+        return Err(unsupported(&number, &format!("{name} must be {kind}")));
+    }
+    let shown = number.str()?;
+    let refused = |_| exception(number.py(), ErrorKind::UsageError, &format!("{name} must be {range}, not {shown}"));
+    number.extract().map_err(refused)
+}
+
+/// Seconds as Python has them: int, float or timedelta. `name`: of the argument.
+pub(crate) fn seconds(time: &Bound<'_, PyAny>, name: &str) -> PyResult<f64> {
+    if let Ok(delta) = time.cast::<PyDelta>() {
+        return Ok(delta_seconds(delta));
+    }
+    let is_number = time.is_instance_of::<PyFloat>() || time.is_instance_of::<PyInt>();
+    if !is_number || time.is_instance_of::<PyBool>() {
+        return Err(unsupported(time, &format!("{name} must be seconds (int or float) or a timedelta")));
+    }
+    time.extract().map_err(|_| {
+        exception(time.py(), ErrorKind::UsageError, &format!("{name} is too large for a number of seconds"))
+    })
+}

@@ -1,0 +1,44 @@
+"""``pinyon check``: whether servers are fit for use, told before a program needs them."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from pinyon.checking import check_caches, check_locks
+from pinyon.cli.terminal import text_of
+from pinyon.cli.trust import login_of, tls_of
+
+if TYPE_CHECKING:
+    import argparse
+
+    from pinyon.checking import Finding
+
+_SCHEMES = ("redis://", "rediss://", "unix://")
+
+
+def check(options: argparse.Namespace) -> int:
+    """Print what was found. Return 1 if something is wrong that keeps a program from working."""
+    findings = _findings(options)
+    if options.json:
+        print(json.dumps([finding._asdict() for finding in findings], indent=2))
+    else:
+        print("\n".join(_line(finding) for finding in findings))
+    return 1 if any(finding.level == "error" for finding in findings) else 0
+
+
+def _findings(options: argparse.Namespace) -> list[Finding]:
+    tls = tls_of(options)
+    urls = [server for server in options.servers if server.startswith(_SCHEMES)]
+    servers = [server for server in options.servers if server not in urls]
+    findings: list[Finding] = []
+    if servers or not urls:
+        settings: dict[str, Any] = {"timeout": options.timeout, "tls": tls or options.tls, **login_of(options)}
+        findings += check_caches(servers or None, ring=options.ring, **settings)
+    for url in urls:
+        findings += check_locks(url, command_timeout=options.timeout, connect_timeout=options.timeout, tls=tls)
+    return findings
+
+
+def _line(finding: Finding) -> str:
+    return f"{finding.level:<7}  {text_of(finding.server)}: {text_of(finding.message)}"

@@ -1,0 +1,243 @@
+"""First mistakes, and what is said to them: played in every concurrency model, and the page docs/first-mistakes.md.
+
+Each line of code is evaluated with these names: ``cache``, a client with the namespace ``shop:``; ``locks``, and
+``other_locks`` of another process; ``Client`` and ``Locks``; ``dead``, the URL of a server that does not run; and
+``stopped``, that of a server that accepts connections and answers nothing.
+"""
+
+# ruff: noqa: E501 - a message stands in one piece, as it is raised
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import NamedTuple
+
+PAGE = Path(__file__).parents[2] / "docs" / "first-mistakes.md"
+
+
+class Mistake(NamedTuple):
+    """A line of code, what it raises, and the message, in which servers, holders and times are the page's."""
+
+    code: str
+    raises: str
+    message: str
+    #: What is done before.
+    before: str = ""
+
+
+KEYS = (
+    Mistake(
+        'cache.get("two words")',
+        "InvalidKey",
+        'the key "two words" has a space at position 3, which memcached does not take: replace it, or set encode_keys',
+    ),
+    Mistake(
+        'cache.get_many(["first", "line\\nbreak"])',
+        "InvalidKey",
+        'keys[1]: the key "line\\nbreak" has the control byte 0x0a at position 4, which memcached does not take: replace '
+        "it, or set encode_keys",
+    ),
+    Mistake(
+        'cache.set("k" * 250, 1)',
+        "InvalidKey",
+        f'the key "{"k" * 40}…" has 250 bytes and the namespace 5; memcached\'s limit for both together is 250: shorten '
+        "it, or set encode_keys to send a digest instead",
+    ),
+    Mistake('cache.delete("")', "InvalidKey", 'the key "" is empty; memcached\'s keys have 1 to 250 bytes'),
+    Mistake("cache.get(7)", "UnsupportedType", "keys are str or bytes, not int"),
+    Mistake(
+        r'cache.get("\ud800")',
+        "InvalidKey",
+        r"the key '\ud800' has a lone surrogate, which UTF-8 cannot express: replace it, or encode the text to bytes "
+        "yourself",
+    ),
+    Mistake(
+        'cache.get_many("key")',
+        "UnsupportedType",
+        "keys must be a list, or another iterable of keys, not one key: put it in a list",
+    ),
+    Mistake(
+        "cache.get_many(None)", "UnsupportedType", "keys must be a list, or another iterable of keys, not NoneType"
+    ),
+    Mistake(
+        'Client(namespace="n" * 250)',
+        "InvalidKey",
+        "the namespace has 250 bytes and leaves no room for keys, which have at most 250 bytes with their namespace: 249 "
+        "is its limit",
+    ),
+    Mistake(
+        'Client(namespace="n" * 180, encode_keys=True)',
+        "InvalidKey",
+        "the namespace has 180 bytes and leaves no room for the digest of a long key: 179 is its limit",
+    ),
+)
+
+VALUES = (
+    Mistake(
+        'Client(max_value_size=2**24).set("k", "v" * 2**21)',
+        "ValueTooLarge",
+        "127.0.0.1:11211: set: the value has 2097152 bytes, more than the server stores (1 MiB, unless its option -I says "
+        'otherwise); the server answered "SERVER_ERROR object too large for cache"',
+    ),
+    Mistake(
+        'cache.set("k", "v" * 2**21)',
+        "ValueTooLarge",
+        "127.0.0.1:11211: set: the value has 2097152 bytes, more than the client's limit (max_value_size) of 1048576",
+    ),
+    Mistake(
+        r'cache.set("k", "\ud800")',
+        "UsageError",
+        r"the value '\ud800' has a lone surrogate, which UTF-8 cannot express: replace it, or encode the text to bytes "
+        "yourself",
+    ),
+    Mistake(
+        r'cache.set("k", ["\ud800"])',
+        "UsageError",
+        r"the text '\ud800' has a lone surrogate, which UTF-8 cannot express: replace it, or encode the text to bytes "
+        "yourself",
+    ),
+    Mistake('cache.append("k", ["more"])', "UnsupportedType", "append and prepend take str or bytes, not list"),
+    Mistake(
+        'cache.cas("k", 1, None)',
+        "UnsupportedType",
+        "cas must be the token that gets returned with the value, not None: where gets found nothing, use add",
+    ),
+    Mistake('cache.incr("k", -1)', "UsageError", "delta must be from 0 to 2**64-1, not -1; to subtract, use decr"),
+    Mistake('cache.incr("k", 1.5)', "UnsupportedType", "delta must be a whole number (int), not float"),
+    Mistake('cache.incr("k", initial=-1)', "UsageError", "initial must be from 0 to 2**64-1, not -1"),
+    Mistake(
+        'cache.set("k", 1, ttl="60")', "UnsupportedType", "a ttl is seconds (int or float) or a timedelta, not str"
+    ),
+    Mistake("cache.flush_all(-1)", "UsageError", "delay must be 0 seconds or more, not -1"),
+    Mistake(
+        "Client(serializer=json)",
+        "UnsupportedType",
+        "serializer must be one of 'portable', 'pickle', 'json', 'raw', or an object whose dump(value) returns (bytes, "
+        "flags) and whose load(bytes, flags) returns the value, not the module json",
+    ),
+)
+
+SERVERS = (
+    Mistake(
+        "Client(11211)",
+        "UnsupportedType",
+        'servers must be text such as "host:port", or a list of such texts, not a whole number',
+    ),
+    Mistake(
+        'Client(("127.0.0.1", 11211))',
+        "InvalidServers",
+        'a server must be text, such as "host:port", not a whole number',
+    ),
+    Mistake(
+        'Client("redis://127.0.0.1:6379")',
+        "InvalidServers",
+        "a server begins with redis://, which is not memcached: write memcached://host[:port], or host[:port]; locks on "
+        "Redis have a client of their own",
+    ),
+    Mistake(
+        'Client("memcached://user:secret@127.0.0.1")',
+        "InvalidServers",
+        "a memcached:// URL has a login in it, which could end up in logs: give it as the settings username and password",
+    ),
+    Mistake("Locks(6379)", "InvalidServers", 'url must be text such as "redis://host:port", not a whole number'),
+)
+
+LOCKS = (
+    Mistake(
+        'locks.lock("a", ttl="10")', "UnsupportedType", "ttl must be seconds (int or float) or a timedelta, not str"
+    ),
+    Mistake('locks.lock("a", ttl=0)', "UsageError", "ttl must be a positive number of seconds, not 0.0"),
+    Mistake("locks.lock()", "InvalidName", "a lock needs at least one name"),
+    Mistake(
+        'locks.lock("a", timeout=0.5).acquire()',
+        "LockTimeout",
+        '127.0.0.1:6379: the lock "a" could not be acquired within 0.5 s; held by 1f2e.4d.0:1:2 for 12 s',
+        before='other_locks.lock("a").acquire()',
+    ),
+    Mistake(
+        'locks.lock("a", timeout=0).acquire()',
+        "LockTimeout",
+        '127.0.0.1:6379: the lock "a" could not be acquired at once; held by 1f2e.4d.0:1:2 for 12 s',
+        before='other_locks.lock("a").acquire()',
+    ),
+    Mistake(
+        'locks.lock("a").acquire()',
+        "AlreadyHeld",
+        'you already hold the lock "a", or one of its names; to acquire it again, use reentrant=True and no further names',
+        before='locks.lock("a").acquire()',
+    ),
+    Mistake(
+        'Locks(dead).lock("a", timeout=0.5).acquire()',
+        "ConnectError",
+        "127.0.0.1:6379: cannot connect: Connection refused (os error 111)",
+    ),
+    Mistake(
+        'Locks(stopped).lock("a", timeout=0.5).acquire()',
+        "Timeout",
+        "127.0.0.1:6379: the server did not answer in time",
+    ),
+)
+
+TABLES = {"Keys": KEYS, "Values": VALUES, "Servers": SERVERS, "Locks": LOCKS}
+
+_HEAD = """\
+# First mistakes and their messages
+
+<!-- Generated from python/tests/first_mistakes.py by `make first-mistakes`. -->
+
+This page lists mistakes that are easily made in the first hour, and what Pinyon says to each. The tests play every
+line in threads, gevent, asyncio and uvloop: the error and its message are the same in all of them. In asyncio, wrong
+arguments are refused by the call, before you await it.
+
+In these lines `cache` is a client with the namespace `shop:`, and `locks` are the locks of one process while another
+process holds the lock "a".
+"""
+
+_TAIL = """\
+## Accepted
+
+These look like mistakes, and work:
+
+- `Client("memcached://cache1:11211")`, also in a list: the scheme is optional.
+- `locks.lock("a", ttl=timedelta(seconds=10))`: locks take a `timedelta` for `ttl`, `timeout`, `max_hold` and
+  `extend`.
+- `cache.incr("visits", initial=1)` creates a counter that `get` returns as an integer.
+
+## Not noticed by the client
+
+- `append` and `prepend` join bytes on the server. The client cannot see what is stored: if that is not text or bytes,
+  the value cannot be read afterwards, and `get` raises `UndecodableValue`.
+
+## Warnings
+
+- A forgotten `await`, as in `cache.set("k", 1)` alone, warns: `RuntimeWarning: 'pinyon.aio.Client.set' was never
+  awaited`. In the loop's debug mode it says where the call was.
+- With `on_failure="miss"`, no error says that a server is down. The logger `pinyon.servers` writes one warning when a
+  server is marked down, and one when it is back. Python shows them without any configuration.
+- [`pinyon check`](command-line.md#pinyon-check) finds most causes of trouble before the first request.
+"""
+
+
+def page() -> str:
+    """Return the page."""
+    parts = [_HEAD]
+    for title, mistakes in TABLES.items():
+        rows = [f"| `{_cell(each.code)}` | `{each.raises}` | {_cell(each.message)} |" for each in mistakes]
+        parts.append("\n".join([f"## {title}\n", "| code | error | message |", "|---|---|---|", *rows, ""]))
+    return "\n".join([*parts, _TAIL])
+
+
+def normalised(message: str) -> str:
+    """Return a message with the servers, holders and times of the page."""
+    message = re.sub(r"held by \S+( for (less than )?[0-9.]+ s)$", "held by 1f2e.4d.0:1:2 for 12 s", message)
+    message = re.sub(r"^127\.0\.0\.1:\d+(?=: set)", "127.0.0.1:11211", message)
+    return re.sub(r"^127\.0\.0\.1:\d+(?=: (the|cannot))", "127.0.0.1:6379", message)
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|").replace("<", "&lt;")
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), encoding="utf-8")

@@ -1,0 +1,102 @@
+"""The command ``pinyon check``, as it is typed, and Django's system check that tells the same."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from pinyon_verify.ports import free_port
+from servers import PASSWORD, GuardedMemcached, Memcached, Redis
+
+
+def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "pinyon", "check", "--timeout", "30", *arguments]
+    return subprocess.run(
+        command, env={**os.environ, **environment}, capture_output=True, text=True, timeout=150, check=False
+    )
+
+
+@pytest.fixture
+def nobody() -> str:
+    return f"127.0.0.1:{free_port()}"
+
+
+def test_servers_that_are_well(server: Memcached, own_server: Memcached, redis: Redis) -> None:
+    done = run(server.address, own_server.address, redis.url)
+    lines = done.stdout.splitlines()
+    assert (done.returncode, done.stderr) == (0, "")
+    for each in (server, own_server):
+        assert any(line.startswith(f"ok       {each.address}: memcached 1.") for line in lines), lines
+        assert f"ok       {each.address}: stores values of up to 1048576 bytes (-I)" in lines
+    assert any("ring 'ketama': of 1000 keys" in line for line in lines)
+    assert any("answers and locks" in line for line in lines)
+
+
+def test_one_that_cannot_be_reached_is_an_error(server: Memcached, nobody: str) -> None:
+    done = run(f"{server.address},{nobody}")
+    assert (done.returncode, done.stderr) == (1, "")
+    assert f"error    {nobody}: " in done.stdout
+    assert "Connection refused" in done.stdout
+    done = run(f"redis://{nobody}")
+    assert done.returncode == 1
+    assert f"error    {nobody}: cannot connect: Connection refused" in done.stdout
+
+
+def test_a_login_that_is_missing_is_an_error(guarded_memcached: GuardedMemcached) -> None:
+    done = run(guarded_memcached.address)
+    assert done.returncode == 1
+    assert f"error    {guarded_memcached.address}: " in done.stdout
+
+
+def test_small_items_and_evictions_are_warned_of() -> None:
+    with Memcached("-I", "512k", "-m", "2") as small:
+        for number in range(40):
+            value = b"x" * 400_000
+            small.ask(b"set key%d 0 0 %d\r\n%s\r\n" % (number, len(value), value), b"\r\n")
+        done = run(small.address)
+    assert done.returncode == 0
+    assert "stores values of at most 524288 bytes, and max_value_size is 1048576: raise the server's -I" in done.stdout
+    assert "items before their end" in done.stdout
+
+
+def test_a_redis_that_evicts_locks_is_an_error(redis_with: object) -> None:
+    server: Redis = redis_with("--maxmemory", "50mb", "--maxmemory-policy", "allkeys-lru")  # type: ignore[operator]
+    done = run(server.url)
+    assert done.returncode == 1
+    assert "maxmemory-policy allkeys-lru may evict locks that are held: set it to noeviction" in done.stdout
+
+
+def test_json(server: Memcached) -> None:
+    done = run("--json", server.address)
+    findings = json.loads(done.stdout)
+    assert {finding["level"] for finding in findings} == {"ok"}
+    assert {finding["server"] for finding in findings} == {server.address}
+
+
+def test_settings_that_make_no_sense_are_trouble() -> None:
+    done = run("a,,b")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "is empty" in done.stderr
+
+
+@pytest.mark.parametrize("reachable", [True, False])
+def test_djangos_deployment_check_tells_the_same(
+    server: Memcached, nobody: str, tmp_path: Path, reachable: bool
+) -> None:
+    location = server.address if reachable else nobody
+    settings = f"""
+SECRET_KEY = "{PASSWORD}"
+INSTALLED_APPS = ["pinyon.frameworks.django.Checks"]
+CACHES = {{"default": {{"BACKEND": "pinyon.frameworks.django.PinyonCache", "LOCATION": "{location}",
+                        "OPTIONS": {{"timeout": 30, "on_failure": "miss"}}}}}}
+"""
+    (tmp_path / "checked.py").write_text(settings)
+    environment = {**os.environ, "DJANGO_SETTINGS_MODULE": "checked", "PYTHONPATH": str(tmp_path)}
+    command = [sys.executable, "-m", "django", "check", "--deploy", "--tag", "caches"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=150, check=False)
+    assert (done.returncode == 0) == reachable, done.stderr
+    assert ("(pinyon.E002) CACHES['default']" in done.stderr) != reachable
