@@ -195,8 +195,8 @@ impl Client {
 
     /// Append to the stored value. Its ttl stays as it is.
     ///
-    /// The stored value must be text or bytes too: the server joins the bytes and does not know what they mean. Any other
-    /// value cannot be read afterwards.
+    /// The stored value must be text or bytes too: the server joins the bytes and does not know what they mean.
+    /// Any other value cannot be read afterwards.
     ///
     /// Args:
     ///     key: text (sent as UTF-8) or bytes.
