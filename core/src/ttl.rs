@@ -46,6 +46,12 @@ impl DefaultTtl {
         Ttl::from_seconds(seconds).map(|_| Self(seconds))
     }
 
+    /// The ttl, unless it depends on what time it is.
+    #[inline(always)]
+    pub fn relative(self) -> Option<Ttl> {
+        (self.0 <= LONGEST_RELATIVE).then_some(Ttl(self.0 as i32))
+    }
+
     /// The ttl of a value that is stored now.
     #[inline]
     pub fn now(self) -> Result<Ttl, InvalidArgument> {
@@ -131,6 +137,9 @@ mod tests {
     fn a_default_ttl_is_a_ttl_that_does_not_expire_at_once() {
         let sent = |seconds| DefaultTtl::new(seconds).and_then(DefaultTtl::now).map_err(|error| error.message);
         assert_eq!((sent(0.0), sent(0.5), sent(60.0)), (Ok(Ttl::NONE), Ok(Ttl(1)), Ok(Ttl(60))));
+        let relative = |seconds| DefaultTtl::new(seconds).unwrap().relative();
+        assert_eq!((relative(60.0), relative(30.0 * DAY as f64)), (Some(Ttl(60)), Some(Ttl(30 * DAY as i32))));
+        assert_eq!(relative(30.0 * DAY as f64 + 1.0), None);
         assert!(sent(40.0 * DAY as f64).unwrap().0 > 1_700_000_000);
         assert_eq!(sent(-1.0).unwrap_err(), "default_ttl must be a number of seconds, or 0 to never expire, not -1.0");
         assert!(sent(f64::NAN).unwrap_err().contains("NaN"));

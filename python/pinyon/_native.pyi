@@ -62,34 +62,42 @@ LATENCY_BOUNDS: tuple[float, ...]
 
 @final
 class Latencies:
-    """How long answers took, from when the caller asked until the reply had come.
+    """How long answers took, from the call until the reply had arrived.
 
-    One in thirty-two is timed, chosen by chance; those to a line of many keys together. So there are fewer of them than
-    answers, and percentiles are the same.
+    One answer in thirty-two is timed, chosen at random. All keys of one line are timed together. So fewer answers are
+    counted here than there were, but the percentiles are right.
 
     Args:
-        counts: how many took as long as each of the buckets says whose upper bounds are ``BOUNDS``.
-        total: seconds, of all of them together.
+        counts: the number of answers in each bucket. `BOUNDS` has the upper bounds of the buckets.
+        total: the sum of the times, in seconds.
     """
 
     def __new__(cls, counts: Sequence[int] | None = None, total: float = 0.0) -> Self: ...
     @property
-    def counts(self) -> tuple[int, ...]: ...
+    def counts(self) -> tuple[int, ...]:
+        """The number of answers in each bucket."""
     @property
-    def total(self) -> float: ...
+    def total(self) -> float:
+        """The sum of the times, in seconds."""
     @property
     def count(self) -> int:
-        """How many answers were timed."""
+        """The number of timed answers."""
     @property
     def mean(self) -> float | None:
-        """Seconds that one took on average; None where none was timed."""
+        """The average time in seconds, or None if no answer was timed."""
     def percentile(self, percent: float) -> float | None:
-        """Return the seconds within which so many per cent of the answers came; None where none was timed.
+        """Return a percentile of the times.
 
-        A bucket's bounds are a quarter apart, and within it answers are taken to be spread evenly.
+        The bounds of a bucket are a quarter apart, and the times within a bucket count as evenly spread.
+
+        Args:
+            percent: from 0 to 100.
+
+        Returns:
+            The time in seconds, or None if no answer was timed.
         """
     def within(self, seconds: float) -> int:
-        """Return how many answers took no longer than this, to the nearest bucket below."""
+        """Return the number of answers that took at most so many seconds, rounded down to the bounds of a bucket."""
     def __add__(self, other: Latencies, /) -> Latencies: ...
     def __radd__(self, other: Latencies, /) -> Latencies: ...
     def __sub__(self, earlier: Latencies, /) -> Latencies: ...
@@ -261,6 +269,9 @@ class Client:
     def append(self, key: _Key, value: object) -> bool:
         """Append to the stored value. Its ttl stays as it is.
 
+        The stored value must be text or bytes too: the server joins the bytes and does not know what they mean.
+        Any other value cannot be read afterwards.
+
         Args:
             key: text (sent as UTF-8) or bytes.
             value: text or bytes, put after the stored text or bytes.
@@ -269,7 +280,7 @@ class Client:
             Whether there was a value.
         """
     def prepend(self, key: _Key, value: object) -> bool:
-        """Prepend to the stored value. Its ttl stays as it is.
+        """Prepend to the stored value, which must be text or bytes, as for `append`. Its ttl stays as it is.
 
         Args:
             key: text (sent as UTF-8) or bytes.
@@ -380,7 +391,7 @@ class Client:
         """Make all servers forget all items.
 
         Args:
-            delay: seconds from now, a whole number.
+            delay: seconds from now, or a timedelta; rounded up to whole seconds.
         """
     def stats(self, kind: str | None = None) -> dict[str, dict[str, str]]:
         """Return the statistics of each server.
@@ -621,7 +632,7 @@ class Lock:
 
 @disjoint_base
 class Held:
-    """A lock that was asked for, and is held once it is granted: what `pinyon.Held` is in every concurrency model."""
+    """A lock that was asked for and is held once granted: the base of `pinyon.Held` in every concurrency model."""
 
     def __new__(cls, lock: Lock, at_once: bool = False, timeout: float | timedelta | None = None, /) -> Self: ...
     @property

@@ -158,7 +158,7 @@ class Client(BaseClient, ClosingAwaited):
             with more settings. Compressed values are read in any case.
         dialect: The client whose format of stored values is used, to share a cache with it.
         protocol: Which commands are sent. `"auto"`: meta commands if the server takes them, or else classic text.
-            `"meta"` and `"classic"` are for proxies that do not even answer `version`.
+            `"meta"`: meta commands. `"classic"`: classic text, for proxies that do not even answer `version`.
         max_in_flight: How many requests a connection has in flight at most. Further requests wait.
         max_unsent: How many bytes of unsent requests a connection holds. Further requests wait.
         tls: `True` to speak TLS and to trust the certificates that the system trusts, or a `pinyon.Tls` with more

@@ -96,7 +96,7 @@ class Client:
             with more settings. Compressed values are read in any case.
         dialect: The client whose format of stored values is used, to share a cache with it.
         protocol: Which commands are sent. `"auto"`: meta commands if the server takes them, or else classic text.
-            `"meta"` and `"classic"` are for proxies that do not even answer `version`.
+            `"meta"`: meta commands. `"classic"`: classic text, for proxies that do not even answer `version`.
         max_in_flight: How many requests a connection has in flight at most. Further requests wait.
         max_unsent: How many bytes of unsent requests a connection holds. Further requests wait.
         tls: `True` to speak TLS and to trust the certificates that the system trusts, or a `pinyon.Tls` with more
@@ -302,6 +302,9 @@ class Client:
     def append(self, key: _Key, value: object) -> Future[bool]:
         """Append to the stored value. Its ttl stays as it is.
 
+        The stored value must be text or bytes too: the server joins the bytes and does not know what they mean.
+        Any other value cannot be read afterwards.
+
         Args:
             key: text (sent as UTF-8) or bytes.
             value: text or bytes, put after the stored text or bytes.
@@ -310,7 +313,7 @@ class Client:
             Whether there was a value.
         """
     def prepend(self, key: _Key, value: object) -> Future[bool]:
-        """Prepend to the stored value. Its ttl stays as it is.
+        """Prepend to the stored value, which must be text or bytes, as for `append`. Its ttl stays as it is.
 
         Args:
             key: text (sent as UTF-8) or bytes.
@@ -468,7 +471,7 @@ class Client:
         """Make all servers forget all items.
 
         Args:
-            delay: seconds from now, a whole number.
+            delay: seconds from now, or a timedelta; rounded up to whole seconds.
         """
     def stats(self, kind: str | None = None) -> Future[dict[str, dict[str, str]]]:
         """Return the statistics of each server.

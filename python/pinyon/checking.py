@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
     from typing_extensions import Literal
 
+__all__ = ["Finding", "check_caches", "check_locks"]
+
 #: The first version of memcached whose meta commands are used.
 META = (1, 6, 10)
 

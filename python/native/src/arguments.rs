@@ -54,9 +54,10 @@ where
     if !number.is_instance_of::<PyInt>() {
         return Err(unsupported(&number, &format!("{name} must be {kind}")));
     }
-    let shown = number.str()?;
-    let refused = |_| exception(number.py(), ErrorKind::UsageError, &format!("{name} must be {range}, not {shown}"));
-    number.extract().map_err(refused)
+    number.extract().map_err(|_| match number.str() {
+        Ok(shown) => exception(number.py(), ErrorKind::UsageError, &format!("{name} must be {range}, not {shown}")),
+        Err(error) => error,
+    })
 }
 
 /// Seconds from an int, a float or a timedelta. `name`: the name of the argument.

@@ -51,13 +51,20 @@ impl StoredTtl {
     /// For commands without a ttl.
     pub(crate) const NONE: Self = Self(Some(Ttl(ttl::Ttl::NONE.0)));
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn or(self, py: Python<'_>, default: DefaultTtl) -> PyResult<i32> {
-        match self.0 {
-            Some(ttl) => Ok(ttl.0),
-            None => checked(py, default.now()).map(|ttl| ttl.0),
+        match (self.0, default.relative()) {
+            (Some(ttl), _) => Ok(ttl.0),
+            (None, Some(ttl)) => Ok(ttl.0),
+            (None, None) => ending(py, default),
         }
     }
+}
+
+/// A default ttl of more than 30 days, from now on.
+#[cold]
+fn ending(py: Python<'_>, default: DefaultTtl) -> PyResult<i32> {
+    checked(py, default.now()).map(|ttl| ttl.0)
 }
 
 impl<'py> FromPyObject<'_, 'py> for StoredTtl {

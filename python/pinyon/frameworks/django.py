@@ -7,7 +7,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from asgiref.sync import sync_to_async
-from django.apps import AppConfig
 from django.core.cache import caches
 from django.core.cache.backends.base import (
     DEFAULT_TIMEOUT,
@@ -26,8 +25,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from pinyon.checking import Finding
+    from pinyon.frameworks._untyped import Untyped as AppConfig
     from pinyon.frameworks._untyped import Untyped as BaseMemcachedCache
 else:
+    from django.apps import AppConfig
     from django.core.cache.backends.memcached import BaseMemcachedCache
 
 T = TypeVar("T")
@@ -218,7 +219,7 @@ def _client(kind: Callable[..., T], servers: list[str], options: dict[str, Any])
     return client
 
 
-class Checks(AppConfig):  # type: ignore[misc]
+class Checks(AppConfig):
     """An app for ``INSTALLED_APPS``: with it, ``manage.py check --deploy`` looks at the servers of all caches."""
 
     name = "pinyon.frameworks.django"

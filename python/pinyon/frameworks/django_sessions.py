@@ -10,11 +10,10 @@ import logging
 import time
 from datetime import datetime, timedelta, timezone
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from asgiref.sync import sync_to_async
 from django.conf import settings
-from django.contrib.sessions.backends.db import SessionStore as DatabaseStore
 from django.core.cache import caches
 from django.core.cache.backends.base import InvalidCacheKey
 from django.core.exceptions import ImproperlyConfigured
@@ -23,7 +22,12 @@ from django.db import connections, router, transaction
 import pinyon
 from pinyon.frameworks.django import PinyonCache
 
-logger = logging.getLogger("django.contrib.sessions")
+if TYPE_CHECKING:
+    from pinyon.frameworks._untyped import Untyped as DatabaseStore
+else:
+    from django.contrib.sessions.backends.db import SessionStore as DatabaseStore
+
+logger: logging.Logger = logging.getLogger("django.contrib.sessions")
 
 KEY_PREFIX = "pinyon.frameworks.django_sessions"
 
@@ -90,7 +94,7 @@ class Watermark:
 WATERMARK = Watermark()
 
 
-class SessionStore(DatabaseStore):  # type: ignore[misc]
+class SessionStore(DatabaseStore):
     """A session in the database, whose copy in the cache ``SESSION_CACHE_ALIAS`` saves most requests the query."""
 
     cache_key_prefix = KEY_PREFIX
@@ -116,7 +120,7 @@ class SessionStore(DatabaseStore):  # type: ignore[misc]
         except pinyon.UndecodableValue:
             copy = None
         except (pinyon.Error, InvalidCacheKey):
-            return super().load()
+            return super().load()  # type: ignore[misc]
         if copy and WATERMARK.is_due():
             WATERMARK.read(self.model)
         if copy and WATERMARK.is_before(copy["made"]):
@@ -135,7 +139,7 @@ class SessionStore(DatabaseStore):  # type: ignore[misc]
         except pinyon.UndecodableValue:
             copy = None
         except (pinyon.Error, InvalidCacheKey):
-            return await super().aload()
+            return await super().aload()  # type: ignore[misc]
         if copy and WATERMARK.is_due():
             await sync_to_async(WATERMARK.read)(self.model)
         if copy and WATERMARK.is_before(copy["made"]):
@@ -152,7 +156,7 @@ class SessionStore(DatabaseStore):  # type: ignore[misc]
             self.create()
             return
         began = time.time()
-        super().save(must_create)
+        super().save(must_create)  # type: ignore[misc]
         self._keep(began, self._session, self.get_expiry_age())
 
     async def asave(self, must_create: bool = False) -> None:
@@ -160,14 +164,14 @@ class SessionStore(DatabaseStore):  # type: ignore[misc]
             await self.acreate()
             return
         began = time.time()
-        await super().asave(must_create)
+        await super().asave(must_create)  # type: ignore[misc]
         await self._akeep(began, self._session, await self.aget_expiry_age())
 
     def delete(self, session_key: str | None = None) -> None:
         deleted = session_key or self.session_key
         if deleted is None:
             return
-        super().delete(deleted)
+        super().delete(deleted)  # type: ignore[misc]
         key, database = self.cache_key_prefix + deleted, router.db_for_write(self.model)
         self._forget(key)
         if connections[database].in_atomic_block:
@@ -178,7 +182,7 @@ class SessionStore(DatabaseStore):  # type: ignore[misc]
         deleted = session_key or self.session_key
         if deleted is None:
             return
-        await super().adelete(deleted)
+        await super().adelete(deleted)  # type: ignore[misc]
         await self._aforget(self.cache_key_prefix + deleted)
 
     def _keep(self, made: float, data: Any, ttl: int) -> None:

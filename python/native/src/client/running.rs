@@ -70,8 +70,8 @@ impl Client {
         ttl: StoredTtl,
     ) -> Returned<'py> {
         let py = key.py();
-        let ttl = ttl.or(py, self.default_ttl)?;
         let beginning = |Initial(number)| {
+            let ttl = ttl.or(py, self.default_ttl)?;
             let client_flags = self.codec.counter_flags(py, number)?;
             Ok::<_, PyErr>(operations::Initial { number, ttl, client_flags })
         };

@@ -139,11 +139,16 @@ impl Lock {
 
     /// Returns and forgets the lock that the caller acquired last. If there is only one, another task may release it.
     fn _leave(&self, py: Python<'_>, by_block: bool) -> PyResult<Option<Py<Held>>> {
-        let owner = match self.only_owner() {
-            Some(owner) => owner,
-            None => self.owner(py)?,
-        };
         let mut taken = self.lock_taken();
+        let owner = match only_owner(&taken) {
+            Some(owner) => owner,
+            None => {
+                drop(taken);
+                let owner = self.owner(py)?;
+                taken = self.lock_taken();
+                owner
+            }
+        };
         let last = taken.iter().rposition(|taken| taken.owner == owner && taken.by_block == by_block);
         Ok(last.map(|last| taken.remove(last).held))
     }
@@ -206,16 +211,15 @@ impl Lock {
         Ok(LockRequest { owner, wait, ..self.request.clone() })
     }
 
-    /// The only owner that has acquired something, if there is exactly one.
-    fn only_owner(&self) -> Option<u64> {
-        let taken = self.lock_taken();
-        let (first, rest) = taken.split_first()?;
-        rest.iter().all(|taken| taken.owner == first.owner).then_some(first.owner)
-    }
-
     fn lock_taken(&self) -> MutexGuard<'_, Vec<Taken>> {
         self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// The only owner that has acquired something, however often.
+fn only_owner(taken: &[Taken]) -> Option<u64> {
+    let (first, rest) = taken.split_first()?;
+    rest.iter().all(|taken| taken.owner == first.owner).then_some(first.owner)
 }
 
 /// A lock that was asked for and is held once granted: the base of `pinyon.Held` in every concurrency model.
