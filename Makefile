@@ -13,16 +13,19 @@ version = $(shell sed -n '/^\[workspace.package\]/,/^$$/s/^version = "\(.*\)"/\1
 # What Pinyon and the floor are built from.
 rust_sources := $(shell find proto core python/native bench/floor -name '*.rs' -o -name '*.lua' -o -name 'Cargo.toml' | grep -v /target/) Cargo.toml Cargo.lock
 
+distributed := $(rust_sources) $(shell find python/pinyon -name '*.py*' -not -path '*/__pycache__*') \
+	python/pyproject.toml python/README.md LICENSE-APACHE LICENSE-MIT tools/distribution/build.py
+
 .PHONY: help
 help: ## List these verbs
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-19s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: bench
-bench: setup ## The benchmark: Pinyon beside the clients people use, in about seven minutes, and a report page
+bench: setup ## Compare Pinyon with the clients people use, in about seven minutes; writes an HTML report
 	.venv/bin/python -m pinyon_bench run
 
 .PHONY: bench-record
-bench-record: setup ## The long benchmark; rewrites PERFORMANCE.md
+bench-record: setup ## The long benchmark; rewrites PERFORMANCE.md, its plots and docs/performance-tables.md
 	.venv/bin/python -m pinyon_bench record
 
 .PHONY: bench-instructions
@@ -36,6 +39,23 @@ test: setup ## Every test, on servers it starts itself
 	cd bench && ../.venv/bin/python -m pytest -q
 	cd verify && ../.venv/bin/python -m pytest -q
 	.venv/bin/python -m pinyon_bench instructions --check
+
+.PHONY: dist
+dist: target/dist/tools/.ready ## What is uploaded, in dist: a source distribution, and a wheel for each CPython on PATH
+	target/dist/tools/bin/python tools/distribution/build.py
+	touch target/dist/.built
+
+target/dist/.built: $(distributed)
+	$(MAKE) dist
+
+.PHONY: test-dist
+test-dist: target/dist/.built ## Install and try what is in dist, in environments outside the tree; package the crates
+	target/dist/tools/bin/python -m pytest -q tools/distribution
+
+target/dist/tools/.ready: tools/distribution/requirements.txt tools/requirements-build.txt
+	python3 -m venv $(@D)
+	$(@D)/bin/pip install -q --disable-pip-version-check -r tools/distribution/requirements.txt -r tools/requirements-build.txt
+	touch $@
 
 .PHONY: rings
 rings: setup ## Compare rings with the clients they are of; rewrites the table in docs/rings.md and vectors/rings.json
@@ -64,8 +84,15 @@ lint: setup ## Formatting, lints and types of all languages
 	.venv/bin/ruff check python bench verify
 	.venv/bin/ruff check --config python/pyproject.toml scenarios tools docs/conf.py docs/examples
 	cd python && ../.venv/bin/mypy pinyon
+	cd python && PATH=$(CURDIR)/.venv/bin:$$PATH basedpyright --verifytypes pinyon --ignoreexternal
 	cd bench && ../.venv/bin/mypy pinyon_bench
 	cd verify && ../.venv/bin/mypy pinyon_verify
+	cd tools/distribution && ../../.venv/bin/mypy --strict .
+
+.PHONY: signatures
+signatures: setup ## Write the arguments of classes and the docstrings of stubs anew, after a change of the core's settings
+	.venv/bin/python tools/signatures.py
+	.venv/bin/ruff format -q python/pinyon
 
 .PHONY: docs
 docs: setup .venv/.docs ## The documentation site, in docs/_build/html; a link that leads nowhere fails it
@@ -99,4 +126,4 @@ setup: .venv/.ready .venv/.pinyon ## Packages, .venv with Pinyon and the benchma
 
 .PHONY: clean
 clean: ## Remove everything that was built
-	rm -rf target .venv fuzz/target docs/_build
+	rm -rf target dist .venv fuzz/target docs/_build

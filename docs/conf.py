@@ -40,8 +40,6 @@ exclude_patterns = ["docs/_build"]
 
 myst_heading_anchors = 4
 myst_enable_extensions = ["colon_fence"]
-# Docstrings put code between single backticks, as those in Rust do.
-default_role = "code"
 nitpicky = True
 # A name of several modules in an annotation, such as Client, leads to the first one.
 suppress_warnings = ["ref.python"]

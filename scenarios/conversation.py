@@ -1,4 +1,4 @@
-"""One connection as the scripted server sees it, and the steps it plays there."""
+"""One connection of the scripted server, and the steps it plays there."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ READERS = {"memcached": read_memcached, "redis": read_resp}
 
 
 class GoneError(Exception):
-    """The connection is over: the client has gone, the step closes it, or the server ends."""
+    """The connection is over: the client or the step closed it, or the server ends."""
 
 
 @dataclass(frozen=True)
 class Step:
-    """What the server does next. `README.md` says what each field means."""
+    """The server's next action. `README.md` describes the fields."""
 
     send: str = ""
     take: int = 1
@@ -38,7 +38,7 @@ class Step:
             raise ValueError(f"no such end of a step: {self.then!r}")
 
     def reply(self, requests: Sequence[bytes]) -> bytes:
-        """The bytes that are sent once these requests have come."""
+        """The bytes to send after these requests."""
         ordered = list(requests)[::-1] if self.reversed else requests
         whole = b"".join(render(self.send, request) for request in ordered or [b""]) * self.times
         if self.garble is not None:
@@ -46,15 +46,15 @@ class Step:
         return whole if self.cut is None else whole[: self.cut]
 
 
-#: Python's own tests may do what no step says.
+#: Python's own tests may do more than steps can.
 Play = Callable[["Conversation"], None]
 
 
 class Conversation:
-    """One connection: what was asked, and what is answered.
+    """One connection: its requests and answers.
 
     Args:
-        answers: by regular expression, what is answered to requests that are no step's.
+        answers: the answers to requests that belong to no step, by regular expression.
         over: set when the server ends.
     """
 
@@ -70,7 +70,7 @@ class Conversation:
         self._unread = b""
 
     def play(self, step: Step | Play) -> None:
-        """Does one step; raises ``GoneError`` when it was the last."""
+        """Does one step. Raises ``GoneError`` if it was the last."""
         if callable(step):
             return step(self)
         requests = [self.request() for _ in range(step.take)]
@@ -81,9 +81,9 @@ class Conversation:
         return self._do(step, requests)
 
     def request(self) -> bytes:
-        """The next request that has no standing answer.
+        """The next request without a standing answer.
 
-        The meta command that follows ``version`` belongs to the greeting.
+        The meta command after ``version`` belongs to the greeting.
         """
         while True:
             request = self._read_request(self._line, self._read)
@@ -97,7 +97,7 @@ class Conversation:
             self._do(answer, [request])
 
     def take_greeting(self) -> None:
-        """Takes both requests of a greeting, for a step that answers them by itself."""
+        """Takes both requests of a greeting, for a step that answers them itself."""
         greeting = [self._read_request(self._line, self._read) for _ in range(2)]
         if greeting != [b"version", b"mn"]:
             self.unexpected.extend(greeting)
@@ -111,7 +111,7 @@ class Conversation:
             raise GoneError from error
 
     def wait(self, seconds: float | None = None) -> None:
-        """Does nothing for a while, or for good; raises ``GoneError`` when the server ends meanwhile."""
+        """Does nothing for a while, or forever. Raises ``GoneError`` if the server ends meanwhile."""
         if self.over.wait(seconds):
             raise GoneError
 

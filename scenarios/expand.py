@@ -1,4 +1,6 @@
-"""Data files into scenarios: defaults filled in, and one scenario for each combination that a file asks for."""
+"""Turns data files into scenarios: fills in defaults, and makes one scenario for each combination that a file asks
+for.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ from conversation import Step
 
 @dataclass(frozen=True)
 class Scenario:
-    """What a server does, what a client asks of it, and what must come of it. `README.md` has the fields."""
+    """A server's actions, a client's calls, and the expected outcomes. `README.md` describes the fields."""
 
     name: str
     protocol: str
@@ -29,17 +31,17 @@ class Scenario:
 
     @property
     def behind(self) -> str:
-        """Which real server a healed one passes on to, as the program's options are called."""
+        """The program's option for the real server behind a healed one."""
         return f"{self.protocol}_login" if "password" in self.client else self.protocol
 
     def for_clients(self) -> dict[str, Any]:
-        """What a test suite has to know of it."""
+        """What a test suite needs to know about it."""
         kept = ("name", "protocol", "calls", "client", "after", "never", "shared")
         return {name: getattr(self, name) for name in kept}
 
 
 def load(paths: Iterable[str | Path]) -> list[Scenario]:
-    """All scenarios of these files; raises ``ValueError`` for what makes no sense."""
+    """All scenarios of these files. Raises ``ValueError`` for invalid ones."""
     found: dict[str, Scenario] = {}
     for path in paths:
         for scenario in _of_file(json.loads(Path(path).read_text(encoding="utf-8"))):
@@ -91,7 +93,7 @@ def _scenario(written: dict[str, Any], file: dict[str, Any]) -> Scenario:
     if unknown := written.keys() - known:
         raise ValueError(f"{written['name']}: no such field: {', '.join(sorted(unknown))}")
     own = written.get("answers", {})
-    # A scenario's own come first, and null takes one of the file's away.
+    # A scenario's own answers come first. Null removes one of the file's.
     answers = {**own, **{words: step for words, step in file.get("answers", {}).items() if words not in own}}
     return Scenario(
         name=written["name"],

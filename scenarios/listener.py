@@ -1,4 +1,4 @@
-"""Servers that misbehave: each connection to a port of its own is served on a thread."""
+"""Servers that misbehave, each on its own port. A thread serves each connection."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 
 class Listener:
-    """Serves each connection on a thread, until it is closed.
+    """Serves each connection in a thread, until it is closed.
 
     Args:
-        port: where it listens; 0 for anywhere.
+        port: where it listens; 0 for any free port.
     """
 
     def __init__(self, port: int = 0) -> None:
@@ -44,7 +44,7 @@ class Listener:
             back.join()
 
     def rewrite(self, replies: bytes) -> bytes:
-        """What a client is passed on of what a real server replied."""
+        """Rewrites a real server's replies for a client."""
         return replies
 
     def _pump(self, source: socket.socket, target: socket.socket, replies: bool) -> None:
@@ -85,17 +85,17 @@ class Listener:
 
 
 class ScriptedServer(Listener):
-    """Plays the same steps on every connection, and closes it when more is asked.
+    """Plays the same steps on every connection. A request after the last step closes the connection.
 
     Once healed, it passes new connections on to a real server.
 
     Args:
         protocol: ``"memcached"`` or ``"redis"``.
-        steps: what is done with the requests that have no standing answer, one step after the other.
+        steps: the actions for requests without a standing answer, in order.
         answers: the standing answers, by regular expression.
-        faulty_connections: how many connections the steps are played on; None: on all until it is healed.
-        real: the address of the real server that healthy connections are passed on to.
-        port: where it listens; 0 for anywhere.
+        faulty_connections: how many connections play the steps; None: all, until it is healed.
+        real: the address of the real server for healthy connections.
+        port: where it listens; 0 for any free port.
     """
 
     def __init__(
@@ -118,11 +118,11 @@ class ScriptedServer(Listener):
         super().__init__(port)
 
     def heal(self) -> None:
-        """From now on new connections are passed on to the real server; others go on as they were."""
+        """Passes new connections on to the real server from now on. Existing ones continue."""
         self.healed = True
 
     def report(self) -> dict[str, object]:
-        """What has happened: the connections accepted, and the requests that were played upon."""
+        """What has happened: the accepted connections, and the requests that met a step."""
         played = list(self.conversations)
         return {
             "connections": self.accepted,
@@ -137,6 +137,6 @@ class ScriptedServer(Listener):
         self.conversations.append(conversation)
         for step in self.steps:
             conversation.play(step)
-        # What has a standing answer is answered still; anything else ends the connection.
+        # Requests with a standing answer are still answered. Anything else ends the connection.
         conversation.request()
         return None

@@ -1,7 +1,7 @@
 """The scripted faulty server: ``python3 scenarios/server.py [--memcached ADDRESS] … FILE.json …``.
 
-Its first line says where each scenario is played, as JSON; `README.md` tells the rest. It ends when its standard input
-does.
+Its first line is JSON with the address of each scenario; `README.md` describes the rest. It ends when its standard
+input does.
 """
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
-"""Requests as a server reads them, and replies as scenarios write them, for memcached and for RESP."""
+"""Reads requests like a server, and renders the replies of scenarios, for memcached and for RESP."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
 
-#: The commands of memcached that are followed by data, and which word is its length.
+#: memcached's commands with a data block, and the position of its length.
 STORES = {b"ms": 2, **dict.fromkeys((b"set", b"add", b"replace", b"append", b"prepend", b"cas"), 4)}
 
-#: What stands for something else in a reply.
+#: The placeholders in a reply.
 PLACE = re.compile(r"\{(?:(opaque|key|\d+)|([^{}]*)\*(\d+))\}")
 
 #: Reads so many bytes, or a line without its end.
@@ -17,7 +17,7 @@ ReadLine = Callable[[], bytes]
 
 
 def read_memcached(line: ReadLine, read: Read) -> bytes:
-    """The next command line; its data is read with it, and dropped."""
+    """The next command line. Its data block is read and dropped."""
     request = line()
     words = request.split()
     if words and words[0] in STORES:
@@ -26,7 +26,7 @@ def read_memcached(line: ReadLine, read: Read) -> bytes:
 
 
 def read_resp(line: ReadLine, read: Read) -> bytes:
-    """The next command, its parts joined by spaces."""
+    """The next command, with its parts joined by spaces."""
     parts = []
     for _ in range(int(line()[1:])):
         size = int(line()[1:])
@@ -37,8 +37,8 @@ def read_resp(line: ReadLine, read: Read) -> bytes:
 def render(template: str, request: bytes) -> bytes:
     """The bytes of a reply to this request.
 
-    Each character stands for one byte. ``{key}`` is the request's second word, ``{opaque}`` its opaque, ``{3}`` its
-    fourth word, and ``{x*1000}`` a thousand times ``x``.
+    Each character is one byte. ``{key}`` stands for the request's second word, ``{opaque}`` for its opaque, ``{3}``
+    for its fourth word, and ``{x*1000}`` for a thousand times ``x``.
     """
     words = request.decode("latin-1").split()
 

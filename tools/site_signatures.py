@@ -1,10 +1,11 @@
-"""Signatures of the reference: those of the stubs, with types, for what is made in Rust or awaited."""
+"""The reference: types from the stubs for what is made in Rust or awaited; code in docstrings as code."""
 
 from __future__ import annotations
 
 import ast
 import functools
 import pkgutil
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Union
 
@@ -19,7 +20,14 @@ _Function = Union[ast.FunctionDef, ast.AsyncFunctionDef]
 def setup(app: Sphinx) -> dict[str, Any]:
     """Tell Sphinx what to call when."""
     app.connect("autodoc-process-signature", _signature)
+    # Before napoleon, which takes the colon of `host:port` for the end of a type.
+    app.connect("autodoc-process-docstring", _mark_code, priority=400)
     return {"parallel_read_safe": True}
+
+
+def _mark_code(app: Sphinx, what: str, name: str, thing: object, options: object, lines: list[str]) -> None:
+    """Docstrings put code between single backticks, as Rust does; Sphinx wants two."""
+    lines[:] = [re.sub(r"(?<![`:\w])`([^`]+)`(?![`_])", r"``\1``", line) for line in lines]
 
 
 def _signature(
@@ -65,7 +73,10 @@ def _stubs(module: str) -> dict[str, _Function]:
         # Later ones win: what a class says itself, and of overloads the last, which takes most.
         for function in (function for base in (*above, each) for function in base.body):
             if isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)):
-                found[f"{name}.{function.name}"] = function
+                qualified = f"{name}.{function.name}"
+                if function.decorator_list and qualified in found and not function.args.defaults:
+                    function.args.defaults = found[qualified].args.defaults
+                found[qualified] = function
     return found
 
 

@@ -1,4 +1,4 @@
-"""The command line: `python -m pinyon_bench VERB`."""
+"""The command line: `python -m pinyon_bench COMMAND`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .verbs import VERBS
 
 
 def main() -> int:
-    """Runs a verb; returns the process's exit status."""
+    """Runs a command; returns the process's exit status."""
     options = parse(sys.argv[1:])
     signal.signal(signal.SIGTERM, _terminate)
     try:

@@ -1,4 +1,4 @@
-"""What the harness needs from one client: its bound methods, and which client is made for which row."""
+"""The harness's view of one client: its bound methods, and which client a row needs."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ def nothing() -> None:
 
 @dataclass(frozen=True)
 class Calls:
-    """A connected client's methods, bound, so that the timing loop adds the same to every client.
+    """A connected client's methods, bound, so that the timing loop costs every client the same.
 
-    `set`, `add`, `replace` take key and value; `incr`, `decr` key and delta; `incr_or_create` key, delta and initial.
-    `stored` is what `set` answers when it stored; `keys` makes the client's own form of a key out of text.
-    `finish` ends a quiet batch: when it returns, the servers have done everything. For a client that only stops asking
-    for replies it is None, and the harness gets each of the row's keys instead: a reply on a connection says that what
-    was sent on it before is done.
+    `set`, `add`, `replace` take key and value; `incr`, `decr` key and delta; `incr_or_create` key, delta and
+    initial. `stored` is the answer of `set` after storing; `keys` turns text into the client's form of a key.
+    `finish` ends a quiet batch: when it returns, the servers have done everything. It is None for a client that
+    merely does not ask for replies. The harness then gets each of the row's keys: a reply on a connection proves
+    that everything sent before is done.
     """
 
     get: Call
@@ -55,7 +55,7 @@ class Adapter(Protocol):
         """Returns the version of the library, with that of the C library below it if there is one."""
 
     def configuration(self) -> str:
-        """Returns in one line how the client is set up."""
+        """Describes the client's settings in one line."""
 
     def connect(self, servers: list[str], kind: Kind, quiet: bool) -> Calls:
         """Returns a new client for values of this kind; raises CannotDo without a quiet mode when one is asked for."""
@@ -90,7 +90,7 @@ def _bind_step(calls: Calls, step: Step, row: RowSpec) -> BoundStep:
 
 
 def finish_quiet(calls: Calls, row: RowSpec) -> None:
-    """Waits until the servers have done everything that a quiet row sent; does nothing for other rows."""
+    """Waits until the servers have done everything in a quiet row. Does nothing for other rows."""
     if not row["quiet"]:
         return
     if calls.finish is not None:
@@ -101,7 +101,7 @@ def finish_quiet(calls: Calls, row: RowSpec) -> None:
 
 
 def row_keys(row: RowSpec) -> set[str]:
-    """Returns the keys that a row's steps name, those of multi-gets left out."""
+    """Returns the keys in a row's steps, except those of multi-gets."""
     return {step[1] for phase in row["phases"] for step in phase["steps"] if step[0] != "multiget"}
 
 

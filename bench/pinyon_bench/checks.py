@@ -1,4 +1,4 @@
-"""What the servers say happened: an independent check on every contestant."""
+"""Compares the servers' counters with what every contestant claims."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MOST_KEYS_READ = 10
 
 @dataclass(frozen=True)
 class Counts:
-    """How many commands servers have done; multi-gets count one get for every key."""
+    """How many commands servers have executed; a multi-get counts one get for every key."""
 
     gets: int
     sets: int
@@ -32,7 +32,7 @@ class Counts:
         return Counts(total("cmd_get"), total("cmd_set"), total("delete_hits", "delete_misses"), total("evictions"))
 
     def minus(self, earlier: Counts) -> Counts:
-        """Returns what was counted since."""
+        """Returns the counts since then."""
         return Counts(
             self.gets - earlier.gets,
             self.sets - earlier.sets,
@@ -41,16 +41,17 @@ class Counts:
         )
 
     def differ_from(self, row: RowSpec) -> str:
-        """Returns in words what a row of steps should have counted and did not; nothing when all is as it must be.
+        """Returns in words how the counts differ from what a row of steps should cause; empty if they do not.
 
-        A client without a quiet barrier of its own adds one get per key, one without `incr` with an initial value one set.
+        A client without a quiet barrier adds one get per key. One without `incr` with an initial value adds one
+        set.
         """
         spare_gets = len(row_keys(row)) if row["quiet"] else 0
         spare_sets = 1 if any(step[0] == "incr" for phase in row["phases"] for step in phase["steps"]) else 0
         return self.difference(expected_counts(row), spare_gets, spare_sets)
 
     def difference(self, wanted: Counts, spare_gets: int = 0, spare_sets: int = 0) -> str:
-        """Returns in words what should have been counted and was not, or was besides; so many more may be."""
+        """Returns in words how the counts differ from the wanted ones, with so many extra gets and sets allowed."""
         checks = (
             ("gets", self.gets, wanted.gets, spare_gets),
             ("sets", self.sets, wanted.sets, spare_sets),
@@ -62,7 +63,7 @@ class Counts:
 
 
 def expected_counts(row: RowSpec) -> Counts:
-    """Returns what servers count when a row is timed once, its preparation and warm-up included."""
+    """Returns what servers count when a row is timed once, including preparation and warm-up."""
     warmup = row["warmup"] if row["connect"] == "outside" else 0
     work = [(row["prepare"], 1), *((phase["steps"], phase["iterations"] + warmup) for phase in row["phases"])]
     gets = sum(times * sum(_gets(step) for step in steps) for steps, times in work)
@@ -78,9 +79,9 @@ def _gets(step: Step) -> int:
 
 
 def stored_wrongly(row: RowSpec, servers: list[Server]) -> str:
-    """Returns in words which value of bytes the servers hold differently from what was set; nothing if none.
+    """Returns in words which value the servers hold in another form than it was set; empty if none.
 
-    This is what finds a client that compresses or wraps values and so does other work than the rest.
+    This finds clients that compress or wrap values, and so do other work than the rest.
     """
     if row["kind"] == "object":
         return ""
@@ -90,7 +91,7 @@ def stored_wrongly(row: RowSpec, servers: list[Server]) -> str:
 
 
 def held_wrongly(values: dict[str, bytes], servers: list[Server]) -> str:
-    """Returns in words which of these values, looked at here and there, the servers hold differently; nothing if none."""
+    """Returns in words which of these values, in a sample, the servers hold differently; empty if none."""
     every = max(1, len(values) // MOST_KEYS_READ)
     for key, wanted in list(values.items())[::every]:
         held = [stored for server in servers if (stored := server.stored(key)) is not None]

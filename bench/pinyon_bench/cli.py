@@ -1,4 +1,4 @@
-"""The command line's verbs and options."""
+"""The commands and options of the command line."""
 
 from __future__ import annotations
 
@@ -22,21 +22,22 @@ LOCKS_ROUNDS = 3
 FAILURE_ROUNDS = 5
 MOST_SIZE = 1_000_000
 VERB_HELP = {
-    "run": "measure everything in about seven minutes; write JSON, then print the tables (the default verb)",
-    "record": "measure long, with the seeds' full counts in each round, and rewrite PERFORMANCE.md",
+    "run": "measure everything in about seven minutes; write JSON and an HTML report, print the tables (the default)",
+    "record": "measure for hours, with the published counts in each round; rewrite PERFORMANCE.md and its tables",
+    "page": "rewrite PERFORMANCE.md and its plots from docs/performance-tables.md; measure nothing",
     "tables": "print the tables of an existing JSON file",
-    "coroutines": "seed 003's program: set and get values of SIZE bytes ITER times, blocking and in coroutines",
-    "locks": "measure locks alone: seed 004's tests beside other libraries, with the server's own statistics",
-    "failure": "measure what one memcached of eight costs that is stopped, or killed and restarted: ten minutes",
+    "coroutines": "repeat Mcc's benchmark (seed 003): set and get SIZE bytes ITER times, blocking and in coroutines",
+    "locks": "measure only locks: the tests of Redis::EM::Mutex (seed 004), other libraries, Redis's own statistics",
+    "failure": "stop, or kill and restart, one memcached of eight; measure what that costs: ten minutes",
     "syscalls": "count the client's system calls per call in steady state, with strace",
     "memory": "measure Pinyon's resident memory over a million operations and 10,000 connection failures",
     "instructions": "count Pinyon's instructions per operation with callgrind, and write bench/instructions.json",
-    "tls": "measure what TLS costs Pinyon: processor time with it and without, in half a minute",
+    "tls": "measure Pinyon's processor time with TLS and without, in half a minute",
 }
 
 
 def parse(arguments: list[str]) -> argparse.Namespace:
-    """Returns the options; ends the program with a message when they make no sense. No verb means `run`."""
+    """Returns the options; exits with a message when they are wrong. Without a command it is `run`."""
     asks_for_help = arguments[:1] in (["-h"], ["--help"])
     names_no_verb = not arguments or arguments[0].startswith("-")
     if names_no_verb and not asks_for_help:
@@ -49,7 +50,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
 
 
 def _choose_locks(options: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
-    """Turns the names of rows into those of the short or of the long run."""
+    """Replaces the names of rows by the rows of the short or the long run."""
     known: list[Row] = [*lock_rows(options.quick)]
     if options.rows is None:
         options.rows = [row for row in known if row.in_run or not options.quick]
@@ -63,13 +64,15 @@ def _choose_locks(options: argparse.Namespace, parser: argparse.ArgumentParser) 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m pinyon_bench",
-        description="Measures memcached clients and locks against each other and against a bare socket.",
-        epilog="VERB --help lists a verb's options.",
+        description="Compares memcached clients and lock libraries with each other, and with a bare socket.",
+        epilog="COMMAND --help lists the options of a command.",
     )
-    verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
+    verbs = parser.add_subparsers(dest="verb", metavar="COMMAND", required=True)
     parsers = {name: verbs.add_parser(name, help=text, description=text) for name, text in VERB_HELP.items()}
     for name, rounds in (("run", RUN_ROUNDS), ("record", RECORD_ROUNDS)):
-        parsers[name].add_argument("--rounds", type=_positive, default=rounds, help="default: %(default)s")
+        parsers[name].add_argument(
+            "--rounds", type=_positive, default=rounds, help="how many rounds; default: %(default)s"
+        )
         _add_rows(parsers[name], short=name == "run")
         _add_common(parsers[name])
     parsers["record"].add_argument(
@@ -77,14 +80,16 @@ def _parser() -> argparse.ArgumentParser:
         dest="source",
         type=Path,
         metavar="FILE.json",
-        help="rewrite PERFORMANCE.md from this; measure nothing",
+        help="measure nothing: rewrite PERFORMANCE.md and its tables from this file",
     )
     parsers["tables"].add_argument("file", type=Path, metavar="FILE.json")
     parsers["tables"].add_argument(
-        "--pairs", action="store_true", help="print seed 002's tables with latencies, client by client, instead"
+        "--pairs",
+        action="store_true",
+        help="print the pairs of UUIDs with latencies instead, in the layout of seed 002",
     )
     parsers["tables"].add_argument(
-        "--locks", action="store_true", help="print seed 004's tables, library by library, instead"
+        "--locks", action="store_true", help="print the locks instead, in the layout of seed 004"
     )
     _add_coroutines(parsers["coroutines"])
     _add_locks(parsers["locks"])
@@ -92,9 +97,11 @@ def _parser() -> argparse.ArgumentParser:
     for name in ("syscalls", "memory"):
         _add_common(parsers[name])
     parsers["instructions"].add_argument(
-        "--check", action="store_true", help="write nothing; fail where an operation takes more than recorded"
+        "--check", action="store_true", help="write nothing; fail if an operation takes more instructions than recorded"
     )
-    parsers["tls"].add_argument("--rounds", type=_positive, default=RECORD_ROUNDS, help="default: %(default)s")
+    parsers["tls"].add_argument(
+        "--rounds", type=_positive, default=RECORD_ROUNDS, help="how many rounds; default: %(default)s"
+    )
     _add_placement(parsers["tls"])
     return parser
 
@@ -109,13 +116,15 @@ def _add_rows(parser: argparse.ArgumentParser, short: bool) -> None:
         metavar="LIST",
         help="comma-separated names, patterns (get:*) or groups "
         f"({', '.join(groups)}); "
-        f"default: all{', of those with coroutines and locks a few' if short else ''}",
+        f"default: all{', but only some of the rows of coroutines and locks' if short else ''}",
     )
 
 
 def _add_locks(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--quick", action="store_true", help="as short as in `run`: about a minute instead of twenty")
-    parser.add_argument("--rounds", type=_positive, default=LOCKS_ROUNDS, help="at most; default: %(default)s")
+    parser.add_argument("--quick", action="store_true", help="as short as in `run`: one minute instead of twenty")
+    parser.add_argument(
+        "--rounds", type=_positive, default=LOCKS_ROUNDS, help="at most this many rounds; default: %(default)s"
+    )
     parser.add_argument(
         "--rows", metavar="LIST", help="comma-separated names or patterns (locks:mutex:*); default: all"
     )
@@ -123,16 +132,18 @@ def _add_locks(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_failure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--rounds", type=_positive, default=FAILURE_ROUNDS, help="default: %(default)s")
+    parser.add_argument(
+        "--rounds", type=_positive, default=FAILURE_ROUNDS, help="how many rounds; default: %(default)s"
+    )
     parser.add_argument(
         "--contestants",
         dest="contenders",
         type=_contenders,
         default=list(CONTENDERS),
         metavar="LIST",
-        help="comma-separated names or patterns (Pinyon*)",
+        help="comma-separated names or patterns (Pinyon*); default: all",
     )
-    parser.add_argument("--write", action="store_true", help="put the table into docs/failures.md")
+    parser.add_argument("--write", action="store_true", help="write the table into docs/failures.md")
     _add_placement(parser)
 
 
@@ -140,7 +151,9 @@ def _contenders(text: str) -> list[Contender]:
     wanted = [name.lower() for name in _names(text)]
     chosen = [each for each in CONTENDERS if any(fnmatch(each.client.lower(), name) for name in wanted)]
     if not chosen:
-        raise argparse.ArgumentTypeError(f"none of them; there are: {', '.join({each.client for each in CONTENDERS})}")
+        raise argparse.ArgumentTypeError(
+            f"no contestant matches {text!r}; choose from: {', '.join(dict.fromkeys(each.client for each in CONTENDERS))}"
+        )
     return chosen
 
 
@@ -151,16 +164,16 @@ def _add_coroutines(parser: argparse.ArgumentParser) -> None:
         nargs="?",
         default=SIZE,
         metavar="SIZE",
-        help="bytes of a value; default: %(default)s",
+        help="bytes in a value; default: %(default)s",
     )
     parser.add_argument(
         "iterations",
         type=_positive,
         nargs="?",
         metavar="ITER",
-        help=f"default: {ITERATIONS}, over the slow link {SLOW_ITERATIONS}",
+        help=f"how often; default: {ITERATIONS}, over the slow link {SLOW_ITERATIONS}",
     )
-    parser.add_argument("--slow", action="store_true", help="over a link with a round trip of 30 ms")
+    parser.add_argument("--slow", action="store_true", help="use a link with a round trip of 30 ms")
     _add_contestants(parser)
     _add_placement(parser)
 
@@ -168,25 +181,34 @@ def _add_coroutines(parser: argparse.ArgumentParser) -> None:
 def _add_common(parser: argparse.ArgumentParser) -> None:
     _add_contestants(parser)
     _add_placement(parser)
-    parser.add_argument("--output", type=Path, metavar="FILE.json", help="default: bench/results/TIME.json")
+    parser.add_argument(
+        "--output", type=Path, metavar="FILE.json", help="where to write the result; default: bench/results/TIME.json"
+    )
 
 
 def _add_contestants(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--contestants", type=_entries, default=None, metavar="LIST", help="comma-separated names or patterns (Pinyon*)"
+        "--contestants",
+        type=_entries,
+        default=None,
+        metavar="LIST",
+        help="comma-separated names or patterns (Pinyon*); default: all",
     )
 
 
 def _add_placement(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--placement", choices=PLACEMENTS, default=SAME_CORE, help="cores of client and servers; default: %(default)s"
+        "--placement",
+        choices=PLACEMENTS,
+        default=SAME_CORE,
+        help="which cores client and servers run on; default: %(default)s",
     )
 
 
 def _size(text: str) -> int:
     size = _positive(text)
     if size > MOST_SIZE:
-        raise argparse.ArgumentTypeError(f"more than {MOST_SIZE} bytes")
+        raise argparse.ArgumentTypeError(f"{text} bytes are more than the {MOST_SIZE:,} allowed")
     return size
 
 
@@ -201,7 +223,7 @@ def _rows(known: list[Row], text: str) -> list[Row]:
     for name in wanted:
         if not any(row.is_called(name) for row in known):
             names = ", ".join(row.name for row in known)
-            raise argparse.ArgumentTypeError(f"no row or group {name!r}; there are: {names}")
+            raise argparse.ArgumentTypeError(f"no row or group is named {name!r}; choose from: {names}")
     return [row for row in known if any(row.is_called(name) for name in wanted)]
 
 
@@ -211,12 +233,12 @@ def _entries(text: str) -> list[Entry]:
     for name in wanted:
         if not any(fnmatch(entry.name.lower(), name) for entry in known):
             names = ", ".join(entry.name for entry in known)
-            raise argparse.ArgumentTypeError(f"no contestant {name!r}; there are: {names}")
+            raise argparse.ArgumentTypeError(f"no contestant matches {name!r}; choose from: {names}")
     return [entry for entry in known if any(fnmatch(entry.name.lower(), name) for name in wanted)]
 
 
 def _names(text: str) -> list[str]:
     names = [name.strip() for name in text.split(",") if name.strip()]
     if not names:
-        raise argparse.ArgumentTypeError("an empty list")
+        raise argparse.ArgumentTypeError("the list is empty; name at least one")
     return names

@@ -12,14 +12,14 @@ from .protocol import Timing
 
 
 class Stopwatch:
-    """Runs from its making on: `time.perf_counter` and `getrusage(RUSAGE_SELF)`."""
+    """Starts when it is made: `time.perf_counter` and `getrusage(RUSAGE_SELF)`."""
 
     def __init__(self) -> None:
         self._before = resource.getrusage(resource.RUSAGE_SELF)
         self._start = time.perf_counter()
 
     def elapsed(self) -> Timing:
-        """Returns the seconds since, by the clock and of this process's processor time."""
+        """Returns the seconds since the start, by the clock and of this process's processor time."""
         wall = time.perf_counter() - self._start
         after = resource.getrusage(resource.RUSAGE_SELF)
         user, system = after.ru_utime - self._before.ru_utime, after.ru_stime - self._before.ru_stime
@@ -28,7 +28,7 @@ class Stopwatch:
 
 @contextmanager
 def no_garbage_collection() -> Iterator[None]:
-    """Collects garbage now, and none inside."""
+    """Collects garbage now, and none within the block."""
     gc.collect()
     gc.disable()
     try:

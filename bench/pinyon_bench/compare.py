@@ -24,13 +24,13 @@ class Ratio:
 
     @property
     def same(self) -> bool:
-        """Whether the two are the same within noise: the spread has 1 inside."""
+        """Whether the two are the same within noise: the spread includes 1."""
         return self.low <= 1.0 <= self.high
 
 
 @dataclass(frozen=True)
 class Figures:
-    """Seconds as the seed's tables have them."""
+    """Seconds as Dalli's table has them."""
 
     user: float
     system: float
@@ -43,7 +43,7 @@ class Figures:
 
 
 def samples_of(document: Document, row: str, contestant: str) -> list[Sample]:
-    """Returns a cell's samples; none when the cell is void."""
+    """Returns a cell's samples; none when the cell is empty."""
     if document.gap(row, contestant):
         return []
     return document.cell(row, contestant)
@@ -55,7 +55,7 @@ def rates(document: Document, row: str, contestant: str) -> dict[int, float]:
 
 
 def rate(document: Document, row: str, contestant: str) -> float | None:
-    """Returns the median of operations per second, or None for a void cell."""
+    """Returns the median of operations per second, or None for an empty cell."""
     values = rates(document, row, contestant).values()
     return median(values) if values else None
 
@@ -69,13 +69,13 @@ def processor_times(document: Document, row: str, contestant: str) -> dict[int, 
 
 
 def processor_time(document: Document, row: str, contestant: str) -> float | None:
-    """Returns the median microseconds of processor time per operation, or None for a void cell."""
+    """Returns the median microseconds of processor time per operation, or None for an empty cell."""
     values = processor_times(document, row, contestant).values()
     return median(values) if values else None
 
 
 def figures(document: Document, row: str, contestant: str) -> Figures | None:
-    """Returns the seconds of the seed's table: summed over rounds or their median, as the document says."""
+    """Returns the seconds for Dalli's table: the sum over the rounds or their median, as the document says."""
     samples = samples_of(document, row, contestant)
     if not samples:
         return None
@@ -88,7 +88,7 @@ def figures(document: Document, row: str, contestant: str) -> Figures | None:
 
 
 def rate_ratio(document: Document, row: str, contestant: str, other: str) -> Ratio | None:
-    """Returns how many times the other's rate a contestant reaches; None when either cell is void."""
+    """Returns how many times the other's rate a contestant reaches; None when either cell is empty."""
     return ratio(rates(document, row, contestant), rates(document, row, other))
 
 

@@ -1,4 +1,4 @@
-"""What is shown of a result document, in order: the terminal, PERFORMANCE.md and the report all take it from here."""
+"""The tables of a result document, in order; terminal, Markdown and HTML all take them from here."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .step_rows import SEED
 
 
 def tables(document: Document) -> list[Grid]:
-    """Returns every table that has lines, but for contestants and targets."""
+    """Returns every table with lines, except contestants and targets."""
     found = [
         *grids.rate_grids(document),
         *grids.processor_grids(document),
@@ -28,16 +28,24 @@ def tables(document: Document) -> list[Grid]:
 
 
 def seed_tables_of(document: Document) -> dict[str, Lines]:
-    """Returns the tables in the layouts of the seeds, by the verb's option that prints them alone."""
+    """Returns the tables in the layouts of the seeds, by the option of the verb `tables` that prints each alone."""
     found = {
-        "seed": Lines("The seeds' tables", grids.seed_lines(document), f"In {grids.seed_caption(document)}."),
-        "pairs": Lines("Seed 002's tables", seed_tables.seed_lines(document), seed_tables.SEED_NOTE),
-        "locks": Lines("Seed 004's tables", lock_lines.seed_lines(document), lock_lines.SEED_NOTE),
+        "seed": Lines("Dalli's ten rows in the layout of seed 000", grids.seed_lines(document), _seed_note(document)),
+        "pairs": Lines(
+            "Pairs of UUIDs in the layout of seed 002", seed_tables.seed_lines(document), seed_tables.SEED_NOTE
+        ),
+        "locks": Lines("Locks in the layout of seed 004", lock_lines.seed_lines(document), lock_lines.SEED_NOTE),
     }
     return {name: lines for name, lines in found.items() if lines.lines}
 
 
 def lists(document: Document) -> dict[str, list[str]]:
-    """Returns what is said in sentences, by title."""
+    """Returns the lists of sentences by title."""
     found = {"Same within noise": grids.noise_sentences(document), "Not measured": grids.gap_sentences(document)}
     return {title: sentences for title, sentences in found.items() if sentences}
+
+
+def _seed_note(document: Document) -> str:
+    return (
+        f"Figures are {grids.seed_caption(document)}. ×first: times the first client's rate; ×floor: times the floor's."
+    )

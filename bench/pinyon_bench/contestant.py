@@ -27,7 +27,7 @@ REPOSITORY = BENCH_FOLDER.parent
 
 
 class ContestantError(Exception):
-    """A contestant ended, hung, wrote something that is not a reply, or refused; `cannot` when its client never can."""
+    """A contestant ended, hung, refused, or wrote something else than a reply; `cannot` if its client never can."""
 
     def __init__(self, reason: str, cannot: bool = False) -> None:
         super().__init__(reason)
@@ -49,7 +49,7 @@ class Entry:
     build: str = ""
 
     def takes_part(self, row: Row) -> bool:
-        """Returns whether the row is one for this contestant."""
+        """Returns whether this contestant takes part in the row."""
         return row.group in self.groups and not set(self.models).isdisjoint(row.models)
 
 
@@ -113,7 +113,7 @@ def program(name: str) -> Path:
 
 
 def answered(reply: dict[str, Any]) -> dict[str, Any]:
-    """Returns the reply; raises ContestantError when it is that something could not be done."""
+    """Returns the reply; raises ContestantError when the contestant refused."""
     if not reply["ok"]:
         raise ContestantError(reply["reason"], bool(reply.get("cannot")))
     return reply
@@ -121,7 +121,7 @@ def answered(reply: dict[str, Any]) -> dict[str, Any]:
 
 @dataclass
 class Contestant:
-    """A contestant's process, started at the first request and kept; after a failure the next request starts it anew."""
+    """A contestant's process. The first request starts it; after a failure, the next request restarts it."""
 
     entry: Entry
     cores: set[int] | None
@@ -129,12 +129,12 @@ class Contestant:
     _errors: IO[bytes] = field(default_factory=tempfile.TemporaryFile)
 
     def ask(self, request: dict[str, Any], seconds: float = REPLY_SECONDS) -> dict[str, Any]:
-        """Returns the reply to a request; raises ContestantError when there is none within `seconds`."""
+        """Returns the reply to a request. Raises ContestantError if there is none within `seconds`."""
         self.send(request)
         return self.receive(seconds)
 
     def send(self, request: dict[str, Any]) -> None:
-        """Sends a request, whose reply is to be received."""
+        """Sends a request; `receive` returns its reply."""
         process = self._running()
         assert process.stdin is not None
         try:
@@ -145,7 +145,7 @@ class Contestant:
             raise ContestantError(f"{error}{self._last_words()}") from None
 
     def receive(self, seconds: float = REPLY_SECONDS) -> dict[str, Any]:
-        """Returns the reply to what was sent; raises ContestantError when there is none within `seconds`."""
+        """Returns the reply to the last request. Raises ContestantError if there is none within `seconds`."""
         process = self._running()
         assert process.stdout is not None
         try:
@@ -158,7 +158,7 @@ class Contestant:
 
     @property
     def pid(self) -> int:
-        """The process id; starts the process if it does not run."""
+        """The process id. Starts the process if necessary."""
         return self._running().pid
 
     def _running(self) -> subprocess.Popen[bytes]:
@@ -187,13 +187,13 @@ class Contestant:
         return f": {lines[-1]}" if lines else ""
 
     def hang_up(self) -> None:
-        """Ends the process's input, upon which it ends; does not wait for it."""
+        """Closes the process's input, so that it ends; does not wait for it."""
         if self._process is not None and self._process.stdin is not None:
             with suppress(BrokenPipeError):
                 self._process.stdin.close()
 
     def close(self) -> None:
-        """Ends the process, if there is one: by the end of its input, or else by its id."""
+        """Ends the process, if any, by closing its input or else by killing it."""
         process, self._process = self._process, None
         if process is None:
             return

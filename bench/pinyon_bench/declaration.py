@@ -1,7 +1,7 @@
-"""What is said of a row: once, where the row is declared.
+"""Rows, groups of rows and targets: each is declared once.
 
-The runner, the command line, tables, targets, plots and PERFORMANCE.md read it from there, or from the part of it that
-a result document keeps.
+The runner, the command line, tables, targets, plots and PERFORMANCE.md read the declarations, or the part of them that a
+result document keeps.
 """
 
 from __future__ import annotations
@@ -14,26 +14,36 @@ from typing import Any, Literal
 from .names import BLOCKING
 from .results import Document, RowInfo
 
-#: What else is measured of a row: the client's system calls and memory, and the row in other placements.
+#: Additional measurements of a row: the client's system calls and memory, and the row in other placements.
 Also = Literal["system calls", "memory", "placement"]
-#: What a rate stands beside: the first contestant's, the floor's for that one; the first client's; our blocking
-#: client's; that of the first contestant of the same concurrency model.
+#: What a rate is compared with: the first contestant, or the floor for the first contestant itself; the first client;
+#: our blocking client; the first contestant of the same concurrency model.
 Beside = Literal["floor and first", "first client", "blocking", "first of model", ""]
 
 
 @dataclass(frozen=True)
 class Target:
-    """One target in words, what was measured, and whether that meets it."""
+    """One target: `ROW: what it must reach`, what was measured, and whether that meets it."""
 
     text: str
     measured: str
     met: bool
     spread: str = ""
 
+    @property
+    def row(self) -> str:
+        """The row or group that must reach it."""
+        return self.text.partition(": ")[0]
 
-#: Gives the targets of the row or group of this name that a document has the figures for.
+    @property
+    def wanted(self) -> str:
+        """What the row must reach."""
+        return self.text.partition(": ")[2]
+
+
+#: Yields the targets for the row or group with this name, as far as a document has the figures.
 Goal = Callable[[Document, str], Iterator[Target]]
-#: Goals by names of rows, which may be patterns.
+#: Goals by row name, which may be a pattern.
 Goals = dict[str, tuple[Goal, ...]]
 
 
@@ -41,14 +51,16 @@ Goals = dict[str, tuple[Goal, ...]]
 class Group:
     """Rows that are shown together, and how.
 
-    `counted` says what their rates count. The name of a row is its label without the first `prefix` parts. Tables are
-    `transposed` where there are few rows and many contestants. `note` may name `{first}`, the first contestant.
+    `counted` says what their rates count. A row's label is its name without the first `prefix` parts; `labels` heads the
+    labels. Tables are `transposed` where there are few rows and many contestants. `note` may name `{first}`, the first
+    contestant.
     """
 
     name: str
     title: str
     counted: str = ", operations per second"
     prefix: int = 0
+    labels: str = "row"
     beside: Beside = ""
     transposed: bool = False
     by_client: bool = False
@@ -58,21 +70,21 @@ class Group:
     goals: tuple[Goal, ...] = ()
 
     def rows(self, document: Document) -> list[RowInfo]:
-        """Returns the group's rows in the order in which they are shown."""
+        """Returns the group's rows in display order."""
         rows = document.rows_of(self.name)
         return sorted(rows, key=self.order) if self.order else rows
 
     def label(self, row: RowInfo) -> str:
-        """Returns what a row is called among those of its group."""
+        """Returns the row's label within its group."""
         return " ".join(row.name.split(":")[self.prefix :]) if self.prefix else row.name
 
 
 @dataclass(frozen=True)
 class Row:
-    """One workload: what is done, by whom, what its rate counts, and what must come of it.
+    """One workload: what it does, who takes part, what its rate counts, and its targets.
 
     `operation`, `size` (of a value, in bytes), `concurrency`, `keys` and `servers` are its places on the axes of plots;
-    they are void where a row has no such thing. `run` takes it unasked when `in_run` is true.
+    they are 0 or empty where a row has none. `run` includes the row by default when `in_run` is true.
     """
 
     name: str
@@ -91,16 +103,16 @@ class Row:
     goals: tuple[Goal, ...] = field(default=(), compare=False)
 
     def info(self) -> RowInfo:
-        """Returns the row as the document has it."""
+        """Returns the row as a result document keeps it."""
         places = (self.operation, self.size, self.concurrency, self.keys, self.servers)
         return RowInfo(self.name, self.group, self.unit, self.about, *places)
 
     def rounds(self, rounds: int) -> int:
-        """Returns in how many of these rounds it is timed: all, unless it takes long and hardly varies."""
+        """Returns in how many of these rounds it is timed: all, unless the row is slow and steady."""
         return min(rounds, self.most_rounds or rounds)
 
     def is_called(self, name: str) -> bool:
-        """Returns whether a name, a pattern or a group's name means this row; `locks` are several groups."""
+        """Returns whether a name, a pattern or a group's name selects this row; `locks` selects several groups."""
         return name in (self.group, self.group.partition(":")[0]) or fnmatch(self.name, name)
 
 

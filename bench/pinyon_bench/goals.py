@@ -1,4 +1,4 @@
-"""The kinds of targets of caches: what Pinyon must reach, as rows and groups declare it."""
+"""The kinds of targets of caches; rows and groups declare which of them Pinyon must reach."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from .declaration import Goal, Target
 from .names import BLOCKING, FLOOR, GEVENT, OURS, PEER, contestant_name, is_other
 from .results import Document, RowInfo
 
-#: A step down to less than this has fallen, however far the rounds are apart.
+#: Below this ratio a rate has fallen, however wide the spread.
 FALLEN = 0.95
 
 
 def reached(text: str, found: Ratio | None, wanted: float) -> Iterator[Target]:
-    """Gives the target that a ratio is at least so much; none when it was not measured."""
+    """Gives the target that a ratio is at least `wanted`; none when it was not measured."""
     if found:
         yield Target(text, f"{found.middle:.3f}", found.middle >= wanted, spread_of(found))
 
 
 def not_exceeded(text: str, found: Ratio | None, most: float) -> Iterator[Target]:
-    """Gives the target that a ratio is at most so much; none when it was not measured."""
+    """Gives the target that a ratio is at most `most`; none when it was not measured."""
     if found:
         yield Target(text, f"{found.middle:.3f}", found.middle <= most, spread_of(found))
 
@@ -31,7 +31,7 @@ def spread_of(found: Ratio) -> str:
 
 
 def at_least(wanted: float, other: str, model: str = BLOCKING, ours: str = OURS, shown: str = "") -> Goal:
-    """Our rate is at least so many times another client's."""
+    """Our rate is at least `wanted` times another client's."""
 
     def goal(document: Document, row: str) -> Iterator[Target]:
         found = rate_ratio(document, row, contestant_name(ours, model), contestant_name(other, model))
@@ -41,7 +41,7 @@ def at_least(wanted: float, other: str, model: str = BLOCKING, ours: str = OURS,
 
 
 def at_least_best(wanted: float, model: str, without: str = "") -> Goal:
-    """Our rate is at least so many times that of the best other client, but for one."""
+    """Our rate is at least `wanted` times that of the best other client, one excepted."""
 
     def goal(document: Document, row: str) -> Iterator[Target]:
         best = best_other(document, row, contestant_name(without, model))
@@ -54,14 +54,14 @@ def at_least_best(wanted: float, model: str, without: str = "") -> Goal:
 
 
 def best_other(document: Document, row: str, without: str = "") -> str | None:
-    """Returns which client but ours and this one has the highest rate in a row, or None without another."""
+    """Returns the other client with the highest rate in a row, one excepted; None without another."""
     known = {name: rate(document, row, name) for name in document.present() if is_other(name) and name != without}
     found = {name: value for name, value in known.items() if value is not None}
     return max(found, key=found.__getitem__, default=None)
 
 
 def at_least_row(wanted: float, other: str, words: str = "", models: tuple[str, ...] = (BLOCKING,)) -> Goal:
-    """Our rate is at least so many times our blocking client's in another row; `words` say which."""
+    """Our rate is at least `wanted` times our blocking client's in another row; `words` say which."""
 
     def goal(document: Document, row: str) -> Iterator[Target]:
         base = rates(document, other.replace("*", row.rpartition(":")[0]), OURS)
@@ -74,7 +74,7 @@ def at_least_row(wanted: float, other: str, words: str = "", models: tuple[str, 
 
 
 def keeps(wanted: float, one: str) -> Goal:
-    """Of the rate in a row with one server, so much of what the floor keeps is kept with several."""
+    """From one server to several, our rate changes at least `wanted` times as well as the floor's."""
 
     def goal(document: Document, row: str) -> Iterator[Target]:
         ours, floor = (ratio(rates(document, row, name), rates(document, one, name)) for name in (OURS, FLOOR))
@@ -87,13 +87,13 @@ def keeps(wanted: float, one: str) -> Goal:
 
 
 def processor_at_most_peers(document: Document, row: str) -> Iterator[Target]:
-    """Our processor time per operation is at most that of the client that most targets compare with."""
+    """Our processor time per operation is at most PEER's."""
     found = ratio(*(processor_times(document, row, name) for name in (OURS, PEER)))
     return not_exceeded(f"{row}: CPU per operation at most {PEER}'s", found, 1.0)
 
 
 def exactly_system_calls(wanted: int) -> Goal:
-    """A call takes exactly so many system calls."""
+    """A call takes exactly `wanted` system calls."""
 
     def goal(document: Document, row: str) -> Iterator[Target]:
         for count in _system_calls(document, row):
@@ -104,7 +104,7 @@ def exactly_system_calls(wanted: int) -> Goal:
 
 
 def at_most_system_calls(wanted: float) -> Goal:
-    """An operation takes at most so many system calls."""
+    """An operation takes at most `wanted` system calls."""
 
     def goal(document: Document, row: str) -> Iterator[Target]:
         for count in _system_calls(document, row):
@@ -121,7 +121,7 @@ def _system_calls(document: Document, row: str) -> Iterator[float]:
 
 
 def memory_grows_at_most(kilobytes: int) -> Goal:
-    """Our memory grows by at most so much, whatever was done."""
+    """Our memory grows by at most so many kilobytes, whatever the client did."""
 
     def goal(document: Document, _: str) -> Iterator[Target]:
         for each in document.memory:
@@ -134,7 +134,7 @@ def memory_grows_at_most(kilobytes: int) -> Goal:
 
 
 def never_falls(operation: str) -> Goal:
-    """The rate does not fall from one number of greenlets to the next, by more than noise, nor by much."""
+    """From one number of greenlets to the next, the rate does not fall by more than noise, nor below FALLEN."""
 
     def goal(document: Document, group: str) -> Iterator[Target]:
         ours = contestant_name(OURS, GEVENT)
@@ -147,7 +147,7 @@ def never_falls(operation: str) -> Goal:
         ]
         if steps:
             worst, where = min(steps, key=lambda step: step[0].middle)
-            text = f"{group}:{operation}: never slower with more greenlets; least from {where}"
+            text = f"{group}:{operation}: never slower with more greenlets; worst step: {where}"
             met = all(found.middle >= 1 or (found.same and found.middle >= FALLEN) for found, _ in steps)
             yield Target(text, f"{worst.middle:.3f}", met, spread_of(worst))
 
@@ -155,7 +155,7 @@ def never_falls(operation: str) -> Goal:
 
 
 def processor_below_others(document: Document, group: str) -> Iterator[Target]:
-    """In all rows of a group our processor time is below the least of every other client of the same model."""
+    """In every row of a group our processor time is below that of every other client of the same model."""
     found = {
         f"{row.name} {name.rpartition(' ')[2]}": share
         for row in document.rows_of(group)
@@ -165,13 +165,13 @@ def processor_below_others(document: Document, group: str) -> Iterator[Target]:
     }
     if found:
         worst = max(found, key=lambda where: found[where].middle)
-        text = f"{group}: CPU per operation below others'; most: {worst.partition(':')[2]}"
+        text = f"{group}: CPU per operation below every other client's; worst: {worst.partition(':')[2]}"
         met = all(share.middle < 1 for share in found.values())
         yield Target(text, f"{found[worst].middle:.3f}", met, spread_of(found[worst]))
 
 
 def _processor_share(document: Document, row: RowInfo, ours: str) -> Ratio | None:
-    """Returns our processor time per operation as a part of the least of the others of the same model."""
+    """Returns our processor time per operation as a part of the cheapest other client's of the same model."""
     model = ours.rpartition(" ")[2]
     others = [name for name in document.present() if is_other(name) and name.endswith(f" {model}")]
     known = {name: value for name in others if (value := processor_time(document, row.name, name)) is not None}

@@ -1,4 +1,4 @@
-"""Tables as data, made only from a result document; the terminal, PERFORMANCE.md and the report put them into their form."""
+"""Tables as data, made only from a result document; terminal, Markdown and HTML each render them."""
 
 from __future__ import annotations
 
@@ -18,6 +18,10 @@ from .step_rows import SEED, STEP_GROUPS
 NONE = "–"
 SAME = "~"
 LEAST_SHOWN = 0.005
+TARGETS_NOTE = (
+    "spread: the lowest and the highest round; from five rounds on without the lowest and the highest. A target that "
+    "covers many rows shows the worst of them."
+)
 FIGURE = re.compile(r"[~+\-]?\d[\d,.]*( \([\d,.]+\))?(\n.*)?|")
 #: A column of a table of rates: its heading, and the contestant that it shows in a row.
 Column = tuple[str, Callable[[RowInfo], str]]
@@ -25,12 +29,13 @@ Column = tuple[str, Callable[[RowInfo], str]]
 
 @dataclass(frozen=True)
 class Grid:
-    """A table: a title, a header, rows of cells, and a note below."""
+    """A table: a title, a header, rows of cells, and a note below; `about` says what each row does, where a row is one."""
 
     title: str
     header: list[str] = field(default_factory=list)
     rows: list[list[str]] = field(default_factory=list)
     note: str = ""
+    about: list[str] = field(default_factory=list)
 
     @property
     def figures(self) -> list[bool]:
@@ -51,7 +56,7 @@ class Lines:
 
 
 def contestants(document: Document) -> Grid:
-    """Who took part, with version and configuration, or why not; a client's models together where these are the same."""
+    """Who took part, with version and configuration, or why not; models of one client share a line where these agree."""
     names: dict[tuple[str, str, str], list[str]] = {}
     for info in document.contestants:
         client, _, model = info.name.rpartition(" ")
@@ -71,9 +76,12 @@ def _with_models(client: str, models: list[str]) -> str:
 
 
 def target_grid(document: Document) -> Grid:
-    """Every target, met or missed."""
-    rows = [[each.text, "met" if each.met else "missed", each.measured, each.spread] for each in targets(document)]
-    return Grid("Against the targets", ["target", "", "measured", "spread"], rows)
+    """Every target, whether it was met, and what was measured."""
+    rows = [
+        [each.row, each.wanted, "met" if each.met else "missed", each.measured, each.spread]
+        for each in targets(document)
+    ]
+    return Grid("Targets", ["row", "target", "result", "measured", "spread"], rows, TARGETS_NOTE)
 
 
 def rate_grids(document: Document) -> list[Grid]:
@@ -88,17 +96,21 @@ def rate_grid(document: Document, group: Group) -> Grid:
         [_label(group, row), *(_rate_cell(document, group, row, name_in(row)) for _, name_in in columns)]
         for row in group.rows(document)
     ]
-    header = ["", *(heading for heading, _ in columns)]
+    header = [group.labels, *(heading for heading, _ in columns)]
+    about = [row.about for row in group.rows(document)]
     if group.transposed:
         header, *rows = [list(each) for each in zip(header, *rows)]
+        about = []
     note = _note(document, group, columns[0][0]) if columns else ""
-    return Grid(f"{group.title}{group.counted}", header, rows if columns else [], note)
+    return Grid(f"{group.title}{group.counted}", header, rows if columns else [], note, about)
 
 
 def processor_grids(document: Document) -> list[Grid]:
     """Returns processor time per operation: the rows of steps in one table, those of coroutines by group."""
-    steps = processor_grid(document, "Client CPU (user + system), microseconds per operation", STEP_GROUPS)
-    steps = replace(steps, note="Per key where the rate counts keys; for the seeds' multiget per call.")
+    steps = processor_grid(
+        document, "Blocking calls: client CPU (user + system), microseconds per operation", STEP_GROUPS
+    )
+    steps = replace(steps, note="Per key where the rate counts keys; for the row `multiget` per call.")
     others = [group for group in GROUPS.values() if group not in STEP_GROUPS and group.processor]
     titles = [f"{group.title}, client CPU, microseconds per operation" for group in others]
     return [steps, *(processor_grid(document, title, (group,)) for title, group in zip(titles, others))]
@@ -113,7 +125,8 @@ def processor_grid(document: Document, title: str, groups: tuple[Group, ...]) ->
         for group in groups
         for row in group.rows(document)
     ]
-    return Grid(title, ["", *columns], rows if columns else [])
+    about = [row.about for group in groups for row in group.rows(document)]
+    return Grid(title, [groups[0].labels, *columns], rows if columns else [], about=about)
 
 
 def _columns(document: Document, group: Group) -> list[Column]:
@@ -204,7 +217,7 @@ def _processor_cell(document: Document, row: str, name: str) -> str:
 
 
 def seed_lines(document: Document) -> list[str]:
-    """The seeds' tables, one block per contestant, in their layout, with rate and ratios beside."""
+    """Dalli's table, one block per contestant, in its layout, with rate and ratios beside."""
     names = participants(document, SEED.name)
     lines: list[str] = []
     for info in document.contestants:
@@ -231,7 +244,7 @@ def _seed_line(document: Document, row: str, name: str, first: str) -> str:
 
 
 def seed_caption(document: Document) -> str:
-    """What the seeds' table shows, in words."""
+    """What the table in Dalli's layout shows, in words."""
     rounds, each = document.rounds, document.seed_iterations
     if document.combine == "sum":
         return f"seconds, summed over {rounds} rounds of n = {each} (n = {rounds * each} in all)"
@@ -239,7 +252,7 @@ def seed_caption(document: Document) -> str:
 
 
 def noise_sentences(document: Document) -> list[str]:
-    """Says of which contestants the rate is the same as the first one's, within noise, row by row."""
+    """Names, row by row, the contestants whose rate equals the first one's within noise."""
     sentences = []
     names_of_groups = {group.name for group in STEP_GROUPS}
     for row in (row for row in document.rows if row.group in names_of_groups):
@@ -256,7 +269,7 @@ def _is_same(document: Document, row: str, name: str, first: str) -> bool:
 
 
 def gap_sentences(document: Document) -> list[str]:
-    """Says why cells are void: one sentence for each contestant and reason, with its rows."""
+    """Says why cells are empty: one sentence for each contestant and reason, with its rows."""
     rows: dict[tuple[str, str], list[str]] = {}
     for gap in document.gaps:
         rows.setdefault((gap.contestant, gap.reason), []).append(gap.row)
@@ -269,7 +282,7 @@ def syscall_grid(document: Document) -> Grid:
         [each.contestant, each.row, f"{sum(each.per_call.values()):.2f}", _names_and_counts(each.per_call)]
         for each in document.syscalls
     ]
-    return Grid("System calls of the client, per call in steady state", ["client", "call", "in all", "which"], rows)
+    return Grid("System calls of the client, per call in steady state", ["client", "row", "total", "by name"], rows)
 
 
 def _names_and_counts(per_call: dict[str, float]) -> str:
@@ -282,4 +295,8 @@ def memory_grid(document: Document) -> Grid:
         [each.contestant, each.what, f"{each.before:,}", f"{each.after:,}", f"{each.after - each.before:+,}", each.note]
         for each in document.memory
     ]
-    return Grid("Resident memory of the client's process, kB", ["client", "", "before", "after", "growth", ""], rows)
+    return Grid(
+        "Resident memory of the client's process, kB",
+        ["client", "what it did", "before", "after", "growth", "errors"],
+        rows,
+    )

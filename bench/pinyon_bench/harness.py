@@ -1,4 +1,4 @@
-"""A Python contestant's side: answers the benchmark's requests and times its client on rows of steps."""
+"""The Python contestants' side: answers the benchmark's requests, and times its client on rows of steps."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from .names import BLOCKING
 from .protocol import RowSpec, Timing, decode, encode
 
 Do = Callable[[dict[str, Any]], dict[str, Any]]
-#: Makes of an adapter and a model what does one request, and what is called at the end.
+#: Makes two functions for an adapter and a model: one does a request, the other is called at the end.
 Serve = Callable[[Any, Model], tuple[Do, Callable[[], None]]]
 
 
 def run_contestant(package: str, models: dict[str, type[Model]], serve: Serve) -> int:
-    """Serves the adapter and the concurrency model that the command line names; says why when one cannot be imported."""
+    """Serves the adapter and the concurrency model named on the command line; reports one that cannot be imported."""
     names = sys.argv[1:]
     model = names[1] if len(names) == 2 else BLOCKING
     if len(names) not in (1, 2) or model not in models:
@@ -41,13 +41,13 @@ def run_contestant(package: str, models: dict[str, type[Model]], serve: Serve) -
 
 
 def answer_requests(do: Do) -> None:
-    """Answers one request after another until the input ends."""
+    """Answers requests until the input ends."""
     for line in sys.stdin.buffer:
         _write(answer(do, decode(line)))
 
 
 def _refuse(reason: str) -> None:
-    """Answers the first request with why none can be done."""
+    """Answers the first request with the reason why none can be done."""
     sys.stdin.buffer.readline()
     _write({"ok": False, "reason": reason})
 
@@ -58,7 +58,7 @@ def _write(reply: dict[str, Any]) -> None:
 
 
 def answer(do: Do, request: dict[str, Any]) -> dict[str, Any]:
-    """Returns the reply to one request; a client's error is a reply too."""
+    """Returns the reply to one request. A client's error is a reply too."""
     try:
         return {"ok": True, **do(request)}
     except CannotDo as cannot:
@@ -68,7 +68,7 @@ def answer(do: Do, request: dict[str, Any]) -> dict[str, Any]:
 
 
 def do_steps(adapter: Adapter, request: dict[str, Any]) -> dict[str, Any]:
-    """Does one request; raises CannotDo, WrongResult or what the client raises."""
+    """Does one request. Raises CannotDo, WrongResult or the client's exception."""
     wanted = request["do"]
     if wanted == "describe":
         return {"version": adapter.version(), "configuration": adapter.configuration()}
@@ -127,7 +127,7 @@ def _run(steps: list[BoundStep], iterations: int) -> None:
 
 
 def fail(adapter: Adapter, servers: list[str], attempts: int, fresh: bool) -> dict[str, Any]:
-    """Gets from servers that are not there, on one client or on a fresh one each time; returns how many raised."""
+    """Gets from servers that do not exist, on one client or on a new one each time; returns how many gets raised."""
     failures, last = 0, ""
     calls = adapter.connect(servers, "bytes", False)
     for _ in range(attempts):

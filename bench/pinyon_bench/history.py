@@ -1,4 +1,4 @@
-"""The figures that the seed documents published, beside ours."""
+"""The figures that seeds 000 and 001 published, beside ours."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ def history_grid(document: Document) -> Grid:
     ours = [name for name in names if name in (names[0], FLOOR)]
     lines = [[each.name, *(_past(each, row) for row in rows)] for each in published()]
     lines += [[f"{name}, here", *(_ours(document, row, name) for row in rows)] for name in ours]
-    header = ["", *(row.replace(":", "\n").replace("multiget", "multi-get") for row in rows)]
-    title = f"History: real seconds for n = {SEED_N}, as published in the seeds, and here"
+    header = ["client", *(row.replace(":", "\n").replace("multiget", "multi-get") for row in rows)]
+    title = f"History: real seconds for n = {SEED_N}, as published in seeds 000 and 001, and here"
     return Grid(title, header, lines, "The seeds call the object rows `ruby`. " + _sources())
 
 
 def _sources() -> str:
-    """Says on what each of the tables was measured, tables of the same machine together."""
+    """Says where each table was measured; tables of one machine share a sentence."""
     named: dict[str, list[str]] = {}
     for each in published():
         named.setdefault(f"{each.runtime}, {each.hardware}, n {each.iterations}", []).append(each.name)

@@ -1,4 +1,4 @@
-"""Measures whether a client's memory stays flat: over a million operations, and over connections that fail."""
+"""Measures whether a client's memory stays flat over a million operations and over failing connections."""
 
 from __future__ import annotations
 

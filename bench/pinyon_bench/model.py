@@ -1,4 +1,4 @@
-"""Verification: runs a row's steps and compares every reply with what a cache must answer."""
+"""Verification: runs a row's steps and compares every reply with the right one."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from .protocol import RowSpec, Step, value_of
 
 
 class WrongResult(Exception):
-    """A client answered something else than what must be."""
+    """A client's reply was wrong."""
 
 
 class Model:
-    """A cache as it must behave: a dictionary that predicts every reply.
+    """A model of a cache: a dict that predicts every reply.
 
-    In a quiet row a get may overtake the quiet commands before it, so a key that the row deletes may also be absent.
+    In a quiet row, a get may overtake earlier quiet commands. So a key that the row deletes may also be absent.
     """
 
     def __init__(self, row: RowSpec) -> None:
@@ -26,11 +26,11 @@ class Model:
         }
 
     def items(self) -> dict[str, Any]:
-        """Returns everything that must now be stored."""
+        """Returns everything that must be stored now."""
         return dict(self._items)
 
     def check(self, step: Step, reply: Any) -> None:
-        """Applies one step; raises WrongResult when its reply is not what must be."""
+        """Applies one step; raises WrongResult when its reply is wrong."""
         operation, key, *rest = step
         if operation in ("set", "add", "replace"):
             self._store(operation, key, value_of(self._row["kind"], self._row["length"], rest[0]), reply)
@@ -68,9 +68,9 @@ class Model:
 
 
 def verify(adapter: Adapter, row: RowSpec) -> None:
-    """Runs the row once through the model, then reads everything back on a new client.
+    """Runs the row once against the model, then reads everything back with a new client.
 
-    Raises WrongResult, CannotDo, or whatever the client raises.
+    Raises WrongResult, CannotDo, or the client's exception.
     """
     model = Model(row)
     with connected(adapter, row) as calls:
@@ -99,12 +99,12 @@ def _read_back(adapter: Adapter, row: RowSpec, model: Model) -> None:
 
 
 def expect(step: Step, reply: Any, wanted: Any) -> None:
-    """Raises WrongResult when a reply differs from what was wanted."""
+    """Raises WrongResult when a reply is not the one wanted."""
     if reply != wanted:
         raise WrongResult(f"{step[0]} {short(step[1])} answered {short(reply)} instead of {short(wanted)}")
 
 
 def short(value: Any) -> str:
-    """Returns the value's text cut to fit into a message."""
+    """Returns the value's text, shortened for a message."""
     text = repr(value)
     return text if len(text) <= 40 else f"{text[:37]}..."

@@ -5,17 +5,17 @@ from __future__ import annotations
 BLOCKING, GEVENT, ASYNCIO, UVLOOP = MODELS = ("blocking", "gevent", "asyncio", "uvloop")
 
 OURS = "Pinyon"
-#: The client that most targets compare with.
+#: The reference client of most targets.
 PEER = "pylibmc"
 #: The least that any client can do, and the least that Python can do.
 FLOOR, BARE = "floor", "bare socket"
 
 
 def contestant_name(client: str, model: str) -> str:
-    """Returns what a client's contestant in a concurrency model is called; the floor is the same in all of them."""
+    """Returns the name of a client's contestant in a concurrency model. The floor is the same in all of them."""
     return client if model == BLOCKING or client == FLOOR else f"{client} {model}"
 
 
 def is_other(contestant: str) -> bool:
-    """Returns whether a contestant is a client, and not ours."""
+    """Returns whether a contestant is a client other than ours."""
     return contestant != FLOOR and contestant.split()[0] != OURS

@@ -1,4 +1,4 @@
-"""Which cores the client and the servers run on."""
+"""The cores for the client and the servers."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ PLACEMENTS = (SAME_CORE, TWO_CORES, UNPINNED)
 
 
 class PlacementError(Exception):
-    """The machine does not have the cores that the placement needs."""
+    """The machine does not have enough cores for the placement."""
 
 
 @dataclass(frozen=True)
 class Placement:
-    """The cores of the client, of the servers and of the benchmark itself; None: anywhere."""
+    """The cores of the client, of the servers and of the benchmark itself; None: any."""
 
     name: str
     client: set[int] | None
@@ -26,9 +26,9 @@ class Placement:
 
 
 def place(name: str) -> Placement:
-    """Returns the placement of this name on the cores that this process may use.
+    """Returns the placement with this name, on the cores that this process may use.
 
-    The last core is the client's; the benchmark itself keeps off it when there is another one.
+    The client gets the last core. The benchmark itself uses other cores, if there are any.
     """
     cores = sorted(os.sched_getaffinity(0))
     if name == UNPINNED:
@@ -43,7 +43,7 @@ def place(name: str) -> Placement:
 
 @contextmanager
 def pinned(cores: set[int] | None) -> Iterator[None]:
-    """Lets processes started inside inherit these cores; None changes nothing."""
+    """Processes started inside run on these cores; None changes nothing."""
     if cores is None:
         yield
         return

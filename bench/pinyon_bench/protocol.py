@@ -1,51 +1,57 @@
-"""What the benchmark and a contestant say to each other: JSON lines, one request, one reply.
+"""The protocol between the benchmark and a contestant: JSON lines, one reply per request.
 
-The benchmark writes a request to the contestant's standard input; the contestant writes one reply to its standard
-output. Every reply has `ok`; when it is false, `reason` says why, and `cannot` is true where the client lacks the
-operation altogether. At the end of its input the contestant ends.
+The benchmark writes a request to the contestant's standard input, and the contestant writes one reply to its standard
+output. Every reply has `ok`. If it is false, `reason` says why, and `cannot` is true if the client lacks the operation
+altogether. The contestant ends at the end of its input.
 
 | request `do` | further fields | reply |
 |---|---|---|
 | `describe` | | `version`, `configuration` (texts) |
-| `verify` | `row` | `ok`: every reply was compared with what it must be; for a row of locks also `wall`, `cycles` |
+| `verify` | `row` | `ok`: every reply was compared with the right one; for a row of locks also `wall`, `cycles` |
 | `time` | `row` | `wall`, `user`, `system` in seconds; for a row of pairs or locks also `latency` |
 | `fail` | `servers`, `attempts`, `fresh` | `failures`, `error` (the last one's text) |
 
-A row is data, so a contestant in any language runs the same work:
+A row is data, so contestants in all languages run the same work:
 
-- a step is a list: `["set", key, text]`, likewise `add` and `replace`; `["get", key]`; `["delete", key]`;
-  `["multiget", [key, ...]]`; `["incr", key, delta, initial or null]`; `["decr", key, delta]`;
-- `kind` says what a step's text becomes: `bytes` (one byte per character, repeated up to `length` unless that is 0),
-  stored as they are, or `object`: the language's empty list, serialised by the client;
-- `prepare` runs once, on a client of its own, before the clock; then a new client runs the `phases`, each its steps
-  times its `iterations`;
-- `connect` is `inside` or `outside` the timing; outside, `warmup` iterations of every phase run before the clock;
-- when `quiet` is true all phases run in one quiet batch: set, add, replace and delete await no reply, the others go
-  through the client while the batch is open, and the batch's final barrier is inside the timing.
+- A step is a list: `["set", key, text]`, likewise `add` and `replace`; `["get", key]`; `["delete", key]`;
+  `["multiget", [key, ...]]`; `["incr", key, delta, initial or null]`; `["decr", key, delta]`.
+- `kind` says what a step's text becomes. `bytes` means one byte per character, repeated up to `length` unless that is
+  0, and stored unchanged. `object` means the language's empty list, serialised by the client.
+- `prepare` runs once before the timing, on a separate client. Then a new client runs the `phases`, each its steps
+  times its `iterations`.
+- `connect` is `inside` or `outside` the timing. If it is outside, `warmup` iterations of every phase precede the
+  timing.
+- If `quiet` is true, all phases run in one quiet batch. Set, add, replace and delete await no reply. The others go
+  through the client while the batch is open. The batch's final barrier is inside the timing.
 
-A row of pairs is another shape of row, for coroutines that share one client: one `operation` (`set` or `get`) for every
+A row of pairs is another kind of row, for coroutines that share one client: one `operation` (`set` or `get`) for every
 pair of key and text.
 
-- `concurrency` coroutines run at once; 0 is the blocking client, without any. `order` says how they share the pairs:
-  `chunks` cuts them into so many runs, one for each; with `shared` each takes the next pair that none has taken yet.
-- The client is made at the first row of its `server` and kept; `connections` is how many a pool may have.
-- First come the first `warmup` pairs; then, by the clock, all pairs, `passes` times over; then the first `clocked` pairs
-  again, with a clock reading before and after each call: `latency` is their `mean`, `median`, `p99` and `longest` in
-  seconds, or null. So reading the clock slows no rate.
-- Every reply is compared, within the timing too: a set must say that it stored, a get must give the pair's value.
-- `verify` does every pair once, and gets what was set; a get of another key must find nothing.
+- `concurrency` coroutines run at once; 0 means the blocking client. `order` says how they share the pairs: with
+  `chunks`, each has a part of them; with `shared`, each takes the next free pair.
+- The client is made for the first row of its `server`, and kept. `connections` is the size of its pool, if it has one.
+- The first `warmup` pairs come first. Then all pairs are timed, `passes` times over. Then the first `clocked` pairs
+  run again, with a clock reading before and after each call, so that reading the clock slows no rate. `latency` is
+  their `mean`, `median`, `p99` and `longest` in seconds, or null.
+- Every reply is compared, even within the timing: a set must report that it stored, a get must return the pair's
+  value.
+- `verify` does every pair once, and gets what was set. A get of another key must find nothing.
 
-A row of locks is a third shape of row. A cycle takes a lock of `keys` of the `names`, which lives `ttl` seconds, and
-releases it; `workers` do so at once (threads, greenlets or tasks), on one client that is kept from row to row.
+A row of locks is a third kind of row. A cycle acquires and releases a lock of `keys` of the `names`, with `ttl`
+seconds to live. `workers` do so at once (threads, greenlets or tasks), on one client that is kept from row to row.
 
-- `workload` says what a cycle is and how many there are: `ping` is one command and its reply, `pair` a lock and its
-  release, `pipelined` both sent at once, `mutex` the same by workers that share `count` cycles. `latency` is that of the
-  command, or of taking the lock. For `section` every worker sleeps, locks, writes, increases, reads and deletes a value
-  and unlocks, for `seconds`. For `handover` there are as many processes as workers, each of which does this request: it
-  locks and unlocks one name from `start` on (seconds of the clock that all processes share) for `seconds`, and replies
-  with `held`: nanoseconds since then at which it asked for the lock, had it, and began to release it.
-- First come `warmup` cycles. A reply has `cycles`, how many were done by the clock; those of `verify` are run with a chance
-  for two to be inside at once, which is found, and its `wall` tells how long they took.
+- `workload` is the kind of cycle, and the number of them:
+  - `ping`: one command and its reply;
+  - `pair`: a lock and its release;
+  - `pipelined`: both sent at once;
+  - `mutex`: a pair, by workers that share `count` cycles;
+  - `section`: for `seconds`, every worker sleeps, locks, writes, increases, reads and deletes a value, and unlocks;
+  - `handover`: as many processes as workers get this request. From `start` (seconds of a clock that all processes
+    share) and for `seconds`, each locks and unlocks one name. Its reply has `held`: when it asked for the lock, had
+    it, and began to release it, in nanoseconds since the start.
+- `latency` is that of the command, or of acquiring the lock.
+- `warmup` cycles come first. A reply has `cycles`, the number of timed cycles. The cycles of `verify` give two workers
+  a chance to be inside at once, which is detected; its `wall` is their duration.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The result document: everything that was measured, as it was measured; written first, and all that is shown comes from it."""
+"""The result document: everything as it was measured. It is written first; everything shown comes from it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class ResultError(Exception):
 
 @dataclass(frozen=True)
 class Machine:
-    """Where it ran."""
+    """The machine of a run."""
 
     cpu: str
     cores: int
@@ -43,8 +43,9 @@ class ContestantInfo:
 class RowInfo:
     """What a row is; `unit` names what its operations are.
 
-    `operation`, `size` (of the value, in bytes), `concurrency` (coroutines or workers at once; 1: one call after another)
-    and `keys` (locked or fetched at once; of pairs, how many there are, on so many `servers`) are what plots put on their axes; they are void where a row has no such thing.
+    Plots put these on their axes: `operation`, `size` (of the value, in bytes), `concurrency` (coroutines or workers at
+    once; 1: one call after another), `keys` (locked or fetched at once; of pairs, how many) and `servers`. They are 0 or
+    empty where a row has none.
     """
 
     name: str
@@ -130,7 +131,7 @@ class ServerWork:
 
 @dataclass(frozen=True)
 class Handovers:
-    """How often a lock was taken in one cell by one of many processes, and how often from another, waited for."""
+    """How often processes acquired a lock in one cell, and how often from another process while they waited."""
 
     round: int
     row: str
@@ -141,7 +142,7 @@ class Handovers:
 
 @dataclass(frozen=True)
 class Measured:
-    """What one timed cell gave."""
+    """The results of one timed cell."""
 
     sample: Sample
     work: ServerWork | None = None
@@ -175,7 +176,7 @@ class Document:
         self._indexed = 0
 
     def cell(self, row: str, contestant: str) -> list[Sample]:
-        """Returns the samples of one cell; none when it is void."""
+        """Returns the samples of one cell; none when it is empty."""
         for sample in self.samples[self._indexed :]:
             self._cells.setdefault((sample.row, sample.contestant), []).append(sample)
         self._indexed = len(self.samples)
@@ -190,12 +191,12 @@ class Document:
         return [row for row in self.rows if row.group == group]
 
     def gap(self, row: str, contestant: str) -> Gap | None:
-        """Returns why a cell is void, or None when it is not."""
+        """Returns why a cell is empty, or None when it is not."""
         return next((gap for gap in self.gaps if (gap.row, gap.contestant) == (row, contestant)), None)
 
 
 def write(document: Document, path: Path) -> None:
-    """Writes the document as JSON, making the folder if need be."""
+    """Writes the document as JSON; makes the folder if it is missing."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(asdict(document), indent=1) + "\n")
 

@@ -1,4 +1,4 @@
-"""Runs the rows: verifies each contestant on each, then times them interleaved, round by round (A B C, then C B A)."""
+"""Runs the rows: verifies each contestant, then times them in interleaved rounds (A B C, then C B A)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ NO_LOCK_SERVER = "there is no redis-server"
 
 @dataclass(frozen=True)
 class Plan:
-    """What to run: full counts for the seed's rows, about `cell_seconds` for each cell of the other rows of steps."""
+    """What to run: full counts for the seed's rows, about `cell_seconds` per cell for the other rows of steps."""
 
     rows: list[Row]
     entries: list[Entry]
@@ -33,20 +33,20 @@ class Plan:
     cell_seconds: float
 
     def cells(self) -> int:
-        """Returns how many cells are verified and timed in all, for a progress bar."""
+        """Returns the number of cells to verify and time, for a progress bar."""
         return sum(entry.takes_part(row) * (1 + row.rounds(self.rounds)) for row in self.rows for entry in self.entries)
 
     def needs_slow_link(self) -> bool:
-        """Returns whether there is a row over the slow link."""
+        """Returns whether a row needs the slow link."""
         return any(isinstance(row, PairsRow) and row.link == "slow" for row in self.rows)
 
     def needs_lock_server(self) -> bool:
-        """Returns whether there is a row of locks."""
+        """Returns whether a row needs a Redis server."""
         return any(isinstance(row, LocksRow) for row in self.rows)
 
 
 class Runner:
-    """Carries a plan out on running servers and adds what was measured to a document that lists the contestants."""
+    """Carries out a plan on running servers, and adds the measurements to a document that lists the contestants."""
 
     def __init__(
         self,
@@ -62,7 +62,7 @@ class Runner:
         self._document = document
         self._advance = advance
         self._contestants = [Contestant(entry, cores) for entry in plan.entries]
-        #: Verify and time a row's cells, by kind of row.
+        #: The objects that verify and time cells, by kind of row.
         self._cells: dict[type[Row], Any] = {
             StepRow: StepCells(servers, plan.seed_iterations, plan.cell_seconds),
             PairsRow: PairsCells(servers, slow),
@@ -70,7 +70,7 @@ class Runner:
         }
 
     def run(self) -> None:
-        """Runs everything; ends the contestants' processes whatever happens."""
+        """Runs everything; always ends the contestants' processes."""
         try:
             for number in range(self._plan.rounds + 1):
                 self._round(number)
@@ -80,7 +80,7 @@ class Runner:
                 contestant.close()
 
     def _round(self, number: int) -> None:
-        """Verifies in round 0, and times in those after it."""
+        """Verifies in round 0, and times in later rounds."""
         order = self._contestants[::-1] if number and number % 2 == 0 else self._contestants
         absent = {info.name for info in self._document.contestants if info.absent}
         for row in self._plan.rows:
@@ -112,7 +112,7 @@ class Runner:
 
 
 def describe(contestant: Contestant) -> ContestantInfo:
-    """Asks a contestant for its version and configuration; one that cannot run is absent, with the reason."""
+    """Asks a contestant for its version and configuration. If it cannot run, it is absent, with the reason."""
     name = contestant.entry.name
     try:
         reply = contestant.ask({"do": "describe"})

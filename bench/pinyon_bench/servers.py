@@ -1,4 +1,4 @@
-"""memcached processes of the benchmark's own: started on free ports, pinned, asked for their counters, ended."""
+"""memcached processes for the benchmark: starts them on free ports, pins them, reads their counters, and ends them."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ COUNTERS = ("cmd_get", "cmd_set", "delete_hits", "delete_misses", "incr_hits", "
 
 
 class ServerError(Exception):
-    """memcached could not be found or started, or does not answer as it should."""
+    """memcached was not found, did not start, or does not answer correctly."""
 
 
 @dataclass(frozen=True)
 class Server:
-    """One running memcached and a connection to ask it questions."""
+    """A running memcached, and a connection for questions."""
 
     port: int
     process: subprocess.Popen[bytes]
@@ -37,7 +37,7 @@ class Server:
 
     @property
     def name(self) -> str:
-        """The server's address as clients take it."""
+        """The server's address in the clients' notation."""
         return f"{self.host}:{self.port}"
 
     def version(self) -> str:
@@ -45,7 +45,7 @@ class Server:
         return self._ask(b"version\r\n", b"\r\n").split()[1].decode()
 
     def counters(self) -> dict[str, int]:
-        """Returns the counters of COUNTERS, counted since the server's start."""
+        """Returns the counters in COUNTERS since the server's start."""
         lines = (line.split() for line in self._ask(b"stats\r\n", b"END\r\n").splitlines())
         stats = {line[1].decode(): line[2] for line in lines if len(line) == 3}
         return {name: int(stats[name]) for name in COUNTERS}
@@ -60,7 +60,7 @@ class Server:
         self._ask(b"".join(parts) + b"mn\r\n", b"MN\r\n")
 
     def stored(self, key: str) -> bytes | None:
-        """Returns the bytes stored under a key, whatever their flags; None when there are none."""
+        """Returns the bytes stored under a key, whatever their flags; None if there are none."""
         reply = self._ask(b"get %b\r\n" % key.encode(), b"END\r\n")
         if reply == b"END\r\n":
             return None
@@ -80,10 +80,10 @@ class Server:
 
 @contextmanager
 def start_servers(count: int, cores: set[int] | None) -> Iterator[list[Server]]:
-    """Runs `count` memcached processes on these cores (None: anywhere) and ends them on the way out.
+    """Runs `count` memcached processes on these cores (None: any), and ends them at the end of the block.
 
-    Their ports are the seed's 19122 and those after it where they are free: rings hash the port, and which keys share a
-    server should not change from run to run.
+    Their ports are the seed's 19122 and up, if free. Rings hash the port, and which keys share a server should not
+    change between runs.
     """
     with ExitStack() as stack:
         yield [stack.enter_context(start_server(cores, FIRST_PORT + number)) for number in range(count)]
@@ -97,9 +97,9 @@ def start_server(
     inside: tuple[str, ...] = (),
     options: tuple[str, ...] = (),
 ) -> Iterator[Server]:
-    """Runs one memcached with further options, and ends it on the way out.
+    """Runs one memcached with further options, and ends it at the end of the block.
 
-    If there is a command `inside`, it is run through that, which makes way for it.
+    With a command `inside`, that command runs it by exec.
     """
     binary = shutil.which("memcached")
     if binary is None:
@@ -139,7 +139,7 @@ def _unprivileged_user() -> str:
 
 
 def _connect(process: subprocess.Popen[bytes], host: str, port: int) -> socket.socket | None:
-    """Returns a connection as soon as memcached answers, or None when it ended instead (the port was taken)."""
+    """Returns a connection as soon as memcached answers, or None if it ended because the port was taken."""
     until = time.monotonic() + START_SECONDS
     while time.monotonic() < until:
         if process.poll() is not None:
@@ -152,7 +152,7 @@ def _connect(process: subprocess.Popen[bytes], host: str, port: int) -> socket.s
 
 
 def end_process(process: subprocess.Popen[bytes]) -> None:
-    """Ends a process, by force when it does not end in time."""
+    """Ends a process, by force if it does not end in time."""
     process.terminate()
     try:
         process.wait(START_SECONDS)
@@ -162,7 +162,7 @@ def end_process(process: subprocess.Popen[bytes]) -> None:
 
 
 def free_port() -> int:
-    """Returns a port that nobody listened on a moment ago."""
+    """Returns a port that was free a moment ago."""
     with socket.socket() as probe:
         probe.bind((LOCAL_HOST, 0))
         port: int = probe.getsockname()[1]
@@ -170,7 +170,7 @@ def free_port() -> int:
 
 
 def is_free(port: int) -> bool:
-    """Returns whether a port can be listened on now."""
+    """Returns whether the port is free now."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

@@ -1,4 +1,4 @@
-"""Verifies and times rows of steps, one contestant and row at a time; the servers check what the contestant says."""
+"""Verifies and times rows of steps, one contestant and row at a time, and checks the contestant against the servers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MOST_VERIFY_ITERATIONS = 20
 
 
 class StepCells:
-    """The cells of rows of steps: full counts for the seed's rows, about `cell_seconds` for each of the others."""
+    """The cells of rows of steps: full counts for the seed's rows, about `cell_seconds` per cell for the others."""
 
     def __init__(self, servers: list[Server], seed_iterations: int, cell_seconds: float) -> None:
         self._servers = servers
@@ -25,7 +25,7 @@ class StepCells:
         self._iterations: dict[tuple[str, str], int] = {}
 
     def verify(self, contestant: Contestant, row: StepRow) -> None:
-        """Chooses the cell's iterations; raises ContestantError when a reply is wrong, or the row takes far too long."""
+        """Chooses the cell's iterations. Raises ContestantError if a reply is wrong, or the row takes far too long."""
         few = max(3, min(MOST_VERIFY_ITERATIONS, VERIFY_OPERATIONS // row.operations))
         spec = row.spec(server_names(row, self._servers), few)
         self._flush()
@@ -36,7 +36,7 @@ class StepCells:
         self._choose_iterations(contestant, row, few)
 
     def _choose_iterations(self, contestant: Contestant, row: StepRow, few: int) -> None:
-        """Finds by trials how many iterations fill a cell."""
+        """Finds by trial how many iterations fill a cell."""
         seconds = self._cell(contestant, row, few).wall
         while seconds < TRIAL_SECONDS:
             few *= 4
@@ -51,7 +51,7 @@ class StepCells:
         self._iterations[row.name, contestant.entry.name] = iterations
 
     def time(self, contestant: Contestant, row: StepRow, number: int) -> Measured:
-        """Returns a timed cell; raises ContestantError when it failed or the servers counted something else."""
+        """Returns a timed cell. Raises ContestantError if it failed, or if the servers counted something else."""
         return Measured(self._cell(contestant, row, self._iterations[row.name, contestant.entry.name], number))
 
     def _cell(self, contestant: Contestant, row: StepRow, iterations: int, number: int = 0) -> Sample:
@@ -73,7 +73,7 @@ class StepCells:
 
 
 def server_names(row: StepRow, servers: list[Server]) -> list[str]:
-    """Returns the servers as the row's clients get them: the seed's rows know one process under two names."""
+    """Returns the servers as the row's clients get them; Dalli's rows know one process under two names."""
     if row.group == SEED.name:
         return [servers[0].name, f"localhost:{servers[0].port}"]
     return [server.name for server in servers[: row.servers]]

@@ -1,7 +1,7 @@
-"""The blocking clients' workloads, as rows of steps: the seeds' ten rows, and the steady-state rows beside them.
+"""The blocking clients' workloads, as rows of steps: Dalli's ten rows, and rows in the steady state.
 
-The seeds' rows are those of Dalli's benchmark: six keys, one server under two names, a new client per row whose connect
-is inside the timing. The others time a client that is connected and warm.
+Dalli's benchmark (seeds 000 and 001) has six keys, one server under two names, and a new client per row; the timing
+includes its connect. The other rows time a client that is connected and warm.
 """
 
 from __future__ import annotations
@@ -14,23 +14,37 @@ from .names import BARE, FLOOR, PEER
 from .protocol import Kind, PhaseSpec, RowSpec, Step
 
 NOTE = (
-    "The second line of a cell is a ratio: of {first} to the floor, of the others to {first}. "
-    "Medians of the ratios within each round. ~: the same within noise."
+    "The second line of each cell is a ratio: {first} to the floor, the others to {first}. "
+    "It is the median of the ratios within each round. ~: the same within noise."
 )
 SEED, SIZE, MULTIGET, PLACEMENT = STEP_GROUPS = (
-    Group("seed", "The seeds' rows", ": operations per second, connect included", beside="floor and first", note=NOTE),
     Group(
-        "size",
-        "One get or set, by the size of the value",
-        ": operations per second, client warm",
+        "seed",
+        "Dalli's ten rows (seeds 000 and 001)",
+        ": operations per second, connect included",
         beside="floor and first",
         note=NOTE,
     ),
-    Group("multiget", "multiget:KEYS:SERVERS", ": keys per second, client warm", beside="floor and first", note=NOTE),
+    Group(
+        "size",
+        "Get and set by value size",
+        ": operations per second, connected and warm",
+        beside="floor and first",
+        note=NOTE,
+    ),
+    Group(
+        "multiget",
+        "Multi-get by keys and servers",
+        ": keys per second, connected and warm",
+        labels="multiget: keys: servers",
+        beside="floor and first",
+        note=NOTE,
+    ),
     Group(
         "placement",
-        "Client and server on other cores",
-        ": operations or keys per second, client warm",
+        "Client and server on different cores",
+        ": operations or keys per second, connected and warm",
+        labels="row and placement",
         beside="floor and first",
         note=NOTE,
     ),
@@ -57,7 +71,7 @@ SEED_N = 2500
 KEY_WIDTH = 36
 SIZES = {"64B": 64, "10KB": 10_240, "100KB": 102_400}
 MULTIGET_KEYS = (1, 10, 100, 1000)
-# On one server alone: it shows that nothing gets dearer per key, and takes long.
+# Only with one server, since it takes long: it shows that the cost per key does not grow.
 MOST_MULTIGET_KEYS = 10_000
 MULTIGET_SERVERS = (1, 2, 4)
 WARM_UP_SHARE = 10
@@ -109,25 +123,50 @@ def seed_rows() -> list[StepRow]:
     plain, empty = MARSHALLED, ""
     three = [KEY1, KEY2, KEY3]
     return [
-        _seed("set:plain", "bytes", _sets(three * 2, plain), "set k1 k2 k3 k1 k2 k3, 4 bytes"),
-        _seed("setq:plain", "bytes", _sets(three * 2, plain), "the same in one quiet batch", quiet=True),
-        _seed("set:object", "object", _sets(three * 2, empty), "the same with [], pickled by the client"),
-        _seed("get:plain", "bytes", _gets(three * 2), "get k1 k2 k3 k1 k2 k3", _sets(three, plain)),
-        _seed("get:object", "object", _gets(three * 2), "the same, unpickled", _sets(three, empty)),
+        _seed("set:plain", "bytes", _sets(three * 2, plain), "set three keys twice, 4 bytes each"),
+        _seed(
+            "setq:plain",
+            "bytes",
+            _sets(three * 2, plain),
+            "set three keys twice, 4 bytes each, in one quiet batch",
+            quiet=True,
+        ),
+        _seed(
+            "set:object",
+            "object",
+            _sets(three * 2, empty),
+            "set three keys twice, an empty list that the client pickles",
+        ),
+        _seed("get:plain", "bytes", _gets(three * 2), "get three keys twice, 4 bytes each", _sets(three, plain)),
+        _seed(
+            "get:object",
+            "object",
+            _gets(three * 2),
+            "get three keys twice, an empty list that the client unpickles",
+            _sets(three, empty),
+        ),
         _seed(
             "multiget",
             "object",
             [["multiget", [KEY1, KEY2, KEY3, KEY4, KEY5, KEY6]]],
-            "one multi-get of six keys: 3 hits, 3 misses",
+            "one multi-get of six keys: three hits, three misses",
             _sets(three, empty),
         ),
-        _seed("missing", "object", _each(three, "delete", "get"), "delete and get, three times", _sets(three, empty)),
-        _seed("mixed", "object", _mixed(empty), "6 sets, 6 gets"),
-        _seed("mixedq", "object", _mixedq(empty), "6 gets among 9 quiet commands", _sets(three, empty), quiet=True),
+        _seed(
+            "missing",
+            "object",
+            _each(three, "delete", "get"),
+            "delete and then get each of three keys",
+            _sets(three, empty),
+        ),
+        _seed("mixed", "object", _mixed(empty), "six sets and six gets of three keys"),
+        _seed(
+            "mixedq", "object", _mixedq(empty), "six gets among nine quiet commands", _sets(three, empty), quiet=True
+        ),
         StepRow(
             name="incr",
             group=SEED.name,
-            about="n times incr, then n times decr, then the check that it is 0",
+            about="increase a counter n times, decrease it n times, check that it is 0",
             goals=goals_of("incr", GOALS),
             steps=[["incr", COUNTER, 1, 1], ["decr", COUNTER, 1], ["incr", COUNTER, 0, None]],
             operations=2,
@@ -198,7 +237,7 @@ def _size_row(operation: str, label: str, size: int) -> StepRow:
     return StepRow(
         name=name,
         group=SIZE.name,
-        about=f"{operation} of {size} bytes, {KEY_WIDTH}-byte key",
+        about=f"{operation} of {size:,} bytes, {KEY_WIDTH}-byte key",
         operation=operation,
         size=size,
         also=("system calls", "memory", "placement") if size == KEY_WIDTH else (),
@@ -218,7 +257,7 @@ def _multiget_row(count: int, servers: int) -> StepRow:
     return StepRow(
         name=name,
         group=MULTIGET.name,
-        about=f"{count} keys of {KEY_WIDTH} bytes, {KEY_WIDTH}-byte values, {servers} server(s)",
+        about=f"multi-get of {count:,} key{'s' * (count > 1)} of {KEY_WIDTH} bytes from {servers} server{'s' * (servers > 1)}",
         unit="keys",
         keys=count,
         servers=servers,
@@ -231,7 +270,7 @@ def _multiget_row(count: int, servers: int) -> StepRow:
 
 
 def placement_rows(placement: str) -> list[StepRow]:
-    """Returns the few rows that `record` also measures in another placement, which their names say."""
+    """Returns the few rows that `record` also measures in another placement, which is part of their names."""
     chosen = [row for row in step_rows() if "placement" in row.also]
     return [replace(row, name=f"{row.name} {placement}", group=PLACEMENT.name, goals=()) for row in chosen]
 

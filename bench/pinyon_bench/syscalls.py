@@ -1,8 +1,7 @@
 """Counts a client's system calls per call in steady state.
 
-strace counts while a contestant runs a row twice, the second time with more iterations: the difference is the
-iterations' own, and what connecting, warming up and answering cost drops out. A run before both, without strace, leaves
-nothing to load.
+strace counts while a contestant runs a row twice, the second time with more iterations. The difference excludes
+connecting, warming up and answering. An earlier run without strace loads everything that is needed.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from .step_cells import server_names
 from .step_rows import StepRow
 
 FEW, MORE = 200, 1200
-#: Pairs for each coroutine, and how often the longer run goes over them.
+#: Pairs per coroutine, and how many times the longer run repeats them.
 PAIRS_EACH, PASSES = 10, 10
 LEAST_COUNTED = 0.001
 ATTACH_SECONDS = 10.0
@@ -39,7 +38,7 @@ def syscall_rows() -> list[Row]:
 
 
 def count_syscalls(contestant: Contestant, servers: list[Server]) -> tuple[list[Syscalls], list[Gap]]:
-    """Returns the counts for each row that the contestant can do, and the gaps for the others."""
+    """Returns the counts for each row that the contestant supports, and the gaps for the others."""
     counted, gaps = [], []
     for row in syscall_rows():
         if not contestant.entry.takes_part(row):
@@ -62,7 +61,9 @@ def _per_call(contestant: Contestant, row: Row, servers: list[Server]) -> dict[s
 
 
 def _specs(row: Row, servers: list[Server]) -> tuple[dict[str, Any], dict[str, Any], int]:
-    """Returns the row with few and with more calls, all else and the size of the request being equal; and how many more."""
+    """Returns the row with few and with more calls, otherwise equal including the size of the request; and how many
+    more.
+    """
     if isinstance(row, PairsRow):
         pairs = PAIRS_EACH * row.concurrency
         specs = [row.spec(servers[0].name, pairs, passes) for passes in (1, 1 + PASSES)]

@@ -1,4 +1,4 @@
-"""What TLS costs the client: processor time of an operation with it, against the same operation without."""
+"""The cost of TLS: a client's processor time per operation with it and without."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from .placement import Placement, pinned
 from .servers import LOCAL_HOST, Server, start_server
 
 CELL_SECONDS = 0.1
-#: Coroutines that ask at a time.
+#: The number of simultaneous coroutines.
 TASKS = 50
 
 
 @dataclass(frozen=True)
 class Row:
-    """An operation, of values of so many bytes; by one blocking caller, or by tasks at a time."""
+    """An operation on values of a size, by one blocking caller or by several tasks."""
 
     operation: str
     size: int
@@ -36,12 +36,12 @@ class Row:
 
     @property
     def name(self) -> str:
-        """As the table has it."""
+        """The row's name in the table."""
         length = f"{self.size} B" if self.size < 1024 else f"{self.size // 1024} KB"
         return f"{self.operation} {length}{f', {self.tasks} tasks' if self.tasks else ''}"
 
     def run(self, server: Server, tls: pinyon.Tls | None, count: int) -> float:
-        """Returns the processor seconds of an operation, user and system, of a client that is warm."""
+        """Returns the processor seconds of an operation, user and system, of a warm client."""
         if self.tasks:
             return asyncio.run(self._run_tasks(server, tls, count))
         with pinyon.Client(server.name, tls=tls, timeout=10) as client:
@@ -78,7 +78,7 @@ ROWS = [
 
 
 def measure(rounds: int, placement: Placement, console: Console) -> None:
-    """Measures all rows, plain and with TLS in turn in each round, and prints the medians."""
+    """Measures all rows, alternately plain and with TLS in each round, and prints the medians."""
     table = Table("row", box=box.SIMPLE, title="processor microseconds of an operation, client side")
     for title in ("plain", "TLS", "TLS / plain"):
         table.add_column(title, justify="right")
@@ -94,7 +94,7 @@ def measure(rounds: int, placement: Placement, console: Console) -> None:
 
 @contextmanager
 def _servers(placement: Placement) -> Iterator[tuple[Server, Server, pinyon.Tls]]:
-    """A server that speaks TLS, one that does not, and what is needed to trust the first."""
+    """A server with TLS, one without, and the certificate to trust the first."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         folder.chmod(0o755)

@@ -22,7 +22,7 @@ from .contestant import BENCH_FOLDER, REPOSITORY, Contestant, Entry, all_entries
 from .coroutines import seed_lines
 from .coroutines.link import Link, LinkError, slow_link
 from .declaration import Row
-from .failure import page
+from .failure import page as failure_page
 from .failure.clients import SETTINGS
 from .failure.measure import measure
 from .instructions import verb as instructions_verb
@@ -41,13 +41,12 @@ RUN_ITERATIONS = 500
 RUN_CELL_SECONDS = 0.05
 RECORD_CELL_SECONDS = 0.3
 REFRESHES_PER_SECOND = 2
-PERFORMANCE_FILE = REPOSITORY / "PERFORMANCE.md"
 FAILURES_FILE = REPOSITORY / "docs" / "failures.md"
 RECORDED_PEERS = ("Pinyon", "pylibmc")
 
 
 def run(options: argparse.Namespace) -> None:
-    """Measures, writes the JSON, prints the tables and where the JSON is."""
+    """Measures, writes the JSON, prints the tables and the path of the JSON."""
     plan = Plan(options.rows, _entries_for(options), options.rounds, RUN_ITERATIONS, RUN_CELL_SECONDS)
     console = make_console()
     with _session(options, plan.rounds, plan.seed_iterations, "sum") as (document, servers, placement):
@@ -56,14 +55,19 @@ def run(options: argparse.Namespace) -> None:
 
 
 def record(options: argparse.Namespace) -> None:
-    """Measures long and rewrites PERFORMANCE.md; or only rewrites it, from an existing file."""
+    """Measures long and rewrites PERFORMANCE.md and its tables; or only rewrites them, from an existing file."""
     console = make_console()
     if options.source:
         document = read(options.source)
     else:
         document = _record(options, console)
-    performance.write(document, PERFORMANCE_FILE)
-    console.print(f"wrote {_relative(PERFORMANCE_FILE)}")
+    for path in performance.write(document, REPOSITORY):
+        console.print(f"wrote {_relative(path)}")
+
+
+def page(_: argparse.Namespace) -> None:
+    """Rewrites PERFORMANCE.md and its plots from the tables in docs; measures nothing."""
+    make_console().print(f"wrote {_relative(performance.rewrite(REPOSITORY))}")
 
 
 def _record(options: argparse.Namespace, console: Console) -> Document:
@@ -80,7 +84,7 @@ def _record(options: argparse.Namespace, console: Console) -> Document:
 
 
 def _add_placement(plan: Plan, name: str, document: Document, console: Console) -> None:
-    """Measures a few rows in another placement; one that the machine cannot offer is left out, and said."""
+    """Measures a few rows in another placement; records a placement that the machine cannot offer as a gap."""
     try:
         placement = place(name)
     except PlacementError as error:
@@ -96,7 +100,7 @@ def tables(options: argparse.Namespace) -> None:
 
 
 def locks(options: argparse.Namespace) -> None:
-    """Measures locks alone, writes the JSON and prints the tables, with those of seed 004 in its layout."""
+    """Measures only locks, writes the JSON, and prints the tables and those in the layout of seed 004."""
     cell_seconds = RUN_CELL_SECONDS if options.quick else RECORD_CELL_SECONDS
     plan = Plan(options.rows, _entries_for(options), options.rounds, 0, cell_seconds)
     console = make_console()
@@ -115,17 +119,17 @@ def coroutines(options: argparse.Namespace) -> None:
 
 
 def failure(options: argparse.Namespace) -> None:
-    """Measures what one server of eight costs that stops or dies; with `--write`, refreshes docs/failures.md."""
+    """Measures the cost of one server of eight that stops or dies; with `--write`, updates docs/failures.md."""
     console = make_console()
     placement = place(options.placement)
     outcomes = []
     for contender in options.contenders:
         outcomes.append(measure(contender, options.rounds, placement))
-        console.print(" · ".join(page.row(outcomes[-1])))
-    console.print("", page.table(outcomes), soft_wrap=True)
+        console.print(" · ".join(failure_page.row(outcomes[-1])))
+    console.print("", failure_page.table(outcomes), soft_wrap=True)
     if options.write:
         versions = {name: metadata.version(name) for name in SETTINGS}
-        page.refresh(FAILURES_FILE, page.section(outcomes, this_machine(), versions, options.rounds))
+        failure_page.refresh(FAILURES_FILE, failure_page.section(outcomes, this_machine(), versions, options.rounds))
         console.print(f"wrote {_relative(FAILURES_FILE)}")
 
 
@@ -150,7 +154,7 @@ def memory(options: argparse.Namespace) -> None:
 
 
 def instructions(options: argparse.Namespace) -> None:
-    """Counts instructions and writes their record, or holds them against it."""
+    """Counts instructions and writes their record, or compares with it."""
     instructions_verb.instructions(options, make_console())
 
 
@@ -162,6 +166,7 @@ def tls(options: argparse.Namespace) -> None:
 VERBS: dict[str, Callable[[argparse.Namespace], None]] = {
     "run": run,
     "record": record,
+    "page": page,
     "tables": tables,
     "coroutines": coroutines,
     "locks": locks,
@@ -178,7 +183,7 @@ def _chosen(options: argparse.Namespace) -> list[Entry]:
 
 
 def _entries_for(options: argparse.Namespace) -> list[Entry]:
-    """Returns those of the chosen contestants that take part in any of the chosen rows."""
+    """Returns the chosen contestants that take part in any of the chosen rows."""
     return _taking_part(_chosen(options), options.rows)
 
 
@@ -190,7 +195,7 @@ def _taking_part(entries: list[Entry], rows: Sequence[Row]) -> list[Entry]:
 def _session(
     options: argparse.Namespace, rounds: int, iterations: int, combine: str, servers: int = max(MULTIGET_SERVERS)
 ) -> Iterator[tuple[Document, list[Server], Placement]]:
-    """An empty document and so many running memcached; the benchmark itself keeps off the measured cores."""
+    """Gives an empty document and running memcached processes; the benchmark itself stays off the measured cores."""
     placement = place(options.placement)
     own = os.sched_getaffinity(0)
     with start_servers(servers, placement.server) as started:
@@ -271,7 +276,7 @@ def _each(
 
 
 def _described(entries: list[Entry], placement: Placement, document: Document) -> list[Entry]:
-    """Adds the contestants to the document; returns those that are present."""
+    """Adds the contestants to the document; returns the ones that are present."""
     for entry in entries:
         contestant = Contestant(entry, placement.client)
         document.contestants.append(describe(contestant))
@@ -291,7 +296,7 @@ def _add_memory(document: Document, contestant: Contestant, servers: list[Server
 
 @contextmanager
 def _progress(console: Console, total: int) -> Iterator[Callable[[str], None]]:
-    """A progress bar; the function it gives says what begins next."""
+    """Shows a progress bar; call the function it gives with the name of the next step."""
     columns = (BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), TextColumn("{task.description}"))
     with Progress(*columns, console=console, transient=True, refresh_per_second=REFRESHES_PER_SECOND) as progress:
         task = progress.add_task("", total=total)

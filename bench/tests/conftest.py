@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from made_up import full_document
 
 from pinyon_bench.results import ContestantInfo, Document, Gap, Machine, RowInfo, Sample
 
@@ -15,7 +16,7 @@ def sample(number: int, row: str, contestant: str, wall: float) -> Sample:
 
 @pytest.fixture
 def document() -> Document:
-    """`fast` takes half of `slow`'s time in set:plain, and is as fast as `slow` in get:plain, give or take."""
+    """`fast` takes half of `slow`'s time in set:plain, and about the same time in get:plain."""
     walls = {
         ("set:plain", "fast"): (0.10, 0.11, 0.09),
         ("set:plain", "slow"): (0.20, 0.22, 0.18),
@@ -50,3 +51,9 @@ def document() -> Document:
         gaps=[Gap("multiget:10:1", "slow", "no get many", True)],
         samples=samples,
     )
+
+
+@pytest.fixture(scope="session")
+def full() -> Document:
+    """A document with every group of rows, in which Pinyon is the first of the contestants."""
+    return full_document()

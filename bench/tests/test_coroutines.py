@@ -22,7 +22,7 @@ from pinyon_bench.placement import UNPINNED, place
 
 
 class Dictionary:
-    """A client whose cache is a dictionary; it may answer gets or sets wrongly from a certain call on."""
+    """A client with a dict as its cache. From a certain call on, it may answer gets or sets wrongly."""
 
     def __init__(self, wrong_get: int | None = None, wrong_set: int | None = None) -> None:
         self._items: dict[str, Any] = {}

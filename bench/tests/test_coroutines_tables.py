@@ -21,7 +21,7 @@ def sample(number: int, row: str, contestant: str, rate: float, processor: float
 
 @pytest.fixture
 def pairs_document(document: Document) -> Document:
-    """Known rates, two rounds: what is best and by how much can be told by heart."""
+    """Known rates in two rounds: the best contestant and its lead can be computed by hand."""
     rates = {
         "gevent:get:sync": {"Pinyon": 50_000, "pylibmc": 45_000},
         "gevent:get:1": {"Pinyon gevent": 40_000, "pylibmc gevent": 45_000},
@@ -61,11 +61,11 @@ def test_targets_are_computed_from_the_document(pairs_document: Document) -> Non
         "gevent:get:16: at least 6 times the best other, pymemcache": ("5.000", False),
         "gevent:get:64: at least 9 times pylibmc": ("5.000", False),
         "gevent:get:1: at least 0.75 of the blocking client": ("0.800", True),
-        "gevent:get: never slower with more greenlets; least from 16 to 64": ("0.667", False),
+        "gevent:get: never slower with more greenlets; worst step: 16 to 64": ("0.667", False),
         "asyncio:set:16: at least 10 times the best other, emcache autobatch": ("6.667", False),
         "slow:get:64B:100 asyncio: at least 95 times the blocking client": ("96.667", True),
         "gevent:get:64: at most 0.1 system calls per operation": ("0.115", False),
-        "slow: CPU per operation below others'; most: get:64B:100 asyncio": ("0.100", True),
+        "slow: CPU per operation below every other client's; worst: get:64B:100 asyncio": ("0.100", True),
     }
     assert {text: (known[text].measured, known[text].met) for text in expected} == expected
 
@@ -77,7 +77,7 @@ def test_targets_without_figures_are_left_out(pairs_document: Document) -> None:
 
 def test_the_rates_of_a_group_by_client(pairs_document: Document) -> None:
     grid = grids.rate_grid(pairs_document, GROUPS["gevent"])
-    assert grid.header == ["", "Pinyon", "pylibmc", "pymemcache", "floor"]
+    assert grid.header == ["operation, coroutines", "Pinyon", "pylibmc", "pymemcache", "floor"]
     assert grid.rows[0] == ["get sync", "50,000 (1)", "45,000 (0.90)", "–", "–"]
     assert grid.rows[2] == ["get 16", "300,000 (1)", "40,000 (0.13)", "60,000 (0.20)", "900,000 (3.0)"]
     slow = grids.rate_grid(pairs_document, GROUPS["slow"])

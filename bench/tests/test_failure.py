@@ -49,7 +49,7 @@ def test_a_run_in_short(contender: measure.Contender, monkeypatch: pytest.Monkey
         monkeypatch.setattr(measure, name, 0.5)
     monkeypatch.setattr(measure, "BACK_SECONDS", 10.0)
     outcome = measure.measure(contender, 1, place(UNPINNED))
-    # However busy the machine is; those that fail altogether miss all.
+    # However busy the machine is. A client that fails altogether misses everything.
     assert outcome.missed < 0.5
     assert outcome.timeouts >= 1
     assert outcome.lost >= TIMEOUT / 2

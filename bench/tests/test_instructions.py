@@ -20,14 +20,14 @@ needs_valgrind = pytest.mark.skipif(shutil.which("valgrind") is None, reason="va
 
 
 def parts(each: int, few: int, disturbed: int = 0) -> list[int]:
-    """What callgrind counts of an operation that takes `each` instructions, when all rounds but one are disturbed."""
+    """The counts of callgrind for an operation of `each` instructions, with all rounds but one disturbed."""
     runs = [40 + each * few, 40 + each * few * MORE]
     return [SETUP, *([run + disturbed for run in runs] * (ROUNDS - 1)), *runs]
 
 
 @pytest.fixture
 def counted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> dict[str, int]:
-    """A record of 1,000 instructions for each operation, and what is counted from now on, which a test may change."""
+    """A record of 1,000 instructions per operation, and the future counts, which a test may change."""
     now = dict.fromkeys(NAMES, 1000)
     monkeypatch.setattr(records, "built_with", lambda: HERE)
     monkeypatch.setattr(records, "FILE", tmp_path / "instructions.json")

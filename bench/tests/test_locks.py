@@ -36,7 +36,7 @@ needs_floor = pytest.mark.skipif(not program("pinyon-floor").exists(), reason="t
 
 
 class Library:
-    """A lock library within one process; `broken` lets everybody in."""
+    """A lock library within one process. If `broken`, it excludes no one."""
 
     def __init__(self, broken: bool = False) -> None:
         self.broken = broken
@@ -213,7 +213,8 @@ def test_hand_overs_are_those_to_another_who_waited() -> None:
     ]
     found = held_by_all(replies)
     assert found[0] == Held(0, 0, 10, 100)
-    # The second process gets it 30 after the first leaves, then again by itself; the first 180 after that; the last 40.
+    # The second process gets it 30 after the first leaves, then again by itself; the first gets it 180 later; the last,
+    # 40.
     assert [round(seconds * 1e9) for seconds in handover_seconds(found)] == [30, 180, 40]
 
 
@@ -268,11 +269,11 @@ def test_commands_of_clients_and_of_scripts_are_told_apart(lock_server: LockServ
     with listening(lock_server) as origins:
         client.eval("redis.call('SET', KEYS[1], 'a b') return redis.call('GET', KEYS[1])", 1, "k")
         client.get("k")
-    # The benchmark's own new connection says hello.
+    # The benchmark's own new connection sends hello.
     origins.sent.pop("hello", None)
     assert origins == Origins({"eval": 1, "get": 1}, {"set": 1, "get": 1})
     assert (origins.share_sent("get"), origins.share_sent("set")) == (0.5, 0.0)
-    # What was not heard is taken for a script's, unless no script can call it or there are none.
+    # Unheard commands count as a script's, unless no script can call them or there are no scripts.
     assert (origins.share_sent("del"), origins.share_sent("client|setinfo")) == (0.0, 1.0)
     assert Origins(Counter(set=1)).share_sent("del") == 1.0
 
@@ -315,7 +316,7 @@ def test_a_short_real_run(lock_server: LockServer, document: Document, monkeypat
     assert timed["locks:mutex:1/1", "redis-py"].operations == 1000
     pair, pipelined = work["locks:pair:1", "redis-py"], work["locks:pipelined:10", "floor"]
     assert sum(pair.sent.values()) == 2 * pair.cycles and pair.calls["get"] == pair.cycles and pair.microseconds > 0
-    # The floor loads its two scripts when it connects, with a read for each, and one more tells that it has gone.
+    # The floor loads its two scripts when it connects, with a read for each. One more read notices its disconnection.
     assert pipelined.sent["evalsha"] == 2 * pipelined.cycles and 2 <= pipelined.reads - pipelined.cycles <= 3
     assert document.handovers[0].taken == timed["locks:handover:8", "redis-py"].operations > 0
     far = timed["locks:far:ping", "floor"].latency

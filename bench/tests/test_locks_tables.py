@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from pinyon_bench import performance
 from pinyon_bench.catalogue import GROUPS, targets
 from pinyon_bench.declaration import Target
 from pinyon_bench.grids import Grid, rate_grid
 from pinyon_bench.locks import grids
 from pinyon_bench.locks.rows import lock_rows
 from pinyon_bench.locks.seed_lines import seed_lines
-from pinyon_bench.performance import performance_page
 from pinyon_bench.results import ContestantInfo, Document, Handovers, Latency, Sample, ServerWork, read, write
 from pinyon_bench.tables import print_tables
 
@@ -74,7 +74,7 @@ def work(number: int, row: str, contestant: str) -> ServerWork:
 
 @pytest.fixture
 def locks_document(document: Document) -> Document:
-    """Known rates, two rounds. The floor's pipelined pairs are half of those at the seed's scale."""
+    """Known rates in two rounds. The floor's pipelined pairs are half of those at the seed's scale."""
     names = list(dict.fromkeys(name for contestants in RATES.values() for name in contestants))
     cells = [(number, row, name) for row, rates in RATES.items() for name in rates for number in (1, 2)]
     document.rows = [row.info() for row in lock_rows(short=False) if row.name in RATES]
@@ -95,11 +95,11 @@ def test_targets_are_computed_from_the_document(locks_document: Document) -> Non
     expected = {
         "locks:pair:1: at least 0.8 times floor": ("0.880", True),
         "locks:pair:1: at least 3 times redis-py": ("2.750", False),
-        # 8,000 a second where the floor does half of the scale's 46,800.
+        # 8,000 per second with a floor at half of the scale's 46,800.
         "locks:mutex:1/1 asyncio: at least 15,000/s at the seed's scale": ("16,000", True),
         "locks:mutex:10/19 asyncio: at least 8,000/s at the seed's scale": ("7,000", False),
         "locks:mutex asyncio: 10/19 takes at most 2 times as long as 1/1": ("2.286", False),
-        # 10,300 in 5 seconds are 1,030 a second here, and 6,500 are 650.
+        # 10,300 in 5 seconds are 1,030 per second here, and 6,500 are 650.
         "locks:section:1/1 asyncio: at least 1.5 times the seed's 10,300": ("1.500", True),
         "locks:section:10/19 asyncio: at least 1.5 times the seed's 6,500": (
             "1.000",
@@ -117,7 +117,7 @@ def test_targets_are_computed_from_the_document(locks_document: Document) -> Non
     commands = [target for text, target in known.items() if "exactly 2 commands" in text]
     assert [(target.measured, target.met) for target in commands] == [("2.000", True)]
     assert len(known) == len(expected) + 2
-    # Beside the longest text there is room for the other columns of a terminal of 100.
+    # The longest text leaves room for the other columns of a terminal of 100.
     assert max(map(len, known)) <= 68
 
 
@@ -129,7 +129,7 @@ def test_one_command_too_many_misses_the_target(locks_document: Document) -> Non
         for each in worse
     ]
     target = next(target for target in targets(locks_document) if "exactly 2 commands" in target.text)
-    assert target.text.endswith("farthest: mutex:10/19 asyncio") and (target.measured, target.met) == ("2.010", False)
+    assert target.text.endswith("worst: mutex:10/19 asyncio") and (target.measured, target.met) == ("2.010", False)
 
 
 def test_targets_without_figures_are_left_out(locks_document: Document) -> None:
@@ -143,12 +143,12 @@ def line_of(grid: Grid, name: str) -> list[str]:
 
 def test_rates_stand_beside_the_first_of_the_same_model(locks_document: Document) -> None:
     grid = rate_grid(locks_document, GROUPS["locks:pair"])
-    assert grid.header == ["", "1", "10"]
+    assert grid.header == ["client, by names locked", "1", "10"]
     assert line_of(grid, "Pinyon script") == ["Pinyon script", "22,000", "11,000"]
     assert line_of(grid, "redis-py") == ["redis-py", "8,000 (0.36)", "800 (0.07)"]
     assert line_of(grid, "redis-py asyncio") == ["redis-py asyncio", "4,000 (0.40)", "–"]
     assert rate_grid(locks_document, GROUPS["locks:pipelined"]).rows == [["floor", "23,400", "20,000"]]
-    assert rate_grid(locks_document, GROUPS["locks:mutex"]).header == ["", "1/1", "10/19"]
+    assert rate_grid(locks_document, GROUPS["locks:mutex"]).header == ["client, by names locked", "1/1", "10/19"]
 
 
 def test_waiting_and_hand_over(locks_document: Document) -> None:
@@ -202,12 +202,12 @@ def test_results_from_before_there_were_locks_are_read(document: Document, tmp_p
     assert read(path) == document
 
 
-def test_the_page_has_the_tables_of_locks(locks_document: Document) -> None:
-    page = performance_page(locks_document)
+def test_the_pages_have_the_tables_and_plots_of_locks(locks_document: Document, tmp_path: Path) -> None:
+    tables, page = (path.read_text(encoding="utf-8") for path in performance.write(locks_document, tmp_path))
     for wanted in (
         "## Locks: commands that clients send per cycle",
-        "## Seed 004's tables",
+        "## Locks in the layout of seed 004",
         "keys:10/19",
-        "## Locks\n",
     ):
-        assert wanted in page
+        assert wanted in tables
+    assert "## Locks\n" in page

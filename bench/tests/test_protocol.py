@@ -14,7 +14,7 @@ from pinyon_bench.step_rows import seed_rows, step_rows
 
 
 class Dictionary:
-    """A client whose cache is a dictionary in its own process."""
+    """A client with a dict in its own process as its cache."""
 
     def __init__(self, broken: bool = False) -> None:
         self._items: dict[str, Any] = {}

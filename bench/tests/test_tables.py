@@ -8,7 +8,8 @@ from rich.console import Console
 
 from pinyon_bench import grids
 from pinyon_bench.history import published
-from pinyon_bench.performance import performance_page
+from pinyon_bench.performance.markdown import tables_page
+from pinyon_bench.recorded.record import record_of
 from pinyon_bench.results import Document, ResultError, read, write
 from pinyon_bench.step_rows import seed_rows
 from pinyon_bench.tables import print_tables
@@ -38,6 +39,18 @@ def test_tables_come_from_what_was_written(document: Document, tmp_path: Path) -
     assert max(map(len, text.splitlines())) <= 100
 
 
+def test_the_terminal_leads_with_findings_and_cuts_nothing_off(full: Document) -> None:
+    output = io.StringIO()
+    print_tables(full, Console(file=output, width=100, emoji=False))
+    lines = output.getvalue().splitlines()
+    assert [number for number, line in enumerate(lines) if line.endswith("targets are met.")] == [3, len(lines) - 1]
+    assert lines[4].startswith("missed ")
+    text = "\n".join(lines)
+    assert text.index("The floor is a minimal") < text.index("Contestants\n")
+    assert "get of 36 bytes, 36-byte key" in text
+    assert "…" not in text and max(map(len, lines)) <= 100
+
+
 def test_a_file_that_is_no_result_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "other.json"
     for content in ("", "[]", '{"format": 1}'):
@@ -47,8 +60,14 @@ def test_a_file_that_is_no_result_is_refused(tmp_path: Path) -> None:
 
 
 def test_the_page_has_every_section(document: Document) -> None:
-    page = performance_page(document)
-    for wanted in ("A Processor", "## How it was measured", "## The seeds' tables", "## Not measured", "## History"):
+    page = tables_page(record_of(document))
+    for wanted in (
+        "A Processor",
+        "## How to read the tables",
+        "## Dalli's ten rows in the layout of seed 000",
+        "## Not measured",
+        "## History",
+    ):
         assert wanted in page
 
 

@@ -1,4 +1,4 @@
-//! The blocking client without a host language, done as `bench/pinyon_bench/instructions/callgrind.py` describes it.
+//! The blocking client without a host language, counted as `bench/pinyon_bench/instructions/callgrind.py` describes.
 //!
 //! Usage: `instructions /path/to/memcached.socket`
 

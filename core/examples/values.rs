@@ -1,6 +1,6 @@
-//! Reads what a client in another language has stored of each value of `vectors/portable.json`, and stores its own.
+//! Reads the values of `vectors/portable.json` as stored by a client in another language, and stores its own.
 //!
-//! Usage: `values SERVER portable|json`, behind a client that has stored each value under `python:` and its name.
+//! Usage: `values SERVER portable|json`, after a client has stored each value under `python:` and its name.
 
 #[path = "../tests/values/typed.rs"]
 mod typed;

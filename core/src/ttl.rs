@@ -31,6 +31,28 @@ impl Ttl {
     }
 }
 
+/// The ttl of values that are stored without one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DefaultTtl(i64);
+
+impl DefaultTtl {
+    /// `seconds`: 0 never expires.
+    pub fn new(seconds: f64) -> Result<Self, InvalidArgument> {
+        if seconds < 0.0 {
+            let message = format!("default_ttl must be a number of seconds, or 0 to never expire, not {seconds:?}");
+            return Err(InvalidArgument::usage(message));
+        }
+        let seconds = whole_seconds(seconds)?;
+        Ttl::from_seconds(seconds).map(|_| Self(seconds))
+    }
+
+    /// The ttl of a value that is stored now.
+    #[inline]
+    pub fn now(self) -> Result<Ttl, InvalidArgument> {
+        Ttl::from_seconds(self.0)
+    }
+}
+
 /// Seconds rounded away from 0, because 0 means that an item never expires.
 pub fn whole_seconds(seconds: f64) -> Result<i64, InvalidArgument> {
     if seconds.is_nan() {
@@ -103,6 +125,16 @@ mod tests {
             assert_eq!(Ttl::ending(seconds, now), Err(too_long()), "{seconds}");
             assert_eq!(Ttl::from_seconds(i64::MAX), Err(too_long()));
         }
+    }
+
+    #[test]
+    fn a_default_ttl_is_a_ttl_that_does_not_expire_at_once() {
+        let sent = |seconds| DefaultTtl::new(seconds).and_then(DefaultTtl::now).map_err(|error| error.message);
+        assert_eq!((sent(0.0), sent(0.5), sent(60.0)), (Ok(Ttl::NONE), Ok(Ttl(1)), Ok(Ttl(60))));
+        assert!(sent(40.0 * DAY as f64).unwrap().0 > 1_700_000_000);
+        assert_eq!(sent(-1.0).unwrap_err(), "default_ttl must be a number of seconds, or 0 to never expire, not -1.0");
+        assert!(sent(f64::NAN).unwrap_err().contains("NaN"));
+        assert_eq!(sent(1e12).unwrap_err(), too_long().message);
     }
 
     #[test]

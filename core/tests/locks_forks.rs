@@ -1,4 +1,4 @@
-//! What forks do to locks, and threads that come and go, in a process of their own.
+//! Locks and forks, and threads that come and go. In a process of its own.
 
 #[path = "real_redis/program.rs"]
 mod program;
@@ -16,28 +16,28 @@ use pinyon_core::locks::{Branches, LockOutcome, Loss, Note, Renewal, StatusAnswe
 use program::{until, Operation, Program, TTL};
 use server::Redis;
 
-/// The signals that each keeper of this process blocks, as the kernel says them.
+/// The signals that each keeper of this process blocks, in the kernel's notation.
 fn keepers() -> Vec<String> {
     let tasks = fs::read_dir("/proc/self/task").unwrap().map(|task| task.unwrap().path());
-    // A thread may end while it is looked at.
+    // A thread may end while it is being read.
     let keepers = tasks.filter(|task| fs::read_to_string(task.join("comm")).is_ok_and(|name| name == "pinyon-locks\n"));
     let blocked =
         |status: String| Some(status.lines().find_map(|line| line.strip_prefix("SigBlk:"))?.trim().to_owned());
     keepers.filter_map(|task| fs::read_to_string(task.join("status")).ok().and_then(blocked)).collect()
 }
 
-/// Runs this in a forked child, and fails where it does.
+/// Runs this in a forked child, and fails if it fails there.
 #[allow(unsafe_code)]
 fn in_child(run: impl FnOnce()) {
-    // SAFETY: the child makes no use of what other threads may hold: this test is alone in its process.
+    // SAFETY: the child uses nothing that other threads may hold: this test is alone in its process.
     let child = unsafe { libc::fork() };
     if child == 0 {
         let failed = catch_unwind(AssertUnwindSafe(run)).is_err();
-        // SAFETY: the child ends here, before the tests that it inherited go on.
+        // SAFETY: the child ends here, before it continues the inherited tests.
         unsafe { libc::_exit(i32::from(failed)) };
     }
     let mut status = 0;
-    // SAFETY: `status` is written to, and nothing else.
+    // SAFETY: only `status` is written to.
     let waited = unsafe { libc::waitpid(child, &mut status, 0) };
     assert_eq!((waited, status), (child, 0), "the child failed");
 }

@@ -1,4 +1,4 @@
-//! Any bytes, cut anywhere, into a reader of any form: no panic, no value from nowhere, and cuts change nothing.
+//! Any bytes, cut anywhere, for readers of any form: no panic, no invented value, and the cuts make no difference.
 #![no_main]
 
 use arbitrary::Arbitrary;
@@ -26,7 +26,7 @@ const FORMS: [Form; 16] = [
 
 #[derive(Arbitrary, Debug)]
 struct Input<'a> {
-    /// Chosen anew for every line.
+    /// Chosen again for every line.
     forms: [u8; 4],
     pieces: Vec<u8>,
     bytes: &'a [u8],

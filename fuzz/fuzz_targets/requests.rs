@@ -1,5 +1,5 @@
-//! Any command with any key, for any server: one line that says what was meant and nothing else, or none at all. And
-//! any command of RESP, which comes back as it was.
+//! Any command with any key, for any server: it becomes one line with exactly the intended meaning, or none. Also any
+//! command of RESP, which must read back unchanged.
 #![no_main]
 
 use arbitrary::Arbitrary;
@@ -13,7 +13,7 @@ use pinyon_proto::{
     Lease, MarkStale, MetaCommand, Mode, Opaque, ServerVersion, StatsKind, Store, Verb, MAX_KEY,
 };
 
-/// How long a line may be that is no `get`, and of how many words: servers refuse others.
+/// The longest line that is not a `get`, and the most words: servers refuse others.
 const LONGEST_LINE: usize = 2048;
 const MOST_WORDS: usize = 24;
 
@@ -101,7 +101,7 @@ fuzz_target!(|input: Input<'_>| {
     check_names(&input.names);
 });
 
-/// The key as it is sent, if it is one, however it is asked for.
+/// The key as it is sent, if it is valid, by every way to make one.
 fn key_of<'a>(rules: &KeyRules, key: &'a [u8], scratch: &'a mut Vec<u8>) -> Option<Key<'a>> {
     let mut pushed = b"before".to_vec();
     let written = rules.push(key, &mut pushed);
@@ -123,7 +123,7 @@ fn check_key(rules: &KeyRules, rule: KeyRule, input: &Input<'_>, key: Key<'_>) {
     assert_eq!(Key::new(key.wire(), key.is_base64()), Ok(key));
     let mut scratch = Vec::new();
     if let Some(other) = key_of(rules, input.other_key, &mut scratch) {
-        // In Dalli's form a key may look like another one that was shortened.
+        // In Dalli's form, a key may equal the shortened form of another.
         assert!(rule == KeyRule::Dalli || (other == key) == (input.other_key == input.key), "two keys meet");
     }
 }
@@ -293,7 +293,7 @@ fn direction(down: bool) -> Direction {
     }
 }
 
-/// Two commands, read in pieces, are two arrays of these parts and nothing else.
+/// Checks that two commands, read in pieces, are two arrays of exactly these parts.
 fn check_resp(parts: &[&[u8]], piece: usize) {
     if parts.is_empty() {
         return;
@@ -317,7 +317,7 @@ fn check_resp(parts: &[&[u8]], piece: usize) {
     assert!(commands == 2 && reader.is_between_values());
 }
 
-/// A lock's names, whatever they are, stay in their namespace and in its slot.
+/// Checks that the names of any lock stay in their namespace and in its slot.
 fn check_names(given: &[&[u8]]) {
     let Ok(names) = keys::names(given) else { return };
     assert!(given.iter().all(|name| names.iter().any(|known| **known == **name)));

@@ -1,4 +1,5 @@
-//! Any bytes, cut anywhere, into a reader of RESP: no panic, no value beyond the limits, and cuts change nothing.
+//! Any bytes, cut anywhere, for a reader of RESP: no panic, no value beyond the limits, and the cuts make no
+//! difference.
 #![no_main]
 
 use arbitrary::Arbitrary;
@@ -7,7 +8,7 @@ use pinyon_proto::resp::{Decoded, Limits, Reader, Value};
 
 #[derive(Arbitrary, Debug)]
 struct Input<'a> {
-    /// The limits, of all or next to nothing.
+    /// The limits, from generous to almost none.
     bulk: u16,
     elements: u8,
     depth: u8,
@@ -23,7 +24,7 @@ fuzz_target!(|input: Input<'_>| {
     };
     let (whole, whole_fails) = read(&input, limits, &[]);
     let (cut, cut_fails) = read(&input, limits, &input.pieces);
-    // As text, since NaN differs from itself.
+    // Compared as text, since NaN differs from itself.
     assert_eq!(format!("{whole:?}"), format!("{cut:?}"));
     assert_eq!(whole_fails, cut_fails);
     for value in &whole {
@@ -65,7 +66,7 @@ fn read(input: &Input<'_>, limits: Limits, pieces: &[u8]) -> (Vec<Decoded>, Opti
     (values, None)
 }
 
-/// What a value has used of its limits.
+/// How much of its limits a value has used.
 #[derive(Default)]
 struct Used {
     bytes: usize,
@@ -79,7 +80,7 @@ impl Used {
         match value {
             Value::Null | Value::Boolean(_) | Value::Integer(_) | Value::Double(_) => {}
             Value::Status(text) | Value::Bytes(text) | Value::BigNumber(text) => self.bytes += text.len(),
-            // What is not UTF-8 grows when it is made so.
+            // Invalid UTF-8 grows when it is converted.
             Value::Error(_) => {}
             Value::Array(values) | Value::Set(values) => self.add_all(values.iter(), depth),
             Value::Map(pairs) => self.add_all(pairs.iter().flat_map(|(key, value)| [key, value]), depth),

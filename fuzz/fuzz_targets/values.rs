@@ -1,5 +1,5 @@
-//! Whatever is stored: read in every dialect, it is a value within bounds or an error. And plain data comes back from
-//! every notation, and what is read of MessagePack and JSON can be written again.
+//! Any stored bytes: in every dialect they give a value within limits, or an error. Plain data survives every notation,
+//! and what is read from MessagePack and JSON can be written again.
 #![no_main]
 
 use arbitrary::Arbitrary;
@@ -31,7 +31,7 @@ enum Tree {
 }
 
 impl Tree {
-    /// Python writes no list that PHP reads as a map, nor the reverse; numbers that Perl keeps as numbers.
+    /// Without lists that PHP reads as maps, or the reverse, and without numbers that Perl does not keep as numbers.
     fn plain(&self) -> Plain {
         match self {
             Tree::Null => Plain::Null,
@@ -72,7 +72,7 @@ fuzz_target!(|input: Input<'_>| {
         let _ = notation.read(input.stored);
     }
     for notation in OWN {
-        // Deeper ones are read than are written.
+        // The limit on nesting is higher for reading than for writing.
         if let Some(Ok(written)) = notation.read(input.stored).ok().map(|read| notation.write(&read)) {
             let again = notation.read(&written).and_then(|read| notation.write(&read));
             assert_eq!(again, Ok(written));

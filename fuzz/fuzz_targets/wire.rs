@@ -23,7 +23,7 @@ impl Wire {
         self.0.borrow_mut().arriving.extend(bytes);
     }
 
-    /// How many bytes have arrived and were not received yet.
+    /// The number of arrived bytes that were not received yet.
     #[allow(dead_code)] // not every target asks
     pub fn left(&self) -> usize {
         self.0.borrow().arriving.len()
@@ -33,7 +33,7 @@ impl Wire {
         std::mem::take(&mut self.0.borrow_mut().sent)
     }
 
-    /// How many bytes a call receives at most from now on.
+    /// From now on, a call receives at most so many bytes.
     pub fn narrow(&self, width: usize) {
         self.0.borrow_mut().width = Some(width);
     }

@@ -4,7 +4,7 @@ use crate::number::push;
 use crate::version::META;
 use crate::{Capabilities, Command, Form, Key, Store, Unsupported};
 
-/// Appends a whole command line. A key sent as base64, and what only meta commands can do, is [`Unsupported`].
+/// Appends a whole command line. Base64 keys, and features of meta commands only, are [`Unsupported`].
 pub(crate) fn encode(
     command: &Command<'_>,
     capabilities: &Capabilities,

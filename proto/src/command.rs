@@ -1,44 +1,44 @@
-//! What a caller can ask of a memcached server.
+//! The commands of a memcached server.
 
 use crate::version::{self, ServerVersion};
 use crate::{Key, MAX_KEY};
 
-/// One command. Each is written as a meta command or in classic text, whichever the server takes and is faster.
+/// A command. It is written in meta syntax or in classic text, whichever the server takes and is faster.
 #[derive(Clone, Copy, Debug)]
 pub enum Command<'a> {
-    /// Reads one item: value and client flags, and the CAS token where `cas` is set.
+    /// Reads one item: its value and client flags, and its CAS token if `cas`.
     Get { key: Key<'a>, cas: bool },
     /// Reads many items with one classic `get` line. `keys` are plain keys as sent, separated by single spaces.
     GetMany { keys: &'a [u8], cas: bool },
-    /// Reads one item, as [`Command::Get`] does, and sets its time to live. Servers before 1.5.3 do not know it.
+    /// Reads one item like [`Command::Get`], and sets its ttl. Servers before 1.5.3 do not know it.
     GetAndTouch { key: Key<'a>, ttl: i32, cas: bool },
-    /// Sets an item's time to live.
+    /// Sets an item's ttl.
     Touch { key: Key<'a>, ttl: i32 },
-    /// Stores a value. Only the command line is encoded: the data block and its `\r\n` follow it.
+    /// Stores a value. Only the command line is encoded; the caller sends the data block and its `\r\n`.
     Store(Store<'a>),
     /// Deletes an item.
     Delete { key: Key<'a> },
     /// Deletes an item if it still has this CAS token. Needs meta commands.
     DeleteIf { key: Key<'a>, cas: u64 },
-    /// Marks an item stale: it stays, and the next caller that reads it wins the right to store another. Needs meta
+    /// Marks an item stale. The item stays, and the next caller that reads it wins the right to replace it. Needs meta
     /// commands.
     MarkStale(MarkStale<'a>),
-    /// Reads one item with its CAS token, and asks for the right to store another where there is none, it is stale, or it
-    /// is to end soon. Needs meta commands.
+    /// Reads one item with its CAS token, and asks for the right to store a new value if the item is missing, stale or
+    /// about to expire. Needs meta commands.
     Lease(Lease<'a>),
     /// Adds to or subtracts from a decimal value.
     Arithmetic(Arithmetic<'a>),
     /// Any meta command with any flags.
     Meta(MetaCommand<'a>),
-    /// A barrier: its reply comes after those of everything before it.
+    /// A barrier: its reply follows all earlier replies.
     NoOp,
-    /// Forgets every item, after `delay` seconds.
+    /// Deletes every item, after `delay` seconds.
     FlushAll { delay: u32 },
     /// The server's statistics.
     Stats(StatsKind<'a>),
     /// The server's version.
     Version,
-    /// The servers of the cluster that an endpoint of ElastiCache or Memorystore speaks for.
+    /// Asks a configuration endpoint of ElastiCache or Memorystore for its cluster's servers.
     ClusterConfig,
 }
 
@@ -47,8 +47,8 @@ pub enum Command<'a> {
 pub struct StatsKind<'a>(&'a [u8]);
 
 impl<'a> StatsKind<'a> {
-    /// `None` when the text could not be sent: anything but letters, digits, spaces and underscores, or over [`MAX_KEY`]
-    /// bytes.
+    /// `None` if the text cannot be sent: if it contains anything but letters, digits, spaces and underscores, or
+    /// exceeds [`MAX_KEY`] bytes.
     pub fn new(text: &'a str) -> Option<Self> {
         let sendable = text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b' ' || byte == b'_');
         (sendable && text.len() <= MAX_KEY).then_some(Self(text.as_bytes()))
@@ -66,19 +66,19 @@ pub struct Store<'a> {
     pub key: Key<'a>,
     pub size: usize,
     pub client_flags: u32,
-    /// Seconds from now up to 30 days, a Unix time above, 0 for no end, negative for at once.
+    /// Seconds from now up to 30 days, a Unix time above; 0 never expires, a negative value expires at once.
     pub ttl: i32,
-    /// Store only if the item still has this CAS token.
+    /// Stores only if the item still has this CAS token.
     pub cas: Option<u64>,
 }
 
-/// When a store takes effect.
+/// The condition of a store, and where the value goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
     Set,
-    /// Only if there is no such item.
+    /// Only if the item does not exist.
     Add,
-    /// Only if there is such an item.
+    /// Only if the item exists.
     Replace,
     Append,
     Prepend,
@@ -87,18 +87,18 @@ pub enum Mode {
 #[derive(Clone, Copy, Debug)]
 pub struct MarkStale<'a> {
     pub key: Key<'a>,
-    /// Seconds it is to live from now on, as those of a [`Store`]; `None` leaves it as long as it has.
+    /// The new ttl, as in a [`Store`]; `None` keeps the old one.
     pub ttl: Option<i32>,
-    /// Mark it only if it still has this CAS token.
+    /// Marks it only if it still has this CAS token.
     pub cas: Option<u64>,
 }
 
 #[derive(Clone, Copy, Debug)]
 pub struct Lease<'a> {
     pub key: Key<'a>,
-    /// Seconds that the placeholder lives which the server makes of a miss, and whose right to be filled is the caller's.
+    /// How long the placeholder lives, in seconds. The server creates it on a miss; only this caller may fill it.
     pub lease: i32,
-    /// The right to store another is handed out, once, of an item that has fewer seconds left than this; 0 for never.
+    /// One caller wins an item that has fewer seconds left than this; 0 for never.
     pub recache: i32,
 }
 
@@ -107,7 +107,7 @@ pub struct Arithmetic<'a> {
     pub key: Key<'a>,
     pub direction: Direction,
     pub delta: u64,
-    /// The value to create the item with when it is missing, and that item's ttl. Needs meta commands.
+    /// The value and ttl for creating a missing item. Needs meta commands.
     pub initial: Option<(u64, i32)>,
 }
 
@@ -118,7 +118,7 @@ pub enum Direction {
     Decrement,
 }
 
-/// The meta commands. `mn` is [`Command::NoOp`].
+/// The meta commands, except `mn`, which is [`Command::NoOp`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verb {
     Get,
@@ -128,18 +128,18 @@ pub enum Verb {
     Debug,
 }
 
-/// A meta command with the flags the caller chooses. The opaque, the base64 mark and quiet mode are added by
-/// the encoder; a store's data block follows, as for [`Command::Store`].
+/// A meta command with flags of the caller's choice. The encoder adds the opaque, the base64 mark and quiet mode. The
+/// caller sends a store's data block, as for [`Command::Store`].
 #[derive(Clone, Copy, Debug)]
 pub struct MetaCommand<'a> {
     pub verb: Verb,
     pub key: Key<'a>,
-    /// The length of the data block; for [`Verb::Store`] alone.
+    /// The length of the data block; only for [`Verb::Store`].
     pub size: Option<usize>,
     pub flags: &'a [Flag<'a>],
 }
 
-/// Every flag of the meta commands, named by what it does.
+/// The flags of the meta commands, named by their effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flag<'a> {
     /// `c`: return the CAS token.
@@ -160,11 +160,11 @@ pub enum Flag<'a> {
     RemainingTtl,
     /// `s`: return the value's size.
     Size,
-    /// `I`: mark stale, or let a lower CAS token store and mark stale.
+    /// `I`: mark stale; on `ms`, let a lower CAS token store, and mark the item stale.
     Invalidate,
     /// `k`: return the key.
     ReturnKey,
-    /// `u`: leave hit, last access and the eviction order alone.
+    /// `u`: do not update the hit mark, the last access and the eviction order.
     NoBump,
     /// `v`: return the value.
     Value,
@@ -176,7 +176,7 @@ pub enum Flag<'a> {
     Direction(Direction),
     /// `N`: create on miss, with this ttl.
     Vivify(i32),
-    /// `R`: hand out the right to recache when less than this ttl is left.
+    /// `R`: give one caller the right to recache if less than this ttl is left.
     Recache(i32),
     /// `T`: set the ttl.
     Ttl(i32),
@@ -219,7 +219,7 @@ impl Flag<'_> {
         }
     }
 
-    /// The first version whose `verb` takes this flag, `None` when none does.
+    /// The first version that takes this flag with `verb`; `None` if none does.
     pub fn since(&self, verb: Verb) -> Option<ServerVersion> {
         use Verb::{Arithmetic, Delete, Get, Store};
         let (verbs, since): (&[Verb], _) = match self {
@@ -248,7 +248,7 @@ impl Flag<'_> {
 }
 
 impl Command<'_> {
-    /// The protocol's name for it, for messages.
+    /// Its name in the protocol, for messages.
     pub fn name(&self) -> &'static str {
         match self {
             Command::Get { .. } => "get",
@@ -269,7 +269,7 @@ impl Command<'_> {
         }
     }
 
-    /// Whether it has a quiet form, in meta syntax.
+    /// Whether it has a quiet form in meta syntax.
     pub fn can_be_quiet(&self) -> bool {
         match self {
             Command::Store(_) | Command::Delete { .. } | Command::Arithmetic(_) => true,
@@ -279,7 +279,7 @@ impl Command<'_> {
         }
     }
 
-    /// The same command, for an item that is to expire within `most` seconds, at most 30 days.
+    /// The same command, for an item that must expire within `most` seconds; at most 30 days.
     #[cold]
     pub fn expiring_within(self, most: i32) -> Self {
         let within = |ttl: i32| if ttl == 0 { most } else { ttl.min(most) };
@@ -292,14 +292,14 @@ impl Command<'_> {
                 Command::Arithmetic(Arithmetic { initial, ..arithmetic })
             }
             Command::MarkStale(mark) => Command::MarkStale(MarkStale { ttl: mark.ttl.map(within), ..mark }),
-            // All of its life would be the end of an item that was to live longer.
+            // With the shorter life, the whole life would count as its end.
             Command::Lease(lease) => Command::Lease(Lease { lease: within(lease.lease), recache: 0, ..lease }),
             other => other,
         }
     }
 
-    /// Whether running it twice does what running it once does, whoever else writes in between. A lease that was won
-    /// unheard is the exception: it ends by itself.
+    /// Whether running it twice has the same effect as once, whatever other callers write in between. Leases count as
+    /// idempotent: a lease won by a lost reply ends by itself.
     pub fn is_idempotent(&self) -> bool {
         match self {
             Command::Get { .. } | Command::GetMany { .. } | Command::Lease(_) => true,

@@ -1,21 +1,21 @@
-//! Commands into request bytes: which syntax, and what reply to expect.
+//! Encodes commands as requests: chooses the syntax, and says which reply to expect.
 
 use crate::number::{push, push_hex};
 use crate::{classic, meta, Capabilities, Command, ServerVersion, Verb};
 
-/// A number sent with a meta command and echoed in its reply.
+/// A number that is sent with a meta command and echoed in its reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Opaque(pub u16);
 
-/// The reply a request asks for: how to read it, and what it must carry to be that request's.
+/// The expected reply to a request: its form, and what proves that it belongs to the request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Expect {
     pub form: Form,
-    /// What the reply must echo.
+    /// The opaque that the reply must echo.
     pub opaque: Option<Opaque>,
-    /// Whether a miss echoes it too; servers before 1.6.18 do not.
+    /// Whether a miss echoes the opaque too. Servers before 1.6.18 do not.
     pub opaque_on_miss: bool,
-    /// Whether success has no reply at all.
+    /// Whether success has no reply.
     pub quiet: bool,
 }
 
@@ -26,11 +26,11 @@ impl Expect {
     }
 }
 
-/// The shape of a reply.
+/// The form of a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     Meta(Verb),
-    /// Whatever comes next while quiet commands are in flight: which of them it answers, its opaque tells.
+    /// The next reply while quiet commands are in flight. Its opaque tells which of them it answers.
     Quiet,
     /// `MN`.
     NoOp,
@@ -39,7 +39,7 @@ pub enum Form {
     ClassicStore,
     ClassicDelete,
     ClassicTouch,
-    /// The new number alone on a line.
+    /// The new number on a line by itself.
     ClassicNumber,
     FlushAll,
     /// `STAT` lines, then `END` (or `RESET`).
@@ -49,11 +49,11 @@ pub enum Form {
     ClusterConfig,
 }
 
-/// The server cannot do what was asked.
+/// The server does not support the request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unsupported {
     pub what: &'static str,
-    /// The first version that can, `None` when no version can.
+    /// The first version that does; `None` if none does.
     pub since: Option<ServerVersion>,
     pub capabilities: Capabilities,
 }
@@ -81,11 +81,10 @@ impl std::fmt::Display for Unsupported {
 
 impl std::error::Error for Unsupported {}
 
-/// Appends the request for `command` to `out`, in meta syntax where the server takes it.
+/// Appends the request for `command` to `out`, in meta syntax if the server takes it.
 ///
-/// `quiet` asks for no reply on success, where [`Command::can_be_quiet`] and the syntax is meta; elsewhere the reply
-/// comes as usual: see [`Expect::quiet`].
-/// On an error `out` is as before.
+/// `quiet` asks for no reply on success. It needs meta syntax and [`Command::can_be_quiet`]; otherwise, the reply comes
+/// as usual: see [`Expect::quiet`]. On an error, `out` is unchanged.
 pub fn encode(
     command: &Command<'_>,
     capabilities: &Capabilities,
@@ -111,7 +110,7 @@ pub fn encode(
     Ok(Expect { form: Form::Meta(verb), opaque: Some(opaque), opaque_on_miss: capabilities.opaque_on_miss(), quiet })
 }
 
-/// The commands that are the same for every server.
+/// Encodes the commands that are the same for every server.
 fn plain(command: &Command<'_>, capabilities: &Capabilities, out: &mut Vec<u8>) -> Option<Form> {
     match command {
         Command::GetMany { keys, cas } => {
@@ -124,7 +123,7 @@ fn plain(command: &Command<'_>, capabilities: &Capabilities, out: &mut Vec<u8>) 
             out.extend_from_slice(b"mn\r\n");
             Some(Form::NoOp)
         }
-        // Older servers have no no-op, and any reply that comes in its turn is a barrier.
+        // Older servers have no no-op. Any reply in its place is a barrier too.
         Command::NoOp | Command::Version => {
             out.extend_from_slice(b"version\r\n");
             Some(Form::Version)

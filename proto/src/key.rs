@@ -1,9 +1,9 @@
-//! Keys as they are sent, and why some cannot be.
+//! Keys as they are sent, and why some keys cannot be sent.
 
-/// The longest key a server takes, in bytes as sent.
+/// The longest key that a server takes, in bytes as sent.
 pub const MAX_KEY: usize = 250;
 
-/// A key as it is sent: checked, prefixed by the namespace, at most [`MAX_KEY`] bytes.
+/// A key as it is sent: checked, with its namespace, at most [`MAX_KEY`] bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Key<'a> {
     pub(crate) wire: &'a [u8],
@@ -11,8 +11,8 @@ pub struct Key<'a> {
 }
 
 impl<'a> Key<'a> {
-    /// A key as [`KeyRules::push`](crate::KeyRules::push) wrote it, with what that returned; refused when it could not stand on a command
-    /// line.
+    /// A key as [`KeyRules::push`](crate::KeyRules::push) wrote it, and what that returned. Refuses a key that cannot
+    /// be part of a command line.
     pub fn new(wire: &'a [u8], base64: bool) -> Result<Self, KeyError> {
         match wire {
             [] => Err(KeyError::Empty),
@@ -24,14 +24,14 @@ impl<'a> Key<'a> {
         }
     }
 
-    /// The same of bytes that were a key when they were written, and have not changed since. They are not looked at again.
+    /// The same without a check, for bytes that were checked before and have not changed.
     #[inline]
     pub fn known(wire: &'a [u8], base64: bool) -> Self {
         debug_assert!(Self::new(wire, base64).is_ok(), "{wire:?} is not a key");
         Self { wire, base64 }
     }
 
-    /// The bytes that stand on the command line.
+    /// Its bytes on the command line.
     pub fn wire(&self) -> &'a [u8] {
         self.wire
     }
@@ -51,7 +51,7 @@ pub enum KeyError {
         length: usize,
         namespace: usize,
     },
-    /// What the rule makes of the key is too long as well.
+    /// The key is too long even in the form that the rule gives it.
     TooLongEncoded {
         length: usize,
     },
@@ -126,7 +126,7 @@ fn is_forbidden(byte: u8) -> bool {
     byte <= b' ' || byte == 0x7f
 }
 
-/// Whether a key may stand on a command line. Every key of every command is looked at: in blocks, whose bytes processors
+/// Whether a key may be part of a command line. Every key of every command is checked, in blocks that processors
 /// compare at once. The last block may overlap the one before it.
 #[inline]
 pub(crate) fn is_plain(key: &[u8]) -> bool {

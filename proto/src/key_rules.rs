@@ -1,4 +1,4 @@
-//! Key rules: how keys that cannot stand on a command line as they are, or are too long, are made to fit. Each is one client's.
+//! Key rules: how unusual keys (too long, or with forbidden bytes) are made to fit. Each rule is that of one client.
 
 use std::borrow::Cow;
 
@@ -13,32 +13,34 @@ use crate::{Key, KeyError, MAX_KEY};
 /// The longest namespace under rules that put a digest behind it.
 const MAX_BEFORE_DIGEST: usize = MAX_KEY - DIGEST_MARK.len() - 64;
 
-/// Base64 of more raw bytes than this, padded, would pass [`MAX_KEY`].
+/// The padded base64 of more bytes would exceed [`MAX_KEY`].
 const MAX_RAW_KEY: usize = MAX_KEY / 4 * 3;
 
-/// Leads a key sent as its digest. A user's own key that begins so is sent as a digest too: no two keys meet.
+/// The prefix of a key that is sent as its digest. A user's key with this prefix is sent as a digest too, so keys never
+/// collide.
 const DIGEST_MARK: &[u8] = b"sha256:";
 
-/// Stands between the beginning of a key and its digest, in Dalli's form.
+/// Separates the beginning of a key and its digest in Dalli's form.
 const DALLI_MARK: &str = ":md5:";
 
-/// What Dalli leaves of a long key, in characters; with a namespace one more.
+/// How many characters Dalli keeps of a long key; with a namespace, one more.
 const DALLI_PREFIX: usize = 249 - DALLI_MARK.len() - 32;
 
-/// Whose rule unusual keys follow. Under each, sendable keys of at most [`MAX_KEY`] bytes are sent as they are.
+/// The client whose rule applies to unusual keys. Under every rule, ordinary keys of at most [`MAX_KEY`] bytes are sent
+/// as they are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum KeyRule {
-    /// Other keys are refused.
+    /// Unusual keys are refused.
     #[default]
     Refused,
-    /// A key with forbidden bytes is sent as base64, and the server stores the real bytes. A key that is too long either
-    /// way is sent as `sha256:` and the hexadecimal SHA-256 of namespace and key. No two keys become one.
+    /// A key with forbidden bytes is sent as base64, and the server stores the real bytes. A key that is too long in
+    /// either form is sent as `sha256:` and the hexadecimal SHA-256 of namespace and key. Keys never collide.
     Encoded,
-    /// As Dalli does. Of a key of over 250 characters its beginning is sent, `:md5:`, and the hexadecimal MD5 of namespace
-    /// and key. A key with forbidden bytes is sent as base64. One that is too long all the same is refused.
+    /// Dalli's rule. A key of over 250 characters is sent as its beginning, `:md5:`, and the hexadecimal MD5 of
+    /// namespace and key. A key with forbidden bytes is sent as base64. A key that is still too long is refused.
     Dalli,
-    /// As Cache::Memcached and Cache::Memcached::Fast do. Control bytes may be in a key, but for NUL and line feed; they
-    /// are sent as base64. Behind a namespace a key may be empty. Spaces and long keys are refused.
+    /// The rule of Cache::Memcached and Cache::Memcached::Fast. Keys may contain control bytes other than NUL and line
+    /// feed, and are then sent as base64. After a namespace, a key may be empty. Spaces and long keys are refused.
     CacheMemcached,
 }
 
@@ -51,7 +53,7 @@ impl KeyRule {
         ("cache-memcached-fast", Self::CacheMemcached),
     ];
 
-    /// The rule of this name.
+    /// The rule with this name.
     pub fn named(name: &str) -> Option<Self> {
         Self::NAMES.iter().find(|(known, _)| *known == name).map(|(_, rule)| *rule)
     }
@@ -69,7 +71,7 @@ impl KeyRule {
     }
 }
 
-/// Whether keys are encoded.
+/// From the setting `encode_keys`.
 impl From<bool> for KeyRule {
     fn from(encode: bool) -> Self {
         if encode {
@@ -80,7 +82,7 @@ impl From<bool> for KeyRule {
     }
 }
 
-/// How a client's keys are written: a namespace before each, and a rule for unusual ones.
+/// A client's rules for keys: the namespace, and a rule for unusual keys.
 #[derive(Clone, Debug, Default)]
 pub struct KeyRules {
     namespace: Vec<u8>,
@@ -88,7 +90,7 @@ pub struct KeyRules {
 }
 
 impl KeyRules {
-    /// Fails when the namespace itself could not be sent, or is longer than [`KeyRule::longest_namespace`].
+    /// Fails if the namespace itself cannot be sent or exceeds [`KeyRule::longest_namespace`].
     pub fn new(namespace: &[u8], rule: impl Into<KeyRule>) -> Result<Self, KeyError> {
         let (rule, length) = (rule.into(), namespace.len());
         if length > rule.longest_namespace() {
@@ -104,8 +106,7 @@ impl KeyRules {
         &self.namespace
     }
 
-    /// Writes the key as it is sent to the end of `out`, and returns whether it was sent as base64.
-    /// On an error `out` is as before.
+    /// Appends the key to `out` as it is sent, and returns whether it is base64. On an error, `out` is unchanged.
     pub fn push(&self, key: &[u8], out: &mut Vec<u8>) -> Result<bool, KeyError> {
         let length = self.namespace.len() + key.len();
         if !key.is_empty() && length <= MAX_KEY && is_plain(key) && !self.would_meet_a_digest(key) {
@@ -116,20 +117,20 @@ impl KeyRules {
         self.push_unusual(key, out)
     }
 
-    /// The key that was given, where it is sent as it is. A ring is asked about it as well then.
+    /// The user's key itself, if it is sent unchanged. The ring then hashes it too.
     #[inline]
     pub fn as_given<'k>(&self, key: &'k [u8]) -> Option<Key<'k>> {
         let fits = self.namespace.is_empty() && !key.is_empty() && key.len() <= MAX_KEY;
         (fits && is_plain(key) && !self.would_meet_a_digest(key)).then_some(Key { wire: key, base64: false })
     }
 
-    /// The key that a ring is asked about, without its namespace. Dalli asks about the key that it has shortened.
+    /// The key that the ring hashes, without its namespace. Dalli hashes the shortened key.
     pub fn routed<'a>(&self, key: &'a [u8]) -> Cow<'a, [u8]> {
         if self.rule != KeyRule::Dalli {
             return Cow::Borrowed(key);
         }
         match shortened(&self.namespace, key) {
-            // What is left of the key begins with the namespace, which is shorter.
+            // The shortened key still begins with the namespace, which is shorter.
             Some(shortened) => Cow::Owned(shortened[self.namespace.len()..].to_vec()),
             None => Cow::Borrowed(key),
         }
@@ -171,7 +172,7 @@ impl KeyRules {
     }
 }
 
-/// Writes a key with its namespace as it is, or as base64 where it cannot be sent so.
+/// Appends a key with its namespace, unchanged or else as base64.
 fn push_somehow(raw: &[u8], out: &mut Vec<u8>) -> Result<bool, KeyError> {
     let base64 = !is_plain(raw);
     let wire = if base64 { Cow::Owned(STANDARD.encode(raw).into_bytes()) } else { Cow::Borrowed(raw) };
@@ -192,7 +193,7 @@ fn shortened(namespace: &[u8], key: &[u8]) -> Option<Vec<u8>> {
     Some([beginning, DALLI_MARK.as_bytes(), digest.as_bytes()].concat())
 }
 
-/// Where the character of this number begins, if there is one. As in Ruby, a byte that belongs to none counts as one.
+/// The position of the character with this number, if any. As in Ruby, an invalid byte counts as a character.
 fn character(raw: &[u8], number: usize) -> Option<usize> {
     let begins = raw.utf8_chunks().flat_map(|chunk| {
         let invalid = chunk.invalid().iter().map(|_| 1);

@@ -1,8 +1,8 @@
-//! The memcached protocol as bytes: meta commands and the classic text commands. Beside it, in [`resp`], that of Redis.
+//! The memcached protocol as bytes: meta commands and classic text commands. [`resp`] is the protocol of Redis.
 //!
-//! Nothing here reads a socket or a clock. [`encode`] turns a [`Command`] into a request and says what reply
-//! to [`Expect`]; a [`ReplyReader`] takes whatever bytes have arrived and turns them into reply heads and values.
-//! Facts come from memcached's `doc/protocol.txt` and its parser, `proto_parser.c`.
+//! Nothing here reads a socket or a clock. [`encode`] turns a [`Command`] into a request, and says which reply to
+//! [`Expect`]. A [`ReplyReader`] turns arrived bytes into heads and values of replies. The sources are memcached's
+//! `doc/protocol.txt` and its parser, `proto_parser.c`.
 #![forbid(unsafe_code)]
 
 mod classic;

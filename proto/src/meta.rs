@@ -6,7 +6,7 @@ use crate::{
     Verb,
 };
 
-/// Appends the command up to its own flags; the encoder adds opaque, quiet mark and line end.
+/// Appends the command with its own flags. The encoder adds the opaque, the quiet mark and the line's end.
 pub(crate) fn encode(
     command: &Command<'_>,
     capabilities: &Capabilities,

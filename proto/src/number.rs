@@ -1,4 +1,4 @@
-//! Decimal and hexadecimal numbers as the protocol writes them.
+//! Decimal and hexadecimal numbers in the protocol's notation.
 
 /// Appends `number` in decimal.
 pub(crate) fn push(out: &mut Vec<u8>, number: impl itoa::Integer) {
@@ -18,7 +18,7 @@ pub(crate) fn push_hex(out: &mut Vec<u8>, number: u16) {
     }
 }
 
-/// Reads digits and nothing else; `None` when there are none, something else stands there or it exceeds 64 bits.
+/// Reads digits only. `None` if the text is empty, contains anything else, or exceeds 64 bits.
 pub(crate) fn unsigned(text: &[u8]) -> Option<u64> {
     match leading(text)? {
         (number, []) => Some(number),
@@ -26,7 +26,7 @@ pub(crate) fn unsigned(text: &[u8]) -> Option<u64> {
     }
 }
 
-/// Reads the digits that the text begins with, one at least; returns them and what comes after.
+/// Reads the digits at the beginning of the text, at least one. Returns the number and the rest of the text.
 pub(crate) fn leading(text: &[u8]) -> Option<(u64, &[u8])> {
     let mut number = 0u64;
     let mut length = 0;

@@ -1,41 +1,41 @@
-//! Bytes as they arrive into replies, without scanning any byte twice or copying a value.
+//! Turns arrived bytes into replies, without scanning a byte twice or copying a value.
 
 use crate::reply::{decode, Head, Malformed};
 use crate::Form;
 
-/// The longest reply line taken, its `\r\n` included: a key, every flag, and room for an error's message.
+/// The longest reply line, including `\r\n`: a key, all flags, and room for an error message.
 pub const MAX_LINE: usize = 2048;
 
-/// What stands at the beginning of the bytes given to [`ReplyReader::read`].
+/// The beginning of the bytes given to [`ReplyReader::read`].
 #[derive(Debug, PartialEq, Eq)]
 pub enum Decoded<'b> {
     /// More bytes are needed.
     Partial,
-    /// A line. When its head has a size, a [`Decoded::Value`] comes next.
+    /// A line. If its head has a size, a [`Decoded::Value`] follows.
     Head {
         head: Head,
-        /// The key the line repeats, empty where it repeats none.
+        /// The key in the line, or an empty slice.
         key: &'b [u8],
         line: &'b [u8],
         consumed: usize,
     },
-    /// A whole value; `consumed` counts its `\r\n` too.
+    /// A complete value. `consumed` includes its `\r\n`.
     Value { value: &'b [u8], consumed: usize },
 }
 
-/// Where in a reply the next bytes belong.
+/// The position within a reply.
 #[derive(Clone, Debug, Default)]
 pub struct ReplyReader {
-    /// How far the current line has been searched for its end.
+    /// How much of the current line was searched for its end.
     searched: usize,
-    /// The length of the value that comes next, if one does.
+    /// The length of the value that comes next, if any.
     value: Option<usize>,
 }
 
 impl ReplyReader {
-    /// Reads what `bytes` begins with: always the bytes not yet consumed, of the exchange whose reply is of this
-    /// `form`. The caller drops `consumed` bytes before it calls again, and may call again with more bytes
-    /// appended as often as it likes. An error is final: there is no telling where the next reply begins.
+    /// Reads the beginning of `bytes`, which are all unconsumed bytes, as part of a reply of this `form`. Before the
+    /// next call, the caller drops `consumed` bytes; it may append more bytes at any time. An error is final, because
+    /// the start of the next reply is unknown.
     pub fn read<'b>(&mut self, bytes: &'b [u8], form: Form) -> Result<Decoded<'b>, Malformed> {
         match self.value {
             Some(length) => self.read_value(bytes, length),
@@ -48,7 +48,7 @@ impl ReplyReader {
         self.value
     }
 
-    /// The caller takes the value's bytes by itself; what remains to be read is the `\r\n` behind them.
+    /// Says that the caller takes the value's bytes by itself. Only the `\r\n` after them is left to read.
     pub fn take_value(&mut self) {
         self.value = Some(0);
     }

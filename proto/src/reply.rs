@@ -1,9 +1,9 @@
-//! Reply lines into heads: what the server said, before any value.
+//! Turns reply lines into heads: everything that a server says before a value.
 
 use crate::number::{hex, leading, signed, unsigned};
 use crate::{Form, Opaque, Verb};
 
-/// The first line of a reply, read. Its value, where [`Head::size`] says there is one, follows it.
+/// The first line of a reply, decoded. If [`Head::size`] is set, a value follows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Head {
     pub status: Status,
@@ -11,17 +11,17 @@ pub struct Head {
     pub size: Option<usize>,
     pub opaque: Option<Opaque>,
     pub item: Item,
-    /// The number a classic `incr` or `decr` answers.
+    /// The number in the answer to a classic `incr` or `decr`.
     pub number: Option<u64>,
 }
 
-/// What the server said.
+/// The kind of answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Status {
-    /// Stored, deleted, touched; or found, where no value was asked for.
+    /// Stored, deleted or touched; or found, if no value was requested.
     #[default]
     Done,
-    /// Found: the value follows, or is the number of an `incr`.
+    /// Found: the value follows, or the reply is the number of an `incr`.
     Hit,
     Miss,
     NotStored,
@@ -34,20 +34,20 @@ pub enum Status {
     Debug,
     /// The server's version, in the reply's line.
     Version,
-    /// One name and value, in the reply's line; more follow.
+    /// A name and a value, in the reply's line. More may follow.
     Stat,
     /// The end of `VALUE`, `CONFIG` or `STAT` lines.
     End,
     /// `ERROR`: the server does not know the command.
     UnknownCommand,
-    /// `CLIENT_ERROR`: the server could not make sense of the request.
+    /// `CLIENT_ERROR`: the server did not understand the request.
     ClientError,
-    /// `SERVER_ERROR`: the server could not carry out the request.
+    /// `SERVER_ERROR`: the server failed to carry out the request.
     ServerError,
 }
 
 impl Head {
-    /// A head that says nothing else.
+    /// A head without anything else.
     pub const fn of(status: Status) -> Self {
         Self { status, size: None, opaque: None, item: Item::UNKNOWN, number: None }
     }
@@ -73,43 +73,43 @@ impl Status {
     }
 }
 
-/// What a reply says of the item, where it was asked for.
+/// What a reply says about the item, as far as it was requested.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Item {
     pub client_flags: u32,
     pub cas: Option<u64>,
-    /// Seconds left, -1 for no end.
+    /// Seconds left; -1 if it never expires.
     pub ttl: Option<i64>,
-    /// Seconds since it was last read or written, before this command.
+    /// Seconds since the last access before this command.
     pub last_access: Option<u64>,
     pub hit_before: Option<bool>,
     pub size: Option<u64>,
-    /// `W`: this caller is to compute the value anew.
+    /// `W`: this caller must make a new value.
     pub won: bool,
     /// `X`: the value is stale.
     pub stale: bool,
-    /// `Z`: another caller is computing it already.
+    /// `Z`: another caller is already making a new value.
     pub already_won: bool,
 }
 
 impl Head {
-    /// Whether the item is one that the server made of a miss, for a caller to fill. A value of no bytes and no client flags
-    /// looks the same while it is computed anew.
+    /// Whether the item is a placeholder, which the server made on a miss for a caller to fill. An empty value without
+    /// client flags looks the same while it is being replaced.
     pub fn is_placeholder(&self) -> bool {
         self.size == Some(0) && self.item.client_flags == 0 && (self.item.won || self.item.already_won)
     }
 
-    /// Whether it is a value that may be a placeholder for all that the reply says: classic text does not tell.
+    /// Whether the value may be a placeholder as far as the reply tells. Classic text does not tell.
     pub fn may_be_placeholder(&self) -> bool {
         self.size == Some(0) && self.item.client_flags == 0 && self.status == Status::Hit && self.opaque.is_none()
     }
 }
 
-/// A reply that is not what the protocol allows there.
+/// A reply that violates the protocol.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Malformed {
     pub what: &'static str,
-    /// The beginning of what was received, with unprintable bytes escaped.
+    /// The beginning of the received bytes, with unprintable ones escaped.
     pub excerpt: String,
 }
 
@@ -128,7 +128,7 @@ impl std::fmt::Display for Malformed {
 impl std::error::Error for Malformed {}
 
 impl Form {
-    /// Whether a reply of this form may have this status. Errors may answer anything.
+    /// Whether a reply of this form may have this status. Errors may answer any request.
     fn admits(self, status: Status) -> bool {
         use Status::{Debug, Done, End, Exists, Hit, Miss, NoOp, NotFound, NotStored, Stat, Version};
         match self {
@@ -150,7 +150,7 @@ impl Form {
         }
     }
 
-    /// Refuses a line whose status this form does not admit.
+    /// Refuses a line whose status is impossible for this form.
     #[inline]
     pub fn check(self, status: Status, line: &[u8]) -> Result<(), Malformed> {
         if self.admits(status) {
@@ -181,7 +181,7 @@ impl Form {
     }
 }
 
-/// Reads one line, without its `\r\n`. Returns its head, and the key where the line repeats it.
+/// Reads one line without its `\r\n`. Returns its head, and its key if the line contains one.
 pub(crate) fn decode(line: &[u8], form: Form) -> Result<(Head, &[u8]), Malformed> {
     let (word, rest) = split_word(line);
     let status = match (word, form) {
@@ -217,7 +217,7 @@ pub(crate) fn decode(line: &[u8], form: Form) -> Result<(Head, &[u8]), Malformed
     Ok((Head::of(status), &[]))
 }
 
-/// The rest of a meta reply: the value's length after `VA`, then flags.
+/// Reads the rest of a meta reply: the value's length after `VA`, then flags.
 fn decode_meta<'b>(
     form: Form,
     status: Status,
@@ -236,7 +236,7 @@ fn decode_meta<'b>(
     Ok((head, key))
 }
 
-/// Reads ` f0 c12 …` into the head and returns the key, where there is one.
+/// Reads ` f0 c12 …` into the head. Returns the key, if there is one.
 fn decode_flags<'b>(head: &mut Head, mut rest: &'b [u8]) -> Option<&'b [u8]> {
     let mut key: &[u8] = &[];
     while let [b' ', letter, after @ ..] = rest {
@@ -281,7 +281,7 @@ fn decode_metadata(item: &mut Item, letter: u8, argument: &[u8]) -> Option<()> {
     Some(())
 }
 
-/// `<key> <flags> <length> [<cas>]`, after `VALUE `, and the same of a configuration after `CONFIG `.
+/// Reads `<key> <flags> <length> [<cas>]` after `VALUE `, or the same of a configuration after `CONFIG `.
 fn decode_value<'b>(line: &'b [u8], rest: &'b [u8]) -> Result<(Head, &'b [u8]), Malformed> {
     let malformed = || Malformed::new("a VALUE line is malformed", line);
     let (key, rest) = next_long_word(rest).ok_or_else(malformed)?;
@@ -307,19 +307,19 @@ fn length(digits: &[u8]) -> Option<usize> {
     unsigned(digits)?.try_into().ok()
 }
 
-/// The first word and what comes after it, the space included.
+/// The first word, and the rest beginning with the space.
 fn split_word(text: &[u8]) -> (&[u8], &[u8]) {
     let end = text.iter().position(|byte| *byte == b' ').unwrap_or(text.len());
     text.split_at(end)
 }
 
-/// After a space, the next word and what comes after it.
+/// The next word after a space, and the rest.
 fn next_word(text: &[u8]) -> Option<(&[u8], &[u8])> {
     let (word, rest) = split_word(text.strip_prefix(b" ")?);
     (!word.is_empty()).then_some((word, rest))
 }
 
-/// The same, quicker for a word as long as a key is.
+/// The same, but faster for words as long as keys.
 fn next_long_word(text: &[u8]) -> Option<(&[u8], &[u8])> {
     let text = text.strip_prefix(b" ")?;
     let (word, rest) = text.split_at(memchr::memchr(b' ', text).unwrap_or(text.len()));

@@ -1,4 +1,4 @@
-//! What a server can do, by the version it reports.
+//! What a server supports, by the version that it reports.
 
 /// A memcached version such as `1.6.18`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -13,8 +13,8 @@ impl ServerVersion {
         Self { major, minor, patch }
     }
 
-    /// Reads the text after `VERSION `: three numbers, then anything (`1.6.18_7_gdeadbee`, `1.4.25 Ubuntu`).
-    /// Returns `None` when it does not begin with three numbers, as some proxies answer.
+    /// Reads the text after `VERSION `: three numbers, then anything (`1.6.18_7_gdeadbee`, `1.4.25 Ubuntu`). Returns
+    /// `None` if it does not begin with three numbers, as with some proxies.
     pub fn parse(text: &[u8]) -> Option<Self> {
         let mut parts = text.splitn(3, |byte| *byte == b'.');
         let major = leading_number(parts.next()?)?;
@@ -35,9 +35,9 @@ fn leading_number(text: &[u8]) -> Option<u16> {
     std::str::from_utf8(&text[..digits]).ok()?.parse().ok()
 }
 
-/// Meta commands in their final syntax (`HD`, `ms key length`); 1.6.0 to 1.6.9 spoke an earlier one.
+/// Meta commands in their final syntax (`HD`, `ms key length`). Versions 1.6.0 to 1.6.9 had an earlier one.
 pub(crate) const META: ServerVersion = ServerVersion::new(1, 6, 10);
-/// `P` and `L` are passed over instead of refused.
+/// `P` and `L` are ignored instead of refused.
 pub(crate) const PROXY_HINTS: ServerVersion = ServerVersion::new(1, 6, 14);
 /// `EN` carries the opaque and the key.
 pub(crate) const OPAQUE_ON_MISS: ServerVersion = ServerVersion::new(1, 6, 18);
@@ -48,31 +48,31 @@ pub(crate) const EXPLICIT_CAS: ServerVersion = ServerVersion::new(1, 6, 27);
 /// `C` on `mg`.
 pub(crate) const CONDITIONAL_GET: ServerVersion = ServerVersion::new(1, 6, 40);
 
-/// What may be sent to a server. A server refuses flags it does not know, so each is gated by version.
+/// What may be sent to a server. A server refuses flags that it does not know, so each flag depends on the version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Capabilities {
     version: Option<ServerVersion>,
-    /// Nothing but classic text is sent, whatever the version.
+    /// Whether to send only classic text, whatever the version.
     classic: bool,
 }
 
 impl Capabilities {
-    /// `None` stands for a version text that could not be read: such a server is spoken to in classic text only.
+    /// `None`: a version that could not be read. Such a server gets only classic text.
     pub fn of(version: Option<ServerVersion>) -> Self {
         Self { version, classic: false }
     }
 
-    /// Of a server that is spoken to in classic text only, whatever its version: a proxy may stand before it.
+    /// For a server that gets only classic text, whatever its version: it may be behind a proxy.
     pub fn classic(version: Option<ServerVersion>) -> Self {
         Self { version, classic: true }
     }
 
-    /// Of a server that takes meta commands, though its version could not be read.
+    /// For a server that takes meta commands although its version could not be read.
     pub fn meta_of_unknown_version() -> Self {
         Self::of(Some(META))
     }
 
-    /// Whether meta commands are left out though the version would have them.
+    /// Whether meta commands are avoided although the version has them.
     pub fn is_classic(&self) -> bool {
         self.classic
     }

@@ -1,4 +1,4 @@
-//! Whatever a server sends, and however it is cut.
+//! Decoding anything that a server may send, cut anywhere.
 
 use pinyon_proto::{Decoded, Form, Head, Malformed, ReplyReader, Verb, MAX_LINE};
 use proptest::prelude::*;
@@ -28,7 +28,7 @@ enum Item {
     Value(Vec<u8>),
 }
 
-/// Reads all of `bytes` as they come in pieces; the lengths of the pieces are repeated as often as needed.
+/// Reads `bytes` in pieces of these lengths, which are repeated as often as needed.
 fn read(bytes: &[u8], form: Form, pieces: &[usize]) -> (Vec<Item>, Option<Malformed>) {
     let mut reader = ReplyReader::default();
     let mut items = Vec::new();
@@ -58,7 +58,7 @@ fn read(bytes: &[u8], form: Form, pieces: &[usize]) -> (Vec<Item>, Option<Malfor
     (items, None)
 }
 
-/// Bytes that are likelier to mean something than any bytes are.
+/// Bytes that resemble replies more than random ones do.
 fn replies() -> impl Strategy<Value = Vec<u8>> {
     let token = prop_oneof![
         proptest::sample::select(vec![

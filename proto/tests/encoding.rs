@@ -1,4 +1,4 @@
-//! Whatever a caller asks for, one request leaves: a single line that nothing in it can end early.
+//! Any command becomes a single line, which none of its arguments can end early.
 
 use pinyon_proto::{
     encode, Arithmetic, Capabilities, Command, Direction, Expect, Flag, Key, KeyError, KeyRules, Lease, MarkStale,
@@ -6,7 +6,7 @@ use pinyon_proto::{
 };
 use proptest::prelude::*;
 
-/// The longest line a server reads before it takes a client for broken.
+/// The longest line that a server reads before it considers a client broken.
 const LONGEST_LINE: usize = 2048;
 
 const VERSIONS: [Option<ServerVersion>; 5] = [

@@ -1,11 +1,11 @@
-//! Replies of RESP that a server may make up: of any shape, cut anywhere, and hostile ones.
+//! Replies in RESP: of any shape, cut anywhere, and malicious ones.
 
 use pinyon_proto::resp::{encode, Decoded, Limits, Malformed, Reader, ServerError, Value, MAX_LINE};
 use proptest::prelude::*;
 
 const BOUNDLESS: Limits = Limits { bulk: usize::MAX, elements: usize::MAX, depth: usize::MAX };
 
-/// Writes a value as a server does that speaks RESP3.
+/// Writes a value like a server that speaks RESP3.
 fn write(value: &Value, out: &mut Vec<u8>) {
     let mut head = |kind: &str, text: &[u8]| {
         out.extend_from_slice(kind.as_bytes());

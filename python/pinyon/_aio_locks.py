@@ -1,4 +1,4 @@
-"""The locks for asyncio and uvloop: the methods of ``pinyon.Locks``, awaited."""
+"""The locks for asyncio and uvloop. They have the methods of ``pinyon.Locks``, awaited."""
 
 from __future__ import annotations
 
@@ -6,14 +6,15 @@ import asyncio
 import functools
 import inspect
 import time
-from typing import TYPE_CHECKING, Any, Callable, TypeVar
+from typing import TYPE_CHECKING, Any, Callable, TypeVar, overload
 
 from pinyon._aio_driver import LOOPS
 from pinyon._base_locks import BaseLocks
 from pinyon._closing import ClosingAwaited
-from pinyon._held import BaseHeld, BaseLock, at_least_one
+from pinyon._held import BaseHeld, BaseLock, at_least_one, without_others
 from pinyon._lock_status import LockStatus
 from pinyon._owners import number_of
+from pinyon._redis_py import unknown_argument
 from pinyon._synchronized import check_runs_inside, check_templates, filled
 
 if TYPE_CHECKING:
@@ -21,41 +22,68 @@ if TYPE_CHECKING:
     from datetime import timedelta
     from types import TracebackType
 
+    from typing_extensions import Literal, Never
+
 _Function = TypeVar("_Function", bound="Callable[..., Coroutine[Any, Any, Any]]")
 
 
 class Held(BaseHeld):
-    """A lock that is held: all its names, until it is given back or lost."""
+    """A lock that is held, on all its names, until it is released or lost."""
 
     __module__ = "pinyon.aio"
     __slots__ = ()
 
-    def release(self) -> Awaitable[bool]:
-        """Give it back. The result tells whether it was held to the end; it is given back at once, awaited or not."""
-        held: Awaitable[bool] = self._release()
+    def release(self) -> asyncio.Future[bool]:
+        """Release the lock. The request is sent even if the result is not awaited.
+
+        Returns:
+            A future of whether it was held until now. False if it was lost, or released before.
+        """
+        held: asyncio.Future[bool] = self._release()
         return held
 
-    def extend(self, ttl: float | timedelta) -> Awaitable[bool]:
-        """Let it last for ``ttl`` seconds from now. The result tells whether it is held still."""
-        held: Awaitable[bool] = self._extend(ttl)
+    def extend(self, ttl: float | timedelta) -> asyncio.Future[bool]:
+        """Let the lock expire in ``ttl`` seconds from now, whatever is left of its time.
+
+        Args:
+            ttl: seconds, at least 0.001, or a timedelta.
+
+        Returns:
+            A future of whether it is still held.
+        """
+        held: asyncio.Future[bool] = self._extend(ttl)
         return held
 
     async def wait(self, timeout: float | None = None) -> bool:
-        """Give the names back until somebody who holds them notifies, then take them again.
+        """Release the lock until another holder of the names notifies, then acquire it again.
 
-        However often they are held (``reentrant``), they are given back, and then held as often again.
-        Returns whether it was notified; False when ``timeout`` seconds passed before. As with any condition, look
-        again whether what was waited for is so. Raises ``LockTimeout`` when the names cannot be had again within
-        the lock's own timeout, or a second if that is longer, and ``LockLost`` when they are not held. A task that
-        is cancelled meanwhile does not hold them any more.
+        A lock that was acquired several times (``reentrant``) is released fully, and then acquired as often again. As
+        with any condition variable, check what you wait for again: ``wait_for`` does so. A task that is cancelled
+        meanwhile does not hold the lock any more.
+
+        Args:
+            timeout: seconds to wait for the notification. None waits without a limit.
+
+        Returns:
+            Whether it was notified. False if ``timeout`` has passed.
+
+        Raises:
+            LockTimeout: the lock could not be acquired again within its own ``timeout``, or within 1 s if that is
+                longer.
+            LockLost: the lock was not held.
         """
         notified: bool = await _had(self._park(timeout), self)
         return notified
 
     async def wait_for(self, predicate: Callable[[], Any], timeout: float | None = None) -> Any:
-        """Wait until ``predicate()`` is true, and return what it gave; what it gave last when ``timeout`` passed.
+        """Wait until ``predicate()`` is true. It is called while the lock is held.
 
-        What the predicate returns is awaited, if it can be.
+        Args:
+            predicate: called without arguments. If it returns an awaitable, that is awaited.
+            timeout: seconds to wait. None waits without a limit.
+
+        Returns:
+            What ``predicate`` returned last. It is false only if ``timeout`` has passed.
         """
         until = None if timeout is None else time.monotonic() + timeout
         while not (given := await _result(predicate)):
@@ -65,35 +93,104 @@ class Held(BaseHeld):
             await self.wait(left)
         return given
 
-    def notify(self, count: int = 1) -> Awaitable[int]:
-        """Let ``count`` of those that wait on exactly these names go on, once this lock is given back."""
-        notified: Awaitable[int] = self._notify(at_least_one("count", count))
+    def notify(self, count: int = 1) -> asyncio.Future[int]:
+        """Wake up waiters on exactly these names. They continue when this lock is released.
+
+        Args:
+            count: how many to wake up at most.
+
+        Returns:
+            A future of how many were woken up.
+        """
+        notified: asyncio.Future[int] = self._notify(at_least_one("count", count))
         return notified
 
-    def notify_all(self) -> Awaitable[int]:
-        """Let all that wait on exactly these names go on, one after the other, once this lock is given back."""
-        notified: Awaitable[int] = self._notify(0)
+    def notify_all(self) -> asyncio.Future[int]:
+        """Wake up all waiters on exactly these names. They continue one by one when this lock is released.
+
+        Returns:
+            A future of how many were woken up.
+        """
+        notified: asyncio.Future[int] = self._notify(0)
         return notified
 
 
 class Lock(BaseLock):
-    """Names to be locked, and how: ``async with locks.lock("a", "b") as held: …``."""
+    """Names to lock, and how: ``async with locks.lock("a", "b") as held: …``. ``Locks.lock`` makes one.
+
+    It can be used many times, and by many tasks at once.
+    """
 
     __module__ = "pinyon.aio"
     __slots__ = ()
 
-    async def acquire(self) -> Held:
-        """Take all names and return what is held. Raises ``LockTimeout`` when they are not to be had in time."""
-        held = Held(self)
-        await _had(held._answer(), held)
+    @overload
+    def acquire(
+        self, blocking: Literal[True] = True, timeout: float | timedelta | None = None, **others: Never
+    ) -> Coroutine[Any, Any, Held]: ...
+
+    @overload
+    def acquire(
+        self, blocking: bool, timeout: float | timedelta | None = None, **others: Never
+    ) -> Coroutine[Any, Any, Held | None]: ...
+
+    @without_others
+    def acquire(
+        self, blocking: bool = True, timeout: float | timedelta | None = None, **others: Never
+    ) -> Coroutine[Any, Any, Any]:
+        """Acquire all names. They are held until ``release`` is called here or on what is returned.
+
+        Args:
+            blocking: False does not wait.
+            timeout: seconds to wait, instead of the lock's own ``timeout``.
+
+        Returns:
+            What is held, which is always true. None if the names are not free and ``blocking`` is False.
+
+        Raises:
+            LockTimeout: the names could not be acquired in time.
+            UsageError: ``blocking=False`` was given together with ``timeout``.
+        """
+        if others:
+            raise unknown_argument("acquire", others)
+        return self._take_awaited(self._at_once(blocking, timeout), timeout, by_block=False)
+
+    def release(self) -> asyncio.Future[bool]:
+        """Release what the caller acquired last with ``acquire``.
+
+        Another task can release it too, if only one task has acquired something through this object.
+
+        Returns:
+            A future of whether it was held until now. False if it was lost, or released before.
+
+        Raises:
+            UsageError: nothing was acquired.
+        """
+        released: asyncio.Future[bool] = self._to_release().release()
+        return released
+
+    def extend(self, ttl: float) -> asyncio.Future[bool]:
+        """Let what the caller acquired last expire in ``ttl`` seconds from now, like ``Held.extend``."""
+        extended: asyncio.Future[bool] = self._caller_holds().extend(ttl)
+        return extended
+
+    async def locked(self) -> bool:
+        """Ask the server whether any of the names is held, by this process or another one."""
+        locks: Locks = self._locks
+        return await locks.is_locked(*self.names)
+
+    async def _take_awaited(self, at_once: bool, timeout: float | timedelta | None, by_block: bool) -> Held | None:
+        held = Held(self, at_once, timeout)
+        if await _had(held._answer(), held) is None and at_once:
+            return None
         if self._on_lost is not None:
             held.on_lost(self._on_lost)
+        self._enter(held, by_block)
         return held
 
     async def __aenter__(self) -> Held:
-        held = await self.acquire()
-        self._enter(held)
-        return held
+        held: Any = await self._take_awaited(False, None, by_block=True)
+        return held  # type: ignore[no-any-return]
 
     async def __aexit__(
         self,
@@ -101,7 +198,7 @@ class Lock(BaseLock):
         exception: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        held: Held = self._leave() or self._not_entered()
+        held: Held = self._leave(True) or self._not_entered()
         if held._given_back:
             return
         try:
@@ -114,7 +211,7 @@ class Lock(BaseLock):
             raise held._lost_inside()
 
     def __call__(self, function: _Function) -> _Function:
-        """Decorate a coroutine function: it runs while the names are locked."""
+        """Decorate a coroutine function: the names are locked while it runs."""
         check_runs_inside(function, awaited=True)
 
         @functools.wraps(function)
@@ -126,13 +223,33 @@ class Lock(BaseLock):
 
 
 class Locks(BaseLocks, ClosingAwaited):
-    """Locks on one Redis or Valkey server, to be shared by all tasks of all event loops of a process.
+    """Locks on one Redis or Valkey server, which all tasks of all event loops of a process can share.
 
-    Its methods are those of ``pinyon.Locks``, awaited. Each event loop has its own connection. Cancelling a task that
-    waits for a lock takes it out of the queue; one that gives a lock back gives it back all the same.
+    Its methods are those of ``pinyon.Locks``, awaited. Each event loop has its own connection. A task that is cancelled
+    while it waits for a lock leaves the queue.
 
     Args:
-        url: as for ``pinyon.Locks``, and so are the other settings.
+        url: The server: `redis://[user[:password]@]host[:port][/database]`, `rediss://…` with TLS, or
+            `unix:///path[?db=database]`.
+        namespace: A prefix for the names of locks. Only locks with the same namespace exclude each other.
+        hash_tags: What decides on which node of a cluster a lock is kept. `"namespace"`: all locks of a namespace are
+            on one node. `"names"`: locks with the same `{tag}` in their names are on one node.
+        ttl: How long a lock outlives a holder that has died, in seconds. While the holder lives, the lock is renewed.
+        timeout: How long to wait for a lock, in seconds. 0 does not wait, infinity waits without a limit.
+        reentrant: Whether a holder may acquire again what it holds.
+        handler: How the server keeps locks: `"script"` by functions on the server, `"pure"` by plain commands, `"auto"`
+            by the first of them that the server permits. Clients with different handlers can share locks.
+        fairness: Who is next: `"fifo"`, first come, first served, for each name; or `"throughput"`, whoever finds all
+            its names free.
+        username: The user name, instead of the one in the URL.
+        password: The password, instead of the one in the URL.
+        heartbeat: How often a waiting client tells the server that it is alive, in seconds.
+        command_timeout: How long the server may take to answer a command, in seconds.
+        connect_timeout: How long a connection attempt may take, in seconds.
+        tls: `True` to speak TLS, like `rediss://`, or a `pinyon.Tls` with more settings. Without it, the URL decides.
+
+    Raises:
+        UsageError: a setting cannot be used. Errors of the server come on first use.
     """
 
     __module__ = "pinyon.aio"
@@ -144,6 +261,7 @@ class Locks(BaseLocks, ClosingAwaited):
     def _owner() -> int:
         return number_of(asyncio.current_task())
 
+    @without_others
     def lock(
         self,
         *names: str | bytes,
@@ -153,8 +271,29 @@ class Locks(BaseLocks, ClosingAwaited):
         max_hold: float | timedelta | None = None,
         reentrant: bool | None = None,
         on_lost: Callable[[Held], object] | None = None,
+        **others: Never,
     ) -> Lock:
-        """Return a lock on all these names, for ``async with``; its arguments are those of ``pinyon.Locks.lock``."""
+        """Return a lock on all these names. Use it in an ``async with`` block, or await its ``acquire``.
+
+        Coming from redis-py: its ``timeout`` is ``ttl`` here, and its ``blocking_timeout`` is ``timeout``.
+
+        Args:
+            names: text or bytes, up to 1000 names of 1 to 1024 bytes each.
+            ttl: how long the lock outlives a holder that has died, in seconds. By default, as for the client.
+            timeout: how long to wait for the lock, in seconds. 0 does not wait, ``math.inf`` waits without a limit. By
+                default, as for the client.
+            renew: whether the lock is renewed in the background until it is released. Otherwise it expires after
+                ``ttl``.
+            max_hold: seconds after which the lock is no longer renewed.
+            reentrant: whether a holder of these names may acquire them again. By default, as for the client.
+            on_lost: called with the ``Held`` if the lock is lost.
+
+        Raises:
+            InvalidName: a name is empty, too long or contains a NUL, or there are none or too many.
+            UsageError: an argument makes no sense.
+        """
+        if others:
+            raise unknown_argument("lock", others)
         return Lock(self, names, ttl, timeout, renew, max_hold, reentrant, on_lost)
 
     async def try_lock(
@@ -166,7 +305,19 @@ class Locks(BaseLocks, ClosingAwaited):
         reentrant: bool | None = None,
         on_lost: Callable[[Held], object] | None = None,
     ) -> Held | None:
-        """Take all names at once, or return None."""
+        """Acquire all names without waiting.
+
+        Args:
+            names: as for ``lock``, like all further arguments.
+            ttl: see there.
+            renew: see there.
+            max_hold: see there.
+            reentrant: see there.
+            on_lost: see there.
+
+        Returns:
+            What is held, or None if any of the names is not free.
+        """
         held = Held(Lock(self, names, ttl, None, renew, max_hold, reentrant, on_lost), True)
         if await _had(held._answer(), held) is None:
             return None
@@ -175,9 +326,15 @@ class Locks(BaseLocks, ClosingAwaited):
         return held
 
     def synchronized(self, *templates: str, **settings: Any) -> Callable[[_Function], _Function]:
-        """Decorate a coroutine function: it runs while names made of its arguments are locked.
+        """Decorate a coroutine function: names made of its arguments are locked while it runs.
 
-        ``settings`` are those of :meth:`lock`.
+        Args:
+            templates: names with the function's arguments in braces, such as ``"report:{user_id}"``.
+            settings: the arguments of ``lock``.
+
+        Raises:
+            UsageError: a template needs an argument that the function does not have, or the function is not a coroutine
+                function.
         """
         check_templates(templates)
 
@@ -195,36 +352,52 @@ class Locks(BaseLocks, ClosingAwaited):
         return decorate
 
     async def status(self, *names: str | bytes) -> list[LockStatus]:
-        """Return how each of these names stands."""
+        """Ask the server for the state of each of these names: who holds it and who waits for it."""
         statuses: list[LockStatus] = await self._inspect(names, "each")
         return statuses
 
     async def is_locked(self, *names: str | bytes) -> bool:
-        """Return whether any of these names is held, by whomever."""
+        """Ask the server whether any of these names is held, by this process or another one."""
         locked: bool = await self._inspect(names, "is_locked")
         return locked
 
     async def owner(self, *names: str | bytes) -> str | None:
-        """Return who holds the first of these names that is held: ``client:owner:number``."""
+        """Ask the server who holds the first of these names that is held.
+
+        Returns:
+            The holder as ``client:owner:number``, or None if none of the names is held.
+        """
         owner: str | None = await self._inspect(names, "first_owner")
         return owner
 
     async def waiting(self, *names: str | bytes) -> int:
-        """Return how many wait for any of these names."""
+        """Ask the server how many attempts wait for any of these names."""
         waiting: int = await self._inspect(names, "waiting")
         return waiting
 
-    def force_release(self, *names: str | bytes, token: int | None = None) -> Awaitable[int]:
-        """Take these names from whoever holds them; the holders are told. The result is how many were held.
+    def force_release(self, *names: str | bytes, token: int | None = None) -> asyncio.Future[int]:
+        """Release these names, no matter who holds them. The holders learn that they have lost the lock.
 
-        ``token``: only where the holder's is this one.
+        Args:
+            names: text or bytes.
+            token: release a name only if its holder has this token.
+
+        Returns:
+            A future of how many names were held.
         """
-        released: Awaitable[int] = self.take_away(names, token)
+        released: asyncio.Future[int] = self._take_away(names, token)
         return released
 
-    def execute(self, *parts: str | bytes | int | float) -> Awaitable[Any]:
-        """Send any command on the same connection; see ``pinyon.Locks.execute``."""
-        reply: Awaitable[Any] = self.command(parts)
+    def execute(self, *parts: str | bytes | int | float) -> asyncio.Future[Any]:
+        """Send a command on the connection of the locks, like ``pinyon.Locks.execute``.
+
+        Args:
+            parts: the command's name and arguments.
+
+        Returns:
+            A future of the reply.
+        """
+        reply: asyncio.Future[Any] = self._command(parts)
         return reply
 
 

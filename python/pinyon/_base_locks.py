@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import json
 import logging
-from typing import TYPE_CHECKING, Callable
+from typing import TYPE_CHECKING, Any, Callable
 
 from pinyon import _native
+from pinyon._settings import check_names
 
 if TYPE_CHECKING:
-    from typing_extensions import Self, Unpack
+    from typing_extensions import Literal, Self
 
     from pinyon._loop_driver import Loops
-    from pinyon._settings import LockSettings
+    from pinyon.tls import Tls
 
 DEFAULT_URL: str = json.loads(_native.DEFAULT_SETTINGS)["Locks"]["url"]
 logger = logging.getLogger("pinyon.locks")
@@ -28,8 +29,32 @@ class BaseLocks(_native.Locks):
     #: How the event loops are found that share connections, and driven; None for threads.
     _loops: Loops | None = None
 
-    def __new__(cls, url: str = DEFAULT_URL, **settings: Unpack[LockSettings]) -> Self:
-        return super().__new__(cls, warn=logger.warning, loops=cls._loops, url=url, **settings)
+    @check_names("Locks")
+    def __new__(
+        cls,
+        url: str = "redis://127.0.0.1:6379/0",
+        *,
+        namespace: str | bytes = "pinyon",
+        hash_tags: Literal["namespace", "names"] = "namespace",
+        ttl: float = 10.0,
+        timeout: float = 10.0,
+        reentrant: bool = False,
+        handler: Literal["auto", "script", "pure"] = "auto",
+        fairness: Literal["fifo", "throughput"] = "fifo",
+        username: str | None = None,
+        password: str | bytes | None = None,
+        heartbeat: float = 5.0,
+        command_timeout: float = 2.0,
+        connect_timeout: float = 1.0,
+        tls: bool | Tls | None = None,
+    ) -> Self:
+        return cls._made({**locals()})
+
+    @classmethod
+    def _made(cls, settings: dict[str, Any]) -> Self:
+        """Make locks of the arguments of ``__new__``."""
+        del settings["cls"]
+        return _native.Locks.__new__(cls, warn=logger.warning, loops=cls._loops, **settings)
 
     if not TYPE_CHECKING:
 

@@ -1,24 +1,25 @@
-"""Quiet batches whose methods are awaited."""
+"""Batches for asyncio."""
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING, Any
+
+from pinyon import _native
 
 if TYPE_CHECKING:
     from types import TracebackType
 
     from typing_extensions import Self
 
-    from pinyon import _native
-
 COMMANDS = ("set", "add", "replace", "append", "prepend", "delete", "incr", "decr")
 
 
 class Batch:
-    """Commands whose replies are not awaited one by one: ``async with client.quiet() as batch: await batch.set(…)``.
+    """A batch of commands that are sent without waiting for each reply. ``Client.quiet`` makes one.
 
-    Its methods are those of ``pinyon.Batch``. Leaving the block waits until every command's outcome is known, and
-    raises ``BatchError`` if any failed.
+    Use it as ``async with client.quiet() as batch: await batch.set(…)``. The end of the block waits until the outcome
+    of every command is known. It raises ``BatchError`` if any of them failed.
     """
 
     def __init__(self, batch: _native.Batch) -> None:
@@ -34,19 +35,18 @@ class Batch:
         exception: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        over = self._batch.leave(exception)
+        over = self._batch._leave(exception)
         if over is not None:
             await over
 
 
 def _method(command: str) -> Any:
+    @functools.wraps(getattr(_native.Batch, command))
     async def method(self: Batch, *arguments: Any, **settings: Any) -> None:
         room = getattr(self._batch, command)(*arguments, **settings)
         if room is not None:
             await room
 
-    method.__name__ = command
-    method.__doc__ = f"Like ``Client.{command}``, its outcome known at the end of the block."
     return method
 
 

@@ -1,4 +1,4 @@
-"""Clients and locks as context managers: at the end of the block they are closed."""
+"""Clients and locks as context managers that close them at the end of the block."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class Closing:
-    """What is closed at the end of a ``with`` block."""
+    """The base of classes that a ``with`` block closes."""
 
     __slots__ = ()
 
@@ -32,7 +32,7 @@ class Closing:
 
 
 class ClosingAwaited:
-    """What is closed at the end of an ``async with`` block."""
+    """The base of classes that an ``async with`` block closes."""
 
     __slots__ = ()
 

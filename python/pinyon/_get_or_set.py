@@ -1,4 +1,4 @@
-"""``get_or_set``: carries out the steps that the native half decides on. Concurrency models differ in how they wait."""
+"""``get_or_set``: carries out the steps that the native half decides on, in every concurrency model."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ class Waits(Protocol):
     """How the callers of one concurrency model wait."""
 
     def scope(self) -> Any:
-        """Return an object that callers share who can wake each other."""
+        """Return an object that is the same for all callers that can wake each other."""
 
     def caller(self) -> Any:
-        """Return an object for the running thread, task or greenlet."""
+        """Return an object that stands for the running thread, task or greenlet."""
 
     def sleep(self, seconds: float) -> Any:
-        """Let time pass."""
+        """Sleep."""
 
     def signal(self) -> Any:
-        """Return something with ``set``, for one caller to wait for."""
+        """Return an object with a method ``set``, for one caller to wait for."""
 
     def wait(self, signal: Any, seconds: float) -> Any:
-        """Wait until it is set, and no longer than that."""
+        """Wait until the signal is set, or until so many seconds have passed."""
 
     def give_back(self, client: _native.Client, key: str | bytes, cas: int, keep: bool) -> None:
-        """Give a lease back for a caller that goes away."""
+        """Give a lease back for a caller that no longer waits."""
 
 
 class Threads:
@@ -56,11 +56,11 @@ class Threads:
     @staticmethod
     def give_back(client: _native.Client, key: str | bytes, cas: int, keep: bool) -> None:
         with contextlib.suppress(Error):
-            client.give_back(key, cas, keep)
+            client._give_back(key, cas, keep)
 
 
 def get_or_set(client: _native.Client, waits: Waits, key: str | bytes, make: Callable[[], Any], *terms: Any) -> Steps:
-    """Return the value of a key, made by this caller or by another where there is none."""
+    """Return the value of a key. If there is none, this caller or another one makes it."""
     if not callable(make):
         raise UnsupportedType(f"make is called to make the value; {type(make).__qualname__} is not callable")
     machine = _native.GetOrSet(client, key, waits.scope(), waits.caller(), *terms)
@@ -69,12 +69,12 @@ def get_or_set(client: _native.Client, waits: Waits, key: str | bytes, make: Cal
         signal = waits.signal()
         return waits.wait(signal, seconds) if machine.follow(signal) else None
 
-    #: How a step is carried out, and what is told of its outcome.
+    #: For each step, the function that carries it out and the method that receives its result.
     steps: dict[str, tuple[Callable[..., Any], Callable[[Any], tuple[Any, ...]]]] = {
-        "ask": (client.ask_lease, machine.found),
+        "ask": (client._ask_lease, machine.found),
         "make": (make, machine.made),
         "store": (client.cas, machine.done),
-        "give_back": (client.give_back, machine.done),
+        "give_back": (client._give_back, machine.done),
         "pause": (waits.sleep, machine.done),
         "follow": (follow, machine.done),
     }

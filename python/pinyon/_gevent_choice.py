@@ -1,7 +1,7 @@
-"""How ``pinyon.Client`` and ``pinyon.Locks`` come to let other greenlets run when gevent has patched the process.
+"""How ``pinyon.Client`` and ``pinyon.Locks`` cooperate with greenlets if gevent has patched the process.
 
-Some programs make clients before gevent patches, others patch before they import Pinyon; only the first use of a client
-tells which it is. Until then a client is of a class that decides and steps aside.
+Some programs make clients before gevent patches, others patch before they import Pinyon. So a client checks for
+patching on its first use. Until then it has a class of its own, which is replaced then.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ def is_patched() -> bool:
 
 
 def undecided(blocking: type[Any], methods: frozenset[str], name: str, *settings: Any) -> type[Any]:
-    """The class of clients that have not been used yet: asked for a method, they become blocking ones, or gevent's.
+    """Return the class of clients that have not been used yet. On first use they become blocking ones, or gevent's.
 
-    It is the look-up of the method that decides, so that one kept in a variable is the real one.
+    The look-up of a method decides, not its call, so that a method kept in a variable is the right one.
 
     Args:
         blocking: the class of clients that block.
-        methods: those that decide.
-        name: of the class in ``pinyon.gevent``.
-        settings: what ``share`` is told besides the loops.
+        methods: the methods whose look-up decides.
+        name: the name of the class in ``pinyon.gevent``.
+        settings: further arguments of ``_share``.
     """
 
     def decide(client: Any) -> None:
@@ -35,7 +35,7 @@ def undecided(blocking: type[Any], methods: frozenset[str], name: str, *settings
         from pinyon import gevent
 
         client.__class__ = getattr(gevent, name)
-        client.share(*gevent.LOOPS, *settings)
+        client._share(*gevent.LOOPS, *settings)
 
     def look_up(self: Any, name: str) -> Any:
         if name in methods:

@@ -1,8 +1,9 @@
-"""What a lock that is held, and one that is to be taken, are in every concurrency model."""
+"""What locks are in every concurrency model."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Callable
+import inspect
+from typing import TYPE_CHECKING, Any, Callable, TypeVar
 
 from pinyon import _native
 from pinyon.errors import UsageError
@@ -12,35 +13,42 @@ if TYPE_CHECKING:
 
     from typing_extensions import Self
 
+_Method = TypeVar("_Method", bound=Callable[..., Any])
+
 
 class BaseHeld(_native.Held):
-    """A lock that is held: all its names, until it is given back or lost."""
+    """The base of held locks of all concurrency models."""
 
     __slots__ = ("__weakref__",)
 
     @property
     def token_bytes(self) -> bytes:
-        """The token as 16 hexadecimal digits, which sort as the numbers do."""
+        """The token as 16 hexadecimal digits, which sort like the numbers."""
         return b"%016x" % self.token
 
     @property
     def is_lost(self) -> bool:
-        """Whether it is not held any more, as far as this process can know."""
+        """Whether the lock is not held any more, as far as this process can know. No server is asked."""
         return self._left() is None
 
     def remaining(self) -> float:
-        """Return the seconds that it is held still, if nothing prolongs it; 0 when it is not held."""
+        """Return the seconds until the lock expires if it is not renewed, or 0 if it is not held."""
         return self._left() or 0.0
 
     def check(self) -> None:
-        """Raise ``LockLost`` unless it is held still."""
+        """Raise ``LockLost`` unless the lock is still held. No server is asked."""
         self._check()
 
     def on_lost(self, callback: Callable[[Self], object]) -> None:
-        """Call ``callback(held)`` once if it is lost: its ttl passed, it was deleted, or released by force.
+        """Call a function once if the lock is lost: it expired, was deleted, or was released by force.
 
-        Threads are told by a thread of Pinyon's own, coroutines by their loop; at once, if it is lost already.
-        Raises ``UsageError`` for what cannot be called, or would have to be awaited.
+        A thread of Pinyon's own calls it, or the event loop. If the lock is lost already, it is called at once.
+
+        Args:
+            callback: called with this object.
+
+        Raises:
+            UsageError: ``callback`` cannot be called, or is a coroutine function.
         """
         self._tell(callback)
 
@@ -50,12 +58,38 @@ class BaseHeld(_native.Held):
 
 
 class BaseLock(_native.Lock):
-    """Names to be locked, and how; made by ``Locks.lock``. It can be used again and again, and by many at once."""
+    """The base of the locks of all concurrency models."""
 
     __slots__ = ()
 
+    def owned(self) -> bool:
+        """Return whether the caller holds the names, acquired through this object. No server is asked."""
+        held: BaseHeld | None = self._held_by_caller()
+        return held is not None and not held.is_lost
+
+    def _at_once(self, blocking: bool, timeout: float | timedelta | None) -> bool:
+        """Check the arguments of ``acquire``. Return whether it must not wait."""
+        if not isinstance(blocking, bool):
+            raise UsageError(f"blocking must be True or False, not {blocking!r}; to wait for so long, pass timeout=")
+        if not blocking and timeout is not None:
+            raise UsageError("blocking=False does not wait: leave out timeout")
+        return not blocking
+
+    def _caller_holds(self) -> Any:
+        """Return what the caller has acquired last through this object."""
+        held = self._held_by_caller()
+        return held if held is not None else self._not_acquired()
+
+    def _to_release(self) -> Any:
+        """Return what ``release`` releases."""
+        held = self._leave(False)
+        return held if held is not None else self._not_acquired()
+
+    def _not_acquired(self) -> NoReturn:
+        raise UsageError(f"the lock on {listed(self.names)} was not acquired by the caller: acquire it first")
+
     def _not_entered(self) -> NoReturn:
-        raise UsageError(f"the lock on {listed(self.names)} is left by a caller that has not entered it")
+        raise UsageError(f"the lock on {listed(self.names)} is left by somebody who has not entered it")
 
     def __repr__(self) -> str:
         return f"<{type(self).__module__}.{type(self).__qualname__} on {listed(self.names)}>"
@@ -72,3 +106,11 @@ def at_least_one(name: str, number: int) -> int:
     if number < 1:
         raise UsageError(f"{name} must be at least 1, not {number}")
     return number
+
+
+def without_others(method: _Method) -> _Method:
+    """Hide an argument ``others``, which only takes names that are to be refused, from ``help`` and signatures."""
+    signature = inspect.signature(method)
+    shown = [parameter for name, parameter in signature.parameters.items() if name != "others"]
+    method.__signature__ = signature.replace(parameters=shown)  # type: ignore[attr-defined]
+    return method

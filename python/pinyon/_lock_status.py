@@ -1,4 +1,4 @@
-"""How one name stands."""
+"""The state of a lock's name."""
 
 from __future__ import annotations
 
@@ -6,15 +6,16 @@ from typing import NamedTuple
 
 
 class LockStatus(NamedTuple):
-    """How one name stands.
+    """The state of one name, as the server knows it.
 
     Attributes:
-        name: as it was asked for.
-        holder: who has it: ``client:owner:number``; None when nobody does.
-        token: the holder's fencing token; None when nobody has it, or a client without scripts does.
-        remaining: seconds until it ends, if nothing prolongs it.
-        waiting: those that wait for it, in order.
-        age: seconds since it was granted; None when nobody has it, or a client without scripts does.
+        name: the name, as it was given.
+        holder: the holder as ``client:owner:number``, or None if the name is free.
+        token: the holder's fencing token. None if the name is free, or if the holder's client works without scripts.
+        remaining: seconds until the lock expires if it is not renewed, or None if the name is free.
+        waiting: the attempts that wait for the name, in order.
+        age: seconds since the lock was acquired. None if the name is free, or if the holder's client works without
+            scripts.
     """
 
     name: str | bytes

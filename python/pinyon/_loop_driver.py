@@ -1,4 +1,4 @@
-"""What the native clients need of an event loop: the contract that the driver of every kind of loop keeps."""
+"""What the native clients need from an event loop: the interface of the drivers for each kind of loop."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class Connections(Protocol):
-    """A native client's connections in one loop: ``_native.Driver``, and the like of locks."""
+    """A native client's connections in one loop: ``_native.Driver``, or ``_native.LocksDriver``."""
 
     def turn(self) -> None: ...
     def ready(self, lane: int) -> None: ...
@@ -26,7 +26,7 @@ class LoopDriver(ABC):
     from ``TaskDriver`` or ``GreenletDriver``.
     """
 
-    #: The error of a client that is used where no loop runs.
+    #: The error message of a client that is used without a running loop.
     NO_LOOP: ClassVar[str]
 
     @abstractmethod
@@ -38,7 +38,7 @@ class LoopDriver(ABC):
         """Return whether a loop has ended: no coroutine will run in it again."""
 
     def attach(self, connections: Connections) -> None:
-        """Take what the methods below call back."""
+        """Remember the object that the methods below call back."""
         self._connections = connections
         self._turn = connections.turn
 
@@ -48,7 +48,7 @@ class LoopDriver(ABC):
 
     @abstractmethod
     def end_turn_from_outside(self) -> None:
-        """Call ``turn`` soon, asked from any thread."""
+        """Call ``turn`` soon. Any thread may call this."""
 
     @abstractmethod
     def watch(self, lane: int, fd: int, write: bool) -> None:
@@ -60,11 +60,11 @@ class LoopDriver(ABC):
 
     @abstractmethod
     def forget_inherited(self, lane: int, fd: int) -> None:
-        """Stop watching it in a forked child, where it is the parent's."""
+        """Stop watching a descriptor in a forked child, where it belongs to the parent."""
 
     @abstractmethod
     def resolve(self, lane: int, name: str, port: int) -> None:
-        """Call ``resolved`` with the addresses of a host name, or why there are none."""
+        """Call ``resolved`` with the addresses of a host name, or with the reason why there are none."""
 
     @abstractmethod
     def wake_in(self, seconds: float) -> None:
@@ -72,21 +72,21 @@ class LoopDriver(ABC):
 
     @abstractmethod
     def report(self, on_event: Callable[[Event], object], event: Event) -> None:
-        """Call ``on_event`` soon, asked from any thread, so that the loop reports what it raises."""
+        """Call ``on_event`` soon, so that the loop reports what it raises. Any thread may call this."""
 
 
 class TaskDriver(LoopDriver):
-    """Of a loop whose coroutines are tasks, which wait for futures."""
+    """The driver of a loop whose tasks wait for futures."""
 
     current_greenlet: ClassVar[None] = None
 
     loop: Any
-    #: Makes a future; None where the loop's futures are asyncio's own.
+    #: Makes a future. None if the loop uses asyncio's futures.
     create_future: Callable[[], Any] | None
 
 
 class GreenletDriver(LoopDriver):
-    """Of a hub: its coroutines are greenlets, which switch to it."""
+    """The driver of a hub, to which greenlets switch."""
 
     #: Returns the running greenlet.
     current_greenlet: ClassVar[Callable[[], Any]]
@@ -101,5 +101,5 @@ Loops = tuple[Callable[[], Any], type[LoopDriver]]
 
 
 def addresses_of(found: list[Any]) -> list[str]:
-    """The IP addresses that ``getaddrinfo`` returned."""
+    """Return the IP addresses in a result of ``getaddrinfo``."""
     return [str(address[0]) for *_, address in found]

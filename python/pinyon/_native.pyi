@@ -24,6 +24,8 @@ __all__ = [
     "DEFAULT_SETTINGS",
     "ERROR_KINDS",
     "LATENCY_BOUNDS",
+    "SETTING_CHOICES",
+    "SETTING_TEXTS",
     "Batch",
     "Client",
     "Driver",
@@ -39,6 +41,7 @@ __all__ = [
     "Tls",
     "__version__",
     "check_compression",
+    "check_setting",
     "dump_plain",
     "load_plain",
     "new_owner",
@@ -51,23 +54,42 @@ __all__ = [
 __version__: str
 DEFAULT_SERVER: str
 DEFAULT_SETTINGS: str
+SETTING_TEXTS: str
+SETTING_CHOICES: str
 #: Of each kind of error: its name, that of its parent, which standard error it resembles, whether it is an outage.
 ERROR_KINDS: list[tuple[str, list[str], str | None, bool]]
 LATENCY_BOUNDS: tuple[float, ...]
 
 @final
 class Latencies:
+    """How long answers took, from when the caller asked until the reply had come.
+
+    One in thirty-two is timed, chosen by chance; those to a line of many keys together. So there are fewer of them than
+    answers, and percentiles are the same.
+
+    Args:
+        counts: how many took as long as each of the buckets says whose upper bounds are ``BOUNDS``.
+        total: seconds, of all of them together.
+    """
+
     def __new__(cls, counts: Sequence[int] | None = None, total: float = 0.0) -> Self: ...
     @property
     def counts(self) -> tuple[int, ...]: ...
     @property
     def total(self) -> float: ...
     @property
-    def count(self) -> int: ...
+    def count(self) -> int:
+        """How many answers were timed."""
     @property
-    def mean(self) -> float | None: ...
-    def percentile(self, percent: float) -> float | None: ...
-    def within(self, seconds: float) -> int: ...
+    def mean(self) -> float | None:
+        """Seconds that one took on average; None where none was timed."""
+    def percentile(self, percent: float) -> float | None:
+        """Return the seconds within which so many per cent of the answers came; None where none was timed.
+
+        A bucket's bounds are a quarter apart, and within it answers are taken to be spread evenly.
+        """
+    def within(self, seconds: float) -> int:
+        """Return how many answers took no longer than this, to the nearest bucket below."""
     def __add__(self, other: Latencies, /) -> Latencies: ...
     def __radd__(self, other: Latencies, /) -> Latencies: ...
     def __sub__(self, earlier: Latencies, /) -> Latencies: ...
@@ -76,6 +98,11 @@ class Latencies:
 
 @disjoint_base
 class Client:
+    """A memcached client that blocks the calling thread while it waits, and that thread alone.
+
+    `pinyon.Client` documents its arguments; the methods document themselves.
+    """
+
     def __new__(
         cls,
         source: Client | None = None,
@@ -85,60 +112,348 @@ class Client:
         loops: Loops | None = None,
         **settings: Any,
     ) -> Self: ...
-    def share(self, current: Callable[[], Any], make: type[LoopDriver], connections: int) -> None: ...
+    def _share(self, current: Callable[[], Any], make: type[LoopDriver], connections: int) -> None: ...
     @property
-    def servers(self) -> list[str]: ...
+    def servers(self) -> list[str]:
+        """The names of the servers that hold keys now, without those of the gutter."""
     @property
-    def namespace(self) -> bytes: ...
+    def namespace(self) -> bytes:
+        """The prefix of every key, as bytes."""
     @property
-    def is_closed(self) -> bool: ...
+    def is_closed(self) -> bool:
+        """Whether the client was closed."""
     @overload
-    def get(self, key: _Key, default: None = None) -> Any: ...
+    def get(self, key: _Key, default: None = None) -> Any:
+        """Return the value of a key.
+
+        Args:
+            key: text (sent as UTF-8) or bytes.
+            default: what to return if there is no value.
+
+        Returns:
+            The value, or `default`.
+
+        Raises:
+            UndecodableValue: the value was stored by other means, and the serializer cannot read it.
+        """
     @overload
-    def get(self, key: _Key, default: object) -> Any: ...
-    def get_many(self, keys: Iterable[_KeyT], *, failed: dict[str, Error] | None = None) -> dict[_KeyT, Any]: ...
+    def get(self, key: _Key, default: object) -> Any:
+        """Return the value of a key.
+
+        Args:
+            key: text (sent as UTF-8) or bytes.
+            default: what to return if there is no value.
+
+        Returns:
+            The value, or `default`.
+
+        Raises:
+            UndecodableValue: the value was stored by other means, and the serializer cannot read it.
+        """
+    def get_many(self, keys: Iterable[_KeyT], *, failed: dict[str, Error] | None = None) -> dict[_KeyT, Any]:
+        """Return the values of many keys.
+
+        All servers are asked at the same time. If a server fails, its keys are asked of the next server (`failover`).
+
+        Args:
+            keys: text or bytes.
+            failed: a dict, to accept partial results. It receives the error of each server that failed, under the
+                server's name, and the call raises nothing for them.
+
+        Returns:
+            A dict of the values, without the keys that have none.
+
+        Raises:
+            Error: a server failed, and neither `failed` nor `on_failure="miss"` allows that. The attribute `partial`
+                of the error has the values that did arrive.
+        """
     def gets_many(
         self, keys: Iterable[_KeyT], *, failed: dict[str, Error] | None = None
-    ) -> dict[_KeyT, tuple[Any, int]]: ...
-    def gets(self, key: _Key) -> tuple[Any, int] | None: ...
-    def get_with_ttl(self, key: _Key) -> tuple[Any, int | None] | None: ...
-    def gat(self, key: _Key, ttl: _Ttl) -> Any: ...
-    def touch(self, key: _Key, ttl: _Ttl) -> bool: ...
-    def set(self, key: _Key, value: object, ttl: _Ttl = 0) -> bool: ...
-    def add(self, key: _Key, value: object, ttl: _Ttl = 0) -> bool: ...
-    def replace(self, key: _Key, value: object, ttl: _Ttl = 0) -> bool: ...
-    def append(self, key: _Key, value: object) -> bool: ...
-    def prepend(self, key: _Key, value: object) -> bool: ...
-    def cas(self, key: _Key, value: object, cas: int, ttl: _Ttl = 0) -> bool | None: ...
-    def set_many(self, mapping: Mapping[_KeyT, object], ttl: _Ttl = 0) -> list[_KeyT]: ...
-    def delete(self, key: _Key, *, stale: _Ttl | None = None) -> bool: ...
-    def ask_lease(self, key: _Key, lease: _Ttl, recache: _Ttl = 0) -> Found: ...
+    ) -> dict[_KeyT, tuple[Any, int]]:
+        """Return the values of many keys, each with its CAS token.
+
+        Args:
+            keys: as for `get_many`.
+            failed: as for `get_many`.
+
+        Returns:
+            A dict of pairs, the value and its CAS token, without the keys that have no value.
+        """
+    def gets(self, key: _Key) -> tuple[Any, int] | None:
+        """Return the value of a key with its CAS token, for `cas`.
+
+        Args:
+            key: text (sent as UTF-8) or bytes.
+
+        Returns:
+            The value and its token, or None if there is no value.
+        """
+    def get_with_ttl(self, key: _Key) -> tuple[Any, int | None] | None:
+        """Return the value of a key with the time until it expires.
+
+        Args:
+            key: text (sent as UTF-8) or bytes.
+
+        Returns:
+            The value and the seconds until it expires (None: it never expires), or None if there is no value.
+
+        Raises:
+            Unsupported: the server is older than memcached 1.6.10.
+        """
+    def gat(self, key: _Key, ttl: _Ttl) -> Any:
+        """Return the value of a key, and set its ttl (get and touch).
+
+        Args:
+            key: text (sent as UTF-8) or bytes.
+            ttl: seconds (int or float, rounded up) or a timedelta until it expires; 0 never expires.
+
+        Returns:
+            The value, or None if there is none.
+        """
+    def touch(self, key: _Key, ttl: _Ttl) -> bool:
+        """Set the ttl of an item.
+
+        Args:
+            key: text (sent as UTF-8) or bytes.
+            ttl: seconds (int or float, rounded up) or a timedelta until it expires; 0 never expires.
+
+        Returns:
+            Whether there is such an item.
+        """
+    def set(self, key: _Key, value: object, ttl: _Ttl = ...) -> bool:
+        """Store a value.
+
+        Args:
+            key: text (sent as UTF-8) or bytes.
+            value: any value that the serializer takes.
+            ttl: seconds (int or float, rounded up) or a timedelta until it expires; by default the client's
+                `default_ttl`. 0 never expires; a negative ttl expires immediately.
+
+        Returns:
+            True. With `on_failure="miss"`, False if no server could store it.
+
+        Raises:
+            UnsupportedType: the serializer does not take such a value.
+            ValueTooLarge: the value is larger than `max_value_size`, or than the server allows.
+        """
+    def add(self, key: _Key, value: object, ttl: _Ttl = ...) -> bool:
+        """Store a value unless the key has one.
+
+        Args:
+            key: as for `set`.
+            value: as for `set`.
+            ttl: as for `set`.
+
+        Returns:
+            Whether the value was stored.
+        """
+    def replace(self, key: _Key, value: object, ttl: _Ttl = ...) -> bool:
+        """Store a value if the key has one already.
+
+        Args:
+            key: as for `set`.
+            value: as for `set`.
+            ttl: as for `set`.
+
+        Returns:
+            Whether the value was stored.
+        """
+    def append(self, key: _Key, value: object) -> bool:
+        """Append to the stored value. Its ttl stays as it is.
+
+        Args:
+            key: text (sent as UTF-8) or bytes.
+            value: text or bytes, put after the stored text or bytes.
+
+        Returns:
+            Whether there was a value.
+        """
+    def prepend(self, key: _Key, value: object) -> bool:
+        """Prepend to the stored value. Its ttl stays as it is.
+
+        Args:
+            key: text (sent as UTF-8) or bytes.
+            value: text or bytes, put before the stored text or bytes.
+
+        Returns:
+            Whether there was a value.
+        """
+    def cas(self, key: _Key, value: object, cas: int, ttl: _Ttl = ...) -> bool | None:
+        """Store a value if the item has not changed since `gets` returned its CAS token (compare and swap).
+
+        Args:
+            key: as for `set`.
+            value: as for `set`.
+            cas: the token.
+            ttl: as for `set`.
+
+        Returns:
+            True if the value was stored, False if the item has changed, None if there is no item.
+        """
+    def set_many(self, mapping: Mapping[_KeyT, object], ttl: _Ttl = ...) -> list[_KeyT]:
+        """Store many values.
+
+        Args:
+            mapping: values by key.
+            ttl: as for `set`, the same for all values.
+
+        Returns:
+            The keys that were not stored.
+        """
+    def delete(self, key: _Key, *, stale: _Ttl | None = None) -> bool:
+        """Delete an item, or mark it stale.
+
+        Args:
+            key: text (sent as UTF-8) or bytes.
+            stale: seconds (int or float, rounded up) or a timedelta. The item is then marked stale instead, and
+                expires after this time. The next caller of `get_or_set` makes a new value; all others get the stale
+                one meanwhile.
+
+        Returns:
+            Whether there was such an item.
+        """
+    def _ask_lease(self, key: _Key, lease: _Ttl, recache: _Ttl = 0) -> Found: ...
     @property
-    def flights(self) -> list[int]: ...
-    def give_back(self, key: _Key, cas: int, keep: bool) -> bool: ...
-    def delete_many(self, keys: Iterable[_Key]) -> int: ...
-    def incr(self, key: _Key, delta: int = 1, *, initial: int | None = None, ttl: _Ttl = 0) -> int | None: ...
-    def decr(self, key: _Key, delta: int = 1, *, initial: int | None = None, ttl: _Ttl = 0) -> int | None: ...
-    def meta(self, key: _Key) -> ItemMetadata | None: ...
-    def quiet(self) -> Batch: ...
-    def flush_all(self, delay: int = 0) -> None: ...
-    def stats(self, kind: str | None = None) -> dict[str, dict[str, str]]: ...
-    def version(self) -> dict[str, str]: ...
-    def close(self) -> None: ...
-    def servers_of(self, key: _Key) -> list[str]: ...
-    def describe(self) -> list[str]: ...
-    def metrics(self) -> dict[str, ServerMetrics]: ...
+    def _flights(self) -> list[int]: ...
+    def _give_back(self, key: _Key, cas: int, keep: bool) -> bool: ...
+    def delete_many(self, keys: Iterable[_Key]) -> int:
+        """Delete many items.
+
+        Args:
+            keys: text or bytes.
+
+        Returns:
+            How many items there were.
+        """
+    def incr(self, key: _Key, delta: int = 1, *, initial: int | None = None, ttl: _Ttl = ...) -> int | None:
+        """Add to a stored integer.
+
+        Args:
+            key: text (sent as UTF-8) or bytes.
+            delta: from 0 to 2**64-1.
+            initial: the value to create if there is none. Without it, nothing is created.
+            ttl: of a value that is created, as for `set`.
+
+        Returns:
+            The sum, modulo 2**64; `initial` if the value was created; or None if there is no value.
+
+        Raises:
+            ServerError: the value is not an integer.
+        """
+    def decr(self, key: _Key, delta: int = 1, *, initial: int | None = None, ttl: _Ttl = ...) -> int | None:
+        """Subtract from a stored integer.
+
+        Args:
+            key: text (sent as UTF-8) or bytes.
+            delta: from 0 to 2**64-1.
+            initial: the value to create if there is none. Without it, nothing is created.
+            ttl: of a value that is created, as for `set`.
+
+        Returns:
+            The difference, at least 0; `initial` if the value was created; or None if there is no value.
+
+        Raises:
+            ServerError: the value is not an integer.
+        """
+    def meta(self, key: _Key) -> ItemMetadata | None:
+        """Return what the server knows of an item besides its value. This does not count as reading the item.
+
+        Args:
+            key: text (sent as UTF-8) or bytes.
+
+        Returns:
+            An `ItemMetadata`, or None if there is no such item.
+
+        Raises:
+            Unsupported: the server is older than memcached 1.6.10.
+        """
+    def quiet(self) -> Batch:
+        """Return a batch of commands that are sent without waiting for each reply: `with client.quiet() as batch: …`.
+
+        The end of the block waits until the outcome of every command is known. It raises `BatchError` if any of them
+        failed.
+
+        Returns:
+            A batch that can be opened once at a time.
+        """
+    def flush_all(self, delay: int = 0) -> None:
+        """Make all servers forget all items.
+
+        Args:
+            delay: seconds from now, a whole number.
+        """
+    def stats(self, kind: str | None = None) -> dict[str, dict[str, str]]:
+        """Return the statistics of each server.
+
+        Args:
+            kind: a group of memcached's statistics, such as "items", "slabs" or "settings"; by default the general
+                ones.
+
+        Returns:
+            A dict by server of dicts by name.
+        """
+    def version(self) -> dict[str, str]:
+        """Return the version of each server.
+
+        Returns:
+            A dict by server.
+        """
+    def close(self) -> None:
+        """Close the connections. A closed client refuses further use. Closing it again does nothing."""
+    def servers_of(self, key: _Key) -> list[str]:
+        """Return the servers that hold a key: its own first, then those that replace it when it is down, in order.
+
+        The ring decides this; the state of the servers does not matter. No server is asked.
+
+        Args:
+            key: text (sent as UTF-8) or bytes.
+
+        Returns:
+            The names of servers. The list is empty while no servers have been discovered yet.
+        """
+    def describe(self) -> list[str]:
+        """Return one line about each server: its name, whether it is up, and its connections. No server is asked."""
+    def metrics(self) -> dict[str, ServerMetrics]:
+        """Return what this client and its views have counted so far, by server. No server is asked.
+
+        A forked process counts from zero.
+
+        Returns:
+            A dict of `ServerMetrics` by the server's name.
+        """
 
 @final
 class Batch:
-    def set(self, key: _Key, value: object, ttl: _Ttl = 0) -> None: ...
-    def add(self, key: _Key, value: object, ttl: _Ttl = 0) -> None: ...
-    def replace(self, key: _Key, value: object, ttl: _Ttl = 0) -> None: ...
-    def append(self, key: _Key, value: object) -> None: ...
-    def prepend(self, key: _Key, value: object) -> None: ...
-    def delete(self, key: _Key, *, stale: _Ttl | None = None) -> None: ...
-    def incr(self, key: _Key, delta: int = 1) -> None: ...
-    def decr(self, key: _Key, delta: int = 1) -> None: ...
+    """A batch of commands that are sent without waiting for each reply. `Client.quiet` makes one; use it in a `with`
+    block.
+
+    The end of the block waits until the outcome of every command is known. It raises `BatchError` if any of them
+    failed.
+    """
+
+    def set(self, key: _Key, value: object, ttl: _Ttl = ...) -> None:
+        """Store a value, like `Client.set`. Its outcome is known at the end of the block.
+
+        Args:
+            key: text or bytes.
+            value: any value that the serializer takes.
+            ttl: seconds (int or float, rounded up) or a timedelta until it expires; by default the client's
+                `default_ttl`. 0 never expires.
+        """
+    def add(self, key: _Key, value: object, ttl: _Ttl = ...) -> None:
+        """Store a value unless the key has one, like `Client.add`. If the key has a value, that is a failure."""
+    def replace(self, key: _Key, value: object, ttl: _Ttl = ...) -> None:
+        """Store a value if the key has one, like `Client.replace`. If the key has no value, that is a failure."""
+    def append(self, key: _Key, value: object) -> None:
+        """Append to a value, like `Client.append`. If the key has no value, that is a failure."""
+    def prepend(self, key: _Key, value: object) -> None:
+        """Prepend to a value, like `Client.prepend`. If the key has no value, that is a failure."""
+    def delete(self, key: _Key, *, stale: _Ttl | None = None) -> None:
+        """Delete an item, like `Client.delete`. If there is no such item, that is a failure."""
+    def incr(self, key: _Key, delta: int = 1) -> None:
+        """Add to an integer, like `Client.incr`. If the key has no value, that is a failure."""
+    def decr(self, key: _Key, delta: int = 1) -> None:
+        """Subtract from an integer, like `Client.decr`. If the key has no value, that is a failure."""
     def __enter__(self) -> Self: ...
     def __exit__(
         self,
@@ -146,7 +461,7 @@ class Batch:
         exception: BaseException | None,
         traceback: TracebackType | None,
     ) -> bool: ...
-    def leave(self, exception: BaseException | None) -> Any: ...
+    def _leave(self, exception: BaseException | None) -> Any: ...
 
 @final
 class Found:
@@ -228,6 +543,7 @@ def thread_number() -> int: ...
 def new_owner() -> int: ...
 def tell_threads(warn: Callable[[str], Any]) -> None: ...
 def stop_telling() -> None: ...
+def check_setting(table: str, name: str) -> None: ...
 def check_compression(compression: Compression) -> None: ...
 def dump_plain(value: object, serializer: str) -> tuple[bytes, int]: ...
 def load_plain(data: bytes, flags: int, serializer: str) -> Any: ...
@@ -235,6 +551,8 @@ def unknown_flags(serializer: str, flags: int) -> Error: ...
 
 @disjoint_base
 class Locks:
+    """Locks on one Redis or Valkey server. `pinyon.Locks` documents its arguments."""
+
     def __new__(
         cls,
         *,
@@ -242,27 +560,37 @@ class Locks:
         loops: Loops | None = None,
         **settings: Any,
     ) -> Self: ...
-    def share(self, current: Callable[[], Any], make: Callable[[Any], Any]) -> None: ...
-    def tag_of(self, names: tuple[str | bytes, ...]) -> bytes | None: ...
+    def _share(self, current: Callable[[], Any], make: Callable[[Any], Any]) -> None: ...
+    def _tag_of(self, names: tuple[str | bytes, ...]) -> bytes | None: ...
     def _inspect(
         self, names: tuple[str | bytes, ...], question: Literal["each", "is_locked", "first_owner", "waiting"]
     ) -> Any: ...
-    def take_away(self, names: tuple[str | bytes, ...], token: int | None) -> Any: ...
-    def command(
+    def _take_away(self, names: tuple[str | bytes, ...], token: int | None) -> Any: ...
+    def _command(
         self, parts: tuple[str | bytes | int | float, ...], names: tuple[str | bytes, ...] | None = None
     ) -> Any: ...
     @property
-    def prefix(self) -> bytes: ...
+    def prefix(self) -> bytes:
+        """The beginning of all keys of the namespace on the server, as bytes."""
     @property
-    def hash_tags(self) -> str: ...
+    def hash_tags(self) -> str:
+        """What decides on which node of a cluster a lock is kept: `"namespace"` or `"names"`."""
     @property
-    def server(self) -> str: ...
+    def server(self) -> str:
+        """The server, as `host:port` or a path."""
     @property
-    def is_closed(self) -> bool: ...
-    def close(self) -> None: ...
+    def is_closed(self) -> bool:
+        """Whether the client was closed."""
+    def close(self) -> None:
+        """Close the connections.
+
+        Attempts that wait fail. Held locks are lost, and expire on the server with their ttl.
+        """
 
 @disjoint_base
 class Lock:
+    """Names to be locked, and how. `pinyon.Locks.lock` documents its arguments."""
+
     def __new__(
         cls,
         locks: Locks,
@@ -276,23 +604,36 @@ class Lock:
         /,
     ) -> Self: ...
     @property
-    def names(self) -> tuple[str | bytes, ...]: ...
+    def names(self) -> tuple[str | bytes, ...]:
+        """The names, as they were given."""
     @property
     def _on_lost(self) -> Callable[[Any], object] | None: ...
     def _take_by_with(self) -> Any: ...
     def _give_back_by_with(
         self, _kind: type[BaseException] | None, error: BaseException | None, _traceback: TracebackType | None
     ) -> None: ...
-    def _enter(self, held: Held) -> None: ...
-    def _leave(self) -> Any: ...
+    def _enter(self, held: Held, by_block: bool) -> None: ...
+    def _take(self, at_once: bool, timeout: float | timedelta | None) -> Any: ...
+    def _held_by_caller(self) -> Any: ...
+    @property
+    def _locks(self) -> Any: ...
+    def _leave(self, by_block: bool) -> Any: ...
 
 @disjoint_base
 class Held:
-    def __new__(cls, lock: Lock, at_once: bool = False, /) -> Self: ...
+    """A lock that was asked for, and is held once it is granted: what `pinyon.Held` is in every concurrency model."""
+
+    def __new__(cls, lock: Lock, at_once: bool = False, timeout: float | timedelta | None = None, /) -> Self: ...
     @property
-    def names(self) -> tuple[str | bytes, ...]: ...
+    def names(self) -> tuple[str | bytes, ...]:
+        """The names, as they were asked for."""
     @property
-    def token(self) -> int: ...
+    def token(self) -> int:
+        """The fencing token: a number that is higher than that of any earlier lock on any of the names.
+
+        A process that was stopped for longer than the ttl does not know that it has lost the lock. So storage that is
+        written under the lock should refuse writers with a lower token.
+        """
     @property
     def _given_back(self) -> bool: ...
     def _answer(self) -> Any: ...

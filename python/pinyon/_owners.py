@@ -1,4 +1,4 @@
-"""Who holds and who waits: numbers for greenlets and tasks that are never used again."""
+"""Numbers for the greenlets and tasks that hold locks. A number is never used again."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from pinyon._native import new_owner
 
-#: By ``id``, which is given to another object once its own has gone: the reference tells whose the number is.
+#: Numbers by ``id``. Another object can get the same ``id`` later; the reference tells whose number it is.
 _known: dict[int, tuple[weakref.ref[Any], int]] = {}
 
 

@@ -1,84 +1,82 @@
-"""The names and types of settings, for type checkers. Their defaults and checks are the core's."""
+"""The types of settings that have a fixed choice, and how a misspelled setting is refused."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypedDict
+import functools
+import inspect
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
+
+from pinyon import _native
+from pinyon.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-    from datetime import timedelta
+    from typing_extensions import TypeAlias
 
-    from typing_extensions import Literal
+#: The ttl of values that are stored without one: the client's ``default_ttl``.
+DEFAULT_TTL: Any = ...
 
-    from pinyon.compression import Compression
-    from pinyon.events import Event
-    from pinyon.serializers import Serializer
-    from pinyon.tls import Tls
+#: Rules that assign keys to servers.
+Ring: TypeAlias = Literal[
+    "ketama",
+    "libmemcached-modula",
+    "libmemcached-ketama",
+    "libmemcached-ketama-md5",
+    "libmemcached-spy",
+    "libmc",
+    "pymemcache",
+    "python-memcached",
+    "meta-memcache",
+    "emcache",
+    "dalli",
+    "cache-memcached",
+    "cache-memcached-fast",
+    "cache-memcached-fast-ketama",
+]
+#: Clients whose format of stored values can be used.
+Dialect: TypeAlias = Literal[
+    "pinyon",
+    "pylibmc",
+    "python-memcached",
+    "pymemcache",
+    "meta-memcache",
+    "libmc",
+    "dalli",
+    "cache-memcached",
+    "cache-memcached-fast",
+    "php-memcached",
+]
+#: Rules for keys that memcached does not accept.
+KeyRule: TypeAlias = Literal["refused", "encoded", "dalli", "cache-memcached", "cache-memcached-fast"]
+#: Which commands are sent.
+Protocol: TypeAlias = Literal["auto", "meta", "classic"]
+#: Serializers that have a name.
+SerializerName: TypeAlias = Literal["portable", "pickle", "json", "raw"]
+#: How values are compressed.
+Algorithm: TypeAlias = Literal["zstd", "zlib", "gzip"]
 
-    Dialect = Literal[
-        "pinyon",
-        "pylibmc",
-        "python-memcached",
-        "pymemcache",
-        "meta-memcache",
-        "libmc",
-        "dalli",
-        "cache-memcached",
-        "cache-memcached-fast",
-        "php-memcached",
-    ]
-
-
-class ClientSettings(TypedDict, total=False):
-    """What ``pinyon.Client`` takes besides its servers, and documents."""
-
-    namespace: str | bytes | None
-    ring: str
-    timeout: float
-    connect_timeout: float
-    serializer: str | Serializer
-    failover: bool
-    on_failure: Literal["raise", "miss"]
-    gutter: str | Iterable[str] | None
-    gutter_ttl: float | timedelta
-    discovery: Literal["config", "dns"] | None
-    discovery_interval: float
-    on_event: Callable[[Event], object] | None
-    slow_after: float | None
-    max_connections: int
-    encode_keys: bool
-    protocol: Literal["auto", "meta", "classic"]
-    key_rule: Literal["refused", "encoded", "dalli", "cache-memcached", "cache-memcached-fast"] | None
-    max_value_size: int
-    max_decompressed_size: int | None
-    compression: bool | Literal["zstd", "zlib", "gzip"] | Compression | None
-    dialect: Dialect
-    max_in_flight: int
-    max_unsent: int
-    tls: bool | Tls | None
-    username: str | None
-    password: str | bytes | None
+_New = TypeVar("_New", bound=Callable[..., Any])
 
 
-class SharedClientSettings(ClientSettings, total=False):
-    """Those of the clients that share connections."""
+def check_names(table: str, **elsewhere: str) -> Callable[[_New], _New]:
+    """Decorate a class's ``__new__``: a setting that it does not have is refused, with the closest name.
 
-    connections: int
+    Args:
+        table: which settings of the core the class takes: "Client" or "Locks".
+        elsewhere: the error messages of settings that other classes have.
+    """
 
+    def decorate(new: _New) -> _New:
+        known = inspect.signature(new).parameters
 
-class LockSettings(TypedDict, total=False):
-    """What ``pinyon.Locks`` takes besides its URL, and documents."""
+        @functools.wraps(new)
+        def checked(cls: type[Any], *arguments: Any, **settings: Any) -> Any:
+            for name in settings.keys() - known:
+                if name in elsewhere:
+                    raise UsageError(elsewhere[name])
+                _native.check_setting(table, name)
+            return new(cls, *arguments, **settings)
 
-    namespace: str | bytes
-    hash_tags: Literal["namespace", "names"]
-    ttl: float
-    timeout: float
-    reentrant: bool
-    handler: Literal["auto", "script", "pure"]
-    fairness: Literal["fifo", "throughput"]
-    username: str | None
-    password: str | bytes | None
-    heartbeat: float
-    command_timeout: float
-    connect_timeout: float
-    tls: bool | Tls | None
+        return checked  # type: ignore[return-value]
+
+    return decorate

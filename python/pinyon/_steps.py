@@ -1,7 +1,7 @@
 """Operations of several calls, written once for all concurrency models.
 
-Such an operation is a generator. It makes its calls itself and yields what they return, and is sent the outcome: at
-once where calls wait by themselves, and once it was awaited where they have to be.
+Such an operation is a generator. It makes its calls itself and yields what they return. It is sent the outcome at
+once if calls block, or after it was awaited.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def drive(steps: Steps) -> Any:
-    """Return what the steps come to, whose calls wait by themselves."""
+    """Carry out steps whose calls block, and return their result."""
     try:
         outcome = next(steps)
         while True:
@@ -27,7 +27,7 @@ def drive(steps: Steps) -> Any:
 
 
 async def drive_awaiting(steps: Steps) -> Any:
-    """Return what the steps come to, whose calls may have to be awaited."""
+    """Carry out steps whose calls may have to be awaited, and return their result."""
     try:
         called = next(steps)
         while True:

@@ -1,4 +1,4 @@
-"""What a function that runs while names are locked must be, and the names that a call of it needs."""
+"""Decorators that lock: which functions they accept, and the names that a call locks."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pinyon.errors import UsageError
 
 
 def check_runs_inside(function: Callable[..., Any], *, awaited: bool) -> None:
-    """Refuse what is no function, or one whose body would run after the lock has been given back."""
+    """Refuse what is not a function, or a function whose body would run after the lock was released."""
     name = getattr(function, "__qualname__", repr(function))
     if not callable(function):
         raise UsageError(
@@ -26,7 +26,7 @@ def check_runs_inside(function: Callable[..., Any], *, awaited: bool) -> None:
 
 
 def check_templates(templates: tuple[str, ...]) -> None:
-    """Refuse templates that can never become names."""
+    """Refuse templates that cannot become names."""
     if not templates or not all(isinstance(template, str) for template in templates):
         raise UsageError('synchronized needs names, as in @locks.synchronized("report:{user_id}")')
     for template in templates:
@@ -37,7 +37,7 @@ def check_templates(templates: tuple[str, ...]) -> None:
 
 
 def filled(templates: tuple[str, ...], function: Callable[..., Any]) -> Callable[[Any, Any], list[str]]:
-    """Return what makes names of a call's arguments. Raises ``UsageError`` where the function has none of that name."""
+    """Return a function that makes names from a call's arguments. Raises ``UsageError`` if an argument is missing."""
     signature = inspect.signature(function)
     kinds = {parameter.kind for parameter in signature.parameters.values()}
     if inspect.Parameter.VAR_KEYWORD not in kinds:
@@ -58,7 +58,7 @@ def filled(templates: tuple[str, ...], function: Callable[..., Any]) -> Callable
 
 
 def _arguments_of(templates: tuple[str, ...]) -> set[str]:
-    """The arguments that the templates name: ``self`` of ``{self.id}``."""
+    """Return the arguments that the templates use, such as ``self`` in ``{self.id}``."""
     fields = [field or "" for template in templates for _, field, _, _ in string.Formatter().parse(template)]
     return {re.split(r"[.\[]", field)[0] for field in fields} - {""}
 

@@ -1,4 +1,4 @@
-"""The thread that tells of locks that are lost, while the program's own threads do other things."""
+"""The thread that calls ``on_lost`` when a lock is lost."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _threads: list[threading.Thread] = []
 
 
 def start(warn: Callable[[str], Any]) -> None:
-    """Start this process's thread. ``warn`` is called with what the people who run the program should know."""
+    """Start this process's thread. ``warn`` is called with warnings for the people who run the program."""
     thread = threading.Thread(target=_native.tell_threads, args=(warn,), name="pinyon-locks-told", daemon=True)
     thread.start()
     _threads[:] = [thread]
@@ -22,7 +22,7 @@ def start(warn: Callable[[str], Any]) -> None:
 
 @atexit.register
 def _stop() -> None:
-    """End the thread: the interpreter is about to."""
+    """End the thread before the interpreter ends."""
     _native.stop_telling()
     for thread in _threads:
         thread.join(1)

@@ -1,7 +1,6 @@
-"""The clients for asyncio and uvloop: the methods of ``pinyon.Client`` and ``pinyon.Locks``, awaited.
+"""The clients for asyncio and uvloop. They have the methods of ``pinyon.Client`` and ``pinyon.Locks``, awaited.
 
-All tasks of an event loop share one connection to each server. What they submit in one turn of the loop leaves in one
-send, and what has arrived is taken in one receive.
+All tasks of an event loop share one connection to each server.
 """
 
 from __future__ import annotations
@@ -16,6 +15,7 @@ from pinyon._aio_locks import Held, Lock, Locks
 from pinyon._batch import Batch
 from pinyon._closing import ClosingAwaited
 from pinyon._get_or_set import get_or_set
+from pinyon._settings import DEFAULT_TTL, check_names
 from pinyon._steps import drive_awaiting
 from pinyon.client import DEFAULT_LEASE, BaseClient
 from pinyon.errors import Error, UsageError
@@ -26,20 +26,35 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from datetime import timedelta
     from types import TracebackType
+    from typing import NoReturn
 
-    from typing_extensions import Self, Unpack
+    from typing_extensions import Literal, Self
 
-    from pinyon._settings import SharedClientSettings
+    from pinyon._settings import Algorithm, Dialect, KeyRule, Protocol, Ring, SerializerName
+    from pinyon.compression import Compression
+    from pinyon.events import Event
+    from pinyon.serializers import Serializer
+    from pinyon.tls import Tls
 
 __all__ = ["Batch", "Client", "Held", "Lease", "Lock", "Locks", "MigratingClient", "migrating"]
 
 
 class Lease(BaseLease):
-    """What ``Client.lease`` returns: ``pinyon.Lease``, awaited."""
+    """What ``Client.lease`` returns: a value, or the right to make one.
+
+    At the end of an ``async with`` block it gives back what was not fulfilled.
+
+    Attributes:
+        key: the key, as it was given.
+        state: the ``pinyon.Outcome``.
+        value: the value, or None if ``has_value`` is false. If the state is ``WON``, it is a stale value.
+        has_value: whether there is a value, which can be None.
+    """
 
     __slots__ = ()
 
-    async def fulfil(self, value: object, ttl: float | timedelta = 0) -> bool:
+    async def fulfil(self, value: object, ttl: float | timedelta = DEFAULT_TTL) -> bool:
+        """Store the value. Arguments, result and errors are those of ``pinyon.Lease.fulfil``."""
         won = self._won()
         if won is None:
             return False
@@ -48,11 +63,12 @@ class Lease(BaseLease):
         return stored is True
 
     async def give_back(self) -> bool:
+        """Let the next caller win, like ``pinyon.Lease.give_back``."""
         won = self._won()
         if won is None:
             return False
         self._win = None
-        return await self._client.give_back(self.key, *won)  # type: ignore[misc,no-any-return]
+        return await self._client._give_back(self.key, *won)  # type: ignore[misc,no-any-return]
 
     async def __aenter__(self) -> Self:
         return self
@@ -93,29 +109,127 @@ class _Tasks:
     @staticmethod
     def give_back(client: _native.Client, key: str | bytes, cas: int, keep: bool) -> None:
         with contextlib.suppress(Error, RuntimeError):  # the latter where the loop is over
-            outcome: Any = client.give_back(key, cas, keep)
+            outcome: Any = client._give_back(key, cas, keep)
             outcome.add_done_callback(lambda over: over.cancelled() or over.exception())
 
 
 class Client(BaseClient, ClosingAwaited):
-    """A client for one or several memcached servers, to be shared by all tasks of all event loops of a process.
+    """A client for one or several memcached servers, which all tasks of all event loops of a process can share.
 
-    Its methods are those of ``pinyon.Client`` and return awaitables. Each event loop has its own connections, made
-    when they are first needed. Cancelling a task that waits abandons its request and nothing else: the reply is
-    dropped when it comes.
+    Its methods are those of ``pinyon.Client``, awaited: those that ask a server return an ``asyncio.Future``, and
+    ``get_or_set`` and ``lease`` are coroutines. Each event loop makes its own connections when it needs them.
+    Cancelling a task abandons its request only: the reply is dropped when it comes.
 
     Args:
-        servers: as for ``pinyon.Client``, and so are the other settings.
-        connections: how many connections each loop makes to each server.
+        servers: The servers: `"host[:port[:weight]]"`, `"[v6]:port"` or `"/unix/path"`; several as a list, or separated
+            by commas. Without it, the environment variable `MEMCACHE_SERVERS`, or else `127.0.0.1:11211`.
+        namespace: A prefix for every key.
+        ring: The rule that assigns keys to servers: `"ketama"`, or the name of the client whose rule it is, such as
+            `"dalli"`. The page "Rings" lists all of them.
+        timeout: How long an operation may take, in seconds, including connecting and retries.
+        connect_timeout: How much of `timeout` a connection attempt may take, in seconds.
+        serializer: How values become bytes. `"portable"`: plain data, readable in every language; `"pickle"`; `"json"`;
+            `"raw"`: bytes only; or an object with `dump` and `load`.
+        default_ttl: The ttl, in seconds, of values that are stored without one. 0 never expires.
+        failover: Whether the keys of a server that is down go to another server, or fail at once.
+        on_failure: What an operation does when no server could carry it out: `"raise"` an error, or return what an
+            empty cache would (`"miss"`).
+        gutter: Servers that take the keys of servers that are down, written like `servers`. Without it, the next server
+            of the ring takes them.
+        gutter_ttl: The longest ttl of items in the gutter, in seconds, up to 30 days. Longer ttls are cut to it.
+        discovery: How to discover the servers, if `servers` does not list them. `"config"`: `servers` are configuration
+            endpoints, as in ElastiCache and Memorystore. `"dns"`: `servers` are names, and each of their addresses is a
+            server.
+        discovery_interval: How often to look for added and removed servers, in seconds.
+        on_event: A function that is called with an `Event` when a server is marked down or is up again, when a command
+            is retried or slow, and when servers were added or removed.
+        slow_after: The duration, in seconds, from which a command counts as slow and causes an event. Without it, no
+            command does.
+        max_connections: How many connections threads make to each server at most. Further threads wait for a free one.
+        connections: The number of connections from each event loop to each server.
+        encode_keys: Whether to send keys with spaces or control characters as base64, and long keys as a digest.
+            Otherwise such keys are refused.
+        key_rule: The client whose rule is used for keys that memcached does not accept, to share a cache with it.
+            Without it, `encode_keys` decides.
+        max_value_size: The largest value that is stored or read, in bytes, after compression.
+        max_decompressed_size: The largest value that is read, in bytes, after decompression. Without it, 16 times
+            `max_value_size`.
+        compression: How to compress large values: `True` as the dialect does, an algorithm, or a `pinyon.Compression`
+            with more settings. Compressed values are read in any case.
+        dialect: The client whose format of stored values is used, to share a cache with it.
+        protocol: Which commands are sent. `"auto"`: meta commands if the server takes them, or else classic text.
+            `"meta"` and `"classic"` are for proxies that do not even answer `version`.
+        max_in_flight: How many requests a connection has in flight at most. Further requests wait.
+        max_unsent: How many bytes of unsent requests a connection holds. Further requests wait.
+        tls: `True` to speak TLS and to trust the certificates that the system trusts, or a `pinyon.Tls` with more
+            settings.
+        username: The user name, for servers that require a login (memcached's option `-Y`).
+        password: The password that belongs to `username`.
+
+    Raises:
+        InvalidServers: the list of servers is empty or malformed.
+        UsageError: another setting cannot be used.
     """
 
     __slots__ = ()
 
-    def __new__(cls, servers: str | Iterable[str] | None = None, **settings: Unpack[SharedClientSettings]) -> Self:
-        return super().__new__(cls, servers, loops=LOOPS, **settings)
+    @check_names("Client")
+    def __new__(
+        cls,
+        servers: str | Iterable[str] | None = None,
+        *,
+        namespace: str | bytes | None = None,
+        ring: Ring | str = "ketama",
+        timeout: float = 1.0,
+        connect_timeout: float = 0.5,
+        serializer: SerializerName | Serializer = "portable",
+        default_ttl: float | timedelta = 0.0,
+        failover: bool = True,
+        on_failure: Literal["raise", "miss"] = "raise",
+        gutter: str | Iterable[str] | None = None,
+        gutter_ttl: float | timedelta = 10.0,
+        discovery: Literal["config", "dns"] | None = None,
+        discovery_interval: float = 60.0,
+        on_event: Callable[[Event], object] | None = None,
+        slow_after: float | None = None,
+        max_connections: int = 64,
+        connections: int = 1,
+        encode_keys: bool = False,
+        key_rule: KeyRule | None = None,
+        max_value_size: int = 1048576,
+        max_decompressed_size: int | None = None,
+        compression: bool | Algorithm | Compression | None = None,
+        dialect: Dialect = "pinyon",
+        protocol: Protocol = "auto",
+        max_in_flight: int = 4096,
+        max_unsent: int = 65536,
+        tls: bool | Tls | None = None,
+        username: str | None = None,
+        password: str | bytes | None = None,
+    ) -> Self:
+        return cls._made(LOOPS, {**locals()})
+
+    def __getitem__(self, key: str | bytes) -> NoReturn:
+        raise UsageError("client[key] cannot be awaited: use await client.get(key)")
+
+    def __setitem__(self, key: str | bytes, value: object) -> NoReturn:
+        raise UsageError("client[key] = value cannot be awaited: use await client.set(key, value)")
+
+    def __delitem__(self, key: str | bytes) -> NoReturn:
+        raise UsageError("del client[key] cannot be awaited: use await client.delete(key)")
+
+    def __contains__(self, key: str | bytes) -> NoReturn:
+        raise UsageError("key in client cannot be awaited: use await client.get(key, default)")
+
+    #: Without this, Python would iterate by asking for the keys 0, 1, 2, ….
+    __iter__: None = None
 
     def quiet(self) -> Batch:  # type: ignore[override]
-        """Return a batch of commands whose replies are not awaited one by one."""
+        """Return a batch of commands that are sent without waiting for each reply.
+
+        Use it as ``async with client.quiet() as batch: …``. The end of the block waits until the outcome of every
+        command is known. It raises ``BatchError`` if any of them failed.
+        """
         return Batch(super().quiet())
 
     async def get_or_set(
@@ -129,7 +243,24 @@ class Client(BaseClient, ClosingAwaited):
         lease: float | timedelta = DEFAULT_LEASE,
         wait: float | None = None,
     ) -> Any:
-        """Like ``pinyon.Client.get_or_set``; ``make`` may be a coroutine function too."""
+        """Return the value of a key. If there is none, one task makes it, and all other tasks wait for it.
+
+        Args:
+            key: text or bytes.
+            make: a function or coroutine function without arguments that makes the value.
+            ttl: as for ``pinyon.Client.get_or_set``, like all further arguments.
+            stale: see there.
+            early: see there.
+            lease: see there.
+            wait: see there.
+
+        Returns:
+            The value.
+
+        Raises:
+            LeaseTimeout: another task was still making the value after ``wait`` seconds.
+            Unsupported: the server is older than memcached 1.6.10.
+        """
         return await drive_awaiting(get_or_set(self, _Tasks, key, make, ttl, stale, early, lease, wait))
 
     async def lease(
@@ -139,26 +270,33 @@ class Client(BaseClient, ClosingAwaited):
         lease: float | timedelta = DEFAULT_LEASE,
         recache: float | timedelta = 0,
     ) -> Lease:
-        """Like ``pinyon.Client.lease``."""
-        return Lease(self, key, await self.ask_lease(key, lease, recache))  # type: ignore[misc]
+        """Read an item, and ask for the right to make a new value. The arguments are those of ``pinyon.Client.lease``.
+
+        Returns:
+            The ``Lease``. If its ``state`` is ``Outcome.WON``, await ``fulfil`` or ``give_back``.
+        """
+        return Lease(self, key, await self._ask_lease(key, lease, recache))  # type: ignore[misc]
 
 
 class MigratingClient(BaseMigratingClient, ClosingAwaited):
-    """Two clients in use as one, whose methods are awaited; ``pinyon.aio.migrating`` makes one."""
+    """Two clients in use as one, for asyncio. ``pinyon.aio.migrating`` makes one. Its methods are coroutines."""
 
     _carry_out = staticmethod(drive_awaiting)
 
 
 def migrating(old: Client, new: Client, *, ttl: int | float | timedelta | None = None) -> MigratingClient:
-    """Use two pools as one while a program moves from one to the other: ``pinyon.migrating`` says how.
+    """Use two pools as one while a program migrates from one to the other, like ``pinyon.migrating``.
 
     Args:
-        old: the client of the pool that is to go.
-        new: the client of the pool that is to stay.
-        ttl: seconds that moved items live where the old servers are too old to say.
+        old: the client of the old pool.
+        new: the client of the new pool.
+        ttl: the ttl of moved items, in seconds, if the old servers cannot tell it.
+
+    Returns:
+        A client with the methods of ``pinyon.aio.Client``, except batches.
 
     Raises:
-        UsageError: these are not two clients of ``pinyon.aio``, or they would write each other's keys.
+        UsageError: these are not two clients of ``pinyon.aio``, or they would write to each other's keys.
     """
     for client in (old, new):
         if not isinstance(client, Client):

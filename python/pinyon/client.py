@@ -1,4 +1,4 @@
-"""The blocking client: its arguments, and what is easier said in Python."""
+"""The client for threads."""
 
 from __future__ import annotations
 
@@ -10,41 +10,48 @@ from pinyon._closing import Closing
 from pinyon._get_or_set import Threads, get_or_set
 from pinyon._gevent_choice import undecided
 from pinyon._logging import logging_too
+from pinyon._settings import check_names
 from pinyon._steps import drive
-from pinyon.errors import UnsupportedType, UsageError
+from pinyon.errors import UnsupportedType
 from pinyon.leases import Lease
 
 if TYPE_CHECKING:
     from datetime import timedelta
 
-    from typing_extensions import Literal, Self, Unpack
+    from typing_extensions import Literal, Self
 
     from pinyon._loop_driver import Loops
-    from pinyon._settings import ClientSettings, SharedClientSettings
+    from pinyon._settings import Algorithm, Dialect, KeyRule, Protocol, Ring, SerializerName
+    from pinyon.compression import Compression
     from pinyon.events import Event
+    from pinyon.serializers import Serializer
+    from pinyon.tls import Tls
 
-#: Seconds that one caller alone may make a value that is missing.
+#: How long one caller may take to make a missing value, in seconds.
 DEFAULT_LEASE = 10
+
+__all__ = ["Client"]
 
 _T = TypeVar("_T")
 
+#: Where there is no value.
+_MISSING: Any = object()
+
+_OF_LOOPS = "connections is a setting of pinyon.gevent.Client and pinyon.aio.Client; threads have max_connections"
+
 
 class BaseClient(_native.Client):
-    """What the clients of all concurrency models have in common; use one of those."""
+    """The base of the clients for threads, gevent and asyncio."""
 
     __slots__ = ()
 
-    def __new__(
-        cls,
-        servers: str | Iterable[str] | None = None,
-        *,
-        loops: Loops | None = None,
-        **settings: Unpack[SharedClientSettings],
-    ) -> Self:
-        given: dict[str, Any] = {**settings}
-        given["serializer"] = serializers.find(given.get("serializer", "portable"))
-        given["on_event"] = logging_too(_callable(given.get("on_event")))
-        return super().__new__(cls, servers=servers, loops=loops, **given)
+    @classmethod
+    def _made(cls, loops: Loops | None, settings: dict[str, Any]) -> Self:
+        """Make a client of the arguments of ``__new__``."""
+        del settings["cls"]
+        settings["serializer"] = serializers.find(settings["serializer"])
+        settings["on_event"] = logging_too(_callable(settings["on_event"]))
+        return _native.Client.__new__(cls, loops=loops, **settings)
 
     if not TYPE_CHECKING:
 
@@ -52,14 +59,17 @@ class BaseClient(_native.Client):
             """Take what ``__new__`` took, so that a subclass may pass its arguments on."""
 
     def using(self, *, failover: bool | None = None, on_failure: Literal["raise", "miss"] | None = None) -> Self:
-        """Return this client with other settings for what happens when a server fails.
+        """Return a view of this client that behaves differently when a server fails.
 
-        It costs next to nothing: connections, the servers' health and all other settings are the same ones, and to
-        close either closes both.
+        A view costs next to nothing. It shares everything else with the client: connections, the health of servers, all
+        other settings. Closing either closes both.
 
         Args:
-            failover: as for ``pinyon.Client``; None leaves it as it is.
-            on_failure: likewise.
+            failover: as for the client. None leaves it as it is.
+            on_failure: as for the client. None leaves it as it is.
+
+        Returns:
+            The view, of the same class.
         """
         return _native.Client.__new__(type(self), self, failover=failover, on_failure=on_failure)
 
@@ -70,68 +80,126 @@ class BaseClient(_native.Client):
 
 
 class Client(BaseClient, Closing):
-    """A client for one or several memcached servers, to be shared by all threads of a process.
+    """A client for one or several memcached servers, which all threads of a process can share.
 
-    It connects when it is first used, and again whenever it has to. A process that forks, or starts workers with
-    ``multiprocessing``, has nothing to call: the child makes its own connections.
+    It connects on first use, and again when a connection was lost. In a process that forks, or that starts workers with
+    ``multiprocessing``, the child makes its own connections.
+
+    Every method raises errors of the family ``pinyon.Error``. Methods that take a ``ttl`` store with ``default_ttl`` if
+    it is not given.
 
     Args:
-        servers: ``"host[:port[:weight]]"``, ``"[v6]:port"`` or ``"/unix/path"``; several as a comma list or a
-            sequence. Without it, the environment variable ``MEMCACHE_SERVERS``, else ``127.0.0.1:11211``.
-        namespace: put before every key.
-        ring: how keys are given to servers: ``"ketama"``, or as another client does it, by its name, such as
-            ``"dalli"`` or ``"python-memcached"``. ``docs/rings.md`` has them all.
-        timeout: seconds an operation may take, all in all.
-        connect_timeout: seconds of that which making a connection may take.
-        serializer: ``"portable"`` (plain data, readable in every language), ``"pickle"``, ``"json"``, ``"raw"``
-            (bytes alone), or an object with ``dump`` and ``load``.
-        failover: whether the keys of a server that is down go to another one, or fail at once.
-        on_failure: what an operation does that no server carried out: ``"raise"``, or ``"miss"``: it returns what it
-            would if there were no item, and nothing could be stored.
-        gutter: servers that take the keys of those that are down, written as ``servers`` are; without any, the
-            next server of the ring takes them.
-        gutter_ttl: seconds that items in the gutter live at most, whatever ttl they are stored with.
-        discovery: how the servers are found out, where ``servers`` does not list them: ``"config"``: ``servers`` are
-            configuration endpoints, as ElastiCache and Memorystore have them; ``"dns"``: they are names, each of whose
-            addresses is a server.
-        discovery_interval: seconds after which it is looked again for servers that have come or gone.
-        on_event: called with an ``Event`` when a server is marked down or is up again, when a command is retried, when
-            one is slow, and when servers have come or gone.
-        slow_after: seconds from which a command is slow; None for no such events.
-        max_connections: how many connections each server gets at most; further threads wait their turn.
-        encode_keys: send keys with spaces or control bytes as base64, and long ones as a digest, instead of
-            refusing them.
-        protocol: which commands are sent. ``"auto"``: meta commands where the server takes them, else classic text;
-            ``"meta"``; or ``"classic"``, for proxies that do not even answer ``version``.
-        key_rule: the client by whose rule such keys are sent, for a cache shared with it: ``"dalli"``,
-            ``"cache-memcached"`` or ``"cache-memcached-fast"``. Without it, as ``encode_keys`` says.
-        max_value_size: the largest value stored or read, in bytes, as it is stored.
-        max_decompressed_size: how many bytes a value may have when it is decompressed; 16 times ``max_value_size``
-            where nothing is said. No memory is taken for more.
-        compression: True, ``"zstd"``, ``"zlib"`` or ``"gzip"`` to store large values compressed, or a
-            ``pinyon.Compression`` that says more. Compressed values are read without it, too.
-        dialect: the client by whose conventions values are stored and read, for a cache shared with it. Pickled values
-            are read and written with ``serializer="pickle"`` alone.
-        max_in_flight: how many requests a connection has in flight at most; further ones wait their turn.
-        max_unsent: how many bytes a connection keeps that are submitted and not yet sent, before others wait.
-        tls: ``True`` to speak TLS and trust what the system trusts, or a ``pinyon.Tls`` that says more.
-        username, password: for servers that want a login (memcached's option ``-Y``).
+        servers: The servers: `"host[:port[:weight]]"`, `"[v6]:port"` or `"/unix/path"`; several as a list, or separated
+            by commas. Without it, the environment variable `MEMCACHE_SERVERS`, or else `127.0.0.1:11211`.
+        namespace: A prefix for every key.
+        ring: The rule that assigns keys to servers: `"ketama"`, or the name of the client whose rule it is, such as
+            `"dalli"`. The page "Rings" lists all of them.
+        timeout: How long an operation may take, in seconds, including connecting and retries.
+        connect_timeout: How much of `timeout` a connection attempt may take, in seconds.
+        serializer: How values become bytes. `"portable"`: plain data, readable in every language; `"pickle"`; `"json"`;
+            `"raw"`: bytes only; or an object with `dump` and `load`.
+        default_ttl: The ttl, in seconds, of values that are stored without one. 0 never expires.
+        failover: Whether the keys of a server that is down go to another server, or fail at once.
+        on_failure: What an operation does when no server could carry it out: `"raise"` an error, or return what an
+            empty cache would (`"miss"`).
+        gutter: Servers that take the keys of servers that are down, written like `servers`. Without it, the next server
+            of the ring takes them.
+        gutter_ttl: The longest ttl of items in the gutter, in seconds, up to 30 days. Longer ttls are cut to it.
+        discovery: How to discover the servers, if `servers` does not list them. `"config"`: `servers` are configuration
+            endpoints, as in ElastiCache and Memorystore. `"dns"`: `servers` are names, and each of their addresses is a
+            server.
+        discovery_interval: How often to look for added and removed servers, in seconds.
+        on_event: A function that is called with an `Event` when a server is marked down or is up again, when a command
+            is retried or slow, and when servers were added or removed.
+        slow_after: The duration, in seconds, from which a command counts as slow and causes an event. Without it, no
+            command does.
+        max_connections: How many connections threads make to each server at most. Further threads wait for a free one.
+        encode_keys: Whether to send keys with spaces or control characters as base64, and long keys as a digest.
+            Otherwise such keys are refused.
+        key_rule: The client whose rule is used for keys that memcached does not accept, to share a cache with it.
+            Without it, `encode_keys` decides.
+        max_value_size: The largest value that is stored or read, in bytes, after compression.
+        max_decompressed_size: The largest value that is read, in bytes, after decompression. Without it, 16 times
+            `max_value_size`.
+        compression: How to compress large values: `True` as the dialect does, an algorithm, or a `pinyon.Compression`
+            with more settings. Compressed values are read in any case.
+        dialect: The client whose format of stored values is used, to share a cache with it.
+        protocol: Which commands are sent. `"auto"`: meta commands if the server takes them, or else classic text.
+            `"meta"` and `"classic"` are for proxies that do not even answer `version`.
+        max_in_flight: How many requests a connection has in flight at most. Further requests wait.
+        max_unsent: How many bytes of unsent requests a connection holds. Further requests wait.
+        tls: `True` to speak TLS and to trust the certificates that the system trusts, or a `pinyon.Tls` with more
+            settings.
+        username: The user name, for servers that require a login (memcached's option `-Y`).
+        password: The password that belongs to `username`.
 
     Raises:
-        InvalidServers: the server list is empty or malformed.
-        UsageError: another argument makes no sense.
+        InvalidServers: the list of servers is empty or malformed.
+        UsageError: another setting cannot be used.
     """
 
     __slots__ = ()
 
-    def __new__(cls, servers: str | Iterable[str] | None = None, **settings: Unpack[ClientSettings]) -> Self:
-        if "connections" in settings:
-            where = "pinyon.gevent.Client and pinyon.aio.Client"
-            raise UsageError(f"connections is a setting of {where}; threads have max_connections")
-        return super().__new__(_UndecidedClient if cls is Client else cls, servers, **settings)
+    @check_names("Client", connections=_OF_LOOPS)
+    def __new__(
+        cls,
+        servers: str | Iterable[str] | None = None,
+        *,
+        namespace: str | bytes | None = None,
+        ring: Ring | str = "ketama",
+        timeout: float = 1.0,
+        connect_timeout: float = 0.5,
+        serializer: SerializerName | Serializer = "portable",
+        default_ttl: float | timedelta = 0.0,
+        failover: bool = True,
+        on_failure: Literal["raise", "miss"] = "raise",
+        gutter: str | Iterable[str] | None = None,
+        gutter_ttl: float | timedelta = 10.0,
+        discovery: Literal["config", "dns"] | None = None,
+        discovery_interval: float = 60.0,
+        on_event: Callable[[Event], object] | None = None,
+        slow_after: float | None = None,
+        max_connections: int = 64,
+        encode_keys: bool = False,
+        key_rule: KeyRule | None = None,
+        max_value_size: int = 1048576,
+        max_decompressed_size: int | None = None,
+        compression: bool | Algorithm | Compression | None = None,
+        dialect: Dialect = "pinyon",
+        protocol: Protocol = "auto",
+        max_in_flight: int = 4096,
+        max_unsent: int = 65536,
+        tls: bool | Tls | None = None,
+        username: str | None = None,
+        password: str | bytes | None = None,
+    ) -> Self:
+        return (_UndecidedClient if cls is Client else cls)._made(None, {**locals()})
 
     #: How its callers wait for each other.
     _waits: Any = Threads
+
+    def __getitem__(self, key: str | bytes) -> Any:
+        """Return the value of a key, like ``get``, but raise ``KeyError`` if there is none."""
+        value = self.get(key, _MISSING)
+        if value is _MISSING:
+            raise KeyError(key)
+        return value
+
+    def __setitem__(self, key: str | bytes, value: object) -> None:
+        """Store a value with the client's ``default_ttl``, like ``set``."""
+        self.set(key, value)
+
+    def __delitem__(self, key: str | bytes) -> None:
+        """Delete an item, like ``delete``, but raise ``KeyError`` if there is none."""
+        if not self.delete(key):
+            raise KeyError(key)
+
+    def __contains__(self, key: str | bytes) -> bool:
+        """Return whether a key has a value. This reads the value: to use it as well, call ``get``."""
+        return self.get(key, _MISSING) is not _MISSING
+
+    #: Without this, Python would iterate by asking for the keys 0, 1, 2, ….
+    __iter__: None = None
 
     def get_or_set(
         self,
@@ -144,22 +212,26 @@ class Client(BaseClient, Closing):
         lease: float | timedelta = DEFAULT_LEASE,
         wait: float | None = None,
     ) -> _T:
-        """Return the value of a key; where there is none, one caller of all makes it while the others wait for it.
+        """Return the value of a key. If there is none, one caller makes it, and all other callers wait for it.
 
         Args:
-            key: as for ``get``.
-            make: called without arguments to make the value. What it raises is raised here, nothing is stored, and the
-                next caller makes it at once. None is a value like any other.
-            ttl: seconds, or a timedelta, for which a value is fresh; 0 for ever.
-            stale: seconds after that in which the value is still handed out, while one caller makes another.
-            early: seconds before that from which one caller makes another; all others get what there is.
-            lease: seconds (whole ones, rounded up) that making a missing value may take before another caller tries;
-                what is made later is returned and not stored.
-            wait: seconds to wait for a value that another caller makes; without it, twice the lease and two more: long
-                enough for a maker that dies and for the next one.
+            key: text or bytes.
+            make: called without arguments to make the value, which can be None. An error that it raises is raised here.
+                Then nothing is stored, and the next caller makes the value.
+            ttl: seconds, or a timedelta, for which the value is fresh. 0 never expires.
+            stale: seconds after that in which callers still get the old value while one of them makes a new one.
+            early: seconds before the end of ``ttl`` from which one caller makes a new value. All others still get the
+                old one.
+            lease: seconds, rounded up to whole ones, for making a missing value. Then another caller tries. A value
+                that is made later is returned, but not stored.
+            wait: seconds to wait for a value that another caller makes. By default, twice ``lease`` and 2 s more, which
+                is enough for the next caller if the first one dies.
+
+        Returns:
+            The value.
 
         Raises:
-            LeaseTimeout: another caller was still making the value when ``wait`` was over.
+            LeaseTimeout: another caller was still making the value after ``wait`` seconds.
             Unsupported: the server is older than memcached 1.6.10.
         """
         return drive(get_or_set(self, self._waits, key, make, ttl, stale, early, lease, wait))  # type: ignore[no-any-return]
@@ -171,20 +243,20 @@ class Client(BaseClient, Closing):
         lease: float | timedelta = DEFAULT_LEASE,
         recache: float | timedelta = 0,
     ) -> Lease:
-        """Read an item and ask for the right to make it anew: ``get_or_set`` by hand.
+        """Read an item, and ask for the right to make a new value: the parts of ``get_or_set``, for use by hand.
 
         Args:
-            key: as for ``get``.
-            lease: seconds until another caller may win a key that had no item.
-            recache: that right is handed out, once, of an item that has fewer seconds left than this; 0 for never.
+            key: text or bytes.
+            lease: seconds, or a timedelta, for making a missing value. Then another caller can win.
+            recache: seconds, or a timedelta. One caller also wins if the item expires within this time. 0: never.
 
         Returns:
-            What was found. Whoever finds ``Outcome.WON`` is to ``fulfil`` it, or to ``give_back``.
+            The ``Lease``. If its ``state`` is ``Outcome.WON``, call ``fulfil`` or ``give_back``.
 
         Raises:
             Unsupported: the server is older than memcached 1.6.10.
         """
-        return Lease(self, key, self.ask_lease(key, lease, recache))
+        return Lease(self, key, self._ask_lease(key, lease, recache))
 
 
 METHODS = frozenset(
@@ -197,8 +269,8 @@ METHODS = frozenset(
         "gat",
         "get_or_set",
         "lease",
-        "ask_lease",
-        "give_back",
+        "_ask_lease",
+        "_give_back",
         "touch",
         "set",
         "add",

@@ -1,4 +1,4 @@
-"""Compression: which values are stored smaller than they are, and how."""
+"""Compression: which values are compressed, and how."""
 
 from __future__ import annotations
 
@@ -7,29 +7,31 @@ from typing import TYPE_CHECKING
 
 from pinyon._native import check_compression
 
-if TYPE_CHECKING:
-    from typing_extensions import Literal
+__all__ = ["Compression"]
 
-    Algorithm = Literal["zstd", "zlib", "gzip"]
+if TYPE_CHECKING:
+    from pinyon._settings import Algorithm
 
 
 class Compression:
     """How a client compresses: ``pinyon.Client(…, compression=pinyon.Compression("zstd", threshold=4096))``.
 
-    Compressed values are read by every client, whatever it is told about compression. Integers are never compressed,
-    so that ``incr`` works.
+    Every client reads compressed values, with this setting or without it. Integers are never compressed, so ``incr``
+    works.
 
     Args:
-        algorithm: ``"zstd"``, ``"zlib"`` or ``"gzip"``; without it, what the client's dialect does: zstd in Pinyon's
-            own.
-        threshold: bytes from which a value is compressed; None to compress none and only read.
-        minimum_gain: what share of its size a value must lose, from 0 to below 1, or it is stored as it is.
-        level: from 1, fast, to 9 (zlib, gzip) or 19 (zstd), small; without it, the algorithm's usual one.
-        dictionaries: what ``zstd --train`` made, by the ids in it. Values are read with any of them, and written with
-            the last one.
+        algorithm: ``"zstd"``, ``"zlib"`` or ``"gzip"``. By default, the algorithm of the client's dialect, which is
+            zstd for Pinyon's own.
+        threshold: the size from which values are compressed, in bytes. None compresses nothing.
+        minimum_gain: the share of its size that a value must lose, from 0 to below 1. Otherwise it is stored
+            uncompressed.
+        level: from 1 (fast) to 9 (zlib, gzip) or 19 (zstd). By default, the algorithm's own default.
+        dictionaries: dictionaries that ``zstd --train`` made, by the ids in them. Any of them can read values; the last
+            one writes them.
 
     Raises:
-        UsageError: an argument makes no sense; what depends on the client's dialect is found when the client is made.
+        UsageError: an argument cannot be used. A conflict with the client's dialect is reported when the client is
+            made.
     """
 
     __slots__ = ("algorithm", "dictionaries", "level", "minimum_gain", "threshold")
@@ -44,10 +46,10 @@ class Compression:
         dictionaries: Mapping[int, bytes] | None = None,
     ) -> None:
         self.algorithm = algorithm
-        self.threshold = threshold
-        self.minimum_gain = minimum_gain
-        self.level = level
-        self.dictionaries = list((dictionaries or {}).items())
+        self.threshold: int | None = threshold
+        self.minimum_gain: float = minimum_gain
+        self.level: int | None = level
+        self.dictionaries: list[tuple[int, bytes]] = list((dictionaries or {}).items())
         check_compression(self)
 
     def __repr__(self) -> str:

@@ -10,6 +10,35 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pinyon import _native
 
+__all__ = [
+    "AlreadyHeld",
+    "BatchError",
+    "BatchFailure",
+    "Closed",
+    "ConnectError",
+    "ConnectionLost",
+    "Deadlock",
+    "Error",
+    "InvalidKey",
+    "InvalidName",
+    "InvalidServers",
+    "LeaseTimeout",
+    "LockError",
+    "LockLost",
+    "LockTimeout",
+    "ProtocolError",
+    "ServerDown",
+    "ServerError",
+    "Timeout",
+    "UndecodableValue",
+    "UnknownFlags",
+    "Unpicklable",
+    "Unsupported",
+    "UnsupportedType",
+    "UsageError",
+    "ValueTooLarge",
+]
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -177,7 +206,7 @@ class BatchError(Error):
         first = failures[0]
         more = f" and {len(failures) - 1} more" if len(failures) > 1 else ""
         super().__init__(f"quiet batch: {first.command} of {first.key!r} failed: {first.reason}{more}")
-        self.failures = list(failures)
+        self.failures: list[BatchFailure] = list(failures)
         sent = {failure.error.sent if failure.error else "yes" for failure in failures}
         self.sent = "maybe" if "maybe" in sent else "no" if sent == {"no"} else "yes"
 

@@ -1,9 +1,11 @@
-"""What happened to the servers of a client, as its ``on_event`` is told."""
+"""Events: what happened to the servers of a client. ``on_event`` receives them."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+__all__ = ["Event"]
 
 if TYPE_CHECKING:
     from typing_extensions import Literal
@@ -16,18 +18,18 @@ class Event:
     """One thing that happened to a server, or to the list of them.
 
     Attributes:
-        kind: ``"down"``: the server failed and was marked down; ``"up"``: it was tried, and is in use again;
-            ``"retry"``: a command that failed on it is tried again, there or elsewhere; ``"slow"``: a command was
-            answered, but took ``slow_after`` or longer; ``"servers"``: others were found than before; ``"discovery"``:
-            none were found, and those known last stay in use; ``"classic"``: the server, or a proxy before it, takes no
-            meta commands, and is spoken to in classic text from now on.
-        server: the server's name as the client was given it or found it; of ``"servers"`` the names of all that hold
-            keys from now on, separated by commas; of ``"discovery"`` who was asked.
-        command: the protocol's name of the command, where the event is about one.
-        error: what failed, of ``"down"``, ``"retry"`` and ``"discovery"``.
-        duration: seconds: of ``"up"`` how long the server was down, of ``"slow"`` how long the command took.
-        level: how much it matters, in the words of ``logging``.
-        line: all of this in a line for people, as the logger ``pinyon.servers`` writes it.
+        kind: ``"down"``: the server failed and was marked down. ``"up"``: the server answered and is in use again.
+            ``"retry"``: a command failed and is retried, on the same server or another one. ``"slow"``: a command took
+            ``slow_after`` seconds or longer. ``"servers"``: the list of servers has changed. ``"discovery"``: no
+            servers were discovered, and the last known ones stay in use. ``"classic"``: the server, or a proxy before
+            it, does not take meta commands, and gets classic text from now on.
+        server: the server's name, as it was given or discovered. For ``"servers"``, the names of all servers that hold
+            keys from now on, separated by commas. For ``"discovery"``, the server that was asked.
+        command: the command's name in the protocol, if the event is about a command.
+        error: the failure, for ``"down"``, ``"retry"`` and ``"discovery"``.
+        duration: in seconds. For ``"up"``, how long the server was down; for ``"slow"``, how long the command took.
+        level: the importance, as in ``logging``.
+        line: the event as a line of text, which the logger ``pinyon.servers`` writes.
     """
 
     kind: Literal["down", "up", "retry", "slow", "servers", "discovery", "classic"]

@@ -1,7 +1,6 @@
-"""The client for gevent: the methods of ``pinyon.Client``, which let other greenlets run while they wait.
+"""The clients for gevent. They have the methods of ``pinyon.Client`` and ``pinyon.Locks``.
 
-All greenlets of a hub share one connection to each server. What they submit in one turn of the hub leaves in one
-send, and what has arrived is taken in one receive.
+While a method waits, other greenlets run. All greenlets of a hub share one connection to each server.
 """
 
 from __future__ import annotations
@@ -12,23 +11,27 @@ from typing import TYPE_CHECKING, Any
 try:
     import gevent
     from gevent import event, get_hub, getcurrent, socket
-except ImportError as error:
-    raise ImportError("pinyon.gevent needs gevent; install it with: pip install gevent") from error
+except ImportError as _missing:
+    raise ImportError("pinyon.gevent needs gevent; install it with: pip install gevent") from _missing
 
 from pinyon import client, locks
 from pinyon._loop_driver import GreenletDriver, Loops, addresses_of
 from pinyon._owners import number_of
-from pinyon.client import BaseClient
+from pinyon._settings import check_names
 from pinyon.errors import Error
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
+    from datetime import timedelta
 
-    from typing_extensions import Self, Unpack
+    from typing_extensions import Literal, Self
 
     from pinyon import _native
-    from pinyon._settings import SharedClientSettings
+    from pinyon._settings import Algorithm, Dialect, KeyRule, Protocol, Ring, SerializerName
+    from pinyon.compression import Compression
     from pinyon.events import Event
+    from pinyon.serializers import Serializer
+    from pinyon.tls import Tls
 
 
 class _Driver(GreenletDriver):
@@ -100,6 +103,8 @@ class _Driver(GreenletDriver):
         self._connections.woken()
 
 
+__all__ = ["Client", "Locks"]
+
 LOOPS: Loops = (get_hub, _Driver)
 
 
@@ -119,39 +124,138 @@ class _Greenlets:
     def give_back(client: _native.Client, key: str | bytes, cas: int, keep: bool) -> None:
         def give_back() -> None:
             with contextlib.suppress(Error):
-                client.give_back(key, cas, keep)
+                client._give_back(key, cas, keep)
 
         gevent.spawn(give_back)
 
 
 class Client(client.Client):
-    """A client for one or several memcached servers, to be shared by all greenlets of all hubs of a process.
+    """A client for one or several memcached servers, which all greenlets of all hubs of a process can share.
 
-    Its methods are those of ``pinyon.Client``. Each hub has its own connections, made when they are first needed. A
-    ``gevent.Timeout``, a kill or any other exception that ends a greenlet's wait abandons its request and nothing
-    else: the reply is dropped when it comes.
+    Its methods are those of ``pinyon.Client``. Each hub makes its own connections when it needs them. A
+    ``gevent.Timeout`` or a kill that ends a greenlet's wait abandons its request only: the reply is dropped when it
+    comes.
 
     Args:
-        servers: as for ``pinyon.Client``, and so are the other settings.
-        connections: how many connections each hub makes to each server.
+        servers: The servers: `"host[:port[:weight]]"`, `"[v6]:port"` or `"/unix/path"`; several as a list, or separated
+            by commas. Without it, the environment variable `MEMCACHE_SERVERS`, or else `127.0.0.1:11211`.
+        namespace: A prefix for every key.
+        ring: The rule that assigns keys to servers: `"ketama"`, or the name of the client whose rule it is, such as
+            `"dalli"`. The page "Rings" lists all of them.
+        timeout: How long an operation may take, in seconds, including connecting and retries.
+        connect_timeout: How much of `timeout` a connection attempt may take, in seconds.
+        serializer: How values become bytes. `"portable"`: plain data, readable in every language; `"pickle"`; `"json"`;
+            `"raw"`: bytes only; or an object with `dump` and `load`.
+        default_ttl: The ttl, in seconds, of values that are stored without one. 0 never expires.
+        failover: Whether the keys of a server that is down go to another server, or fail at once.
+        on_failure: What an operation does when no server could carry it out: `"raise"` an error, or return what an
+            empty cache would (`"miss"`).
+        gutter: Servers that take the keys of servers that are down, written like `servers`. Without it, the next server
+            of the ring takes them.
+        gutter_ttl: The longest ttl of items in the gutter, in seconds, up to 30 days. Longer ttls are cut to it.
+        discovery: How to discover the servers, if `servers` does not list them. `"config"`: `servers` are configuration
+            endpoints, as in ElastiCache and Memorystore. `"dns"`: `servers` are names, and each of their addresses is a
+            server.
+        discovery_interval: How often to look for added and removed servers, in seconds.
+        on_event: A function that is called with an `Event` when a server is marked down or is up again, when a command
+            is retried or slow, and when servers were added or removed.
+        slow_after: The duration, in seconds, from which a command counts as slow and causes an event. Without it, no
+            command does.
+        max_connections: How many connections threads make to each server at most. Further threads wait for a free one.
+        connections: The number of connections from each event loop to each server.
+        encode_keys: Whether to send keys with spaces or control characters as base64, and long keys as a digest.
+            Otherwise such keys are refused.
+        key_rule: The client whose rule is used for keys that memcached does not accept, to share a cache with it.
+            Without it, `encode_keys` decides.
+        max_value_size: The largest value that is stored or read, in bytes, after compression.
+        max_decompressed_size: The largest value that is read, in bytes, after decompression. Without it, 16 times
+            `max_value_size`.
+        compression: How to compress large values: `True` as the dialect does, an algorithm, or a `pinyon.Compression`
+            with more settings. Compressed values are read in any case.
+        dialect: The client whose format of stored values is used, to share a cache with it.
+        protocol: Which commands are sent. `"auto"`: meta commands if the server takes them, or else classic text.
+            `"meta"` and `"classic"` are for proxies that do not even answer `version`.
+        max_in_flight: How many requests a connection has in flight at most. Further requests wait.
+        max_unsent: How many bytes of unsent requests a connection holds. Further requests wait.
+        tls: `True` to speak TLS and to trust the certificates that the system trusts, or a `pinyon.Tls` with more
+            settings.
+        username: The user name, for servers that require a login (memcached's option `-Y`).
+        password: The password that belongs to `username`.
+
+    Raises:
+        InvalidServers: the list of servers is empty or malformed.
+        UsageError: another setting cannot be used.
     """
 
     __slots__ = ()
 
     _waits = _Greenlets
 
-    def __new__(cls, servers: str | Iterable[str] | None = None, **settings: Unpack[SharedClientSettings]) -> Self:
-        return BaseClient.__new__(cls, servers, loops=LOOPS, **settings)
+    @check_names("Client")
+    def __new__(
+        cls,
+        servers: str | Iterable[str] | None = None,
+        *,
+        namespace: str | bytes | None = None,
+        ring: Ring | str = "ketama",
+        timeout: float = 1.0,
+        connect_timeout: float = 0.5,
+        serializer: SerializerName | Serializer = "portable",
+        default_ttl: float | timedelta = 0.0,
+        failover: bool = True,
+        on_failure: Literal["raise", "miss"] = "raise",
+        gutter: str | Iterable[str] | None = None,
+        gutter_ttl: float | timedelta = 10.0,
+        discovery: Literal["config", "dns"] | None = None,
+        discovery_interval: float = 60.0,
+        on_event: Callable[[Event], object] | None = None,
+        slow_after: float | None = None,
+        max_connections: int = 64,
+        connections: int = 1,
+        encode_keys: bool = False,
+        key_rule: KeyRule | None = None,
+        max_value_size: int = 1048576,
+        max_decompressed_size: int | None = None,
+        compression: bool | Algorithm | Compression | None = None,
+        dialect: Dialect = "pinyon",
+        protocol: Protocol = "auto",
+        max_in_flight: int = 4096,
+        max_unsent: int = 65536,
+        tls: bool | Tls | None = None,
+        username: str | None = None,
+        password: str | bytes | None = None,
+    ) -> Self:
+        return cls._made(LOOPS, {**locals()})
 
 
 class Locks(locks.Locks):
-    """Locks on one Redis or Valkey server, to be shared by all greenlets of all hubs of a process.
+    """Locks on one Redis or Valkey server, which all greenlets of all hubs of a process can share.
 
-    Its methods are those of ``pinyon.Locks``, and let other greenlets run while they wait. Each hub has its own
-    connection. Whatever ends a greenlet's wait for a lock takes it out of the queue.
+    Its methods are those of ``pinyon.Locks``. Other greenlets run while one waits. Each hub has its own connection. A
+    greenlet whose wait for a lock is ended leaves the queue.
 
     Args:
-        url: as for ``pinyon.Locks``, and so are the other settings.
+        url: The server: `redis://[user[:password]@]host[:port][/database]`, `rediss://…` with TLS, or
+            `unix:///path[?db=database]`.
+        namespace: A prefix for the names of locks. Only locks with the same namespace exclude each other.
+        hash_tags: What decides on which node of a cluster a lock is kept. `"namespace"`: all locks of a namespace are
+            on one node. `"names"`: locks with the same `{tag}` in their names are on one node.
+        ttl: How long a lock outlives a holder that has died, in seconds. While the holder lives, the lock is renewed.
+        timeout: How long to wait for a lock, in seconds. 0 does not wait, infinity waits without a limit.
+        reentrant: Whether a holder may acquire again what it holds.
+        handler: How the server keeps locks: `"script"` by functions on the server, `"pure"` by plain commands, `"auto"`
+            by the first of them that the server permits. Clients with different handlers can share locks.
+        fairness: Who is next: `"fifo"`, first come, first served, for each name; or `"throughput"`, whoever finds all
+            its names free.
+        username: The user name, instead of the one in the URL.
+        password: The password, instead of the one in the URL.
+        heartbeat: How often a waiting client tells the server that it is alive, in seconds.
+        command_timeout: How long the server may take to answer a command, in seconds.
+        connect_timeout: How long a connection attempt may take, in seconds.
+        tls: `True` to speak TLS, like `rediss://`, or a `pinyon.Tls` with more settings. Without it, the URL decides.
+
+    Raises:
+        UsageError: a setting cannot be used. Errors of the server come on first use.
     """
 
     __slots__ = ()

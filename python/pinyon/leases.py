@@ -1,10 +1,11 @@
-"""Leases by hand: who is to make a value, and what there is meanwhile. ``get_or_set`` does all of it by itself."""
+"""Leases: the right to make a missing value. ``get_or_set`` does all of this by itself."""
 
 from __future__ import annotations
 
 import enum
 from typing import TYPE_CHECKING, Any
 
+from pinyon._settings import DEFAULT_TTL
 from pinyon.errors import UsageError
 
 if TYPE_CHECKING:
@@ -16,63 +17,79 @@ if TYPE_CHECKING:
     from pinyon import _native
 
 
-class Outcome(enum.Enum):
-    """What asking for a lease came to."""
+__all__ = ["Lease", "Outcome"]
 
-    #: There is a fresh value.
+
+class Outcome(enum.Enum):
+    """The result of asking for a lease."""
+
+    #: The value is fresh.
     HIT = "hit"
-    #: There is a value, which is marked stale or soon will end; another caller makes the next one.
+    #: The value is stale or expires soon. Another caller makes a new one.
     STALE = "stale"
-    #: This caller is to make the value. There may be a stale one meanwhile.
+    #: This caller must make the value. There may be a stale one meanwhile.
     WON = "won"
-    #: There is no value; another caller makes it.
+    #: There is no value. Another caller makes it.
     FILLING = "filling"
 
 
 class BaseLease:
-    """What was found under a key, and the right to put something there where that was won."""
+    """The base of the leases for threads and for asyncio.
+
+    Attributes:
+        key: the key, as it was given.
+        state: the ``Outcome``.
+        value: the value, or None if ``has_value`` is false. If the state is ``WON``, it is a stale value.
+        has_value: whether there is a value, which can be None.
+    """
 
     __slots__ = ("_client", "_win", "has_value", "key", "state", "value")
 
     def __init__(self, client: _native.Client, key: str | bytes, found: _native.Found) -> None:
         self._client = client
         self._win = found.win
-        #: As it was asked for.
-        self.key = key
-        self.state = Outcome(found.state)
-        #: The value, or None where ``has_value`` is false; beside ``WON`` a stale one.
+        self.key: str | bytes = key
+        self.state: Outcome = Outcome(found.state)
         self.value: Any = found.value
-        #: Whether there is a value, be it None.
-        self.has_value = found.has_value
+        self.has_value: bool = found.has_value
 
     def __repr__(self) -> str:
         return f"<{type(self).__module__}.{type(self).__qualname__} {self.key!r} {self.state.name}>"
 
     def _won(self) -> tuple[int, bool] | None:
-        """The token and what to do with what is there; None where nothing can be stored."""
+        """Return the arguments of ``_give_back``, or None if nothing can be stored."""
         if self.state is not Outcome.WON:
             raise UsageError(f"fulfil and give_back need a lease that was won; this one is {self.state.name}")
         return self._win
 
 
 class Lease(BaseLease):
-    """What ``Client.lease`` returns. As a context manager it gives back what it still holds at the end of the block."""
+    """What ``Client.lease`` returns: a value, or the right to make one.
+
+    At the end of a ``with`` block it gives back what was not fulfilled.
+
+    Attributes:
+        key: the key, as it was given.
+        state: the ``Outcome``.
+        value: the value, or None if ``has_value`` is false. If the state is ``WON``, it is a stale value.
+        has_value: whether there is a value, which can be None.
+    """
 
     __slots__ = ()
 
-    def fulfil(self, value: object, ttl: float | timedelta = 0) -> bool:
-        """Store the value that was to be made.
+    def fulfil(self, value: object, ttl: float | timedelta = DEFAULT_TTL) -> bool:
+        """Store the value.
 
         Args:
             value: as for ``Client.set``.
-            ttl: seconds, or a timedelta, until the item ends; 0 for no end. Add those for which it may be stale.
+            ttl: as for ``Client.set``. Include the time for which the value may be stale.
 
         Returns:
-            Whether it was stored: not if the lease has ended, if another value was stored meanwhile, or if the item was
-            deleted or marked stale.
+            Whether it was stored. False if the lease has expired, if another value was stored meanwhile, or if the item
+            was deleted or marked stale.
 
         Raises:
-            UsageError: nothing was won.
+            UsageError: the lease was not won.
         """
         won = self._won()
         if won is None:
@@ -82,12 +99,19 @@ class Lease(BaseLease):
         return stored is True
 
     def give_back(self) -> bool:
-        """Let the next caller win; a value that is there stays, marked stale. Returns whether something was held."""
+        """Let the next caller win. A value that is there stays, marked stale.
+
+        Returns:
+            Whether there was something to give back.
+
+        Raises:
+            UsageError: the lease was not won.
+        """
         won = self._won()
         if won is None:
             return False
         self._win = None
-        return self._client.give_back(self.key, *won)
+        return self._client._give_back(self.key, *won)
 
     def __enter__(self) -> Self:
         return self

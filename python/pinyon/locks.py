@@ -1,4 +1,4 @@
-"""Locks that processes share: kept by a Redis or Valkey server, several names at once, first come, first served.
+"""Locks that processes share. A Redis or Valkey server keeps them; they can have several names, and are fair.
 
 >>> locks = pinyon.Locks("redis://127.0.0.1:6379/0", namespace="app")
 >>> with locks.lock("account:1", "account:2", ttl=10, timeout=5) as held:
@@ -9,23 +9,23 @@ from __future__ import annotations
 
 import functools
 import time
-from typing import TYPE_CHECKING, Any, Callable, TypeVar
+from typing import TYPE_CHECKING, Any, Callable, TypeVar, overload
 
 from pinyon import _native
 from pinyon._base_locks import DEFAULT_URL, BaseLocks
 from pinyon._closing import Closing
 from pinyon._gevent_choice import undecided
-from pinyon._held import BaseHeld, BaseLock, at_least_one
+from pinyon._held import BaseHeld, BaseLock, at_least_one, without_others
 from pinyon._lock_status import LockStatus
+from pinyon._redis_py import unknown_argument
 from pinyon._synchronized import check_runs_inside, check_templates, filled
 
 if TYPE_CHECKING:
     from datetime import timedelta
     from types import TracebackType
 
-    from typing_extensions import Self, Unpack
+    from typing_extensions import Literal, Never, Self
 
-    from pinyon._settings import LockSettings
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -33,33 +33,61 @@ __all__ = ["DEFAULT_URL", "Held", "Lock", "LockStatus", "Locks"]
 
 
 class Held(BaseHeld):
-    """A lock that is held: all its names, until it is given back or lost."""
+    """A lock that is held, on all its names, until it is released or lost."""
 
     __slots__ = ()
 
     def release(self) -> bool:
-        """Give it back. Return whether it was held to the end; False also when it was given back before."""
+        """Release the lock.
+
+        Returns:
+            Whether it was held until now. False if it was lost, or released before.
+        """
         held: bool = self._release()
         return held
 
     def extend(self, ttl: float | timedelta) -> bool:
-        """Let it last for ``ttl`` seconds from now. Return whether it is held still."""
+        """Let the lock expire in ``ttl`` seconds from now, whatever is left of its time.
+
+        Args:
+            ttl: seconds, at least 0.001, or a timedelta.
+
+        Returns:
+            Whether it is still held.
+        """
         held: bool = self._extend(ttl)
         return held
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Give the names back until somebody who holds them notifies, then take them again.
+        """Release the lock until another holder of the names notifies, then acquire it again.
 
-        However often they are held (``reentrant``), they are given back, and then held as often again.
-        Returns whether it was notified; False when ``timeout`` seconds passed before. As with any condition, look
-        again whether what was waited for is so. Raises ``LockTimeout`` when the names cannot be had again within
-        the lock's own timeout, or a second if that is longer, and ``LockLost`` when they are not held.
+        A lock that was acquired several times (``reentrant``) is released fully, and then acquired as often again. As
+        with any condition variable, check what you wait for again: ``wait_for`` does so.
+
+        Args:
+            timeout: seconds to wait for the notification. None waits without a limit.
+
+        Returns:
+            Whether it was notified. False if ``timeout`` has passed.
+
+        Raises:
+            LockTimeout: the lock could not be acquired again within its own ``timeout``, or within 1 s if that is
+                longer.
+            LockLost: the lock was not held.
         """
         notified: bool = self._park(timeout)
         return notified
 
     def wait_for(self, predicate: Callable[[], Any], timeout: float | None = None) -> Any:
-        """Wait until ``predicate()`` is true, and return what it gave; what it gave last when ``timeout`` passed."""
+        """Wait until ``predicate()`` is true. It is called while the lock is held.
+
+        Args:
+            predicate: called without arguments.
+            timeout: seconds to wait. None waits without a limit.
+
+        Returns:
+            What ``predicate`` returned last. It is false only if ``timeout`` has passed.
+        """
         until = None if timeout is None else time.monotonic() + timeout
         while not (given := predicate()):
             left = None if until is None else until - time.monotonic()
@@ -69,29 +97,88 @@ class Held(BaseHeld):
         return given
 
     def notify(self, count: int = 1) -> int:
-        """Let ``count`` of those that wait on exactly these names go on, once this lock is given back."""
+        """Wake up waiters on exactly these names. They continue when this lock is released.
+
+        Args:
+            count: how many to wake up at most.
+
+        Returns:
+            How many were woken up.
+        """
         notified: int = self._notify(at_least_one("count", count))
         return notified
 
     def notify_all(self) -> int:
-        """Let all that wait on exactly these names go on, one after the other, once this lock is given back."""
+        """Wake up all waiters on exactly these names. They continue one by one when this lock is released.
+
+        Returns:
+            How many were woken up.
+        """
         notified: int = self._notify(0)
         return notified
 
 
 class Lock(BaseLock):
-    """Names to be locked, and how: ``with locks.lock("a", "b") as held: …``."""
+    """Names to lock, and how: ``with locks.lock("a", "b") as held: …``. ``Locks.lock`` makes one.
+
+    It can be used many times, and by many threads at once.
+    """
 
     __slots__ = ()
 
     _held = Held
 
-    def acquire(self) -> Held:
-        """Take all names and return what is held. Raises ``LockTimeout`` when they are not to be had in time."""
-        held = Held(self)
-        if self._on_lost is not None:
-            held.on_lost(self._on_lost)
-        return held
+    @overload
+    def acquire(
+        self, blocking: Literal[True] = True, timeout: float | timedelta | None = None, **others: Never
+    ) -> Held: ...
+
+    @overload
+    def acquire(self, blocking: bool, timeout: float | timedelta | None = None, **others: Never) -> Held | None: ...
+
+    @without_others
+    def acquire(self, blocking: bool = True, timeout: float | timedelta | None = None, **others: Never) -> Held | None:
+        """Acquire all names. They are held until ``release`` is called here or on what is returned.
+
+        Args:
+            blocking: False does not wait.
+            timeout: seconds to wait, instead of the lock's own ``timeout``.
+
+        Returns:
+            What is held, which is always true. None if the names are not free and ``blocking`` is False.
+
+        Raises:
+            LockTimeout: the names could not be acquired in time.
+            UsageError: ``blocking=False`` was given together with ``timeout``.
+        """
+        if others:
+            raise unknown_argument("acquire", others)
+        taken: Held | None = self._take(self._at_once(blocking, timeout), timeout)
+        return taken
+
+    def release(self) -> bool:
+        """Release what the caller acquired last with ``acquire``.
+
+        Another thread can release it too, if only one thread has acquired something through this object.
+
+        Returns:
+            Whether it was held until now. False if it was lost, or released before.
+
+        Raises:
+            UsageError: nothing was acquired.
+        """
+        released: bool = self._to_release().release()
+        return released
+
+    def extend(self, ttl: float) -> bool:
+        """Let what the caller acquired last expire in ``ttl`` seconds from now, like ``Held.extend``."""
+        extended: bool = self._caller_holds().extend(ttl)
+        return extended
+
+    def locked(self) -> bool:
+        """Ask the server whether any of the names is held, by this process or another one."""
+        locks: Locks = self._locks
+        return locks.is_locked(*self.names)
 
     if TYPE_CHECKING:
 
@@ -109,7 +196,7 @@ class Lock(BaseLock):
         __exit__ = _native.Lock._give_back_by_with
 
     def __call__(self, function: _Function) -> _Function:
-        """Decorate a function: it runs while the names are locked."""
+        """Decorate a function: the names are locked while it runs."""
         check_runs_inside(function, awaited=False)
 
         @functools.wraps(function)
@@ -121,41 +208,47 @@ class Lock(BaseLock):
 
 
 class Locks(BaseLocks, Closing):
-    """Locks on one Redis or Valkey server, to be shared by all threads of a process.
+    """Locks on one Redis or Valkey server, which all threads of a process can share.
 
-    It connects when it is first used, and again whenever it has to; threads share one connection. A process that
-    forks has nothing to call: the child begins without the parent's locks.
+    It connects on first use, and again when the connection was lost. Threads share one connection. A forked child
+    begins without the locks of its parent.
 
     Args:
-        url: ``redis://[user[:password]@]host[:port][/database]``, with TLS ``rediss://``, or
-            ``unix:///path[?db=database]``.
-        namespace: locks of one namespace know each other.
-        hash_tags: by what a cluster chooses the node of a lock: ``"namespace"`` keeps all of a namespace together,
-            ``"names"`` those whose names have the same ``{tag}``.
-        ttl: how many seconds a lock outlives its holder; while the holder lives it is renewed, unless told otherwise.
-        timeout: how many seconds to wait for a lock, where nothing else is said; ``math.inf`` waits for ever.
-        reentrant: whether a thread may take again what it holds.
-        handler: ``"script"`` keeps locks by functions on the server, ``"pure"`` by plain commands; ``"auto"`` takes the
-            first that the server permits. They may be mixed.
-        fairness: ``"fifo"``: first come, first served, for each name; ``"throughput"``: whoever finds all its names
-            free.
-        username, password: where the URL is not to have them.
-        heartbeat: after how many seconds a waiter says that it is alive, if nothing makes it speak before.
-        command_timeout: how many seconds the server may take to answer.
-        connect_timeout: how many seconds a connection may take.
-        tls: a ``pinyon.Tls`` that says whom to trust; ``True`` is the same as ``rediss://``.
+        url: The server: `redis://[user[:password]@]host[:port][/database]`, `rediss://…` with TLS, or
+            `unix:///path[?db=database]`.
+        namespace: A prefix for the names of locks. Only locks with the same namespace exclude each other.
+        hash_tags: What decides on which node of a cluster a lock is kept. `"namespace"`: all locks of a namespace are
+            on one node. `"names"`: locks with the same `{tag}` in their names are on one node.
+        ttl: How long a lock outlives a holder that has died, in seconds. While the holder lives, the lock is renewed.
+        timeout: How long to wait for a lock, in seconds. 0 does not wait, infinity waits without a limit.
+        reentrant: Whether a holder may acquire again what it holds.
+        handler: How the server keeps locks: `"script"` by functions on the server, `"pure"` by plain commands, `"auto"`
+            by the first of them that the server permits. Clients with different handlers can share locks.
+        fairness: Who is next: `"fifo"`, first come, first served, for each name; or `"throughput"`, whoever finds all
+            its names free.
+        username: The user name, instead of the one in the URL.
+        password: The password, instead of the one in the URL.
+        heartbeat: How often a waiting client tells the server that it is alive, in seconds.
+        command_timeout: How long the server may take to answer a command, in seconds.
+        connect_timeout: How long a connection attempt may take, in seconds.
+        tls: `True` to speak TLS, like `rediss://`, or a `pinyon.Tls` with more settings. Without it, the URL decides.
 
     Raises:
-        UsageError: for arguments that make no sense. What a server says comes when it is first needed.
+        UsageError: a setting cannot be used. Errors of the server come on first use.
     """
 
     __slots__ = ()
 
     _owner = staticmethod(_native.thread_number)
 
-    def __new__(cls, url: str = DEFAULT_URL, **settings: Unpack[LockSettings]) -> Self:
-        return super().__new__(_UndecidedLocks if cls is Locks else cls, url, **settings)
+    @classmethod
+    def _made(cls, settings: dict[str, Any]) -> Self:
+        if cls is Locks:
+            made: Self = _UndecidedLocks._made(settings)
+            return made
+        return super()._made(settings)
 
+    @without_others
     def lock(
         self,
         *names: str | bytes,
@@ -165,18 +258,29 @@ class Locks(BaseLocks, Closing):
         max_hold: float | timedelta | None = None,
         reentrant: bool | None = None,
         on_lost: Callable[[Held], object] | None = None,
+        **others: Never,
     ) -> Lock:
-        """Return a lock on all these names, for ``with``; or call its ``acquire``.
+        """Return a lock on all these names. Use it in a ``with`` block, or call its ``acquire``.
+
+        Coming from redis-py: its ``timeout`` is ``ttl`` here, and its ``blocking_timeout`` is ``timeout``.
 
         Args:
-            names: up to 1000, each of 1 to 1024 bytes.
-            ttl: seconds that it outlives its holder.
-            timeout: seconds to wait for it; 0 asks once, ``math.inf`` waits for ever.
-            renew: whether it is prolonged, from the background, until it is given back.
-            max_hold: seconds after which it is not prolonged any more.
-            reentrant: whether a holder of these names may take them again.
-            on_lost: called with what was held if it is lost.
+            names: text or bytes, up to 1000 names of 1 to 1024 bytes each.
+            ttl: how long the lock outlives a holder that has died, in seconds. By default, as for the client.
+            timeout: how long to wait for the lock, in seconds. 0 does not wait, ``math.inf`` waits without a limit. By
+                default, as for the client.
+            renew: whether the lock is renewed in the background until it is released. Otherwise it expires after
+                ``ttl``.
+            max_hold: seconds after which the lock is no longer renewed.
+            reentrant: whether a holder of these names may acquire them again. By default, as for the client.
+            on_lost: called with the ``Held`` if the lock is lost.
+
+        Raises:
+            InvalidName: a name is empty, too long or contains a NUL, or there are none or too many.
+            UsageError: an argument makes no sense.
         """
+        if others:
+            raise unknown_argument("lock", others)
         return Lock(self, names, ttl, timeout, renew, max_hold, reentrant, on_lost)
 
     def try_lock(
@@ -188,7 +292,19 @@ class Locks(BaseLocks, Closing):
         reentrant: bool | None = None,
         on_lost: Callable[[Held], object] | None = None,
     ) -> Held | None:
-        """Take all names at once, or return None."""
+        """Acquire all names without waiting.
+
+        Args:
+            names: as for ``lock``, like all further arguments.
+            ttl: see there.
+            renew: see there.
+            max_hold: see there.
+            reentrant: see there.
+            on_lost: see there.
+
+        Returns:
+            What is held, or None if any of the names is not free.
+        """
         held = Held(Lock(self, names, ttl, None, renew, max_hold, reentrant, on_lost), True)
         if held._answer() is None:
             return None
@@ -197,9 +313,15 @@ class Locks(BaseLocks, Closing):
         return held
 
     def synchronized(self, *templates: str, **settings: Any) -> Callable[[_Function], _Function]:
-        """Decorate a function: it runs while names made of its arguments are locked, as ``"report:{user_id}"``.
+        """Decorate a function: names made of its arguments are locked while it runs.
 
-        ``settings`` are those of :meth:`lock`.
+        Args:
+            templates: names with the function's arguments in braces, such as ``"report:{user_id}"``.
+            settings: the arguments of ``lock``.
+
+        Raises:
+            UsageError: a template needs an argument that the function does not have, or the function is a coroutine
+                function or a generator.
         """
         check_templates(templates)
 
@@ -217,42 +339,56 @@ class Locks(BaseLocks, Closing):
         return decorate
 
     def status(self, *names: str | bytes) -> list[LockStatus]:
-        """Return how each of these names stands."""
+        """Ask the server for the state of each of these names: who holds it and who waits for it."""
         statuses: list[LockStatus] = self._inspect(names, "each")
         return statuses
 
     def is_locked(self, *names: str | bytes) -> bool:
-        """Return whether any of these names is held, by whomever."""
+        """Ask the server whether any of these names is held, by this process or another one."""
         locked: bool = self._inspect(names, "is_locked")
         return locked
 
     def owner(self, *names: str | bytes) -> str | None:
-        """Return who holds the first of these names that is held: ``client:owner:number``."""
+        """Ask the server who holds the first of these names that is held.
+
+        Returns:
+            The holder as ``client:owner:number``, or None if none of the names is held.
+        """
         owner: str | None = self._inspect(names, "first_owner")
         return owner
 
     def waiting(self, *names: str | bytes) -> int:
-        """Return how many wait for any of these names."""
+        """Ask the server how many attempts wait for any of these names."""
         waiting: int = self._inspect(names, "waiting")
         return waiting
 
     def force_release(self, *names: str | bytes, token: int | None = None) -> int:
-        """Take these names from whoever holds them; the holders are told. Return how many were held.
+        """Release these names, no matter who holds them. The holders learn that they have lost the lock.
 
-        ``token``: only where the holder's is this one.
+        Args:
+            names: text or bytes.
+            token: release a name only if its holder has this token.
+
+        Returns:
+            How many names were held.
         """
-        released: int = self.take_away(names, token)
+        released: int = self._take_away(names, token)
         return released
 
     def execute(self, *parts: str | bytes | int | float) -> Any:
-        """Send any command on the same connection, and return the reply: bytes for what is stored, text for ``OK``.
+        """Send a command on the connection of the locks.
 
-        Not those that change what the connection is: ``SUBSCRIBE``, ``MULTI``, ``WATCH``, ``SELECT`` and the like.
+        Args:
+            parts: the command's name and arguments. Commands that change the state of the connection, such as
+                ``SUBSCRIBE``, ``MULTI``, ``WATCH`` and ``SELECT``, are refused.
+
+        Returns:
+            The reply: bytes for stored values, text for statuses such as ``OK``, numbers, and lists of these.
         """
-        return self.command(parts)
+        return self._command(parts)
 
 
-#: What every use comes to; making locks, or decorating with them, is not yet a use.
-USES = frozenset(("_owner", "_inspect", "take_away", "command"))
+#: What each use of locks calls. Making locks, or decorating with them, is not a use yet.
+USES = frozenset(("_owner", "_inspect", "_take_away", "_command"))
 
 _UndecidedLocks = undecided(Locks, USES, "Locks")

@@ -1,4 +1,4 @@
-"""What a client has counted: what its commands came to, and how long they took."""
+"""Metrics: how often each command succeeded or failed, and how long it took."""
 
 from __future__ import annotations
 
@@ -11,24 +11,26 @@ from pinyon._native import LATENCY_BOUNDS, Latencies
 
 __all__ = ["BOUNDS", "CommandMetrics", "Latencies", "ServerMetrics"]
 
-#: The upper bounds of the buckets that latencies are counted in, in seconds. The last bucket has what took longer, too.
+#: The upper bounds of the latency buckets, in seconds. The last bucket also counts everything that took longer.
 BOUNDS = LATENCY_BOUNDS
 
 
 @dataclass(frozen=True)
 class CommandMetrics:
-    """What one command came to on one server, a key of many being a command of its own.
+    """The results of one command on one server. Each key of a command for many keys counts by itself.
 
     Attributes:
-        hits: an item was found; of ``delete``, ``touch``, ``incr`` and the like, and was changed.
-        misses: there was none.
-        stored: of commands that store: it was stored.
-        not_stored: of the same: it was not, as an ``add`` where there is an item already.
-        answered: all of these; of ``stats``, ``version`` and ``flush_all`` how many were answered.
-        errors: how many requests failed, by the name of the exception in ``pinyon.errors``. Those that were tried again
-            are among them, so what was raised may be fewer; all keys of a line of many are one request.
-        retries: how many of those were tried again, there or on another server.
-        latencies: how long some of the answers took, chosen by chance.
+        command: the command's name.
+        hits: how often there was an item; for ``delete``, ``touch``, ``incr`` and the like, how often it was changed.
+        misses: how often there was none.
+        stored: how often a value was stored.
+        not_stored: how often a value was not stored, such as by an ``add`` when there was an item already.
+        answered: the sum of these; for ``stats``, ``version`` and ``flush_all``, the number of answers.
+        errors: the number of failed requests, by the name of the exception in ``pinyon.errors``. This includes requests
+            that were retried, so fewer errors may have been raised. All keys that were sent in one line are one
+            request.
+        retries: how many failed requests were retried, on the same server or another one.
+        latencies: how long answers took, of a random sample.
     """
 
     command: str
@@ -43,7 +45,7 @@ class CommandMetrics:
 
     @property
     def failed(self) -> int:
-        """How many requests failed, whatever of."""
+        """How many requests failed, for any reason."""
         return sum(self.errors.values())
 
     def __add__(self, other: CommandMetrics) -> CommandMetrics:
@@ -62,16 +64,17 @@ class CommandMetrics:
 
 @dataclass(frozen=True)
 class ServerMetrics:
-    """What a client and its views have counted of one server, in this process.
+    """What a client and its views have counted for one server, in this process.
 
     Attributes:
-        server: its name, as the client was given it or found it.
-        is_up: whether it is in use; else it is marked down.
-        is_gutter: whether it takes the keys of others only.
-        connections: how many there are to it now; of a client of event loops, of all its loops.
-        idle: how many of them nobody uses. Those of event loops are shared, and never idle.
-        bytes_sent, bytes_received: of the protocol, before TLS adds its own.
-        commands: those that were asked for, by name.
+        server: the server's name, as it was given or discovered.
+        is_up: whether the server is in use. Otherwise it is marked down.
+        is_gutter: whether the server only takes the keys of servers that are down.
+        connections: how many connections to it are open now, in all event loops together.
+        idle: how many of them are not in use. Event loops share their connections, which are never idle.
+        bytes_sent: bytes of the protocol, without those that TLS adds.
+        bytes_received: bytes of the protocol, without those that TLS adds.
+        commands: the metrics of each command that was used, by name.
     """
 
     server: str
@@ -84,5 +87,5 @@ class ServerMetrics:
     commands: Mapping[str, CommandMetrics]
 
     def command(self, name: str) -> CommandMetrics:
-        """Return what is known of a command, also if it was never asked for."""
+        """Return the metrics of a command, with zeros if it was never used."""
         return self.commands.get(name, CommandMetrics(name))

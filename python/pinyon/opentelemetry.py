@@ -1,8 +1,7 @@
-"""OpenTelemetry: the metrics of clients, and a span for each operation where that is wanted.
+"""OpenTelemetry: the metrics of clients, and a span for each operation if you want them.
 
-It needs the API package alone: ``pip install pinyon[opentelemetry]``. Names follow the semantic conventions for
-database clients wherever they have one; what they have no name for begins with ``pinyon.``. Neither keys nor values nor
-the texts of errors are in any of it.
+Only the API package is needed: ``pip install pinyon[opentelemetry]``. Names follow the semantic conventions for
+database clients. Other names begin with ``pinyon.``. No key, value or error text is reported.
 """
 
 from __future__ import annotations
@@ -16,8 +15,8 @@ try:
     from opentelemetry import metrics, trace
     from opentelemetry.metrics import CallbackOptions, Observation
     from opentelemetry.trace import SpanKind, Status, StatusCode
-except ImportError as error:
-    raise ImportError("pinyon.opentelemetry needs its API: pip install 'pinyon[opentelemetry]'") from error
+except ImportError as _missing:
+    raise ImportError("pinyon.opentelemetry needs its API: pip install 'pinyon[opentelemetry]'") from _missing
 
 from pinyon import _native
 from pinyon.client import BaseClient
@@ -35,6 +34,8 @@ if TYPE_CHECKING:
     #: What is measured, and of what.
     Measured = tuple[float, Attributes]
 
+__all__ = ["instrument", "traced"]
+
 _Client = TypeVar("_Client")
 
 SYSTEM = "memcached"
@@ -47,25 +48,26 @@ _STORING = ("set", "add", "replace", "append", "prepend", "cas")
 #: ``get_or_set`` and ``lease`` ask is an operation each time.
 _OF_A_KEY = {
     **{name: name for name in ("get", "gets", "gat", "get_with_ttl", "meta", "touch", "delete", "incr", "decr")},
-    **{name: name for name in (*_STORING, "give_back")},
-    "ask_lease": "lease",
+    **{name: name for name in _STORING},
+    "_ask_lease": "lease",
+    "_give_back": "give_back",
 }
 _OF_MANY = {"get_many": "get", "gets_many": "gets", "set_many": "set", "delete_many": "delete"}
 _OF_SERVERS = {name: name for name in ("flush_all", "stats", "version")}
 
 
 def instrument(client: Any, *, meter_provider: MeterProvider | None = None) -> None:
-    """Report what a client counts, for as long as there is this client.
+    """Report the metrics of a client, as long as it exists.
 
-    The figures are read when the metrics are collected; operations do not notice. Call it in each process that
-    collects, after a fork as well.
+    The metrics are read when they are collected, which costs operations nothing. Call this in each process that
+    collects metrics, also after a fork.
 
     Args:
-        client: of any concurrency model. Its views count with it; the same figures of several clients are added up.
+        client: a client of any concurrency model. Its views are included. The metrics of several clients are added up.
         meter_provider: by default the global one.
 
     Raises:
-        UsageError: this is no client of servers, or one that is made of two.
+        UsageError: this is not a client, or a migrating one.
     """
     _check(client)
     meter = metrics.get_meter("pinyon", _native.__version__, meter_provider)
@@ -77,18 +79,21 @@ def instrument(client: Any, *, meter_provider: MeterProvider | None = None) -> N
 def traced(
     client: _Client, *, tracer_provider: TracerProvider | None = None, meter_provider: MeterProvider | None = None
 ) -> _Client:
-    """Return the same client, whose operations each make a span and are counted in ``db.client.operation.duration``.
+    """Return a view of a client. Each of its operations makes a span, and counts in ``db.client.operation.duration``.
 
-    It is a view, as ``using`` makes them: everything else is shared, and the client itself goes on without spans. A
-    span costs more than the operation, so use it where you need it. A batch (``quiet``) makes none.
+    The view shares everything else with the client, which itself still makes no spans. A span costs more than the
+    operation, so use it only where you need it. A batch (``quiet``) makes no spans.
 
     Args:
-        client: of any concurrency model.
+        client: a client of any concurrency model.
         tracer_provider: by default the global one.
-        meter_provider: likewise.
+        meter_provider: by default the global one.
+
+    Returns:
+        The view.
 
     Raises:
-        UsageError: as for ``instrument``.
+        UsageError: this is not a client, or a migrating one.
     """
     _check(client)
     plain: Any = client

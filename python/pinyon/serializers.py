@@ -14,6 +14,8 @@ from typing import Any, ClassVar, Protocol, runtime_checkable
 from pinyon._native import dump_plain, load_plain, unknown_flags
 from pinyon.errors import UndecodableValue, Unpicklable, UnsupportedType, UsageError
 
+__all__ = ["Json", "Pickle", "Portable", "Raw", "Serializer"]
+
 #: python-memcached and its successors mark pickled values with this flag.
 PICKLE = 1
 

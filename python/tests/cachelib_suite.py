@@ -1,4 +1,4 @@
-"""What cachelib's own tests are told of Pinyon's cache; test_flask.py runs them, in a place of their own."""
+"""Tells cachelib's own tests about Pinyon's cache. test_flask.py runs them in a separate folder."""
 
 from __future__ import annotations
 

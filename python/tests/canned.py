@@ -1,4 +1,4 @@
-"""A server that replies what a test has canned for a fake socket, to whoever speaks classic text."""
+"""A server that sends the replies that a test has canned for a fake socket, to any client that speaks classic text."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import BinaryIO
 
 from listener import Listener
 
-#: Pinyon speaks classic text to this one.
+#: Makes Pinyon speak classic text.
 VERSION = b"VERSION 1.4.15\r\n"
 
-#: What pymemcache does not wait for where it is told so, and Pinyon does.
+#: Replies that pymemcache does not wait for on request, while Pinyon does.
 UNCANNED = {
     **dict.fromkeys((b"set", b"add", b"replace", b"append", b"prepend", b"cas"), b"STORED\r\n"),
     **dict.fromkeys((b"incr", b"decr"), b"1\r\n"),
@@ -22,18 +22,18 @@ UNCANNED = {
     b"flush_all": b"OK\r\n",
 }
 
-#: Commands whose replies end by themselves; others are replied to with one piece.
+#: Commands whose replies have an end of their own. Each other command is answered with one piece.
 ENDING = {*UNCANNED, b"get", b"gets", b"stats", b"version", b"cache_memlimit", b"shutdown"}
 
-#: A reply of several lines, as far as it has come.
+#: An incomplete reply of several lines.
 UNFINISHED = re.compile(rb"(VALUE|STAT|ITEM) (?!.*END\r\n\Z)", re.DOTALL)
 
 
 class CannedServer(Listener):
-    """Listens once it is asked for its address.
+    """Listens once its address is requested.
 
     Args:
-        replies: what is sent, in pieces; an exception closes the connection, but for those of words that a server has.
+        replies: what is sent, in pieces; an exception closes the connection, unless it is an error that a server words.
     """
 
     def __init__(self, replies: Iterable[bytes | Exception]) -> None:
@@ -52,7 +52,7 @@ class CannedServer(Listener):
 
     @property
     def send_bufs(self) -> list[bytes]:
-        """All that was sent, as one piece."""
+        """Everything that was sent, as one piece."""
         return [b"".join(self.requests)]
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""An application of Celery whose workers run in processes of their own; the environment says where."""
+"""A Celery application whose workers run in separate processes. The environment says where its servers are."""
 
 from __future__ import annotations
 

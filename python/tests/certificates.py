@@ -1,4 +1,4 @@
-"""Certificates that the tests make for themselves, and servers that show them."""
+"""Certificates that the tests make, and servers that present them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Shown:
 
 
 class Authority:
-    """Signs certificates, which it keeps in files of a directory that every user may read."""
+    """Signs certificates, and keeps them in files of a directory that every user may read."""
 
     def __init__(self, directory: Path, name: str) -> None:
         self.ca = trustme.CA(organization_name=name)
@@ -52,7 +52,7 @@ class Authority:
 
 
 class Secured(Server):
-    """A server that speaks TLS, to clients whom ``clients`` has signed if that is given."""
+    """A server that speaks TLS. With ``clients``, it accepts only clients with a certificate of that authority."""
 
     def secure(self, shown: Shown, clients: Authority | None = None) -> None:
         self.shown, self.clients = shown, clients

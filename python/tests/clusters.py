@@ -1,4 +1,4 @@
-"""A Redis Cluster of three real nodes, which speak TLS or do not."""
+"""A Redis Cluster of three real nodes, with or without TLS."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ HOSTS = ("127.0.0.1", "127.0.0.2", "127.0.0.3")
 
 
 class Cluster:
-    """Three nodes, each with a third of the slots and an address of its own; as a context manager it runs.
+    """Three nodes, each with an address of its own and a third of the slots; as a context manager it runs.
 
     Args:
-        folder: for what nodes write down.
+        folder: for the nodes' files.
     """
 
-    #: What clients have to be told besides the URL of a node.
+    #: The settings that clients need besides the URL of a node.
     settings: dict[str, Any]
-    #: And what ``redis-cli`` and ``pinyon locks`` have to be told.
+    #: The options that ``redis-cli`` and ``pinyon locks`` need.
     cli_options: tuple[str, ...] = ()
     pinyon_options: tuple[str, ...] = ()
 
@@ -58,14 +58,14 @@ class Cluster:
         return self.nodes[0].ask("CLUSTER", "KEYSLOT", f"{{{tag}}}:#f")
 
     def node_of(self, tag: str) -> Redis:
-        """The node that does not send one on to another."""
+        """The node that has this tag's slot."""
         return next(node for node in self.nodes if isinstance(node.ask("EXISTS", f"{{{tag}}}:#f"), int))
 
     def another(self, than: Redis) -> Redis:
         return next(node for node in self.nodes if node is not than)
 
     def move(self, tag: str) -> Redis:
-        """Moves the slot of a hash tag, with its keys, to another node, as a resharding does. Returns that node."""
+        """Moves the slot of a hash tag with its keys to another node, as resharding does. Returns that node."""
         slot, source = self.slot(tag), self.node_of(tag)
         target = self.another(source)
         ids = {node: node.ask("CLUSTER", "MYID").decode() for node in self.nodes}
@@ -85,8 +85,9 @@ class Cluster:
 
 
 class SecureCluster(Cluster):
-    """All of it speaks TLS alone, with those who show a certificate. Each node's own is for its address, and for
-    ``cluster.internal``, which all have in common."""
+    """Accepts only TLS, and only clients with a certificate. Each node's certificate is valid for its address and for
+    the common name ``cluster.internal``.
+    """
 
     def __init__(self, folder: str, authority: Authority) -> None:
         self.authority = authority

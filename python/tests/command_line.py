@@ -1,4 +1,4 @@
-"""The command ``pinyon locks`` and ``pinyon stats``, typed: in a pipe, and on a terminal."""
+"""Runs ``pinyon locks`` and ``pinyon stats`` as a user would, in a pipe and on a terminal."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import time
 
 
 def run(*arguments: str, url: str, program: str = "") -> subprocess.CompletedProcess[str]:
-    """What comes of a command line, in a pipe; ``program`` is done first."""
+    """Runs a command line in a pipe, and ``program`` before it. Returns its output."""
     source = f"import sys, pinyon.cli\n{program}\nsys.exit(pinyon.cli.main())"
     command = [sys.executable, "-c", source, "locks", *arguments]
     environment = {**os.environ, "REDIS_URL": url}
@@ -21,7 +21,7 @@ def run(*arguments: str, url: str, program: str = "") -> subprocess.CompletedPro
 
 
 class Terminal:
-    """A command line on a terminal of its own."""
+    """A command line on a terminal."""
 
     def __init__(self, *arguments: str, url: str, program: str = "", columns: int = 80, room: str = "locks") -> None:
         source = f"import sys, pinyon.cli\n{program}\nsys.exit(pinyon.cli.main())"
@@ -42,7 +42,7 @@ class Terminal:
         os.write(self._fd, text.encode())
 
     def interrupt_at_a_question(self) -> int:
-        """Its exit status, once it has noticed Ctrl-C: Python misses one that comes just before it waits for input."""
+        """Its exit status after Ctrl-C. Repeats Ctrl-C, since Python misses one just before it waits for input."""
         self.type("\x03")
         for _ in range(5):
             while select.select([self._fd], [], [], 2)[0]:

@@ -1,4 +1,4 @@
-"""What the tests share: servers, clients, and ways to set them up."""
+"""Fixtures for all tests: servers, clients, and ways to set them up."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ T = TypeVar("T")
 
 
 def pytest_configure() -> None:
-    """Ctrl-C is tested; processes in the background begin with it ignored, and so would all that they start."""
+    """Enables Ctrl-C, which is tested. Background processes start with it ignored, and so would their children."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
-    """A test that is a coroutine is a scenario: the concurrency model it is given runs it."""
+    """Runs a test that is a coroutine as a scenario, in the concurrency model it is given."""
     if not inspect.iscoroutinefunction(pyfuncitem.obj):
         return None
     arguments = {name: pyfuncitem.funcargs[name] for name in inspect.signature(pyfuncitem.obj).parameters}
@@ -74,14 +74,14 @@ def four(four_memcacheds: list[Memcached]) -> list[Memcached]:
 
 @pytest.fixture
 def own_server() -> Iterator[Memcached]:
-    """A server that the test may stop, pause and restart."""
+    """A server for one test, which may stop, pause and restart it."""
     with Memcached() as server:
         yield server
 
 
 @pytest.fixture(scope="session")
 def roomy() -> Iterator[Memcached]:
-    """A server that takes values of many megabytes."""
+    """A server that accepts values of many megabytes."""
     with Memcached("-I", "32m") as server:
         yield server
 
@@ -95,7 +95,7 @@ def gate(roomy: Memcached) -> Iterator[Gate]:
 
 @pytest.fixture(scope="session")
 def certificates() -> Iterator[Path]:
-    """A directory that servers of another user may read, which those of pytest are not."""
+    """A directory that servers of another user may read, unlike those of pytest."""
     with tempfile.TemporaryDirectory() as name:
         directory = Path(name)
         directory.chmod(0o755)
@@ -124,7 +124,7 @@ def ipv6_memcached() -> Iterator[Memcached]:
 
 @pytest.fixture(scope="session")
 def classic_server(memcached: Memcached) -> Iterator[OlderServer]:
-    """A server that is spoken to in classic text alone."""
+    """A server that makes clients use only classic text."""
     with OlderServer(memcached, "1.4.15") as proxy:
         yield proxy
 
@@ -153,7 +153,7 @@ def twemproxy(twemproxy_of_all: Twemproxy) -> Twemproxy:
 
 @dataclass
 class Setting:
-    """A client, and what is special about where it is used."""
+    """A client, and the special conditions of its use."""
 
     client: pinyon.Client
     servers: list[str]
@@ -225,7 +225,7 @@ def faulty() -> Iterator[Callable[..., FaultyServer]]:
 
 @pytest.fixture
 def impatient() -> Iterator[Callable[..., pinyon.Client]]:
-    """Makes clients that do not wait long."""
+    """Makes clients with short timeouts."""
     with contextlib.ExitStack() as stack:
 
         def make(*servers: Any, **options: Any) -> pinyon.Client:
@@ -258,14 +258,14 @@ def redis_of_all() -> Iterator[Redis]:
 
 @pytest.fixture
 def redis(redis_of_all: Redis) -> Redis:
-    """A Redis that is empty."""
+    """An empty Redis."""
     redis_of_all.ask("FLUSHALL")
     return redis_of_all
 
 
 @pytest.fixture(scope="session")
 def guarded_redis() -> Iterator[Redis]:
-    """One that wants a login, of the user "app" or with the same password alone."""
+    """A Redis with a login: for the user "app", or with the same password alone."""
     with Redis() as server:
         server.ask("ACL", "SETUSER", "app", "on", f">{PASSWORD}", "+@all", "~*", "&*")
         server.ask("CONFIG", "SET", "requirepass", PASSWORD)
@@ -274,14 +274,14 @@ def guarded_redis() -> Iterator[Redis]:
 
 @pytest.fixture
 def own_redis() -> Iterator[Redis]:
-    """A Redis that the test may stop, pause and restart."""
+    """A Redis for one test, which may stop, pause and restart it."""
     with Redis() as server:
         yield server
 
 
 @pytest.fixture
 def redis_with() -> Iterator[Callable[..., Redis]]:
-    """Starts Redis with arguments; it ends with the test."""
+    """Starts Redis with arguments. It ends with the test."""
     with contextlib.ExitStack() as stack:
 
         def start(*arguments: str, **settings: Any) -> Redis:
@@ -309,7 +309,7 @@ def repository() -> Path:
 
 
 def eventually(attempt: Callable[[], T], within: float = 60.0) -> T:
-    """What ``attempt`` returns once it succeeds, as it does when a server is no longer marked down."""
+    """Repeats ``attempt`` until it succeeds, for example when a server is no longer marked down. Returns its result."""
     give_up = time.monotonic() + within
     while True:
         try:

@@ -1,7 +1,7 @@
-"""Django's own tests of its caches, and of sessions in them, on Pinyon.
+"""Django's own tests of its caches, and of sessions in them, run on Pinyon.
 
-The program that test_django_suite.py runs for each version of Django. Its arguments are a folder with a source
-distribution of Django's, a memcached's address, and "blocking" or "asyncio"; it prints what became of each test.
+test_django_suite.py runs this program for each version of Django. Its arguments are a folder with a source
+distribution of Django, a memcached's address, and "blocking" or "asyncio". It prints the outcome of each test.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from asgiref.sync import async_to_sync  # noqa: E402
 from django.conf import settings  # noqa: E402
 
 PINYON = {"BACKEND": "pinyon.frameworks.django.PinyonCache", "LOCATION": ADDRESS}
-#: The same, but for the methods that are not awaited.
+#: The same, except for the methods that are not awaited.
 AWAITED = {"BACKEND": "__main__.AwaitedCache", "LOCATION": ADDRESS}
 LOCAL_MEMORY = "django.core.cache.backends.locmem.LocMemCache"
 
@@ -64,7 +64,7 @@ class Blocking(tests.BaseMemcachedTests, TestCase):
     test_client_servers = tests.PyLibMCCacheTests.test_pylibmc_client_servers
 
     def test_close(self) -> None:
-        """Django's names what its own backends close; ours closes nothing."""
+        """Django's test names what its own backends close; ours closes nothing."""
         signals.request_finished.disconnect(close_old_connections)
         try:
             tests.cache.set("key", "value")
@@ -75,7 +75,7 @@ class Blocking(tests.BaseMemcachedTests, TestCase):
             signals.request_finished.connect(close_old_connections)
 
     def test_set_many_returns_failing_keys(self) -> None:
-        """Django's patches ``set_multi``, which our client calls ``set_many``."""
+        """Django's test patches ``set_multi``, which our client calls ``set_many``."""
         with mock.patch.object(cache._class, "set_many", side_effect=lambda values, _: list(values)):
             assert cache.set_many({"key": "value"}) == ["key"]
 
@@ -87,7 +87,7 @@ class AwaitedCache(PinyonCache):
 
 
 class InALoop:
-    """A cache whose methods are called as in Django's tests, each run to its end in an event loop of its own."""
+    """A cache whose methods are called as in Django's tests, each run to its end in a new event loop."""
 
     def __init__(self, alias: str) -> None:
         self.alias = alias
@@ -128,7 +128,7 @@ class Awaited(Blocking):
         super().test_cache_read_for_model_instance_with_deferred()
 
     def test_get_or_set_racing(self) -> None:
-        """Django's patches ``add``."""
+        """Django's test patches ``add``."""
         self.patch(PinyonCache, aadd=mock.AsyncMock(return_value=False))
         assert tests.cache.get_or_set("key", "default") == "default"
 
@@ -139,7 +139,7 @@ class Awaited(Blocking):
 
 @override_settings(CACHES={"default": PINYON})
 class WhatADummyDoes(tests_async.AsyncDummyCacheTests):
-    """Most of these tests say that nothing is kept, and apply where nothing is."""
+    """Most of these tests check that nothing is kept, and apply only to caches that keep nothing."""
 
     def tearDown(self) -> None:
         cache.clear()
@@ -156,6 +156,30 @@ class PinyonSessionTests(sessions.SessionTestsMixin, TestCase):
         with pytest.raises(ImproperlyConfigured, match=r"needs a PinyonCache.*SESSION_CACHE_ALIAS"):
             SessionStore("12345678").load()
 
+    def test_a_request_that_is_late_brings_no_deleted_session_back(self) -> None:
+        def delete_first(key: str, *arguments: Any) -> None:
+            with mock.patch.object(PinyonCache, "set", store):
+                SessionStore(session_key).delete()
+            store(late._cache, key, *arguments)
+
+        self.session["user"] = "ada"
+        self.session.save()
+        session_key, store = self.session.session_key, PinyonCache.set
+        cache.clear()
+        late = SessionStore(session_key)
+        with mock.patch.object(late._cache, "set", delete_first):
+            assert late["user"] == "ada"
+        assert SessionStore(session_key).get("user") is None
+
+    def test_a_copy_made_before_a_deletion_is_committed_goes_with_it(self) -> None:
+        self.session["user"] = "ada"
+        self.session.save()
+        with self.captureOnCommitCallbacks(execute=True):
+            SessionStore(self.session.session_key).delete()
+            made = {"made": time.time(), "data": {"user": "ada"}}
+            cache.set(SessionStore.cache_key_prefix + self.session.session_key, made)
+        assert SessionStore(self.session.session_key).get("user") is None
+
 
 class WatermarkTests(TestCase):
     REASON = Exception("the server is away")
@@ -170,8 +194,11 @@ class WatermarkTests(TestCase):
     def test_every_process_learns_of_it(self) -> None:
         made, other = time.time(), Watermark()
         self.move(Watermark())
-        assert not other.is_before(made, Session)
-        assert other.is_before(made + 1000, Session)
+        assert other.is_due()
+        other.read(Session)
+        assert not other.is_due()
+        assert not other.is_before(made)
+        assert other.is_before(made + 1000)
 
     def test_it_only_goes_forward(self) -> None:
         with mock.patch("time.time", return_value=time.time() + 100):

@@ -1,4 +1,4 @@
-"""A configuration endpoint, as ElastiCache and Memorystore have them: Debian's memcached has none."""
+"""A configuration endpoint like those of ElastiCache and Memorystore, which Debian's memcached does not have."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ __all__ = ["Endpoint", "entry"]
 
 
 def entry(server: Any, host: str = "") -> str:
-    """A server as endpoints list it."""
+    """A server's entry in an endpoint's list."""
     ip, _, port = server.address.rpartition(":")
     return f"{host or ip}|{ip}|{port}"
 
 
 class Endpoint(Listener):
-    """Says which servers there are.
+    """Answers questions about the servers of a cluster.
 
     Args:
-        servers: those it begins with.
+        servers: the initial ones.
         tls: how it speaks TLS, if it does.
 
     Attributes:
-        answer: said in place of the list.
-        asked: how often it was asked.
+        answer: sent in place of the list.
+        asked: how many times it was asked.
     """
 
     def __init__(self, servers: Iterable[Any] = (), *, tls: ssl.SSLContext | None = None) -> None:

@@ -1,4 +1,4 @@
-"""Servers that misbehave, for the tests of which no scenario says enough: see ``scenarios/`` beside this package."""
+"""Servers that misbehave, for tests that no scenario covers: see ``scenarios/`` beside this package."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ class FaultyServer(ScriptedServer):
     """A memcached that plays steps on each connection, until it is healed.
 
     Args:
-        version: what it says it is when a connection begins, None for silence.
-        port: where it listens; 0 for anywhere.
+        version: the version that it reports when a connection begins; None for no answer.
+        port: where it listens; 0 for any free port.
     """
 
     def __init__(self, *steps: Step | Play, version: str | None = "1.6.18", port: int = 0) -> None:
@@ -32,18 +32,18 @@ class FaultyServer(ScriptedServer):
 
     @property
     def requests(self) -> list[bytes]:
-        """What it was asked, besides its version."""
+        """The requests it received, except for the version."""
         return [request for each in self.conversations for request in each.requests if request != b"version"]
 
     def heal(self, healthy: Memcached | None = None) -> None:
-        """From now on connections are passed on to the server given."""
+        """Passes connections on to the given server from now on."""
         if healthy is not None:
             self.real = healthy.address
         super().heal()
 
 
 class OlderServer(Listener):
-    """A real server that says it is older, and before 1.6.18 does not echo anything on a miss."""
+    """A real server that claims to be older. Before 1.6.18, it echoes nothing on a miss."""
 
     def __init__(self, target: Any, version: str) -> None:
         self.target = target

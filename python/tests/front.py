@@ -1,4 +1,4 @@
-"""A server of TLS in front of a real server: it notes which sessions are resumed, and misbehaves when told to."""
+"""A TLS server in front of a real server. It records which sessions are resumed, and misbehaves on request."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from servers import Server
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-#: What becomes of the bytes that the server sends to a client: pieces, each sent by itself.
+#: How to cut the bytes from the server to a client: into pieces, each sent separately.
 Cut = Callable[[bytes], "Iterable[bytes]"]
 
 
@@ -24,13 +24,13 @@ def whole(data: bytes) -> list[bytes]:
 
 
 def byte_by_byte(data: bytes) -> list[bytes]:
-    """But for all that is long: the first bytes alone."""
+    """Cuts into bytes. Of long data, only the beginning is cut."""
     return [*(data[at : at + 1] for at in range(min(len(data), 300))), *([data[300:]] if len(data) > 300 else [])]
 
 
 @contextlib.contextmanager
 def _ending(connection: socket.socket) -> Iterator[None]:
-    """Whoever waits for it waits no longer."""
+    """Ends the other side's wait."""
     try:
         yield
     finally:
@@ -42,7 +42,7 @@ class Front:
     """Listens with TLS and passes on what it decrypts.
 
     Attributes:
-        resumed: of each connection whose handshake is over, whether it resumed a session.
+        resumed: for each connection whose handshake is over, whether it resumed a session.
     """
 
     def __init__(
@@ -84,7 +84,7 @@ class Front:
             thread.join(10)
 
     def hang_up(self) -> None:
-        """Closes all connections, without a goodbye of TLS's."""
+        """Closes all connections without TLS's closing message."""
         for connection in self._open:
             with contextlib.suppress(OSError):
                 connection.shutdown(socket.SHUT_RDWR)

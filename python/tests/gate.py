@@ -1,4 +1,4 @@
-"""A real server behind a gate, which stops an exchange wherever a test wants it stopped."""
+"""A real server behind a gate that stops an exchange at any point the test chooses."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from faulty import Listener
 from servers import Memcached
 
 EVERYTHING = sys.maxsize
-#: Small, so that a client cannot get rid of a large request while the gate holds it.
+#: Small, so that a client cannot send off a large request while the gate holds it.
 RECEIVE_BUFFER = 64 * 1024
 
 
 class Allowance:
-    """How many bytes may pass, and what has passed."""
+    """How many bytes may pass, and the bytes that have passed."""
 
     def __init__(self, left: int) -> None:
         self.left = left
@@ -27,14 +27,14 @@ class Allowance:
 
 
 class Flow:
-    """What goes through the gate in one direction."""
+    """The traffic in one direction."""
 
     def __init__(self) -> None:
         self.changed = threading.Condition()
         self.allowance = Allowance(EVERYTHING)
 
     def hold(self, after: int) -> threading.Event:
-        """Lets so many bytes through from now on; what it returns is set when the next one is held."""
+        """Lets so many bytes through from now on. The returned event is set when the next byte is held."""
         with self.changed:
             self.allowance = Allowance(after)
             self.changed.notify_all()
@@ -53,7 +53,7 @@ class Flow:
             target.shutdown(socket.SHUT_WR)
 
     def _take(self, wanted: int) -> tuple[Allowance, int]:
-        """How many of these bytes may pass, once some may, and who allowed it."""
+        """Waits until some of these bytes may pass. Returns how many, and the allowance that permits it."""
         with self.changed:
             while self.allowance.left == 0:
                 self.allowance.held.set()
@@ -64,7 +64,7 @@ class Flow:
 
 
 class Gate(Listener):
-    """Passes everything on between its clients and the target, except what it is told to hold."""
+    """Passes everything on between its clients and the target, unless it must hold it."""
 
     def __init__(self, target: Memcached) -> None:
         self.target = target
@@ -76,7 +76,7 @@ class Gate(Listener):
         self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BUFFER)
 
     def hold(self, *, requests: int = EVERYTHING, replies: int = EVERYTHING) -> threading.Event:
-        """Lets so many bytes through from now on; what it returns is set when the next one is held."""
+        """Lets so many bytes through from now on. The returned event is set when the next byte is held."""
         held = [flow.hold(after) for flow, after in ((self.requests, requests), (self.replies, replies))]
         return held[0] if requests != EVERYTHING else held[1]
 

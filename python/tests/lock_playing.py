@@ -1,4 +1,4 @@
-"""Plays the scenarios of ``scenarios/locks.json`` through any concurrency model."""
+"""Plays the scenarios of ``scenarios/locks.json`` in any concurrency model."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ import pinyon
 FILE = json.loads((Path(__file__).resolve().parents[2] / "scenarios" / "locks.json").read_text(encoding="utf-8"))
 SCENARIOS = {scenario["name"]: scenario for scenario in FILE["scenarios"]}
 
-#: Seconds that anything may take, on slow machines too.
+#: The time limit of every step in seconds, for slow machines too.
 PATIENCE = 100
-#: How many are played at the same time: mostly they wait.
+#: How many are played at the same time. They mostly wait.
 AT_ONCE = 8
 
 
 async def play_all(model: Model, url: str, names: list[str]) -> dict[str, Exception | None]:
-    """What each scenario raised, or None."""
+    """The exception of each scenario, or None."""
     left = iter(enumerate(names))
     outcomes: dict[str, Exception | None] = {}
 
@@ -41,7 +41,7 @@ async def play_all(model: Model, url: str, names: list[str]) -> dict[str, Except
 
 
 class Caller:
-    """A thread, task or greenlet, which does one call after the other."""
+    """A thread, task or greenlet that does one call after another."""
 
     def __init__(self, model: Model) -> None:
         self.model = model
@@ -78,7 +78,7 @@ class Playing:
         self.begun: dict[str, list[Any]] = {}
 
     async def play(self) -> None:
-        """Raises ``AssertionError`` where something is not as it must be."""
+        """Plays it. Raises ``AssertionError`` if something is wrong."""
         try:
             for step in self.scenario["steps"]:
                 await self.step(step)

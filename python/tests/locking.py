@@ -1,4 +1,4 @@
-"""What scenarios about locks share."""
+"""Helpers for scenarios about locks."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from servers import Redis
 
 
 async def until(model: Model, condition: Callable[[], Any], within: float = 60.0) -> None:
-    """Waits until it is so."""
+    """Waits until the condition holds."""
     give_up = time.monotonic() + within
     while not condition():
         assert time.monotonic() < give_up, "it did not come to that"
@@ -31,17 +31,17 @@ async def renewed(model: Model, held: Any) -> None:
 
 
 async def nothing_left(model: Model, redis: Redis) -> None:
-    """Nobody holds or waits, and the server knows."""
+    """Waits until the server knows of no holder and no waiter."""
     await until(model, lambda: not redis.left_behind())
 
 
 def queued(redis: Redis, namespace: str = "pinyon") -> int:
-    """How many names are waited for."""
+    """How many names have waiters."""
     count: int = redis.ask("ZCARD", f"{{{namespace}}}:#q")
     return count
 
 
 async def hold(model: Model, locks: Any, names: tuple[str, ...], then: Callable[[], Any], **settings: Any) -> Any:
-    """What ``then`` gives while the names are locked."""
+    """Returns the result of ``then``, called while the names are locked."""
     async with locks.lock(*names, **settings):
         return then()

@@ -1,4 +1,4 @@
-"""Makers of values, for callers of ``get_or_set``."""
+"""Makers of values for callers of ``get_or_set``."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Any
 
 from models import Asyncio, Model, drive
 
-#: Seconds: longer than any test takes, so that nobody is helped by a lease that ends.
+#: Seconds: longer than any test takes, so that no caller is helped by an expiring lease.
 LONG = 1000
-#: By when something that is to happen has happened, on slow machines too.
+#: Seconds within which awaited events happen, on slow machines too.
 SOON = 60.0
 
 
 class Maker:
-    """A ``make`` that is held until it is let go."""
+    """A ``make`` that waits until the test lets it continue."""
 
     def __init__(self, model: Model, value: Any, *, held: bool = False) -> None:
         self.model = model
@@ -25,7 +25,7 @@ class Maker:
 
     @property
     def make(self) -> Callable[[], Any]:
-        """As the model has it: a coroutine function or a plain one."""
+        """A coroutine function or a plain function, as the model needs."""
         return self._make if isinstance(self.model, Asyncio) else lambda: drive(self._make())
 
     async def _make(self) -> Any:
@@ -40,7 +40,7 @@ class Maker:
 
 
 class KilledError(BaseException):
-    """Something that ends a caller and is no ``Exception``."""
+    """An exception that ends a caller without being an ``Exception``."""
 
 
 async def until(model: Model, happened: Callable[[], bool]) -> None:
@@ -52,7 +52,7 @@ async def until(model: Model, happened: Callable[[], bool]) -> None:
 
 def following(cache: Any) -> int:
     """How many callers wait for others of their process."""
-    return sum(getattr(cache, "wrapped", cache).flights)
+    return sum(getattr(cache, "wrapped", cache)._flights)
 
 
 def never() -> Any:
@@ -60,5 +60,5 @@ def never() -> Any:
 
 
 async def awaited(result: Any) -> Any:
-    """What a method of a lease returns, or what that gives when it is awaited."""
+    """The result of a method of a lease, awaited if necessary."""
     return await result if hasattr(result, "__await__") else result

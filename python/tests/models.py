@@ -1,7 +1,7 @@
-"""One face for all concurrency models, so that a scenario is written once, as a coroutine.
+"""One interface for all concurrency models, so that a scenario is written once, as a coroutine.
 
-A scenario awaits the methods of the client and of its model. Under asyncio and uvloop it is a task; under gevent and
-in threads it is driven in a greenlet or thread of its own, and what it awaits waits there and then.
+A scenario awaits the methods of the client and of its model. In asyncio and uvloop it is a task. In gevent and in
+threads it runs in a greenlet or thread of its own, and its awaits block right there.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ import pinyon.gevent
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-#: By when an interrupted wait must be over, on slow machines too.
+#: Seconds within which an interrupted wait must end, on slow machines too.
 AT_ONCE = 30
 
 Scenario = Coroutine[Any, Any, Any]
 
 
 class GaveUpError(Exception):
-    """The time given to a wait was over."""
+    """The time limit of a wait has passed."""
 
 
 class CancelledError(Exception):
@@ -42,7 +42,7 @@ class CancelledError(Exception):
 
 
 def drive(scenario: Scenario) -> Any:
-    """What a coroutine returns all of whose awaits wait by themselves."""
+    """Runs a coroutine whose awaits all block. Returns its result."""
     try:
         scenario.send(None)
     except StopIteration as stop:
@@ -51,7 +51,7 @@ def drive(scenario: Scenario) -> Any:
 
 
 class Awaited:
-    """A client, or a batch of one, whose methods are awaited and wait by themselves."""
+    """Wraps a client or a batch so that its blocking methods can be awaited."""
 
     def __init__(self, wrapped: Any) -> None:
         self.wrapped = wrapped
@@ -91,12 +91,12 @@ class Awaited:
 #: The methods of locks that wait.
 AWAITED = {
     *("acquire", "release", "extend", "wait", "wait_for", "notify", "notify_all"),
-    *("try_lock", "status", "is_locked", "owner", "waiting", "force_release", "execute"),
+    *("locked", "try_lock", "status", "is_locked", "owner", "waiting", "force_release", "execute"),
 }
 
 
 class AwaitedLocks:
-    """Locks, one of them or what is held of it, whose methods are awaited and wait by themselves."""
+    """Wraps locks, a lock or a held lock so that its blocking methods can be awaited."""
 
     def __init__(self, wrapped: Any) -> None:
         self.wrapped = wrapped
@@ -128,13 +128,13 @@ def _awaited(value: Any) -> Any:
 
 
 class Model:
-    """How the scenarios are run, and what they do apart from using a client."""
+    """How to run scenarios, and what they need besides a client."""
 
     name: str
     cancels = True
 
     def run(self, scenario: Scenario) -> Any:
-        """Runs it to its end, and returns what it returns."""
+        """Runs it to its end. Returns its result."""
         raise NotImplementedError
 
     def client(self, servers: Any, **settings: Any) -> Any:
@@ -144,11 +144,11 @@ class Model:
         raise NotImplementedError
 
     def spawn(self, scenario: Scenario) -> Any:
-        """Begins it at the end of this turn; returns a task."""
+        """Begins it at the end of this turn. Returns a task."""
         raise NotImplementedError
 
     async def join(self, task: Any) -> Any:
-        """What the task returns, or raises."""
+        """The result of the task. Raises its exception."""
         raise NotImplementedError
 
     def cancel(self, task: Any) -> None:
@@ -158,16 +158,16 @@ class Model:
         raise NotImplementedError
 
     async def within(self, seconds: float, scenario: Scenario) -> Any:
-        """What it returns, or ``GaveUpError`` after so many seconds."""
+        """Its result. Raises ``GaveUpError`` after so many seconds."""
         raise NotImplementedError
 
     @contextlib.contextmanager
     def reports(self) -> Iterator[list[Any]]:
-        """Collects what is reported because nobody could be told."""
+        """Collects exceptions that are reported because no caller could receive them."""
         raise NotImplementedError
 
     async def abandon(self, scenario: Scenario, once: threading.Event) -> None:
-        """Begins it, and cancels it once that has happened."""
+        """Begins it, and cancels it once the event is set."""
         task = self.spawn(scenario)
         while not once.is_set():
             await self.sleep(0.001)
@@ -176,7 +176,7 @@ class Model:
             await self.join(task)
 
     async def eventually(self, attempt: Callable[[], Scenario], within: float = 60) -> Any:
-        """What it returns once it succeeds, as it does when a server is no longer marked down."""
+        """Repeats it until it succeeds, for example when a server is no longer marked down. Returns its result."""
         give_up = time.monotonic() + within
         while True:
             try:
@@ -187,7 +187,7 @@ class Model:
                 await self.sleep(0.02)
 
     async def gather(self, scenarios: Iterable[Scenario]) -> list[Any]:
-        """What each of them returns or raises, all having run at the same time."""
+        """Runs them at the same time. Returns the result or exception of each."""
         outcomes: list[Any] = []
         for task in [self.spawn(scenario) for scenario in scenarios]:
             try:
@@ -248,7 +248,7 @@ class Blocking(Model):
             sys.unraisablehook = previous
 
     async def abandon(self, scenario: Scenario, once: threading.Event) -> None:
-        """A thread cannot be cancelled; what ends its wait is a signal's handler that raises."""
+        """A thread cannot be cancelled. A signal handler that raises ends its wait instead."""
 
         def interrupt(*_: object) -> None:
             raise CancelledError
@@ -422,5 +422,5 @@ on_asyncio = run_by(COOPERATIVE[1:])
 
 
 def shuffled(seed: int) -> random.Random:
-    """Chance that is the same each time."""
+    """A random generator with this seed."""
     return random.Random(seed)

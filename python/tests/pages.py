@@ -7,12 +7,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parents[2]
+#: What the benchmark printed.
+TABLES = REPOSITORY / "docs" / "performance-tables.md"
 #: Pages whose blocks a reader may paste.
-GUIDES = [REPOSITORY / "README.md", REPOSITORY / "python" / "README.md", *sorted((REPOSITORY / "docs").glob("*.md"))]
+GUIDES = [REPOSITORY / "README.md", REPOSITORY / "python" / "README.md"]
+GUIDES += [page for page in sorted((REPOSITORY / "docs").glob("*.md")) if page != TABLES]
 #: All pages that readers open.
 PAGES = sorted(
     {
         *GUIDES,
+        TABLES,
         *REPOSITORY.glob("*.md"),
         *(
             page

@@ -1,4 +1,4 @@
-"""Plays the scenarios of ``scenarios/``: the server as a process, and their calls through any concurrency model."""
+"""Plays the scenarios of ``scenarios/``: runs their server as a process, and their calls in any concurrency model."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ if TYPE_CHECKING:
 FOLDER = Path(__file__).resolve().parents[2] / "scenarios"
 FILES = sorted(map(str, (FOLDER / "data").glob("*.json")))
 
-#: Seconds by which a call may be late, on slow machines too: less than any fault here lasts.
+#: Seconds by which a call may be late, on slow machines too. Every fault here lasts longer.
 LATE = 10.0
 #: How many are played at the same time.
 AT_ONCE = 32
-#: Seconds after which a server that was healed must be of use again.
+#: Seconds within which a healed server must be in use again.
 HEALED = 60.0
 
 
 class Scenarios:
-    """The scripted server, each scenario at an address of its own.
+    """The scripted server, with one address for each scenario.
 
     Args:
-        real: the real servers' addresses, by the names of the program's options.
-        files: what it plays.
+        real: the addresses of real servers, by the names of the program's options.
+        files: the scenario files.
     """
 
     def __init__(self, real: Mapping[str, str], files: list[str] = FILES) -> None:
@@ -47,7 +47,7 @@ class Scenarios:
         self.by_name: dict[str, dict[str, Any]] = {each["name"]: each for each in self._answer()}
 
     def tell(self, word: str, name: str) -> dict[str, Any]:
-        """``heal`` or ``report`` on a scenario: returns what has happened there."""
+        """Sends ``heal`` or ``report`` about a scenario. Returns what happened there."""
         assert self.process.stdin is not None
         with self._asking:
             self.process.stdin.write(f"{word} {name}\n")
@@ -68,12 +68,12 @@ class Scenarios:
         return json.loads(self.process.stdout.readline())
 
 
-#: What each scenario that was played raised, or None.
+#: The exception of each scenario that was played, or None.
 Outcomes = dict[str, Optional[Exception]]
 
 
 async def play_all(model: Model, scenarios: Scenarios, names: list[str]) -> Outcomes:
-    """Plays scenarios, many at the same time: mostly they wait."""
+    """Plays scenarios, many at the same time. They mostly wait."""
     left = iter(names)
     outcomes: Outcomes = {}
 
@@ -91,7 +91,7 @@ async def play_all(model: Model, scenarios: Scenarios, names: list[str]) -> Outc
 
 
 async def play(model: Model, scenarios: Scenarios, name: str) -> None:
-    """Plays one scenario; raises ``AssertionError`` where something is not as it must be."""
+    """Plays one scenario. Raises ``AssertionError`` if something is wrong."""
     scenario = scenarios.by_name[name]
     playing = (_OnMemcached if scenario["protocol"] == "memcached" else _OnRedis)(model, scenarios, scenario)
     try:
@@ -106,7 +106,7 @@ async def play(model: Model, scenarios: Scenarios, name: str) -> None:
 class _Playing:
     """One scenario, and a client of its server."""
 
-    #: The settings of a client that limit how long a call takes.
+    #: The client's settings that limit the time of a call.
     limits: tuple[str, ...]
 
     def __init__(self, model: Model, scenarios: Scenarios, scenario: dict[str, Any]) -> None:
@@ -125,7 +125,7 @@ class _Playing:
         raise NotImplementedError
 
     def afterwards(self) -> Iterator[dict[str, Any]]:
-        """What must be possible once the server is healed."""
+        """The calls that must succeed once the server is healed."""
         raise NotImplementedError
 
     async def step(self, step: dict[str, Any]) -> None:
@@ -162,7 +162,7 @@ class _Playing:
             return
 
     def check_error(self, step: dict[str, Any], error: pinyon.Error) -> None:
-        """Whether it may be raised here, and says all that it must and nothing that it must not."""
+        """Checks that this error is allowed here, and that its text is right."""
         password = self.scenario["client"].get("password")
         assert password is None or password not in everything_said(error), f"{step}: the password is in {error!r}"
         expected = step.get("raises", step.get("may_raise", []))
@@ -190,13 +190,13 @@ class _Playing:
         self.report = self.report or self.scenarios.tell("heal", self.scenario["name"])
 
     async def works_again(self) -> None:
-        """Heals the server; from then on, and not much later, the same client works."""
+        """Heals the server. Soon afterwards, the same client must work again."""
         self.heal()
         for step in self.afterwards():
             await self.step({**step, "eventually": True})
 
     def check_report(self, after: dict[str, Any]) -> None:
-        """What the server saw until it was healed."""
+        """Checks what the server saw until it was healed."""
         unexpected = self.report["unexpected"]
         assert not unexpected, f"{unexpected} does not match its step"
         assert after.get("connections") in (None, self.report["connections"]), self.report
@@ -254,12 +254,12 @@ class _OnRedis(_Playing):
 
 
 def everything_said(error: BaseException) -> str:
-    """All that a log or a report of errors could show of it, with what its frames know but the tests' own."""
+    """Everything that a log or an error report could show, including local variables outside the tests."""
     return "".join([repr(error), str(error), repr(vars(error)), *traceback.format_exception(error)])
 
 
 def _plain(value: Any) -> Any:
-    """As JSON would have it; bytes as text, of which each character is one of them."""
+    """A value as JSON has it. Bytes become text with one character per byte."""
     if isinstance(value, bytes):
         return value.decode("latin-1")
     if isinstance(value, (list, tuple)):
@@ -270,7 +270,7 @@ def _plain(value: Any) -> Any:
 
 
 def written() -> Iterator[tuple[str, bool]]:
-    """The names of all scenarios, and whether they are for clients that share a connection."""
+    """The names of all scenarios, and whether each is for clients that share a connection."""
     with Scenarios({}) as scenarios:
         for name, scenario in scenarios.by_name.items():
             yield name, scenario["shared"]

@@ -12,7 +12,7 @@ from pinyon.compat import pylibmc
 
 
 def outcome(ask: Callable[[Any], Any], mc: Any) -> Any:
-    """What it returns, or the name of what it raises."""
+    """The result, or the name of the exception."""
     try:
         return ask(mc)
     except Exception as error:

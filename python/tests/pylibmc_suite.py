@@ -1,5 +1,6 @@
-"""Loaded into pylibmc's own test run: puts Pinyon's module in pylibmc's place, adds the examples of its docstrings, and
-writes down what came of each test."""
+"""A plugin for pylibmc's own test run. It replaces pylibmc by Pinyon's module, adds the examples in its docstrings,
+and writes down the outcome of each test.
+"""
 
 from __future__ import annotations
 
@@ -20,19 +21,19 @@ import pytest
 from pinyon.compat import pylibmc
 from pinyon.compat.pylibmc import client
 
-#: Where pylibmc's sources are unpacked.
+#: The folder with pylibmc's sources.
 SOURCES = Path(os.environ["PYLIBMC_SOURCES"])
-#: What is written: the outcome of each test, "passed" or what went wrong.
+#: The output: "passed" or what went wrong, for each test.
 OUTCOMES = Path(os.environ["PYLIBMC_OUTCOMES"])
 
-#: Modules of pylibmc's whose docstrings have examples.
+#: pylibmc's modules with examples in their docstrings.
 EXAMPLES = ("__init__", "client", "pools", "test")
 
 outcomes: dict[str, str] = {}
 
 
 def stand_in() -> None:
-    """From here on ``import pylibmc`` is Pinyon's; the module for tests is pylibmc's own."""
+    """Makes ``import pylibmc`` import Pinyon's module, except for pylibmc's module of tests."""
     native = ModuleType("_pylibmc")
     native.__dict__.update({**vars(pylibmc), "client": pylibmc.Client})
     sys.modules.update({"pylibmc": pylibmc, "pylibmc.client": client, "_pylibmc": native})
@@ -44,7 +45,7 @@ def stand_in() -> None:
 
 
 def examples() -> Iterator[doctest.DocTest]:
-    """Those of each docstring, with the names of Pinyon's module."""
+    """The examples of each docstring, with the names of Pinyon's module."""
     for name in EXAMPLES:
         tree = ast.parse((SOURCES / "src" / "pylibmc" / f"{name}.py").read_text())
         names = {**vars(pylibmc), **vars(client), **vars(sys.modules["pylibmc.test"])}
@@ -84,7 +85,7 @@ def pytest_runtest_logreport(report: Any) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Its tests collect garbage some hundred times; what is there already need not be looked at."""
+    """Freezes existing objects: its tests collect garbage hundreds of times."""
     gc.freeze()
 
 

@@ -1,7 +1,7 @@
-"""A plugin for pytest that runs the tests of pymemcache's source distribution on Pinyon's shim.
+"""A pytest plugin that runs the tests in pymemcache's source distribution on Pinyon's shim.
 
-``pymemcache`` is the shim in this process. Fake sockets, which the tests put into clients, are servers that send what
-is canned in them. Tests that are known to fail, each for a documented reason, have to fail.
+In this process, ``pymemcache`` is the shim. The fake sockets that the tests put into clients become servers that
+send the canned replies. Tests that are known to fail, for a documented reason, must fail.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ DIFFERENCES = Path(__file__).with_name("pymemcache_differences.txt")
 
 
 def differences() -> dict[str, list[str]]:
-    """The tests that fail, by what is different."""
+    """The tests that must fail, by documented difference."""
     known: dict[str, list[str]] = {}
     for line in filter(None, DIFFERENCES.read_text().splitlines()):
         if line.startswith("# "):
@@ -44,7 +44,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def _alias(tests: Path) -> None:
-    """Lets the shim be found as pymemcache, and its tests where they are."""
+    """Makes the shim importable as pymemcache, with the original tests."""
     sys.modules["pymemcache"] = pymemcache
     for module in pkgutil.walk_packages(pymemcache.__path__, "pinyon.compat.pymemcache."):
         sys.modules[module.name.removeprefix("pinyon.compat.")] = importlib.import_module(module.name)
@@ -56,7 +56,7 @@ def _alias(tests: Path) -> None:
 
 
 class Pool:
-    """Stands for pymemcache's pool; the only client it ever has is that of the test."""
+    """Replaces pymemcache's pool. Its only client is the test's."""
 
     def __init__(self, make: Any, **_settings: Any) -> None:
         self.make = make
@@ -95,7 +95,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 class Canned(CannedServer):
-    """One of the running test."""
+    """A canned server of the running test."""
 
     servers: list[CannedServer] = []  # noqa: RUF012 (of all)
 
@@ -106,7 +106,7 @@ class Canned(CannedServer):
 
 @pytest.fixture(autouse=True)
 def canned() -> Iterator[None]:
-    """Servers end with their tests."""
+    """Ends servers with their tests."""
     yield
     while Canned.servers:
         Canned.servers.pop().close()

@@ -19,16 +19,16 @@ from pinyon_verify.ports import free_port
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-#: Of the user "app", on servers that want a login.
+#: The password of the user "app", on servers with a login.
 PASSWORD = "correct-horse"
 
 
 class Server:
-    """One server process, which can be stopped and started again at the same place.
+    """A server process that can be stopped and started again at the same address.
 
     Args:
-        arguments: further ones for the command line.
-        path: the unix socket to listen on instead of a port.
+        arguments: further command-line arguments.
+        path: the Unix socket to listen on instead of a port.
         host: the address to listen on.
         port: the port to listen on; 0 for a free one.
     """
@@ -59,7 +59,7 @@ class Server:
         raise RuntimeError(f"{type(self).__name__} does not start: {last_words}")
 
     def restart(self) -> None:
-        """Starts it again where it was, empty."""
+        """Starts it again at the same address, without data."""
         self.stop()
         self._run()
         if not self._answers():
@@ -75,7 +75,7 @@ class Server:
             self.output.close()
 
     def pause(self) -> None:
-        """Stops all its threads for a while; they have stopped when this returns."""
+        """Stops all its threads for a while. They have stopped when this returns."""
         assert self.process is not None
         os.kill(self.process.pid, signal.SIGSTOP)
         threads = Path(f"/proc/{self.process.pid}/task")
@@ -101,11 +101,11 @@ class Server:
         return socket.create_connection((self.host, self.port), timeout=60)
 
     def greet(self) -> None:
-        """Asks it something that it answers once it is ready; raises ``OSError`` before, and where another answers."""
+        """Checks that it is ready. Raises ``OSError`` if it is not yet, or if another server answers."""
         raise NotImplementedError
 
     def command(self) -> list[str]:
-        """What starts it."""
+        """The command that starts it."""
         raise NotImplementedError
 
     def _is_asked(self, process: int) -> None:
@@ -140,7 +140,7 @@ class Memcached(Server):
 
     def greet(self) -> None:
         said = self.ask(b"version\r\n", b"\r\n")
-        # One that wants a login says so instead.
+        # A server with a login answers with an error.
         if said.startswith(b"VERSION"):
             self._is_asked(self.statistic("pid"))
 
@@ -151,7 +151,7 @@ class Memcached(Server):
         return [executable, "-t", "2", "-m", "256", *place, *user, *self.arguments]
 
     def ask(self, request: bytes, end: bytes) -> bytes:
-        """Sends a request on a connection of its own; returns the reply up to and with ``end``."""
+        """Sends a request on a new connection. Returns the reply, up to and including ``end``."""
         with self.connect() as connection:
             connection.sendall(request)
             reply = b""
@@ -176,19 +176,19 @@ class Memcached(Server):
         raise KeyError(name)
 
     def clock(self) -> float:
-        """Its own time of day, in seconds since 1970: it stands apart from ours where that was set meanwhile."""
+        """Its time of day in seconds since 1970. It differs from ours if our clock was set meanwhile."""
         return float(self.statistic("time"))
 
     def connections(self) -> int:
-        """How many connections are open, without the one that asks."""
+        """The number of open connections, without the one that asks."""
         states = re.findall(rb"^STAT \d+:state (\S+)", self.ask(b"stats conns\r\n", b"END\r\n"), re.MULTILINE)
         return sum(state.strip() != b"conn_listening" for state in states) - 1
 
     def has_connections(self, count: int, at_least: int | None = None) -> bool:
-        """Whether that many connections are open, once the server has noticed what was closed and what was opened.
+        """Whether that many connections are open, once the server has noticed recent changes.
 
         Args:
-            at_least: fewer than ``count``, where any number in between will do.
+            at_least: a number below ``count``, if anything in between is also right.
         """
         wanted = range(count if at_least is None else at_least, count + 1)
         give_up = time.monotonic() + 60
@@ -208,7 +208,7 @@ class Pool:
 
     def __init__(self, *servers: Memcached, **settings: object) -> None:
         self.servers = servers
-        self.settings = {"hash": "fnv1a_64", "distribution": "ketama", "timeout": 30000, **settings}
+        self.settings = {"hash": "md5", "distribution": "ketama", "timeout": 30000, **settings}
         self.port = free_port()
 
     @property
@@ -246,11 +246,46 @@ class Twemproxy(Server):
                 raise ConnectionError("it is not ready")
 
 
-class GuardedMemcached(Memcached):
-    """One that wants a login.
+class MemcachedProxy(Memcached):
+    """memcached as a proxy of other servers.
 
     Args:
-        users: a file that says whose, which every user may read.
+        executable: a memcached built with ``--enable-proxy``.
+        servers: those behind it.
+    """
+
+    ROUTES = """
+    function mcp_config_pools()
+        return mcp.pool({ %s })
+    end
+    function mcp_config_routes(pool)
+        local all = mcp.funcgen_new()
+        local handle = all:new_handle(pool)
+        all:ready({ f = function(context)
+            return function(request) return context:enqueue_and_wait(request, handle) end
+        end })
+        mcp.attach(mcp.CMD_ANY_STORAGE, all)
+    end
+    """
+
+    def __init__(self, executable: str, *servers: Memcached) -> None:
+        self.folder = tempfile.TemporaryDirectory()
+        Path(self.folder.name).chmod(0o755)
+        listed = ", ".join(f'mcp.backend("b{each.port}", "{each.host}", {each.port})' for each in servers)
+        self.routes = Path(self.folder.name) / "routes.lua"
+        self.routes.write_text(self.ROUTES % listed)
+        super().__init__("-o", f"proxy_config={self.routes}")
+        self.executable = executable
+
+    def command(self) -> list[str]:
+        return [self.executable, *super().command()[1:]]
+
+
+class GuardedMemcached(Memcached):
+    """A memcached with a login.
+
+    Args:
+        users: a file with users and passwords that every user may read.
     """
 
     def __init__(self, users: Path) -> None:
@@ -265,10 +300,10 @@ class GuardedMemcached(Memcached):
 
 
 class Redis(Server):
-    """One Redis process that keeps nothing on disk.
+    """A Redis process that keeps nothing on disk.
 
     Args:
-        arguments: further ones for the command line, such as ``"--requirepass", "secret"``.
+        arguments: further command-line arguments, such as ``"--requirepass", "secret"``.
     """
 
     @property
@@ -277,19 +312,19 @@ class Redis(Server):
 
     def greet(self) -> None:
         said = self.ask("INFO", "server")
-        # One that wants a login says so instead.
+        # A server with a login answers with an error.
         if isinstance(said, bytes):
             self._is_asked(int(said.split(b"process_id:")[1].split()[0]))
 
     def command(self) -> list[str]:
         place = ["--port", "0", "--unixsocket", self.path] if self.path else ["--port", str(self.port)]
         executable = shutil.which("redis-server") or "/usr/bin/redis-server"
-        # A replica would leave what it was sent, and whatever is started in the same folder would load it.
+        # A replica would leave a file with its primary's data, and the next server in this folder would load it.
         memory_only = ["--save", "", "--appendonly", "no", "--rdb-del-sync-files", "yes"]
         return [executable, "--bind", self.host, *place, *memory_only, *self.arguments]
 
     def ask(self, *parts: str | int | bytes) -> Any:
-        """Sends a command on a connection of its own; returns the reply, an error as text."""
+        """Sends a command on a new connection. Returns the reply; an error becomes text."""
         texts = [part if isinstance(part, bytes) else str(part).encode() for part in parts]
         request = b"*%d\r\n" % len(texts) + b"".join(b"$%d\r\n%s\r\n" % (len(text), text) for text in texts)
         with self.connect() as connection, connection.makefile("rb") as replies:
@@ -300,18 +335,19 @@ class Redis(Server):
         return set(self.ask("KEYS", "*"))
 
     def left_behind(self) -> set[bytes]:
-        """The keys of locks: none when nobody holds or waits, but the counter, which stays, the mark of those that wait
-        without scripts, and tombstones, both of which expire."""
+        """The keys of locks. With no holder and no waiter there are none, except three kinds: the counter, which
+        stays, and the mark of waiters without scripts and tombstones, which expire.
+        """
         return {key for key in self.keys() if not key.endswith((b":#f", b":#p")) and b":#x:" not in key}
 
     def calls(self) -> dict[str, int]:
-        """How often each command was carried out since the counts were reset."""
+        """How many times each command was carried out since the counts were reset."""
         text = self.ask("INFO", "commandstats").decode()
         counts = re.findall(r"^cmdstat_(\S+?):calls=(\d+)", text, re.MULTILINE)
         return {command: int(count) for command, count in counts}
 
     def clients(self) -> int:
-        """How many connections are open, without the one that asks."""
+        """The number of open connections, without the one that asks."""
         return len(self.ask("CLIENT", "LIST").splitlines()) - 1
 
 

@@ -1,4 +1,4 @@
-"""Quiet batches: order, failures, exceptions, and use where they are not open."""
+"""Quiet batches: order, failures, exceptions, and use after their end."""
 
 from __future__ import annotations
 

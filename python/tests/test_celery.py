@@ -1,4 +1,4 @@
-"""Celery's results on memcached, with real workers: in a thread, in forked processes, in greenlets."""
+"""Celery's results on memcached, with real workers in a thread, in forked processes, and in greenlets."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from servers import PASSWORD, GuardedMemcached, Memcached, Redis
 import pinyon
 from pinyon.frameworks.celery import PinyonBackend
 
-#: Seconds for whatever a worker does, on slow machines too; and between two looks at it.
+#: The time limit for workers on slow machines, and the interval between checks, in seconds.
 SOON = {"timeout": 120, "interval": 0.02}
 
 
@@ -54,7 +54,7 @@ def ttl_of(backend: PinyonBackend, key: str) -> int | None:
 
 
 def check_results(app: Celery) -> None:
-    """Tasks, failures, groups and chords, as they come to whoever waits for them."""
+    """Checks tasks, failures, groups and chords, as seen by their callers."""
     add, total = app.tasks["add"], app.tasks["total"]
     result = add.delay(1, 2)
     assert result.get(**SOON) == 3
@@ -71,7 +71,7 @@ def check_results(app: Celery) -> None:
 
 @contextlib.contextmanager
 def working_here(app: Celery) -> Iterator[None]:
-    """A worker in a thread of this process, whose loggers it leaves alone: other tests read what they log."""
+    """A worker in a thread of this process. It leaves the loggers alone, which other tests read."""
 
     def leave_as_it_is(**_: Any) -> None:
         pass
@@ -92,7 +92,7 @@ def test_a_worker_in_a_thread(app: Celery) -> None:
 
 @contextlib.contextmanager
 def working(broker: str, backend: str, *arguments: str) -> Iterator[Celery]:
-    """An application with a worker in a process of its own, which ends when it is told to."""
+    """An application with a worker in a separate process."""
     quiet = ["--without-gossip", "--without-mingle", "--without-heartbeat", "--loglevel", "WARNING"]
     worker = subprocess.Popen(
         [sys.executable, "-m", "celery", "--app", "celery_tasks:app", "worker", *quiet, *arguments],
@@ -109,7 +109,7 @@ def working(broker: str, backend: str, *arguments: str) -> Iterator[Celery]:
 
 
 def processes_of(app: Celery, count: int) -> set[int]:
-    """The processes that carry out tasks, so many at a time."""
+    """The processes that carry out tasks, of which so many run at a time."""
     done = group(app.tasks["later"].s(n) for n in range(count))().get(**SOON)
     assert [number for number, _ in done] == list(range(count))
     return {process for _, process in done}
@@ -256,7 +256,7 @@ def test_a_failure_is_raised_or_tried_again(own_server: Memcached) -> None:
 
 
 def test_no_other_server_takes_the_results_of_one_that_is_down(server: Memcached) -> None:
-    """Whoever waits for them may not know that it is down."""
+    """A caller that waits for results may not know that the server is down."""
     backend = application("memory://", f"pinyon+memcached://{server.address};127.0.0.1:1/").backend
     stored: dict[str, bool] = {}
     for each in map(str, range(20)):

@@ -1,4 +1,4 @@
-"""The verbs of ``pinyon locks`` that look at locks and release them, as they are typed."""
+"""The commands of ``pinyon locks`` that inspect and release locks, as users type them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def locks(redis: Redis) -> Iterator[pinyon.Locks]:
 
 @pytest.fixture
 def waiter(redis: Redis) -> Iterator[str]:
-    """A process that waits for the lock on ``a``; the attempt."""
+    """A process that waits for the lock on ``a``. Returns its attempt."""
     source = "import sys, pinyon\npinyon.Locks(sys.argv[1], namespace='shop').lock('a', timeout=30).acquire()"
     process = subprocess.Popen([sys.executable, "-c", source, redis.url])
     yield str(process.pid)

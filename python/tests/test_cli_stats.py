@@ -1,4 +1,4 @@
-"""The command ``pinyon stats``, as it is typed."""
+"""The command ``pinyon stats``, as users type it."""
 
 from __future__ import annotations
 

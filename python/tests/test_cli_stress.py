@@ -1,4 +1,4 @@
-"""The verb ``pinyon locks stress``, as it is typed, and how it judges."""
+"""The command ``pinyon locks stress``, as users type it, and its verdicts."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from pinyon.cli.stress.plan import Complete, Event, Failure, Mismatch, Plan, Sec
 from pinyon.cli.stress.results import Results, Verdict
 from pinyon.cli.stress.worker import Stop, Worker
 
-#: Six processes go through the keys once, however often they have to try.
+#: Six processes visit each key once, with any number of tries.
 SHORT = ("--forks", "6", "--keys", "3", "--sleep", "0.05", "--tries", "1000000")
-#: They meet on one key, all in its section at once unless a lock keeps them out.
+#: They meet on one key, and are in its section at once unless a lock prevents it.
 MEETING = ("--forks", "6", "--keys", "1", "--sleep", "1", "--tries", "1000000")
 
 
@@ -46,7 +46,7 @@ def test_stress_goes_through_the_keys_once(redis: Redis) -> None:
     assert "sections   6 on 3 keys" in done.stdout
 
 
-#: Hands out grants without asking anybody; the tokens increase as long as nobody else hands them out.
+#: Grants locks without asking a server. The tokens increase as long as only this process issues them.
 NO_LOCKING = """
 import contextlib, itertools, pinyon
 class Grant:
@@ -58,7 +58,7 @@ def lock(self, *names, **settings): yield Grant(next(tokens))
 pinyon.Locks.lock = lock
 """
 
-#: Locks as it should, and makes the tokens up.
+#: Real locks with invented tokens.
 SAME_TOKENS = "import pinyon.locks\npinyon.locks.Held.token = 7"
 
 
@@ -82,7 +82,7 @@ def test_stress_fails_where_sections_overlap_and_nobody_reads_it(redis: Redis) -
 
 @pytest.mark.parametrize(("token", "violations"), [(6, 0), (7, 1), (8, 1)])
 def test_a_value_written_under_an_earlier_lock_is_no_mismatch(token: int, violations: int) -> None:
-    """Its holder got no time until its lock was over: that is what tokens are for."""
+    """The holder stood still until its lock was over; tokens detect this."""
 
     class Place:
         prefix = b""
@@ -131,7 +131,7 @@ def test_ctrl_c_ends_stress_and_leaves_nothing_behind(redis: Redis) -> None:
     assert redis.keys() == {b"theirs"}
 
 
-#: Its processes get no time until it has gone, and its terminal's end was told them too early.
+#: Its processes get no time until the program has gone, so they learn its end from the terminal too early.
 BEGINS_LATE = """
 import os, signal, time
 from pinyon.cli.stress import worker

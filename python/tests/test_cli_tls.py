@@ -1,4 +1,4 @@
-"""The verbs of ``pinyon locks`` on a server that speaks TLS."""
+"""The commands of ``pinyon locks`` with a server that speaks TLS."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ def authority(certificates: Path) -> Authority:
 
 @pytest.fixture(scope="module")
 def secure_redis(authority: Authority) -> Iterator[SecureRedis]:
-    """Of another name than its address, and for those alone who show a certificate."""
+    """Its certificate has another name than its address, and it accepts only clients with a certificate."""
     with SecureRedis(authority.issue("locks.internal"), authority) as server:
         yield server
 
 
 @pytest.fixture(scope="module")
 def known(authority: Authority) -> dict[str, str]:
-    """What has to be said to the server that speaks TLS."""
+    """The options for the server that speaks TLS."""
     own = authority.issue("operator")
     files = {"ca": authority.file, "certificate": own.certificate, "key": own.key}
     return {**{name: str(file) for name, file in files.items()}, "server_name": "locks.internal"}
@@ -54,7 +54,7 @@ def test_locks_are_looked_at_and_released_over_tls(
         assert held.release() is False
 
 
-#: They go through the keys once, however often they have to try.
+#: They visit each key once, with any number of tries.
 SIX_PROCESSES = ("--forks", "6", "--keys", "3", "--sleep", "0.05", "--tries", "1000000")
 
 
@@ -73,7 +73,7 @@ def test_a_server_may_be_trusted_unseen(secure_redis: SecureRedis, known: dict[s
     assert (done.returncode, done.stdout) == (0, ""), done.stderr
 
 
-#: What is said instead, None for nothing; and what comes of it.
+#: Changed options, None for a missing one, and the resulting error.
 UNTRUSTING: dict[str, tuple[dict[str, str | None], str]] = {
     "nothing is said": (
         dict.fromkeys(("ca", "certificate", "key", "server_name")),

@@ -1,4 +1,4 @@
-"""The client itself: its arguments, its life, and what it says of itself."""
+"""The client itself: its arguments, its lifetime, and its descriptions."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from servers import Memcached
 
 import pinyon
 import pinyon.aio
+import pinyon.gevent
 from pinyon._native import DEFAULT_SETTINGS
-from pinyon._settings import LockSettings, SharedClientSettings
 
 
 def test_one_server_or_several_in_every_notation(four: list[Memcached]) -> None:
@@ -30,7 +30,7 @@ def test_one_server_or_several_in_every_notation(four: list[Memcached]) -> None:
 
 @pytest.mark.parametrize("name", ["127.1", "localhost"])
 def test_a_name_is_resolved(server: Memcached, name: str) -> None:
-    """A resolver that asks nobody knows 127.1, which is no address as we read them."""
+    """Resolvers read 127.1 without asking any server, although it is not an address in our sense."""
     with pinyon.Client(f"{name}:{server.port}", timeout=10, connect_timeout=10) as client:
         assert client.set("key", 1)
         assert list(client.version()) == [f"{name}:{server.port}"]
@@ -106,27 +106,28 @@ def test_a_limit_must_be_at_least_one(option: str, value: int) -> None:
         pinyon.Client("127.0.0.1", **{option: value})
 
 
-def settings_of(made: type, documented: type) -> dict[str, set[str]]:
-    """The names of settings, as each of those says them who writes them down."""
-    rows = re.findall(r"^        ([\w, ]+): ", made.__doc__.split("Raises:")[0], re.MULTILINE)
-    return {"typed": {*documented.__annotations__}, "documented": {name for row in rows for name in row.split(", ")}}
+def settings_of(made: type) -> dict[str, Any]:
+    """The settings of a class, with their defaults. Its docstring has to list the same ones."""
+    rows = re.findall(r"^        ([\w, ]+): ", (made.__doc__ or "").split("Raises:")[0], re.MULTILINE)
+    parameters = inspect.signature(made).parameters
+    assert [name for row in rows for name in row.split(", ")] == list(parameters)
+    return {name: parameter.default for name, parameter in parameters.items()}
 
 
-def test_every_setting_of_the_core_is_typed_and_documented() -> None:
+def test_every_setting_of_the_core_is_an_argument_with_its_default() -> None:
     core = json.loads(DEFAULT_SETTINGS)
-    own = {"serializer", "on_event"}
-    client = settings_of(pinyon.Client, SharedClientSettings)
-    assert client["typed"] | {"servers"} == {*core["Client"]} | own
-    assert client["documented"] | {"connections"} == {*core["Client"]} | own
-    locks = settings_of(pinyon.Locks, LockSettings)
-    assert locks["typed"] | {"url"} == locks["documented"] == {*core["Locks"]}
-    assert inspect.signature(pinyon._native.Tls).parameters.keys() == core["Tls"].keys()
-    tls = settings_of(pinyon.Tls, type("NoTypes", (), {}))
-    assert tls["documented"] == {*core["Tls"]}
-    compression = settings_of(pinyon.Compression, type("NoTypes", (), {}))
-    assert compression["documented"] == {*core["Compression"]}
-    for name, parameter in inspect.signature(pinyon.Compression).parameters.items():
-        assert parameter.default == core["Compression"][name]
+    own = {"serializer": "portable", "on_event": None}
+    for made in (pinyon.aio.Client, pinyon.gevent.Client):
+        assert settings_of(made) == {**core["Client"], **own}
+    assert settings_of(pinyon.Client) == {
+        name: default for name, default in settings_of(pinyon.aio.Client).items() if name != "connections"
+    }
+    for made in (pinyon.Locks, pinyon.aio.Locks, pinyon.gevent.Locks):
+        assert settings_of(made) == core["Locks"]
+    assert settings_of(pinyon.Tls) == core["Tls"]
+    compression = settings_of(pinyon.Compression)
+    assert compression.pop("dictionaries") is None
+    assert compression == {name: core["Compression"][name] for name in compression}
 
 
 def test_a_misspelled_setting_is_answered_with_the_closest() -> None:

@@ -1,4 +1,4 @@
-"""Compressed values: what is stored, what comes back, and what is refused."""
+"""Compressed values: what is stored, what is read back, and what is refused."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ VALUES = {
 
 
 def stored(server: Memcached, key: str) -> tuple[int, bytes]:
-    """The flags and bytes that the server has under a key."""
+    """The flags and bytes of a stored item."""
     with pinyon.Client(server.address, timeout=10, connect_timeout=10, serializer=Verbatim()) as client:
         return client.get(key)
 
 
 class Verbatim:
-    """Bytes and flags as they are stored."""
+    """Reads flags and bytes unchanged."""
 
     def dump(self, value: tuple[int, bytes]) -> tuple[bytes, int]:
         return value[1], value[0]
@@ -302,7 +302,7 @@ def test_every_serializer_has_its_values_compressed(server: Memcached, serialize
 
 
 class Own:
-    """A serializer of the user's: all flags are its own."""
+    """A user's serializer, which defines all its flags."""
 
     def dump(self, value: Any) -> tuple[bytes, int]:
         return value, COMPRESSED | 7 if value == b"marked" else 7
@@ -364,7 +364,7 @@ def test_other_threads_run_while_a_large_value_is_compressed(server: Memcached) 
         thread.start()
         try:
             before = turns
-            # What is too large for the server is refused before anything is waited for.
+            # Values too large for the server are refused before any wait.
             with pytest.raises(pinyon.ValueTooLarge):
                 client.set_many({"key": large})
             while_compressing = turns - before

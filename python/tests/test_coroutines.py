@@ -1,4 +1,4 @@
-"""The whole API through every concurrency model, and what many coroutines at a time get."""
+"""The whole API in every concurrency model, and what many simultaneous coroutines get."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Connect = Callable[..., Any]
 
 
 async def outcome(method: Callable[..., Any], *arguments: Any, **settings: Any) -> Any:
-    """What it gives, or the kind of error that it raises."""
+    """The result, or the kind of error that it raises."""
     try:
         return await method(*arguments, **settings)
     except pinyon.Error as error:
@@ -23,7 +23,7 @@ async def outcome(method: Callable[..., Any], *arguments: Any, **settings: Any) 
 
 
 async def whole_api(cache: Any) -> list[Any]:
-    """What every method gives."""
+    """The result of every method."""
     given: list[Any] = []
 
     async def note(method: Callable[..., Any], *arguments: Any, **settings: Any) -> None:
@@ -113,7 +113,7 @@ async def whole_api(cache: Any) -> list[Any]:
             await batch.set("quiet:number", 1)
             await batch.incr("quiet:text")
     except pinyon.BatchError as error:
-        # The blocking client's batch ends at a server's error, and so may fail what was set before it, too.
+        # The blocking client's batch ends at a server's error, which may also fail the set before it.
         given.append([(each.key, each.command, type(each.error)) for each in error.failures if each.command == "incr"])
     await note(cache.flush_all)
     await note(cache.get, "quiet")
@@ -151,7 +151,7 @@ def test_every_method_gives_what_the_blocking_client_gives(
 
 
 async def work(cache: Any, chance: Any, worker: int, rounds: int) -> None:
-    """Random operations; what is read is the key's own."""
+    """Random operations. Every value that is read must belong to its key."""
     own = None
     for number in range(rounds):
         key = f"key:{chance.randrange(200)}"

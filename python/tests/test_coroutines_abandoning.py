@@ -1,4 +1,4 @@
-"""Who goes away in the middle of an exchange disturbs nobody, and the client is used again."""
+"""A caller that goes away in the middle of an exchange disturbs no other caller, and the client stays usable."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ LARGE = {"large": b"large" * 1_600_000}
 VALUES: dict[str, Any] = {"mine": "mine" * 30, "earlier": "earlier", "later": "later", **MANY, **LARGE}
 ANOTHER = b"other" * 1_600_000
 
-#: What is begun, and how many bytes of its request or of its reply have passed when it is given up.
+#: An operation, and how many bytes of its request or reply have passed when it is given up.
 POINTS: dict[str, tuple[Callable[[Any], Any], dict[str, int]]] = {
     "half sent": (lambda cache: cache.set("large", ANOTHER), {"requests": 1000}),
     "before the reply": (lambda cache: cache.get("mine"), {"replies": 0}),
@@ -44,7 +44,7 @@ async def read(cache: Any, key: str) -> Any:
 
 
 async def uses_of(cache: Any) -> None:
-    """Everybody gets the values of their own keys."""
+    """Checks that all callers get the values of their own keys."""
     large = await cache.get("large")
     assert large in (LARGE["large"], ANOTHER)
     assert await cache.get_many(VALUES) == {**VALUES, "large": large}
@@ -108,7 +108,7 @@ async def after_its_reply_has_come(model: Model, cache: Any, gate: Gate) -> None
 
 
 async def after_its_reply_was_taken(model: Model, cache: Any, gate: Gate) -> None:
-    """An earlier reply of the same receive wakes the one that cancels it."""
+    """An earlier reply in the same receive wakes the task that cancels it."""
     held = gate.hold(replies=0)
 
     async def neighbour() -> None:
@@ -124,7 +124,7 @@ async def after_its_reply_was_taken(model: Model, cache: Any, gate: Gate) -> Non
 
 
 def let_the_replies_come(gate: Gate) -> None:
-    """No turn of the loop sees them on their way."""
+    """Lets replies arrive without a turn of the loop in between."""
     gate.release()
     while not gate.replies.allowance.last.endswith(b"mine\r\n"):
         time.sleep(0.001)
@@ -167,7 +167,7 @@ async def test_a_timeout_of_the_callers_own_abandons_one_exchange(model: Model, 
 
 @cooperative
 async def test_a_deadline_abandons_one_exchange(model: Model, gate: Gate, connect: Connect) -> None:
-    """Its late reply is dropped, and who asked later gets theirs, on the same connection."""
+    """The late reply is dropped, and later callers get their own replies on the same connection."""
     cache = connect(gate, timeout=3)
     assert await cache.set_many({"mine": "mine", "later": "later"}) == []
     gate.hold(replies=0)
@@ -257,7 +257,7 @@ async def test_cancelling_all_on_a_stalled_server_and_then_more(
     assert own_server.has_connections(1)
 
 
-#: Many, and few of each kind of operation, so that a wrong value would be another key's.
+#: Many workers with few operations of each kind, so that a wrong value would belong to another key.
 WORKERS = 64
 CANCELLED_PER_WORKER = 160
 KEYS = [f"key:{number}" for number in range(200)]
@@ -269,7 +269,7 @@ def value_of(key: str) -> str:
 
 
 async def use_and_check(cache: Any, chance: Any) -> None:
-    """One operation, whose values are those of its own keys."""
+    """One operation. Its values must belong to its keys."""
     key = chance.choice(KEYS)
     kind = chance.randrange(6)
     if kind == 0:
@@ -284,7 +284,7 @@ async def use_and_check(cache: Any, chance: Any) -> None:
 
 
 async def cancel_at_random(model: Model, cache: Any, seed: int) -> int:
-    """Returns how many operations were begun and cancelled, each of the others having been checked."""
+    """Returns how many operations were begun and cancelled. All others were checked."""
     chance = shuffled(seed)
     cancelled = 0
     while cancelled < CANCELLED_PER_WORKER:

@@ -1,4 +1,4 @@
-"""While some wait, the others go on; and all share what the waiting costs."""
+"""While some coroutines wait, the others continue, and all share the cost of waiting."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Connect = Callable[..., Any]
 async def test_others_go_on_while_some_wait_for_a_stalled_server(
     model: Model, own_server: Memcached, connect: Connect
 ) -> None:
-    """It is one of the others who lets the server go on."""
+    """One of the others lets the server continue."""
     cache = connect(own_server)
     await cache.set("key", "value")
     own_server.pause()
@@ -44,7 +44,7 @@ MEGABYTE = 1_000_000
 SIZES = {"large values": 500_000, "small values": 5000}
 
 
-#: What a connection receives at once, unless it is the rest of a large value.
+#: How much a connection receives at once, unless it is the rest of a large value.
 RECEIVED_AT_ONCE = 64 * 1024
 
 

@@ -1,4 +1,4 @@
-"""Servers that stall, break or answer wrongly: all who wait are told in time, and afterwards the client works."""
+"""Servers that stall, break or answer wrongly: waiting callers are told in time, and the client works afterwards."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Connect = Callable[..., Any]
 
 @pytest.fixture
 def full_listener() -> Iterator[str]:
-    """The address of a server whose queue of connections is full: connecting to it takes forever."""
+    """The address of a server whose queue of connections is full: connecting takes forever."""
     with contextlib.ExitStack() as stack:
         listening = stack.enter_context(socket.socket())
         listening.bind(("127.0.0.1", free_port()))
@@ -180,7 +180,7 @@ async def comes_back(model: Model, cache: Any, server: Memcached) -> None:
 
 
 def store_all_but(key: bytes) -> Play:
-    """A server without room for one key, which says so and does not say of which."""
+    """A server without room for one key. It reports an error without the key."""
 
     def step(conversation: Conversation) -> None:
         while True:

@@ -1,4 +1,4 @@
-"""What is in flight on a shared connection is bounded, and what exceeds it waits its turn."""
+"""Shared connections have a limited number of requests in flight. Further requests wait their turn."""
 
 from __future__ import annotations
 

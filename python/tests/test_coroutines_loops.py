@@ -146,7 +146,7 @@ def test_a_hub_is_destroyed_with_work_in_flight(own_server: Memcached) -> None:
         thread.start()
         thread.join(120)
         assert cache.get("key") == "value"
-    # The last hub's are closed when another one uses the client.
+    # The connections of the last hub are closed when another hub uses the client.
     assert own_server.has_connections(2)
     cache.close()
     assert own_server.has_connections(0)
@@ -156,7 +156,7 @@ def test_a_hub_is_destroyed_with_work_in_flight(own_server: Memcached) -> None:
 async def test_names_and_unix_sockets(
     model: Model, server: Memcached, unix_memcached: Memcached, connect: Connect
 ) -> None:
-    """A resolver that asks nobody knows 127.1, which is no address as we read them."""
+    """Resolvers read 127.1 without asking any server, although it is not an address in our sense."""
     for address in (f"127.1:{server.port}", f"localhost:{server.port}", unix_memcached.address):
         cache = connect(address)
         assert await model.gather(cache.set(f"key:{n}", n) for n in range(100)) == [True] * 100
@@ -200,7 +200,7 @@ async def test_a_name_is_asked_for_again_when_all_tasks_were_cancelled(
 
 
 def test_closing_from_another_thread_than_the_loops(own_server: Memcached) -> None:
-    """The loop's own thread is where its tasks are resumed."""
+    """Tasks are resumed in the loop's own thread."""
 
     async def scenario() -> str:
         cache = pinyon.aio.Client(own_server.address, timeout=100, connect_timeout=100)

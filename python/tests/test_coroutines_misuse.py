@@ -1,4 +1,4 @@
-"""What cannot work says so."""
+"""Wrong uses give errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What operations cost: system calls and memory."""
+"""The cost of operations: system calls and memory."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from pinyon_verify.ports import free_port
 from servers import Memcached
 
-#: System calls that allocate memory or hand out time, now and then, whatever the client does.
+#: System calls that occur now and then regardless of the client, for memory or time.
 INCIDENTAL = {"brk", "mmap", "munmap", "mremap", "madvise", "clock_gettime"}
 
 LOOP = """
@@ -95,7 +95,7 @@ def test_an_operation_is_two_system_calls(server: Memcached, tmp_path: Path) -> 
     once, twice = (system_calls(server, count, tmp_path) for count in (turns, 2 * turns))
     more = {name: calls - once.get(name, 0) for name, calls in twice.items()}
     more = {name: calls for name, calls in more.items() if calls > 0}
-    # Either run may look a few times more than once for an answer, as the server is quick or slow.
+    # Either run may check for an answer a few more times, depending on the server's speed.
     assert 4 * turns * 0.99 <= sum(more.values()) <= 4 * turns * 1.01, more
     assert more.get("sendto") == 2 * turns
 

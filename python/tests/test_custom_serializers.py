@@ -12,7 +12,7 @@ from pinyon.serializers import Portable
 
 
 class Reversing:
-    """Writes text backwards, under flags of its own."""
+    """Stores text backwards, with flags of its own."""
 
     def dump(self, value: Any) -> tuple[bytes, int]:
         return str(value)[::-1].encode(), 2**32 - 1
@@ -23,7 +23,7 @@ class Reversing:
 
 
 class Tuples(Portable):
-    """Takes tuples, too, and reads them as lists."""
+    """Also accepts tuples, and reads them as lists."""
 
     def dump(self, value: Any) -> tuple[bytes, int]:
         return super().dump(list(value) if isinstance(value, tuple) else value)

@@ -1,7 +1,7 @@
-"""Values are exchanged with other clients, both ways, on a real server.
+"""Values exchanged with other clients, in both directions, on a real server.
 
-What the exchange comes to is written down: as tables in docs/compatibility-values.md, and as vectors for other
-languages in vectors/values.json. ``PINYON_WRITE_TABLES=1 pytest -n 0 tests/test_dialects.py`` writes both anew.
+The results are tables in docs/compatibility-values.md, and vectors for other languages in vectors/values.json.
+``PINYON_WRITE_TABLES=1 pytest -n 0 tests/test_dialects.py`` writes both.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ WRITES = "PINYON_WRITE_TABLES" in os.environ
 
 COMPRESSION = pinyon.Compression(threshold=THRESHOLD)
 
-#: What Pinyon reads of what others wrote that is not one of VALUES, or comes back as something else.
+#: Values of others that are not in VALUES, or that Pinyon reads as something else.
 READ: dict[str, dict[str, Any]] = {
     "pylibmc": {"true": 1, "false": 0, "subclass": "a str of its own class"},
     "python-memcached": {},
@@ -76,7 +76,7 @@ READ: dict[str, dict[str, Any]] = {
 }
 READ["cache-memcached-fast"] = {**READ["cache-memcached"], "text": "größer 🌲"}
 
-#: What Pinyon refuses to store, as the other client's language has no counterpart.
+#: Values that Pinyon refuses to store, because the other client's language cannot express them.
 REFUSED = {
     "dalli": {"tuple", "set", "subclass"},
     "cache-memcached": {"true", "false", "none", "tuple", "set", "subclass"},
@@ -96,7 +96,7 @@ def client(server: Memcached, dialect: Any, **settings: Any) -> pinyon.Client:
 
 
 def same(one: Any, other: Any) -> bool:
-    """Equal, and of the same types all the way down; in what order a dict is does not matter."""
+    """Whether they are equal, including all inner types; the order of dicts does not matter."""
     return one == other and kinds(one) == kinds(other)
 
 
@@ -127,7 +127,7 @@ def test_values_are_exchanged_both_ways(server: Memcached, dialect: str) -> None
         expected = READ[dialect].get(name, VALUES.get(name))
         assert type(value) is expected if isinstance(expected, type) else same(value, expected), (name, value)
     if dialect in PICKLING:
-        # Their own values come back to these clients in the same way.
+        # These clients change their own values in the same way.
         odd = {"pylibmc": {"true": "1", "false": "0"}, "meta-memcache": {"empty-text": "b''"}}
         changed = odd.get(dialect, {})
         for name in names:
@@ -143,7 +143,7 @@ def fetched(ours: pinyon.Client, key: str) -> Any:
 
 
 def record(server: Memcached, dialect: str, exchanged: Exchanged, read: dict[str, Any], names: list[str]) -> None:
-    """Holds the exchange against what is written down of it, where that was with the same version."""
+    """Compares the exchange with the record, if that has the same version."""
     section, vectors = written(server, dialect, exchanged, read, names)
     page = PAGE.read_text()
     known = re.search(rf"<!-- {dialect} -->\n(.*?)<!-- end -->", page, re.DOTALL)
@@ -339,7 +339,7 @@ def test_what_cannot_be_read_says_why(server: Memcached, dialect: str, flags: in
 
 
 def test_a_value_of_dalli_5_in_text_or_raw_is_read(server: Memcached) -> None:
-    """Of versions that Debian does not have: 4 is text from 5.0.4 on, with string_fastpath."""
+    """Values of a version that Debian does not have: Dalli 4 stores text so from 5.0.4 on, with string_fastpath."""
     with pinyon.Client(server.address, timeout=10, connect_timeout=10, serializer=Verbatim()) as raw:
         raw.set_many({"text": (4, "größer".encode()), "raw": (0, b"\xff")})
     with client(server, "dalli") as ours:

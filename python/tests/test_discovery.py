@@ -1,4 +1,4 @@
-"""Servers that a configuration endpoint names, and that come and go, in every concurrency model."""
+"""Servers from a configuration endpoint that come and go, in every concurrency model."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ import pinyon
 Connect = Callable[..., Any]
 Make = Callable[..., Endpoint]
 
-#: How often the clients look here, in seconds.
+#: The interval between looks in these tests, in seconds.
 OFTEN = 0.1
 KEYS = [f"key:{number}" for number in range(100)]
 VALUES = {key: f"value of {key}" for key in KEYS}
@@ -40,7 +40,7 @@ def endpoint() -> Iterator[Make]:
 
 @pytest.fixture
 def finding(connect: Connect) -> Connect:
-    """Makes clients that ask endpoints."""
+    """Makes clients that use endpoints."""
 
     def make(*endpoints: Any, **settings: Any) -> Any:
         return connect(*endpoints, **{"discovery": "config", "discovery_interval": OFTEN, **settings})
@@ -49,7 +49,7 @@ def finding(connect: Connect) -> Connect:
 
 
 def owners(servers: list[Memcached]) -> dict[str, str]:
-    """Which server holds each of the keys, by a client that was told all servers."""
+    """The server of each key, according to a client with a list of all servers."""
     with pinyon.Client([server.address for server in servers], timeout=20, connect_timeout=20) as client:
         client.flush_all()
         client.set_many(VALUES)

@@ -1,5 +1,6 @@
-"""A name with several addresses, each of them a server. It is one that only the test's own processes can resolve: they
-have a file of hosts of their own."""
+"""A name with several addresses, each of them a server. Only the test's processes can resolve it, by a hosts file of
+their own.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ from models import MODELS
 from servers import Memcached
 
 HERE = Path(__file__).parent
-#: Runs a program that sees the files of a folder, `$0`, in place of the machine's.
+#: Runs a program with the files of a folder, `$0`, in place of the machine's.
 WITH_HOSTS = 'for file in hosts nsswitch.conf; do mount --bind "$0/$file" /etc/$file || exit; done; exec "$@"'
 UNSHARE = ["unshare", "--map-root-user", "--mount"]
 
@@ -83,7 +84,7 @@ print("done")
 
 @pytest.fixture
 def three() -> Iterator[int]:
-    """The port of three servers, each at an address of its own."""
+    """The port of three servers with different addresses."""
     with contextlib.ExitStack() as stack:
         first = stack.enter_context(Memcached())
         for host in ("127.0.0.2", "127.0.0.3"):

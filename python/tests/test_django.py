@@ -1,4 +1,4 @@
-"""Pinyon as Django's cache: beside what Django's own tests say of every backend (test_django_suite.py)."""
+"""Pinyon as Django's cache, in addition to Django's own tests of every backend (test_django_suite.py)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ A_DAY = 24 * 60 * 60
 
 
 class CooperativeCache(PinyonCache):
-    """As it is where gevent has patched the process."""
+    """A cache as in a process that gevent has patched."""
 
     def __init__(self, server: Any, params: dict[str, Any]) -> None:
         super().__init__(server, params)
@@ -38,7 +38,7 @@ class CooperativeCache(PinyonCache):
 
 
 class Scenario:
-    """A cache of any model: ``await cache.get(…)`` is ``aget`` in an event loop, ``get`` in threads and greenlets."""
+    """A cache in any model: ``await cache.get(…)`` is ``aget`` in event loops, ``get`` in threads and greenlets."""
 
     def __init__(self, model: Model, cache: PinyonCache) -> None:
         self.prefix = "a" if isinstance(model, Asyncio) else ""
@@ -54,7 +54,7 @@ class Scenario:
 
 @pytest.fixture(autouse=True)
 def _clients() -> Iterator[None]:
-    """Those of a process stay; other tests have other servers in the same places."""
+    """Closes the clients that the process keeps: other tests have other servers at the same addresses."""
     yield
     for _, client in _CLIENTS:
         client.close()
@@ -62,7 +62,7 @@ def _clients() -> Iterator[None]:
 
 
 def cache_on(*servers: Memcached | str, **options: Any) -> PinyonCache:
-    """As Django makes one, for every thread and request."""
+    """Makes a cache like Django, which has one for each thread and request."""
     locations = [getattr(server, "address", server) for server in servers]
     return PinyonCache(locations, {"OPTIONS": {**ANY_OPTIONS, **options}})
 
@@ -264,7 +264,7 @@ VALUES = {
 
 @pytest.mark.parametrize("other", [PyMemcacheCache, PyLibMCCache], ids=lambda other: other.__name__)
 def test_a_pool_is_shared_with_djangos_own_backends(server: Memcached, other: type[BaseCache]) -> None:
-    """While an application moves, both are in use."""
+    """While an application moves, both backends are in use."""
     theirs, ours = other(server.address, {"KEY_PREFIX": "app"}), PinyonCache(server.address, {"KEY_PREFIX": "app"})
     for writer, reader in ((theirs, ours), (ours, theirs)):
         writer.set_many(VALUES, timeout=60)
@@ -364,7 +364,7 @@ SERVED = {
     "gevent": ("gunicorn", "--worker-class", "gevent", "django_site:wsgi"),
     "asyncio": ("uvicorn", "django_site:asgi"),
 }
-#: Connections: of threads, of a hub, and of a loop and the thread of views that are not awaited.
+#: The most connections: of threads; of a hub; and of a loop and the thread for views that are not awaited.
 AT_MOST = {"threads": 4, "gevent": 1, "asyncio": 2}
 
 

@@ -48,9 +48,7 @@ class Site:
         return self.answer()
 
     def log_in(self, user: str) -> str:
-        cookie = self.visit("log_in", None, user=user)["cookie"]
-        assert self.session(cookie) == {"user": user}
-        return str(cookie)
+        return str(self.visit("log_in", None, user=user)["cookie"])
 
     def session(self, cookie: str) -> Any:
         """What a page sees for whom this cookie was given to, even if the browser has been told to forget it."""
@@ -89,6 +87,16 @@ class Copy:
         )
         self.flags = head.split()[2]
 
+    @classmethod
+    def after_log_in(cls, pages: Site, server: Memcached, prefix: str) -> tuple[str, Copy]:
+        """Logs in until there is one: on a slow machine the cache may answer too late. Returns the cookie, too."""
+        give_up = time.monotonic() + 30
+        while True:
+            cookie = pages.log_in("ada")
+            if server.holds(f":1:{prefix}{cookie}"):
+                return cookie, cls(server, prefix + cookie)
+            assert time.monotonic() < give_up
+
     def comes_back(self) -> None:
         """As if no request to delete it had reached the server: those sent to a stopped one may yet."""
         request = b"set %s %s 0 %d\r\n%s\r\n" % (self.key, self.flags, len(self.data), self.data)
@@ -111,9 +119,8 @@ def test_a_session_logged_out_while_the_cache_is_stopped_stays_logged_out(
     own_server: Memcached, site: Sites, awaited: bool
 ) -> None:
     one, other = site(PINYON, MISS, awaited), site(PINYON, MISS, awaited)
-    cookie = one.log_in("ada")
+    cookie, copy = Copy.after_log_in(one, own_server, PINYON)
     assert other.session(cookie) == {"user": "ada"}
-    copy = Copy(own_server, PINYON + cookie)
     own_server.pause()
     assert one.session(cookie) == {"user": "ada"}
     one.visit("log_out", cookie)
@@ -136,8 +143,7 @@ def test_a_session_logged_out_while_the_cache_is_stopped_stays_logged_out(
 @EITHER
 def test_visitors_do_not_notice_that_the_cache_is_stopped(own_server: Memcached, site: Sites, awaited: bool) -> None:
     pages = site(PINYON, MISS, awaited)
-    cookie = pages.log_in("ada")
-    copy = Copy(own_server, PINYON + cookie)
+    cookie, copy = Copy.after_log_in(pages, own_server, PINYON)
     own_server.pause()
     pages.visit("change", cookie, cart="full")
     assert pages.session(cookie) == {"user": "ada", "cart": "full"}
@@ -174,9 +180,8 @@ def test_djangos_own_engines_bring_it_back(
 ) -> None:
     """Why docs/django.md recommends none of them. One that keeps its promise may be recommended."""
     pages = site(engine, options)
-    cookie = pages.log_in("ada")
     prefix = "django.contrib.sessions." + engine.rpartition(".")[2]
-    copy = Copy(own_server, prefix + cookie)
+    cookie, copy = Copy.after_log_in(pages, own_server, prefix)
     own_server.pause()
     assert pages.session(cookie) == kept
     pages.visit("log_out", cookie)

@@ -33,10 +33,10 @@ from pinyon.cli.arguments import parse
 DEFAULT = "127.0.0.1:11211"
 DEFAULT_REDIS = "127.0.0.1:6379"
 
-#: Whole programs with side effects of their own, which test_examples.py and test_locks_documentation.py run.
+#: Whole programs with side effects. test_examples.py and test_locks_documentation.py run them.
 PROGRAMS = {path.read_text() for path in (REPOSITORY / "docs" / "examples").glob("*.py")}
 
-BLOCKS = [block for page in GUIDES for block in blocks(page)]
+BLOCKS = [block for page in PAGES for block in blocks(page)]
 
 
 def those_in(language: str) -> list[Block]:
@@ -44,15 +44,15 @@ def those_in(language: str) -> list[Block]:
 
 
 def test_every_block_says_what_it_is() -> None:
-    """Text is what a program prints, or a drawing; all else is checked by one of the tests below."""
-    known = {"python", "sh", "diff", "sql", "text"}
-    assert {block.name for block in BLOCKS if block.language not in known} == set()
+    """A block of text is output or a drawing. The tests of locks check SQL, and the tests below all other blocks."""
+    known = {"python", "sh", "diff", "json", "sql", "text"}
+    assert {block.name for block in BLOCKS if block.language not in known and block.page in GUIDES} == set()
     assert all(those_in(language) for language in known)
 
 
 @pytest.fixture(scope="module")
 def places(memcached: Memcached, redis_of_all: Redis, certificates: Path) -> Iterator[dict[str, str]]:
-    """The tests' servers, by the addresses that the pages name; the files of the page on TLS are beside each other."""
+    """The tests' servers, by their addresses on the pages. The files of the page on TLS are in one folder."""
     authority = Authority(certificates, "documented")
     here, own, users = authority.issue("127.0.0.1"), authority.issue("client"), certificates / "users-documented"
     for name, file in {"ca.pem": authority.file, "client.pem": own.certificate, "client-key.pem": own.key}.items():
@@ -99,7 +99,7 @@ def programs(places: dict[str, str], certificates: Path, dictionaries: None) -> 
 
 
 def placed(source: str, places: dict[str, str]) -> str:
-    """The source with the tests' servers in the places of those that it names."""
+    """The source with the tests' servers in place of its own."""
     return re.sub("|".join(map(re.escape, places)), lambda name: places[name.group()], source)
 
 
@@ -171,7 +171,9 @@ def test_the_blocks_are_typed(tmp_path: Path) -> None:
 def commands(block: Block) -> list[list[str]]:
     """The commands of a shell block, each in its words."""
     lines = block.source.replace("\\\n", " ").splitlines()
-    return [words for line in lines if (words := shlex.split(line, comments=True))]
+    # The assignments before a command are the shell's.
+    split = (shlex.split(re.sub(r"^(\w+=(\"[^\"]*\"|\S+) )+", "", line), comments=True) for line in lines)
+    return [words for words in split if words]
 
 
 def check_options(words: list[str]) -> None:
@@ -187,12 +189,12 @@ def check_extras(words: list[str]) -> None:
     for extra in re.findall(r"pinyon\[(\w+)\]", " ".join(words)):
         assert re.search(rf"^{extra} = \[", metadata, re.MULTILINE)
     for folder in (word for word in words if word.startswith(".")):
-        assert (REPOSITORY / folder / "pyproject.toml").exists()
+        assert (REPOSITORY / folder.replace("./pinyon/", "") / "pyproject.toml").exists()
 
 
 def check_packages(words: list[str]) -> None:
-    """The tests install the same."""
-    installed = (REPOSITORY / "tools" / "debian-packages.txt").read_text()
+    """The tests install the same; git they came with."""
+    installed = "git\n" + (REPOSITORY / "tools" / "debian-packages.txt").read_text()
     assert words[:3] == ["sudo", "apt-get", "install"]
     assert [word for word in words[3:] if not re.search(rf"^{word}\b", installed, re.MULTILINE)] == []
 
@@ -202,16 +204,36 @@ def check_target(words: list[str]) -> None:
     assert {word for word in words[1:] if "=" not in word} <= targets
 
 
+def check_module(words: list[str]) -> None:
+    """The help of a module of ours names every option; a script exists; other modules make environments."""
+    if words[1] == "-m" and words[2].startswith("pinyon"):
+        verb = [word for word in words[3:4] if not word.startswith("-")]
+        command = [sys.executable, "-m", words[2], *verb, "--help"]
+        helped = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
+        assert [word for word in words[3:] if word.startswith("--") and word not in helped] == []
+    elif words[1] != "-m":
+        assert (REPOSITORY / words[1]).exists()
+
+
+def has_nothing_of_ours(words: list[str]) -> None:
+    """Fetching a checkout, building, copying."""
+
+
 def is_run_elsewhere(words: list[str]) -> None:
-    """By test_locks_documentation.py (redis-cli), by the test of compression (zstd)."""
+    """By test_locks_documentation.py (redis-cli), the test of compression (zstd), `make test-dist` (git, python3)."""
 
 
 #: How each command that a page names is checked, beside the shell's own opinion.
 CHECKS = {
+    "cargo": has_nothing_of_ours,
+    "cp": has_nothing_of_ours,
+    "git": has_nothing_of_ours,
     "make": check_target,
     "memcached": check_options,
     "pinyon": lambda words: parse(words[1:]),
     "pip": check_extras,
+    "python": check_module,
+    "python3": check_module,
     "redis-cli": is_run_elsewhere,
     "redis-server": check_options,
     "sudo": check_packages,
@@ -226,6 +248,11 @@ def test_the_commands_of_a_block_are_as_their_programs_want_them(block: Block) -
         CHECKS[Path(words[0]).name](words)
 
 
+@pytest.mark.parametrize("block", those_in("json"), ids=lambda block: block.name)
+def test_a_block_is_json(block: Block) -> None:
+    json.loads(block.source)
+
+
 @pytest.mark.parametrize("block", those_in("diff"), ids=lambda block: block.name)
 def test_both_sides_of_a_difference_are_python(block: Block) -> None:
     for side in "-+":
@@ -234,10 +261,15 @@ def test_both_sides_of_a_difference_are_python(block: Block) -> None:
         pkgutil.resolve_name(name)
 
 
+#: What pages that are read elsewhere, such as on an index of packages, put before the path of a file.
+PUBLISHED = "https://github.com/pinyon-client/pinyon/blob/main/"
+
+
 def missing(page: Path, link: str) -> bool:
     """Whether a link leads to no file, or to no heading."""
     name, _, anchor = link.partition("#")
-    target = (page.parent / name).resolve() if name else page
+    folder = REPOSITORY if name.startswith(PUBLISHED) else page.parent
+    target = (folder / name.removeprefix(PUBLISHED)).resolve() if name else page
     if not target.exists() or REPOSITORY not in [target, *target.parents]:
         return True
     return bool(anchor) and target.suffix == ".md" and anchor not in anchors(target)
@@ -245,7 +277,7 @@ def missing(page: Path, link: str) -> bool:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(REPOSITORY)))
 def test_the_links_of_a_page_lead_somewhere(page: Path) -> None:
-    inside = [link for link in links(page) if not re.match(r"https?:|mailto:", link)]
+    inside = [link for link in links(page) if link.startswith(PUBLISHED) or not re.match(r"https?:|mailto:", link)]
     assert [link for link in inside if missing(page, link)] == []
 
 
@@ -254,6 +286,8 @@ def test_a_link_to_nothing_is_found(tmp_path: Path) -> None:
     assert missing(page, "nothing.md")
     assert missing(page, "python.md#nothing")
     assert missing(page, "/etc/passwd")
+    assert missing(page, f"{PUBLISHED}docs/nothing.md")
+    assert not missing(page, f"{PUBLISHED}docs/locks.md")
     assert not missing(page, "../README.md")
     written = tmp_path / "page.md"
     written.write_text("# A title: `x` & [y](z.md)\n\n[a](b.md#c) `[no](link)` ![d](e.svg)\n\n# A title\n\n# A title\n")
@@ -286,6 +320,18 @@ def test_the_examples_of_the_docstrings_run(places: dict[str, str], server: Memc
     outcome = doctest.DocTestRunner().run(doctest.DocTestParser().get_doctest(source, names, "pinyon", None, 0))
     assert outcome.attempted > 0
     assert outcome.failed == 0
+
+
+def test_the_figures_of_the_readme_are_those_that_were_measured() -> None:
+    measured = (REPOSITORY / "PERFORMANCE.md").read_text().splitlines()
+    rows = [re.findall(r"\d[\d,]*,\d{3}|0\.\d\d|(?<=\| )\d{3}(?= \()", row) for row in _rows("README.md")]
+    rows = [figures for figures in rows if figures]
+    assert len(rows) >= 5
+    assert [figures for figures in rows if not any(all(each in line for each in figures) for line in measured)] == []
+
+
+def _rows(page: str) -> list[str]:
+    return [line for line in (REPOSITORY / page).read_text().splitlines() if line.startswith("| ")]
 
 
 def test_the_site_has_every_page_and_every_public_name() -> None:

@@ -26,7 +26,7 @@ KEEPERS = ["memcached", "redis"]
 
 @pytest.fixture
 def keeping(server: Memcached, redis: Redis) -> Callable[..., dict[str, Any]]:
-    """The arguments of a backend whose locks are kept by one or the other."""
+    """The arguments of a backend with locks on either server."""
 
     def arguments(keeper: str | None, **others: Any) -> dict[str, Any]:
         lock = {"memcached": {"distributed_lock": True}, "redis": {"lock_url": redis.url}}.get(keeper or "", {})
@@ -36,7 +36,9 @@ def keeping(server: Memcached, redis: Redis) -> Callable[..., dict[str, Any]]:
 
 
 class Suite:
-    """What dogpile.cache's own tests are to know; those that sleep for seconds say nothing of a backend."""
+    """Configures dogpile.cache's own tests. Those that sleep for seconds are left out, since they do not depend on the
+    backend.
+    """
 
     backend = "pinyon"
     keeper: str | None = None
@@ -47,7 +49,7 @@ class Suite:
         request.instance.config_args = {"arguments": keeping(self.keeper)}
 
     def test_argument_dictionary_unmodified(self) -> None:
-        """Unlike the others, this backend refuses arguments that it does not know."""
+        """Unlike others, this backend refuses unknown arguments."""
         arguments = {**self.config_args["arguments"], "url": "127.0.0.1:1", "memcached_expire_time": 5}
         before = dict(arguments)
         make_region().configure("pinyon", arguments=arguments)

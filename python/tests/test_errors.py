@@ -1,4 +1,4 @@
-"""The classes of errors are the kinds that the core has."""
+"""The exception classes match the core's kinds of errors."""
 
 from __future__ import annotations
 

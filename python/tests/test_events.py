@@ -1,4 +1,4 @@
-"""What ``on_event`` is told, in every concurrency model."""
+"""The events for ``on_event``, in every concurrency model."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Watcher:
         return [event for event in self.events if event.kind == kind]
 
     async def has(self, model: Model, kind: str) -> pinyon.Event:
-        """The first event of this kind, once it has come."""
+        """The first event of this kind, once it arrives."""
         give_up = time.monotonic() + 60
         while not self.of(kind):
             assert time.monotonic() < give_up, self.events

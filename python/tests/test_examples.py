@@ -1,4 +1,4 @@
-"""The programs of docs/examples do what they say, and the pages show them as they are."""
+"""The programs in docs/examples work, and the pages show them unchanged."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_a_script_does_what_it_says(example: Path, server: Memcached) -> None:
 
 @contextlib.contextmanager
 def serving(module: str, *arguments: str, caches: Memcached) -> Iterator[str]:
-    """The address of a web server that has begun to answer, and ends when it is told to."""
+    """The address of a running web server."""
     port = free_port()
     arguments = tuple(argument.replace("PORT", str(port)) for argument in arguments)
     process = subprocess.Popen(
@@ -74,7 +74,7 @@ def visit(address: str) -> str:
 
 
 def count_visits(address: str, caches: Memcached) -> None:
-    """Every visit is counted once, whichever worker serves it, and without the cache there are pages still."""
+    """Every visit counts once, whichever worker serves it. Without the cache, pages still work."""
     with ThreadPoolExecutor(16) as visitors:
         counts = list(visitors.map(lambda _: visit(f"{address}/a%20page"), range(100)))
         assert sorted(map(int, counts)) == list(range(1, 101))
@@ -84,7 +84,7 @@ def count_visits(address: str, caches: Memcached) -> None:
     assert visit(f"{address}/a%20page") == "unknown\n"
 
 
-#: A gevent worker that has just begun may miss the signal to end, whatever it serves.
+#: A gevent worker that has just begun may miss the signal to end.
 GUNICORN = ["--bind", "127.0.0.1:PORT", "--no-control-socket", "--log-level", "warning", "--graceful-timeout", "1"]
 
 

@@ -1,5 +1,4 @@
-"""One of four servers is dead, silent or slow, in every concurrency model: what it costs, and what the policies make of
-it."""
+"""One of four servers is dead, silent or slow, in every concurrency model: the cost, and the effect of the policies."""
 
 from __future__ import annotations
 
@@ -22,7 +21,7 @@ TIMEOUT = 1.0
 #: The shortest time between two probes.
 BACK_OFF = 0.25 * 3 / 4
 KEYS = [f"key:{number}" for number in range(60)]
-#: Answers that never come to their end in time.
+#: Answers that take too long to arrive completely.
 DRIP = Step("VA 1000 f0 O{opaque}\r\n{x*1000}", drip_ms=20)
 
 
@@ -81,7 +80,7 @@ async def outcome(attempt: Awaitable[Any]) -> Any:
 
 
 async def marked_down(cache: Any, fleet: Fleet) -> None:
-    """Returns once it is, whatever the policy; what it costs is the first timeout."""
+    """Marks the server down, under any policy, at the cost of the first timeout."""
     await outcome(cache.get(fleet.lost_keys[0]))
     assert f"{fleet.lost.address} down" in " ".join(cache.describe())
 
@@ -151,7 +150,7 @@ async def test_with_failover_the_next_server_takes_its_keys(
     assert found == dict.fromkeys(fleet.other_keys, "value") | dict.fromkeys(fleet.lost_keys, "elsewhere")
 
 
-#: Every operation on a key, and what it comes to when there is no server and failures are misses.
+#: Every operation on a key, and its result without a server if failures are misses.
 MISSES: dict[str, tuple[Callable[[Any, str], Any], Any]] = {
     "get": (lambda cache, key: cache.get(key), None),
     "get with default": (lambda cache, key: cache.get(key, "default"), "default"),
@@ -253,7 +252,7 @@ async def test_the_gutter_takes_the_keys_of_a_lost_server_for_a_while(
 
 
 def ttl(server: Memcached, key: str) -> int:
-    """The seconds that an item has left, -1 for no end."""
+    """The seconds until an item expires; -1 if it never does."""
     return int(server.ask(b"mg %s t\r\n" % key.encode(), b"\r\n").split()[1][1:])
 
 
@@ -370,7 +369,7 @@ async def test_a_name_that_does_not_resolve_is_named_and_what_to_do(
         assert raised.value.sent == "no"
 
 
-#: A read and a write, and how often one is sent when the connection breaks instead of a reply.
+#: A read and a write, and how many times each is sent if the connection breaks instead of a reply.
 SENT: dict[str, tuple[Callable[[Any], Any], int]] = {
     "get": (lambda cache: cache.get("key"), 2),
     "set": (lambda cache: cache.set("key", 1), 1),

@@ -1,4 +1,4 @@
-"""Real servers that are absent, paused or restarted; what scripted ones do is in ``scenarios/``."""
+"""Real servers that are absent, paused or restarted. Scripted ones are in ``scenarios/``."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import pinyon
 
 Clients = Callable[..., pinyon.Client]
 
-#: Well above the impatient client's timeout, for slow machines.
+#: Seconds: well above the impatient client's timeout, for slow machines.
 IN_TIME = 30
 
 
@@ -33,7 +33,7 @@ def quietly(client: pinyon.Client) -> None:
         batch.set("key", 1)
 
 
-#: Every kind of operation, with the name that its errors give it.
+#: Every kind of operation, by the name in its errors.
 OPERATIONS: dict[str, Callable[[pinyon.Client], Any]] = {
     "get": lambda client: client.get("key"),
     "gat": lambda client: client.gat("key", 1),

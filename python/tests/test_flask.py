@@ -1,4 +1,4 @@
-"""cachelib's cache on memcached, by itself and in Flask: Flask-Caching and Flask-Session."""
+"""cachelib's cache on memcached, alone and in Flask: Flask-Caching and Flask-Session."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
@@ -25,7 +26,7 @@ from servers import Memcached
 import pinyon
 from pinyon.frameworks.cachelib import PinyonCache
 
-#: Values that applications keep, false ones among them.
+#: Values that applications store, including false ones.
 VALUES = {
     "text": "spam",
     "number": 2048,
@@ -155,7 +156,7 @@ def test_what_is_no_key_has_no_value(server: Memcached) -> None:
 
 
 def test_what_cannot_be_read_is_no_value(server: Memcached) -> None:
-    """As cachelib promises: another client's value, or a pickled one where pickle is not trusted."""
+    """cachelib's contract for another client's value, or a pickle when pickles are not trusted."""
     PinyonCache(server.address, timeout=20, connect_timeout=20).set_many({"pickled": (1, 2), "plain": "text"})
     careful = PinyonCache(server.address, serializer="portable", timeout=20, connect_timeout=20)
     assert careful.get("pickled") is None
@@ -197,7 +198,7 @@ def test_cachelibs_own_tests_of_its_caches(own_server: Memcached, tmp_path: Path
     for name in ("conftest", "common", "clear", "has", "delete_many_with_prefix"):
         shutil.copy(repository / ".venv" / "suites" / f"cachelib-{version}" / "tests" / f"{name}.py", tmp_path)
     shutil.copy(Path(__file__).with_name("cachelib_suite.py"), tmp_path / "test_pinyon.py")
-    # It starts other caches for other tests.
+    # It starts other caches, for other tests.
     (tmp_path / "xprocess.py").write_text("ProcessStarter = object")
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "test_pinyon.py"],
@@ -302,7 +303,7 @@ def test_flask_caching_takes_cachelibs_too(
 
 
 class Tagged:
-    """Flask's own way to write sessions, which runs no code when it reads them."""
+    """Flask's own format of sessions, which runs no code when it is read."""
 
     json = TaggedJSONSerializer()
 
@@ -339,3 +340,54 @@ def test_flask_session(server: Memcached, serializer: Any) -> None:
     assert other.get("/").text == "1"
     assert visitor.get("/end").json == [["greeting", "hello"]] * 3
     assert visitor.get("/").text == "1"
+
+
+def a_site_with_logins(*servers: Memcached, **settings: Any) -> flask.Flask:
+    app = flask.Flask("application")
+    app.config["SESSION_TYPE"] = "cachelib"
+    app.config["SESSION_CACHELIB"] = PinyonCache([server.address for server in servers], timeout=1, **settings)
+    flask_session.Session(app)
+
+    @app.route("/log-in")
+    def log_in() -> str:
+        flask.session["user"] = "ada"
+        return "welcome"
+
+    @app.route("/")
+    def page() -> str:
+        return str(flask.session.get("user", "nobody"))
+
+    @app.route("/log-out")
+    def log_out() -> str:
+        flask.session.clear()
+        return "goodbye"
+
+    return app
+
+
+def status_and_text(visitor: Any, page: str) -> tuple[int, str]:
+    answer = visitor.get(page)
+    return answer.status_code, answer.text if answer.status_code == 200 else ""
+
+
+def test_nobody_is_told_to_be_logged_out_while_the_session_cannot_be_deleted(
+    own_server: Memcached, server: Memcached
+) -> None:
+    """With failover another server would say that there is no such session."""
+    app = a_site_with_logins(own_server, server, failover=False)
+    while True:
+        visitor = app.test_client()
+        assert visitor.get("/log-in").text == "welcome"
+        cookie = visitor.get_cookie("session")
+        assert cookie
+        if own_server.holds(f"session:{cookie.value}"):
+            break
+    own_server.pause()
+    assert [status_and_text(visitor, page) for page in ("/", "/log-out")] == [(500, "")] * 2
+    own_server.resume()
+    give_up = time.monotonic() + 30
+    while status_and_text(visitor, "/") != (200, "ada"):
+        assert time.monotonic() < give_up
+    assert status_and_text(visitor, "/log-out") == (200, "goodbye")
+    visitor.set_cookie("session", cookie.value)
+    assert status_and_text(visitor, "/") == (200, "nobody")

@@ -1,4 +1,4 @@
-"""A forked child makes its own connections, and the parent does not notice."""
+"""A forked child makes its own connections and does not affect the parent."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 
 
 def in_child(work: Callable[[], Any], meanwhile: Callable[[], Any] = lambda: None, within: float = 100) -> Any:
-    """What ``work`` returns in a forked child, or raises what it raised, having done something in the parent."""
+    """Runs ``work`` in a forked child, and ``meanwhile`` in the parent. Returns or raises what ``work`` did."""
     with tempfile.TemporaryFile("w+") as trace:
         return _in_child(work, meanwhile, within, trace)
 
@@ -78,7 +78,7 @@ def sockets() -> set[str]:
 
 
 def check_values(client: pinyon.Client, name: str, turns: int) -> None:
-    """Stores and reads values that tell processes and threads apart."""
+    """Stores and reads values that identify the process and thread."""
     for turn in range(turns):
         key, value = f"{name}:{turn % 10}", f"{name} in turn {turn}" * (turn % 3 * 500 + 1)
         assert client.set(key, value)
@@ -173,7 +173,7 @@ def test_a_fork_while_other_threads_meet_failures(memcached: Memcached) -> None:
 
 
 class SlowFile(io.StringIO):
-    """What handlers write to, locked while it is written to as files are: a child may find it locked for ever."""
+    """An output for log handlers, locked during each write like a file. A child may find it locked forever."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -186,8 +186,8 @@ class SlowFile(io.StringIO):
 
 
 def test_a_fork_while_other_threads_log(monkeypatch: pytest.MonkeyPatch) -> None:
-    """So many, and so slowly, that the fork would hardly ever get its turn among them, and waits for one line only."""
-    # Whatever programs of other tests have set up in this process.
+    """There are so many slow threads that an unfair lock would starve the fork. It must wait for one line only."""
+    # Other tests' programs may have configured logging in this process.
     for name, value in {"propagate": False, "disabled": False}.items():
         monkeypatch.setattr(logging.getLogger("pinyon.servers"), name, value)
     monkeypatch.setattr(logging.root.manager, "disable", logging.NOTSET)
@@ -355,7 +355,7 @@ def test_forked_workers_use_the_client_they_inherit(client: pinyon.Client) -> No
 
 
 def test_a_child_of_a_long_wait_is_not_late(own_server: Memcached) -> None:
-    """The parent's thread waits on a stalled server; the child's first use begins afresh."""
+    """The parent's thread waits for a stalled server. The child's first use must begin afresh."""
     with pinyon.Client(own_server.address, timeout=3) as client:
         client.set("key", "value")
         own_server.pause()

@@ -1,4 +1,4 @@
-"""get_or_set: one caller makes a value, whoever else wants it, and whatever becomes of the maker."""
+"""get_or_set: one caller makes a value, however many others want it, and whatever happens to the maker."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Faults = Callable[..., FaultyServer]
 
 @pytest.fixture
 def connect(connect: Connect) -> Connect:
-    """Makes clients that have the patience for a thousand callers at once."""
+    """Makes clients whose timeouts allow a thousand simultaneous callers."""
     return partial(connect, connect_timeout=20)
 
 
@@ -58,7 +58,7 @@ async def test_those_of_one_process_ask_the_server_once(model: Model, own_server
     maker.held = False
     assert [await model.join(task) for task in tasks] == ["value"] * 20
     assert [own_server.statistic(name) for name in ("cmd_get", "cmd_set")] == [1, 1]
-    assert getattr(cache, "wrapped", cache).flights == []
+    assert getattr(cache, "wrapped", cache)._flights == []
 
 
 @every_model
@@ -81,7 +81,7 @@ async def test_of_a_value_that_is_to_end_only_the_winner_waits(
 
 @every_model
 async def test_who_waits_for_an_answer_is_given_what_there_is(model: Model, gate: Gate, connect: Connect) -> None:
-    """They have joined the caller that asks before it knows that it is the one to make."""
+    """They joined a caller that was still asking, and did not know yet that it would have to make the value."""
     cache = connect(gate)
     await cache.set("key", ["old"], ttl=50)
     held = gate.hold(replies=0)
@@ -117,7 +117,7 @@ pinyon.Client(sys.argv[1], timeout=20, connect_timeout=20).get_or_set("key", mak
 
 @contextlib.contextmanager
 def maker_elsewhere(server: Memcached, lease: int) -> Any:
-    """A process that is making the value."""
+    """Another process that is making the value."""
     command = [sys.executable, "-c", MAKER, server.address, str(lease)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
@@ -475,4 +475,4 @@ def test_a_forked_child_does_not_wait_for_threads_that_it_does_not_have(server: 
         let_go.set()
         thread.join()
         assert cache.get("key") == "child's"
-        assert cache.flights == []
+        assert cache._flights == []

@@ -1,6 +1,6 @@
-"""Key rules: the vectors that the core is held against say what the clients do whose rules they are.
+"""Key rules: the core's vectors match the behavior of the clients that the rules are from.
 
-``PINYON_WRITE_TABLES=1 pytest -n 0 tests/test_key_rules.py`` writes ``vectors/keys.json`` anew.
+``PINYON_WRITE_TABLES=1 pytest -n 0 tests/test_key_rules.py`` writes ``vectors/keys.json``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Keys: what can be sent, what is refused, and what is encoded where the client was told to."""
+"""Keys: valid ones, refused ones, and those encoded on request."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Leases by hand: what is found, who has won, and what others see meanwhile."""
+"""Leases by hand: what is found, which caller wins, and what others see meanwhile."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ async def test_a_lease_whose_caller_has_gone_when_it_is_won_is_given_back(
 
 @every_model
 async def test_a_placeholder_is_a_miss_for_all_that_read(model: Model, server: Memcached, connect: Connect) -> None:
-    """Also where many keys share a line, whose reply cannot tell it from an empty value."""
+    """Even on a line of many keys, where the reply does not distinguish it from an empty value."""
     cache = connect(server)
     keys = [f"key{number}" for number in range(40)]
     await cache.set_many(dict.fromkeys(keys, "value"))

@@ -1,4 +1,4 @@
-"""Every scenario of ``scenarios/locks.json``, through every concurrency model, on a real server."""
+"""Every scenario of ``scenarios/locks.json`` in every concurrency model, on a real server."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Outcomes = dict[str, Optional[Exception]]
 
 @pytest.fixture(scope="module")
 def outcomes(request: pytest.FixtureRequest, redis_of_all: Redis) -> Callable[[Model], Outcomes]:
-    """What came of a model's scenarios: all that are to be tested are played as soon as the first is."""
+    """The outcomes of a model's scenarios. All selected scenarios are played as soon as the first one is needed."""
     played: dict[str, Outcomes] = {}
 
     def of(model: Model) -> Outcomes:

@@ -96,7 +96,7 @@ async def test_tokens_only_ever_rise(model: Model, lose: str, own_redis: Redis, 
 
 @every_model
 async def test_first_come_first_served_among_clients(model: Model, redis: Redis, locks_on: LocksOn) -> None:
-    """The server knows one waiter of each client. Those behind it keep their order in the client."""
+    """The server knows one waiter per client. Further waiters keep their order in the client."""
     # Nothing tells when a thread has joined its client's line.
     count = 3 if model.cancels else 12
     clients = [locks_on(redis) for _ in range(count)]

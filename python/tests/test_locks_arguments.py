@@ -1,4 +1,4 @@
-"""Arguments that make no sense, names that are filled, and any command on the same connection."""
+"""Invalid arguments, names with placeholders, and arbitrary commands on the same connection."""
 
 from __future__ import annotations
 

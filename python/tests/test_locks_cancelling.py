@@ -1,4 +1,6 @@
-"""Whoever goes away while it waits for a lock, or gives one back, leaves nothing behind and nobody waiting."""
+"""A caller that goes away while it waits for a lock or releases one leaves nothing behind, and no other caller waits
+in vain.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,7 @@ def url_of(gate: Gate) -> str:
 
 @contextlib.contextmanager
 def once(condition: Callable[[], Any]) -> Iterator[threading.Event]:
-    """Sets the event as soon as it is so."""
+    """Sets the event as soon as the condition holds."""
     so, over = threading.Event(), threading.Event()
 
     def watch() -> None:
@@ -208,7 +210,7 @@ async def test_cancelled_at_any_turn_of_the_loop(model: Model, redis: Redis, loc
 
 
 async def storm(model: Model, clients: list[Any], inside: dict[str, int], seed: int) -> int:
-    """Takes and gives back twelve times, most of it being cancelled; returns how often it was."""
+    """Acquires and releases twelve times, mostly cancelled. Returns how many times it was cancelled."""
     chance, cancelled = shuffled(seed), 0
 
     async def use() -> None:

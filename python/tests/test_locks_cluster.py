@@ -1,4 +1,4 @@
-"""Locks on a cluster of three real nodes: each hash tag, the namespace's or the names' own, is on one of them."""
+"""Locks on a cluster of three real nodes. Each hash tag, the namespace's or the names' own, is on one of them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from servers import Redis
 
 import pinyon
 
-#: How many hash tags' clients keep their connection though nothing of theirs is held.
+#: How many clients of hash tags keep their connection while they hold nothing.
 KEPT = 64
 LocksOn = Callable[..., Any]
 
@@ -45,7 +45,7 @@ def secure_cluster(certificates: Path) -> Iterator[SecureCluster]:
 
 @pytest.fixture
 def cluster(request: pytest.FixtureRequest) -> Cluster:
-    """One without TLS, unless a test is to be run on both."""
+    """A cluster without TLS, unless a test runs on both kinds."""
     found: Cluster = request.getfixturevalue(getattr(request, "param", "plain_cluster"))
     return found
 
@@ -76,7 +76,7 @@ async def test_any_node_leads_to_the_one_that_has_the_namespace(model: Model, cl
 @every_model
 @with_and_without_tls
 async def test_a_slot_that_moves_takes_its_locks_along(model: Model, cluster: Cluster) -> None:
-    """The holder keeps its lock, and who waits has it next; neither notices."""
+    """The holder keeps its lock, and the next waiter gets it; neither notices."""
     namespace = f"moving-{model.name}"
     settings = {"namespace": namespace, "ttl": 4.0, **cluster.settings}
     holder = model.locks(cluster.nodes[0].url, **settings)
@@ -104,7 +104,7 @@ async def test_a_slot_that_moves_takes_its_locks_along(model: Model, cluster: Cl
 async def test_the_node_that_one_is_sent_to_must_be_who_it_is(
     model: Model, secure_cluster: SecureCluster, locks_on: LocksOn
 ) -> None:
-    """Not even the certificate of the node that sent one there will do."""
+    """Even the certificate of the redirecting node is refused."""
     sent_to = secure_cluster.node_of("pinyon")
     asked = secure_cluster.another(than=sent_to)
     assert isinstance(sent_to, SecureRedis)
@@ -123,7 +123,7 @@ async def test_the_node_that_one_is_sent_to_must_be_who_it_is(
 
 
 def shows(node: SecureRedis, shown: Shown) -> None:
-    """From now on, to who connects."""
+    """Presents this certificate from now on."""
     files = ("tls-cert-file", shown.certificate, "tls-key-file", shown.key)
     assert node.ask("CONFIG", "SET", *map(str, files)) == "OK"
 

@@ -1,4 +1,4 @@
-"""Waiting for something that other holders of the same names bring about."""
+"""Waiting for a change by other holders of the same names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What locks cost the server, by its own count: two commands a cycle, and nobody is woken in vain."""
+"""The cost of locks on the server, by its own count: two commands per cycle, and no needless wake-ups."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from servers import Redis
 LocksOn = Callable[..., Any]
 
 CYCLES = 200
-#: What the functions do for a lock that nobody else wants.
+#: The commands inside the functions for a lock without contention.
 INSIDE = {"exists", "incr", "psetex", "mget", "del"}
 
 
@@ -41,7 +41,7 @@ async def test_a_cycle_is_two_commands(model: Model, names: int, workers: int, r
 async def test_among_clients_a_hand_over_is_two_commands_and_one_push(
     model: Model, redis: Redis, locks_on: LocksOn
 ) -> None:
-    """Who waits asks once, is told once, and gives back once."""
+    """A waiter asks once, is told once, and releases once."""
     clients = [locks_on(redis) for _ in range(4)]
 
     async def work(client: Any) -> int:

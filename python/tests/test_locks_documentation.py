@@ -1,6 +1,6 @@
-"""What the pages about locks say is so: programs, commands for operators, permissions, and tables.
+"""The pages about locks are right: programs, commands for operators, permissions, and tables.
 
-Their Python blocks are run by test_documentation.py.
+test_documentation.py runs their Python blocks.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def test_the_statement_of_the_page_is_the_one_that_is_run() -> None:
 
 
 def commands(page: str) -> list[str]:
-    """The lines of a page's shell blocks, those that go on joined."""
+    """The lines of a page's shell blocks, with continued lines joined."""
     blocks = re.findall(r"^```sh\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
     return [line for block in blocks for line in block.replace("\\\n", " ").splitlines()]
 
@@ -108,7 +108,7 @@ def take_and_give_back(locks: pinyon.Locks, name: str) -> None:
 
 @contextlib.contextmanager
 def background(work: Callable[[], object]) -> Iterator[None]:
-    """Runs it in another thread meanwhile; raises what it raised."""
+    """Runs it in another thread meanwhile. Raises its exception."""
     with ThreadPoolExecutor(1) as pool:
         done = pool.submit(work)
         yield
@@ -116,13 +116,13 @@ def background(work: Callable[[], object]) -> Iterator[None]:
 
 
 def granted(page: str, user: str) -> list[str]:
-    """The rules of the user's permissions, as the page has them."""
+    """The rules of the user's permissions, according to the page."""
     lines = [shlex.split(line) for line in commands(page)]
     (rules,) = [line[4:] for line in lines if line[1:4] == ["ACL", "SETUSER", user]]
     return rules
 
 
-#: What is taken away from the server, and from the rules as the page says.
+#: What the server lacks, and what the page says to leave out of the rules.
 SERVERS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "functions": ((), ("+evalsha", "+script|load")),
     "scripts": (("--rename-command", "FCALL", "", "--rename-command", "FUNCTION", ""), ()),
@@ -165,7 +165,7 @@ def nothing_was_denied(redis: Redis) -> None:
 
 
 def everything(redis: Redis, locks: pinyon.Locks, others: pinyon.Locks) -> None:
-    """A renewal, a hand-over, a wait in vain, nested locks, and a release by force."""
+    """A renewal, a hand-over, a wait that times out, nested locks, and a forced release."""
     handed: list[int] = []
 
     def take() -> None:
@@ -294,7 +294,7 @@ def test_the_links_of_the_pages_lead_somewhere() -> None:
 
 
 def test_names_in_the_examples_are_the_namespaces_own(redis: Redis) -> None:
-    """The keys of the page are those that a lock has."""
+    """The keys on the page are those of a real lock."""
     with pinyon.Locks(redis.url, namespace="app") as locks, locks.lock("NAME") as held:
         assert redis.keys() == {b"{app}:l:NAME", b"{app}:#f"}
         value = redis.ask("GET", "{app}:l:NAME").decode()

@@ -1,4 +1,4 @@
-"""Servers that are not there, not what they should be, or go away; and what a program is told then."""
+"""Servers that are absent, of the wrong kind, or go away, and what programs are told."""
 
 from __future__ import annotations
 

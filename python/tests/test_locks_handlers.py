@@ -1,4 +1,4 @@
-"""Ways to speak to the server: functions, scripts, plain commands, RESP2; and users who may not do everything."""
+"""Ways to use the server: functions, scripts, plain commands, RESP2; and users with restricted permissions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ import pinyon
 LocksOn = Callable[..., Any]
 RedisWith = Callable[..., Redis]
 
-#: What is taken away from the server, and what the client is told.
+#: What the server lacks, and the client's settings.
 WAYS: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
     "functions": ((), {}),
     "scripts": (("--rename-command", "FCALL", "", "--rename-command", "FUNCTION", ""), {}),
@@ -32,7 +32,7 @@ every_way = pytest.mark.parametrize("way", WAYS)
 
 
 async def use(model: Model, redis: Redis, clients: list[Any]) -> None:
-    """Nobody is ever inside with another, who waits in vain is told, and what is lost is noticed."""
+    """No two holders at once, waiters that time out are told, and losses are noticed."""
     inside: dict[str, int] = {}
 
     async def work(number: int) -> None:
@@ -154,7 +154,7 @@ async def test_a_transaction_that_fails_halfway_leaves_nothing_locked(
 
 @contextlib.contextmanager
 def tokens_drawn(redis: Redis) -> Iterator[threading.Thread]:
-    """All the time somebody tries to lock something, for a minute at most."""
+    """Tries to lock something all the time, for a minute at most."""
     until, over = time.monotonic() + 60, threading.Event()
 
     def draw(connection: socket.socket) -> None:
@@ -187,7 +187,7 @@ async def test_a_lock_is_given_back_while_others_draw_tokens(model: Model, redis
 
 @every_model
 async def test_conditions_need_scripts(model: Model, redis: Redis, locks_on: LocksOn) -> None:
-    """The lock is held as before."""
+    """The lock stays held."""
     locks = locks_on(redis, handler="pure")
     async with locks.lock("a") as held:
         for ask in (held.notify, held.wait):
@@ -259,7 +259,7 @@ async def test_a_user_who_may_not_do_enough_is_told_what_is_missing(
 async def test_scripts_that_are_forbidden_later_are_done_without(
     model: Model, own_redis: Redis, locks_on: LocksOn
 ) -> None:
-    """On the same connection: what is held is kept, and what is wanted is had."""
+    """On the same connection: held locks are kept, and waiters get theirs."""
     locks = locks_on(own_redis)
     held = await locks.lock("a", ttl=6).acquire()
     own_redis.ask("ACL", "SETUSER", "default", "-@scripting")

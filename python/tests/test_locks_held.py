@@ -1,4 +1,4 @@
-"""What a holder can count on: renewal, an end that it is told of, and errors that hide nothing."""
+"""What a holder can rely on: renewal, a report of the loss, and errors that hide nothing."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ async def test_extending(model: Model, redis: Redis, locks_on: LocksOn) -> None:
 
 @every_model
 async def test_given_back_inside_its_block(model: Model, redis: Redis, locks_on: LocksOn) -> None:
-    """The block's end has nothing more to give back, and does not take that for a loss."""
+    """The end of the block has nothing to release, and does not treat that as a loss."""
     locks = locks_on(redis)
     async with locks.lock("a") as held:
         assert await held.release()
@@ -174,7 +174,7 @@ async def test_what_is_held_keeps_its_locks_alive(model: Model, redis: Redis) ->
 async def test_a_refused_renewal_is_warned_of_and_the_loss_told(
     model: Model, own_redis: Redis, locks_on: LocksOn, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """As when permissions are taken away while a lock is held."""
+    """As when permissions are removed while a lock is held."""
     lost: list[Any] = []
     locks = locks_on(own_redis)
     held = await locks.lock("a", ttl=3, on_lost=lost.append).acquire()
@@ -232,7 +232,7 @@ async def test_closed_locks_hold_nothing_any_more(model: Model, redis: Redis, lo
 
 @every_model
 async def test_how_long_it_is_held(model: Model, redis: Redis, locks_on: LocksOn) -> None:
-    """By the server's clock, whether it is prolonged or not, and with all handlers that ask."""
+    """By the server's clock, with and without renewal, and with all handlers."""
     locks, plain = locks_on(redis), locks_on(redis, handler="pure")
     begun = time.monotonic()
     held = [await locks.lock("renewed", "too", ttl=6).acquire(), await locks.try_lock("not", renew=False)]

@@ -1,4 +1,4 @@
-"""Threads, event loops, processes and their ends."""
+"""Locks in threads, event loops and processes, and what happens when these end."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_two_loops_in_two_threads_share_locks(model: Model, own_redis: Redis) ->
 
 @on_asyncio
 def test_used_again_after_a_loop_was_closed(model: Model, own_redis: Redis) -> None:
-    """Those that an earlier loop left waiting do not wait any more once its connection is closed."""
+    """Waiters from an earlier loop stop waiting once its connection is closed."""
     locks = model.locks(own_redis.url, heartbeat=0.2)
     kept: list[Any] = []
 
@@ -339,7 +339,7 @@ def test_a_program_ends_at_once_and_silently_with_locks_held(program: str, redis
 
 
 def what_it_says(program: str, *arguments: str) -> str:
-    """Also what it says where nobody is to look."""
+    """Including what it writes where it should write nothing."""
     silently = "import sys, os\nos.dup2(1, 2)\n"
     return what_it_prints(silently + program, *arguments)
 

@@ -1,4 +1,4 @@
-"""What the logger ``pinyon.servers`` says, in every concurrency model."""
+"""The messages of the logger ``pinyon.servers``, in every concurrency model."""
 
 from __future__ import annotations
 

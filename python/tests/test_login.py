@@ -1,4 +1,4 @@
-"""Logging in to memcached, in every concurrency model: and the password is in no text."""
+"""Logging in to memcached, in every concurrency model. The password appears in no text."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ async def test_the_password_is_in_no_text(
     login = {"username": "app", "password": secret}
     texts = []
 
-    # Servers of another kind may repeat what they are sent.
+    # Other kinds of servers may repeat what they are sent.
     refused = faulty(version=b"CLIENT_ERROR what is app %s\r\n" % secret.encode())
     echoed = faulty(version=b"set auth 0 -1 18\r\napp %s\r\n" % secret.encode())
     cut = faulty(version=b"x" * 55 + b"%s\r\n" % secret.encode())

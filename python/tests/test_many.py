@@ -1,4 +1,4 @@
-"""Operations on many keys: all of them at once, however many, on however many servers."""
+"""Operations on many keys: all at once, for any number of keys and servers."""
 
 from __future__ import annotations
 

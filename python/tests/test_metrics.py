@@ -1,4 +1,4 @@
-"""What a client counts, in every concurrency model."""
+"""The counts of a client, in every concurrency model."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from pinyon.metrics import BOUNDS
 
 Connect = Callable[..., Any]
 
-#: What is done, and what is counted of it: command, hits, misses, stored, not stored.
+#: An operation, and what it counts: command, hits, misses, stored, not stored.
 OPERATIONS = {
     "get": ([("set", "k", "v"), ("get", "k"), ("get", "absent"), ("get", "absent")], "get", (1, 2, 0, 0)),
     "gets": ([("set", "k", "v"), ("gets", "k"), ("gets", "absent")], "get", (1, 1, 0, 0)),

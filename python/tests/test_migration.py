@@ -16,7 +16,7 @@ import pinyon.aio
 
 Connect = Callable[..., Any]
 
-#: What the old pool's client and the new one's differ by, besides their servers.
+#: The differences between the clients of the old pool and of the new one, besides their servers.
 OLD: dict[str, Any] = {
     "ring": "python-memcached",
     "dialect": "pymemcache",
@@ -28,7 +28,7 @@ NEW: dict[str, Any] = {"timeout": 10, "connect_timeout": 10}
 
 
 class Pools:
-    """Two servers of each pool, their clients, and the one that migrates."""
+    """Two servers of each pool, their clients, and the migrating client."""
 
     def __init__(self, connect: Connect, servers: list[Memcached], **settings: Any) -> None:
         self.old = connect(*servers[:2], **OLD)
@@ -36,7 +36,7 @@ class Pools:
         self.both = migrating(self.old, self.new, **settings)
 
     async def values(self, key: str = "key") -> tuple[Any, Any]:
-        """What the old pool has, and the new one."""
+        """The values in the old pool and in the new one."""
         return await self.old.get(key), await self.new.get(key)
 
 
@@ -69,7 +69,7 @@ async def leased(both: Any) -> Any:
 
 GONE = None
 
-#: What is done where only the old pool has 7, or neither has a value: what it returns, and what the pools then have.
+#: An operation if only the old pool has 7, or if neither has a value: its result, and the pools afterwards.
 OPERATIONS: dict[str, tuple[Callable[[Any], Any], tuple[Any, Any, Any], tuple[Any, Any, Any]]] = {
     "get": (lambda both: both.get("key"), (7, 7, 7), (None, GONE, GONE)),
     "get with default": (lambda both: both.get("key", 0), (7, 7, 7), (0, GONE, GONE)),
@@ -187,7 +187,7 @@ async def test_those_who_ask_for_failures_read_what_cannot_be_moved(
 async def test_what_is_deleted_while_it_is_moved_does_not_come_back(
     model: Model, connect: Connect, four: list[Memcached]
 ) -> None:
-    """Whatever lies between reading the old pool and storing in the new one."""
+    """Whatever happens between reading the old pool and storing in the new one."""
     pools = Pools(connect, four)
     changes: list[tuple[Callable[[], Any], Any]] = [
         (lambda: pools.both.delete("key"), None),
@@ -201,7 +201,7 @@ async def test_what_is_deleted_while_it_is_moved_does_not_come_back(
 
 
 async def interrupted(both: Any, calls: int, change: Callable[[], Any]) -> Any:
-    """What is read while somebody else changes the key, after so many calls of the reader's."""
+    """The value that is read while another caller changes the key, after so many calls of the reader."""
     plan = both._steps("get", "key")
     outcome: Any = None
     for number in itertools.count(1):
@@ -220,7 +220,7 @@ async def test_one_that_died_while_moving_a_key_does_not_keep_it_from_others(
 ) -> None:
     pools = Pools(connect, four)
     await pools.old.set("key", "value")
-    assert (await pools.new.ask_lease("key", 1)).state == "won"
+    assert (await pools.new._ask_lease("key", 1)).state == "won"
     assert await pools.both.get("key") == "value"
     assert await pools.new.get("key") is None
     for _ in range(500):
@@ -233,7 +233,7 @@ async def test_one_that_died_while_moving_a_key_does_not_keep_it_from_others(
 
 @every_model
 async def test_a_live_migration_loses_nothing(model: Model, connect: Connect, four: list[Memcached]) -> None:
-    """Readers and writers of both pools' keys; what a key has is what was written last."""
+    """Readers and writers use keys of both pools. A key must have the value that was written last."""
     pools = Pools(connect, four)
     await pools.old.set_many({f"read{number}": [number] for number in range(200)})
     wrong: list[Any] = []
@@ -246,7 +246,7 @@ async def test_a_live_migration_loses_nothing(model: Model, connect: Connect, fo
                 wrong.append((number, value))
 
     async def write(writer: int) -> None:
-        """The only one to write these keys, so it knows what they have."""
+        """Only this writer writes its keys, so it knows their values."""
         chance = shuffled(writer)
         written: dict[str, int | None] = {f"{writer}:{number}": number for number in range(20)}
         await pools.old.set_many(written)

@@ -1,4 +1,4 @@
-"""What OpenTelemetry is told: metrics, and a span for each operation of a traced client."""
+"""The export to OpenTelemetry: metrics, and a span for each operation of a traced client."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SECRET = "secret-key"
 
 
 class Telemetry:
-    """Where everything is exported to."""
+    """The target of all exports."""
 
     def __init__(self) -> None:
         self._reader = InMemoryMetricReader()

@@ -1,4 +1,4 @@
-"""Every method's contract on a real server, in every setting that a client can be used in."""
+"""Every method's contract on a real server, under all conditions of use."""
 
 from __future__ import annotations
 

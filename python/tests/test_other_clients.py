@@ -1,4 +1,4 @@
-"""Plain values are exchanged with pymemcache and pylibmc without any setting."""
+"""Plain values can be exchanged with pymemcache and pylibmc without any setting."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pinyon's own values, held against the vectors for every language and against the libraries that wrote them before."""
+"""Pinyon's own values, compared with the vectors for every language and with the libraries that wrote them earlier."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SERIALIZERS = ["portable", "json"]
 
 
 def value_of(typed: list[Any]) -> Any:
-    """A vector's value: its type, and what it is."""
+    """A vector's value, from its type and content."""
     kind, what = typed[0], typed[1] if len(typed) > 1 else None
     if kind == "list":
         return [value_of(item) for item in what]

@@ -1,4 +1,4 @@
-"""Pinyon's stand-in for pylibmc beside pylibmc itself, on the same servers."""
+"""Pinyon's replacement for pylibmc, compared with pylibmc on the same servers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TEXT = {"behaviors": {"verify_keys": True, "cas": True}}
 BINARY = {"binary": True, "behaviors": {"cas": True}}
 
 
-#: What both are asked. Each is asked of items that are as ``filled`` makes them.
+#: Calls for both, on the items that ``filled`` stores.
 QUESTIONS: dict[str, Callable[[Any], Any]] = {
     "get": lambda mc: [mc.get("text"), mc.get(b"number"), mc.get("none"), mc.get("none", 7)],
     "get of None": lambda mc: (mc.set("is-none", None), mc.get("is-none", 7)),
@@ -107,7 +107,7 @@ QUESTIONS: dict[str, Callable[[Any], Any]] = {
     "the British": lambda mc: mc.behaviours,
 }
 
-#: Of keys that text cannot have; binary ones can.
+#: Calls with keys that classic text cannot send but the binary protocol can.
 BAD_KEYS: dict[str, Callable[[Any], Any]] = {
     "get": lambda mc: mc.get("a b"),
     "get_multi": lambda mc: mc.get_multi(["a b", "text"]),
@@ -119,7 +119,7 @@ BAD_KEYS: dict[str, Callable[[Any], Any]] = {
 }
 
 
-#: Where libmemcached's binary protocol does otherwise than its text, or waits in vain; Pinyon does as the text.
+#: Calls for which libmemcached's binary protocol differs from its text protocol, or hangs. Pinyon matches the text.
 OTHERWISE_IN_BINARY = {"replace", "set, negative time", "touch"}
 
 
@@ -214,7 +214,7 @@ def test_the_pickle_protocol_is_the_behavior(server: Memcached) -> None:
 
 
 class Forgetting(pylibmc.Client):
-    """Takes for misses what it cannot read."""
+    """Treats values that it cannot read as misses."""
 
     def serialize(self, value: Any) -> tuple[bytes, int]:
         return repr(value).encode(), 64

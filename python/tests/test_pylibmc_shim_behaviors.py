@@ -1,4 +1,4 @@
-"""The behaviors of Pinyon's stand-in for pylibmc, beside pylibmc's own; and its names."""
+"""The behaviors of Pinyon's replacement for pylibmc, compared with pylibmc's; and its names."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pinyon.compat.pylibmc import behaviors
 
 SERVER = ["127.0.0.1:1"]
 
-#: What pylibmc itself takes and Pinyon does not.
+#: Settings that pylibmc accepts and Pinyon does not.
 REFUSED = [
     *({behavior.name: 1} for behavior in behaviors.BEHAVIORS if behavior.kind == "refused"),
     {"_poll_timeout": -1},
@@ -23,7 +23,7 @@ REFUSED = [
     {"send_timeout": -1},
 ]
 
-#: What is refused, and what one is too little of.
+#: Refused settings, and those whose range is smaller.
 UNLIKE = {"send_timeout", "receive_timeout", *(name for changes in REFUSED for name in changes)}
 
 CHANGES: list[dict[str, Any]] = [
@@ -54,7 +54,7 @@ CHANGES: list[dict[str, Any]] = [
 
 
 def outcome(module: Any, changes: dict[str, Any]) -> Any:
-    """All behaviors after these were set, or the name of what is raised."""
+    """All behaviors after setting these, or the name of the exception."""
     mc = module.Client(SERVER)
     try:
         mc.behaviors = changes

@@ -1,4 +1,4 @@
-"""Which servers Pinyon's stand-in for pylibmc uses, and what it does when they are away."""
+"""Which servers Pinyon's replacement for pylibmc uses, and what it does when they are down."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""pylibmc's own tests, with Pinyon's module in its place."""
+"""pylibmc's own tests, run on Pinyon's module."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ DIFFERENCES = HERE / "pylibmc_differences.txt"
 
 pytestmark = pytest.mark.timeout(120)
 
-#: How many there are, the modules that cannot be imported counted as one.
+#: The number of tests. Modules that cannot be imported count as one.
 TESTS = 44
 
 
@@ -30,7 +30,7 @@ def sources(repository: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def outcomes(sources: Path, memcached: Memcached, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """What came of each test."""
+    """The outcome of each test."""
     written = tmp_path_factory.mktemp("pylibmc") / "outcomes.json"
     environment = {
         **os.environ,
@@ -52,7 +52,7 @@ def outcomes(sources: Path, memcached: Memcached, tmp_path_factory: pytest.TempP
 
 
 def differences() -> dict[str, str]:
-    """The tests that do not pass, with their reasons."""
+    """The tests that do not pass, with the reasons."""
     entries = re.findall(r"^(\S.*)\n((?:    .+\n)+)", DIFFERENCES.read_text(), re.MULTILINE)
     return {name: " ".join(reason.split()) for name, reason in entries if not name.startswith("#")}
 

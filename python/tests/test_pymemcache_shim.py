@@ -1,4 +1,4 @@
-"""The shim for pymemcache beside pymemcache itself: the same interface, the same bytes, the same servers."""
+"""The shim for pymemcache, compared with pymemcache: the same interface, the same bytes, the same servers."""
 
 from __future__ import annotations
 
@@ -159,7 +159,7 @@ def test_a_method_returns_and_raises_the_same(server: Memcached, call: str) -> N
 
 
 def test_the_interface_is_the_same() -> None:
-    """Of all modules but those of sockets and their pools: names, methods, parameters, defaults."""
+    """For all modules except sockets and their pools: names, methods, parameters, defaults."""
     missing, different = [], []
     for name in ("", ".client", ".client.hash", ".client.retrying", ".client.rendezvous", ".serde", ".exceptions"):
         theirs, ours = (importlib.import_module(base + name) for base in ("pymemcache", shim.__name__))

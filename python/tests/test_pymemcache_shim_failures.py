@@ -1,4 +1,4 @@
-"""The shim for pymemcache where something is wrong: with a server, or with what it is asked."""
+"""The shim for pymemcache under faults of a server and with wrong arguments."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def test_a_closed_client_connects_again(own_server: Memcached) -> None:
 
 
 class ClosedMeanwhile(Client):
-    """One that is closed by somebody else when a command is about to be sent."""
+    """A client that is closed by another thread just before it sends a command."""
 
     def _connected(self) -> Any:
         return Closing(self, super()._connected())

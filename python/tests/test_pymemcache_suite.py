@@ -1,4 +1,4 @@
-"""The tests of pymemcache itself, run on Pinyon's shim for it."""
+"""pymemcache's own tests, run on Pinyon's shim."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ SUITE = Path(sys.prefix) / "suites/pymemcache-4.0.0/pymemcache/test"
 
 @pytest.mark.timeout(240)
 def test_the_suite_passes_but_for_what_is_documented(own_server: Memcached) -> None:
-    """A test that is listed with a difference and passes fails this, and so does one that is not and fails.
+    """Fails if a test listed with a difference passes, or if any other test fails.
 
-    Benchmarks are left out. pymemcache itself skips its only test of TLS, whose certificates are not distributed.
+    Benchmarks are left out. pymemcache itself skips its only test of TLS, because its certificates are not
+    distributed.
     """
     paths = os.pathsep.join([str(HERE), str(REPOSITORY / "scenarios")])
     run = subprocess.run(

@@ -1,4 +1,4 @@
-"""A connection that is refused a while after it was asked for, as by another machine, in every concurrency model."""
+"""A connection that is refused after a while, as by another machine, in every concurrency model."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ Connect = Callable[..., Any]
 
 @contextlib.contextmanager
 def refusing_late(port: int, after: float = 0.2) -> Iterator[None]:
-    """Lets a port answer nobody who connects, and refuse them a second later: when they ask again, nobody listens."""
+    """Makes a port ignore connections, and refuse them a second later: when clients retry, nothing listens."""
     with contextlib.ExitStack() as stack:
         listener = stack.enter_context(socket.socket())
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(("127.0.0.1", port))
         listener.listen(0)
         for _ in range(4):
-            # Those that the listener has room for, and more.
+            # Fills the listener's queue.
             filling = stack.enter_context(socket.socket())
             filling.setblocking(False)
             filling.connect_ex(("127.0.0.1", port))

@@ -1,4 +1,4 @@
-"""Rings by name: keys are where the clients put them whose rings they are."""
+"""Named rings put keys where the clients they are from put them."""
 
 from __future__ import annotations
 

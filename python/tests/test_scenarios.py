@@ -1,4 +1,4 @@
-"""Every scenario of ``scenarios/``, through every concurrency model."""
+"""Every scenario of ``scenarios/`` in every concurrency model."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from models import MODELS, Model
 from playing import Outcomes, Scenarios, play_all, written
 from servers import GuardedMemcached, Memcached, Redis
 
-#: uvloop stops watching a connection that was reset while bytes of it were unread, and tells nobody: the deadline does.
+#: uvloop stops watching a connection that was reset with unread bytes, and reports nothing. Only the deadline ends
+#: these.
 UNNOTICED = ("a reply that ends with a reset: 2", "a reply that ends with a reset: 16")
 UNNOTICED += ("one wrong connection costs no lock: resets", "classic text behind a proxy: a proxy resets")
 
@@ -36,7 +37,7 @@ def outcomes(
     guarded_memcached: GuardedMemcached,
     guarded_redis: Redis,
 ) -> Callable[[Model], Outcomes]:
-    """What came of a model's scenarios: all that are to be tested are played as soon as the first is."""
+    """The outcomes of a model's scenarios. All selected scenarios are played as soon as the first one is needed."""
     real = {
         "memcached": memcached.address,
         "redis": redis_of_all.address,
@@ -58,7 +59,7 @@ def outcomes(
 
 
 def to_be_tested(session: pytest.Session, model: Model) -> list[str]:
-    """The names of a model's scenarios in this run of the tests."""
+    """The names of a model's scenarios in this test run."""
     items = [item for item in session.items if isinstance(item, pytest.Function) and item.function is test_scenario]
     cases = [item.callspec.params for item in items if item.get_closest_marker("xfail") is None]
     return [case["name"] for case in cases if case["model"] is model]

@@ -1,4 +1,4 @@
-"""That scenarios can fail: what is expected wrongly is noticed, and so is a client that does what it must not."""
+"""Scenarios can fail: wrong expectations are noticed, and so are wrong clients."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from servers import Memcached, Redis
 HIT = "VA 5 f16 O{opaque}\r\nvalue\r\n"
 GET = {"call": ["get", "key"]}
 
-#: What fails, by why.
+#: Failing scenarios, by reason.
 FAILING: dict[str, dict[str, Any]] = {
     "returned 'value'": {"steps": [HIT], "calls": [{**GET, "returns": "another"}]},
     "'raises': 'Timeout'} returned": {"steps": [HIT], "calls": [{**GET, "raises": "Timeout"}]},
@@ -78,7 +78,7 @@ def test_what_is_played_together_has_an_outcome_each(
 
 
 class Careless:
-    """A client that answers with what it read last when it cannot read."""
+    """A client that returns the last value it read when it cannot read."""
 
     def __init__(self, client: Awaited) -> None:
         self.client = client

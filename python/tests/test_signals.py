@@ -26,7 +26,7 @@ import pinyon
 
 TESTS = str(Path(__file__).parent)
 
-#: The client's timeout here, and by when an interrupted wait must be over.
+#: The client's timeout in these tests, and the time within which an interrupted wait must end.
 LONG = 100
 AT_ONCE = 40
 
@@ -61,7 +61,7 @@ def handling(number: int, handler: Callable[..., None]) -> Iterator[None]:
 
 @pytest.fixture
 def silent() -> Iterator[str]:
-    """A port that accepts connections and says nothing, whose queue of connections may be full."""
+    """A port that accepts connections and sends nothing, or whose queue of connections is full."""
     with socket.create_server(("127.0.0.1", 0), backlog=1) as listener:
         yield f"127.0.0.1:{listener.getsockname()[1]}"
 
@@ -175,7 +175,7 @@ def test_a_signal_that_ends_no_system_call_of_the_wait_ends_the_wait(use: str) -
 def test_an_interrupt_as_a_connection_gets_ready_leaves_one_that_waits(use: str) -> None:
     def greet_and_interrupt(conversation: Conversation) -> None:
         conversation.take_greeting()
-        # Taken by this thread, the signal ends no wait of the client's: it is seen once the reply has come.
+        # This thread takes the signal, which ends no wait of the client. It is noticed after the reply.
         signal.pthread_kill(threading.get_ident(), signal.SIGUSR1)
         conversation.send(b"VERSION 1.6.18\r\nMN\r\n")
 

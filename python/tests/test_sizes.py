@@ -1,4 +1,4 @@
-"""Values of every size, up to the limits and over them."""
+"""Values of every size, up to the limits and beyond."""
 
 from __future__ import annotations
 

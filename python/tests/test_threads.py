@@ -17,12 +17,12 @@ import pinyon
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-#: Seconds that nobody waits who is not kept waiting.
+#: Seconds. No thread waits so long unless it is stuck.
 PATIENCE = 60
 
 
 def together(*works: Callable[[], None]) -> None:
-    """Runs each on a thread of its own and raises what one of them raised."""
+    """Runs each in a thread of its own. Raises an exception of any of them."""
     failures: list[BaseException] = []
 
     def run(work: Callable[[], None]) -> None:
@@ -114,7 +114,7 @@ def test_a_waiting_thread_gets_the_connection_that_becomes_free(client: pinyon.C
 
 
 class Ticker:
-    """Another thread, which counts as long as the block lasts."""
+    """Another thread, which counts during the block."""
 
     def __init__(self) -> None:
         self.count = 0

@@ -1,4 +1,4 @@
-"""TLS, in every concurrency model: that everything works over it, and what is said when it does not."""
+"""TLS in every concurrency model: everything works over it, and failures are explained."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def tls(trusted: Authority) -> pinyon.Tls:
 
 
 class Places:
-    """Servers of both kinds that show one certificate, started when they are first needed."""
+    """Servers of both kinds with one certificate, started when first needed."""
 
     def __init__(self, start: Callable[[Any], Any]) -> None:
         self.start = start
@@ -73,7 +73,7 @@ def secure_memcached(places: Places, here: Shown) -> SecureMemcached:
 
 
 async def use_all(client: Any) -> None:
-    """Small and large values, one by one, many at once and in a batch."""
+    """Small and large values, one by one, many at once, and in a batch."""
     assert await client.set("key", "value")
     assert await client.get("key") == "value"
     assert await client.get("missing") is None
@@ -160,7 +160,7 @@ async def test_a_second_connection_resumes_the_session_of_the_first(
 async def test_a_connection_that_is_cut_is_a_broken_one(
     model: Model, server: Memcached, here: Shown, connect: Connect, tls: pinyon.Tls
 ) -> None:
-    """Cut in the middle of a record, or of a value that is cut at a record's end."""
+    """Cut inside a record, or at a record's end inside a value."""
     value = b"x" * 100_000
     assert pinyon.Client(server.address, timeout=20, connect_timeout=20).set("key", value)
 
@@ -195,7 +195,7 @@ async def test_a_handshake_that_is_not_answered_ends_with_its_time(
             await locks.try_lock("name")
 
 
-#: What a server shows, what a client is told, and what is said of it.
+#: A server's certificate, the client's settings, and the error.
 NAME = r"is not for \"127.0.0.1\" but for cache.example, 10.0.0.1: use a name that it is for, or set server_name"
 UNKNOWN = "is not signed by a trusted authority: name the file with the certificate of who signed it as ca"
 FAILURES: dict[str, tuple[str, str, str]] = {
@@ -262,7 +262,7 @@ async def test_failures_name_the_server_and_the_remedy(
 async def test_a_server_that_speaks_no_tls_is_told_apart(
     model: Model, server: Memcached, redis: Redis, connect: Connect, locks_on: LocksOn, tls: pinyon.Tls
 ) -> None:
-    """Either it answers in plain text, or it waits for the end of a line."""
+    """Such a server either answers in plain text, or waits for the end of a line."""
     says = "so it does not speak TLS on this port|does it speak TLS on this port"
     with pytest.raises(pinyon.Error, match=says):
         await connect(server, tls=tls, connect_timeout=1).get("key")

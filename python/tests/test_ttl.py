@@ -17,14 +17,15 @@ DAY = 24 * 60 * 60
 
 
 def is_about(left: int | None, seconds: int, server: Memcached) -> bool:
-    """Whether what is left is the seconds asked for. More than thirty days are sent as a time of day by our clock, and
-    the server's stands still when the machine's is set."""
+    """Whether the remaining time matches the requested seconds. More than thirty days are sent as a time of day by our
+    clock; if our clock is set, the server's is not.
+    """
     apart = time.time() - server.clock() if seconds > 30 * DAY else 0
     return left is not None and seconds - 10 <= left - apart <= seconds + 5
 
 
 class ExpiredError(pinyon.Error):
-    """A second was over sooner than it was looked: it ends when the server's clock ticks next."""
+    """The second ended too soon: at the next tick of the server's clock."""
 
 
 def there(found: T | None) -> T:

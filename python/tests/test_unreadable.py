@@ -1,4 +1,4 @@
-"""Values that cannot be read, or stored: whose they are, and what becomes of the others."""
+"""Values that cannot be read or stored: the errors, and the effect on other values."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pinyon
 
 Connect = Callable[..., Any]
 
-#: What reads, each with the command that the error is to name.
+#: Operations that read, with the command that the error must name.
 READS: list[tuple[str, Callable[[Any, Any], Any]]] = [
     ("get", lambda cache, key: cache.get(key)),
     ("get", lambda cache, key: cache.gets(key)),

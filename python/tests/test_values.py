@@ -1,4 +1,4 @@
-"""Values keep their type, whatever the serializer; what cannot is refused."""
+"""Values keep their type with every serializer; types that cannot be kept are refused."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def nested(scalars: st.SearchStrategy[Any], keys: st.SearchStrategy[Any]) -> st.
 
 
 def same(one: Any, other: Any) -> bool:
-    """Equal, and of the same types all the way down."""
+    """Whether they are equal, including all inner types."""
     if type(one) is not type(other) or one != other:
         return False
     if isinstance(one, list):

@@ -1,7 +1,8 @@
-"""The whole API as a typed program uses it; checked by mypy, never run."""
+"""The whole API, used by a typed program. mypy checks it; it never runs."""
 
 from __future__ import annotations
 
+import asyncio
 import datetime
 from collections.abc import Iterable
 from typing import Any
@@ -66,7 +67,10 @@ cache = Client(
     max_decompressed_size=2**24,
     compression=pinyon.Compression("zstd", threshold=None, level=9, dictionaries={1: b""}),
     dialect="pinyon",
+    key_rule="encoded",
+    default_ttl=datetime.timedelta(hours=1),
 )
+ring_with_points: Client = Client(ring="cache-memcached-fast-ketama:160", default_ttl=60)
 shared_with_ruby: Client = Client(dialect="dalli", compression="gzip")
 in_tasks_with_pylibmc: pinyon.aio.Client = pinyon.aio.Client(dialect="pylibmc", compression=True)
 default_cache: Client = Client()
@@ -111,6 +115,21 @@ def write(client: Client, pairs: dict[str, Any], keys: Iterable[str | bytes]) ->
     number: int | None = client.incr("count")
     number = client.decr(b"count", 5, initial=0, ttl=60)
     print(done, not_stored, deleted, number)
+
+
+def items(client: Client) -> bool:
+    client["key"] = client[b"key"]
+    del client["key"]
+    return "key" in client
+
+
+async def futures(client: pinyon.aio.Client) -> None:
+    future: asyncio.Future[Any] = client.get("key")
+    stored: asyncio.Future[bool] = client.set("key", 1)
+    both: tuple[Any, bool] = await asyncio.gather(future, stored)
+    done, _ = await asyncio.wait([client.get("key")], timeout=1)
+    task: asyncio.Task[int] = asyncio.create_task(client.get_or_set("key", lambda: 5, 60))
+    print(both, done, await task, await asyncio.wait_for(client.touch("key", 1), 5), future.cancel())
 
 
 def mixed(client: Client, keys: list[str | bytes]) -> dict[str | bytes, Any]:
@@ -215,6 +234,15 @@ def lock(locks: Locks, name: str | bytes) -> None:
         ready: Any = held.wait_for(lambda: left > 1, timeout=5)
         count: int = held.notify() + held.notify(2) + held.notify_all()
         print(left, kept, ready, count)
+    acquired: Held = reusable.acquire(timeout=5)
+    at_once: Held | None = reusable.acquire(blocking=False)
+    states: tuple[bool, bool, bool, bool] = (
+        reusable.locked(),
+        reusable.owned(),
+        reusable.extend(5),
+        reusable.release(),
+    )
+    print(acquired.token, at_once, states)
     taken: Held | None = locks.try_lock(name, ttl=5, renew=False)
     if taken is not None:
         given_back: bool = taken.release()

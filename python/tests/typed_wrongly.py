@@ -1,4 +1,4 @@
-"""Mistakes that mypy must find; the comment says which error is expected on a line."""
+"""Mistakes that mypy must find. The comment on a line is the expected error."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Verifies Pinyon on real processes: it provokes faults, records what happens and checks the histories."""
+"""Verifies Pinyon with real processes: causes faults, records what happens, and checks the histories."""

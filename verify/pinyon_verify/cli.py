@@ -1,4 +1,4 @@
-"""What can be typed."""
+"""Run Pinyon on real processes while faults are injected, and check what happened."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from .locks.run import HEADING, details, line, run
 from .locks.sabotage import SABOTAGES
 from .soak.cli import add_verb as add_soak
 
-#: Seconds of work in a cell of the quick ones.
+#: The duration of work in each quick cell, in seconds.
 QUICK_SECONDS = 1.2
-#: Seconds of work under each sabotage.
+#: The duration of work under each sabotage, in seconds.
 SABOTAGE_SECONDS = 2.0
-#: Seconds that a cell takes beyond its work: starting, ending and checking.
+#: The time a cell takes in addition to its work, in seconds: starting, ending and checking.
 AROUND = 6.0
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run what is asked for; 0 when nothing was violated."""
+    """Run the chosen program; return 0 when nothing was violated."""
     options = _parser().parse_args(arguments)
     status: int = options.carry_out(options)
     return status
@@ -33,8 +33,12 @@ def _locks(options: argparse.Namespace) -> int:
         return 0
     unknown = set(options.cell) - {each.name for each in (SABOTAGES if options.sabotage else CELLS)}
     if unknown:
-        known = ", ".join(sabotage.name for sabotage in SABOTAGES) if options.sabotage else "--list shows them"
-        print(f"no such cell: {', '.join(sorted(unknown))}; {known}")
+        known = (
+            "choose from: " + ", ".join(sabotage.name for sabotage in SABOTAGES)
+            if options.sabotage
+            else "--list lists the cells"
+        )
+        print(f"no cell is named {', '.join(sorted(unknown))}; {known}")
         return 2
     if options.sabotage:
         return _sabotage(options.cell, options.seconds or SABOTAGE_SECONDS)
@@ -56,7 +60,7 @@ def _locks(options: argparse.Namespace) -> int:
 
 
 def _sabotage(names: list[str], seconds: float) -> int:
-    """Break each of these things in turn, or of all; 0 when all of it was found."""
+    """Apply each chosen sabotage, or all of them; return 0 when every one was found."""
     missed = []
     for sabotage in [each for each in SABOTAGES if not names or each.name in names]:
         result = run(sabotage.cell_of(), seed=1, seconds=seconds)
@@ -77,17 +81,19 @@ def _share(minutes: float, cells: int) -> float:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m pinyon_verify", description=__doc__)
     verbs = parser.add_subparsers(required=True)
-    locks = verbs.add_parser("locks", help="shared locks on real processes, under faults")
-    locks.add_argument("--minutes", type=float, default=15.0, help="for all cells together (15)")
-    locks.add_argument("--seconds", type=float, help="for the work of each cell, instead")
+    locks = verbs.add_parser("locks", help="check shared locks on real processes under faults")
+    locks.add_argument("--minutes", type=float, default=15.0, help="how long all cells take together; default: 15")
+    locks.add_argument("--seconds", type=float, help="how long each cell works; overrides --minutes")
     locks.add_argument(
-        "--cell", action="append", default=[], metavar="NAME", help="only this one, or this sabotage; may be repeated"
+        "--cell", action="append", default=[], metavar="NAME", help="run only this cell or sabotage; may be repeated"
     )
-    locks.add_argument("--seed", type=int, help="what all choices follow from; printed with each run")
-    locks.add_argument("--quick", action="store_true", help="a few cells, in less than a minute")
-    locks.add_argument("--keep", action="store_true", help="keep all histories, and not only those of violations")
-    locks.add_argument("--sabotage", action="store_true", help="break the server's side, to see that it is found")
-    locks.add_argument("--list", action="store_true", help="show the cells")
+    locks.add_argument("--seed", type=int, help="random seed of all choices; each run prints its own")
+    locks.add_argument("--quick", action="store_true", help="run a few cells in less than a minute")
+    locks.add_argument("--keep", action="store_true", help="keep all histories, not only those with violations")
+    locks.add_argument(
+        "--sabotage", action="store_true", help="break the server's side on purpose and see whether the checks find it"
+    )
+    locks.add_argument("--list", action="store_true", help="list the cells and exit")
     locks.set_defaults(carry_out=_locks)
     add_soak(verbs)
     return parser

@@ -1,4 +1,4 @@
-"""Ports for servers that are stopped and started again at the same place, by the verification and by the tests."""
+"""Ports for servers that the verification and the tests stop and restart at the same address."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import random
 import socket
 from collections.abc import Iterator
 
-#: These, and those of the buses of Redis Clusters, are below the ports that the system gives to outgoing connections:
-#: nobody connects to itself, and no connection has the port while its server is away.
+#: These, and the bus ports of Redis Clusters, are below the system's range for outgoing connections. So no connection
+#: takes the port of a server that is away, or connects to itself.
 PORTS = range(12000, 22000)
 
 #: How many of them belong to one process.
@@ -21,10 +21,10 @@ BUS = 10000
 
 
 def free_port() -> int:
-    """A port that nobody listens on at any address, nor on the port of the bus that belongs to it.
+    """A port that is free on every address, and whose bus port is free too.
 
-    Other processes get other ports from this, until the caller's has ended. Two calls give two ports, also before
-    anything listens on the first.
+    Other processes get other ports from this function until this process ends. Each call returns another port, even
+    before a server listens on the first one.
     """
     ports, _ = _own_ports()
     return next(port for port in ports if _is_free(port) and _is_free(port + BUS))
@@ -32,7 +32,7 @@ def free_port() -> int:
 
 @functools.cache
 def _own_ports() -> tuple[Iterator[int], socket.socket]:
-    """The ports of this process, in turn, and what says so: a socket that listens on the one before them."""
+    """This process's ports in turn, and the socket that reserves them by listening on the port before them."""
     firsts = list(range(PORTS.start, PORTS.stop, OWN_PORTS))
     random.shuffle(firsts)
     for first in firsts:

@@ -1,4 +1,4 @@
-"""Lets tests import what stands beside them."""
+"""Lets tests import the modules beside them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Made-up histories: times in milliseconds, names as letters."""
+"""Invented histories, with times in milliseconds and letters as names."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pinyon_verify.locks.trace import Step
 
 
 def held(id: str, names: str, token: int, begun: int, ended: int, believed: int = 1000, process: int = 1) -> Attempt:
-    """An attempt that was granted as it began, and given back as it ended."""
+    """An attempt that was granted when it began, and released when it ended."""
     return Attempt(
         id,
         process,

@@ -1,4 +1,4 @@
-"""Each check finds what is wrong in a history that is bad in its own way, and nothing in one that is good."""
+"""Each check finds the violation in a bad history, and nothing in a good one."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pinyon_verify.locks.history import MILLISECOND as MS
 
 
 def found(history: Evidence) -> dict[str, list[str | None]]:
-    """Return the excuses of what all checks find, by check."""
+    """Return the excuses of all findings, by check."""
     excuses: dict[str, list[str | None]] = {}
     for finding in check(history):
         excuses.setdefault(finding.check, []).append(finding.excuse)

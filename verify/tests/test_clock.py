@@ -1,4 +1,4 @@
-"""Wall clocks are moved where they are to be moved, and nowhere else."""
+"""Only the chosen wall clocks are moved."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What processes and servers write down is read back as it was meant."""
+"""What processes and servers write is read back correctly."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Servers that are to begin later have ports of their own by then."""
+"""Ports are distinct even before their servers begin to listen."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The soak: what its ledger claims, that wrong clients are found, and a few seconds of every concurrency model."""
+"""The soak: its ledger's claims, the detection of wrong clients, and a few seconds in every concurrency model."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pinyon_verify.soak.ledger import SIZES, Ledger, generation_of, value_of
 
 
 def written(ledger: Ledger, times: int = 1) -> int:
-    """The last of so many generations that were acknowledged one after the other."""
+    """Acknowledge so many generations one after another. Returns the last one."""
     for _ in range(times):
         generation = ledger.begin("key")
         ledger.acknowledge("key", generation)

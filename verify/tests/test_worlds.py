@@ -35,7 +35,7 @@ def delete_secretly(world: World) -> None:
 
 
 def test_a_world_that_is_wrong_is_found_out() -> None:
-    """Locks vanish without anybody's doing, and order is asked of clients that keep none."""
+    """Locks vanish without a cause, and clients without order are checked for order."""
     crowded = BUSY.but(fairness="throughput", model="asyncio", long_stays=0.2)
     cell = Cell("wrong", "", (crowded, crowded, crowded), faults=(delete_secretly,), every=0.05)
     result = run(cell, seed=1, seconds=1.5)

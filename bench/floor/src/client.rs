@@ -1,4 +1,4 @@
-//! The commands, as Pinyon sends them, and their replies, read to their end.
+//! The commands as Pinyon sends them. Their replies are read to the end.
 
 use std::collections::HashMap;
 use std::io::Write;
@@ -19,7 +19,7 @@ pub struct Client {
     quiet: bool,
 }
 
-/// What a step was answered, for verification.
+/// The answer to a step, for verification.
 #[derive(Debug, PartialEq)]
 pub enum Answer {
     Value(Vec<u8>),
@@ -35,7 +35,7 @@ impl Client {
         Ok(Client { connections, ring: Ring::new(servers), opaque: 0, quiet })
     }
 
-    /// Does one step and reads its reply to the end; in a quiet client, stores and deletes are only gathered.
+    /// Does one step and reads its reply to the end. In a quiet client, stores and deletes are only gathered.
     pub fn run(&mut self, step: &Step) -> Outcome<()> {
         if let Step::MultiGet { keys } = step {
             return self.multi_get(keys, |_, _| ());
@@ -50,7 +50,7 @@ impl Client {
         Ok(())
     }
 
-    /// Does one step and returns what was answered; a quiet step counts as done.
+    /// Does one step and returns its answer. A quiet step counts as done.
     pub fn ask(&mut self, step: &Step) -> Outcome<Answer> {
         if let Step::MultiGet { keys } = step {
             let mut found = HashMap::new();
@@ -69,7 +69,7 @@ impl Client {
         answer(&connection.reply()?, self.opaque)
     }
 
-    /// Sends all steps to the one server at once, then reads each reply to its end and calls `each`.
+    /// Sends all steps to the only server at once, then reads each reply to its end and calls `each`.
     pub fn run_together(&mut self, steps: &[Step], mut each: impl FnMut()) -> Outcome<()> {
         self.together(steps, |_, _| {
             each();
@@ -77,7 +77,7 @@ impl Client {
         })
     }
 
-    /// Sends all steps to the one server at once, then returns what they were answered, in their order.
+    /// Sends all steps to the only server at once, then returns their answers in order.
     pub fn ask_together(&mut self, steps: &[Step]) -> Outcome<Vec<Answer>> {
         let mut answers = Vec::with_capacity(steps.len());
         self.together(steps, |opaque, reply| {
@@ -119,7 +119,7 @@ impl Client {
         Ok(())
     }
 
-    /// Appends a step's request to its server's unsent bytes; returns which server.
+    /// Appends a step's request to its server's unsent bytes. Returns the server's number.
     fn request(&mut self, step: &Step) -> Outcome<usize> {
         self.opaque = self.opaque.wrapping_add(1);
         let opaque = self.opaque;
@@ -153,7 +153,7 @@ impl Client {
         Ok(server)
     }
 
-    /// Sends every server its lines, then reads every server's replies.
+    /// Sends each server its lines, then reads each server's replies.
     fn multi_get(&mut self, keys: &[Vec<u8>], mut found: impl FnMut(&[u8], &[u8])) -> Outcome<()> {
         let mut counts = vec![0; self.connections.len()];
         for key in keys {

@@ -6,9 +6,9 @@ use std::net::TcpStream;
 use crate::{Failure, Outcome};
 
 const RECEIVE_SIZE: usize = 1 << 18;
-/// Values above this are sent from where they lie instead of being copied behind their header.
+/// Larger values are sent from where they are, instead of being copied after their header.
 const COPY_LIMIT: usize = 1 << 14;
-/// Quiet commands are sent when this many bytes of them have gathered.
+/// Quiet commands are sent once so many bytes have gathered.
 const GATHER_LIMIT: usize = 1 << 16;
 
 /// A connection to one server.
@@ -35,12 +35,12 @@ impl Connection {
         Ok(Connection { stream, unsent: Vec::with_capacity(GATHER_LIMIT), received, start: 0, end: 0 })
     }
 
-    /// The bytes that leave with the next send; append to it.
+    /// The bytes of the next send; append to it.
     pub fn unsent(&mut self) -> &mut Vec<u8> {
         &mut self.unsent
     }
 
-    /// Appends a value and its line end; a large one is sent at once, from where it lies.
+    /// Appends a value and its line end. A large value is sent at once, without a copy.
     pub fn append_value(&mut self, value: &[u8]) -> Outcome<()> {
         if value.len() <= COPY_LIMIT {
             self.unsent.extend_from_slice(value);
@@ -52,7 +52,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Sends what has gathered.
+    /// Sends the gathered bytes.
     pub fn send(&mut self) -> Outcome<()> {
         if !self.unsent.is_empty() {
             self.stream.write_all(&self.unsent)?;
@@ -61,7 +61,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Sends what has gathered once it is much.
+    /// Sends the gathered bytes if there are many.
     pub fn send_when_full(&mut self) -> Outcome<()> {
         if self.unsent.len() >= GATHER_LIMIT {
             self.send()?;
@@ -69,7 +69,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Reads one line, and the value behind it when it is `VA <size> ...` or `VALUE <key> <flags> <size>`.
+    /// Reads one line, and the value after it if the line is `VA <size> ...` or `VALUE <key> <flags> <size>`.
     pub fn reply(&mut self) -> Outcome<Reply<'_>> {
         let line = self.line_length()?;
         let size = value_size(&self.received[self.start..self.start + line])?;

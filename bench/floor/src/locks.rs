@@ -1,4 +1,4 @@
-//! Locks at their least: a pair of scripts that take and release n names, sent from one blocking socket, one after the
+//! The cheapest possible locks: two scripts that take and release n names, sent from one blocking socket, one after the
 //! other or both in one write.
 
 use std::io::Write;
@@ -22,7 +22,7 @@ const OWNER: &[u8] = b"5c0f1a2b3d4e5f60.1.0:1:1";
 const TAKEN: &[u8] = b":1";
 const REFUSED: &[u8] = b":0";
 
-/// One cell's work.
+/// The work of one cell.
 pub struct Locks {
     server: String,
     workload: Workload,
@@ -32,7 +32,7 @@ pub struct Locks {
     count: u64,
 }
 
-/// What was done by the clock.
+/// The measured work.
 pub struct Done {
     pub timing: Timing,
     pub cycles: u64,
@@ -46,13 +46,13 @@ enum Workload {
     Pipelined,
 }
 
-/// Whether a row is one of locks.
+/// Whether a row is about locks.
 pub fn is_locks(row: &Value) -> bool {
     row["workload"].is_string()
 }
 
 impl Locks {
-    /// Reads a row; fails with a message that names what it lacks.
+    /// Reads a row. The error names what is missing.
     pub fn parse(row: &Value) -> Outcome<Locks> {
         let workload = match text(row, "workload")? {
             "ping" => Workload::Ping,
@@ -75,7 +75,7 @@ impl Locks {
         })
     }
 
-    /// Does every cycle once, each reply compared; a second lock and a second release must be refused.
+    /// Does every cycle once and compares each reply. The server must refuse a second lock and a second release.
     pub fn verify(&self) -> Outcome<Done> {
         let Client { mut connection, ping, lock, unlock, .. } = Client::open(self)?;
         let released = format!(":{}", self.names.len());
@@ -132,7 +132,7 @@ impl Locks {
     }
 }
 
-/// A connection, and the bytes of the requests, which are always the same.
+/// A connection, and its requests, which never change.
 struct Client {
     connection: Connection,
     ping: Vec<u8>,
@@ -154,14 +154,14 @@ impl Client {
     }
 }
 
-/// Sends a request and reads one reply to its end; returns its line.
+/// Sends a request and reads one reply to its end. Returns its line.
 fn ask<'a>(connection: &'a mut Connection, request: &[u8]) -> Outcome<&'a [u8]> {
     connection.unsent().extend_from_slice(request);
     connection.send()?;
     Ok(connection.reply()?.line)
 }
 
-/// The same; fails when the reply is another than the wanted one.
+/// The same, but fails if the reply differs from the expected one.
 fn expect(connection: &mut Connection, request: &[u8], wanted: &[u8]) -> Outcome<()> {
     let line = ask(connection, request)?;
     if line == wanted {
@@ -171,7 +171,7 @@ fn expect(connection: &mut Connection, request: &[u8], wanted: &[u8]) -> Outcome
     Err(Failure::Wrong(format!("a request was answered {got} instead of {wanted}")))
 }
 
-/// Loads a script; returns the digest by which it is called.
+/// Loads a script. Returns the digest that calls it.
 fn script(connection: &mut Connection, source: &str) -> Outcome<Vec<u8>> {
     connection.unsent().extend_from_slice(&request(&[b"SCRIPT", b"LOAD", source.as_bytes()])?);
     connection.send()?;

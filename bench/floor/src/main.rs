@@ -1,10 +1,10 @@
-//! The floor: what a client's bytes cost on a bare blocking socket.
+//! The floor: the cost of a client's bytes on a bare blocking socket.
 //!
-//! A contestant of the benchmark like the others (JSON lines, see `bench/pinyon_bench/protocol.py`), but one that
-//! sends the requests Pinyon sends, reads to the end of each reply and looks at nothing else. Only `verify` compares
-//! replies. No client can be faster by more than noise.
+//! It is a contestant like the others (JSON lines, see `bench/pinyon_bench/protocol.py`). It sends the same requests as
+//! Pinyon, reads each reply to its end, and looks at nothing else; only `verify` compares replies. No client can be
+//! faster by more than noise.
 //!
-//! For locks it is the least that a lock can be: a script that takes, and a script that releases.
+//! For locks, it is the cheapest lock possible: one script that takes, and one that releases.
 
 mod client;
 mod connection;
@@ -21,12 +21,12 @@ use serde_json::{json, Value};
 
 type Outcome<T> = Result<T, Failure>;
 
-/// Why a request was not done.
+/// Why a request failed.
 #[derive(Debug)]
 enum Failure {
-    /// The request or a reply of the server makes no sense, or a reply was wrong.
+    /// The request makes no sense, or a reply of the server was wrong.
     Wrong(String),
-    /// The floor has no such operation.
+    /// The floor does not have this operation.
     Cannot(String),
     /// The socket failed.
     Io(io::Error),

@@ -1,7 +1,7 @@
-//! The coroutines' workload at its least: a window of operations in flight on one blocking socket.
+//! The cheapest form of the coroutines' workload: a window of operations in flight on one blocking socket.
 //!
-//! So many coroutines are a window of so many requests that leave in one write, whose replies are then read; the
-//! blocking client is a window of one.
+//! So many coroutines correspond to a window of so many requests, which leave in one write before their replies are
+//! read. The blocking client is a window of one.
 
 use std::time::Instant;
 
@@ -12,7 +12,7 @@ use crate::rows::{key, list, number, string, text, wrong, Mode, Step, Values};
 use crate::timing::{Start, Timing};
 use crate::{Failure, Outcome};
 
-/// One cell's work: the same operation for every pair of key and value.
+/// The work of one cell: the same operation for every pair of a key and a value.
 pub struct Pairs {
     server: String,
     window: usize,
@@ -24,7 +24,7 @@ pub struct Pairs {
     values: Values,
 }
 
-/// How long single operations took, in seconds.
+/// The durations of single operations, in seconds.
 pub struct Latency {
     pub mean: f64,
     pub median: f64,
@@ -32,13 +32,13 @@ pub struct Latency {
     pub longest: f64,
 }
 
-/// Whether a row is one of pairs, rather than of steps.
+/// Whether a row has pairs rather than steps.
 pub fn is_pairs(row: &Value) -> bool {
     row["pairs"].is_array()
 }
 
 impl Pairs {
-    /// Reads a row; fails with a message that names what it lacks.
+    /// Reads a row. The error names what is missing.
     pub fn parse(row: &Value) -> Outcome<Pairs> {
         let values = Values { kind: "bytes".into(), length: number(row, "length")? as usize };
         let stores = match text(row, "operation")? {
@@ -67,7 +67,7 @@ impl Pairs {
         })
     }
 
-    /// Does every operation once, compares what it is answered, and reads back what was stored.
+    /// Does every operation once, compares the answers, and reads back what was stored.
     pub fn verify(&self) -> Outcome<()> {
         let mut client = self.open()?;
         for (steps, texts) in self.steps.chunks(self.window).zip(self.texts.chunks(self.window)) {
@@ -117,7 +117,7 @@ impl Pairs {
 }
 
 impl Latency {
-    /// Returns the figures of single operations, or none without any.
+    /// The figures of single operations, if there are any.
     pub fn of(mut seconds: Vec<f64>) -> Option<Latency> {
         seconds.sort_by(f64::total_cmp);
         let longest = *seconds.last()?;

@@ -1,4 +1,4 @@
-//! Which server has a key: libmemcached's weighted ketama with equal weights, so that every server gets the same keys
+//! Maps keys to servers by libmemcached's weighted ketama with equal weights, so that every server gets the same keys
 //! from the floor as from Pinyon.
 
 use md5::{Digest, Md5};

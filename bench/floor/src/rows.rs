@@ -1,14 +1,14 @@
-//! A row as the benchmark sends it, turned into what the client does.
+//! Turns a row of the benchmark into steps for the client.
 
 use serde_json::Value;
 
 use crate::{Failure, Outcome};
 
-/// What `[]` is in Python's pickle, protocol 5.
+/// `[]` as a Python pickle, protocol 5.
 const PICKLED_LIST: &[u8] = b"\x80\x05]\x94.";
 const PICKLE_FLAG: u32 = 1;
 
-/// One cell's work.
+/// The work of one cell.
 pub struct Row {
     pub servers: Vec<String>,
     pub quiet: bool,
@@ -18,7 +18,7 @@ pub struct Row {
     pub phases: Vec<Phase>,
 }
 
-/// Steps done `iterations` times over.
+/// Steps, repeated `iterations` times.
 pub struct Phase {
     pub iterations: u64,
     pub steps: Vec<Step>,
@@ -33,7 +33,7 @@ pub enum Step {
     Count { key: Vec<u8>, delta: u64, down: bool, initial: Option<u64> },
 }
 
-/// How `ms` treats what is already there.
+/// The condition of an `ms`.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Mode {
     Set,
@@ -42,7 +42,7 @@ pub enum Mode {
 }
 
 impl Row {
-    /// Reads a row; fails with a message that names what it lacks.
+    /// Reads a row. The error names what is missing.
     pub fn parse(row: &Value) -> Outcome<Row> {
         let values = Values { kind: text(row, "kind")?.to_owned(), length: number(row, "length")? as usize };
         let phases = list(row, "phases")?.iter().map(|phase| {
@@ -59,7 +59,7 @@ impl Row {
     }
 }
 
-/// What a step's text stands for.
+/// The values that the texts in steps stand for.
 pub struct Values {
     pub kind: String,
     pub length: usize,
@@ -92,7 +92,7 @@ impl Values {
         Ok(Step::Store { mode, key: key(&step[1])?, value, flags })
     }
 
-    /// Returns the bytes of a value, and its flags.
+    /// The bytes and flags of a value.
     pub fn value(&self, text: &str) -> (Vec<u8>, u32) {
         if self.kind == "object" {
             return (PICKLED_LIST.to_vec(), PICKLE_FLAG);

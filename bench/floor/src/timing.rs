@@ -1,4 +1,4 @@
-//! The clock around a row, and the processor time of this process.
+//! Measures a row: the elapsed time, and the processor time of this process.
 
 use std::mem::MaybeUninit;
 use std::time::Instant;
@@ -7,7 +7,7 @@ use crate::client::Client;
 use crate::rows::{Phase, Row, Step};
 use crate::Outcome;
 
-/// Seconds by the clock, in the program's own code, and in the kernel on its behalf.
+/// Seconds by the clock, in the program's own code, and in the kernel for it.
 pub struct Timing {
     pub wall: f64,
     pub user: f64,
@@ -21,7 +21,7 @@ pub struct Start {
     system: f64,
 }
 
-/// Prepares the servers, then times the row's phases on a new client.
+/// Prepares the servers, then times the row's phases with a new client.
 pub fn measure(row: &Row) -> Outcome<Timing> {
     run_steps(&mut Client::open(&row.servers, false)?, &row.prepare, 1)?;
     if row.connect_inside {
@@ -62,7 +62,7 @@ impl Start {
         Start { clock: Instant::now(), user, system }
     }
 
-    /// Returns what has passed since.
+    /// The time since then.
     pub fn elapsed(&self) -> Timing {
         let wall = self.clock.elapsed().as_secs_f64();
         let (user, system) = processor_time();
@@ -73,7 +73,7 @@ impl Start {
 /// Returns the process's user and system time so far, in seconds.
 fn processor_time() -> (f64, f64) {
     let mut usage = MaybeUninit::<libc::rusage>::zeroed();
-    // SAFETY: RUSAGE_SELF is valid and `usage` is a writable rusage; all of its bytes were zeroed, so it is initialised.
+    // SAFETY: RUSAGE_SELF is valid, `usage` is writable, and all its bytes were zeroed, so it is initialised.
     let usage = unsafe {
         libc::getrusage(libc::RUSAGE_SELF, usage.as_mut_ptr());
         usage.assume_init()

@@ -1,4 +1,4 @@
-//! Verification: the row's steps once more, each answer compared with what a cache must say.
+//! Verification: repeats the row's steps, and compares each answer with a model of a cache.
 
 use std::collections::HashMap;
 
@@ -6,7 +6,7 @@ use crate::client::{Answer, Client};
 use crate::rows::{Mode, Row, Step};
 use crate::{Failure, Outcome};
 
-/// Runs a row on a fresh client, then reads everything back; fails at the first answer that is not what must be.
+/// Runs a row with a fresh client, then reads everything back. Fails at the first wrong answer.
 pub fn verify(row: &Row) -> Outcome<()> {
     let mut model = Model { items: HashMap::new(), counters: HashMap::new(), quiet: false };
     model.check_all(&mut Client::open(&row.servers, false)?, &row.prepare)?;
@@ -26,7 +26,7 @@ pub fn verify(row: &Row) -> Outcome<()> {
     Ok(())
 }
 
-/// A cache as it must behave.
+/// A model of a cache.
 struct Model {
     items: HashMap<Vec<u8>, Vec<u8>>,
     counters: HashMap<Vec<u8>, u64>,

@@ -1,4 +1,4 @@
-"""A bare Python socket: the least that Python can do, one request and one reply read into a preallocated buffer."""
+"""A bare Python socket, the least that Python can do: one request, and one reply read into a preallocated buffer."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ BUFFER_SIZE = 1 << 18
 
 
 class BareSocket:
-    """Gets and sets of bytes on one connection to one server; a value is a view into the buffer until the next get."""
+    """Gets and sets bytes on one connection to one server. A value is a view into the buffer, until the next get."""
 
     def __init__(self, server: str) -> None:
         host, port = server.rsplit(":", 1)

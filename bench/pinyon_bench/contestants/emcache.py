@@ -18,7 +18,7 @@ BATCH_KEYS = 32
 
 
 class EmcacheAdapter:
-    """A full pool from the start: otherwise it opens one connection after another while operations already wait."""
+    """The pool is filled at the start. Otherwise it opens connections one by one while operations already wait."""
 
     def __init__(self, autobatching: bool) -> None:
         self._autobatching = autobatching

@@ -14,7 +14,7 @@ IDLE_SECONDS = 3600.0
 
 
 class MemcachioAdapter:
-    """Its `get` takes any number of keys and returns a dictionary, here as with one key."""
+    """Its `get` takes several keys and returns a dict; here it gets one key."""
 
     def version(self) -> str:
         return str(memcachio.__version__)

@@ -17,16 +17,16 @@ new_pool = connection_pool_factory_builder(no_delay=True, read_buffer_size=READ_
 
 
 class PlainSerializer(meta_memcache.MixedSerializer):  # type: ignore[misc]
-    """The library's serializer without compression, which none of the other clients does here either."""
+    """The library's serializer without compression, like all other clients here."""
 
     COMPRESSION_THRESHOLD = 1 << 30
 
 
 class MetaMemcacheAdapter:
-    """Its own connection pool and socket factory, no compression.
+    """Its own connection pool and socket factory, without compression.
 
-    It has no close: dropping the client closes its sockets. With the default read buffer of 4096 bytes a larger value
-    stalled for 90 ms a get, hence the large one.
+    It has no close: dropping the client closes its sockets. The read buffer is larger than the default of 4096
+    bytes, with which a larger value stalled each get for 90 ms.
     """
 
     def version(self) -> str:

@@ -64,7 +64,7 @@ def _quiet(client: Any) -> Calls:
 
 
 class PinyonGeventAdapter(PinyonAdapter):
-    """The client for gevent, by its own name, so that it is the same whether or not the process is patched."""
+    """The client for gevent, chosen by name, so that it is the same whether or not the process is patched."""
 
     def configuration(self) -> str:
         return "pinyon.gevent.Client, defaults (one connection)"

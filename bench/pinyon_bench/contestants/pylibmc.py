@@ -33,7 +33,7 @@ class PylibmcAdapter:
                 return initial if client.add(key, initial) else client.incr(key, delta)
 
         def delete_buffered(key: str) -> Any:
-            """pylibmc raises for a delete that libmemcached has buffered, though nothing is wrong."""
+            """pylibmc raises for a delete that libmemcached has buffered, although nothing is wrong."""
             try:
                 return client.delete(key)
             except pylibmc.Error as error:

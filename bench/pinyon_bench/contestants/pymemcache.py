@@ -13,7 +13,7 @@ from ..protocol import Kind
 
 
 class PymemcacheAdapter:
-    """`Client` for one server, `HashClient` for several; bytes go as they are, other values through its own serde."""
+    """`Client` for one server, `HashClient` for several. Bytes are sent unchanged, other values by its own serde."""
 
     def version(self) -> str:
         return str(pymemcache.__version__)
@@ -53,7 +53,7 @@ class PymemcacheAdapter:
 
 
 class PymemcachePooledAdapter:
-    """`PooledClient`, its sockets and locks patched by gevent; its pool grows to one connection for each greenlet."""
+    """`PooledClient` with sockets and locks patched by gevent. Its pool grows to one connection per greenlet."""
 
     def version(self) -> str:
         return str(pymemcache.__version__)

@@ -1,4 +1,4 @@
-"""Verifies and times rows of pairs, one contestant and row at a time; the servers check what the contestant says."""
+"""Verifies and times rows of pairs, one contestant and row at a time, and checks the contestant against the servers."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from .rows import NEAR, PAIRS, PairsRow
 
 VERIFY_SECONDS = 30.0
 VERIFY_PAIRS = 300
-#: A cell of `run` goes over its few pairs again until it has lasted so long, or made as many operations as the seed's:
-#: in a shorter one starting the coroutines is a good part of what is timed.
+#: A cell of `run` repeats its few pairs until it has lasted so long, or has as many operations as the seed's. In a
+#: shorter cell, starting the coroutines would be a good part of the time.
 LEAST_SECONDS = 0.05
 
 
 class PairsCells:
-    """The cells of rows of pairs, on the first server, or over the slow link when there is one."""
+    """The cells of rows of pairs, on the first server or over the slow link."""
 
     def __init__(self, servers: list[Server], slow: Link | None) -> None:
         self._servers = servers
         self._slow = slow
-        #: How often a contestant's cell goes over the pairs, by contestant and row.
+        #: How many times a contestant's cell repeats the pairs, by contestant and row.
         self._passes: dict[tuple[str, str], int] = {}
 
     def verify(self, contestant: Contestant, row: PairsRow) -> None:
-        """Raises ContestantError when a value is wrong, here or on the server."""
+        """Raises ContestantError if a value is wrong, in the client or on the server."""
         link = self._link(row)
         spec = row.spec(link.address, min(row.count, max(VERIFY_PAIRS, 2 * row.concurrency)))
         prepare(spec, link.server)
@@ -43,7 +43,7 @@ class PairsCells:
             self._passes[contestant.entry.name, row.name] = enough
 
     def time(self, contestant: Contestant, row: PairsRow, number: int) -> Measured:
-        """Returns a timed cell; raises ContestantError when it failed or the server counted something else."""
+        """Returns a timed cell. Raises ContestantError if it failed, or if the server counted something else."""
         return Measured(self._cell(contestant, row, number, self._passes.get((contestant.entry.name, row.name), 1)))
 
     def _cell(self, contestant: Contestant, row: PairsRow, number: int, passes: int) -> Sample:
@@ -70,7 +70,7 @@ class PairsCells:
 
 
 def prepare(spec: PairsSpec, server: Server) -> None:
-    """Empties the server; for a row of gets, stores what they are to find."""
+    """Empties the server. For a row of gets, stores the values to find."""
     server.flush()
     if spec["operation"] == "get":
         server.store(values_of(spec))
@@ -82,6 +82,6 @@ def values_of(spec: PairsSpec) -> dict[str, bytes]:
 
 
 def expected_counts(spec: PairsSpec) -> Counts:
-    """Returns what the server counts when the row is timed once, with warm-up and single calls."""
+    """Returns what the server counts when the row is timed once, including warm-up and single calls."""
     count = spec["warmup"] + spec["passes"] * len(spec["pairs"]) + spec["clocked"]
     return Counts(count, 0, 0, 0) if spec["operation"] == "get" else Counts(0, count, 0, 0)

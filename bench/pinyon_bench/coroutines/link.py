@@ -1,7 +1,7 @@
-"""The slow link: a server that is 30 milliseconds away, there and back.
+"""The slow link: a server with a round trip of 30 milliseconds.
 
-Where the kernel can, that is a memcached in a network namespace of its own, behind a pair of virtual interfaces that
-`tc netem` delays. It takes root and the kernel's `sch_netem`. Otherwise a process in between delays every byte.
+If possible, it is a memcached in a network namespace, behind a pair of virtual interfaces that `tc netem` delays.
+This needs root and the kernel's `sch_netem`. Otherwise, a process in between delays every byte.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from ..servers import Server, ServerError, start_server
 
 ONE_WAY_MILLISECONDS = 15
 ROUND_TRIP_MILLISECONDS = 2 * ONE_WAY_MILLISECONDS
-#: Packets that netem holds at once; its default of 1000 drops those of large values.
+#: The most packets that netem holds at once. Its default of 1000 drops those of large values.
 NETEM_PACKETS = 100_000
-#: Of the range for benchmarks of networks (RFC 2544), which nobody routes.
+#: From the range for benchmarks of networks (RFC 2544), which is never routed.
 NEAR_ADDRESS, FAR_ADDRESS, ADDRESS_BITS = "198.18.94.1", "198.18.94.2", 30
 COMMAND_SECONDS = 10.0
 START_SECONDS = 5.0
@@ -31,12 +31,12 @@ PROXY_PROGRAM = "pinyon-delay"
 
 
 class LinkError(Exception):
-    """There is no slow link of this kind here."""
+    """This kind of slow link is unavailable here."""
 
 
 @dataclass(frozen=True)
 class Link:
-    """A way to a server: its address at the end of the link, the server asked directly, and how the link is made."""
+    """A path to a server: the address at its end, the server for direct questions, and a description."""
 
     how: str
     server: Server
@@ -45,7 +45,7 @@ class Link:
 
 @contextmanager
 def slow_link(server: Server, placement: Placement) -> Iterator[Link]:
-    """A slow link, to this server or to one of its own; raises LinkError when none can be made."""
+    """A slow link to this server or to a new one. Raises LinkError if none can be made."""
     with ExitStack() as stack:
         try:
             link = stack.enter_context(netem_link(placement))
@@ -56,7 +56,7 @@ def slow_link(server: Server, placement: Placement) -> Iterator[Link]:
 
 @contextmanager
 def netem_link(placement: Placement, discipline: tuple[str, ...] = ()) -> Iterator[Link]:
-    """A memcached of its own in a network namespace, behind `tc netem`; raises LinkError when that cannot be had."""
+    """A memcached of its own in a network namespace, behind `tc netem`; raises LinkError when netem is unavailable."""
     if os.geteuid() != 0:
         raise LinkError("tc netem needs root")
     missing = [name for name in ("ip", "tc") if shutil.which(name) is None]
@@ -84,7 +84,7 @@ def netem_discipline() -> tuple[str, ...]:
 
 
 def _netem_commands(namespace: str, discipline: tuple[str, ...]) -> Iterator[tuple[str, str]]:
-    """Each command with the one that undoes it, if any."""
+    """The commands, each with the one that undoes it, if any."""
     near, far = f"{namespace}a", f"{namespace}b"
     words = " ".join(discipline)
     yield f"ip netns add {namespace}", f"ip netns delete {namespace}"
@@ -109,7 +109,7 @@ def _run(command: str) -> None:
 
 
 def _run_quietly(command: str) -> None:
-    """Undoes what may not have been done."""
+    """Undoes commands that may not have run."""
     subprocess.run(command.split(), capture_output=True, timeout=COMMAND_SECONDS, check=False)
 
 
@@ -125,15 +125,17 @@ def _require_delay(server: Server) -> None:
 def proxy_link(server: Server, placement: Placement, why: str) -> Iterator[Link]:
     """A process between client and server that delays every byte, on the benchmark's own cores.
 
-    Raises LinkError when it is not built or does not start; `why` says why there is nothing better.
+    Raises LinkError if the process is not built or does not start. `why`: the reason for not using netem.
     """
     with delay_proxy(server.name, ONE_WAY_MILLISECONDS, placement.benchmark) as address:
-        yield Link(f"a delay proxy, {ROUND_TRIP_MILLISECONDS} ms, because netem cannot be had ({why})", server, address)
+        yield Link(
+            f"a delay proxy, {ROUND_TRIP_MILLISECONDS} ms, because netem is unavailable ({why})", server, address
+        )
 
 
 @contextmanager
 def delay_proxy(target: str, milliseconds: int, cores: set[int] | None) -> Iterator[str]:
-    """Runs a proxy that delays bytes by so many milliseconds each way; gives its address."""
+    """Runs a proxy that delays bytes by some milliseconds each way; gives its address."""
     command = [str(program(PROXY_PROGRAM)), target, str(milliseconds)]
     try:
         with pinned(cores):

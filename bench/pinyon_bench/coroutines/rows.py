@@ -41,25 +41,25 @@ RUN_SIZES = ("64B", "10KB")
 RUN_SIZES_CONCURRENCIES = (0, 1, 100)
 RUN_SIZES_ITERATIONS = 500
 RUN_SLOW_ROUNDS = 2
-#: Rows of pairs are many, and their cells long.
+#: There are many rows of pairs, and their cells are long.
 RECORD_PAIRS_ROUNDS = 3
 
 NEAR_CONNECTIONS = 2
 SLOW_CONNECTIONS = 100
-#: What clients with a pool say of it in their configuration.
+#: The pool's size in the configuration of clients with a pool.
 POOL = f"{NEAR_CONNECTIONS} connections, {SLOW_CONNECTIONS} over the slow link"
 WARM_UP = 200
-#: Round trips that a timed cell over the slow link takes.
+#: How many round trips a timed cell over the slow link takes.
 RUN_SLOW_TURNS, RECORD_SLOW_TURNS = 4, 10
 
 
 BATCHING = "emcache autobatch"
-#: The number of coroutines whose system calls are counted.
+#: The number of coroutines in rows whose system calls are counted.
 COUNTED_CONCURRENCY = 64
 
 
 def _order(row: RowInfo) -> Any:
-    """All sets, then all gets, by size, more coroutines further down."""
+    """All sets, then all gets; by size, then by number of coroutines."""
     return OPERATIONS.index(row.operation), row.size, row.concurrency
 
 
@@ -68,10 +68,11 @@ def _uuid_group(model: str, *goals: Any, note: str = "") -> Group:
         model,
         f"{model}: pairs of UUIDs (seed 002)",
         prefix=1,
+        labels="operation, coroutines",
         beside="first client",
         by_client=True,
         order=_order,
-        note="By coroutines; in parentheses times the rate of {first}." + note,
+        note="In parentheses: the rate as a multiple of {first}'s. sync: blocking calls, without coroutines." + note,
         goals=(*goals, processor_below_others),
     )
 
@@ -80,25 +81,26 @@ UUID_GROUPS = (
     _uuid_group(
         GEVENT,
         *(never_falls(operation) for operation in OPERATIONS),
-        note=" pylibmc and libmc block the hub: their greenlets take turns, and nothing runs at once.",
+        note=" pylibmc and libmc block gevent's hub, so their greenlets run one after another.",
     ),
     _uuid_group(ASYNCIO),
     _uuid_group(UVLOOP),
 )
 LOCAL = Group(
     "local",
-    "Values of a size, server nearby (seed 003)",
+    "Values by size, server nearby (seed 003)",
     prefix=1,
+    labels="operation, size, coroutines",
     order=_order,
-    note="By coroutines.",
+    note="sync: blocking calls, without coroutines.",
     goals=(processor_below_others,),
 )
 SLOW_LINK = replace(
     LOCAL,
     name="slow",
-    title="Values of a size, slow link (seed 003)",
+    title="Values by size, slow link (seed 003)",
     beside="blocking",
-    note="By coroutines; in parentheses times the rate of blocking calls of {first}. Link: {slow link}.",
+    note="In parentheses: the rate as a multiple of {first}'s blocking calls. sync: blocking calls. Link: {slow link}.",
 )
 PAIRS_GROUPS = (*UUID_GROUPS, LOCAL, SLOW_LINK)
 GOALS: Goals = {
@@ -130,7 +132,7 @@ class PairsRow(Row):
         return replace(super().info(), keys=self.count)
 
     def spec(self, server: str, count: int | None = None, passes: int = 1) -> PairsSpec:
-        """Returns the row as the contestant gets it, with its own number of pairs or another."""
+        """Returns the row for the contestant, with its own number of pairs or another."""
         pairs = self.pairs(count or self.count)
         return {
             "name": self.name,
@@ -147,7 +149,7 @@ class PairsRow(Row):
         }
 
     def pairs(self, count: int) -> list[list[str]]:
-        """Returns the first pairs of key and text; the gets of seed 003 all have its first key."""
+        """Returns the first pairs of key and text. All gets of seed 003 use its first key."""
         if self.order == "chunks":
             return uuid_pairs()[:count]
         if self.operation == "get":
@@ -157,7 +159,7 @@ class PairsRow(Row):
 
 @lru_cache(maxsize=1)
 def uuid_pairs() -> list[list[str]]:
-    """Returns the pairs of seed 002: random UUIDs as 32 hexadecimal digits, the same every time, all distinct."""
+    """Returns the pairs of seed 002: distinct random UUIDs as 32 hexadecimal digits, the same every time."""
     source = random.Random(PAIRS_SEED)
     texts = [uuid.UUID(int=source.getrandbits(128), version=4).hex for _ in range(2 * PAIRS)]
     if len(set(texts)) != len(texts):
@@ -189,7 +191,7 @@ def _uuid_row(model: str, operation: Operation, concurrency: int, short: bool) -
     return PairsRow(
         name=name,
         group=model,
-        about=f"{operation} of {PAIRS:,} pairs of UUIDs, {_who(concurrency)} with one client",
+        about=f"{operation} of {PAIRS:,} pairs of UUIDs, {_who(concurrency)} on one client",
         models=(model,) if concurrency else (BLOCKING,),
         operation=operation,
         size=UUID_LENGTH,
@@ -218,10 +220,11 @@ def _size_row(group: str, operation: Operation, label: str, concurrency: int, sh
 
 
 def size_row(operation: Operation, size: int, concurrency: int, iterations: int) -> PairsRow:
-    """Returns a row of seed 003: sets of `key1` and on, or as many gets of `key1`.
+    """Returns a row of seed 003: sets of `key1` and up, or as many gets of `key1`.
 
-    The seed's program starts a coroutine for each of them, and a semaphore lets so many work at a time. In Python the
-    semaphore alone takes longer than any client, so here there are only so many, and each takes the next key.
+    The seed's program starts a coroutine for each operation, and a semaphore limits how many work at a time. In
+    Python, the semaphore alone takes longer than any client. So here only that many coroutines start, and each
+    takes the next key.
     """
     count = max(1, min(iterations, MOST_BYTES // size))
     return PairsRow(
@@ -241,7 +244,7 @@ def size_row(operation: Operation, size: int, concurrency: int, iterations: int)
 
 
 def over_slow_link(row: PairsRow, short: bool) -> PairsRow:
-    """Returns the row over the slow link: as many operations as take a few round trips."""
+    """Returns the row over the slow link, with operations for a few round trips."""
     turns = RUN_SLOW_TURNS if short else RECORD_SLOW_TURNS
     return replace(
         row,

@@ -1,7 +1,7 @@
-"""Seed 003's program: `python -m pinyon_bench coroutines [SIZE] [ITER]` prints its lines for Pinyon, or for others.
+"""Seed 003's program: `python -m pinyon_bench coroutines [SIZE] [ITER]` prints its lines for Pinyon or other clients.
 
-As there, each value is SIZE times `x`; the sets take key1 to keyITER, all gets take key1. The blocking client comes first,
-then one client shared by so many coroutines ("threads").
+As in the seed, each value is SIZE times `x`; the sets use key1 to keyITER, and all gets use key1. The blocking
+client comes first, then one client shared by a number of coroutines ("threads").
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def print_seed_lines(
     placement: Placement,
     console: Console,
 ) -> None:
-    """Runs both phases of each contestant at each concurrency; raises ServerError when there is no slow link."""
+    """Runs both phases of each contestant at each concurrency. Raises ServerError if there is no slow link."""
     with ExitStack() as stack:
         link = Link("", servers[0], servers[0].name)
         if slow:
@@ -52,7 +52,7 @@ def print_seed_lines(
 
 
 def _rows(size: int, iterations: int, slow: bool) -> list[PairsRow]:
-    """Returns the program's rows in its order, with just as many operations as were asked for."""
+    """Returns the program's rows in order, with exactly the requested number of operations."""
     rows = [
         size_row(operation, size, concurrency, iterations)
         for concurrency in SIZES_CONCURRENCIES
@@ -75,7 +75,7 @@ def _print_contestant(contestant: Contestant, rows: list[PairsRow], link: Link, 
 
 
 def _sample(contestant: Contestant, row: PairsRow, link: Link) -> Sample:
-    """Does one phase. The gets find key1 whatever the sets before them have pushed out."""
+    """Does one phase. The gets find key1 whatever the sets have evicted."""
     spec = row.spec(link.address)
     prepare(spec, link.server)
     reply = answered(contestant.ask({"do": "time", "row": spec}, PHASE_SECONDS))
@@ -83,12 +83,12 @@ def _sample(contestant: Contestant, row: PairsRow, link: Link) -> Sample:
 
 
 def started_line(name: str, row: PairsRow) -> str:
-    """Returns what the seed's program says at the beginning of a phase."""
+    """Returns the line that the seed's program prints at the beginning of a phase."""
     threads = f"/{row.concurrency} threads" if row.concurrency else ""
     return f"{name} {row.operation.upper()} test started ({row.count} iterations/{row.size} bytes data{threads})"
 
 
 def finished_line(sample: Sample) -> str:
-    """Returns what the seed's program says at the end of a phase."""
+    """Returns the line that the seed's program prints at the end of a phase."""
     rate = int(sample.operations / sample.wall)
     return f"Finished {sample.operations} iters in {sample.wall:.2f} seconds. Average reqs/s: {rate}"

@@ -12,14 +12,14 @@ from .rows import OPERATIONS, SYNC, UUID_GROUPS
 
 SEED_COLUMNS = ("elapsed", "rate", "avg", "p50", "p99", "max")
 SEED_NOTE = (
-    "elapsed in seconds, rate per second; avg, p50, p99 and max of single calls in milliseconds, from a second pass whose "
-    "clock readings slow no rate. Medians over the rounds; max is the longest of all. In the seed's tables the rate of a "
-    "get is the set's, n divided by the seconds of the set, which is an error; here each has its own."
+    "elapsed: seconds; rate: operations per second; avg, p50, p99, max: milliseconds of single calls. A second pass takes "
+    "the latencies, so reading the clock slows no rate. Figures are medians over the rounds; max is the longest of all. "
+    "The seed divides n by the seconds of the set for the rate of both; here the get has its own."
 )
 
 
 def seed_lines(document: Document) -> list[str]:
-    """Seed 002's tables in its layout: each client's sets, then its gets, with the seed's order of rows."""
+    """The lines of all tables, with the rows in the seed's order."""
     lines: list[str] = []
     for group in (each.name for each in UUID_GROUPS):
         for client in clients_of(participants(document, group), group):

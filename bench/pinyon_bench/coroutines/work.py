@@ -1,4 +1,4 @@
-"""A Python contestant's side for rows of pairs: the work, its checks and its clock, in every concurrency model."""
+"""The Python contestants' side of rows of pairs: the work, its checks and its clock, in every concurrency model."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ..model import expect
 from ..names import UVLOOP
 from ..protocol import Order, PairsSpec, value_of
 
-#: One call: its arguments, and what it must answer.
+#: One call: its arguments and its expected answer.
 Item = tuple[tuple[Any, ...], Any]
 ABSENT = "absent"
 
@@ -27,7 +27,7 @@ MODELS: dict[str, type[Model]] = {**models.MODELS, UVLOOP: Uvloop}
 
 
 async def call_each(call: Call, items: Iterable[Item]) -> None:
-    """Makes one call after another; raises WrongResult at the first that does not answer as it must."""
+    """Makes one call after another. Raises WrongResult at the first wrong answer."""
     for arguments, wanted in items:
         reply = call(*arguments)
         if reply != wanted:
@@ -35,7 +35,7 @@ async def call_each(call: Call, items: Iterable[Item]) -> None:
 
 
 async def clock_each(call: Call, items: Iterable[Item], seconds: list[float]) -> None:
-    """The same, with the clock read around each call."""
+    """The same, reading the clock around each call."""
     for arguments, wanted in items:
         start = perf_counter()
         reply = call(*arguments)
@@ -45,7 +45,7 @@ async def clock_each(call: Call, items: Iterable[Item], seconds: list[float]) ->
 
 
 async def await_each(call: Call, items: Iterable[Item]) -> None:
-    """`call_each` with calls that are awaited."""
+    """`call_each` for awaited calls."""
     for arguments, wanted in items:
         reply = await call(*arguments)
         if reply != wanted:
@@ -53,7 +53,7 @@ async def await_each(call: Call, items: Iterable[Item]) -> None:
 
 
 async def clock_each_await(call: Call, items: Iterable[Item], seconds: list[float]) -> None:
-    """`clock_each` with calls that are awaited."""
+    """`clock_each` for awaited calls."""
     for arguments, wanted in items:
         start = perf_counter()
         reply = await call(*arguments)
@@ -63,12 +63,14 @@ async def clock_each_await(call: Call, items: Iterable[Item], seconds: list[floa
 
 
 def call_name(call: Call) -> str:
-    """Returns what a call is called in messages."""
+    """Returns the name of a call in messages."""
     return getattr(call, "__name__", "call")
 
 
 def parts_of(items: list[Item], concurrency: int, order: Order) -> Sequence[Iterable[Item]]:
-    """Returns what each coroutine iterates over: a chunk of its own, what all of them share, or all without any."""
+    """Returns what each coroutine iterates over: its own chunk, or an iterator shared by all; or everything, without
+    coroutines.
+    """
     if not concurrency:
         return [items]
     if order == "shared":
@@ -78,7 +80,7 @@ def parts_of(items: list[Item], concurrency: int, order: Order) -> Sequence[Iter
 
 
 class PairsHarness:
-    """Verifies and times an adapter's client on rows of pairs, and keeps the client of each server between requests."""
+    """Verifies and times an adapter's client on rows of pairs. Keeps the client of each server between requests."""
 
     def __init__(self, adapter: Any, model: Model) -> None:
         self._adapter = adapter
@@ -86,7 +88,7 @@ class PairsHarness:
         self._clients: dict[str, Calls] = {}
 
     def do(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Does one request; raises CannotDo, WrongResult or what the client raises, and drops its clients then."""
+        """Does one request. Raises CannotDo, WrongResult or the client's exception, and then drops its clients."""
         actions: dict[str, Callable[[PairsSpec], dict[str, Any]]] = {"verify": self._verify, "time": self._time}
         if request["do"] not in actions:
             raise CannotDo(f"no request {request['do']!r}")
@@ -157,12 +159,12 @@ def get_items(row: PairsSpec, calls: Calls) -> list[Item]:
 
 
 def values_of(row: PairsSpec) -> dict[str, Any]:
-    """Returns the value of each text, made once however many pairs have it."""
+    """Returns the value of each text. Each is made once, however many pairs have it."""
     return {text: value_of("bytes", row["length"], text) for text in {text for _, text in row["pairs"]}}
 
 
 def latency_of(seconds: list[float]) -> dict[str, float] | None:
-    """Returns mean, median, 99th percentile and longest of single calls; None without any."""
+    """Returns mean, median, 99th percentile and maximum of single calls; None without any."""
     if not seconds:
         return None
     ordered = sorted(seconds)

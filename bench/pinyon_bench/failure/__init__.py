@@ -1,1 +1,1 @@
-"""One server of eight stops, or is killed and restarted: what it costs the clients."""
+"""What it costs clients when one server of eight stops, or is killed and restarted."""

@@ -1,4 +1,4 @@
-"""The clients and their settings: the same timeout for all, and what makes each take a short outage best."""
+"""The clients and their settings: one timeout for all, and the settings with which each handles a short outage best."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Set = Callable[[str, str], Any]
 
 @dataclass(frozen=True)
 class Contender:
-    """A client in one concurrency model, with so many workers at a time: threads, greenlets or tasks."""
+    """A client in one concurrency model, with a number of workers: threads, greenlets or tasks."""
 
     client: str
     model: str
@@ -50,7 +50,7 @@ def pinyon_settings() -> dict[str, Any]:
 
 
 def connect(contender: Contender, servers: list[str]) -> tuple[Get, Set]:
-    """Returns the calls of a client that blocks, or lets other greenlets run."""
+    """Returns the calls of a client that blocks, or that lets other greenlets run."""
     if contender.client == "Pinyon":
         import pinyon
 

@@ -1,4 +1,4 @@
-"""Eight servers, of which one stops or dies, and a client at work meanwhile."""
+"""A client at work on eight servers while one of them stops or dies."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ from .worker import KEYS
 SERVERS = 8
 HEALTHY_SECONDS = 3.0
 STOPPED_SECONDS = 3.0
-#: Between a server's return and the next run: whoever is to notice has noticed.
+#: The time between a server's return and the next run, in which every client notices the return.
 REST_SECONDS = 2.5
 DEAD_SECONDS = 3.0
 BACK_SECONDS = 8.0
-#: The client works in runs of so long until the server is asked again.
+#: The client works in runs of this length until the server is asked again.
 BACK_STEP_SECONDS = 0.5
-#: An operation that took this part of the timeout was waiting for it.
+#: An operation that took this part of the timeout has waited for the server.
 PART_OF_TIMEOUT = 0.5
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What one server of eight cost a contender. Seconds, unless they say otherwise.
+    """The cost of losing one server of eight, for one contender. In seconds, unless stated otherwise.
 
-    The percentiles are those of the best round: what else runs on the machine only ever adds to them.
+    The percentiles are those of the best round, since everything else on the machine can only increase them.
     """
 
     contender: Contender
@@ -45,17 +45,18 @@ class Outcome:
     stopped_p50: float
     stopped_p99: float
     #: In one run with the server stopped: how many operations waited for it until their timeout, and for how long at
-    #: least one did.
+    #: least one of them did.
     timeouts: float
     lost: float
-    #: From the start of a server that was killed until it is asked again; None when it was not.
+    #: The time from the restart of a killed server until it is asked again; None if it was not.
     back: float | None
-    #: Operations on keys of the other servers, as a part of 1, that did not return the value while one was stopped.
+    #: The fraction of operations on keys of the other servers that did not return the value while one server was
+    #: stopped.
     missed: float
 
 
 def measure(contender: Contender, rounds: int, placement: Placement) -> Outcome:
-    """Runs one contender: healthy and stopped in turn, then killed and restarted."""
+    """Runs one contender: healthy and stopped alternately, then killed and restarted."""
     with ExitStack() as stack:
         servers = stack.enter_context(start_servers(SERVERS - 1, placement.server))
         victim = stack.enter_context(start_server(placement.server, servers[-1].port + 1))
@@ -99,7 +100,7 @@ def _percentiles(seconds: list[float]) -> tuple[float, float]:
 
 
 def covered(waits: list[tuple[float, float]]) -> float:
-    """Returns for how long at least one of them was going on."""
+    """Returns for how long at least one of them was under way."""
     total, until = 0.0, float("-inf")
     for begun, ended in sorted(waits):
         total += max(0.0, ended - max(begun, until))
@@ -157,7 +158,7 @@ def _killed_and_restarted(
 ) -> float | None:
     worker.begin(lost, DEAD_SECONDS)
     victim.process.kill()
-    # Before the process is waited for: under load that may take a machine many seconds.
+    # Before waiting for the process: under load that may take a machine many seconds.
     worker.answer()
     victim.process.wait()
     returned = stack.enter_context(start_server(placement.server, victim.port))
@@ -174,7 +175,7 @@ def _killed_and_restarted(
 
 
 def _asked_within(server: Server, seconds: float) -> float | None:
-    """Returns when a server is asked for the first time; None when it is not in so many seconds."""
+    """Returns when a server first receives a request; None when it receives none in time."""
     until = time.monotonic() + seconds
     while time.monotonic() < until:
         counters = server.counters()

@@ -37,7 +37,7 @@ def table(outcomes: list[Outcome]) -> str:
 
 
 def section(outcomes: list[Outcome], machine: Machine, versions: dict[str, str], rounds: int) -> str:
-    """Returns what stands between the marks."""
+    """Returns the text between the marks."""
     settings = "; ".join(f"{client} {versions[client]}: {text}" for client, text in SETTINGS.items())
     return (
         f"{machine.cpu}, {machine.cores} cores, {machine.kernel}; {SERVERS} memcached, {rounds} rounds; "
@@ -46,7 +46,7 @@ def section(outcomes: list[Outcome], machine: Machine, versions: dict[str, str],
 
 
 def refresh(path: Path, text: str) -> None:
-    """Puts the text between the marks of a page; raises ValueError when it has none."""
+    """Replaces the text between the marks of a page. Raises ValueError if there are none."""
     page = path.read_text(encoding="utf-8")
     before, begin, rest = page.partition(BEGIN)
     _, end, after = rest.partition(END)

@@ -1,6 +1,6 @@
-"""A client at work, in a process of its own: `python -m pinyon_bench.failure.worker NUMBER SERVER…`.
+"""A working client in a separate process: `python -m pinyon_bench.failure.worker NUMBER SERVER…`.
 
-It is told what to do by lines of JSON, and answers each with one.
+Its orders are lines of JSON, and so are its answers.
 """
 
 from __future__ import annotations
@@ -24,24 +24,24 @@ KEYS = [f"key:{number}" for number in range(400)]
 
 
 def value_of(key: str) -> str:
-    """Returns the value that is stored under a key."""
+    """Returns the value for a key."""
     return f"value of {key}"
 
 
 class Record:
-    """What the workers of a run have seen."""
+    """What the workers of a run saw."""
 
     def __init__(self, lost: list[str]) -> None:
         self._lost = frozenset(lost)
-        #: Seconds of each operation on a key of a server that is well.
+        #: The duration of each operation on a key of a healthy server, in seconds.
         self.others = array("d")
         #: When each operation on the other keys began and ended.
         self.lost: list[tuple[float, float]] = []
-        #: Operations on keys of servers that are well which did not return their value.
+        #: The number of operations on keys of healthy servers that did not return their value.
         self.missed = 0
 
     def note(self, key: str, value: Any, begun: float) -> None:
-        """Keeps an operation that is over; raises ValueError for another key's value."""
+        """Records a finished operation; raises ValueError for another key's value."""
         ended = perf_counter()
         if value is not None and value != value_of(key):
             raise ValueError(f"{key} came with {value!r}")
@@ -52,19 +52,19 @@ class Record:
         self.missed += value is None
 
     def summary(self) -> dict[str, Any]:
-        """Returns it in the form that is sent."""
+        """Returns the record as it is sent."""
         return {"others": self.others.tolist(), "lost": self.lost, "missed": self.missed}
 
 
 def draws(seed: int, until: float) -> Iterator[str]:
-    """Keys to work on, by chance that is the same each time."""
+    """The keys to work on: random, but the same in every run."""
     chance = random.Random(seed)
     while perf_counter() < until:
         yield chance.choice(KEYS)
 
 
 def work(get: Callable[[str], Any], store: Callable[[str, str], Any], seed: int, until: float, record: Record) -> None:
-    """Reads, and stores what is not there; what a client raises is a miss."""
+    """Reads, and stores what is missing; an exception counts as a miss."""
     for key in draws(seed, until):
         begun, value = perf_counter(), None
         with suppress(Exception):
@@ -78,7 +78,7 @@ def work(get: Callable[[str], Any], store: Callable[[str, str], Any], seed: int,
 
 
 async def work_in_task(get: Any, store: Any, seed: int, until: float, record: Record) -> None:
-    """The same, awaited."""
+    """The same with awaited calls."""
     for key in draws(seed, until):
         begun, value = perf_counter(), None
         with suppress(Exception):
@@ -92,7 +92,7 @@ async def work_in_task(get: Any, store: Any, seed: int, until: float, record: Re
 
 
 def orders() -> Iterator[tuple[list[str], float]]:
-    """The runs that are asked for: the lost keys and the seconds of each."""
+    """The runs to do: the lost keys and the seconds of each."""
     for line in sys.stdin:
         order = json.loads(line)
         yield order["lost"], order["seconds"]
@@ -103,7 +103,7 @@ def answer(summary: dict[str, Any]) -> None:
 
 
 def main(number: int, servers: list[str]) -> None:
-    """Serves the orders until there are no more."""
+    """Carries out orders until there are no more."""
     logging.disable()
     contender = CONTENDERS[number]
     if contender.model == UVLOOP:

@@ -1,1 +1,1 @@
-"""Counts the instructions of each operation of Pinyon, and holds them against a record in the tree."""
+"""Counts the instructions of each of Pinyon's operations, and compares them with a record in the tree."""

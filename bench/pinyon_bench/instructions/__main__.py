@@ -11,13 +11,13 @@ from .operations import MODELS, Operation
 
 
 def main() -> None:
-    """Does all operations of a model as `callgrind` describes it."""
+    """Does all operations of a model, as `callgrind` describes."""
     model, address = sys.argv[1:]
     gc.disable()
     for operation in MODELS[model](address):
         _do(operation)
         print(f"{model}:{operation.name}\t{operation.few * (MORE - 1) * operation.at_once}", flush=True)
-    # Nothing is to be learned from how the interpreter ends under callgrind.
+    # The end of the interpreter under callgrind is of no interest.
     os._exit(0)
 
 

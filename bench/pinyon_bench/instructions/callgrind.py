@@ -1,11 +1,11 @@
-"""Runs a program under callgrind and returns how many instructions each of its operations takes.
+"""Runs a program under callgrind and returns the number of instructions of each of its operations.
 
-A program does each operation few times, then MORE times as many, ROUNDS times over, and asks for its parent's id before,
-between and after: at that call callgrind notes what it has counted. When the operation is done with, the program prints a
-line of its name, a tab, and how many more operations the longer runs have.
+A program does each operation few times, then MORE times as many, and repeats this ROUNDS times. It asks for its
+parent's id before, between and after: callgrind writes its counts at that call. After an operation, the program
+prints a line with its name, a tab, and how many more operations the longer runs have.
 
-What every run costs drops out of the difference between the longer and the shorter runs. Of each kind the least counts,
-since other threads, or replies that come in more than one piece, only ever add to it.
+The difference between the longer and the shorter runs excludes the fixed costs of a run. The smallest count of each
+kind is used, since other threads, and replies that arrive in pieces, can only add to it.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ ROUNDS = 5
 MARK = "getppid"
 SECONDS = 600.0
 TOTAL = re.compile(r"^totals: (\d+)$", re.MULTILINE)
-#: Where objects lie, and the order of what is hashed, would change the figures from run to run.
+#: Without this, memory layout and the order of hashed things would change the figures between runs.
 STEADY = {"PYTHONHASHSEED": "0"}
 
 
 class CountError(Exception):
-    """The instructions of a program could not be counted, or there are too many of them."""
+    """The instructions of a program could not be counted, or are too many."""
 
 
 def count(command: list[str]) -> dict[str, int]:
@@ -53,7 +53,7 @@ def count(command: list[str]) -> dict[str, int]:
 
 
 def total(part: str) -> int:
-    """Returns what callgrind counted in one part of a run."""
+    """Returns the count in one part of a run."""
     found = TOTAL.search(part)
     if found is None:
         raise CountError("callgrind wrote a file without totals")
@@ -61,7 +61,7 @@ def total(part: str) -> int:
 
 
 def figures(printed: str, totals: list[int]) -> dict[str, int]:
-    """Returns the instructions of each operation: from what the program printed, and what was counted until each mark."""
+    """Returns the instructions of each operation, from what the program printed and from the counts at each mark."""
     lines = [line.split("\t") for line in printed.splitlines()]
     width = 2 * ROUNDS + 1
     if len(totals) != len(lines) * width:

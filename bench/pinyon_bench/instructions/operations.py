@@ -17,14 +17,14 @@ KEYS = [f"{number:036}" for number in range(100)]
 VALUE = b"v" * 36
 LARGE = b"v" * 102_400
 STORED = dict.fromkeys(KEYS, VALUE)
-#: Far beyond what an operation takes, however slow the processor that counts it.
+#: Far longer than any operation takes, even on slow processors.
 TIMEOUT = 30.0
 LOCK_TTL = 10_000
 
 
 @dataclass(frozen=True)
 class Operation:
-    """One operation: `run(times)` does it so many times, each time `at_once` of them; `few` times are enough to count it."""
+    """One operation: `run(times)` repeats it, `at_once` of them together. `few` repetitions are enough to count it."""
 
     name: str
     few: int
@@ -81,7 +81,7 @@ def on_uvloop(address: str) -> Iterator[Operation]:
 
 
 def locks(address: str) -> Iterator[Operation]:
-    """A lock of one name, taken and given back by one thread."""
+    """A lock of one name, acquired and released by one thread."""
     import pinyon
 
     def pairs(times: int) -> None:
@@ -94,7 +94,7 @@ def locks(address: str) -> Iterator[Operation]:
 
 
 def locks_on_asyncio(address: str) -> Iterator[Operation]:
-    """The same by tasks, which all want the one name."""
+    """The same by tasks that all want one name."""
     from pinyon.aio import Locks
 
     async def pairs(times: int) -> None:
@@ -129,7 +129,7 @@ def _in_tasks(loop: asyncio.AbstractEventLoop, address: str) -> Iterator[Operati
 
 
 def _gets_and_sets(client: Any, run: Callable[..., None]) -> Iterator[Operation]:
-    """Gets and sets by so many coroutines at once, each of which has its own key."""
+    """Gets and sets by several coroutines at once, each with its own key."""
     for coroutines in CONCURRENCIES:
         keys, few = KEYS[:coroutines], 50 if coroutines == 1 else 10
         gets, sets = [(key,) for key in keys], [(key, VALUE) for key in keys]
@@ -142,7 +142,7 @@ def _complete(loop: asyncio.AbstractEventLoop, work: Callable[[int], Awaitable[N
 
 
 def _repeat(call: Call, arguments: tuple[Any, ...], gives: Any, times: int) -> None:
-    """Makes a call once, checked, and then so many times."""
+    """Makes a call once and checks it, then repeats it."""
     expect(["call", *arguments], call(*arguments), gives)
     for _ in repeat(None, times):
         call(*arguments)
@@ -154,7 +154,7 @@ async def _repeat_awaiting(call: Call, arguments: tuple[Any, ...], gives: Any, t
         await call(*arguments)
 
 
-#: What stands before an operation's name, and what is counted there, on the server that listens at an address.
+#: For each prefix of operation names, the operations that are counted, on the server at an address.
 MODELS: dict[str, Callable[[str], Iterator[Operation]]] = {
     "blocking": blocking,
     "gevent": in_greenlets,

@@ -1,4 +1,4 @@
-"""The programs whose instructions are counted, each on a core with a server of its own."""
+"""The programs whose instructions are counted. Each has a core and a server of its own."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ CORE = program("examples") / "instructions"
 
 @dataclass(frozen=True)
 class Program:
-    """A command, and the server whose socket is its last argument; the same holds for the server's own command."""
+    """A command, and its server. The server's socket is the last argument of both commands."""
 
     command: tuple[str, ...]
     server: tuple[str, ...]
@@ -43,8 +43,8 @@ def programs() -> list[Program]:
 def count_all() -> dict[str, int]:
     """Returns the instructions of all operations of all programs.
 
-    Client and server share one core, so that the server has answered all there is before the client goes on; as many
-    programs run at once as there are cores.
+    Client and server share one core, so the server finishes answering before the client continues. As many programs
+    run at once as there are cores.
     """
     cores = sorted(os.sched_getaffinity(0))
     unused = iter(cores)
@@ -59,7 +59,7 @@ def _count(each: Program) -> dict[str, int]:
 
 @contextmanager
 def _server(command: tuple[str, ...]) -> Iterator[str]:
-    """Runs a server on a socket of its own, whose path it gives."""
+    """Runs a server on a new socket. Yields the socket's path."""
     binary = shutil.which(command[0])
     if binary is None:
         raise ServerError(f"{command[0]} is not installed: apt-get install {command[0]}")

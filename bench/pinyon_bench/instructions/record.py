@@ -1,4 +1,4 @@
-"""The record: a file in the tree that says how many instructions each operation took, and where that was counted."""
+"""The record: a file in the repository with the instructions of each operation, and the conditions of counting."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..contestant import BENCH_FOLDER, REPOSITORY
 from .callgrind import CountError
 
 FILE = BENCH_FOLDER / "instructions.json"
-#: By how much of the recorded figure an operation may grow unnoticed.
+#: By how much of the recorded figure an operation may grow without a failure.
 TOLERANCE = 0.05
 UPDATE = "make bench-instructions"
 VERSION = re.compile(r"\d+(\.\d+)+")
@@ -32,7 +32,7 @@ class Record:
 
 @dataclass(frozen=True)
 class Change:
-    """An operation's recorded figure and that of now; None where it has none."""
+    """An operation's recorded figure and its present one; None where it has none."""
 
     name: str
     before: int | None
@@ -40,17 +40,17 @@ class Change:
 
     @property
     def growth(self) -> float:
-        """By how much of the recorded figure it has grown; without bounds where there is nothing to compare."""
+        """Its growth as a part of the recorded figure; infinite where there is nothing to compare."""
         return self.now / self.before - 1 if self.before and self.now else math.inf
 
     @property
     def fails(self) -> bool:
-        """Whether the record has to be written anew for it."""
+        """Whether the record must be rewritten because of it."""
         return self.growth > TOLERANCE
 
     @property
     def gains(self) -> bool:
-        """Whether it is so much less now that the record does not keep it so."""
+        """Whether it fell so far that the record no longer protects the gain."""
         return self.growth < -TOLERANCE
 
     def __str__(self) -> str:
@@ -62,7 +62,7 @@ class Change:
 
 
 def read(path: Path) -> Record:
-    """Returns the record of a file; raises CountError when it is not one."""
+    """Returns the record in a file; raises CountError when the file is none."""
     try:
         return Record(**json.loads(path.read_text()))
     except (OSError, TypeError, ValueError) as error:
@@ -72,15 +72,15 @@ def read(path: Path) -> Record:
 
 
 def write(instructions: dict[str, int], path: Path) -> None:
-    """Writes the record of what was counted now."""
+    """Writes a record of the new counts."""
     record = Record(commit(), built_with(), instructions)
     path.write_text(json.dumps(asdict(record), indent=2) + "\n")
 
 
 def commit() -> str:
-    """Returns the commit that is checked out, and whether what Pinyon is built from has changed since.
+    """Returns the checked-out commit, and whether Pinyon's sources have changed since.
 
-    A record that changes with the code is counted before both are committed: then it names the commit before them.
+    A record that changes together with the code is counted before the commit, so it names the commit before.
     """
     name = _output("git", "-C", str(REPOSITORY), "rev-parse", "--short=12", "HEAD")
     changed = _output("git", "-C", str(REPOSITORY), "status", "--porcelain", "--", *SOURCES)
@@ -88,7 +88,7 @@ def commit() -> str:
 
 
 def built_with() -> dict[str, str]:
-    """Returns what figures depend on besides Pinyon: they are comparable where all of it is equal."""
+    """Returns the conditions that figures depend on, besides Pinyon. Figures are comparable if all are equal."""
     return {
         "processor": _processor(),
         "Python": platform.python_version(),
@@ -98,7 +98,7 @@ def built_with() -> dict[str, str]:
 
 
 def _processor() -> str:
-    """The C library and Rust's crates choose by it how to copy and search bytes."""
+    """The C library and Rust's crates choose their code for copying and searching by it."""
     has_avx2 = "avx2" in Path("/proc/cpuinfo").read_text().split()
     return f"{platform.machine()} with AVX2" if has_avx2 else platform.machine()
 
@@ -116,7 +116,7 @@ def _output(*command: str) -> str:
 
 
 def differences(record: Record) -> list[str]:
-    """Returns in words what is different here from where the record was counted."""
+    """Returns in words how this machine differs from the one where the record was counted."""
     here = built_with()
     names = sorted(here.keys() | record.built_with.keys())
     pairs = ((name, record.built_with.get(name, "none"), here.get(name, "none")) for name in names)
@@ -124,6 +124,6 @@ def differences(record: Record) -> list[str]:
 
 
 def changes(record: Record, counted: dict[str, int]) -> list[Change]:
-    """Returns what has become of each operation that is recorded or was counted."""
+    """Returns how each operation that is recorded or counted has changed."""
     names = [*counted, *(name for name in record.instructions if name not in counted)]
     return [Change(name, record.instructions.get(name), counted.get(name)) for name in names]

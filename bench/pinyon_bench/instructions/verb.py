@@ -1,4 +1,4 @@
-"""The verb `instructions`: counts, and writes the record or holds the figures against it."""
+"""The verb `instructions`: counts, then writes the record or compares with it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .record import TOLERANCE, UPDATE, Change, Record
 
 
 def instructions(options: argparse.Namespace, console: Console) -> None:
-    """Counts all operations and writes the record; with `check` raises CountError where one has grown instead."""
+    """Counts all operations and writes the record; with `check`, raises CountError instead when one has grown."""
     if options.check:
         _check(records.read(records.FILE), console)
         return

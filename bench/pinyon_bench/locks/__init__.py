@@ -1,1 +1,1 @@
-"""What locks need besides what all rows share: a Redis server, workloads, contestants, tables."""
+"""The parts for locks only: a Redis server, workloads, contestants, tables."""

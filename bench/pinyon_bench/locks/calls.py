@@ -1,4 +1,4 @@
-"""What the harness needs from one lock library, and how many names are locked with a library that knows single ones."""
+"""The harness's view of one lock library, and how a library for single names locks several."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ AsyncSingle = Callable[[str], AbstractAsyncContextManager[Any]]
 
 @dataclass(frozen=True)
 class LockCalls:
-    """A connected library: `lock` makes a context of some names, `execute` sends any command and gives its reply.
+    """A connected library: `lock` makes a context for some names, `execute` sends any command and returns its reply.
 
-    In a library for asyncio the context is one for `async with`, and `execute` and `close` are awaited.
+    In a library for asyncio, the context is for `async with`, and `execute` and `close` are awaited.
     """
 
     lock: Callable[[Names], Any]
@@ -38,14 +38,14 @@ class LockAdapter(Protocol):
         """Returns the version of the library."""
 
     def configuration(self) -> str:
-        """Returns in one line how the library is used."""
+        """Describes in one line how the library is used."""
 
     def connect(self, server: str, ttl: int) -> Any:
         """Returns the LockCalls of a new client, awaited with asyncio, whose locks live so many seconds."""
 
 
 def nested(single: Single) -> Callable[[Names], AbstractContextManager[Any]]:
-    """Returns what locks many names one after another, in sorted order, so that no two workers wait for each other."""
+    """Returns a function that locks names one by one, in sorted order, so that workers cannot deadlock."""
 
     def lock(names: Names) -> AbstractContextManager[Any]:
         return single(names[0]) if len(names) == 1 else _all(single, names)

@@ -1,4 +1,4 @@
-"""Verifies and times rows of locks, one contestant and row at a time; Redis says what it has done for them."""
+"""Verifies and times rows of locks, one contestant and row at a time, and records what Redis did for them."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from .workloads import FAR_ONE_WAY_MILLISECONDS, HANDOVER, NEAR, PAIR, PING, PIP
 
 VERIFY_CYCLES, VERIFY_WORKERS, VERIFY_SECONDS = 12, 3, 0.1
 VERIFY_LIMIT, TIME_LIMIT = 30.0, 120.0
-#: Cycles of a trial, for those who verify as fast as this; the others do as many as to verify.
+#: Cycles of a trial, for contestants that verify this fast. The others do as many as for verification.
 TRIAL_CYCLES, TRIAL_WALL = 100, 0.1
 WARM_UP = 20
-#: A cell may take so many times the seconds that those have which are as long as one likes.
+#: The longest time of a cell, as a multiple of the time of cells whose length can be chosen.
 LONGEST_CELLS = 50.0
 
 
 class LocksCells:
-    """The cells of rows of locks, on one Redis server; `without` says why there is none."""
+    """The cells of rows of locks on one Redis server. `without`: the reason if there is no server."""
 
     def __init__(self, server: LockServer | None, without: str, cores: set[int] | None, cell_seconds: float) -> None:
         self._server = server
@@ -45,7 +45,7 @@ class LocksCells:
         self._opened.close()
 
     def verify(self, contestant: Contestant, row: LocksRow) -> None:
-        """Finds how many cycles the cell has; raises ContestantError when a lock is none, stays, or takes far too long."""
+        """Finds how many cycles fill the cell; raises ContestantError for a lock that does not exclude, stays, or is too slow."""
         server, cell = self._required(), (row.name, contestant.entry.name)
         server.reset()
         with listening(server) as origins:
@@ -74,16 +74,16 @@ class LocksCells:
         return float(reply["wall"])
 
     def _trial(self, contestant: Contestant, row: LocksRow, wall: float) -> float:
-        """Returns how long a cycle takes a single worker."""
+        """Returns how long a cycle takes with a single worker."""
         cycles = TRIAL_CYCLES if wall < TRIAL_WALL else VERIFY_CYCLES
         spec = row.spec(self._address(row), cycles, 0.0, workers=1)
         return float(answered(contestant.ask({"do": "time", "row": spec}, VERIFY_LIMIT))["wall"]) / cycles
 
     def _require_time(self, row: LocksRow, per_cycle: float, wall: float) -> None:
-        """Raises ContestantError when a cell would take too long.
+        """Raises ContestantError if a cell would take too long.
 
-        Those who poll wait for each other, and the more of them there are the longer; verification has told how long few
-        of them need.
+        Workers that poll wait for each other, and the more there are the longer. Verification has shown how long a
+        few of them take.
         """
         waiting = max(0.0, wall - (VERIFY_SECONDS if row.seconds else 0.0)) * row.workers / VERIFY_WORKERS
         expected = row.seconds + row.count * per_cycle + (waiting if row.workers > 1 else 0.0)
@@ -91,7 +91,7 @@ class LocksCells:
             raise ContestantError(f"not timed: its {row.workers} workers would take about {expected:.0f} s a round")
 
     def time(self, contestant: Contestant, row: LocksRow, number: int) -> Measured:
-        """Returns a timed cell; raises ContestantError when it failed."""
+        """Returns a timed cell. Raises ContestantError if it failed."""
         server, name = self._required(), contestant.entry.name
         count = self._counts[row.name, name]
         warmup = WARM_UP if row.workload in (PING, PAIR, PIPELINED) else 0
@@ -124,7 +124,7 @@ class LocksCells:
         return self._processes[name]
 
     def _address(self, row: LocksRow) -> str:
-        """Where contestants find the server: itself, or a process in between that delays every byte."""
+        """The server's address for contestants: its own, or that of a process in between that delays every byte."""
         server = self._required()
         if row.link == NEAR:
             return server.name
@@ -142,7 +142,7 @@ class LocksCells:
 
 
 def _handed_over(replies: list[dict[str, Any]], work: ServerWork) -> Measured:
-    """Puts the replies of all processes together: `latency` is that of the hand-over."""
+    """Combines the replies of all processes. `latency` is that of the hand-over."""
     found = held_by_all(replies)
     seconds = list(handover_seconds(found))
     latency = latency_of(seconds)
@@ -154,5 +154,5 @@ def _handed_over(replies: list[dict[str, Any]], work: ServerWork) -> Measured:
 
 
 def sum_of(replies: list[dict[str, Any]], name: str) -> Any:
-    """Returns the sum of a field of all replies."""
+    """Returns the sum of a field over all replies."""
     return sum(reply[name] for reply in replies)

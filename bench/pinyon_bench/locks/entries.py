@@ -1,11 +1,11 @@
-"""Which lock libraries take part, with the module of each and its concurrency model."""
+"""The lock libraries that take part, with module and concurrency model."""
 
 from __future__ import annotations
 
 from ..names import ASYNCIO, BLOCKING, GEVENT
 from .workloads import FAR, HANDOVER, MUTEX, PAIR, PING, PIPELINED, SECTION, group_of
 
-#: Client, module and adapter in `locks.contestants`, model; what is compared with comes first.
+#: Client, module and adapter in `locks.contestants`, model. The reference for comparisons comes first.
 LOCK_CONTESTANTS = (
     ("Pinyon script", "pinyon.SCRIPT", BLOCKING),
     ("Pinyon pure", "pinyon.PURE", BLOCKING),
@@ -23,7 +23,7 @@ LOCK_CONTESTANTS = (
     ("aioredlock", "aioredlock", ASYNCIO),
     ("coredis", "coredis", ASYNCIO),
 )
-#: The groups of rows in which libraries take part, and those in which the floor does.
+#: The groups of rows for libraries, and those for the floor.
 LIBRARY_GROUPS = (
     *(group_of(workload) for workload in (PING, PAIR, MUTEX, SECTION, HANDOVER)),
     *(group_of(workload, FAR) for workload in (PING, HANDOVER)),

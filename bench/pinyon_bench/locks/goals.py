@@ -1,4 +1,4 @@
-"""The kinds of targets of locks: what Pinyon's must reach, as rows and groups declare it."""
+"""The kinds of targets of locks; rows and groups declare which of them Pinyon must reach."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from .workloads import FAR, HANDOVER, MUTEX, NEAR, PAIR, PIPELINED, PURE, SCRIPT
 
 OURS_SCRIPT, OURS_PURE = f"{OURS} {SCRIPT}", f"{OURS} {PURE}"
 ONE_PIPELINED = f"{group_of(PIPELINED)}:1"
-#: The floor's pipelined pairs per second where the seed was measured: the scale of its figures.
+#: The floor's pipelined pairs per second on the machine of seed 004: the scale of its figures.
 SEED_FLOOR = 46_800
 #: What counts as exact, because warm connections may be opened within a cell.
 EXACT = 0.005
 
 
 def exactly_commands(wanted: float) -> Goal:
-    """A cycle takes exactly so many commands, at any number of keys and workers, where it has none of its own."""
+    """A cycle sends exactly `wanted` commands, with any number of keys and workers."""
 
     def goal(document: Document, _: str) -> Iterator[Target]:
         rows = [row.name for workload in (PAIR, MUTEX, HANDOVER) for row in lock_rows_of(document, workload)]
@@ -44,14 +44,14 @@ def exactly_commands(wanted: float) -> Goal:
         }
         if found:
             worst = max(found, key=lambda where: abs(found[where] - wanted))
-            text = f"locks: exactly {wanted:g} commands per cycle; farthest: {worst}"
+            text = f"locks: exactly {wanted:g} commands per cycle; worst: {worst}"
             yield Target(text, f"{found[worst]:.3f}", abs(found[worst] - wanted) < EXACT)
 
     return goal
 
 
 def _at_most_per_cycle(most: float, part: PerCycle, text: str, ours: str = OURS_SCRIPT, digits: int = 2) -> Goal:
-    """What Redis counted for a cycle is at most so much; `text` follows the row's name."""
+    """What Redis counts for a cycle is at most `most`; `text` follows the row's name."""
 
     def goal(document: Document, row: str) -> Iterator[Target]:
         value = per_cycle(document, row, ours, part)
@@ -62,12 +62,12 @@ def _at_most_per_cycle(most: float, part: PerCycle, text: str, ours: str = OURS_
 
 
 def at_most_wake_ups(wanted: float) -> Goal:
-    """A grant takes at most so many messages."""
+    """A grant takes at most `wanted` messages."""
     return _at_most_per_cycle(wanted, published, f": at most {wanted:g} wake-up per grant", digits=3)
 
 
 def at_least_at_scale(wanted: float, models: tuple[str, ...]) -> Goal:
-    """Our rate is at least so many cycles per second on the seed's machine, by the floor of the same round."""
+    """Our rate is at least `wanted` cycles per second at the seed's scale, by the floor of the same round."""
 
     def goal(document: Document, row: str) -> Iterator[Target]:
         for model in models:
@@ -82,7 +82,7 @@ def at_least_at_scale(wanted: float, models: tuple[str, ...]) -> Goal:
 
 
 def at_least_seed(wanted: float, cycles: int, seconds: float, models: tuple[str, ...]) -> Goal:
-    """Our rate is at least so many times the seed's, which did so many cycles in so many seconds at its scale."""
+    """Our rate is at least `wanted` times the seed's, which completed `cycles` in `seconds` at its scale."""
 
     def goal(document: Document, row: str) -> Iterator[Target]:
         theirs = {number: cycles / seconds * each / SEED_FLOOR for number, each in _floor(document).items()}
@@ -98,7 +98,7 @@ def _floor(document: Document) -> dict[int, float]:
 
 
 def grows_at_most(wanted: float, fewest: str, most: str, models: tuple[str, ...]) -> Goal:
-    """Many keys take at most so many times as long as few."""
+    """Many keys take at most `wanted` times as long as few."""
 
     def goal(document: Document, group: str) -> Iterator[Target]:
         for model in models:
@@ -111,13 +111,13 @@ def grows_at_most(wanted: float, fewest: str, most: str, models: tuple[str, ...]
 
 
 def round_trips_of_pure(wanted: int) -> Goal:
-    """Without scripts a cycle takes so many round trips."""
+    """Without scripts a cycle takes `wanted` round trips."""
     text = f" {PURE}: 1 round trip to lock, {wanted - 1} to unlock"
     return _at_most_per_cycle(wanted + EXACT, reads, text, OURS_PURE)
 
 
 def at_most_round_trips(middle: float, p99: float) -> Goal:
-    """A hand-over takes at most so many round trips of the floor over the same link."""
+    """A hand-over takes at most this many round trips of the floor over the same link."""
 
     def goal(document: Document, row: str) -> Iterator[Target]:
         link = FAR if f":{FAR}:" in row else NEAR
@@ -129,5 +129,5 @@ def at_most_round_trips(middle: float, p99: float) -> Goal:
 
 
 def at_most_server_time(microseconds: float) -> Goal:
-    """A cycle takes the server at most so long."""
+    """A cycle takes at most this many microseconds of the server."""
     return _at_most_per_cycle(microseconds, server_time, f": at most {microseconds:g} µs of the server per cycle")

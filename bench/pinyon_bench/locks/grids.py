@@ -38,13 +38,14 @@ from .workloads import (
 
 #: The commands that a cycle of the seed's second test sends besides those of the lock.
 SECTION_COMMANDS = 4
+WAITING = "Locks: waiting, and hand-over between processes"
 ROW_LABELS: dict[str, str] = {MUTEX: "test 1", SECTION: "test 2", HANDOVER: "processes"}
 PING_ROWS = (group_of(PING), group_of(PING, FAR))
 MILLISECONDS, MICROSECONDS = 1e3, 1e6
 
 
 def waiting_grid(document: Document) -> Grid:
-    """How long ten workers wait for one name, and how long it takes from one process to the next."""
+    """How long ten workers wait for one name, and how long a hand-over to another process takes."""
     one = next((row.name for row in lock_rows_of(document, MUTEX) if row.keys == 1), "")
     between = handover_row(document) or ""
     names = [name for name in document.present() if any(samples_of(document, row, name) for row in (one, between))]
@@ -53,14 +54,14 @@ def waiting_grid(document: Document) -> Grid:
         + [_round_trips(document, name, NEAR), _round_trips(document, name, FAR), _share(document, name)]
         for name in names
     ]
-    header = ["", "wait p50 ms", "wait p99 ms", "next p50 µs", "next p99 µs", "round trips", "far trips", "moved"]
+    header = ["client", "wait p50 ms", "wait p99 ms", "next p50 µs", "next p99 µs", "round trips", "far trips", "moved"]
     note = (
-        "wait: of 10 workers for one name (test 1). next: from a release to the next of 8 processes. round trips: the same, "
-        f"p50 and p99, in round trips of a bare socket; far trips: over a link of {2 * FAR_ONE_WAY_MILLISECONDS} ms (a delay "
-        "proxy), in round trips over it. moved: part of the grants that went to another process that waited; the others were "
-        "taken again by the one that released."
+        "wait: until one of 10 workers acquires the one name they share (test 1). next: from a release to the next holder, "
+        "among 8 processes. round trips: the same time, p50 and p99, in round trips of the floor. far trips: the same over "
+        f"a link of {2 * FAR_ONE_WAY_MILLISECONDS} ms (a delay proxy), in round trips over that link. moved: the share of "
+        "grants that went to another waiting process; the process that released took the rest again."
     )
-    return Grid("Locks: waiting, and the way from one process to the next", header, cells, note)
+    return Grid(WAITING, header, cells, note)
 
 
 def _times(document: Document, row: str, name: str, unit: float, digits: int) -> list[str]:
@@ -79,7 +80,7 @@ def _share(document: Document, name: str) -> str:
 
 
 def commands_grid(document: Document) -> Grid:
-    """How many commands clients send for a cycle, and what wakes others up."""
+    """How many commands clients send per cycle, and how many messages wake others."""
     rows = [row for workload in (PAIR, MUTEX, SECTION, HANDOVER) for row in lock_rows_of(document, workload)]
     rows = [row for row in rows if any(work.row == row.name for work in document.server_work)]
     names = _counted(document)
@@ -89,11 +90,11 @@ def commands_grid(document: Document) -> Grid:
         for name in names
     ]
     note = (
-        "From the server's command statistics around the timed cells, without what scripts call. Test 2 has "
-        f"{SECTION_COMMANDS} commands of its own. PUBLISH: messages per cycle of the 8 processes."
+        "From Redis's command statistics around the timed cells, without the commands that scripts call. Each cycle of "
+        f"test 2 sends {SECTION_COMMANDS} more commands. PUBLISH: messages per cycle of the 8 processes."
     )
     title = "Locks: commands that clients send per cycle"
-    return Grid(title, ["", *(_row_label(row) for row in rows), "PUBLISH"], cells, note)
+    return Grid(title, ["client", *(_row_label(row) for row in rows), "PUBLISH"], cells, note)
 
 
 def server_grid(document: Document) -> Grid:
@@ -104,11 +105,11 @@ def server_grid(document: Document) -> Grid:
         for name in _counted(document)
     ]
     cells = [line for line in cells if any(cell != NONE for cell in line[1:])]
-    header = ["", *(f"µs {keys_label(row)}" for row in rows), *(f"reads {keys_label(row)}" for row in rows)]
+    header = ["client", *(f"µs {keys_label(row)}" for row in rows), *(f"reads {keys_label(row)}" for row in rows)]
     note = (
-        "Per uncontended cycle, by names: microseconds of its commands, and reads from sockets, which are round trips."
+        "Per uncontended cycle and number of names: microseconds in its commands, and reads from sockets (round trips)."
     )
-    return Grid("Locks: what Redis does for a cycle", header, cells, note)
+    return Grid("Locks: Redis's work per cycle", header, cells, note)
 
 
 def _counted(document: Document) -> list[str]:

@@ -1,4 +1,4 @@
-"""From one process to the next: when each held the lock, put together from what all of them say."""
+"""Hand-overs between processes: when each held the lock, merged from all their replies."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NANOSECONDS = 1e9
 
 @dataclass(frozen=True)
 class Held:
-    """A stretch for which a process had the lock: when it asked for it, had it, and began to release it."""
+    """One hold of the lock by a process: when it asked, when it acquired, and when it began to release."""
 
     process: int
     asked: int
@@ -28,15 +28,15 @@ class Held:
 
 
 class Processes:
-    """As many processes of one contestant as a row has workers, started at the first request and kept."""
+    """One process per worker of a row. The first request starts them."""
 
     def __init__(self, entry: Entry, cores: set[int] | None, count: int) -> None:
         self._contestants = [Contestant(entry, cores) for _ in range(count)]
 
     def ask(self, do: str, row: LocksSpec, seconds: float) -> list[dict[str, Any]]:
-        """Returns every process's reply to the request, which all do at the same time; raises ContestantError."""
+        """Returns the reply of every process to a request that all do at the same time. Raises ContestantError."""
         try:
-            # Before the others begin, each has started.
+            # All processes must have started before any of them begins.
             self._ask_all({"do": "describe"}, seconds)
             return self._ask_all({"do": do, "row": {**row, "start": time.monotonic() + START_SECONDS}}, seconds)
         except ContestantError:
@@ -57,7 +57,7 @@ class Processes:
 
 
 def held_by_all(replies: list[dict[str, Any]]) -> list[Held]:
-    """Returns all stretches in their order; raises ContestantError when two of them overlap."""
+    """Returns all holds in order; raises ContestantError when two overlap."""
     found = [Held(number, *times) for number, reply in enumerate(replies) for times in reply["held"]]
     found.sort(key=lambda held: held.entered)
     if next(overlapping(found, attrgetter("entered"), attrgetter("leaving")), None):
@@ -66,7 +66,9 @@ def held_by_all(replies: list[dict[str, Any]]) -> list[Held]:
 
 
 def handover_seconds(found: list[Held]) -> Iterator[float]:
-    """Gives how long each hand-over took: from a release to the next holder, another process that waited for it."""
+    """Yields the duration of each hand-over, from a release to the next holder, if that is another process that was
+    waiting.
+    """
     for earlier, later in zip(found, found[1:]):
         if later.process != earlier.process and later.asked < earlier.leaving:
             yield (later.entered - earlier.leaving) / NANOSECONDS

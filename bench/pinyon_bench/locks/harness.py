@@ -1,4 +1,4 @@
-"""A Python contestant's side for rows of locks: the same work and checks for every library and concurrency model."""
+"""The Python contestants' side of rows of locks: the same work and checks for every library and concurrency model."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Work = Coroutine[Any, Any, Any]
 
 
 class LocksHarness:
-    """Verifies and times an adapter's library on rows of locks, and keeps its client between requests."""
+    """Verifies and times an adapter's library on rows of locks. Keeps its client between requests."""
 
     def __init__(self, adapter: LockAdapter, model: Model) -> None:
         self._adapter = adapter
@@ -31,7 +31,7 @@ class LocksHarness:
         self._clients: dict[str, LockCalls] = {}
 
     def do(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Does one request; raises CannotDo, WrongResult or what the library raises, and drops its client then."""
+        """Does one request. Raises CannotDo, WrongResult or the library's exception, and then drops its client."""
         if request["do"] == "describe":
             return {"version": self._adapter.version(), "configuration": self._adapter.configuration()}
         actions: dict[str, Do] = {"verify": self._verify, "time": self._time}
@@ -75,7 +75,7 @@ class LocksHarness:
             return self._run(calls, row, Tally())
 
     def _run(self, calls: LockCalls, row: LocksSpec, tally: Tally) -> dict[str, Any]:
-        """Does the row's cycles once, by the clock."""
+        """Does the row's cycles once, timed."""
         works = self._works(calls, row, tally)
         watch = Stopwatch()
         results = self._together(works)
@@ -91,7 +91,7 @@ class LocksHarness:
         return results
 
     def _works(self, calls: LockCalls, row: LocksSpec, tally: Tally) -> list[Work]:
-        """Returns what each worker does; raises CannotDo for a workload that takes more than a library."""
+        """Returns each worker's work. Raises CannotDo for a workload that needs more than a library."""
         model, workload, workers = self._model, row["workload"], range(row["workers"])
         if workload == PING:
             return [ping(model, calls, row["count"], tally)]

@@ -1,4 +1,4 @@
-"""What Redis did for a cycle, and how long hand-overs took, by round; made only from a result document."""
+"""Redis's work per cycle, and how long hand-overs took, by round; made only from a result document."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..results import Document, Latency, RowInfo, ServerWork
 from .workloads import HANDOVER, NEAR, PING, Link, group_of
 
 PUBLISHES = ("publish", "spublish")
-#: Why a figure is taken from each: a function of what Redis counted in one cell.
+#: Computes a figure from Redis's counts for one cell.
 PerCycle = Callable[[ServerWork], float]
 
 
@@ -26,7 +26,9 @@ def published(work: ServerWork) -> float:
 
 
 def reads(work: ServerWork) -> float:
-    """Returns how often Redis read from a socket per cycle; a client that sends at once what it can waits as often."""
+    """Returns how many times Redis read from a socket per cycle. A client that sends all it can at once waits as many
+    times.
+    """
     return work.reads / work.cycles
 
 
@@ -36,7 +38,7 @@ def server_time(work: ServerWork) -> float:
 
 
 def per_cycle(document: Document, row: str, contestant: str, part: PerCycle) -> float | None:
-    """Returns the median over rounds, or None for a void cell."""
+    """Returns the median over rounds, or None for an empty cell."""
     found = [
         part(work)
         for work in document.server_work
@@ -56,7 +58,7 @@ def handover_row(document: Document, link: Link = NEAR) -> str | None:
 
 
 def keys_label(row: RowInfo) -> str:
-    """Returns which part of which names a row locks: 3, or 3/5."""
+    """Returns how many names a row locks, and of how many: 3, or 3/5."""
     return row.name.rpartition(":")[2]
 
 
@@ -79,7 +81,9 @@ def p99_of(latency: Latency) -> float:
 def in_round_trips(
     document: Document, contestant: str, part: Callable[[Latency], float], link: Link = NEAR
 ) -> Ratio | None:
-    """Returns a figure of the hand-overs in round trips of the same round, those of the floor over the same link."""
+    """Returns a figure of the hand-overs in round trips, as measured by the floor in the same round over the same
+    link.
+    """
     row = handover_row(document, link)
     if row is None:
         return None
@@ -89,7 +93,7 @@ def in_round_trips(
 
 
 def share_from_another(document: Document, contestant: str) -> float | None:
-    """Returns which part of the grants went from one process to another that waited."""
+    """Returns the share of grants that went to another, waiting process."""
     cell = (handover_row(document), contestant)
     found = [each for each in document.handovers if (each.row, each.contestant) == cell and each.taken]
     return median(each.from_another / each.taken for each in found) if found else None

@@ -1,7 +1,7 @@
-"""Which commands came from clients, and which from scripts: the server's statistics count both alike.
+"""Which commands came from clients, and which from scripts. The server's statistics do not distinguish them.
 
-`MONITOR` tells them apart. It slows the server, so it listens only while a cell is verified, and what it hears there
-divides what the statistics count while the cell is timed.
+`MONITOR` does, but it slows the server. So it listens only while a cell is verified, and its result is used to
+divide the statistics of the timed cell.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ SUBCOMMANDS = (
     "slowlog",
     "xinfo",
 )
-#: What no script can call.
+#: Commands that no script can call.
 CLIENTS_ALONE = frozenset(
     "auth client eval evalsha exec fcall function hello multi quit reset script select ssubscribe subscribe unsubscribe "
     "unwatch watch".split()
@@ -36,15 +36,16 @@ CLIENTS_ALONE = frozenset(
 
 @dataclass
 class Origins:
-    """How often each command was heard, by where it came from."""
+    """How many times each command was heard, by origin."""
 
     sent: Counter[str] = field(default_factory=Counter)
     inside: Counter[str] = field(default_factory=Counter)
 
     def share_sent(self, command: str) -> float:
-        """Returns which part of a command's calls clients sent.
+        """Returns the share of a command's calls that clients sent.
 
-        One that was not heard is a rare path: of a script if any script was heard to call commands, else of the client.
+        A command that was not heard is rare: it counts as a script's if any script was heard to call commands,
+        otherwise as a client's.
         """
         sent, inside = self.sent[command], self.inside[command]
         if sent or inside:
@@ -54,7 +55,7 @@ class Origins:
 
 @contextmanager
 def listening(server: LockServer) -> Iterator[Origins]:
-    """Listens to what the server does inside; the origins it gives are filled in at the end."""
+    """Listens to the server within the block. The yielded origins are filled in at its end."""
     origins = Origins()
     with server.connection.monitor() as monitor:
         yield origins
@@ -65,6 +66,6 @@ def listening(server: LockServer) -> Iterator[Origins]:
 
 
 def statistics_name(words: str) -> str:
-    """Returns what the statistics call a command, of whose words MONITOR has told."""
+    """Returns the statistics' name of a command reported by MONITOR."""
     first, _, rest = words.lower().partition(" ")
     return f"{first}|{rest.partition(' ')[0]}" if first in SUBCOMMANDS else first

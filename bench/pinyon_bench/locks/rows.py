@@ -1,7 +1,7 @@
 """The rows of locks: seed 004's two tests, uncontended pairs, and the hand-over between processes.
 
-A cycle takes a lock of some names and releases it. Where n of 2n−1 names are locked, any two choices have a name in
-common, so only one worker is inside at a time, and all depends on how a lock goes from one to the next.
+A cycle acquires and releases a lock of some names. If n of 2n−1 names are locked, any two choices share a name. So
+only one worker is inside at a time, and everything depends on the hand-over.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ SECTION_WORKERS, SECTION_SECONDS, RUN_SECTION_SECONDS = 100, 5.0, 0.4
 PROCESSES = 8
 HANDOVER_SECONDS, RUN_HANDOVER_SECONDS = 3.0, 0.4
 RUN_ROUNDS, RECORD_ROUNDS = 2, 3
-#: Its cells are long: so many rounds for the keys of RUN_KEYS, and one for the others.
+#: Its cells are long: this many rounds for the keys in RUN_KEYS, and one round for the others.
 SECTION_ROUNDS = 2
 NAME_BYTES = 16
 NAMES_SEED = 4
@@ -62,24 +62,28 @@ def _group(workload: Workload, title: str = "", link: Link = NEAR, *goals: Any) 
         title and f"Locks: {title}",
         ", cycles per second",
         prefix=2,
+        labels="client, by names locked",
         beside="first of model",
         transposed=True,
         order=lambda row: row.keys,
-        note="In parentheses times the rate of the first one of the same concurrency model.",
+        note="In parentheses: the rate as a multiple of the first client's of the same concurrency model.",
         processor=False,
         goals=goals,
     )
 
 
-#: Those without a title have no table of rates of their own.
+#: Groups without a title have no table of rates.
 LOCK_GROUPS = (
     _group(PING),
-    _group(PAIR, "lock and unlock, alone, by names"),
-    _group(PIPELINED, "both in one write, by names"),
+    _group(PAIR, "one worker, no contention"),
+    _group(PIPELINED, "lock and unlock in one write"),
     _group(
-        MUTEX, "seed 004's test 1, 10 workers, n of 2n−1 names", NEAR, grows_at_most(2.0, "1/1", "10/19", SEED_MODELS)
+        MUTEX,
+        "10 workers, each wants n of 2n−1 names (seed 004, test 1)",
+        NEAR,
+        grows_at_most(2.0, "1/1", "10/19", SEED_MODELS),
     ),
-    _group(SECTION, "seed 004's test 2, 100 workers, n of 2n−1 names"),
+    _group(SECTION, "100 workers, each wants n of 2n−1 names (seed 004, test 2)"),
     _group(HANDOVER),
     _group(PING, link=FAR),
     _group(HANDOVER, link=FAR),
@@ -102,9 +106,9 @@ GOALS: Goals = {
 
 @dataclass(frozen=True)
 class LocksRow(Row):
-    """One workload: `keys` of `of` names are locked at once, by so many workers.
+    """One workload: a number of workers, each locking `keys` of `of` names at once.
 
-    It runs `count` cycles, or for `seconds`; with neither as many cycles as fill a cell.
+    It runs `count` cycles, or for `seconds`; without either, as many cycles as fill a cell.
     """
 
     operation: Workload = PAIR
@@ -115,16 +119,16 @@ class LocksRow(Row):
 
     @property
     def workload(self) -> Workload:
-        """What a cycle is."""
+        """The kind of cycle."""
         return self.operation
 
     @property
     def workers(self) -> int:
-        """How many take locks at once."""
+        """The number of simultaneous workers."""
         return self.concurrency
 
     def spec(self, server: str, count: int, seconds: float, workers: int | None = None, warmup: int = 0) -> LocksSpec:
-        """Returns the row as the contestant gets it, with its own number of workers or another."""
+        """Returns the row for the contestant, with its own number of workers or another."""
         return {
             "name": self.name,
             "server": server,
@@ -141,7 +145,7 @@ class LocksRow(Row):
 
 
 def lock_names(count: int) -> list[str]:
-    """Returns names as the seed makes them, random bytes and `.lck`, in hexadecimal and the same every time."""
+    """Returns names like the seed's, random bytes and `.lck`, in hexadecimal, the same every time."""
     source = random.Random(NAMES_SEED)
     return [f"{source.getrandbits(8 * NAME_BYTES):0{2 * NAME_BYTES}x}.lck" for _ in range(count)]
 
@@ -155,26 +159,27 @@ def lock_rows(short: bool) -> list[LocksRow]:
     alone = {"models": (BLOCKING,), "most_rounds": rounds}
     ping = _row(PING, "", 0, 0, 1, "one command and its reply", unit="round trips", **alone)
     pairs = [
-        _row(PAIR, f":{keys}", keys, keys, 1, f"lock and unlock {_names(keys)}, alone", most_rounds=rounds)
+        _row(PAIR, f":{keys}", keys, keys, 1, f"one worker locks and unlocks {_names(keys)}", most_rounds=rounds)
         for keys in KEYS
     ]
     pipelined = [
-        _row(PIPELINED, f":{keys}", keys, keys, 1, f"both of {_names(keys)} in one write", **alone) for keys in KEYS
+        _row(PIPELINED, f":{keys}", keys, keys, 1, f"lock and unlock {_names(keys)} in one write", **alone)
+        for keys in KEYS
     ]
-    about = f"{MUTEX_CYCLES} cycles of {MUTEX_WORKERS} workers, {{}}"
+    about = f"{MUTEX_WORKERS} workers complete {MUTEX_CYCLES} cycles, each locks {{}}"
     mutexes = [_drawn(MUTEX, keys, MUTEX_WORKERS, about, count=MUTEX_CYCLES, most_rounds=rounds) for keys in KEYS]
     about = f"{SECTION_WORKERS} workers sleep, lock {{}}, write, increase, read, delete, unlock"
     sections = [
         _drawn(SECTION, keys, SECTION_WORKERS, about, seconds=section_seconds, most_rounds=most)
         for keys, most in ((keys, SECTION_ROUNDS if keys in RUN_KEYS else 1) for keys in KEYS)
     ]
-    about = f"{PROCESSES} processes, one name; from a release to the next holder"
+    about = f"{PROCESSES} processes want one name: from a release to the next holder"
     handover = _row(HANDOVER, f":{PROCESSES}", 1, 1, PROCESSES, about, seconds=handover_seconds, **alone)
     return [ping, *pairs, *pipelined, *mutexes, *sections, handover, _from_afar(ping), _from_afar(handover)]
 
 
 def _row(workload: Workload, label: str, keys: int, of: int, workers: int, about: str, **more: Any) -> LocksRow:
-    """A row near the server; `more` is what differs from other rows."""
+    """A row near the server. `more`: differences from other rows."""
     name = f"{PREFIX}:{workload}{label}"
     return LocksRow(
         **{
@@ -195,7 +200,7 @@ def _row(workload: Workload, label: str, keys: int, of: int, workers: int, about
 
 
 def _drawn(workload: Workload, keys: int, workers: int, about: str, **more: Any) -> LocksRow:
-    """A row where any two choices of names have one in common; `about` has a place for what is chosen."""
+    """A row in which any two choices of names share one. `about` has a placeholder for the choice."""
     of = 2 * keys - 1
     return _row(workload, f":{keys}/{of}", keys, of, workers, about.format(f"{keys} of {_names(of)}"), **more)
 

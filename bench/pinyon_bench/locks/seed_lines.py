@@ -14,8 +14,8 @@ from .workloads import MUTEX, SECTION, group_of
 FIRST_TITLE = f"lock/unlock {MUTEX_CYCLES} times with concurrency: {MUTEX_WORKERS}"
 SECOND_TITLE = "lock/write/incr/read/del/unlock in {seconds:g} seconds + cooldown period:"
 SEED_NOTE = (
-    "Seconds of user and system time and by the clock, medians over the rounds. The second table begins with the cycles that "
-    "were done."
+    "Seconds of user time, system time and wall-clock time, medians over the rounds. In the second table the first figure "
+    "is the number of cycles completed."
 )
 
 
@@ -49,7 +49,7 @@ def _table(
 
 
 def _section_seconds(document: Document) -> float:
-    """Returns for how long the second test ran: what whoever cooled down fastest took, rounded down."""
+    """Returns how long the second test ran: the time of the client that cooled down fastest, rounded down."""
     names = {row.name for row in lock_rows_of(document, SECTION)}
     least = min((sample.wall for sample in document.samples if sample.row in names), default=0.0)
     return int(least * 10) / 10 if least < 1 else int(least)

@@ -1,4 +1,4 @@
-"""A redis-server of the benchmark's own: started on a free port, pinned, asked for its statistics, ended."""
+"""A redis-server for the benchmark: starts it on a free port, pins it, reads its statistics, and ends it."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from ..placement import pinned
 from ..servers import ATTEMPTS, LOCAL_HOST, START_SECONDS, ServerError, end_process, free_port
 
 PROGRAM = "redis-server"
-#: Locks of the workloads live far longer than this; whatever else a client leaves behind lives shorter.
+#: The workloads' locks live far longer than this; anything else that a client leaves behind is shorter-lived.
 LOCK_MILLISECONDS = 1_000_000
 
 
 @dataclass(frozen=True)
 class Statistics:
-    """What the server has counted since its start: calls and microseconds by command, and reads from sockets.
+    """The server's counts since its start: calls and microseconds by command, and reads from sockets.
 
-    Commands that scripts call are counted like those that clients send, and their time also in that of the script.
+    Commands called by scripts count like those sent by clients, and their time also counts for the script.
     """
 
     calls: dict[str, int]
@@ -33,7 +33,7 @@ class Statistics:
     reads: int
 
     def since(self, earlier: Statistics) -> Statistics:
-        """Returns what was counted since, without what asking for it took."""
+        """Returns the counts since then, without those of asking."""
         calls = {name: count - earlier.calls.get(name, 0) for name, count in self.calls.items() if name != "info"}
         spent = {name: self.microseconds[name] - earlier.microseconds.get(name, 0) for name in calls}
         used = {name: count for name, count in calls.items() if count}
@@ -42,7 +42,7 @@ class Statistics:
 
 @dataclass(frozen=True)
 class LockServer:
-    """One running Redis and a connection to ask it questions."""
+    """A running Redis, and a connection for questions."""
 
     port: int
     process: subprocess.Popen[bytes]
@@ -50,7 +50,7 @@ class LockServer:
 
     @property
     def name(self) -> str:
-        """The server's address as contestants take it."""
+        """The server's address in the contestants' notation."""
         return f"{LOCAL_HOST}:{self.port}"
 
     def version(self) -> str:
@@ -58,7 +58,7 @@ class LockServer:
         return str(self.connection.info("server")["redis_version"])
 
     def statistics(self) -> Statistics:
-        """Returns what the server has counted so far."""
+        """Returns the counts so far."""
         answer = self.connection.info("stats", "commandstats")
         commands = {name[8:]: each for name, each in answer.items() if name.startswith("cmdstat_")}
         calls = {name: int(each["calls"]) for name, each in commands.items()}
@@ -66,19 +66,19 @@ class LockServer:
         return Statistics(calls, microseconds, int(answer["total_reads_processed"]))
 
     def reset(self) -> None:
-        """Empties the server and sets its counters to zero."""
+        """Empties the server and resets its counters."""
         self.connection.flushall()
         self.connection.config_resetstat()
 
     def locks_left(self) -> list[str]:
-        """Returns the keys that still have the lifetime of a workload's lock."""
+        """Returns the keys that still have the ttl of a workload's lock."""
         keys = self.connection.keys()
         return [key.decode(errors="replace") for key in keys if self.connection.pttl(key) > LOCK_MILLISECONDS]
 
 
 @contextmanager
 def start_lock_server(cores: set[int] | None) -> Iterator[LockServer]:
-    """Runs one redis-server without persistence on these cores (None: anywhere) and ends it on the way out."""
+    """Runs a redis-server without persistence on these cores (None: anywhere), and ends it at the end of the block."""
     binary = shutil.which(PROGRAM)
     if binary is None:
         raise ServerError(f"{PROGRAM} is not installed: apt-get install {PROGRAM}")
@@ -105,7 +105,7 @@ def _arguments(port: int, folder: str) -> list[str]:
 
 
 def _connect(process: subprocess.Popen[bytes], port: int) -> Any | None:
-    """Returns a connection as soon as Redis answers, or None when it ended instead (the port was taken)."""
+    """Returns a connection as soon as Redis answers, or None if it ended because the port was taken."""
     client = redis.Redis(LOCAL_HOST, port, socket_timeout=START_SECONDS)
     until = time.monotonic() + START_SECONDS
     while time.monotonic() < until:

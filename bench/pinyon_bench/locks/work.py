@@ -1,4 +1,4 @@
-"""What the workers of a row of locks do, in every concurrency model."""
+"""The work of the workers in a row of locks, in every concurrency model."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ VALUE_KEY = "__TEST__"
 
 
 async def ping(model: Model, calls: LockCalls, count: int, tally: Tally) -> None:
-    """Sends one command after another and reads the clock around each."""
+    """Sends one command after another, and reads the clock around each."""
     outcome, execute, seconds = model.outcome, calls.execute, tally.seconds
     for _ in range(count):
         start = perf_counter()
@@ -30,9 +30,9 @@ async def ping(model: Model, calls: LockCalls, count: int, tally: Tally) -> None
 
 
 async def cycle(calls: LockCalls, draws: Iterator[list[str]], tally: Tally) -> None:
-    """Locks, counts, unlocks; reads the clock before each lock and within.
+    """Locks, counts, unlocks. Reads the clock before each lock and within.
 
-    It is written for each kind of context: one for both would add half a microsecond to what is timed.
+    There is one version for each kind of context: a common one would add half a microsecond to the measured time.
     """
     lock, seconds = calls.lock, tally.seconds
     for names in draws:
@@ -53,16 +53,16 @@ async def cycle_awaiting(calls: LockCalls, draws: Iterator[list[str]], tally: Ta
 
 
 async def hold(model: Model, calls: LockCalls, row: LocksSpec, tally: Tally) -> list[list[int]]:
-    """Locks over and over, once at least; returns when each lock was asked for, was held, and was about to be released.
+    """Locks repeatedly, at least once. Returns when each lock was requested, acquired, and about to be released.
 
-    Nanoseconds of the clock that all processes share, since the row's start.
+    In nanoseconds of the clock that all processes share, since the row's start.
     """
     context, lock, names, now = model.held, calls.lock, row["names"], time.monotonic_ns
     start = round(row["start"] * 1e9)
     until = start + round(row["seconds"] * 1e9)
     held: list[list[int]] = []
     await model.sleep(max(0.0, row["start"] - time.monotonic()))
-    # A process that was kept from running until then has its turn too.
+    # A process that could not run until then gets its turn too.
     while (asked := now()) < until or not held:
         async with context(lock(names)):
             entered = now()
@@ -73,7 +73,7 @@ async def hold(model: Model, calls: LockCalls, row: LocksSpec, tally: Tally) -> 
 
 
 class Checked(exercise.Worker):
-    """Notes when it is inside, and gives others time to come in where they must not."""
+    """Notes when it is inside, and gives others time to enter, which they must not."""
 
     def __init__(self, model: Model, draws: Iterator[list[str]], tally: Tally) -> None:
         super().__init__(model)
@@ -94,12 +94,12 @@ class Checked(exercise.Worker):
         self._tally.note(entered, perf_counter())
 
     async def stay(self, locks: LockCalls) -> None:
-        """Does what is done inside."""
+        """Does the work inside the section."""
         await self.model.sleep(INSIDE_SECONDS)
 
 
 class Writing(Checked):
-    """The seed's second test: sleeps, locks, writes, increases, reads, deletes, unlocks, until the time has come."""
+    """The seed's second test: sleeps, locks, writes, increases, reads, deletes and unlocks, until the time is up."""
 
     def __init__(self, model: Model, row: LocksSpec, delay: float, until: float, tally: Tally) -> None:
         source = random.Random(delay)

@@ -1,4 +1,4 @@
-"""What a cycle of locks may be, and over which link."""
+"""The kinds of cycles of locks, and the links."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ HANDOVER: Workload = "handover"
 Link = Literal["near", "far"]
 NEAR: Link = "near"
 FAR: Link = "far"
-#: As between machines of one data centre and the next; there the network takes longer than all programs together.
+#: As between neighbouring data centres, where the network takes longer than all programs together.
 FAR_ONE_WAY_MILLISECONDS = 1
 
 #: The handlers of Pinyon's locks.

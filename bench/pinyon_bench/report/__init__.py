@@ -1,4 +1,4 @@
-"""The report: one HTML page with plots, findings and tables, that needs nothing besides itself."""
+"""The report: one self-contained HTML page with findings, plots and tables."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .page import page
 
 
 def write(document: Document, path: Path) -> Path:
-    """Writes the page of the document in the JSON file `path` beside it, and returns where; raises OSError."""
+    """Writes the page beside the JSON file `path`, and returns its path; raises OSError."""
     target = path.with_suffix(".html")
     target.write_text(page(document), encoding="utf-8")
     return target

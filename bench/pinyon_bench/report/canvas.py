@@ -1,4 +1,7 @@
-"""Figures in the report's manner, and their SVG: without scripts or dates, and the same for the same data."""
+"""Figures in the report's style, and their SVG: without scripts or dates, and the same for the same data.
+
+Figures are transparent, and every colour stands out from a white page as well as from a dark one.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +17,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 # One unit is a CSS pixel where the figure is shown at its own width; a phone shows it a little smaller.
-WIDTH = 380.0
-INK, FAINT_INK = "#1f2937", "#4b5563"
+WIDTH = 400.0
+#: Of text, and of axes. They are grey because they must be read on white and on black.
+INK, FAINT_INK = "#747b87", "#7b8390"
 FONTS = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, 'DejaVu Sans', sans-serif"
 SETTINGS: dict[str, Any] = {
     # Text stays text: it is small, can be searched and read aloud, and is set in the reader's own font.
@@ -31,21 +35,20 @@ SETTINGS: dict[str, Any] = {
     "text.color": INK,
     "axes.edgecolor": FAINT_INK,
     "axes.titlesize": 12,
-    "axes.labelcolor": FAINT_INK,
+    "axes.labelcolor": INK,
     "axes.spines.top": False,
     "axes.spines.right": False,
     "axes.axisbelow": True,
     "axes.facecolor": "none",
+    "figure.facecolor": "none",
+    "savefig.facecolor": "none",
     "axes.grid": True,
-    "grid.color": "#e2e5ea",
+    "grid.color": FAINT_INK,
+    "grid.alpha": 0.25,
     "xtick.color": FAINT_INK,
     "ytick.color": FAINT_INK,
     "xtick.labelcolor": INK,
     "ytick.labelcolor": INK,
-    "legend.frameon": False,
-    "legend.labelcolor": "linecolor",
-    "legend.handlelength": 1.6,
-    "legend.borderpad": 0.0,
 }
 #: What goes before an SVG stands in a page: its header, its own style, its choice of fonts, and what nothing refers to.
 NEEDLESS = re.compile(
@@ -59,7 +62,7 @@ LONG_NUMBER = re.compile(r"(\d\.\d\d)\d+")
 
 @contextmanager
 def new_axes(height: float, title: str, unit: str) -> Iterator[Axes]:
-    """Gives axes in the report's manner; above them the title, and what they show in which unit."""
+    """Gives axes in the report's style; above them the title, and what they show in which unit."""
     with style.context(["default", SETTINGS]):
         figure = Figure(figsize=(WIDTH / 72, height / 72))
         axes = figure.add_subplot()
@@ -67,7 +70,7 @@ def new_axes(height: float, title: str, unit: str) -> Iterator[Axes]:
         # Its line is kept by an empty title of the axes; it begins where the title does.
         axes.set_title(" ")
         place, coordinates = (0.02, 1.0), ("figure fraction", "axes fraction")
-        below = axes.annotate(unit, place, (0, 7), coordinates, "offset points", color=FAINT_INK)
+        below = axes.annotate(unit, place, (0, 7), coordinates, "offset points", color=INK)
         below.set_in_layout(False)
         yield axes
 

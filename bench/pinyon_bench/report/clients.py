@@ -1,7 +1,8 @@
-"""Who is who in a result document, and how each client looks: the same in every plot.
+"""The clients of a result document, and how each looks: the same in every plot.
 
 A contestant is a client, perhaps driven by a coroutine library: `Pinyon gevent` and `Pinyon` are the same client, and so
-is `Pinyon pure`, whose locks use one of its two handlers. Only two things are known of names: that the first contestant with figures is ours, and which two are bounds, not clients.
+is `Pinyon pure`, whose locks use one of two handlers. The first contestant with figures is ours; two names are bounds, not
+clients.
 """
 
 from __future__ import annotations
@@ -19,10 +20,10 @@ BOUNDS = (FLOOR, BARE)
 
 Dashes = Union[str, tuple[float, tuple[float, ...]]]
 
-OUR_COLOUR = "#c2410c"
-BOUND_COLOUR = "#6b7280"
-# Okabe and Ito's colours without the yellow, which fades on white, and Tol's for those after them.
-OTHER_COLOURS = ("#0072b2", "#009e73", "#cc79a7", "#56b4e9", "#a6761d", "#882255", "#332288", "#999933", "#44aa99")
+#: Each stands out from white and from black; a test computes it.
+OUR_COLOUR = "#d9480f"
+BOUND_COLOUR = "#7b8390"
+OTHER_COLOURS = ("#2b7fd0", "#10906a", "#c0509f", "#a07020", "#8a63d2", "#0c8599", "#5f8a2a", "#96708a", "#6b74e8")
 OTHER_MARKERS = ("s", "^", "D", "v", "P", "X", "<", ">", "p")
 BOUND_MARKERS = ("", "|")
 BOUND_DASHES: tuple[Dashes, ...] = ((0, (4, 2)), (0, (1, 1.5)))
@@ -31,7 +32,7 @@ VARIANT_DASHES: tuple[Dashes, ...] = ("-", (0, (7, 1.5)), (0, (5, 1, 1, 1)), (0,
 
 @dataclass(frozen=True)
 class Style:
-    """How a client is drawn; `strong` for ours."""
+    """How a client is drawn; ours is `strong`."""
 
     colour: str
     marker: str
@@ -42,13 +43,6 @@ class Style:
     def width(self) -> float:
         """The thickness of its lines."""
         return 2.8 if self.strong else 1.4
-
-    @property
-    def ink(self) -> str:
-        """The colour of its name: darker, because letters are thinner than lines."""
-        if self.strong:
-            return self.colour
-        return "#" + "".join(f"{int(self.colour[at : at + 2], 16) * 7 // 10:02x}" for at in (1, 3, 5))
 
 
 def client_of(contestant: str) -> str:
@@ -76,11 +70,11 @@ class Clients:
         return client_of(contestant) == self.ours
 
     def is_bound(self, contestant: str) -> bool:
-        """Whether it only shows what is the least that a client can do."""
+        """Whether it is a bound, the least that a client can do."""
         return client_of(contestant) in BOUNDS
 
     def is_other(self, contestant: str) -> bool:
-        """Whether it is a client that ours is to be compared with."""
+        """Whether it is a client to compare ours with."""
         return not self.is_ours(contestant) and not self.is_bound(contestant)
 
     def style(self, contestant: str) -> Style:
@@ -95,7 +89,7 @@ class Clients:
         return Style(OTHER_COLOURS[number % len(OTHER_COLOURS)], OTHER_MARKERS[number % len(OTHER_MARKERS)])
 
     def labels(self, contestants: list[str]) -> dict[str, str]:
-        """Returns what to write beside each in one plot: the clients' names where those say which are meant."""
+        """Returns each contestant's label in one plot: the client's name where that is unambiguous."""
         for words in (VARIANTS, COROUTINE_GROUPS):
             shorter = {name: without(words, name) for name in contestants}
             if len(set(shorter.values())) == len(shorter):

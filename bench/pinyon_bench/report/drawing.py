@@ -26,12 +26,14 @@ LEAST_ROOM = 0.1
 MUCH = 20.0
 #: An axis with less than this many times between its ends has ticks at 1, 2 and 5, another at 1.
 FEW_TICKS = 300.0
+#: The height that a name takes beside a plot of curves, as a part of that of its axes.
+NAME_HEIGHT = 0.075
 WEIGHTS = {False: "normal", True: "bold"}
 
 
 @dataclass(frozen=True)
 class Words:
-    """What is written at a plot: the key of its identifiers, its title, its unit and the title of its horizontal axis."""
+    """The words of a plot: the key of its identifiers, its title, its unit and the title of its horizontal axis."""
 
     key: str
     title: str
@@ -76,7 +78,7 @@ def draw_curves(
 
 
 def _with_room(places: list[float]) -> list[float]:
-    """Returns those of ascending places, on a logarithmic axis, whose names stand clear of each other."""
+    """Returns the ascending places whose names do not touch on a logarithmic axis."""
     kept = places[:1]
     for place in places[1:]:
         if math.log(place / kept[-1]) > LEAST_ROOM * math.log(places[-1] / places[0]):
@@ -91,27 +93,40 @@ def _draw_curve(axes: Axes, curve: Curve, style: Style, number: int, blocking: f
     look |= {"linestyle": VARIANT_DASHES[number % len(VARIANT_DASHES)] if number else style.dashes}
     places, values = list(curve.points), list(curve.points.values())
     low, high = [value.low for value in values], [value.high for value in values]
-    axes.fill_between(places, low, high, color=style.colour, alpha=0.16, linewidth=0)
+    if low != high:
+        axes.fill_between(places, low, high, color=style.colour, alpha=0.16, linewidth=0)
     axes.plot(places, [value.middle for value in values], label=curve.contestant, **look)
     if curve.blocking:
         spread = [[curve.blocking.middle - curve.blocking.low], [curve.blocking.high - curve.blocking.middle]]
-        look |= {"marker": style.marker or "_", "linestyle": "none", "markerfacecolor": "white"}
+        look |= {"marker": style.marker or "_", "linestyle": "none", "markerfacecolor": "none"}
         look |= {"markersize": look["markersize"] + 1, "markeredgewidth": style.width * 0.7}
         axes.errorbar([blocking], [curve.blocking.middle], spread, elinewidth=style.width, **look)
 
 
 def _write_names(axes: Axes, curves: list[Curve], labels: dict[str, str], clients: Clients) -> None:
-    """Writes the names beside the plot, in the order in which the curves end."""
-    lines = dict(zip(*reversed(axes.get_legend_handles_labels())))
-    ends = {curve.contestant: curve.last or curve.blocking for curve in curves}
-    order = sorted(ends, key=lambda name: -end.middle if (end := ends[name]) else 0.0)
-    figure = axes.get_figure(root=True)
-    assert figure is not None
-    legend = figure.legend(
-        [lines[name] for name in order], [labels[name] for name in order], loc="outside right center"
-    )
-    for text, name in zip(legend.get_texts(), order):
-        text.set(fontweight=WEIGHTS[clients.is_ours(name)], color=clients.style(name).ink)
+    """Writes each name and last value where its curve ends, moved up or down so that none covers another."""
+    ends = {curve.contestant: end.middle for curve in curves if (end := curve.last or curve.blocking)}
+    names = sorted(ends, key=ends.__getitem__)
+    to_fraction = axes.transData + axes.transAxes.inverted()
+    heights = [float(to_fraction.transform((axes.get_xlim()[1], ends[name]))[1]) for name in names]
+    for name, height, place in zip(names, heights, apart(heights, NAME_HEIGHT)):
+        style = clients.style(name)
+        look: dict[str, Any] = {"color": style.colour, "transform": axes.transAxes, "clip_on": False}
+        axes.plot([1.02, 1.06], [height, place], linewidth=0.8, **look)
+        text = f"{labels[name]} {rounded_number(ends[name])}"
+        axes.text(1.075, place, text, verticalalignment="center", fontweight=WEIGHTS[style.strong], **look)
+
+
+def apart(heights: list[float], least: float) -> list[float]:
+    """Returns ascending heights moved so that neighbours are at least so far apart, each near where it was."""
+    places = list(heights)
+    for number in range(1, len(places)):
+        places[number] = max(places[number], places[number - 1] + least)
+    over = max(0.0, places[-1] - 1.0) if places else 0.0
+    places[-1:] = [places[-1] - over] if places else []
+    for number in range(len(places) - 2, -1, -1):
+        places[number] = min(places[number], places[number + 1] - least)
+    return places
 
 
 def _set_values(set_scale: Callable[[str], None], axis: Any, ends: tuple[float, float], logarithmic: bool) -> None:
@@ -132,6 +147,11 @@ def short_number(value: float) -> str:
         if value >= unit:
             return f"{value / unit:g}{suffix}"
     return f"{value:g}"
+
+
+def rounded_number(value: float) -> str:
+    """Returns a number with three digits at most: 430k, 1.61M, 49.8k."""
+    return short_number(float(f"{value:.3g}"))
 
 
 def draw_processor(words: Words, times: dict[str, ProcessorTime], clients: Clients) -> str:
@@ -169,13 +189,13 @@ def _draw_bars(
 
 
 def draw_latencies(words: Words, spans: dict[tuple[str, int], Percentiles], clients: Clients) -> str:
-    """Draws for each contestant and number of coroutines a line from the median (full) to p99 (hollow)."""
+    """Draws for each contestant and number of coroutines a line from the median (dot) to p99 (bar)."""
     contestants = list(dict.fromkeys(name for name, _ in spans))
     best = {name: min(span.p99.middle for (each, _), span in spans.items() if each == name) for name in contestants}
     order = sorted(spans, key=lambda key: (-best[key[0]], key[0], -key[1]))
     labels = clients.labels(contestants)
-    fewest = min(concurrency for _, concurrency in spans)
-    texts = [f"{labels[name]}  {many}" if many == fewest else f"{many}" for name, many in order]
+    alike = len({many for _, many in spans}) == 1
+    texts = [labels[name] if alike else f"{labels[name]}, {many}" for name, many in order]
     with new_axes(BARS_HEIGHT + len(order) * BAR_HEIGHT, words.title, words.unit) as axes:
         for number, key in enumerate(order):
             _draw_span(axes, number, spans[key], clients.style(key[0]))
@@ -192,7 +212,7 @@ def _draw_span(axes: Axes, number: int, span: Percentiles, style: Style) -> None
     axes.plot([span.p99.low, span.p99.high], [number] * 2, color=style.colour, linewidth=7, alpha=0.2)
     axes.plot([span.median.middle, span.p99.middle], [number] * 2, color=style.colour, linewidth=style.width)
     axes.plot([span.median.middle], [number], "o", markeredgewidth=0, **look)
-    axes.plot([span.p99.middle], [number], "o", markerfacecolor="white", markeredgewidth=1.5, **look)
+    axes.plot([span.p99.middle], [number], "|", markeredgewidth=2, **{**look, "markersize": 11})
 
 
 def _name_lines(axes: Axes, texts: list[str], styles: list[Style]) -> None:
@@ -203,4 +223,4 @@ def _name_lines(axes: Axes, texts: list[str], styles: list[Style]) -> None:
     axes.spines["left"].set_visible(False)
     axes.grid(axis="y", visible=False)
     for label, style in zip(axes.get_yticklabels(), styles):
-        label.set(color=style.ink, fontweight=WEIGHTS[style.strong])
+        label.set(color=style.colour, fontweight=WEIGHTS[style.strong])

@@ -1,9 +1,10 @@
-"""Which plots there are: each takes its rows from the document, and is not there when the document has none."""
+"""The plots: each takes its rows from the document, and is left out when the document has none."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from functools import partial
 
 from ..compare import rates, ratio
 from ..results import Document, RowInfo
@@ -40,21 +41,20 @@ def sections(document: Document) -> list[Section]:
         Section(
             "concurrency",
             "Rate against concurrency",
-            "Operations per second of coroutines that share one client, by how many run at once. Hollow marks on the "
+            "Operations per second of coroutines that share one client, by the number of coroutines. Hollow marks on the "
             "left are blocking calls, one after another.",
             list(_concurrency(document, clients)),
         ),
         Section(
             "latency",
             "Latency of single calls",
-            "From the median (full) to the 99th percentile (hollow), by how many coroutines run at once. The axis is "
-            "logarithmic.",
+            "From the median (dot) to the 99th percentile (bar), by the number of coroutines. The axis is logarithmic.",
             list(_latency(document, clients)),
         ),
         Section(
             "processor",
             "CPU per operation",
-            "Processor time of the client's process: strong in user code, light in the kernel.",
+            "Processor time of the client's process: the strong part in user code, the light part in the kernel.",
             list(_processor(document, clients)),
         ),
         Section(
@@ -66,14 +66,14 @@ def sections(document: Document) -> list[Section]:
         Section(
             "slow",
             "Speed-up on a slow link",
-            "How many times the rate of our blocking client is reached over a link with a delay, by how many coroutines "
-            "run at once. Both axes are logarithmic.",
+            "Rates over a link with a delay, as multiples of our blocking client's, by the number of coroutines. Both axes "
+            "are logarithmic.",
             list(_slow(document, clients)),
         ),
         Section(
             "multiget",
             "Multi-get",
-            "Keys per second, by how many keys one call asks for. Both axes are logarithmic.",
+            "Keys per second, by the number of keys in one call. Both axes are logarithmic.",
             list(_multiget(document, clients)),
         ),
         lock_section(document, clients),
@@ -82,7 +82,7 @@ def sections(document: Document) -> list[Section]:
 
 
 def rows_measured(document: Document, group: str, operation: str) -> list[RowInfo]:
-    """Returns the rows of a group and an operation in which our client, or any other, has figures."""
+    """Returns the rows of a group and an operation in which any client has figures."""
     measured = {sample.row for sample in document.samples}
     return [row for row in document.rows_of(group) if row.name in measured and row.operation == operation]
 
@@ -93,7 +93,7 @@ def nearest(values: set[int], wanted: int) -> int:
 
 
 def _panels(document: Document) -> Iterator[tuple[str, str, list[RowInfo]]]:
-    """Gives each coroutine library, operation and its rows, when there are rows of more than blocking calls."""
+    """Gives each coroutine library and operation with its rows, if it has rows of coroutines."""
     for group in COROUTINE_GROUPS:
         for operation in OPERATIONS:
             rows = rows_measured(document, group, operation)
@@ -105,14 +105,14 @@ def _concurrency(document: Document, clients: Clients) -> Iterator[Plot]:
     for group, operation, rows in _panels(document):
         words = Words(f"concurrency-{group}-{operation}", f"{operation}, {group}", PER_SECOND, "coroutines at once")
         found = curves(document, rows, lambda row: row.concurrency)
-        svg = draw_curves(words, found, clients, _whole)
+        draw = partial(draw_curves, words, found, clients, _whole)
         typical = nearest({row.concurrency for row in rows if row.concurrency}, TYPICAL_CONCURRENCY)
         row = next(row for row in rows if row.concurrency == typical)
         finding = _joined(
             rate_sentence(document, clients, row, f"With {typical} coroutines"),
             growth_sentence(document, clients, rows),
         )
-        yield Plot(words.key, f"{operation}s per second by concurrency, {group}", svg, finding, operation == "get")
+        yield Plot(words.key, f"{operation.capitalize()}s per second by concurrency, {group}", draw, finding)
 
 
 def _latency(document: Document, clients: Clients) -> Iterator[Plot]:
@@ -136,8 +136,8 @@ def _latency(document: Document, clients: Clients) -> Iterator[Plot]:
         for concurrency in sorted({concurrency for _, concurrency in found}):
             spans = {name: span for (name, many), span in found.items() if many == concurrency}
             sentences.append(latency_sentence(clients, spans, concurrency))
-        title = f"latency of {operation}, {group}"
-        yield Plot(words.key, title, draw_latencies(words, found, clients), _joined(*sentences), operation == "get")
+        title = f"Latency of {operation}, {group}"
+        yield Plot(words.key, title, partial(draw_latencies, words, found, clients), _joined(*sentences))
 
 
 def _processor(document: Document, clients: Clients) -> Iterator[Plot]:
@@ -156,14 +156,13 @@ def _processor(document: Document, clients: Clients) -> Iterator[Plot]:
         yield Plot(
             words.key,
             f"CPU per {operation}, {kind}",
-            draw_processor(words, times, clients),
+            partial(draw_processor, words, times, clients),
             finding,
-            operation == "get",
         )
 
 
 def _processor_rows(document: Document) -> Iterator[tuple[str, RowInfo]]:
-    """Gives the rows of which the processor time is shown, each with what is special about it."""
+    """Gives the rows whose processor time is shown, each with words for what it is."""
     for operation in OPERATIONS:
         rows = [row for row in rows_measured(document, "size", operation) if row.size]
         if rows:
@@ -190,7 +189,8 @@ def _sizes(document: Document, clients: Clients) -> Iterator[Plot]:
                 PER_SECOND,
                 "bytes of the value (K: 1024)",
             )
-            svg = draw_curves(
+            draw = partial(
+                draw_curves,
                 words,
                 curves(document, rows, lambda row: row.size),
                 clients,
@@ -200,8 +200,8 @@ def _sizes(document: Document, clients: Clients) -> Iterator[Plot]:
             finding = _joined(
                 *(rate_sentence(document, clients, row, f"With values of {size_text(row.size)}") for row in ends)
             )
-            title = f"{operation}s per second by value size, {kind}"
-            yield Plot(words.key, title, svg, finding, group == "size")
+            title = f"{operation.capitalize()}s per second by value size, {kind}"
+            yield Plot(words.key, title, draw, finding)
 
 
 def _slow(document: Document, clients: Clients) -> Iterator[Plot]:
@@ -209,14 +209,12 @@ def _slow(document: Document, clients: Clients) -> Iterator[Plot]:
     for size in sizes:
         for operation in OPERATIONS:
             rows = [row for row in rows_measured(document, "slow", operation) if row.size == size]
-            plot = _speed_up(document, clients, rows, operation, size, main=operation == "get" and size == sizes[0])
+            plot = _speed_up(document, clients, rows, operation, size)
             if plot:
                 yield plot
 
 
-def _speed_up(
-    document: Document, clients: Clients, rows: list[RowInfo], operation: str, size: int, main: bool
-) -> Plot | None:
+def _speed_up(document: Document, clients: Clients, rows: list[RowInfo], operation: str, size: int) -> Plot | None:
     most = max((row.concurrency for row in rows), default=0)
     first = min(rows, key=lambda row: row.concurrency, default=None)
     if first is None or most < 2:
@@ -233,10 +231,10 @@ def _speed_up(
         "times the rate of blocking calls",
         "coroutines at once",
     )
-    svg = draw_curves(words, gains, clients, _whole, logarithmic=True, level=1.0)
+    draw = partial(draw_curves, words, gains, clients, _whole, logarithmic=True, level=1.0)
     at_most = {curve.contestant: curve.points[most].middle for curve in gains if most in curve.points}
     finding = speed_up_sentence(clients, at_most, most, baseline)
-    return Plot(words.key, f"speed-up of {operation}s of {label} on a slow link", svg, finding, main)
+    return Plot(words.key, f"Speed-up of {operation}s of {label} on a slow link", draw, finding)
 
 
 def _gains(document: Document, rows: list[RowInfo], first: RowInfo, baseline: str) -> list[Curve]:
@@ -263,10 +261,10 @@ def _multiget(document: Document, clients: Clients) -> Iterator[Plot]:
         where = "1 server" if servers == 1 else f"{servers} servers"
         words = Words(f"multiget-{servers}", f"multi-get, {where}", "keys per second", "keys per call")
         found = curves(document, alike, lambda row: row.keys)
-        svg = draw_curves(words, found, clients, short_number, logarithmic=True)
+        draw = partial(draw_curves, words, found, clients, short_number, logarithmic=True)
         shown = [row for row in alike if row.keys in (nearest(counts, TYPICAL_KEYS), max(counts))]
         finding = _joined(*(rate_sentence(document, clients, row, f"With {row.keys:,} keys") for row in shown))
-        yield Plot(words.key, f"keys per second of multi-get from {where}", svg, finding, servers == 1)
+        yield Plot(words.key, f"Keys per second of multi-get from {where}", draw, finding)
 
 
 def size_text(size: int) -> str:

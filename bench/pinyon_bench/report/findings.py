@@ -1,4 +1,4 @@
-"""What a plot shows, in sentences: ours beside the best of the other clients, computed from the document."""
+"""The finding of each plot in sentences, computed from the document: ours and the best of the other clients."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ SAME = "the same within noise as"
 
 @dataclass(frozen=True)
 class Standing:
-    """Ours in a row beside the best of the other clients; the rest is void where there is none, or no floor.
+    """Ours and the best other client in a row; fields stay empty where the row has no other client, or no floor.
 
-    The names are the clients', or the contestants' where clients have several in the row.
+    Names are clients', or contestants' where a client has several in the row.
     """
 
     ours: str
@@ -29,7 +29,7 @@ class Standing:
 
 
 def standing(document: Document, clients: Clients, row: str, among: list[str] | None = None) -> Standing | None:
-    """Returns how ours stands in a row by its rate, among some contestants or all; None when it has no figures there."""
+    """Returns ours and the best other in a row, among some contestants or all; None when ours has no figures."""
     found = {name: rate(document, row, name) for name in among or document.present()}
     known = {name: value for name, value in found.items() if value is not None}
     labels = clients.labels(list(known))
@@ -46,10 +46,10 @@ def standing(document: Document, clients: Clients, row: str, among: list[str] | 
 
 
 def beside(found: Standing) -> str:
-    """Returns how ours stands to the best of the others and to the floor, as the end of a sentence."""
+    """Returns the end of a sentence that compares ours with the best other client and with the floor."""
     ends = []
     if found.ratio:
-        who = f"{found.other}, the fastest of the others"
+        who = f"{found.other}, the fastest other client"
         ends.append(f"{SAME} {who}" if found.ratio.same else f"{times(found.ratio.middle)} the rate of {who}")
     if found.floor:
         same = f"{SAME} the {FLOOR}" if found.floor.same else f"{times(found.floor.middle)} that of the {FLOOR}"
@@ -63,15 +63,15 @@ def times(factor: float) -> str:
 
 
 def rate_sentence(document: Document, clients: Clients, row: RowInfo, where: str) -> str:
-    """Says our rate in a row and how it stands; `where` begins the sentence."""
+    """States our rate in a row and compares it; `where` begins the sentence."""
     found = standing(document, clients, row.name)
     if found is None:
         return ""
-    return f"{where} {found.ours} reaches {found.rate:,.0f} {row.unit} per second{beside(found)}."
+    return f"{where}, {found.ours} reaches {found.rate:,.0f} {row.unit} per second{beside(found)}."
 
 
 def growth_sentence(document: Document, clients: Clients, rows: list[RowInfo]) -> str:
-    """Says with how many coroutines our rate is highest, beside that with the fewest and that of blocking calls."""
+    """States with how many coroutines our rate peaks, and compares it with the fewest and with blocking calls."""
     stood = {row.concurrency: standing(document, clients, row.name) for row in rows}
     known = {concurrency: found.rate for concurrency, found in stood.items() if found}
     blocking = known.pop(0, None)
@@ -79,7 +79,7 @@ def growth_sentence(document: Document, clients: Clients, rows: list[RowInfo]) -
         return ""
     fewest, best = min(known), max(known, key=known.__getitem__)
     sentence = (
-        f"Its rate is highest with {best}: {known[best]:,.0f}, {times(known[best] / known[fewest])} that with {fewest}"
+        f"Its rate peaks with {best}: {known[best]:,.0f}, {times(known[best] / known[fewest])} that with {fewest}"
     )
     if blocking is not None:
         sentence += f" and {times(known[best] / blocking)} that of blocking calls"
@@ -87,39 +87,39 @@ def growth_sentence(document: Document, clients: Clients, rows: list[RowInfo]) -
 
 
 def processor_sentence(document: Document, clients: Clients, row: RowInfo) -> str:
-    """Says our processor time per operation, and how it stands to the least of the others."""
+    """States our processor time per operation, and compares it with the cheapest other client."""
     found = {name: processor_value(document, row.name, name) for name in document.present()}
     known = {name: value for name, value in found.items() if value}
     ours = next((name for name in known if clients.is_ours(name)), None)
     if ours is None:
         return ""
     value = known[ours]
-    sentence = f"{client_of(ours)} takes {value.total.middle:.1f} µs, {value.user:.1f} of it in user code"
+    sentence = f"{client_of(ours)} takes {value.total.middle:.1f} µs, {value.user:.1f} of them in user code"
     other = min(
         (name for name in known if clients.is_other(name)), key=lambda name: known[name].total.middle, default=""
     )
     against = ratio(processor_times(document, row.name, ours), processor_times(document, row.name, other))
     if against:
-        who = f"{client_of(other)}, which takes least of the others"
+        who = f"{client_of(other)}, the cheapest other client"
         how = f"{SAME} {who}" if against.same else f"{times(against.middle)} that of {who}"
         sentence += f": {how}"
     return sentence + "."
 
 
 def latency_sentence(clients: Clients, spans: dict[str, Percentiles], concurrency: int) -> str:
-    """Says our median and p99 with so many coroutines, and the best p99 of the others."""
+    """States our median and p99 with so many coroutines, and the best p99 of the others."""
     ours = next((name for name in spans if clients.is_ours(name)), None)
     if ours is None:
         return ""
     span = spans[ours]
     sentence = (
-        f"With {concurrency} coroutines half of the calls of {client_of(ours)} are done within {time_text(span.median.middle)} "
-        f"and 99 of 100 within {time_text(span.p99.middle)}"
+        f"With {concurrency} coroutines, half of {client_of(ours)}'s calls take at most {time_text(span.median.middle)}, "
+        f"and 99 of 100 at most {time_text(span.p99.middle)}"
     )
     others = [name for name in spans if clients.is_other(name)]
     if others:
         best = min(others, key=lambda name: spans[name].p99.middle)
-        sentence += f"; the lowest p99 of the others is {time_text(spans[best].p99.middle)}, of {client_of(best)}"
+        sentence += f"; the lowest p99 of another client is {client_of(best)}'s, {time_text(spans[best].p99.middle)}"
     return sentence + "."
 
 
@@ -131,15 +131,15 @@ def time_text(microseconds: float) -> str:
 
 
 def speed_up_sentence(clients: Clients, gains: dict[str, float], concurrency: int, baseline: str) -> str:
-    """Says how many times the baseline's rate ours reaches, and the best of the others."""
+    """States how many times the baseline's rate ours reaches, and the best other client."""
     ours = max((name for name in gains if clients.is_ours(name)), key=gains.__getitem__, default=None)
     if ours is None:
         return ""
     sentence = (
-        f"With {concurrency} coroutines {ours} does {times(gains[ours])} the rate of blocking calls of {baseline}"
+        f"With {concurrency} coroutines, {ours} reaches {times(gains[ours])} the rate of {baseline}'s blocking calls"
     )
     others = [name for name in gains if clients.is_other(name)]
     if others:
         best = max(others, key=gains.__getitem__)
-        sentence += f"; the best of the others, {best}, {times(gains[best])}"
+        sentence += f"; the best other client, {best}, reaches {times(gains[best])}"
     return sentence + "."

@@ -1,4 +1,4 @@
-"""The few ratios that a reader wants first: ours against the best of the other clients."""
+"""The ratios that a reader wants first: ours to the best other client."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
-"""The plots of locks: cycles by the number of keys, waiting, hand-overs between processes, commands per cycle."""
+"""The plots of locks: cycles by number of names, hand-overs between processes, commands and server time per cycle."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 from ..grids import model_of
 from ..locks.measures import (
@@ -28,11 +29,10 @@ from .plots import Plot, Section
 
 PER_SECOND = "cycles per second"
 KINDS = {
-    MUTEX: ("test 1, 10 workers", "keys locked, of 2n−1"),
-    SECTION: ("test 2, 100 workers", "keys locked, of 2n−1"),
-    PAIR: ("alone", "keys locked"),
+    MUTEX: ("10 workers", "names locked at once, n of 2n−1"),
+    SECTION: ("100 workers", "names locked at once, n of 2n−1"),
+    PAIR: ("one worker", "names locked at once"),
 }
-MAIN_KINDS = (MUTEX, PAIR)
 
 
 def lock_section(document: Document, clients: Clients) -> Section:
@@ -46,8 +46,8 @@ def lock_section(document: Document, clients: Clients) -> Section:
     return Section(
         "locks",
         "Locks",
-        "A cycle takes a lock of n keys and releases it. In seed 004's tests the keys are drawn from 2n−1, so that only one "
-        "worker is inside at a time. The axes of rates are logarithmic.",
+        "A cycle acquires a lock of n names and releases it. Where several workers contend (seed 004's tests), each draws "
+        "its n names from the same 2n−1, so only one worker holds a lock at a time. The axes of rates are logarithmic.",
         plots,
     )
 
@@ -61,21 +61,21 @@ def _rates(document: Document, clients: Clients) -> Iterator[Plot]:
             if not any(curve.contestant != FLOOR for curve in shown):
                 continue
             words = Words(f"locks-{workload}-{model}", f"locks, {kind}, {model}", PER_SECOND, axis)
-            svg = draw_curves(words, shown, clients, lambda keys: f"{keys:g}", logarithmic=True)
+            draw = partial(draw_curves, words, shown, clients, lambda keys: f"{keys:g}", logarithmic=True)
             ends = [row for row in rows if row.keys in (rows[0].keys, rows[-1].keys)]
             finding = " ".join(filter(None, (_sentence(document, clients, row, model) for row in ends)))
-            title = f"cycles per second by keys, {kind}, {model}"
-            yield Plot(words.key, title, svg, finding, workload in MAIN_KINDS)
+            title = f"Lock cycles per second by names, {kind}, {model}"
+            yield Plot(words.key, title, draw, finding)
 
 
 def _sentence(document: Document, clients: Clients, row: RowInfo, model: str) -> str:
-    """Says how ours stands in a row among the contestants of one concurrency model."""
+    """Compares ours with the others of one concurrency model in a row."""
     among = [name for name in document.present() if name == FLOOR or model_of(name) == model]
     found = standing(document, clients, row.name, among)
     if found is None:
         return ""
-    keys = keys_label(row) if "/" in keys_label(row) else f"{row.keys} key{'s' * (row.keys > 1)}"
-    return f"With {keys} {found.ours} does {found.rate:,.0f} cycles per second{beside(found)}."
+    names = f"{row.keys} name{'s' * (row.keys > 1)}"
+    return f"With {names}, {found.ours} completes {found.rate:,.0f} cycles per second{beside(found)}."
 
 
 def _handover(document: Document, clients: Clients) -> Iterator[Plot]:
@@ -85,26 +85,28 @@ def _handover(document: Document, clients: Clients) -> Iterator[Plot]:
     found = {name: span for name in document.present() if (span := percentiles(document, row.name, name))}
     if not found:
         return
-    words = Words("locks-handover", "locks: from a release to the next holder", "median to p99; client, processes", "")
-    svg = draw_latencies(words, {(name, row.concurrency): span for name, span in found.items()}, clients)
+    words = Words(
+        "locks-handover", "locks: hand-over between 8 processes", "from a release to the next holder: median to p99", ""
+    )
+    draw = partial(draw_latencies, words, {(name, row.concurrency): span for name, span in found.items()}, clients)
     ours = next((name for name in found if clients.is_ours(name)), None)
     finding = ""
     if ours:
         span = found[ours]
         finding = (
-            f"Of {row.concurrency} processes that want one key the next one has it {time_text(span.median.middle)} after "
-            f"{ours} begins to release it, in 99 of 100 cases within {time_text(span.p99.middle)}"
+            f"{row.concurrency} processes want one name. With {ours}, the next holder has it {time_text(span.median.middle)} "
+            f"after the release begins (median), and within {time_text(span.p99.middle)} in 99 of 100 cases"
         )
         if near := _round_trips(document, ours, NEAR):
-            finding += f": {near} round trips"
+            finding += f". In round trips that is {near}"
         if far := _round_trips(document, ours, FAR):
             finding += f"; {far} over a link of {2 * FAR_ONE_WAY_MILLISECONDS} ms"
         others = [name for name in found if clients.is_other(name)]
         if others:
             best = min(others, key=lambda name: found[name].median.middle)
-            finding += f"; the shortest median of the others is {time_text(found[best].median.middle)}, of {best}"
+            finding += f". The fastest other client is {best}: {time_text(found[best].median.middle)} (median)"
         finding += "."
-    yield Plot(words.key, "time from a release in one process to the next holder", svg, finding, True)
+    yield Plot(words.key, "Time from a release in one process to the next holder", draw, finding)
 
 
 def _round_trips(document: Document, name: str, link: Link) -> str:
@@ -119,10 +121,12 @@ def _commands(document: Document, clients: Clients) -> Iterator[Plot]:
         if values:
             label = keys_label(row)
             key = f"locks-commands-{label.replace('/', '-')}"
-            words = Words(key, f"locks, test 1, {label}: commands", "commands that clients send per cycle", "commands")
-            svg = draw_bars(words, values, clients)
+            words = Words(
+                key, f"locks, 10 workers, {label} names: commands", "commands that clients send per cycle", "commands"
+            )
+            draw = partial(draw_bars, words, values, clients)
             finding = _least(values, clients, "sends {:.2f} commands per cycle")
-            yield Plot(words.key, f"commands per cycle, test 1, {label}", svg, finding, row is rows[-1])
+            yield Plot(words.key, f"Commands per cycle, 10 workers, {label} names", draw, finding)
 
 
 def _server_time(document: Document, clients: Clients) -> Iterator[Plot]:
@@ -130,10 +134,10 @@ def _server_time(document: Document, clients: Clients) -> Iterator[Plot]:
     values = _values(document, rows[0], server_time) if rows else {}
     if values:
         words = Words(
-            "locks-server", "locks, alone, 1 key: the server", "microseconds of Redis per cycle", "microseconds"
+            "locks-server", "locks, one worker, 1 name: the server", "microseconds of Redis per cycle", "microseconds"
         )
         finding = _least(values, clients, "costs Redis {:.1f} µs per cycle")
-        yield Plot(words.key, "server time per cycle", draw_bars(words, values, clients), finding, False)
+        yield Plot(words.key, "Server time per cycle", partial(draw_bars, words, values, clients), finding)
 
 
 def _values(document: Document, row: RowInfo, part: PerCycle) -> dict[str, Value]:
@@ -152,5 +156,5 @@ def _least(values: dict[str, Value], clients: Clients, says: str) -> str:
     others = [name for name in values if clients.is_other(name)]
     if others:
         least = min(others, key=lambda name: values[name].middle)
-        sentence += f", {least}, which needs least of the others, {values[least].middle:.1f}"
+        sentence += f"; {least}, the best of the others, {values[least].middle:.1f}"
     return sentence + "."

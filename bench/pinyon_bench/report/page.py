@@ -1,4 +1,4 @@
-"""The page itself: from a document to HTML, through the template beside this file."""
+"""Renders the page: from a document to HTML, through the template beside this file."""
 
 from __future__ import annotations
 
@@ -6,13 +6,16 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from .. import contents, grids
-from ..catalogue import targets
+from ..catalogue import GROUPS, targets
+from ..recorded.missed import missed_targets
+from ..recorded.record import record_of
 from ..results import Document
+from ..words import EXPLANATIONS, FLOOR_SAYS, SEED_SAYS, linkless, rounds_text
 from .clients import Clients
 from .figures import sections
 from .headline import headlines
 
-#: A table with more lines is folded away.
+#: A table with more lines than this is folded.
 LONG = 10
 
 
@@ -30,8 +33,13 @@ def page(document: Document) -> str:
         document=document,
         ours=Clients(document).ours,
         headlines=headlines(document),
-        missed=[target for target in wanted if not target.met],
+        missed=missed_targets(record_of(document)),
+        rounds=rounds_text(document.rounds),
+        met=sum(target.met for target in wanted),
         targets=wanted,
+        about=_about(document),
+        explained=[_bold(text) for text in (FLOOR_SAYS, SEED_SAYS)],
+        explanations=[_bold(text) for text in EXPLANATIONS],
         target_table=grids.target_grid(document),
         contestant_table=grids.contestants(document),
         sections=sections(document),
@@ -40,4 +48,19 @@ def page(document: Document) -> str:
         lists=contents.lists(document),
         long=LONG,
         svg=Markup,
+        linkless=linkless,
+    )
+
+
+def _about(document: Document) -> dict[str, str]:
+    """Returns what each row and group does, by its name."""
+    groups = {group.name: group.title for group in GROUPS.values()}
+    return {**groups, **{row.name: row.about for row in document.rows}}
+
+
+def _bold(text: str) -> Markup:
+    """Returns Markdown's bold face as HTML; the rest is escaped."""
+    parts = text.split("**")
+    return Markup("").join(
+        Markup("<b>{}</b>").format(part) if number % 2 else part for number, part in enumerate(parts)
     )

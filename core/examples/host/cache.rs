@@ -1,5 +1,5 @@
-//! What a user of this front end has of a cache. Each method makes an operation, lets a [`Way`] carry it out, and says what
-//! it came to.
+//! A cache as users of this front end see it. Each method makes an operation, lets a [`Way`] carry it out, and converts
+//! the outcome.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,10 +21,10 @@ use pinyon_core::Error;
 use crate::making::Callers;
 use crate::raised::Raised;
 
-/// Every operation of this host. Its values are bytes until the operation is over: see [`Cache::read`].
+/// Any operation of this host. Values stay bytes until the operation is over: see [`Cache::read`].
 pub type Operation = AnyOperation<OwnedKey, Block, operations::AsBytes>;
 
-/// A value's bytes until they are sent: copied, as this host may change or free its memory, or shared where it does not.
+/// A value's bytes until they are sent: copied if this host may change or free its memory, shared otherwise.
 pub type Block = OwnedData;
 
 /// A command of a quiet batch that was not carried out.
@@ -37,14 +37,14 @@ pub struct Command {
     pub block: Block,
 }
 
-/// How operations are carried out: by waiting, or in an event loop.
+/// A way to carry out operations: by waiting, or in an event loop.
 pub trait Way {
     fn carry_out(&mut self, operation: Operation) -> Operation;
 
-    /// Carries out commands whose replies nobody wants. Returns those that were not carried out.
+    /// Carries out commands without individual replies. Returns those that failed.
     fn carry_out_quietly(&mut self, commands: Vec<Command>, policy: Policy) -> Result<Vec<NotDone>, Error>;
 
-    /// Lets time pass for whoever asks; others go on.
+    /// Lets the caller pause for this time; others continue.
     fn rest(&mut self, time: Duration);
 
     fn close(&mut self);
@@ -61,8 +61,8 @@ pub struct Cache {
 }
 
 impl Cache {
-    /// `settings`: names and values, in a notation of this host's: text for everything. `make`: the way to carry out
-    /// operations, for this many connections to each server.
+    /// `settings`: names and values. All values are text in this host. `make`: makes the way to carry out operations,
+    /// with this many connections to each server.
     pub fn new(
         settings: &[(&str, &str)],
         make: impl FnOnce(Arc<Directory>, usize) -> Box<dyn Way>,
@@ -78,7 +78,7 @@ impl Cache {
         Ok(Self { directory, keys: parts.keys, packing, policy, way, flights: Arc::default() })
     }
 
-    /// Runs `look` with a view of this cache, which differs in its policy.
+    /// Calls `look` with a view of this cache that has another policy.
     pub fn using<T>(&mut self, view: &[(&str, &str)], look: impl FnOnce(&mut Self) -> T) -> Result<T, Raised> {
         let mut settings = ViewSettings::default();
         for (name, value) in view {
@@ -108,7 +108,7 @@ impl Cache {
         self.value_and_cas(key, Request::GetAndTouch { ttl: sent(ttl)?, cas: true })
     }
 
-    /// The value and the seconds until it expires, if it does.
+    /// The value, and the seconds until it expires, if it does.
     pub fn get_with_ttl(&mut self, key: &str) -> Result<Option<(Plain, Option<u32>)>, Raised> {
         match self.ask(key, Request::GetWithTtl, Block::Nothing)? {
             Answer::ValueAndTtl(value, ttl) => Ok(Some((value, ttl))),
@@ -120,7 +120,7 @@ impl Cache {
         self.is_done(key, Request::Touch { ttl: sent(ttl)? })
     }
 
-    /// Stores a value: `mode` says whether it depends on what is there.
+    /// Stores a value. `mode`: the condition.
     pub fn store(&mut self, mode: Mode, key: &str, value: &Plain, ttl: i64) -> Result<bool, Raised> {
         if let Mode::Append | Mode::Prepend = mode {
             self.packing.check_append()?;
@@ -134,7 +134,7 @@ impl Cache {
         self.store(Mode::Set, key, value, ttl)
     }
 
-    /// Stores bytes that nobody changes meanwhile, without copying them.
+    /// Stores bytes without copying them. They must not change meanwhile.
     pub fn set_pinned(&mut self, key: &str, bytes: Arc<Vec<u8>>) -> Result<bool, Raised> {
         let request = Request::Store { mode: Mode::Set, size: bytes.len(), client_flags: 0, ttl: 0, cas: None };
         Ok(self.ask(key, request, Block::Shared(bytes))? == Answer::Done(true))
@@ -155,12 +155,12 @@ impl Cache {
         self.is_done(key, Request::Delete)
     }
 
-    /// The value stays for `ttl` seconds, and the next one who asks for a lease wins it.
+    /// Marks the value stale and keeps it for `ttl` seconds. The next caller that asks for a lease wins it.
     pub fn mark_stale(&mut self, key: &str, ttl: i64) -> Result<bool, Raised> {
         self.is_done(key, Request::MarkStale { ttl: sent(ttl)? })
     }
 
-    /// Adds to a number, or subtracts from it. A missing one is made with `initial`, if that is given.
+    /// Adds to a number or subtracts from it. Creates a missing one with `initial`, if given.
     pub fn calculate(
         &mut self,
         direction: Direction,
@@ -182,7 +182,7 @@ impl Cache {
         }
     }
 
-    /// The value, and what was won of the right to make it: for so many seconds.
+    /// The value, and the lease if it was won. `lease`: its duration in seconds.
     pub fn lease(&mut self, key: &str, lease: i32) -> Result<(Option<Plain>, Option<Win>), Raised> {
         match self.ask(key, Request::Lease { lease, recache: 0 }, Block::Nothing)? {
             Answer::Lease(found) => {
@@ -197,7 +197,7 @@ impl Cache {
         self.is_done(key, Request::GiveBack(win))
     }
 
-    /// The values that there are; and the failure of each server that failed.
+    /// The values that were found, and the failure of each failed server.
     pub fn get_many(&mut self, keys: &[&str], cas: bool) -> Result<(Vec<FoundKey<Plain>>, Failures), Raised> {
         let fetch = Fetch::new(self.keys_of(keys)?, cas, operations::AsBytes, self.policy);
         let Operation::Fetch(fetch) = self.way.carry_out(fetch.into()) else { unreachable!("it was a fetch") };
@@ -223,7 +223,7 @@ impl Cache {
         self.change(Change::delete(self.keys_of(keys)?, self.policy))
     }
 
-    /// Sets items without waiting for the answer to each. Returns which were not stored.
+    /// Stores items without waiting for each answer. Returns those that were not stored.
     pub fn set_quietly(&mut self, mode: Mode, items: &[(&str, Plain)]) -> Result<Vec<(usize, String)>, Raised> {
         let mut commands = Vec::new();
         for (key, value) in items {
@@ -243,7 +243,7 @@ impl Cache {
         Ok(everywhere.finish()?)
     }
 
-    /// The names of the servers that would take a key in turn.
+    /// The names of the servers that hold the key, in turn.
     pub fn servers_of(&self, key: &str) -> Vec<String> {
         let fleet = self.directory.known();
         let servers = fleet.candidates(&self.keys.routed(key.as_bytes()), self.policy.failover);
@@ -254,7 +254,7 @@ impl Cache {
         self.directory.known().metrics().collect()
     }
 
-    /// What has happened since it was asked last.
+    /// The events since the last call.
     pub fn events(&self) -> Vec<Event> {
         self.directory.take_events()
     }
@@ -310,13 +310,13 @@ impl Cache {
         Ok(keys)
     }
 
-    /// A value's bytes and client flags, as they are stored.
+    /// The bytes and client flags of a value.
     fn written(&self, value: &Plain) -> Result<(Vec<u8>, u32), Raised> {
         let (bytes, flags) = self.packing.dialect().encode(value)?;
         Ok(self.packing.pack(&bytes, flags)?.unwrap_or((bytes, flags)))
     }
 
-    /// A value of the bytes and client flags that are stored.
+    /// The value with these bytes and client flags.
     fn read(&self, Bytes { bytes, client_flags }: Bytes) -> Result<Plain, Raised> {
         let dialect: Dialect = self.packing.dialect();
         if !dialect.is_compressed(client_flags) {
@@ -327,7 +327,7 @@ impl Cache {
     }
 }
 
-/// A ttl in seconds, as memcached takes it.
+/// A ttl in seconds, converted for memcached.
 fn sent(ttl: i64) -> Result<i32, Raised> {
     Ok(Ttl::from_seconds(ttl)?.0)
 }

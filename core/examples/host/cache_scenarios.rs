@@ -1,4 +1,4 @@
-//! What a cache is expected to do, whichever way its operations are carried out.
+//! The expected behavior of a cache, for every way to carry out operations.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use pinyon_core::operations::{statistics, version, Compared, Direction, Mode, Se
 
 use crate::cache::Cache;
 
-/// A scenario's name, and what is done with a cache that nobody else uses.
+/// A scenario's name, and what it does with a cache of its own.
 pub type Scenario = (&'static str, fn(&mut Cache));
 
 pub const SCENARIOS: &[Scenario] = &[
@@ -36,7 +36,7 @@ fn values(cache: &mut Cache) {
         assert!(cache.set("value", &value, 0).unwrap());
         assert_eq!(cache.get("value").unwrap(), Some(value));
     }
-    // Whether it is received into memory of its own depends on its size.
+    // The size decides whether the value is received into memory of its own.
     for size in [1000, 500_000] {
         let bytes: Vec<u8> = (0..size).map(|number: u32| (number % 251) as u8).collect();
         assert!(cache.set_pinned("bytes", Arc::new(bytes.clone())).unwrap());
@@ -155,7 +155,7 @@ fn seen_from_outside(cache: &mut Cache) {
     }
 }
 
-/// Of a cache with compression, in its own dialect and in this one.
+/// For a cache with compression, in its own dialect and in another one.
 pub fn compressed_and_foreign(own: &mut Cache, other: &mut Cache) {
     let long = text(&"long ".repeat(2000));
     assert!(own.set("long", &long, 0).unwrap());
@@ -169,7 +169,7 @@ pub fn compressed_and_foreign(own: &mut Cache, other: &mut Cache) {
     assert!(Dialect::named("dialect").is_err());
 }
 
-/// Of a cache whose only server is not there.
+/// For a cache whose only server is down.
 pub fn server_down(cache: &mut Cache) {
     while cache.get("k").unwrap_err().kind != ErrorKind::ServerDown {}
     let down = |event: &pinyon_core::events::Event| event.kind == EventKind::Down;

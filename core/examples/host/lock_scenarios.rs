@@ -1,4 +1,4 @@
-//! What locks are expected to do, whichever way their operations are carried out.
+//! The expected behavior of locks, for every way to carry out operations.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use pinyon_core::locks::{LockOutcome, Loss, Note, RedisValue, Renewal, StatusAns
 
 use crate::locks::{until, Locks, Operation};
 
-/// A scenario's name, and what is done with two clients of one namespace.
+/// A scenario's name, and what it does with two clients of one namespace.
 pub type Scenario = (&'static str, fn(&Locks, &Locks));
 
 pub const SCENARIOS: &[Scenario] = &[
@@ -83,7 +83,7 @@ fn lost(locks: &Locks, other: &Locks) {
 fn renewed(locks: &Locks, other: &Locks) {
     let grant = locks.acquire(&["r"], Renewal::Always).unwrap();
     let ttl = locks.of(&["r"]).unwrap().borrow().remaining(&grant).expect("it is held");
-    // In an event loop, the loop that turns is the keeper: this question makes it turn.
+    // In an event loop, the loop is the keeper. This question makes it turn.
     until(|| match locks.status(&["r"], StatusQuestion::Each).unwrap() {
         StatusAnswer::Each(names) => names[0].holder.is_some() && names[0].age > Some(2 * ttl),
         other => unreachable!("{other:?}"),
@@ -98,7 +98,7 @@ fn commands(locks: &Locks, _: &Locks) {
     assert_eq!(locks.command(&["SUBSCRIBE", "channel"]).unwrap_err().kind, ErrorKind::UsageError, "others are there");
 }
 
-/// Of clients whose names choose the node: each tag has a client of its own.
+/// For clients whose lock names choose the node: each tag has a client of its own.
 pub fn hash_tags(locks: &Locks) {
     let [one, two] = ["{1}:a", "{2}:a"].map(|name| locks.acquire(&[name], Renewal::Never).unwrap());
     assert_eq!(locks.branches(), 2);

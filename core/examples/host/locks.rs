@@ -1,4 +1,4 @@
-//! What a user of this front end has of locks, with threads and in an event loop.
+//! Locks as users of this front end see them, in threads and in an event loop.
 
 use std::cell::RefCell;
 use std::collections::{HashMap, VecDeque};
@@ -17,12 +17,12 @@ use pinyon_core::settings::{lock_ttl, Given, LockSettings, NamedSettings};
 use crate::raised::Raised;
 use crate::ways::turn;
 
-/// What this host calls when a lock is lost: here the name of whoever is told.
+/// What this host calls when a lock is lost; here, just a name.
 pub type Listener = &'static str;
 pub type Operation = LockOperation<Listener>;
 pub type Held = Arc<Grant<Listener>>;
 
-/// How operations of locks are carried out.
+/// A way to carry out operations on locks.
 pub trait LockWay {
     /// Begins an operation, and returns its number.
     fn begin(&mut self, operation: Operation) -> usize;
@@ -30,18 +30,18 @@ pub trait LockWay {
     /// Waits until an operation is over.
     fn end(&mut self, number: usize) -> LockOutcome;
 
-    /// Nobody waits for this lock any more, or holds it.
+    /// Releases a lock that its caller no longer waits for or holds.
     fn cancel(&mut self, grant: &Held);
 
     fn remaining(&self, grant: &Held) -> Option<Duration>;
 
-    /// Waits for the next thing that people, or listeners, are to be told.
+    /// Waits for the next note.
     fn note(&mut self) -> Note<Listener>;
 
     fn close(&mut self);
 }
 
-/// Threads share the client. What is begun waits in a thread of its own.
+/// Threads that share the client. Each operation waits in its own thread.
 pub struct Threads {
     locks: ThreadLocks<Listener>,
     notes: Arc<Notes<Listener>>,
@@ -92,7 +92,7 @@ impl LockWay for Threads {
     }
 }
 
-/// An event loop of this host's own.
+/// The host's own event loop.
 pub struct LocksOnLoop {
     polled: Polled<Front<usize, Listener>>,
     begun: usize,
@@ -165,12 +165,12 @@ pub struct Locks {
     usual: UsualLock,
     make: fn(Setup) -> Box<dyn LockWay>,
     way: Arc<Branch>,
-    /// Of the hash tags, where the names of locks choose the node of a cluster.
+    /// The clients of hash tags, if lock names choose the node of a cluster.
     branches: Option<Branches<Branch>>,
 }
 
 impl Locks {
-    // Branches are `Arc`s, as most hosts have threads.
+    // Branches are `Arc`s because most hosts have threads.
     #[allow(clippy::arc_with_non_send_sync)]
     pub fn new(settings: &[(&str, &str)], make: fn(Setup) -> Box<dyn LockWay>) -> Result<Self, Raised> {
         let mut known = LockSettings::default();
@@ -183,7 +183,7 @@ impl Locks {
         Ok(Self { setup: parts.setup, usual: parts.usual, make, way, branches })
     }
 
-    /// What keeps these names: this client, or that of the names' own hash tag.
+    /// The client of these names: this one, or that of the names' own hash tag.
     pub fn of(&self, given: &[&str]) -> Result<Arc<Branch>, Raised> {
         let Some(branches) = &self.branches else { return Ok(self.way.clone()) };
         let bytes: Vec<&[u8]> = given.iter().map(|name| name.as_bytes()).collect();
@@ -193,12 +193,12 @@ impl Locks {
         }
     }
 
-    /// How many clients of hash tags there are.
+    /// The number of clients for hash tags.
     pub fn branches(&self) -> usize {
         self.branches.as_ref().map_or(0, |branches| branches.all().len())
     }
 
-    /// A lock to be acquired by a new owner, and the operation that does it.
+    /// A lock for a new owner, and the operation that acquires it.
     pub fn acquiring(
         &self,
         given: &[&str],
@@ -213,7 +213,7 @@ impl Locks {
         Ok((grant.clone(), Operation::Acquire { grant, request }))
     }
 
-    /// Waits for a lock, for as long as is usual.
+    /// Waits for a lock, for the default time.
     pub fn acquire(&self, given: &[&str], renewal: Renewal) -> Result<Held, Raised> {
         let wait = Duration::from_secs_f64(self.usual.timeout);
         let (grant, operation) = self.acquiring(given, Some(wait), renewal)?;
@@ -229,7 +229,7 @@ impl Locks {
         Ok(matches!(self.run(given, operation)?, LockOutcome::Held { .. }).then_some(grant))
     }
 
-    /// Whether it was held until now.
+    /// Releases a lock. Returns whether it was held until now.
     pub fn release(&self, given: &[&str], grant: &Held) -> Result<bool, Raised> {
         let outcome = self.run(given, Operation::Release { grant: grant.clone() })?;
         Ok(matches!(outcome, LockOutcome::Released { held: true }))
@@ -240,13 +240,13 @@ impl Locks {
         Ok(matches!(outcome, LockOutcome::Extended { held: true }))
     }
 
-    /// Gives the names to others until it is notified, for at most `wait`. Returns whether it was.
+    /// Releases the names until a notification, for at most `wait`. Returns whether it came.
     pub fn park(&self, given: &[&str], grant: &Held, wait: Duration) -> Result<bool, Raised> {
         let park = Operation::Park { grant: grant.clone(), wait: Some(wait), relock: wait };
         Ok(matches!(self.run(given, park)?, LockOutcome::Held { notified: true }))
     }
 
-    /// Notifies all that are parked on the names. Returns how many.
+    /// Notifies all locks parked on the names. Returns how many.
     pub fn notify(&self, given: &[&str], grant: &Held) -> Result<u32, Raised> {
         match self.run(given, Operation::Notify { grant: grant.clone(), most: 0 })? {
             LockOutcome::Notified { moved } => Ok(moved),
@@ -261,7 +261,7 @@ impl Locks {
         }
     }
 
-    /// Takes names from whoever holds them. Returns how many were held.
+    /// Takes the names away from their holders. Returns how many were held.
     pub fn force_release(&self, given: &[&str]) -> Result<usize, Raised> {
         match self.run(given, Operation::ForceRelease { names: names(given)?, token: None })? {
             LockOutcome::ForceReleased { released } => Ok(released),
@@ -276,7 +276,7 @@ impl Locks {
         }
     }
 
-    /// Begins an operation on names. It goes on beside what is done meanwhile.
+    /// Begins an operation on names, which continues in the background.
     pub fn begin(&self, given: &[&str], operation: Operation) -> Result<usize, Raised> {
         Ok(self.of(given)?.borrow_mut().begin(operation))
     }
@@ -302,7 +302,7 @@ impl Locks {
     }
 }
 
-/// Waits until it is so, for a generous time.
+/// Waits until the condition holds, for a generous time.
 pub fn until(mut is_so: impl FnMut() -> bool) {
     let late = Instant::now() + Duration::from_secs(20);
     while !is_so() {

@@ -1,11 +1,11 @@
-//! A front end in Rust alone: it does what every front end does with the core, and shows how.
+//! A front end in plain Rust. It does everything that a front end does with the core, and shows how.
 //!
-//! - [`cache`], [`locks`]: what its users see. They make operations and say what these came to.
+//! - [`cache`], [`locks`]: what its users see. They make operations and convert the outcomes.
 //! - [`making`], [`migrating`]: calls that the core leads through several operations.
 //! - [`ways`]: how it waits, in threads and in an event loop of its own.
 //! - [`raised`]: its errors.
 //!
-//! Usage: `host MEMCACHED REDIS_URL` runs the scenarios against two servers, which nobody else may use: memcached is
+//! Usage: `host MEMCACHED REDIS_URL` runs the scenarios against two servers. Nothing else may use them: memcached is
 //! flushed. The tests start servers of their own.
 
 mod cache;

@@ -1,4 +1,4 @@
-//! `get_or_set`: carries out what the core says for one caller.
+//! `get_or_set`: carries out the core's steps for one caller.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
@@ -12,10 +12,10 @@ use pinyon_core::operations::{Answer, Request};
 use crate::cache::{Block, Cache};
 use crate::raised::Raised;
 
-/// How often a caller of this host looks whether it was woken. One in threads or coroutines waits to be woken.
+/// How often a caller of this host checks whether it was woken. A host with threads or coroutines would wait instead.
 const LOOK: Duration = Duration::from_millis(5);
 
-/// What callers of this host handle. Its values cannot change, so that all callers may have the same.
+/// The types of this host. Its values are immutable, so all callers can share them.
 pub enum Callers {}
 
 impl Host for Callers {
@@ -34,7 +34,7 @@ impl Signal for Woken {
     }
 }
 
-/// One caller of `get_or_set`: a coroutine, if this host had coroutines.
+/// One caller of `get_or_set`. In a host with coroutines, it would be one.
 pub struct Caller {
     key: String,
     machine: GetOrSet<Callers>,
@@ -43,25 +43,25 @@ pub struct Caller {
 
 enum State {
     Begins,
-    /// Until what is to be made is given to [`Caller::made`].
+    /// Until the value is passed to [`Caller::made`].
     Makes,
-    /// Until it is woken, or this time has come.
+    /// Until it is woken, or until this time.
     Follows(Woken, Instant),
     Goes(StepOutcome<Callers>),
 }
 
-/// How far a caller has come.
+/// The state of a caller.
 #[derive(Debug, PartialEq)]
 pub enum Course {
-    /// It is to make the value.
+    /// It must make the value.
     Makes,
-    /// Another caller of this process makes it.
+    /// Another caller of this process is making it.
     Follows,
     Over(Result<Plain, Raised>),
 }
 
 impl Caller {
-    /// `number`: no other caller has it at the same time.
+    /// `number`: unique among the current callers.
     pub fn new(cache: &Cache, key: &str, terms: Terms, number: usize) -> Self {
         // All callers of this host can wake each other.
         let place = Place { scope: 0, key: key.as_bytes().into(), policy: cache.policy };
@@ -69,7 +69,7 @@ impl Caller {
         Self { key: key.to_owned(), machine, state: State::Begins }
     }
 
-    /// Goes on until it is over, or others have to do something.
+    /// Continues until it is over, or until something else must happen first.
     pub fn go_on(&mut self, cache: &mut Cache) -> Course {
         let mut step = match std::mem::replace(&mut self.state, State::Makes) {
             State::Begins => self.machine.begin(Instant::now()),
@@ -104,12 +104,12 @@ impl Caller {
         }
     }
 
-    /// What came of making the value.
+    /// Takes the made value, or the failure to make it.
     pub fn made(&mut self, made: Result<Plain, Raised>) {
         self.state = State::Goes(made.map_or_else(failed, StepOutcome::Value));
     }
 
-    /// Gives up. Others may make the value at once.
+    /// Gives up. Another caller may make the value at once.
     pub fn leave(mut self, cache: &mut Cache) -> Result<(), Raised> {
         match self.machine.leave() {
             Some(win) => cache.give_back(&self.key, win).map(drop),
@@ -140,7 +140,7 @@ impl Caller {
     }
 }
 
-/// One caller, from its beginning to its end.
+/// One caller, from beginning to end.
 pub fn get_or_set(
     cache: &mut Cache,
     key: &str,

@@ -1,4 +1,4 @@
-//! What `get_or_set` is expected to do, whichever way operations are carried out.
+//! The expected behavior of `get_or_set`, for every way to carry out operations.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Two pools as one: carries out what the core says, with a cache of each pool.
+//! Two pools as one: carries out the core's steps with a cache for each pool.
 
 use std::sync::Arc;
 
@@ -16,10 +16,10 @@ pub struct Migrating {
     counts: Arc<Counts>,
 }
 
-/// What a user's operation returns, and whether it found something: here the same.
+/// A user's operation. In this host, its result also says whether it found something.
 type Operate<'o> = &'o mut dyn FnMut(&mut Cache) -> Result<bool, Raised>;
 
-/// What an operation came to, and the values that it was told to read.
+/// The result of an operation, and the values that it read.
 type Carried = (Returned<Plain, bool>, Vec<Option<Plain>>);
 
 impl Migrating {
@@ -38,7 +38,7 @@ impl Migrating {
         }
     }
 
-    /// The values that there are, by their keys' indexes.
+    /// The values that were found, by the indexes of their keys.
     pub fn get_many(&mut self, keys: &[&str]) -> Result<Vec<Option<Plain>>, Raised> {
         Ok(self.run("get_many", keys, &mut |_| unreachable!("the core reads them"))?.1)
     }
@@ -58,7 +58,7 @@ impl Migrating {
         Ok(end == Returned::Done(true))
     }
 
-    /// How many were deleted.
+    /// Returns the number of deleted items.
     pub fn delete_many(&mut self, keys: &[&str]) -> Result<usize, Raised> {
         match self.run("delete_many", keys, &mut |_| unreachable!("the core deletes them"))?.0 {
             Returned::Count(count) => Ok(count),

@@ -1,4 +1,4 @@
-//! What two pools as one are expected to do, whichever way operations are carried out. The old one has another dialect.
+//! The expected behavior of two pools as one, for every way to carry out operations. The old pool has another dialect.
 
 use pinyon_core::migration::Progress;
 

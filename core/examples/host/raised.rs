@@ -1,4 +1,4 @@
-//! The one error of this front end. A language with classes has one for each kind.
+//! The only error type of this front end. A language with classes has one for each kind.
 
 use pinyon_core::dialect::ValueError;
 use pinyon_core::error::kinds::ErrorKind;
@@ -7,7 +7,7 @@ use pinyon_core::locks::{LockFailure, NameError, SeveralTags};
 use pinyon_core::operations::{Failed, KeyError};
 use pinyon_core::Error;
 
-/// What a user is told.
+/// The error that a user gets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Raised {
     pub kind: ErrorKind,
@@ -41,7 +41,7 @@ impl From<InvalidArgument> for Raised {
     }
 }
 
-/// Arguments that the core refuses for reasons of their own.
+/// Converts the core's refusals of arguments.
 macro_rules! invalid {
     ($($refused:ty)*) => {
         $(impl From<$refused> for Raised {

@@ -1,4 +1,4 @@
-//! How this host waits: in the thread that asks, or in an event loop of its own. The core does the rest.
+//! How this host waits: in the calling thread, or in its own event loop. The core does the rest.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -16,7 +16,7 @@ use rustix::event::{poll, PollFd, PollFlags, Timespec};
 
 use crate::cache::{Command, NotDone, Operation, Way};
 
-/// Waits in the thread that asks. The core takes connections from pools, which threads share.
+/// Waits in the calling thread. The core's pools lend connections to threads.
 pub struct Blocking(pub Arc<Directory>);
 
 impl Way for Blocking {
@@ -28,12 +28,12 @@ impl Way for Blocking {
     fn carry_out_quietly(&mut self, commands: Vec<Command>, policy: Policy) -> Result<Vec<NotDone>, Error> {
         let mut batch = Batch::new(self.0.clone(), policy.failover);
         for Command { key, request, block } in commands {
-            // The batch keeps no more than what it is to tell: what it cannot send now it has copied, or refers to if it is
-            // pinned.
+            // The batch keeps only what it needs for reports. Bytes that it cannot send now were copied, or are
+            // referenced if pinned.
             let sent = BorrowedKey { wire: key.wire(), routed: key.routed() };
             batch.submit(&NoHost, &sent, request, &block.data(), key.clone()).map_err(never_interrupted)?;
         }
-        // A host that has other things to do sends what there is, and asks for the outcomes later.
+        // A host with other work sends what it can now, and asks for the outcomes later.
         batch.send()?;
         batch.finish(&NoHost).map_err(never_interrupted)
     }
@@ -52,7 +52,7 @@ fn never_interrupted(failure: Failure<Infallible>) -> Error {
     }
 }
 
-/// The number of a coroutine, if this host had coroutines: what is over says whom to resume.
+/// The number of a coroutine, if this host had any. It says which one to resume.
 struct Coroutine(usize);
 
 impl Waiter for Coroutine {
@@ -61,7 +61,7 @@ impl Waiter for Coroutine {
     }
 }
 
-/// An event loop: everything under way shares one connection to each server.
+/// An event loop: all its operations share one connection to each server.
 pub struct OnLoop {
     polled: Polled<Shared<Operation, Coroutine>>,
     begun: usize,
@@ -74,7 +74,7 @@ impl OnLoop {
         Self { polled, begun: 0, over: HashMap::new() }
     }
 
-    /// Begins an operation. It leaves with all others that are begun before the loop waits.
+    /// Begins an operation. It leaves in one send with all others that begin before the loop waits.
     pub fn begin(&mut self, operation: Operation) -> usize {
         self.begun += 1;
         let coroutine = Coroutine(self.begun);
@@ -82,7 +82,7 @@ impl OnLoop {
         self.begun
     }
 
-    /// Lets the loop turn until this operation is over.
+    /// Runs the loop until this operation is over.
     pub fn end(&mut self, number: usize) -> Operation {
         loop {
             if let Some(operation) = self.over.remove(&number) {
@@ -97,7 +97,7 @@ impl OnLoop {
 }
 
 impl OnLoop {
-    /// Lets the loop turn. Returns what was not carried out of a batch, once it is over.
+    /// Runs one turn of the loop. Returns the failed commands of a batch, once the batch is over.
     fn turn_of(&mut self, batch: &mut LoopBatch<OwnedKey, ()>) -> Option<Vec<NotDone>> {
         let (over, mut outcome) = (&mut self.over, None);
         turn(&mut self.polled, |Finished { operation, waiter: Coroutine(number) }| match operation {
@@ -150,8 +150,8 @@ impl Way for OnLoop {
     }
 }
 
-/// One turn of an event loop of this host's own: it sends, waits for the one descriptor of the machine, and resumes
-/// whoever waited for what is over. A loop with more to watch waits for all of it at once.
+/// One turn of this host's event loop: it sends, waits for the machine's only descriptor, and resumes the waiters of
+/// finished operations. A loop with more descriptors waits for all of them at once.
 pub fn turn<M: Driven>(polled: &mut Polled<M>, mut resume: impl FnMut(M::Finished)) {
     polled.send().expect("it is this process's");
     let mut resumed = 0;
@@ -165,7 +165,7 @@ pub fn turn<M: Driven>(polled: &mut Polled<M>, mut resume: impl FnMut(M::Finishe
     let second = Duration::from_secs(1);
     let left = polled.deadline().map_or(second, |due| due.saturating_duration_since(Instant::now()).min(second));
     let left = Timespec { tv_sec: left.as_secs() as i64, tv_nsec: left.subsec_nanos().into() };
-    // A signal that ends the wait is as good as a readable descriptor.
+    // A signal that ends the wait does no harm.
     let _ = poll(&mut [PollFd::from_borrowed_fd(polled.as_fd(), PollFlags::IN)], Some(&left));
     polled.receive().expect("the system watches descriptors");
     while let Some(finished) = polled.next_finished() {

@@ -194,7 +194,7 @@ impl Secured {
                     None
                 }
                 ConnectionState::TransmitTlsData(data) => {
-                    data.done(); // it is in the records, which leave in order
+                    data.done(); // the records contain it, and they leave in order
                     None
                 }
                 ConnectionState::WriteTraffic(mut traffic) => {

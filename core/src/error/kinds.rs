@@ -1,13 +1,13 @@
-//! Every kind of error that a front end raises, and its place in their tree.
+//! Every kind of error that a front end raises, and its place in the tree of errors.
 //!
-//! A front end maps each kind to one class of its own, exhaustively: a new kind does not compile until it has a class. The
-//! classes inherit from each other as the kinds do, and also from the language's own error that a kind resembles, where
-//! the language allows it. A miss is never an error.
+//! A front end maps each kind to one of its classes, exhaustively: a new kind does not compile until it has a class.
+//! The classes inherit from each other as the kinds do. If the language allows it, they also inherit from the language's
+//! own error that the kind resembles. A miss is never an error.
 //!
 //! | kind | below | resembles | what it means |
 //! |---|---|---|---|
-//! | `Error` | | | the root: nothing is raised as it |
-//! | `Timeout` | `Error` | timeout | the operation was not over within the client's timeout |
+//! | `Error` | | | the root; never raised itself |
+//! | `Timeout` | `Error` | timeout | the operation did not finish within the client's timeout |
 //! | `LeaseTimeout` | `Timeout` | timeout | another caller was still making the value when the time to wait for it was over |
 //! | `ConnectError` | `Error` | connection | no connection could be made: refused, unreachable, or a name that does not resolve |
 //! | `ConnectionLost` | `Error` | connection | the connection broke while the command was in flight |
@@ -32,9 +32,9 @@
 //! | `AlreadyHeld` | `LockError` | | the caller already holds one of the names, and would wait for itself |
 //! | `Deadlock` | `LockError` | | the holders of the names wait, in turn, for what the caller holds |
 //!
-//! All but the root carry a message, the server's name and the command where there was one, and whether the request was
-//! sent ([`Sent`](super::Sent)). Beside these, operations on many keys carry what they achieved before they failed,
-//! `BatchError` the failed commands, and `Deadlock` the holders.
+//! All but the root carry a message, the server's name and the command if any, and whether the request was sent
+//! ([`Sent`](super::Sent)). In addition, errors of operations on many keys carry the partial results, `BatchError` the
+//! failed commands, and `Deadlock` the holders.
 
 use super::Kind;
 

@@ -30,7 +30,7 @@ const BUFFER: usize = 16 * 1024;
 /// command, and losses must be noticed.
 const REST: Duration = Duration::from_millis(10);
 
-/// How much earlier than planned the keeper must be needed to be woken.
+/// The keeper is woken only if it is needed so much earlier than planned.
 const WORTH_WAKING: Duration = Duration::from_millis(1);
 
 /// How often the keeper reads from a connection whose client asks for nothing.

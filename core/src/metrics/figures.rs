@@ -102,7 +102,7 @@ impl CommandMetrics {
         raised
     }
 
-    /// Adds outcomes: those that succeeded, and those that did not.
+    /// Adds what was done, and what was refused.
     pub(super) fn count(&mut self, done: u64, refused: u64) {
         self.answered += done + refused;
         let (yes, no) = match self.command.purpose() {

@@ -57,7 +57,7 @@ struct Block {
 /// The answers to one command.
 #[derive(Debug, Default)]
 struct Answers {
-    /// Failures and successes.
+    /// The counts of what was not done (misses, not stored), and of what was done.
     outcomes: [Counter; 2],
     latencies: Histogram,
 }
@@ -201,7 +201,7 @@ impl Meter {
         self.timed.set(Ticket(from.0 + u64::from(chance % (2 * TIMED - 1))));
     }
 
-    /// Counts `times` answers that succeeded or not.
+    /// Counts `times` answers. `done`: whether the command was done, or missed.
     #[inline]
     pub(crate) fn answered(&self, command: Counted, done: bool, times: u64) {
         self.answers(command).outcomes[usize::from(done)].add(times);

@@ -138,7 +138,7 @@ impl<N: Network> RespSession<N> {
                     self.incoming.consume(consumed);
                     match decoded {
                         Decoded::Reply(reply) => self.answered(&reply),
-                        Decoded::Push(_) => Ok(()), // nothing was subscribed to, so it is for nobody
+                        Decoded::Push(_) => Ok(()), // nothing was subscribed to, so no one awaits it
                     }
                 }
                 Err(malformed) => Err(self.is_no_redis(malformed.what)),

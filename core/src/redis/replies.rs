@@ -21,7 +21,7 @@ const MESSAGES: [&str; 9] = [
 
 impl<N: Network> RespSession<N> {
     /// The next event, or `None` if more bytes must arrive first.
-    #[allow(clippy::should_implement_trait)] // named as it is in the session of memcached
+    #[allow(clippy::should_implement_trait)] // the same name as in memcached's session
     pub fn next(&mut self) -> Option<RespEvent> {
         loop {
             if let Some((ticket, error)) = self.expired.pop_front() {

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use pinyon_proto::{Decoded, Form, Malformed, ReplyReader, ServerVersion, Status};
 
 use super::exchange::Exchange;
+use super::protocol::Probe;
 use super::Session;
 use crate::address::Address;
 use crate::connection::{Incoming, Outgoing, RECEIVE_BUFFER};
@@ -46,7 +47,7 @@ impl<N: Network> Session<N> {
         self.incoming = Incoming::new(RECEIVE_BUFFER);
         self.reader = ReplyReader::default();
         self.awaits = Awaited::Version;
-        self.tries_meta = self.manner.tries_meta();
+        self.probe = self.manner.probe();
         self.current = None;
         self.receiving = None;
         self.silent = 0;
@@ -72,35 +73,39 @@ impl<N: Network> Session<N> {
         match connected {
             Ok(true) => self.greet(),
             Ok(false) => {}
-            Err(error) => self.fail(error),
+            Err(error) => self.fail_to_connect(error),
         }
     }
 
     /// Gives up connecting once the time is up, after reading what has arrived.
     pub(super) fn check_connecting_time(&mut self, now: Instant) {
         if let Err(error) = self.connection.check_time(now, self.awaits.as_str()) {
-            self.fail(error);
+            self.fail_to_connect(error);
         }
     }
 
-    /// Handles a broken connection. If the server did not answer a greeting with a meta command, greets it without one
-    /// on a new connection.
+    /// Handles a broken connection. If the server closed it instead of answering a meta command of the greeting, greets the
+    /// server more carefully on a new connection.
     #[cold]
     pub(super) fn broke(&mut self, error: Error) {
         let was_cut_off = error.kind == Kind::Closed && self.incoming.is_empty();
-        if !was_cut_off || !self.connection.is_greeting() || !self.tries_meta {
+        if !self.connection.is_greeting() {
             self.doubt_command(was_cut_off);
             return self.fail(error);
         }
-        self.greet_anew();
+        match self.probe {
+            Probe::AtOnce if was_cut_off => self.greet_anew(Probe::AfterVersion),
+            Probe::AfterVersion if was_cut_off && self.awaits == Awaited::NoOp => self.greet_anew(Probe::Never),
+            _ => self.fail_to_connect(error),
+        }
     }
 
-    /// Another connection, whose greeting has no meta command.
-    fn greet_anew(&mut self) {
+    /// Greets the server on another connection.
+    fn greet_anew(&mut self, probe: Probe) {
         self.outgoing = Outgoing::default();
         self.incoming = Incoming::new(RECEIVE_BUFFER);
         self.reader = ReplyReader::default();
-        self.tries_meta = false;
+        self.probe = probe;
         let connected = self.connection.connect_anew();
         self.advanced(connected);
     }
@@ -124,7 +129,12 @@ impl<N: Network> Session<N> {
         self.queue.pop_front();
     }
 
-    /// Submits all requests of the greeting. They leave in one send.
+    fn fail_to_connect(&mut self, error: Error) {
+        self.manner.forget();
+        self.fail(error);
+    }
+
+    /// Submits the requests of the greeting. They leave in one send.
     fn greet(&mut self) {
         let mut requests = Vec::new();
         if let Some(login) = &self.login {
@@ -133,7 +143,7 @@ impl<N: Network> Session<N> {
         if self.manner.asks_version() {
             requests.extend_from_slice(b"version\r\n");
         }
-        if self.tries_meta {
+        if self.probe == Probe::AtOnce {
             requests.extend_from_slice(b"mn\r\n");
         }
         self.outgoing.append_bytes(&requests);
@@ -153,15 +163,17 @@ impl<N: Network> Session<N> {
     }
 
     fn await_no_op(&mut self, version: Option<ServerVersion>) {
-        let was_cut_off = !self.tries_meta && self.manner.tries_meta();
+        let was_cut_off = self.probe == Probe::Never && self.manner.probe() != Probe::Never;
         if was_cut_off {
             self.manner.refuses_meta(self.connection.server());
         }
         self.capabilities = self.manner.capabilities(version);
-        match self.tries_meta {
-            true => self.awaits = Awaited::NoOp,
-            false => self.be_ready(),
+        match self.probe {
+            Probe::Never => return self.be_ready(),
+            Probe::AtOnce => {}
+            Probe::AfterVersion => self.outgoing.append_bytes(b"mn\r\n"),
         }
+        self.awaits = Awaited::NoOp;
     }
 
     /// Marks the session ready, once the whole greeting is answered.
@@ -262,9 +274,10 @@ impl<N: Network> Session<N> {
                 let is_old_memcached = line == b"ERROR" && version.is_some() && !self.capabilities.meta();
                 if head.status.is_error() && !is_old_memcached {
                     self.manner.refuses_meta(self.connection.server());
-                    return self.greet_anew();
+                    return self.greet_anew(Probe::Never);
                 }
                 self.incoming.consume(consumed);
+                self.manner.answers_meta();
                 self.be_ready();
             }
             Ok(Decoded::Partial | Decoded::Value { .. }) => {}
@@ -295,6 +308,6 @@ impl<N: Network> Session<N> {
     }
 
     fn refuse(&mut self, kind: Kind, why: &str) {
-        self.fail(Error::new(kind, self.server(), format!("cannot connect: {why}")));
+        self.fail_to_connect(Error::new(kind, self.server(), format!("cannot connect: {why}")));
     }
 }

@@ -26,6 +26,7 @@ use pinyon_proto::{Capabilities, Head, ReplyReader, Unsupported};
 pub use crate::connection::{SharedBytes, Wants};
 pub use completion::{Completion, Destination, Outcome, Reply, Ticket, Value};
 pub(crate) use protocol::Manner;
+use protocol::Probe;
 pub use protocol::Protocol;
 pub use submitting::{BYTES_PER_LINE, KEYS_PER_LINE};
 
@@ -127,8 +128,8 @@ pub struct Session<N: Network = System> {
     manner: Arc<Manner>,
     /// The next answer that the greeting awaits.
     awaits: Awaited,
-    /// Whether the greeting tries a meta command.
-    tries_meta: bool,
+    /// How the greeting tries a meta command.
+    probe: Probe,
     limits: Limits,
     capabilities: Capabilities,
     outgoing: Outgoing,
@@ -165,7 +166,7 @@ impl<N: Network> Session<N> {
             login: None,
             manner: Arc::default(),
             awaits: Awaited::Version,
-            tries_meta: false,
+            probe: Probe::Never,
             limits,
             capabilities: Capabilities::of(None),
             outgoing: Outgoing::default(),

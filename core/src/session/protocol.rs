@@ -1,6 +1,6 @@
 //! Which of memcached's two protocols a server gets, and how a session discovers it.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::Arc;
 
 use pinyon_proto::{Capabilities, ServerVersion};
@@ -26,17 +26,37 @@ impl Protocol {
 }
 
 /// What is known of a server's protocol. All connections to the server share it.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Manner {
     protocol: Protocol,
-    /// Whether it once answered a meta command with an error, or closed the connection.
-    refuses_meta: AtomicBool,
+    /// A [`Taught`] as a number.
+    taught: AtomicU8,
     events: Option<Arc<Events>>,
+}
+
+/// What the last greeting taught about meta commands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Taught {
+    Nothing,
+    Answered,
+    Refused,
+}
+
+/// When a greeting sends a meta no-op.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Probe {
+    #[default]
+    Never,
+    /// In one packet with `version`.
+    AtOnce,
+    /// After the answer to `version`. If the server then closes the connection, the cause is the meta command: a server
+    /// that is being stopped would hardly have answered.
+    AfterVersion,
 }
 
 impl Manner {
     pub(crate) fn new(protocol: Protocol, events: Option<Arc<Events>>) -> Self {
-        Self { protocol, refuses_meta: AtomicBool::default(), events }
+        Self { protocol, taught: AtomicU8::new(Taught::Nothing as u8), events }
     }
 
     /// Whether a new connection asks for the version.
@@ -44,9 +64,13 @@ impl Manner {
         self.protocol != Protocol::Classic
     }
 
-    /// Whether a new connection tries a meta no-op.
-    pub(super) fn tries_meta(&self) -> bool {
-        self.protocol == Protocol::Auto && !self.refuses_meta.load(Ordering::Relaxed)
+    /// When a new connection sends a meta no-op.
+    pub(super) fn probe(&self) -> Probe {
+        match (self.protocol, self.taught()) {
+            (Protocol::Meta | Protocol::Classic, _) | (_, Taught::Refused) => Probe::Never,
+            (Protocol::Auto, Taught::Nothing) => Probe::AfterVersion,
+            (Protocol::Auto, Taught::Answered) => Probe::AtOnce,
+        }
     }
 
     /// The commands that a server of this version gets.
@@ -55,18 +79,40 @@ impl Manner {
         match self.protocol {
             Protocol::Classic => Capabilities::classic(version),
             Protocol::Meta if !known.meta() => Capabilities::meta_of_unknown_version(),
-            Protocol::Auto if self.refuses_meta.load(Ordering::Relaxed) => Capabilities::classic(version),
+            Protocol::Auto if self.taught() == Taught::Refused => Capabilities::classic(version),
             _ => known,
         }
     }
 
-    /// Notes that the server refused a meta command. None is sent from now on.
+    /// Notes that the server answered a meta command.
+    pub(super) fn answers_meta(&self) {
+        self.taught.store(Taught::Answered as u8, Ordering::Relaxed);
+    }
+
+    /// Notes that the server refused a meta command. None is sent until a connection fails.
     pub(super) fn refuses_meta(&self, server: &Arc<str>) {
-        if self.refuses_meta.swap(true, Ordering::Relaxed) {
+        if self.taught.swap(Taught::Refused as u8, Ordering::Relaxed) == Taught::Refused as u8 {
             return;
         }
         let Some(events) = &self.events else { return };
         let (kind, server) = (EventKind::Classic, server.clone());
         events.note(Event { kind, server, command: "", error: None, duration: None });
+    }
+
+    /// Notes that no connection could be made: another server may answer at this address next.
+    pub(super) fn forget(&self) {
+        self.taught.store(Taught::Nothing as u8, Ordering::Relaxed);
+    }
+
+    fn taught(&self) -> Taught {
+        let known = [Taught::Answered, Taught::Refused];
+        let taught = self.taught.load(Ordering::Relaxed);
+        known.into_iter().find(|known| *known as u8 == taught).unwrap_or(Taught::Nothing)
+    }
+}
+
+impl Default for Manner {
+    fn default() -> Self {
+        Self::new(Protocol::default(), None)
     }
 }

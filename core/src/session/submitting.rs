@@ -127,8 +127,8 @@ impl<N: Network> Session<N> {
 
     /// Like [`Self::submit`], for a store or a deletion that many others may follow. Of consecutive ones, all but the
     /// first few are quiet, which costs the server about half as much; a no-op behind them confirms them. If the server
-    /// does not name the command that failed, every candidate fails with [`Sent::Maybe`](crate::Sent::Maybe). Submit
-    /// those that may run twice again, by [`Self::submit`].
+    /// does not name the command that failed, every candidate fails with [`Sent::Maybe`](crate::Sent::Maybe).
+    /// Candidates that may run twice can be submitted again, by [`Self::submit`].
     pub fn submit_joined(
         &mut self,
         command: &Command<'_>,

@@ -15,7 +15,7 @@ use crate::invalid::InvalidArgument;
 use crate::login::{Login, Password};
 use crate::ring::Rule;
 use crate::session::{Limits, Protocol};
-use crate::ttl;
+use crate::ttl::{self, DefaultTtl};
 
 /// Unless `max_decompressed_size` is set, a decompressed value may be so many times larger than `max_value_size`.
 const DECOMPRESSED: usize = 16;
@@ -23,57 +23,70 @@ const DECOMPRESSED: usize = 16;
 settings! {
     /// The settings of a client of caches. Times are in seconds, sizes in bytes.
     pub struct CacheSettings beside ["serializer", "on_event"] {
-        /// The servers; if not set, those in the environment, or else the one on this machine.
+        /// The servers: `"host[:port[:weight]]"`, `"[v6]:port"` or `"/unix/path"`; several as a list, or separated by
+        /// commas. Without it, the environment variable `MEMCACHE_SERVERS`, or else `127.0.0.1:11211`.
         servers: Option<ServerTexts> = None,
-        /// The prefix of every key.
+        /// A prefix for every key.
         namespace: Option<Vec<u8>> = None,
-        /// The rule that assigns keys to servers, by its name.
+        /// The rule that assigns keys to servers: `"ketama"`, or the name of the client whose rule it is, such as
+        /// `"dalli"`. The page "Rings" lists all of them.
         ring: String = "ketama".into(),
-        /// The total time of an operation.
+        /// How long an operation may take, in seconds, including connecting and retries.
         timeout: f64 = 1.0,
-        /// The part of that time for one connection attempt.
+        /// How much of `timeout` a connection attempt may take, in seconds.
         connect_timeout: f64 = 0.5,
-        /// Whether the keys of a server that is down go to another server.
+        /// The ttl, in seconds, of values that are stored without one. 0 never expires.
+        default_ttl: f64 = 0.0,
+        /// Whether the keys of a server that is down go to another server, or fail at once.
         failover: bool = true,
-        /// The result of an operation that no server carried out: "raise" or "miss".
+        /// What an operation does when no server could carry it out: `"raise"` an error, or return what an empty cache
+        /// would (`"miss"`).
         on_failure: String = "raise".into(),
-        /// Servers that replace servers that are down.
+        /// Servers that take the keys of servers that are down, written like `servers`. Without it, the next server of
+        /// the ring takes them.
         gutter: Option<ServerTexts> = None,
-        /// The longest ttl of items in the gutter.
+        /// The longest ttl of items in the gutter, in seconds, up to 30 days. Longer ttls are cut to it.
         gutter_ttl: f64 = 10.0,
-        /// How to discover the servers, unless `servers` lists them: "config" or "dns".
+        /// How to discover the servers, if `servers` does not list them. `"config"`: `servers` are configuration
+        /// endpoints, as in ElastiCache and Memorystore. `"dns"`: `servers` are names, and each of their addresses is a
+        /// server.
         discovery: Option<String> = None,
-        /// How often to look for servers.
+        /// How often to look for added and removed servers, in seconds.
         discovery_interval: f64 = 60.0,
-        /// The duration from which a command counts as slow.
+        /// The duration, in seconds, from which a command counts as slow and causes an event. Without it, no command
+        /// does.
         slow_after: Option<f64> = None,
-        /// The most connections that threads make to each server.
+        /// How many connections threads make to each server at most. Further threads wait for a free one.
         max_connections: i64 = 64,
         /// The number of connections from each event loop to each server.
         connections: i64 = 1,
-        /// Whether to send keys that memcached does not take as base64 or as a digest.
+        /// Whether to send keys with spaces or control characters as base64, and long keys as a digest. Otherwise such
+        /// keys are refused.
         encode_keys: bool = false,
-        /// The client whose rule applies to keys that memcached does not take; if not set, see `encode_keys`.
+        /// The client whose rule is used for keys that memcached does not accept, to share a cache with it. Without it,
+        /// `encode_keys` decides.
         key_rule: Option<String> = None,
-        /// The largest stored value, for writing and reading.
+        /// The largest value that is stored or read, in bytes, after compression.
         max_value_size: i64 = 1024 * 1024,
-        /// The largest value after decompression.
+        /// The largest value that is read, in bytes, after decompression. Without it, 16 times `max_value_size`.
         max_decompressed_size: Option<i64> = None,
-        /// Whether and how large values are compressed: true, false, an algorithm's name or a `Compression`.
+        /// How to compress large values: `true` as the dialect does, an algorithm, or a `Compression` with more
+        /// settings. Compressed values are read in any case.
         compression: Option<CompressionChoice> = None,
-        /// The client whose conventions apply to stored values.
+        /// The client whose format of stored values is used, to share a cache with it.
         dialect: String = "pinyon".into(),
-        /// The commands to send: "auto", "meta" or "classic".
+        /// Which commands are sent. `"auto"`: meta commands if the server takes them, or else classic text. `"meta"`: meta
+        /// commands. `"classic"`: classic text, for proxies that do not even answer `version`.
         protocol: String = "auto".into(),
-        /// The most requests in flight on a connection.
+        /// How many requests a connection has in flight at most. Further requests wait.
         max_in_flight: i64 = 4096,
-        /// The most unsent bytes that a connection keeps.
+        /// How many bytes of unsent requests a connection holds. Further requests wait.
         max_unsent: i64 = 64 * 1024,
-        /// Whether to use TLS, and how.
+        /// `true` to speak TLS and to trust the certificates that the system trusts, or a `Tls` with more settings.
         tls: Option<TlsChoice> = None,
-        /// For servers that require a login.
+        /// The user name, for servers that require a login (memcached's option `-Y`).
         username: Option<String> = None,
-        /// For servers that require a login.
+        /// The password that belongs to `username`.
         password: Option<Password> = None,
     }
 }
@@ -86,6 +99,8 @@ pub struct CacheParts {
     /// (`b'key'`): see [`BorrowedKey::asked_about`](crate::operations::BorrowedKey::asked_about).
     pub quotes_bytes: bool,
     pub policy: Policy,
+    /// The ttl of values that are stored without one.
+    pub default_ttl: DefaultTtl,
     /// The number of connections from each event loop to each server.
     pub connections: usize,
     /// The dialect of values, and their compression.
@@ -122,6 +137,7 @@ impl CacheSettings {
             keys,
             quotes_bytes,
             policy,
+            default_ttl: DefaultTtl::new(self.default_ttl)?,
             connections: positive("connections", self.connections)?,
             packing: self.packing(options.limits.value)?,
         })

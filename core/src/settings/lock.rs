@@ -17,33 +17,37 @@ use crate::redis::SessionSettings;
 settings! {
     /// The settings of a client of locks. Times are in seconds.
     pub struct LockSettings {
-        /// The server's URL.
+        /// The server: `redis://[user[:password]@]host[:port][/database]`, `rediss://…` with TLS, or
+        /// `unix:///path[?db=database]`.
         url: UrlText = UrlText("redis://127.0.0.1:6379/0".into()),
-        /// Only locks in the same namespace exclude each other.
+        /// A prefix for the names of locks. Only locks with the same namespace exclude each other.
         namespace: Vec<u8> = b"pinyon".into(),
-        /// How a cluster chooses the node of a lock: by "namespace" or by "names".
+        /// What decides on which node of a cluster a lock is kept. `"namespace"`: all locks of a namespace are on one
+        /// node. `"names"`: locks with the same `{tag}` in their names are on one node.
         hash_tags: String = "namespace".into(),
-        /// How long a lock outlives its holder.
+        /// How long a lock outlives a holder that has died, in seconds. While the holder lives, the lock is renewed.
         ttl: f64 = 10.0,
-        /// The time to wait for a lock. It may be infinite.
+        /// How long to wait for a lock, in seconds. 0 does not wait, infinity waits without a limit.
         timeout: f64 = 10.0,
-        /// Whether a holder may acquire the same lock again.
+        /// Whether a holder may acquire again what it holds.
         reentrant: bool = false,
-        /// How the server keeps locks: "auto", "script" or "pure".
+        /// How the server keeps locks: `"script"` by functions on the server, `"pure"` by plain commands, `"auto"` by
+        /// the first of them that the server permits. Clients with different handlers can share locks.
         handler: String = "auto".into(),
-        /// The order of waiters: "fifo" or "throughput".
+        /// Who is next: `"fifo"`, first come, first served, for each name; or `"throughput"`, whoever finds all its
+        /// names free.
         fairness: String = "fifo".into(),
-        /// The user to log in as, instead of the URL's.
+        /// The user name, instead of the one in the URL.
         username: Option<String> = None,
-        /// The password, instead of the URL's.
+        /// The password, instead of the one in the URL.
         password: Option<Password> = None,
-        /// How often a waiter tells the server that it is alive.
+        /// How often a waiting client tells the server that it is alive, in seconds.
         heartbeat: f64 = 5.0,
-        /// The time that the server has to answer.
+        /// How long the server may take to answer a command, in seconds.
         command_timeout: f64 = 2.0,
-        /// The time for one connection attempt.
+        /// How long a connection attempt may take, in seconds.
         connect_timeout: f64 = 1.0,
-        /// Whether to use TLS, and how; if not set, the URL decides.
+        /// `true` to speak TLS, like `rediss://`, or a `Tls` with more settings. Without it, the URL decides.
         tls: Option<TlsChoice> = None,
     }
 }

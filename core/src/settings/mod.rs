@@ -25,6 +25,8 @@ pub use table::NamedSettings;
 pub use crate::dialect::{CompressionSettings, Dictionaries};
 pub use crate::login::Password;
 use crate::tls::TlsSettings;
+use crate::{dialect::Dialect, ring::Rule, session::Protocol};
+use pinyon_proto::KeyRule;
 
 /// The names and defaults of all settings as JSON, for the tests and documents of front ends.
 pub fn defaults() -> String {
@@ -35,6 +37,32 @@ pub fn defaults() -> String {
         ("Tls", table::json(&TlsSettings::default())),
         ("Compression", table::json(&CompressionSettings::default())),
     ];
-    let tables = tables.map(|(name, settings)| format!("{name:?}: {settings}"));
+    joined(&tables)
+}
+
+/// What each setting of a client is for, as JSON: front ends write their documentation from it.
+pub fn texts() -> String {
+    joined(&[
+        ("Client", table::json_texts(CacheSettings::TEXTS)),
+        ("View", table::json_texts(ViewSettings::TEXTS)),
+        ("Locks", table::json_texts(LockSettings::TEXTS)),
+    ])
+}
+
+/// The names that settings with a fixed choice can have, as JSON: front ends give them as types.
+pub fn choices() -> String {
+    fn names<'a>(names: impl Iterator<Item = &'a str>) -> String {
+        format!("{:?}", names.collect::<Vec<_>>())
+    }
+    joined(&[
+        ("ring", names(Rule::names())),
+        ("dialect", names(Dialect::ALL.iter().map(|dialect| dialect.name()))),
+        ("key_rule", names(KeyRule::names())),
+        ("protocol", names(Protocol::NAMES.iter().map(|(name, _)| *name))),
+    ])
+}
+
+fn joined(tables: &[(&str, String)]) -> String {
+    let tables: Vec<_> = tables.iter().map(|(name, table)| format!("{name:?}: {table}")).collect();
     format!("{{{}}}", tables.join(", "))
 }

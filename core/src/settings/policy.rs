@@ -18,7 +18,9 @@ pub struct Policy {
 settings! {
     /// The settings of a view of a client. The others stay as they are.
     pub struct ViewSettings {
+        /// As for the client.
         failover: Option<bool> = None,
+        /// As for the client.
         on_failure: Option<String> = None,
     }
 }

@@ -14,6 +14,14 @@ pub trait NamedSettings: Default {
     /// once all settings are known.
     fn set(&mut self, name: &str, given: Given<'_>) -> Result<(), InvalidArgument>;
 
+    /// Refuses a name that no setting has, and suggests the closest one.
+    fn check_name(name: &str) -> Result<(), InvalidArgument> {
+        match Self::NAMES.iter().chain(Self::OF_HOSTS).any(|known| *known == name) {
+            true => Ok(()),
+            false => Err(unknown::<Self>(name)),
+        }
+    }
+
     /// All current values.
     fn values(&self) -> Vec<(&'static str, Given<'_>)>;
 }
@@ -23,13 +31,18 @@ macro_rules! settings {
     (
         $(#[$about:meta])*
         pub struct $settings:ident $(beside [$($of_host:literal),*])? {
-            $($(#[$doc:meta])* $name:ident: $kind:ty = $default:expr,)*
+            $($(#[doc = $doc:literal])* $name:ident: $kind:ty = $default:expr,)*
         }
     ) => {
         $(#[$about])*
         #[derive(Clone, Debug)]
         pub struct $settings {
-            $($(#[$doc])* pub $name: $kind,)*
+            $($(#[doc = $doc])* pub $name: $kind,)*
+        }
+
+        impl $settings {
+            /// What each setting is for, as its documentation says.
+            pub(crate) const TEXTS: &'static [(&'static str, &'static str)] = &[$((stringify!($name), concat!($($doc),*)),)*];
         }
 
         impl Default for $settings {
@@ -80,6 +93,12 @@ pub(super) fn json(settings: &impl NamedSettings) -> String {
         _ => format!("{name:?}: null"),
     });
     format!("{{{}}}", settings.collect::<Vec<_>>().join(", "))
+}
+
+/// Names and texts as JSON.
+pub(super) fn json_texts(texts: &[(&str, &str)]) -> String {
+    let texts = texts.iter().map(|(name, text)| format!("{name:?}: {:?}", text.trim()));
+    format!("{{{}}}", texts.collect::<Vec<_>>().join(", "))
 }
 
 /// The error for an unknown name.

@@ -19,6 +19,7 @@ use crate::locks::machine::Fairness;
 use crate::locks::{names, HandlerKind, Renewal};
 use crate::operations::OwnedKey;
 use crate::tls::{Tls, TlsSettings};
+use crate::ttl::Ttl;
 
 const USAGE: ErrorKind = ErrorKind::UsageError;
 const SERVERS: ErrorKind = ErrorKind::InvalidServers;
@@ -67,6 +68,7 @@ fn a_client_has_the_documented_defaults() {
     assert_eq!((parts.policy.failover, parts.policy.miss), (true, false));
     assert_eq!((parts.connections, parts.packing.dialect(), parts.packing.limit()), (1, Dialect::Pinyon, 16 << 20));
     assert!(!parts.packing.is_set());
+    assert_eq!(parts.default_ttl.now(), Ok(Ttl::NONE));
     assert_eq!((parts.keys.namespace(), parts.quotes_bytes), (&[][..], false));
     assert!(parts.directory.as_fixed().is_some());
     assert_eq!(fleet.members().count(), 1);
@@ -81,6 +83,7 @@ fn every_setting_of_a_client_reaches_its_part() {
         ("ring", Given::Text("dalli")),
         ("timeout", Given::Whole(3)),
         ("connect_timeout", Given::Number(0.25)),
+        ("default_ttl", Given::Number(59.5)),
         ("failover", Given::Flag(false)),
         ("on_failure", Given::Text("miss")),
         ("gutter", Given::Text("spare1")),
@@ -107,6 +110,7 @@ fn every_setting_of_a_client_reaches_its_part() {
     assert_eq!((options.limits.exchanges, options.limits.unsent, options.limits.value), (32_768, 10, 100));
     assert_eq!((parts.policy.failover, parts.policy.miss), (false, true));
     assert_eq!((parts.connections, parts.packing.dialect(), parts.packing.limit()), (3, Dialect::Dalli, 1600));
+    assert_eq!(parts.default_ttl.now(), Ok(Ttl(60)));
     assert_eq!(parts.keys.namespace(), b"app:\xff");
     let names: Vec<_> = fleet.members().map(|index| fleet.servers()[index].name.to_string()).collect();
     assert_eq!(names, ["cache1:11211", "cache2:11211", "cache3:1", "spare1:11211"]);
@@ -382,13 +386,41 @@ fn the_tables_hand_out_what_they_hold() {
 fn the_defaults_of_all_settings_are_exported_as_json() {
     let all: serde_json::Value = serde_json::from_str(&super::defaults()).unwrap();
     let names = |table| all[table].as_object().unwrap().len();
-    assert_eq!(["Client", "Locks", "View", "Tls", "Compression"].map(names), [26, 14, 2, 5, 5]);
+    assert_eq!(["Client", "Locks", "View", "Tls", "Compression"].map(names), [27, 14, 2, 5, 5]);
     assert_eq!(all["Client"]["timeout"], 1.0);
     assert_eq!(all["Client"]["max_connections"], 64);
     assert_eq!(all["Client"]["failover"], true);
     assert!(all["Client"]["servers"].is_null());
     assert_eq!(all["Locks"]["url"], "redis://127.0.0.1:6379/0");
     assert_eq!(all["Locks"]["namespace"], "pinyon");
+}
+
+#[test]
+fn the_texts_of_all_settings_are_exported_as_json() {
+    let all: serde_json::Value = serde_json::from_str(&super::texts()).unwrap();
+    let names =
+        |table: &str| all[table].as_object().unwrap().keys().cloned().collect::<std::collections::BTreeSet<_>>();
+    let of_table = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+    assert_eq!(names("Client"), of_table(CacheSettings::NAMES));
+    assert_eq!(names("Locks"), of_table(LockSettings::NAMES));
+    assert_eq!(names("View"), of_table(ViewSettings::NAMES));
+    assert!(all.as_object().unwrap().values().flat_map(|table| table.as_object().unwrap().values()).all(|text| {
+        let text = text.as_str().unwrap();
+        text.ends_with('.') && !text.starts_with(' ')
+    }));
+    assert_eq!(all["Client"]["connections"], "How many connections each event loop makes to each server.");
+}
+
+#[test]
+fn the_choices_are_exported_as_json() {
+    let all: serde_json::Value = serde_json::from_str(&super::choices()).unwrap();
+    for (setting, names) in all.as_object().unwrap() {
+        for name in names.as_array().unwrap() {
+            let settings: CacheSettings = filled(&[(setting, Given::Text(name.as_str().unwrap()))]).unwrap();
+            assert_eq!(settings.build(false).err(), None, "{setting} {name}");
+        }
+    }
+    assert_eq!(all["protocol"], serde_json::json!(["auto", "meta", "classic"]));
 }
 
 #[test]

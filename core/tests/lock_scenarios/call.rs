@@ -1,4 +1,4 @@
-//! A call of a scenario as an operation, and its outcome as JSON.
+//! Converts a scenario's call to an operation, and the outcome to JSON.
 
 use std::time::Duration;
 
@@ -40,14 +40,14 @@ impl From<NameError> for Raised {
     }
 }
 
-/// A lock that was asked for, and for how long it is waited for.
+/// A lock that was asked for, and its time to wait.
 #[derive(Clone)]
 pub struct Lock {
     pub held: Held,
     relock: f64,
 }
 
-/// Asks for a lock. `settings`: the call's own; others are as usual.
+/// Asks for a lock. `settings`: those of the call; the others are the defaults.
 pub fn acquire(
     owner: u64,
     at_once: bool,
@@ -75,7 +75,7 @@ pub fn acquire(
     Ok((Lock { held: held.clone(), relock }, LockOperation::Acquire { grant: held, request }))
 }
 
-/// Something that is done with a lock.
+/// An operation on a lock.
 pub fn with(lock: &Lock, method: &str, argument: &Value) -> Result<Operation, Raised> {
     let grant = lock.held.clone();
     Ok(match method {
@@ -91,7 +91,7 @@ pub fn with(lock: &Lock, method: &str, argument: &Value) -> Result<Operation, Ra
     })
 }
 
-/// Something that is asked about names.
+/// A question about names.
 pub fn about(given: &Value, question: StatusQuestion) -> Result<Operation, Raised> {
     Ok(LockOperation::Inspect { asked: Asked::new(&texts(given))?, question })
 }
@@ -104,7 +104,7 @@ pub fn execute(parts: &[String]) -> Operation {
     LockOperation::Execute { command: RedisCommand::of(parts) }
 }
 
-/// What an operation returned; of names that were asked about each, the token of the first one's holder.
+/// The result of an operation. For a question about each name: the token of the first one's holder.
 pub fn outcome(outcome: LockOutcome) -> Outcome {
     Ok(match outcome {
         LockOutcome::Busy => json!(false),

@@ -14,11 +14,11 @@ pub type Listener = String;
 pub type Operation = LockOperation<Listener>;
 pub type Held = Arc<Grant<Listener>>;
 
-/// How long a client that has nothing to do waits for more.
+/// How long an idle client waits for something to happen.
 const A_MOMENT: Duration = Duration::from_millis(2);
 
 pub trait Driver {
-    /// Whether what is begun together leaves together, in its order.
+    /// Whether operations that begin together leave together, in order.
     const SHARES: bool;
 
     fn new(setup: Setup) -> Self;
@@ -26,10 +26,10 @@ pub trait Driver {
     /// Begins an operation, and returns its number.
     fn begin(&mut self, operation: Operation) -> usize;
 
-    /// Goes on for a moment with all that was begun.
+    /// Continues everything under way for a moment.
     fn go_on(&mut self);
 
-    /// What an operation came to, once.
+    /// Takes the outcome of an operation.
     fn outcome(&mut self, number: usize) -> Option<LockOutcome>;
 
     fn remaining(&self, held: &Held) -> Option<Duration>;
@@ -37,7 +37,7 @@ pub trait Driver {
     fn note(&mut self) -> Option<Note<Listener>>;
 }
 
-/// Each operation waits in a thread.
+/// Each operation waits in its own thread.
 pub struct Threads {
     locks: ThreadLocks<Listener>,
     notes: Arc<Notes<Listener>>,
@@ -79,7 +79,7 @@ impl Driver for Threads {
     }
 }
 
-/// All operations are those of one event loop.
+/// All operations run in one event loop.
 pub struct Loop {
     polled: Polled<Front<usize, Listener>>,
     begun: usize,

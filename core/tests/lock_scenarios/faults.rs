@@ -1,4 +1,4 @@
-//! A client of a scenario whose server is faulty.
+//! A scenario's client with a faulty server.
 
 use std::time::{Duration, Instant};
 
@@ -38,7 +38,7 @@ struct Caller<D> {
     usual: UsualLock,
 }
 
-/// A call under way: the operation that was begun last, and what is to be done after it.
+/// A call under way: its latest operation, and the steps that follow.
 struct Under<'c> {
     call: &'c [Value],
     number: usize,
@@ -108,7 +108,7 @@ impl<D: Driver> Caller<D> {
         Under { call, number: self.driver.begin(operation), lock }
     }
 
-    /// The outcome of the whole call, unless more is to be done.
+    /// The outcome of the whole call, unless steps remain.
     fn went_on(&mut self, under: &mut Under<'_>, over: LockOutcome) -> Option<Outcome> {
         let value = match (over, &under.lock) {
             (LockOutcome::Failed(failure), _) => return Some(raised(*failure).into()),

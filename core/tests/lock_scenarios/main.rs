@@ -1,4 +1,4 @@
-//! The scenarios of `scenarios/` about locks, through both drivers: see the README there.
+//! The scenarios of `scenarios/` about locks, with both drivers. See the README there.
 
 mod call;
 mod drivers;
@@ -21,7 +21,7 @@ use serde_json::Value;
 use drivers::{Driver, Loop, Threads};
 use server::Redis;
 
-/// How many are played at the same time: mostly they wait.
+/// How many run at the same time. They mostly wait.
 const AT_ONCE: usize = 16;
 
 #[test]
@@ -56,7 +56,7 @@ fn play_all<D: Driver>() {
     assert!(failed.is_empty(), "{} of {}:\n{}", failed.len(), scenarios.len(), failed.join("\n"));
 }
 
-/// What a client is made of; later settings come before earlier ones.
+/// The parts of a client. Later settings override earlier ones.
 fn settings(url: &str, given: &[&Value]) -> (Setup, UsualLock) {
     let mut settings = LockSettings::default();
     settings.set("url", Given::Text(url)).expect("it is a URL");

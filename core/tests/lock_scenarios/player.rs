@@ -1,4 +1,4 @@
-//! Plays one scenario.
+//! Runs one scenario.
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, Instant};
@@ -14,10 +14,10 @@ use crate::drivers::{Driver, Operation};
 use crate::server::Redis;
 use crate::settings;
 
-/// How long anything may take, on slow machines too.
+/// The time limit of every step, for slow machines too.
 const PATIENCE: Duration = Duration::from_secs(100);
 
-/// An error says what is not as it must be.
+/// Runs a scenario. An error says what went wrong.
 pub fn play<D: Driver>(server: &Redis, namespace: &str, usual: &Value, scenario: &Value) -> Result<(), String> {
     let own = json!({"namespace": namespace});
     let (setup, usual) = settings(&format!("unix://{}", server.address()), &[usual, &scenario["client"], &own]);
@@ -41,13 +41,13 @@ pub fn play<D: Driver>(server: &Redis, namespace: &str, usual: &Value, scenario:
 struct Playing<D> {
     setup: Setup,
     usual: UsualLock,
-    /// As it is in the keys.
+    /// As written in the keys.
     namespace: String,
     clients: BTreeMap<char, D>,
     owners: HashMap<String, u64>,
     locks: HashMap<String, Lock>,
     begun: HashMap<String, Begun>,
-    /// How often the listener of each lock was told of its loss.
+    /// How many times each lock's listener was told of its loss.
     losses: HashMap<String, usize>,
 }
 
@@ -58,7 +58,7 @@ struct Begun {
     call: Value,
 }
 
-/// What becomes of a call: a question for the server, or an answer at once.
+/// The course of a call: a question to the server, or an answer at once.
 enum Course {
     Asks(Operation),
     Is(Outcome),
@@ -166,7 +166,7 @@ impl<D: Driver> Playing<D> {
         }
     }
 
-    /// What an outcome means as that of this call.
+    /// Interprets an outcome as that of this call.
     fn understood(&mut self, call: &Value, outcome: Outcome) -> Outcome {
         let name = call[1].as_str().unwrap_or_default();
         match call[0].as_str() {
@@ -184,7 +184,7 @@ impl<D: Driver> Playing<D> {
         }
     }
 
-    /// All clients go on: what one does may be what another waits for.
+    /// Lets all clients continue: one may be waiting for another.
     fn go_on(&mut self) {
         for client in self.clients.values_mut() {
             client.go_on();
@@ -201,7 +201,7 @@ impl<D: Driver> Playing<D> {
         let give_up = Instant::now() + PATIENCE;
         loop {
             let found = self.call(&keys)?.map_err(|raised| raised.message)?;
-            // The counter stays, and tombstones and the mark of those that wait without scripts expire.
+            // The counter stays. Tombstones, and the mark of waiters without scripts, expire.
             let stays = |key: &String| key.ends_with(":#f") || key.ends_with(":#p") || key.contains(":#x:");
             let left: Vec<_> = call::texts(&found).into_iter().filter(|key| !stays(key)).collect();
             if left.is_empty() {
@@ -228,7 +228,7 @@ impl<D: Driver> Playing<D> {
     }
 }
 
-/// The first letter says whose client it is; the rest tells its callers apart.
+/// The first letter names the client; the rest distinguishes its callers.
 fn client_of(step: &Value) -> char {
     step["by"].as_str().and_then(|by| by.chars().next()).expect("somebody does it")
 }

@@ -1,4 +1,4 @@
-//! Waiting to be notified.
+//! Waiting for a notification.
 
 use pinyon_core::locks::call::{Call, ScriptAnswer};
 

@@ -1,6 +1,6 @@
-//! The functions, the scripts and the model side by side.
+//! The functions, the scripts and the model, side by side.
 //!
-//! In the tests `x`, `y` and so on are clients; `x2` is owner 2 of `x`, and `x.5` its attempt 5.
+//! In the tests, `x`, `y` and so on are clients; `x2` is owner 2 of `x`, and `x.5` is its attempt 5.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::model::Model;
 use crate::redis::{Connection, Redis};
 
 pub const LONG: Duration = Duration::from_secs(100);
-/// How much two servers' times may differ.
+/// How much the times of two servers may differ.
 const TOLERANCE: Duration = Duration::from_secs(5);
 const BEGINNING_OF_2024: Duration = Duration::from_secs(1_704_067_200);
 
@@ -32,7 +32,7 @@ pub struct Lab {
     server: Redis,
 }
 
-/// A namespace, and how its functions are called.
+/// A namespace, and the way its functions are called.
 pub struct World {
     pub keys: LockKeys,
     pub via: Via,
@@ -67,12 +67,12 @@ impl Lab {
         lab
     }
 
-    /// What the clock of the servers says, since the beginning of 2024.
+    /// The servers' clock: the time since the beginning of 2024.
     pub fn now(&self) -> Duration {
         self.started.1 + self.started.0.elapsed()
     }
 
-    /// Asks the servers as a user with all permissions but for these ACL rules.
+    /// Asks the servers as a user with all permissions except those that these ACL rules remove.
     pub fn call_restricted(&mut self, rules: &[&[u8]], call: &Call) -> Vec<Result<ScriptAnswer, ScriptError>> {
         let user: [&[u8]; 8] = [b"ACL", b"SETUSER", b"user", b"on", b">password", b"~*", b"&*", b"+@all"];
         self.redis.run(&[&user, rules].concat());
@@ -84,7 +84,7 @@ impl Lab {
         answers
     }
 
-    /// Asks all three. Returns what they have answered and pushed, all the same.
+    /// Asks all three. Returns their answer and pushes, which must agree.
     pub fn call(&mut self, call: &Call) -> (ScriptAnswer, Vec<Pushed>) {
         self.calls += 1;
         if let Call::Lock { attempt, names, .. }
@@ -131,7 +131,7 @@ impl Lab {
         pushes
     }
 
-    /// Whoever is pushed a grant holds all the names that it has asked for, with that token.
+    /// Checks that each pushed grant comes with all of the requested names and the same token.
     fn check_grants(&mut self, pushes: &[Pushed]) {
         for pushed in pushes {
             let Pushed::Granted { attempt, token } = pushed else { continue };
@@ -144,7 +144,7 @@ impl Lab {
         }
     }
 
-    /// The names' values in each world.
+    /// The values of the names in each world.
     pub fn values(&mut self, names: &Names) -> Vec<Vec<Value>> {
         let keys = |world: &World| names.iter().map(|name| world.keys.lock(name)).collect::<Vec<_>>();
         let keys: Vec<Vec<Vec<u8>>> = self.worlds.iter().map(keys).collect();
@@ -167,13 +167,13 @@ impl Lab {
         }
     }
 
-    /// Runs a command in each world, with a key of that world as its second word.
+    /// Runs a command in each world. Its second word is a key of that world.
     pub fn each(&mut self, key: impl Fn(&LockKeys) -> Vec<u8>, command: &[u8], arguments: &[&[u8]]) -> Vec<Value> {
         let keys: Vec<Vec<u8>> = self.worlds.iter().map(|world| key(&world.keys)).collect();
         keys.iter().map(|key| self.redis.run(&[&[command, key], arguments].concat())).collect()
     }
 
-    /// These commands are answered by pushes.
+    /// Subscribes. The answers to these commands are pushes.
     fn subscribe(&mut self, command: &[u8], channel: impl Fn(&LockKeys) -> Vec<u8>) {
         for world in &self.worlds {
             self.redis.run_all(&[vec![command, &channel(&world.keys)]]);
@@ -222,7 +222,7 @@ impl Lab {
         self.redis.run(&[b"FLUSHALL"]);
     }
 
-    /// Lets a waiter's ttl be over.
+    /// Ends a waiter's ttl.
     pub fn expire_waiter(&mut self, attempt: &Attempt) {
         self.model.expire_waiter(attempt);
         let field = attempt.to_string().into_bytes();
@@ -235,7 +235,7 @@ impl Lab {
         }
     }
 
-    /// A client of the pure handler takes a name.
+    /// Takes a name like a client of the pure handler.
     pub fn set_nx(&mut self, name: &Name, attempt: &Attempt, ttl: Duration) -> bool {
         let taken = self.model.set_nx(self.now(), name, attempt, ttl);
         let (value, ttl) = (attempt.to_string(), ttl.as_millis().to_string());
@@ -251,7 +251,7 @@ impl Lab {
         self.each(LockKeys::pure_waiters, b"SET", &[b"1", b"PX", b"100000"]);
     }
 
-    /// Only the counter is left, in the model as well.
+    /// Checks that only the counter is left, in the model too.
     pub fn assert_nothing_left(&mut self) {
         assert!(self.model.is_idle(), "{:?}", self.model);
         for world in 0..self.worlds.len() {
@@ -272,7 +272,7 @@ impl Lab {
         self.call(&lock(who, on, false, false)).0
     }
 
-    /// Who has been pushed a grant by it.
+    /// Unlocks. Returns the attempts that were pushed a grant.
     pub fn unlock(&mut self, who: &str, on: &str) -> Vec<String> {
         let call = Call::Unlock { attempt: attempt(who), names: names(on), tombstone: false };
         woken(&self.call(&call).1)
@@ -282,13 +282,13 @@ impl Lab {
         self.call(&Call::Poll { attempt: attempt(who), names: names(on), ttl: LONG, nested: false }).0
     }
 
-    /// Who holds the name.
+    /// The holder of the name.
     pub fn holder(&mut self, name: &str) -> String {
         let ScriptAnswer::Inspected(names) = self.call(&Call::Inspect { names: names(name) }).0 else { unreachable!() };
         names[0].holder.as_ref().map_or(String::new(), |holder| who(&holder.attempt))
     }
 
-    /// Who waits for the name, in order.
+    /// The waiters for the name, in order.
     pub fn waiting(&mut self, name: &str) -> Vec<String> {
         let ScriptAnswer::Inspected(names) = self.call(&Call::Inspect { names: names(name) }).0 else { unreachable!() };
         names[0].waiting.iter().map(who).collect()
@@ -299,7 +299,7 @@ pub fn lock(who: &str, on: &str, wait: bool, nested: bool) -> Call {
     Call::Lock { attempt: attempt(who), names: names(on), ttl: LONG, wait, nested }
 }
 
-/// `x`, or `x2`: the client `x`, its owner 0 or 2. `x2.5` is its attempt 5, and 1 where it is not said.
+/// `x` is the client `x` with owner 0, `x2` the same with owner 2. `x2.5` is its attempt 5; the default is 1.
 pub fn attempt(who: &str) -> Attempt {
     let (owner, number) = who.split_once('.').unwrap_or((who, "1"));
     let (client, owner) = owner.split_at(1);
@@ -350,7 +350,7 @@ pub fn token(answer: ScriptAnswer) -> u64 {
     }
 }
 
-/// The same but for some time between them.
+/// Whether two answers agree, except for a small difference in time.
 fn alike(one: &ScriptAnswer, other: &ScriptAnswer) -> bool {
     match (one, other) {
         (ScriptAnswer::Queued { pttl: one }, ScriptAnswer::Queued { pttl: other }) => near(one, other),

@@ -1,4 +1,4 @@
-//! As large as it gets.
+//! The largest locks allowed.
 
 use pinyon_core::locks::call::{Call, ScriptAnswer};
 

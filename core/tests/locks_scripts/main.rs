@@ -1,5 +1,5 @@
-//! The locks' scripts on a real Redis, as functions and as single scripts, and the model of them: all three are asked
-//! the same, and answer and publish the same.
+//! The locks' scripts on a real Redis, as functions and as separate scripts, and their model. All three get the same
+//! calls, and must answer and publish the same.
 
 mod conditions;
 mod lab;

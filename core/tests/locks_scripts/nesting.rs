@@ -1,4 +1,4 @@
-//! Owners that hold locks and want more.
+//! Owners that hold locks and ask for more.
 
 use pinyon_core::locks::call::ScriptAnswer;
 

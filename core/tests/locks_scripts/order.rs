@@ -1,4 +1,4 @@
-//! Who has its turn when.
+//! The order of waiters.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! A Redis of one's own, and a connection to it.
+//! A Redis server for one test, and a connection to it.
 
 use std::collections::VecDeque;
 use std::io::{Read, Write};
@@ -53,7 +53,7 @@ impl Drop for Redis {
     }
 }
 
-/// Speaks RESP3, so that pushes arrive between replies.
+/// Uses RESP3, so pushes arrive between replies.
 pub struct Connection {
     stream: UnixStream,
     reader: Reader,
@@ -65,7 +65,7 @@ impl Connection {
         self.run_all(&[command.to_vec()]).remove(0)
     }
 
-    /// Sends the commands together. All that they have published to this connection is among the pushes afterwards.
+    /// Sends the commands together. Afterwards, everything that they published to this connection is among the pushes.
     pub fn run_all(&mut self, commands: &[Vec<&[u8]>]) -> Vec<Value> {
         let mut request = Vec::new();
         commands.iter().for_each(|command| encode(command, &mut request));

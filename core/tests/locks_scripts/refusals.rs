@@ -1,4 +1,4 @@
-//! What a server refuses, and what is understood by it.
+//! Refusals by the server, and how they are interpreted.
 
 use pinyon_core::locks::call::{Call, ScriptAnswer};
 use pinyon_core::locks::script::{Missing, ScriptError};

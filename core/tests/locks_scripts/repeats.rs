@@ -1,4 +1,4 @@
-//! What is sent twice, arrives late, is lost or is taken away.
+//! Calls that are sent twice, arrive late or are lost, and locks that are taken away.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ fn a_lock_exists_for_its_whole_ttl_whatever_a_client_s_clock_says() {
         let Value::Integer(pttl) = pttl else { panic!("{pttl:?}") };
         assert!((90_000..=100_000).contains(&pttl), "{pttl}");
     }
-    // Nothing that is sent depends on a clock.
+    // None of the sent bytes depend on a clock.
     let sent = |lab: &mut Lab| {
         let mut command = Command::default();
         let world = &lab.worlds[0];

@@ -1,5 +1,5 @@
-//! Random calls and faults, from seeds: `SEED=… cargo test --test locks_scripts traces` runs one again, `SEEDS=…` more
-//! of them.
+//! Random calls and faults, from seeds. `SEED=… cargo test --test locks_scripts traces` repeats one; `SEEDS=…` runs
+//! more.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::lab::{Lab, LONG};
 
 const STEPS: usize = 400;
 const SHORT: Duration = Duration::from_millis(2);
-/// After it nothing short is left.
+/// After this time, everything short has expired.
 const PAUSE: Duration = Duration::from_millis(12);
 
 #[test]
@@ -111,7 +111,7 @@ impl<'a> Trace<'a> {
         answer
     }
 
-    /// A grant's token is larger than all before, or else it is known.
+    /// A grant's token must be known, or larger than all before.
     fn check_token(&mut self, attempt: Attempt, token: u64) {
         if self.tokens.get(&attempt) != Some(&token) {
             assert!(token > self.last_token, "{attempt} {token} after {}", self.last_token);
@@ -130,7 +130,7 @@ impl<'a> Trace<'a> {
         self.call(Call::Lock { attempt, names, ttl, wait, nested });
     }
 
-    /// The same lock once more, as after a lost reply.
+    /// The same lock again, as after a lost reply.
     fn again(&mut self) {
         let Some((attempt, names)) = self.someone() else { return };
         let (nested, ttl) = (self.random.one_in(4), self.ttl());
@@ -225,7 +225,7 @@ impl<'a> Trace<'a> {
         }
     }
 
-    /// A lock or a waiter that is soon over, and time for it.
+    /// A lock or a waiter that expires soon, and time for it.
     fn short(&mut self) {
         let names = self.some_names();
         self.next += 1;
@@ -241,7 +241,7 @@ impl<'a> Trace<'a> {
         std::thread::sleep(PAUSE);
     }
 
-    /// Everybody gives up what they hold as soon as they hold it: nobody waits for ever, and nothing is left.
+    /// Everyone releases what they hold. No one may wait forever, and nothing may be left.
     fn drain(&mut self) {
         for client in ["x", "y", "z"] {
             self.lab.connect(&client.into());
@@ -271,7 +271,7 @@ impl<'a> Trace<'a> {
         let everything = self.pool.clone().into();
         self.call(Call::ForceRelease { names: everything, token: None });
         if self.faults {
-            // A waiter whose record was deleted may have left members for names that nobody has asked for since.
+            // A waiter whose record was deleted may have left members for names that no call concerned since.
             self.lab.delete_queue();
             self.lab.delete_waiters();
             self.lab.each(LockKeys::parked, b"DEL", &[]);
@@ -293,7 +293,7 @@ impl<'a> Trace<'a> {
         self.known.iter().nth(at).map(|(attempt, names)| (attempt.clone(), names.clone()))
     }
 
-    /// Of all names that it asked for, if there is one.
+    /// An attempt that holds all its names, if there is one.
     fn holder(&mut self) -> Option<(Attempt, Names)> {
         for _ in 0..8 {
             let (attempt, names) = self.someone()?;
@@ -329,7 +329,7 @@ impl<'a> Trace<'a> {
     }
 }
 
-/// Who would be granted by a call.
+/// The attempts that a call may grant.
 fn asking(call: &Call) -> impl Iterator<Item = Attempt> {
     match call {
         Call::Lock { attempt, .. } | Call::Poll { attempt, .. } | Call::Unpark { attempt, .. } => Some(attempt.clone()),

@@ -1,4 +1,4 @@
-//! Plays the scenarios of `scenarios/`, of memcached or of Redis, through any client: see the README there.
+//! Runs the scenarios of `scenarios/` for memcached or for Redis, with any client. See the README there.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
@@ -10,21 +10,21 @@ use pinyon_core::{Error, Sent};
 use regex_lite::Regex;
 use serde_json::{json, Value};
 
-/// How many are played at the same time: mostly they wait.
+/// How many run at the same time. They mostly wait.
 const AT_ONCE: usize = 32;
 
-/// By how much a call may be late, on slow machines too: less than any fault lasts.
+/// How late a call may be, on slow machines too. Every fault lasts longer.
 const LATE: Duration = Duration::from_secs(10);
-/// After what time a server that was healed must be of use again.
+/// The time within which a healed server must be in use again.
 const HEALED: Duration = Duration::from_secs(15);
 
-/// A client of a scenario's server.
+/// A scenario's client.
 pub trait Client: Sized {
-    /// As the scenarios' files begin.
+    /// The prefix of the scenario files.
     const PROTOCOL: &'static str;
-    /// Whether those who call at the same time share a connection.
+    /// Whether simultaneous callers share a connection.
     const SHARES: bool;
-    /// The settings that limit how long a call takes.
+    /// The settings that limit the time of a call.
     const LIMITS: &'static [&'static str];
 
     fn connected(scenario: &Value) -> Self;
@@ -32,17 +32,17 @@ pub trait Client: Sized {
     /// Carries out calls, all at the same time.
     fn carry_out(&mut self, calls: &[&[Value]]) -> Vec<Outcome>;
 
-    /// Does nothing for a while.
+    /// Does nothing for this time.
     fn rest(&mut self, time: Duration);
 
-    /// What must be possible once the server is healed.
+    /// A call that must succeed once the server is healed.
     fn afterwards(scenario: &Value) -> Vec<Value>;
 
-    /// Whether an error says where it happened.
+    /// Checks that an error says where it happened.
     fn check_place(call: &[Value], address: &str, raised: &Raised) -> Result<(), String>;
 }
 
-/// What a call came to: what it returned, or what it had achieved before it raised something.
+/// The outcome of a call: its result, or the partial result before the error.
 #[derive(Default)]
 pub struct Outcome {
     pub value: Value,
@@ -78,7 +78,7 @@ impl From<Raised> for Outcome {
     }
 }
 
-/// Plays all scenarios of a protocol. `real`: the addresses of a server, and of one that wants a login.
+/// Runs all scenarios of a protocol. `real`: the addresses of a server, and of one with a login.
 pub fn play_all<C: Client>(real: [String; 2]) {
     let (player, scenarios) = Player::begin(C::PROTOCOL, real);
     let scenarios: Vec<_> = scenarios.into_iter().filter(|scenario| C::SHARES || scenario["shared"] == false).collect();
@@ -99,14 +99,14 @@ pub fn play_all<C: Client>(real: [String; 2]) {
     assert!(failed.is_empty(), "{} of {}:\n{}", failed.len(), scenarios.len(), failed.join("\n"));
 }
 
-/// The scripted server: each scenario at an address of its own.
+/// The scripted server. Each scenario has an address of its own.
 struct Player {
     process: Child,
     talk: Mutex<Option<(ChildStdin, BufReader<ChildStdout>)>>,
 }
 
 impl Player {
-    /// Begins, and returns all scenarios.
+    /// Starts it, and returns all scenarios.
     fn begin(protocol: &str, [real, guarded]: [String; 2]) -> (Self, Vec<Value>) {
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../scenarios");
         let files = std::fs::read_dir(format!("{folder}/data")).expect("a folder").map(|file| file.unwrap().path());
@@ -122,7 +122,7 @@ impl Player {
         (Self { process, talk: Mutex::new(Some((input, output))) }, scenarios)
     }
 
-    /// Heals a server. Returns what has happened there.
+    /// Heals a server. Returns what happened there.
     fn heal(&self, name: &str) -> Value {
         let mut talk = self.talk.lock().unwrap();
         let (input, output) = talk.as_mut().expect("it is open");
@@ -144,7 +144,7 @@ fn line(output: &mut impl BufRead) -> Value {
     serde_json::from_str(&line).expect("a line of JSON")
 }
 
-/// Plays a scenario; an error says what is not as it must be.
+/// Runs a scenario. An error says what went wrong.
 fn play<C: Client>(player: &Player, scenario: &Value) -> Result<(), String> {
     let mut playing = Playing { player, scenario, client: C::connected(scenario), report: None };
     for step in list(&scenario["calls"]) {
@@ -205,7 +205,7 @@ impl<C: Client> Playing<'_, C> {
         ensure(step.get("returns").is_none_or(|returns| returns == value), || format!("{step} returned {value}"))
     }
 
-    /// Whether it may be raised here, and says all that it must and nothing that it must not.
+    /// Checks that this error is allowed here, and that its text is right.
     fn check_error(&self, step: &Value, raised: &Raised) -> Result<(), String> {
         let Raised { kind, sent, text, .. } = raised;
         let hides = self.scenario["client"]["password"].as_str().is_none_or(|password| !text.contains(password));
@@ -226,7 +226,7 @@ impl<C: Client> Playing<'_, C> {
         Ok(())
     }
 
-    /// Nothing is handed out that never may be.
+    /// Checks that no forbidden value was handed out.
     fn check_values(&self, value: &Value) -> Result<(), String> {
         let inner: Vec<&Value> = match value {
             Value::Array(items) => items.iter().collect(),
@@ -243,7 +243,7 @@ impl<C: Client> Playing<'_, C> {
         self.report.get_or_insert_with(heal);
     }
 
-    /// What the server saw until it was healed.
+    /// Checks what the server saw until it was healed.
     fn check_report(&self) -> Result<(), String> {
         let (report, after) = (self.report.as_ref().expect("it was healed"), &self.scenario["after"]);
         ensure(list(&report["unexpected"]).is_empty(), || format!("unexpected: {}", report["unexpected"]))?;

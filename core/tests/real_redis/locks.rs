@@ -13,7 +13,7 @@ use super::program::{acquiring, until, Operation, Program};
 use super::server::Redis;
 use super::TIMEOUT;
 
-/// Permits so many waits, and refuses the next.
+/// Permits a number of waits, and refuses the next one.
 struct Refusing(Cell<usize>);
 
 #[derive(Debug)]
@@ -40,7 +40,7 @@ fn an_attempt_whose_wait_is_refused_is_given_up() {
     for permitted in 0..4 {
         let (_, operation) = acquiring("a", Renewal::Never, false);
         assert!(matches!(other.station().run(&Refusing(Cell::new(permitted)), operation), Err(RefusedWait)));
-        // Asked on the same connection: what was given up before has been carried out.
+        // Asked on the same connection, so everything that was given up has been carried out.
         assert_eq!(other.ask("a", StatusQuestion::Waiting), StatusAnswer::Waiting(0), "after {permitted} waits");
     }
     assert!(holder.release(&held));
@@ -94,7 +94,7 @@ fn what_nobody_can_release_is_not_renewed() {
     locks.station().forsake(&held);
     assert_eq!(locks.station().remaining(&held), None);
     until(|| locks.ask("a", StatusQuestion::IsLocked) == StatusAnswer::IsLocked(false));
-    // One of two can release it still.
+    // The other one can still release it.
     let [first, second] = [(); 2].map(|()| {
         let (grant, operation) = acquiring("a", Renewal::Never, true);
         assert!(matches!(locks.run(operation), LockOutcome::Held { .. }));

@@ -1,4 +1,4 @@
-//! The session that speaks RESP, on the operating system's sockets, against the redis-server that is installed.
+//! The RESP session on real sockets, with the installed redis-server.
 
 mod locks;
 mod program;
@@ -17,10 +17,10 @@ use server::Redis;
 
 const TIMEOUT: Duration = Duration::from_secs(20);
 
-/// What makes a server speak RESP2 alone.
+/// Makes a server speak only RESP2.
 const RESP2: &str = "rename-command HELLO \"\"\n";
 
-/// A session and what it has handed out.
+/// A session, and the events that it handed out.
 struct Host {
     session: RespSession,
     events: VecDeque<RespEvent>,
@@ -39,7 +39,7 @@ impl Host {
         host
     }
 
-    /// Why the connection cannot be made.
+    /// Why connecting fails.
     fn refusal(server: &Redis, settings: SessionSettings) -> String {
         let mut host = Self::connecting(server, settings);
         let deadline = Instant::now() + TIMEOUT;
@@ -89,7 +89,7 @@ impl Host {
         }
     }
 
-    /// Runs a command of words to its end.
+    /// Runs a command, given as words, to its end.
     fn run(&mut self, command: &str) -> Value {
         let ticket = self.submit(&command.split(' ').map(str::as_bytes).collect::<Vec<_>>());
         let (answered, value) = self.reply();

@@ -1,4 +1,4 @@
-//! What one program has of locks, its threads not in any other language.
+//! A program with locks, in Rust alone.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ pub type Operation = LockOperation<&'static str>;
 
 pub const TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Of what is renewed, at a third of it: a second in which this process stands still loses nothing.
+/// For locks that are renewed, at a third of it. The process may stand still for a second without losing one.
 pub const TTL: Duration = Duration::from_secs(2);
 
 struct NoLanguage;
@@ -65,7 +65,7 @@ impl Program {
         outcome
     }
 
-    /// A lock that is renewed, or one that lasts.
+    /// Acquires a lock, with or without renewal.
     pub fn acquire(&self, name: &str, renewal: Renewal) -> Arc<Grant> {
         let (grant, operation) = acquiring(name, renewal, false);
         let outcome = self.run(operation);
@@ -88,7 +88,7 @@ impl Program {
         }
     }
 
-    /// Waits until this lock has been renewed.
+    /// Waits until this lock was renewed.
     pub fn see_renewed(&self, name: &str) {
         until(|| match self.ask(name, StatusQuestion::Each) {
             StatusAnswer::Each(names) => names[0].holder.is_some() && names[0].age > Some(2 * TTL),
@@ -96,7 +96,7 @@ impl Program {
         });
     }
 
-    /// The next thing that people are to be told.
+    /// The next note.
     pub fn note(&self) -> Note<&'static str> {
         let mut note = None;
         until(|| {

@@ -1,4 +1,4 @@
-//! A Redis of one's own, in a directory of its own.
+//! A Redis server for one test, in a directory of its own.
 
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
@@ -16,7 +16,7 @@ pub struct Redis {
 }
 
 impl Redis {
-    /// Started with these lines of configuration besides its own.
+    /// Starts it with these additional lines of configuration.
     pub fn start(configuration: &str) -> Self {
         let number = STARTED.fetch_add(1, Ordering::Relaxed);
         let directory = std::env::temp_dir().join(format!("pinyon-redis-{}-{number}", std::process::id()));

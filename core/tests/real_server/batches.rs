@@ -1,4 +1,4 @@
-//! Quiet batches whose commands leave although nobody waits for replies.
+//! Quiet batches, whose commands leave although nothing waits for replies.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -31,7 +31,7 @@ fn store(batch: &mut Batch<&'static str>, mode: Mode, value: &'static str) {
     batch.submit(&NoHost, &sent(), request, &Data::Copied(value.as_bytes()), value).unwrap();
 }
 
-/// The value that another connection finds.
+/// The value as another connection sees it.
 fn found(directory: &Directory) -> Vec<u8> {
     let mut get = Single::new(Request::Get { cas: false }, sent(), Data::None, AsBytes, Policy::default());
     let Ok(()) = run(directory, &NoHost, &mut get);
@@ -79,7 +79,7 @@ fn what_cannot_be_sent_is_told_in_the_end() {
 
 type Op = AnyOperation<OwnedKey, Option<Vec<u8>>, AsBytes>;
 
-/// An event loop, whose only coroutine has a quiet batch.
+/// An event loop whose only coroutine has a quiet batch.
 struct Loop {
     polled: Polled<Shared<Op, Coroutine>>,
     batch: LoopBatch<OwnedKey, &'static str>,
@@ -106,7 +106,7 @@ impl Loop {
         self.polled.begin(|machine, now| machine.submit_quietly(batch, command, || Coroutine, now)).unwrap()
     }
 
-    /// Waits until a run is over. Returns who goes on.
+    /// Waits until a run is over. Returns the coroutines to resume.
     fn next_run(&mut self) -> (Vec<&'static str>, Option<Left<OwnedKey, &'static str>>) {
         let until = Instant::now() + TIMEOUT;
         loop {

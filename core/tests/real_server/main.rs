@@ -1,4 +1,4 @@
-//! A session on the operating system's sockets, against the memcached that is installed.
+//! A session on real sockets, with the installed memcached.
 
 mod batches;
 mod failing;
@@ -22,7 +22,7 @@ use server::Memcached;
 
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A session and what it has handed out.
+/// A session, and the completions that it handed out.
 struct Host {
     session: Session,
     done: Vec<(Ticket, Result<Answer, Kind>)>,
@@ -46,7 +46,7 @@ impl Host {
         host
     }
 
-    /// Waits and polls until it is so.
+    /// Waits and polls until the condition holds.
     fn drive(&mut self, mut until: impl FnMut(&Self) -> bool) {
         let deadline = Instant::now() + TIMEOUT;
         while !until(self) {

@@ -15,10 +15,10 @@ use rustix::event::{poll, PollFd, PollFlags, Timespec};
 use crate::server::Memcached;
 use crate::TIMEOUT;
 
-/// A set of a value, or a get.
+/// A set or a get.
 type Op = Single<OwnedKey, Option<Vec<u8>>, AsBytes>;
 
-/// Who waits, by the number of the key.
+/// A waiter, identified by the number of its key.
 struct Patient(usize);
 
 impl Waiter for Patient {
@@ -55,7 +55,7 @@ fn begin(polled: &mut Loop, number: usize, set: Option<&[u8]>) {
     polled.begin(|machine, now| machine.start(op, Patient(number), now)).unwrap();
 }
 
-/// The number of a key, and what came of an operation on it.
+/// The number of a key, and the outcome of its operation.
 type Outcome = (usize, Result<Answer<Bytes>, Error>);
 
 fn outcome(Finished { mut operation, waiter: Patient(number) }: Finished<Op, Patient>) -> Outcome {
@@ -206,7 +206,7 @@ fn a_forked_child_leaves_the_parents_connections_alone() {
     let mut polled = loop_of(&server.address().to_string());
     get(&mut polled);
     begin(&mut polled, 0, Some(b"of the parent"));
-    // SAFETY: the child calls nothing that a lock of another thread could hold up for ever, and ends without unwinding.
+    // SAFETY: the child calls nothing that a mutex of another thread could block forever, and ends without unwinding.
     let child = unsafe { libc::fork() };
     if child == 0 {
         let refused = !polled.is_of_this_process()
@@ -216,11 +216,11 @@ fn a_forked_child_leaves_the_parents_connections_alone() {
             && polled.receive().is_err()
             && polled.close().is_err();
         drop(polled);
-        // SAFETY: it ends the process, and runs nothing else.
+        // SAFETY: it ends the process without running anything else.
         unsafe { libc::_exit(i32::from(!refused)) };
     }
     let mut status = -1;
-    // SAFETY: the child is this process's, and the pointer is to a variable.
+    // SAFETY: the child belongs to this process, and the pointer refers to a variable.
     let waited = unsafe { libc::waitpid(child, &mut status, 0) };
     assert_eq!((waited, status), (child, 0));
     assert!(finished(&mut polled, 1)[0].1.is_ok());

@@ -1,4 +1,4 @@
-//! A host that refuses a wait before it began: nothing leaks, and no connection is used again that is not at rest.
+//! A host that refuses a wait before it begins: nothing leaks, and only idle connections are reused.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use pinyon_proto::KeyRules;
 use super::server::Memcached;
 use super::{key, TIMEOUT};
 
-/// Permits so many waits, and refuses the next.
+/// Permits a number of waits, and refuses the next one.
 struct Refusing(Cell<usize>);
 
 #[derive(Debug)]
@@ -49,7 +49,7 @@ fn directory(server: &str) -> Arc<Directory> {
     settings.build(false).unwrap().directory.into()
 }
 
-/// Runs an operation of which ever later waits are refused, until it comes to its end. Returns how many were refused.
+/// Runs an operation, refusing ever later waits until it succeeds. Returns the number of refusals.
 fn refuse_each_wait(
     directory: &Arc<Directory>,
     run: impl Fn(&Arc<Directory>, &Refusing) -> Result<(), Failure<RefusedWait>>,
@@ -74,7 +74,7 @@ fn get(directory: &Arc<Directory>, host: &Refusing) -> Result<(), Failure<Refuse
     Ok(())
 }
 
-/// More keys than a line has.
+/// More keys than fit on one line.
 fn get_many(directory: &Arc<Directory>, host: &Refusing) -> Result<(), Failure<RefusedWait>> {
     let mut keys = Keys::default();
     (0..500)
@@ -95,13 +95,13 @@ fn batch(directory: &Arc<Directory>, host: &Refusing) -> Result<(), Failure<Refu
 fn a_connection_whose_wait_is_refused_is_closed() {
     let server = Memcached::tcp();
     let Address::Tcp(address) = server.address() else { unreachable!("it listens on a port") };
-    // By its name, it is waited for the resolver, too.
+    // With a name, the client waits for the resolver too.
     let directory = directory(&format!("localhost:{}", address.port()));
     let fleet = directory.known();
     for run in [get, get_many, batch] {
         assert!(refuse_each_wait(&directory, run) >= 2);
         assert_eq!(fleet.pool(0).open_and_idle(), (1, 1));
-        // One that stands already is closed as well.
+        // An established connection is closed as well.
         assert!(refuse_each_wait(&directory, run) >= 2);
         fleet.pool(0).drop_idle();
     }

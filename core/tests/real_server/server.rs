@@ -1,4 +1,4 @@
-//! A memcached of one's own.
+//! A memcached server for one test.
 
 #[path = "../ports/mod.rs"]
 mod ports;
@@ -40,7 +40,7 @@ impl Memcached {
         Self::start(&["-s", path.to_str().unwrap()], Address::Unix(path.clone()))
     }
 
-    /// One that wants a login: the user `app` with `correct-horse`.
+    /// A server with a login: the user `app` with `correct-horse`.
     pub fn guarded() -> Self {
         let number = STARTED.fetch_add(1, Ordering::Relaxed);
         let users = std::env::temp_dir().join(format!("pinyon-{}-{number}.users", std::process::id()));
@@ -81,7 +81,7 @@ impl Memcached {
         self.process.wait().unwrap();
     }
 
-    /// Ends it, and starts another one at its address.
+    /// Stops it, and starts another one at its address.
     pub fn restart(&mut self) {
         self.stop();
         self.process = process(&self.listen);

@@ -1,4 +1,4 @@
-//! Values of every dialect as the vectors have them: what is written, what is read, and what is an error.
+//! Values of every dialect, compared with the vectors: written, read and refused.
 
 mod typed;
 
@@ -72,7 +72,7 @@ fn values_of_other_clients_are_read() {
             let read = dialect.decode(dialect.inside(flags), &whole);
             let (expected, name) = (plain(&vector["value"]), text(&vector["name"]));
             let is_same = read.as_ref().is_ok_and(|read| same(read, &expected));
-            // Python alone has their encoding.
+            // Only Python has their encoding.
             assert!(is_same || name == "latin1", "{name} of {section} is {read:?}");
         }
     }

@@ -1,9 +1,9 @@
-//! Values as the vectors say them: see `vectors/README.md`.
+//! Values in the notation of the vectors: see `vectors/README.md`.
 
 use pinyon_core::dialect::{DateTime, Instant, Notation, Plain};
 use serde_json::Value;
 
-/// A vector's value: its type, and what it is.
+/// A vector's value, from its type and content.
 pub fn plain(typed: &Value) -> Plain {
     let what = &typed[1];
     match text(&typed[0]).as_str() {
@@ -28,7 +28,7 @@ pub fn plain(typed: &Value) -> Plain {
     }
 }
 
-/// Bytes in hexadecimal.
+/// Bytes from hexadecimal.
 pub fn bytes(hex: &Value) -> Vec<u8> {
     let digits: Vec<u8> = text(hex).chars().map(|digit| digit.to_digit(16).expect("hexadecimal") as u8).collect();
     digits.chunks(2).map(|pair| pair[0] << 4 | pair[1]).collect()
@@ -45,12 +45,12 @@ pub fn text(value: &Value) -> String {
     }
 }
 
-/// Whether two values are the same, of the same types all the way down, and not merely equal.
+/// Whether two values are the same including all inner types, and not merely equal.
 pub fn same(one: &Plain, other: &Plain) -> bool {
     format!("{one:?}") == format!("{other:?}")
 }
 
-/// Of any size: JSON reads them all.
+/// An integer of any size, which JSON can read.
 fn integer(digits: &str) -> Plain {
     Notation::Json.read(digits.as_bytes()).expect("an integer")
 }

@@ -1,4 +1,4 @@
-//! The locks' functions as they are called and answered on the wire.
+//! The locks' functions in the wire format.
 
 use std::time::Duration;
 
@@ -10,12 +10,12 @@ use crate::say;
 /// A call as a client has sent it.
 pub struct Called {
     pub call: Call,
-    /// What it says of its client.
+    /// What the call says about its client.
     pub waiter_ttl: Option<Duration>,
     pub throughput: bool,
 }
 
-/// Reads what stands behind the function's name: how many keys, the keys, the arguments.
+/// Reads the words after the function's name: the number of keys, the keys, the arguments.
 pub fn read(function: Function, words: &[&[u8]], prefix: &[u8]) -> Called {
     let count = number(words[0]) as usize;
     let (keys, arguments) = words[1..].split_at(count);
@@ -65,7 +65,7 @@ pub fn read(function: Function, words: &[&[u8]], prefix: &[u8]) -> Called {
     Called { call, waiter_ttl, throughput: flags.contains(&b't') }
 }
 
-/// As the functions answer.
+/// Writes an answer like the functions.
 pub fn write(answer: ScriptAnswer) -> Vec<u8> {
     let numbers = |numbers: &[u64]| say::array(numbers.iter().map(|number| say::number(*number as i64)));
     match answer {

@@ -1,8 +1,8 @@
-//! The whole client of locks, and a server that it reaches by connections in memory. The fuzzer says what its users
-//! want, what becomes of connections and time, and when the server errs or lies.
+//! The whole client of locks, connected in memory to a server. The fuzzer decides what the users want, what happens to
+//! connections and time, and when the server errs or lies.
 //!
-//! No panic, no endless loop, bounded memory; everybody who waits is told once what came of it, before the time for it
-//! is over; no name is held by two; and when all is given back, nothing is left of it.
+//! There must be no panic, no endless loop, and bounded memory. Each waiter is told its outcome once and in time. No
+//! two holders have the same name, and once everything is released, nothing is left.
 #![no_main]
 
 mod functions;
@@ -27,7 +27,7 @@ use server::{Manners, Scripts};
 #[path = "../../../core/src/locks/model.rs"]
 mod model;
 
-/// The one client's name.
+/// The name of the only client.
 const CLIENT: &str = "c.1.0";
 
 #[derive(Arbitrary, Debug)]
@@ -49,7 +49,7 @@ enum Handler {
     Pure,
 }
 
-/// What happens next. Times of one byte are in units of twenty milliseconds, those of two in milliseconds.
+/// The next step. Times of one byte are in units of twenty milliseconds, those of two bytes in milliseconds.
 #[derive(Arbitrary, Debug)]
 enum Step<'a> {
     Lock {
@@ -76,22 +76,22 @@ enum Step<'a> {
         patience: u8,
     },
     Command(Command, &'a [u8]),
-    /// The client is driven as far as it goes by itself.
+    /// Drives the client until it has nothing more to do.
     Turn,
     Pass(u16),
     Suspend(u16),
     Resolve(bool),
-    /// The server reads what it was sent.
+    /// Lets the server read what it was sent.
     Serve,
-    /// It also reads what was sent on connections that are closed.
+    /// Lets it also read what was sent on closed connections.
     Astray,
     NoticeEnds,
-    /// What it has said arrives: so many replies, or all there are and will be.
+    /// Delivers so many replies, or all present and future ones.
     Deliver(u8),
     Converse,
-    /// From now on it answers at once while time passes, or does not.
+    /// Whether the server answers at once from now on while time passes.
     Lively(bool),
-    /// Somebody else takes names, or gives them back.
+    /// Another client takes names, or releases them.
     Disturb(u8, bool),
     Expect(Opening),
     Receive(Manners, Scripts),
@@ -99,8 +99,7 @@ enum Step<'a> {
     Insist(Option<Refusal<'a>>),
     Narrow(u8, u16),
     End(u8, End),
-    /// From here on it is not honest any more.
-    /// So many replies later.
+    /// Makes the server lie after so many replies. It is not honest any more.
     Lie(u8, Lie<'a>),
     Message(Message<'a>),
     Noise(u8, &'a [u8]),
@@ -116,7 +115,7 @@ enum Renews {
     For(u8),
 }
 
-/// What a user may ask of a connection that is not the user's own.
+/// A command of a user on the shared connection.
 #[derive(Arbitrary, Clone, Copy, Debug)]
 enum Command {
     Ping,
@@ -126,7 +125,7 @@ enum Command {
     Nothing,
 }
 
-/// What nobody has published.
+/// A push that was never published.
 #[derive(Arbitrary, Debug)]
 enum Message<'a> {
     Granted { owner: u8, number: u8, token: u64 },

@@ -1,11 +1,11 @@
-//! The plain commands that locks go by where scripts are not permitted, on keys that expire.
+//! The plain commands of locks without scripts, on keys that expire.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::say;
 
-/// The value of a lock that somebody else holds.
+/// The value of a lock that another client holds.
 const ELSEWHERE: &[u8] = b"other:1:1";
 
 const BEGINNING_OF_2024: Duration = Duration::from_secs(1_704_067_200);
@@ -13,7 +13,7 @@ const BEGINNING_OF_2024: Duration = Duration::from_secs(1_704_067_200);
 #[derive(Default)]
 pub struct Plain {
     keys: BTreeMap<Vec<u8>, Entry>,
-    /// How often anything was written.
+    /// The number of writes.
     pub writes: u64,
 }
 
@@ -28,13 +28,13 @@ impl Plain {
         self.keys.clear();
     }
 
-    /// Somebody else holds this key, and nobody knows how.
+    /// Another client takes this key, without the rules of locks.
     pub fn occupy(&mut self, key: Vec<u8>, expires: Duration) {
         self.writes += 1;
         self.keys.entry(key).or_insert(Entry { value: ELSEWHERE.to_vec(), expires: Some(expires) });
     }
 
-    /// Whoever that is gives it back.
+    /// That client releases it.
     pub fn vacate(&mut self, key: &[u8]) {
         self.writes += 1;
         if self.keys.get(key).is_some_and(|entry| entry.value == ELSEWHERE) {
@@ -42,7 +42,7 @@ impl Plain {
         }
     }
 
-    /// Runs a command at a time since the beginning of 2024; `None`: it is another one.
+    /// Runs a command at a time since the beginning of 2024. `None` if it is not one of these.
     pub fn run(&mut self, now: Duration, words: &[&[u8]]) -> Option<Vec<u8>> {
         self.keys.retain(|_, entry| entry.expires.is_none_or(|expires| expires > now));
         let millis = |word: &[u8]| now + Duration::from_millis(decimal(word).unwrap_or(0));

@@ -1,4 +1,4 @@
-//! Connections in memory and clocks that are set: what a client stands on here.
+//! The platform for the fuzzed client: connections in memory, and clocks that are set.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -13,11 +13,11 @@ use pinyon_core::locks::machine::Moment;
 use pinyon_core::network::{Network, Stream};
 use pinyon_core::Address;
 
-/// What becomes of connections that are opened.
+/// The outcome of opening a connection.
 #[derive(Arbitrary, Clone, Copy, Debug, PartialEq)]
 pub enum Opening {
     AtOnce,
-    /// Connected when it is looked at for the second time.
+    /// Connected at the second look.
     Later,
     Never,
     Refused,
@@ -36,7 +36,7 @@ struct State {
     last_fd: Cell<RawFd>,
 }
 
-/// One connection, as both of its ends see it.
+/// One connection, seen from both ends.
 #[derive(Clone)]
 pub struct Pipe {
     pub fd: RawFd,
@@ -46,11 +46,11 @@ pub struct Pipe {
 struct Bytes {
     sent: Vec<u8>,
     arriving: VecDeque<u8>,
-    /// How many bytes are taken before sending has to wait.
+    /// How many bytes are taken before sending would block.
     room: usize,
-    /// How many bytes a call receives at most.
+    /// The most bytes that a call receives.
     width: usize,
-    /// What comes behind what has arrived.
+    /// What follows the arrived bytes.
     end: Option<End>,
 }
 
@@ -84,12 +84,12 @@ impl Platform {
         self.0.elapsed.set(self.0.elapsed.get() + time);
     }
 
-    /// How much time has passed since the beginning, but for that in which the machine slept.
+    /// The time since the beginning, without suspends.
     pub fn elapsed(&self) -> Duration {
         self.0.elapsed.get()
     }
 
-    /// The machine sleeps, and only one of the clocks goes on.
+    /// Suspends the machine: only one of the clocks continues.
     pub fn suspend(&self, time: Duration) {
         self.0.suspended.set(self.0.suspended.get() + time);
     }
@@ -98,7 +98,7 @@ impl Platform {
         self.0.opening.set(opening);
     }
 
-    /// The connections that have been opened since this was last asked.
+    /// The connections opened since the last call.
     pub fn take_opened(&self) -> Vec<Pipe> {
         self.0.opened.take()
     }
@@ -132,7 +132,7 @@ impl Network for Platform {
 }
 
 impl Pipe {
-    /// Whether the client has not closed its end.
+    /// Whether the client's end is open.
     pub fn is_open(&self) -> bool {
         Rc::strong_count(&self.bytes) > 1
     }
@@ -148,7 +148,7 @@ impl Pipe {
         self.bytes.borrow_mut().arriving.extend(bytes);
     }
 
-    /// How many bytes have arrived and were not received yet.
+    /// The number of arrived bytes that were not received yet.
     pub fn left(&self) -> usize {
         self.bytes.borrow().arriving.len()
     }

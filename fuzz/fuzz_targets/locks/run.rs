@@ -1,4 +1,4 @@
-//! A client, its host and its users: what they do step by step, and what must be true of it all.
+//! A client, its host and its users: what they do, and the invariants.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -6,7 +6,7 @@ use std::os::fd::RawFd;
 use std::time::Duration;
 
 use pinyon_core::driven::{Action, Driven};
-use pinyon_core::locks::client::{Client, Report, Outcome, Platform as _, Setup, Wish};
+use pinyon_core::locks::client::{Client, Outcome, Platform as _, Report, Setup, Wish};
 use pinyon_core::locks::keys::LockKeys;
 use pinyon_core::locks::machine::{LockOptions, LockRequest, MachineFailure};
 use pinyon_core::{redis, Address, Endpoint};
@@ -22,16 +22,16 @@ const REPLY: resp::Limits = resp::Limits { bulk: 64 * 1024, elements: 256, depth
 const LIMITS: redis::RespLimits =
     redis::RespLimits { exchanges: 12, unsent: 16 * 1024, command: 64 * 1024, reply: REPLY };
 
-/// How late somebody may be told.
+/// How late a waiter may be told.
 const TOLERANCE: Duration = Duration::from_millis(1);
 
-/// How often a host goes round before it must come to rest: far more often than it ever should.
+/// The most rounds of a host until it is idle: far more than it should need.
 const ROUNDS: usize = 1000;
 
-/// How often client and server speak in turn, where the server may go on for ever.
+/// How many times client and server may answer each other, in cases where the server may continue forever.
 const EXCHANGES: usize = 60;
 
-/// After so long nothing is remembered of what was given up.
+/// After this time, nothing remembers attempts that were given up.
 const LONG: Duration = Duration::from_secs(100);
 
 pub struct Run {
@@ -43,22 +43,22 @@ pub struct Run {
     unresolved: Vec<usize>,
     next_waiter: u64,
     waiting: BTreeMap<u64, Waiting>,
-    /// What has been granted and not been given back, by number.
+    /// Granted locks that were not released, by number.
     held: BTreeMap<u64, Held>,
-    /// What nobody was left to give back.
+    /// Locks that no user can release any more.
     forsaken: BTreeSet<u64>,
-    /// The server has only said what is so.
+    /// Whether the server has said only the truth.
     honest: bool,
     lively: bool,
-    /// Whether the client is closed amid everything.
+    /// Whether the client is closed in the middle of everything.
     ends_abruptly: bool,
 }
 
-/// Somebody who waits.
+/// A waiter.
 #[derive(Debug)]
 struct Waiting {
     wants: Wants,
-    /// When the answer is due, by the clock that goes on while the machine sleeps, or by the other.
+    /// When the answer is due, by the clock that counts suspends or by the other one.
     due: Duration,
     by_boot_time: bool,
 }
@@ -77,9 +77,9 @@ enum Wants {
 struct Held {
     names: Names,
     owner: u64,
-    /// How often.
+    /// The number of acquisitions.
     times: usize,
-    /// Whether it stood in the client's own line for its names: then it alone has them, whatever the server says.
+    /// Whether it stood in the client's own line for its names. Then only it has them, whatever the server says.
     lined_up: bool,
     parked: bool,
     lost: bool,
@@ -231,7 +231,8 @@ impl Run {
         }
     }
 
-    /// Whoever waits is told in time. Then everything is mended and given back, nothing is left, and the client ends.
+    /// Checks that all waiters are told in time. Then repairs and releases everything, checks that nothing is left, and
+    /// closes the client.
     pub fn end(&mut self) {
         if !self.ends_abruptly {
             let left = |waiting: &Waiting| waiting.due.saturating_sub(self.time(waiting.by_boot_time));
@@ -254,7 +255,7 @@ impl Run {
     }
 }
 
-/// What the users do.
+/// The actions of users.
 impl Run {
     fn begin(&mut self, wish: Wish, wants: Wants, patience: Duration) {
         let waiter = self.next_waiter;
@@ -285,7 +286,7 @@ impl Run {
         self.begin(Wish::Release { number }, Wants::Release, PATIENCE);
     }
 
-    /// Somebody stops waiting for a lock, or gives one back without waiting for the answer.
+    /// Stops waiting for a lock, or releases one without waiting for the answer.
     fn cancel(&mut self, which: u8) {
         let waited = self.waiting.values().filter_map(|waiting| match &waiting.wants {
             Wants::Lock { number, .. } => *number,
@@ -321,9 +322,9 @@ impl Run {
     }
 }
 
-/// What the host does.
+/// The actions of the host.
 impl Run {
-    /// Does what the client wants done, and hears what is over.
+    /// Carries out the client's orders, and takes its reports.
     fn settle(&mut self) {
         for _ in 0..ROUNDS {
             let (actions, finished) = (self.client.take_actions(), self.client.take_finished());
@@ -373,7 +374,7 @@ impl Run {
         self.server.serve(self.platform.boot_time().0, astray);
     }
 
-    /// So many replies arrive, of each connection.
+    /// Delivers so many replies on each connection.
     fn deliver(&mut self, count: usize) {
         for connection in &mut self.server.connections {
             let count = count.min(connection.replies.len());
@@ -388,7 +389,7 @@ impl Run {
         self.settle();
     }
 
-    /// Client and server speak until neither has anything more to say.
+    /// Lets client and server exchange messages until neither has more to say.
     fn converse(&mut self) {
         for _ in 0..EXCHANGES {
             self.resolve(true);
@@ -402,7 +403,7 @@ impl Run {
         }
     }
 
-    /// Time passes, and the client is woken when it wants to be.
+    /// Lets time pass, and wakes the client when it asks for it.
     fn pass(&mut self, time: Duration) {
         let end = self.platform.now() + time;
         let mut wakes = 0;
@@ -427,7 +428,8 @@ impl Run {
         }
     }
 
-    /// The machine sleeps. Who waits to be notified then begins to take names back only when it is awake again.
+    /// Suspends the machine. A parked waiter whose time ends meanwhile takes its names again only after the machine
+    /// wakes up.
     fn suspend(&mut self, time: Duration) {
         self.settle();
         self.platform.suspend(time);
@@ -436,7 +438,7 @@ impl Run {
         self.pass(Duration::ZERO);
     }
 
-    /// From here on the server is as it should be, and reached anew.
+    /// Makes the server well-behaved from now on, on new connections.
     fn mend(&mut self) {
         self.server.manners = Manners::Resp3;
         (self.server.refuses, self.lively) = (None, true);
@@ -453,7 +455,7 @@ impl Run {
         self.server.connections.get_mut(usize::from(which) % count.max(1))
     }
 
-    /// The server publishes what is not so.
+    /// Publishes a false message.
     fn tell(&mut self, message: &Message<'_>) {
         self.honest = false;
         let (own, freed) = (format!("{PREFIX}#c:{CLIENT}"), format!("{PREFIX}#freed"));
@@ -481,7 +483,7 @@ impl Run {
     }
 }
 
-/// What must be true.
+/// The invariants.
 impl Run {
     fn hear(&mut self, finished: Report<u64>, lost: &BTreeSet<u64>) {
         let (waiter, outcome) = match finished {
@@ -516,7 +518,7 @@ impl Run {
         }
     }
 
-    /// No name is held by two, unless the server says so to whom the client does not know better.
+    /// Checks that no two holders have the same name, unless a lying server says so and the client cannot know better.
     fn check(&self) {
         let (scripts, plain) = self.server.done_by;
         let honest = self.honest && !(scripts && plain);
@@ -558,7 +560,7 @@ fn short(time: u8) -> Duration {
     Duration::from_millis(20) * u32::from(time)
 }
 
-/// Of four names those whose bits are set, and one at least.
+/// Selects some of four names by bits; at least one.
 fn names_of(bits: u8) -> Names {
     let names: Names = (0..4).filter(|bit| bits >> bit & 1 == 1).map(|bit| Name::from([b'a' + bit])).collect();
     if names.is_empty() {

@@ -1,4 +1,4 @@
-//! What servers say, as bytes: honestly, or made up.
+//! A server's replies as bytes, honest or made up.
 
 use arbitrary::Arbitrary;
 
@@ -35,7 +35,7 @@ pub fn aggregate(kind: char, items: impl IntoIterator<Item = Vec<u8>>) -> Vec<u8
     [format!("{kind}{}\r\n", items.len()).into_bytes(), items.concat()].concat()
 }
 
-/// A value of the right form that nobody means.
+/// A value of the right form with the wrong content.
 #[derive(Arbitrary, Clone, Debug)]
 pub enum Lie<'a> {
     Small(u8),
@@ -57,13 +57,13 @@ pub enum Lie<'a> {
     Map(Vec<Lie<'a>>),
 }
 
-/// Why a server does not carry out a command.
+/// The reason why a server refuses a command.
 #[derive(Arbitrary, Clone, Debug)]
 pub enum Refusal<'a> {
     NotLoaded,
     NoFunction,
     Moved,
-    /// To no address that there is.
+    /// To an address that does not exist.
     MovedNowhere(&'a [u8]),
     Ask,
     TryAgain,

@@ -1,4 +1,4 @@
-//! A server of locks: honest by itself, of several kinds, and told by the fuzzer where to go wrong.
+//! A server of locks, of several kinds. It is honest, unless the fuzzer makes it go wrong.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -15,28 +15,28 @@ use crate::plain::Plain;
 use crate::platform::Pipe;
 use crate::say;
 
-/// Of the namespace `n`.
+/// The prefix of the namespace `n`.
 pub const PREFIX: &str = "{n}:";
 
-/// How many connections are remembered that clients have closed.
+/// How many closed connections are remembered.
 const DEAD: usize = 3;
 
-/// How a server receives a client.
+/// How a server greets a client.
 #[derive(Arbitrary, Clone, Copy, Debug, PartialEq)]
 pub enum Manners {
     Resp3,
-    /// It knows no `HELLO`.
+    /// It does not know `HELLO`.
     Old,
-    /// It knows `HELLO`, and speaks RESP2 all the same.
+    /// It knows `HELLO`, but speaks RESP2.
     HelloByTwo,
     Cluster,
     Sentinel,
     Loading,
-    /// It lets nobody subscribe.
+    /// It refuses subscriptions.
     Unsubscribable,
 }
 
-/// What it lets clients do.
+/// What it permits.
 #[derive(Arbitrary, Clone, Copy, Debug, PartialEq)]
 pub enum Scripts {
     Functions,
@@ -49,31 +49,31 @@ pub struct Server {
     pub manners: Manners,
     pub scripts: Scripts,
     pub connections: Vec<Connection>,
-    /// What the next commands about locks are answered, without being carried out.
+    /// The answers to the next commands about locks, which are not carried out.
     pub refusals: VecDeque<Vec<u8>>,
-    /// What all of them are answered.
+    /// The answer to all of them, if set.
     pub refuses: Option<Vec<u8>>,
-    /// What is said in place of a reply, after so many others.
+    /// Lies that replace replies, each after so many other replies.
     pub lies: VecDeque<(u8, Vec<u8>)>,
     model: Model,
     plain: Plain,
-    /// Whether the library, and the scripts, are loaded.
+    /// Whether the library is loaded, and whether the scripts are.
     loaded: (bool, bool),
-    /// Whether anything was done by scripts, and by plain commands.
+    /// Whether scripts and plain commands have done anything.
     pub done_by: (bool, bool),
 }
 
 pub struct Connection {
     pub pipe: Pipe,
-    /// Each reply by itself, in order.
+    /// The replies in order, separately.
     pub replies: VecDeque<Vec<u8>>,
     manners: Manners,
     by_resp3: bool,
     reader: Reader,
     channels: BTreeSet<Vec<u8>>,
-    /// What is to be done with `EXEC`; `None` where a command was refused.
+    /// The commands for `EXEC`; `None` inside after a refused command.
     transaction: Option<Option<Vec<Vec<Vec<u8>>>>>,
-    /// How much had been written when it began to watch.
+    /// The number of writes when it began to watch.
     watched: Option<u64>,
 }
 
@@ -110,13 +110,13 @@ impl Server {
         });
     }
 
-    /// Forgets the connections that clients have closed, and what they had still to say.
+    /// Forgets connections that clients have closed, and pending replies there.
     pub fn notice_ends(&mut self) {
         self.connections.retain(|connection| connection.pipe.is_open());
         self.listen();
     }
 
-    /// Reads and answers what clients have sent; also on connections that they have closed, if `astray`.
+    /// Reads and answers what clients have sent; with `astray`, also on connections that they have closed.
     pub fn serve(&mut self, now: Duration, astray: bool) {
         for index in 0..self.connections.len() {
             let connection = &mut self.connections[index];
@@ -141,14 +141,14 @@ impl Server {
         }
     }
 
-    /// Loses all that it has stored, and what it has loaded.
+    /// Loses all data and loaded scripts.
     pub fn flush(&mut self) {
         self.model.flush();
         self.plain.flush();
         self.loaded = (false, false);
     }
 
-    /// Somebody else takes these names if they are free, and whoever has them now gives them back.
+    /// Another client takes those of the names that are free, or takes them away from their holders and releases them.
     pub fn disturb(&mut self, names: &Names, takes: bool, now: Duration) {
         let attempt = Attempt { client: "other".into(), owner: 1, number: 1 };
         let (ttl, names) = (Duration::from_secs(5), names.clone());
@@ -174,7 +174,7 @@ impl Server {
         self.tell();
     }
 
-    /// All of whoever has subscribed to it hear it; returns how many.
+    /// Sends to all subscribers of the channel. Returns how many.
     pub fn publish(&mut self, channel: &[u8], payload: &[u8]) -> usize {
         let mut heard = 0;
         for connection in &mut self.connections {
@@ -280,7 +280,7 @@ impl Server {
         functions::write(answer)
     }
 
-    /// Publishes what the functions have published.
+    /// Publishes the functions' messages.
     fn tell(&mut self) {
         for Push { client, pushed } in self.model.take_pushes() {
             let channel = client.map_or(format!("{PREFIX}#freed"), |client| format!("{PREFIX}#c:{client}"));
@@ -358,7 +358,7 @@ impl Server {
         self.listen();
     }
 
-    /// Whoever has a channel of its own hears what the functions publish.
+    /// Subscribes each client to its channel.
     fn listen(&mut self) {
         let prefix = format!("{PREFIX}#c:");
         let own = |channel: &Vec<u8>| Some(Arc::<str>::from(std::str::from_utf8(channel).ok()?.strip_prefix(&prefix)?));
@@ -370,7 +370,7 @@ impl Server {
 }
 
 impl Connection {
-    /// Whether nothing is on its way, in either direction.
+    /// Whether nothing is under way in either direction.
     pub fn is_quiet(&self) -> bool {
         self.replies.is_empty() && self.pipe.left() == 0
     }

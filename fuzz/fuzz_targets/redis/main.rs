@@ -1,6 +1,6 @@
-//! A conversation with a Redis server whose greetings differ, with pushes, other replies and any bytes between its honest
-//! replies: no panic, bounded memory, every exchange finished at most once, and the right value for each key as long as
-//! the server has been honest.
+//! A conversation with a Redis server that has various greetings. Pushes, other replies and arbitrary bytes come
+//! between its honest replies. There must be no panic and bounded memory, and every exchange must finish at most once.
+//! As long as the server is honest, each key gets its own value.
 #![no_main]
 
 mod server;
@@ -21,7 +21,8 @@ use wire::Wire;
 
 const REPLY: resp::Limits = resp::Limits { bulk: 64 * 1024, elements: 256, depth: 8 };
 const LIMITS: RespLimits = RespLimits { exchanges: 40, unsent: 64 * 1024, command: 32 * 1024, reply: REPLY };
-/// It begins with a letter that no escape does: a line feed and the rest would read as this in an error.
+/// Its first letter is not one of an escape. Otherwise an error with a line feed and the rest could contain it by
+/// chance.
 const PASSWORD: &str = "unheard of by all";
 const PATIENCE: Duration = Duration::from_secs(100);
 const IMPATIENCE: Duration = Duration::from_millis(50);
@@ -43,7 +44,7 @@ enum Step<'a> {
     Subscribe {
         channels: u8,
     },
-    /// Whatever it is: what is taken leaves as one command.
+    /// Any command. If it is taken, it leaves as one command.
     Command {
         parts: Vec<&'a [u8]>,
         patient: bool,
@@ -52,9 +53,9 @@ enum Step<'a> {
     Pass(u16),
     Deliver,
     DeliverAll,
-    /// The server says something unasked, as it may.
+    /// The server pushes something, as it may.
     Push(u8),
-    /// From here on it is not honest any more.
+    /// The server is not honest any more.
     Noise(&'a [u8]),
     DeliverBeginning(u16),
     Drop,
@@ -86,7 +87,7 @@ struct Run {
     logs_in: bool,
     honest: bool,
     now: Instant,
-    /// The keys that are asked for, if it is a key.
+    /// The awaited tickets, with the key if it is a get.
     awaited: BTreeMap<Ticket, Option<u8>>,
 }
 
@@ -190,7 +191,7 @@ impl Run {
         }
     }
 
-    /// All that was sent is answered, and all that arrives is taken.
+    /// Answers everything that was sent, and takes everything that arrives.
     fn deliver_all(&mut self) {
         loop {
             self.deliver(usize::MAX);
@@ -231,14 +232,14 @@ impl Run {
         }
     }
 
-    /// A server may repeat a password that it refuses, and nobody is shown that.
+    /// A server may repeat a refused password, but no error may contain it.
     fn check_error(&self, error: &Error) {
         let text = error.to_string();
         assert!(text.len() < 4096 && !(self.logs_in && text.contains(PASSWORD)), "{text}");
     }
 }
 
-/// How many values these are, with those inside of them.
+/// The number of values, including nested ones.
 fn elements(values: &[Value]) -> usize {
     let inside = |value: &Value| match value {
         Value::Array(values) | Value::Set(values) => elements(values),

@@ -1,4 +1,4 @@
-//! An honest Redis server, of several kinds. It has every key, and each holds the one value made from it.
+//! An honest Redis server, of several kinds. It has every key, and values derive from their keys.
 
 use std::collections::VecDeque;
 
@@ -9,10 +9,10 @@ use pinyon_proto::resp::{Decoded, Limits, Reader, Value};
 #[derive(Arbitrary, Clone, Copy, Debug, PartialEq)]
 pub enum Manners {
     Resp3,
-    /// It knows no `HELLO`.
+    /// It does not know `HELLO`.
     Resp2,
     Loading,
-    /// It quotes what it was sent, as some do in errors.
+    /// It quotes the request in its error, as some servers do.
     RefusesLogin,
 }
 
@@ -20,7 +20,7 @@ pub struct Server {
     manners: Manners,
     reader: Reader,
     unread: Vec<u8>,
-    /// Each reply by itself, in order.
+    /// The replies in order, separately.
     pub replies: VecDeque<Vec<u8>>,
 }
 

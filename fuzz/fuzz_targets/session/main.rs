@@ -1,5 +1,5 @@
-//! An honest conversation whose replies are dropped, doubled, swapped and cut short, with any bytes between them:
-//! no panic, bounded memory, every exchange finished at most once, and never another key's value.
+//! An honest conversation whose replies are dropped, duplicated, swapped and cut, with arbitrary bytes in between.
+//! There must be no panic, bounded memory, at most one completion per exchange, and never another key's value.
 #![no_main]
 
 mod server;
@@ -42,7 +42,7 @@ enum Step<'a> {
     },
     Abandon(u8),
     Pass(u16),
-    /// The next reply arrives, all of it.
+    /// Delivers the whole next reply.
     Deliver,
     DeliverBeginning(u16),
     DeliverAll,
@@ -59,7 +59,7 @@ enum Step<'a> {
 #[derive(Arbitrary, Clone, Copy, Debug)]
 enum Ask {
     Get,
-    /// This key and those behind it, each by a get that may be joined.
+    /// Gets this key and the following ones, each by a get that may be joined.
     JoinedGets,
     GetMany,
     Set,
@@ -82,7 +82,7 @@ fuzz_target!(|input: Input<'_>| {
     assert!(run.awaited.is_empty(), "never heard of: {:?}", run.awaited);
 });
 
-/// Whose value an exchange may be answered.
+/// Whose value may answer an exchange.
 #[derive(Clone, Copy, Debug)]
 enum About {
     Key(usize),
@@ -172,13 +172,13 @@ impl Run {
         }
     }
 
-    /// The server carries out all it has been sent; its replies wait to be delivered.
+    /// The server carries out everything it was sent. Its replies wait for delivery.
     fn serve(&mut self) {
         self.session.poll(self.now);
         self.server.serve(&self.wire.take_sent());
     }
 
-    /// The next reply arrives, or its beginning.
+    /// Delivers the next reply, or the beginning of it.
     fn deliver(&mut self, length: usize) {
         self.serve();
         if let Some(reply) = self.server.replies.pop_front() {
@@ -264,7 +264,7 @@ impl Run {
     }
 }
 
-/// Noise may make up a value, but it cannot know another key's.
+/// Noise may invent a value, but it cannot know another key's.
 fn check(about: About, reply: &Reply<'_>) {
     let value = reply.value.bytes();
     assert!(value.len() <= LIMITS.value);

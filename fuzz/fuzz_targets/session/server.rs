@@ -1,18 +1,18 @@
-//! An honest server. It has every key from the start, and each holds the one value made from it.
+//! An honest server. It has every key from the start, and values derive from their keys.
 
 use std::collections::VecDeque;
 
-/// How many keys there are.
+/// The number of keys.
 pub const KEYS: usize = 6;
 
-/// The lengths of their values; some are received straight into the host's memory.
+/// The sizes of their values. Some are received straight into the host's memory.
 const SIZES: [usize; KEYS] = [24, 24, 24, 300, 20_000, 20_000];
 
 pub fn name_of(number: usize) -> String {
     format!("k{number}")
 }
 
-/// Bytes that no noise is likely to spell.
+/// Bytes that noise is unlikely to contain.
 pub fn value_of(number: usize) -> Vec<u8> {
     let mut state = 0x9e37_79b9_7f4a_7c15u64.wrapping_mul(number as u64 + 1);
     let bytes = std::iter::repeat_with(|| {
@@ -25,7 +25,7 @@ pub fn value_of(number: usize) -> Vec<u8> {
 pub struct Server {
     meta: bool,
     unread: Vec<u8>,
-    /// Each reply by itself, in order; a multi-key get makes one.
+    /// The replies in order, separately. A get of many keys has one reply.
     pub replies: VecDeque<Vec<u8>>,
 }
 
@@ -34,7 +34,7 @@ impl Server {
         Self { meta, unread: Vec::new(), replies: VecDeque::new() }
     }
 
-    /// The connection is a new one.
+    /// Begins a new connection.
     pub fn forget(&mut self) {
         self.unread.clear();
         self.replies.clear();

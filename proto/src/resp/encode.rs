@@ -1,9 +1,9 @@
-//! Commands into requests.
+//! Encodes commands as requests.
 
 use crate::number::{push, unsigned};
 
-/// One command, its name first, as it is sent; but for the line that counts its parts. What it has allocated serves the
-/// next one, once it is cleared.
+/// One command as it is sent, its name first, except for the line that counts the parts. After `clear`, its memory is
+/// reused for the next command.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Command {
     encoded: Vec<u8>,
@@ -23,12 +23,12 @@ impl Command {
         (self.parts, self.size) = (0, 0);
     }
 
-    /// Any bytes may stand in a part.
+    /// Adds a part, which may contain any bytes.
     pub fn push(&mut self, part: impl AsRef<[u8]>) {
         self.push_joined([part.as_ref()]);
     }
 
-    /// One part of several pieces.
+    /// Adds one part, made of several pieces.
     pub fn push_joined<const N: usize>(&mut self, pieces: [&[u8]; N]) {
         let length = pieces.iter().map(|piece| piece.len()).sum();
         self.push_written(length, |out| pieces.iter().for_each(|piece| out.extend_from_slice(piece)));
@@ -38,7 +38,7 @@ impl Command {
         self.push(itoa::Buffer::new().format(number));
     }
 
-    /// One part, of a length that is known before `write` appends it.
+    /// Adds one part of a known length, which `write` appends.
     pub fn push_written(&mut self, length: usize, write: impl FnOnce(&mut Vec<u8>)) {
         push_length(b'$', length, &mut self.encoded);
         let begin = self.encoded.len();
@@ -49,14 +49,14 @@ impl Command {
         self.size += length;
     }
 
-    /// All parts of another.
+    /// Adds all parts of another command.
     pub fn extend(&mut self, other: &Self) {
         self.encoded.extend_from_slice(&other.encoded);
         self.parts += other.parts;
         self.size += other.size;
     }
 
-    /// How many parts it has.
+    /// The number of parts.
     pub fn len(&self) -> usize {
         self.parts
     }
@@ -65,12 +65,12 @@ impl Command {
         self.parts == 0
     }
 
-    /// The bytes of its parts together.
+    /// The total size of its parts in bytes.
     pub fn size(&self) -> usize {
         self.size
     }
 
-    /// How many bytes it has allocated.
+    /// The allocated memory in bytes.
     pub fn capacity(&self) -> usize {
         self.encoded.capacity()
     }
@@ -86,12 +86,12 @@ impl Command {
         })
     }
 
-    /// As [`encode`] takes it.
+    /// Its parts, for [`encode`].
     pub fn slices(&self) -> Vec<&[u8]> {
         self.iter().collect()
     }
 
-    /// Appends it, to be sent.
+    /// Appends it to `out`, ready to be sent.
     pub fn append_to(&self, out: &mut Vec<u8>) {
         debug_assert!(self.parts > 0, "a command without a name is never answered");
         push_length(b'*', self.parts, out);
@@ -99,12 +99,12 @@ impl Command {
     }
 }
 
-/// Appends one command: an array of bulk strings, the command's name first. Any bytes may stand in them.
+/// Appends one command as an array of bulk strings, its name first. Parts may contain any bytes.
 pub fn encode(parts: &[&[u8]], out: &mut Vec<u8>) {
     Command::of(parts).append_to(out);
 }
 
-/// Nearly all lengths have one digit or two.
+/// Nearly all lengths have one or two digits.
 fn push_length(kind: u8, length: usize, out: &mut Vec<u8>) {
     match length {
         0..10 => out.extend_from_slice(&[kind, b'0' + length as u8, b'\r', b'\n']),

@@ -1,43 +1,43 @@
-//! Lines: a value that fits one, or the head of a longer value.
+//! Lines: each is a short value, or the head of a longer one.
 
 use super::value::{ServerError, Value};
 use crate::number::{signed, unsigned};
 use crate::Malformed;
 
-/// The longest line taken, without its `\r\n`: an error's message or a number of many digits.
+/// The longest line without its `\r\n`: an error message or a number of many digits.
 pub const MAX_LINE: usize = 64 * 1024;
 
-/// What a line is.
+/// The meaning of a line.
 pub(super) enum Line {
     Whole(Value),
-    /// So many bytes follow, and a `\r\n`.
+    /// So many bytes and a `\r\n` follow.
     Bulk(Bulk, usize),
     /// So many values follow.
     Aggregate(Aggregate, usize),
 }
 
-/// What the bytes after a line are.
+/// The meaning of the bytes after a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Bulk {
     String,
-    /// A format of three letters, a colon, a string.
+    /// A format of three letters, a colon, and a string.
     Verbatim,
     Error,
 }
 
-/// What the values after a line belong to.
+/// The collection of the values after a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Aggregate {
     Array,
-    /// Keys and values by turns.
+    /// Keys and values alternately.
     Map,
     Set,
     Push,
-    /// Keys and values by turns, about the value that follows them.
+    /// Keys and values alternately, about the value that follows them.
     Attribute,
 }
 
-/// Refuses what no line can begin with.
+/// Refuses bytes that no line begins with.
 pub(super) fn check_type(bytes: &[u8]) -> Result<(), Malformed> {
     match bytes.first() {
         None | Some(b'+' | b'-' | b':' | b'$' | b'*' | b'_' | b'#' | b',' | b'(') => Ok(()),
@@ -47,7 +47,7 @@ pub(super) fn check_type(bytes: &[u8]) -> Result<(), Malformed> {
     }
 }
 
-/// Reads a line that [`check_type`] has let pass, without its `\r\n`.
+/// Reads a line that [`check_type`] accepts, without its `\r\n`.
 pub(super) fn parse(line: &[u8]) -> Result<Line, Malformed> {
     let (kind, text) = (line[0], &line[1..]);
     let whole = match kind {

@@ -1,7 +1,7 @@
-//! RESP, the protocol of Redis and Valkey: commands out, replies and pushes in, in both its versions.
+//! RESP, the protocol of Redis and Valkey, in both versions: commands out, replies and pushes in.
 //!
-//! A [`Command`] is written as it is sent; a [`Reader`] takes whatever bytes have arrived and returns whole values, never larger
-//! than its [`Limits`]. Facts come from the protocol's specification (RESP2 and RESP3) and from `networking.c`.
+//! A [`Command`] is stored as it is sent. A [`Reader`] turns arrived bytes into complete values within its [`Limits`].
+//! The sources are the protocol's specification (RESP2 and RESP3) and `networking.c`.
 
 mod encode;
 mod line;

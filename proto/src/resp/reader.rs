@@ -1,26 +1,26 @@
-//! Bytes as they arrive into values, without reading any byte twice.
+//! Turns arrived bytes into values, without reading a byte twice.
 
 use super::line::{check_type, parse, Aggregate, Bulk, Line, MAX_LINE};
 use super::value::{Decoded, ServerError, Value};
 use crate::Malformed;
 
-/// Room made for a string or for values before they have come, at most: a length alone costs the server nothing.
+/// The most memory allocated before the bytes arrive: announcing a length costs a server nothing.
 const BYTES_AHEAD: usize = 64 * 1024;
 const VALUES_AHEAD: usize = 64;
 
-/// What bounds one reply, whatever the server sends.
+/// The limits of one reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// The bytes of all strings in it together.
+    /// The total size of its strings in bytes.
     pub bulk: usize,
-    /// The values in it, on all levels.
+    /// The number of values on all levels.
     pub elements: usize,
-    /// How deeply values may be nested; at most [`Self::MOST_DEPTH`].
+    /// The nesting depth; at most [`Self::MOST_DEPTH`].
     pub depth: usize,
 }
 
 impl Limits {
-    /// Values that are nested so deeply are still dropped and compared on a small stack.
+    /// Values of this depth can be dropped and compared even on a small stack.
     pub const MOST_DEPTH: usize = 128;
 }
 
@@ -30,42 +30,42 @@ impl Default for Limits {
     }
 }
 
-/// Reads one value after the other, and keeps what has come of an unfinished one.
+/// Reads one value after another, and keeps the part of an incomplete one.
 #[derive(Clone, Debug, Default)]
 pub struct Reader {
     limits: Limits,
-    /// The beginning of a line whose end has not come.
+    /// The beginning of an incomplete line.
     line: Vec<u8>,
     string: Option<Unfinished>,
-    /// The aggregates that what comes next is in, the innermost last.
+    /// The open collections, innermost last.
     open: Vec<Open>,
-    /// What the current reply has used of the limits.
+    /// How much of the limits the current reply has used.
     bytes: usize,
     elements: usize,
 }
 
-/// A string of which something is still to come: its `\r\n` at least.
+/// A string of which at least the `\r\n` is missing.
 #[derive(Clone, Debug)]
 struct Unfinished {
     kind: Bulk,
     length: usize,
     bytes: Vec<u8>,
-    /// Whether the `\r` behind it has come.
+    /// Whether the `\r` after it has arrived.
     returned: bool,
 }
 
 #[derive(Clone, Debug)]
 struct Open {
     kind: Aggregate,
-    /// How many values are still to come.
+    /// The number of missing values.
     missing: usize,
     values: Vec<Value>,
 }
 
-/// How far reading has come.
+/// The progress of reading.
 enum Next {
     Value(Value),
-    /// There was progress: go on.
+    /// Progress: continue.
     Again,
     /// More bytes must arrive first.
     Wait,
@@ -76,9 +76,9 @@ impl Reader {
         Self { limits, ..Self::default() }
     }
 
-    /// Reads up to the end of one value. Returns how many of `bytes` it has taken, which the caller must not give
-    /// again, and the value if it is whole; `None` is returned only when all bytes are taken and more are needed. An
-    /// error is final: there is no telling where the next value begins.
+    /// Reads up to the end of one value. Returns the number of bytes taken, which must not be passed again, and the
+    /// value if it is complete. It returns `None` only after taking all bytes. An error is final, because the start of
+    /// the next value is unknown.
     pub fn read(&mut self, bytes: &[u8]) -> Result<(usize, Option<Decoded>), Malformed> {
         if self.is_between_values() {
             if let Some((taken, number)) = whole_integer(bytes) {
@@ -104,7 +104,7 @@ impl Reader {
         }
     }
 
-    /// Whether nothing has come of a value that is not whole.
+    /// Whether no part of an incomplete value has arrived.
     pub fn is_between_values(&self) -> bool {
         self.line.is_empty() && self.string.is_none() && self.open.is_empty() && self.elements == 0
     }
@@ -139,7 +139,7 @@ impl Reader {
         }
     }
 
-    /// Reads the `\n` that a line which has come in pieces ends with.
+    /// Reads the `\n` at the end of a line that arrived in pieces.
     fn end_line(&mut self, rest: &mut &[u8]) -> Result<Next, Malformed> {
         let Some((first, after)) = rest.split_first() else { return Ok(Next::Wait) };
         let Some(line) = self.line.strip_suffix(b"\r").filter(|_| *first == b'\n') else {
@@ -227,7 +227,7 @@ impl Reader {
         Ok(Next::Value(value))
     }
 
-    /// Puts a value where it belongs. Returns what is whole by that.
+    /// Adds a value to the innermost collection. Returns what is complete now.
     fn add(&mut self, mut value: Value) -> Option<Decoded> {
         loop {
             let Some(open) = self.open.last_mut() else { return Some(Decoded::Reply(value)) };
@@ -257,7 +257,7 @@ impl Reader {
 }
 
 impl Unfinished {
-    /// Takes what belongs to it. Room grows with what has come, and is no larger than the string in the end.
+    /// Takes its bytes. Memory grows as bytes arrive, and ends at the length of the string.
     fn fill(&mut self, rest: &mut &[u8]) {
         let missing = self.length - self.bytes.len();
         let (own, after) = rest.split_at(missing.min(rest.len()));
@@ -271,7 +271,7 @@ impl Unfinished {
 }
 
 impl Open {
-    /// The value it is, now that it is whole; an attribute is none.
+    /// The complete value; an attribute gives none.
     fn close(self) -> Option<Value> {
         match self.kind {
             Aggregate::Array | Aggregate::Push => Some(Value::Array(self.values)),
@@ -289,8 +289,8 @@ impl Open {
     }
 }
 
-/// The integer that these bytes begin with, and how many of them it takes: scripts answer with little else. `None` is
-/// anything else, also an integer that is not all there or has more digits than any number needs.
+/// The integer at the beginning, and its length in bytes: scripts answer with little else. `None` for anything else,
+/// including an incomplete integer and one with unusually many digits.
 fn whole_integer(bytes: &[u8]) -> Option<(usize, i64)> {
     const DIGITS: usize = 18;
     let (negative, digits) = match bytes {
@@ -312,7 +312,7 @@ fn whole_integer(bytes: &[u8]) -> Option<(usize, i64)> {
     None
 }
 
-/// The bytes that a value of one line keeps.
+/// The memory that a value of one line keeps, in bytes.
 fn length_of(value: &Value) -> usize {
     match value {
         Value::Status(text) | Value::BigNumber(text) => text.len(),

@@ -1,15 +1,15 @@
-//! What a server says, as values.
+//! Replies and pushes as values.
 
-/// One whole thing that arrived.
+/// One complete reply or push.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Decoded {
-    /// The reply to the oldest command that has none yet.
+    /// The reply to the oldest unanswered command.
     Reply(Value),
-    /// Sent without being asked for (RESP3): its kind, such as `message`, then what belongs to it; never empty.
+    /// A push (RESP3): its kind, such as `message`, then its content; never empty.
     Push(Vec<Value>),
 }
 
-/// A reply. What the two protocol versions write differently means the same here.
+/// A reply. It hides the differences between the protocol versions.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
     /// RESP3's null, and RESP2's null string and null array.
@@ -19,23 +19,23 @@ pub enum Value {
     Double(f64),
     /// A simple string, such as `OK`.
     Status(Box<[u8]>),
-    /// A bulk string; or a verbatim string, without its format.
+    /// A bulk string, or a verbatim string without its format.
     Bytes(Box<[u8]>),
-    /// An integer of any size: digits, perhaps after a minus or plus.
+    /// An integer of any size: digits with an optional sign.
     BigNumber(Box<[u8]>),
     Array(Vec<Value>),
-    /// In the server's order, with whatever is in it twice.
+    /// In the server's order, including duplicates.
     Map(Vec<(Value, Value)>),
     Set(Vec<Value>),
     Error(ServerError),
 }
 
-/// An error that the server answers, whether as a line or as a string of any length.
+/// An error from the server, sent as a line or as a string of any length.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerError {
-    /// The first word, where it is in capitals: `ERR`, `NOSCRIPT`, `WRONGTYPE`; empty otherwise.
+    /// The first word, if it is in capitals: `ERR`, `NOSCRIPT`, `WRONGTYPE`; otherwise empty.
     pub code: Box<str>,
-    /// What follows the code.
+    /// The text after the code.
     pub message: Box<str>,
 }
 

@@ -1,4 +1,4 @@
-//! The vectors of `vectors/`, which every implementation must agree on.
+//! The vectors of `vectors/`, which every implementation must match.
 
 mod replies;
 mod requests;
@@ -18,7 +18,7 @@ fn text<'v>(vector: &'v Value, field: &str) -> &'v str {
     vector[field].as_str().unwrap_or_else(|| panic!("{field} is missing in {vector}"))
 }
 
-/// The bytes of a field, or of the field of that name with `_hex`; `None` where there is neither.
+/// The bytes in a field, or in the field with `_hex` after its name; `None` if neither exists.
 fn bytes(vector: &Value, field: &str) -> Option<Vec<u8>> {
     if let Some(text) = vector[field].as_str() {
         return Some(text.as_bytes().to_vec());

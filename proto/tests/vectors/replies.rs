@@ -1,4 +1,4 @@
-//! Replies into heads and values, however their bytes are cut.
+//! Decoding replies into heads and values, however their bytes are cut.
 
 use pinyon_proto::{Decoded, Form, Head, Item, Opaque, ReplyReader, Status, Verb};
 use serde_json::Value;
@@ -48,7 +48,7 @@ fn a_reply_that_ends_too_soon_is_waited_for() {
     }
 }
 
-/// What a reader made of some bytes.
+/// The result of reading some bytes.
 struct Outcome {
     replies: Vec<Reply>,
     malformed: Option<&'static str>,
@@ -63,7 +63,7 @@ struct Reply {
     value: Option<Vec<u8>>,
 }
 
-/// Feeds the vector's bytes in pieces of these lengths.
+/// Reads the vector's bytes in pieces of these lengths.
 fn read(vector: &Value, pieces: &[usize]) -> Outcome {
     let form = form_named(text(vector, "form"));
     let all = bytes(vector, "bytes").unwrap();

@@ -1,4 +1,4 @@
-//! Commands into requests.
+//! Encoding commands as requests.
 
 use pinyon_proto::{
     encode, Arithmetic, Capabilities, Command, Direction, Flag, Form, Key, Lease, MarkStale, MetaCommand, Mode, Opaque,

@@ -1,4 +1,4 @@
-//! RESP: commands into requests, and replies into values, however their bytes are cut.
+//! RESP: encoding commands, and decoding replies however their bytes are cut.
 
 use pinyon_proto::resp::{encode, Decoded, Reader, ServerError, Value};
 use serde_json::Value as Json;
@@ -128,7 +128,7 @@ fn value(vector: &Json) -> Value {
     }
 }
 
-/// Whether two are equal, as they read: NaN is NaN.
+/// Whether two are equal; NaN equals NaN here.
 fn is_same(one: &Decoded, other: &Decoded) -> bool {
     format!("{one:?}") == format!("{other:?}")
 }

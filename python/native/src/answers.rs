@@ -1,4 +1,4 @@
-//! What operations come to, in Python.
+//! Answers of operations as Python objects.
 
 use pinyon_core::operations::{
     remaining, statistics, version, Answer, Changed, Compared, Everywhere, Failed, Failures, Fetched,
@@ -11,7 +11,7 @@ use pyo3::IntoPyObjectExt;
 use crate::callers::Found;
 use crate::errors::{from_core, raised_beside, stored_under};
 
-/// The answer to a request about one key. `default`: what a missing value is.
+/// The answer to a request about one key. `default`: returned if the value is missing.
 #[inline]
 pub(crate) fn answered<'py>(
     py: Python<'py>,
@@ -47,7 +47,7 @@ pub(crate) fn failed(py: Python<'_>, failed: Failed<Box<PyErr>>, key: &Bound<'_,
     }
 }
 
-/// The values that were found, as a dict. `failed`: a dict that notes the servers that failed, which is no error then.
+/// The values that were found, as a dict. `failed`: a dict for the errors of failed servers; then they are not raised.
 pub(crate) fn fetched<'py>(
     py: Python<'py>,
     fetched: Fetched<Py<PyAny>, Box<PyErr>>,
@@ -82,13 +82,13 @@ pub(crate) fn stored<'py>(py: Python<'py>, changed: Changed, keys: &[Py<PyAny>])
     achieved(not_stored.into_any(), changed.failures)
 }
 
-/// How many were deleted.
+/// The number of deleted items.
 pub(crate) fn deleted(py: Python<'_>, changed: Changed) -> PyResult<Bound<'_, PyAny>> {
     let deleted = changed.done.iter().filter(|done| **done).count();
     achieved(deleted.into_bound_py_any(py)?, changed.failures)
 }
 
-/// The version of each server or its statistics, by its name; None where nothing was asked for.
+/// The version or statistics of each server, by name; None if nothing was asked.
 pub(crate) fn of_servers(py: Python<'_>, everywhere: Everywhere) -> PyResult<Bound<'_, PyAny>> {
     let asked = everywhere.asked().clone();
     let (answered, all) = (everywhere.finish().map_err(|error| from_core(py, &error))?, PyDict::new(py));
@@ -108,7 +108,7 @@ pub(crate) fn of_servers(py: Python<'_>, everywhere: Everywhere) -> PyResult<Bou
     }
 }
 
-/// What was achieved, or the failure to raise, with what was achieved beside it.
+/// The results; or the failure to raise, with the partial results.
 fn achieved<'py>(achieved: Bound<'py, PyAny>, mut failures: Failures) -> PyResult<Bound<'py, PyAny>> {
     match failures.raised() {
         None => Ok(achieved),

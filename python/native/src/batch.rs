@@ -1,4 +1,4 @@
-//! `client.quiet()`: commands without a reply each, and one reckoning at the end.
+//! `client.quiet()`: commands without individual replies, whose outcomes are known at the end of the block.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -17,18 +17,19 @@ use crate::host::PythonHost;
 use crate::loops::Caller;
 use crate::shared::{Awaited, Driver, LoopOperation};
 use crate::supplied::KeptKey;
-use crate::ttl::Ttl;
+use crate::ttl::{StoredTtl, Ttl};
 use crate::value_bytes::{Encoded, Kept};
 use crate::waiter::{Answer, Waiter};
 
-/// Commands whose replies are not awaited one by one. `Client.quiet` makes it; use it as a context manager.
+/// A batch of commands that are sent without waiting for each reply. `Client.quiet` makes one; use it in a `with`
+/// block.
 ///
-/// Leaving the block waits until every command's outcome is known, and raises `BatchError` if any failed. Where a task has
-/// to wait, its methods return what the task awaits.
+/// The end of the block waits until the outcome of every command is known. It raises `BatchError` if any of them
+/// failed.
 #[pyclass(frozen, module = "pinyon._native")]
 pub(crate) struct Batch {
     client: Py<Client>,
-    /// Open between the beginning and the end of the block.
+    /// Set between the beginning and the end of the block.
     open: Mutex<Option<Commands>>,
 }
 
@@ -40,10 +41,10 @@ enum Commands {
 /// A batch in an event loop, and the coroutines that wait for it.
 pub(crate) struct Runs(Mutex<shared::Batch<KeptKey, Waiting>>);
 
-/// A coroutine, and with what exception it leaves the block, or None.
+/// A coroutine, and the exception with which it leaves the block, or None.
 type Waiting = (Waiter, Py<PyAny>);
 
-/// What a task awaits, if anything.
+/// What a task must await, or None.
 type Returned<'py> = PyResult<Option<Bound<'py, PyAny>>>;
 
 impl Batch {
@@ -89,9 +90,11 @@ impl Batch {
         mode: Mode,
         key: &Bound<'py, PyAny>,
         value: &Bound<'_, PyAny>,
-        Ttl(ttl): Ttl,
+        ttl: StoredTtl,
     ) -> Returned<'py> {
-        let (encoded, client_flags) = self.client.get().codec.encode_for(mode, value)?;
+        let client = self.client.get();
+        let ttl = ttl.or(key.py(), client.default_ttl)?;
+        let (encoded, client_flags) = client.codec.encode_for(mode, value)?;
         let request = Request::Store { mode, size: encoded.bytes()?.len(), client_flags, ttl, cas: None };
         self.submit(key, request, Some(&encoded))
     }
@@ -103,35 +106,41 @@ impl Batch {
 
 #[pymethods]
 impl Batch {
-    /// Like `Client.set`, its outcome known at the end of the block.
-    #[pyo3(signature = (key, value, ttl = Ttl::NONE), text_signature = "($self, key, value, ttl=0)")]
-    fn set<'py>(&self, key: &Bound<'py, PyAny>, value: &Bound<'_, PyAny>, ttl: Ttl) -> Returned<'py> {
+    /// Store a value, like `Client.set`. Its outcome is known at the end of the block.
+    ///
+    /// Args:
+    ///     key: text or bytes.
+    ///     value: any value that the serializer takes.
+    ///     ttl: seconds (int or float, rounded up) or a timedelta until it expires; by default the client's
+    ///         `default_ttl`. 0 never expires.
+    #[pyo3(signature = (key, value, ttl = StoredTtl::DEFAULT), text_signature = "($self, key, value, ttl=...)")]
+    fn set<'py>(&self, key: &Bound<'py, PyAny>, value: &Bound<'_, PyAny>, ttl: StoredTtl) -> Returned<'py> {
         self.store(Mode::Set, key, value, ttl)
     }
 
-    /// Like `Client.add`; a key that has a value already counts as a failure.
-    #[pyo3(signature = (key, value, ttl = Ttl::NONE), text_signature = "($self, key, value, ttl=0)")]
-    fn add<'py>(&self, key: &Bound<'py, PyAny>, value: &Bound<'_, PyAny>, ttl: Ttl) -> Returned<'py> {
+    /// Store a value unless the key has one, like `Client.add`. If the key has a value, that is a failure.
+    #[pyo3(signature = (key, value, ttl = StoredTtl::DEFAULT), text_signature = "($self, key, value, ttl=...)")]
+    fn add<'py>(&self, key: &Bound<'py, PyAny>, value: &Bound<'_, PyAny>, ttl: StoredTtl) -> Returned<'py> {
         self.store(Mode::Add, key, value, ttl)
     }
 
-    /// Like `Client.replace`; a key that has no value counts as a failure.
-    #[pyo3(signature = (key, value, ttl = Ttl::NONE), text_signature = "($self, key, value, ttl=0)")]
-    fn replace<'py>(&self, key: &Bound<'py, PyAny>, value: &Bound<'_, PyAny>, ttl: Ttl) -> Returned<'py> {
+    /// Store a value if the key has one, like `Client.replace`. If the key has no value, that is a failure.
+    #[pyo3(signature = (key, value, ttl = StoredTtl::DEFAULT), text_signature = "($self, key, value, ttl=...)")]
+    fn replace<'py>(&self, key: &Bound<'py, PyAny>, value: &Bound<'_, PyAny>, ttl: StoredTtl) -> Returned<'py> {
         self.store(Mode::Replace, key, value, ttl)
     }
 
-    /// Like `Client.append`; a key that has no value counts as a failure.
+    /// Append to a value, like `Client.append`. If the key has no value, that is a failure.
     fn append<'py>(&self, key: &Bound<'py, PyAny>, value: &Bound<'_, PyAny>) -> Returned<'py> {
-        self.store(Mode::Append, key, value, Ttl::NONE)
+        self.store(Mode::Append, key, value, StoredTtl::NONE)
     }
 
-    /// Like `Client.prepend`; a key that has no value counts as a failure.
+    /// Prepend to a value, like `Client.prepend`. If the key has no value, that is a failure.
     fn prepend<'py>(&self, key: &Bound<'py, PyAny>, value: &Bound<'_, PyAny>) -> Returned<'py> {
-        self.store(Mode::Prepend, key, value, Ttl::NONE)
+        self.store(Mode::Prepend, key, value, StoredTtl::NONE)
     }
 
-    /// Like `Client.delete`; a key that has no value counts as a failure.
+    /// Delete an item, like `Client.delete`. If there is no such item, that is a failure.
     #[pyo3(signature = (key, *, stale = None))]
     fn delete<'py>(&self, key: &Bound<'py, PyAny>, stale: Option<&Bound<'_, PyAny>>) -> Returned<'py> {
         let request = match stale {
@@ -141,13 +150,13 @@ impl Batch {
         self.submit(key, request, None)
     }
 
-    /// Like `Client.incr`, without the sum; a key that has no value counts as a failure.
+    /// Add to an integer, like `Client.incr`. If the key has no value, that is a failure.
     #[pyo3(signature = (key, delta = Delta(1)), text_signature = "($self, key, delta=1)")]
     fn incr<'py>(&self, key: &Bound<'py, PyAny>, delta: Delta) -> Returned<'py> {
         self.calculate(Direction::Increment, key, delta)
     }
 
-    /// Like `Client.decr`, without the difference; a key that has no value counts as a failure.
+    /// Subtract from an integer, like `Client.decr`. If the key has no value, that is a failure.
     #[pyo3(signature = (key, delta = Delta(1)), text_signature = "($self, key, delta=1)")]
     fn decr<'py>(&self, key: &Bound<'py, PyAny>, delta: Delta) -> Returned<'py> {
         self.calculate(Direction::Decrement, key, delta)
@@ -174,13 +183,13 @@ impl Batch {
     }
 
     fn __exit__(&self, _kind: Py<PyAny>, exception: &Bound<'_, PyAny>, _traceback: Py<PyAny>) -> PyResult<bool> {
-        self.leave(exception).map(|_| false)
+        self._leave(exception).map(|_| false)
     }
 
-    /// Closes the batch, and waits until every command's outcome is known. An exception of the block, or None, goes on its
-    /// way, with the failures as a note. But nothing waits for an interrupt, an exit or a cancellation: then a thread's
-    /// connections are closed.
-    fn leave<'py>(&self, exception: &Bound<'py, PyAny>) -> Returned<'py> {
+    /// Closes the batch, and waits until every command's outcome is known. An exception of the block, or None, goes on
+    /// its way, with the failures as a note. But nothing waits for an interrupt, an exit or a cancellation: then a
+    /// thread's connections are closed.
+    fn _leave<'py>(&self, exception: &Bound<'py, PyAny>) -> Returned<'py> {
         let (py, client) = (exception.py(), self.client.get());
         let mut open = self.open(py)?;
         let waits = exception.is_none() || exception.is_instance_of::<PyException>();
@@ -227,7 +236,7 @@ impl Runs {
         }
     }
 
-    /// A run is over. Returns who goes on.
+    /// Takes a finished run. Returns the coroutines to resume.
     pub(crate) fn over(&self, py: Python<'_>, run: LoopOperation) -> Vec<(Waiter, Answer)> {
         let AnyOperation::Quiet(run) = run else { unreachable!("it is begun with commands of a batch") };
         let (have_room, left) = self.lock().over(*run);
@@ -243,7 +252,8 @@ impl Runs {
     }
 }
 
-/// Raises what was not carried out, or notes it on the block's exception, if there is one. `given`: the key as it was given.
+/// Raises the failed commands, or notes them on the block's exception, if there is one. `given`: the key as the user
+/// gave it.
 fn concluded<'py, K>(
     exception: &Bound<'py, PyAny>,
     unsuccessful: Vec<Unsuccessful<K>>,
@@ -269,7 +279,7 @@ fn concluded<'py, K>(
     }
 }
 
-/// Adds a line to an exception's traceback, as `add_note` does from Python 3.11 on.
+/// Adds a line to an exception's traceback, like `add_note` in Python 3.11.
 fn note(exception: &Bound<'_, PyAny>, text: &str) -> PyResult<()> {
     let notes = match exception.getattr_opt("__notes__")? {
         Some(notes) => notes.cast_into::<PyList>()?,

@@ -11,11 +11,11 @@ use pyo3::types::{PyBool, PyBytes, PyFloat, PyInt, PyString};
 
 use crate::values::Codec;
 
-/// What was found when a lease was asked for.
+/// The result of asking for a lease.
 #[pyclass(frozen, module = "pinyon._native")]
 pub(crate) struct Found {
     finding: Finding,
-    /// The value, which beside "won" is a stale one; None where there is none.
+    /// The value, or None if there is none. For a winner, it is stale.
     #[pyo3(get)]
     value: Option<Py<PyAny>>,
 }
@@ -48,8 +48,8 @@ impl Found {
         self.value.is_some()
     }
 
-    /// The token to store under (`Client.cas`), and what to give back with it (`Client.give_back`); None where nothing was
-    /// won, or nothing can be stored.
+    /// The token to store under (`Client.cas`), and the argument for giving the lease back (`Client._give_back`). None
+    /// if no lease was won, or nothing can be stored.
     #[getter]
     fn win(&self) -> Option<(u64, bool)> {
         match self.finding {
@@ -69,11 +69,11 @@ impl Host for Callers {
     type Signal = Event;
 }
 
-/// What followers make values of their own from.
+/// What the leader shares. Followers make their own values from it.
 pub(crate) enum Shared {
-    /// A value that cannot change: all callers have the same object.
+    /// An immutable value: all callers get the same object.
     Same(Py<PyAny>),
-    /// The bytes of any other value and its client flags, as they would be stored.
+    /// Any other value, as the bytes and client flags that would be stored.
     Packed(Vec<u8>, u32),
 }
 
@@ -107,7 +107,7 @@ fn is_immutable(value: &Bound<'_, PyAny>) -> bool {
         || value.is_exact_instance_of::<PyBool>()
 }
 
-/// An exception that several callers raise, each with the traceback that the first one had.
+/// An exception that several callers raise. Each gets the traceback of the first one.
 pub(crate) struct Raised {
     error: Py<PyBaseException>,
     traceback: Py<PyAny>,
@@ -127,7 +127,7 @@ impl Raised {
     }
 }
 
-/// Something with a method `set`, that one caller waits for.
+/// An object with a method `set` that one caller waits for.
 pub(crate) struct Event(pub(crate) Py<PyAny>);
 
 impl Signal for Event {

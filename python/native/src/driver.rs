@@ -1,4 +1,4 @@
-//! Clients whose coroutines share connections: between a machine of the core and an event loop's driver in Python.
+//! Connects a machine of the core to an event loop's driver in Python, for clients whose coroutines share connections.
 
 use std::net::SocketAddr;
 use std::os::fd::RawFd;
@@ -20,12 +20,12 @@ pub(crate) trait Machine: Driven + Sized {
     /// What [`Self::settle`] needs besides the outcomes.
     type Context;
 
-    /// Collects the outcomes of what is over: [`Waiting::answer`] takes them. Nothing is locked meanwhile.
+    /// Passes outcomes to [`Waiting::answer`]. Nothing is locked meanwhile.
     fn settle(event_loop: &EventLoop<Self>, py: Python<'_>, finished: Vec<Self::Finished>) -> PyResult<()>;
 
     fn traverse(context: &Self::Context, visit: &PyVisit<'_>) -> Result<(), PyTraverseError>;
 
-    /// Something has happened: tells whoever watches. Nothing is locked meanwhile.
+    /// Reports events. Nothing is locked meanwhile.
     fn report(_event_loop: &EventLoop<Self>, _py: Python<'_>) -> PyResult<()> {
         Ok(())
     }
@@ -39,7 +39,7 @@ pub(crate) struct EventLoop<M: Machine> {
     coroutines: Coroutines,
 }
 
-/// The methods of a driver, `pinyon._loop_driver.LoopDriver`: there it says what they do.
+/// The methods of a driver, as documented in `pinyon._loop_driver.LoopDriver`.
 #[derive(FromPyObject)]
 struct DriverMethods {
     end_turn: Py<PyAny>,
@@ -52,7 +52,7 @@ struct DriverMethods {
 }
 
 impl<M: Machine> EventLoop<M> {
-    /// `driver`: the one in Python.
+    /// `driver`: the driver in Python.
     pub(crate) fn new(driver: &Bound<'_, PyAny>, machine: M, context: M::Context) -> PyResult<Self> {
         let (methods, coroutines) = (driver.extract()?, Coroutines::new(driver)?);
         Ok(Self { machine: LoopMachine::new(machine), context, methods, coroutines })
@@ -62,17 +62,17 @@ impl<M: Machine> EventLoop<M> {
         Attached { event_loop: self, py }
     }
 
-    /// Begins something that a coroutine asks for. What fails at once is left for the end of the turn.
+    /// Begins something for a coroutine. If it fails at once, the failure is reported at the end of the turn.
     pub(crate) fn begin<T>(&self, py: Python<'_>, begin: impl FnOnce(&mut M, Instant) -> T) -> PyResult<T> {
         self.machine.begin(&self.host(py), begin)
     }
 
-    /// Fails everything in flight; what waited for it is resumed by its loop.
+    /// Fails everything in flight. The loop resumes the waiting coroutines.
     pub(crate) fn shut(&self, py: Python<'_>) -> PyResult<()> {
         self.machine.shut(&self.host(py))
     }
 
-    /// Closes the connections of a loop that is over: there is nobody left to resume.
+    /// Closes the connections of a loop that has ended. No coroutine is resumed.
     pub(crate) fn discard(&self, py: Python<'_>) -> PyResult<()> {
         self.machine.discard().map_err(|InUse| in_use(py))
     }
@@ -91,7 +91,7 @@ impl<M: Machine> EventLoop<M> {
         Waiting { coroutines: &self.coroutines, answered: self.machine.answered() }
     }
 
-    /// Held while replies are read, and so while a serializer's `load` runs.
+    /// Held while replies are read, and therefore while a serializer's `load` runs.
     pub(crate) fn lock(&self, py: Python<'_>) -> PyResult<MutexGuard<'_, M>> {
         self.machine.machine().map_err(|InUse| in_use(py))
     }
@@ -106,14 +106,14 @@ impl<M: Machine> EventLoop<M> {
     }
 }
 
-/// What a driver in Python drives: the class of a client's connections in one event loop.
+/// The class of a client's connections in one event loop, for a driver in Python.
 pub(crate) trait LoopDriver: PyClass<Frozen = True> + Into<PyClassInitializer<Self>> + Sync {
     type Machine: Machine;
 
     fn event_loop(&self) -> &EventLoop<Self::Machine>;
 }
 
-/// Makes the class of the drivers of a machine, which the driver in Python calls.
+/// Defines such a class for a machine. The driver in Python calls its methods.
 macro_rules! driver {
     ($(#[$about:meta])* $driver:ident of $machine:ty) => {
         $(#[$about])*
@@ -134,7 +134,7 @@ macro_rules! driver {
                 self.0.traverse(&visit)
             }
 
-            /// The turn that `end_turn` was called in is over.
+            /// Ends the turn in which `end_turn` was called.
             fn turn(&self, py: Python<'_>) -> PyResult<()> {
                 let turned = self.0.machine.turn(&self.0.host(py));
                 self.0.end_handing_out(py);
@@ -148,12 +148,12 @@ macro_rules! driver {
                 readied
             }
 
-            /// The time that `wake_in` was told has passed.
+            /// The time given to `wake_in` has passed.
             fn woken(&self, py: Python<'_>) -> PyResult<()> {
                 self.0.machine.woken(&self.0.host(py))
             }
 
-            /// The addresses of a name, as the texts of IP addresses; none, and why, when it could not be resolved.
+            /// Takes the addresses of a name, as texts of IP addresses. If there are none, `why` says why.
             #[pyo3(signature = (lane, port, addresses, why = ""))]
             fn resolved(
                 &self,
@@ -172,7 +172,7 @@ macro_rules! driver {
 
 pub(crate) use driver;
 
-/// The addresses of a name, or why it could not be resolved.
+/// The addresses of a name, or the reason why there are none.
 pub(crate) fn addresses(port: u16, texts: Vec<String>, why: &str) -> Result<Vec<Address>, String> {
     let addresses = texts.iter().filter_map(|text| text.parse().ok());
     match why {

@@ -1,4 +1,4 @@
-//! Every kind of error into the exception of `pinyon.errors` that it is raised as.
+//! Turns every kind of error into its exception in `pinyon.errors`.
 
 use pinyon_core::blocking::Failure;
 use pinyon_core::dialect::ValueError;
@@ -11,7 +11,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyType};
 
-/// The class of a kind. The tests ensure that there is one for each, and no other.
+/// The class of a kind. Tests ensure that each kind has exactly one.
 pub(crate) fn class_of(py: Python<'_>, kind: ErrorKind) -> PyResult<&Bound<'_, PyType>> {
     static CLASSES: PyOnceLock<Vec<Py<PyType>>> = PyOnceLock::new();
     let classes = CLASSES.get_or_try_init(py, || {
@@ -22,13 +22,13 @@ pub(crate) fn class_of(py: Python<'_>, kind: ErrorKind) -> PyResult<&Bound<'_, P
     Ok(classes[kind as usize].bind(py))
 }
 
-/// An exception, for what was wrong before any server was involved.
+/// An exception for a mistake that involves no server.
 #[cold]
 pub(crate) fn exception(py: Python<'_>, kind: ErrorKind, message: &str) -> PyErr {
     made(class_of(py, kind).and_then(|class| class.call1((message,))))
 }
 
-/// The most particular kind that an exception is of; [`ErrorKind::Error`] for those that are not Pinyon's.
+/// The most specific kind of an exception; [`ErrorKind::Error`] for exceptions that are not Pinyon's.
 #[cold]
 pub(crate) fn kind_of(error: &Bound<'_, PyBaseException>) -> PyResult<ErrorKind> {
     for kind in ErrorKind::ALL.into_iter().rev() {
@@ -48,7 +48,7 @@ pub(crate) fn unsupported(object: &Bound<'_, PyAny>, expected: &str) -> PyErr {
     }
 }
 
-/// An argument that the core refuses becomes an exception.
+/// Raises the core's refusal of an argument.
 #[inline]
 pub(crate) fn checked<T, E: Into<InvalidArgument>>(py: Python<'_>, argument: Result<T, E>) -> PyResult<T> {
     argument.map_err(|refused| {
@@ -73,7 +73,7 @@ pub(crate) fn at_index(py: Python<'_>, error: PyErr, index: usize) -> PyErr {
     })
 }
 
-/// The exception for an operation that failed, or was interrupted.
+/// The exception for an operation that failed or was interrupted.
 pub(crate) fn from_failure(py: Python<'_>, failure: Failure<PyErr>) -> PyErr {
     match failure {
         Failure::Error(error) => from_core(py, &error),
@@ -98,14 +98,13 @@ pub(crate) fn from_core(py: Python<'_>, error: &Error) -> PyErr {
     made(call())
 }
 
-/// For a value that is not stored, or not read.
+/// The exception for a value that cannot be stored or read.
 #[cold]
 pub(crate) fn of_value(py: Python<'_>, error: &ValueError) -> PyErr {
     exception(py, error.kind, &error.message)
 }
 
-/// A failure to read a stored value, with the server that it is stored on. What a serializer of the user's raises is left
-/// as it is.
+/// Adds the server's name to a failure to read a stored value. Exceptions of the user's serializer stay unchanged.
 #[cold]
 pub(crate) fn stored_on(py: Python<'_>, error: PyErr, server: &str) -> PyErr {
     of_kind(py, error, ErrorKind::UndecodableValue, |value| {
@@ -114,7 +113,7 @@ pub(crate) fn stored_on(py: Python<'_>, error: PyErr, server: &str) -> PyErr {
     })
 }
 
-/// The same failure, with what was asked for.
+/// Adds the command and the key to the same failure.
 #[cold]
 pub(crate) fn stored_under(py: Python<'_>, error: PyErr, command: &'static str, key: &Bound<'_, PyAny>) -> PyErr {
     of_kind(py, error, ErrorKind::UndecodableValue, |value| {
@@ -125,7 +124,7 @@ pub(crate) fn stored_under(py: Python<'_>, error: PyErr, command: &'static str, 
     })
 }
 
-/// A failure to write one of many values, with its key.
+/// Adds the key to a failure to write one of many values.
 #[cold]
 pub(crate) fn unstorable(py: Python<'_>, error: PyErr, key: &Bound<'_, PyAny>) -> PyErr {
     of_kind(py, error, ErrorKind::Error, |value| {
@@ -134,13 +133,13 @@ pub(crate) fn unstorable(py: Python<'_>, error: PyErr, key: &Bound<'_, PyAny>) -
     })
 }
 
-/// A failure of an operation on many keys, with what was achieved of the others in its attribute `partial`.
+/// Adds the partial results of an operation on many keys to its failure, as the attribute `partial`.
 #[cold]
 pub(crate) fn raised_beside(py: Python<'_>, error: PyErr, achieved: &Bound<'_, PyAny>) -> PyErr {
     of_kind(py, error, ErrorKind::Error, |value| value.setattr("partial", achieved))
 }
 
-/// An exception, changed if it is of this kind.
+/// Changes an exception if it is of this kind.
 fn of_kind(
     py: Python<'_>,
     error: PyErr,

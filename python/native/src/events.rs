@@ -1,4 +1,4 @@
-//! Telling the program what happened to its servers.
+//! Reports events of the servers to the program.
 
 use pinyon_core::directory::Directory;
 use pinyon_core::events::Event;
@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 
 use crate::errors::from_core;
 
-/// The callable that is given each event, if there is one.
+/// The callable for events, if any.
 pub(crate) struct Watcher(Option<Py<PyAny>>);
 
 impl Watcher {
@@ -15,12 +15,13 @@ impl Watcher {
         Self(on_event)
     }
 
-    /// Whether it has something to hear.
+    /// Whether there are events for it.
     pub(crate) fn is_awaiting(&self, directory: &Directory) -> bool {
         self.0.is_some() && directory.has_events()
     }
 
-    /// Calls it with what has happened. What it raises is reported, and harmless; but an interrupt goes on its way.
+    /// Calls it with each event. An exception is reported and otherwise ignored, except for an interrupt, which is
+    /// raised.
     #[inline]
     pub(crate) fn tell(&self, py: Python<'_>, directory: &Directory) -> PyResult<()> {
         match &self.0 {
@@ -29,7 +30,7 @@ impl Watcher {
         }
     }
 
-    /// Hands each event to `report(on_event, event)`.
+    /// Passes each event to `report(on_event, event)`.
     pub(crate) fn tell_by(&self, report: &Bound<'_, PyAny>, directory: &Directory) -> PyResult<()> {
         let Some(on_event) = &self.0 else { return Ok(()) };
         let py = report.py();

@@ -1,4 +1,4 @@
-//! Values in another client's dialect: Python's objects into its forms, and its forms into Python's objects.
+//! Converts values to and from another client's dialect.
 
 use pinyon_core::dialect::{Dialect, Form, HostType, Plain, TreeWriter, ValueError};
 use pinyon_core::Value;
@@ -11,15 +11,15 @@ use crate::parts::{integer, load, write, Failed};
 use crate::serializers::{own_class, Serializer};
 use crate::value_bytes::{decode_integer, decode_text, into_bytes, Encoded};
 
-/// What Python objects are written as, and what is read.
+/// How a client with another client's dialect writes and reads Python objects.
 pub(crate) struct Foreign {
     dialect: Dialect,
-    /// What pickles, where the user has asked for it.
+    /// The serializer for pickles, if the user asked for it.
     pickle: Option<Serializer>,
 }
 
 impl Foreign {
-    /// `serializer` is one of `pinyon.serializers`: in another client's dialect, all it says is whether to pickle.
+    /// `serializer`: one of `pinyon.serializers`. In another client's dialect, it only decides whether to pickle.
     pub(crate) fn new(dialect: Dialect, serializer: &Bound<'_, PyAny>) -> PyResult<Self> {
         let py = serializer.py();
         match own_class(serializer)?.as_deref() {
@@ -57,7 +57,7 @@ impl Foreign {
         }
     }
 
-    /// What is put before or behind a stored value: its bytes alone, as other clients do.
+    /// A piece to append or prepend: only its bytes, as other clients do.
     pub(crate) fn encode_piece<'v>(&self, value: &'v Bound<'v, PyAny>) -> PyResult<(Encoded<'v>, u32)> {
         match value.cast::<PyBytes>() {
             Ok(bytes) => Ok((Encoded::Bytes(bytes), 0)),
@@ -89,7 +89,7 @@ impl Foreign {
         of_value(py, &self.dialect.refuse(&class, why, self.pickle.is_some()))
     }
 
-    /// `flags` of a value that is not compressed, or not any more.
+    /// `flags`: those of the decompressed value.
     pub(crate) fn decode<'py>(&self, py: Python<'py>, flags: u32, value: Value<'_>) -> PyResult<Bound<'py, PyAny>> {
         match checked(py, self.dialect.form(flags))? {
             Form::Bytes => Ok(into_bytes(py, value).into_any()),
@@ -107,7 +107,7 @@ impl Foreign {
         }
     }
 
-    /// Whether what is received becomes a bytes object as it is.
+    /// Whether the received bytes become a bytes object unchanged.
     pub(crate) fn is_bytes(&self, flags: u32) -> bool {
         !self.dialect.is_compressed(flags) && self.dialect.read(flags) == Ok(Form::Bytes)
     }

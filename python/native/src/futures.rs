@@ -1,4 +1,4 @@
-//! Futures, which tasks wait for.
+//! Futures, on which tasks wait.
 
 use pyo3::ffi;
 use pyo3::gc::{PyTraverseError, PyVisit};
@@ -6,7 +6,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
-/// What a coroutine is resumed with. It passes through many hands, and an error, which is large, is rare.
+/// The outcome for a coroutine. It is moved often, so a large and rare error is boxed.
 pub(crate) type Answer = Result<Py<PyAny>, Box<PyErr>>;
 
 /// The future that was handed out last, with the name of the method that returned it.
@@ -49,26 +49,26 @@ fn has_callbacks(future: &Bound<'_, PyAny>) -> PyResult<bool> {
     }
 }
 
-/// How futures are made and given their outcome.
+/// How to make futures and set their outcome.
 pub(crate) enum Futures {
     Asyncio(Box<Asyncio>),
-    /// What a loop that has futures of its own makes them by.
+    /// The method by which another loop makes its own futures.
     Others(Py<PyAny>),
 }
 
-/// asyncio's own: the class, what it is called with, and methods, looked up once. Called without its loop, the class would
-/// ask for the running one, which costs a system call (`getpid`).
+/// asyncio's futures: the class, its arguments and its methods, looked up once. Without the loop as an argument, the
+/// class asks for the running one, which takes a system call (`getpid`).
 pub(crate) struct Asyncio {
     class: Py<PyAny>,
     settings: Py<PyDict>,
     remove_done_callback: Py<PyAny>,
     set_result: Py<PyAny>,
     set_exception: Py<PyAny>,
-    /// Of a context.
+    /// The method of a context.
     run: Py<PyAny>,
 }
 
-/// What a driver has where its coroutines are tasks, `pinyon._loop_driver.TaskDriver`.
+/// The attributes of a driver for tasks, as in `pinyon._loop_driver.TaskDriver`.
 #[derive(FromPyObject)]
 struct TaskDriver<'py> {
     #[pyo3(attribute("loop"))]
@@ -104,7 +104,7 @@ impl Futures {
         }
     }
 
-    /// Gives a future its outcome.
+    /// Sets the outcome of a future.
     pub(crate) fn resume(&self, future: &Bound<'_, PyAny>, answer: Answer) -> PyResult<()> {
         let py = future.py();
         match self {
@@ -133,8 +133,8 @@ impl Futures {
 }
 
 impl Asyncio {
-    /// Gives a future its outcome. A task that awaits it goes on at once, from the loop's callback that has received
-    /// the reply, and not by a callback of its own in the loop's next turn: that would cost more than all the rest.
+    /// Sets the outcome of a future. A task that awaits it continues at once, in the callback that received the reply.
+    /// A callback of its own in the loop's next turn would cost more than everything else.
     fn resume(&self, future: &Bound<'_, PyAny>, answer: Answer) -> PyResult<()> {
         let py = future.py();
         let Some((callback, context)) = only_callback(future)? else {
@@ -155,7 +155,7 @@ impl Asyncio {
     }
 }
 
-/// The callback and its context of a future that has one.
+/// The callback and its context, if the future has exactly one.
 fn only_callback<'py>(future: &Bound<'py, PyAny>) -> PyResult<Option<(Bound<'py, PyAny>, Bound<'py, PyAny>)>> {
     let callbacks = future.getattr(intern!(future.py(), "_callbacks"))?;
     match callbacks.cast::<PyList>() {

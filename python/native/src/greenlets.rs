@@ -1,4 +1,4 @@
-//! Greenlets, which wait by switching.
+//! Greenlets, which wait by switching to others.
 
 use std::sync::Arc;
 
@@ -10,16 +10,16 @@ use crate::errors::{exception, ErrorKind};
 use crate::futures::Answer;
 use pinyon_core::spare::Spare;
 
-/// How greenlets wait: by switching to the hub, which switches back.
+/// How greenlets wait: they switch to the hub, which switches back.
 pub(crate) struct Greenlets {
     driver: GreenletDriver,
     switch_to_hub: Py<PyAny>,
-    /// Of the usual class.
+    /// The method of the usual class.
     switch: Py<PyAny>,
     spare_slots: Spare<Arc<Slot>>,
 }
 
-/// What a driver has where its coroutines are greenlets, `pinyon._loop_driver.LoopDriver`.
+/// The attributes of a driver for greenlets, as in `pinyon._loop_driver.LoopDriver`.
 #[derive(FromPyObject)]
 struct GreenletDriver {
     hub: Py<PyAny>,
@@ -40,12 +40,12 @@ impl Greenlets {
         objects.into_iter().try_for_each(|object| visit.call(object))
     }
 
-    /// Where the outcome of a greenlet that is about to wait is put.
+    /// A place for the outcome of a greenlet that is about to wait.
     pub(crate) fn slot(&self) -> Arc<Slot> {
         self.spare_slots.take().unwrap_or_default()
     }
 
-    /// The outcome, or it is raised. The memory that it came in serves another.
+    /// Returns or raises the outcome. The slot's memory is reused.
     #[inline(never)]
     pub(crate) fn take_outcome<'py>(&self, py: Python<'py>, mut slot: Arc<Slot>) -> PyResult<Bound<'py, PyAny>> {
         let Some(unshared) = Arc::get_mut(&mut slot) else { return outcome(py, &slot) };
@@ -80,10 +80,10 @@ fn switch_to_unusual(greenlet: &Bound<'_, PyAny>) -> PyResult<()> {
     greenlet.call_method0(intern!(greenlet.py(), "switch")).map(drop)
 }
 
-/// Where a greenlet's outcome is put.
+/// The place for a greenlet's outcome.
 pub(crate) type Slot = pinyon_core::driven::Slot<Py<PyAny>, Answer>;
 
-/// The outcome, once it is known; an error is raised.
+/// Returns or raises the outcome, once it is known.
 #[inline(never)]
 pub(crate) fn outcome<'py>(py: Python<'py>, slot: &Slot) -> PyResult<Bound<'py, PyAny>> {
     let copy = |outcome: &Answer| match outcome {

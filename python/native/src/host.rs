@@ -1,4 +1,4 @@
-//! What the blocking driver needs of Python: giving up the GIL, and looking at signals.
+//! What the blocking driver needs from Python: releasing the GIL, and handling signals.
 
 use pinyon_core::blocking::Host;
 use pyo3::prelude::*;

@@ -1,4 +1,4 @@
-//! Keys as Python gives them: text as UTF-8, bytes as they are.
+//! Keys from Python: text as UTF-8, bytes unchanged.
 
 use pinyon_core::operations::BorrowedKey;
 use pinyon_proto::KeyRules;
@@ -7,17 +7,17 @@ use pyo3::types::{PyBytes, PyString};
 
 use crate::errors::{exception, invalid_key, unsupported, ErrorKind};
 
-/// What the ring is asked about, of a key.
+/// The form of a key that the ring hashes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Routing {
-    /// The key as it was given, or what a rule for keys has left of it.
+    /// The user's key, or the part of it that a key rule keeps.
     Bytes,
-    /// Of bytes what Python writes for them, `b'key'`: so they are not where the same text is.
+    /// For bytes, their repr `b'key'`, so that they are not where the same text is.
     Repr,
 }
 
 impl Routing {
-    /// What the ring is asked about instead of the key that the core makes of this one, if it is.
+    /// The form that the ring hashes, if it differs from the core's.
     #[inline]
     pub(crate) fn quoted(self, key: &Bound<'_, PyAny>) -> PyResult<Option<Vec<u8>>> {
         match self {
@@ -35,7 +35,7 @@ impl Routing {
     }
 }
 
-/// Room for a key as it is sent, and for what the ring is asked about, where the key itself is neither.
+/// Memory for a key as it is sent, and for the form that the ring hashes, if they differ from the user's key.
 #[derive(Default)]
 pub(crate) struct Scratch {
     wire: Vec<u8>,
@@ -63,8 +63,8 @@ pub(crate) fn key_bytes<'k>(key: &'k Bound<'_, PyAny>) -> PyResult<&'k [u8]> {
     text_bytes(key, ErrorKind::InvalidKey, "the key", "keys")
 }
 
-/// The bytes of a text, borrowed from the object. `kind`: of the error for text that UTF-8 cannot express; `one`,
-/// `many`: what it is, for messages.
+/// The bytes of a text, borrowed from the object. `kind`: the error for text that UTF-8 cannot express. `one`, `many`:
+/// its name in messages.
 pub(crate) fn text_bytes<'k>(text: &'k Bound<'_, PyAny>, kind: ErrorKind, one: &str, many: &str) -> PyResult<&'k [u8]> {
     if let Ok(text) = text.cast::<PyString>() {
         return text.to_str().map(str::as_bytes).map_err(|_| lone_surrogate(text, kind, one));

@@ -1,4 +1,4 @@
-//! Leases: what Python sees of the machine that decides what a caller of `get_or_set` does next.
+//! The Python side of the machine that decides what a caller of `get_or_set` does next.
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -18,13 +18,13 @@ use crate::keys::key_bytes;
 use crate::ttl::Ttl;
 use crate::values::Codec;
 
-/// One caller's way to a value: `pinyon_core::lease::GetOrSet`. Each step is a tuple: its name, and what belongs to it.
+/// One caller's way to a value, by `pinyon_core::lease::GetOrSet`. Each step is a tuple of its name and its arguments.
 #[pyclass(frozen, module = "pinyon._native")]
 pub(crate) struct GetOrSet {
     machine: Mutex<lease::GetOrSet<Callers>>,
     codec: Arc<Codec>,
     key: Py<PyAny>,
-    /// The flight knows both by their addresses.
+    /// Kept alive, because the flight identifies them by their addresses.
     scope_and_caller: [Py<PyAny>; 2],
 }
 
@@ -33,7 +33,7 @@ impl GetOrSet {
         self.machine.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes the steps that this half of the client takes by itself, up to one that Python takes.
+    /// Carries out the steps that need no Python, up to the next one that does.
     fn next<'py>(&self, py: Python<'py>, outcome: StepOutcome<Callers>) -> PyResult<Bound<'py, PyAny>> {
         let step = self.machine().next(outcome, Instant::now());
         self.carry_out(py, step)
@@ -86,8 +86,8 @@ fn failed(error: &Bound<'_, PyBaseException>) -> PyResult<StepOutcome<Callers>> 
 
 #[pymethods]
 impl GetOrSet {
-    /// `scope`: what callers have in common that can wake each other; `caller`: who asks. All times but `wait` are given as
-    /// a ttl is; `wait` is seconds, or None.
+    /// `scope`: shared by callers that can wake each other. `caller`: identifies this caller. `wait`: seconds or None.
+    /// The other times are given like a ttl.
     #[new]
     #[expect(clippy::too_many_arguments, reason = "they are the method's")]
     fn new(
@@ -117,7 +117,7 @@ impl GetOrSet {
         })
     }
 
-    /// A task that is never resumed refers to this, and this to the task.
+    /// A task that is never resumed forms a cycle with this object.
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         self.scope_and_caller.iter().try_for_each(|object| visit.call(object))
     }
@@ -127,12 +127,12 @@ impl GetOrSet {
         self.carry_out(py, step)
     }
 
-    /// Registers what "follow" waits for. Returns whether there is anything to wait for.
+    /// Registers the signal of a "follow". Returns whether the caller must wait for it.
     fn follow(&self, signal: Py<PyAny>) -> bool {
         self.machine().follow(Event(signal))
     }
 
-    /// The step after one that came to this.
+    /// The step that follows this answer.
     fn found<'py>(&self, found: &Bound<'py, Found>) -> PyResult<Bound<'py, PyAny>> {
         let py = found.py();
         let (finding, value) = found.get().parts(py);
@@ -147,12 +147,12 @@ impl GetOrSet {
         self.next(outcome.py(), StepOutcome::Done)
     }
 
-    /// The step after one that has failed. Raises the error where that is the last one.
+    /// The step that follows a failure. Raises the error if there is none.
     fn failed<'py>(&self, error: &Bound<'py, PyBaseException>) -> PyResult<Bound<'py, PyAny>> {
         self.next(error.py(), failed(error)?)
     }
 
-    /// The caller goes away. Returns the arguments of `Client.give_back` where it has won, or None.
+    /// Ends a caller that goes away. Returns the arguments for `Client._give_back` if it has won a lease, or None.
     fn leave(&self) -> Option<(u64, bool)> {
         self.machine().leave().map(|win| (win.cas, win.keep))
     }

@@ -1,4 +1,4 @@
-//! The native half of the Python package `pinyon`: commands from Python objects, replies into Python objects.
+//! The native half of the Python package `pinyon`: turns Python objects into commands, and replies into Python objects.
 
 mod answers;
 mod arguments;
@@ -45,7 +45,7 @@ mod _native {
         metrics::Latencies,
         migration::{Migration, MigrationCounts},
         serializers::{dump_plain, load_plain, unknown_flags},
-        settings::{check_compression, Tls},
+        settings::{check_compression, check_setting, Tls},
         shared::Driver,
     };
 
@@ -60,6 +60,8 @@ mod _native {
             )
         };
         module.add("DEFAULT_SETTINGS", pinyon_core::settings::defaults())?;
+        module.add("SETTING_TEXTS", pinyon_core::settings::texts())?;
+        module.add("SETTING_CHOICES", pinyon_core::settings::choices())?;
         module.add("DEFAULT_SERVER", pinyon_core::address::DEFAULT_SERVER)?;
         module.add("ERROR_KINDS", ErrorKind::ALL.map(kind).to_vec())?;
         module.add("LATENCY_BOUNDS", crate::metrics::bounds(module.py())?)?;

@@ -1,4 +1,4 @@
-//! How a client finds the connections of the event loop that it is used in.
+//! Finds a client's connections for the running event loop.
 
 use pinyon_core::driven::Drivers;
 use pyo3::prelude::*;
@@ -7,45 +7,45 @@ use crate::driver::LoopDriver;
 use crate::errors::{exception, ErrorKind};
 use crate::waiter::Waiter;
 
-/// The connections of a client that is used in event loops.
+/// A client's connections, by event loop.
 pub(crate) struct Loops<D: LoopDriver> {
     /// Returns the running loop, or None.
     current: Py<PyAny>,
-    /// The driver's class in Python, which makes one for a loop.
+    /// The driver's class in Python.
     make: Py<PyAny>,
     class: DriverClass,
     connect: Connect<D>,
     drivers: Drivers<Py<PyAny>, Py<D>>,
 }
 
-/// Makes the connections of a loop that a driver in Python drives.
+/// Makes the connections for a driver in Python.
 type Connect<D> = Box<dyn Fn(&Bound<'_, PyAny>) -> PyResult<D> + Send + Sync>;
 
-/// What the class of a driver says, `pinyon._loop_driver.LoopDriver`.
+/// The attributes of a driver's class, as in `pinyon._loop_driver.LoopDriver`.
 #[derive(FromPyObject)]
 struct DriverClass {
-    /// What it means that no loop runs.
+    /// The message for a call without a running loop.
     #[pyo3(attribute("NO_LOOP"))]
     no_loop: String,
     /// Whether a loop has ended.
     is_over: Py<PyAny>,
-    /// Returns the running greenlet, where coroutines are greenlets.
+    /// Returns the running greenlet, if coroutines are greenlets.
     current_greenlet: Option<Py<PyAny>>,
 }
 
-/// The coroutine that has called: the connections of its loop, and itself if it is a greenlet.
+/// The calling coroutine: its loop's connections, and the greenlet if it is one.
 pub(crate) struct Caller<'py, D> {
     pub(crate) driver: Bound<'py, D>,
     greenlet: Option<Bound<'py, PyAny>>,
 }
 
 impl<'py, D: LoopDriver> Caller<'py, D> {
-    /// What it is to wait for. `method`: see [`Waiting::waiter`](crate::waiter::Waiting::waiter).
+    /// Makes a waiter for the caller. `method`: see [`Waiting::waiter`](crate::waiter::Waiting::waiter).
     pub(crate) fn waiter(&self, method: &'static str) -> PyResult<Waiter> {
         self.driver.get().event_loop().waiting().waiter(self.driver.py(), method)
     }
 
-    /// Lets it wait, if it is a greenlet; a task is handed what it awaits.
+    /// Waits, if the caller is a greenlet. Returns the future if it is a task.
     pub(crate) fn wait(self, waiter: Waiter) -> PyResult<Bound<'py, PyAny>> {
         let py = self.driver.py();
         match (waiter, self.greenlet) {
@@ -79,8 +79,8 @@ impl<D: LoopDriver> Loops<D> {
         Ok(Caller { driver, greenlet })
     }
 
-    /// The driver whose loop has resumed the caller: in a busy program nearly always there is one, and that is quicker
-    /// to see than to ask for the loop.
+    /// The driver whose loop has resumed the caller. In a busy program there nearly always is one, and finding it this
+    /// way is faster than asking for the running loop.
     fn resuming<'py>(&self, py: Python<'py>) -> Option<Bound<'py, D>> {
         self.drivers
             .find(|_, driver| driver.get().event_loop().machine.is_resuming_here().then(|| driver.bind(py).clone()))
@@ -100,7 +100,7 @@ impl<D: LoopDriver> Loops<D> {
         self.drivers.all(|_, driver| driver.clone_ref(py))
     }
 
-    /// The drivers of all loops, which are forgotten here.
+    /// Removes and returns the drivers of all loops.
     pub(crate) fn take_drivers(&self) -> Vec<Py<D>> {
         self.drivers.take()
     }
@@ -132,8 +132,8 @@ impl<D: LoopDriver> Loops<D> {
         Ok(driver)
     }
 
-    /// Nobody is left who could use their connections. What is being raised while the last who could is dropped, as a
-    /// coroutine's end is by Python 3.9, is set aside meanwhile: with an exception set no Python code runs.
+    /// Closes connections that nothing can use any more. Python 3.9 drops the last user, a coroutine's end, while an
+    /// exception is set. The exception is set aside meanwhile, because Python code cannot run otherwise.
     pub(crate) fn retire(&self) {
         Python::attach(|py| {
             let being_raised = PyErr::take(py);

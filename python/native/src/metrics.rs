@@ -1,4 +1,4 @@
-//! What was counted, as `pinyon.metrics` has it.
+//! Metrics, as in `pinyon.metrics`.
 
 use pinyon_core::metrics::{self, CommandMetrics, ServerMetrics};
 use pyo3::exceptions::PyValueError;
@@ -7,14 +7,14 @@ use pyo3::types::{IntoPyDict, PyDict, PyMappingProxy, PyTuple};
 
 use crate::client::Client;
 
-/// How long answers took, from when the caller asked until the reply had come.
+/// How long answers took, from the call until the reply had arrived.
 ///
-/// One in thirty-two is timed, chosen by chance; those to a line of many keys together. So there are fewer of them than
-/// answers, and percentiles are the same.
+/// One answer in thirty-two is timed, chosen at random. All keys of one line are timed together. So fewer answers are
+/// counted here than there were, but the percentiles are right.
 ///
 /// Args:
-///     counts: how many took as long as each of the buckets says whose upper bounds are ``BOUNDS``.
-///     total: seconds, of all of them together.
+///     counts: the number of answers in each bucket. `BOUNDS` has the upper bounds of the buckets.
+///     total: the sum of the times, in seconds.
 #[pyclass(frozen, eq, hash, module = "pinyon.metrics")]
 #[derive(PartialEq, Eq, Hash)]
 pub(crate) struct Latencies(metrics::Latencies);
@@ -32,36 +32,44 @@ impl Latencies {
         Ok(Self(latencies))
     }
 
+    /// The number of answers in each bucket.
     #[getter]
     fn counts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         PyTuple::new(py, self.0.buckets)
     }
 
+    /// The sum of the times, in seconds.
     #[getter]
     fn total(&self) -> f64 {
         self.0.seconds()
     }
 
-    /// How many answers were timed.
+    /// The number of timed answers.
     #[getter]
     fn count(&self) -> u64 {
         self.0.count()
     }
 
-    /// Seconds that one took on average; None where none was timed.
+    /// The average time in seconds, or None if no answer was timed.
     #[getter]
     fn mean(&self) -> Option<f64> {
         self.0.mean()
     }
 
-    /// Return the seconds within which so many per cent of the answers came; None where none was timed.
+    /// Return a percentile of the times.
     ///
-    /// A bucket's bounds are a quarter apart, and within it answers are taken to be spread evenly.
+    /// The bounds of a bucket are a quarter apart, and the times within a bucket count as evenly spread.
+    ///
+    /// Args:
+    ///     percent: from 0 to 100.
+    ///
+    /// Returns:
+    ///     The time in seconds, or None if no answer was timed.
     fn percentile(&self, percent: f64) -> PyResult<Option<f64>> {
         self.0.percentile(percent).map_err(|error| PyValueError::new_err(error.to_string()))
     }
 
-    /// Return how many answers took no longer than this, to the nearest bucket below.
+    /// Return the number of answers that took at most so many seconds, rounded down to the bounds of a bucket.
     fn within(&self, seconds: f64) -> u64 {
         self.0.within(seconds)
     }
@@ -84,7 +92,7 @@ impl Latencies {
 }
 
 impl Client {
-    /// What was counted of each server, by its name.
+    /// The counts for each server, by name.
     pub(crate) fn measured<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let module = py.import("pinyon.metrics")?;
         let measured = PyDict::new(py);
@@ -95,7 +103,7 @@ impl Client {
     }
 }
 
-/// The upper bounds of the buckets that latencies are counted in, in seconds.
+/// The upper bounds of the latency buckets, in seconds.
 pub(crate) fn bounds(py: Python<'_>) -> PyResult<Bound<'_, PyTuple>> {
     PyTuple::new(py, metrics::Latencies::bounds().collect::<Vec<_>>())
 }

@@ -1,4 +1,4 @@
-//! Migrations: what Python sees of the machine that decides what an operation does on which pool.
+//! The Python side of the machine that decides what an operation does on which pool.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -15,7 +15,7 @@ use crate::ttl::Ttl;
 
 type Object = Arc<Py<PyAny>>;
 
-/// How far a migrating client and its views have come.
+/// The progress of a migrating client and its views.
 #[pyclass(frozen, module = "pinyon._native")]
 pub(crate) struct MigrationCounts(Arc<Counts>);
 
@@ -33,20 +33,20 @@ impl MigrationCounts {
     }
 }
 
-/// One operation of a migrating client: `pinyon_core::migration::Migration`. Each step is a pool and a call:
-/// the method, its arguments and settings. The last one is no pool and what the operation returns.
+/// One operation of a migrating client, by `pinyon_core::migration::Migration`. Each step is a pool and a call: the
+/// method, its arguments and settings. The last step has no pool, but the operation's result.
 #[pyclass(frozen, module = "pinyon._native")]
 pub(crate) struct Migration {
     state: Mutex<State>,
     plan: Plan,
     method: Py<PyAny>,
-    /// Those of the user's operation.
+    /// The arguments of the user's operation.
     arguments: Py<PyTuple>,
-    /// What its keys are looked up in by their indexes. One key is the first argument, several are in it.
+    /// Where to look up its keys by index. A single key is the first argument; several keys are inside it.
     keys: Py<PyAny>,
-    /// Those with which it makes a missing item are left out until then.
+    /// The settings of the user's operation. Those for creating a missing item are left out until they apply.
     settings: Py<PyDict>,
-    /// What was read of several keys.
+    /// The values read for several keys.
     values: Py<PyDict>,
 }
 
@@ -55,22 +55,22 @@ struct State {
     reads: Reads,
 }
 
-/// How the outcome of the step under way is read.
+/// How to read the outcome of the current step.
 enum Reads {
     Value,
     ValueAndTtl,
     Lease,
     Compared,
     Done,
-    /// Values of these keys.
+    /// The values of these keys.
     Many(Vec<usize>),
     Operation,
 }
 
 #[pymethods]
 impl Migration {
-    /// `operation`: its name in the core's table of plans; `method`: of a client. `ttl`: of items that are moved from servers
-    /// that cannot tell, or None.
+    /// `operation`: its name in the core's table of plans. `method`: that of a client. `ttl`: for items moved from
+    /// servers that cannot report it, or None.
     #[new]
     fn new(
         operation: &str,
@@ -95,14 +95,14 @@ impl Migration {
         Self::call(this, step)
     }
 
-    /// The step after one that came to this.
+    /// The step that follows this result.
     fn answered<'py>(this: &Bound<'py, Self>, outcome: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         let outcome = Self::outcome(this, outcome)?;
         let step = this.get().state().machine.next(outcome);
         Self::call(this, step)
     }
 
-    /// The step after one that has failed. Raises the error where that is the last one.
+    /// The step that follows a failure. Raises the error if there is none.
     fn failed<'py>(this: &Bound<'py, Self>, error: &Bound<'py, PyBaseException>) -> PyResult<Bound<'py, PyAny>> {
         let kind = kind_of(error)?;
         let error = PyErr::from_value(error.clone().into_any());
@@ -133,10 +133,10 @@ impl Migration {
                     Request::Get { .. } => (Reads::Value, ("get", (key()?, this), none).into_pyobject(py)?),
                     Request::GetWithTtl => (Reads::ValueAndTtl, ("get_with_ttl", (key()?,), none).into_pyobject(py)?),
                     Request::Lease { lease, .. } => {
-                        (Reads::Lease, ("ask_lease", (key()?, lease), none).into_pyobject(py)?)
+                        (Reads::Lease, ("_ask_lease", (key()?, lease), none).into_pyobject(py)?)
                     }
                     Request::GiveBack(Win { cas, keep }) => {
-                        (Reads::Done, ("give_back", (key()?, cas, keep), none).into_pyobject(py)?)
+                        (Reads::Done, ("_give_back", (key()?, cas, keep), none).into_pyobject(py)?)
                     }
                     Request::Delete if many => (Reads::Done, ("delete_many", (key()?,), none).into_pyobject(py)?),
                     Request::Delete => (Reads::Done, ("delete", (key()?,), none).into_pyobject(py)?),
@@ -156,7 +156,7 @@ impl Migration {
             Step::Return(end) => {
                 let returned = match end {
                     Returned::Value(value) => value.clone_ref(py),
-                    // What `get` was given for it.
+                    // The default given to `get`.
                     Returned::Missing => own.arguments.bind(py).get_item(1).map_or_else(|_| py.None(), Bound::unbind),
                     Returned::Answer(answer) => answer,
                     Returned::Done(done) => done.into_py_any(py)?,
@@ -187,7 +187,7 @@ impl Migration {
         let object = || Arc::new(outcome.clone().unbind());
         let reads = std::mem::replace(&mut own.state().reads, Reads::Operation);
         Ok(StepOutcome::Answered(match reads {
-            // The migration itself is what a missing value was asked to be.
+            // The migration passed itself as the default, to recognize a miss.
             Reads::Value if outcome.is(this) => Answer::Missing,
             Reads::Value => Answer::Value(object()),
             Reads::ValueAndTtl => match outcome.extract::<Option<(Py<PyAny>, Option<u32>)>>()? {

@@ -1,4 +1,4 @@
-//! Python's objects into the parts that the core writes, and the parts that it reads into Python's objects.
+//! Converts Python objects to the parts that the core writes, and parts that it reads to Python objects.
 
 use std::vec::Drain;
 
@@ -18,15 +18,15 @@ use crate::errors::{of_value, ErrorKind};
 use crate::keys::lone_surrogate;
 
 const DAY: i64 = 24 * 60 * 60;
-/// So many keys are remembered while a value is read: those of a list of dicts are most often the same.
+/// How many keys are remembered while a value is read. The dicts in a list usually have the same keys.
 const KEYS: usize = 32;
 
-/// Encodings that text of Ruby's may be in, by how their names begin. Python has others, some of which take forever.
+/// The allowed encodings of Ruby's texts, by prefix. Python has others, and some take forever.
 const ENCODINGS: &str = "ISO-8859- WINDOWS- UTF-16 UTF-32 US-ASCII SHIFT_JIS EUC- GB2312 GBK GB18030 BIG5 KOI8- IBM CP";
 
-/// Why an object is not written, or not read.
+/// Why an object cannot be written or read.
 pub(crate) enum Failed {
-    /// What is not taken, or what is wrong with it.
+    /// What is wrong with it.
     Why(String),
     Raised(PyErr),
 }
@@ -43,7 +43,7 @@ impl From<String> for Failed {
     }
 }
 
-/// What a writer makes of an object.
+/// Writes an object.
 pub(crate) fn write<W: Writer>(value: &Bound<'_, PyAny>, mut writer: W) -> Result<W::Written, Failed> {
     put(value, &mut writer)?;
     writer.finish().map_err(|refused| Failed::Why(refused.to_string()))
@@ -74,7 +74,7 @@ fn put<W: Writer>(value: &Bound<'_, PyAny>, writer: &mut W) -> Result<(), Failed
         return write(Part::Float(number.value()));
     }
     if let Ok(dict) = value.cast_exact::<PyDict>() {
-        // All at once: the time zone of a datetime in it may run code that changes it.
+        // Copied first: the time zone of a datetime inside may run code that changes the dict.
         let pairs: Vec<_> = dict.iter().collect();
         return put_all(value, Part::Map(pairs.len()), pairs.into_iter().flat_map(|(key, item)| [key, item]), writer);
     }
@@ -106,7 +106,7 @@ fn put_all<'py, W: Writer>(
     writer.write(Part::End).map_err(|refused| named(refused, value))
 }
 
-/// What is refused, in Python's words.
+/// The reason in Python's words.
 #[cold]
 fn named(refused: Unwritable, value: &Bound<'_, PyAny>) -> Failed {
     let class = match value.get_type().qualname() {
@@ -155,7 +155,7 @@ fn epoch(py: Python<'_>) -> PyResult<Bound<'_, PyDateTime>> {
     PyDateTime::new(py, 1970, 1, 1, 0, 0, 0, 0, Some(&*PyTzInfo::utc(py)?))
 }
 
-/// What is stored in a notation, as an object.
+/// Reads an object in this notation.
 pub(crate) fn load<'py>(py: Python<'py>, notation: Notation, bytes: &[u8]) -> PyResult<Bound<'py, PyAny>> {
     let mut objects = PythonObjects { py, keys: Default::default() };
     notation.assemble(bytes, &mut objects).map_err(|failed| match failed {
@@ -167,7 +167,7 @@ pub(crate) fn load<'py>(py: Python<'py>, notation: Notation, bytes: &[u8]) -> Py
 /// Makes Python's objects of parts.
 struct PythonObjects<'py> {
     py: Python<'py>,
-    /// Keys that were read before, each in the place that its text leads to.
+    /// Recent keys, each at a position derived from its text.
     keys: [Option<Bound<'py, PyString>>; KEYS],
 }
 
@@ -217,7 +217,7 @@ fn string<'py>(py: Python<'py>, text: &[u8]) -> Result<Bound<'py, PyString>, Fai
     PyString::from_bytes(py, text).map_err(|_| Failed::Why(NOT_UTF8.to_owned()))
 }
 
-/// A part that is a value by itself.
+/// The object for a part that is a whole value.
 fn object<'py>(py: Python<'py>, part: Part<'_>) -> Result<Bound<'py, PyAny>, Failed> {
     Ok(match part {
         Part::Integer(number) => number.into_bound_py_any(py)?,

@@ -1,4 +1,4 @@
-//! Serializers: those of Pinyon's own that write plain data, and objects with `dump` and `load`.
+//! Serializers: Pinyon's own for plain data, and objects with `dump` and `load`.
 
 use pinyon_core::dialect::{unknown_flags as unknown, JsonWriter, MessagePackWriter, Notation, PlainSerializer};
 use pinyon_core::Value;
@@ -10,7 +10,7 @@ use crate::errors::{checked, exception, of_value, ErrorKind};
 use crate::parts::{load, write, Failed};
 use crate::value_bytes::{into_bytes, Encoded};
 
-/// The methods of an object that is a serializer.
+/// The methods of a serializer object.
 pub(crate) struct Serializer {
     dump: Py<PyAny>,
     load: Py<PyAny>,
@@ -35,19 +35,19 @@ impl Serializer {
     }
 }
 
-/// Of a serializer of `pinyon.serializers`, and not of a class that is made of it: its class's name.
+/// The class name of a serializer from `pinyon.serializers`; None for a subclass.
 pub(crate) fn own_class(serializer: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
     let class = serializer.get_type();
     let is_own = class.module()?.to_str()? == "pinyon.serializers";
     is_own.then(|| class.name().map(|name| name.to_string())).transpose()
 }
 
-/// The serializer of the core's that one of `pinyon.serializers` is.
+/// The core's serializer that corresponds to one of `pinyon.serializers`, if any.
 pub(crate) fn plain(serializer: &Bound<'_, PyAny>) -> PyResult<Option<PlainSerializer>> {
     Ok(own_class(serializer)?.and_then(|class| PlainSerializer::named(&class.to_lowercase())))
 }
 
-/// What is stored of plain data, and its flags.
+/// The bytes and flags of plain data.
 pub(crate) fn dump_by(serializer: PlainSerializer, value: &Bound<'_, PyAny>) -> PyResult<(Vec<u8>, u32)> {
     let (notation, flags) = serializer.writes();
     let written = match notation {
@@ -75,7 +75,7 @@ fn refuse(py: Python<'_>, serializer: PlainSerializer, what: &str) -> PyErr {
     exception(py, ErrorKind::UnsupportedType, &message)
 }
 
-/// Plain data that was stored with these flags.
+/// Reads plain data with these flags.
 pub(crate) fn load_by<'py>(
     py: Python<'py>,
     serializer: PlainSerializer,
@@ -85,14 +85,14 @@ pub(crate) fn load_by<'py>(
     load(py, checked(py, serializer.reads(flags))?, stored)
 }
 
-/// Returns what the serializer of that name stores of a value, and its flags.
+/// Returns the bytes and flags of a value, as written by the serializer with this name.
 #[pyfunction]
 pub(crate) fn dump_plain<'py>(value: &Bound<'py, PyAny>, serializer: &str) -> PyResult<(Bound<'py, PyBytes>, u32)> {
     let (written, flags) = dump_by(named(serializer), value)?;
     Ok((PyBytes::new(value.py(), &written), flags))
 }
 
-/// Returns the value that the serializer of that name has stored so.
+/// Returns a value written by the serializer with this name.
 #[pyfunction]
 pub(crate) fn load_plain<'py>(
     py: Python<'py>,
@@ -107,7 +107,7 @@ fn named(serializer: &str) -> PlainSerializer {
     PlainSerializer::named(serializer).unwrap_or_else(|| unreachable!("pinyon.serializers knows the names"))
 }
 
-/// Returns the error that says who reads values with flags that the serializer of that name does not know.
+/// Returns the error for flags that the serializer with this name does not know. It names a serializer that does.
 #[pyfunction]
 pub(crate) fn unknown_flags<'py>(py: Python<'py>, serializer: &str, flags: u32) -> Bound<'py, PyAny> {
     of_value(py, &unknown(serializer, flags)).into_value(py).into_bound(py).into_any()

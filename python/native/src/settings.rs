@@ -1,9 +1,9 @@
-//! Settings from Python's keyword arguments, and the classes of those that have settings of their own. The core says what they may be, and what is wrong with them.
+//! Settings from Python's keyword arguments, and the classes of settings objects. The core checks them.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use pinyon_core::settings::{CompressionSettings, Dictionaries, Given, NamedSettings};
+use pinyon_core::settings::{CacheSettings, CompressionSettings, Dictionaries, Given, LockSettings, NamedSettings};
 use pinyon_core::tls::{self, TlsSettings};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -29,13 +29,23 @@ impl Compression {
     }
 }
 
-/// Refuses what makes no sense in any dialect.
+/// Checks what is wrong in every dialect.
 #[pyfunction]
 pub(crate) fn check_compression(py: Python<'_>, compression: Compression) -> PyResult<()> {
     checked(py, compression.settings().check())
 }
 
-/// These settings, but for those that are given.
+/// Refuses the name of a setting that a table does not have, and suggests the closest one.
+#[pyfunction]
+pub(crate) fn check_setting(table: &str, name: &str) -> PyResult<()> {
+    let check = match table {
+        "Client" => CacheSettings::check_name,
+        _ => LockSettings::check_name,
+    };
+    check(name).map_err(|unknown| PyTypeError::new_err(unknown.message))
+}
+
+/// These settings, changed by the given ones.
 pub(crate) fn changed<S: NamedSettings>(mut settings: S, given: Option<&Bound<'_, PyDict>>) -> PyResult<S> {
     for (name, value) in given.into_iter().flatten() {
         let (name, value) = (name.cast_into::<PyString>()?, listed(value)?);
@@ -48,7 +58,7 @@ pub(crate) fn changed<S: NamedSettings>(mut settings: S, given: Option<&Bound<'_
     Ok(settings)
 }
 
-/// A tuple of what can be iterated over; anything else as it is.
+/// Turns an iterable into a tuple; returns anything else unchanged.
 fn listed(value: Bound<'_, PyAny>) -> PyResult<Bound<'_, PyAny>> {
     if value.is_instance_of::<PyString>() || value.is_instance_of::<PyBytes>() || !value.hasattr("__iter__")? {
         return Ok(value);
@@ -92,7 +102,7 @@ fn read<'v>(name: &str, value: &'v Bound<'_, PyAny>) -> PyResult<Given<'v>> {
     Ok(value.extract().map_or_else(|_| Given::Other(class.to_string()), Given::Number))
 }
 
-/// TLS, as its settings have it. `pinyon.Tls` documents its arguments.
+/// TLS settings in use. `pinyon.Tls` documents the arguments.
 #[pyclass(frozen, subclass, module = "pinyon._native")]
 pub(crate) struct Tls {
     pub(crate) tls: Arc<tls::Tls>,

@@ -1,4 +1,5 @@
-//! The memcached client's connections in one event loop, how its operations begin, and what comes of them in Python.
+//! The memcached client's connections in one event loop: how operations begin, and how their outcomes become Python
+//! objects.
 
 use std::sync::Arc;
 
@@ -18,7 +19,7 @@ use crate::supplied::{KeptKey, LoopValues};
 use crate::value_bytes::Kept;
 use crate::waiter::Waiter;
 
-/// The operations of an event loop, and what waits for them.
+/// The operations of an event loop and their waiters.
 pub(crate) type Operations = Shared<LoopOperation, Awaited>;
 
 driver! {
@@ -31,12 +32,12 @@ pub(crate) struct Context {
     spare: SpareMemory,
     directory: Arc<Directory>,
     watcher: Arc<Watcher>,
-    /// `report(callable, event)` of the driver in Python: call it with the event soon.
+    /// `report(callable, event)` of the driver in Python. It calls the callable with the event soon.
     report: Py<PyAny>,
 }
 
 impl Driver {
-    /// `host`: the driver in Python. `connections`: to each server.
+    /// `host`: the driver in Python. `connections`: per server.
     pub(crate) fn new(
         host: &Bound<'_, PyAny>,
         directory: Arc<Directory>,
@@ -101,22 +102,22 @@ impl Machine for Operations {
     }
 }
 
-/// A request about one key, and any operation, in an event loop.
+/// A request about one key in an event loop.
 type LoopRequest = Single<KeptKey, Kept, LoopValues>;
 pub(crate) type LoopOperation = AnyOperation<KeptKey, Kept, LoopValues>;
 
-/// The memory of requests that are over, for the next ones.
+/// The memory of finished requests, for reuse.
 pub(crate) type SpareMemory = Spare<Vacant<LoopRequest>>;
 
-/// What waits for an operation.
+/// The waiter for an operation.
 pub(crate) enum Awaited {
-    /// A coroutine, and what the outcome becomes in Python.
+    /// A coroutine, and how to convert the outcome for it.
     Outcome { waiter: Waiter, becomes: Becomes },
-    /// Whoever waits for a run of a batch.
+    /// The batch to which this run belongs.
     Run(Arc<Runs>),
 }
 
-/// What an outcome becomes in Python, with what belongs to it. Keys are as the caller gave them.
+/// How to convert an outcome to Python. Keys are as the caller gave them.
 pub(crate) enum Becomes {
     Answer { default: Option<Py<PyAny>> },
     Values(Box<Wanted>),
@@ -125,7 +126,7 @@ pub(crate) enum Becomes {
     OfServers,
 }
 
-/// The keys whose values are wanted, and where the servers that fail are noted.
+/// The requested keys, and the dict for failed servers.
 pub(crate) struct Wanted {
     pub(crate) keys: Vec<Py<PyAny>>,
     pub(crate) failed: Option<Py<PyDict>>,
@@ -141,7 +142,7 @@ impl shared::Waiter for Awaited {
 }
 
 impl Becomes {
-    /// What a coroutine is resumed with.
+    /// The answer for a coroutine.
     pub(crate) fn outcome<'py>(
         &self,
         py: Python<'py>,

@@ -1,4 +1,4 @@
-//! What Python supplies to operations: its keys and data, kept until they are sent, and values made of replies.
+//! What Python supplies to operations: keys and data until they are sent, and a reader for values.
 
 use std::sync::Arc;
 
@@ -11,13 +11,13 @@ use pyo3::types::{PyBytes, PyString};
 
 use crate::values::{destination, Codec};
 
-/// Of a thread that waits by itself, and holds the GIL whenever a reply is read.
+/// For a thread that waits by itself. It holds the GIL whenever a reply is read.
 pub(crate) struct ThreadValues<'c, 'py> {
     pub(crate) py: Python<'py>,
     pub(crate) codec: &'c Codec,
 }
 
-/// Of operations that coroutines wait for.
+/// For operations of coroutines.
 pub(crate) struct LoopValues(pub(crate) Arc<Codec>);
 
 impl Values for ThreadValues<'_, '_> {
@@ -48,23 +48,23 @@ impl Values for LoopValues {
     }
 }
 
-/// A key, kept until its request is over.
+/// A key that is kept until its request is over.
 pub(crate) enum KeptKey {
-    /// Sent as Python has it.
+    /// Sent from Python's memory.
     Text(PyBackedStr),
     Bytes(PyBackedBytes),
-    /// The ring is asked about something else than what is sent.
+    /// The ring hashes another form than the one that is sent.
     Rewritten(Box<Rewritten>),
 }
 
-/// In memory of its own, as keys are handed on many times.
+/// Boxed, because keys are moved often.
 pub(crate) struct Rewritten {
     key: OwnedKey,
     given: Py<PyAny>,
 }
 
 impl KeptKey {
-    /// `sent`: what becomes of `given`.
+    /// `sent`: the form of `given` that is sent.
     #[inline(always)]
     pub(crate) fn new(sent: BorrowedKey<'_>, given: &Bound<'_, PyAny>) -> PyResult<Self> {
         if !std::ptr::eq(sent.wire.wire(), sent.routed) {
@@ -76,7 +76,7 @@ impl KeptKey {
         }
     }
 
-    /// As it was given, for messages.
+    /// The user's key, for messages.
     #[cold]
     pub(crate) fn given<'py>(&self, py: Python<'py>) -> Bound<'py, PyAny> {
         match self {

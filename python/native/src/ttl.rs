@@ -1,6 +1,6 @@
-//! Times to live as Python has them: int, float or timedelta.
+//! Times to live from Python: int, float or timedelta.
 
-use pinyon_core::ttl;
+use pinyon_core::ttl::{self, DefaultTtl};
 use pyo3::prelude::*;
 use pyo3::types::{PyDelta, PyDeltaAccess, PyFloat, PyInt};
 
@@ -12,8 +12,6 @@ use crate::errors::{checked, exception, ErrorKind};
 pub(crate) struct Ttl(pub(crate) i32);
 
 impl Ttl {
-    pub(crate) const NONE: Self = Self(ttl::Ttl::NONE.0);
-
     /// Whole seconds, rounded up.
     pub(crate) fn seconds(ttl: &Bound<'_, PyAny>) -> PyResult<i64> {
         seconds(ttl.as_borrowed())
@@ -24,12 +22,12 @@ impl Ttl {
         checked(time.py(), ttl::whole_seconds(arguments::seconds(time, name)?))
     }
 
-    /// The seconds of an argument that has an end, of at most 30 days.
+    /// The seconds of an argument between 1 second and 30 days.
     pub(crate) fn within(ttl: &Bound<'_, PyAny>, name: &str) -> PyResult<i32> {
         checked(ttl.py(), ttl::limited(name, Self::seconds(ttl)?))
     }
 
-    /// The seconds of an argument that may be none.
+    /// The seconds of an argument that may be 0.
     pub(crate) fn up_to_30_days(ttl: &Bound<'_, PyAny>, name: &str) -> PyResult<i32> {
         checked(ttl.py(), ttl::limited_or_none(name, Self::seconds(ttl)?))
     }
@@ -40,6 +38,36 @@ impl<'py> FromPyObject<'_, 'py> for Ttl {
 
     fn extract(ttl: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
         checked(ttl.py(), ttl::Ttl::from_seconds(seconds(ttl)?)).map(|sent| Self(sent.0))
+    }
+}
+
+/// The ttl of a value that is stored, or none: then it is the client's default.
+#[derive(Clone, Copy)]
+pub(crate) struct StoredTtl(Option<Ttl>);
+
+impl StoredTtl {
+    /// Nothing was given, or Python's `...`, by which methods in Python pass that on.
+    pub(crate) const DEFAULT: Self = Self(None);
+    /// Of what has no ttl of its own.
+    pub(crate) const NONE: Self = Self(Some(Ttl(ttl::Ttl::NONE.0)));
+
+    #[inline]
+    pub(crate) fn or(self, py: Python<'_>, default: DefaultTtl) -> PyResult<i32> {
+        match self.0 {
+            Some(ttl) => Ok(ttl.0),
+            None => checked(py, default.now()).map(|ttl| ttl.0),
+        }
+    }
+}
+
+impl<'py> FromPyObject<'_, 'py> for StoredTtl {
+    type Error = PyErr;
+
+    fn extract(ttl: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        match ttl.is(ttl.py().Ellipsis()) {
+            true => Ok(Self::DEFAULT),
+            false => ttl.extract().map(Some).map(Self),
+        }
     }
 }
 

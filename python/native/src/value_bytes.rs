@@ -1,4 +1,4 @@
-//! The bytes of values, on their way out and in.
+//! The bytes of values, sent and received.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -32,7 +32,7 @@ impl Encoded<'_> {
         }
     }
 
-    /// For one command: small values are copied when submitted, large ones sent from where they are.
+    /// For one command: small values are copied at submission, large ones are sent without a copy.
     pub(crate) fn data(&self) -> PyResult<Data<'_>> {
         let bytes = self.bytes()?;
         if bytes.len() < LARGE {
@@ -47,7 +47,7 @@ impl Encoded<'_> {
         }))
     }
 
-    /// For a command that may have to be sent again.
+    /// For a command that may be sent again.
     pub(crate) fn keep(&self) -> PyResult<Kept> {
         match self {
             Encoded::Bytes(bytes) if bytes.as_bytes().len() < LARGE => {
@@ -70,7 +70,7 @@ impl Encoded<'_> {
     }
 }
 
-/// Sent from where Python has it.
+/// Sent from Python's memory.
 struct Text(PyBackedStr);
 
 impl AsRef<[u8]> for Text {
@@ -79,14 +79,14 @@ impl AsRef<[u8]> for Text {
     }
 }
 
-/// A value kept until it is sent; a small one as Python has it.
+/// A value that is kept until it is sent; a small one in Python's memory.
 pub(crate) type Kept = OwnedData<PyBackedBytes>;
 
 pub(crate) fn decode_text<'py>(py: Python<'py>, bytes: &[u8]) -> PyResult<Bound<'py, PyAny>> {
     Ok(PyString::from_bytes(py, bytes).map_err(|error| undecodable(py, "text", error))?.into_any())
 }
 
-/// The server pads with spaces what `decr` has made shorter.
+/// After `decr` shortens a number, the server pads it with spaces.
 pub(crate) fn decode_integer<'py>(py: Python<'py>, bytes: &[u8]) -> PyResult<Bound<'py, PyAny>> {
     let text = std::str::from_utf8(bytes).map_err(|error| undecodable(py, "an integer", error))?.trim_end();
     if let Ok(number) = text.parse::<i64>() {
@@ -110,15 +110,15 @@ pub(crate) fn into_bytes<'py>(py: Python<'py>, value: Value<'_>) -> Bound<'py, P
     }
 }
 
-/// A Python bytes object that a large value is received into before anyone else sees it.
+/// A bytes object that receives a large value before any other code sees it.
 #[derive(Debug)]
 pub(crate) struct BytesDestination(Py<PyBytes>);
 
 impl BytesDestination {
     pub(crate) fn new(py: Python<'_>, length: usize) -> PyResult<Self> {
-        // SAFETY: without a source, a new bytes object of this length is returned with whatever its memory held, or
-        // null with an exception set. Nobody reads it before all of it has been received: a session hands out
-        // complete values only.
+        // SAFETY: without a source, this returns a new bytes object with uninitialized content, or null with an
+        // exception set. The content is not read before all of it was received: a session hands out only complete
+        // values.
         let object = unsafe {
             Bound::from_owned_ptr_or_err(
                 py,
@@ -131,7 +131,7 @@ impl BytesDestination {
 
 impl Destination for BytesDestination {
     fn bytes(&self) -> &[u8] {
-        // SAFETY: the object lives as long as `self` and nobody else has it; its buffer does not move, and reading
+        // SAFETY: the object lives as long as `self`, and no other code has it. Its buffer does not move, and reading
         // its address and length needs no GIL.
         unsafe {
             let object = self.0.as_ptr();

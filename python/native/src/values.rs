@@ -1,7 +1,7 @@
-//! Values into bytes and client flags, and back.
+//! Converts values to bytes and client flags, and back.
 //!
-//! Bytes, text and integers are done here, on one match of the flags; plain data goes through the core, and everything
-//! else through the serializer's `dump` and `load`.
+//! Bytes, text and integers are handled here, on one match of the flags. The core handles plain data, and the
+//! serializer's `dump` and `load` handle everything else.
 
 use pinyon_core::dialect::{Dialect, Packing, PlainSerializer, BYTES, COMPRESSED, INTEGER, INTEGER_OF_PYLIBMC, TEXT};
 use pinyon_core::{Destination, Value};
@@ -15,31 +15,31 @@ use crate::foreign::Foreign;
 use crate::serializers::{dump_by, load_by, plain, Serializer};
 use crate::value_bytes::{decode_integer, decode_text, into_bytes, BytesDestination, Encoded};
 
-/// Values from so many bytes on are worth giving up the GIL for, to compress or decompress them.
+/// Values of this size or more are worth releasing the GIL for, to compress or decompress them.
 const LARGE: usize = 16 * 1024;
 
-/// How a client turns values into bytes.
+/// How a client converts values.
 pub(crate) struct Codec {
     kind: Kind,
     packing: Packing,
-    /// Of plain data, where the core writes and reads it.
+    /// The core's serializer for plain data, if it is used.
     plain: Option<PlainSerializer>,
     serializer: Serializer,
 }
 
 enum Kind {
-    /// Bytes alone, whatever the flags.
+    /// Only bytes, whatever the flags.
     Raw,
-    /// Bytes, text and integers here, the rest by the serializer.
+    /// Bytes, text and integers here, everything else by the serializer.
     Plain,
     /// Everything by the serializer.
     Custom,
-    /// As another client does it.
+    /// In another client's dialect.
     Foreign(Foreign),
 }
 
 impl Codec {
-    /// From a serializer of `pinyon.serializers`, or any object with `dump` and `load`.
+    /// `serializer`: one of `pinyon.serializers`, or any object with `dump` and `load`.
     pub(crate) fn new(serializer: &Bound<'_, PyAny>, packing: Packing) -> PyResult<Self> {
         let py = serializer.py();
         let handles: Option<String> = match serializer.getattr_opt(intern!(py, "native"))? {
@@ -63,7 +63,7 @@ impl Codec {
         }
     }
 
-    /// The value compressed, where that is worth it.
+    /// Compresses the value, if that is worthwhile.
     #[inline(never)]
     fn compress<'v>(&self, value: &'v Bound<'v, PyAny>) -> PyResult<(Encoded<'v>, u32)> {
         let (py, (encoded, flags)) = (value.py(), self.serialize(value)?);
@@ -74,7 +74,7 @@ impl Codec {
         }
     }
 
-    /// The same, of what is stored in this way.
+    /// The same, for this mode of storing.
     pub(crate) fn encode_for<'v>(&self, mode: Mode, value: &'v Bound<'v, PyAny>) -> PyResult<(Encoded<'v>, u32)> {
         match mode {
             Mode::Append | Mode::Prepend => self.encode_piece(value),
@@ -127,7 +127,7 @@ impl Codec {
         }
     }
 
-    /// The value that the bytes and client flags of a reply stand for. `server`: the name of the one that has it.
+    /// The value for a reply's bytes and client flags. `server`: the name of the server that sent it.
     pub(crate) fn decode<'py>(
         &self,
         py: Python<'py>,
@@ -154,7 +154,7 @@ impl Codec {
     #[inline(never)]
     fn read_other<'py>(&self, py: Python<'py>, flags: u32, value: Value<'_>) -> PyResult<Bound<'py, PyAny>> {
         let dialect = self.packing.dialect();
-        // The flags of a serializer of the user's are its own, unless compression is asked for, too.
+        // A user's serializer defines its own flags, unless compression is enabled.
         let knows = self.packing.is_set() || !matches!(self.kind, Kind::Custom);
         if knows && dialect.is_compressed(flags) {
             let (packed, packing) = (value.bytes(), &self.packing);
@@ -170,7 +170,7 @@ impl Codec {
     }
 }
 
-/// Where a large value goes: straight into a bytes object where that is what it will be, else into a buffer.
+/// Memory for a large value: the bytes object itself if the value is bytes, otherwise a buffer.
 pub(crate) fn destination(py: Python<'_>, codec: &Codec, head: &Head) -> Box<dyn Destination> {
     let length = head.size.unwrap_or_default();
     let flags = head.item.client_flags;
@@ -194,7 +194,7 @@ fn write<'v>(plain: PlainSerializer, value: &Bound<'v, PyAny>) -> PyResult<(Enco
     Ok((Encoded::owned(written), flags))
 }
 
-/// Gives up the GIL for work on so many bytes, where that is worth it.
+/// Releases the GIL for work on so many bytes, if that is worthwhile.
 fn unlocked<T: Send>(py: Python<'_>, length: usize, work: impl FnOnce() -> T + Send) -> T {
     match length < LARGE {
         true => work(),

@@ -1,4 +1,4 @@
-//! What coroutines wait for.
+//! Waiters: the handles of coroutines that wait.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -10,7 +10,7 @@ pub(crate) use crate::futures::Answer;
 use crate::futures::{is_done, Futures, HandedOut};
 use crate::greenlets::{Greenlets, Slot};
 
-/// What a coroutine waits for.
+/// The handle of a waiting coroutine.
 pub(crate) enum Waiter {
     /// An asyncio future.
     Future(Py<PyAny>),
@@ -23,15 +23,15 @@ pub(crate) enum Coroutines {
         futures: Futures,
         handed_out: Mutex<Option<HandedOut>>,
     },
-    /// By switching to the hub, which switches back.
+    /// They switch to the hub, which switches back.
     Greenlets(Greenlets),
 }
 
-/// The coroutines of an event loop that wait, whatever for.
+/// The waiting coroutines of an event loop.
 #[derive(Clone, Copy)]
 pub(crate) struct Waiting<'l> {
     pub(crate) coroutines: &'l Coroutines,
-    /// Outcomes that have not been given to their coroutines yet.
+    /// Outcomes that their coroutines have not received yet.
     pub(crate) answered: &'l Answered<Waiter, Answer>,
 }
 
@@ -43,7 +43,7 @@ impl Waiter {
         }
     }
 
-    /// Whether nothing is awaited any more.
+    /// Whether the wait is over.
     pub(crate) fn is_done(&self, py: Python<'_>) -> bool {
         match self {
             Waiter::Future(future) => is_done(future.bind(py)).unwrap_or(false),
@@ -51,7 +51,7 @@ impl Waiter {
         }
     }
 
-    /// Whether a greenlet's wait was ended by something else than its outcome.
+    /// Whether something other than the outcome ended a greenlet's wait.
     pub(crate) fn was_abandoned(&self) -> bool {
         match self {
             Waiter::Future(_) => false,
@@ -59,7 +59,7 @@ impl Waiter {
         }
     }
 
-    /// Gives it its outcome, and lets the coroutines that wait for it run until they wait again.
+    /// Delivers the outcome, and lets the waiting coroutines run until they wait again.
     pub(crate) fn resume(self, waiting: Waiting<'_>, py: Python<'_>, answer: Answer) -> PyResult<()> {
         match (self, waiting.coroutines) {
             (Waiter::Future(future), Coroutines::Tasks { futures, .. }) => futures.resume(future.bind(py), answer),
@@ -73,7 +73,7 @@ impl Waiter {
 }
 
 impl Coroutines {
-    /// `driver`: the one in Python, which has a hub where its coroutines are greenlets.
+    /// `driver`: the driver in Python. It has a hub if its coroutines are greenlets.
     pub(crate) fn new(driver: &Bound<'_, PyAny>) -> PyResult<Self> {
         match driver.getattr("current_greenlet")?.is_none() {
             true => Ok(Self::Tasks { futures: Futures::new(driver)?, handed_out: Mutex::default() }),
@@ -109,7 +109,7 @@ impl Coroutines {
 }
 
 impl<'l> Waiting<'l> {
-    /// What a coroutine is to wait for. `method`: the name of the one that returns it; empty where it need not be awaited.
+    /// Makes a waiter for a coroutine. `method`: the name of the method that returns it, or empty if it need not be awaited.
     pub(crate) fn waiter(&self, py: Python<'_>, method: &'static str) -> PyResult<Waiter> {
         match self.coroutines {
             Coroutines::Tasks { futures, .. } => {
@@ -122,12 +122,12 @@ impl<'l> Waiting<'l> {
         }
     }
 
-    /// A coroutine is to go on, after those that were to before.
+    /// Schedules a coroutine with its outcome, after those scheduled before.
     pub(crate) fn answer(&self, waiter: Waiter, answer: Answer) {
         self.answered.push(waiter, answer);
     }
 
-    /// The same of several.
+    /// Schedules several coroutines.
     pub(crate) fn answer_all(&self, answered: Vec<(Waiter, Answer)>) {
         self.answered.extend(answered);
     }
@@ -136,8 +136,8 @@ impl<'l> Waiting<'l> {
         self.coroutines.greenlets()
     }
 
-    /// Lets other greenlets run until the slot has its outcome. Whatever ends the wait otherwise, as a timeout or a kill
-    /// does, abandons the request.
+    /// Lets other greenlets run until the slot has its outcome. If something else ends the wait, such as a timeout or a
+    /// kill, the request is abandoned.
     pub(crate) fn wait(self, slot: &Slot, greenlet: &Bound<'_, PyAny>) -> PyResult<()> {
         if !slot.begin(|| greenlet.clone().unbind()) {
             return Ok(());
@@ -145,7 +145,7 @@ impl<'l> Waiting<'l> {
         self.switch_from(greenlet).inspect_err(|_| slot.abandon())
     }
 
-    /// Lets other greenlets run: the next one whose outcome is known, without a detour by the hub, or else the hub.
+    /// Lets other greenlets run: the next one with an outcome, without a detour by the hub, or else the hub.
     fn switch_from(self, current: &Bound<'_, PyAny>) -> PyResult<()> {
         let greenlets = self.greenlets();
         let next = if greenlets.is_hub(current) { None } else { self.next_greenlet() };
@@ -155,7 +155,7 @@ impl<'l> Waiting<'l> {
         }
     }
 
-    /// The next greenlet whose outcome is known. In a frame of its own, as what it does is done before the switch.
+    /// The next greenlet with an outcome. It has a frame of its own, which is gone before the switch.
     #[inline(never)]
     fn next_greenlet(self) -> Option<Py<PyAny>> {
         loop {
@@ -168,7 +168,7 @@ impl<'l> Waiting<'l> {
     }
 }
 
-/// Puts the outcome where its greenlet looks for it, and gives the slot up: it serves again once the greenlet has looked.
+/// Stores the outcome in its slot and releases the slot. The slot is reused once its greenlet has taken the outcome.
 fn finish(slot: Arc<Slot>, answer: Answer) -> Option<Py<PyAny>> {
     slot.finish(answer)
 }

@@ -30,7 +30,7 @@ def nodes(locks: Locks) -> list[Callable[..., Any]]:
 
 
 def _execute(locks: Locks, name: bytes, *parts: Any) -> Any:
-    return locks.command(parts, (name,))
+    return locks._command(parts, (name,))
 
 
 def tag_in(slots: range) -> bytes:

@@ -50,7 +50,7 @@ def locked_names(locks: Locks) -> list[bytes]:
 
 def tag_of(locks: Locks, name: bytes) -> bytes | None:
     """Return the hash tag that decides where a name is kept, unless it is the namespace's."""
-    return locks.tag_of((name,)) if locks.hash_tags == "names" else None
+    return locks._tag_of((name,)) if locks.hash_tags == "names" else None
 
 
 def keys_from(locks: Locks, prefix: bytes) -> set[bytes]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from aiocache.base import BaseCache
 from aiocache.serializers import JsonSerializer
 
 from pinyon.aio import Client
@@ -13,19 +12,26 @@ from pinyon.errors import ServerError
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from pinyon.frameworks._untyped import Untyped as BaseCache
+else:
+    from aiocache.base import BaseCache
+
 #: How often a number is created or changed while others delete and create it.
 ATTEMPTS = 10
 
 
-class PinyonCache(BaseCache):  # type: ignore[misc]
-    """A cache of aiocache for all tasks of all event loops of a process.
+class PinyonCache(BaseCache):
+    """A cache for aiocache, which all tasks of all event loops of a process can share.
 
     Args:
         servers: as for ``pinyon.Client``.
-        serializer: one of aiocache's, JSON unless told otherwise; it makes the bytes that are stored.
-        plugins, namespace, key_builder, ttl: as for all caches of aiocache.
-        timeout: seconds an operation may take, all in all: the client's own timeout.
-        settings: further ones of ``pinyon.aio.Client``. ``encode_keys`` is true unless told otherwise.
+        serializer: a serializer of aiocache, by default JSON. It makes the bytes that are stored.
+        plugins: as for all caches of aiocache.
+        namespace: as for all caches of aiocache.
+        key_builder: as for all caches of aiocache.
+        timeout: the total time of an operation, in seconds.
+        ttl: as for all caches of aiocache.
+        settings: further settings of ``pinyon.aio.Client``. By default, ``encode_keys`` is true.
 
     Raises:
         InvalidServers: the server list is empty or malformed.
@@ -50,7 +56,7 @@ class PinyonCache(BaseCache):  # type: ignore[misc]
         # No timeout of aiocache's own: the client has one, and a task for every operation would be made to keep it.
         super().__init__(serializer, plugins, namespace, key_builder, timeout=None, ttl=ttl)
         self._settings = {"servers": servers, "timeout": timeout, "encode_keys": True, "serializer": "raw", **settings}
-        self.client = Client(**self._settings)
+        self.client: Client = Client(**self._settings)
 
     async def _get(self, key: str, encoding: str | None = "utf-8", _conn: Any = None) -> Any:
         return _decoded(await self.client.get(key), encoding)
@@ -91,7 +97,7 @@ class PinyonCache(BaseCache):  # type: ignore[misc]
                 raise TypeError(f"the value of {key!r} is no number that memcached can change: {error}") from error
             if value is not None:
                 return value
-            if await self.client.add(key, b"%d" % delta):
+            if await self.client.add(key, b"%d" % delta, 0):
                 return delta
         return -1
 

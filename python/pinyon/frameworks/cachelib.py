@@ -18,16 +18,16 @@ ATTEMPTS = 1000
 
 
 class PinyonCache(BaseCache):
-    """What ``cachelib.MemcachedCache`` does, by one client for all threads; numbers are changed atomically.
+    """A cache like ``cachelib.MemcachedCache``, with one client for all threads and atomic counters.
 
     Args:
         servers: as for ``pinyon.Client``.
-        default_timeout: seconds that an item lives where nothing else is said; 0 for ever.
-        key_prefix: put before every key: the client's ``namespace``. ``clear`` does not know it.
-        ignore_delete_many_errors: whether ``delete_many`` returns fewer keys, rather than raise a ``RuntimeError``,
-            where a server fails and failures are misses.
-        settings: further ones of ``pinyon.Client``. Unless told otherwise, ``serializer`` is ``"pickle"``, as is usual
-            for this class, and ``encode_keys`` is true.
+        default_timeout: the ttl of items that are stored without one, in seconds. 0 never expires.
+        key_prefix: a prefix for every key, the client's ``namespace``. ``clear`` ignores it.
+        ignore_delete_many_errors: with ``on_failure="miss"``, whether ``delete_many`` returns fewer keys when a server
+            fails. Otherwise it raises a ``RuntimeError``.
+        settings: further settings of ``pinyon.Client``. By default, ``serializer`` is ``"pickle"``, as usual for this
+            class, and ``encode_keys`` is true.
 
     Raises:
         InvalidServers: the server list is empty or malformed.
@@ -45,11 +45,13 @@ class PinyonCache(BaseCache):
         BaseCache.__init__(self, default_timeout)
         self.ignore_delete_many_errors = ignore_delete_many_errors
         self.key_prefix = key_prefix
-        self.client = Client(servers, namespace=key_prefix, **{"serializer": "pickle", "encode_keys": True, **settings})
+        self.client: Client = Client(
+            servers, namespace=key_prefix, **{"serializer": "pickle", "encode_keys": True, **settings}
+        )
         self._forgiven = OUTAGES if settings.get("on_failure") == "miss" else ()
 
     def get(self, key: str) -> Any:
-        """Return the value; None where there is none, or none that can be read, or the key is not one."""
+        """Return the value, or None if there is none, if it cannot be read, or if the key is invalid."""
         try:
             return self.client.get(key)
         except (InvalidKey, UndecodableValue):
@@ -82,7 +84,7 @@ class PinyonCache(BaseCache):
             return False
 
     def delete_many(self, *keys: str) -> list[str]:
-        """Delete them. Return the keys that are gone, whether they were there or not."""
+        """Delete many items. Return the keys that have no item now, including those that had none before."""
         try:
             self.client.using(on_failure="raise").delete_many(keys)
         except self._forgiven as error:
@@ -98,7 +100,7 @@ class PinyonCache(BaseCache):
             return False
 
     def clear(self) -> bool:
-        """Empty the servers, whoever else uses them. Return whether all of them were."""
+        """Delete all items on the servers, including those of other programs. Return whether all servers did so."""
         try:
             self.client.flush_all()
         except self._forgiven:
@@ -106,9 +108,10 @@ class PinyonCache(BaseCache):
         return True
 
     def inc(self, key: str, delta: int = 1) -> int | None:
-        """Add to a number, atomically. It lives for the default timeout from now on.
+        """Add to a number atomically. Its ttl starts again, with the default timeout.
 
-        Returns the new one; None where no server could store it.
+        Returns:
+            The sum, or None if no server could store it.
 
         Raises:
             UnsupportedType: the stored value is not a number.

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
-from celery.backends.base import KeyValueStoreBackend
 from celery.canvas import maybe_signature
 from celery.exceptions import BackendStoreError, ChordError
 from kombu.utils.encoding import bytes_to_str
@@ -18,28 +17,32 @@ if TYPE_CHECKING:
 
     from celery import Celery
 
+    from pinyon.frameworks._untyped import Untyped as KeyValueStoreBackend
+else:
+    from celery.backends.base import KeyValueStoreBackend
+
 SCHEME = "pinyon+memcached"
 
 
-class PinyonBackend(KeyValueStoreBackend):  # type: ignore[misc]
-    """Results in a memcached pool, written as Celery's own backend for memcached writes them.
+class PinyonBackend(KeyValueStoreBackend):
+    """A result backend on memcached, with the format of Celery's own memcached backend.
 
-    One client serves all threads and greenlets of a process; whichever pool forks has nothing to call. Results are not
-    a cache, so failures are raised and no other server takes them, unless ``cache_backend_options`` says otherwise: any
-    arguments of ``pinyon.Client``.
+    All threads and greenlets of a process share one client, also in forked workers. Results must not get lost silently.
+    So failures are raised, and no other server takes the results of one that is down. ``cache_backend_options`` can
+    change that: it has any arguments of ``pinyon.Client``.
 
     Args:
         app: the application.
-        url: ``memcached://[user:password@]host[:port][;host…]`` or ``memcached:///unix/path``; without any hosts, those
-            that ``pinyon.Client`` uses when it is given none.
-        expires: seconds that results live; the application's ``result_expires`` where it is None.
+        url: ``memcached://[user:password@]host[:port][;host…]`` or ``memcached:///unix/path``. Without hosts, those
+            that ``pinyon.Client`` uses by default.
+        expires: the ttl of results, in seconds. By default, the application's ``result_expires``.
 
     Raises:
         InvalidServers: the URL is malformed.
         UsageError: another argument makes no sense.
     """
 
-    key_t = staticmethod(bytes_to_str)
+    key_t: Any = staticmethod(bytes_to_str)
     supports_autoexpire = True
     supports_native_join = True
     supports_result_compression = True
@@ -50,7 +53,7 @@ class PinyonBackend(KeyValueStoreBackend):  # type: ignore[misc]
         self.thread_safe = True
         login, self._servers = _place(url)
         options = {"failover": False, "serializer": "raw", **login, **app.conf.cache_backend_options}
-        self.client = Client(self._servers, **options)
+        self.client: Client = Client(self._servers, **options)
 
     def get(self, key: str) -> bytes | None:
         value: bytes | None = self.client.get(key)
@@ -75,7 +78,7 @@ class PinyonBackend(KeyValueStoreBackend):  # type: ignore[misc]
     def on_chord_part_return(self, request: Any, state: str, result: Any, **settings: Any) -> None:
         """Call the body of a chord whose tasks are all done; tell who waits for it if that will never be known."""
         try:
-            super().on_chord_part_return(request, state, result, **settings)
+            super().on_chord_part_return(request, state, result, **settings)  # type: ignore[misc]
         except ChordError as error:
             self.chord_error_from_stack(maybe_signature(request.chord, app=self.app), error)
 
@@ -89,7 +92,7 @@ class PinyonBackend(KeyValueStoreBackend):  # type: ignore[misc]
     def _apply_chord_incr(self, header_result_args: Any, body: Any, **settings: Any) -> Any:
         expires = getattr(self, "chord_expires", self.expires)  # a setting of its own since Celery 5.7
         self._store(self.get_key_for_chord(header_result_args[0]), b"0", expires)
-        return super()._apply_chord_incr(header_result_args, body, **settings)
+        return super()._apply_chord_incr(header_result_args, body, **settings)  # type: ignore[misc]
 
     def _store(self, key: str, value: bytes, ttl: float | None) -> None:
         if not self.client.set(key, value, ttl or 0):
@@ -102,7 +105,9 @@ class PinyonBackend(KeyValueStoreBackend):  # type: ignore[misc]
         return f"{SCHEME}://{(self._servers or '').replace(',', ';')}/"
 
     def __reduce__(self, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None) -> Any:
-        return super().__reduce__(args, {**(kwargs or {}), "url": self.url, "expires": self.expires})
+        return super().__reduce__(  # type: ignore[call-arg]
+            args, {**(kwargs or {}), "url": self.url, "expires": self.expires}
+        )
 
 
 def _place(url: str | None) -> tuple[dict[str, str], str | None]:

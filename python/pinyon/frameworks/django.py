@@ -15,7 +15,6 @@ from django.core.cache.backends.base import (
     InvalidCacheBackendError,
     InvalidCacheKey,
 )
-from django.core.cache.backends.memcached import BaseMemcachedCache
 from django.core.checks import CheckMessage, Error, Tags, Warning, register
 from django.core.exceptions import SynchronousOnlyOperation
 
@@ -28,13 +27,17 @@ if TYPE_CHECKING:
 
     from pinyon.checking import Finding
 
+    from pinyon.frameworks._untyped import Untyped as BaseMemcachedCache
+else:
+    from django.core.cache.backends.memcached import BaseMemcachedCache
+
 T = TypeVar("T")
 
 #: A failed operation raises, and another server's answer does not stand in for that of the key's own.
 STRICT: dict[str, Any] = {"on_failure": "raise", "failover": False}
 
 
-class PinyonCache(BaseMemcachedCache):  # type: ignore[misc]
+class PinyonCache(BaseMemcachedCache):
     """A cache on the servers of ``LOCATION``; ``OPTIONS`` are arguments of ``pinyon.Client``.
 
     What is not said here is as Django's own memcached backends have it. Methods that begin with ``a`` wait in the
@@ -84,7 +87,7 @@ class PinyonCache(BaseMemcachedCache):  # type: ignore[misc]
         """Raise ``InvalidCacheKey`` for what memcached does not take, unless keys are encoded."""
         if self._options.get("encode_keys"):
             return
-        super().validate_key(key)
+        super().validate_key(key)  # type: ignore[misc]
         if not key.isascii() and len(key.encode("utf-8", "replace")) > MEMCACHE_MAX_KEY_LENGTH:
             raise InvalidCacheKey(f"Cache key is longer than {MEMCACHE_MAX_KEY_LENGTH} bytes in UTF-8: {key!r}")
 
@@ -105,7 +108,7 @@ class PinyonCache(BaseMemcachedCache):  # type: ignore[misc]
             pinyon.ValueTooLarge: beyond the option ``max_value_size``, or what the server stores.
         """
         try:
-            super().set(key, value, timeout, version)
+            super().set(key, value, timeout, version)  # type: ignore[misc]
         except pinyon.ValueTooLarge:
             self.delete(key, version)
             raise

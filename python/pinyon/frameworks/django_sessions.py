@@ -18,7 +18,7 @@ from django.contrib.sessions.backends.db import SessionStore as DatabaseStore
 from django.core.cache import caches
 from django.core.cache.backends.base import InvalidCacheKey
 from django.core.exceptions import ImproperlyConfigured
-from django.db import router, transaction
+from django.db import connections, router, transaction
 
 import pinyon
 from pinyon.frameworks.django import PinyonCache
@@ -45,15 +45,20 @@ class Watermark:
         self._stored = float("-inf")
         self._read_at = float("-inf")
 
-    def is_before(self, moment: float, model: Any) -> bool:
-        """Whether a copy made at this moment may be used. Asks the database once in ``FRESH`` seconds."""
+    def is_due(self) -> bool:
+        """Whether it must be read before the next copy is used."""
+        return time.monotonic() - self._read_at >= self.FRESH
+
+    def read(self, model: Any) -> None:
         now = time.monotonic()
-        if now - self._read_at >= self.FRESH:
-            rows = model.objects.using(self._database(model)).filter(session_key=self.KEY)
-            for expire_date in rows.values_list("expire_date", flat=True):
-                kept_until = expire_date.replace(tzinfo=timezone.utc)
-                self._time = max(self._time, (kept_until - self.KEPT_FOR).timestamp())
-            self._read_at = now
+        rows = model.objects.using(self._database(model)).filter(session_key=self.KEY)
+        for expire_date in rows.values_list("expire_date", flat=True):
+            kept_until = expire_date.replace(tzinfo=timezone.utc)
+            self._time = max(self._time, (kept_until - self.KEPT_FOR).timestamp())
+        self._read_at = now
+
+    def is_before(self, moment: float) -> bool:
+        """Whether a copy that was made at this moment may be used."""
         return moment > self._time
 
     def move(self, model: Any, reason: Exception) -> None:
@@ -112,7 +117,9 @@ class SessionStore(DatabaseStore):  # type: ignore[misc]
             copy = None
         except (pinyon.Error, InvalidCacheKey):
             return super().load()
-        if copy and WATERMARK.is_before(copy["made"], self.model):
+        if copy and WATERMARK.is_due():
+            WATERMARK.read(self.model)
+        if copy and WATERMARK.is_before(copy["made"]):
             return copy["data"]
         row = self._get_session_from_db()
         if row is None:
@@ -129,7 +136,9 @@ class SessionStore(DatabaseStore):  # type: ignore[misc]
             copy = None
         except (pinyon.Error, InvalidCacheKey):
             return await super().aload()
-        if copy and await sync_to_async(WATERMARK.is_before)(copy["made"], self.model):
+        if copy and WATERMARK.is_due():
+            await sync_to_async(WATERMARK.read)(self.model)
+        if copy and WATERMARK.is_before(copy["made"]):
             return copy["data"]
         row = await self._aget_session_from_db()
         if row is None:
@@ -159,7 +168,11 @@ class SessionStore(DatabaseStore):  # type: ignore[misc]
         if deleted is None:
             return
         super().delete(deleted)
-        self._forget(self.cache_key_prefix + deleted)
+        key, database = self.cache_key_prefix + deleted, router.db_for_write(self.model)
+        self._forget(key)
+        if connections[database].in_atomic_block:
+            # Until then others read the row, and may make a copy of it.
+            transaction.on_commit(lambda: self._forget(key), using=database)
 
     async def adelete(self, session_key: str | None = None) -> None:
         deleted = session_key or self.session_key
@@ -169,12 +182,16 @@ class SessionStore(DatabaseStore):  # type: ignore[misc]
         await self._aforget(self.cache_key_prefix + deleted)
 
     def _keep(self, made: float, data: Any, ttl: int) -> None:
+        """Make a copy, unless another request has deleted the session meanwhile."""
         try:
             self._cache.set(self.cache_key, {"made": made, "data": data}, ttl)
         except (pinyon.ValueTooLarge, pinyon.UnsupportedType):
             self._forget(self.cache_key)
         except pinyon.Error as error:
             WATERMARK.move(self.model, error)
+        else:
+            if not self.exists(self.session_key):
+                self._forget(self.cache_key)
 
     async def _akeep(self, made: float, data: Any, ttl: int) -> None:
         try:
@@ -183,6 +200,9 @@ class SessionStore(DatabaseStore):  # type: ignore[misc]
             await self._aforget(self.cache_key)
         except pinyon.Error as error:
             await sync_to_async(WATERMARK.move)(self.model, error)
+        else:
+            if not await self.aexists(self.session_key):
+                await self._aforget(self.cache_key)
 
     def _forget(self, key: str) -> None:
         try:

@@ -53,7 +53,7 @@ class PinyonBackend(BytesBackend):
         self._distributed = settings.pop("distributed_lock", False)
         lock_url = settings.pop("lock_url", None)
         servers = settings.pop("url", None)
-        self.client = Client(settings.pop("servers", servers), serializer=_Serialized(), **settings)
+        self.client: Client = Client(settings.pop("servers", servers), serializer=_Serialized(), **settings)
         #: What does not keep anybody from making a value.
         self._forgiven = OUTAGES if settings.get("on_failure") == "miss" else ()
         self._locks = None if lock_url is None else Locks(lock_url, namespace=settings.get("namespace") or "pinyon")

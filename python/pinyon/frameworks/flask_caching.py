@@ -13,10 +13,11 @@ if TYPE_CHECKING:
 
 
 class PinyonCache(BaseCache, cachelib.PinyonCache):
-    """The cache of Flask's applications, made of their configuration.
+    """A cache for Flask applications.
 
-    ``CACHE_MEMCACHED_SERVERS`` are the servers, ``CACHE_KEY_PREFIX`` is the namespace, ``CACHE_MEMCACHED_USERNAME`` and
-    ``CACHE_MEMCACHED_PASSWORD`` are the login, and ``CACHE_OPTIONS`` any other arguments of ``pinyon.Client``.
+    The application's configuration has the servers (``CACHE_MEMCACHED_SERVERS``), the namespace (``CACHE_KEY_PREFIX``),
+    the login (``CACHE_MEMCACHED_USERNAME`` and ``CACHE_MEMCACHED_PASSWORD``), and any other arguments of
+    ``pinyon.Client`` (``CACHE_OPTIONS``).
     """
 
     def __init__(self, *arguments: Any, **settings: Any) -> None:
@@ -24,7 +25,7 @@ class PinyonCache(BaseCache, cachelib.PinyonCache):
 
     @classmethod
     def factory(cls, app: Flask, config: dict[str, Any], args: list[Any], kwargs: dict[str, Any]) -> PinyonCache:
-        """Make it of an application's configuration; Flask-Caching calls this."""
+        """Make a cache from an application's configuration. Flask-Caching calls this."""
         settings = {
             "servers": config["CACHE_MEMCACHED_SERVERS"],
             "key_prefix": config["CACHE_KEY_PREFIX"],

@@ -1,4 +1,6 @@
-"""Under which keys other clients store, asked of themselves on a real server: the core's key rules are held to it."""
+"""The keys under which other clients store, determined with these clients and a real server. The core's rules are
+compared.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,7 @@ import pinyon
 
 HERE = Path(__file__).parent
 
-#: Unusual keys. Left out are those that only Dalli's binary protocol can send: of over 250 bytes with spaces in them.
+#: Unusual keys, except those that only Dalli's binary protocol can send: over 250 bytes with spaces.
 KEYS = [
     b"plain",
     b"a b",
@@ -62,7 +64,7 @@ def _pinyon(server: Memcached, namespace: bytes, keys: Sequence[bytes], **rule: 
                 continue
 
 
-#: By the name of the rule, who stores each key's number under it, where it can.
+#: For each rule, a function that stores each key's number under the key, if its client can.
 RULES: dict[str, Callable[[Memcached, bytes, Sequence[bytes]], None]] = {
     "refused": lambda *job: _pinyon(*job, encode_keys=False),
     "encoded": lambda *job: _pinyon(*job, encode_keys=True),
@@ -73,7 +75,7 @@ RULES: dict[str, Callable[[Memcached, bytes, Sequence[bytes]], None]] = {
 
 
 def vectors(rule: str, *, by_pinyon: bool = False) -> list[dict[str, Any]]:
-    """Return under which key each of ``KEYS`` is stored, by the rule's client or by Pinyon's; None where it is not."""
+    """Return the key under which the rule's client, or Pinyon, stores each of ``KEYS``; None if it cannot."""
     found = []
     for namespace in NAMESPACES:
         with Memcached() as server:
@@ -90,13 +92,13 @@ def vectors(rule: str, *, by_pinyon: bool = False) -> list[dict[str, Any]]:
 
 
 def _stored(server: Memcached) -> dict[int, bytes]:
-    """The keys of all items, by their values."""
+    """The keys of all items, by value."""
     lines = server.ask(b"lru_crawler metadump all\r\n", b"END\r\n").splitlines()[:-1]
     keys = [unquote_to_bytes(line.split()[0].removeprefix(b"key=")) for line in lines]
     return {_number(server, key): key for key in keys}
 
 
 def _number(server: Memcached, key: bytes) -> int:
-    """The value of a key; it goes as base64 where it is short enough for that."""
+    """The value of a key. Sent as base64 if the key is short enough."""
     asked = b"%s v b" % base64.b64encode(key) if len(key) < 188 else b"%s v" % key
     return int(server.ask(b"mg %s\r\nmn\r\n" % asked, b"MN\r\n").split(b"\r\n")[1])

@@ -1,4 +1,4 @@
-# Stores the number of each key under it by Dalli: reads a job, a line of JSON, and a key in hexadecimal on each line.
+# Stores each key's number under the key, with Dalli. Reads a job as a line of JSON, then a key in hexadecimal per line.
 
 require 'dalli'
 require 'json'

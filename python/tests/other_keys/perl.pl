@@ -1,5 +1,5 @@
-# Stores the number of each key under it by a client for Perl: reads a job, a line of JSON, and a key in hexadecimal on
-# each line.
+# Stores each key's number under the key, with a Perl client. Reads a job as a line of JSON, then a key in hexadecimal
+# per line.
 
 use strict;
 use warnings;

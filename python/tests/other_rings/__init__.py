@@ -1,1 +1,1 @@
-"""Where other clients put keys, as they say themselves: what rings by name are compared with."""
+"""Where other clients put keys, determined with these clients, for comparison with the named rings."""

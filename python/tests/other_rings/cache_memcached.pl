@@ -1,4 +1,4 @@
-# Where Cache::Memcached puts keys: reads a job (see scripts.py), and writes a place for each key.
+# Where Cache::Memcached puts keys. Reads a job (see scripts.py), and writes one place per key.
 
 use strict;
 use warnings;

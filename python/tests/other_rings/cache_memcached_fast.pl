@@ -1,4 +1,4 @@
-# Asks Cache::Memcached::Fast for keys: reads a job (see scripts.py). The servers note what they are asked for.
+# Reads a job (see scripts.py) and gets its keys with Cache::Memcached::Fast. The servers record the requests.
 
 use strict;
 use warnings;

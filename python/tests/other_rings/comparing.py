@@ -1,4 +1,4 @@
-"""Every ring by name, beside the client whose ring it is."""
+"""Compares every named ring with the client it is from."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from other_rings.fleets import (
 )
 from other_rings.listening import Listening
 
-#: Where a client puts keys on a fleet of which some servers are dead: by their place in the list, None for nowhere.
+#: The servers of keys according to a client, if some servers are dead: indexes, or None for no server.
 Ask = Callable[..., "list[int | None]"]
 
 
@@ -44,20 +44,20 @@ class Case(NamedTuple):
 
 @dataclass
 class Ring:
-    """A ring, and what its row of the documentation says of it.
+    """A ring, and its row in the documentation.
 
     Args:
-        like: whose ring it is, and with which settings.
-        weights: what becomes of them.
+        like: the client with this ring, and the settings.
+        weights: how weights are used.
         namespace: whether it is hashed.
-        failure: where the keys of a server go that is down.
+        failure: where the keys of a server that is down go.
         ask: asks that client.
-        keys: the keys it takes.
-        fleets: what it is compared on, while all servers are up.
+        keys: the keys it accepts.
+        fleets: what it is compared on while all servers are up.
         failing: what it is compared on while some are down.
-        here: further ``fleets``, of servers that must be there.
-        failing_here: further ``failing`` ones, likewise but for those that are down.
-        bytes_too: whether keys that are bytes are a case of their own.
+        here: further ``fleets``, whose servers must be running.
+        failing_here: further ``failing`` ones; the servers that are up must be running.
+        bytes_too: whether keys of bytes are a separate case.
     """
 
     name: str
@@ -83,13 +83,13 @@ class Ring:
                 yield Case(fleet, self.keys, dead)
 
     def row(self, compared: int, wrong: int) -> str:
-        """Its row of the documentation."""
+        """Its row in the documentation."""
         cells = [f"`{self.name}`", self.like, self.weights, self.namespace, self.failure, f"{compared:,}", f"{wrong:,}"]
         return f"| {' | '.join(cells)} |"
 
 
 def compare(ring: Ring, case: Case) -> list[str]:
-    """The keys that are elsewhere, and where."""
+    """The keys that Pinyon puts elsewhere, and where."""
     real = ring.ask(case.fleet, case.keys, case.dead)
     ours = places(ring.name, case)
     assert len(real) == len(ours) == len(case.keys)
@@ -107,7 +107,7 @@ def places(ring: str, case: Case) -> list[int | None]:
 
 
 def _local(directory: Path, fleets: Sequence[Fleet]) -> list[Fleet]:
-    """The same fleets on addresses of this machine that only this process uses."""
+    """The same fleets on local addresses that only this process uses."""
     process = os.getpid()
 
     def local(index: int, server: Server) -> Server:
@@ -136,7 +136,7 @@ def _libmc(fleet: Fleet, keys: Sequence[str], dead: Collection[int] = ()) -> lis
         return python_clients.libmc_client(fleet, keys, dead)
 
 
-#: libmc puts its prefix behind a question mark that a key begins with, so that the keys themselves are others.
+#: libmc puts its prefix after a question mark at the beginning of a key, which changes the key.
 WITHOUT_QUESTION_MARKS = [key for key in TEXTS if not key.startswith("?")]
 
 EVERYTHING = [*PLAIN, IPV6, UNIX, WEIGHTS, MANY_WEIGHTS]

@@ -1,4 +1,4 @@
-# Where Dalli puts keys: reads a job (see scripts.py), and writes a place for each key.
+# Where Dalli puts keys. Reads a job (see scripts.py), and writes one place per key.
 
 require 'dalli'
 require 'json'

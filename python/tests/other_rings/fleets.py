@@ -1,4 +1,4 @@
-"""Servers to distribute keys over, and the keys."""
+"""Servers for distributing keys, and the keys."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 
 class Server(NamedTuple):
-    """One server; a path where there is no port."""
+    """One server. Without a port, its host is a path."""
 
     host: str
     port: int | None = 11211
@@ -24,7 +24,7 @@ class Server(NamedTuple):
 
     @property
     def text(self) -> str:
-        """As Pinyon takes it."""
+        """In Pinyon's notation."""
         return self.place if self.weight == 1 else f"{self.place}:{self.weight}"
 
 
@@ -58,11 +58,11 @@ WEIGHTS = Fleet("weights", weighted([*THREE.servers, Server("10.0.0.4", 22122)],
 FRACTIONS = Fleet("fractions", weighted([*THREE.servers, Server("10.0.0.4", 22122)], [1.5, 0.25, 1, 2.125]))
 MANY_FRACTIONS = Fleet("25 fractions", weighted(MANY.servers, [1.5, 0.1, 3, 0.7, 2.333333]))
 MANY_WEIGHTS = Fleet("25 weights", weighted(MANY.servers, [1, 2, 3, 7]))
-#: Nobody listens there.
+#: No server listens there.
 REFUSING = Fleet("refusing", [Server(f"127.0.0.{number}", 1) for number in range(1, 6)])
 REFUSING_WEIGHTS = Fleet("refusing weights", weighted(REFUSING.servers, [1, 2, 3]))
 
-#: What every ring is compared with, as far as its client knows such things.
+#: The cases for every ring, as far as its client supports them.
 PLAIN = [ONE, TWO, THREE, MANY, NAMESPACE]
 
 
@@ -82,7 +82,7 @@ def _bytes(count: int) -> list[bytes]:
     return [bytes(chance.choices(high, k=chance.randrange(1, 60))) for _ in range(count)]
 
 
-#: Text, a quarter of it beyond ASCII.
+#: Text. A quarter of it is not ASCII.
 TEXTS = _texts(10_000)
-#: Bytes: those of text, and some that are none.
+#: Bytes. Most are text, some are not.
 BYTES = [*(key.encode() for key in TEXTS[:9_000]), *_bytes(1_000)]

@@ -1,4 +1,4 @@
-"""libmemcached itself, asked by way of its C interface."""
+"""Asks libmemcached itself, by its C interface."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 from other_rings.fleets import Fleet
 
-#: From libmemcached's headers.
+#: Constants from libmemcached's headers.
 HASH, KETAMA, DISTRIBUTION, KETAMA_WEIGHTED = 2, 3, 9, 16
 FAILURE_LIMIT, AUTO_EJECT, DEAD_TIMEOUT = 21, 28, 36
 MD5 = 1
@@ -58,7 +58,7 @@ def _client(fleet: Fleet, behaviors: dict[int, int]) -> Iterator[tuple[ctypes.CD
 
 
 def _eject(library: ctypes.CDLL, client: int, server: int) -> None:
-    """Lets the server, where nobody listens, fail until libmemcached has it no more."""
+    """Makes the server, where nothing listens, fail until libmemcached ejects it."""
     candidates = (f"key-{number}".encode() for number in range(100_000))
     key = next(key for key in candidates if library.memcached_generate_hash(client, key, len(key)) == server)
     outcomes = (library.memcached_set(client, key, len(key), b"", 0, 0, 0) for _ in range(3))

@@ -1,4 +1,4 @@
-"""Servers that have nothing, and note what they are asked for."""
+"""Servers without items that record the keys they are asked for."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Listening:
-    """The servers of a fleet, on this machine, but for those that are dead."""
+    """The local servers of a fleet, without those that are dead."""
 
     def __init__(self, fleet: Fleet, dead: Collection[int] = ()) -> None:
         self._fleet = fleet
@@ -46,7 +46,7 @@ class Listening:
                 Path(server.host).unlink(missing_ok=True)
 
     def places(self, keys: Sequence[bytes]) -> list[int | None]:
-        """Who was asked for each key."""
+        """The server that was asked for each key."""
         namespace = self._fleet.namespace.encode()
         return [self._asked.get(namespace + key) for key in keys]
 
@@ -64,7 +64,7 @@ class Listening:
 
 
 class _Asker:
-    """A connection, and what has come on it."""
+    """A connection, and the bytes received on it."""
 
     def __init__(self, index: int, asked: dict[bytes, int]) -> None:
         self._index = index

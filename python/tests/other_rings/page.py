@@ -1,6 +1,6 @@
-"""What the comparison says elsewhere: the table of ``docs/rings.md``, and ``vectors/rings.json`` for other languages.
+"""The comparison's results: the table in ``docs/rings.md``, and ``vectors/rings.json`` for other languages.
 
-``make rings`` writes both anew.
+``make rings`` writes both.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ KEYS = ["foo", "bar", "user:1", "user:2", "session:abc", "a", "longer:key:012345
 
 
 def rows() -> list[str]:
-    """The rows of the table as it stands."""
+    """The present rows of the table."""
     lines = PAGE.read_text().splitlines()
     begin = lines.index(HEAD) + 2
     end = next(number for number, line in enumerate(lines[begin:], begin) if not line.startswith("|"))
@@ -38,7 +38,7 @@ def write_page() -> None:
 
 
 def compared(name: str, directory: Path) -> str:
-    """The row of a ring, of what is found now."""
+    """The row of a ring according to a new comparison."""
     ring = next(ring for ring in RINGS if ring.name == name)
     cases = list(ring.cases(directory))
     wrong = [key for case in cases for key in compare(ring, case)]
@@ -46,7 +46,7 @@ def compared(name: str, directory: Path) -> str:
 
 
 def write_vectors() -> None:
-    """Where Pinyon puts keys, which the comparison has shown to be where the others do."""
+    """Writes Pinyon's placements, which the comparison has confirmed."""
     vectors = json.loads(VECTORS.read_text())
     vectors.pop("by_name", None)
     others = json.dumps(vectors, indent=1).removesuffix("\n}")

@@ -1,4 +1,4 @@
-"""The rings of other clients for Python, asked of these clients' own objects."""
+"""The rings of other Python clients, determined with their own objects."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def pymemcache(fleet: Fleet, keys: Sequence[str | bytes], dead: Collection[int] 
 
 
 def libmc_client(fleet: Fleet, keys: Sequence[str], dead: Collection[int] = ()) -> list[int | None]:
-    """With ``dead``, the other servers of the fleet must be there."""
+    """With ``dead``, the fleet's other servers must be running."""
     client = libmc.Client(fleet.places, prefix=fleet.namespace or None, failover=bool(dead))
     ask = client.get_realtime_host_by_key if dead else client.get_host_by_key
     places = {place.encode(): index for index, place in enumerate(fleet.places)}

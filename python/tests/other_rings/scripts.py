@@ -1,4 +1,4 @@
-"""The rings of clients for Ruby and Perl, from Debian's packages."""
+"""The rings of Ruby and Perl clients from Debian's packages."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def _weighted(fleet: Fleet) -> list[str | tuple[str, float]]:
 
 
 def run(language: str, script: Path, job: dict[str, Any], keys: Sequence[bytes]) -> str:
-    """What a script writes that reads a job, a line of JSON, and a key in hexadecimal on each further line."""
+    """The output of a script. Its input is a job as a line of JSON, and a key in hexadecimal on each further line."""
     lines = "\n".join([json.dumps(job), *(key.hex() for key in keys)])
     done = subprocess.run([language, script], input=lines, capture_output=True, timeout=50, text=True)
     assert done.returncode == 0, done.stderr
@@ -54,7 +54,7 @@ def run(language: str, script: Path, job: dict[str, Any], keys: Sequence[bytes])
 
 
 def _places(lines: str) -> list[int | None]:
-    """One of each line; an empty one is nowhere."""
+    """One place per line. An empty line means no server."""
     return [int(line) if line else None for line in lines.splitlines()]
 
 

@@ -1,8 +1,8 @@
 """Other clients, as writers and readers of values.
 
-A peer stores its language's values under ``theirs:NAME``, and shows what it makes of those under ``ours:NAME``. Those
-of other languages are scripts of this folder, one process each. They take the server and the names to read, as JSON,
-and print ``{"version": …, "wrote": [NAME, …], "read": {NAME: TEXT, …}}``.
+A peer stores its language's values under ``theirs:NAME``, and shows how it reads those under ``ours:NAME``. Peers
+in other languages are scripts in this folder. Each runs in a process, takes the server and the names to read as
+JSON, and prints ``{"version": …, "wrote": [NAME, …], "read": {NAME: TEXT, …}}``.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ HERE = Path(__file__).parent
 
 
 class Label(str):
-    """Some clients store it as text, others pickle it."""
+    """A subclass of str. Some clients store it as text, others pickle it."""
 
     __slots__ = ()
 
 
-#: Longer values are compressed, by whoever compresses.
+#: Clients with compression compress longer values.
 THRESHOLD = 10_000
 LONG = "a value like any other, " * 1000
 
-#: How else than usually Pinyon compresses for a peer, under ``ours:long-ALGORITHM``.
+#: Other algorithms that Pinyon uses for a peer, under ``ours:long-ALGORITHM``.
 ALGORITHMS: dict[str, list[Any]] = {"meta-memcache": ["zstd"], "dalli": ["gzip"]}
 
-#: What Pinyon stores, and Python's other clients do.
+#: The values that Pinyon and the other Python clients store.
 VALUES: dict[str, Any] = {
     "bytes": b"\x00\xffbytes",
     "text": "größer 🌲",
@@ -67,11 +67,11 @@ VALUES: dict[str, Any] = {
 
 
 class Exchanged(NamedTuple):
-    """What a peer did."""
+    """What a peer wrote and read."""
 
     version: str
     wrote: list[str]
-    #: How it shows what it read.
+    #: The text for each value that it read.
     read: dict[str, str]
 
 
@@ -79,7 +79,7 @@ Peer = Callable[[Memcached, list[str]], Exchanged]
 
 
 def shown(value: Any) -> str:
-    """A value of Python's, as the tables have it."""
+    """A Python value in the notation of the tables."""
     if isinstance(value, (str, bytes)) and len(value) > 60:
         return f"{type(value).__name__} of {len(value)}"
     return repr(value)
@@ -164,7 +164,7 @@ def _script(*command: str, split: bool = False) -> Peer:
         place = [server.host, str(server.port)] if split else [server.address]
         done = subprocess.run(
             [*command, *place, json.dumps(names)],
-            # Perl's hashes have one order then.
+            # Gives Perl's hashes a fixed order.
             env={**os.environ, "PERL_HASH_SEED": "0", "PERL_PERTURB_KEYS": "0"},
             capture_output=True,
             text=True,
@@ -191,5 +191,5 @@ PEERS: dict[str, Peer] = {
     "php-memcached": _script("php", str(HERE / "php_memcached.php"), split=True),
 }
 
-#: Whose values are pickled where Python has no simpler form.
+#: Clients that pickle values without a simpler form.
 PICKLING = {"pylibmc", "python-memcached", "pymemcache", "meta-memcache", "libmc"}

@@ -1,5 +1,5 @@
-# Stores Perl's values with Cache::Memcached, or Cache::Memcached::Fast, and shows what it makes of Pinyon's: peers.py
-# says what it prints.
+# Stores Perl values with Cache::Memcached or Cache::Memcached::Fast, and shows how it reads Pinyon's. __init__.py
+# describes the output.
 use strict;
 use warnings;
 use utf8;
@@ -31,7 +31,7 @@ my %values = (
 );
 my $shared = ['a'];
 $values{shared} = [$shared, $shared];
-# Cache::Memcached takes bytes alone.
+# Cache::Memcached accepts only bytes.
 utf8::encode($values{text}) unless $class =~ /Fast/;
 $cache->set("theirs:$_", $values{$_}) for sort keys %values;
 my %read = map { $_ => shown($cache->get("ours:$_")) } @{ decode_json($names) };

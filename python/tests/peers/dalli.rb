@@ -1,4 +1,4 @@
-# Stores Ruby's values with Dalli and shows what Dalli makes of Pinyon's: peers.py says what it prints.
+# Stores Ruby values with Dalli, and shows how Dalli reads Pinyon's. __init__.py describes the output.
 require "dalli"
 require "json"
 

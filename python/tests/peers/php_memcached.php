@@ -1,5 +1,5 @@
 <?php
-// Stores PHP's values with php-memcached and shows what it makes of Pinyon's: peers.py says what it prints.
+// Stores PHP values with php-memcached, and shows how it reads Pinyon's. __init__.py describes the output.
 
 function shown($value) {
     if (is_array($value)) {

@@ -1,1 +1,1 @@
-"""Shared locks: client processes work under faults and write down what they do; checks read that afterwards."""
+"""Shared locks: client processes work under faults and record what they do; checks then read the records."""

@@ -1,4 +1,4 @@
-"""What became of each attempt to take a lock, put together from its lines."""
+"""The outcome of each attempt to acquire a lock, merged from its lines."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from .history import Line
 
-#: Of an attempt that had no end when the history ended.
+#: For an attempt that had not ended when the history did.
 NEVER = 1 << 62
 
 
@@ -25,7 +25,7 @@ class Write:
 
 @dataclass
 class Attempt:
-    """One attempt; what did not happen is None."""
+    """One attempt; events that did not happen are None."""
 
     id: str
     process: int
@@ -39,40 +39,40 @@ class Attempt:
     release_sent: int | None = None
     released: int | None = None
     kept: bool | None = None
-    #: Cancelled, timed out or failed.
+    #: When it was cancelled, timed out or failed.
     given_up: int | None = None
-    #: When its process was killed, if it was not over by then.
+    #: When its process was killed, unless it was over by then.
     killed: int | None = None
-    #: What its client said: at this moment it believed to hold the lock until that one.
+    #: What its client recorded: at the first moment, it considered the lock held until the second.
     beliefs: list[tuple[int, int]] = field(default_factory=list)
-    #: When it should have gone on inside its section, and got no time.
+    #: When it should have continued within its section, but got no time.
     late: list[int] = field(default_factory=list)
     writes: list[Write] = field(default_factory=list)
 
     @property
     def believed(self) -> int:
-        """Until when its client believed to hold it, as far as it said so."""
+        """Until when its client believed that it held the lock, as far as it recorded."""
         return max((until for _, until in self.beliefs), default=0)
 
     @property
     def section_end(self) -> int:
-        """When its critical section was over for certain."""
+        """When its critical section had certainly ended."""
         return min(moment for moment in (self.ended, self.killed, NEVER) if moment is not None)
 
     @property
     def believed_end(self) -> int:
-        """When its critical section was over, or its client knew that it might not hold the lock any more."""
+        """When its critical section ended, or its client knew that it might have lost the lock."""
         return min(self.section_end, self.believed, NEVER if self.lost is None else self.lost)
 
     @property
     def over(self) -> int:
-        """When it was in nobody's way any more, but for what the server did not know yet."""
+        """When it stopped blocking others, apart from what the server did not know yet."""
         moments = (self.given_up, self.release_sent, self.killed, self.lost)
         return min((moment for moment in moments if moment is not None), default=NEVER)
 
 
 def gather(lines: Iterable[Line], kills: dict[int, int]) -> list[Attempt]:
-    """Return the attempts in the order in which they were made; ``kills``: when each process was killed."""
+    """Return the attempts in order; ``kills``: when each process was killed."""
     attempts: dict[str, Attempt] = {}
     for line in lines:
         if line.event == "invoke":

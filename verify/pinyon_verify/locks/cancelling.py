@@ -1,4 +1,4 @@
-"""How each concurrency model gives up waiting for a lock: after a while, or after a number of turns."""
+"""How each concurrency model cancels the wait for a lock: after a time, or after a number of loop turns."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from pinyon.errors import LockTimeout
 
 
 def shortened(model: Model, arguments: dict[str, Any], cancel_after: float | None) -> dict[str, Any]:
-    """Return the settings of a lock. Threads cannot be cancelled: they wait for a short time."""
+    """Return the settings of a lock. Threads cannot be cancelled, so they get a short time to wait."""
     if cancel_after is None or not isinstance(model, Threads):
         return arguments
     return {**arguments, "timeout": max(cancel_after, 0.0005)}
 
 
 async def acquire(model: Model, lock: Any, cancel_after: float | None) -> Any:
-    """Acquire a lock, cancelled after so many seconds, or turns if that is negative. Raises ``LockTimeout`` then."""
+    """Acquire a lock; cancel after some seconds, or loop turns if negative, and then raise ``LockTimeout``."""
     if cancel_after is None or isinstance(model, Threads):
         return await model.outcome(lock.acquire())
     if model.name == "gevent":
@@ -27,7 +27,7 @@ async def acquire(model: Model, lock: Any, cancel_after: float | None) -> Any:
 
 
 def _acquire_in_greenlet(lock: Any, cancel_after: float) -> Any:
-    """In the worker's own greenlet an exception is thrown into it; another greenlet is killed."""
+    """Throw an exception into the worker's own greenlet, or kill another greenlet."""
     import gevent
 
     if cancel_after > 0:

@@ -1,4 +1,4 @@
-"""One cell of the matrix: who works, what goes wrong, and what the checks may expect."""
+"""One cell of the matrix: the clients, the faults, and what the checks may expect."""
 
 from __future__ import annotations
 
@@ -11,51 +11,50 @@ from .settings import Settings
 if TYPE_CHECKING:
     from .world import World
 
-#: Does one thing to the world, and returns once it is over.
+#: Causes one fault, and returns once it is over.
 Injector = Callable[["World"], None]
 
 
 @dataclass(frozen=True)
 class Cell:
-    """What is run under one name."""
+    """One named run."""
 
     name: str
     what: str
-    #: One for each client process.
+    #: The settings of each client process.
     clients: tuple[Settings, ...]
-    #: Drawn from, again and again, with so many seconds between two at most.
+    #: The possible faults, and the longest time between two of them in seconds.
     faults: tuple[Injector, ...] = ()
     every: float = 0.7
     persistence: str = "none"
     options: tuple[str, ...] = ()
-    #: How the proxy between clients and server cuts connections; none: there is no proxy.
+    #: How the proxy between clients and server cuts connections; empty for no proxy.
     cuts: tuple[str, ...] = ()
-    #: Seconds by which the clients' wall clocks are wrong, in turn.
+    #: The errors of the clients' wall clocks in seconds, in turn.
     skews: tuple[int, ...] = ()
     #: Whether the server's wall clock can be moved.
     moves_clock: bool = False
-    #: Whether each lock must cost two calls, and no more.
+    #: Whether each lock must cost exactly two calls.
     exact: bool = False
-    #: Whether to trace the server; costs time.
+    #: Whether to trace the server, which takes time.
     traced: bool = True
-    #: Whether waiters are granted in the order of their tickets.
+    #: Whether waiters must be granted in the order of their tickets.
     ordered: bool = True
-    #: Seconds after which a waiter whose names are free must be granted, on top of what faults may cost.
+    #: Seconds within which a waiter with free names must be granted, in addition to the cost of faults.
     slack: float = 3.0
-    #: Whether it is one of the short ones that the tests run.
+    #: Whether it is one of the short cells for the tests.
     quick: bool = False
-    #: Done to the world before clients come.
+    #: Prepares the world before the clients start.
     prepare: Injector | None = None
-    #: Instead of random work: returns what went wrong.
+    #: Replaces the random work. Returns what went wrong.
     scenario: Callable[[World], list[str]] | None = None
 
     @property
     def grant_within(self) -> float:
-        """Seconds after which a waiter whose names are free must be granted.
+        """Seconds within which a waiter with free names must be granted.
 
-        Without faults, what it takes to be woken, and not a heartbeat.
-        After a kill, a ttl and two heartbeats; after a stop each of the process's waiters may be granted once, and
-        hold for a ttl.
+        Without faults, this is the time to be woken, not a heartbeat. After a kill, it is a ttl and two heartbeats.
+        After a stop, each of the process's waiters may be granted once, and hold for a ttl.
         """
         settings = self.clients[0]
         if not (self.faults or self.cuts):

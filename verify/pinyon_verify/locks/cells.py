@@ -1,4 +1,4 @@
-"""The matrix."""
+"""The matrix: every cell with its clients and faults."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from . import faults, scenarios
 from .cell import Cell
 from .settings import Settings
 
-#: Nothing expires, and nobody polls: what is not woken stays asleep.
+#: Nothing expires and no waiter polls: without a wake-up, it stays asleep.
 CALM = Settings(ttl=60.0, heartbeat=60.0, long_stays=0.0, patience=30.0)
-#: Leases that end often, and waiters that give up often.
+#: Locks that expire often, and waiters that often give up.
 BUSY = Settings(cancels=0.15, tries=0.05, unrenewed=0.05, stay=0.002, long_stays=0.005)
 MODELS = ("blocking", "gevent", "asyncio")
 
-#: Who may do what the documentation says that the pure handler needs, and nothing else.
+#: A user with exactly the permissions that the pure handler needs according to the documentation.
 PLAIN_USER = (
     "plain on >secret ~{verify}:* &{verify}:* +ping +info +subscribe +publish +time +multi +exec +watch +unwatch"
     " +exists +set +msetnx +incr +mget +pexpire +pttl +del"
@@ -25,13 +25,13 @@ def each(settings: Settings, *models: str, **changes: object) -> tuple[Settings,
 
 
 def _all(settings: Settings) -> tuple[Settings, ...]:
-    """One client of each model, and one more."""
+    """One client of each model, and one extra."""
     return each(settings, *MODELS, "blocking")
 
 
 _CUT = BUSY.but(command_timeout=0.5, cancels=0.1)
 _LOST = BUSY.but(cancels=0.05)
-#: A task that is cancelled acquires in a task of its own, which is then the owner: nothing is nested in what it holds.
+#: A cancelled task acquires in a new task, which is then the owner, so nothing is nested in its locks.
 _NESTED = tuple(
     each.but(cancels=0.0) if each.model == "asyncio" else each for each in _all(BUSY.but(nested=0.4, most=3))
 )
@@ -46,7 +46,7 @@ CELLS = (
     Cell("pure", "plain commands only", _all(BUSY.but(handler="pure")), ordered=False),
     Cell(
         "mixed-handlers",
-        "clients with scripts and clients without",
+        "clients with scripts and clients without them, on the same names",
         each(BUSY, *MODELS) + each(BUSY.but(handler="pure"), *MODELS),
         ordered=False,
         quick=True,
@@ -54,7 +54,7 @@ CELLS = (
     Cell("cancel-storm", "nearly all waiters are cancelled", _all(BUSY.but(cancels=0.8, cancel_within=0.006))),
     Cell(
         "cancel-pure",
-        "the same, without scripts",
+        "nearly all waiters are cancelled, without scripts",
         _all(BUSY.but(cancels=0.8, cancel_within=0.006, handler="pure")),
         ordered=False,
     ),
@@ -114,9 +114,11 @@ CELLS = (
         persistence="aof",
     ),
     Cell("cut-before-send", "connections cut before a request is passed on", _all(_CUT), cuts=("before-send",)),
-    Cell("cut-before-reply", "… between request and reply", _all(_CUT), cuts=("before-reply",), quick=True),
-    Cell("cut-mid-reply", "… in the midst of a reply", _all(_CUT), cuts=("mid-reply",)),
-    Cell("half-open", "connections that say nothing any more", _all(_CUT), cuts=("half-open",)),
+    Cell(
+        "cut-before-reply", "connections cut between request and reply", _all(_CUT), cuts=("before-reply",), quick=True
+    ),
+    Cell("cut-mid-reply", "connections cut in the middle of a reply", _all(_CUT), cuts=("mid-reply",)),
+    Cell("half-open", "connections that stay open but carry nothing", _all(_CUT), cuts=("half-open",)),
     Cell(
         "cut-pure",
         "all kinds of cuts, with clients without scripts",
@@ -133,7 +135,7 @@ CELLS = (
     ),
     Cell(
         "server-clock-on",
-        "the server's clock jumps a minute on, and back",
+        "the server's clock jumps a minute forward, then back",
         _all(_LOST),
         faults=(faults.move_clock_on,),
         every=3.0,
@@ -141,7 +143,7 @@ CELLS = (
     ),
     Cell(
         "server-clock-back",
-        "the server's clock jumps an hour back, and on",
+        "the server's clock jumps an hour back, then forward",
         _all(_LOST),
         faults=(faults.move_clock_back,),
         every=3.0,
@@ -197,7 +199,7 @@ CELLS = (
     ),
     Cell(
         "nested",
-        "locks inside of locks, in any order: who would wait for ever is told",
+        "nested locks in any order: a deadlock is reported",
         _NESTED,
         ordered=False,
         quick=True,
@@ -211,7 +213,7 @@ CELLS = (
     ),
     Cell(
         "evict",
-        "a server with maxmemory, whose policy throws out locks",
+        "a server with maxmemory whose policy evicts locks",
         _all(_LOST),
         faults=(faults.evict,),
         every=1.5,
@@ -220,7 +222,7 @@ CELLS = (
     ),
     Cell(
         "restricted",
-        "a user that may run no scripts: clients do without, and others with scripts are beside them",
+        "a user without permission for scripts, beside clients that use scripts",
         each(BUSY.but(handler="auto", login="plain:secret@"), *MODELS) + each(BUSY, "blocking"),
         ordered=False,
         options=("--user", *PLAIN_USER.split()),
@@ -228,7 +230,7 @@ CELLS = (
     ),
     Cell(
         "resp2",
-        "a server that speaks RESP2 only: pushes come by a second connection",
+        "a server with RESP2 only: pushes arrive on a second connection",
         _all(BUSY),
         options=("--rename-command", "HELLO", ""),
         quick=True,
@@ -261,7 +263,7 @@ CELLS = (
     ),
     Cell(
         "overtaken-waiter",
-        "W1 waits for A and B, W2 for A: whoever can go on is woken",
+        "W1 waits for A and B, W2 for A: the waiter that can continue wakes",
         (CALM,),
         ordered=False,
         scenario=scenarios.overtaken_waiter,

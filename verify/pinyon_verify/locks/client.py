@@ -14,7 +14,7 @@ from .work import work
 
 
 def main() -> None:
-    # What clients warn of is done to them on purpose here.
+    # Clients warn of things that are done to them on purpose here.
     logging.getLogger("pinyon").setLevel(logging.ERROR)
     settings = Settings.load(Path(sys.argv[1]))
     recorder = Recorder(Path(settings.folder))

@@ -1,4 +1,4 @@
-"""Wrong wall clocks: a small library, compiled when it is needed, that stands between a process and its clock."""
+"""Wrong wall clocks: a small library, compiled on demand, that intercepts a process's clock."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ SOURCE = Path(__file__).with_name("clock_shim.c")
 
 
 class Skipped(Exception):
-    """This cell cannot be run here; the message says why."""
+    """This cell cannot run here, for the reason in the message."""
 
 
 class WallClock:
-    """The wall clock of the processes that are started with its environment; it can be moved while they run."""
+    """The wall clock of processes started with its environment; it can be changed while they run."""
 
     def __init__(self, folder: Path, name: str = "clock", offset: int = 0) -> None:
         compiler = shutil.which("gcc") or shutil.which("cc")
@@ -29,7 +29,7 @@ class WallClock:
         self.environment = {"LD_PRELOAD": str(library), "PINYON_CLOCK": str(self._offset)}
 
     def move(self, seconds: int) -> None:
-        """Set how far it is from the true one."""
+        """Set its offset from the true clock."""
         if self._offset.exists():
             with self._offset.open("r+b") as file:
                 file.write(struct.pack("=q", seconds))

@@ -1,5 +1,5 @@
-/* Moves the wall clock of one process by as many seconds as the file named in PINYON_CLOCK holds: an eight-byte
- * integer, read anew each time. The monotonic clocks stay as they are. */
+/* Moves the wall clock of a process by the number of seconds in the file named by PINYON_CLOCK: an eight-byte integer,
+ * read each time. The monotonic clocks are unchanged. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>

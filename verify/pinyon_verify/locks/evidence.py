@@ -1,4 +1,4 @@
-"""All that is known about one run, as the checks read it."""
+"""Everything known about one run, for the checks."""
 
 from __future__ import annotations
 
@@ -11,16 +11,17 @@ from .history import SECOND, Line
 from .observer import Scan
 from .trace import Step
 
-#: What a fault may excuse: the server forgot or was told to forget, or its clock jumped.
+#: Faults that excuse violations: the server lost or deleted data, or its clock jumped.
 LOSSES = ("restart", "flush", "delete", "evict", "clock")
 
 
 @dataclass(frozen=True)
 class Fault:
-    """Something that was done to the world.
+    """Something done to the world.
 
-    ``kill`` and ``stop`` of a process; of the server ``pause``, ``restart``, ``flush`` (all its data), ``delete`` (the
-    locks of some names), ``clock``, ``forget`` (its scripts), ``queue`` (its waiters or its counter); ``cut`` of a connection.
+    ``kill`` and ``stop`` of a process; of the server ``pause``, ``restart``, ``flush`` (all its data), ``delete``
+    (the locks of some names), ``clock``, ``forget`` (its scripts), ``queue`` (its waiters or its counter); ``cut``
+    of a connection.
     """
 
     kind: str
@@ -32,37 +33,37 @@ class Fault:
 
 @dataclass(frozen=True)
 class Bounds:
-    """How long things may take, in nanoseconds, however slow the machine."""
+    """Time limits in nanoseconds, which slow machines must meet too."""
 
-    #: A waiter whose names are free, and before whom nobody comes, is granted after so long.
+    #: A waiter with free names and no one ahead of it is granted within this time.
     grant: int = 5 * SECOND
-    #: How long a lock lasts that is not renewed.
+    #: The duration of a lock without renewal.
     ttl: int = SECOND
 
 
 @dataclass
 class Evidence:
-    """One run. What was not looked at is None or empty."""
+    """One run. What was not recorded is None or empty."""
 
     attempts: list[Attempt] = field(default_factory=list)
     faults: list[Fault] = field(default_factory=list)
-    #: When some process got no time: from, until.
+    #: When a process got no time: from, until.
     stalls: list[tuple[int, int]] = field(default_factory=list)
     violations: list[tuple[int, str]] = field(default_factory=list)
     scans: list[Scan] = field(default_factory=list)
     steps: Sequence[Step] = ()
-    #: What was there when nobody held or waited any more.
+    #: The keys that existed after all holders and waiters were gone.
     keys_left: list[str] = field(default_factory=list)
     channels_left: list[str] = field(default_factory=list)
-    #: How often each command was called, and how many clients there were; of runs without faults and cancels.
+    #: The number of calls of each command, and of clients; for runs without faults and cancellations.
     calls: dict[str, int] | None = None
     clients: int = 0
-    #: Whether waiters are granted in the order of their tickets.
+    #: Whether waiters must be granted in the order of their tickets.
     ordered: bool = True
     bounds: Bounds = Bounds()
 
     def holders(self) -> Iterator[tuple[str, list[Attempt]]]:
-        """Return those that were in their critical section, in order, for each name."""
+        """Return for each name the attempts that entered their critical section, in order."""
         by_name = defaultdict(list)
         for attempt in sorted((each for each in self.attempts if each.begun is not None), key=_begun):
             for name in attempt.names:
@@ -70,7 +71,9 @@ class Evidence:
         return iter(sorted(by_name.items()))
 
     def stopped(self, attempt: Attempt, since: int, until: int) -> bool:
-        """Whether the attempt's process was stopped between these moments, or dying, which a busy machine takes its time for."""
+        """Whether the attempt's process was stopped or dying between these moments. Dying takes time on a busy
+        machine.
+        """
         return any(
             fault.kind in ("stop", "kill")
             and fault.process == attempt.process
@@ -80,15 +83,15 @@ class Evidence:
         )
 
     def lost(self, names: Set[str], since: int, until: int) -> bool:
-        """Whether the server may have lost who holds some of these names, between these moments.
+        """Whether the server may have lost the holder of some of these names between these moments.
 
-        Who loses one of its names gives the others back.
+        A holder that loses one of its names releases the others.
         """
         losses = (fault for fault in self.faults if fault.kind in LOSSES and since <= fault.until and fault.at < until)
         return any(not fault.names or not fault.names.isdisjoint(names) for fault in losses)
 
     def stalled(self, since: int, until: int) -> int:
-        """Return for how long processes got no time between these moments, at most."""
+        """Return the longest time between these moments for which processes got no processor time."""
         return sum(max(0, min(until, end) - max(since, begin)) for begin, end in self.stalls)
 
 
@@ -97,7 +100,7 @@ def _begun(attempt: Attempt) -> int:
 
 
 def weigh(lines: list[Line]) -> Evidence:
-    """Return the evidence that processes wrote down."""
+    """Return the evidence that the processes recorded."""
     faults = [_fault(line) for line in lines if line.event == "fault"]
     kills = {fault.process: fault.until for fault in faults if fault.kind == "kill"}
     return Evidence(
@@ -115,7 +118,7 @@ def _fault(line: Line) -> Fault:
 
 
 def _stalls(lines: Iterable[Line], faults: list[Fault]) -> Iterator[tuple[int, int]]:
-    """Return when processes got no time, but for those that were stopped on purpose."""
+    """Return when processes got no processor time, except those stopped on purpose."""
     away = [fault for fault in faults if fault.kind in ("stop", "pause", "restart")]
     for line in lines:
         if line.event != "stall":
@@ -126,7 +129,7 @@ def _stalls(lines: Iterable[Line], faults: list[Fault]) -> Iterator[tuple[int, i
 
 
 def _joined(stalls: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Return the times in which some process got no time, each once."""
+    """Return the merged times in which some process got no processor time."""
     joined: list[tuple[int, int]] = []
     for begin, end in sorted(stalls):
         if joined and begin <= joined[-1][1]:

@@ -1,4 +1,4 @@
-"""What goes wrong: each function does one thing to the world, at a moment that suits, and writes it down."""
+"""Faults: each function injects one into the world at a suitable moment, and records it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .settings import NAMESPACE
 if TYPE_CHECKING:
     from .world import Client, World
 
-#: How long to look for somebody in the right state.
+#: How long to look for a process in the right state, in seconds.
 LOOK = 1.0
 
 
@@ -69,7 +69,7 @@ def stop_waiter(world: World) -> None:
 
 
 def stop_granted(world: World) -> None:
-    """Stop a waiter until it is granted its names, and then for longer than they are its own, or nearly."""
+    """Stop a waiter until it is granted its names, and then for about as long as it holds them, or longer."""
     client = _find(world, world.waiter)
     if client:
         with world.stopped(client):
@@ -126,7 +126,7 @@ def flush_all(world: World) -> None:
 
 
 def evict(world: World) -> None:
-    """Memory is short for a moment, and the server throws out whatever it likes."""
+    """Memory is short for a moment, and the server evicts whatever it likes."""
     before = now()
     used = world.server.fact("memory", "used_memory")
     evicted = world.server.fact("stats", "evicted_keys")
@@ -142,7 +142,7 @@ def evict(world: World) -> None:
 
 
 def delete_locks(world: World) -> None:
-    """What an operator does to release names by force."""
+    """Release names by force, as an operator would."""
     names = world.random.sample(world.names, world.random.randint(1, 3))
     before = now()
     world.server.ask("DEL", *map(lock_key, names))
@@ -150,7 +150,7 @@ def delete_locks(world: World) -> None:
 
 
 def delete_queue(world: World) -> None:
-    """Nobody's lock is touched: the waiters line up again, and the counter goes on from the clock."""
+    """No lock is touched: the waiters queue again, and the counter continues from the clock."""
     before = now()
     keys = [f"{{{NAMESPACE}}}:{key}" for key in world.random.sample(["#q", "#w", "#f"], 1)]
     world.server.ask("DEL", *keys)
@@ -166,7 +166,7 @@ def move_clock_back(world: World) -> None:
 
 
 def move_client_clocks(world: World) -> None:
-    """Wall clocks of clients jump, each in its own way: nobody looks at them."""
+    """Wall clocks of clients jump, each differently; no client reads them."""
     before = now()
     for clock in world.clocks:
         clock.move(world.random.randint(-7200, 7200))
@@ -179,5 +179,5 @@ def _move_clock(world: World, seconds: int) -> None:
     world.clock.move(seconds)
     time.sleep(1)
     world.clock.move(0)
-    # What was written under the other clock lives on.
+    # Data written under the other clock still exists.
     world.record("fault", at=before, kind="clock", until=world.until + 60 * SECOND)

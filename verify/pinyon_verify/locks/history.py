@@ -1,7 +1,7 @@
-"""What happened: every process appends lines to a file of its own, and the checks read them all together.
+"""The history: every process appends lines to its own file, and the checks read all files together.
 
-A line is one JSON array ``[nanoseconds, process, event, attempt, facts]``. The clock is ``CLOCK_MONOTONIC``, which all
-processes of a machine share. A line is one ``write``, so a process that is killed leaves whole lines.
+A line is a JSON array ``[nanoseconds, process, event, attempt, facts]``. The clock is ``CLOCK_MONOTONIC``, which
+all processes of a machine share. Each line is one ``write``, so a killed process leaves only whole lines.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ now = time.monotonic_ns
 
 @dataclass(frozen=True)
 class Line:
-    """One thing that happened.
+    """One event.
 
-    Of an attempt: ``invoke`` (names), ``granted`` (token), ``believes`` (until), ``begin`` and ``end`` of its critical
-    section, ``write`` (name, sent, accepted, order), ``release`` (sent), ``released`` (kept), ``lost``, ``cancel``,
-    ``late`` (should have gone on by now),
-    ``failed`` (error). Of a process: ``stall`` (until), ``violation`` (text). Of the world: ``fault`` (kind, until, …).
+    Of an attempt: ``invoke`` (names), ``granted`` (token), ``believes`` (until), ``begin`` and ``end`` of its
+    critical section, ``write`` (name, sent, accepted, order), ``release`` (sent), ``released`` (kept), ``lost``,
+    ``cancel``, ``late`` (should have continued by now), ``failed`` (error). Of a process: ``stall`` (until),
+    ``violation`` (text). Of the world: ``fault`` (kind, until, …).
     """
 
     at: int
@@ -37,7 +37,7 @@ class Line:
 
 
 class Recorder:
-    """Appends lines to a file of this process's own."""
+    """Appends lines to the file of this process."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -50,7 +50,7 @@ class Recorder:
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
 
     def after_fork(self) -> None:
-        """In the child: it writes a file of its own."""
+        """Called in a forked child: it writes a file of its own."""
         os.close(self._file)
         self._begin_anew()
 
@@ -61,7 +61,7 @@ class Recorder:
 
 
 def read(folder: Path) -> list[Line]:
-    """Return the lines of all processes in the order of time."""
+    """Return the lines of all processes, ordered by time."""
     lines = []
     for path in sorted(folder.glob("*.lines")):
         with path.open("rb") as file:
@@ -70,13 +70,13 @@ def read(folder: Path) -> list[Line]:
 
 
 def start(folder: Path, until: int) -> None:
-    """Let the processes of a world begin, and go on until then."""
+    """Let the processes of a world begin, and work until then."""
     (folder / "start.new").write_text(str(until))
     (folder / "start.new").rename(folder / "start")
 
 
 def wait_for_start(folder: Path) -> int:
-    """Wait until the world begins. Return until when it goes on."""
+    """Wait until the world begins; return when it ends."""
     path = folder / "start"
     while not path.exists():
         time.sleep(0.005)

@@ -1,9 +1,11 @@
-"""A TCP proxy that cuts connections where it hurts: ``python -m pinyon_verify.locks.proxy DESCRIPTOR TARGET SEED HOW…``.
+"""A TCP proxy that cuts connections at bad moments: ``python -m pinyon_verify.locks.proxy DESCRIPTOR TARGET SEED
+HOW…``.
 
-The descriptor is of a socket that listens.
+The descriptor is that of a listening socket.
 
-``before-send``: what the client sends is not passed on; ``before-reply``: it is, and the reply is not; ``mid-reply``:
-half of a reply is; ``half-open``: from some moment on nothing is passed on, and nobody is told for a while.
+``before-send``: the client's message is not passed on. ``before-reply``: it is, but the reply is not.
+``mid-reply``: half of a reply is. ``half-open``: from some moment on nothing is passed on, and for a while neither
+side is told.
 """
 
 from __future__ import annotations
@@ -17,19 +19,19 @@ from collections.abc import Coroutine
 
 KINDS = ("before-send", "before-reply", "mid-reply", "half-open")
 
-#: A connection is cut after so many messages at most.
+#: The most messages before a connection is cut.
 LONGEST = 60
-#: For how many seconds a half-open connection stays so, at most.
+#: The most seconds for which a connection stays half-open.
 SILENCE = 2.0
 
 
 class Link:
-    """One connection through the proxy, and when and how it will be cut."""
+    """One connection through the proxy, with when and how to cut it."""
 
     def __init__(self, client: asyncio.StreamWriter, server: asyncio.StreamWriter, seeded: random.Random) -> None:
         self.client, self.server = client, server
         self.how = seeded.choice(sys.argv[4:] or list(KINDS))
-        # Not in the greeting each time: some cuts come early, most in the midst of work.
+        # Not always in the greeting: some cuts come early, most in the middle of work.
         self.messages = int(seeded.triangular(1, LONGEST, LONGEST / 3))
         self.part = seeded.random()
         self.silence = seeded.uniform(0.2, SILENCE)
@@ -72,7 +74,7 @@ async def _replies(reader: asyncio.StreamReader, link: Link) -> None:
 
 
 async def _pass_on(work: Coroutine[None, None, None], to: asyncio.StreamWriter) -> None:
-    """One direction, until its end; the other side is told."""
+    """Forward one direction until its end, and tell the other side."""
     with contextlib.suppress(OSError):
         await work
     to.close()

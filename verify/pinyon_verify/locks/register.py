@@ -1,4 +1,4 @@
-"""The register that enforces fencing tokens: for each name, no write with an older token after one with a newer."""
+"""A register that enforces fencing tokens: for each name, it refuses a token older than the newest one."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ return {1, order}
 
 
 class Register:
-    """A connection to the register, which lives on a server of its own that suffers no faults."""
+    """A connection to the register, on a server of its own without faults."""
 
     def __init__(self, address: str) -> None:
         self._connection = Connection(address)
 
     def write(self, name: str, token: int) -> tuple[bool, int]:
-        """Write to a name's register. Return whether it was accepted, and the write's place among all of them."""
+        """Write to a name's register. Return whether it was accepted, and the write's position among all writes."""
         accepted, order = self._connection("EVAL", _SCRIPT, 1, f"register:{name}", token)
         return bool(accepted), order
 

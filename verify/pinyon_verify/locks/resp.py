@@ -1,4 +1,4 @@
-"""A blocking connection to Redis of a hundred lines, so that nothing of what is verified verifies itself."""
+"""A blocking connection to Redis in a hundred lines, independent of the code under test."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Connection:
         self._file = self._socket.makefile("rb")
 
     def __call__(self, *parts: str | bytes | int) -> Any:
-        """Send a command and return its reply; raises ``ServerSaid`` for an error, ``OSError`` for a broken way."""
+        """Return the reply to a command. Raise ``ServerSaid`` for an error, ``OSError`` if the connection broke."""
         self.send(*parts)
         reply = self.read()
         if isinstance(reply, ServerSaid):

@@ -1,4 +1,4 @@
-"""Runs cells, each in a folder of its own, and says what came of them."""
+"""Runs cells, each in a folder of its own, and reports the results."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .world import World
 
 @dataclass
 class Result:
-    """What came of one cell."""
+    """The result of one cell."""
 
     cell: Cell
     seed: int
@@ -31,10 +31,10 @@ class Result:
     faults: int = 0
     longest_gap: float = 0.0
     stalled: float = 0.0
-    #: Microseconds of a script: on the average, and the slowest.
+    #: Microseconds of a script: the mean, and the slowest.
     mean_script: float = 0.0
     slowest_script: int = 0
-    #: Where everything is that was written down, if it was kept.
+    #: The folder with everything that was recorded, if it was kept.
     folder: str = ""
 
     @property
@@ -51,7 +51,7 @@ class Result:
 
 
 def run(cell: Cell, seed: int, seconds: float, keep: bool = False) -> Result:
-    """Run one cell; `keep` its folder, as is done whenever something is wrong."""
+    """Run one cell; `keep` its folder, which is always kept when something is wrong."""
     folder = Path(tempfile.mkdtemp(prefix="pv-"))
     world = World(cell, seed, seconds, folder)
     try:
@@ -109,7 +109,7 @@ HEADING = (
 
 
 def details(result: Result, most: int = 8) -> list[str]:
-    """Return what was wrong, and what was excused and why."""
+    """Return the violations, and the excused ones with their excuses."""
     excuses = Counter((finding.check, finding.excuse) for finding in result.excused)
     lines = [f"    excused {count:>4} x {check}: {excuse}" for (check, excuse), count in sorted(excuses.items())]
     kinds = Counter(finding.check for finding in result.violations)

@@ -1,4 +1,4 @@
-"""Breaks what is verified, to see that it is found: each sabotage changes a line of the functions on the server."""
+"""Sabotages to test the checks: each changes a line of the functions on the server."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LIBRARY = "pinyon_locks_3"
 
 @dataclass(frozen=True)
 class Sabotage:
-    """One line that is replaced, in a cell, and the check that must find it."""
+    """One replaced line, the cell to run, and the check that must find it."""
 
     name: str
     found_by: str
@@ -27,7 +27,7 @@ class Sabotage:
     cell: Cell
 
     def do(self, world: World) -> None:
-        """Have the library loaded by whoever loads it, and load another in its place."""
+        """Let a client load the library, then load the changed one in its place."""
         with pinyon.Locks(f"redis://127.0.0.1:{world.server.port}", handler="script") as locks:
             locks.is_locked("nothing")
         listed = world.server.ask("FUNCTION", "LIST", "LIBRARYNAME", LIBRARY, "WITHCODE")
@@ -58,7 +58,7 @@ SABOTAGES = (
         "nobody-is-woken",
         "liveness",
         "local handed_over, deaf\n",
-        # Neither those who give back nor those who give up.
+        # Neither attempts that release nor those that give up.
         "local grant, hand_over = function() end, function() end\nlocal handed_over, deaf\n",
         _CALM,
     ),

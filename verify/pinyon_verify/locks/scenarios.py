@@ -1,4 +1,4 @@
-"""Short stories with a known end, which locks of other kinds get wrong."""
+"""Short scenarios with a known end that other kinds of locks get wrong."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from .work import make_locks
 if TYPE_CHECKING:
     from .world import World
 
-#: A waiter that is not woken is woken by its heartbeat, after so many seconds: far later than anything here takes.
+#: Seconds until the heartbeat wakes a waiter that is not woken otherwise: far longer than anything here takes.
 NEVER = 60.0
-#: A waiter that is woken goes on within so many seconds on any machine.
+#: Seconds within which a woken waiter continues on any machine.
 SOON = 10.0
 
 
 class _Waiter:
-    """A client with a connection of its own, which waits for names in a thread."""
+    """A client with its own connection that waits for names in a thread."""
 
     def __init__(self, world: World, *names: str, fairness: str = "fifo", timeout: float = NEVER) -> None:
         settings = world.cell.clients[0].but(url=f"redis://127.0.0.1:{world.server.port}", fairness=fairness)
@@ -40,7 +40,7 @@ class _Waiter:
         self._over.set()
 
     def begins_to_wait(self) -> _Waiter:
-        """Return once it stands in the server's queue."""
+        """Return once it is in the server's queue."""
         before = self.locks.waiting(*self.names)
         self._thread.start()
         deadline = time.monotonic() + SOON
@@ -49,7 +49,7 @@ class _Waiter:
         return self
 
     def is_granted(self) -> bool:
-        """Whether it holds its names soon."""
+        """Wait a moment, and return whether it holds its names."""
         return self._over.wait(SOON) and self.held is not None
 
     def waits_still(self) -> bool:
@@ -60,7 +60,7 @@ class _Waiter:
 
 
 def overtaken_waiter(world: World) -> list[str]:
-    """A is freed while W1 waits for A and B, and W2 for A alone; whoever can go on is woken, at once."""
+    """A becomes free while W1 waits for A and B, and W2 for A: the waiter that can continue wakes at once."""
     complaints = []
     for fairness in ("fifo", "throughput"):
         complaints += _overtaken(world, fairness)

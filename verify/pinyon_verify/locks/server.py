@@ -1,4 +1,4 @@
-"""A redis-server of the verification's own: started, stopped for a while, killed and started again."""
+"""A redis-server for the verification, which can be started, paused, killed and restarted."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ PERSISTENCE = {
 
 
 class Server:
-    """One server on a free port of this machine, with a Unix socket beside it."""
+    """A server on a free local port, with a Unix socket beside it."""
 
     def __init__(self, folder: Path, persistence: str = "none", options: tuple[str, ...] = ()) -> None:
         self.folder = folder
         self.port = free_port()
-        #: Where other than the port, and short: the kernel takes a hundred bytes.
+        #: Short, because the kernel limits the path to a hundred bytes.
         self.socket = str(folder / "s")
         self._arguments = [*PERSISTENCE[persistence], *options]
         self._process: subprocess.Popen[bytes] | None = None
-        #: Environment that the next start has.
+        #: The environment for the next start.
         self.environment: dict[str, str] = {}
         folder.mkdir(parents=True, exist_ok=True)
 
@@ -60,7 +60,7 @@ class Server:
         return Connection(self.port, timeout)
 
     def ask(self, *parts: str | bytes | int) -> object:
-        """Send one command on a connection of its own."""
+        """Send one command on a new connection."""
         connection = self.connect()
         try:
             return connection(*parts)
@@ -74,13 +74,13 @@ class Server:
         self._signal(signal.SIGCONT)
 
     def kill(self) -> None:
-        """End it as a crash would."""
+        """End it like a crash."""
         self._signal(signal.SIGKILL)
         if self._process is not None:
             self._process.wait()
 
     def stop(self) -> None:
-        """End it, whatever state it is in."""
+        """End it in whatever state it is."""
         if self._process is not None and self._process.poll() is None:
             self.resume()
             self.kill()
@@ -90,7 +90,7 @@ class Server:
             self._process.send_signal(number)
 
     def calls(self) -> dict[str, tuple[int, float]]:
-        """Return how often each command was called, and how many microseconds a call took."""
+        """Return the number of calls of each command, and the microseconds per call."""
         text = self.ask("INFO", "commandstats")
         assert isinstance(text, bytes)
         calls = {}
@@ -102,20 +102,20 @@ class Server:
         return calls
 
     def fact(self, section: str, name: str) -> int:
-        """Return a number that the server tells of itself."""
+        """Return a number from the server's INFO."""
         text = self.ask("INFO", section)
         assert isinstance(text, bytes)
         return next(int(line.partition(":")[2]) for line in text.decode().splitlines() if line.startswith(f"{name}:"))
 
     def slowest_script(self) -> int:
-        """Return how many microseconds the slowest call of a script took, 0 if it was less than half a millisecond."""
+        """Return the microseconds of the slowest script call; 0 if it took less than half a millisecond."""
         entries = self.ask("SLOWLOG", "GET", "-1")
         assert isinstance(entries, list)
         return max((entry[2] for entry in entries if entry[3][0].upper() in (b"FCALL", b"EVALSHA")), default=0)
 
 
 def program() -> str:
-    """Return where the server's program is."""
+    """Return the path of the server's program."""
     found = shutil.which(PROGRAM)
     if found is None:
         raise RuntimeError(f"{PROGRAM} is not installed")

@@ -1,4 +1,4 @@
-"""What a client process is told: how it works, and where it writes down what it does."""
+"""The settings of a client process: how it works, and where it records what it does."""
 
 from __future__ import annotations
 
@@ -15,47 +15,47 @@ class Settings:
 
     seed: int = 1
     url: str = ""
-    #: As whom clients log in: ``user:password@``.
+    #: The clients' login: ``user:password@``.
     login: str = ""
     register: str = ""
     folder: str = ""
-    #: ``CLOCK_MONOTONIC`` nanoseconds after which nothing new is begun; a world says so when it begins.
+    #: ``CLOCK_MONOTONIC`` nanoseconds after which nothing new begins. A world sets this when it begins.
     until: int = 0
     #: ``blocking``, ``gevent`` or ``asyncio``.
     model: str = "blocking"
     workers: int = 3
-    #: Whether each worker has a connection of its own, and so a place of its own in the server's queue.
+    #: Whether each worker has its own connection, and thus its own place in the server's queue.
     apart: bool = False
     handler: str = "script"
     fairness: str = "fifo"
     ttl: float = 0.4
     heartbeat: float = 0.2
     command_timeout: float = 2.0
-    #: How long a worker waits for its names at most.
+    #: The longest time that a worker waits for its names.
     patience: float = 10.0
     names: int = 7
-    #: How many names at once: at least, at most.
+    #: The least and the most names at once.
     fewest: int = 1
     most: int = 5
-    #: How often a worker stops waiting on purpose, and after how many seconds at most.
+    #: How often a worker stops waiting on purpose, and the most seconds before it does.
     cancels: float = 0.0
     cancel_within: float = 0.03
-    #: Whether coroutines are cancelled after each number of turns of their loop in turn.
+    #: Whether coroutines are cancelled after 1, 2, 3, … turns of their loop.
     stepwise: bool = False
-    #: How often a worker asks once and does not wait.
+    #: How often a worker asks once without waiting.
     tries: float = 0.0
-    #: How often a worker stays for longer than its ttl, and how long it stays otherwise.
+    #: How often a worker stays longer than its ttl, and how long it stays otherwise.
     long_stays: float = 0.01
     stay: float = 0.004
-    #: How often a worker lets its lock run out.
+    #: How often a worker lets its lock expire.
     unrenewed: float = 0.0
-    #: How often a worker lets somebody go on who waits for a condition, and waits for one itself.
+    #: How often a worker notifies another one that waits on a condition, and waits on one itself.
     conditions: float = 0.0
-    #: How often a worker takes more names inside of its lock.
+    #: How often a worker takes more names inside its lock.
     nested: float = 0.0
     #: How often a worker forks inside its critical section.
     forks: float = 0.0
-    #: How long a worker rests between two locks, at most.
+    #: The longest pause of a worker between two locks.
     rest: float = 0.002
 
     def dump(self, path: Path) -> None:

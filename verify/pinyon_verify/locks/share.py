@@ -1,4 +1,4 @@
-"""One worker's share of the work: what it draws, how long it stays inside, and what it writes down."""
+"""One worker's share of the work: what it draws, how long it stays inside, and what it records."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from .history import MILLISECOND, SECOND, Recorder, now
 from .register import Register
 from .settings import Settings
 
-#: A holder looks this often whether it still is one.
+#: How often a holder checks that it still holds the lock, in seconds.
 SLICE = 0.01
-#: It leaves when it believes for no longer than this.
+#: It leaves if it may consider the lock held for at most this time, in seconds.
 MARGIN = 0.005
-#: What workers inside of others' locks are numbered from.
+#: The first number of workers inside others' locks.
 INNER = 1000
-#: A sleep that took so much longer than asked for is written down.
+#: A sleep is recorded if it took so much longer than requested, in seconds.
 LATE = 0.005
 
 
 class Share:
-    """What one worker draws, and what it writes down."""
+    """What one worker draws and records."""
 
     def __init__(self, settings: Settings, recorder: Recorder, number: int) -> None:
         self.settings = settings
@@ -45,12 +45,12 @@ class Share:
         return self.random.uniform(0, self.settings.rest)
 
     def after_fork(self) -> None:
-        """In the child: it is another process's worker, with a connection of its own."""
+        """Called in a forked child: it is another process's worker, with a connection of its own."""
         self._process = self.record.process
         self._register = Register(self.settings.register)
 
     def draw(self) -> dict[str, Any]:
-        """Begin an attempt: draw its names and how it is made. Return the settings for ``lock``."""
+        """Begin an attempt: choose its names and its kind. Return the settings for ``lock``."""
         settings = self.settings
         others = [name for name in (f"n{number}" for number in range(settings.names)) if name not in self._outer_names]
         count = self.random.randint(settings.fewest, min(settings.most, len(others)))
@@ -80,7 +80,7 @@ class Share:
         return self.random.random() < self.settings.forks
 
     def waits(self) -> float | None:
-        """Return for how many seconds the worker waits on a condition, if it does: its names are free meanwhile."""
+        """Return the seconds to wait on a condition, if any. The names are free meanwhile."""
         if self.random.random() >= self.settings.conditions:
             return None
         self.record("release", self.attempt)
@@ -89,7 +89,7 @@ class Share:
         return self.random.uniform(0, 0.05)
 
     def cancel_after(self) -> float | None:
-        """Return after how many seconds the attempt is cancelled, if it is; a whole number of turns as a negative one."""
+        """Return after how many seconds to cancel the attempt, or None; a negative number means loop turns."""
         settings = self.settings
         if self.random.random() >= settings.cancels:
             return None
@@ -103,7 +103,7 @@ class Share:
         self.record("granted", self.attempt, token=held.token, until=until)
 
     def believes(self, held: Any) -> float:
-        """Write down until when it is believed to be held. Return for how many seconds it may be relied on."""
+        """Record until when the client believes to hold the lock; return for how many seconds it may rely on it."""
         at = now()
         remaining: float = held.remaining()
         if remaining <= 0:
@@ -113,7 +113,7 @@ class Share:
         return max(0.0, remaining - MARGIN)
 
     def stay(self, held: Any) -> Iterator[float]:
-        """Be in the critical section: write to a register, stay, write to another. Yields how long to sleep."""
+        """Stay in the critical section: write to a register, stay, write to another. Yields how long to sleep."""
         self.granted(held)
         reliable = self.believes(held)
         if not reliable:
@@ -152,18 +152,18 @@ class Share:
         self.record("failed", self.attempt, error=f"{type(error).__name__}: {error}")
 
     def gave_up(self) -> None:
-        """The wait for the names is over: it was cancelled, or took too long, as it would in a deadlock."""
+        """Record that the wait for the names ended: cancelled, or too long, as in a deadlock."""
         self.record("cancel", self.attempt)
         if self.settings.nested and now() - self._asked >= self.settings.patience * SECOND:
             self.violated(f"nobody was told that {self.attempt} would wait for ever")
 
     def violated(self, text: str) -> None:
-        """Something that the checks cannot see from the outside."""
+        """Record something that the checks cannot see from outside."""
         self.record("violation", self.attempt, text=text)
 
 
 def watch_for_stalls(recorder: Recorder, until: int) -> None:
-    """Write down when this process got no time; to be run by a thread."""
+    """Record when this process got no processor time; runs in a thread."""
     while now() < until:
         before = now()
         time.sleep(0.02)

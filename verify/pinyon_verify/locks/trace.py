@@ -1,4 +1,4 @@
-"""The server's own history: what ``MONITOR`` shows, scripts' inner commands included, in the order of execution."""
+"""The server's own history: the output of ``MONITOR``, including the commands inside scripts, in order of execution."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from .resp import encoded
 from .server import Server
 from .settings import NAMESPACE
 
-#: What a tracer echoes in order to know that it has seen all.
+#: What a tracer echoes to know that it has seen everything.
 END = "pinyon-verify-end"
-#: Seconds that a server may take for it, on any machine.
+#: Seconds that a server may need for that, on any machine.
 ENDING = 20.0
 
 _RESET = b"-- a server begins anew --\n"
@@ -33,7 +33,7 @@ _INTERESTING = re.compile(rb'"(FCALL|EVALSHA|PSETEX|ZADD|ZREM|HSET|HDEL|FLUSHALL
 
 
 class Tracer:
-    """A thread that writes down what a server executes, until it is stopped."""
+    """A thread that records what a server executes, until it is stopped."""
 
     def __init__(self, server: Server, path: Path) -> None:
         self._server, self._path = server, path
@@ -44,7 +44,7 @@ class Tracer:
         self._began.wait(5)
 
     def stop(self) -> None:
-        """Stop, once all is written down that was executed until now."""
+        """Stop once everything executed so far is recorded."""
         deadline = time.monotonic() + ENDING
         while time.monotonic() < deadline and not self._stopped.is_set():
             with contextlib.suppress(OSError):
@@ -86,10 +86,11 @@ class Tracer:
 
 @dataclass(frozen=True)
 class Step:
-    """One thing that the server did.
+    """One action of the server.
 
     ``granted`` (attempt, token, name), ``queued`` (attempt, ticket, name), ``dequeued`` (attempt, ticket, name),
-    ``known`` (attempt until a millisecond of the server's clock), ``unlocked`` (attempt), ``reset``: all is gone.
+    ``known`` (attempt until a millisecond of the server's clock), ``unlocked`` (attempt), ``reset``: all data is
+    gone.
     """
 
     #: Microseconds of the server's clock.
@@ -101,7 +102,7 @@ class Step:
 
 
 def steps(path: Path) -> Iterator[Step]:
-    """Return what a trace says about locks; of the pure handler's it says nothing."""
+    """Return what a trace says about locks; it says nothing about those of the pure handler."""
     asked: Step | None = None
     with path.open("rb") as file:
         for text in file:
@@ -111,7 +112,7 @@ def steps(path: Path) -> Iterator[Step]:
                 continue
             if asked is not None:
                 if b" lua] " in text[:40]:
-                    # What was asked for was found, and runs.
+                    # The requested script was found and runs.
                     yield asked
                 asked = None
             if not _INTERESTING.search(text):
@@ -137,7 +138,7 @@ def _unescaped(match: re.Match[bytes]) -> bytes:
 
 
 def _unlock(at: int, words: list[bytes]) -> Step | None:
-    """An unlock is the one call whose arguments are an attempt and flags; a number would be how many to notify."""
+    """An unlock is the only call with an attempt and flags as its arguments; a number would be how many to notify."""
     if words[0].upper() not in (b"FCALL", b"EVALSHA") or len(words) < 3 or not words[2].isdigit():
         return None
     arguments = words[3 + int(words[2]) :]
@@ -150,7 +151,7 @@ def _inner(at: int, words: list[bytes]) -> Iterator[Step]:
     command, key = words[0].upper(), words[1]
     if command == b"PSETEX" and key.startswith(_LOCK):
         attempt, token, mark = words[3].split(b" ")
-        # Prolonging a lock for the first time writes down when it was granted.
+        # The first renewal of a lock records when it was granted.
         if not mark.startswith(b"@"):
             yield Step(at, "granted", attempt.decode(), int(token), key[len(_LOCK) :].decode())
     elif command in (b"ZADD", b"ZREM") and key == _QUEUE:

@@ -1,4 +1,4 @@
-"""What the workers of a client process do, in every concurrency model."""
+"""The work of a client process, in every concurrency model."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from .history import Recorder
 from .settings import NAMESPACE, Settings
 from .share import Share
 
-#: Seconds that a worker waits after an error of the server's.
+#: The pause of a worker after an error from the server, in seconds.
 AFTER_ERROR = 0.02
 #: Seconds that a forked child may take.
 CHILD = 30.0
 
 
 def make_locks(model: Model, settings: Settings) -> Any:
-    """Return the locks that one client process, or one worker of it, works with."""
+    """Return the locks that one client process, or one of its workers, uses."""
     return model.locks(
         url=settings.url,
         namespace=NAMESPACE,
@@ -39,7 +39,7 @@ def make_locks(model: Model, settings: Settings) -> Any:
 
 
 def work(settings: Settings, recorder: Recorder) -> None:
-    """Run all workers of a process until their time is over, and close."""
+    """Run all workers of a process until time is up, and close."""
     model = MODELS[settings.model]()
     model.run(_work(model, settings, recorder))
     model.close()
@@ -55,7 +55,7 @@ async def _work(model: Model, settings: Settings, recorder: Recorder) -> None:
 
 
 class Worker(exercise.Worker):
-    """One thread, greenlet or task, which does its share."""
+    """One thread, greenlet or task at its share of the work."""
 
     def __init__(self, model: Model, share: Share) -> None:
         super().__init__(model)
@@ -80,7 +80,7 @@ class Worker(exercise.Worker):
 
     @contextlib.asynccontextmanager
     async def holding(self, lock: Any) -> AsyncIterator[Any]:
-        """Take the lock, or be cancelled; write down how it is released."""
+        """Acquire the lock, or be cancelled; record how it is released."""
         held = await acquire(self.model, lock, self._cancel_after)
         self._is_inside = True
         yield held
@@ -103,7 +103,7 @@ class Worker(exercise.Worker):
         await self._wait_on_condition(held)
 
     async def take_another(self, locks: Any) -> None:
-        """Take one lock, however late it is."""
+        """Acquire one lock, however late it is."""
         self._begin()
         await self.take(locks)
 
@@ -139,14 +139,14 @@ class Worker(exercise.Worker):
             self._is_released = True
         else:
             if held.token == token:
-                # Woken for nothing, before the server heard of it: the names were held all the time.
+                # Woken before the server knew: the names were held all the time.
                 self.share.record("cancel", self.share.attempt)
                 return
             for pause in self.share.stay(held):
                 await self.model.sleep(pause)
 
     async def _fork(self, locks: Any, held: Any) -> None:
-        """A child must not hold, renew or release what its parent holds, and works with locks of its own."""
+        """A child must not hold, renew or release its parent's locks; it uses locks of its own."""
         child = os.fork()
         if child == 0:
             status = 1

@@ -1,4 +1,4 @@
-"""One run of a cell: servers, clients and faults; at the end, all the evidence."""
+"""One run of a cell: servers, clients and faults, and finally all the evidence."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from .server import Server
 from .settings import NAMESPACE, Settings
 from .trace import Tracer, steps
 
-#: Seconds from the clients' beginning to the first fault, and from the last one to the end.
+#: Seconds from the clients' start to the first fault, and from the last one to the end.
 WARM_UP, TAIL = 0.3, 0.5
-#: How long a client may take to end, beyond its patience.
+#: How long a client may take to end, beyond its time to wait.
 ENDING = 30.0
 
 
@@ -55,7 +55,7 @@ class Client:
 
 
 class World:
-    """What faults are done to."""
+    """The servers and clients that faults act on."""
 
     def __init__(self, cell: Cell, seed: int, seconds: float, folder: Path) -> None:
         self.cell, self.seed, self.seconds, self.folder = cell, seed, seconds, folder
@@ -65,19 +65,19 @@ class World:
         self.record = Recorder(self.history)
         self.server = Server(folder / "server", cell.persistence, cell.options)
         self.register = Server(folder / "register")
-        #: The server's, if it can be moved, and the clients', if theirs can be.
+        #: The server's clock, if it can be moved, and the clients' clocks, if theirs can be.
         self.clock: WallClock | None = None
         self.clocks: list[WallClock] = []
         self.clients: list[Client] = []
         self.names = [f"n{number}" for number in range(max(each.names for each in cell.clients))]
         self.until = 0
-        #: Microseconds that a call of a script took: on the average, and the slowest.
+        #: Microseconds of a script call: the mean, and the slowest.
         self.mean_script = 0.0
         self.slowest_script = 0
         self._spawned = 0
 
     def run(self) -> Evidence:
-        """Let the clients work and things go wrong, and return what is known of it."""
+        """Let the clients work under faults, and return the evidence."""
         with self._servers(), self._proxy() as port:
             if self.cell.prepare:
                 self.cell.prepare(self)
@@ -142,7 +142,7 @@ class World:
             self.spawn(settings.but(url=f"redis://{settings.login}127.0.0.1:{port}"), skew)
         self._start()
         if self.cell.cuts:
-            # Anything may be cut at any time.
+            # A connection may be cut at any time.
             self.record("fault", kind="cut", until=self.until + 60 * SECOND)
         self._pause(WARM_UP)
         while self.cell.faults and now() < self.until - int(TAIL * SECOND):
@@ -151,7 +151,7 @@ class World:
         return self._wait_for_clients()
 
     def _start(self) -> None:
-        """Wait until all clients are there, on a slow machine too, and let them begin together."""
+        """Wait until all clients have started, even on a slow machine, and let them begin together."""
         deadline = now() + int(ENDING * SECOND)
         while now() < deadline and len(list(self.history.glob("*.lines"))) <= len(self.clients):
             time.sleep(0.01)
@@ -178,14 +178,14 @@ class World:
         return client
 
     def fault(self, kind: str, at: int, process: int = 0, names: list[str] | None = None) -> None:
-        """Write down what was done since `at`."""
+        """Record what was done since `at`."""
         self.record("fault", at=at, kind=kind, until=now(), target=process, names=names or [])
 
     def running(self, process: int) -> Client | None:
         return next((each for each in self.clients if each.pid == process and each.is_running()), None)
 
     def holder(self) -> Client | None:
-        """Return a client that holds something now."""
+        """Return a client that now holds a lock."""
         connection = self.server.connect()
         try:
             processes = {process_of(seen.attempt) for seen in scan(connection, self.names)}
@@ -194,7 +194,7 @@ class World:
         return self._any_of(processes)
 
     def waiter(self) -> Client | None:
-        """Return a client that waits in the server's queue now."""
+        """Return a client that now waits in the server's queue."""
         waiting = self.server.ask("HKEYS", f"{{{NAMESPACE}}}:#w")
         assert isinstance(waiting, list)
         return self._any_of({process_of(attempt.decode()) for attempt in waiting})
@@ -204,7 +204,7 @@ class World:
         return self.random.choice(found) if found else None
 
     def kill(self, client: Client) -> None:
-        """End a client as a crash would, and start another in its place."""
+        """End a client like a crash, and start another in its place."""
         before = now()
         client.process.kill()
         client.process.wait()
@@ -213,7 +213,7 @@ class World:
 
     @contextmanager
     def stopped(self, client: Client) -> Iterator[None]:
-        """Stop a client for a while."""
+        """Stop a client, and continue it later."""
         before = now()
         client.process.send_signal(signal.SIGSTOP)
         try:
@@ -240,7 +240,7 @@ class World:
         return complaints
 
     def _left(self) -> tuple[list[str], list[str]]:
-        """Wait as long as what crashes leave behind may live, and return what is left."""
+        """Wait for as long as the remains of crashes may live, and return what is left."""
         crashes = self.cell.faults or self.cell.cuts
         slowest = 3 + max(each.ttl + 6 * each.heartbeat if crashes else 0 for each in self.cell.clients)
         deadline = now() + int(slowest * SECOND)

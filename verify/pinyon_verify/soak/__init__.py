@@ -1,1 +1,1 @@
-"""The soak: caches on real processes that are killed, paused and silenced, under many workers, for minutes."""
+"""The soak: many workers use caches for minutes while real servers are killed, paused and silenced."""

@@ -1,4 +1,4 @@
-"""What can be typed after ``soak``."""
+"""The options of ``soak``."""
 
 from __future__ import annotations
 
@@ -13,24 +13,30 @@ from .sabotage import SABOTAGES
 if TYPE_CHECKING:
     SubParsers = argparse._SubParsersAction[argparse.ArgumentParser]
 
-#: Seconds of work for each model when it is to be quick, and under each sabotage.
+#: Seconds of work for each model in a quick run, and under each sabotage.
 QUICK_SECONDS, SABOTAGE_SECONDS = 4.0, 2.0
 
 
 def add_verb(verbs: SubParsers) -> None:
-    soak = verbs.add_parser("soak", help="caches on real processes that are killed, paused and silenced")
-    soak.add_argument("--minutes", type=float, default=10.0, help="for all concurrency models together (10)")
-    soak.add_argument("--seconds", type=float, help="for the work of each model, instead")
-    soak.add_argument("--model", action="append", default=[], choices=list(MODELS), help="only this; may be repeated")
-    soak.add_argument("--workers", type=int, default=64, help="how many work at the same time (64)")
-    soak.add_argument("--seed", type=int, help="what all choices follow from; printed with each run")
-    soak.add_argument("--quick", action="store_true", help=f"{QUICK_SECONDS:g} seconds for each model")
-    soak.add_argument("--sabotage", action="store_true", help="use clients that are wrong, to see that it is found")
+    soak = verbs.add_parser("soak", help="check caches on real servers that are killed, paused and silenced")
+    soak.add_argument(
+        "--minutes", type=float, default=10.0, help="how long all concurrency models take together; default: 10"
+    )
+    soak.add_argument("--seconds", type=float, help="how long each model works; overrides --minutes")
+    soak.add_argument(
+        "--model", action="append", default=[], choices=list(MODELS), help="run only this model; may be repeated"
+    )
+    soak.add_argument("--workers", type=int, default=64, help="how many workers run at once; default: 64")
+    soak.add_argument("--seed", type=int, help="random seed of all choices; each run prints its own")
+    soak.add_argument("--quick", action="store_true", help=f"take only {QUICK_SECONDS:g} seconds for each model")
+    soak.add_argument(
+        "--sabotage", action="store_true", help="use broken clients on purpose and see whether the checks find it"
+    )
     soak.set_defaults(carry_out=soak_or_sabotage)
 
 
 def soak_or_sabotage(options: argparse.Namespace) -> int:
-    """Do what is asked for; 0 when nothing was wrong."""
+    """Run the soak or its sabotages; return 0 when nothing was wrong."""
     models = options.model or list(MODELS)
     seed = options.seed if options.seed is not None else random.randrange(1_000_000)
     if options.sabotage:
@@ -48,7 +54,7 @@ def soak_or_sabotage(options: argparse.Namespace) -> int:
 
 
 def _sabotage(models: list[str], seed: int, seconds: float, workers: int) -> int:
-    """Do each thing wrong in turn; 0 when all of it was found."""
+    """Apply each sabotage in turn; return 0 when every one was found."""
     missed = []
     for number, (name, sabotage) in enumerate(SABOTAGES.items()):
         result = run(Plan(models, seed, seconds, workers, sabotage=name), models[number % len(models)])

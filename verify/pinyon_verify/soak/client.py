@@ -19,9 +19,9 @@ from .models import MODELS, make_client
 from .sabotage import SABOTAGES
 from .worker import TIMEOUT, Record, Tribe, Worker
 
-#: Seconds beyond its timeout after which an operation counts as hung: much, as machines get busy.
+#: Seconds beyond its timeout after which an operation counts as hung; generous, for busy machines.
 MARGIN = 15.0
-#: Part of the time after which memory must not grow much any more.
+#: The fraction of the time after which memory must hardly grow.
 WARM = 0.3
 
 
@@ -39,7 +39,7 @@ def main() -> None:
 
 
 def _warm_up(model: Model, servers: list[str]) -> None:
-    """What a model opens once and keeps, such as its loop's descriptors, is no leak."""
+    """Descriptors that a model opens once and keeps, such as its loop's, are no leak."""
 
     async def use() -> None:
         client = make_client(model, servers, timeout=5)
@@ -74,7 +74,7 @@ def _soak(model: Model, settings: dict[str, Any], record: Record, watch: _Watch)
 
 
 class _Watch(threading.Thread):
-    """Ends the process when an operation hangs, and looks at its memory and descriptors meanwhile."""
+    """Watches memory and descriptors, and ends the process when an operation hangs."""
 
     def __init__(self, record: Record, seconds: float) -> None:
         super().__init__(daemon=True)
@@ -121,7 +121,7 @@ def _descriptors() -> int:
 
 
 def _memory() -> int:
-    """Bytes of this process in memory."""
+    """The process's memory in bytes."""
     return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 

@@ -1,23 +1,23 @@
-"""What was written, and so what may be read: every value says which key it belongs to, and which of its generations.
+"""What was written, and therefore what may be read. Every value identifies its key and its generation.
 
-Nothing can be said of misses, as servers lose what they have. Of a value that is read there are three claims:
+A miss proves nothing, as servers lose their data. There are three claims about a value that is read:
 
-- *identity*: it is, byte for byte, what was made for this key;
-- *future*: its write had been begun before it was read;
-- *revival*: where keys stay on their servers (no failover), it is not one that had ended: one whose write was
-  acknowledged before another write or deletion was begun, which was acknowledged itself before the read was begun. What
-  was never acknowledged may be carried out at any later time, when a paused server goes on; what was refused never.
+- *identity*: it is, byte for byte, a value made for this key;
+- *future*: its write began before the read ended;
+- *revival*: if keys stay on their servers (no failover), it had not been replaced. It is replaced if its write was
+  acknowledged before another write or deletion began, and that one was acknowledged before the read began. A write
+  without an acknowledgement may take effect later, when a paused server continues. A refused one never does.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 
-#: Lengths of values; the generation chooses.
+#: The sizes of values, chosen by generation.
 SIZES = (20, 20, 300, 20, 3000, 20, 300, 20_000, 20, 300, 20, 70_000)
-#: How many acknowledged generations of a key are remembered: more than are written during any read.
+#: How many acknowledged generations of a key are kept: more than are written during any read.
 REMEMBERED = 400
-#: Of how many refused ones it is remembered why.
+#: For how many refused generations the reasons are kept.
 REASONS = 50
 
 
@@ -25,31 +25,31 @@ class Ledger:
     """The writes of one process.
 
     Args:
-        keys_stay: whether each key stays on its server, so that a value that had ended cannot come back.
+        keys_stay: whether each key stays on its server, so that a replaced value cannot come back.
     """
 
     def __init__(self, keys_stay: bool) -> None:
         self.keys_stay = keys_stay
         self._clock = 0
         self._last: dict[str, int] = defaultdict(int)
-        #: Generations that are on their way, or whose outcome nobody knows.
+        #: Generations under way, or with an unknown outcome.
         self._open: dict[str, dict[int, int]] = defaultdict(dict)
         #: When each of the last generations was acknowledged.
         self._acknowledged: dict[str, dict[int, int]] = defaultdict(dict)
-        #: Why each of the last that were not done was not.
+        #: Why each of the last refused generations was refused.
         self._refused: dict[str, dict[int, str]] = defaultdict(dict)
-        #: The latest beginning of a write or deletion that was acknowledged.
+        #: When the latest acknowledged write or deletion began.
         self._floor: dict[str, int] = defaultdict(int)
 
     def begin(self, key: str) -> int:
-        """A write or deletion is begun: returns its generation."""
+        """Note the start of a write or deletion; returns its generation."""
         self._clock += 1
         self._last[key] += 1
         self._open[key][self._last[key]] = self._clock
         return self._last[key]
 
     def acknowledge(self, key: str, generation: int) -> None:
-        """The server has done it."""
+        """Note that the server has done it."""
         self._clock += 1
         begun = self._open[key].pop(generation)
         self._floor[key] = max(self._floor[key], begun)
@@ -59,7 +59,7 @@ class Ledger:
             del remembered[next(iter(remembered))]
 
     def refuse(self, key: str, generation: int, why: str) -> None:
-        """It was not done and never will be."""
+        """Note that it was not done and never will be."""
         del self._open[key][generation]
         remembered = self._refused[key]
         remembered[generation] = why
@@ -67,11 +67,11 @@ class Ledger:
             del remembered[next(iter(remembered))]
 
     def mark(self, key: str) -> int:
-        """A read is begun: what has ended by now must not be read."""
+        """Note the start of a read: it must not return what has ended by now."""
         return self._floor[key]
 
     def judge(self, key: str, value: object, mark: int) -> str | None:
-        """What is wrong with a value that was read under this key, if anything is."""
+        """Returns what is wrong with a value read under this key, if anything."""
         generation = generation_of(key, value)
         if generation is None:
             return f"identity: under {key!r} was read {str(value)[:60]!r}"
@@ -93,7 +93,7 @@ def value_of(key: str, generation: int) -> str:
 
 
 def generation_of(key: str, value: object) -> int | None:
-    """The generation of this key's whose value it is, None if there is none."""
+    """Returns the generation of this key that the value belongs to; None if none does."""
     words = value.split(" ") if isinstance(value, str) else []
     if len(words) != 3 or words[0] != key or not words[1].isdecimal():
         return None

@@ -1,4 +1,4 @@
-"""Clients of caches for the concurrency models: in each of them their methods are awaited."""
+"""Cache clients for the concurrency models; their methods are awaited in all of them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MODELS: dict[str, type[Model]] = {**models.MODELS, Uvloop.name: Uvloop}
 
 
 class Awaited:
-    """A client, or a batch of one, whose methods are awaited and wait by themselves."""
+    """A blocking client, or its batch, with methods that are awaited but block."""
 
     def __init__(self, wrapped: Any) -> None:
         self.wrapped = wrapped
@@ -38,6 +38,6 @@ class Awaited:
 
 
 def make_client(model: Model, servers: list[str], **settings: Any) -> Any:
-    """Return a client of a model, whose methods are awaited."""
+    """Return a client in a model, with methods that are awaited."""
     client = importlib.import_module(model.module).Client(servers, **settings)
     return client if isinstance(model, Tasks) else Awaited(client)

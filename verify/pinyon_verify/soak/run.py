@@ -1,4 +1,4 @@
-"""Runs the soak, one concurrency model after the other, and says what came of it."""
+"""Runs the soak, one concurrency model after the other, and reports the results."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ from rich.table import Table
 from .client import MARGIN
 from .servers import Faults, Memcached
 
-#: Servers on ports, and on unix sockets.
+#: The number of servers on ports, and on Unix sockets.
 TCP, UNIX = 2, 1
-#: Seconds before the first fault and after the last.
+#: Seconds before the first fault and after the last one.
 CALM = 0.3
 #: Seconds that a client may take to start and to end.
 AROUND = 60.0
-#: Bytes by which a process may grow once it is warm: the ledger does, and the allocator.
+#: By how many bytes a warm process may grow: the ledger grows, and so does the allocator.
 GROWTH = 64 * 1024 * 1024
-#: Descriptors of a client beside its connections.
+#: Descriptors of a client that are not connections.
 BESIDE = 16
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What is run."""
+    """What to run."""
 
     models: list[str]
     seed: int
-    #: Of work, for each model.
+    #: Seconds of work for each model.
     seconds: float
     workers: int = 64
     sabotage: str = ""
@@ -52,7 +52,7 @@ class Plan:
 
 @dataclass
 class Result:
-    """What came of one model."""
+    """The result of one model."""
 
     model: str
     findings: list[str]
@@ -61,12 +61,12 @@ class Result:
 
     @property
     def kinds(self) -> Counter[str]:
-        """How many findings there are of each kind."""
+        """The number of findings of each kind."""
         return Counter(finding.partition(":")[0] for finding in self.findings)
 
 
 def run(plan: Plan, model: str) -> Result:
-    """Soak one concurrency model."""
+    """Run the soak in one concurrency model."""
     with tempfile.TemporaryDirectory(prefix="ps-") as folder, contextlib.ExitStack() as stack:
         servers = [Memcached() for _ in range(TCP)]
         servers += [Memcached(Path(folder) / f"s{number}") for number in range(UNIX)]
@@ -100,7 +100,7 @@ def run(plan: Plan, model: str) -> Result:
 
 
 def _leaks(facts: dict[str, Any], workers: int) -> list[str]:
-    """What the process kept that it had no use for."""
+    """Return descriptors and memory that the process leaked."""
     found = []
     before, after, most = (facts[f"{name}"] for name in ("descriptors_before", "descriptors_after", "most_descriptors"))
     if after > before:
@@ -148,7 +148,7 @@ def _cells(result: Result) -> list[str]:
 
 
 def details(result: Result, plan: Plan, most: int = 8) -> list[str]:
-    """Return what was done, and what was wrong."""
+    """Return in lines what was done, and what was wrong."""
     errors = ", ".join(f"{count:,} {name}" for name, count in sorted(result.facts.get("errors", {}).items()))
     faults = ", ".join(f"{count} {name}" for name, count in sorted(result.faults.items()))
     lines = [f"{result.model}: servers were {faults or 'left alone'}; failed: {errors or 'nothing'}"]

@@ -1,4 +1,4 @@
-"""Breaks what is verified, to see that it is found: clients that do what Pinyon must not."""
+"""Clients that do what Pinyon must not: do the checks find it?"""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-#: What is done wrong, once in so many gets.
+#: One in so many gets goes wrong.
 ONE_IN = 200
 
 
 class _Wrong:
-    """A client that passes everything on, and does something else instead of some gets."""
+    """A client that passes everything on, but answers some gets wrongly."""
 
     def __init__(self, client: Any) -> None:
         self.client = client
@@ -40,7 +40,7 @@ class _AnothersValue(_Wrong):
 
 
 class _OldValue(_Wrong):
-    """Keeps the first value of each key, as a cache inside a client would."""
+    """Returns the first value of each key, like a cache inside a client."""
 
     def __init__(self, client: Any) -> None:
         super().__init__(client)
@@ -75,7 +75,7 @@ class _Leak(_Wrong):
 
 @dataclass(frozen=True)
 class Sabotage:
-    """What is done wrong, and what must be found."""
+    """What the client does wrong, and the finding that must report it."""
 
     make: Callable[[Any], Any]
     found_by: str

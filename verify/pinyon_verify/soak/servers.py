@@ -1,4 +1,4 @@
-"""Real memcached processes, and what goes wrong with them."""
+"""Real memcached processes and their faults."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ START_SECONDS = 20.0
 
 
 class Memcached:
-    """One server, on a port or a unix socket."""
+    """A server on a port or a Unix socket."""
 
     def __init__(self, path: Path | None = None) -> None:
         self.path = path
@@ -33,7 +33,7 @@ class Memcached:
         return str(self.path) if self.path else f"127.0.0.1:{self.port}"
 
     def start(self) -> None:
-        """Start it, empty, and wait until it answers."""
+        """Start it without data, and wait until it answers."""
         place = ["-s", str(self.path), "-a", "0777"] if self.path else ["-l", "127.0.0.1", "-p", str(self.port)]
         user = ["-u", "root"] if os.getuid() == 0 else []
         command = [shutil.which("memcached") or "/usr/bin/memcached", "-U", "0", "-m", "256", "-t", "2", *place, *user]
@@ -63,7 +63,7 @@ class Memcached:
 
     @contextlib.contextmanager
     def mute(self) -> Iterator[None]:
-        """Somebody else in its place, who takes connections and never says anything."""
+        """A program in its place that accepts connections and never answers."""
         self.kill()
         with socket.socket(socket.AF_UNIX if self.path else socket.AF_INET) as listener:
             if self.path:
@@ -92,7 +92,7 @@ class Memcached:
 
 
 class Faults:
-    """Does things to servers, one after the other, as its seed has it."""
+    """Injects faults into servers, one after the other, chosen by its seed."""
 
     def __init__(self, servers: list[Memcached], seed: str) -> None:
         self.servers = servers
@@ -108,7 +108,7 @@ class Faults:
         }
 
     def one(self) -> None:
-        """One fault, and a while without."""
+        """Inject one fault, then pause."""
         kind = self.random.choice(list(self._kinds))
         self._kinds[kind](self.random.choice(self.servers))
         self.done[kind] += 1
@@ -124,11 +124,11 @@ class Faults:
         server.start()
 
     def _pause(self, server: Memcached) -> None:
-        """For less than anybody waits."""
+        """Stop it for less than any client's timeout."""
         self._stopped_for(server, self.random.uniform(0.05, 0.3))
 
     def _stop(self, server: Memcached) -> None:
-        """For longer than anybody waits; what was sent to it meanwhile it carries out afterwards."""
+        """Stop it for longer than any client's timeout; afterwards it executes what it received meanwhile."""
         self._stopped_for(server, self.random.uniform(0.7, 2.5))
 
     def _stopped_for(self, server: Memcached, seconds: float) -> None:

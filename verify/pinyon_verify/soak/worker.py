@@ -1,4 +1,4 @@
-"""One worker: random operations on keys of its own and on shared ones, every outcome written down and judged."""
+"""One worker: random operations on its own keys and on shared ones; every outcome is recorded and judged."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ import pinyon
 
 from .ledger import Ledger, value_of
 
-#: Seconds that an operation may take; every fault but the shortest pauses lasts longer.
+#: Seconds that an operation may take. Every fault but the shortest pauses lasts longer.
 TIMEOUT = 0.5
-#: Keys of each worker, which nobody else writes, and keys that all write.
+#: The number of keys that only one worker writes, and of keys that all write.
 OWN_KEYS, SHARED_KEYS = 4, 16
-#: A counter's number is that of its worker times this, and what was added since.
+#: A counter is its worker's number times this, plus what was added.
 COUNTER = 10**12
 
-#: What a fault may cost an operation.
+#: The errors that a fault may cause.
 EXPECTED = (pinyon.Timeout, pinyon.ConnectError, pinyon.ConnectionLost, pinyon.ServerDown)
 
 OPERATIONS = {
@@ -39,7 +39,7 @@ OPERATIONS = {
 
 @dataclass
 class Record:
-    """What the workers of a process found."""
+    """The findings of a process's workers."""
 
     operations: int = 0
     hits: int = 0
@@ -50,7 +50,7 @@ class Record:
 
 @dataclass
 class Tribe:
-    """The workers of one client: they know each other's keys."""
+    """The workers of one client, who know each other's keys."""
 
     name: str
     client: Any
@@ -65,7 +65,7 @@ class Tribe:
 
 
 class Worker:
-    """Uses its tribe's client until the time is over."""
+    """Uses its tribe's client until time is up."""
 
     def __init__(self, number: int, tribe: Tribe, record: Record, seed: str, until: float) -> None:
         self.number = number
@@ -78,7 +78,7 @@ class Worker:
         self.written = [*tribe.keys_of(number), *tribe.shared_keys()]
         self.read = [key for worker in tribe.numbers for key in tribe.keys_of(worker)] + tribe.shared_keys()
         self.counted = 0
-        #: What it does, since when; None between operations.
+        #: The current operation and its start; None between operations.
         self.busy: tuple[str, float] | None = None
 
     async def work(self, sleep: Any) -> None:
@@ -98,7 +98,7 @@ class Worker:
             self.busy = None
             self.record.operations += 1
             self.record.slowest = max(self.record.slowest, time.monotonic() - begun)
-            # A server that is down fails at once: without a pause nothing would be done but that.
+            # A server that is down fails at once; without a pause, nothing else would happen.
             await sleep(0.001 if self.record.operations % 16 else 0.01)
 
     def _judge_batch(self, error: pinyon.BatchError) -> None:
@@ -140,7 +140,7 @@ class Worker:
                 self.record.findings.append(f"identity: get_many returned {key!r}, which was not asked for")
 
     async def _write(self, key: str, write: Any) -> None:
-        """Writes by ``write(generation)``, which returns whether it was done."""
+        """Writes with ``write(generation)``, which returns whether the server stored."""
         generation = self.ledger.begin(key)
         try:
             done = await write(generation)
@@ -204,7 +204,7 @@ class Worker:
         await self._write_many(store)
 
     async def _write_many(self, store: Any) -> None:
-        """Writes all own keys by ``store(values)``, which returns what was not stored; an error leaves all in doubt."""
+        """Writes all own keys with ``store(values)``, which returns the keys not stored; after an error all are in doubt."""
         generations = {key: self.ledger.begin(key) for key in self.tribe.keys_of(self.number)}
         refused = await store({key: value_of(key, generation) for key, generation in generations.items()})
         for key, generation in generations.items():

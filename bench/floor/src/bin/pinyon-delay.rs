@@ -1,8 +1,8 @@
-//! A slow link: forwards every byte both ways, each so many milliseconds after it came.
+//! A slow link: forwards every byte in both directions, delayed by a number of milliseconds.
 //!
 //! `pinyon-delay TARGET MILLISECONDS` listens on a free port of 127.0.0.1, prints its address and forwards each
-//! connection to TARGET. It ends when its standard input does. Nothing limits the rate: each direction of a connection
-//! has a thread that reads, and one that writes what is due.
+//! connection to TARGET. It ends when its standard input does. The rate is unlimited: each direction of a connection
+//! has one thread that reads, and one that writes what is due.
 
 use std::env;
 use std::io::{self, Read, Write};
@@ -12,12 +12,12 @@ use std::sync::mpsc::{channel, Receiver, Sender};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Bytes read at once.
+/// Bytes per read.
 const CHUNK: usize = 1 << 18;
-/// The threads do little; there are many.
+/// There are many threads, and they do little.
 const STACK: usize = 1 << 17;
 
-/// Bytes and when they leave; the end of the stream is no bytes.
+/// Bytes, and when to send them. Empty bytes mean the end of the stream.
 type Due = (Instant, Vec<u8>);
 
 fn main() -> io::Result<()> {

@@ -1,4 +1,4 @@
-"""aioredlock: the Redlock algorithm for asyncio on the old aioredis, here with a single master."""
+"""aioredlock: the Redlock algorithm for asyncio, on the old aioredis, here with a single master."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from aioredlock import Aioredlock
 from ...protocol import address_of
 from ..calls import LockCalls, nested_async
 
-#: It has no waiting without end; three tries are its default.
+#: It cannot wait forever; the default is three tries.
 TRIES = 1_000_000
 
 

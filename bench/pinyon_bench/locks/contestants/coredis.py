@@ -1,4 +1,4 @@
-"""coredis: SET NX, then tries again every 0.1 seconds."""
+"""coredis: SET NX, repeated every 0.1 seconds."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class CoredisAdapter:
         ready, done = asyncio.Event(), asyncio.Event()
 
         async def keep_open() -> None:
-            # Its pool is a group of tasks, which must end in the task that began it.
+            # Its pool is a task group, which must end in the task that began it.
             async with client:
                 ready.set()
                 await done.wait()
@@ -58,7 +58,7 @@ METHODS = {"DEL": "delete"}
 
 
 def _arguments(command: tuple[str, ...]) -> tuple[Any, ...]:
-    """Returns the arguments as the command's method takes them."""
+    """Returns the arguments in the form of the command's method."""
     return (list(command[1:]),) if command[0] == "DEL" else command[1:]
 
 

@@ -23,7 +23,7 @@ class PinyonLocks:
         self._handler = handler
 
     def version(self) -> str:
-        """Returns the version; raises CannotDo when this Pinyon has no locks."""
+        """Returns the version. Raises CannotDo if this Pinyon has no locks."""
         self._locks_class()
         return str(pinyon.__version__)
 

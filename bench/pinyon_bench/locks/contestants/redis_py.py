@@ -1,4 +1,4 @@
-"""redis-py's own lock: SET NX, then tries again every 0.1 seconds."""
+"""redis-py's own lock: SET NX, repeated every 0.1 seconds."""
 
 from __future__ import annotations
 

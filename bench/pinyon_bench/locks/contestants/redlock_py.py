@@ -13,7 +13,7 @@ from redlock import CannotObtainLock, Redlock
 from ...protocol import address_of
 from ..calls import LockCalls, nested
 
-#: It has no waiting without end; three tries are its default.
+#: It cannot wait forever; the default is three tries.
 TRIES = 1_000_000
 MILLISECONDS = 1000
 

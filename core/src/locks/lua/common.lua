@@ -1,25 +1,24 @@
 -- Locks over many names, for Redis and Valkey.
 --
--- Each function is one file: its arguments, its reply and its rules stand at its head. All have the keys
--- `P#f P#q P#w`, then `P l:name` for each name, sorted and distinct; P is the namespace's prefix, `{namespace}:`.
+-- Each function is a file that begins with its arguments, its reply and its rules. All have the keys `P#f P#q P#w`,
+-- then `P l:name` for each name, sorted and distinct. P is the namespace's prefix, `{namespace}:`.
 --
---   P l:name      string    `attempt token ttl`, or `attempt` where the pure handler took it; it exists while it is locked
---                           Once it was prolonged, `@` and the time of its grant stand in the ttl's place
+--   P l:name      string    `attempt token ttl`, or `attempt` if the pure handler took it; exists while locked
+--                           After a renewal, `@` and the time of the grant replace the ttl
 --   P#f           integer   the counter of tokens and tickets: the only key that stays
 --   P#q           zset      one member for each queued waiter and name: `name NUL class ticket16 NUL attempt`
 --   P#w           hash      the waiters' records; `o:client:owner` is that owner's nested waiter in the queue
 --   P#n           zset      one member for each parked waiter: `names joined by \1 NUL ticket16 NUL attempt`
---   P#p           string    there while clients of the pure handler wait
---   P#x:attempt   string    a tombstone: this attempt is not granted any more
+--   P#p           string    exists while clients of the pure handler wait
+--   P#x:attempt   string    a tombstone: this attempt must not be granted
 --   P#c:client    channel   `g attempt token` (granted), `l attempt` (its lock was released by force)
 --   P#freed       channel   names that are free now, joined by NUL
 --
 -- An attempt is `client:owner:number`. Times are relative; the only clock is the server's.
 --
--- What every function but the ordinary lock and unlock uses:
+-- Shared by all functions, except the ordinary cases of lock and unlock:
 
--- 2024-01-01 in milliseconds: the clock's part of a number is counted from there, 4096 numbers to the millisecond, and
--- four of them to each microsecond.
+-- Numbers follow the clock since 2024-01-01 (in milliseconds): 4096 numbers per millisecond, 4 per microsecond.
 local EPOCH, PER_MS, PER_US = 1704067200000, 4096, 4
 
 -- The server's clock, in milliseconds.
@@ -29,14 +28,14 @@ local function clock()
   return time[1] * 1000 + (micros - micros % 1000) / 1000
 end
 
--- The least that the counter is to be now: a counter that is lost and lost again begins higher each time.
+-- The least value of the counter now. So a counter that is lost repeatedly begins higher each time.
 local function floor_number()
   local time = call("TIME")
   local micros = time[2] % 1000
   return (time[1] * 1000 + (time[2] - micros) / 1000 - EPOCH) * PER_MS + micros * PER_US
 end
 
--- The next token or ticket. One so small says that the counter was lost, and it goes on from the clock.
+-- The next token or ticket. A small number means that the counter was lost; it then continues from the clock.
 local function next_number(counter)
   local number = call("INCR", counter)
   if number < PER_MS then
@@ -57,7 +56,7 @@ local function is_of(value, attempt)
   return value and (find(value, attempt .. " ", 1, true) == 1 or value == attempt)
 end
 
--- How many of the values are this attempt's.
+-- How many of the values belong to this attempt.
 local function owned(values, attempt)
   local count = 0
   for i = 1, #values do
@@ -66,7 +65,7 @@ local function owned(values, attempt)
   return count
 end
 
--- The holder's attempt and, unless the pure handler took the lock, its token and what its age is reckoned by.
+-- The holder's attempt and, unless the pure handler took the lock, its token and the basis of its age.
 local function holder_in(value)
   local space = find(value, " ", 1, true)
   if not space then return value, "" end
@@ -74,7 +73,7 @@ local function holder_in(value)
   return sub(value, 1, space - 1), sub(value, space + 1, past and past - 1), past and sub(value, past + 1)
 end
 
--- How long ago the lock was granted, in milliseconds, or -1. What was never prolonged tells it by its ttl.
+-- The milliseconds since the lock was granted, or -1. Without a renewal, the remaining ttl tells.
 local function age_of(value, pttl, now)
   local _, _, mark = holder_in(value)
   if not mark or pttl < 0 then return -1 end
@@ -82,24 +81,24 @@ local function age_of(value, pttl, now)
   return age > 0 and age or 0
 end
 
--- Lets a lock last for `ttl` from now: those of the keys from `first` to `last`, all of this value.
+-- Extends a lock to `ttl` from now: the keys from `first` to `last`, which all have this value.
 local function prolong(keys, first, last, value, ttl)
   local attempt, token, mark = holder_in(value)
   local age = mark and sub(mark, 1, 1) ~= "@" and age_of(value, call("PTTL", keys[first]), 0)
   for at = first, last do call("PEXPIRE", keys[at], ttl) end
   if not age then return end
-  -- Behind another write it is carried out although memory is short.
+  -- After another write, this one is permitted even if memory is short.
   value = attempt .. " " .. token .. " @" .. format(whole, clock() - age)
   for at = first, last do call("PSETEX", keys[at], ttl, value) end
 end
 
--- `client` of the attempt `client:owner:number`; nothing for a value that somebody else wrote.
+-- The `client` in an attempt `client:owner:number`; nil for a value that another program wrote.
 local function client_of(attempt)
   local colon = find(attempt, ":", 1, true)
   return colon and sub(attempt, 1, colon - 1)
 end
 
--- `client:owner` of it.
+-- The `client:owner` in it.
 local function owner_of(attempt)
   local colon = find(attempt, ":", 1, true)
   colon = colon and find(attempt, ":", colon + 1, true)
@@ -116,7 +115,7 @@ local function names_in(keys)
   return names
 end
 
--- When the first of the keys with these values expires, in milliseconds, or -1. One attempt's keys expire together.
+-- The milliseconds until the first of the keys with these values expires, or -1. One attempt's keys expire together.
 local function soonest(keys, values)
   if #values == 1 then return values[1] and call("PTTL", keys[4]) or -1 end
   local soonest, seen = -1, {}

@@ -1,5 +1,5 @@
 -- force_release: token or "", flags (t: throughput before order)
--- -> {how many names were released}; of those whose holder has this token, if one is given
+-- -> {how many names were released}; with a token, only names whose holder has it
 local only = ARGV[1]
 local run, freed, told = new_run(KEYS, false, has(ARGV[2], "t")), {}, {}
 local values, names = call("MGET", unpack(KEYS, 4)), names_in(KEYS)

@@ -1,16 +1,16 @@
--- Who is next.
+-- Choosing the next holder.
 
--- How many waiters are looked at for one name: nested ones, and any where throughput goes before order.
+-- How many waiters are examined for one name, if they are nested or throughput has priority.
 local NESTED_LOOK, THROUGHPUT_LOOK = "64", "16"
 
--- Says it to the client of an attempt; how many connections heard it.
+-- Publishes to the client of an attempt. Returns the number of connections that received it.
 local function tell(prefix, attempt, message)
   local client = client_of(attempt)
   return client and call("PUBLISH", prefix .. "#c:" .. client, message) or 0
 end
 
--- The ordinary end of a lock: its only name goes to the next waiter, which wants no other. Returns whether it did, or a
--- waiter that did not hear it and is to be dropped.
+-- The ordinary end of a lock: its only name goes to the next waiter, which wants no other name. Returns whether this
+-- settled it; if not, possibly with a waiter to drop because its client did not receive the message.
 local function hand_over(keys, name)
   local member = lexical(keys[2], name, "\1", "1")[1]
   if not member then return true end
@@ -30,7 +30,7 @@ local function hand_over(keys, name)
   return true
 end
 
--- Whether the waiter's names are all free and, if `in_order`, nobody waits before it for any of them.
+-- Whether the waiter's names are all free and, if `in_order`, it is the first to wait for each of them.
 local function fits(run, waiter, in_order)
   local names, free, heads = waiter.names, run.free, run.heads
   local all_free = true
@@ -48,7 +48,7 @@ local function fits(run, waiter, in_order)
   return true
 end
 
--- Gives the waiter its names, if it can have them. One whose client has gone is dropped.
+-- Grants the waiter its names, if possible. Drops a waiter whose client has gone.
 local function try(run, waiter)
   if run.failed and run.failed[waiter] then return false end
   local names, ttl = waiter.names, waiter.ttl
@@ -75,7 +75,7 @@ local function try(run, waiter)
   return true
 end
 
--- Tries the waiters from here on in their order, until one is granted.
+-- Tries waiters in order, until one is granted.
 local function try_each(run, name, high, count)
   for _, member in ipairs(lexical(run.queue, name, high, count)) do
     if run.budget <= 0 then return end
@@ -84,9 +84,9 @@ local function try_each(run, name, high, count)
   end
 end
 
--- Grants what can be granted for these names, and for those of waiters that are dropped on the way.
+-- Grants what it can for these names, and for the names of waiters that it drops on the way.
 --
--- Nested waiters overtake, so they wait for holders only. Plain ones wait for all before them, nested or plain.
+-- Nested waiters overtake, so they wait only for holders. Plain ones wait for all waiters before them.
 local function grant(run, names)
   make_due(run, names)
   while run.at < #run.due and run.budget > 0 do
@@ -94,7 +94,7 @@ local function grant(run, names)
     local name = run.due[run.at]
     if run.is_due then run.is_due[name] = nil end
     if run.free[name] == false then
-      -- Nobody else's turn.
+      -- This call has just granted it.
     elseif run.throughput then
       try_each(run, name, "\1", THROUGHPUT_LOOK)
     else
@@ -113,7 +113,7 @@ local function pure_wait(run)
   return call("EXISTS", run.prefix .. "#p") == 1
 end
 
--- Tells clients of the pure handler, where some wait, which of these names are free now.
+-- Tells waiting clients of the pure handler which of these names are free.
 local function announce(run, names)
   local free = {}
   for i = 1, #names do

@@ -1,4 +1,4 @@
--- inspect -> for each name {value or nil, pttl, age, attempts that wait, ...}: the first thousand that have not expired
+-- inspect -> for each name {value or nil, pttl, age, attempts that wait, ...}: at most a thousand live ones
 local run, reply = new_run(KEYS, false, false), {}
 local values = call("MGET", unpack(KEYS, 4))
 for i, name in ipairs(names_in(KEYS)) do

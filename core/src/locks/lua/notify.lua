@@ -1,7 +1,7 @@
 -- notify: attempt, most (0: all)
--- -> {0, how many were moved}; {6} not all names are the attempt's
+-- -> {0, how many were moved}; {6}: the attempt does not have all names
 --
--- Moves the first that are parked on exactly these names to the end of the queue, with new tickets. The expired, and
+-- Moves the first waiters parked on exactly these names to the end of the queue, with new tickets. Expired waiters, and
 -- those whose client does not listen, are forgotten and not counted.
 local attempt, most = ARGV[1], tonumber(ARGV[2])
 local run = new_run(KEYS, false, false)
@@ -15,7 +15,7 @@ local function hears(waiter)
   return call("PUBSUB", "NUMSUB", run.prefix .. "#c:" .. client_of(waiter.attempt))[2] > 0
 end
 
--- Whether the member is another lock's, of names with a \1 in them.
+-- Whether the member belongs to another lock, with names that contain \1.
 local function move(member)
   local from = #joined + 2
   local waiter = waiter_of(run, sub(member, from + 17))

@@ -1,4 +1,4 @@
--- open -> {counter}, once it is not behind the clock
+-- open -> {counter}, raised to the clock if necessary
 local counter, floor = tonumber(call("GET", KEYS[1]) or "0"), floor_number()
 if counter < floor then
   counter = floor

@@ -1,8 +1,8 @@
 -- park: attempt, ttl, waiter_ttl, flags (n: will be nested, t: throughput before order)
--- -> -1: parked, and the names are given back; {6} not all names were its own: nothing is changed
+-- -> -1: parked, and the names are released; {6}: the attempt did not have all names, and nothing has changed
 --
--- An attempt that waits already stays as it is. After a lost reply it is for a poll to tell whether it was parked,
--- notified and granted again: the token has changed then.
+-- An attempt that already waits stays as it is. After a lost reply, a poll tells whether it was parked, notified and
+-- granted again: then its token has changed.
 local attempt, flags = ARGV[1], ARGV[4]
 local run = new_run(KEYS, false, has(flags, "t"))
 local values = call("MGET", unpack(KEYS, 4))

@@ -1,22 +1,22 @@
 -- Waiters: their records in #w, and their members in #q, one per name, or in #n while they are parked.
 --
--- A record is `expiry16 ticket16 class state ttl NUL name NUL name …`, without the spaces: decimal numbers of a fixed
--- width, so that it is cut rather than parsed.
+-- A record is `expiry16 ticket16 class state ttl NUL name NUL name …`, without the spaces. Its numbers are decimal and
+-- of fixed width, so it can be cut without parsing.
 
 local NESTED, PLAIN = "0", "1"
 local QUEUED, PARKED = "q", "p"
 
--- One ticket in so many chooses a member that is looked at.
+-- One in so many tickets selects a member to examine.
 local SWEEP = 16
 
--- What one call may spend on the queue, about one unit for a command. The rest is done by later calls.
+-- The work that one call may spend on the queue, about one unit per command. Later calls do the rest.
 local BUDGET = 2500
 
--- One call's view of the queue: not cheap, so the ordinary ways of queueing up and of handing over do without.
+-- One call's view of the queue. It is not cheap, so ordinary queueing and handing over do without it.
 --
--- `self` is the attempt that is answered rather than pushed to. `free` says of a name that
--- it is free, or, with false, that this call has given it away. What few calls need is not made before: the waiters that
--- `failed`, the names that are `due`, of which `at` have had their turn.
+-- `self` is the attempt that gets an answer rather than a push. In `free`, a name is true if it is free, and false if
+-- this call has granted it. Parts that few calls need are made on demand: the waiters that `failed`, and the names that
+-- are `due`, of which the first `at` are done.
 local function new_run(keys, self, throughput, now)
   local prefix = prefix_in(keys)
   return {
@@ -58,7 +58,7 @@ local function lock_keys(run, names)
   return keys
 end
 
--- What follows the name in its members.
+-- The part of its members after the name.
 local function tail_of(waiter)
   return "\0" .. waiter.class .. waiter.ticket .. "\0" .. waiter.attempt
 end
@@ -73,7 +73,7 @@ local function parked_member(waiter)
   return concat(waiter.names, "\1") .. "\0" .. waiter.ticket .. "\0" .. waiter.attempt
 end
 
--- Lets a key outlive this waiter, by half its ttl at least. Emptied, it goes by itself; it expires only after crashes.
+-- Lets a key outlive this waiter by at least half its ttl. An empty key vanishes by itself; expiry is for crashes.
 local function keep(key, waiter_ttl)
   if call("PTTL", key) < 1.5 * waiter_ttl then call("PEXPIRE", key, format(whole, 2 * waiter_ttl)) end
 end
@@ -133,7 +133,7 @@ local function forget(run, waiter)
   for i = 1, #waiter.names do run.heads[waiter.names[i]] = nil end
 end
 
--- These names' queues are to be looked at before the call ends.
+-- Schedules these names' queues to be examined before the call ends.
 local function make_due(run, names)
   local due, is_due = run.due, run.is_due
   if not due then
@@ -141,7 +141,7 @@ local function make_due(run, names)
     return
   end
   if not is_due then
-    -- So far it was the caller's list.
+    -- Copied, since the list is the caller's.
     local left = {}
     is_due = {}
     for i = run.at + 1, #due do
@@ -160,7 +160,7 @@ local function make_due(run, names)
   end
 end
 
--- Forgets a waiter that was in others' way.
+-- Removes a waiter that blocks others.
 local function drop(run, waiter)
   forget(run, waiter)
   run.budget = run.budget - #waiter.names
@@ -170,12 +170,12 @@ local function drop(run, waiter)
   end
 end
 
--- The first members for the name, as many as `count`; `high` is behind the last class.
+-- The first `count` members for the name. `high` sorts after the last class.
 local function lexical(key, name, high, count)
   return call("ZRANGEBYLEX", key, "[" .. name .. "\0", "(" .. name .. high, "LIMIT", "0", count)
 end
 
--- The live waiter that a member of #q stands for. Members of others are taken out.
+-- The live waiter that a member of #q belongs to. Removes other members.
 local function live(run, name, member)
   run.budget = run.budget - 1
   local from = #name + 3
@@ -193,7 +193,7 @@ end
 
 local UNKNOWN = {}
 
--- The first live waiter for the name; `UNKNOWN` when the budget is spent; false when nobody waits.
+-- The first live waiter for the name; `UNKNOWN` if the budget is used up; false if there is none.
 local function head(run, name)
   local first = run.heads[name]
   if first ~= nil then return first end
@@ -206,8 +206,8 @@ local function head(run, name)
   return run.heads[name]
 end
 
--- A member here and there is looked at, so that what dead waiters left behind for names that nobody asks for any more
--- goes too.
+-- Examines a member now and then. This removes the remains of dead waiters, even for names that no call concerns any
+-- more.
 local function sweep(run, index)
   local size = call("ZCARD", run.queue)
   if size > 0 then

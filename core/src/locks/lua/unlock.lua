@@ -1,7 +1,7 @@
 -- unlock: attempt, flags (x: leave a tombstone, t: throughput before order)
--- -> how many names were its own
+-- -> how many of the names it had
 --
--- An attempt that waits, queued or parked, does not wait any more.
+-- An attempt that waits, queued or parked, stops waiting.
 local attempt, flags, count = ARGV[1], ARGV[2], #KEYS - 3
 local values = call("MGET", sub(KEYS[1], 1, -3) .. "#p", unpack(KEYS, 4))
 local pure, first = values[1], values[2]

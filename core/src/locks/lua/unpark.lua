@@ -1,7 +1,7 @@
 -- unpark: attempt, ttl, waiter_ttl, flags (n: nested, t: throughput before order)
--- -> as a lock that waits
+-- -> like lock with waiting
 --
--- Parked or not known, it queues up at the end; queued already, it keeps its place.
+-- A parked or unknown attempt queues up at the end. A queued one keeps its place.
 local attempt, flags = ARGV[1], ARGV[4]
 local run = new_run(KEYS, attempt, false)
 local waiter = waiter_of(run, attempt)

@@ -75,7 +75,7 @@ impl Machine {
         }
     }
 
-    /// A pushed grant may be read late. It may be as old as the last question that was answered with "queued".
+    /// Takes a pushed grant. It may be read late, so it counts from the last question that was answered with "queued".
     fn pushed_grant(&mut self, number: u64, token: u64, now: Moment) {
         let Some(entry) = self.entries.get(&number).filter(|entry| entry.parked_by.is_none()) else { return };
         match entry.stage {

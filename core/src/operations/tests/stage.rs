@@ -210,8 +210,10 @@ impl Connection {
         let peer = Peer::default();
         let mut session = Session::new(server.into(), peer.clone(), Limits::default());
         session.connect(vec![Address::Tcp(SocketAddr::from((Ipv4Addr::LOCALHOST, 1)))], Instant::now(), SECOND);
-        session.poll(Instant::now());
-        peer.reply(format!("VERSION {version}\r\nMN\r\n").as_bytes());
+        for answer in [format!("VERSION {version}\r\n"), "MN\r\n".into()] {
+            session.poll(Instant::now());
+            peer.reply(answer.as_bytes());
+        }
         session.poll(Instant::now());
         peer.take_received();
         assert!(session.is_clean(), "{:?}", session.failure());

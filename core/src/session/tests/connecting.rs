@@ -182,47 +182,86 @@ fn a_server_that_closes_before_it_answers_even_the_version_fails_the_connection(
         host.turn();
         assert_eq!(host.failure().0, Kind::Closed);
         host.connect(1);
-        assert_eq!(host.sent(), GREETING, "nothing was learned of it");
+        assert_eq!(host.sent(), "version\r\n", "another server may be there now");
     }
+}
+
+/// An unconnected host of an unknown server, with what it learns about the server, and the events.
+fn to_an_unknown_server() -> (Host, Arc<Manner>, Arc<Events>) {
+    let events: Arc<Events> = Arc::default();
+    let manner = Arc::new(Manner::new(Protocol::Auto, Some(events.clone())));
+    (to_a_server_known_by(&manner), manner, events)
+}
+
+fn to_a_server_known_by(manner: &Arc<Manner>) -> Host {
+    let mut host = unconnected();
+    host.session = host.session.in_manner(manner.clone());
+    host
 }
 
 #[test]
 fn a_server_that_cuts_off_meta_commands_is_spoken_to_in_classic_text_from_then_on() {
-    for (answered, ending) in [("", Ending::Closed), ("", Ending::Reset), ("VERSION 1.6.18\r\n", Ending::Closed)] {
-        cut_off_meta(answered, ending, "VERSION 1.6.18\r\n");
+    for ending in [Ending::Closed, Ending::Reset] {
+        for version in ["VERSION 1.6.18\r\n", "VERSION mcrouter 41.0.0\r\n", "ERROR\r\n"] {
+            let (mut host, manner, events) = to_an_unknown_server();
+            host.connect(1);
+            assert_eq!(host.sent(), "version\r\n");
+            host.answer(version.as_bytes());
+            assert_eq!(host.sent(), "mn\r\n");
+            host.peer.end(ending);
+            host.turns();
+            assert_eq!(host.sent(), "version\r\n");
+            assert_eq!(host.peer.opened(), [address(0), address(0)]);
+            assert!(events.take().is_empty(), "it may just have been started anew");
+            host.answer(version.as_bytes());
+            assert!(host.session.is_clean());
+            host.submit(get("k"));
+            assert_eq!(host.sent(), "get k\r\n");
+            let told: Vec<_> = events.take().into_iter().map(|event| event.kind).collect();
+            assert_eq!(told, [EventKind::Classic]);
+
+            let mut later = to_a_server_known_by(&manner);
+            later.connect(1);
+            assert_eq!(later.sent(), "version\r\n");
+            later.answer(version.as_bytes());
+            later.submit(get("k"));
+            assert_eq!(later.sent(), "get k\r\n");
+            assert!(events.take().is_empty(), "it was told");
+        }
     }
-    cut_off_meta("VERSION mcrouter 41.0.0\r\n", Ending::Closed, "VERSION mcrouter 41.0.0\r\n");
-    cut_off_meta("ERROR\r\n", Ending::Closed, "ERROR\r\n");
 }
 
-fn cut_off_meta(answered: &str, ending: Ending, version: &str) {
-    let events: Arc<Events> = Arc::default();
-    let manner = Arc::new(Manner::new(Protocol::Auto, Some(events.clone())));
-    let mut host = unconnected();
-    host.session = host.session.in_manner(manner.clone());
-    host.connect(1);
-    assert_eq!(host.sent(), GREETING);
-    host.peer.reply(answered.as_bytes());
-    host.peer.end(ending);
-    host.turns();
-    assert_eq!(host.sent(), "version\r\n");
-    assert_eq!(host.peer.opened(), [address(0), address(0)]);
-    assert!(events.take().is_empty(), "it may just have been started anew");
-    host.answer(version.as_bytes());
-    assert!(host.session.is_clean());
-    host.submit(get("k"));
-    assert_eq!(host.sent(), "get k\r\n");
-    let told: Vec<_> = events.take().into_iter().map(|event| event.kind).collect();
-    assert_eq!(told, [EventKind::Classic]);
+#[test]
+fn a_server_that_is_restarted_during_a_greeting_keeps_meta_commands() {
+    for answered in ["", "VERSION 1.6.18\r\n"] {
+        let (mut host, manner, events) = to_an_unknown_server();
+        manner.answers_meta();
+        host.connect(1);
+        assert_eq!(host.sent(), GREETING);
+        host.peer.reply(answered.as_bytes());
+        host.peer.end(Ending::Closed);
+        host.turns();
+        assert_eq!(host.sent(), "version\r\n");
+        host.answer(b"VERSION 1.6.18\r\n");
+        assert_eq!(host.sent(), "mn\r\n");
+        host.answer(b"MN\r\n");
+        assert!(host.session.is_clean());
+        host.submit(get("k"));
+        assert!(host.sent().starts_with("mg k "));
+        assert!(events.take().is_empty());
+    }
+}
 
-    let mut later = unconnected();
-    later.session = later.session.in_manner(manner);
-    later.connect(1);
-    assert_eq!(later.sent(), "version\r\n");
-    later.answer(version.as_bytes());
-    later.submit(get("k"));
-    assert_eq!(later.sent(), "get k\r\n");
-    assert!(events.take().is_empty(), "it was told");
+#[test]
+fn a_connection_that_fails_ends_what_is_known_of_meta_commands() {
+    let (mut host, manner, _) = to_an_unknown_server();
+    manner.refuses_meta(&"cache1:11211".into());
+    host.peer.expect_openings([Opening::Refused]);
+    host.connect(1);
+    assert_eq!(host.failure().0, Kind::Connect);
+    host.connect(1);
+    host.answer(b"VERSION 1.6.18\r\n");
+    assert!(host.sent().ends_with("mn\r\n"));
 }
 
 #[test]
@@ -236,7 +275,8 @@ fn a_command_that_a_proxy_cuts_off_is_to_blame_itself() {
         host.connect(1);
         host.sent();
         if protocol == Protocol::Auto {
-            host.answer(greeting_of("1.4.15").as_bytes());
+            host.answer(b"VERSION 1.4.15\r\n");
+            host.answer(b"ERROR\r\n");
         }
         let (first, second) = (host.submit(gat), host.submit(delete("b")));
         host.sent();
@@ -250,13 +290,11 @@ fn a_command_that_a_proxy_cuts_off_is_to_blame_itself() {
 fn a_server_that_answers_a_meta_command_with_an_error_is_greeted_once_more_without() {
     for version in ["VERSION 1.6.18\r\n", "VERSION mcrouter 41.0.0\r\n", "VERSION 1.0.0 mcrouter\r\n", "ERROR\r\n"] {
         let error = if version == "ERROR\r\n" { "ERROR\r\n" } else { "CLIENT_ERROR malformed request\r\n" };
-        let events: Arc<Events> = Arc::default();
-        let manner = Arc::new(Manner::new(Protocol::Auto, Some(events.clone())));
-        let mut host = unconnected();
-        host.session = host.session.in_manner(manner.clone());
+        let (mut host, manner, events) = to_an_unknown_server();
         host.connect(1);
-        assert_eq!(host.sent(), GREETING);
-        host.answer(format!("{version}{error}").as_bytes());
+        host.answer(version.as_bytes());
+        assert_eq!(host.sent(), "version\r\nmn\r\n");
+        host.answer(error.as_bytes());
         assert_eq!(host.sent(), "version\r\n", "{version}");
         assert_eq!(host.peer.opened(), [address(0), address(0)]);
         host.answer(version.as_bytes());
@@ -265,8 +303,7 @@ fn a_server_that_answers_a_meta_command_with_an_error_is_greeted_once_more_witho
         assert_eq!(host.sent(), "get k\r\n", "{version}");
         assert_eq!(events.take().len(), 1, "{version}");
 
-        let mut later = unconnected();
-        later.session = later.session.in_manner(manner);
+        let mut later = to_a_server_known_by(&manner);
         later.connect(1);
         assert_eq!(later.sent(), "version\r\n", "{version}");
     }
@@ -274,12 +311,11 @@ fn a_server_that_answers_a_meta_command_with_an_error_is_greeted_once_more_witho
 
 #[test]
 fn an_old_memcached_that_answers_a_meta_command_with_an_error_keeps_its_connection() {
-    let events: Arc<Events> = Arc::default();
-    let mut host = unconnected();
-    host.session = host.session.in_manner(Arc::new(Manner::new(Protocol::Auto, Some(events.clone()))));
+    let (mut host, _, events) = to_an_unknown_server();
     host.connect(1);
+    host.answer(b"VERSION 1.4.15\r\n");
     host.sent();
-    host.answer(b"VERSION 1.4.15\r\nERROR\r\n");
+    host.answer(b"ERROR\r\n");
     assert!(host.session.is_clean());
     host.submit(get("k"));
     assert_eq!(host.sent(), "get k\r\n");

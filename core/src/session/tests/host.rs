@@ -9,12 +9,12 @@ use super::peer::{Line, Peer};
 use super::terminator::{terminator, Terminator};
 use crate::address::Address;
 use crate::error::{Error, Kind, Sent};
-use crate::session::{Data, Limits, Outcome, Session, Ticket, Value};
+use crate::session::{Data, Limits, Manner, Outcome, Session, Ticket, Value};
 
 /// The time that every exchange has, unless a test says otherwise.
 pub const TIMEOUT: Duration = Duration::from_secs(1);
 
-/// The first requests on a new connection: the version, and a meta no-op.
+/// The first requests on a new connection to a server that has answered a meta no-op: the version, and another.
 pub const GREETING: &str = "version\r\nmn\r\n";
 
 /// The answer of a server of this version.
@@ -50,7 +50,10 @@ pub struct Answer {
 impl Host {
     pub fn new(limits: Limits) -> Self {
         let peer = Peer::default();
-        Self { session: Session::new("cache1:11211".into(), peer.clone(), limits), peer, now: Instant::now() }
+        let manner = Manner::default();
+        manner.answers_meta();
+        let session = Session::new("cache1:11211".into(), peer.clone(), limits).in_manner(manner.into());
+        Self { session, peer, now: Instant::now() }
     }
 
     /// Connected to a server of this version, with nothing in flight.

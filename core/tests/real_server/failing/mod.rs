@@ -1,4 +1,4 @@
-//! Two servers of which one fails, through both drivers: who is asked, what is told, what is noted and counted.
+//! Two servers, one of which fails, with both drivers: which server is asked, and what is reported, noted and counted.
 
 mod peer;
 
@@ -20,10 +20,10 @@ const HIT: Act = Act::Say("VA 5 f16 O*\r\nvalue\r\n");
 const MISS: Act = Act::Say("EN O*\r\n");
 const STORED: Act = Act::Say("HD O*\r\n");
 
-/// The timeout, in seconds, where a server is silent: the others answer before it, on slow machines too.
+/// The timeout, in seconds, in tests with a silent server. The others answer within it, on slow machines too.
 const SHORT: f64 = 3.0;
 
-/// A client of two servers, and keys that belong to each.
+/// A client of two servers, and keys for each.
 struct Two<C> {
     client: C,
     first: Peer,
@@ -56,7 +56,7 @@ impl<C: CacheClient> Two<C> {
         self.call(json!(["get", self.of_first]))
     }
 
-    /// What happened since the last time; `1` and `2` are the servers.
+    /// The events since the last call; `1` and `2` are the servers.
     fn events(&self) -> Vec<String> {
         let name = |server: &str| if server == self.first.address { 1 } else { 2 };
         let events = self.client.directory().take_events().into_iter();
@@ -69,7 +69,7 @@ impl<C: CacheClient> Two<C> {
         events.collect()
     }
 
-    /// Of a command on the first server: hits, misses, stored, failed, retries.
+    /// The counts for a command on the first server: hits, misses, stored, failed, retries.
     fn counted(&self, command: Counted) -> [u64; 5] {
         let fleet = self.client.directory().known();
         let metrics = fleet.metrics().find(|metrics| *metrics.server == *self.first.address).unwrap();
@@ -78,14 +78,14 @@ impl<C: CacheClient> Two<C> {
     }
 }
 
-/// The server that a key belongs to, and its name.
+/// The server of a key, and its name.
 fn own_server(directory: &Directory, key: &str) -> (usize, String) {
     let fleet = directory.known();
     let server = fleet.candidates(key.as_bytes(), false)[0];
     (server, fleet.servers()[server].name.to_string())
 }
 
-/// Each of these tests, by waiting and in an event loop.
+/// Runs each of these tests in threads and in an event loop.
 macro_rules! through_both {
     ($($name:ident),* $(,)?) => {
         mod by_waiting { $(#[test] fn $name() { super::$name::<super::Blocking>(); })* }
@@ -223,7 +223,7 @@ fn a_command_that_fails_is_not_told_as_a_slow_one<C: CacheClient>() {
     assert_eq!(two.events(), ["down 1"]);
 }
 
-/// A command that was not carried out: its number and name, and how it failed where the server did not answer.
+/// A failed command: its number and name, and its failure if the server did not answer.
 type Unsuccessful = (usize, &'static str, Option<(Kind, Sent)>);
 
 /// Carries out a quiet batch.
@@ -258,7 +258,7 @@ fn each_command_of_a_batch_on_a_broken_connection_is_told_and_the_others_are_don
 fn in_a_loop_commands_that_go_on_elsewhere_keep_their_order() {
     let mut two = Two::<Loop>::new(10.0, &[Act::Close], &[STORED]);
     let key = two.of_first.clone();
-    // After one failure more the server is marked down.
+    // One more failure marks the server down.
     assert!(two.call(json!(["add", key, "value"])).raised.is_some());
     two.first.refuse();
     let calls = [json!(["delete", key]), json!(["touch", key, 1]), json!(["add", key, "value"])];

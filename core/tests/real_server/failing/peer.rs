@@ -1,4 +1,4 @@
-//! A server that does as it is told, on a socket.
+//! A server on a socket that follows the test's orders.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
@@ -8,21 +8,21 @@ use std::time::Duration;
 
 pub const LATE: Duration = Duration::from_secs(2);
 
-/// What a server does with a request.
+/// How a server treats a request.
 #[derive(Clone, Copy)]
 pub enum Act {
-    /// Sends this, where `*` is the request's opaque. Of a quiet command it says nothing.
+    /// Sends this, with the request's opaque in place of `*`. A quiet command gets nothing.
     Say(&'static str),
     /// The same after [`LATE`].
     SayLate(&'static str),
     Close,
-    /// Sends this and closes.
+    /// Sends this and closes the connection.
     Break(&'static str),
     Silent,
 }
 
-/// Listens until the test is over. The acts are those of its next requests, on whatever connection; the last one is that of
-/// all others.
+/// Listens until the test is over. Each act applies to the next request on any connection, and the last one to all
+/// further requests.
 #[derive(Clone)]
 pub struct Peer {
     pub address: String,
@@ -47,17 +47,17 @@ impl Peer {
         peer
     }
 
-    /// What was asked since the last time, but for the version.
+    /// The requests since the last call, except for the version.
     pub fn requests(&self) -> Vec<String> {
         std::mem::take(&mut self.requests.lock().unwrap())
     }
 
-    /// From now on it does this.
+    /// Does this from now on.
     pub fn act(&self, act: Act) {
         *self.acts.lock().unwrap() = vec![act];
     }
 
-    /// From now on it closes every new connection before anything is asked of it.
+    /// Closes every new connection from now on, before any request.
     pub fn refuse(&self) {
         self.refuses.store(true, Ordering::Relaxed);
     }

@@ -1,4 +1,4 @@
-//! A call of a scenario as an operation, and its outcome as JSON.
+//! Converts a scenario's call to an operation, and the outcome to JSON.
 
 use pinyon_core::dialect::{Dialect, Plain};
 use pinyon_core::error::kinds::ErrorKind;
@@ -15,7 +15,7 @@ use crate::playing::{Outcome, Raised};
 
 pub type Op = AnyOperation<OwnedKey, Option<Vec<u8>>, operations::AsBytes>;
 
-/// The command's words as one of a batch, or of its own.
+/// The request of a call, which may be part of a batch.
 pub fn request(call: &[Value]) -> Option<(&str, Request, Option<Vec<u8>>)> {
     let key = call.get(1)?.as_str()?;
     let number = |index: usize| call[index].as_i64().unwrap() as i32;

@@ -19,11 +19,11 @@ use crate::playing::{ensure, Client, Outcome, Raised};
 /// A command of a batch.
 pub type QuietCommand = (OwnedKey, Request, Option<Vec<u8>>);
 
-/// A client whose servers can be looked at, and that does quiet batches.
+/// A client that supports quiet batches, and whose servers can be inspected.
 pub trait CacheClient: Client {
     fn directory(&self) -> &Arc<Directory>;
 
-    /// Carries out a quiet batch. An error says that a command was refused at once.
+    /// Carries out a quiet batch. An error means that a command was refused at once.
     fn carry_out_quietly(&mut self, commands: Vec<QuietCommand>) -> Result<Vec<Unsuccessful<OwnedKey>>, Error>;
 }
 
@@ -61,7 +61,7 @@ fn directory(scenario: &Value) -> Arc<Directory> {
     settings.build(true).expect("settings that make sense").directory.into()
 }
 
-/// Each call waits in a thread.
+/// Each call waits in its own thread.
 pub struct Blocking(Arc<Directory>);
 
 impl Client for Blocking {
@@ -125,7 +125,7 @@ fn waited_for(directory: &Directory, call: &[Value]) -> Outcome {
     outcome(operation, call)
 }
 
-/// The commands of a batch, if it is all that is called.
+/// The commands of a batch, if it is the only call.
 fn of_batch<'c>(calls: &[&'c [Value]]) -> Option<&'c [Value]> {
     match calls {
         [[name, commands @ ..]] if name == "batch" => Some(commands),
@@ -133,7 +133,7 @@ fn of_batch<'c>(calls: &[&'c [Value]]) -> Option<&'c [Value]> {
     }
 }
 
-/// What a batch came to that is one call: the first failure.
+/// The outcome of a call that is a batch: the first failure.
 fn batch(client: &mut impl CacheClient, commands: &[Value]) -> Outcome {
     let command = |command: &Value| {
         let (key, request, data) = request(command.as_array().unwrap()).expect("a command of a batch");
@@ -153,13 +153,13 @@ fn batch(client: &mut impl CacheClient, commands: &[Value]) -> Outcome {
     Outcome::default()
 }
 
-/// All calls are those of one event loop.
+/// All calls run in one event loop.
 pub struct Loop {
     directory: Arc<Directory>,
     polled: Polled<Shared<Op, Caller>>,
 }
 
-/// Who waits, by the index of the call.
+/// A waiter, identified by the index of its call.
 struct Caller(usize);
 
 impl Waiter for Caller {
@@ -205,7 +205,7 @@ impl Client for Loop {
         outcomes.into_iter().flatten().collect()
     }
 
-    /// A loop goes on while its callers rest.
+    /// The loop continues while its callers pause.
     fn rest(&mut self, time: Duration) {
         let until = Instant::now() + time;
         while self.polled.wait(until).unwrap() != Wake::Deadline {}

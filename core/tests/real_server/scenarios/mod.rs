@@ -1,4 +1,4 @@
-//! The scenarios of `scenarios/` on memcached's side, through both drivers: see the README there.
+//! The scenarios of `scenarios/` for memcached, with both drivers. See the README there.
 
 mod call;
 mod drivers;

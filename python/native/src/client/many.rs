@@ -11,7 +11,7 @@ use crate::errors::{at_index, checked, exception, invalid_key, unstorable, unsup
 use crate::keys::key_bytes;
 use crate::shared::{Becomes, Wanted};
 use crate::supplied::{LoopValues, ThreadValues};
-use crate::ttl::Ttl;
+use crate::ttl::StoredTtl;
 use crate::value_bytes::Kept;
 
 /// Keys as Python has them, and as they are sent.
@@ -70,8 +70,9 @@ impl Client {
         fetched(py, fetch.finish(), &given, failed.as_ref())
     }
 
-    pub(crate) fn store_many<'py>(&self, mapping: &Bound<'py, PyAny>, Ttl(ttl): Ttl) -> Returned<'py> {
+    pub(crate) fn store_many<'py>(&self, mapping: &Bound<'py, PyAny>, ttl: StoredTtl) -> Returned<'py> {
         let py = mapping.py();
+        let ttl = ttl.or(py, self.default_ttl)?;
         self.check_open(py)?;
         let pairs = PyDict::new(py);
         let not_a_mapping = |_| unsupported(mapping, "mapping must be a dict of keys and values");

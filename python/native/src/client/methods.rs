@@ -17,7 +17,7 @@ use crate::driver::LoopDriver;
 use crate::errors::{checked, unsupported};
 use crate::loops::Loops;
 use crate::shared::Driver;
-use crate::ttl::Ttl;
+use crate::ttl::{StoredTtl, Ttl};
 
 #[pymethods]
 impl Client {
@@ -41,109 +41,229 @@ impl Client {
     /// From now on its methods return what a coroutine waits for, instead of waiting themselves.
     ///
     /// `current` returns the running event loop, `make` a driver for it; `connections`: to each server, per loop.
-    pub(crate) fn share(&self, current: Py<PyAny>, make: Bound<'_, PyAny>, connections: usize) -> PyResult<()> {
+    pub(crate) fn _share(&self, current: Py<PyAny>, make: Bound<'_, PyAny>, connections: usize) -> PyResult<()> {
         let (directory, watcher) = (self.directory.clone(), self.watcher.clone());
         let connect = move |host: &Bound<'_, PyAny>| Driver::new(host, directory.clone(), watcher.clone(), connections);
         let _ = self.loops.set(Arc::new(Loops::new(current, make, connect)?));
         Ok(())
     }
 
-    /// The value stored under a key, or `default` when there is none.
+    /// Return the value of a key.
+    ///
+    /// Args:
+    ///     key: text (sent as UTF-8) or bytes.
+    ///     default: what to return if there is no value.
+    ///
+    /// Returns:
+    ///     The value, or `default`.
+    ///
+    /// Raises:
+    ///     UndecodableValue: the value was stored by other means, and the serializer cannot read it.
     #[pyo3(signature = (key, default = None))]
     fn get<'py>(&self, key: &Bound<'py, PyAny>, default: Option<Bound<'py, PyAny>>) -> Returned<'py> {
         self.run(Call { key, request: Request::Get { cas: false }, value: None, default })
     }
 
-    /// The values stored under several keys, as a dict without the keys that have none.
+    /// Return the values of many keys.
     ///
-    /// All servers are asked at once. When one fails, its keys are asked of the next server of the ring where
-    /// failover is on; otherwise, unless failures are misses, the error is raised, with what did arrive in its attribute `partial`. Where a dict
-    /// `failed` is given, nothing is raised for a server that failed: its keys are left out, and the dict gets the
-    /// error under the server's name.
+    /// All servers are asked at the same time. If a server fails, its keys are asked of the next server (`failover`).
+    ///
+    /// Args:
+    ///     keys: text or bytes.
+    ///     failed: a dict, to accept partial results. It receives the error of each server that failed, under the
+    ///         server's name, and the call raises nothing for them.
+    ///
+    /// Returns:
+    ///     A dict of the values, without the keys that have none.
+    ///
+    /// Raises:
+    ///     Error: a server failed, and neither `failed` nor `on_failure="miss"` allows that. The attribute `partial`
+    ///         of the error has the values that did arrive.
     #[pyo3(signature = (keys, *, failed = None))]
     fn get_many<'py>(&self, keys: &Bound<'py, PyAny>, failed: Option<Bound<'py, PyAny>>) -> Returned<'py> {
         self.fetch_many(keys, failed, false)
     }
 
-    /// The values stored under several keys, each with its CAS token, as a dict without the keys that have none.
+    /// Return the values of many keys, each with its CAS token.
     ///
-    /// Failures are those of `get_many`.
+    /// Args:
+    ///     keys: as for `get_many`.
+    ///     failed: as for `get_many`.
+    ///
+    /// Returns:
+    ///     A dict of pairs, the value and its CAS token, without the keys that have no value.
     #[pyo3(signature = (keys, *, failed = None))]
     fn gets_many<'py>(&self, keys: &Bound<'py, PyAny>, failed: Option<Bound<'py, PyAny>>) -> Returned<'py> {
         self.fetch_many(keys, failed, true)
     }
 
-    /// The value stored under a key with its CAS token, or None.
+    /// Return the value of a key with its CAS token, for `cas`.
+    ///
+    /// Args:
+    ///     key: text (sent as UTF-8) or bytes.
+    ///
+    /// Returns:
+    ///     The value and its token, or None if there is no value.
     fn gets<'py>(&self, key: &Bound<'py, PyAny>) -> Returned<'py> {
         self.ask(key, Request::Get { cas: true })
     }
 
-    /// The value stored under a key with the seconds until it expires, None for never; or None.
+    /// Return the value of a key with the time until it expires.
+    ///
+    /// Args:
+    ///     key: text (sent as UTF-8) or bytes.
+    ///
+    /// Returns:
+    ///     The value and the seconds until it expires (None: it never expires), or None if there is no value.
+    ///
+    /// Raises:
+    ///     Unsupported: the server is older than memcached 1.6.10.
     fn get_with_ttl<'py>(&self, key: &Bound<'py, PyAny>) -> Returned<'py> {
         self.ask(key, Request::GetWithTtl)
     }
 
-    /// The value stored under a key, or None; the item's ttl is set on the way.
+    /// Return the value of a key, and set its ttl (get and touch).
+    ///
+    /// Args:
+    ///     key: text (sent as UTF-8) or bytes.
+    ///     ttl: seconds (int or float, rounded up) or a timedelta until it expires; 0 never expires.
+    ///
+    /// Returns:
+    ///     The value, or None if there is none.
     fn gat<'py>(&self, key: &Bound<'py, PyAny>, ttl: Ttl) -> Returned<'py> {
         self.ask(key, Request::GetAndTouch { ttl: ttl.0, cas: false })
     }
 
-    /// Sets an item's ttl. Returns whether there is such an item.
+    /// Set the ttl of an item.
+    ///
+    /// Args:
+    ///     key: text (sent as UTF-8) or bytes.
+    ///     ttl: seconds (int or float, rounded up) or a timedelta until it expires; 0 never expires.
+    ///
+    /// Returns:
+    ///     Whether there is such an item.
     fn touch<'py>(&self, key: &Bound<'py, PyAny>, ttl: Ttl) -> Returned<'py> {
         self.ask(key, Request::Touch { ttl: ttl.0 })
     }
 
-    /// Stores a value.
+    /// Store a value.
     ///
-    /// `ttl`: seconds (int or float, rounded up) or a timedelta until it expires; 0 for no end, negative for at once.
-    #[pyo3(signature = (key, value, ttl = Ttl::NONE), text_signature = "($self, key, value, ttl=0)")]
-    fn set<'py>(&self, key: &Bound<'py, PyAny>, value: &Bound<'_, PyAny>, ttl: Ttl) -> Returned<'py> {
+    /// Args:
+    ///     key: text (sent as UTF-8) or bytes.
+    ///     value: any value that the serializer takes.
+    ///     ttl: seconds (int or float, rounded up) or a timedelta until it expires; by default the client's
+    ///         `default_ttl`. 0 never expires; a negative ttl expires immediately.
+    ///
+    /// Returns:
+    ///     True. With `on_failure="miss"`, False if no server could store it.
+    ///
+    /// Raises:
+    ///     UnsupportedType: the serializer does not take such a value.
+    ///     ValueTooLarge: the value is larger than `max_value_size`, or than the server allows.
+    #[pyo3(signature = (key, value, ttl = StoredTtl::DEFAULT), text_signature = "($self, key, value, ttl=...)")]
+    fn set<'py>(&self, key: &Bound<'py, PyAny>, value: &Bound<'_, PyAny>, ttl: StoredTtl) -> Returned<'py> {
         self.store(Mode::Set, key, value, ttl, None)
     }
 
-    /// Stores a value unless the key has one. Returns whether it was stored.
-    #[pyo3(signature = (key, value, ttl = Ttl::NONE), text_signature = "($self, key, value, ttl=0)")]
-    fn add<'py>(&self, key: &Bound<'py, PyAny>, value: &Bound<'_, PyAny>, ttl: Ttl) -> Returned<'py> {
+    /// Store a value unless the key has one.
+    ///
+    /// Args:
+    ///     key: as for `set`.
+    ///     value: as for `set`.
+    ///     ttl: as for `set`.
+    ///
+    /// Returns:
+    ///     Whether the value was stored.
+    #[pyo3(signature = (key, value, ttl = StoredTtl::DEFAULT), text_signature = "($self, key, value, ttl=...)")]
+    fn add<'py>(&self, key: &Bound<'py, PyAny>, value: &Bound<'_, PyAny>, ttl: StoredTtl) -> Returned<'py> {
         self.store(Mode::Add, key, value, ttl, None)
     }
 
-    /// Stores a value if the key has one already. Returns whether it was stored.
-    #[pyo3(signature = (key, value, ttl = Ttl::NONE), text_signature = "($self, key, value, ttl=0)")]
-    fn replace<'py>(&self, key: &Bound<'py, PyAny>, value: &Bound<'_, PyAny>, ttl: Ttl) -> Returned<'py> {
+    /// Store a value if the key has one already.
+    ///
+    /// Args:
+    ///     key: as for `set`.
+    ///     value: as for `set`.
+    ///     ttl: as for `set`.
+    ///
+    /// Returns:
+    ///     Whether the value was stored.
+    #[pyo3(signature = (key, value, ttl = StoredTtl::DEFAULT), text_signature = "($self, key, value, ttl=...)")]
+    fn replace<'py>(&self, key: &Bound<'py, PyAny>, value: &Bound<'_, PyAny>, ttl: StoredTtl) -> Returned<'py> {
         self.store(Mode::Replace, key, value, ttl, None)
     }
 
-    /// Appends text or bytes to the stored value. Returns whether there was one.
+    /// Append to the stored value. Its ttl stays as it is.
     ///
-    /// The stored value must be text or bytes as well: the server joins the bytes and does not know what they mean. Any
-    /// other value cannot be read afterwards.
+    /// The stored value must be text or bytes too: the server joins the bytes and does not know what they mean. Any other
+    /// value cannot be read afterwards.
+    ///
+    /// Args:
+    ///     key: text (sent as UTF-8) or bytes.
+    ///     value: text or bytes, put after the stored text or bytes.
+    ///
+    /// Returns:
+    ///     Whether there was a value.
     fn append<'py>(&self, key: &Bound<'py, PyAny>, value: &Bound<'_, PyAny>) -> Returned<'py> {
-        self.store(Mode::Append, key, value, Ttl::NONE, None)
+        self.store(Mode::Append, key, value, StoredTtl::NONE, None)
     }
 
-    /// Prepends text or bytes to the stored value, as `append` appends them. Returns whether there was one.
-    fn prepend<'py>(&self, key: &Bound<'py, PyAny>, value: &Bound<'_, PyAny>) -> Returned<'py> {
-        self.store(Mode::Prepend, key, value, Ttl::NONE, None)
-    }
-
-    /// Stores a value if the item is still the one that `gets` returned this CAS token with.
+    /// Prepend to the stored value, which must be text or bytes, as for `append`. Its ttl stays as it is.
     ///
-    /// Returns True when it was stored, False when the item has changed, None when it is gone.
-    #[pyo3(signature = (key, value, cas, ttl = Ttl::NONE), text_signature = "($self, key, value, cas, ttl=0)")]
-    fn cas<'py>(&self, key: &Bound<'py, PyAny>, value: &Bound<'_, PyAny>, cas: CasToken, ttl: Ttl) -> Returned<'py> {
+    /// Args:
+    ///     key: text (sent as UTF-8) or bytes.
+    ///     value: text or bytes, put before the stored text or bytes.
+    ///
+    /// Returns:
+    ///     Whether there was a value.
+    fn prepend<'py>(&self, key: &Bound<'py, PyAny>, value: &Bound<'_, PyAny>) -> Returned<'py> {
+        self.store(Mode::Prepend, key, value, StoredTtl::NONE, None)
+    }
+
+    /// Store a value if the item has not changed since `gets` returned its CAS token (compare and swap).
+    ///
+    /// Args:
+    ///     key: as for `set`.
+    ///     value: as for `set`.
+    ///     cas: the token.
+    ///     ttl: as for `set`.
+    ///
+    /// Returns:
+    ///     True if the value was stored, False if the item has changed, None if there is no item.
+    #[pyo3(signature = (key, value, cas, ttl = StoredTtl::DEFAULT), text_signature = "($self, key, value, cas, ttl=...)")]
+    fn cas<'py>(
+        &self,
+        key: &Bound<'py, PyAny>,
+        value: &Bound<'_, PyAny>,
+        cas: CasToken,
+        ttl: StoredTtl,
+    ) -> Returned<'py> {
         self.store(Mode::Set, key, value, ttl, Some(cas.0))
     }
 
-    /// Stores many values. Returns the keys that were not stored.
-    #[pyo3(signature = (mapping, ttl = Ttl::NONE), text_signature = "($self, mapping, ttl=0)")]
-    fn set_many<'py>(&self, mapping: &Bound<'py, PyAny>, ttl: Ttl) -> Returned<'py> {
+    /// Store many values.
+    ///
+    /// Args:
+    ///     mapping: values by key.
+    ///     ttl: as for `set`, the same for all values.
+    ///
+    /// Returns:
+    ///     The keys that were not stored.
+    #[pyo3(signature = (mapping, ttl = StoredTtl::DEFAULT), text_signature = "($self, mapping, ttl=...)")]
+    fn set_many<'py>(&self, mapping: &Bound<'py, PyAny>, ttl: StoredTtl) -> Returned<'py> {
         self.store_many(mapping, ttl)
     }
 
-    /// Deletes an item. Returns whether there was one.
+    /// Delete an item, or mark it stale.
     ///
-    /// `stale`: seconds (int or float, rounded up) or a timedelta. Then the item is not deleted but marked stale, and ends
-    /// after so long: who asks for it by `get_or_set` next makes another, while all others get what there is.
+    /// Args:
+    ///     key: text (sent as UTF-8) or bytes.
+    ///     stale: seconds (int or float, rounded up) or a timedelta. The item is then marked stale instead, and
+    ///         expires after this time. The next caller of `get_or_set` makes a new value; all others get the stale
+    ///         one meanwhile.
+    ///
+    /// Returns:
+    ///     Whether there was such an item.
     #[pyo3(signature = (key, *, stale = None))]
     fn delete<'py>(&self, key: &Bound<'py, PyAny>, stale: Option<&Bound<'py, PyAny>>) -> Returned<'py> {
         let request = match stale {
@@ -153,13 +273,13 @@ impl Client {
         self.ask(key, request)
     }
 
-    /// Reads an item, and asks for the right to make it anew. Returns a `Found`; a winner stores by `cas` with its token, or
-    /// gives it back. `get_or_set` and `lease` are made of it.
+    /// Reads an item, and asks for the right to make it anew. Returns a `Found`; a winner stores by `cas` with its
+    /// token, or gives it back. `get_or_set` and `lease` are made of it.
     ///
-    /// `lease`: seconds, of at most 30 days, until another caller can win a key that had no item; `recache`: that right is
-    /// handed out, once, of an item that has fewer seconds left than this; 0 for never.
+    /// `lease`: seconds, of at most 30 days, until another caller can win a key that had no item; `recache`: that
+    /// right is handed out, once, of an item that has fewer seconds left than this; 0 for never.
     #[pyo3(signature = (key, lease, recache = None), text_signature = "($self, key, lease, recache=0)")]
-    fn ask_lease<'py>(
+    fn _ask_lease<'py>(
         &self,
         key: &Bound<'py, PyAny>,
         lease: &Bound<'py, PyAny>,
@@ -172,62 +292,121 @@ impl Client {
 
     /// Of each value that this process asks for or makes by `get_or_set`: how many callers follow the one that does.
     #[getter]
-    fn flights(&self) -> Vec<usize> {
+    fn _flights(&self) -> Vec<usize> {
         self.flights.followers()
     }
 
-    /// Gives a lease back that was won with this token, so that the next caller wins it. `keep`: the item has a value, which
-    /// stays, marked stale.
-    fn give_back<'py>(&self, key: &Bound<'py, PyAny>, cas: u64, keep: bool) -> Returned<'py> {
+    /// Gives a lease back that was won with this token, so that the next caller wins it. `keep`: the item has a value,
+    /// which stays, marked stale.
+    fn _give_back<'py>(&self, key: &Bound<'py, PyAny>, cas: u64, keep: bool) -> Returned<'py> {
         self.ask(key, Request::GiveBack(Win { cas, keep }))
     }
 
-    /// Deletes many items. Returns how many there were.
+    /// Delete many items.
+    ///
+    /// Args:
+    ///     keys: text or bytes.
+    ///
+    /// Returns:
+    ///     How many items there were.
     fn delete_many<'py>(&self, keys: &Bound<'py, PyAny>) -> Returned<'py> {
         self.delete_items(keys)
     }
 
-    /// Adds `delta` to a stored integer and returns the sum, wrapped at 2**64.
+    /// Add to a stored integer.
     ///
-    /// A missing item is created with `initial`, where that is given, and `ttl`; otherwise None is returned.
-    #[pyo3(signature = (key, delta = Delta(1), *, initial = None, ttl = Ttl::NONE),
-           text_signature = "($self, key, delta=1, *, initial=None, ttl=0)")]
-    fn incr<'py>(&self, key: &Bound<'py, PyAny>, delta: Delta, initial: Option<Initial>, ttl: Ttl) -> Returned<'py> {
-        self.count(Direction::Increment, key, delta, initial, ttl)
+    /// Args:
+    ///     key: text (sent as UTF-8) or bytes.
+    ///     delta: from 0 to 2**64-1.
+    ///     initial: the value to create if there is none. Without it, nothing is created.
+    ///     ttl: of a value that is created, as for `set`.
+    ///
+    /// Returns:
+    ///     The sum, modulo 2**64; `initial` if the value was created; or None if there is no value.
+    ///
+    /// Raises:
+    ///     ServerError: the value is not an integer.
+    #[pyo3(signature = (key, delta = Delta(1), *, initial = None, ttl = StoredTtl::DEFAULT),
+           text_signature = "($self, key, delta=1, *, initial=None, ttl=...)")]
+    fn incr<'py>(
+        &self,
+        key: &Bound<'py, PyAny>,
+        delta: Delta,
+        initial: Option<Initial>,
+        ttl: StoredTtl,
+    ) -> Returned<'py> {
+        self.calculate(Direction::Increment, key, delta, initial, ttl)
     }
 
-    /// Subtracts `delta` from a stored integer and returns the difference, at least 0.
+    /// Subtract from a stored integer.
     ///
-    /// A missing item is created with `initial`, where that is given, and `ttl`; otherwise None is returned.
-    #[pyo3(signature = (key, delta = Delta(1), *, initial = None, ttl = Ttl::NONE),
-           text_signature = "($self, key, delta=1, *, initial=None, ttl=0)")]
-    fn decr<'py>(&self, key: &Bound<'py, PyAny>, delta: Delta, initial: Option<Initial>, ttl: Ttl) -> Returned<'py> {
-        self.count(Direction::Decrement, key, delta, initial, ttl)
+    /// Args:
+    ///     key: text (sent as UTF-8) or bytes.
+    ///     delta: from 0 to 2**64-1.
+    ///     initial: the value to create if there is none. Without it, nothing is created.
+    ///     ttl: of a value that is created, as for `set`.
+    ///
+    /// Returns:
+    ///     The difference, at least 0; `initial` if the value was created; or None if there is no value.
+    ///
+    /// Raises:
+    ///     ServerError: the value is not an integer.
+    #[pyo3(signature = (key, delta = Delta(1), *, initial = None, ttl = StoredTtl::DEFAULT),
+           text_signature = "($self, key, delta=1, *, initial=None, ttl=...)")]
+    fn decr<'py>(
+        &self,
+        key: &Bound<'py, PyAny>,
+        delta: Delta,
+        initial: Option<Initial>,
+        ttl: StoredTtl,
+    ) -> Returned<'py> {
+        self.calculate(Direction::Decrement, key, delta, initial, ttl)
     }
 
-    /// What the server knows of an item, as an `ItemMetadata`, or None. The item is not touched by it.
+    /// Return what the server knows of an item besides its value. This does not count as reading the item.
+    ///
+    /// Args:
+    ///     key: text (sent as UTF-8) or bytes.
+    ///
+    /// Returns:
+    ///     An `ItemMetadata`, or None if there is no such item.
+    ///
+    /// Raises:
+    ///     Unsupported: the server is older than memcached 1.6.10.
     fn meta<'py>(&self, key: &Bound<'py, PyAny>) -> Returned<'py> {
         self.ask(key, Request::Metadata)
     }
 
-    /// A batch of commands whose replies are not awaited one by one: `with client.quiet() as batch: …`.
+    /// Return a batch of commands that are sent without waiting for each reply: `with client.quiet() as batch: …`.
     ///
-    /// At the end of the block the outcome of every command is awaited; `BatchError` lists those that failed.
+    /// The end of the block waits until the outcome of every command is known. It raises `BatchError` if any of them
+    /// failed.
+    ///
+    /// Returns:
+    ///     A batch that can be opened once at a time.
     fn quiet(this: &Bound<'_, Self>) -> PyResult<Batch> {
         this.get().check_open(this.py())?;
         Ok(Batch::new(this.clone().unbind()))
     }
 
-    /// Makes all servers forget all items, now or after `delay` seconds.
+    /// Make all servers forget all items.
+    ///
+    /// Args:
+    ///     delay: seconds from now, or a timedelta; rounded up to whole seconds.
     #[pyo3(signature = (delay = None), text_signature = "($self, delay=0)")]
     fn flush_all<'py>(&self, py: Python<'py>, delay: Option<&Bound<'py, PyAny>>) -> Returned<'py> {
         let delay = delay.map_or(Ok(0), |delay| Ttl::whole_seconds(delay, "delay"))?;
         self.ask_servers(py, checked(py, ServerCommand::flush_all(delay))?)
     }
 
-    /// The statistics of each server, as a dict of dicts by server and name.
+    /// Return the statistics of each server.
     ///
-    /// `kind`: memcached's own sub-statistics, such as "items", "slabs" or "settings".
+    /// Args:
+    ///     kind: a group of memcached's statistics, such as "items", "slabs" or "settings"; by default the general
+    ///         ones.
+    ///
+    /// Returns:
+    ///     A dict by server of dicts by name.
     #[pyo3(signature = (kind = None))]
     fn stats<'py>(&self, py: Python<'py>, kind: Option<&Bound<'py, PyAny>>) -> Returned<'py> {
         let not_text = |kind: &Bound<'py, PyAny>| unsupported(kind, "kind must be text, such as \"items\"");
@@ -235,12 +414,15 @@ impl Client {
         self.ask_servers(py, checked(py, ServerCommand::stats(&kind.unwrap_or_default()))?)
     }
 
-    /// The version of each server, as a dict by server.
+    /// Return the version of each server.
+    ///
+    /// Returns:
+    ///     A dict by server.
     fn version<'py>(&self, py: Python<'py>) -> Returned<'py> {
         self.ask_servers(py, ServerCommand::Version)
     }
 
-    /// Closes the connections. A closed client refuses further use; closing it again does nothing.
+    /// Close the connections. A closed client refuses further use. Closing it again does nothing.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         self.closed.store(true, Ordering::Relaxed);
         self.directory.close();
@@ -250,23 +432,33 @@ impl Client {
         Ok(())
     }
 
-    /// The servers that would hold a key as those before them fail, its own first: as the ring has it, whatever their
-    /// state is now. A list of their names; empty until servers that are found out are known.
+    /// Return the servers that hold a key: its own first, then those that replace it when it is down, in order.
+    ///
+    /// The ring decides this; the state of the servers does not matter. No server is asked.
+    ///
+    /// Args:
+    ///     key: text (sent as UTF-8) or bytes.
+    ///
+    /// Returns:
+    ///     The names of servers. The list is empty while no servers have been discovered yet.
     fn servers_of(&self, key: &Bound<'_, PyAny>) -> PyResult<Vec<String>> {
         self.check_open(key.py())?;
         let fleet = self.directory.known();
         self.with_key(key, |sent| Ok(fleet.names(fleet.candidates(sent.routed, self.policy.failover))))
     }
 
-    /// One line about each server: its name, whether it is up, and its connections.
+    /// Return one line about each server: its name, whether it is up, and its connections. No server is asked.
     fn describe(&self) -> Vec<String> {
         let shared = self.loops.get().is_some();
         self.directory.known().metrics().map(|server| server.line(shared)).collect()
     }
 
-    /// Return what this client and its views have counted so far, in this process, by server.
+    /// Return what this client and its views have counted so far, by server. No server is asked.
     ///
-    /// It asks no server: that is ``stats``. A process that was forked counts from zero.
+    /// A forked process counts from zero.
+    ///
+    /// Returns:
+    ///     A dict of `ServerMetrics` by the server's name.
     fn metrics<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         self.measured(py)
     }
@@ -278,12 +470,13 @@ impl Client {
         fleet.names(fleet.members().filter(|index| !fleet.is_gutter(*index)))
     }
 
-    /// What is put before every key.
+    /// The prefix of every key, as bytes.
     #[getter]
     fn namespace(&self) -> &[u8] {
         self.keys.namespace()
     }
 
+    /// Whether the client was closed.
     #[getter]
     fn is_closed(&self) -> bool {
         self.closed.load(Ordering::Relaxed)

@@ -10,6 +10,7 @@ use std::sync::{Arc, OnceLock};
 use pinyon_core::directory::Directory;
 use pinyon_core::lease::Flights;
 use pinyon_core::settings::{CacheSettings, Policy, ViewSettings};
+use pinyon_core::ttl::DefaultTtl;
 use pinyon_proto::KeyRules;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -34,6 +35,7 @@ pub(crate) struct Client {
     pub(crate) routing: Routing,
     pub(crate) codec: Arc<Codec>,
     pub(crate) policy: Policy,
+    pub(crate) default_ttl: DefaultTtl,
     pub(crate) watcher: Arc<Watcher>,
     /// Where the client's methods return what a coroutine waits for, instead of waiting themselves.
     pub(crate) loops: OnceLock<Arc<Loops<Driver>>>,
@@ -71,13 +73,14 @@ impl Client {
             routing: if parts.quotes_bytes { Routing::Repr } else { Routing::Bytes },
             codec: Arc::new(Codec::new(&serializer, parts.packing)?),
             policy: parts.policy,
+            default_ttl: parts.default_ttl,
             watcher: Arc::new(Watcher::new(own.on_event)),
             loops: OnceLock::new(),
             flights: Arc::default(),
             closed: Arc::default(),
         };
         if let Some((current, make)) = own.loops {
-            client.share(current, make, parts.connections)?;
+            client._share(current, make, parts.connections)?;
         }
         Ok(client)
     }

@@ -16,7 +16,7 @@ use crate::keys::{sent, Scratch};
 use crate::loops::Caller;
 use crate::shared::{Awaited, Becomes, Driver, LoopOperation};
 use crate::supplied::{KeptKey, LoopValues, ThreadValues};
-use crate::ttl::Ttl;
+use crate::ttl::StoredTtl;
 use crate::value_bytes::{Encoded, Kept};
 use crate::waiter::Waiter;
 
@@ -52,23 +52,25 @@ impl Client {
         mode: Mode,
         key: &Bound<'py, PyAny>,
         value: &Bound<'_, PyAny>,
-        Ttl(ttl): Ttl,
+        ttl: StoredTtl,
         cas: Option<u64>,
     ) -> Returned<'py> {
+        let ttl = ttl.or(key.py(), self.default_ttl)?;
         let begun = self.begin_store(mode, key, value, ttl, cas)?;
         self.end(begun)
     }
 
-    /// Changes a counter, and makes it where it is missing and `initial` is given.
-    pub(crate) fn count<'py>(
+    /// Adds to an integer, or subtracts from it. Creates it if it is missing and `initial` is given.
+    pub(crate) fn calculate<'py>(
         &self,
         direction: Direction,
         key: &Bound<'py, PyAny>,
         Delta(delta): Delta,
         initial: Option<Initial>,
-        Ttl(ttl): Ttl,
+        ttl: StoredTtl,
     ) -> Returned<'py> {
         let py = key.py();
+        let ttl = ttl.or(py, self.default_ttl)?;
         let beginning = |Initial(number)| {
             let client_flags = self.codec.counter_flags(py, number)?;
             Ok::<_, PyErr>(operations::Initial { number, ttl, client_flags })

@@ -1,4 +1,4 @@
-//! What came of something about locks, in Python.
+//! Outcomes of lock operations as Python objects.
 
 use pinyon_core::locks::call::{Attempt, Inspected};
 use pinyon_core::locks::{LockFailure, LockOutcome, StatusAnswer};
@@ -10,8 +10,8 @@ use pyo3::IntoPyObjectExt;
 
 use crate::errors::{exception, from_core, ErrorKind};
 
-/// What whoever waited is given; None where a lock is not free and waiting was not wanted. `names`: those that were asked
-/// about.
+/// The object for the waiting caller; None if a lock is taken and the caller does not wait. `names`: those of a
+/// question.
 pub(super) fn answer<'py>(
     py: Python<'py>,
     outcome: LockOutcome,
@@ -44,7 +44,7 @@ pub(super) fn raised(py: Python<'_>, failure: LockFailure) -> PyErr {
     raised.value(py).setattr("cycle", cycle).err().unwrap_or(raised)
 }
 
-/// Of each name a `LockStatus`.
+/// A `LockStatus` for each name.
 fn statuses<'py>(py: Python<'py>, names: Option<&Bound<'py, PyTuple>>, inspected: &[Inspected]) -> PyResult<Py<PyAny>> {
     let class = py.import(intern!(py, "pinyon._lock_status"))?.getattr(intern!(py, "LockStatus"))?;
     let status = |(name, inspected): (Bound<'py, PyAny>, &Inspected)| {
@@ -62,7 +62,7 @@ fn shown(attempt: Attempt) -> String {
     attempt.to_string()
 }
 
-/// A reply: text for what the server says itself, bytes for what it was given.
+/// A reply: text for the server's own words, bytes for stored data.
 fn value_in_python(py: Python<'_>, value: Value) -> PyResult<Py<PyAny>> {
     match value {
         Value::Null => Ok(py.None()),

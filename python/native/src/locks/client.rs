@@ -17,7 +17,7 @@ use crate::settings::changed;
 #[pyclass(frozen, subclass, name = "Locks", module = "pinyon._native")]
 pub(crate) struct Locks {
     keeping: Arc<Keeping>,
-    /// Those of hash tags, where names have their own.
+    /// The clients of hash tags, if names have their own.
     branches: Option<Branches<Keeping>>,
     sharing: Arc<Sharing>,
     pub(super) usual: UsualLock,
@@ -43,12 +43,12 @@ impl Locks {
     }
 
     /// From now on its methods return what a coroutine waits for, instead of waiting themselves.
-    fn share(&self, current: Py<PyAny>, make: Py<PyAny>) {
+    fn _share(&self, current: Py<PyAny>, make: Py<PyAny>) {
         let _ = self.sharing.set((current, make));
     }
 
-    /// The hash tag that these names have of their own, if they have one.
-    fn tag_of<'py>(&self, py: Python<'py>, names: &Bound<'py, PyTuple>) -> PyResult<Option<Bound<'py, PyBytes>>> {
+    /// The hash tag in these names, if they have one.
+    fn _tag_of<'py>(&self, py: Python<'py>, names: &Bound<'py, PyTuple>) -> PyResult<Option<Bound<'py, PyBytes>>> {
         Ok(common_tag(names)?.map(|tag| PyBytes::new(py, tag)))
     }
 
@@ -61,7 +61,7 @@ impl Locks {
     }
 
     /// Takes the names from whoever holds them. Returns how many were held.
-    fn take_away<'py>(
+    fn _take_away<'py>(
         &self,
         py: Python<'py>,
         names: &Bound<'py, PyTuple>,
@@ -72,7 +72,7 @@ impl Locks {
 
     /// Sends a command on the connection of the locks on these names, and returns what the server answers.
     #[pyo3(signature = (parts, names = None))]
-    fn command<'py>(
+    fn _command<'py>(
         &self,
         py: Python<'py>,
         parts: &Bound<'py, PyTuple>,
@@ -89,18 +89,19 @@ impl Locks {
         keeping.place(py)?.run(py, Operation::Execute { command }, None)
     }
 
-    /// What all keys of the namespace begin with.
+    /// The beginning of all keys of the namespace on the server, as bytes.
     #[getter]
     fn prefix<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
         PyBytes::new(py, self.keeping.settings().keys.prefix())
     }
 
+    /// The server, as `host:port` or a path.
     #[getter]
     fn server(&self) -> &str {
         &self.keeping.settings().server
     }
 
-    /// By what a cluster chooses the node of a lock: `"namespace"` or `"names"`.
+    /// What decides on which node of a cluster a lock is kept: `"namespace"` or `"names"`.
     #[getter]
     fn hash_tags(&self) -> &'static str {
         match self.branches {
@@ -109,12 +110,15 @@ impl Locks {
         }
     }
 
+    /// Whether the client was closed.
     #[getter]
     fn is_closed(&self) -> bool {
         self.keeping.is_closed()
     }
 
-    /// Close the connections. What waits fails; what is held is lost, and ends on the server with its ttl.
+    /// Close the connections.
+    ///
+    /// Attempts that wait fail. Held locks are lost, and expire on the server with their ttl.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         self.keeping.close(py)?;
         let branches = self.branches.iter().flat_map(Branches::all);
@@ -123,7 +127,7 @@ impl Locks {
 }
 
 impl Locks {
-    /// What keeps these names: this client, or that of the names' own hash tag.
+    /// The client of these names: this one, or that of the names' own hash tag.
     pub(super) fn of(&self, names: &Bound<'_, PyTuple>) -> PyResult<Arc<Keeping>> {
         let Some(branches) = self.branches.as_ref().filter(|_| !self.is_closed()) else {
             return Ok(self.keeping.clone());
@@ -135,19 +139,19 @@ impl Locks {
     }
 }
 
-/// The running thread's number, as an owner of locks.
+/// The number of the calling thread, as an owner of locks.
 #[pyfunction]
 pub(crate) fn thread_number() -> u64 {
     owners::this_thread()
 }
 
-/// A number for a coroutine that no other owner of locks ever has.
+/// A number that no other owner of locks in this process ever has.
 #[pyfunction]
 pub(crate) fn new_owner() -> u64 {
     owners::new_owner()
 }
 
-/// The hash tag that all of these names have of their own, if they have one.
+/// The hash tag that all of these names share, if they have one.
 fn common_tag<'n>(names: &'n Bound<'_, PyTuple>) -> PyResult<Option<&'n [u8]>> {
     checked(names.py(), locks::common_tag(&texts(names)?))
 }
@@ -169,7 +173,7 @@ fn is_text(part: &Bound<'_, PyAny>) -> bool {
     part.is_instance_of::<PyString>() || part.is_instance_of::<PyBytes>()
 }
 
-/// Text, bytes and numbers, as Redis takes them.
+/// Adds text, bytes or a number in Redis's notation.
 fn push_part(command: &mut Command, part: &Bound<'_, PyAny>) -> PyResult<()> {
     if is_text(part) {
         command.push(key_bytes(part)?);

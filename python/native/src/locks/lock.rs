@@ -1,7 +1,8 @@
-//! Names to be locked, and what the holder can do with them once they are.
+//! Locks, and what their holder can do with them.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use pinyon_core::locks::LockRequest;
 use pinyon_core::settings::{lock_ttl, waiting_time, LockTerms};
@@ -22,7 +23,7 @@ use crate::errors::checked;
 #[pyclass(frozen, subclass, module = "pinyon._native")]
 pub(crate) struct Lock {
     locks: Py<Locks>,
-    /// The client of these names, which lives as long as this may ask for them.
+    /// The client of these names. It lives as long as this object may need it.
     keeping: Arc<Keeping>,
     /// The names, as they were given.
     #[pyo3(get)]
@@ -31,8 +32,16 @@ pub(crate) struct Lock {
     request: LockRequest,
     #[pyo3(get, name = "_on_lost")]
     on_lost: Option<Py<PyAny>>,
-    /// What was taken by `with`, and whose it is.
-    entered: Mutex<Vec<(u64, Py<Held>)>>,
+    /// What was acquired through it and is to be released, in the order of acquiring.
+    taken: Mutex<Vec<Taken>>,
+}
+
+/// A lock that was acquired, and its owner.
+struct Taken {
+    owner: u64,
+    held: Py<Held>,
+    /// The end of a block releases it, not a call.
+    by_block: bool,
 }
 
 #[pymethods]
@@ -67,23 +76,33 @@ impl Lock {
             request: checked(locks.py(), terms.request(lock_names(&names)?))?,
             names: names.unbind(),
             on_lost: on_lost.map(Bound::unbind),
-            entered: Mutex::default(),
+            taken: Mutex::default(),
             locks: locks.unbind(),
         })
     }
 
-    /// Takes it, and keeps what is held until it is left. Not for tasks, which have to await it.
+    /// Acquires the lock for a `with` block. Tasks cannot use it, since they must await.
     fn _take_by_with<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        let (py, lock) = (slf.py(), slf.get());
-        let held = slf.getattr(intern!(py, "_held"))?.call1((slf,))?;
-        if let Some(callback) = &lock.on_lost {
-            held.call_method1(intern!(py, "on_lost"), (callback,))?;
-        }
-        lock._enter(held.cast::<Held>()?.clone().unbind());
+        let held = slf.getattr(intern!(slf.py(), "_held"))?.call1((slf,))?;
+        Self::keep(slf, &held, true)?;
         Ok(held)
     }
 
-    /// Gives back what was taken by `with`; an error of the block's goes before one of giving it back.
+    /// Acquires the lock, and keeps it until `_release`. Returns None if it was not free `at_once`. Not for tasks.
+    fn _take<'py>(
+        slf: &Bound<'py, Self>,
+        at_once: bool,
+        timeout: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let held = slf.getattr(intern!(slf.py(), "_held"))?.call1((slf, at_once, timeout))?;
+        if at_once && held.cast::<Held>()?.get()._answer().is_none_or(|answer| answer.is_none(slf.py())) {
+            return Ok(None);
+        }
+        Self::keep(slf, &held, false)?;
+        Ok(Some(held))
+    }
+
+    /// Releases the lock of a `with` block. The block's exception takes precedence over one from releasing.
     fn _give_back_by_with(
         slf: &Bound<'_, Self>,
         _kind: &Bound<'_, PyAny>,
@@ -91,7 +110,7 @@ impl Lock {
         _traceback: &Bound<'_, PyAny>,
     ) -> PyResult<()> {
         let (py, lock) = (slf.py(), slf.get());
-        let Some(held) = lock._leave(py)? else {
+        let Some(held) = lock._leave(py, true)? else {
             return slf.call_method0(intern!(py, "_not_entered")).map(drop);
         };
         let held = held.bind(py);
@@ -105,68 +124,110 @@ impl Lock {
         }
     }
 
-    /// Keeps what was taken by `with`, until `_leave`.
-    fn _enter(&self, held: Py<Held>) {
-        self.entered().push((held.get().owner(), held));
+    /// Keeps an acquired lock until `_leave`. Drops those that were released through their `Held`.
+    fn _enter(&self, held: Py<Held>, by_block: bool) {
+        let mut taken = self.lock_taken();
+        let released = |taken: &Taken| !taken.by_block && taken.held.get()._given_back();
+        let mut gone = Vec::new();
+        while let Some(index) = taken.iter().position(released) {
+            gone.push(taken.remove(index));
+        }
+        taken.push(Taken { owner: held.get().owner(), held, by_block });
+        drop(taken);
+        drop(gone);
     }
 
-    /// Returns what the caller has entered last, if it has; another task may leave for the only one that has.
-    fn _leave(&self, py: Python<'_>) -> PyResult<Option<Py<Held>>> {
+    /// Returns and forgets the lock that the caller acquired last. If there is only one, another task may release it.
+    fn _leave(&self, py: Python<'_>, by_block: bool) -> PyResult<Option<Py<Held>>> {
         let owner = match self.only_owner() {
             Some(owner) => owner,
             None => self.owner(py)?,
         };
-        let mut entered = self.entered();
-        let last = entered.iter().rposition(|(of, _)| *of == owner);
-        Ok(last.map(|last| entered.remove(last).1))
+        let mut taken = self.lock_taken();
+        let last = taken.iter().rposition(|taken| taken.owner == owner && taken.by_block == by_block);
+        Ok(last.map(|last| taken.remove(last).held))
+    }
+
+    /// Returns what the caller has taken last, however it did, or None.
+    fn _held_by_caller(&self, py: Python<'_>) -> PyResult<Option<Py<Held>>> {
+        let owner = self.owner(py)?;
+        let taken = self.lock_taken();
+        let last = taken.iter().rev().find(|taken| taken.owner == owner && !taken.held.get()._given_back());
+        Ok(last.map(|taken| taken.held.clone_ref(py)))
+    }
+
+    /// The client that made it.
+    #[getter]
+    fn _locks(&self, py: Python<'_>) -> Py<Locks> {
+        self.locks.clone_ref(py)
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         visit.call(&self.locks)?;
         visit.call(&self.on_lost)?;
-        let Ok(entered) = self.entered.try_lock() else { return Ok(()) };
-        entered.iter().try_for_each(|(_, held)| visit.call(held))
+        let Ok(taken) = self.taken.try_lock() else { return Ok(()) };
+        taken.iter().try_for_each(|taken| visit.call(&taken.held))
     }
 
     fn __clear__(&self) {
-        let entered = std::mem::take(&mut *self.entered());
-        drop(entered);
+        let taken = std::mem::take(&mut *self.lock_taken());
+        drop(taken);
     }
 }
 
 impl Lock {
-    /// The number of the thread, greenlet or task that asks.
+    /// Keeps an acquired lock, and registers the callback for its loss.
+    fn keep(slf: &Bound<'_, Self>, held: &Bound<'_, PyAny>, by_block: bool) -> PyResult<()> {
+        let (py, lock) = (slf.py(), slf.get());
+        if let Some(callback) = &lock.on_lost {
+            held.call_method1(intern!(py, "on_lost"), (callback,))?;
+        }
+        lock._enter(held.cast::<Held>()?.clone().unbind(), by_block);
+        Ok(())
+    }
+
+    /// The number of the calling thread, greenlet or task.
     pub(super) fn owner(&self, py: Python<'_>) -> PyResult<u64> {
         self.locks.bind(py).call_method0(intern!(py, "_owner"))?.extract()
     }
 
-    /// `at_once`: it does not wait for the names.
-    pub(super) fn request(&self, owner: u64, at_once: bool) -> LockRequest {
-        let request = LockRequest { owner, ..self.request.clone() };
-        if at_once {
-            LockRequest { wait: None, ..request }
-        } else {
-            request
-        }
+    /// `at_once`: without waiting. `timeout`: how long to wait, unless as long as the lock says.
+    pub(super) fn request(
+        &self,
+        owner: u64,
+        at_once: bool,
+        timeout: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<LockRequest> {
+        let wait = match timeout {
+            _ if at_once => None,
+            None => self.request.wait,
+            Some(timeout) => Some(time_to_wait(timeout)?),
+        };
+        Ok(LockRequest { owner, wait, ..self.request.clone() })
     }
 
-    /// The only one that has entered, however often.
+    /// The only owner that has acquired something, if there is exactly one.
     fn only_owner(&self) -> Option<u64> {
-        let entered = self.entered();
-        let (first, rest) = entered.split_first()?;
-        rest.iter().all(|(owner, _)| *owner == first.0).then_some(first.0)
+        let taken = self.lock_taken();
+        let (first, rest) = taken.split_first()?;
+        rest.iter().all(|taken| taken.owner == first.owner).then_some(first.owner)
     }
 
-    fn entered(&self) -> MutexGuard<'_, Vec<(u64, Py<Held>)>> {
-        self.entered.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock_taken(&self) -> MutexGuard<'_, Vec<Taken>> {
+        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// A lock that was asked for, and is held once it is granted: what `pinyon.Held` is in every concurrency model.
+/// A lock that was asked for and is held once granted: the base of `pinyon.Held` in every concurrency model.
 #[pyclass(frozen, subclass, module = "pinyon._native")]
 pub(crate) struct Held {
-    /// By it, what renews it lives as long as it does.
-    lock: Py<Lock>,
+    /// The names, as they were asked for.
+    #[pyo3(get)]
+    names: Py<PyTuple>,
+    /// Keeps the client alive, which renews the lock. It is not the `Lock`, which may refer back to this.
+    _keeping: Arc<Keeping>,
+    /// How long to wait for the names after waiting on the condition.
+    relock: Duration,
     owner: u64,
     grant: Arc<Grant>,
     place: Place,
@@ -174,7 +235,7 @@ pub(crate) struct Held {
     given_back: AtomicBool,
 }
 
-/// What was not released is not renewed for ever.
+/// An unreleased lock must not be renewed forever.
 impl Drop for Held {
     fn drop(&mut self) {
         self.place.forsake(&self.grant);
@@ -197,40 +258,36 @@ impl Held {
 
 #[pymethods]
 impl Held {
-    /// Asks for the names, `at_once` or for as long as the lock waits. A thread or greenlet waits here.
+    /// Asks for the names, `at_once` or within the lock's time to wait. A thread or greenlet waits here.
     #[new]
-    #[pyo3(signature = (lock, at_once = false, /))]
-    fn new(lock: Bound<'_, Lock>, at_once: bool) -> PyResult<Self> {
+    #[pyo3(signature = (lock, at_once = false, timeout = None, /))]
+    fn new(lock: Bound<'_, Lock>, at_once: bool, timeout: Option<Bound<'_, PyAny>>) -> PyResult<Self> {
         let (py, asked) = (lock.py(), lock.get());
         let owner = asked.owner(py)?;
-        let request = asked.request(owner, at_once);
+        let request = asked.request(owner, at_once, timeout.as_ref())?;
         let (grant, place) = (Grant::new(request.names.clone()), asked.keeping.place(py)?);
         let answer = place.run(py, Operation::Acquire { grant: grant.clone(), request }, None)?.unbind();
         let (answer, given_back) = (Mutex::new(Some(answer)), AtomicBool::new(false));
-        Ok(Self { lock: lock.unbind(), owner, grant, place, answer, given_back })
+        let (names, _keeping) = (asked.names.clone_ref(py), asked.keeping.clone());
+        let relock = asked.request.wait.unwrap_or_default();
+        Ok(Self { names, _keeping, relock, owner, grant, place, answer, given_back })
     }
 
-    /// What came of asking, once: None where the names were not to be had at once. A task awaits it.
+    /// The result of asking, once: None if the names were taken and the caller does not wait. A task awaits it.
     fn _answer(&self) -> Option<Py<PyAny>> {
         self.answer.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    /// The names, as they were asked for.
-    #[getter]
-    fn names(&self, py: Python<'_>) -> Py<PyTuple> {
-        self.lock.get().names.clone_ref(py)
-    }
-
-    /// The fencing token: higher than that of any earlier lock on any of the names.
+    /// The fencing token: a number that is higher than that of any earlier lock on any of the names.
     ///
-    /// Whatever is written under the lock can refuse writers with lower tokens: a holder that was stopped for longer
-    /// than the ttl does not know that it has lost the lock.
+    /// A process that was stopped for longer than the ttl does not know that it has lost the lock. So storage that is
+    /// written under the lock should refuse writers with a lower token.
     #[getter]
     fn token(&self) -> u64 {
         self.grant.token()
     }
 
-    /// How many seconds it is still held, if nothing prolongs it; None when it is not held.
+    /// The seconds for which it remains held without renewal; None if it is not held.
     fn _left(&self, py: Python<'_>) -> PyResult<Option<f64>> {
         Ok(self.place.remaining(py, &self.grant)?.map(|remaining| remaining.as_secs_f64()))
     }
@@ -243,12 +300,12 @@ impl Held {
         }
     }
 
-    /// What is raised at the end of a block in which it was lost.
+    /// The exception at the end of a block in which the lock was lost.
     pub(super) fn _lost_inside<'py>(&self, py: Python<'py>) -> Bound<'py, PyAny> {
         raised(py, self.grant.lost_early()).into_value(py).into_bound(py).into_any()
     }
 
-    /// Calls back once with what was held when it is lost; at once, if it is lost already.
+    /// Registers a callback for the loss of the lock. Calls it at once if the lock is lost already.
     fn _tell(slf: &Bound<'_, Self>, callback: Bound<'_, PyAny>) -> PyResult<()> {
         check_called(&callback)?;
         match slf.get().grant.listen(Listener::new(slf, callback.clone())?) {
@@ -257,46 +314,43 @@ impl Held {
         }
     }
 
-    /// Gives it back. Returns whether it was held to the end.
+    /// Releases the lock. Returns whether it was held until then.
     pub(super) fn _release<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.given_back.store(true, Ordering::Relaxed);
         self.run(py, Operation::Release { grant: self.grant() })
     }
 
-    /// Whether its holder has given it back, in time or not.
+    /// Whether its holder has released it, in time or not.
     #[getter]
     pub(super) fn _given_back(&self) -> bool {
         self.given_back.load(Ordering::Relaxed)
     }
 
-    /// Lets it last for `ttl` seconds from now. Returns whether it is held still.
+    /// Extends the lock to `ttl` seconds from now. Returns whether it is still held.
     fn _extend<'py>(&self, ttl: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         let py = ttl.py();
         let ttl = checked(py, lock_ttl(seconds(ttl, "ttl")?))?;
         self.run(py, Operation::Extend { grant: self.grant(), ttl })
     }
 
-    /// Gives the names back until it is notified, for at most `wait` seconds, then takes them again. Returns whether it
+    /// Releases the names until it is notified, for at most `wait` seconds, then takes them again. Returns whether it
     /// was notified.
-    fn _park<'py>(&self, py: Python<'py>, wait: Option<Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyAny>> {
-        let time = |wait: Bound<'py, PyAny>| checked(py, waiting_time("timeout", seconds(&wait, "timeout")?));
-        let wait = wait.map(time).transpose()?;
-        let relock = self.lock.get().request.wait.unwrap_or_default();
+    fn _park<'py>(&self, py: Python<'py>, wait: Option<&Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyAny>> {
+        let (wait, relock) = (wait.map(time_to_wait).transpose()?, self.relock);
         self.run(py, Operation::Park { grant: self.grant(), wait, relock })
     }
 
-    /// Notifies those that are parked on the same names, `most` of them, 0 for all. Returns how many.
+    /// Notifies `most` of the locks parked on the same names, or all if 0. Returns how many.
     fn _notify<'py>(&self, py: Python<'py>, most: u32) -> PyResult<Bound<'py, PyAny>> {
         self.run(py, Operation::Notify { grant: self.grant(), most })
     }
 
-    /// Nobody waits for it, or holds it, any more: given back without waiting for the answer.
+    /// Releases it without waiting for the answer, because its caller is gone.
     fn _cancel(&self, py: Python<'_>) -> PyResult<()> {
         self.place.cancel(py, &self.grant)
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        visit.call(&self.lock)?;
         let visit_all = |listeners: &[Listener]| listeners.iter().try_for_each(|listener| listener.traverse(&visit));
         self.grant.with_listeners(visit_all).unwrap_or(Ok(()))
     }
@@ -304,4 +358,8 @@ impl Held {
     fn __clear__(&self) {
         drop(self.grant.take_listeners());
     }
+}
+
+fn time_to_wait(timeout: &Bound<'_, PyAny>) -> PyResult<Duration> {
+    checked(timeout.py(), waiting_time("timeout", seconds(timeout, "timeout")?))
 }

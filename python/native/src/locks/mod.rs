@@ -1,4 +1,4 @@
-//! Shared locks: between the core's lock client and `pinyon.Locks`, blocking or in coroutines.
+//! Shared locks: connects the core's client to `pinyon.Locks`, for threads and for coroutines.
 
 mod answers;
 mod client;

@@ -1,4 +1,4 @@
-//! Where the locks of one server, or of one hash tag there, are kept: by threads together, or by each event loop.
+//! Where the locks of one server or one hash tag are kept: together for all threads, or separately for each event loop.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -19,10 +19,10 @@ use crate::waiter::Waiter;
 pub(crate) type Grant = pinyon_core::locks::Grant<Listener>;
 pub(crate) type Operation = LockOperation<Listener>;
 
-/// How the running event loop is found, and how one is driven, where coroutines share connections.
+/// How to find the running event loop, and how to drive it, if coroutines share connections.
 pub(super) type Sharing = OnceLock<(Py<PyAny>, Py<PyAny>)>;
 
-/// One client, or that of a hash tag.
+/// The client of a server, or of one hash tag.
 pub(crate) struct Keeping {
     threads: ThreadLocks<Listener>,
     sharing: Arc<Sharing>,
@@ -30,7 +30,7 @@ pub(crate) struct Keeping {
     warn: Py<PyAny>,
 }
 
-/// Who keeps the locks of the thread or coroutine that asks.
+/// The keeper of the caller's locks: a station for threads, or a driver for an event loop.
 pub(crate) enum Place {
     Threads(Arc<Station<Listener>>),
     Loop { driver: Py<LocksDriver>, loops: Arc<Loops<LocksDriver>> },
@@ -94,8 +94,7 @@ impl Drop for Keeping {
 }
 
 impl Place {
-    /// Carries out an operation, and returns what came of it, or what a coroutine waits for. `names`: those that it asks
-    /// about.
+    /// Carries out an operation. Returns its result, or what a coroutine must await. `names`: those of a question.
     pub(super) fn run<'py>(
         &self,
         py: Python<'py>,
@@ -116,7 +115,7 @@ impl Place {
         event_loop.begin(py, |front, now| front.begin(operation, wait, now))?;
         let waited = caller.wait(waiter.clone_ref(py));
         if let Some(grant) = awaited.filter(|_| waiter.was_abandoned()) {
-            // Whatever ended the wait is raised; that the server could not be told as well is not.
+            // The reason for the end of the wait is raised, rather than a failure to tell the server.
             if let Err(raised) = self.cancel(py, &grant) {
                 raised.write_unraisable(py, None);
             }
@@ -124,7 +123,7 @@ impl Place {
         waited
     }
 
-    /// How long a lock is still held. `None`: it is not held.
+    /// How long a lock remains held; `None` if it is not held.
     pub(super) fn remaining(&self, py: Python<'_>, grant: &Arc<Grant>) -> PyResult<Option<Duration>> {
         match self {
             Place::Threads(station) => Ok(station.remaining(grant)),
@@ -133,7 +132,7 @@ impl Place {
         }
     }
 
-    /// Nobody wants it any more: it is released without waiting for the answer.
+    /// Releases a lock without waiting for the answer, because its caller is gone.
     pub(super) fn cancel(&self, py: Python<'_>, grant: &Arc<Grant>) -> PyResult<()> {
         drop(grant.take_listeners());
         match self {
@@ -146,7 +145,7 @@ impl Place {
         Ok(())
     }
 
-    /// Nobody has what would release this lock any more.
+    /// Gives up a lock that no caller can release any more.
     pub(super) fn forsake(&self, grant: &Arc<Grant>) {
         if !grant.forsake() {
             return;
@@ -162,7 +161,7 @@ impl Place {
     }
 }
 
-/// The method that makes this operation, of those that have to be awaited: a lock is released awaited or not.
+/// The method that makes this operation, if it must be awaited: a lock is released awaited or not.
 fn method_of(operation: &Operation) -> &'static str {
     match operation {
         Operation::Extend { .. } => "Held.extend",
@@ -176,8 +175,8 @@ fn method_of(operation: &Operation) -> &'static str {
     }
 }
 
-/// The coroutine that has called: one of the loop that a lock was acquired in, or of any in a forked child, where the
-/// parent's locks are not held.
+/// The calling coroutine. It must belong to the loop in which the lock was acquired; in a forked child, any loop will
+/// do, as the parent's locks are not held there.
 fn caller<'py>(
     py: Python<'py>,
     driver: &Py<LocksDriver>,
@@ -200,7 +199,7 @@ driver! {
 /// A coroutine that waits for something about locks.
 pub(crate) struct Wait {
     pub(super) waiter: Waiter,
-    /// Those that it asks about.
+    /// The names of a question.
     pub(super) names: Option<Py<PyTuple>>,
 }
 

@@ -1,4 +1,4 @@
-//! Telling Python of locks that are lost, and of what the people who run the program should know.
+//! Tells Python about lost locks, and about warnings for the operators of the program.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -12,8 +12,8 @@ use pyo3::types::PyWeakrefReference;
 
 use crate::errors::{exception, ErrorKind};
 
-/// What `on_lost` was given, and the lock that it is called with. A listener does not keep the lock alive: what is thrown
-/// away is not renewed.
+/// A callback of `on_lost`, and the lock to call it with. It does not keep the lock alive: a lock that nothing refers
+/// to is not renewed.
 pub(crate) struct Listener {
     held: Py<PyWeakrefReference>,
     callback: Py<PyAny>,
@@ -37,7 +37,7 @@ impl Listener {
     }
 }
 
-/// `warn(text)` is called with warnings.
+/// Calls `warn(text)` with warnings.
 pub(super) fn tell(py: Python<'_>, note: Note<Listener>, warn: &Bound<'_, PyAny>) -> PyResult<()> {
     match note {
         Note::Lost { listener, .. } => listener.tell(py),
@@ -46,13 +46,13 @@ pub(super) fn tell(py: Python<'_>, note: Note<Listener>, warn: &Bound<'_, PyAny>
     Ok(())
 }
 
-/// What the threads of the process are to be told.
+/// The notes for the threads of the process.
 pub(super) fn notes() -> &'static Arc<Notes<Listener>> {
     static NOTES: OnceLock<Arc<Notes<Listener>>> = OnceLock::new();
     NOTES.get_or_init(Arc::default)
 }
 
-/// Starts the thread of this process that tells its threads, unless it runs.
+/// Starts this process's thread for notes, unless it is running.
 pub(super) fn start(py: Python<'_>, warn: &Py<PyAny>) -> PyResult<()> {
     static STARTED_BY: AtomicU64 = AtomicU64::new(u64::MAX);
     let process = fork::generation();
@@ -63,7 +63,7 @@ pub(super) fn start(py: Python<'_>, warn: &Py<PyAny>) -> PyResult<()> {
     start().map(drop).inspect_err(|_| STARTED_BY.store(u64::MAX, Ordering::Relaxed))
 }
 
-/// Tells whatever there is to tell, until `stop_telling` is called. It sleeps in the core, without the GIL.
+/// Delivers notes until `stop_telling` is called. It sleeps in the core without the GIL.
 #[pyfunction]
 pub(crate) fn tell_threads(py: Python<'_>, warn: &Bound<'_, PyAny>) {
     while let Some(note) = py.detach(|| notes().wait()) {
@@ -78,7 +78,7 @@ pub(crate) fn stop_telling() {
     notes().close();
 }
 
-/// What is to be told of a loss is called, and nobody would await what it returns.
+/// Refuses coroutine functions: nothing would await their result.
 pub(super) fn check_called(callback: &Bound<'_, PyAny>) -> PyResult<()> {
     let py = callback.py();
     let message = match callback.is_callable() {

@@ -81,7 +81,9 @@ class _Awaited:
 class Threads(Model):
     """A thread for each worker; a single worker needs none of its own."""
 
-    name, workers, module = "blocking", "threads", "pinyon"
+    name: str = "blocking"
+    workers: str = "threads"
+    module: str = "pinyon"
 
     async def together(self, works: Sequence[Coroutine[Any, Any, Any]]) -> list[Any]:
         """Run all at once; the others go on when one fails."""
@@ -113,7 +115,9 @@ class Threads(Model):
 class Greenlets(Model):
     """Greenlets of gevent's hub. Raises ``ImportError`` without gevent."""
 
-    name, workers, module = "gevent", "greenlets", "pinyon.gevent"
+    name: str = "gevent"
+    workers: str = "greenlets"
+    module: str = "pinyon.gevent"
 
     def __init__(self) -> None:
         import gevent
@@ -138,7 +142,9 @@ class Greenlets(Model):
 class Tasks(Model):
     """Tasks of one event loop, which keeps its connections from one run to the next."""
 
-    name, workers, module = "asyncio", "tasks", "pinyon.aio"
+    name: str = "asyncio"
+    workers: str = "tasks"
+    module: str = "pinyon.aio"
 
     def __init__(self) -> None:
         self._loop = self._new_loop()

@@ -21,7 +21,7 @@ class Results:
     def __init__(self) -> None:
         self.sections: list[Section] = []
         self.errors: Counter[str] = Counter()
-        self.given_up = 0
+        self.given_up: int = 0
         self.mismatches: list[Mismatch] = []
         self.complete: list[Complete] = []
         self.broken: list[Broken] = []
@@ -63,16 +63,15 @@ class Verdict:
         overlaps = checks.overlaps(results.sections)
         disorders = checks.disorders(results.sections)
         broken = [f"process {each.process}: {each.why}" for each in results.broken]
-        self.violations = [line for kind in (mismatches, overlaps, disorders, broken) for line in _few(kind)]
+        self.violations: list[str] = [line for kind in (mismatches, overlaps, disorders, broken) for line in _few(kind)]
         #: A mismatch ends all processes.
         through = len(results.complete) == plan.forks
-        if self.violations:
-            self.status = 1
-        else:
+        self.status: int = 1
+        if not self.violations:
             self.status = 0 if through and results.sections else 2
         keys = len({section.key for section in results.sections})
         failures = ", ".join(f"{count} {kind}" for kind, count in results.errors.most_common())
-        self.rows = [
+        self.rows: list[tuple[str, str]] = [
             ("processes", f"{len(results.complete)} of {plan.forks} complete"),
             ("sections", f"{len(results.sections)} on {keys} keys"),
             ("failures", f"{failures or 'none'}; {results.given_up} keys given up"),

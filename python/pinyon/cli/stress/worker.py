@@ -44,7 +44,8 @@ class Worker(exercise.Worker):
         self._rounds = 0
         self._key = ""
         self._found = (0.0, 0.0, 0, b"", b"")
-        self.ok = self.failures = 0
+        self.ok: int = 0
+        self.failures: int = 0
 
     def draw(self) -> bool:
         """Choose a random one of the keys that are left, unless none is or the time is over."""

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 else:
     _Dict = dict
 
-hashers = {
+hashers: dict[str, int] = {
     "default": 0,
     "md5": 1,
     "crc": 2,
@@ -34,7 +34,7 @@ hashers = {
     "murmur": 8,
     "jenkins": 9,
 }
-distributions = {
+distributions: dict[str, int] = {
     MODULA: 0,
     "consistent": 1,
     "consistent ketama": 2,
@@ -101,8 +101,8 @@ BEHAVIORS = (
     Behavior("dead_timeout", 0, "kept", "see `retry_timeout`"),
     Behavior("pickle_protocol", -1, "used", "of `pickle.dumps`"),
 )
-all_behaviors = [behavior.name for behavior in BEHAVIORS]
-all_callbacks = ["namespace"]
+all_behaviors: list[str] = [behavior.name for behavior in BEHAVIORS]
+all_callbacks: list[str] = ["namespace"]
 
 _SWITCHES = {"no_block", "tcp_nodelay", "tcp_keepalive", "cas", "verify_keys", "auto_eject"} | {
     behavior.name for behavior in BEHAVIORS if behavior.kind == "refused" and behavior.name != "num_replicas"

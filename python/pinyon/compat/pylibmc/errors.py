@@ -25,131 +25,131 @@ class CacheMiss(Error):
 
 
 class Failure(Error):
-    retcode = 1
+    retcode: ClassVar[int | None] = 1
 
 
 class HostLookupError(Error):
     """The server's name does not resolve."""
 
-    retcode = 2
+    retcode: ClassVar[int | None] = 2
 
 
 class ConnectionError(Error):
     """No connection could be made."""
 
-    retcode = 3
+    retcode: ClassVar[int | None] = 3
 
 
 class ConnectionBindError(Error):
-    retcode = 4
+    retcode: ClassVar[int | None] = 4
 
 
 class WriteError(Error):
-    retcode = 5
+    retcode: ClassVar[int | None] = 5
 
 
 class ReadError(Error):
-    retcode = 6
+    retcode: ClassVar[int | None] = 6
 
 
 class UnknownReadFailure(Error):
     """The connection broke while the command was in flight."""
 
-    retcode = 7
+    retcode: ClassVar[int | None] = 7
 
 
 class ProtocolError(Error):
     """The server sent what the protocol does not allow."""
 
-    retcode = 8
+    retcode: ClassVar[int | None] = 8
 
 
 class ClientError(Error):
     """The server, or the client before it, refused the request."""
 
-    retcode = 9
+    retcode: ClassVar[int | None] = 9
 
 
 class ServerError(Error):
     """The server answered with an error of its own."""
 
-    retcode = 10
+    retcode: ClassVar[int | None] = 10
 
 
 class SocketCreateError(Error):
-    retcode = 11
+    retcode: ClassVar[int | None] = 11
 
 
 class DataExists(Error):
-    retcode = 12
+    retcode: ClassVar[int | None] = 12
 
 
 class DataDoesNotExist(Error):
-    retcode = 13
+    retcode: ClassVar[int | None] = 13
 
 
 class NotFound(Error):
     """There is no such item to count, or to compare and swap."""
 
-    retcode = 16
+    retcode: ClassVar[int | None] = 16
 
 
 class AllocationError(Error):
-    retcode = 17
+    retcode: ClassVar[int | None] = 17
 
 
 class SomeErrors(Error):
     """What was asked of all servers failed on one of them."""
 
-    retcode = 19
+    retcode: ClassVar[int | None] = 19
 
 
 class NoServers(Error):
-    retcode = 20
+    retcode: ClassVar[int | None] = 20
 
 
 class UnixSocketError(Error):
-    retcode = 27
+    retcode: ClassVar[int | None] = 27
 
 
 class NotSupportedError(Error):
     """What this module, or the server, does not do; the message says what to do instead."""
 
-    retcode = 28
+    retcode: ClassVar[int | None] = 28
 
 
 class FetchNotFinished(Error):
-    retcode = 30
+    retcode: ClassVar[int | None] = 30
 
 
 class BadKeyProvided(Error):
     """A key that cannot be sent, with the behavior ``verify_keys``."""
 
-    retcode = 33
+    retcode: ClassVar[int | None] = 33
 
 
 class InvalidHostProtocolError(Error):
-    retcode = 34
+    retcode: ClassVar[int | None] = 34
 
 
 class ServerDead(Error):
-    retcode = 35
+    retcode: ClassVar[int | None] = 35
 
 
 class UnknownStatKey(Error):
-    retcode = 36
+    retcode: ClassVar[int | None] = 36
 
 
 class TooBig(Error):
     """The value is larger than the server stores."""
 
-    retcode = 37
+    retcode: ClassVar[int | None] = 37
 
 
 class ServerDown(Error):
     """The server failed, and is not tried again yet."""
 
-    retcode = 47
+    retcode: ClassVar[int | None] = 47
 
 
 MemcachedError = Error

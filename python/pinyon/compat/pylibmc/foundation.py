@@ -111,7 +111,14 @@ class Foundation:
         """Set these behaviors and leave the others as they are."""
         self._behave(behaving.changed(self._behaviors, behaviors))
 
-    behaviors = property(get_behaviors, set_behaviors)
+    @property
+    def behaviors(self) -> behaving.BehaviorDict:
+        """The behaviors by name; to set one in the dict sets it on the client."""
+        return self.get_behaviors()
+
+    @behaviors.setter
+    def behaviors(self, behaviors: Mapping[str, Any]) -> None:
+        self.set_behaviors(behaviors)
 
     def _behave(self, behaviors: dict[str, Any], connections: Connections | None = None) -> None:
         self._behaviors = behaviors

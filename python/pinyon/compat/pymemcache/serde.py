@@ -25,7 +25,7 @@ DEFAULT_PICKLE_VERSION = pickle.HIGHEST_PROTOCOL
 _Serializer = Callable[[Any, Any], "tuple[Any, int]"]
 _Deserializer = Callable[[Any, bytes, int], Any]
 
-logger = logging.getLogger(__name__)
+logger: logging.Logger = logging.getLogger(__name__)
 
 
 class Serde(Protocol):
@@ -54,7 +54,7 @@ def get_python_memcache_serializer(pickle_version: int = DEFAULT_PICKLE_VERSION)
     return partial(_serialize, pickle_version=pickle_version)
 
 
-python_memcache_serializer = get_python_memcache_serializer()
+python_memcache_serializer: _Serializer = get_python_memcache_serializer()
 
 
 def python_memcache_deserializer(key: Any, value: bytes, flags: int) -> Any:
@@ -89,7 +89,7 @@ class PickleSerde:
         return python_memcache_deserializer(key, value, flags)
 
 
-pickle_serde = PickleSerde()
+pickle_serde: PickleSerde = PickleSerde()
 
 
 class CompressedSerde:
@@ -128,15 +128,15 @@ class CompressedSerde:
         return self._serde.deserialize(key, value, flags)
 
 
-compressed_serde = CompressedSerde()
+compressed_serde: CompressedSerde = CompressedSerde()
 
 
 class LegacyWrappingSerde:
     """A serde of two functions; without them, values are stored as they are and read as bytes."""
 
     def __init__(self, serializer_func: _Serializer | None, deserializer_func: _Deserializer | None) -> None:
-        self.serialize = serializer_func or self._as_it_is
-        self.deserialize = deserializer_func or self._as_stored
+        self.serialize: Callable[..., Any] = serializer_func or self._as_it_is
+        self.deserialize: Callable[..., Any] = deserializer_func or self._as_stored
 
     @staticmethod
     def _as_it_is(key: Any, value: Any) -> tuple[Any, int]:

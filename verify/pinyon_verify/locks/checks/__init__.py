@@ -1,4 +1,4 @@
-"""The ten checks: each reads the evidence of one run and says what must not be."""
+"""The ten checks: each reads the evidence of one run and reports what must not happen."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ CHECKS = (
 
 
 def check(evidence: Evidence) -> list[Finding]:
-    """Return what all checks find."""
+    """Return the findings of all checks."""
     return [finding for each in CHECKS for finding in each(evidence)]
 
 

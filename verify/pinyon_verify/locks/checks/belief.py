@@ -1,4 +1,4 @@
-"""What clients believe in is never more than what the server keeps."""
+"""Clients never believe that they hold more than the server keeps."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .finding import Finding
 
 
 def kept(evidence: Evidence) -> Iterator[Finding]:
-    """Whenever one looks, the server keeps a lock for at least as long as its holder has believed before."""
+    """At every look, the server keeps a lock for at least as long as its holder believed before."""
     by_token = {attempt.token: attempt for attempt in evidence.attempts if attempt.token is not None}
     for scan in evidence.scans:
         for seen in scan.seen:
@@ -27,7 +27,7 @@ def kept(evidence: Evidence) -> Iterator[Finding]:
 
 
 def ended(evidence: Evidence) -> Iterator[Finding]:
-    """Nobody's belief in a lock that was deleted outlives its ttl: no renewal succeeds any more."""
+    """No client believes in a deleted lock beyond its ttl: no renewal succeeds any more."""
     for fault in evidence.faults:
         if fault.kind not in ("delete", "flush"):
             continue

@@ -1,4 +1,4 @@
-"""Checks 1 and 2: no two are in their critical sections of one name at once."""
+"""Checks 1 and 2: critical sections of one name never overlap."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def sections(evidence: Evidence) -> Iterator[Finding]:
 
 
 def beliefs(evidence: Evidence) -> Iterator[Finding]:
-    """Cut where their holders' belief ends they never overlap, unless the server lost its state."""
+    """Cut off where their holders' belief ends, they never overlap, unless the server lost its state."""
     for name, earlier, later in _overlaps(evidence, lambda attempt: attempt.believed_end):
         text = f"{name}: {earlier.id} believed for {_after(earlier.believed_end, later)} after {later.id} began"
         lost = evidence.lost(earlier.names, earlier.granted or 0, later.begun or 0)

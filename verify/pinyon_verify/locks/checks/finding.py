@@ -1,4 +1,4 @@
-"""What a check finds."""
+"""A check's finding."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Finding:
-    """Something that must not be, or only for the reason that excuses it."""
+    """Something that must not happen, unless its excuse applies."""
 
     check: str
     at: int

@@ -1,4 +1,4 @@
-"""Checks 7 and 8: who can be granted is granted soon, by one message and no other."""
+"""Checks 7 and 8: an attempt that can be granted is granted soon, with a single message."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .finding import Finding
 
 
 def soon(evidence: Evidence) -> Iterator[Finding]:
-    """Nobody waits for long for names that are free, with nobody before it."""
+    """No attempt waits long for free names with nobody ahead of it."""
     for attempt, since, until in gaps(evidence):
         gap = until - since - evidence.stalled(since, until)
         if gap > evidence.bounds.grant:
@@ -22,10 +22,11 @@ def soon(evidence: Evidence) -> Iterator[Finding]:
 
 
 def gaps(evidence: Evidence) -> Iterator[tuple[Attempt, int, int]]:
-    """Return, for each attempt, the longest time that it waited without anybody in its way.
+    """Return, for each attempt, the longest time that it waited with nothing in its way.
 
-    In its way is whoever shares a name with it, from its own beginning to its end, and was granted before it, or began
-    before it and was not granted at all; or that the server was away, or its own process stopped.
+    It is blocked by an attempt that shares a name, from that attempt's beginning to its end, if that one was
+    granted earlier, or began earlier and was never granted. It is also blocked while the server is away or its own
+    process is stopped.
     """
     attempts = evidence.attempts
     starts = [attempt.invoked for attempt in attempts]
@@ -62,12 +63,12 @@ def _longest_free(since: int, until: int, busy: list[tuple[int, int]]) -> tuple[
 
 
 def wakes(evidence: Evidence) -> Iterator[Finding]:
-    """Without faults and cancels a lock costs two calls, its own and the one that gives it back, and no other."""
+    """Without faults and cancels, a lock costs two calls: one to acquire and one to release."""
     if evidence.calls is None:
         return
     grants = sum(attempt.granted is not None for attempt in evidence.attempts)
     called = evidence.calls.get("fcall", 0) + evidence.calls.get("evalsha", 0)
-    # Each client says once that it is there, twice if its functions are not.
+    # Each client announces itself once, or twice if its functions are not loaded.
     least, most = 2 * grants + evidence.clients, 2 * grants + 4 * evidence.clients
     if not least <= called <= most:
         text = f"{called} calls of scripts for {grants} locks by {evidence.clients} clients: not two for each"

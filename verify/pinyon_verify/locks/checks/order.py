@@ -1,4 +1,4 @@
-"""Check 6: for each name, who waits longer is granted first."""
+"""Check 6: for each name, the longest waiter is granted first."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from ..evidence import Evidence
 from ..trace import Step
 from .finding import Finding
 
-#: A waiter whose time runs out within so many milliseconds may count as live or not.
+#: A waiter that expires within so many milliseconds may count as live or not.
 CLOSE = 5
 
 
 def first_come_first_served(evidence: Evidence) -> Iterator[Finding]:
-    """Nobody is granted a name for which a live waiter has an earlier ticket."""
+    """No attempt is granted a name while a live waiter for it has an earlier ticket."""
     if not evidence.ordered:
         return
     queue = _Queue()
@@ -28,7 +28,7 @@ def first_come_first_served(evidence: Evidence) -> Iterator[Finding]:
 
 
 class _Queue:
-    """The server's queue, from what it did to it."""
+    """The server's queue, rebuilt from its trace."""
 
     def __init__(self) -> None:
         self._waiting: dict[str, dict[str, int]] = defaultdict(dict)
@@ -45,11 +45,11 @@ class _Queue:
         elif step.kind == "known":
             self._expiry[step.attempt] = step.number
         elif step.kind == "reset":
-            # What a server that begins anew remembers is not known. A ticket is never given twice.
+            # The memory of a restarted server is unknown. Tickets are never reused.
             self._waiting.clear()
 
     def before(self, granted: Step) -> list[str]:
-        """Return the live waiters that come before whoever is granted a name."""
+        """Return the live waiters ahead of the attempt that is granted a name."""
         ticket = self._tickets.get(granted.attempt, 1 << 62)
         return [
             attempt

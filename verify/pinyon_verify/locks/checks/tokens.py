@@ -1,4 +1,4 @@
-"""Checks 3 and 4: tokens increase, and a register that enforces them never takes an older one."""
+"""Checks 3 and 4: tokens increase, and a register that enforces them never accepts an older one."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .finding import Finding
 
 
 def increase(evidence: Evidence) -> Iterator[Finding]:
-    """For each name, tokens increase in the order of grants: the clients' and the server's."""
+    """For each name, tokens increase in the order of grants, both the clients' and the server's."""
     for name, holders in evidence.holders():
         believing = [attempt for attempt in holders if attempt.believed > (attempt.begun or 0)]
         for newest, attempt in disordered(believing, lambda each: each.token or 0):
@@ -39,7 +39,7 @@ def _increase_on_server(evidence: Evidence) -> Iterator[Finding]:
 
 
 def register(evidence: Evidence) -> Iterator[Finding]:
-    """A register takes no older token after a newer one, and refuses nobody who holds the lock."""
+    """A register accepts no older token after a newer one, and refuses no holder."""
     by_name: dict[str, list[tuple[Write, Attempt]]] = defaultdict(list)
     for attempt in evidence.attempts:
         for write in attempt.writes:

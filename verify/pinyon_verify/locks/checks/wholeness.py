@@ -1,4 +1,4 @@
-"""Checks 5, 9 and 10: all or nothing, nothing left behind, and who has gone holds nothing."""
+"""Checks 5, 9 and 10: all or nothing, nothing left behind, and no lock of a client that has gone."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from ..history import SECOND
 from ..observer import Seen
 from .finding import Finding
 
-#: The keys of one attempt expire within so many milliseconds.
+#: The keys of one attempt expire within so many milliseconds of each other.
 TEAR = 5
-#: For how long a holder may not know that one of its names was deleted.
+#: How long a holder may not know that one of its names was deleted.
 RECENT = 3 * SECOND
 
 
 def all_or_nothing(evidence: Evidence) -> Iterator[Finding]:
-    """Whenever one looks, an attempt holds all its names or none."""
+    """At every look, an attempt holds all its names or none."""
     wanted = {attempt.token: attempt.names for attempt in evidence.attempts if attempt.token is not None}
     most: dict[str, set[str]] = defaultdict(set)
     for scan in evidence.scans:
@@ -39,7 +39,7 @@ def all_or_nothing(evidence: Evidence) -> Iterator[Finding]:
 
 
 def nothing_left(evidence: Evidence) -> Iterator[Finding]:
-    """When nobody holds or waits, there is only the counter, and nobody listens."""
+    """When no attempt holds or waits, only the counter is left, and no client listens."""
     for key in evidence.keys_left:
         yield Finding("nothing left", 0, f"the key {key} was left behind")
     for channel in evidence.channels_left:
@@ -47,7 +47,7 @@ def nothing_left(evidence: Evidence) -> Iterator[Finding]:
 
 
 def gone_is_gone(evidence: Evidence) -> Iterator[Finding]:
-    """An attempt that was cancelled or given back is not granted afterwards, unless the server forgot that."""
+    """An attempt that was cancelled or released is not granted later, unless the server forgot that."""
     gone: dict[str, str | None] = {}
     for step in evidence.steps:
         if step.kind == "unlocked":
@@ -60,6 +60,6 @@ def gone_is_gone(evidence: Evidence) -> Iterator[Finding]:
 
 
 def said(evidence: Evidence) -> Iterator[Finding]:
-    """What processes found wrong themselves."""
+    """What the processes themselves found wrong."""
     for at, text in evidence.violations:
         yield Finding("said", at, text)

@@ -35,9 +35,9 @@ class KeepaliveOpts:
         for name, value in (("idle", idle), ("intvl", intvl), ("cnt", cnt)):
             if value < 1:
                 raise ValueError(f"The {name} parameter must be greater or equal to 1.")
-        self.idle = idle
-        self.intvl = intvl
-        self.cnt = cnt
+        self.idle: int = idle
+        self.intvl: int = intvl
+        self.cnt: int = cnt
 
 
 def check_keepalive(options: Any) -> None:

@@ -99,7 +99,7 @@ class Client:
         tls_context: Any = None,
     ) -> None:
         check_keepalive(socket_keepalive)
-        self.server = normalize_server_spec(server)
+        self.server: ServerSpec = normalize_server_spec(server)
         self.serde: Any = serde or LegacyWrappingSerde(serializer, deserializer)
         self.connect_timeout = connect_timeout
         self.timeout = timeout
@@ -107,7 +107,7 @@ class Client:
         self.ignore_exc = ignore_exc
         self.socket_module = socket_module
         self.socket_keepalive = socket_keepalive
-        self.key_prefix = prefix_of(key_prefix)
+        self.key_prefix: bytes = prefix_of(key_prefix)
         self.default_noreply = default_noreply
         self.allow_unicode_keys = allow_unicode_keys
         self.encoding = encoding

@@ -14,7 +14,7 @@ from pinyon.compat.pymemcache.client.base import Client, PooledClient
 from pinyon.compat.pymemcache.client.rendezvous import RendezvousHash
 from pinyon.compat.pymemcache.exceptions import MemcacheError
 
-logger = logging.getLogger(__name__)
+logger: logging.Logger = logging.getLogger(__name__)
 
 
 class _Failure(NamedTuple):
@@ -72,17 +72,17 @@ class HashClient:
         tls_context: Any = None,
     ) -> None:
         self.clients: dict[str, Any] = {}
-        self.hasher = hasher()
+        self.hasher: Any = hasher()
         self.retry_attempts = retry_attempts
         self.retry_timeout = retry_timeout
         self.dead_timeout = dead_timeout
         self.use_pooling = use_pooling
-        self.key_prefix = prefix_of(key_prefix)
+        self.key_prefix: bytes = prefix_of(key_prefix)
         self.ignore_exc = ignore_exc
         self.allow_unicode_keys = allow_unicode_keys
         self.encoding = encoding
         self.tls_context = tls_context
-        self.default_kwargs = {
+        self.default_kwargs: dict[str, Any] = {
             "connect_timeout": connect_timeout,
             "timeout": timeout,
             "no_delay": no_delay,

@@ -1,0 +1,166 @@
+"""PERFORMANCE.md and the page of tables: that they agree with each other, with README.md and with what was measured."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from made_up import narrowed
+
+from pinyon_bench import performance
+from pinyon_bench.contestant import BENCH_FOLDER, REPOSITORY
+from pinyon_bench.performance.markdown import read_tables, tables_page
+from pinyon_bench.performance.summary import summary_page
+from pinyon_bench.recorded.comparison import close_to_floor, slower, standing
+from pinyon_bench.recorded.medians import Figures, medians
+from pinyon_bench.recorded.missed import CORE_SHARE, UNKNOWN, missed_targets
+from pinyon_bench.recorded.record import MISSED, ROWS, TARGETS, Record, record_of
+from pinyon_bench.report.figures import sections
+from pinyon_bench.results import Document, ResultError
+
+TABLES = REPOSITORY / performance.TABLES
+PAGE = REPOSITORY / performance.PAGE
+LARGE_NUMBER = re.compile(r"\d{1,3}(?:,\d{3})+")
+
+
+@pytest.fixture(scope="module")
+def record() -> Record:
+    """The record in the repository."""
+    return read_tables(TABLES)
+
+
+def test_the_page_in_the_repository_is_that_of_its_tables(record: Record) -> None:
+    assert PAGE.read_text(encoding="utf-8") == summary_page(record), "run `python -m pinyon_bench page`"
+    assert TABLES.read_text(encoding="utf-8") == tables_page(record)
+
+
+def test_the_plots_in_the_repository_are_those_that_the_page_shows(record: Record) -> None:
+    shown = re.findall(r"!\[[^\]]+\]\(docs/plots/([^)]+)\)", PAGE.read_text(encoding="utf-8"))
+    assert sorted(shown) == sorted(path.name for path in (REPOSITORY / "docs" / "plots").iterdir())
+    assert {f"{plot.key}.svg" for section in sections(medians(record)) for plot in section.main_plots} == set(shown)
+
+
+@pytest.mark.parametrize("name", ["PERFORMANCE.md", "README.md"])
+def test_rates_in_tables_of_a_page_are_in_the_tables_of_the_record(name: str) -> None:
+    known = set(LARGE_NUMBER.findall(TABLES.read_text(encoding="utf-8")))
+    lines = (REPOSITORY / name).read_text(encoding="utf-8").splitlines()
+    shown = {number for line in lines if line.startswith("|") for number in LARGE_NUMBER.findall(line)}
+    assert shown <= known, f"{name} has figures that no table has: {sorted(shown - known)}"
+
+
+def test_what_is_written_is_read_again(full: Document, tmp_path: Path) -> None:
+    tables, page = performance.write(full, tmp_path)
+    found = read_tables(tables)
+    assert tables_page(found) == tables.read_text(encoding="utf-8") == tables_page(record_of(full))
+    assert summary_page(found) == page.read_text(encoding="utf-8")
+
+
+def test_another_file_is_refused(tmp_path: Path) -> None:
+    other = tmp_path / "other.md"
+    with pytest.raises(ResultError, match="other.md"):
+        read_tables(other)
+    other.write_text("# Performance tables\n\nNothing was measured.\n")
+    with pytest.raises(ResultError, match="not a page of performance tables"):
+        read_tables(other)
+
+
+def test_figures_are_those_of_the_document(full: Document) -> None:
+    figures = Figures(record_of(full))
+    assert set(figures.contestants) == {info.name for info in full.contestants}
+    measured = {(sample.row, sample.contestant) for sample in full.samples}
+    untold = {cell for cell in measured - set(figures.rates) if "ping" not in cell[0] and "handover" not in cell[0]}
+    assert not untold and set(figures.rates) <= measured
+    with_latency = {(each.row, each.contestant) for each in full.samples if each.latency}
+    assert {cell for cell in with_latency if cell[0].startswith(("gevent", "asyncio", "uvloop"))} < set(
+        figures.latencies
+    )
+    assert ("locks:handover:8", "Pinyon script") in figures.latencies
+
+
+def test_every_table_and_row_is_labelled(record: Record, full: Document) -> None:
+    for each in (record, record_of(full)):
+        about = {line[0]: line[1] for line in each.grid(ROWS).rows}
+        for grid in each.grids:
+            assert all(grid.header), grid.title
+            assert all(line[0] for line in grid.rows), grid.title
+        for row, text in about.items():
+            assert text or row.startswith(("local", "slow", "gevent", "asyncio", "uvloop")), row
+            assert not text.startswith("the same"), row
+        assert {row for row, _ in Figures(each).rates} <= set(about)
+    assert all(text for text in {line[1] for line in record.grid(ROWS).rows})
+
+
+def test_every_missed_target_says_why(record: Record) -> None:
+    found = missed_targets(record)
+    wanted = [line for line in record.grid(TARGETS).rows if line[2] == MISSED]
+    assert [line for each in found for line in each.lines if line in wanted] and found
+    assert sum(len(each.lines) for each in found) == len(wanted)
+    assert [each.lines for each in found if each.why == UNKNOWN] == []
+    page = PAGE.read_text(encoding="utf-8")
+    assert all(f"| {line[3]}" in page for line in wanted)
+
+
+def test_a_miss_without_a_reason_is_not_explained_away(record: Record) -> None:
+    grids = [
+        replace(grid, rows=[["get:36B", "at least 9 times the sun", MISSED, "0.1", ""]])
+        if grid.title == TARGETS
+        else grid
+        for grid in record.grids
+    ]
+    assert [each.why for each in missed_targets(replace(record, grids=grids))] == [UNKNOWN]
+
+
+def test_a_reason_claims_nothing_that_was_not_measured(full: Document) -> None:
+    near = [row for row in full.rows if ":far:" not in row.name]
+    names = {row.name for row in near}
+    without = replace(full, rows=near, samples=[sample for sample in full.samples if sample.row in names])
+    whys = [
+        next(each.why for each in missed_targets(record_of(document)) if each.lines[0][0] == "locks:handover:8")
+        for document in (full, without)
+    ]
+    assert "Over a link of 2 ms" in whys[0] and "Over a link" not in whys[1] and "–" not in whys[1]
+
+
+def test_one_round_is_read_again(full: Document, tmp_path: Path) -> None:
+    tables, page = performance.write(replace(narrowed(full, "size"), rounds=1, placement="two-cores"), tmp_path)
+    assert read_tables(tables).rounds == 1
+    text = page.read_text(encoding="utf-8")
+    assert ", 1 round." in text and "share one core" not in text
+
+
+def test_the_share_of_the_core_is_what_was_counted() -> None:
+    counted = json.loads((BENCH_FOLDER / "instructions.json").read_text())["instructions"]
+    for operation in ("get", "set"):
+        for greenlets in (16, 64):
+            assert counted[f"core:{operation}"] < CORE_SHARE * counted[f"gevent:{operation}:{greenlets}"]
+
+
+def test_rows_as_fast_as_the_floor_are_those_that_the_tables_say(record: Record) -> None:
+    said = {
+        line[0]
+        for grid in record.grids
+        if grid.header[:2][-1] == "Pinyon" and "floor" in grid.header
+        for line in grid.rows
+        if (found := re.fullmatch(r"[\d,]+\n~?([\d.]+)", line[1])) and float(found[1]) >= 0.95 and "\n" not in line[0]
+    }
+    rows = close_to_floor(Figures(record))
+    assert said <= set(rows)
+    assert "get:36B" not in rows and {"set:36B", "set:100KB"} <= set(rows)
+    page = PAGE.read_text(encoding="utf-8")
+    assert all(f"`{row}`" in page for row in rows)
+
+
+def test_a_faster_client_is_named(full: Document) -> None:
+    few = narrowed(full, "size")
+    quick = [
+        replace(each, wall=each.wall / 3) if (each.row, each.contestant) == ("get:36B", "libmc") else each
+        for each in few.samples
+    ]
+    before, after = (Figures(record_of(document)) for document in (few, replace(few, samples=quick)))
+    assert "libmc" not in {found.other for found in slower(before)}
+    assert [(found.row, found.other) for found in slower(after)] == [("get:36B", "libmc")]
+    found = standing(after, "get:36B", "Pinyon")
+    assert found and found.factor < 0.5 and not found.same

@@ -1,0 +1,44 @@
+"""What is known of the files in dist."""
+
+from __future__ import annotations
+
+import tarfile
+import zipfile
+from email.message import Message
+from email.parser import Parser
+from pathlib import Path
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+DIST = REPOSITORY / "dist"
+WHEELS = sorted(DIST.glob("*.whl"))
+SDISTS = sorted(DIST.glob("*.tar.gz"))
+LICENCES = {name: (REPOSITORY / name).read_bytes() for name in ("LICENSE-APACHE", "LICENSE-MIT")}
+
+
+def contents(archive: Path) -> dict[str, bytes]:
+    """Returns the files of a wheel or a source distribution, by their paths in it."""
+    if archive.suffix == ".whl":
+        with zipfile.ZipFile(archive) as wheel:
+            return {name: wheel.read(name) for name in wheel.namelist() if not name.endswith("/")}
+    with tarfile.open(archive) as sdist:
+        files = (member for member in sdist.getmembers() if member.isfile())
+        return {member.name.partition("/")[2]: _bytes(sdist, member) for member in files}
+
+
+def _bytes(archive: tarfile.TarFile, member: tarfile.TarInfo) -> bytes:
+    file = archive.extractfile(member)
+    assert file is not None
+    return file.read()
+
+
+def metadata(archive: Path) -> Message:
+    """Returns the metadata of a wheel or a source distribution; its payload is the long description."""
+    files = contents(archive)
+    name = next(name for name in files if name == "PKG-INFO" or name.endswith(".dist-info/METADATA"))
+    return Parser().parsestr(files[name].decode())
+
+
+def library(wheel: Path) -> bytes:
+    """Returns the native module of a wheel."""
+    (name,) = (name for name in contents(wheel) if name.startswith("pinyon/_native") and name.endswith(".so"))
+    return contents(wheel)[name]
