@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from pinyon.checking import Finding
-
     from pinyon.frameworks._untyped import Untyped as BaseMemcachedCache
 else:
     from django.core.cache.backends.memcached import BaseMemcachedCache
