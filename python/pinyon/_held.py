@@ -9,6 +9,7 @@ from pinyon import _native
 from pinyon.errors import UsageError
 
 if TYPE_CHECKING:
+    from datetime import timedelta
     from typing import NoReturn
 
     from typing_extensions import Self
