@@ -54,8 +54,10 @@ where
     if !number.is_instance_of::<PyInt>() {
         return Err(unsupported(&number, &format!("{name} must be {kind}")));
     }
-    let shown = number.str()?;
-    let refused = |_| exception(number.py(), ErrorKind::UsageError, &format!("{name} must be {range}, not {shown}"));
+    let refused = |_| match number.str() {
+        Ok(shown) => exception(number.py(), ErrorKind::UsageError, &format!("{name} must be {range}, not {shown}")),
+        Err(raised) => raised,
+    };
     number.extract().map_err(refused)
 }
 
