@@ -185,7 +185,7 @@ def test_two_threads_at_one_batch_are_told_so(own_server: Memcached) -> None:
         leaving.start()
         leaving.join(0.3)
         try:
-            with pytest.raises(pinyon.UsageError, match="used by another thread"):
+            with pytest.raises(pinyon.UsageError, match="in use by another thread"):
                 batch.set("key", 2)
         finally:
             own_server.resume()

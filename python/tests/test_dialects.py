@@ -353,7 +353,7 @@ def test_what_is_appended_are_bytes_as_others_append_them(server: Memcached) -> 
         assert ours.append("key", "ö")
         assert ours.prepend("key", b"a")
         assert ours.get("key") == "abö".encode()
-        with pytest.raises(pinyon.UnsupportedType, match="bytes or text"):
+        with pytest.raises(pinyon.UnsupportedType, match="take str or bytes"):
             ours.append("key", [1])
 
 

@@ -309,7 +309,7 @@ def test_endpoint_and_servers_speak_tls(certificates: Path, endpoint: Make) -> N
         ({"discovery": "dns", "servers": "/run/memcached.sock"}, "give hosts for discovery, not paths"),
         (
             {"discovery": "config", "servers": "cache.example:11211:3"},
-            "cache.example:11211 has a weight: leave out the :3",
+            "cache.example:11211 has a weight, but holds no keys: leave out the :3",
         ),
     ],
 )

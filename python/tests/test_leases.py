@@ -26,7 +26,7 @@ async def test_a_lease_by_hand(model: Model, server: Memcached, connect: Connect
     assert (won.state, won.value, won.has_value) == (Outcome.WON, None, False)
     assert (filling.state, filling.value, filling.has_value) == (Outcome.FILLING, None, False)
     assert repr(won).endswith("Lease 'key' WON>")
-    with pytest.raises(pinyon.UsageError, match="this lease is FILLING"):
+    with pytest.raises(pinyon.UsageError, match="this one is FILLING"):
         await awaited(filling.fulfil("value"))
     with pytest.raises(pinyon.UnsupportedType):
         await awaited(won.fulfil(object()))

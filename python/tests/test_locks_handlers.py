@@ -57,7 +57,8 @@ async def use(model: Model, redis: Redis, clients: list[Any]) -> None:
                 stranger = model.spawn(other.try_lock("b"))
                 assert await model.join(stranger) is None
                 waiting = model.spawn(other.lock("a", timeout=0.02).acquire())
-                with pytest.raises(pinyon.LockTimeout):
+                # On a machine that stands still, the server's first answer may come later than that.
+                with pytest.raises(pinyon.Timeout):
                     await model.join(waiting)
                 assert await other.is_locked("a")
             assert await held.extend(5)

@@ -183,7 +183,7 @@ async def test_a_refused_renewal_is_warned_of_and_the_loss_told(
     assert not held.is_lost, "told of before it is lost"
     await until(model, lambda: lost)
     assert [record.name for record in caplog.records] == ["pinyon.locks"]
-    assert "are not prolonged" in caplog.text
+    assert "does not renew locks" in caplog.text
     assert own_redis.address in caplog.text
     assert [each.token for each in lost] == [held.token]
     with pytest.raises(pinyon.LockLost):

@@ -183,7 +183,7 @@ async def test_left_by_another_task_than_the_one_that_entered(model: Model, redi
     lock = locks_on(redis).lock("a")
     await lock.__aenter__()
     await model.join(model.spawn(lock.__aexit__(None, None, None)))
-    with pytest.raises(pinyon.UsageError, match="left by somebody who has not entered it"):
+    with pytest.raises(pinyon.UsageError, match="left by a caller that has not entered it"):
         await lock.__aexit__(None, None, None)
     await nothing_left(model, redis)
 

@@ -86,7 +86,7 @@ OPERATIONS: dict[str, tuple[Callable[[Any], Any], tuple[Any, Any, Any], tuple[An
     "append": (lambda both: both.append("key", "1"), (True, GONE, 71), (False, GONE, GONE)),
     "prepend": (lambda both: both.prepend("key", "1"), (True, GONE, 17), (False, GONE, GONE)),
     "incr": (lambda both: both.incr("key"), (8, GONE, 8), (None, GONE, GONE)),
-    "incr with initial": (lambda both: both.incr("key", initial=1), (8, GONE, 8), (1, GONE, b"1")),
+    "incr with initial": (lambda both: both.incr("key", initial=1), (8, GONE, 8), (1, GONE, 1)),
     "decr": (lambda both: both.decr("key"), (6, GONE, 6), (None, GONE, GONE)),
     "delete": (lambda both: both.delete("key"), (True, GONE, GONE), (False, GONE, GONE)),
     "delete_many": (lambda both: both.delete_many(["key", "other"]), (1, GONE, GONE), (0, GONE, GONE)),

@@ -197,7 +197,7 @@ async def test_a_handshake_that_is_not_answered_ends_with_its_time(
 
 #: A server's certificate, the client's settings, and the error.
 NAME = r"is not for \"127.0.0.1\" but for cache.example, 10.0.0.1: use a name that it is for, or set server_name"
-UNKNOWN = "is signed by nobody who is trusted: name the file with the certificate of who signed it as ca"
+UNKNOWN = "is not signed by a trusted authority: name the file with the certificate of who signed it as ca"
 FAILURES: dict[str, tuple[str, str, str]] = {
     "the wrong host": ("elsewhere", "trusting", NAME),
     "the wrong host as told": ("here", "named cache.example", 'is not for "cache.example" but for localhost, 127'),

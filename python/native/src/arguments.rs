@@ -54,10 +54,11 @@ where
     if !number.is_instance_of::<PyInt>() {
         return Err(unsupported(&number, &format!("{name} must be {kind}")));
     }
-    number.extract().map_err(|_| match number.str() {
+    let refused = |_| match number.str() {
         Ok(shown) => exception(number.py(), ErrorKind::UsageError, &format!("{name} must be {range}, not {shown}")),
-        Err(error) => error,
-    })
+        Err(raised) => raised,
+    };
+    number.extract().map_err(refused)
 }
 
 /// Seconds from an int, a float or a timedelta. `name`: the name of the argument.

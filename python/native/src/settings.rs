@@ -9,8 +9,7 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyDelta, PyDict, PyString, PyTuple};
 
-use crate::errors::{checked, ErrorKind};
-use crate::keys::lone_surrogate;
+use crate::errors::{checked, exception, ErrorKind};
 use crate::ttl::delta_seconds;
 
 /// A `pinyon.Compression`.
@@ -74,7 +73,9 @@ fn read<'v>(name: &str, value: &'v Bound<'_, PyAny>) -> PyResult<Given<'v>> {
     }
     if let Ok(text) = value.cast::<PyString>() {
         let kind = if name == "namespace" { ErrorKind::InvalidKey } else { ErrorKind::UsageError };
-        return text.to_str().map(Given::Text).map_err(|_| lone_surrogate(text, kind, name));
+        // It is not shown: it may be a password.
+        let message = format!("the {name} has a lone surrogate, which UTF-8 cannot express: replace it");
+        return text.to_str().map(Given::Text).map_err(|_| exception(text.py(), kind, &message));
     }
     if let Ok(bytes) = value.cast::<PyBytes>() {
         return Ok(Given::Bytes(bytes.as_bytes()));

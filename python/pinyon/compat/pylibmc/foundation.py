@@ -173,7 +173,7 @@ class Foundation:
         """The names that cannot be sent, where that is a soft failure; else nothing is done of what was asked."""
         refused = self._unsendable(names)
         if refused and not self._behaviors["verify_keys"]:
-            raise ClientError(f"the key {refused[0]!r} has spaces or control bytes, which cannot be sent")
+            raise ClientError(f"the key {refused[0]!r} has spaces or control bytes, which memcached does not take")
         return refused
 
     def _softened(self, error: pinyon.Error) -> bool:

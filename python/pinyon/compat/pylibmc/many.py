@@ -25,7 +25,7 @@ class Many(Foundation):
         names.update((name, key) for name, key in named if name and isinstance(key, str))
         refused = self._unsendable(names)
         if refused and self._behaviors["verify_keys"]:
-            raise BadKeyProvided(f"the key {refused[0]!r} has spaces or control bytes, which cannot be sent")
+            raise BadKeyProvided(f"the key {refused[0]!r} has spaces or control bytes, which memcached does not take")
         for name in refused:
             del names[name]
         failed: dict[str, pinyon.Error] = {}
@@ -112,7 +112,7 @@ class Many(Foundation):
         if not all(names):
             raise BadKeyProvided("the key is empty")
         if self._refuse(names):
-            raise BadKeyProvided("a key has spaces or control bytes, which cannot be sent")
+            raise BadKeyProvided("a key has spaces or control bytes, which memcached does not take")
         try:
             with self._cache.quiet() as batch:
                 for name in names:
