@@ -90,7 +90,7 @@ class BaseLock(_native.Lock):
         raise UsageError(f"the lock on {listed(self.names)} was not acquired by the caller: acquire it first")
 
     def _not_entered(self) -> NoReturn:
-        raise UsageError(f"the lock on {listed(self.names)} is left by somebody who has not entered it")
+        raise UsageError(f"the lock on {listed(self.names)} is left by a caller that has not entered it")
 
     def __repr__(self) -> str:
         return f"<{type(self).__module__}.{type(self).__qualname__} on {listed(self.names)}>"

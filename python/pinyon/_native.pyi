@@ -269,8 +269,8 @@ class Client:
     def append(self, key: _Key, value: object) -> bool:
         """Append to the stored value. Its ttl stays as it is.
 
-        The stored value must be text or bytes too: the server joins the bytes and does not know what they mean.
-        Any other value cannot be read afterwards.
+        The stored value must be text or bytes too: the server joins the bytes and does not know what they mean. Any
+        other value cannot be read afterwards.
 
         Args:
             key: text (sent as UTF-8) or bytes.

@@ -128,7 +128,7 @@ def test_a_batch_of_one_loop_is_not_used_in_another(model: Model, server: Memcac
 async def test_servers_that_fail_are_noted_in_a_dict(model: Model, server: Memcached, connect: Connect) -> None:
     cache = connect(server)
     for method in (cache.get_many, cache.gets_many):
-        with pytest.raises(pinyon.UnsupportedType, match=r"failed is a dict.*, not list"):
+        with pytest.raises(pinyon.UnsupportedType, match=r"failed must be a dict.*, not list"):
             await method(["key"], failed=[])
 
 

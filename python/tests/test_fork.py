@@ -269,7 +269,7 @@ def test_a_batch_begun_before_the_fork_is_not_the_childs(own_server: Memcached, 
         batch.incr("count")
 
         def child() -> str:
-            with pytest.raises(pinyon.UsageError, match="before the process was forked") as raised:
+            with pytest.raises(pinyon.UsageError, match="before the process forked") as raised:
                 batch.incr("count")
             if leave:
                 with contextlib.suppress(pinyon.UsageError):

@@ -408,7 +408,7 @@ fn the_texts_of_all_settings_are_exported_as_json() {
         let text = text.as_str().unwrap();
         text.ends_with('.') && !text.starts_with(' ')
     }));
-    assert_eq!(all["Client"]["connections"], "How many connections each event loop makes to each server.");
+    assert_eq!(all["Client"]["connections"], "The number of connections from each event loop to each server.");
 }
 
 #[test]

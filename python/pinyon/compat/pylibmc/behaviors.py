@@ -68,38 +68,40 @@ class Behavior(NamedTuple):
 BEHAVIORS = (
     Behavior("no_block", 0, "kept", "every wait has a deadline, and lets other threads and greenlets run"),
     Behavior("tcp_nodelay", 0, "kept", "always on"),
-    Behavior("tcp_keepalive", 0, "kept", "connections are watched by their use"),
+    Behavior("tcp_keepalive", 0, "kept", "connections are checked by using them"),
     Behavior("hash", "default", "used", "with `distribution`: the ring"),
-    Behavior("ketama_hash", 0, "kept", "as in libmemcached, which follows `hash` whatever this says"),
+    Behavior("ketama_hash", 0, "kept", "as in libmemcached, which follows `hash` in any case"),
     Behavior("ketama", 0, "used", 'true: `distribution` is "consistent ketama"; the hash stays as it is'),
     Behavior("ketama_weighted", 0, "used", 'true: `distribution` is "consistent weighted", `hash` is "md5"'),
     Behavior("distribution", MODULA, "used", "with `hash`: the ring"),
-    Behavior("cas", 0, "used", "`gets` and `cas` want it"),
-    Behavior("buffer_requests", 0, "refused", "sends later and tells nothing: use a quiet batch of `pinyon.Client`"),
-    Behavior("verify_keys", 0, "used", "how keys that cannot be sent are refused: see above"),
+    Behavior("cas", 0, "used", "`gets` and `cas` need it"),
+    Behavior(
+        "buffer_requests", 0, "refused", "it sends later and reports nothing: use a quiet batch of `pinyon.Client`"
+    ),
+    Behavior("verify_keys", 0, "used", "how invalid keys are refused: see above"),
     Behavior("connect_timeout", 4000, "used", "milliseconds; `connect_timeout` of `pinyon.Client`"),
     Behavior("send_timeout", 0, "used", "microseconds, 0 for none; a bound of `timeout`"),
     Behavior("receive_timeout", 0, "used", "microseconds, 0 for none; a bound of `timeout`"),
+    Behavior("num_replicas", 0, "refused", "libmemcached's replicas go stale: use a `gutter` of `pinyon.Client`"),
+    Behavior("auto_eject", 0, "used", "true: keys of a failed server move along a consistent ring"),
+    Behavior("retry_timeout", 2, "kept", "a failed server is tried again after ¼ to 1½ seconds"),
     Behavior(
-        "num_replicas", 0, "refused", "libmemcached's replicas go stale: let a `gutter` of `pinyon.Client` step in"
+        "remove_failed", 5, "used", "sets `auto_eject`; a server is marked down after a timeout or two quick failures"
     ),
-    Behavior("auto_eject", 0, "used", "true: keys of a server that is down go on along a consistent ring"),
-    Behavior("retry_timeout", 2, "kept", "a server that is down is tried again after ¼ to 1½ seconds"),
-    Behavior("remove_failed", 5, "used", "sets `auto_eject`; a server is down after a timeout or two quick failures"),
     Behavior("failure_limit", 5, "kept", "see `remove_failed`"),
-    Behavior("_io_msg_watermark", 500, "kept", "buffers are Pinyon's own"),
-    Behavior("_io_bytes_watermark", 66560, "kept", "buffers are Pinyon's own"),
-    Behavior("_io_key_prefetch", 0, "kept", "buffers are Pinyon's own"),
+    Behavior("_io_msg_watermark", 500, "kept", "Pinyon has its own buffers"),
+    Behavior("_io_bytes_watermark", 66560, "kept", "Pinyon has its own buffers"),
+    Behavior("_io_key_prefetch", 0, "kept", "Pinyon has its own buffers"),
     Behavior(
         "_hash_with_prefix_key", 0, "refused", "the namespace is not hashed: put it in front of the keys yourself"
     ),
-    Behavior("_noreply", 0, "refused", "tells of no failure: use a quiet batch of `pinyon.Client`"),
+    Behavior("_noreply", 0, "refused", "it reports no failure: use a quiet batch of `pinyon.Client`"),
     Behavior("_sort_hosts", 0, "refused", "sort the list of servers yourself"),
     Behavior("_poll_timeout", 5000, "used", "milliseconds; a bound of `timeout`"),
-    Behavior("_socket_send_size", 0, "kept", "buffers are Pinyon's own"),
-    Behavior("_socket_recv_size", 0, "kept", "buffers are Pinyon's own"),
+    Behavior("_socket_send_size", 0, "kept", "Pinyon has its own buffers"),
+    Behavior("_socket_recv_size", 0, "kept", "Pinyon has its own buffers"),
     Behavior("dead_timeout", 0, "kept", "see `retry_timeout`"),
-    Behavior("pickle_protocol", -1, "used", "of `pickle.dumps`"),
+    Behavior("pickle_protocol", -1, "used", "passed to `pickle.dumps`"),
 )
 all_behaviors: list[str] = [behavior.name for behavior in BEHAVIORS]
 all_callbacks: list[str] = ["namespace"]
