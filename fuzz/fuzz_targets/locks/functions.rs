@@ -72,7 +72,9 @@ pub fn write(answer: ScriptAnswer) -> Vec<u8> {
         ScriptAnswer::Opened { counter } => numbers(&[counter]),
         ScriptAnswer::Queued { pttl } => say::number(-2 - pttl.map_or(-1, |time| time.as_millis() as i64)),
         ScriptAnswer::Granted { token } => say::number(token as i64),
-        ScriptAnswer::Busy { pttl, holder } => say::array([say::number(2), time(pttl), say::bytes(&value(&holder))]),
+        ScriptAnswer::Busy { pttl, holder, age } => {
+            say::array([say::number(2), time(pttl), say::bytes(&value(&holder)), time(age)])
+        }
         ScriptAnswer::Cancelled => numbers(&[3]),
         ScriptAnswer::Deadlock { cycle } => {
             say::array([say::number(4)].into_iter().chain(cycle.iter().map(|attempt| say::text(&attempt.to_string()))))
