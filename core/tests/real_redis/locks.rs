@@ -72,7 +72,7 @@ fn a_loss_is_noted_although_no_thread_waits() {
     let deleted = Operation::Execute { command: Command::of(["DEL", "{n}:l:b"]) };
     assert!(matches!(other.run(deleted), LockOutcome::Value(Value::Integer(1))));
     assert_eq!(holder.note(), Note::Lost { listener: "gone", loss: Loss::Gone });
-    assert_eq!(gone.not_held().message, "the lock \"b\" is not held any more: it is gone from the server");
+    assert_eq!(gone.not_held().message, "the lock \"b\" is no longer held: it is gone from the server");
     assert!(!holder.release(&forced) && !holder.release(&gone));
     assert_eq!(holder.notes.take(), None);
 }
