@@ -5,6 +5,7 @@ from __future__ import annotations
 import faulthandler
 import gc
 import json
+import logging
 import os
 import sys
 import threading
@@ -26,6 +27,7 @@ WARM = 0.3
 
 
 def main() -> None:
+    logging.getLogger("pinyon").setLevel(logging.CRITICAL)  # servers go down here by the dozen
     settings: dict[str, Any] = json.loads(sys.argv[1])
     model = MODELS[settings["model"]]()
     record = Record()
