@@ -32,7 +32,7 @@ class Cluster:
     pinyon_options: tuple[str, ...] = ()
 
     def __init__(self, folder: str) -> None:
-        self.settings = {}
+        self.settings = {"command_timeout": 30, "connect_timeout": 30}
         self.nodes = [self.node(host, *_arguments(folder, host)) for host in HOSTS]
 
     def node(self, host: str, *arguments: str) -> Redis:
@@ -97,7 +97,7 @@ class SecureCluster(Cluster):
         self.cli_options = ("--tls", "--cacert", ca, "--cert", certificate, "--key", key)
         self.pinyon_options = ("--ca", ca, "--certificate", certificate, "--key", key)
         super().__init__(folder)
-        self.settings = {"tls": pinyon.Tls(**self.files)}
+        self.settings["tls"] = pinyon.Tls(**self.files)
 
     def node(self, host: str, *arguments: str) -> SecureRedis:
         shown = self.authority.issue(host, "cluster.internal")

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
+import hypothesis
 import pytest
 from faulty import FaultyServer, OlderServer, Play, Step
 from gate import Gate
@@ -27,8 +28,11 @@ T = TypeVar("T")
 
 
 def pytest_configure() -> None:
-    """Enables Ctrl-C, which is tested. Background processes start with it ignored, and so would their children."""
+    """Enables Ctrl-C, which is tested: background processes and their children start with it ignored. No example of
+    hypothesis has a deadline."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    hypothesis.settings.register_profile("patient", deadline=None)
+    hypothesis.settings.load_profile("patient")
 
 
 @pytest.hookimpl(tryfirst=True)

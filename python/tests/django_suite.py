@@ -22,9 +22,10 @@ import pytest  # noqa: E402
 from asgiref.sync import async_to_sync  # noqa: E402
 from django.conf import settings  # noqa: E402
 
-PINYON = {"BACKEND": "pinyon.frameworks.django.PinyonCache", "LOCATION": ADDRESS}
+PATIENT = {"timeout": 20, "connect_timeout": 20}
+PINYON = {"BACKEND": "pinyon.frameworks.django.PinyonCache", "LOCATION": ADDRESS, "OPTIONS": PATIENT}
 #: The same, except for the methods that are not awaited.
-AWAITED = {"BACKEND": "__main__.AwaitedCache", "LOCATION": ADDRESS}
+AWAITED = {"BACKEND": "__main__.AwaitedCache", "LOCATION": ADDRESS, "OPTIONS": PATIENT}
 LOCAL_MEMORY = "django.core.cache.backends.locmem.LocMemCache"
 
 settings.configure(

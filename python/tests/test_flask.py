@@ -206,7 +206,7 @@ def test_cachelibs_own_tests_of_its_caches(own_server: Memcached, tmp_path: Path
         env={**os.environ, "MEMCACHE_SERVERS": own_server.address},
         capture_output=True,
         text=True,
-        timeout=50,
+        timeout=170,
         check=False,
     )
     assert re.search(r"^30 passed", done.stdout, re.MULTILINE), done.stdout + done.stderr

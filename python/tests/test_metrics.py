@@ -160,7 +160,7 @@ async def test_a_server_that_does_not_answer_is_a_timeout(model: Model, own_serv
             await cache.set("key", "value")
     finally:
         own_server.resume()
-    assert only(cache).command("set").errors == {"Timeout": before + 1}
+    assert only(cache).command("set").errors["Timeout"] == before + 1
     cache.close()
 
 
