@@ -2,7 +2,6 @@
 
 mod answers;
 mod arguments;
-mod batch;
 mod callers;
 mod client;
 mod driver;
@@ -19,6 +18,7 @@ mod loops;
 mod metrics;
 mod migration;
 mod parts;
+mod runs;
 mod serializers;
 mod settings;
 mod shared;
@@ -37,8 +37,8 @@ mod _native {
 
     #[pymodule_export]
     use crate::{
-        batch::Batch,
         callers::Found,
+        client::batch::Batch,
         client::Client,
         leases::GetOrSet,
         locks::{new_owner, stop_telling, tell_threads, thread_number, Held, Lock, Locks, LocksDriver},

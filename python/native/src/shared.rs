@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use pinyon_core::directory::Directory;
-use pinyon_core::operations::{AnyOperation, Single};
+use pinyon_core::operations::AnyOperation;
 use pinyon_core::shared::{self, Finished, Shared};
 use pinyon_core::spare::{Spare, Vacant};
 use pyo3::gc::{PyTraverseError, PyVisit};
@@ -12,11 +12,10 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::answers::{answered, deleted, failed, fetched, of_servers, stored};
-use crate::batch::Runs;
 use crate::driver::{driver, EventLoop, Machine};
 use crate::events::Watcher;
-use crate::supplied::{KeptKey, LoopValues};
-use crate::value_bytes::Kept;
+use crate::runs::Runs;
+use crate::supplied::{LoopOperation, LoopRequest};
 use crate::waiter::Waiter;
 
 /// The operations of an event loop and their waiters.
@@ -101,10 +100,6 @@ impl Machine for Operations {
         }
     }
 }
-
-/// A request about one key in an event loop.
-type LoopRequest = Single<KeptKey, Kept, LoopValues>;
-pub(crate) type LoopOperation = AnyOperation<KeptKey, Kept, LoopValues>;
 
 /// The memory of finished requests, for reuse.
 pub(crate) type SpareMemory = Spare<Vacant<LoopRequest>>;

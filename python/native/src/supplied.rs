@@ -2,14 +2,19 @@
 
 use std::sync::Arc;
 
-use pinyon_core::operations::{BorrowedKey, OwnedKey, SentKey, Values};
+use pinyon_core::operations::{AnyOperation, BorrowedKey, OwnedKey, SentKey, Single, Values};
 use pinyon_core::{Destination, Value};
 use pinyon_proto::{Head, Key};
 use pyo3::prelude::*;
 use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
 use pyo3::types::{PyBytes, PyString};
 
+use crate::value_bytes::Kept;
 use crate::values::{destination, Codec};
+
+/// A request about one key, and any operation, in an event loop.
+pub(crate) type LoopRequest = Single<KeptKey, Kept, LoopValues>;
+pub(crate) type LoopOperation = AnyOperation<KeptKey, Kept, LoopValues>;
 
 /// For a thread that waits by itself. It holds the GIL whenever a reply is read.
 pub(crate) struct ThreadValues<'c, 'py> {

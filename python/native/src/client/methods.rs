@@ -9,10 +9,10 @@ use pinyon_proto::{Direction, Mode};
 use pyo3::prelude::*;
 use pyo3::types::{PyAny, PyDict};
 
+use super::batch::Batch;
 use super::running::Call;
 use super::{Client, Own, Returned};
 use crate::arguments::{CasToken, Delta, Initial};
-use crate::batch::Batch;
 use crate::driver::LoopDriver;
 use crate::errors::{checked, unsupported};
 use crate::loops::Loops;

@@ -1,5 +1,6 @@
 //! `pinyon.Client`: its parts and settings. Its methods are in `methods`.
 
+pub(crate) mod batch;
 mod many;
 mod methods;
 mod running;

@@ -1,25 +1,24 @@
 //! `client.quiet()`: commands without individual replies, whose outcomes are known at the end of the block.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
-use pinyon_core::operations::{AnyOperation, Broken, Request, Unsuccessful};
-use pinyon_core::{blocking, shared, Data};
+use pinyon_core::operations::Request;
+use pinyon_core::{blocking, Data};
 use pinyon_proto::{Direction, Mode};
 use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
-use pyo3::types::PyList;
 
+use super::Client;
 use crate::arguments::Delta;
-use crate::client::Client;
 use crate::driver::LoopDriver;
-use crate::errors::{checked, class_of, exception, from_core, from_failure, ErrorKind};
+use crate::errors::{checked, exception, from_core, from_failure, ErrorKind};
 use crate::host::PythonHost;
 use crate::loops::Caller;
-use crate::shared::{Awaited, Driver, LoopOperation};
+use crate::runs::{concluded, Runs};
+use crate::shared::{Awaited, Driver};
 use crate::supplied::KeptKey;
 use crate::ttl::{StoredTtl, Ttl};
 use crate::value_bytes::{Encoded, Kept};
-use crate::waiter::{Answer, Waiter};
 
 /// A batch of commands that are sent without waiting for each reply. `Client.quiet` makes one; use it in a `with`
 /// block.
@@ -37,12 +36,6 @@ enum Commands {
     OfThread(Box<blocking::Batch<Py<PyAny>>>),
     OfLoop(Py<Driver>, Arc<Runs>),
 }
-
-/// A batch in an event loop, and the coroutines that wait for it.
-pub(crate) struct Runs(Mutex<shared::Batch<KeptKey, Waiting>>);
-
-/// A coroutine, and the exception with which it leaves the block, or None.
-type Waiting = (Waiter, Py<PyAny>);
 
 /// What a task must await, or None.
 type Returned<'py> = PyResult<Option<Bound<'py, PyAny>>>;
@@ -169,7 +162,7 @@ impl Batch {
         let commands = match client.loops.get() {
             None => Commands::OfThread(blocking::Batch::new(client.directory.clone(), failover).into()),
             Some(loops) => {
-                let runs = Runs(Mutex::new(shared::Batch::new(failover)));
+                let runs = Runs::new(failover);
                 Commands::OfLoop(loops.caller(py)?.driver.unbind(), runs.into())
             }
         };
@@ -235,56 +228,4 @@ impl Runs {
             None => caller.wait(waiter).map(Some),
         }
     }
-
-    /// Takes a finished run. Returns the coroutines to resume.
-    pub(crate) fn over(&self, py: Python<'_>, run: LoopOperation) -> Vec<(Waiter, Answer)> {
-        let AnyOperation::Quiet(run) = run else { unreachable!("it is begun with commands of a batch") };
-        let (have_room, left) = self.lock().over(*run);
-        let left = left.map(|((waiter, exception), unsuccessful)| {
-            let concluded = concluded(exception.bind(py), unsuccessful, |key| key.given(py));
-            (waiter, concluded.map(|()| py.None()).map_err(Box::new))
-        });
-        have_room.into_iter().map(|(waiter, _)| (waiter, Ok(py.None()))).chain(left).collect()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, shared::Batch<KeptKey, Waiting>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// Raises the failed commands, or notes them on the block's exception, if there is one. `given`: the key as the user
-/// gave it.
-fn concluded<'py, K>(
-    exception: &Bound<'py, PyAny>,
-    unsuccessful: Vec<Unsuccessful<K>>,
-    given: impl Fn(K) -> Bound<'py, PyAny>,
-) -> PyResult<()> {
-    let py = exception.py();
-    if unsuccessful.is_empty() {
-        return Ok(());
-    }
-    let list = PyList::empty(py);
-    let class = py.import("pinyon.errors")?.getattr("BatchFailure")?;
-    for Unsuccessful { key, command, why, .. } in unsuccessful {
-        let error = match &why {
-            Broken::Refused(_) => None,
-            Broken::Failed(error) => Some(from_core(py, error)),
-        };
-        list.append(class.call1((given(key), command, why.to_string(), error))?)?;
-    }
-    let error = class_of(py, ErrorKind::BatchError)?.call1((list,))?;
-    match exception.is_none() {
-        true => Err(PyErr::from_value(error)),
-        false => note(exception, &error.to_string()),
-    }
-}
-
-/// Adds a line to an exception's traceback, like `add_note` in Python 3.11.
-fn note(exception: &Bound<'_, PyAny>, text: &str) -> PyResult<()> {
-    let notes = match exception.getattr_opt("__notes__")? {
-        Some(notes) => notes.cast_into::<PyList>()?,
-        None => PyList::empty(exception.py()),
-    };
-    notes.append(text)?;
-    exception.setattr("__notes__", notes)
 }
