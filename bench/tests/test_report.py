@@ -140,6 +140,17 @@ def test_locks_have_plots_of_each_model_and_a_finding(full: Document) -> None:
     assert re.search(r"8 processes .* In round trips that is [\d.]+ and [\d.]+; ", found["locks-handover"].finding)
 
 
+def test_every_missed_target_says_what_its_row_does(full: Document) -> None:
+    slow = [
+        replace(sample, wall=1000 * sample.wall) if sample.contestant.startswith("Pinyon") else sample
+        for sample in full.samples
+    ]
+    text = page(replace(full, samples=slow))
+    missed = re.findall(r"<p><b>([^<]+)</b>(?: <small>(.*?)</small>)?<br>", text)
+    assert len(missed) > 20
+    assert [row for row, about in missed if not about] == []
+
+
 def test_text_of_the_document_is_escaped(full: Document) -> None:
     odd = "<em>&$x_1$"
 

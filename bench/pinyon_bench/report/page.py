@@ -53,9 +53,10 @@ def page(document: Document) -> str:
 
 
 def _about(document: Document) -> dict[str, str]:
-    """Returns what each row and group does, by its name."""
+    """Returns what each row, group and target does, by its name. A target may be about all rows whose names begin so."""
+    about = {target.row: f"all rows {target.row}:…" for target in targets(document)}
     groups = {group.name: group.title for group in GROUPS.values()}
-    return {**groups, **{row.name: row.about for row in document.rows}}
+    return {**about, **groups, **{row.name: row.about for row in document.rows}}
 
 
 def _bold(text: str) -> Markup:
