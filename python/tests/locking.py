@@ -30,6 +30,13 @@ async def renewed(model: Model, held: Any) -> None:
     await until(model, has_risen)
 
 
+async def outlived(model: Model, held: Any, ttl: float) -> None:
+    """Waits for a renewal that is confirmed after a ttl from now. The server grants it only if the earlier ones did work."""
+    over = time.monotonic() + ttl
+    while time.monotonic() < over:
+        await renewed(model, held)
+
+
 async def nothing_left(model: Model, redis: Redis) -> None:
     """Waits until the server knows of no holder and no waiter."""
     await until(model, lambda: not redis.left_behind())

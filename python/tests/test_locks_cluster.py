@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from certificates import Authority, SecureRedis, Shown
 from clusters import Cluster, SecureCluster
-from locking import nothing_left, renewed, until
+from locking import nothing_left, outlived, renewed, until
 from models import Model, every_model
 from servers import Redis
 
@@ -78,7 +78,7 @@ async def test_any_node_leads_to_the_one_that_has_the_namespace(model: Model, cl
 async def test_a_slot_that_moves_takes_its_locks_along(model: Model, cluster: Cluster) -> None:
     """The holder keeps its lock, and the next waiter gets it; neither notices."""
     namespace = f"moving-{model.name}"
-    settings = {"namespace": namespace, "ttl": 9.0, **cluster.settings}
+    settings = {"namespace": namespace, "ttl": 6.0, **cluster.settings}
     holder = model.locks(cluster.nodes[0].url, **settings)
     waiter = model.locks(cluster.nodes[1].url, heartbeat=0.2, **settings)
     held = await holder.lock("a", "b", timeout=60).acquire()
@@ -91,8 +91,7 @@ async def test_a_slot_that_moves_takes_its_locks_along(model: Model, cluster: Cl
     await model.sleep(0.3)
     target = cluster.move(namespace)
     assert await waiter.is_locked("a", "b"), "asked while the node is another"
-    for _ in range(2):
-        await renewed(model, held)
+    await outlived(model, held, 6)
     assert await held.release()
     assert await model.join(waiting) > held.token
     assert not target.left_behind()
@@ -189,12 +188,11 @@ async def test_names_with_hash_tags_of_their_own_are_on_all_nodes(
 @every_model
 async def test_a_tags_slot_that_moves_takes_its_locks_along(model: Model, cluster: Cluster, locks_on: LocksOn) -> None:
     tags = [*tags_of_all(cluster, f"moving-{model.name}")]
-    locks = locks_on(cluster.nodes[0], hash_tags="names", ttl=9.0)
+    locks = locks_on(cluster.nodes[0], hash_tags="names", ttl=6.0)
     held = [await locks.lock(f"{{{tag}}}").acquire() for tag in tags]
     cluster.move(tags[0])
+    await model.gather(outlived(model, each, 6) for each in held)
     for each in held:
-        for _ in range(2):
-            await renewed(model, each)
         assert await each.release()
 
 

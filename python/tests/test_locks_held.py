@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
-from locking import nothing_left, queued, renewed, until
+from locking import nothing_left, outlived, queued, until
 from models import Model, every_model
 from servers import Redis
 
@@ -164,8 +164,7 @@ async def test_given_back_inside_its_block(model: Model, redis: Redis, locks_on:
 async def test_what_is_held_keeps_its_locks_alive(model: Model, redis: Redis) -> None:
     held = await model.locks(redis.url, ttl=6).lock("a").acquire()
     gc.collect()
-    for _ in range(2):
-        await renewed(model, held)
+    await outlived(model, held, 6)
     assert await held.release()
     await nothing_left(model, redis)
 
