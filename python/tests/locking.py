@@ -31,7 +31,7 @@ async def renewed(model: Model, held: Any) -> None:
 
 
 async def outlived(model: Model, held: Any, ttl: float) -> None:
-    """Waits for a renewal that is confirmed after a ttl from now. The server grants it only if the earlier ones did work."""
+    """Waits for a renewal that is confirmed after a ttl from now, which takes earlier ones that worked."""
     over = time.monotonic() + ttl
     while time.monotonic() < over:
         await renewed(model, held)
