@@ -80,9 +80,12 @@ async def outcome(attempt: Awaitable[Any]) -> Any:
 
 
 async def marked_down(cache: Any, fleet: Fleet) -> None:
-    """Marks the server down, under any policy, at the cost of the first timeout."""
-    await outcome(cache.get(fleet.lost_keys[0]))
-    assert f"{fleet.lost.address} down" in " ".join(cache.describe())
+    """Marks the server down, under any policy: at the cost of a timeout, or of two that a busy loop sees late."""
+    for _ in range(2):
+        await outcome(cache.get(fleet.lost_keys[0]))
+        if f"{fleet.lost.address} down" in " ".join(cache.describe()):
+            return
+    pytest.fail(f"{fleet.lost.address} is in use: {cache.describe()}")
 
 
 @every_model
