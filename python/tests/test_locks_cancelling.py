@@ -244,7 +244,7 @@ async def storm(model: Model, clients: list[Any], inside: dict[str, int], seed: 
 
 @cooperative
 async def test_64_workers_among_a_storm_of_cancellations(model: Model, redis: Redis, locks_on: LocksOn) -> None:
-    clients, holder = [locks_on(redis) for _ in range(3)], locks_on(redis)
+    clients, holder = [locks_on(redis, command_timeout=60) for _ in range(3)], locks_on(redis)
     inside: dict[str, int] = {}
     held = await holder.lock(*"abcdefgh").acquire()
     assert await model.gather(storm(model, clients, inside, seed) for seed in range(64)) == [12] * 64
