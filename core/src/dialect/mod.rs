@@ -94,6 +94,8 @@ pub const INTEGER_OF_PYLIBMC: u32 = 4;
 pub const TEXT: u32 = 16;
 pub const MESSAGEPACK: u32 = 1 << 8;
 pub const JSON: u32 = 1 << 9;
+/// Ruby's Marshal. Reading it runs code that its writer chose, so only Ruby reads it, if told to.
+pub const RUBY_MARSHAL: u32 = 1 << 10;
 
 /// libmc's flag for a value split into pieces.
 const IN_PIECES: u32 = 1 << 12;

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::portable::{digits, float, integer};
-use super::{Dialect, Form, HostType, Notation, Plain, JSON, MESSAGEPACK, PICKLE};
+use super::{Dialect, Form, HostType, Notation, Plain, JSON, MESSAGEPACK, PICKLE, RUBY_MARSHAL};
 use crate::error::kinds::ErrorKind;
 
 /// Why a value cannot be stored or read.
@@ -100,6 +100,7 @@ pub fn unknown_flags(serializer: &str, flags: u32) -> ValueError {
         PICKLE => "pickled, which serializer=\"pickle\" reads",
         MESSAGEPACK => "MessagePack, which serializer=\"portable\" reads",
         JSON => "JSON, which serializer=\"json\" reads",
+        RUBY_MARSHAL => "Ruby's Marshal, which only Ruby reads, with serializer: :marshal",
         _ => "written by another client, whose values a client with its dialect= reads",
     };
     let message =

@@ -1,6 +1,7 @@
 //! News that the host must report although no thread waits for it. The core leaves notes, and the host takes them.
 
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use super::loss::Loss;
@@ -48,15 +49,28 @@ impl<L> Default for Notes<L> {
 impl<L> Notes<L> {
     /// Waits for the next note. [`Self::close`] ends the wait with `None`.
     pub fn wait(&self) -> Option<Note<L>> {
+        self.wait_unless(&AtomicBool::new(false))
+    }
+
+    /// The same. [`Self::interrupt`] ends the wait with `None`, too, if `interrupted` was set before.
+    pub fn wait_unless(&self, interrupted: &AtomicBool) -> Option<Note<L>> {
         let left = self.of_process();
         let mut waiting = left.lock();
-        while !waiting.closed {
+        while !waiting.closed && !interrupted.load(Ordering::Relaxed) {
             if let Some(note) = waiting.notes.pop_front() {
                 return Some(note);
             }
             waiting = left.some.wait(waiting).unwrap_or_else(PoisonError::into_inner);
         }
         None
+    }
+
+    /// Lets all who wait look whether they were interrupted.
+    pub fn interrupt(&self) {
+        let left = self.of_process();
+        // With the lock, so that nobody is between looking and waiting.
+        let _waiting = left.lock();
+        left.some.notify_all();
     }
 
     /// The next note, if there is one.
@@ -119,6 +133,20 @@ mod tests {
             let taking = scope.spawn(|| notes.wait());
             notes.close();
             assert_eq!(taking.join().unwrap(), None);
+        });
+    }
+
+    #[test]
+    fn an_interrupt_ends_the_wait_of_whoever_it_is_for() {
+        let (notes, interrupted) = (Notes::default(), AtomicBool::new(false));
+        std::thread::scope(|scope| {
+            let ended = scope.spawn(|| notes.wait_unless(&interrupted));
+            let goes_on = scope.spawn(|| notes.wait());
+            interrupted.store(true, Ordering::Relaxed);
+            notes.interrupt();
+            assert_eq!(ended.join().unwrap(), None);
+            notes.leave(Note::Lost { listener: 1, loss: Loss::Gone });
+            assert_eq!(goes_on.join().unwrap(), Some(Note::Lost { listener: 1, loss: Loss::Gone }));
         });
     }
 

@@ -1,0 +1,135 @@
+# frozen_string_literal: true
+
+module Pinyon
+  # A lock that was acquired. {Locks#synchronize}, {Locks#lock} and {Locks#try_lock} make them.
+  #
+  # A lock is renewed as long as its process lives and something refers to it.
+  class Held
+    # @return [Array<String, Symbol>] the names, as they were asked for
+    attr_reader :names
+
+    # @api private
+    def initialize(names, native)
+      @names = names
+      @native = native
+      @callbacks = []
+      @mutex = Mutex.new
+    end
+
+    # The fencing token: a number that is higher than that of any earlier lock on any of the names.
+    #
+    # A process that was stopped for longer than the ttl does not know that it has lost the lock. So storage that is
+    # written under the lock should refuse writers with a lower token.
+    #
+    # @return [Integer]
+    def token
+      @native.token
+    end
+
+    # Whether it is held, as far as this process knows.
+    def held?
+      !@native.remaining.nil?
+    end
+
+    # Whether it ended before it was released.
+    def lost?
+      !held? && !@native.given_back?
+    end
+
+    # How long it remains held if nothing renews it.
+    #
+    # @return [Float] seconds; 0.0 if it is not held
+    def remaining
+      @native.remaining || 0.0
+    end
+
+    # Raise an error unless it is held still.
+    #
+    # @return [self]
+    # @raise [LockLost]
+    def check!
+      @native.check
+      self
+    end
+
+    # Release it. Releasing it twice does nothing.
+    #
+    # @return [Boolean] whether it was held until then
+    def release
+      Listening.forget(self)
+      @native.release
+    end
+
+    # Extend it to +ttl+ seconds from now.
+    #
+    # @return [Boolean] whether it is held still
+    def extend_to(ttl)
+      @native.extend_to(ttl)
+    end
+
+    # Release the names until another holder notifies, then take them again: the wait of a condition variable.
+    #
+    # @param timeout [Numeric, nil] seconds to wait at most; nil waits for ever
+    # @return [Boolean] whether it was notified
+    # @raise [LockTimeout] the names could not be taken again in time
+    def wait(timeout = nil)
+      @native.park(timeout)
+    end
+
+    # Wake holders that {#wait} on the same names, the one that has waited longest first.
+    #
+    # @return [Integer] how many there were
+    def notify(count = 1)
+      raise UsageError, "notify wakes 1 or more, not #{count.inspect}; notify_all wakes all" unless count.positive?
+
+      @native.notify(count)
+    end
+
+    # Wake all holders that {#wait} on the same names.
+    #
+    # @return [Integer] how many there were
+    def notify_all
+      @native.notify(0)
+    end
+
+    # Call a block when the lock is lost, in a thread of Pinyon's own. It is called at once if it is lost already.
+    #
+    # @yieldparam held [Held]
+    # @return [self]
+    def on_lost(&callback)
+      raise UsageError, "on_lost takes a block" unless callback
+
+      known = @mutex.synchronize do
+        @callbacks << callback
+        @callbacks.size > 1 || Listening.to(self, @native)
+      end
+      lost! unless known
+      self
+    end
+
+    # Calls the callbacks.
+    #
+    # @api private
+    def lost!
+      callbacks = @mutex.synchronize { @callbacks.slice!(0..) }
+      callbacks.each { |callback| callback.call(self) }
+    end
+
+    # Ends the block that it was acquired for. An error of the block goes first.
+    #
+    # @api private
+    def leave(failed)
+      return if @native.given_back?
+
+      kept = release
+      @native.lost_early unless kept || failed
+    rescue Error
+      raise unless failed
+    end
+
+    def inspect
+      "#<#{self.class} #{names.map(&:to_s).join(", ")} token=#{token}#{" lost" if lost?}>"
+    end
+    alias to_s inspect
+  end
+end

@@ -1,0 +1,161 @@
+# frozen_string_literal: true
+
+require "pinyon/listening"
+require "pinyon/held"
+
+module Pinyon
+  # Locks that programs share on one Redis or Valkey server. All threads of a process can share a client; a forked child
+  # makes connections of its own, and does not hold its parent's locks.
+  #
+  #   locks = Pinyon::Locks.new("redis://127.0.0.1:6379/0")
+  #   locks.synchronize("report") do |held|
+  #     write(report, token: held.token)
+  #   end
+  #
+  # A lock has one name or several; several are acquired together or not at all.
+  class Locks
+    # The state of one name.
+    #
+    # @!attribute name [String, Symbol]
+    # @!attribute holder [String, nil] the attempt that holds it; nil if it is free
+    # @!attribute token [Integer, nil] the holder's token
+    # @!attribute left [Float, nil] the seconds until it ends if it is not renewed
+    # @!attribute waiting [Array<String>] the attempts that wait for it, in order
+    # @!attribute age [Float, nil] the seconds since it was acquired
+    Status = Struct.new(:name, :holder, :token, :left, :waiting, :age)
+
+    # @param url [String] +redis://[user[:password]@]host[:port][/database]+, +rediss://…+ with TLS, or
+    #   +unix:///path[?db=database]+
+    # @param settings [Hash] further settings, by the names that they have in every language: +namespace+, +ttl+,
+    #   +timeout+, +reentrant+, +handler+, +fairness+, +command_timeout+, +connect_timeout+, +tls+ …
+    # @raise [ArgumentError] a setting that does not exist; the message names the closest one
+    # @raise [UsageError] a setting with a value that makes no sense
+    def initialize(url = nil, **settings)
+      settings[:url] = url if url
+      @native = Native::Locks.new(settings)
+    end
+
+    # Hold a lock for a block.
+    #
+    # @param names [Array<String, Symbol>] one name or several
+    # @param ttl [Numeric, nil] seconds for which the lock outlives a holder that has died
+    # @param timeout [Numeric, nil] seconds to wait for it; 0 does not wait, +Float::INFINITY+ waits for ever
+    # @param renew [Boolean] whether to renew it while the block runs
+    # @param max_hold [Numeric, nil] seconds after which it is not renewed any more
+    # @param reentrant [Boolean, nil] whether this thread may acquire again what it holds
+    # @param on_lost [#call, nil] called with the {Held} if the lock is lost
+    # @yieldparam held [Held]
+    # @return [Object] the block's value
+    # @raise [LockTimeout] others held it for all this time; the message names the holder
+    # @raise [LockLost] it was lost before the block ended
+    def synchronize(*names, ttl: nil, timeout: nil, renew: true, max_hold: nil, reentrant: nil, on_lost: nil)
+      held = lock(*names, ttl: ttl, timeout: timeout, renew: renew, max_hold: max_hold, reentrant: reentrant,
+                          on_lost: on_lost)
+      failed = true
+      begin
+        result = yield held
+        failed = false
+        result
+      ensure
+        held.leave(failed)
+      end
+    end
+
+    # Acquire a lock, to be released by {Held#release}.
+    #
+    # @return [Held]
+    # @raise [LockTimeout] others held it for all this time; the message names the holder
+    # @see #synchronize
+    def lock(*names, ttl: nil, timeout: nil, renew: true, max_hold: nil, reentrant: nil, on_lost: nil)
+      terms = { ttl: ttl, timeout: timeout, renew: renew, max_hold: max_hold, reentrant: reentrant }
+      held(names, @native.acquire(names, terms, true), on_lost)
+    end
+
+    # Acquire a lock if it is free now.
+    #
+    # @return [Held, nil] nil if it is taken
+    # @see #synchronize
+    def try_lock(*names, ttl: nil, renew: true, max_hold: nil, reentrant: nil, on_lost: nil)
+      terms = { ttl: ttl, renew: renew, max_hold: max_hold, reentrant: reentrant }
+      held(names, @native.acquire(names, terms, false), on_lost)
+    end
+
+    # The state of names.
+    #
+    # @return [Array<Status>] in the order of the names
+    def status(*names)
+      names.zip(@native.inspect_names(names, :each)).map { |name, fields| Status.new(name, *fields) }
+    end
+
+    # Whether any of the names is locked.
+    def locked?(*names)
+      @native.inspect_names(names, :is_locked)
+    end
+
+    # The attempt that holds the first of the names that is held.
+    #
+    # @return [String, nil]
+    def owner(*names)
+      @native.inspect_names(names, :first_owner)
+    end
+
+    # How many wait for any of the names.
+    #
+    # @return [Integer]
+    def waiting(*names)
+      @native.inspect_names(names, :waiting)
+    end
+
+    # Take names away from their holders, who learn of it.
+    #
+    # @param token [Integer, nil] only from the holder with this token
+    # @return [Integer] how many were held
+    def force_release(*names, token: nil)
+      @native.force_release(names, token)
+    end
+
+    # Send a command on the connection of the locks.
+    #
+    #   locks.execute("INCR", "visits") # => 1
+    #
+    # @param parts [Array<String, Symbol, Integer, Float>]
+    # @return [Object] what the server answers
+    # @raise [ServerError] the server answered with an error
+    def execute(*parts)
+      @native.execute(parts)
+    end
+
+    # The server, as +host:port+ or a path.
+    #
+    # @return [String]
+    def server
+      @native.server
+    end
+
+    # Close the connections. Attempts that wait fail. Held locks are lost, and end on the server with their ttl.
+    #
+    # @return [nil]
+    def close
+      @native.close
+    end
+
+    def closed?
+      @native.closed?
+    end
+
+    def inspect
+      "#<#{self.class} #{server}#{" closed" if closed?}>"
+    end
+    alias to_s inspect
+
+    private
+
+    def held(names, native, on_lost)
+      return unless native
+
+      held = Held.new(names, native)
+      held.on_lost { |lost| on_lost.call(lost) } if on_lost
+      held
+    end
+  end
+end

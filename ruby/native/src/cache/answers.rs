@@ -1,0 +1,134 @@
+//! Answers of operations as Ruby's objects.
+
+use magnus::value::ReprValue;
+use magnus::{Error, IntoValue, RArray, RHash, Ruby, Value};
+use pinyon_core::events::Event;
+use pinyon_core::metrics::ServerMetrics;
+use pinyon_core::operations::{
+    remaining, statistics, version, Answer, Bytes, Compared, Everywhere, Failures, Finding, Found, ServerCommand,
+};
+
+use super::Cache;
+use crate::errors::{beside, failure, from_core, stored_under};
+
+/// The answer to a request about one key. `default`: returned if the value is missing.
+#[inline]
+pub(super) fn answered(
+    ruby: &Ruby,
+    cache: &Cache,
+    key: Value,
+    answer: Answer<Bytes>,
+    default: Value,
+) -> Result<Value, Error> {
+    let read = |bytes| cache.codec.decode(ruby, bytes).map_err(|error| stored_under(ruby, error, key));
+    Ok(match answer {
+        Answer::Value(value) => read(value)?,
+        Answer::Missing => default,
+        Answer::Done(done) => done.into_value_with(ruby),
+        Answer::Number(number) => number.into_value_with(ruby),
+        Answer::ValueAndCas(value, cas) => (read(value)?, cas).into_value_with(ruby),
+        Answer::ValueAndTtl(value, ttl) => (read(value)?, ttl).into_value_with(ruby),
+        Answer::Compared(Compared::Gone) => ruby.qnil().as_value(),
+        Answer::Compared(compared) => (compared == Compared::Stored).into_value_with(ruby),
+        Answer::Lease(found) => leased(ruby, *found, read)?,
+        Answer::Metadata(item) => {
+            let fields = (item.size, item.client_flags, item.cas, remaining(&item), item.last_access, item.hit_before);
+            fields.into_value_with(ruby)
+        }
+    })
+}
+
+/// The state, whether there is a value, the value, and the win as its token and whether a stale value stays.
+fn leased(ruby: &Ruby, found: Found<Bytes>, read: impl FnOnce(Bytes) -> Result<Value, Error>) -> Result<Value, Error> {
+    let win = found.win().map(|win| (win.cas, win.keep));
+    let (state, is_won) = match found.finding {
+        Finding::Hit => ("hit", false),
+        Finding::Stale => ("stale", false),
+        Finding::Won(_) => ("won", true),
+        Finding::Filling => ("filling", false),
+    };
+    let value = match found.value.map(read) {
+        // The winner replaces the value anyway, so an unreadable one does not matter.
+        Some(Err(_)) if is_won => None,
+        value => value.transpose()?,
+    };
+    Ok((ruby.to_symbol(state), value.is_some(), value, win).into_value_with(ruby))
+}
+
+/// The version or statistics of each server, by name; nil if nothing was asked.
+pub(super) fn of_servers(ruby: &Ruby, everywhere: Everywhere) -> Result<Value, Error> {
+    let asked = everywhere.asked().clone();
+    let answered = everywhere.finish().map_err(|error| from_core(ruby, &error))?;
+    let all = ruby.hash_new();
+    for (server, lines) in answered {
+        match asked {
+            ServerCommand::FlushAll { .. } => {}
+            ServerCommand::Version => all.aset(&*server, version(&lines))?,
+            ServerCommand::Stats(_) => {
+                let of_server = ruby.hash_new();
+                statistics(&lines).try_for_each(|(name, value)| of_server.aset(name, value))?;
+                all.aset(&*server, of_server)?;
+            }
+        }
+    }
+    Ok(match asked {
+        ServerCommand::FlushAll { .. } => ruby.qnil().as_value(),
+        _ => all.as_value(),
+    })
+}
+
+/// The results; or the failure to raise, with the partial results.
+pub(super) fn achieved(ruby: &Ruby, achieved: Value, mut failures: Failures) -> Result<Value, Error> {
+    match failures.raised() {
+        None => Ok(achieved),
+        Some(error) => Err(beside(ruby, from_core(ruby, &error), achieved)),
+    }
+}
+
+pub(super) fn events(ruby: &Ruby, events: Vec<Event>) -> Result<RArray, Error> {
+    let all = ruby.ary_new_capa(events.len());
+    for event in events {
+        let error = event.error.as_ref().map(|error| failure(ruby, error)).transpose()?;
+        let seconds = event.duration.map(|duration| duration.as_secs_f64());
+        let command = Some(event.command).filter(|command| !command.is_empty());
+        let (kind, level) = (ruby.to_symbol(event.kind.as_str()), ruby.to_symbol(event.kind.level().as_str()));
+        all.push((kind, &*event.server, command, error, seconds, level, event.to_string()))?;
+    }
+    Ok(all)
+}
+
+/// Nested Hashes with Symbols as keys, by the servers' names.
+pub(super) fn metrics(ruby: &Ruby, servers: impl Iterator<Item = ServerMetrics>) -> Result<RHash, Error> {
+    let all = ruby.hash_new();
+    for ServerMetrics { server, is_up, is_gutter, idle, traffic } in servers {
+        let (of_server, commands) = (ruby.hash_new(), ruby.hash_new());
+        for command in &traffic.commands {
+            let of_command = ruby.hash_new();
+            let errors = ruby.hash_new();
+            command.raised().into_iter().try_for_each(|(kind, count)| errors.aset(kind, count))?;
+            let counts = [
+                ("hits", command.hits),
+                ("misses", command.misses),
+                ("stored", command.stored),
+                ("not_stored", command.not_stored),
+                ("answered", command.answered),
+                ("retries", command.retries),
+                ("timed", command.latencies.count()),
+            ];
+            counts.into_iter().try_for_each(|(name, count)| of_command.aset(ruby.to_symbol(name), count))?;
+            of_command.aset(ruby.to_symbol("errors"), errors)?;
+            of_command.aset(ruby.to_symbol("seconds"), command.latencies.seconds())?;
+            of_command.aset(ruby.to_symbol("buckets"), ruby.ary_from_iter(command.latencies.buckets))?;
+            commands.aset(command.command.as_str(), of_command)?;
+        }
+        of_server.aset(ruby.to_symbol("up"), is_up)?;
+        of_server.aset(ruby.to_symbol("gutter"), is_gutter)?;
+        of_server.aset(ruby.to_symbol("connections"), traffic.connections)?;
+        of_server.aset(ruby.to_symbol("idle"), idle)?;
+        of_server.aset(ruby.to_symbol("sent"), traffic.sent)?;
+        of_server.aset(ruby.to_symbol("received"), traffic.received)?;
+        of_server.aset(ruby.to_symbol("commands"), commands)?;
+        all.aset(&*server, of_server)?;
+    }
+    Ok(all)
+}

@@ -1,0 +1,94 @@
+//! Commands for many keys: converts Ruby's keys and values, and the outcomes.
+
+use magnus::r_hash::ForEach;
+use magnus::value::ReprValue;
+use magnus::{method, Error, IntoValue, Module, RArray, RClass, RHash, Ruby, Value};
+use pinyon_core::operations::{AsBytes, Change, DataBlock, Fetch, FoundKey, Keys};
+use pinyon_core::Data;
+
+use super::answers::achieved;
+use super::{Cache, Returned};
+use crate::errors::{at_index, beside, checked, failure, stored_under, unstorable};
+use crate::keys::push;
+use crate::ttl;
+
+pub(super) fn define(class: RClass) -> Result<(), Error> {
+    class.define_method("get_many", method!(Cache::get_many, 3))?;
+    class.define_method("set_many", method!(Cache::set_many, 2))?;
+    class.define_method("delete_many", method!(Cache::delete_many, 1))
+}
+
+impl Cache {
+    /// `cas`: whether to ask for tokens too. `failed`: a Hash for the errors of failed servers, or nil to raise them.
+    fn get_many(ruby: &Ruby, this: &Self, given: RArray, cas: bool, failed: Option<RHash>) -> Returned {
+        this.check_open(ruby)?;
+        let mut fetch = Fetch::new(this.keys_of(ruby, given)?, cas, AsBytes, this.policy);
+        this.carry_out(&mut fetch)?;
+        let fetched = fetch.finish();
+        let (found, mut failures) = (ruby.hash_new(), fetched.failures);
+        for FoundKey { index, value, cas } in fetched.found {
+            let key: Value = given.entry(index as isize)?;
+            let value = this.codec.decode(ruby, value).map_err(|error| {
+                beside(ruby, stored_under(ruby, error, key), found.as_value())
+            })?;
+            match cas {
+                Some(cas) => found.aset(key, (value, cas))?,
+                None => found.aset(key, value)?,
+            }
+        }
+        if let Some(failed) = failed {
+            for error in failures.of_servers() {
+                failed.aset(&*error.server, failure(ruby, &error)?)?;
+            }
+        }
+        achieved(ruby, found.as_value(), failures)
+    }
+
+    /// Returns the keys that were not stored.
+    fn set_many(ruby: &Ruby, this: &Self, pairs: RHash, ttl: Value) -> Returned {
+        this.check_open(ruby)?;
+        let ttl = ttl::stored(ruby, ttl, this.default_ttl)?;
+        let (given, values) = (ruby.ary_new_capa(pairs.len()), ruby.ary_new_capa(pairs.len()));
+        pairs.foreach(|key: Value, value: Value| {
+            given.push(key)?;
+            values.push(value)?;
+            Ok(ForEach::Continue)
+        })?;
+        let keys = this.keys_of(ruby, given)?;
+        let limits = this.directory.options().limits;
+        let mut blocks: Vec<DataBlock<Option<Vec<u8>>>> = Vec::with_capacity(values.len());
+        for (key, value) in given.into_iter().zip(values) {
+            let (encoded, client_flags) =
+                this.codec.encode(ruby, value).map_err(|error| unstorable(ruby, error, key))?;
+            let bytes = encoded.into_bytes();
+            checked(ruby, limits.check_value(bytes.len(), || key.inspect()))?;
+            blocks.push(DataBlock { size: bytes.len(), data: Some(bytes), client_flags });
+        }
+        let mut change = Change::store(keys, blocks, ttl, this.policy);
+        this.carry_out(&mut change)?;
+        let changed = change.finish();
+        let not_stored = ruby.ary_new();
+        for (key, _) in given.into_iter().zip(&changed.done).filter(|(_, done)| !**done) {
+            not_stored.push(key)?;
+        }
+        achieved(ruby, not_stored.as_value(), changed.failures)
+    }
+
+    /// Returns how many were deleted.
+    fn delete_many(ruby: &Ruby, this: &Self, given: RArray) -> Returned {
+        this.check_open(ruby)?;
+        let mut change = Change::<Data<'_>>::delete(this.keys_of(ruby, given)?, this.policy);
+        this.carry_out(&mut change)?;
+        let changed = change.finish();
+        let deleted = changed.done.iter().filter(|done| **done).count();
+        achieved(ruby, deleted.into_value_with(ruby), changed.failures)
+    }
+
+    fn keys_of(&self, ruby: &Ruby, given: RArray) -> Result<Keys, Error> {
+        let mut keys = Keys::with_capacity(given.len());
+        for (index, key) in given.into_iter().enumerate() {
+            push(ruby, &mut keys, &self.keys, key).map_err(|error| at_index(ruby, error, index))?;
+        }
+        Ok(keys)
+    }
+}

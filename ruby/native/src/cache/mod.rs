@@ -1,0 +1,310 @@
+//! `Pinyon::Client`'s native half: a client of caches.
+
+mod answers;
+mod batch;
+mod many;
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
+
+use magnus::value::ReprValue;
+use magnus::{
+    function, gc, method, Class, DataTypeFunctions, Error, Module, Object, RArray, RHash, RModule, Ruby, TypedData, Value,
+};
+use pinyon_core::blocking;
+use pinyon_core::directory::Directory;
+use pinyon_core::operations::{
+    Answer, AsBytes, Bytes, Direction, Everywhere, Failed, Initial, KeyRules, Mode, Operation, Policy, Request,
+    ServerCommand, Single, Win,
+};
+use pinyon_core::settings::{CacheParts, CacheSettings, ViewSettings};
+use pinyon_core::ttl::DefaultTtl;
+use pinyon_core::Data;
+
+use crate::errors::{checked, exception, from_core, ErrorKind};
+use crate::host::RubyHost;
+use crate::keys::KeyBytes;
+use crate::settings::changed;
+use crate::ttl;
+use crate::values::Codec;
+
+/// A client, or a view of one with another policy.
+#[derive(TypedData, Clone)]
+#[magnus(class = "Pinyon::Native::Cache", free_immediately, frozen_shareable, mark)]
+pub(crate) struct Cache {
+    directory: Arc<Directory>,
+    keys: Arc<KeyRules>,
+    codec: Arc<Codec>,
+    policy: Policy,
+    default_ttl: DefaultTtl,
+    closed: Arc<AtomicBool>,
+}
+
+impl DataTypeFunctions for Cache {
+    fn mark(&self, marker: &gc::Marker) {
+        if let Some(serializer) = self.codec.object() {
+            marker.mark(serializer);
+        }
+    }
+}
+
+/// Defines the class.
+pub(crate) fn define(ruby: &Ruby, native: RModule) -> Result<(), Error> {
+    let class = native.define_class("Cache", ruby.class_object())?;
+    class.undef_default_alloc_func();
+    class.define_singleton_method("new", function!(Cache::new, 3))?;
+    class.define_method("using", method!(Cache::using, 1))?;
+    class.define_method("get", method!(Cache::get, 2))?;
+    class.define_method("gets", method!(Cache::gets, 1))?;
+    class.define_method("gat", method!(Cache::gat, 2))?;
+    class.define_method("get_with_ttl", method!(Cache::get_with_ttl, 1))?;
+    class.define_method("touch", method!(Cache::touch, 2))?;
+    class.define_method("set", method!(Cache::set, 3))?;
+    class.define_method("add", method!(Cache::add, 3))?;
+    class.define_method("replace", method!(Cache::replace, 3))?;
+    class.define_method("append", method!(Cache::append, 2))?;
+    class.define_method("prepend", method!(Cache::prepend, 2))?;
+    class.define_method("cas", method!(Cache::cas, 4))?;
+    class.define_method("delete", method!(Cache::delete, 1))?;
+    class.define_method("mark_stale", method!(Cache::mark_stale, 2))?;
+    class.define_method("incr", method!(Cache::incr, 4))?;
+    class.define_method("decr", method!(Cache::decr, 4))?;
+    class.define_method("meta", method!(Cache::meta, 1))?;
+    class.define_method("ask_lease", method!(Cache::ask_lease, 3))?;
+    class.define_method("give_back", method!(Cache::give_back, 3))?;
+    class.define_method("version", method!(Cache::version, 0))?;
+    class.define_method("stats", method!(Cache::stats, 1))?;
+    class.define_method("flush_all", method!(Cache::flush_all, 1))?;
+    class.define_method("servers_of", method!(Cache::servers_of, 1))?;
+    class.define_method("servers", method!(Cache::servers, 0))?;
+    class.define_method("describe", method!(Cache::describe, 0))?;
+    class.define_method("events?", method!(Cache::has_events, 0))?;
+    class.define_method("take_events", method!(Cache::take_events, 0))?;
+    class.define_method("metrics", method!(Cache::metrics, 0))?;
+    class.define_method("closed?", method!(Cache::is_closed, 0))?;
+    class.define_method("close", method!(Cache::close, 0))?;
+    many::define(class)?;
+    batch::define(ruby, native)
+}
+
+type Returned = Result<Value, Error>;
+
+impl Cache {
+    /// `serializer`: a Symbol, an object, or nil. `events`: whether somebody takes the events.
+    fn new(ruby: &Ruby, settings: RHash, serializer: Value, events: bool) -> Result<Self, Error> {
+        let settings = changed(ruby, CacheSettings::default(), settings)?;
+        let CacheParts { directory, keys, policy, default_ttl, packing, .. } = checked(ruby, settings.build(events))?;
+        let codec = Codec::new(ruby, serializer, packing)?;
+        Ok(Self { directory: directory.into(), keys: keys.into(), codec: codec.into(), policy, default_ttl, closed: Arc::default() })
+    }
+
+    fn using(ruby: &Ruby, this: &Self, settings: RHash) -> Result<Self, Error> {
+        let settings: ViewSettings = changed(ruby, ViewSettings::default(), settings)?;
+        Ok(Self { policy: checked(ruby, this.policy.with(&settings))?, ..this.clone() })
+    }
+
+    fn get(ruby: &Ruby, this: &Self, key: Value, default: Value) -> Returned {
+        this.ask_or(ruby, key, Request::Get { cas: false }, default)
+    }
+
+    fn gets(ruby: &Ruby, this: &Self, key: Value) -> Returned {
+        this.ask(ruby, key, Request::Get { cas: true })
+    }
+
+    fn gat(ruby: &Ruby, this: &Self, key: Value, ttl: Value) -> Returned {
+        this.ask(ruby, key, Request::GetAndTouch { ttl: ttl::sent(ruby, ttl)?, cas: false })
+    }
+
+    fn get_with_ttl(ruby: &Ruby, this: &Self, key: Value) -> Returned {
+        this.ask(ruby, key, Request::GetWithTtl)
+    }
+
+    fn touch(ruby: &Ruby, this: &Self, key: Value, ttl: Value) -> Returned {
+        this.ask(ruby, key, Request::Touch { ttl: ttl::sent(ruby, ttl)? })
+    }
+
+    fn set(ruby: &Ruby, this: &Self, key: Value, value: Value, ttl: Value) -> Returned {
+        this.store(ruby, Mode::Set, key, value, ttl, None)
+    }
+
+    fn add(ruby: &Ruby, this: &Self, key: Value, value: Value, ttl: Value) -> Returned {
+        this.store(ruby, Mode::Add, key, value, ttl, None)
+    }
+
+    fn replace(ruby: &Ruby, this: &Self, key: Value, value: Value, ttl: Value) -> Returned {
+        this.store(ruby, Mode::Replace, key, value, ttl, None)
+    }
+
+    fn append(ruby: &Ruby, this: &Self, key: Value, value: Value) -> Returned {
+        this.store(ruby, Mode::Append, key, value, ruby.integer_from_i64(0).as_value(), None)
+    }
+
+    fn prepend(ruby: &Ruby, this: &Self, key: Value, value: Value) -> Returned {
+        this.store(ruby, Mode::Prepend, key, value, ruby.integer_from_i64(0).as_value(), None)
+    }
+
+    fn cas(ruby: &Ruby, this: &Self, key: Value, value: Value, cas: u64, ttl: Value) -> Returned {
+        this.store(ruby, Mode::Set, key, value, ttl, Some(cas))
+    }
+
+    fn delete(ruby: &Ruby, this: &Self, key: Value) -> Returned {
+        this.ask(ruby, key, Request::Delete)
+    }
+
+    fn mark_stale(ruby: &Ruby, this: &Self, key: Value, stale: Value) -> Returned {
+        let ttl = checked(ruby, pinyon_core::ttl::limited("stale", ttl::whole(ruby, stale)?))?;
+        this.ask(ruby, key, Request::MarkStale { ttl })
+    }
+
+    fn incr(ruby: &Ruby, this: &Self, key: Value, delta: i128, initial: Option<u64>, ttl: Value) -> Returned {
+        this.calculate(ruby, Direction::Increment, key, delta, initial, ttl)
+    }
+
+    fn decr(ruby: &Ruby, this: &Self, key: Value, delta: i128, initial: Option<u64>, ttl: Value) -> Returned {
+        this.calculate(ruby, Direction::Decrement, key, delta, initial, ttl)
+    }
+
+    fn meta(ruby: &Ruby, this: &Self, key: Value) -> Returned {
+        this.ask(ruby, key, Request::Metadata)
+    }
+
+    /// What was found, and the lease if it was won: its token, and whether a stale value stays if it is given back.
+    fn ask_lease(ruby: &Ruby, this: &Self, key: Value, lease: Value, recache: Value) -> Returned {
+        let lease = checked(ruby, pinyon_core::ttl::limited("lease", ttl::whole(ruby, lease)?))?;
+        let recache = checked(ruby, pinyon_core::ttl::limited_or_none("recache", ttl::whole(ruby, recache)?))?;
+        this.ask(ruby, key, Request::Lease { lease, recache })
+    }
+
+    fn give_back(ruby: &Ruby, this: &Self, key: Value, cas: u64, keep: bool) -> Returned {
+        this.ask(ruby, key, Request::GiveBack(Win { cas, keep }))
+    }
+
+    fn version(ruby: &Ruby, this: &Self) -> Returned {
+        this.ask_servers(ruby, ServerCommand::Version)
+    }
+
+    fn stats(ruby: &Ruby, this: &Self, kind: Option<String>) -> Returned {
+        this.ask_servers(ruby, checked(ruby, ServerCommand::stats(kind.as_deref().unwrap_or_default()))?)
+    }
+
+    fn flush_all(ruby: &Ruby, this: &Self, delay: Value) -> Returned {
+        this.ask_servers(ruby, checked(ruby, ServerCommand::flush_all(ttl::whole(ruby, delay)?))?)
+    }
+
+    /// The names of the servers that may hold the key, in the order in which they are asked.
+    fn servers_of(ruby: &Ruby, this: &Self, key: Value) -> Result<RArray, Error> {
+        let key = KeyBytes::of(ruby, key)?;
+        let fleet = blocking::known(&this.directory, &RubyHost).map_err(|failure| match failure {
+            blocking::Failure::Error(error) => from_core(ruby, &error),
+            blocking::Failure::Interrupted(raised) => raised,
+        })?;
+        let servers = fleet.candidates(&this.keys.routed(key.bytes()), this.policy.failover);
+        Ok(ruby.ary_from_iter(fleet.names(servers)))
+    }
+
+    fn servers(ruby: &Ruby, this: &Self) -> RArray {
+        ruby.ary_from_iter(this.directory.known().metrics().map(|metrics| metrics.server.to_string()))
+    }
+
+    /// A line for people about each server.
+    fn describe(ruby: &Ruby, this: &Self) -> RArray {
+        ruby.ary_from_iter(this.directory.known().metrics().map(|metrics| metrics.line(false)))
+    }
+
+    fn has_events(&self) -> bool {
+        self.directory.has_events()
+    }
+
+    /// For each event its kind, server, command, error, seconds, level and line for people.
+    fn take_events(ruby: &Ruby, this: &Self) -> Result<RArray, Error> {
+        answers::events(ruby, this.directory.take_events())
+    }
+
+    fn metrics(ruby: &Ruby, this: &Self) -> Result<RHash, Error> {
+        answers::metrics(ruby, this.directory.known().metrics())
+    }
+
+    fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::Relaxed)
+    }
+
+    fn close(&self) {
+        self.closed.store(true, Ordering::Relaxed);
+        self.directory.close();
+    }
+}
+
+impl Cache {
+    /// Stores a value. nil as ttl is the client's default.
+    #[inline]
+    fn store(&self, ruby: &Ruby, mode: Mode, key: Value, value: Value, ttl: Value, cas: Option<u64>) -> Returned {
+        let ttl = ttl::stored(ruby, ttl, self.default_ttl)?;
+        let (encoded, client_flags) = self.codec.encode_for(ruby, mode, value)?;
+        let request = Request::Store { mode, size: encoded.bytes().len(), client_flags, ttl, cas };
+        let answer = self.exchange(ruby, key, request, encoded.data());
+        encoded.stayed();
+        answers::answered(ruby, self, key, answer?, ruby.qnil().as_value())
+    }
+
+    fn calculate(
+        &self,
+        ruby: &Ruby,
+        direction: Direction,
+        key: Value,
+        delta: i128,
+        initial: Option<u64>,
+        ttl: Value,
+    ) -> Returned {
+        let initial = match initial {
+            None => None,
+            Some(number) => {
+                let ttl = ttl::stored(ruby, ttl, self.default_ttl)?;
+                Some(Initial { number, ttl, client_flags: self.codec.counter_flags(number) })
+            }
+        };
+        self.ask(ruby, key, checked(ruby, Request::arithmetic(direction, delta, initial))?)
+    }
+
+    /// Runs a request without a data block.
+    fn ask(&self, ruby: &Ruby, key: Value, request: Request) -> Returned {
+        self.ask_or(ruby, key, request, ruby.qnil().as_value())
+    }
+
+    #[inline]
+    fn ask_or(&self, ruby: &Ruby, key: Value, request: Request, default: Value) -> Returned {
+        let answer = self.exchange(ruby, key, request, Data::None)?;
+        answers::answered(ruby, self, key, answer, default)
+    }
+
+    #[inline]
+    fn exchange(&self, ruby: &Ruby, key: Value, request: Request, data: Data<'_>) -> Result<Answer<Bytes>, Error> {
+        self.check_open(ruby)?;
+        let (key, mut scratch) = (KeyBytes::of(ruby, key)?, Vec::new());
+        let sent = key.sent(ruby, &self.keys, &mut scratch)?;
+        let mut single = Single::new(request, sent, data, AsBytes, self.policy);
+        self.carry_out(&mut single)?;
+        single.take_answer().map_err(|failed| match failed {
+            Failed::Error(error) => from_core(ruby, &error),
+            Failed::Unreadable { error, .. } => match error {},
+        })
+    }
+
+    #[inline]
+    fn carry_out(&self, operation: &mut impl Operation) -> Result<(), Error> {
+        blocking::run(&self.directory, &RubyHost, operation)
+    }
+
+    fn ask_servers(&self, ruby: &Ruby, command: ServerCommand) -> Returned {
+        self.check_open(ruby)?;
+        let mut everywhere = Everywhere::new(command);
+        self.carry_out(&mut everywhere)?;
+        answers::of_servers(ruby, everywhere)
+    }
+
+    fn check_open(&self, ruby: &Ruby) -> Result<(), Error> {
+        match self.is_closed() {
+            false => Ok(()),
+            true => Err(exception(ruby, ErrorKind::Closed, "the client was closed; make another")),
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! Turns every kind of error into an exception of its class in `Pinyon`.
+
+use magnus::value::ReprValue;
+use magnus::{kwargs, Error, Exception, ExceptionClass, Module, RHash, RModule, Ruby, Value};
+use pinyon_core::dialect::ValueError;
+pub(crate) use pinyon_core::error::kinds::ErrorKind;
+use pinyon_core::error::kinds::Standard;
+use pinyon_core::invalid::InvalidArgument;
+use pinyon_core::operations::KeyError;
+
+/// An exception for a mistake that involves no server.
+#[cold]
+pub(crate) fn exception(ruby: &Ruby, kind: ErrorKind, message: &str) -> Error {
+    raised(class_of(ruby, kind).and_then(|class| class.funcall("new", (message,))))
+}
+
+/// Raises the core's refusal of an argument.
+pub(crate) fn checked<T, E: Into<InvalidArgument>>(ruby: &Ruby, argument: Result<T, E>) -> Result<T, Error> {
+    argument.map_err(|refused| {
+        let InvalidArgument { kind, message } = refused.into();
+        exception(ruby, kind, &message)
+    })
+}
+
+/// A key that cannot be sent.
+#[cold]
+pub(crate) fn invalid_key(ruby: &Ruby, error: &KeyError, key: &[u8]) -> Error {
+    let InvalidArgument { kind, message } = InvalidArgument::key(error, key);
+    exception(ruby, kind, &message)
+}
+
+/// A value that cannot be stored or read.
+#[cold]
+pub(crate) fn of_value(ruby: &Ruby, error: &ValueError) -> Error {
+    exception(ruby, error.kind, &error.message)
+}
+
+/// An object of a class that is not taken. `expected`: what is, as a sentence begins.
+#[cold]
+pub(crate) fn unsupported(ruby: &Ruby, expected: &str, object: Value) -> Error {
+    // SAFETY: the name is copied at once.
+    let class = unsafe { object.classname() }.into_owned();
+    exception(ruby, ErrorKind::UnsupportedType, &format!("{expected}, not {class}"))
+}
+
+/// The exception for a failed command.
+#[cold]
+pub(crate) fn from_core(ruby: &Ruby, error: &pinyon_core::Error) -> Error {
+    raised(failure(ruby, error))
+}
+
+/// The same, as an object to be kept.
+#[cold]
+pub(crate) fn failure(ruby: &Ruby, error: &pinyon_core::Error) -> Result<Value, Error> {
+    let text = |text: &str| (!text.is_empty()).then(|| text.to_owned());
+    let details = kwargs!(ruby,
+        "server" => text(&error.server), "command" => text(error.command), "sent" => ruby.to_symbol(error.sent.as_str())
+    );
+    class_of(ruby, error.kind.into())?.funcall("new", (error.to_string(), details))
+}
+
+/// Raises what was made, or what prevented it.
+pub(crate) fn raised(made: Result<Value, Error>) -> Error {
+    match made.map(magnus::Exception::from_value) {
+        Ok(Some(exception)) => exception.into(),
+        Ok(None) => unreachable!("the classes of errors make exceptions"),
+        Err(raised) => raised,
+    }
+}
+
+/// Adds the partial results of an operation on many keys to its failure.
+#[cold]
+pub(crate) fn beside(ruby: &Ruby, error: Error, partial: Value) -> Error {
+    let added = own(ruby, &error).and_then(|own| match own {
+        Some(exception) => exception.funcall::<_, _, Value>("instance_variable_set", ("@partial", partial)).map(drop),
+        None => Ok(()),
+    });
+    added.err().unwrap_or(error)
+}
+
+/// Adds the index of the key to a failure of an operation on many keys.
+#[cold]
+pub(crate) fn at_index(ruby: &Ruby, error: Error, index: usize) -> Error {
+    reworded(ruby, error, |message| format!("keys[{index}]: {message}"))
+}
+
+/// Adds the key to a failure to read its value.
+#[cold]
+pub(crate) fn stored_under(ruby: &Ruby, error: Error, key: Value) -> Error {
+    reworded(ruby, error, |message| format!("{}: {message}", key.inspect()))
+}
+
+/// Adds the key to a failure to write one of many values.
+#[cold]
+pub(crate) fn unstorable(ruby: &Ruby, error: Error, key: Value) -> Error {
+    reworded(ruby, error, |message| format!("the value of {} cannot be stored: {message}", key.inspect()))
+}
+
+/// An exception of Pinyon's with another message. Others stay as they are.
+fn reworded(ruby: &Ruby, error: Error, word: impl FnOnce(&str) -> String) -> Error {
+    let reworded = || {
+        let Some(exception) = own(ruby, &error)? else { return Ok(None) };
+        let message: String = exception.funcall("message", ())?;
+        exception.funcall::<_, _, Value>("exception", (word(&message),)).map(Some)
+    };
+    match reworded() {
+        Ok(None) => error,
+        made => raised(made.map(|made| made.unwrap_or_else(|| ruby.qnil().as_value()))),
+    }
+}
+
+/// The exception, if it is Pinyon's.
+fn own(ruby: &Ruby, error: &Error) -> Result<Option<Exception>, Error> {
+    let module: RModule = pinyon(ruby)?.const_get("Error")?;
+    match error.value().and_then(Exception::from_value) {
+        Some(exception) if exception.funcall::<_, _, bool>("is_a?", (module,))? => Ok(Some(exception)),
+        _ => Ok(None),
+    }
+}
+
+fn pinyon(ruby: &Ruby) -> Result<RModule, Error> {
+    ruby.class_object().const_get("Pinyon")
+}
+
+/// The class of a kind. Kinds that are never raised themselves are modules.
+fn class_of(ruby: &Ruby, kind: ErrorKind) -> Result<ExceptionClass, Error> {
+    pinyon(ruby)?.const_get(kind.as_str())
+}
+
+/// For each kind its parents, and the name of the standard error that it resembles.
+pub(crate) fn error_kinds(ruby: &Ruby) -> Result<RHash, Error> {
+    let kinds = ruby.hash_new();
+    for kind in ErrorKind::ALL {
+        let parents = ruby.ary_from_iter(kind.parents().iter().map(|parent| parent.as_str()));
+        let standard = kind.resembles().map(|standard| match standard {
+            Standard::Timeout => "Timeout::Error",
+            Standard::Connection => "IOError",
+            Standard::Argument => "ArgumentError",
+            Standard::Type => "TypeError",
+        });
+        kinds.aset(kind.as_str(), (parents, standard))?;
+    }
+    Ok(kinds)
+}
+
+/// A refused argument.
+#[cold]
+pub(crate) fn of_argument(ruby: &Ruby, refused: InvalidArgument) -> Error {
+    exception(ruby, refused.kind, &refused.message)
+}

@@ -1,0 +1,82 @@
+//! Outcomes of operations on locks as Ruby's objects.
+
+use magnus::value::ReprValue;
+use magnus::{Error, Exception, IntoValue, Ruby, Value};
+use pinyon_core::locks::{Attempt, Inspected, LockFailure, LockOutcome, RedisValue, StatusAnswer};
+
+use crate::errors::{exception, from_core, ErrorKind};
+
+/// The object for the thread that waited; nil if a lock is taken and the caller does not wait.
+pub(super) fn answer(ruby: &Ruby, outcome: LockOutcome) -> Result<Value, Error> {
+    Ok(match outcome {
+        LockOutcome::Held { notified } => notified.into_value_with(ruby),
+        LockOutcome::Busy => ruby.qnil().as_value(),
+        LockOutcome::Released { held } | LockOutcome::Extended { held } => held.into_value_with(ruby),
+        LockOutcome::Notified { moved } => moved.into_value_with(ruby),
+        LockOutcome::ForceReleased { released } => released.into_value_with(ruby),
+        LockOutcome::Status(StatusAnswer::Each(inspected)) => statuses(ruby, &inspected)?,
+        LockOutcome::Status(StatusAnswer::IsLocked(is_locked)) => is_locked.into_value_with(ruby),
+        LockOutcome::Status(StatusAnswer::FirstOwner(owner)) => owner.map(|owner| owner.to_string()).into_value_with(ruby),
+        LockOutcome::Status(StatusAnswer::Waiting(count)) => count.into_value_with(ruby),
+        LockOutcome::Value(value) => redis_value(ruby, value)?,
+        LockOutcome::Failed(failure) => return Err(raised(ruby, *failure)),
+    })
+}
+
+pub(super) fn raised(ruby: &Ruby, failure: LockFailure) -> Error {
+    if let Some(error) = &failure.cause {
+        return from_core(ruby, error);
+    }
+    let raised = exception(ruby, failure.kind, &failure.message);
+    if failure.kind != ErrorKind::Deadlock {
+        return raised;
+    }
+    let cycle = ruby.ary_from_iter(failure.cycle.iter().map(Attempt::to_string));
+    let set = match raised.value().and_then(Exception::from_value) {
+        Some(exception) => exception.funcall::<_, _, Value>("instance_variable_set", ("@cycle", cycle)).map(drop),
+        None => Ok(()),
+    };
+    set.err().unwrap_or(raised)
+}
+
+/// For each name its holder, token, seconds left, waiters and age in seconds.
+fn statuses(ruby: &Ruby, inspected: &[Inspected]) -> Result<Value, Error> {
+    let all = ruby.ary_new_capa(inspected.len());
+    for inspected in inspected {
+        let holder = inspected.holder.as_ref().map(|holder| holder.attempt.to_string());
+        let token = inspected.holder.as_ref().and_then(|holder| holder.token);
+        let waiting = ruby.ary_from_iter(inspected.waiting.iter().map(Attempt::to_string));
+        let [left, age] = [inspected.pttl, inspected.age].map(|time| time.map(|time| time.as_secs_f64()));
+        all.push((holder, token, left, waiting, age))?;
+    }
+    Ok(all.as_value())
+}
+
+/// A reply: text for the server's own words, bytes for stored data.
+fn redis_value(ruby: &Ruby, value: RedisValue) -> Result<Value, Error> {
+    Ok(match value {
+        RedisValue::Null => ruby.qnil().as_value(),
+        RedisValue::Boolean(truth) => truth.into_value_with(ruby),
+        RedisValue::Integer(number) => number.into_value_with(ruby),
+        RedisValue::Double(number) => number.into_value_with(ruby),
+        RedisValue::Status(text) => String::from_utf8_lossy(&text).into_value_with(ruby),
+        RedisValue::Bytes(bytes) => ruby.str_from_slice(&bytes).as_value(),
+        RedisValue::BigNumber(digits) => ruby.str_from_slice(&digits).funcall("to_i", ())?,
+        RedisValue::Array(values) | RedisValue::Set(values) => {
+            let all = ruby.ary_new_capa(values.len());
+            values.into_iter().try_for_each(|value| all.push(redis_value(ruby, value)?))?;
+            all.as_value()
+        }
+        RedisValue::Map(pairs) => {
+            let all = ruby.hash_new();
+            for (key, value) in pairs {
+                all.aset(redis_value(ruby, key)?, redis_value(ruby, value)?)?;
+            }
+            all.as_value()
+        }
+        RedisValue::Error(error) => match exception(ruby, ErrorKind::ServerError, &error.to_string()).value() {
+            Some(raised) => raised,
+            None => unreachable!("it was made from a class"),
+        },
+    })
+}

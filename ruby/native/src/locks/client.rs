@@ -1,0 +1,170 @@
+//! `Pinyon::Locks`' native half.
+
+use std::sync::Arc;
+
+use magnus::value::ReprValue;
+use magnus::{function, method, Class, Error, Integer, Module, Object, RArray, RHash, RModule, RString, Ruby, Symbol, Value};
+use pinyon_core::locks::{
+    self, owners, Asked, Branches, Grant, LockOperation, Names, RedisCommand, StatusQuestion, ThreadLocks, UsualLock,
+};
+use pinyon_core::settings::{waiting_time, LockParts, LockSettings, LockTerms};
+
+use super::answers::{answer, raised};
+use super::held::Held;
+use super::listening::{notes, Listener};
+use crate::errors::{checked, unsupported};
+use crate::host::RubyHost;
+use crate::objects::truth;
+use crate::settings::changed;
+use crate::ttl::seconds;
+
+/// Locks on one Redis or Valkey server.
+#[magnus::wrap(class = "Pinyon::Native::Locks", free_immediately, frozen_shareable)]
+pub(crate) struct Locks {
+    threads: Arc<ThreadLocks<Listener>>,
+    /// The clients of hash tags, if names have their own.
+    branches: Option<Branches<ThreadLocks<Listener>>>,
+    usual: UsualLock,
+}
+
+pub(super) fn define(ruby: &Ruby, native: RModule) -> Result<(), Error> {
+    let class = native.define_class("Locks", ruby.class_object())?;
+    class.undef_default_alloc_func();
+    class.define_singleton_method("new", function!(Locks::new, 1))?;
+    class.define_method("acquire", method!(Locks::acquire, 3))?;
+    class.define_method("inspect_names", method!(Locks::inspect_names, 2))?;
+    class.define_method("force_release", method!(Locks::force_release, 2))?;
+    class.define_method("execute", method!(Locks::execute, 1))?;
+    class.define_method("server", method!(Locks::server, 0))?;
+    class.define_method("closed?", method!(Locks::is_closed, 0))?;
+    class.define_method("close", method!(Locks::close, 0))
+}
+
+impl Locks {
+    fn new(ruby: &Ruby, settings: RHash) -> Result<Self, Error> {
+        let settings = changed(ruby, LockSettings::default(), settings)?;
+        let LockParts { setup, usual, names_have_tags } = checked(ruby, settings.build())?;
+        let branches = names_have_tags.then(Branches::default);
+        Ok(Self { threads: ThreadLocks::new(setup, notes().clone()).into(), branches, usual })
+    }
+
+    /// Acquires names. Returns nil if `waits` is false and they are taken.
+    fn acquire(ruby: &Ruby, this: &Self, given: RArray, terms: RHash, waits: bool) -> Result<Option<Held>, Error> {
+        let names = lock_names(ruby, given)?;
+        let (threads, owner) = (this.of(ruby, given)?, owners::this_thread());
+        let mut request = checked(ruby, this.terms(ruby, terms)?.request(names.clone()))?;
+        let relock = request.wait.unwrap_or_default();
+        request.owner = owner;
+        if !waits {
+            request.wait = None;
+        }
+        let station = threads.station().map_err(|failure| raised(ruby, failure))?;
+        let grant = Grant::new(names);
+        let outcome = station.run(&RubyHost, LockOperation::Acquire { grant: grant.clone(), request })?;
+        let acquired = answer(ruby, outcome)?;
+        Ok((!acquired.is_nil()).then(|| Held::new(threads, station, grant, relock)))
+    }
+
+    /// Answers a question about names: `:each`, `:is_locked`, `:first_owner` or `:waiting`.
+    fn inspect_names(ruby: &Ruby, this: &Self, given: RArray, question: Symbol) -> Result<Value, Error> {
+        let question = checked(ruby, StatusQuestion::named(&question.name()?))?;
+        let asked = checked(ruby, Asked::new(&texts(ruby, given)?))?;
+        this.run(ruby, given, LockOperation::Inspect { asked, question })
+    }
+
+    /// Takes the names away from their holders. Returns how many were held.
+    fn force_release(ruby: &Ruby, this: &Self, given: RArray, token: Option<u64>) -> Result<Value, Error> {
+        this.run(ruby, given, LockOperation::ForceRelease { names: lock_names(ruby, given)?, token })
+    }
+
+    /// Sends a command on the connection of the locks, and returns what the server answers.
+    fn execute(ruby: &Ruby, this: &Self, parts: RArray) -> Result<Value, Error> {
+        let mut command = RedisCommand::default();
+        for part in parts {
+            push_part(ruby, &mut command, part)?;
+        }
+        this.run(ruby, ruby.ary_new(), LockOperation::Execute { command })
+    }
+
+    fn server(&self) -> String {
+        self.threads.settings().server.to_string()
+    }
+
+    fn is_closed(&self) -> bool {
+        self.threads.is_closed()
+    }
+
+    fn close(&self) {
+        self.threads.close();
+        self.branches.iter().flat_map(Branches::all).for_each(|branch| branch.close());
+    }
+}
+
+impl Locks {
+    fn run(&self, ruby: &Ruby, names: RArray, operation: LockOperation<Listener>) -> Result<Value, Error> {
+        let station = self.of(ruby, names)?.station().map_err(|failure| raised(ruby, failure))?;
+        answer(ruby, station.run(&RubyHost, operation)?)
+    }
+
+    /// The client of these names: this one, or that of the names' own hash tag.
+    fn of(&self, ruby: &Ruby, names: RArray) -> Result<Arc<ThreadLocks<Listener>>, Error> {
+        let Some(branches) = self.branches.as_ref().filter(|_| !self.is_closed()) else {
+            return Ok(self.threads.clone());
+        };
+        let names = texts(ruby, names)?;
+        let names: Vec<&[u8]> = names.iter().map(Vec::as_slice).collect();
+        match checked(ruby, locks::common_tag(&names))? {
+            Some(tag) => branches.of(tag, || Ok(ThreadLocks::new(self.threads.settings().tagged(tag), notes().clone()))),
+            None => Ok(self.threads.clone()),
+        }
+    }
+
+    /// The terms of one lock, by the names of Ruby's keyword arguments. nil is what is usual.
+    fn terms(&self, ruby: &Ruby, given: RHash) -> Result<LockTerms, Error> {
+        let of = |name: &str| given.get(ruby.to_symbol(name)).filter(|value: &Value| !value.is_nil());
+        let time = |name: &str| of(name).map(|given| seconds(ruby, given)).transpose();
+        let flag = |name: &str, usual: bool| of(name).map_or(usual, |given| truth(given) != Some(false));
+        Ok(LockTerms {
+            ttl: time("ttl")?.unwrap_or(self.usual.ttl),
+            timeout: time("timeout")?.unwrap_or(self.usual.timeout),
+            renew: flag("renew", true),
+            max_hold: time("max_hold")?,
+            reentrant: flag("reentrant", self.usual.reentrant),
+        })
+    }
+}
+
+/// How long to wait; `None` for ever.
+pub(super) fn waiting(ruby: &Ruby, timeout: Value) -> Result<Option<std::time::Duration>, Error> {
+    match timeout.is_nil() {
+        true => Ok(None),
+        false => checked(ruby, waiting_time("timeout", seconds(ruby, timeout)?)).map(Some),
+    }
+}
+
+fn lock_names(ruby: &Ruby, given: RArray) -> Result<Names, Error> {
+    checked(ruby, locks::names(texts(ruby, given)?))
+}
+
+fn texts(ruby: &Ruby, given: RArray) -> Result<Vec<Vec<u8>>, Error> {
+    given.into_iter().map(|name| name_bytes(ruby, name)).collect()
+}
+
+fn name_bytes(ruby: &Ruby, name: Value) -> Result<Vec<u8>, Error> {
+    if let Some(symbol) = Symbol::from_value(name) {
+        return Ok(symbol.name()?.as_bytes().to_vec());
+    }
+    let text = RString::from_value(name).ok_or_else(|| unsupported(ruby, "names of locks are Strings or Symbols", name))?;
+    // SAFETY: the bytes are copied before Ruby runs again.
+    Ok(unsafe { text.as_slice() }.to_vec())
+}
+
+/// Adds text, bytes or a number in Redis's notation.
+fn push_part(ruby: &Ruby, command: &mut RedisCommand, part: Value) -> Result<(), Error> {
+    let number = Integer::from_value(part).is_some() || magnus::Float::from_value(part).is_some();
+    match number {
+        true => command.push(part.to_r_string()?.to_string()?),
+        false => command.push(name_bytes(ruby, part)?),
+    };
+    Ok(())
+}

@@ -1,0 +1,133 @@
+//! A lock that was acquired, and what its holder can do with it.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::Arc;
+use std::time::Duration;
+
+use magnus::{method, Class, Error, Module, RModule, Ruby, Value};
+use pinyon_core::locks::{LockOperation, Station, ThreadLocks};
+use pinyon_core::settings::lock_ttl;
+
+use super::answers::{answer, raised};
+use super::client::waiting;
+use super::listening::Listener;
+use crate::errors::checked;
+use crate::host::RubyHost;
+use crate::ttl::seconds;
+
+type Grant = pinyon_core::locks::Grant<Listener>;
+
+/// A lock that was acquired. A lock that nothing refers to any more is not renewed.
+#[magnus::wrap(class = "Pinyon::Native::Held", free_immediately)]
+pub(crate) struct Held {
+    number: Listener,
+    /// Keeps the client alive, which renews the lock.
+    _threads: Arc<ThreadLocks<Listener>>,
+    station: Arc<Station<Listener>>,
+    grant: Arc<Grant>,
+    /// How long to wait for the names after waiting on the condition.
+    relock: Duration,
+    given_back: AtomicBool,
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        if self.grant.forsake() {
+            self.station.forsake(&self.grant);
+        }
+    }
+}
+
+pub(super) fn define(ruby: &Ruby, native: RModule) -> Result<(), Error> {
+    let class = native.define_class("Held", ruby.class_object())?;
+    class.undef_default_alloc_func();
+    class.define_method("number", method!(Held::number, 0))?;
+    class.define_method("token", method!(Held::token, 0))?;
+    class.define_method("remaining", method!(Held::remaining, 0))?;
+    class.define_method("check", method!(Held::check, 0))?;
+    class.define_method("lost_early", method!(Held::lost_early, 0))?;
+    class.define_method("listen", method!(Held::listen, 0))?;
+    class.define_method("given_back?", method!(Held::is_given_back, 0))?;
+    class.define_method("release", method!(Held::release, 0))?;
+    class.define_method("extend_to", method!(Held::extend_to, 1))?;
+    class.define_method("park", method!(Held::park, 1))?;
+    class.define_method("notify", method!(Held::notify, 1))
+}
+
+impl Held {
+    pub(super) fn new(
+        threads: Arc<ThreadLocks<Listener>>,
+        station: Arc<Station<Listener>>,
+        grant: Arc<Grant>,
+        relock: Duration,
+    ) -> Self {
+        static NUMBERS: AtomicU64 = AtomicU64::new(1);
+        let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
+        Self { number, _threads: threads, station, grant, relock, given_back: AtomicBool::new(false) }
+    }
+
+    /// Identifies it to whoever takes the notes.
+    fn number(&self) -> Listener {
+        self.number
+    }
+
+    fn token(&self) -> u64 {
+        self.grant.token()
+    }
+
+    /// The seconds for which it remains held without renewal; nil if it is not held.
+    fn remaining(&self) -> Option<f64> {
+        self.station.remaining(&self.grant).map(|remaining| remaining.as_secs_f64())
+    }
+
+    /// Raises `LockLost` unless it is held still.
+    fn check(ruby: &Ruby, this: &Self) -> Result<(), Error> {
+        match this.station.remaining(&this.grant) {
+            Some(_) => Ok(()),
+            None => Err(raised(ruby, this.grant.not_held())),
+        }
+    }
+
+    /// Raises the error at the end of a block in which the lock was lost.
+    fn lost_early(ruby: &Ruby, this: &Self) -> Result<(), Error> {
+        Err(raised(ruby, this.grant.lost_early()))
+    }
+
+    /// Asks for a note when the lock is lost. Returns false if it is lost already.
+    fn listen(&self) -> bool {
+        self.grant.listen(self.number).is_ok()
+    }
+
+    /// Whether its holder has released it, in time or not.
+    fn is_given_back(&self) -> bool {
+        self.given_back.load(Ordering::Relaxed)
+    }
+
+    /// Returns whether it was held until then.
+    fn release(ruby: &Ruby, this: &Self) -> Result<Value, Error> {
+        this.given_back.store(true, Ordering::Relaxed);
+        this.run(ruby, LockOperation::Release { grant: this.grant.clone() })
+    }
+
+    /// Extends the lock to so many seconds from now. Returns whether it is still held.
+    fn extend_to(ruby: &Ruby, this: &Self, ttl: Value) -> Result<Value, Error> {
+        let ttl = checked(ruby, lock_ttl(seconds(ruby, ttl)?))?;
+        this.run(ruby, LockOperation::Extend { grant: this.grant.clone(), ttl })
+    }
+
+    /// Releases the names until it is notified, for at most `wait` seconds, then takes them again. Returns whether it
+    /// was notified.
+    fn park(ruby: &Ruby, this: &Self, wait: Value) -> Result<Value, Error> {
+        let (wait, relock) = (waiting(ruby, wait)?, this.relock);
+        this.run(ruby, LockOperation::Park { grant: this.grant.clone(), wait, relock })
+    }
+
+    /// Notifies `most` of the locks parked on the same names, or all if 0. Returns how many.
+    fn notify(ruby: &Ruby, this: &Self, most: u32) -> Result<Value, Error> {
+        this.run(ruby, LockOperation::Notify { grant: this.grant.clone(), most })
+    }
+
+    fn run(&self, ruby: &Ruby, operation: LockOperation<Listener>) -> Result<Value, Error> {
+        answer(ruby, self.station.run(&RubyHost, operation)?)
+    }
+}

@@ -1,0 +1,14 @@
+//! Shared locks, for threads.
+
+mod answers;
+mod client;
+mod held;
+mod listening;
+
+use magnus::{function, Error, Object, RModule, Ruby};
+
+pub(crate) fn define(ruby: &Ruby, native: RModule) -> Result<(), Error> {
+    client::define(ruby, native)?;
+    held::define(ruby, native)?;
+    native.define_singleton_method("listen_to_locks", function!(listening::listen, 0))
+}

@@ -1,0 +1,103 @@
+//! Settings from Ruby's keyword arguments. The core checks them.
+
+use std::sync::Arc;
+
+use magnus::r_hash::ForEach;
+use magnus::value::ReprValue;
+use magnus::{Error, Float, Integer, RArray, RHash, RString, Ruby, Symbol, Value};
+use pinyon_core::settings::{CompressionSettings, Given, NamedSettings};
+use pinyon_core::tls::{Tls, TlsSettings};
+
+use crate::errors::checked;
+
+/// These settings, changed by the given ones. A setting that is nil is left as it is.
+pub(crate) fn changed<S: NamedSettings>(ruby: &Ruby, mut settings: S, given: RHash) -> Result<S, Error> {
+    for (name, value) in pairs(given)? {
+        S::check_name(&name).map_err(|unknown| Error::new(ruby.exception_arg_error(), unknown.message))?;
+        if value.is_nil() {
+            continue;
+        }
+        let read = match RHash::from_value(value) {
+            Some(more) if name == "tls" => Read::Tls(tls(ruby, more)?),
+            Some(more) if name == "compression" => {
+                let compression: CompressionSettings = changed(ruby, CompressionSettings::default(), more)?;
+                checked(ruby, compression.check())?;
+                Read::Compression(Arc::new(compression))
+            }
+            _ => read(value)?,
+        };
+        checked(ruby, settings.set(&name, read.given()))?;
+    }
+    Ok(settings)
+}
+
+fn tls(ruby: &Ruby, given: RHash) -> Result<Arc<Tls>, Error> {
+    let settings = changed(ruby, TlsSettings::default(), given)?;
+    checked(ruby, Tls::new(&settings)).map(Arc::new)
+}
+
+fn pairs(given: RHash) -> Result<Vec<(String, Value)>, Error> {
+    let mut pairs = Vec::new();
+    given.foreach(|name: Symbol, value: Value| {
+        pairs.push((name.name()?.into_owned(), value));
+        Ok(ForEach::Continue)
+    })?;
+    Ok(pairs)
+}
+
+/// A value of Ruby's, copied.
+enum Read {
+    Flag(bool),
+    Whole(i64),
+    Number(f64),
+    Text(String),
+    Bytes(Vec<u8>),
+    List(Vec<Read>),
+    Tls(Arc<Tls>),
+    Compression(Arc<CompressionSettings>),
+    Other(String),
+}
+
+impl Read {
+    fn given(&self) -> Given<'_> {
+        match self {
+            Read::Flag(flag) => Given::Flag(*flag),
+            Read::Whole(number) => Given::Whole(*number),
+            Read::Number(number) => Given::Number(*number),
+            Read::Text(text) => Given::Text(text),
+            Read::Bytes(bytes) => Given::Bytes(bytes),
+            Read::List(items) => Given::List(items.iter().map(Read::given).collect()),
+            Read::Tls(tls) => Given::Tls(tls.clone()),
+            Read::Compression(compression) => Given::Compression(compression.clone()),
+            Read::Other(class) => Given::Other(class.clone()),
+        }
+    }
+}
+
+fn read(value: Value) -> Result<Read, Error> {
+    if let Some(symbol) = Symbol::from_value(value) {
+        return Ok(Read::Text(symbol.name()?.into_owned()));
+    }
+    if let Some(text) = RString::from_value(value) {
+        // SAFETY: the bytes are copied before Ruby runs again.
+        let bytes = unsafe { text.as_slice() }.to_vec();
+        return Ok(String::from_utf8(bytes).map_or_else(|error| Read::Bytes(error.into_bytes()), Read::Text));
+    }
+    if let Some(items) = RArray::from_value(value) {
+        return items.into_iter().map(read).collect::<Result<_, _>>().map(Read::List);
+    }
+    if let Some(flag) = crate::objects::truth(value) {
+        return Ok(Read::Flag(flag));
+    }
+    if let Some(number) = Integer::from_value(value) {
+        return Ok(number.to_i64().map_or(Read::Number(f64::INFINITY), Read::Whole));
+    }
+    if let Some(number) = Float::from_value(value) {
+        return Ok(Read::Number(number.to_f64()));
+    }
+    if let Some(seconds) = crate::ttl::duration(value) {
+        return Ok(Read::Number(seconds));
+    }
+    // SAFETY: the name is copied at once.
+    Ok(Read::Other(unsafe { value.classname() }.into_owned()))
+}

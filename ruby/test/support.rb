@@ -1,0 +1,154 @@
+# frozen_string_literal: true
+
+require "etc"
+require "fileutils"
+require "json"
+require "minitest/autorun"
+require "pinyon"
+require "socket"
+require "tmpdir"
+
+# What every test may use: real servers of its own, and waiting for what must happen.
+module Support
+  ROOT = File.expand_path("../..", __dir__)
+  # Seconds within which something that must happen does, on slow machines too.
+  GENEROUS = 60
+  MEMCACHED = ["memcached", "-u", Etc.getpwuid.name, "-s", "SOCKET", "-t", "2"].freeze
+
+  # A server as a process, on a socket of its own.
+  class Server
+    attr_reader :address
+
+    def initialize(*command)
+      @folder = Dir.mktmpdir("pinyon")
+      @address = File.join(@folder, "socket")
+      @command = command.map { |word| word.sub("SOCKET", @address).sub("FOLDER", @folder) }
+      start
+    end
+
+    def start
+      @pid = Process.spawn(*@command, out: File::NULL, err: File::NULL)
+      Support.eventually { accepts? } or raise "#{@command.first} does not start"
+    end
+
+    def kill
+      Process.kill(:KILL, @pid)
+      Process.wait(@pid)
+      FileUtils.rm_f(@address)
+    end
+
+    def pause
+      Process.kill(:STOP, @pid)
+    end
+
+    def resume
+      Process.kill(:CONT, @pid)
+    end
+
+    def stop
+      kill
+      FileUtils.rm_rf(@folder)
+    end
+
+    private
+
+    def accepts?
+      UNIXSocket.new(@address).close
+      true
+    rescue SystemCallError
+      false
+    end
+  end
+
+  # Accepts connections, answers the greeting, and no command after it.
+  class SilentServer
+    attr_reader :address
+
+    def initialize
+      @server = TCPServer.new("127.0.0.1", 0)
+      @address = "127.0.0.1:#{@server.addr[1]}"
+      @thread = Thread.new { loop { Thread.new(@server.accept) { |connection| greet(connection) } } }
+    end
+
+    def stop
+      @thread.kill
+      @server.close
+    end
+
+    private
+
+    def greet(connection)
+      while (line = connection.gets)
+        connection.write("VERSION 1.6.18\r\n") if line.start_with?("version")
+        connection.write("MN\r\n") if line.start_with?("mn")
+      end
+    rescue SystemCallError
+      nil
+    end
+  end
+
+  module_function
+
+  # Whether the block comes true in time.
+  def eventually(within: GENEROUS)
+    give_up = now + within
+    until (outcome = yield)
+      return false if now > give_up
+
+      sleep 0.005
+    end
+    outcome
+  end
+
+  def now
+    Process.clock_gettime(Process::CLOCK_MONOTONIC)
+  end
+
+  def servers
+    @servers ||= {}
+  end
+
+  # One memcached and one Redis for all tests, which use keys of their own.
+  def memcached
+    servers[:memcached] ||= Server.new(*MEMCACHED)
+  end
+
+  def redis
+    servers[:redis] ||= Server.new("redis-server", "--port", "0", "--unixsocket", "SOCKET", "--save", "", "--dir", "FOLDER")
+  end
+
+  def vectors(name)
+    JSON.parse(File.read(File.join(ROOT, "vectors", "#{name}.json")))
+  end
+
+  Minitest.after_run { servers.each_value(&:stop) }
+end
+
+# A test with clients that are closed at its end.
+class PinyonTest < Minitest::Test
+  include Support
+
+  def teardown
+    (@closed_at_the_end || []).each(&:close)
+  end
+
+  def client(*servers, timeout: GENEROUS, connect_timeout: GENEROUS, **settings)
+    servers = [memcached.address] if servers.empty?
+    closing(Pinyon::Client.new(*servers, timeout: timeout, connect_timeout: connect_timeout, **settings))
+  end
+
+  def locks(**settings)
+    generous = { timeout: GENEROUS, command_timeout: GENEROUS, connect_timeout: GENEROUS }
+    closing(Pinyon::Locks.new("unix://#{redis.address}", namespace: name, **generous, **settings))
+  end
+
+  # A key that no other test uses.
+  def key(suffix = "")
+    "#{name}#{suffix}"
+  end
+
+  def closing(client)
+    (@closed_at_the_end ||= []) << client
+    client
+  end
+end

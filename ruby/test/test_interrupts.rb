@@ -1,0 +1,90 @@
+# frozen_string_literal: true
+
+require_relative "support"
+require "timeout"
+
+# Whatever ends a wait ends it at once, and never costs another key's value.
+class TestInterrupts < PinyonTest
+  def setup
+    @silent = Support::SilentServer.new
+  end
+
+  def teardown
+    super
+    @silent.stop
+  end
+
+  def waiting
+    cache = client(@silent.address)
+    thread = Thread.new { cache.get("key") }
+    thread.report_on_exception = false
+    assert(eventually { thread.status == "sleep" })
+    thread
+  end
+
+  def test_timeout
+    cache = client(@silent.address)
+    assert_raises(Timeout::Error) { Timeout.timeout(0.05) { cache.get("key") } }
+  end
+
+  def test_raise
+    thread = waiting
+    thread.raise(KeyError, "raised")
+    assert_raises(KeyError) { thread.join(GENEROUS) }
+  end
+
+  def test_kill
+    ended = false
+    cache = client(@silent.address)
+    thread = Thread.new do
+      cache.get("key")
+    ensure
+      ended = true
+    end
+    assert(eventually { thread.status == "sleep" })
+    thread.kill
+    assert thread.join(GENEROUS)
+    assert ended
+  end
+
+  def test_a_signal_is_handled_while_the_wait_goes_on
+    handled = false
+    before = trap("USR1") { handled = true }
+    cache = client(@silent.address)
+    signaller = Thread.new { Process.kill(:USR1, Process.pid) until handled || sleep(0.01).nil? }
+    assert_raises(Timeout::Error) { Timeout.timeout(GENEROUS) { handled ? raise(Timeout::Error) : wait_for(cache) { handled } } }
+    signaller.join
+    assert handled
+  ensure
+    trap("USR1", before)
+  end
+
+  # Waits in the client until something else has happened.
+  def wait_for(cache)
+    Timeout.timeout(0.1) { cache.get("key") }
+  rescue Timeout::Error
+    yield ? raise : retry
+  end
+
+  def test_other_threads_run_meanwhile
+    thread = waiting
+    assert_equal 100, (1..100).each { Thread.pass }.size
+    assert_equal "sleep", thread.status
+    thread.kill
+  end
+
+  def test_threads_that_are_stopped_at_random_never_get_another_keys_value
+    cache = client
+    keys = (1..20).map { |number| key(number) }
+    keys.each { |each| cache.set(each, each) }
+    wrong = Queue.new
+    300.times do |round|
+      threads = (1..6).map { Thread.new { keys.cycle { |each| wrong << each unless cache.get(each) == each } } }
+      sleep(rand / 1000)
+      threads.each { |thread| round.even? ? thread.kill : thread.tap { _1.report_on_exception = false }.raise(IOError) }
+      threads.each { |thread| thread.join rescue nil }
+    end
+    assert_empty wrong
+    keys.each { |each| assert_equal each, cache.get(each) }
+  end
+end

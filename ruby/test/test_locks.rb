@@ -1,0 +1,166 @@
+# frozen_string_literal: true
+
+require_relative "support"
+
+class TestLocks < PinyonTest
+  def other_thread(&block)
+    Thread.new(&block).value
+  end
+
+  def test_a_block_holds_the_lock
+    mine, others = locks, locks
+    result = mine.synchronize("a", :b) do |held|
+      assert held.held?
+      assert_equal ["a", :b], held.names
+      assert_nil others.try_lock("b")
+      assert others.locked?("a")
+      held.token
+    end
+    later = others.try_lock("b")
+    assert_operator later.token, :>, result
+    assert later.release
+    refute later.release
+  end
+
+  def test_a_lock_is_given_back_when_the_block_raises
+    mine = locks
+    assert_raises(KeyError) { mine.synchronize("a") { raise KeyError } }
+    refute mine.locked?("a")
+  end
+
+  def test_who_waits_gets_it
+    mine, others = locks, locks
+    held = mine.lock("a")
+    waiting = Thread.new { others.synchronize("a") { :got } }
+    assert(eventually { mine.waiting("a") == 1 })
+    assert held.release
+    assert_equal :got, waiting.value
+  end
+
+  def test_who_waits_too_long_learns_who_holds_it
+    mine = locks
+    held = other_thread { mine.lock("a") }
+    error = assert_raises(Pinyon::LockTimeout) { mine.lock("a", timeout: 0.05) }
+    assert_kind_of Timeout::Error, error
+    assert_match(/"a" could not be acquired within 0.05 s; held by #{Regexp.escape(mine.owner("a"))}/, error.message)
+    held.release
+  end
+
+  def test_a_thread_does_not_wait_for_itself
+    mine = locks
+    mine.synchronize("a") do
+      assert_raises(Pinyon::AlreadyHeld) { mine.lock("a") }
+    end
+    mine.synchronize("a", reentrant: true) { mine.synchronize("a", reentrant: true) { assert mine.locked?("a") } }
+    refute mine.locked?("a")
+  end
+
+  def test_threads_that_would_wait_for_each_other
+    mine, steps = locks, Queue.new
+    first = Thread.new do
+      mine.synchronize("a") do
+        steps.pop
+        mine.synchronize("b") { :both }
+      end
+    end
+    second = mine.lock("b")
+    assert(eventually { mine.locked?("a") })
+    steps << :go
+    assert(eventually { mine.waiting("b") == 1 })
+    error = assert_raises(Pinyon::Deadlock) { mine.lock("a") }
+    assert_equal 2, error.cycle.size
+    second.release
+    assert_equal :both, first.value
+  end
+
+  def test_a_lost_lock_tells_its_holder
+    mine, others, told = locks, locks, Queue.new
+    held = mine.lock("a", on_lost: ->(lost) { told << lost })
+    assert_equal 1, others.force_release("a", token: held.token)
+    assert_same held, told.pop
+    assert held.lost?
+    assert_equal 0.0, held.remaining
+    assert_raises(Pinyon::LockLost) { held.check! }
+    held.on_lost { told << :at_once }
+    assert_equal :at_once, told.pop
+    error = assert_raises(Pinyon::LockLost) { mine.synchronize("a") { others.force_release("a") } }
+    assert_match(/"a" was lost before it was released/, error.message)
+  end
+
+  def test_a_lock_is_renewed_until_nothing_refers_to_it
+    mine = locks(ttl: 0.3)
+    mine.synchronize("a") do |held|
+      assert(eventually { mine.status("a").first.age > 1 })
+      assert held.held?
+    end
+    Thread.new { mine.lock("forgotten") && nil }.join
+    assert(eventually { GC.start || !mine.locked?("forgotten") })
+  end
+
+  def test_waiting_for_a_notification
+    mine, others = locks, locks
+    held = mine.lock("a")
+    refute held.wait(0.01)
+    notified = Thread.new { held.wait(GENEROUS) }
+    assert(eventually { !mine.locked?("a") })
+    others.synchronize("a") { |holder| assert(eventually { holder.notify == 1 }) }
+    assert notified.value
+    assert held.extend_to(20)
+    held.release
+  end
+
+  def test_status_and_commands
+    mine = locks
+    mine.synchronize("a") do |held|
+      free, taken = mine.status("free", "a")
+      assert_equal ["free", nil], [free.name, free.holder]
+      assert_equal [held.token, mine.owner("a")], [taken.token, taken.holder]
+    end
+    assert_equal "OK", mine.execute("SET", "#{name}:key", 5)
+    assert_equal "5", mine.execute("GET", "#{name}:key")
+    assert_raises(Pinyon::ServerError) { mine.execute("NOSUCH") }
+    assert_raises(Pinyon::InvalidName) { mine.lock("") }
+    assert_match(/timeout/, assert_raises(ArgumentError) { Pinyon::Locks.new(tmeout: 1) }.message)
+  end
+
+  def test_a_wait_that_is_interrupted_gives_the_lock_up
+    mine, others = locks, locks
+    held = others.lock("a")
+    waiting = Thread.new { mine.lock("a") }
+    assert(eventually { others.waiting("a") == 1 })
+    waiting.kill.join
+    assert(eventually { others.waiting("a").zero? })
+    assert held.release
+    refute others.locked?("a")
+  end
+
+  def test_one_holder_at_a_time
+    mine, inside, most = locks, 0, 0
+    threads = (1..8).map do
+      Thread.new do
+        25.times do
+          mine.synchronize("a") do
+            inside += 1
+            most = [most, inside].max
+            Thread.pass
+            inside -= 1
+          end
+        end
+      end
+    end
+    threads.each(&:join)
+    assert_equal [0, 1], [inside, most]
+  end
+
+  def test_closing_ends_every_wait
+    mine, others = locks, locks
+    held = others.lock("a")
+    waiting = Thread.new { mine.lock("a") }
+    waiting.report_on_exception = false
+    assert(eventually { others.waiting("a") == 1 })
+    mine.close
+    assert_raises(Pinyon::Closed, Pinyon::ConnectionLost) { waiting.value }
+    assert_raises(Pinyon::Closed) { mine.lock("b") }
+    held.release
+  end
+end
