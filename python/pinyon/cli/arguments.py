@@ -118,6 +118,7 @@ def _add_verb(
     parser.add_argument(
         "--namespace", default=b"pinyon", type=os.fsencode, metavar="NAME", help="the namespace of the locks (pinyon)"
     )
+    parser.add_argument("--timeout", type=_seconds, default=2.0, metavar="S", help="seconds a server may take (2)")
     add_tls(parser)
     return parser
 

@@ -21,7 +21,14 @@ _AT_ONCE = 100
 
 def opened(options: argparse.Namespace) -> Locks:
     """Return the locks that a command line is about, for people to look at."""
-    return Locks(options.url, namespace=options.namespace, hash_tags=options.hash_tags, tls=tls_of(options))
+    return Locks(
+        options.url,
+        namespace=options.namespace,
+        hash_tags=options.hash_tags,
+        command_timeout=options.timeout,
+        connect_timeout=options.timeout,
+        tls=tls_of(options),
+    )
 
 
 def statuses(locks: Locks, names: list[bytes]) -> list[LockStatus]:

@@ -48,6 +48,7 @@ def stress(options: argparse.Namespace) -> int:
         tries=options.tries,
         sleep=options.sleep,
         seconds=options.seconds,
+        timeout=options.timeout,
         tls=tls_of(options),
     )
     with pinyon.Locks(**plan.settings) as locks:

@@ -22,6 +22,7 @@ class Plan(NamedTuple):
         tries: failures after which a worker gives up a key.
         sleep: seconds in each section; also the timeout of its lock, and half its ttl.
         seconds: for which each process begins anew with the keys; None goes through them once.
+        timeout: seconds that the server may take to answer, or to accept a connection.
         tls: how to speak TLS, where the URL does not say all of it.
     """
 
@@ -35,6 +36,7 @@ class Plan(NamedTuple):
     tries: int
     sleep: float
     seconds: float | None
+    timeout: float
     tls: Tls | None = None
 
     @property
@@ -45,7 +47,14 @@ class Plan(NamedTuple):
     @property
     def settings(self) -> dict[str, Any]:
         """What the locks of all processes are made with."""
-        return {"url": self.url, "namespace": self.namespace, "handler": self.handler, "tls": self.tls}
+        return {
+            "url": self.url,
+            "namespace": self.namespace,
+            "handler": self.handler,
+            "command_timeout": self.timeout,
+            "connect_timeout": self.timeout,
+            "tls": self.tls,
+        }
 
 
 class Section(NamedTuple):
