@@ -166,12 +166,12 @@ class Lock(BaseLock):
         Raises:
             UsageError: nothing was acquired.
         """
-        released: asyncio.Future[bool] = self._to_release().release()
+        released: asyncio.Future[bool] = self._acquired(self._leave(False)).release()
         return released
 
     def extend(self, ttl: float) -> asyncio.Future[bool]:
         """Let what the caller acquired last expire in ``ttl`` seconds from now, like ``Held.extend``."""
-        extended: asyncio.Future[bool] = self._caller_holds().extend(ttl)
+        extended: asyncio.Future[bool] = self._acquired(self._held_by_caller()).extend(ttl)
         return extended
 
     async def locked(self) -> bool:
