@@ -188,6 +188,9 @@ class Lock(BaseLock):
         self._enter(held, by_block)
         return held
 
+    # The name in Python's warning that a coroutine was never awaited.
+    _take_awaited.__qualname__ = "Lock.acquire"
+
     async def __aenter__(self) -> Held:
         held: Any = await self._take_awaited(False, None, by_block=True)
         return held  # type: ignore[no-any-return]

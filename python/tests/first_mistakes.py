@@ -77,8 +77,9 @@ VALUES = (
     Mistake(
         'Client(max_value_size=2**24).set("k", "v" * 2**21)',
         "ValueTooLarge",
-        "127.0.0.1:11211: set: the value has 2097152 bytes, more than the server stores (1 MiB, unless its option -I says "
-        'otherwise); the server answered "SERVER_ERROR object too large for cache"',
+        "127.0.0.1:11211: set: the value has 2097152 bytes, more than the server stores: raise its option -I (1 MiB by "
+        'default; "stats settings" has it as item_size_max), or store less; the server answered "SERVER_ERROR object too '
+        'large for cache"',
     ),
     Mistake(
         'cache.set("k", "v" * 2**21)',
@@ -96,6 +97,12 @@ VALUES = (
         "UsageError",
         r"the text '\ud800' has a lone surrogate, which UTF-8 cannot express: replace it, or encode the text to bytes "
         "yourself",
+    ),
+    Mistake(
+        r'cache.set_many({"k": "\ud800"})',
+        "UsageError",
+        r"the value of 'k' cannot be stored: the value '\ud800' has a lone surrogate, which UTF-8 cannot express: replace "
+        "it, or encode the text to bytes yourself",
     ),
     Mistake('cache.append("k", ["more"])', "UnsupportedType", "append and prepend take str or bytes, not list"),
     Mistake(
@@ -125,6 +132,12 @@ SERVERS = (
         'servers must be text such as "host:port", or a list of such texts, not a whole number',
     ),
     Mistake(
+        'Client("127.0.0.1", 11211)',
+        "UnsupportedType",
+        'Client takes one argument without a name, servers: write host and port as one text, "host:port", and settings '
+        "with their names",
+    ),
+    Mistake(
         'Client(("127.0.0.1", 11211))',
         "InvalidServers",
         'a server must be text, such as "host:port", not a whole number',
@@ -141,6 +154,12 @@ SERVERS = (
         "a memcached:// URL has a login in it, which could end up in logs: give it as the settings username and password",
     ),
     Mistake("Locks(6379)", "InvalidServers", 'url must be text such as "redis://host:port", not a whole number'),
+    Mistake(
+        'Locks("127.0.0.1:6379")',
+        "InvalidServers",
+        "the server's URL does not begin with redis://, rediss:// or unix://; write "
+        "redis://[user[:password]@]host[:port][/database], rediss:// for TLS, or unix:///path[?db=database]",
+    ),
 )
 
 LOCKS = (

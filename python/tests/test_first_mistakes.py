@@ -39,8 +39,8 @@ def stopped() -> Iterator[str]:
 
 @pytest.fixture
 def names(model: Model, connect: Connect, server: Memcached, redis: Redis, locks_on: Connect, stopped: str) -> Any:
-    def make(servers: Any = server.address, **settings: Any) -> Any:
-        return model.client(servers, **{"timeout": 30, "connect_timeout": 30, **settings})
+    def make(*servers: Any, **settings: Any) -> Any:
+        return model.client(*(servers or (server.address,)), **{"timeout": 30, "connect_timeout": 30, **settings})
 
     return {
         "cache": connect(server, namespace="shop:"),
@@ -185,7 +185,11 @@ async def test_a_forgotten_await_of_a_lock_warns(model: Model, redis: Redis, loc
         await locks.status("a")
         held.release()
         await locks.status("a")
-    assert forgotten(caught) == ["'pinyon.aio.Held.extend' was never awaited"]
+        locks.lock("b").acquire()
+    assert forgotten(caught) == [
+        "'pinyon.aio.Held.extend' was never awaited",
+        "coroutine 'Lock.acquire' was never awaited",
+    ]
 
 
 @on_asyncio
@@ -282,6 +286,9 @@ def test_cachelib_counts_numbers_alone(server: Memcached) -> None:
     ):
         cache.inc("bytes")
     assert cache.get("bytes") == b"1"
+    for count in (cache.inc, cache.dec):
+        with pytest.raises(pinyon.UnsupportedType, match="delta must be a number, not bytes"):
+            count("number", b"1")
 
 
 @pytest.mark.parametrize("serializer", [json, type("Class", (), {"dump": None, "load": None})])

@@ -114,8 +114,15 @@ class PinyonCache(BaseCache):
             The sum, or None if no server could store it.
 
         Raises:
-            UnsupportedType: the stored value is not a number.
+            UnsupportedType: the stored value is not a number, or ``delta`` is not.
         """
+        return self._add(key, _number(delta))
+
+    def dec(self, key: str, delta: int = 1) -> int | None:
+        """Subtract from a number, as ``inc`` adds to it; it may become negative."""
+        return self._add(key, -_number(delta))
+
+    def _add(self, key: str, delta: int) -> int | None:
         for _ in range(ATTEMPTS):
             found = self.client.gets(key)
             if found is not None and not isinstance(found[0], (int, float)):
@@ -134,6 +141,8 @@ class PinyonCache(BaseCache):
             return self.client.add(key, value, self.default_timeout)
         return self.client.cas(key, value, found[1], self.default_timeout)
 
-    def dec(self, key: str, delta: int = 1) -> int | None:
-        """Subtract from a number, as ``inc`` adds to it; it may become negative."""
-        return self.inc(key, -delta)
+
+def _number(delta: int) -> int:
+    if not isinstance(delta, (int, float)):
+        raise UnsupportedType(f"delta must be a number, not {type(delta).__name__}")
+    return delta
