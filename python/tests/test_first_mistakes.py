@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
+import gc
 import inspect
 import json
 import socket
@@ -209,6 +211,23 @@ async def test_what_is_awaited_later_does_not_warn(model: Model, connect: Connec
             assert time.monotonic() < give_up
             await model.sleep(0.01)
     assert forgotten(caught) == []
+
+
+@on_asyncio
+async def test_a_future_that_is_kept_does_not_warn_but_its_failure_is_logged(model: Model, connect: Connect) -> None:
+    cache, logged = connect(f"127.0.0.1:{free_port()}"), []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: logged.append(context["message"]))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        kept = cache.set("key", 1)
+        give_up = time.monotonic() + 30
+        while not kept.done():
+            assert time.monotonic() < give_up
+            await model.sleep(0.01)
+        del kept
+        gc.collect()
+    assert forgotten(caught) == []
+    assert logged == ["Future exception was never retrieved"]
 
 
 def test_a_program_that_forgets_to_await_is_told(server: Memcached) -> None:
