@@ -74,8 +74,8 @@ def check_names(table: str, **elsewhere: str) -> Callable[[_New], _New]:
         def checked(cls: type[Any], *arguments: Any, **settings: Any) -> Any:
             if len(arguments) > 1:
                 raise UnsupportedType(
-                    f'{table} takes one argument without a name, {server}: write host and port as one text, "host:port", '
-                    "and settings with their names"
+                    f"{table} takes one argument without a name, {server}: write host and port as one text, "
+                    '"host:port", and settings with their names'
                 )
             for name in settings.keys() - known:
                 if name in elsewhere:

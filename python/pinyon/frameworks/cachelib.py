@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from datetime import timedelta
 
-#: How often a number is read and written again while others change it too.
+#: How often an increment is tried while other callers change the number.
 ATTEMPTS = 1000
 
 
@@ -136,7 +136,7 @@ class PinyonCache(BaseCache):
         return None
 
     def _store(self, key: str, value: int, found: tuple[Any, int] | None) -> bool | None:
-        """Store what is to follow on what was found, if it has not changed since."""
+        """Store the new value, if the item has not changed since it was read."""
         if found is None:
             return self.client.add(key, value, self.default_timeout)
         return self.client.cas(key, value, found[1], self.default_timeout)
