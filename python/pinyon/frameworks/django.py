@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from asgiref.sync import sync_to_async
+from django.conf import settings
 from django.core.cache import caches
 from django.core.cache.backends.base import (
     DEFAULT_TIMEOUT,
@@ -32,6 +33,9 @@ else:
     from django.core.cache.backends.memcached import BaseMemcachedCache
 
 T = TypeVar("T")
+
+#: Django's engines that read a session from the cache although it could not be deleted there.
+CACHED_SESSIONS = ("django.contrib.sessions.backends.cache", "django.contrib.sessions.backends.cached_db")
 
 #: Failures raise, and only the key's own server answers.
 STRICT: dict[str, Any] = {"on_failure": "raise", "failover": False}
@@ -220,7 +224,7 @@ def _client(kind: Callable[..., T], servers: list[str], options: dict[str, Any])
 
 
 class Checks(AppConfig):
-    """An app for ``INSTALLED_APPS``. With it, ``manage.py check --deploy`` checks the servers of all caches."""
+    """An app for ``INSTALLED_APPS``. With it, ``manage.py check --deploy`` checks all caches and where sessions are."""
 
     name = "pinyon.frameworks.django"
     label = "pinyon"
@@ -249,3 +253,17 @@ def _messages(alias: str, cache: object) -> Iterator[CheckMessage]:
             yield Error(text, id="pinyon.E002")
         elif finding.level == "warning":
             yield Warning(text, id="pinyon.W001")
+
+
+@register(Tags.caches, deploy=True)  # type: ignore[untyped-decorator]
+def check_sessions(**_: object) -> list[CheckMessage]:
+    """Warn of a session engine that logs visitors in again after an outage of a ``PinyonCache``."""
+    engine, alias = settings.SESSION_ENGINE, settings.SESSION_CACHE_ALIAS
+    if engine not in CACHED_SESSIONS or alias not in caches or not isinstance(caches[alias], PinyonCache):
+        return []
+    text = (
+        f"SESSION_ENGINE is {engine!r}, and its cache CACHES[{alias!r}] is a PinyonCache: a session that is logged out "
+        "while its cache server is down is logged in again when the server is back"
+    )
+    hint = 'Set SESSION_ENGINE = "pinyon.frameworks.django_sessions", which has no such sessions.'
+    return [Warning(text, hint=hint, id="pinyon.W002")]
