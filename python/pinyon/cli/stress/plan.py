@@ -22,7 +22,7 @@ class Plan(NamedTuple):
         tries: failures after which a worker gives up a key.
         sleep: seconds in each section; also the timeout of its lock, and half its ttl.
         seconds: for which each process begins anew with the keys; None goes through them once.
-        timeout: seconds that the server may take to answer, or to accept a connection.
+        timeout: seconds that the server may take to answer. A connection attempt may take half of it.
         tls: how to speak TLS, where the URL does not say all of it.
     """
 
@@ -52,7 +52,7 @@ class Plan(NamedTuple):
             "namespace": self.namespace,
             "handler": self.handler,
             "command_timeout": self.timeout,
-            "connect_timeout": self.timeout,
+            "connect_timeout": self.timeout / 2,
             "tls": self.tls,
         }
 
