@@ -16,12 +16,12 @@ pub(crate) const TRUSTED_REST: Duration = Duration::from_millis(10);
 #[derive(Debug)]
 pub struct Pool {
     limit: usize,
-    state: Mutex<State>,
+    sessions: Mutex<Sessions>,
     pub(crate) metrics: Arc<Metrics>,
 }
 
 #[derive(Default)]
-struct State {
+struct Sessions {
     idle: Vec<Idle>,
     /// The number of sessions, idle or lent.
     open: usize,
@@ -30,7 +30,7 @@ struct State {
     waiting: VecDeque<Arc<Waiter>>,
 }
 
-impl std::fmt::Debug for State {
+impl std::fmt::Debug for Sessions {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{} open, {} idle, {} waiting", self.open, self.idle.len(), self.waiting.len())
     }
@@ -89,33 +89,33 @@ impl std::fmt::Debug for Permit {
 impl Pool {
     /// A pool that opens at most `limit` connections.
     pub fn new(limit: usize) -> Self {
-        Self { limit, state: Mutex::default(), metrics: Arc::default() }
+        Self { limit, sessions: Mutex::default(), metrics: Arc::default() }
     }
 
     /// Lends a session, or gives the caller a place in the queue.
     pub fn lend(self: &Arc<Self>, now: Instant) -> io::Result<Offer> {
-        let mut state = self.lock();
+        let mut sessions = self.lock();
         let trusted_until = now + TRUSTED_REST;
-        while let Some(idle) = state.idle.pop() {
+        while let Some(idle) = sessions.idle.pop() {
             if now < idle.trusted_until || idle.session.stream().is_some_and(|stream| stream.is_at_rest()) {
                 return Ok(Offer::Loan(Loan { pool: self.clone(), session: Some(idle.session), trusted_until }));
             }
-            state.open -= 1;
+            sessions.open -= 1;
         }
-        if state.open < self.limit {
-            state.open += 1;
+        if sessions.open < self.limit {
+            sessions.open += 1;
             return Ok(Offer::Loan(Loan { pool: self.clone(), session: None, trusted_until }));
         }
         let waiter = Arc::new(Waiter { doorbell: Doorbell::new()?, grant: Mutex::new(Permit::Awaited) });
-        state.waiting.push_back(waiter.clone());
+        sessions.waiting.push_back(waiter.clone());
         Ok(Offer::Wait(Turn { pool: self.clone(), waiter }))
     }
 
     /// Drops the idle sessions, for example after the server was restarted.
     pub fn drop_idle(&self) {
-        let mut state = self.lock();
-        state.open -= state.idle.len();
-        state.idle.clear();
+        let mut sessions = self.lock();
+        sessions.open -= sessions.idle.len();
+        sessions.idle.clear();
     }
 
     /// Drops the idle sessions now, and the others when they are returned.
@@ -126,20 +126,20 @@ impl Pool {
 
     /// Drops the idle sessions, unless the mutex is locked: in a forked child it may stay locked forever.
     pub(crate) fn try_drop_idle(&self) {
-        if let Ok(mut state) = self.state.try_lock() {
-            state.idle.clear();
+        if let Ok(mut sessions) = self.sessions.try_lock() {
+            sessions.idle.clear();
         }
     }
 
     /// The number of connections, and how many of them are idle.
     pub fn open_and_idle(&self) -> (usize, usize) {
-        let state = self.lock();
-        (state.open, state.idle.len())
+        let sessions = self.lock();
+        (sessions.open, sessions.idle.len())
     }
 
     fn give_back(&self, session: Option<Box<Session>>, trusted_until: Instant) {
-        let mut state = self.lock();
-        while let Some(waiter) = state.waiting.pop_front() {
+        let mut sessions = self.lock();
+        while let Some(waiter) = sessions.waiting.pop_front() {
             let mut grant = waiter.grant.lock().unwrap_or_else(PoisonError::into_inner);
             if matches!(*grant, Permit::Over) {
                 continue;
@@ -149,13 +149,13 @@ impl Pool {
             return;
         }
         match session {
-            Some(session) if !state.closed => state.idle.push(Idle { session, trusted_until }),
-            _ => state.open -= 1,
+            Some(session) if !sessions.closed => sessions.idle.push(Idle { session, trusted_until }),
+            _ => sessions.open -= 1,
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Sessions> {
+        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

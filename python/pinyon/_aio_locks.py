@@ -166,12 +166,12 @@ class Lock(BaseLock):
         Raises:
             UsageError: nothing was acquired.
         """
-        released: asyncio.Future[bool] = self._to_release().release()
+        released: asyncio.Future[bool] = self._acquired(self._leave(False)).release()
         return released
 
     def extend(self, ttl: float) -> asyncio.Future[bool]:
         """Let what the caller acquired last expire in ``ttl`` seconds from now, like ``Held.extend``."""
-        extended: asyncio.Future[bool] = self._caller_holds().extend(ttl)
+        extended: asyncio.Future[bool] = self._acquired(self._held_by_caller()).extend(ttl)
         return extended
 
     async def locked(self) -> bool:
@@ -187,6 +187,9 @@ class Lock(BaseLock):
             held.on_lost(self._on_lost)
         self._enter(held, by_block)
         return held
+
+    # The name in Python's warning that a coroutine was never awaited.
+    _take_awaited.__qualname__ = "Lock.acquire"
 
     async def __aenter__(self) -> Held:
         held: Any = await self._take_awaited(False, None, by_block=True)

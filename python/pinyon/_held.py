@@ -76,18 +76,11 @@ class BaseLock(_native.Lock):
             raise UsageError("blocking=False does not wait: leave out timeout")
         return not blocking
 
-    def _caller_holds(self) -> Any:
-        """Return what the caller has acquired last through this object."""
-        held = self._held_by_caller()
-        return held if held is not None else self._not_acquired()
-
-    def _to_release(self) -> Any:
-        """Return what ``release`` releases."""
-        held = self._leave(False)
-        return held if held is not None else self._not_acquired()
-
-    def _not_acquired(self) -> NoReturn:
-        raise UsageError(f"the lock on {listed(self.names)} was not acquired by the caller: acquire it first")
+    def _acquired(self, held: Any) -> Any:
+        """Return what the caller holds, or raise if that is None."""
+        if held is None:
+            raise UsageError(f"the lock on {listed(self.names)} was not acquired by the caller: acquire it first")
+        return held
 
     def _not_entered(self) -> NoReturn:
         raise UsageError(f"the lock on {listed(self.names)} is left by a caller that has not entered it")

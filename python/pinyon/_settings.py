@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from pinyon import _native
-from pinyon.errors import UsageError
+from pinyon.errors import UnsupportedType, UsageError
 
 if TYPE_CHECKING:
     from typing_extensions import TypeAlias
@@ -59,7 +59,7 @@ _New = TypeVar("_New", bound=Callable[..., Any])
 
 
 def check_names(table: str, **elsewhere: str) -> Callable[[_New], _New]:
-    """Decorate a class's ``__new__``: a setting that it does not have is refused, with the closest name.
+    """Decorate a class's ``__new__``: it refuses a setting without a name, and an unknown one with the closest name.
 
     Args:
         table: which settings of the core the class takes: "Client" or "Locks".
@@ -68,9 +68,15 @@ def check_names(table: str, **elsewhere: str) -> Callable[[_New], _New]:
 
     def decorate(new: _New) -> _New:
         known = inspect.signature(new).parameters
+        server = list(known)[1]
 
         @functools.wraps(new)
         def checked(cls: type[Any], *arguments: Any, **settings: Any) -> Any:
+            if len(arguments) > 1:
+                raise UnsupportedType(
+                    f"{table} takes one argument without a name, {server}: write host and port as one text, "
+                    '"host:port", and settings with their names'
+                )
             for name in settings.keys() - known:
                 if name in elsewhere:
                     raise UsageError(elsewhere[name])

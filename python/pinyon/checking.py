@@ -1,4 +1,4 @@
-"""Whether servers are fit for use: what ``pinyon check`` and Django's system check tell at deployment."""
+"""Checks of servers, for ``pinyon check`` and for Django's system check at deployment."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["Finding", "check_caches", "check_locks"]
 #: The first version of memcached whose meta commands are used.
 META = (1, 6, 10)
 
-#: Seconds by which a server's clock may differ from this machine's, beside what the question took.
+#: How far a server's clock may differ from this machine's, in seconds, not counting the time of the request.
 CLOCKS = 1.0
 
 _KEY = "pinyon:check"
@@ -30,9 +30,9 @@ class Finding(NamedTuple):
     """One result of a check.
 
     Attributes:
-        level: ``"ok"``; ``"warning"``: it works, and may surprise; ``"error"``: it does not work.
-        server: its name, or the names of all where it is about them together.
-        message: what was found and, unless it is good, what to do.
+        level: ``"ok"``; ``"warning"``: it works, but may surprise; ``"error"``: it does not work.
+        server: the server's name. If the result is about several servers, all their names.
+        message: what was found, and what to do about it.
     """
 
     level: Literal["ok", "warning", "error"]
@@ -41,7 +41,7 @@ class Finding(NamedTuple):
 
 
 def check_caches(servers: str | Iterable[str] | None = None, **settings: Any) -> list[Finding]:
-    """Ask memcached servers whether they can be used, and how.
+    """Check whether memcached servers are ready for use.
 
     Args:
         servers: as for ``pinyon.Client``.
@@ -86,7 +86,7 @@ def _cache(client: Client, name: str, limit: int) -> Iterator[Finding]:
         yield Finding("error", name, f"a value could not be stored: {_without(str(error), [name])}")
         return
     if not works:
-        yield Finding("error", name, "a value that was just stored is gone: give the server more memory (-m)")
+        yield Finding("error", name, "it lost a value that was just stored: give it more memory (-m)")
     numbers = tuple(map(int, re.findall(r"\d+", version)[:3]))
     manner = "meta commands" if numbers >= META else "classic text"
     yield Finding("ok", name, f"memcached {version}, {manner}, answers and stores")
@@ -104,14 +104,14 @@ def _cache(client: Client, name: str, limit: int) -> Iterator[Finding]:
         yield Finding("ok", name, f"stores values of up to {stored} bytes (-I)")
     evicted = int(figures.get("evictions", 0))
     if evicted:
-        text = f"has evicted {evicted} items before their end since it started: give it more memory (-m)"
+        text = f"has evicted {evicted} items that had not expired since it started: give it more memory (-m)"
         yield Finding("warning", name, text)
 
 
 def _ring(names: list[str], versions: set[str], ring: str) -> Iterator[Finding]:
     together = ", ".join(names)
     if len(versions) > 1:
-        text = f"the servers have different versions ({', '.join(sorted(versions))}): what is used depends on the key"
+        text = f"the servers have different versions ({', '.join(sorted(versions))}): not all keys have all commands"
         yield Finding("warning", together, text)
     with Client(names, ring=ring) as client:
         shares = dict.fromkeys(names, 0)
@@ -126,7 +126,7 @@ def _ring(names: list[str], versions: set[str], ring: str) -> Iterator[Finding]:
 
 
 def check_locks(url: str, **settings: Any) -> list[Finding]:
-    """Ask a Redis or Valkey server whether it can keep locks.
+    """Check whether a Redis or Valkey server can keep locks.
 
     Args:
         url: as for ``pinyon.Locks``.
@@ -153,7 +153,7 @@ def _lock_server(locks: Locks, server: str) -> Iterator[Finding]:
     version = told.get("valkey_version") or told.get("redis_version", "of an unknown version")
     yield Finding("ok", server, f"{product} {version} answers and locks")
     if told.get("role", "master") != "master":
-        yield Finding("error", server, "is a replica: name the primary")
+        yield Finding("error", server, "is a replica: use the primary instead")
     yield from _eviction(told, server)
     if told.get("aof_enabled") == "0":
         yield Finding("warning", server, _after_a_restart(locks))
@@ -163,7 +163,7 @@ def _lock_server(locks: Locks, server: str) -> Iterator[Finding]:
 def _after_a_restart(locks: Locks) -> str:
     try:
         saved = locks.execute("CONFIG", "GET", "save")
-    except ServerError:  # as managed servers refuse it
+    except ServerError:  # Managed servers refuse it.
         saved = None
     values = saved.values() if isinstance(saved, dict) else (saved or [])[1:]
     lost = "all locks" if not any(values) else "the locks since the last snapshot"
@@ -187,8 +187,8 @@ def _clock(locks: Locks, server: str) -> Iterator[Finding]:
     apart = max(before - there, there - after, 0)
     if apart > CLOCKS:
         text = (
-            f"its clock is {apart:.1f} s away from this machine's: locks do not depend on it, but tokens begin at the "
-            "server's clock when its data is lost; synchronise it"
+            f"its clock differs from this machine's by {apart:.1f} s: synchronise it. Locks do not need the clock, but "
+            "fencing tokens restart from it if the server loses its data"
         )
         yield Finding("warning", server, text)
 

@@ -167,12 +167,12 @@ class Lock(BaseLock):
         Raises:
             UsageError: nothing was acquired.
         """
-        released: bool = self._to_release().release()
+        released: bool = self._acquired(self._leave(False)).release()
         return released
 
     def extend(self, ttl: float) -> bool:
         """Let what the caller acquired last expire in ``ttl`` seconds from now, like ``Held.extend``."""
-        extended: bool = self._caller_holds().extend(ttl)
+        extended: bool = self._acquired(self._held_by_caller()).extend(ttl)
         return extended
 
     def locked(self) -> bool:

@@ -85,8 +85,8 @@ def own_server() -> Iterator[Memcached]:
 
 @pytest.fixture(scope="session")
 def roomy() -> Iterator[Memcached]:
-    """A server that accepts values of many megabytes."""
-    with Memcached("-I", "32m") as server:
+    """A server that accepts values of many megabytes, and evicts none of them."""
+    with Memcached("-I", "32m", "-m", "1024") as server:
         yield server
 
 

@@ -77,8 +77,9 @@ VALUES = (
     Mistake(
         'Client(max_value_size=2**24).set("k", "v" * 2**21)',
         "ValueTooLarge",
-        "127.0.0.1:11211: set: the value has 2097152 bytes, more than the server stores (1 MiB, unless its option -I says "
-        'otherwise); the server answered "SERVER_ERROR object too large for cache"',
+        "127.0.0.1:11211: set: the value has 2097152 bytes, more than the server stores: raise its option -I (1 MiB by "
+        'default; "stats settings" has it as item_size_max), or store less; the server answered "SERVER_ERROR object too '
+        'large for cache"',
     ),
     Mistake(
         'cache.set("k", "v" * 2**21)',
@@ -96,6 +97,12 @@ VALUES = (
         "UsageError",
         r"the text '\ud800' has a lone surrogate, which UTF-8 cannot express: replace it, or encode the text to bytes "
         "yourself",
+    ),
+    Mistake(
+        r'cache.set_many({"k": "\ud800"})',
+        "UsageError",
+        r"the value of 'k' cannot be stored: the value '\ud800' has a lone surrogate, which UTF-8 cannot express: replace "
+        "it, or encode the text to bytes yourself",
     ),
     Mistake('cache.append("k", ["more"])', "UnsupportedType", "append and prepend take str or bytes, not list"),
     Mistake(
@@ -125,6 +132,12 @@ SERVERS = (
         'servers must be text such as "host:port", or a list of such texts, not a whole number',
     ),
     Mistake(
+        'Client("127.0.0.1", 11211)',
+        "UnsupportedType",
+        'Client takes one argument without a name, servers: write host and port as one text, "host:port", and settings '
+        "with their names",
+    ),
+    Mistake(
         'Client(("127.0.0.1", 11211))',
         "InvalidServers",
         'a server must be text, such as "host:port", not a whole number',
@@ -141,6 +154,12 @@ SERVERS = (
         "a memcached:// URL has a login in it, which could end up in logs: give it as the settings username and password",
     ),
     Mistake("Locks(6379)", "InvalidServers", 'url must be text such as "redis://host:port", not a whole number'),
+    Mistake(
+        'Locks("127.0.0.1:6379")',
+        "InvalidServers",
+        "the server's URL does not begin with redis://, rediss:// or unix://; write "
+        "redis://[user[:password]@]host[:port][/database], rediss:// for TLS, or unix:///path[?db=database]",
+    ),
 )
 
 LOCKS = (
@@ -208,11 +227,15 @@ These look like mistakes, and work:
 
 - `append` and `prepend` join bytes on the server. The client cannot see what is stored: if that is not text or bytes,
   the value cannot be read afterwards, and `get` raises `UndecodableValue`.
+- A future that you keep and never await, as in `stored = cache.set("k", 1)`, does not warn, also if you drop it later:
+  noticing that would cost time in every request. The request is sent nevertheless. If it fails, asyncio logs the error
+  when the future is dropped: "Future exception was never retrieved".
 
 ## Warnings
 
 - A forgotten `await`, as in `cache.set("k", 1)` alone, warns: `RuntimeWarning: 'pinyon.aio.Client.set' was never
-  awaited`. In the loop's debug mode it says where the call was.
+  awaited`. In the loop's debug mode it says where the call was. The client looks once, when its next request begins or
+  when the tasks that run now wait again: it warns if nothing refers to the future by then.
 - With `on_failure="miss"`, no error says that a server is down. The logger `pinyon.servers` writes one warning when a
   server is marked down, and one when it is back. Python shows them without any configuration.
 - [`pinyon check`](command-line.md#pinyon-check) finds most causes of trouble before the first request.

@@ -137,7 +137,7 @@ class Model:
         """Runs it to its end. Returns its result."""
         raise NotImplementedError
 
-    def client(self, servers: Any, **settings: Any) -> Any:
+    def client(self, *servers: Any, **settings: Any) -> Any:
         raise NotImplementedError
 
     def locks(self, url: str, **settings: Any) -> Any:
@@ -218,8 +218,8 @@ class Blocking(Model):
     def run(self, scenario: Scenario) -> Any:
         return drive(scenario)
 
-    def client(self, servers: Any, **settings: Any) -> Any:
-        return Awaited(pinyon.Client(servers, **settings))
+    def client(self, *servers: Any, **settings: Any) -> Any:
+        return Awaited(pinyon.Client(*servers, **settings))
 
     def locks(self, url: str, **settings: Any) -> Any:
         return AwaitedLocks(pinyon.Locks(url, **settings))
@@ -286,8 +286,8 @@ class Gevent(Model):
         assert not unhandled
         return outcome
 
-    def client(self, servers: Any, **settings: Any) -> Any:
-        return Awaited(pinyon.gevent.Client(servers, **settings))
+    def client(self, *servers: Any, **settings: Any) -> Any:
+        return Awaited(pinyon.gevent.Client(*servers, **settings))
 
     def locks(self, url: str, **settings: Any) -> Any:
         return AwaitedLocks(pinyon.gevent.Locks(url, **settings))
@@ -358,8 +358,8 @@ class Asyncio(Model):
     def loop(self) -> asyncio.AbstractEventLoop:
         return asyncio.new_event_loop()
 
-    def client(self, servers: Any, **settings: Any) -> Any:
-        return pinyon.aio.Client(servers, **settings)
+    def client(self, *servers: Any, **settings: Any) -> Any:
+        return pinyon.aio.Client(*servers, **settings)
 
     def locks(self, url: str, **settings: Any) -> Any:
         return pinyon.aio.Locks(url, **settings)

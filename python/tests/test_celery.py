@@ -272,7 +272,7 @@ def test_no_other_server_takes_the_results_of_one_that_is_down(server: Memcached
 def test_a_result_is_never_lost_in_silence(server: Memcached) -> None:
     app = application("memory://", "pinyon+memcached://127.0.0.1:1/")
     app.conf.cache_backend_options["on_failure"] = "miss"
-    with pytest.raises(BackendStoreError, match="no server took it"):
+    with pytest.raises(BackendStoreError, match="no server accepted it"):
         app.backend.store_result("id", 1, states.SUCCESS)
 
 

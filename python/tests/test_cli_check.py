@@ -60,7 +60,7 @@ def test_small_items_and_evictions_are_warned_of() -> None:
         done = run(small.address)
     assert done.returncode == 0
     assert "stores values of at most 524288 bytes, and max_value_size is 1048576: raise the server's -I" in done.stdout
-    assert "items before their end" in done.stdout
+    assert "items that had not expired since it started" in done.stdout
 
 
 def test_a_redis_that_evicts_locks_is_an_error(redis_with: object) -> None:
@@ -83,20 +83,46 @@ def test_settings_that_make_no_sense_are_trouble() -> None:
     assert "is empty" in done.stderr
 
 
-@pytest.mark.parametrize("reachable", [True, False])
-def test_djangos_deployment_check_tells_the_same(
-    server: Memcached, nobody: str, tmp_path: Path, reachable: bool
-) -> None:
-    location = server.address if reachable else nobody
+def deployed(location: str, folder: Path, more: str = "") -> subprocess.CompletedProcess[str]:
+    """Run Django's deployment check of a site whose only cache is a PinyonCache."""
     settings = f"""
 SECRET_KEY = "{PASSWORD}"
 INSTALLED_APPS = ["pinyon.frameworks.django.Checks"]
 CACHES = {{"default": {{"BACKEND": "pinyon.frameworks.django.PinyonCache", "LOCATION": "{location}",
-                        "OPTIONS": {{"timeout": 30, "on_failure": "miss"}}}}}}
+                        "OPTIONS": {{"timeout": 30, "on_failure": "miss"}}}},
+          "local": {{"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}}}}
+{more}
 """
-    (tmp_path / "checked.py").write_text(settings)
-    environment = {**os.environ, "DJANGO_SETTINGS_MODULE": "checked", "PYTHONPATH": str(tmp_path)}
+    (folder / "checked.py").write_text(settings)
+    environment = {**os.environ, "DJANGO_SETTINGS_MODULE": "checked", "PYTHONPATH": str(folder)}
     command = [sys.executable, "-m", "django", "check", "--deploy", "--tag", "caches"]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=150, check=False)
+    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=150, check=False)
+
+
+@pytest.mark.parametrize("reachable", [True, False])
+def test_djangos_deployment_check_tells_the_same(
+    server: Memcached, nobody: str, tmp_path: Path, reachable: bool
+) -> None:
+    done = deployed(server.address if reachable else nobody, tmp_path)
     assert (done.returncode == 0) == reachable, done.stderr
     assert ("(pinyon.E002) CACHES['default']" in done.stderr) != reachable
+
+
+@pytest.mark.parametrize(
+    ("engine", "alias", "warned"),
+    [
+        ("django.contrib.sessions.backends.cache", "default", True),
+        ("django.contrib.sessions.backends.cached_db", "default", True),
+        ("django.contrib.sessions.backends.cached_db", "local", False),
+        ("django.contrib.sessions.backends.cached_db", "missing", False),
+        ("django.contrib.sessions.backends.db", "default", False),
+        ("pinyon.frameworks.django_sessions", "default", False),
+    ],
+)
+def test_djangos_deployment_check_warns_of_sessions_that_come_back(
+    server: Memcached, tmp_path: Path, engine: str, alias: str, warned: bool
+) -> None:
+    done = deployed(server.address, tmp_path, f'SESSION_ENGINE = "{engine}"\nSESSION_CACHE_ALIAS = "{alias}"')
+    assert done.returncode == 0, done.stderr
+    assert ("(pinyon.W002) SESSION_ENGINE is" in done.stderr) == warned, done.stderr
+    assert ('Set SESSION_ENGINE = "pinyon.frameworks.django_sessions"' in done.stderr) == warned

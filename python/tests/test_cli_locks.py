@@ -45,6 +45,29 @@ def wait_until_waiting(locks: pinyon.Locks, count: int) -> None:
         time.sleep(0.01)
 
 
+#: Tells the timeouts of every client of locks that the command makes.
+TELLS_TIMEOUTS = """
+import pinyon
+make = pinyon.Locks.__init__
+def make_and_tell(self, *arguments, **settings):
+    print("timeouts", settings["command_timeout"], settings["connect_timeout"], flush=True)
+    make(self, *arguments, **settings)
+pinyon.Locks.__init__ = make_and_tell
+"""
+
+
+@pytest.mark.parametrize(
+    "verb",
+    [("list",), ("show", "a"), ("release", "--yes", "a"), ("stress", "-f", "1", "-k", "1", "-s", "0.5")],
+    ids=lambda verb: verb[0],
+)
+def test_every_verb_takes_the_timeout_of_its_clients(redis: Redis, verb: tuple[str, ...]) -> None:
+    done = run(*verb, "--timeout", "30", url=redis.url, program=TELLS_TIMEOUTS)
+    told = [line for line in done.stdout.splitlines() if line.startswith("timeouts")]
+    assert told, done.stderr
+    assert set(told) == {"timeouts 30.0 15.0"}
+
+
 def test_list_prints_a_line_for_each_lock_of_the_namespace(redis: Redis, locks: pinyon.Locks) -> None:
     with (
         pinyon.Locks(redis.url, namespace="sh*p") as others,

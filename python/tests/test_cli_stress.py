@@ -90,7 +90,7 @@ def test_a_value_written_under_an_earlier_lock_is_no_mismatch(token: int, violat
         def execute(self, command: str, *arguments: bytes) -> bytes:
             return b"%d 1" % token if command == "GET" else b"OK"
 
-    plan = Plan("", b"", "blocking", "auto", 1, 1, 1, 1, 0.001, None)
+    plan = Plan("", b"", "blocking", "auto", 1, 1, 1, 1, 0.001, None, 30)
     events: list[Event] = []
     worker = Worker(plan, MODELS["blocking"](), events.append)
     assert worker.draw()
@@ -148,7 +148,8 @@ worker.run = run_late
 @pytest.mark.parametrize("program", ["", BEGINS_LATE], ids=["at work", "before they begin"])
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 143), (signal.SIGKILL, -9)])
 def test_the_processes_of_stress_end_with_it(redis: Redis, number: signal.Signals, status: int, program: str) -> None:
-    terminal = Terminal("stress", "-f", "3", "-s", "0.1", "--seconds", "1000", url=redis.url, program=program)
+    patient = ("--seconds", "1000", "--timeout", "30")
+    terminal = Terminal("stress", "-f", "3", "-s", "0.1", *patient, url=redis.url, program=program)
     terminal.wait_for(" ok")
     children = Path(f"/proc/{terminal.pid}/task/{terminal.pid}/children").read_text().split()
     assert len(children) == 3
@@ -183,7 +184,7 @@ def test_tokens_are_compared_in_the_order_of_the_sections_of_a_key() -> None:
 
 
 def test_a_run_without_a_section_shows_nothing() -> None:
-    plan = Plan("", b"", "blocking", "auto", 1, 1, 1, 1, 1.0, None)
+    plan = Plan("", b"", "blocking", "auto", 1, 1, 1, 1, 1.0, None, 30)
     results = Results()
     results.add(Failure("key:0", "LockTimeout", True))
     results.add(Complete(1, 0, 1))

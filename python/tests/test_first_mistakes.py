@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
+import gc
 import inspect
 import json
 import socket
@@ -39,8 +41,8 @@ def stopped() -> Iterator[str]:
 
 @pytest.fixture
 def names(model: Model, connect: Connect, server: Memcached, redis: Redis, locks_on: Connect, stopped: str) -> Any:
-    def make(servers: Any = server.address, **settings: Any) -> Any:
-        return model.client(servers, **{"timeout": 30, "connect_timeout": 30, **settings})
+    def make(*servers: Any, **settings: Any) -> Any:
+        return model.client(*(servers or (server.address,)), **{"timeout": 30, "connect_timeout": 30, **settings})
 
     return {
         "cache": connect(server, namespace="shop:"),
@@ -185,7 +187,11 @@ async def test_a_forgotten_await_of_a_lock_warns(model: Model, redis: Redis, loc
         await locks.status("a")
         held.release()
         await locks.status("a")
-    assert forgotten(caught) == ["'pinyon.aio.Held.extend' was never awaited"]
+        locks.lock("b").acquire()
+    assert forgotten(caught) == [
+        "'pinyon.aio.Held.extend' was never awaited",
+        "coroutine 'Lock.acquire' was never awaited",
+    ]
 
 
 @on_asyncio
@@ -205,6 +211,23 @@ async def test_what_is_awaited_later_does_not_warn(model: Model, connect: Connec
             assert time.monotonic() < give_up
             await model.sleep(0.01)
     assert forgotten(caught) == []
+
+
+@on_asyncio
+async def test_a_future_that_is_kept_does_not_warn_but_its_failure_is_logged(model: Model, connect: Connect) -> None:
+    cache, logged = connect(f"127.0.0.1:{free_port()}"), []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: logged.append(context["message"]))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        kept = cache.set("key", 1)
+        give_up = time.monotonic() + 30
+        while not kept.done():
+            assert time.monotonic() < give_up
+            await model.sleep(0.01)
+        del kept
+        gc.collect()
+    assert forgotten(caught) == []
+    assert logged == ["Future exception was never retrieved"]
 
 
 def test_a_program_that_forgets_to_await_is_told(server: Memcached) -> None:
@@ -282,6 +305,9 @@ def test_cachelib_counts_numbers_alone(server: Memcached) -> None:
     ):
         cache.inc("bytes")
     assert cache.get("bytes") == b"1"
+    for count in (cache.inc, cache.dec):
+        with pytest.raises(pinyon.UnsupportedType, match="delta must be a number, not bytes"):
+            count("number", b"1")
 
 
 @pytest.mark.parametrize("serializer", [json, type("Class", (), {"dump": None, "load": None})])

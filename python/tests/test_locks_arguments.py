@@ -89,7 +89,7 @@ SETTINGS: dict[str, tuple[dict[str, Any], str]] = {
     "heartbeat": ({"heartbeat": 0}, "heartbeat"),
     "command_timeout": ({"command_timeout": -1}, "command_timeout"),
     "connect_timeout": ({"connect_timeout": math.nan}, "connect_timeout"),
-    "another scheme": ({"url": "http://:secret@localhost"}, "begins with http, not redis or unix"),
+    "another scheme": ({"url": "http://:secret@localhost"}, "begins with http://, not with redis://"),
     "no scheme": ({"url": "localhost:6379"}, "write redis://"),
     "TLS and none": ({"url": "rediss://localhost", "tls": False}, "but tls is false: write redis://"),
     "TLS that is none": ({"tls": "yes"}, "true, false or a Tls, not text"),

@@ -39,6 +39,7 @@ from .workloads import (
 #: The commands that a cycle of the seed's second test sends besides those of the lock.
 SECTION_COMMANDS = 4
 WAITING = "Locks: waiting, and hand-over between processes"
+WORK = "Locks: Redis's work per cycle"
 ROW_LABELS: dict[str, str] = {MUTEX: "test 1", SECTION: "test 2", HANDOVER: "processes"}
 PING_ROWS = (group_of(PING), group_of(PING, FAR))
 MILLISECONDS, MICROSECONDS = 1e3, 1e6
@@ -109,7 +110,7 @@ def server_grid(document: Document) -> Grid:
     note = (
         "Per uncontended cycle and number of names: microseconds in its commands, and reads from sockets (round trips)."
     )
-    return Grid("Locks: Redis's work per cycle", header, cells, note)
+    return Grid(WORK, header, cells, note)
 
 
 def _counted(document: Document) -> list[str]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from ..grids import NONE, Grid
-from ..locks.grids import WAITING
+from ..locks.grids import WAITING, WORK
 from ..locks.workloads import FAR_ONE_WAY_MILLISECONDS
 from ..names import ASYNCIO, BARE, FLOOR, GEVENT, OURS, PEER, UVLOOP
 from .medians import Figures
@@ -16,6 +16,8 @@ from .record import MISSED, TARGETS, Record
 UNKNOWN = "Not explained yet."
 #: Of the instructions of a greenlet's operation the core by itself takes less; a test compares it with the counts.
 CORE_SHARE = 0.4
+#: The core takes fewer instructions for a get or a set; a test compares it with the counts.
+CORE_INSTRUCTIONS = 3000
 #: Gives the reason for some rows, from the record and its figures; raises KeyError when a figure is not in the tables.
 Reason = Callable[[Record, Figures, list[str]], str]
 
@@ -31,33 +33,42 @@ class Missed:
 def missed_targets(record: Record) -> list[Missed]:
     """Returns the missed targets of a record by reason; the reason is UNKNOWN where none is written or a figure lacks."""
     figures = Figures(record)
-    found: dict[str, list[list[str]]] = {}
+    found: dict[Reason | None, list[list[str]]] = {}
     for line in record.grid(TARGETS).rows:
         if line[2] == MISSED:
-            found.setdefault(_pattern(f"{line[0]}: {line[1]}"), []).append(line)
-    return [Missed(lines, _why(record, figures, pattern, lines)) for pattern, lines in found.items()]
+            found.setdefault(_reason(f"{line[0]}: {line[1]}"), []).append(line)
+    return [Missed(lines, _why(record, figures, reason, lines)) for reason, lines in found.items()]
 
 
-def _pattern(target: str) -> str:
-    return next((pattern for pattern in REASONS if fnmatchcase(target, pattern)), "")
+def _reason(target: str) -> Reason | None:
+    return next((reason for pattern, reason in REASONS.items() if fnmatchcase(target, pattern)), None)
 
 
-def _why(record: Record, figures: Figures, pattern: str, lines: list[list[str]]) -> str:
-    if not pattern:
+def _why(record: Record, figures: Figures, reason: Reason | None, lines: list[list[str]]) -> str:
+    if reason is None:
         return UNKNOWN
     try:
-        return REASONS[pattern](record, figures, list(dict.fromkeys(line[0] for line in lines)))
+        return reason(record, figures, list(dict.fromkeys(line[0] for line in lines)))
     except KeyError:
         return UNKNOWN
 
 
-def _small_get(_: Record, figures: Figures, rows: list[str]) -> str:
+def _small_value(_: Record, figures: Figures, rows: list[str]) -> str:
     ours, floor = (_span(figures.processor[row, name] for row in rows) for name in (OURS, FLOOR))
-    bare = _span(figures.rates[row, BARE].ratio or 0.0 for row in rows)
-    return (
-        f"The floor makes no Python object and checks no reply: it takes {floor} µs of processor time, Pinyon {ours}. "
-        f"A bare socket in Python reaches {bare} of Pinyon's rate."
+    share = _span((figures.processor[row, FLOOR] / figures.processor[row, OURS] for row in rows), "{:.0%}")
+    why = (
+        "A call is two system calls, a send and a receive. The floor does little else: it makes no Python object, checks "
+        f"no reply and has no deadline. It takes {floor} µs of processor time, {share} of Pinyon's {ours}. The rest is the "
+        "timer that a deadline arms in the kernel for each receive, releasing the GIL and acquiring it again, Python's "
+        f"call, and fewer than {CORE_INSTRUCTIONS:,} instructions of the core ([counted](bench/instructions.json))."
     )
+    if all((row, PEER) in figures.rates for row in rows):
+        times = _span(figures.rates[row, FLOOR].rate / figures.rates[row, PEER].rate for row in rows)
+        why += f" The floor's rate is only {times} times {PEER}'s."
+    if all((row, BARE) in figures.rates for row in rows):
+        bare = _span(figures.rates[row, BARE].ratio or 0.0 for row in rows)
+        why += f" A bare socket in Python reaches {bare} of Pinyon's rate."
+    return why
 
 
 def _large_get(_: Record, figures: Figures, rows: list[str]) -> str:
@@ -67,6 +78,18 @@ def _large_get(_: Record, figures: Figures, rows: list[str]) -> str:
     return (
         f"The floor itself is {times:.2f} times {PEER}. Of the {wall:.0f} µs of a get, Pinyon's process takes {busy:.0f}; "
         "most of the rest is the server's, on the same core."
+    )
+
+
+def _many_greenlets(_: Record, figures: Figures, rows: list[str]) -> str:
+    fewer, more = (
+        [_span(figures.processor[f"{row}:{greenlets}", name] for row in rows) for name in (f"{OURS} {GEVENT}", FLOOR)]
+        for greenlets in (64, 256)
+    )
+    return (
+        f"An operation takes {fewer[0]} µs of processor time with 64 greenlets and {more[0]} with 256; the floor, which has "
+        f"no greenlets, {fewer[1]} and {more[1]}. A waiting greenlet keeps a copy of its stack: 256 of them and the items "
+        "probably no longer fit the processor's second-level cache."
     )
 
 
@@ -107,6 +130,14 @@ def _lock(_: Record, figures: Figures, rows: list[str]) -> str:
     return f"The floor, two minimal scripts without queue or tokens, is itself only {floor / other:.1f} times redis-py."
 
 
+def _lock_and_floor(record: Record, _: Figures, __: list[str]) -> str:
+    floor, ours = (_cell(record.grid(WORK), client, "µs 1") for client in (FLOOR, f"{OURS} script"))
+    return (
+        f"The floor's two scripts keep neither a queue nor tokens: Redis works {floor} µs for a cycle of the floor, and "
+        f"{ours} for one of Pinyon's."
+    )
+
+
 def _handover(record: Record, _: Figures, __: list[str]) -> str:
     near, far = (_cell(record.grid(WAITING), f"{OURS} script", column) for column in ("next p50 µs", "far trips"))
     why = (
@@ -130,11 +161,14 @@ def _cell(grid: Grid, label: str, column: str) -> str:
 
 #: By a pattern of `ROW: target`.
 REASONS: dict[str, Reason] = {
-    "[gs]et:36B: at least * times floor": _small_get,
+    "[gs]et:36B: at least * times floor": _small_value,
+    f"[gs]et:36B: at least * times {PEER}": _small_value,
     "get:100KB: at least * times pylibmc": _large_get,
     "gevent:*: at least * times *": _greenlets,
+    "gevent:*: never slower with more greenlets; worst step: 64 to 256": _many_greenlets,
     "asyncio:*: at least * times *": _tasks,
     "local: CPU *get:100KB:100 *": _large_values_at_once,
     "locks:pair:1: at least * times redis-py": _lock,
+    f"locks:pair:1: at least * times {FLOOR}": _lock_and_floor,
     "locks:handover:*: * round trips *": _handover,
 }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use pinyon_core::dialect::Plain;
 use pinyon_core::error::kinds::ErrorKind;
-use pinyon_core::lease::{GetOrSet, Host, Place, Signal, Step, StepOutcome, Terms};
+use pinyon_core::lease::{GetOrSet, LeaseTypes, Place, Signal, Step, StepOutcome, Terms};
 use pinyon_core::operations::{Answer, Request};
 
 use crate::cache::{Block, Cache};
@@ -18,7 +18,7 @@ const LOOK: Duration = Duration::from_millis(5);
 /// The types of this host. Its values are immutable, so all callers can share them.
 pub enum Callers {}
 
-impl Host for Callers {
+impl LeaseTypes for Callers {
     type Value = Plain;
     type Shared = Plain;
     type Error = Raised;

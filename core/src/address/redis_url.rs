@@ -32,8 +32,10 @@ impl RedisUrl {
         }
         let (scheme, rest) = split_scheme(url);
         if !matches!(scheme.as_str(), "redis" | "rediss" | "unix") {
-            let begins = if scheme.is_empty() { "nothing" } else { &scheme };
-            return Err(refused(&format!("begins with {begins}, not redis or unix")));
+            return Err(refused(&match rest.starts_with("//") {
+                true => format!("begins with {scheme}://, not with redis://, rediss:// or unix://"),
+                false => "does not begin with redis://, rediss:// or unix://".to_owned(),
+            }));
         }
         let parts = Parts::split(rest);
         if scheme != "unix" && (parts.path.contains('@') || parts.query.contains('@') || parts.has_fragment) {
@@ -218,9 +220,10 @@ mod tests {
     #[test]
     fn malformed_urls_say_what_is_wrong_and_never_the_password() {
         for (url, why) in [
-            ("http://:secret@localhost", "begins with http, not redis or unix"),
-            ("localhost:6379", "begins with localhost, not redis or unix"),
-            ("secret@localhost", "begins with nothing, not redis or unix"),
+            ("http://:secret@localhost", "begins with http://, not with redis://, rediss:// or unix://"),
+            ("localhost:6379", "does not begin with redis://, rediss:// or unix://"),
+            ("secret@localhost", "does not begin with redis://"),
+            ("://secret@localhost", "does not begin with redis://"),
             ("redis://:secret@localhost:http", "is malformed: its port is not a number from 1 to 65535"),
             ("redis://:secret@localhost:+80", "its port is not a number"),
             ("redis://:secret@localhost:70000", "its port is not a number"),

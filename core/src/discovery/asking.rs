@@ -21,10 +21,10 @@ pub(super) struct Asking {
     /// The number of endpoints that have not failed yet, including this one.
     left: usize,
     until: Instant,
-    step: Step,
+    stage: Stage,
 }
 
-enum Step {
+enum Stage {
     Begin,
     Resolving(Resolving),
     Connected(Question),
@@ -42,7 +42,7 @@ type Stuck = (Kind, String);
 
 impl Asking {
     pub(super) fn new(endpoint: usize, settings: &DiscoverySettings, now: Instant) -> Self {
-        Self { endpoint, left: settings.given.len(), until: now + settings.timeout, step: Step::Begin }
+        Self { endpoint, left: settings.given.len(), until: now + settings.timeout, stage: Stage::Begin }
     }
 
     /// The endpoint that is being asked.
@@ -66,7 +66,7 @@ impl Asking {
             }
             self.endpoint = (self.endpoint + 1) % settings.given.len();
             self.until = now + settings.timeout;
-            self.step = Step::Begin;
+            self.stage = Stage::Begin;
         }
     }
 
@@ -75,12 +75,12 @@ impl Asking {
             |(kind, why): Stuck| Error::new(kind, &spec.name().into(), format!("cannot find the servers: {why}"));
         let until = self.until;
         loop {
-            let next = match &mut self.step {
-                Step::Begin => match spec.addresses() {
+            let next = match &mut self.stage {
+                Stage::Begin => match spec.addresses() {
                     Ok(addresses) => connect(spec, addresses, access, until, now),
-                    Err((name, port)) => Resolving::begin(name, port).map(Step::Resolving).map_err(unresolved),
+                    Err((name, port)) => Resolving::begin(name, port).map(Stage::Resolving).map_err(unresolved),
                 },
-                Step::Resolving(resolving) => match resolving.take() {
+                Stage::Resolving(resolving) => match resolving.take() {
                     Some(Ok(addresses)) => {
                         connect(spec, addresses.into_iter().map(Address::Tcp).collect(), access, until, now)
                     }
@@ -88,10 +88,10 @@ impl Asking {
                     None if now < until => return None,
                     None => Err((Kind::Timeout, "the resolver did not answer in time".into())),
                 },
-                Step::Connected(question) => return Some(question.advance(until, now)?.map_err(failed)),
+                Stage::Connected(question) => return Some(question.advance(until, now)?.map_err(failed)),
             };
             match next {
-                Ok(step) => self.step = step,
+                Ok(stage) => self.stage = stage,
                 Err(stuck) => return Some(Err(failed(stuck))),
             }
         }
@@ -141,13 +141,13 @@ fn connect(
     access: &Access,
     until: Instant,
     now: Instant,
-) -> Result<Step, Stuck> {
+) -> Result<Stage, Stuck> {
     let tls = access.tls.as_ref().map(|tls| tls.of_server(spec)).transpose();
     let tls = tls.map_err(|error| (Kind::Usage, error.to_string()))?;
     let session = Session::new(spec.name().into(), System, Limits::default());
     let mut session = Box::new(session.with_access(tls, access.login.clone()));
     session.connect(addresses, now, until.saturating_duration_since(now));
-    Ok(Step::Connected(Question { session, asked: false, answer: None }))
+    Ok(Stage::Connected(Question { session, asked: false, answer: None }))
 }
 
 fn unresolved(error: std::io::Error) -> Stuck {

@@ -15,10 +15,10 @@ pub(super) struct Naming {
 
 struct Name {
     spec: ServerSpec,
-    state: State,
+    resolution: Resolution,
 }
 
-enum State {
+enum Resolution {
     Resolving(Resolving),
     Known(Vec<ServerSpec>),
     Failed(String),
@@ -27,14 +27,14 @@ enum State {
 impl Naming {
     pub(super) fn new(settings: &DiscoverySettings, now: Instant) -> Self {
         let name = |spec: &ServerSpec| {
-            let state = match spec.addresses() {
-                Ok(_) => State::Known(vec![spec.clone()]),
+            let resolution = match spec.addresses() {
+                Ok(_) => Resolution::Known(vec![spec.clone()]),
                 Err((name, port)) => match Resolving::begin(name, port) {
-                    Ok(resolving) => State::Resolving(resolving),
-                    Err(error) => State::Failed(error.to_string()),
+                    Ok(resolving) => Resolution::Resolving(resolving),
+                    Err(error) => Resolution::Failed(error.to_string()),
                 },
             };
-            Name { spec: spec.clone(), state }
+            Name { spec: spec.clone(), resolution }
         };
         Self { names: settings.given.iter().map(name).collect(), until: now + settings.timeout }
     }
@@ -43,20 +43,20 @@ impl Naming {
     /// would move.
     pub(super) fn advance(&mut self, now: Instant) -> Option<Result<Vec<ServerSpec>, Error>> {
         let mut all = Vec::new();
-        for Name { spec, state } in &mut self.names {
-            if let State::Resolving(resolving) = state {
-                *state = match resolving.take() {
-                    Some(Ok(addresses)) if !addresses.is_empty() => State::Known(servers(spec, addresses)),
-                    Some(Ok(_)) => State::Failed("it has no addresses".into()),
-                    Some(Err(error)) => State::Failed(error.to_string()),
+        for Name { spec, resolution } in &mut self.names {
+            if let Resolution::Resolving(resolving) = resolution {
+                *resolution = match resolving.take() {
+                    Some(Ok(addresses)) if !addresses.is_empty() => Resolution::Known(servers(spec, addresses)),
+                    Some(Ok(_)) => Resolution::Failed("it has no addresses".into()),
+                    Some(Err(error)) => Resolution::Failed(error.to_string()),
                     None if now < self.until => return None,
-                    None => State::Failed("the resolver did not answer in time".into()),
+                    None => Resolution::Failed("the resolver did not answer in time".into()),
                 };
             }
-            match state {
-                State::Known(servers) => all.extend_from_slice(servers),
-                State::Resolving(_) => {}
-                State::Failed(why) => return Some(Err(unresolved(spec, why))),
+            match resolution {
+                Resolution::Known(servers) => all.extend_from_slice(servers),
+                Resolution::Resolving(_) => {}
+                Resolution::Failed(why) => return Some(Err(unresolved(spec, why))),
             }
         }
         all.sort_by_cached_key(ServerSpec::name);

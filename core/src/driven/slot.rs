@@ -3,9 +3,9 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Holds the outcome (`O`) that a coroutine (`C`) waits for.
-pub struct Slot<C, O>(Mutex<State<C, O>>);
+pub struct Slot<C, O>(Mutex<Waiting<C, O>>);
 
-struct State<C, O> {
+struct Waiting<C, O> {
     /// The coroutine that waits.
     coroutine: Option<C>,
     outcome: Option<O>,
@@ -15,21 +15,21 @@ struct State<C, O> {
 impl<C, O> Slot<C, O> {
     /// Stores the outcome. Returns the coroutine that waits for it, if any.
     pub fn finish(&self, outcome: O) -> Option<C> {
-        let mut state = self.lock();
-        if state.abandoned || state.outcome.is_some() {
+        let mut waiting = self.lock();
+        if waiting.abandoned || waiting.outcome.is_some() {
             return None;
         }
-        state.outcome = Some(outcome);
-        state.coroutine.take()
+        waiting.outcome = Some(outcome);
+        waiting.coroutine.take()
     }
 
     /// Registers a coroutine that is about to wait. Returns whether it has to.
     #[inline(never)] // what is called before a switch has a frame of its own: the stack below it may be copied
     pub fn begin(&self, coroutine: impl FnOnce() -> C) -> bool {
-        let mut state = self.lock();
-        let open = state.outcome.is_none();
+        let mut waiting = self.lock();
+        let open = waiting.outcome.is_none();
         if open {
-            state.coroutine = Some(coroutine());
+            waiting.coroutine = Some(coroutine());
         }
         open
     }
@@ -37,15 +37,15 @@ impl<C, O> Slot<C, O> {
     /// Ends the wait of the coroutine, for whatever reason.
     #[inline(never)]
     pub fn abandon(&self) {
-        let mut state = self.lock();
-        state.abandoned = true;
-        state.coroutine = None;
+        let mut waiting = self.lock();
+        waiting.abandoned = true;
+        waiting.coroutine = None;
     }
 
     /// Whether no outcome is awaited any more.
     pub fn is_done(&self) -> bool {
-        let state = self.lock();
-        state.abandoned || state.outcome.is_some()
+        let waiting = self.lock();
+        waiting.abandoned || waiting.outcome.is_some()
     }
 
     pub fn was_abandoned(&self) -> bool {
@@ -55,9 +55,9 @@ impl<C, O> Slot<C, O> {
     /// Passes the outcome to `look`. Without an outcome, something else resumed the coroutine, and its wait ends.
     #[inline(never)]
     pub fn look<T>(&self, look: impl FnOnce(&O) -> T) -> Option<T> {
-        let mut state = self.lock();
-        state.abandoned |= state.outcome.is_none();
-        state.outcome.as_ref().map(look)
+        let mut waiting = self.lock();
+        waiting.abandoned |= waiting.outcome.is_none();
+        waiting.outcome.as_ref().map(look)
     }
 
     /// Takes the outcome. Afterwards the slot can be used again.
@@ -65,7 +65,7 @@ impl<C, O> Slot<C, O> {
         std::mem::take(self.0.get_mut().unwrap_or_else(PoisonError::into_inner)).outcome
     }
 
-    fn lock(&self) -> MutexGuard<'_, State<C, O>> {
+    fn lock(&self) -> MutexGuard<'_, Waiting<C, O>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -76,7 +76,7 @@ impl<C, O> Default for Slot<C, O> {
     }
 }
 
-impl<C, O> Default for State<C, O> {
+impl<C, O> Default for Waiting<C, O> {
     fn default() -> Self {
         Self { coroutine: None, outcome: None, abandoned: false }
     }

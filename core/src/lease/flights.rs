@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use foldhash::HashMap;
 
-use super::{Host, Signal};
+use super::{LeaseTypes, Signal};
 use crate::fork::{generation, PerProcess};
 use crate::settings::Policy;
 
@@ -19,27 +19,27 @@ pub struct Place {
 }
 
 /// The flights of one client and its views. Each process has its own table, so a fork cannot leave its mutex locked.
-pub struct Flights<H: Host> {
+pub struct Flights<H: LeaseTypes> {
     table: PerProcess<Mutex<Table<H>>>,
 }
 
 type Table<H> = HashMap<Place, Arc<Flight<H>>>;
 
 /// A caller's role in a flight.
-pub(super) enum Part<H: Host> {
+pub(super) enum Part<H: LeaseTypes> {
     Leads(Arc<Flight<H>>),
     Follows(Arc<Flight<H>>),
     /// The caller already leads this flight, and would wait for itself.
     Recurs,
 }
 
-impl<H: Host> Default for Flights<H> {
+impl<H: LeaseTypes> Default for Flights<H> {
     fn default() -> Self {
         Self { table: PerProcess::new(Mutex::default()) }
     }
 }
 
-impl<H: Host> Flights<H> {
+impl<H: LeaseTypes> Flights<H> {
     /// For each flight, how many callers have registered to follow.
     pub fn followers(&self) -> Vec<usize> {
         self.table().values().map(|flight| flight.followers()).collect()
@@ -70,32 +70,32 @@ impl<H: Host> Flights<H> {
 }
 
 /// What followers get: something to make a value from, or an error.
-pub(super) type Told<H> = Result<<H as Host>::Shared, <H as Host>::Error>;
+pub(super) type Told<H> = Result<<H as LeaseTypes>::Shared, <H as LeaseTypes>::Error>;
 
 /// A value that one caller requests or makes, and that other callers of the process want too.
-pub(super) struct Flight<H: Host> {
+pub(super) struct Flight<H: LeaseTypes> {
     leader: usize,
     generation: u64,
-    state: Mutex<State<H>>,
+    state: Mutex<FlightState<H>>,
 }
 
-pub(super) struct State<H: Host> {
+pub(super) struct FlightState<H: LeaseTypes> {
     followers: Vec<H::Signal>,
     told: Option<Told<H>>,
     is_over: bool,
 }
 
 /// What a follower finds.
-pub(super) enum Progress<H: Host> {
+pub(super) enum Progress<H: LeaseTypes> {
     UnderWay,
     Told(Told<H>),
     /// The flight ended without an answer.
     Over,
 }
 
-impl<H: Host> Flight<H> {
+impl<H: LeaseTypes> Flight<H> {
     fn new(leader: usize) -> Self {
-        let state = State { followers: Vec::new(), told: None, is_over: false };
+        let state = FlightState { followers: Vec::new(), told: None, is_over: false };
         Self { leader, generation: generation(), state: Mutex::new(state) }
     }
 
@@ -136,7 +136,7 @@ impl<H: Host> Flight<H> {
     }
 
     /// Makes a change, then wakes all followers. The host's objects are dropped outside the mutex.
-    fn change<R>(&self, change: impl FnOnce(&mut State<H>) -> R) {
+    fn change<R>(&self, change: impl FnOnce(&mut FlightState<H>) -> R) {
         let Some(mut state) = self.state() else { return };
         let dropped = change(&mut state);
         let followers = std::mem::take(&mut state.followers);
@@ -147,7 +147,7 @@ impl<H: Host> Flight<H> {
 
     /// `None` if this process was forked while another thread held the mutex. No thread of this process needs the state
     /// then: the leader and the followers are threads of the parent.
-    pub(super) fn state(&self) -> Option<MutexGuard<'_, State<H>>> {
+    pub(super) fn state(&self) -> Option<MutexGuard<'_, FlightState<H>>> {
         match self.generation == generation() {
             true => Some(self.state.lock().unwrap_or_else(PoisonError::into_inner)),
             false => self.state.try_lock().ok(),

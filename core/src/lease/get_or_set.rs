@@ -5,12 +5,12 @@ use std::time::{Duration, Instant};
 
 use super::flights::{Flight, Flights, Part, Place, Progress, Told};
 use super::patience::Patience;
-use super::{Finding, Host, Terms, Win};
+use super::{Finding, LeaseTypes, Terms, Win};
 use crate::error::kinds::ErrorKind;
 use crate::operations::{Found, Request};
 
 /// The next step for the host, with the [`StepOutcome`] to report. Every step may fail: [`StepOutcome::Failed`].
-pub enum Step<H: Host> {
+pub enum Step<H: LeaseTypes> {
     /// Send the request for a lease: [`StepOutcome::Found`].
     Ask(Request),
     /// Wait for this time: [`StepOutcome::Done`].
@@ -38,7 +38,7 @@ pub enum Step<H: Host> {
 }
 
 /// The outcome of a [`Step`].
-pub enum StepOutcome<H: Host> {
+pub enum StepOutcome<H: LeaseTypes> {
     Found(Found<H::Value>),
     Value(H::Value),
     Shared(H::Shared),
@@ -81,7 +81,7 @@ impl Refusal {
 }
 
 /// One caller's way to a value. If it is dropped before the end, its followers continue by themselves.
-pub struct GetOrSet<H: Host> {
+pub struct GetOrSet<H: LeaseTypes> {
     flights: Arc<Flights<H>>,
     place: Place,
     caller: usize,
@@ -110,7 +110,7 @@ enum At {
     Over,
 }
 
-impl<H: Host> GetOrSet<H> {
+impl<H: LeaseTypes> GetOrSet<H> {
     /// `caller`: a number that no other caller of the place has now. `chance`: any number; callers with different
     /// numbers do not ask the server in step.
     pub fn new(flights: Arc<Flights<H>>, place: Place, caller: usize, terms: Terms, chance: u64, now: Instant) -> Self {
@@ -314,7 +314,7 @@ impl<H: Host> GetOrSet<H> {
     }
 }
 
-impl<H: Host> Drop for GetOrSet<H> {
+impl<H: LeaseTypes> Drop for GetOrSet<H> {
     fn drop(&mut self) {
         self.end();
     }

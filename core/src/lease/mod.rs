@@ -27,7 +27,7 @@ const MOST_RECACHE: i32 = 30 * 24 * 60 * 60;
 const LONGEST_WAIT: u64 = 1 << 31;
 
 /// The types of a host.
-pub trait Host {
+pub trait LeaseTypes {
     type Value;
     /// What the leader shares. Followers make their own values from it.
     type Shared: Clone;

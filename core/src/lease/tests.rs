@@ -19,7 +19,7 @@ const DAY: i64 = 24 * 60 * 60;
 #[derive(Debug, PartialEq)]
 enum Texts {}
 
-impl Host for Texts {
+impl LeaseTypes for Texts {
     type Value = &'static str;
     type Shared = (&'static str, &'static str);
     type Error = &'static str;

@@ -176,8 +176,8 @@ impl Request {
         match *self {
             Request::Store { size, .. } if error.kind == Kind::TooLarge && error.sent == Sent::Yes => {
                 let message = format!(
-                    "the value has {size} bytes, more than the server stores (1 MiB, unless its option -I says otherwise); \
-                     {}",
+                    "the value has {size} bytes, more than the server stores: raise its option -I (1 MiB by default; \
+                     \"stats settings\" has it as item_size_max), or store less; {}",
                     error.message
                 );
                 Error { message, ..error }

@@ -18,7 +18,7 @@ use crate::network::Network;
 
 /// A question of the greeting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Step {
+pub(super) enum Question {
     Hello,
     Auth,
     /// The kind of server.
@@ -26,18 +26,18 @@ pub(super) enum Step {
     /// Whether it is a replica.
     Role,
     Select,
-    /// Whether it is ready: while it loads its data, it answers only the earlier steps.
+    /// Whether it is ready: while it loads its data, it answers only the earlier questions.
     Ping,
 }
 
-impl Step {
+impl Question {
     pub(super) fn name(self) -> &'static str {
         match self {
-            Step::Hello => "HELLO",
-            Step::Auth => "AUTH",
-            Step::Info | Step::Role => "INFO",
-            Step::Select => "SELECT",
-            Step::Ping => "PING",
+            Question::Hello => "HELLO",
+            Question::Auth => "AUTH",
+            Question::Info | Question::Role => "INFO",
+            Question::Select => "SELECT",
+            Question::Ping => "PING",
         }
     }
 }
@@ -45,45 +45,45 @@ impl Step {
 /// The awaited replies.
 #[derive(Default)]
 pub(super) struct Greeting {
-    steps: VecDeque<Step>,
+    questions: VecDeque<Question>,
     /// Whether `HELLO` was refused. The remaining replies have no meaning then.
     falls_back: bool,
 }
 
 impl Greeting {
     fn resp3(settings: &SessionSettings) -> Self {
-        let selects = (settings.database != 0).then_some(Step::Select);
-        let steps = [Some(Step::Hello), selects, Some(Step::Ping)];
-        Self { steps: steps.into_iter().flatten().collect(), falls_back: false }
+        let selects = (settings.database != 0).then_some(Question::Select);
+        let questions = [Some(Question::Hello), selects, Some(Question::Ping)];
+        Self { questions: questions.into_iter().flatten().collect(), falls_back: false }
     }
 
     fn resp2(settings: &SessionSettings) -> Self {
-        let logs_in = settings.logs_in().then_some(Step::Auth);
-        let selects = (settings.database != 0).then_some(Step::Select);
-        let steps = [logs_in, Some(Step::Info), Some(Step::Role), selects, Some(Step::Ping)];
-        Self { steps: steps.into_iter().flatten().collect(), falls_back: false }
+        let logs_in = settings.logs_in().then_some(Question::Auth);
+        let selects = (settings.database != 0).then_some(Question::Select);
+        let questions = [logs_in, Some(Question::Info), Some(Question::Role), selects, Some(Question::Ping)];
+        Self { questions: questions.into_iter().flatten().collect(), falls_back: false }
     }
 
     fn write(&self, settings: &SessionSettings, out: &mut Vec<u8>) {
         let password = settings.password.as_ref().map(Password::bytes).unwrap_or_default();
         let user = settings.user.as_deref().map(str::as_bytes);
-        for step in &self.steps {
-            match (step, user) {
-                (Step::Hello, _) if !settings.logs_in() => encode(&[b"HELLO", b"3"], out),
-                (Step::Hello, _) => encode(&[b"HELLO", b"3", b"AUTH", user.unwrap_or(b"default"), password], out),
-                (Step::Auth, Some(user)) => encode(&[b"AUTH", user, password], out),
-                (Step::Auth, None) => encode(&[b"AUTH", password], out),
-                (Step::Info, _) => encode(&[b"INFO", b"server"], out),
-                (Step::Role, _) => encode(&[b"INFO", b"replication"], out),
-                (Step::Select, _) => encode(&[b"SELECT", settings.database.to_string().as_bytes()], out),
-                (Step::Ping, _) => encode(&[b"PING"], out),
+        for question in &self.questions {
+            match (question, user) {
+                (Question::Hello, _) if !settings.logs_in() => encode(&[b"HELLO", b"3"], out),
+                (Question::Hello, _) => encode(&[b"HELLO", b"3", b"AUTH", user.unwrap_or(b"default"), password], out),
+                (Question::Auth, Some(user)) => encode(&[b"AUTH", user, password], out),
+                (Question::Auth, None) => encode(&[b"AUTH", password], out),
+                (Question::Info, _) => encode(&[b"INFO", b"server"], out),
+                (Question::Role, _) => encode(&[b"INFO", b"replication"], out),
+                (Question::Select, _) => encode(&[b"SELECT", settings.database.to_string().as_bytes()], out),
+                (Question::Ping, _) => encode(&[b"PING"], out),
             }
         }
     }
 
     /// What the server must answer next.
     pub(super) fn awaited(&self) -> &'static str {
-        self.steps.front().map_or("", |step| step.name())
+        self.questions.front().map_or("", |question| question.name())
     }
 }
 
@@ -150,11 +150,11 @@ impl<N: Network> RespSession<N> {
     }
 
     fn answered(&mut self, reply: &Value) -> Result<(), Error> {
-        let Some(step) = self.greeting.steps.pop_front() else { return Err(self.answers_too_much()) };
+        let Some(question) = self.greeting.questions.pop_front() else { return Err(self.answers_too_much()) };
         if !self.greeting.falls_back {
-            self.take_answer(step, reply)?;
+            self.take_answer(question, reply)?;
         }
-        if !self.greeting.steps.is_empty() {
+        if !self.greeting.questions.is_empty() {
             return Ok(());
         }
         if self.greeting.falls_back {
@@ -169,17 +169,17 @@ impl<N: Network> RespSession<N> {
         Ok(())
     }
 
-    fn take_answer(&mut self, step: Step, reply: &Value) -> Result<(), Error> {
-        match (step, reply) {
-            (Step::Hello, Value::Error(error)) if is_unknown(error) => self.greeting.falls_back = true,
-            (Step::Info | Step::Role | Step::Ping, Value::Error(error)) if !is_fatal(error) => {}
-            (_, Value::Error(error)) => return Err(self.refused(step, error)),
-            (Step::Hello, reply) => {
-                self.info = ServerInfo::of_hello(reply).ok_or_else(|| self.answers_oddly(step))?;
+    fn take_answer(&mut self, question: Question, reply: &Value) -> Result<(), Error> {
+        match (question, reply) {
+            (Question::Hello, Value::Error(error)) if is_unknown(error) => self.greeting.falls_back = true,
+            (Question::Info | Question::Role | Question::Ping, Value::Error(error)) if !is_fatal(error) => {}
+            (_, Value::Error(error)) => return Err(self.refused(question, error)),
+            (Question::Hello, reply) => {
+                self.info = ServerInfo::of_hello(reply).ok_or_else(|| self.answers_oddly(question))?;
             }
-            (Step::Info | Step::Role, reply) => self.info.learn_from(reply),
-            (Step::Ping, _) | (_, Value::Status(_)) => {}
-            _ => return Err(self.answers_oddly(step)),
+            (Question::Info | Question::Role, reply) => self.info.learn_from(reply),
+            (Question::Ping, _) | (_, Value::Status(_)) => {}
+            _ => return Err(self.answers_oddly(question)),
         }
         Ok(())
     }

@@ -2,7 +2,7 @@
 
 use pinyon_proto::resp::ServerError;
 
-use super::greeting::Step;
+use super::greeting::Question;
 use super::session::RespSession;
 use crate::error::{Error, Kind};
 use crate::network::Network;
@@ -11,8 +11,8 @@ use crate::network::Network;
 const LONGEST_QUOTE: usize = 1200;
 
 impl<N: Network> RespSession<N> {
-    /// The error for a step of the greeting that the server answered with an error.
-    pub(super) fn refused(&self, step: Step, error: &ServerError) -> Error {
+    /// The error for a question of the greeting that the server answered with an error.
+    pub(super) fn refused(&self, question: Question, error: &ServerError) -> Error {
         let why = match &*error.code {
             "WRONGPASS" => self.wrong_password(),
             "NOAUTH" if self.settings.password.is_none() => "the server requires a password: set \"password\"".into(),
@@ -28,35 +28,35 @@ impl<N: Network> RespSession<N> {
                     .into()
             }
             "NOPERM" => {
-                format!("the user {} may not use {}: allow it in the server's ACL", self.user(), step.name())
+                format!("the user {} may not use {}: allow it in the server's ACL", self.user(), question.name())
             }
-            _ => self.refused_in_words(step, &error.message),
+            _ => self.refused_in_words(question, &error.message),
         };
         self.cannot_connect(format!("{why} (it answered \"{}\")", self.quote(error)))
     }
 
     /// The message for errors without a code of their own.
-    fn refused_in_words(&self, step: Step, message: &str) -> String {
+    fn refused_in_words(&self, question: Question, message: &str) -> String {
         let says = |words: &str| message.contains(words);
         let database = self.settings.database;
-        match step {
-            Step::Select if says("cluster mode") => {
+        match question {
+            Question::Select if says("cluster mode") => {
                 format!(
                     "the server is part of a cluster, which has database 0 alone: database {database} was asked for"
                 )
             }
-            Step::Select => format!("the server has no database {database}: correct it in the URL"),
-            Step::Auth if says("wrong number of arguments") => {
+            Question::Select => format!("the server has no database {database}: correct it in the URL"),
+            Question::Auth if says("wrong number of arguments") => {
                 "the server has no users, which Redis 6 introduced: leave out \"username\"".into()
             }
-            Step::Auth if says("invalid password") => self.wrong_password(),
-            Step::Hello | Step::Auth if says("without any password") || says("no password is set") => {
+            Question::Auth if says("invalid password") => self.wrong_password(),
+            Question::Hello | Question::Auth if says("without any password") || says("no password is set") => {
                 "the server has no password: leave out \"password\"".into()
             }
             _ if says("max number of clients") => "the server accepts no more clients: raise its \"maxclients\", \
                                                    or look for clients that leave connections open"
                 .into(),
-            _ => format!("the server refused {}", step.name()),
+            _ => format!("the server refused {}", question.name()),
         }
     }
 
@@ -71,9 +71,9 @@ impl<N: Network> RespSession<N> {
         format!("\"{}\"", self.settings.user.as_deref().unwrap_or("default").escape_debug())
     }
 
-    /// The error for an answer that no step can have.
-    pub(super) fn answers_oddly(&self, step: Step) -> Error {
-        self.cannot_connect(format!("the server's answer to {} is not one of Redis", step.name()))
+    /// The error for an answer that no question can have.
+    pub(super) fn answers_oddly(&self, question: Question) -> Error {
+        self.cannot_connect(format!("the server's answer to {} is not one of Redis", question.name()))
     }
 
     pub(super) fn answers_too_much(&self) -> Error {

@@ -42,6 +42,11 @@ enum Taught {
     Refused,
 }
 
+impl Taught {
+    /// By their numbers.
+    const ALL: [Self; 3] = [Self::Nothing, Self::Answered, Self::Refused];
+}
+
 /// When a greeting sends a meta no-op.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Probe {
@@ -105,9 +110,7 @@ impl Manner {
     }
 
     fn taught(&self) -> Taught {
-        let known = [Taught::Answered, Taught::Refused];
-        let taught = self.taught.load(Ordering::Relaxed);
-        known.into_iter().find(|known| *known as u8 == taught).unwrap_or(Taught::Nothing)
+        Taught::ALL[usize::from(self.taught.load(Ordering::Relaxed))]
     }
 }
 

@@ -31,7 +31,7 @@ impl Receiving {
 }
 
 /// The progress of reading.
-enum Step {
+enum Reading {
     Completed(Ticket, What),
     /// Progress, but nothing to hand out yet: continue.
     Again,
@@ -67,9 +67,9 @@ impl<N: Network> Session<N> {
     pub fn next(&mut self) -> Option<Completion<'_>> {
         loop {
             match self.step() {
-                Ok(Step::Completed(ticket, what)) => return Some(self.lend(ticket, what)),
-                Ok(Step::Again) => {}
-                Ok(Step::Wait) => return self.next_late(),
+                Ok(Reading::Completed(ticket, what)) => return Some(self.lend(ticket, what)),
+                Ok(Reading::Again) => {}
+                Ok(Reading::Wait) => return self.next_late(),
                 Err(malformed) => self.fail(Error::new(Kind::Protocol, self.server(), self.explained(&malformed))),
             }
         }
@@ -94,7 +94,7 @@ impl<N: Network> Session<N> {
         self.receiving = Some(Receiving { destination, filled });
     }
 
-    fn step(&mut self) -> Result<Step, Malformed> {
+    fn step(&mut self) -> Result<Reading, Malformed> {
         if let Some((ticket, error)) = self.expired.pop_front() {
             return Ok(self.failed(ticket, error));
         }
@@ -108,7 +108,7 @@ impl<N: Network> Session<N> {
         let Some(front) = self.queue.front().filter(|front| front.begin != NOT_ENCODED) else {
             return match self.is_ready() && !self.incoming.is_empty() {
                 true => Err(Malformed::new("the server sent a reply that no request asked for", self.incoming.bytes())),
-                false => Ok(Step::Wait),
+                false => Ok(Reading::Wait),
             };
         };
         let form = if front.expect.quiet { Form::Quiet } else { front.expect.form };
@@ -123,10 +123,10 @@ impl<N: Network> Session<N> {
         }
     }
 
-    fn read_head(&mut self, form: Form) -> Result<Step, Malformed> {
+    fn read_head(&mut self, form: Form) -> Result<Reading, Malformed> {
         let start = self.incoming.position();
         let Decoded::Head { head, key, line, consumed } = self.reader.read(self.incoming.bytes(), form)? else {
-            return Ok(Step::Wait);
+            return Ok(Reading::Wait);
         };
         if head.status.is_error() {
             let text = self.redacted(line);
@@ -148,7 +148,7 @@ impl<N: Network> Session<N> {
         self.head = head;
         if head.size.is_some_and(|size| size > self.limits.value) {
             self.refuse_value(head.size.unwrap_or_default());
-            return Ok(Step::Again);
+            return Ok(Reading::Again);
         }
         if position == 0 && head.size.is_none() {
             return Ok(self.finish_reply(index, Place::None, line));
@@ -158,7 +158,7 @@ impl<N: Network> Session<N> {
             return self.read_value(form);
         }
         self.silent = position;
-        Ok(Step::Again)
+        Ok(Reading::Again)
     }
 
     /// Finds the exchange that a reply answers. It skips quiet exchanges that succeeded silently, and keys of a shared
@@ -183,9 +183,9 @@ impl<N: Network> Session<N> {
         None
     }
 
-    fn read_value(&mut self, form: Form) -> Result<Step, Malformed> {
+    fn read_value(&mut self, form: Form) -> Result<Reading, Malformed> {
         if self.awaits_large_value() {
-            return Ok(Step::Wait);
+            return Ok(Reading::Wait);
         }
         let start = self.incoming.position();
         let Decoded::Value { value, consumed } = self.reader.read(self.incoming.bytes(), form)? else {
@@ -205,18 +205,18 @@ impl<N: Network> Session<N> {
     }
 
     /// Announces a large value to the host once. If the host supplies no memory, allocates it.
-    fn announce_large(&mut self) -> Step {
-        let (Some(current), Some(front)) = (&mut self.current, self.queue.front()) else { return Step::Wait };
+    fn announce_large(&mut self) -> Reading {
+        let (Some(current), Some(front)) = (&mut self.current, self.queue.front()) else { return Reading::Wait };
         let length = self.reader.awaited_value().unwrap_or_default();
         if self.receiving.is_some() || length < LARGE {
-            return Step::Wait;
+            return Reading::Wait;
         }
         if !current.announced && !front.abandoned {
             current.announced = true;
-            return Step::Completed(front.ticket, What::Large);
+            return Reading::Completed(front.ticket, What::Large);
         }
         self.receive_into(Box::new(vec![0; length]));
-        Step::Wait
+        Reading::Wait
     }
 
     fn refuse_value(&mut self, size: usize) {
@@ -226,7 +226,7 @@ impl<N: Network> Session<N> {
         self.fail(Error::new(Kind::TooLarge, self.server(), message));
     }
 
-    fn finish_reply(&mut self, index: usize, value: Place, line: Range<usize>) -> Step {
+    fn finish_reply(&mut self, index: usize, value: Place, line: Range<usize>) -> Reading {
         let Some(front) = self.queue.front() else { unreachable!("a reply answers an exchange") };
         let (ticket, abandoned) = (front.ticket, front.abandoned);
         let last = front.ends_with(&self.head);
@@ -237,8 +237,8 @@ impl<N: Network> Session<N> {
             self.pop_exchange();
         }
         match abandoned {
-            true => Step::Again,
-            false => Step::Completed(ticket, What::Reply { index, value, line, last }),
+            true => Reading::Again,
+            false => Reading::Completed(ticket, What::Reply { index, value, line, last }),
         }
     }
 
@@ -275,7 +275,7 @@ impl<N: Network> Session<N> {
     }
 
     /// Ends an exchange that has no reply of its own. Its silence has a meaning.
-    fn finish_silent(&mut self) -> Step {
+    fn finish_silent(&mut self) -> Reading {
         let Some(exchange) = self.pop_exchange() else { unreachable!("silent exchanges are in the queue") };
         self.silent -= 1;
         let error = match self.silent {
@@ -283,18 +283,18 @@ impl<N: Network> Session<N> {
             _ => self.unattributed.clone(),
         };
         if exchange.abandoned {
-            return Step::Again;
+            return Reading::Again;
         }
         if let Some(error) = error {
             return self.failed(exchange.ticket, error.of(exchange.command.as_str(), Sent::Maybe));
         }
         let head = exchange.silence();
         self.count(&exchange, head);
-        Step::Completed(exchange.ticket, What::Silence(head))
+        Reading::Completed(exchange.ticket, What::Silence(head))
     }
 
     /// Ends an exchange that the server answered with an error.
-    fn finish_error(&mut self, status: Status, text: String) -> Step {
+    fn finish_error(&mut self, status: Status, text: String) -> Reading {
         let kind = if text.contains("too large") { Kind::TooLarge } else { Kind::Server };
         let error = Error::new(kind, self.server(), format!("the server answered \"{text}\""));
         let Some(front) = self.queue.front() else { unreachable!("an error answers an exchange") };
@@ -302,7 +302,7 @@ impl<N: Network> Session<N> {
             let end = self.queue.iter().position(|exchange| matches!(exchange.about, About::EndOfLine));
             self.silent = end.map_or(0, |end| end + 1);
             self.unattributed = Some(error);
-            return Step::Again;
+            return Reading::Again;
         }
         let quiet = front.expect.quiet;
         let stores = front.stores || self.queue.iter().take_while(|one| one.expect.quiet).any(|one| one.stores);
@@ -316,20 +316,20 @@ impl<N: Network> Session<N> {
         if quiet {
             let message = format!("{} to one of several quiet commands", error.message);
             self.unattributed.get_or_insert(Error { message, ..error });
-            return Step::Again;
+            return Reading::Again;
         }
         let Some(exchange) = self.queue.pop_front() else { unreachable!("it was there just now") };
         match exchange.abandoned {
-            true => Step::Again,
+            true => Reading::Again,
             false => self.failed(exchange.ticket, error.of(exchange.command.as_str(), Sent::Yes)),
         }
     }
 
     /// Fails an exchange of a broken connection. Call it until none is left.
-    fn finish_broken(&mut self, error: Error) -> Step {
-        let Some(exchange) = self.queue.pop_front() else { return Step::Wait };
+    fn finish_broken(&mut self, error: Error) -> Reading {
+        let Some(exchange) = self.queue.pop_front() else { return Reading::Wait };
         if exchange.abandoned {
-            return Step::Again;
+            return Reading::Again;
         }
         let sent = if self.outgoing.position() > exchange.begin { Sent::Maybe } else { Sent::No };
         self.failed(exchange.ticket, error.of(exchange.command.as_str(), sent))
@@ -337,11 +337,11 @@ impl<N: Network> Session<N> {
 
     /// Reports a failed exchange, if a caller waits for it.
     #[cold]
-    fn failed(&self, ticket: Ticket, error: Error) -> Step {
+    fn failed(&self, ticket: Ticket, error: Error) -> Reading {
         if let Some(meter) = &self.meter {
             meter.failed(&error);
         }
-        Step::Completed(ticket, What::Failed(Box::new(error)))
+        Reading::Completed(ticket, What::Failed(Box::new(error)))
     }
 
     fn lend(&self, ticket: Ticket, what: What) -> Completion<'_> {

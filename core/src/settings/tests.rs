@@ -504,7 +504,7 @@ fn settings_of_locks_that_make_no_sense() {
     assert_refused(
         locks,
         &[
-            (&[("url", text("http://host"))], SERVERS, "the server's URL begins with http, not redis or unix"),
+            (&[("url", text("http://host"))], SERVERS, "the server's URL begins with http://, not with"),
             (
                 &[("url", Given::Bytes(b"redis://"))],
                 SERVERS,

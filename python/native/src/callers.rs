@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use pinyon_core::lease::{Finding, Host, Signal};
+use pinyon_core::lease::{Finding, LeaseTypes, Signal};
 use pinyon_core::Value;
 use pinyon_proto::{Head, Status};
 use pyo3::exceptions::PyBaseException;
@@ -62,7 +62,7 @@ impl Found {
 /// The callers of `get_or_set`, in Python.
 pub(crate) enum Callers {}
 
-impl Host for Callers {
+impl LeaseTypes for Callers {
     type Value = Py<PyAny>;
     type Shared = Arc<Shared>;
     type Error = Arc<Raised>;

@@ -41,7 +41,7 @@ pub(crate) struct Caller<'py, D> {
 
 impl<'py, D: LoopDriver> Caller<'py, D> {
     /// Makes a waiter for the caller. `method`: see [`Waiting::waiter`](crate::waiter::Waiting::waiter).
-    pub(crate) fn waiter(&self, method: &'static str) -> PyResult<Waiter> {
+    pub(crate) fn waiter(&self, method: Option<&'static str>) -> PyResult<Waiter> {
         self.driver.get().event_loop().waiting().waiter(self.driver.py(), method)
     }
 

@@ -37,7 +37,7 @@ impl MigrationCounts {
 /// method, its arguments and settings. The last step has no pool, but the operation's result.
 #[pyclass(frozen, module = "pinyon._native")]
 pub(crate) struct Migration {
-    state: Mutex<State>,
+    stepper: Mutex<Stepper>,
     plan: Plan,
     method: Py<PyAny>,
     /// The arguments of the user's operation.
@@ -50,7 +50,7 @@ pub(crate) struct Migration {
     values: Py<PyDict>,
 }
 
-struct State {
+struct Stepper {
     machine: migration::Migration<Object, Py<PyAny>>,
     reads: Reads,
 }
@@ -85,20 +85,20 @@ impl Migration {
         let keys = if plan.is_of_many() { arguments.get_item(0)? } else { arguments.clone().into_any() };
         let tells_outages = settings.get_item("failed")?.is_some_and(|failed| !failed.is_none());
         let machine = migration::Migration::new(plan, keys.len()?, tells_outages, counts, ttl);
-        let state = State { machine, reads: Reads::Operation }.into();
+        let stepper = Stepper { machine, reads: Reads::Operation }.into();
         let (values, keys) = (PyDict::new(keys.py()).unbind(), keys.unbind());
-        Ok(Self { state, plan, method, arguments: arguments.unbind(), keys, settings: settings.unbind(), values })
+        Ok(Self { stepper, plan, method, arguments: arguments.unbind(), keys, settings: settings.unbind(), values })
     }
 
     fn begin<'py>(this: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        let step = this.get().state().machine.begin();
+        let step = this.get().stepper().machine.begin();
         Self::call(this, step)
     }
 
     /// The step that follows this result.
     fn answered<'py>(this: &Bound<'py, Self>, outcome: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         let outcome = Self::outcome(this, outcome)?;
-        let step = this.get().state().machine.next(outcome);
+        let step = this.get().stepper().machine.next(outcome);
         Self::call(this, step)
     }
 
@@ -106,14 +106,14 @@ impl Migration {
     fn failed<'py>(this: &Bound<'py, Self>, error: &Bound<'py, PyBaseException>) -> PyResult<Bound<'py, PyAny>> {
         let kind = kind_of(error)?;
         let error = PyErr::from_value(error.clone().into_any());
-        let step = this.get().state().machine.next(StepOutcome::Failed { error, kind });
+        let step = this.get().stepper().machine.next(StepOutcome::Failed { error, kind });
         Self::call(this, step)
     }
 }
 
 impl Migration {
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    fn stepper(&self) -> MutexGuard<'_, Stepper> {
+        self.stepper.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn call<'py>(this: &Bound<'py, Self>, mut step: Step<Object, Py<PyAny>, PyErr>) -> PyResult<Bound<'py, PyAny>> {
@@ -122,9 +122,9 @@ impl Migration {
         while let Step::Tell(error) = step {
             let error = error.value(py);
             settings.as_any().get_item("failed")?.call_method1("setdefault", (error.getattr("server")?, error))?;
-            step = own.state().machine.next(StepOutcome::Told);
+            step = own.stepper().machine.next(StepOutcome::Told);
         }
-        let key = || own.key(py, own.state().machine.key());
+        let key = || own.key(py, own.stepper().machine.key());
         let operate = |settings| (method, &own.arguments, settings).into_pyobject(py);
         let (pool, reads, call) = match step {
             Step::Ask(pool, request) => {
@@ -173,7 +173,7 @@ impl Migration {
             }
             Step::Tell(_) => unreachable!("the user was told"),
         };
-        own.state().reads = reads;
+        own.stepper().reads = reads;
         let pool = if pool == Side::Old { "old" } else { "new" };
         (pool, call).into_bound_py_any(py)
     }
@@ -185,7 +185,7 @@ impl Migration {
     fn outcome(this: &Bound<'_, Self>, outcome: &Bound<'_, PyAny>) -> PyResult<StepOutcome<Object, Py<PyAny>, PyErr>> {
         let (py, own) = (this.py(), this.get());
         let object = || Arc::new(outcome.clone().unbind());
-        let reads = std::mem::replace(&mut own.state().reads, Reads::Operation);
+        let reads = std::mem::replace(&mut own.stepper().reads, Reads::Operation);
         Ok(StepOutcome::Answered(match reads {
             // The migration passed itself as the default, to recognize a miss.
             Reads::Value if outcome.is(this) => Answer::Missing,

@@ -109,12 +109,12 @@ impl Coroutines {
 }
 
 impl<'l> Waiting<'l> {
-    /// Makes a waiter for a coroutine. `method`: the method that returns it, or empty if it need not be awaited.
-    pub(crate) fn waiter(&self, py: Python<'_>, method: &'static str) -> PyResult<Waiter> {
+    /// Makes a waiter for a coroutine. `method`: the method that returns it, or none if it need not be awaited.
+    pub(crate) fn waiter(&self, py: Python<'_>, method: Option<&'static str>) -> PyResult<Waiter> {
         match self.coroutines {
             Coroutines::Tasks { futures, .. } => {
                 let future = futures.create(py)?;
-                let last = (!method.is_empty()).then(|| HandedOut { future: future.clone_ref(py), method });
+                let last = method.map(|method| HandedOut { future: future.clone_ref(py), method });
                 self.coroutines.hand_out(py, last);
                 Ok(Waiter::Future(future))
             }

@@ -1,4 +1,4 @@
-"""The command ``pinyon``: checks servers, shows statistics and locks, releases locks by force, and stresses them."""
+"""The command ``pinyon``: checks servers, shows statistics, and inspects, releases and stress-tests locks."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from pinyon.errors import ConnectError, Error
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-#: Exit statuses besides 0: the answer is no, it could not be asked, and what a shell expects of the interrupted.
+#: Exit statuses besides 0: the answer is no; it could not be determined; the command was interrupted.
 NO, TROUBLE, INTERRUPTED, BROKEN_PIPE = 1, 2, 130, 141
 
 _REMEDY = "Set the server with --url or REDIS_URL; if it speaks TLS, set the authorities to trust with --ca."
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Carry out a command line, by default the process's own. Return the exit status."""
+    """Run a command line, by default the process's own. Return the exit status."""
     options = parse(arguments)
     try:
         status: int = options.verb(options)
@@ -32,7 +32,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print("pinyon: interrupted", file=sys.stderr)
         return INTERRUPTED
     except BrokenPipeError:
-        # Python flushes once more at its end, and would complain.
+        # Python flushes again when it exits, and would report an error.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return BROKEN_PIPE
     return status

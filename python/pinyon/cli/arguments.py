@@ -1,4 +1,4 @@
-"""What can be typed."""
+"""The arguments of the command line."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ HASH_TAGS = ("namespace", "names")
 
 
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
-    """Read a command line; its ``verb`` carries it out. Ends the process with 2 where it makes no sense."""
+    """Read a command line. Its ``verb`` runs it. If it is invalid, the process exits with status 2."""
     parser = argparse.ArgumentParser(
         prog="pinyon", description="Check servers, show statistics, and inspect and release locks."
     )
@@ -118,6 +118,7 @@ def _add_verb(
     parser.add_argument(
         "--namespace", default=b"pinyon", type=os.fsencode, metavar="NAME", help="the namespace of the locks (pinyon)"
     )
+    parser.add_argument("--timeout", type=_seconds, default=2.0, metavar="S", help="seconds a server may take (2)")
     add_tls(parser)
     return parser
 

@@ -1,4 +1,4 @@
-"""``pinyon check``: whether servers are fit for use, told before a program needs them."""
+"""``pinyon check``: report whether servers are ready for use, before a program needs them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _SCHEMES = ("redis://", "rediss://", "unix://")
 
 
 def check(options: argparse.Namespace) -> int:
-    """Print what was found. Return 1 if something is wrong that keeps a program from working."""
+    """Print the findings. Return 1 if one of them is an error."""
     findings = _findings(options)
     if options.json:
         print(json.dumps([finding._asdict() for finding in findings], indent=2))
@@ -36,7 +36,7 @@ def _findings(options: argparse.Namespace) -> list[Finding]:
         settings: dict[str, Any] = {"timeout": options.timeout, "tls": tls or options.tls, **login_of(options)}
         findings += check_caches(servers or None, ring=options.ring, **settings)
     for url in urls:
-        findings += check_locks(url, command_timeout=options.timeout, connect_timeout=options.timeout, tls=tls)
+        findings += check_locks(url, command_timeout=options.timeout, connect_timeout=options.timeout / 2, tls=tls)
     return findings
 
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def list_all(options: argparse.Namespace) -> int:
-    """Print list the locked names of a namespace. Return 0."""
+    """Print the locked names of a namespace. Return 0."""
     with opened(options) as locks:
         found = [status for status in statuses(locks, locked_names(locks)) if status.holder is not None]
         if options.json:
@@ -50,7 +50,7 @@ def list_all(options: argparse.Namespace) -> int:
 
 
 def show(options: argparse.Namespace) -> int:
-    """Print who holds each name, since and until when, and who waits. Return 1 if all of them are free."""
+    """Print who holds each name, since when and until when, and who waits. Return 1 if all names are free."""
     with opened(options) as locks:
         found = statuses(locks, options.names)
     if options.json:

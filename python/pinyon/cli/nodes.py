@@ -1,4 +1,4 @@
-"""The nodes of a cluster: each is reached by the locks whose names have a hash tag that is kept there."""
+"""The nodes of a cluster. A command reaches a node by a name with a hash tag of that node."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _SLOTS = 16384
 
 
 def nodes(locks: Locks) -> list[Callable[..., Any]]:
-    """Return what sends a command to each node that has slots, or to the only server where there is no cluster."""
+    """Return a function for each node with slots that sends it a command. Without a cluster there is one server."""
     try:
         ranges = locks.execute("CLUSTER", "SLOTS")
     except ServerError as error:
@@ -34,6 +34,6 @@ def _execute(locks: Locks, name: bytes, *parts: Any) -> Any:
 
 
 def tag_in(slots: range) -> bytes:
-    """Return a hash tag whose slot is one of these."""
+    """Return a hash tag for one of these slots."""
     tags = (b"%d" % number for number in itertools.count())
     return next(tag for tag in tags if binascii.crc_hqx(tag, 0) % _SLOTS in slots)

@@ -1,4 +1,4 @@
-"""``pinyon locks release``: takes locks from whoever holds them."""
+"""``pinyon locks release``: takes locks from their holders."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def release(options: argparse.Namespace) -> int:
-    """Release names by force. Return 1 unless all of them were held and are released, 2 if it may not ask."""
+    """Release names by force. Return 0 if all were held and are released, 1 if not, 2 if it cannot ask."""
     with opened(options) as locks:
         found = statuses(locks, list(dict.fromkeys(options.names)))
         to_release = [status for status in found if _is_meant(status, options.token, locks)]
@@ -60,7 +60,7 @@ def _is_wanted(held: list[LockStatus]) -> bool:
 
 
 def _release(status: LockStatus, locks: Locks) -> bool:
-    """Release what was shown: where somebody else has it by now, the token protects them."""
+    """Release the locks that were shown. The token protects a lock that another holder has acquired since."""
     name = text_of(status.name)
     if not locks.force_release(status.name, token=status.token):
         complain(f"{name} has changed hands meanwhile, and was not released")

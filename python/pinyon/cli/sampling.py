@@ -1,4 +1,4 @@
-"""What servers say of themselves, asked again and again."""
+"""Samples of the servers' statistics."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from pinyon.errors import Error
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-#: Servers that are asked at the same time at most.
+#: The largest number of servers to ask at the same time.
 _AT_ONCE = 32
 
-#: What is added up over servers, by its name here and memcached's.
+#: The figures that can be added up over servers: the name here, and memcached's.
 FIGURES = {
     "hits": "get_hits",
     "misses": "get_misses",
@@ -30,18 +30,18 @@ FIGURES = {
     "bytes_in": "bytes_read",
     "bytes_out": "bytes_written",
 }
-#: Those that only grow, and are told by the second.
+#: The figures that only grow. They are shown per second.
 GROWING = ("gets", "sets", "evictions", "bytes_in", "bytes_out", "hits", "misses")
 
 
 @dataclass(frozen=True)
 class Sample:
-    """What a server said, or why it said nothing.
+    """A server's statistics, or the reason why there are none.
 
     Attributes:
-        at: the monotonic time when it was asked, in seconds.
-        figures: by the names of ``FIGURES``.
-        rates: how much each of ``GROWING`` grew in a second, since the sample before or else since the server started.
+        at: the monotonic time of the request, in seconds.
+        figures: the values by the names of ``FIGURES``.
+        rates: how much each of ``GROWING`` grew per second, since the previous sample or the server's start.
     """
 
     server: str
@@ -54,13 +54,13 @@ class Sample:
 
     @property
     def hit_rate(self) -> float | None:
-        """The share of gets that found something, as lately as ``rates`` are."""
+        """The share of gets that hit, over the same time as ``rates``."""
         hits, misses = self.rates.get("hits", 0.0), self.rates.get("misses", 0.0)
         return hits / (hits + misses) if hits + misses else None
 
 
 class Servers:
-    """Some servers, each with a client of its own: one that is down is no trouble to the others."""
+    """Several servers, each with its own client, so that a server that is down does not affect the others."""
 
     def __init__(self, servers: Sequence[str] | None, **settings: Any) -> None:
         names = Client(list(servers) if servers else None).metrics()
@@ -69,13 +69,13 @@ class Servers:
         self._before: dict[str, Sample] = {}
 
     def sample(self) -> list[Sample]:
-        """Ask all of them at once."""
+        """Ask all servers at the same time."""
         samples = list(self._pool.map(self._sample, self._clients))
         self._before = {sample.server: sample for sample in samples if not sample.error}
         return samples
 
     def close(self) -> None:
-        """Ask no more."""
+        """Close all clients."""
         self._pool.shutdown()
         for client in self._clients:
             client.close()
@@ -94,7 +94,7 @@ class Servers:
 
 
 def total(samples: Iterable[Sample]) -> Sample:
-    """Return what all servers that answered come to together."""
+    """Return the sums over all servers that answered."""
     answered = [sample for sample in samples if not sample.error]
     return Sample(
         "total",
@@ -105,7 +105,7 @@ def total(samples: Iterable[Sample]) -> Sample:
 
 
 def _rates(figures: dict[str, int], uptime: int, at: float, before: Sample | None) -> dict[str, float]:
-    """How fast figures grow; since the server started, where nothing is known from before, or it has begun anew."""
+    """Return the growth of figures per second: since the previous sample, or since the server's start."""
     if before is None or any(figures[name] < before.figures[name] for name in GROWING):
         return {name: figures[name] / max(uptime, 1) for name in GROWING}
     seconds = max(at - before.at, 1e-3)

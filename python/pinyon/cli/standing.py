@@ -1,4 +1,4 @@
-"""How locks stand, from the server."""
+"""The status of locks, as the server reports it."""
 
 from __future__ import annotations
 
@@ -15,29 +15,36 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable, Iterator
 
-#: Names that one question to the server is about.
+#: The largest number of names in one request.
 _AT_ONCE = 100
 
 
 def opened(options: argparse.Namespace) -> Locks:
-    """Return the locks that a command line is about, for people to look at."""
-    return Locks(options.url, namespace=options.namespace, hash_tags=options.hash_tags, tls=tls_of(options))
+    """Return the ``Locks`` for a command line."""
+    return Locks(
+        options.url,
+        namespace=options.namespace,
+        hash_tags=options.hash_tags,
+        command_timeout=options.timeout,
+        connect_timeout=options.timeout / 2,
+        tls=tls_of(options),
+    )
 
 
 def statuses(locks: Locks, names: list[bytes]) -> list[LockStatus]:
-    """Return how the names stand, however many there are."""
+    """Return the status of any number of names."""
     return [status for some in _asked_together(locks, names) for status in locks.status(*some)]
 
 
 def _asked_together(locks: Locks, names: list[bytes]) -> Iterator[list[bytes]]:
-    """The names in their order, in pieces that one question may be about."""
+    """Yield the names in their order, in parts that fit one request."""
     for _, of_tag in itertools.groupby(names, key=lambda name: tag_of(locks, name)):
         while some := list(itertools.islice(of_tag, _AT_ONCE)):
             yield some
 
 
 def locked_names(locks: Locks) -> list[bytes]:
-    """Return the names that are locked, in their order."""
+    """Return the locked names, sorted."""
     prefix = locks.prefix + b"l:"
     names = {key[len(prefix) :] for key in keys_from(locks, prefix)}
     if locks.hash_tags == "names":
@@ -49,17 +56,17 @@ def locked_names(locks: Locks) -> list[bytes]:
 
 
 def tag_of(locks: Locks, name: bytes) -> bytes | None:
-    """Return the hash tag that decides where a name is kept, unless it is the namespace's."""
+    """Return the hash tag that decides on which node a name is, unless the namespace's tag does."""
     return locks._tag_of((name,)) if locks.hash_tags == "names" else None
 
 
 def keys_from(locks: Locks, prefix: bytes) -> set[bytes]:
-    """Return the keys that begin with this."""
+    """Return the keys with this prefix."""
     return {key for keys in _scan(locks.execute, _literally(prefix) + b"*") for key in keys}
 
 
 def _literally(text: bytes) -> bytes:
-    """What matches a text and nothing else."""
+    """Return a pattern that matches exactly this text."""
     return re.sub(rb"([\\*?\[\]])", rb"\\\1", text)
 
 
@@ -73,32 +80,32 @@ def _scan(execute: Callable[..., Any], pattern: bytes) -> Iterator[list[bytes]]:
 
 
 def process_of(attempt: str) -> int | None:
-    """Return the number of the process that made ``client:owner:number``, on whatever host that was."""
+    """Return the process id in an attempt ``client:owner:number``. It is that of the attempt's own host."""
     found = re.fullmatch(r"[0-9a-f]{16}\.([0-9a-f]{1,8})\.[0-9a-f]+:[0-9a-f]+:[0-9a-f]+", attempt)
     return int(found.group(1), 16) if found else None
 
 
 def described(attempt: str) -> str:
-    """Return who holds or waits, with the number of its process."""
+    """Return a holder or waiter with its process id."""
     process = process_of(attempt)
     return text_of(attempt) if process is None else f"{attempt} (process {process})"
 
 
 def token_of(status: LockStatus) -> str:
-    """Return the holder's token; one that the pure handler took is known to the holder alone."""
+    """Return the holder's token. With the pure handler only the holder knows it."""
     return str(status.token) if status.token is not None else "unknown"
 
 
 def time_left(status: LockStatus) -> str:
-    """Return how long it lasts, if nothing prolongs it."""
+    """Return the time until the lock expires, if it is not renewed."""
     return duration(status.remaining) if status.remaining is not None else "for ever"
 
 
 def age(status: LockStatus) -> str:
-    """Return how long ago it was granted; of one that the pure handler took nobody knows."""
+    """Return how long ago the lock was granted. With the pure handler this is unknown."""
     return duration(status.age) if status.age is not None else "unknown"
 
 
 def namespace_of(locks: Locks) -> str:
-    """Return the namespace and the server, as people can read them."""
+    """Return a readable text of the namespace and the server."""
     return f"namespace {text_of(locks.prefix[1:-2])} on {locks.server}"

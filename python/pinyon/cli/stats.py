@@ -1,4 +1,4 @@
-"""``pinyon stats``: how memcached servers are doing, once or as a table that keeps up."""
+"""``pinyon stats``: statistics of memcached servers, printed once or as a table that refreshes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _GAP = "  "
 
 
 class Column(NamedTuple):
-    """A column of the table; the higher its rank, the sooner a narrow terminal goes without it."""
+    """A column of the table. A narrow terminal omits the columns with the highest rank first."""
 
     heading: str
     rank: int
@@ -31,14 +31,14 @@ class Column(NamedTuple):
 
 
 class Line(NamedTuple):
-    """A line of the table, and how it looks on a terminal."""
+    """A line of the table, with its style on a terminal."""
 
     text: str
     style: str = ""
 
 
 def stats(options: argparse.Namespace) -> int:
-    """Print how the servers are doing. Return 1 if one of them did not answer."""
+    """Print the servers' statistics. Return 1 if a server did not answer."""
     tls = tls_of(options) or options.tls
     servers = Servers(options.servers, timeout=options.timeout, tls=tls, **login_of(options))
     try:
@@ -75,7 +75,7 @@ def _keep_up(servers: Servers, interval: float) -> None:
             samples = servers.sample()
             lines = table(samples, terminal.width)
             footing = _footing(samples, interval)
-            # Ctrl-C is shown behind it: in a line that is full it would begin another, and the table move on.
+            # The terminal shows Ctrl-C behind the line. In a full line that would start another, and scroll the table.
             footing = footing._replace(text=footing.text[: terminal.width - len("^C")])
             live.update(_painted([*lines, footing]), refresh=True)
             time.sleep(interval)
@@ -116,7 +116,7 @@ COLUMNS = (
 
 
 def table(samples: Sequence[Sample], width: int | None = None) -> list[Line]:
-    """Return the lines of a table: a heading, each server, and all together. None is as wide as it gets."""
+    """Return the lines of a table: a heading, each server, and the total. Without a width, show all columns."""
     rows = [sample for sample in (*samples, total(samples)) if not sample.error]
     columns = _fitting(rows, samples, width)
     widths = [_width(column, rows, samples) for column in columns]
@@ -163,12 +163,12 @@ def _memory(sample: Sample) -> str:
 
 
 def amount(number: float) -> str:
-    """Return a number in at most five characters, as 999, 1.2k or 34M."""
+    """Return a number in at most five characters, such as 999, 1.2k or 34M."""
     return _scaled(number, 1000, ("", "k", "M", "G", "T", "P"))
 
 
 def size(number: float) -> str:
-    """Return a number of bytes in at most five characters, as 999B, 1.2K or 34M: powers of 1024."""
+    """Return a number of bytes in at most five characters, such as 999B, 1.2K or 34M: powers of 1024."""
     return _scaled(number, 1024, ("B", "K", "M", "G", "T", "P"))
 
 

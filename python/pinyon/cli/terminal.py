@@ -1,6 +1,6 @@
-"""What is printed: tables and colours on a terminal, plain lines in a pipe.
+"""Output: tables and colours on a terminal, plain lines in a pipe.
 
-A terminal without the package ``rich`` gets plain lines too, and is told how to have more.
+Without the package ``rich``, a terminal gets plain lines and a hint to install it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @functools.cache
 def console() -> Console | None:
-    """Return the terminal, if there is one."""
+    """Return the terminal, or None in a pipe."""
     if not sys.stdout.isatty():
         return None
     try:
@@ -38,12 +38,12 @@ def say(line: str, style: str = "") -> None:
 
 
 def complain(line: str) -> None:
-    """Print a line beside what was asked for."""
+    """Print a line to standard error."""
     print(f"pinyon: {line}", file=sys.stderr)
 
 
 def print_rows(columns: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[str] = ()) -> None:
-    """Print a table; in a pipe a line for each row, its fields separated by tabs."""
+    """Print a table. In a pipe, print a line for each row, with tabs between the fields."""
     terminal = console()
     if terminal is None:
         for row in [columns, *rows] if sys.stdout.isatty() else rows:
@@ -63,13 +63,13 @@ def print_rows(columns: Sequence[str], rows: Sequence[Sequence[str]], right: Seq
 
 
 def text_of(name: str | bytes) -> str:
-    """Return a name as people can read it, and a terminal is not upset by it."""
+    """Return a name as readable text, without control characters."""
     text = name if isinstance(name, str) else name.decode("utf-8", "backslashreplace")
     return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
 
 
 def duration(seconds: float) -> str:
-    """Return a time in the units that fit."""
+    """Return a duration in suitable units."""
     if seconds < 60:
         return f"{seconds:.1f} s"
     minutes, seconds = divmod(int(seconds), 60)

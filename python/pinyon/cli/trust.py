@@ -1,4 +1,4 @@
-"""What a command line says about TLS, in the words of ``pinyon.Tls``, and about logins."""
+"""The options for TLS, named as in ``pinyon.Tls``, and for logins."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pinyon.tls import Tls
 if TYPE_CHECKING:
     import argparse
 
-#: Where a password is looked for: other users see command lines.
+#: The environment variable for a password, because other users can see command lines.
 PASSWORD = "MEMCACHE_PASSWORD"
 
 _FILES = {
@@ -22,7 +22,7 @@ _FILES = {
 
 
 def add_tls(parser: argparse.ArgumentParser) -> None:
-    """Add the options of TLS to a verb's."""
+    """Add the options for TLS to a verb."""
     group = parser.add_argument_group("TLS", "Each of these turns TLS on, as rediss:// does. Files are PEM.")
     for name, text in _FILES.items():
         group.add_argument(f"--{name}", metavar="FILE", help=text)
@@ -38,13 +38,13 @@ def add_tls(parser: argparse.ArgumentParser) -> None:
 
 
 def add_login(parser: argparse.ArgumentParser) -> None:
-    """Add the option of a login to a verb's."""
+    """Add the option for a login to a verb."""
     text = f"for servers that require a login; the password is read from the environment variable {PASSWORD}"
     parser.add_argument("--username", metavar="NAME", help=text)
 
 
 def login_of(options: argparse.Namespace) -> dict[str, Any]:
-    """Return the settings of a client for the login that a command line names. Raises ``UsageError``."""
+    """Return a client's settings for the login in a command line. Raises ``UsageError``."""
     if options.username is None:
         return {}
     password = os.environ.get(PASSWORD)
@@ -54,7 +54,7 @@ def login_of(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def tls_of(options: argparse.Namespace) -> Tls | None:
-    """Return what a command line says about TLS; None where the URL alone does. Raises ``UsageError``."""
+    """Return the TLS settings of a command line, or None if it has none. Raises ``UsageError``."""
     words = (*_FILES, "server_name", "accept_any_certificate_which_is_dangerous")
     said = {word: getattr(options, word) for word in words if getattr(options, word) is not None}
     return Tls(**said) if said else None

@@ -1,1 +1,1 @@
-"""Interfaces of other clients, for programs that were written for them."""
+"""The interfaces of other clients, for programs that use them."""

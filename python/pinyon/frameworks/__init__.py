@@ -1,1 +1,1 @@
-"""Cache backends of other people's frameworks, each in a module of its own, which needs that framework."""
+"""Cache backends for frameworks. Each has a module of its own, which needs its framework."""

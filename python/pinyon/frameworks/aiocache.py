@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 else:
     from aiocache.base import BaseCache
 
-#: How often a number is created or changed while others delete and create it.
+#: How often an increment is tried while other callers delete and create the number.
 ATTEMPTS = 10
 
 
 class PinyonCache(BaseCache):
-    """A cache for aiocache, which all tasks of all event loops of a process can share.
+    """A cache for aiocache. All tasks of all event loops of a process can share it.
 
     Args:
         servers: as for ``pinyon.Client``.
@@ -53,7 +53,7 @@ class PinyonCache(BaseCache):
         **settings: Any,
     ) -> None:
         serializer = serializer or JsonSerializer()
-        # No timeout of aiocache's own: the client has one, and a task for every operation would be made to keep it.
+        # The client has a timeout. aiocache's own would create a task for every operation.
         super().__init__(serializer, plugins, namespace, key_builder, timeout=None, ttl=ttl)
         self._settings = {"servers": servers, "timeout": timeout, "encode_keys": True, "serializer": "raw", **settings}
         self.client: Client = Client(**self._settings)
@@ -88,13 +88,13 @@ class PinyonCache(BaseCache):
         return await self.client.meta(key) is not None
 
     async def _increment(self, key: str, delta: int, _conn: Any = None) -> int:
-        """Add to a number, which keeps its ttl and never falls below zero; -1 where no server could."""
+        """Add to a number. It keeps its ttl and never falls below zero. Return -1 if no server could do it."""
         change = self.client.incr if delta >= 0 else self.client.decr
         for _ in range(ATTEMPTS):
             try:
                 value = await change(key, abs(delta))
             except ServerError as error:
-                raise TypeError(f"the value of {key!r} is no number that memcached can change: {error}") from error
+                raise TypeError(f"memcached cannot count with the value of {key!r}: {error}") from error
             if value is not None:
                 return value
             if await self.client.add(key, b"%d" % delta, 0):
@@ -119,14 +119,14 @@ class PinyonCache(BaseCache):
         return _decoded(await getattr(self.client, command)(*arguments, **settings), encoding)
 
     async def _redlock_release(self, key: str, value: str) -> int:
-        """Give back a lock of ``aiocache.lock.RedLock``, unless somebody else holds it by now."""
+        """Release a lock of ``aiocache.lock.RedLock``, unless another caller holds it by now."""
         found = await self.client.gets(key)
         if found is None or found[0] != value.encode():
             return 0
         return int(bool(await self.client.cas(key, b"", found[1], ttl=-1)))
 
     async def _close(self, *arguments: Any, _conn: Any = None, **settings: Any) -> None:
-        """Close the connections; those who go on make new ones."""
+        """Close the connections. Later operations open new ones."""
         self.client.close()
         self.client = Client(**self._settings)
 

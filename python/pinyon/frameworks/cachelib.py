@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from datetime import timedelta
 
-#: How often a number is read and written again while others change it too.
+#: How often an increment is tried while other callers change the number.
 ATTEMPTS = 1000
 
 
@@ -114,8 +114,15 @@ class PinyonCache(BaseCache):
             The sum, or None if no server could store it.
 
         Raises:
-            UnsupportedType: the stored value is not a number.
+            UnsupportedType: the stored value is not a number, or ``delta`` is not.
         """
+        return self._add(key, _number(delta))
+
+    def dec(self, key: str, delta: int = 1) -> int | None:
+        """Subtract from a number, as ``inc`` adds to it; it may become negative."""
+        return self._add(key, -_number(delta))
+
+    def _add(self, key: str, delta: int) -> int | None:
         for _ in range(ATTEMPTS):
             found = self.client.gets(key)
             if found is not None and not isinstance(found[0], (int, float)):
@@ -129,11 +136,13 @@ class PinyonCache(BaseCache):
         return None
 
     def _store(self, key: str, value: int, found: tuple[Any, int] | None) -> bool | None:
-        """Store what is to follow on what was found, if it has not changed since."""
+        """Store the new value, if the item has not changed since it was read."""
         if found is None:
             return self.client.add(key, value, self.default_timeout)
         return self.client.cas(key, value, found[1], self.default_timeout)
 
-    def dec(self, key: str, delta: int = 1) -> int | None:
-        """Subtract from a number, as ``inc`` adds to it; it may become negative."""
-        return self.inc(key, -delta)
+
+def _number(delta: int) -> int:
+    if not isinstance(delta, (int, float)):
+        raise UnsupportedType(f"delta must be a number, not {type(delta).__name__}")
+    return delta

@@ -25,16 +25,16 @@ SCHEME = "pinyon+memcached"
 
 
 class PinyonBackend(KeyValueStoreBackend):
-    """A result backend on memcached, with the format of Celery's own memcached backend.
+    """A result backend on memcached, in the format of Celery's own memcached backend.
 
     All threads and greenlets of a process share one client, also in forked workers. Results must not get lost silently.
-    So failures are raised, and no other server takes the results of one that is down. ``cache_backend_options`` can
-    change that: it has any arguments of ``pinyon.Client``.
+    So failures are raised, and no other server takes over from one that is down. To change this, set
+    ``cache_backend_options``, which accepts any arguments of ``pinyon.Client``.
 
     Args:
         app: the application.
-        url: ``memcached://[user:password@]host[:port][;host…]`` or ``memcached:///unix/path``. Without hosts, those
-            that ``pinyon.Client`` uses by default.
+        url: ``memcached://[user:password@]host[:port][;host…]`` or ``memcached:///unix/path``. Without hosts, it
+            uses the default servers of ``pinyon.Client``.
         expires: the ttl of results, in seconds. By default, the application's ``result_expires``.
 
     Raises:
@@ -69,14 +69,14 @@ class PinyonBackend(KeyValueStoreBackend):
         return self.client.delete(key)
 
     def incr(self, key: str) -> int:
-        """Count one more of a chord's tasks that are done. Raises ``ChordError`` when the count is gone."""
+        """Count one more finished task of a chord. Raises ``ChordError`` if the count is gone."""
         count = self.client.incr(key)
         if count is None:
-            raise ChordError(f"the count of {key!r} is gone: it has expired, or memcached needed its place")
+            raise ChordError(f"the count of {key!r} is gone: it has expired, or memcached has evicted it")
         return count
 
     def on_chord_part_return(self, request: Any, state: str, result: Any, **settings: Any) -> None:
-        """Call the body of a chord whose tasks are all done; tell who waits for it if that will never be known."""
+        """Call the body of a chord whose tasks are all done. If the count is gone, fail the chord for its waiters."""
         try:
             super().on_chord_part_return(request, state, result, **settings)  # type: ignore[misc]
         except ChordError as error:
@@ -86,7 +86,7 @@ class PinyonBackend(KeyValueStoreBackend):
         return self.client.touch(key, value or 0)
 
     def exception_safe_to_retry(self, exc: Exception) -> bool:
-        """Whether ``result_backend_always_retry`` tries again: where a server failed, not where it refused."""
+        """Return whether ``result_backend_always_retry`` retries: if a server failed, not if it refused the command."""
         return isinstance(exc, OUTAGES)
 
     def _apply_chord_incr(self, header_result_args: Any, body: Any, **settings: Any) -> Any:
@@ -96,10 +96,10 @@ class PinyonBackend(KeyValueStoreBackend):
 
     def _store(self, key: str, value: bytes, ttl: float | None) -> None:
         if not self.client.set(key, value, ttl or 0):
-            raise BackendStoreError(f"{key!r} could not be stored: no server took it")
+            raise BackendStoreError(f"{key!r} could not be stored: no server accepted it")
 
     def as_uri(self, include_password: bool = False) -> str:
-        """Return the URL, with the password only if it is wanted."""
+        """Return the URL, without the password by default."""
         if include_password and self.url:
             return f"pinyon+{self.url}"
         return f"{SCHEME}://{(self._servers or '').replace(',', ';')}/"
@@ -111,7 +111,7 @@ class PinyonBackend(KeyValueStoreBackend):
 
 
 def _place(url: str | None) -> tuple[dict[str, str], str | None]:
-    """The login that a URL has, and its servers."""
+    """Return a URL's login and servers."""
     login, _, servers = (url or "").partition("://")[2].rpartition("@")
     user, _, password = login.partition(":")
     settings = {"username": unquote(user), "password": unquote(password)} if login else {}

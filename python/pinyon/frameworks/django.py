@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from asgiref.sync import sync_to_async
+from django.conf import settings
 from django.core.cache import caches
 from django.core.cache.backends.base import (
     DEFAULT_TIMEOUT,
@@ -33,16 +34,19 @@ else:
 
 T = TypeVar("T")
 
-#: A failed operation raises, and another server's answer does not stand in for that of the key's own.
+#: Django's engines that read a session from the cache although it could not be deleted there.
+CACHED_SESSIONS = ("django.contrib.sessions.backends.cache", "django.contrib.sessions.backends.cached_db")
+
+#: Failures raise, and only the key's own server answers.
 STRICT: dict[str, Any] = {"on_failure": "raise", "failover": False}
 
 
 class PinyonCache(BaseMemcachedCache):
     """A cache on the servers of ``LOCATION``; ``OPTIONS`` are arguments of ``pinyon.Client``.
 
-    What is not said here is as Django's own memcached backends have it. Methods that begin with ``a`` wait in the
-    event loop and need no threads. Caches with the same ``LOCATION`` and ``OPTIONS`` share a client, whatever their
-    prefixes and versions, and it keeps its connections over requests.
+    It behaves like Django's own memcached backends, apart from what is documented here. Methods that begin with ``a``
+    wait in the event loop and need no threads. Caches with the same ``LOCATION`` and ``OPTIONS`` share one client,
+    also if their prefixes or versions differ. It keeps its connections between requests.
     """
 
     _class: type[pinyon.Client]
@@ -67,7 +71,7 @@ class PinyonCache(BaseMemcachedCache):
         return client.using(**STRICT) if self._is_strict else client
 
     def strict(self) -> PinyonCache:
-        """Return this cache with errors in place of misses, and without failover: an answer is from the key's server.
+        """Return a view of this cache that raises errors and has no failover: only the key's own server answers.
 
         Both share their connections.
         """
@@ -78,13 +82,13 @@ class PinyonCache(BaseMemcachedCache):
         return strict
 
     def get_backend_timeout(self, timeout: Any = DEFAULT_TIMEOUT) -> int:
-        """Return a ttl: Django's None is an item without end, its 0 one that expires at once."""
+        """Return the ttl for one of Django's timeouts: None never expires, 0 expires immediately."""
         if timeout == DEFAULT_TIMEOUT:
             timeout = self.default_timeout
         return 0 if timeout is None else int(timeout) or -1
 
     def validate_key(self, key: str) -> None:
-        """Raise ``InvalidCacheKey`` for what memcached does not take, unless keys are encoded."""
+        """Raise ``InvalidCacheKey`` for a key that memcached does not accept, unless the client encodes keys."""
         if self._options.get("encode_keys"):
             return
         super().validate_key(key)  # type: ignore[misc]
@@ -92,7 +96,7 @@ class PinyonCache(BaseMemcachedCache):
             raise InvalidCacheKey(f"Cache key is longer than {MEMCACHE_MAX_KEY_LENGTH} bytes in UTF-8: {key!r}")
 
     def close(self, **settings: Any) -> None:
-        """Do nothing: Django calls this after each request, and the connections are there for the next one."""
+        """Do nothing. Django calls this after each request, and the next one needs the connections."""
 
     async def aget(self, key: str, default: Any = None, version: int | None = None) -> Any:
         return await self._acache.get(self.make_and_validate_key(key, version), default)
@@ -102,10 +106,10 @@ class PinyonCache(BaseMemcachedCache):
         return bool(await self._store("add", sent, value, self.get_backend_timeout(timeout)))
 
     def set(self, key: str, value: object, timeout: Any = DEFAULT_TIMEOUT, version: int | None = None) -> None:
-        """Store the value; where that fails, the key does not keep the one it had.
+        """Store the value. If this fails, the key loses its old value.
 
         Raises:
-            pinyon.ValueTooLarge: beyond the option ``max_value_size``, or what the server stores.
+            pinyon.ValueTooLarge: the value exceeds the option ``max_value_size``, or the server's limit.
         """
         try:
             super().set(key, value, timeout, version)  # type: ignore[misc]
@@ -147,10 +151,10 @@ class PinyonCache(BaseMemcachedCache):
     def set_many(
         self, data: Mapping[str, object], timeout: Any = DEFAULT_TIMEOUT, version: int | None = None
     ) -> list[str]:
-        """Store the values and return the keys not stored.
+        """Store the values. Return the keys that were not stored.
 
         Raises:
-            pinyon.ValueTooLarge: one is too large; nothing is stored, and none of the keys keeps the value it had.
+            pinyon.ValueTooLarge: a value is too large. Nothing was stored, and all keys lost their old values.
         """
         asked = self._sent(data, version)
         values = {sent: data[key] for sent, key in asked.items()}
@@ -183,7 +187,7 @@ class PinyonCache(BaseMemcachedCache):
         await self._acache.flush_all()
 
     async def _store(self, command: str, *arguments: Any) -> Any:
-        """In the event loop; but in a thread where pickling asks the database, as that of a queryset does."""
+        """Store in the event loop, or in a thread if pickling queries the database, as for a queryset."""
         try:
             return await getattr(self._acache, command)(*arguments)
         except pinyon.UnsupportedType as error:
@@ -192,19 +196,19 @@ class PinyonCache(BaseMemcachedCache):
         return await sync_to_async(getattr(self._cache, command))(*arguments)
 
     def _sent(self, keys: Iterable[str], version: int | None) -> dict[str, str]:
-        """The keys by what is sent for each."""
+        """Return the given keys, by the keys that are sent."""
         return {self.make_and_validate_key(key, version): key for key in keys}
 
 
-#: The clients of this process, each with what it was made of. None is ever taken out: which there are, settings say.
+#: The clients of this process, each with the arguments it was made with. The settings bound their number.
 _CLIENTS: list[tuple[tuple[Any, list[str], dict[str, Any]], Any]] = []
 
 
 def _client(kind: Callable[..., T], servers: list[str], options: dict[str, Any]) -> T:
-    """The client of that kind for these servers and options.
+    """Return the process's client of this kind, for these servers and options.
 
-    Django makes its caches anew for every thread, and for every request in an event loop. Threads that ask at the same
-    time may add several; all of them get the first, and no lock is needed, which a fork might leave held.
+    Django creates a cache for every thread, and for every request in an event loop. Threads that call this at the same
+    time may add several clients, but all of them get the first. So no lock is needed that a fork could leave held.
     """
     asked = (kind, servers, options)
     if not any(made_of == asked for made_of, _ in _CLIENTS):
@@ -220,7 +224,7 @@ def _client(kind: Callable[..., T], servers: list[str], options: dict[str, Any])
 
 
 class Checks(AppConfig):
-    """An app for ``INSTALLED_APPS``: with it, ``manage.py check --deploy`` looks at the servers of all caches."""
+    """An app for ``INSTALLED_APPS``. With it, ``manage.py check --deploy`` checks all caches and where sessions are."""
 
     name = "pinyon.frameworks.django"
     label = "pinyon"
@@ -228,9 +232,9 @@ class Checks(AppConfig):
 
 @register(Tags.caches, deploy=True)  # type: ignore[untyped-decorator]
 def check_servers(**_: object) -> list[CheckMessage]:
-    """Tell what is wrong with the servers of every ``PinyonCache``.
+    """Report problems with the servers of every ``PinyonCache``.
 
-    It contacts the servers, so Django runs it only with ``--deploy``.
+    This contacts the servers, so Django runs it only with ``--deploy``.
     """
     return [message for alias in caches for message in _messages(alias, caches[alias])]
 
@@ -249,3 +253,17 @@ def _messages(alias: str, cache: object) -> Iterator[CheckMessage]:
             yield Error(text, id="pinyon.E002")
         elif finding.level == "warning":
             yield Warning(text, id="pinyon.W001")
+
+
+@register(Tags.caches, deploy=True)  # type: ignore[untyped-decorator]
+def check_sessions(**_: object) -> list[CheckMessage]:
+    """Warn of a session engine that logs visitors in again after an outage of a ``PinyonCache``."""
+    engine, alias = settings.SESSION_ENGINE, settings.SESSION_CACHE_ALIAS
+    if engine not in CACHED_SESSIONS or alias not in caches or not isinstance(caches[alias], PinyonCache):
+        return []
+    text = (
+        f"SESSION_ENGINE is {engine!r}, and its cache CACHES[{alias!r}] is a PinyonCache: a session that is logged out "
+        "while its cache server is down is logged in again when the server is back"
+    )
+    hint = 'Set SESSION_ENGINE = "pinyon.frameworks.django_sessions", which has no such sessions.'
+    return [Warning(text, hint=hint, id="pinyon.W002")]

@@ -1,7 +1,7 @@
 """Django's sessions in the database, with copies in a PinyonCache.
 
-``SESSION_ENGINE = "pinyon.frameworks.django_sessions"``. It differs from Django's ``cached_db`` in one thing: a session
-that was deleted or changed while its cache server was down is never read from the copy on that server again.
+Set ``SESSION_ENGINE = "pinyon.frameworks.django_sessions"``. The engine differs from Django's ``cached_db`` in one
+thing: if a session is deleted or changed while its cache server is down, the old copy there is never used again.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ KEY_PREFIX = "pinyon.frameworks.django_sessions"
 
 
 class Watermark:
-    """A time in the table of sessions. Copies that were made before it are not trusted, in any process."""
+    """A time in the table of sessions. No process uses a copy that was made before it."""
 
-    #: Its row. Django takes no session key this short from a cookie, so no visitor can reach it.
+    #: The session key of its row. Django accepts no key this short from a cookie, so no visitor can reach it.
     KEY = "pinyon"
     #: Added to the time in ``expire_date``, so that ``clearsessions`` keeps the row.
     KEPT_FOR = timedelta(days=3650)
-    #: For how many seconds a process relies on what it has read.
+    #: How long a process relies on the time it has read, in seconds.
     FRESH = 1.0
-    #: How far ahead of a failure the time is, at least: the clocks of two web servers may differ by this many seconds.
+    #: The time is at least this far ahead of the failure: the clocks of two web servers may differ so much. In seconds.
     AHEAD = 10.0
 
     def __init__(self) -> None:
@@ -50,7 +50,7 @@ class Watermark:
         self._read_at = float("-inf")
 
     def is_due(self) -> bool:
-        """Whether it must be read before the next copy is used."""
+        """Return whether the time must be read again before a copy is used."""
         return time.monotonic() - self._read_at >= self.FRESH
 
     def read(self, model: Any) -> None:
@@ -62,11 +62,11 @@ class Watermark:
         self._read_at = now
 
     def is_before(self, moment: float) -> bool:
-        """Whether a copy that was made at this moment may be used."""
+        """Return whether the time is before this moment, so that a copy made then may be used."""
         return moment > self._time
 
     def move(self, model: Any, reason: Exception) -> None:
-        """Distrust all copies that there are. Writes to the database once in ``AHEAD`` seconds."""
+        """Move the time, so that no existing copy is used. This writes to the database once in ``AHEAD`` seconds."""
         now, database = time.time(), self._database(model)
         if self._stored >= now + self.AHEAD:
             return
@@ -95,7 +95,7 @@ WATERMARK = Watermark()
 
 
 class SessionStore(DatabaseStore):
-    """A session in the database, whose copy in the cache ``SESSION_CACHE_ALIAS`` saves most requests the query."""
+    """A session in the database. Its copy in the cache ``SESSION_CACHE_ALIAS`` saves most requests the query."""
 
     cache_key_prefix = KEY_PREFIX
 
@@ -175,7 +175,7 @@ class SessionStore(DatabaseStore):
         key, database = self.cache_key_prefix + deleted, router.db_for_write(self.model)
         self._forget(key)
         if connections[database].in_atomic_block:
-            # Until then others read the row, and may make a copy of it.
+            # Until the commit other requests can read the row and copy it.
             transaction.on_commit(lambda: self._forget(key), using=database)
 
     async def adelete(self, session_key: str | None = None) -> None:
@@ -186,7 +186,7 @@ class SessionStore(DatabaseStore):
         await self._aforget(self.cache_key_prefix + deleted)
 
     def _keep(self, made: float, data: Any, ttl: int) -> None:
-        """Make a copy, unless another request has deleted the session meanwhile."""
+        """Store a copy. Delete it again if another request has deleted the session meanwhile."""
         try:
             self._cache.set(self.cache_key, {"made": made, "data": data}, ttl)
         except (pinyon.ValueTooLarge, pinyon.UnsupportedType):
@@ -211,7 +211,7 @@ class SessionStore(DatabaseStore):
     def _forget(self, key: str) -> None:
         try:
             self._cache.delete(key)
-        except InvalidCacheKey:  # It has no copy, then.
+        except InvalidCacheKey:  # Such a session has no copy.
             pass
         except pinyon.Error as error:
             WATERMARK.move(self.model, error)

@@ -22,28 +22,28 @@ if TYPE_CHECKING:
 
     from pinyon.errors import Error
 
-#: For how many seconds a lock on memcached outlives its holder, where nothing else is said.
+#: How long a lock on memcached lasts if its holder never releases it, in seconds.
 LOCK_TIMEOUT = 60
-#: Seconds between two attempts at a lock on memcached: at most so many at first, and at most so many ever.
+#: The longest pause between two attempts to acquire a lock on memcached: the first one, and any, in seconds.
 FIRST_PAUSE, LONGEST_PAUSE = 0.01, 0.5
 
 
 class PinyonBackend(BytesBackend):
-    """A backend that keeps what the region has serialized on memcached; all threads share its client.
+    """A backend on memcached. The region serializes the values; all threads share one client.
 
     Args:
-        arguments: any argument of ``pinyon.Client`` but ``serializer``, as the region has one of its own; ``url`` is
-            another name of ``servers``. ``encode_keys`` is true unless told otherwise. Besides these:
+        arguments: any arguments of ``pinyon.Client`` except ``serializer``, because the region has its own. ``url`` is
+            another name for ``servers``. ``encode_keys`` is true by default. Also:
 
-            - ``memcached_expire_time``: seconds after which memcached forgets a value. Longer than the region's
-              ``expiration_time``, as a value that has expired is used until there is a new one.
-            - ``distributed_lock``: whether processes too wait for each other's new values.
-            - ``lock_timeout``: seconds after which such a lock ends if its holder has vanished (60).
-            - ``lock_url``: the Redis or Valkey server to keep these locks; without it, memcached does.
+            - ``memcached_expire_time``: the ttl of values on memcached, in seconds. It must be longer than the
+              region's ``expiration_time``, because an expired value is used until there is a new one.
+            - ``distributed_lock``: whether processes also wait for each other's new values.
+            - ``lock_timeout``: how long such a lock lasts if its holder never releases it, in seconds (60).
+            - ``lock_url``: the Redis or Valkey server that keeps these locks. By default, memcached keeps them.
 
     Raises:
         UsageError: an argument makes no sense.
-        TypeError: there is no such argument.
+        TypeError: an argument is unknown.
     """
 
     def __init__(self, arguments: Mapping[str, Any]) -> None:
@@ -54,12 +54,12 @@ class PinyonBackend(BytesBackend):
         lock_url = settings.pop("lock_url", None)
         servers = settings.pop("url", None)
         self.client: Client = Client(settings.pop("servers", servers), serializer=_Serialized(), **settings)
-        #: What does not keep anybody from making a value.
+        #: Failures that do not prevent a caller from making a value.
         self._forgiven = OUTAGES if settings.get("on_failure") == "miss" else ()
         self._locks = None if lock_url is None else Locks(lock_url, namespace=settings.get("namespace") or "pinyon")
 
     def has_lock_timeout(self) -> bool:
-        """Return whether a lock may end before its holder has given it back."""
+        """Return whether a lock can expire before its holder releases it."""
         return self._distributed and self._locks is None
 
     def get_mutex(self, key: str) -> CacheMutex | None:
@@ -91,7 +91,7 @@ class PinyonBackend(BytesBackend):
 
 
 class _Serialized:
-    """Bytes as the region made them; whatever another client keeps under such a key is no value."""
+    """The region's bytes, unchanged. What other clients store under the same keys is ignored."""
 
     def dump(self, value: bytes) -> tuple[bytes, int]:
         return value, 0
@@ -101,13 +101,13 @@ class _Serialized:
 
 
 class MemcachedMutex(CacheMutex):
-    """A lock that memcached keeps: whoever adds its item holds it. It may be lost, as any item of a cache.
+    """A lock on memcached: the caller that adds its item holds it. It can be lost like any item of a cache.
 
     Args:
-        client: of the backend.
-        key: of the value that is to be made.
-        timeout: seconds after which it ends, given back or not.
-        forgiven: failures of the server that are not raised: whoever wants it goes on without it.
+        client: the backend's client.
+        key: the key of the value that is made.
+        timeout: how long the lock lasts if it is not released, in seconds.
+        forgiven: failures of the server that are not raised: the caller continues without the lock.
     """
 
     def __init__(self, client: Client, key: str, timeout: float, forgiven: tuple[type[Error], ...]) -> None:
@@ -115,7 +115,7 @@ class MemcachedMutex(CacheMutex):
         self._key = f"_lock{key}"
         self._timeout = timeout
         self._forgiven = forgiven
-        #: Of those of this process that hold it: more than one if the timeout has passed meanwhile.
+        #: One for each holder in this process: more than one if the lock expired and was acquired again.
         self._tokens: deque[bytes] = deque()
 
     def acquire(self, wait: bool = True) -> bool:
@@ -155,13 +155,13 @@ class MemcachedMutex(CacheMutex):
 
 
 class RedisMutex(CacheMutex):
-    """A lock that Redis or Valkey keeps: first come, first served, and prolonged while its holder lives.
+    """A lock on Redis or Valkey: first come, first served, and renewed while its holder lives.
 
     Args:
-        locks: of the backend.
-        key: of the value that is to be made.
-        timeout: seconds that it outlives its holder.
-        forgiven: failures of the server that are not raised: whoever wants it goes on without it.
+        locks: the backend's locks.
+        key: the key of the value that is made.
+        timeout: how long the lock outlives its holder, in seconds.
+        forgiven: failures of the server that are not raised: the caller continues without the lock.
     """
 
     def __init__(self, locks: Locks, key: str, timeout: float, forgiven: tuple[type[Error], ...]) -> None:
@@ -169,7 +169,7 @@ class RedisMutex(CacheMutex):
         self._key = key
         self._timeout = timeout
         self._forgiven = forgiven
-        #: By those of this process: more than one if it was lost meanwhile, and None without a server.
+        #: One for each holder in this process: more than one if the lock was lost, None if the server failed.
         self._held: deque[Held | None] = deque()
 
     def acquire(self, wait: bool = True) -> bool:
@@ -189,7 +189,7 @@ class RedisMutex(CacheMutex):
         return self._locks.lock(self._key, ttl=self._timeout, timeout=2 * self._timeout).acquire()
 
     def release(self) -> None:
-        """Give it back; nothing happens if it was lost meanwhile."""
+        """Release it. This does nothing if the lock was lost."""
         held = self._held.popleft() if self._held else None
         if held is not None:
             with contextlib.suppress(*self._forgiven):

@@ -135,7 +135,7 @@ fn a_value_that_the_server_refuses_names_its_size() {
     let error = finished(stage).unwrap_err();
     assert_eq!(error.kind, Kind::TooLarge);
     assert!(error.message.starts_with("the value has 5 bytes, more than the server stores"), "{error}");
-    assert!(error.message.contains("-I"), "{error}");
+    assert!(error.message.contains("raise its option -I"), "{error}");
 }
 
 #[test]

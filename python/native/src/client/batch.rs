@@ -214,14 +214,14 @@ impl Runs {
         if !self.lock().is_full() {
             return Ok(None);
         }
-        let waiter = caller.waiter("")?;
+        let waiter = caller.waiter(None)?;
         self.lock().wait_for_room((waiter.clone_ref(py), py.None()));
         caller.wait(waiter).map(Some)
     }
 
     fn leave<'py>(&self, caller: Caller<'py, Driver>, exception: &Bound<'py, PyAny>) -> Returned<'py> {
         let py = caller.driver.py();
-        let waiter = caller.waiter("")?;
+        let waiter = caller.waiter(None)?;
         let left = self.lock().leave((waiter.clone_ref(py), exception.clone().unbind()));
         match left {
             Some(unsuccessful) => concluded(exception, unsuccessful, |key| key.given(py)).map(|()| None),

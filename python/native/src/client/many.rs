@@ -86,7 +86,7 @@ impl Client {
         let mut blocks: Vec<DataBlock<Data<'_>>> = Vec::with_capacity(encoded.len());
         let limits = self.directory.options().limits;
         for ((value, client_flags), key) in encoded.iter().zip(&given) {
-            let size = value.bytes()?.len();
+            let size = value.bytes().map_err(|error| unstorable(py, error, key.bind(py)))?.len();
             checked(py, limits.check_value(size, || format!("{:?}", key.bind(py))))?;
             blocks.push(DataBlock { data: value.data()?, size, client_flags: *client_flags });
         }

@@ -210,7 +210,7 @@ fn start<'py>(
     becomes: Becomes,
     method: &'static str,
 ) -> PyResult<Begun<'py>> {
-    let waiter = caller.waiter(method)?;
+    let waiter = caller.waiter(Some(method))?;
     caller.driver.get().start(py, operation, Awaited::Outcome { waiter: waiter.clone_ref(py), becomes })?;
     Ok(Begun::Waits(caller, waiter))
 }

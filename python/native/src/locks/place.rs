@@ -161,18 +161,18 @@ impl Place {
     }
 }
 
-/// The method that makes this operation, for warnings if it is not awaited; empty if no warning is needed.
-fn method_of(operation: &Operation) -> &'static str {
-    match operation {
+/// The method that makes this operation, for warnings if it is not awaited; none if no warning is needed.
+fn method_of(operation: &Operation) -> Option<&'static str> {
+    Some(match operation {
         Operation::Extend { .. } => "Held.extend",
         Operation::Notify { .. } => "Held.notify",
         Operation::ForceRelease { .. } => "Locks.force_release",
         Operation::Execute { .. } => "Locks.execute",
         // Coroutine functions await these, except for a release, which needs no await.
         Operation::Acquire { .. } | Operation::Release { .. } | Operation::Park { .. } | Operation::Inspect { .. } => {
-            ""
+            return None;
         }
-    }
+    })
 }
 
 /// The calling coroutine. It must belong to the loop in which the lock was acquired; in a forked child, any loop will

@@ -1,11 +1,11 @@
 """``pinyon locks stress``: let many processes compete for few locks, and check every critical section.
 
-Each worker takes a random one of its keys, locks it, writes a random value beside it, sleeps and reads the value back.
-A value from a later lock is a mismatch and ends the run; any exception is a failure of that key, which is given up
-after some. A value from an earlier lock is none: its holder may have got no time until its lock was over.
-In the end the sections of all processes are laid side by side: none may overlap, and tokens must increase.
+Each worker picks a random key, locks it, writes a random value beside it, sleeps, and reads the value back. A value
+from a later lock is a mismatch and ends the run. A value from an earlier lock is not: its holder may have been delayed
+until its lock had expired. An exception is a failure of the key, and after some failures the key is given up.
 
-All of it happens in a namespace of the run's own, which is deleted in the end.
+At the end the critical sections of all processes are compared: no two of a key may overlap, and tokens must increase.
+Every run has its own namespace and deletes it at the end.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 def stress(options: argparse.Namespace) -> int:
-    """Carry out a stress run. Return 0 if the locks held, 1 if they did not, 2 if nothing was shown."""
+    """Run the stress test. Return 0 if it passed, 1 if it failed, 2 if it showed nothing."""
     if options.driver == "gevent" and importlib.util.find_spec("gevent") is None:
         complain("--driver gevent needs gevent; install it with: pip install gevent")
         return 2
@@ -48,10 +48,11 @@ def stress(options: argparse.Namespace) -> int:
         tries=options.tries,
         sleep=options.sleep,
         seconds=options.seconds,
+        timeout=options.timeout,
         tls=tls_of(options),
     )
     with pinyon.Locks(**plan.settings) as locks:
-        # Whatever the server does not permit is said once, and not by each process.
+        # If the server refuses something, this reports it once, instead of each process.
         locks.status("key:0")
         workers = f"{plan.workers} {MODELS[plan.driver].workers} in {plan.forks} processes"
         say(f"{workers}, {plan.keys} keys on {locks.server}, {plan.sleep:g} s in each section")
@@ -94,7 +95,7 @@ def _judge(plan: Plan, results: Results) -> int:
 
 
 def _clean_up(plan: Plan) -> None:
-    """Delete the run's namespace; Ctrl-C has been typed already, if it was."""
+    """Delete the run's namespace. A further Ctrl-C does not interrupt this."""
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         with pinyon.Locks(**plan.settings) as locks:
@@ -109,7 +110,7 @@ def _clean_up(plan: Plan) -> None:
 
 @contextlib.contextmanager
 def _ended_by_signals() -> Iterator[None]:
-    """Let what ends a process end it in order, so that it leaves nothing behind."""
+    """Let SIGTERM and SIGHUP end the process in order, so that it cleans up."""
 
     def end(number: int, _: object) -> None:
         sys.exit(128 + number)

@@ -1,4 +1,4 @@
-"""What must be true of critical sections: no two of a name at once, and higher tokens for later ones."""
+"""Checks of critical sections: no two of a name overlap, and later ones have higher tokens."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Span = TypeVar("Span")
 def overlapping(
     spans: Iterable[Span], start: Callable[[Span], Any], end: Callable[[Span], Any]
 ) -> Iterator[tuple[Span, Span]]:
-    """Yield each two spans of one name that overlap, the earlier one first."""
+    """Yield each pair of overlapping spans of one name, the earlier span first."""
     inside: list[Span] = []
     for later in sorted(spans, key=start):
         inside = [earlier for earlier in inside if end(earlier) > start(later)]
@@ -27,7 +27,7 @@ def overlapping(
 
 
 def disordered(spans: Iterable[Span], token: Callable[[Span], int]) -> Iterator[tuple[Span, Span]]:
-    """Yield each span, of those of one name in their order, whose token is not above all before it; that one first."""
+    """Yield each span whose token is not above all earlier ones of its name, behind the span with the highest token."""
     newest: Span | None = None
     for later in spans:
         if newest is not None and token(later) <= token(newest):
@@ -37,7 +37,7 @@ def disordered(spans: Iterable[Span], token: Callable[[Span], int]) -> Iterator[
 
 
 def overlaps(sections: Iterable[Section]) -> list[str]:
-    """Return where two were in the section of one key at the same time."""
+    """Return a line for each two sections of one key that overlap."""
     return [
         f"{later.key}: processes {earlier.process} and {later.process} "
         f"were inside together for {(min(earlier.end, later.end) - later.start) * 1000:.3f} ms"
@@ -47,7 +47,7 @@ def overlaps(sections: Iterable[Section]) -> list[str]:
 
 
 def disorders(sections: Iterable[Section]) -> list[str]:
-    """Return where a key's later section did not have the higher token."""
+    """Return a line for each section of a key that did not have a higher token than the earlier ones."""
     return [
         f"{later.key}: token {later.token} of process {later.process} "
         f"came after {earlier.token} of process {earlier.process}"

@@ -1,4 +1,4 @@
-"""One worker that takes locks: what ``pinyon locks stress``, the benchmark and the verification have in common."""
+"""A worker that acquires locks, shared by ``pinyon locks stress``, the benchmark and the verification."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ if TYPE_CHECKING:
 
 
 class Worker:
-    """Takes one lock after another, does something inside, and releases it.
+    """Acquires one lock after another, does something inside, and releases it.
 
-    Each kind of worker says which locks it takes, what it does inside, and what it makes of failures. It is the same
-    in every concurrency model.
+    Each kind of worker defines which locks it acquires, what it does inside, and what failures mean. It is the same in
+    every concurrency model.
 
     Args:
-        model: how it runs beside others.
+        model: the concurrency model.
     """
 
     def __init__(self, model: Model) -> None:
         self.model = model
 
     async def work(self, locks: Any) -> None:
-        """Take one lock after another until there is nothing left to do."""
+        """Acquire one lock after another until no work is left."""
         while self.draw():
             await self.take(locks)
 
     async def take(self, locks: Any) -> None:
-        """Take the lock that was drawn, be inside, and release it."""
+        """Acquire the lock that was drawn, do the work inside, and release it."""
         try:
             async with self.holding(self.lock(locks)) as held:
                 await self.inside(locks, held)
@@ -39,11 +39,11 @@ class Worker:
             await self.passed()
 
     def draw(self) -> bool:
-        """Choose what to lock next. Return whether there is anything left to do."""
+        """Choose what to lock next. Return whether any work is left."""
         raise NotImplementedError
 
     def lock(self, locks: Any) -> Any:
-        """Return the lock that was drawn, which is not taken yet."""
+        """Return the lock that was drawn. It is not acquired yet."""
         raise NotImplementedError
 
     def holding(self, lock: Any) -> AbstractAsyncContextManager[Any]:
@@ -51,12 +51,12 @@ class Worker:
         return self.model.held(lock)
 
     async def inside(self, locks: Any, held: Any) -> None:
-        """Be in the critical section."""
+        """Do the work in the critical section."""
         raise NotImplementedError
 
     async def failed(self, error: Exception) -> None:
-        """Note what was raised while the lock was taken, held or released."""
+        """Record what was raised while the lock was acquired, held or released."""
         raise error
 
     async def passed(self) -> None:
-        """Note that the lock was taken and released."""
+        """Record that the lock was acquired and released."""

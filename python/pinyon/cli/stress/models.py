@@ -1,4 +1,4 @@
-"""How workers run side by side: threads, greenlets or tasks.
+"""The concurrency models of workers: threads, greenlets or tasks.
 
 A worker is a coroutine, written once for all three. In threads and greenlets every call waits by itself. There a
 coroutine is never suspended: it runs from its beginning to its end in one go.
@@ -22,8 +22,8 @@ class Model:
     """A concurrency model.
 
     Attributes:
-        name: as users choose it.
-        workers: what its workers are called.
+        name: the name that users choose it by.
+        workers: the name of its workers, in the plural.
         module: Pinyon's module for it, which has ``Locks`` and ``Client``.
     """
 
@@ -32,11 +32,11 @@ class Model:
     module: str
 
     def locks(self, **settings: Any) -> Any:
-        """Return new ``Locks`` of this model; within a loop, where there is one."""
+        """Return new ``Locks`` of this model. If it has a loop, call this in the loop."""
         return importlib.import_module(self.module).Locks(**settings)
 
     def run(self, work: Coroutine[Any, Any, Any]) -> Any:
-        """Run a coroutine to its end, and return what it returns."""
+        """Run a coroutine to its end. Return its result."""
         try:
             work.send(None)
         except StopIteration as over:
@@ -44,27 +44,27 @@ class Model:
         raise RuntimeError("the coroutine waits for something that does not wait by itself")
 
     async def together(self, works: Sequence[Coroutine[Any, Any, Any]]) -> list[Any]:
-        """Run all coroutines at once, and return what each returns. Raises what the first to fail raised."""
+        """Run all coroutines at the same time. Return their results, or raise the first failure."""
         raise NotImplementedError
 
     async def sleep(self, seconds: float) -> None:
-        """Let others run for so many seconds."""
+        """Sleep for some seconds while others run."""
         raise NotImplementedError
 
     async def outcome(self, called: Any) -> Any:
-        """Return what a call comes to: what it returned, or what that comes to when it is awaited."""
+        """Return the result of a call, awaited if necessary."""
         return called
 
     def held(self, context: AbstractContextManager[Any]) -> AbstractAsyncContextManager[Any]:
-        """Return a lock's context for ``async with``."""
+        """Return a lock as a context for ``async with``."""
         return _Awaited(context)
 
     def close(self) -> None:
-        """Give up what the model keeps between two runs."""
+        """Close what the model keeps between runs."""
 
 
 class _Awaited:
-    """A context whose ends wait by themselves."""
+    """A blocking context, for ``async with``."""
 
     __slots__ = ("_context",)
 
@@ -79,14 +79,14 @@ class _Awaited:
 
 
 class Threads(Model):
-    """A thread for each worker; a single worker needs none of its own."""
+    """A thread for each worker. A single worker runs in the calling thread."""
 
     name: str = "blocking"
     workers: str = "threads"
     module: str = "pinyon"
 
     async def together(self, works: Sequence[Coroutine[Any, Any, Any]]) -> list[Any]:
-        """Run all at once; the others go on when one fails."""
+        """Run all at the same time. If one fails, the others continue."""
         if len(works) == 1:
             return [self.run(works[0])]
         returned: list[Any] = [None] * len(works)
@@ -125,7 +125,7 @@ class Greenlets(Model):
         self._gevent = gevent
 
     async def together(self, works: Sequence[Coroutine[Any, Any, Any]]) -> list[Any]:
-        """Run all at once; the others are ended when one fails."""
+        """Run all at the same time. If one fails, the others are killed."""
         greenlets = [self._gevent.spawn(self.run, work) for work in works]
         try:
             self._gevent.joinall(greenlets, raise_error=True)
@@ -140,7 +140,7 @@ class Greenlets(Model):
 
 
 class Tasks(Model):
-    """Tasks of one event loop, which keeps its connections from one run to the next."""
+    """Tasks of one event loop. The loop keeps its connections between runs."""
 
     name: str = "asyncio"
     workers: str = "tasks"
@@ -157,7 +157,7 @@ class Tasks(Model):
         return self._loop.run_until_complete(work)
 
     async def together(self, works: Sequence[Coroutine[Any, Any, Any]]) -> list[Any]:
-        """Run all at once; the others are cancelled when one fails."""
+        """Run all at the same time. If one fails, the others are cancelled."""
         tasks = [asyncio.ensure_future(work) for work in works]
         try:
             return await asyncio.gather(*tasks)
@@ -171,11 +171,11 @@ class Tasks(Model):
         await asyncio.sleep(seconds)
 
     async def outcome(self, called: Any) -> Any:
-        """Await what is to be awaited."""
+        """Await the result, if it can be awaited."""
         return await called if inspect.isawaitable(called) else called
 
     def held(self, context: Any) -> AbstractAsyncContextManager[Any]:
-        """Return the context as it is."""
+        """Return the context unchanged."""
         return context  # type: ignore[no-any-return]
 
     def close(self) -> None:
@@ -193,5 +193,5 @@ class Uvloop(Tasks):
         return loop
 
 
-#: Those that ``pinyon locks stress`` offers.
+#: The models of ``pinyon locks stress``.
 MODELS: dict[str, type[Model]] = {model.name: model for model in (Threads, Greenlets, Tasks)}

@@ -1,4 +1,4 @@
-"""What a stress run is to do, and what its processes tell of it."""
+"""The plan of a stress run, and the events that its processes report."""
 
 from __future__ import annotations
 
@@ -9,20 +9,21 @@ if TYPE_CHECKING:
 
 
 class Plan(NamedTuple):
-    """What each process is to do.
+    """What each process does.
 
     Attributes:
-        url: of the server.
-        namespace: of this run alone.
-        driver: how a worker waits: ``blocking``, ``gevent`` or ``asyncio``.
+        url: the server's URL.
+        namespace: the namespace of this run.
+        driver: the concurrency model: ``blocking``, ``gevent`` or ``asyncio``.
         handler: how the server keeps the locks: ``auto``, ``script`` or ``pure``.
-        forks: processes.
-        concurrency: workers in each: threads, greenlets or tasks.
-        keys: that each worker goes through.
-        tries: failures after which a worker gives up a key.
+        forks: the number of processes.
+        concurrency: the number of workers in each: threads, greenlets or tasks.
+        keys: the number of keys for each worker.
+        tries: the number of failures after which a worker gives up a key.
         sleep: seconds in each section; also the timeout of its lock, and half its ttl.
-        seconds: for which each process begins anew with the keys; None goes through them once.
-        tls: how to speak TLS, where the URL does not say all of it.
+        seconds: how long each process starts again with the keys; None works through them once.
+        timeout: seconds that the server may take to answer. A connection attempt may take half of it.
+        tls: TLS settings beyond those of the URL.
     """
 
     url: str
@@ -35,27 +36,35 @@ class Plan(NamedTuple):
     tries: int
     sleep: float
     seconds: float | None
+    timeout: float
     tls: Tls | None = None
 
     @property
     def workers(self) -> int:
-        """How many fight for the keys."""
+        """The number of workers in all processes."""
         return self.forks * self.concurrency
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What the locks of all processes are made with."""
-        return {"url": self.url, "namespace": self.namespace, "handler": self.handler, "tls": self.tls}
+        """The settings of the ``Locks`` of all processes."""
+        return {
+            "url": self.url,
+            "namespace": self.namespace,
+            "handler": self.handler,
+            "command_timeout": self.timeout,
+            "connect_timeout": self.timeout / 2,
+            "tls": self.tls,
+        }
 
 
 class Section(NamedTuple):
-    """A critical section, held from its beginning to its end.
+    """A critical section whose lock was held from beginning to end.
 
     Attributes:
-        key: what was locked.
-        start, end: when it was held for certain, on the clock of all processes.
-        token: its fencing token.
-        process: whose it was.
+        key: the locked key.
+        start, end: times between which the lock was held, on the clock that all processes share.
+        token: the fencing token.
+        process: the process id.
     """
 
     key: str
@@ -66,7 +75,7 @@ class Section(NamedTuple):
 
 
 class Failure(NamedTuple):
-    """A section that came to nothing: most often the lock was not to be had in time."""
+    """A failed section. Usually the lock could not be acquired in time."""
 
     key: str
     error: str
@@ -74,7 +83,7 @@ class Failure(NamedTuple):
 
 
 class Mismatch(NamedTuple):
-    """Somebody with a later token wrote while the lock was held: it does not keep others out."""
+    """A holder with a later token wrote while the lock was held: the lock does not exclude others."""
 
     key: str
     process: int
@@ -83,7 +92,7 @@ class Mismatch(NamedTuple):
 
 
 class Complete(NamedTuple):
-    """A process is through."""
+    """A process has completed."""
 
     process: int
     ok: int
@@ -91,7 +100,7 @@ class Complete(NamedTuple):
 
 
 class Broken(NamedTuple):
-    """A process ended before it was through."""
+    """A process ended before it had completed."""
 
     process: int
     why: str

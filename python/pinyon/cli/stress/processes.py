@@ -1,4 +1,4 @@
-"""The processes of a stress run: forked, listened to, and ended whatever happens."""
+"""The processes of a stress run: forks them, reads their events, and always ends them."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 
     from typing_extensions import Self
 
-#: Seconds that a process has to end when it is told to.
+#: Seconds that a process has to end after SIGTERM.
 _LAST_WORDS = 5.0
 
 
 class Processes:
-    """Forks the processes on entering, and ends them on leaving."""
+    """Forks the processes on entry, and ends them on exit."""
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
@@ -54,7 +54,7 @@ class Processes:
         self._end()
 
     def events(self, patience: float) -> Iterator[Event | None]:
-        """What the processes tell, until all have ended; None when ``patience`` seconds have passed in silence."""
+        """Yield the processes' events until all have ended, and None after ``patience`` seconds without an event."""
         complete: set[Connection] = set()
         while self._running:
             heard = multiprocessing.connection.wait(list(self._running), patience)
@@ -85,8 +85,8 @@ class Processes:
 
 
 def _work(plan: Plan, tells: Connection) -> None:
-    """Be one of the processes."""
-    # Ctrl-C is typed to all processes of a terminal; the first ends the others.
+    """Run one of the processes."""
+    # A terminal sends Ctrl-C to all its processes. The first process ends the others.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     signal.signal(signal.SIGHUP, signal.SIG_DFL)

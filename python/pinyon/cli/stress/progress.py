@@ -1,4 +1,4 @@
-"""How far a stress run is: a bar on a terminal, and a line when a process is through."""
+"""The progress of a stress run: a bar on a terminal, and a line for each completed process."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from pinyon.cli.stress.plan import Plan
     from pinyon.cli.stress.results import Results
 
-#: Seconds between two looks of the bar.
+#: Seconds between two updates of the bar.
 PATIENCE = 0.1
 
 
 class Bar:
-    """Shows how many keys are done or given up, or how much of the time is over."""
+    """Shows how many keys are done or given up, or how much time has passed."""
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
@@ -56,7 +56,7 @@ class Bar:
             self._progress.stop()
 
     def show(self, results: Results) -> None:
-        """Move on to where the run is."""
+        """Show the current progress."""
         now = time.monotonic()
         if self._progress is None or now - self._shown < PATIENCE:
             return

@@ -1,4 +1,4 @@
-"""What came of a stress run, and the verdict."""
+"""The results of a stress run, and the verdict."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from pinyon.cli.stress.plan import Broken, Complete, Event, Failure, Mismatch, S
 if TYPE_CHECKING:
     from pinyon.cli.stress.plan import Plan
 
-#: Violations of a kind that are printed.
+#: How many violations of each kind are printed.
 _SHOWN = 5
 
 
 class Results:
-    """What the processes told."""
+    """The events of the processes."""
 
     def __init__(self) -> None:
         self.sections: list[Section] = []
@@ -27,7 +27,7 @@ class Results:
         self.broken: list[Broken] = []
 
     def add(self, event: Event) -> None:
-        """Take in what a process told."""
+        """Add an event."""
         if isinstance(event, Section):
             self.sections.append(event)
         elif isinstance(event, Failure):
@@ -42,17 +42,17 @@ class Results:
 
     @property
     def failures(self) -> int:
-        """How many sections came to nothing."""
+        """The number of failed sections."""
         return sum(self.errors.values())
 
 
 class Verdict:
-    """What the results show of the locks.
+    """What the results show about the locks.
 
     Attributes:
-        status: 0 where they held, 1 where they did not, 2 where nothing was shown.
-        rows: what was looked at, and what was found.
-        violations: what must not be, each in a line.
+        status: 0 if the test passed, 1 if it failed, 2 if it showed nothing.
+        rows: each check with its result.
+        violations: a line for each violation.
     """
 
     def __init__(self, plan: Plan, results: Results) -> None:

@@ -1,4 +1,4 @@
-"""What one worker of a stress run does: the keys that it has to go through, and the section on each."""
+"""A worker of a stress run: its keys, and the critical section of each."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ if TYPE_CHECKING:
 
 
 class Stop(Exception):
-    """A mismatch: there is nothing left to show."""
+    """A mismatch ends the run."""
 
 
 class Worker(exercise.Worker):
-    """The keys that are left, and what came of those tried.
+    """Works through its keys, and counts successes and failures.
 
     Args:
-        plan: what to do.
-        model: how it runs beside others.
-        report: is told of each section and each failure.
+        plan: the plan of the run.
+        model: the concurrency model.
+        report: called with each section and each failure.
     """
 
     def __init__(self, plan: Plan, model: Model, report: Report) -> None:
         super().__init__(model)
         self._plan = plan
         self._report = report
-        # Asked for now, it would be another process where the parent was killed meanwhile.
+        # ``getppid`` would return another process if the parent was killed meanwhile.
         parent = multiprocessing.parent_process()
         self._parent = os.getppid() if parent is None else parent.pid
         self._random = random.Random(os.urandom(16))
@@ -48,7 +48,7 @@ class Worker(exercise.Worker):
         self.failures: int = 0
 
     def draw(self) -> bool:
-        """Choose a random one of the keys that are left, unless none is or the time is over."""
+        """Choose one of the remaining keys at random. Return False if none is left, or if the time is up."""
         if not self._left:
             if self._rounds and self._until is None:
                 return False
@@ -60,7 +60,7 @@ class Worker(exercise.Worker):
         return os.getppid() == self._parent
 
     def lock(self, locks: Any) -> Any:
-        """Return the key's lock: nothing prolongs it, and it lasts for twice the section."""
+        """Return the key's lock. It is not renewed, and its ttl is twice the time of the section."""
         return locks.lock(self._key, ttl=2 * self._plan.sleep, timeout=self._plan.sleep, renew=False)
 
     async def inside(self, locks: Any, held: Any) -> None:
@@ -71,15 +71,15 @@ class Worker(exercise.Worker):
         await self.model.sleep(self._plan.sleep)
         read = await self.model.outcome(locks.execute("GET", place))
         self._found = (start, time.monotonic(), held.token, written, read)
-        # A section that the lock did not outlast proves nothing: a process that gets no time loses its lock.
+        # If the lock expired during the section, the section proves nothing: a delayed process loses its lock.
         held.check()
 
     def new_value(self, token: int) -> bytes:
-        """Return what to write: the lock's token and chance."""
+        """Return the value to write: the lock's token and a random number."""
         return b"%d %d" % (token, self._random.getrandbits(64))
 
     async def passed(self) -> None:
-        """Judge a section during which the lock was held. Raises ``Stop`` where a later holder wrote."""
+        """Check a section during which the lock was held. Raises ``Stop`` if a later holder wrote."""
         start, end, token, written, read = self._found
         self._report(Section(self._key, start, end, token, os.getpid()))
         if read != written and not is_earlier(read, token):
@@ -89,7 +89,7 @@ class Worker(exercise.Worker):
         del self._left[self._key]
 
     async def failed(self, error: Exception) -> None:
-        """Count a section that came to nothing."""
+        """Count a failed section."""
         self.failures += 1
         self._left[self._key] -= 1
         given_up = self._left[self._key] == 0
@@ -101,14 +101,14 @@ class Worker(exercise.Worker):
 def is_earlier(value: bytes | None, token: int) -> bool:
     """Return whether a value was written under an earlier lock than the token's.
 
-    A process that gets no time writes once its lock is over, and no lock can keep it from that. Had it still held the
-    lock, the two sections would overlap, and that is found in the end.
+    A delayed process writes after its lock has expired, and no lock can prevent that. If it still held the lock, both
+    sections would overlap, and the check at the end would find that.
     """
     return value is not None and int(value.split()[0]) < token
 
 
 def run(plan: Plan, report: Report) -> Sequence[Worker]:
-    """Let all workers of one process go through their keys, and return them. Raises ``Stop`` if one met a mismatch."""
+    """Run all workers of one process, and return them. Raises ``Stop`` if one finds a mismatch."""
     model = MODELS[plan.driver]()
     workers = [Worker(plan, model, report) for _ in range(plan.concurrency)]
     model.run(_work(plan, model, workers))

@@ -6,7 +6,7 @@
 >>> mc.get("greeting")
 'hello'
 
-What differs is in ``docs/from-pylibmc.md``.
+``docs/from-pylibmc.md`` lists the differences.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ __all__ = [
     "support_sasl",
 ]
 
-#: The versions whose interface this is.
+#: The versions that have this interface.
 __version__ = "1.6.3"
 libmemcached_version = "1.0.16"
 libmemcached_version_hex = 0x01000016
@@ -143,12 +143,12 @@ distribution_consistent_ketama_spy: int = distributions["consistent ketama spy"]
 distribution_consistent_weighted: int = distributions["consistent weighted"]
 distribution_virtual_bucket: int = distributions["virtual bucket"]
 distribution_consistent_max: int = distributions["consistent max"]
-#: libmemcached's number of the callback that the behavior ``namespace`` is.
+#: libmemcached's number for the behavior ``namespace``, which is a callback there.
 callback_namespace = 0
 
 
 def build_info() -> str:
-    """Return what this module stands in for, in a line."""
+    """Return a line that names the versions this module replaces."""
     return (
         f"pylibmc {__version__} for libmemcached {libmemcached_version} "
         f"(compression={support_compression}, sasl={support_sasl})"

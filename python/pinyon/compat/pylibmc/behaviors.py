@@ -1,7 +1,7 @@
-"""pylibmc's behaviors: their names, defaults and effects on each other, and what of Pinyon each of them sets.
+"""pylibmc's behaviors: their names, defaults and effects on each other, and the settings of Pinyon they become.
 
-What changes nothing that a caller can see is kept and otherwise ignored; what Pinyon cannot do is refused where it is
-set.
+A behavior without visible effect is kept and otherwise ignored. A behavior that Pinyon does not support is refused when
+it is set.
 """
 
 from __future__ import annotations
@@ -52,9 +52,9 @@ class Behavior(NamedTuple):
     """A behavior.
 
     Attributes:
-        name: pylibmc's.
-        default: its value where nothing is set.
-        kind: whether it is used, kept without effect, or refused with any other value than its default.
+        name: pylibmc's name for it.
+        default: its default value.
+        kind: whether it is used, kept without effect, or refused unless it has its default value.
         meaning: what it does here, or what to do instead.
     """
 
@@ -64,7 +64,7 @@ class Behavior(NamedTuple):
     meaning: str
 
 
-#: In the order in which they are set, whatever order they are given in.
+#: In the order in which they are set, also if they are given in another order.
 BEHAVIORS = (
     Behavior("no_block", 0, "kept", "every wait has a deadline, and lets other threads and greenlets run"),
     Behavior("tcp_nodelay", 0, "kept", "always on"),
@@ -110,7 +110,7 @@ _SWITCHES = {"no_block", "tcp_nodelay", "tcp_keepalive", "cas", "verify_keys", "
     behavior.name for behavior in BEHAVIORS if behavior.kind == "refused" and behavior.name != "num_replicas"
 }
 _POSITIVE = {"connect_timeout", "_poll_timeout", "retry_timeout", "remove_failed", "failure_limit"}
-#: What is less than a millisecond was meant in another unit.
+#: A value below a millisecond was probably meant in another unit.
 _MICROSECONDS = {"send_timeout", "receive_timeout"}
 
 
@@ -119,14 +119,14 @@ def defaults() -> dict[str, Any]:
 
 
 def changed(state: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
-    """The behaviors after some were set, with what follows of it for others.
+    """Return the behaviors after some of them are set, with the effects on others.
 
     Raises:
         ValueError: a name is unknown, or a namespace or a time makes no sense.
-        KeyError: there is no such hash or distribution.
-        TypeError: a value is no integer.
-        NotSupportedError: Pinyon cannot do this.
-        Error: libmemcached would not take the value.
+        KeyError: the hash or distribution is unknown.
+        TypeError: a value is not an integer.
+        NotSupportedError: Pinyon does not support the behavior.
+        Error: libmemcached would refuse the value.
     """
     changes = dict(changes)
     if "_retry_timeout" in changes:
@@ -192,7 +192,7 @@ def _check_named(names: Mapping[str, int], behavior: str, given: Any, missing: s
 
 def _check_number(name: str, value: int) -> None:
     if name in _POSITIVE and value < 1:
-        raise Error(f"behavior {name} = {value} makes no sense; it is at least 1, and no wait is without end")
+        raise Error(f"behavior {name} = {value} makes no sense: give at least 1, because every wait must end")
     if name in _MICROSECONDS and value != 0 and value < 1000:
         raise Error(f"behavior {name} = {value} is microseconds; give at least 1000, a millisecond, or 0 for none")
 
@@ -212,10 +212,10 @@ def _namespace(given: Any) -> bytes:
 
 
 def settings(state: Mapping[str, Any], specs: list[Spec]) -> dict[str, Any]:
-    """The settings of ``pinyon.Client`` that come of behaviors and servers.
+    """Return the settings of ``pinyon.Client`` for these behaviors and servers.
 
     Raises:
-        NotSupportedError: keys would go to other servers than pylibmc's.
+        NotSupportedError: Pinyon has no ring that assigns keys to the same servers as pylibmc.
     """
     waits = [state["_poll_timeout"] / 1e3, state["send_timeout"] / 1e6, state["receive_timeout"] / 1e6]
     return {
@@ -228,7 +228,7 @@ def settings(state: Mapping[str, Any], specs: list[Spec]) -> dict[str, Any]:
 
 
 class BehaviorDict(_Dict):
-    """A client's behaviors; to set one here sets it on the client."""
+    """A client's behaviors. Setting one here sets it on the client."""
 
     def __init__(self, client: Foundation, state: Mapping[str, Any]) -> None:
         super().__init__(state)

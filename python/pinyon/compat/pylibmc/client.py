@@ -15,16 +15,16 @@ __all__ = ["Client", "translate_server_spec", "translate_server_specs"]
 
 
 class Client(Many):
-    """pylibmc's client. Unlike pylibmc's it may be shared by threads and greenlets, and used on in a forked child.
+    """pylibmc's client. Unlike in pylibmc, threads, greenlets and forked children may share it.
 
     Args:
         servers: ``"host[:port[:weight]]"``, ``"[v6]:port"``, ``"/unix/path"`` or tuples of type, host, port, weight.
         behaviors: see ``docs/from-pylibmc.md``.
-        binary: keys may have spaces and control bytes; they are sent as base64.
-        username, password: for servers that want a login (memcached's option ``-Y``); both or neither.
+        binary: accept keys with spaces and control bytes. They are sent as base64.
+        username, password: for servers that require a login (memcached's option ``-Y``); both or neither.
 
     Raises:
-        Error: there are no servers, or a behavior is not to be had.
+        Error: the list of servers is empty, or a behavior is not supported.
         TypeError, ValueError: an argument makes no sense.
     """
 
@@ -47,7 +47,7 @@ class Client(Many):
         return default if value is MISS else value
 
     def gets(self, key: Key, /) -> tuple[Any, int | None]:
-        """Return the value and its CAS token, ``(None, None)`` if there is none; with the behavior ``cas``."""
+        """Return the value and its CAS token, or ``(None, None)``. This needs the behavior ``cas``."""
         name = self._name(key)
         if not name:
             return None, None
@@ -62,31 +62,31 @@ class Client(Many):
     # Storing.
 
     def set(self, key: Key, val: Any, time: int = 0, min_compress_len: int = 0, compress_level: int = -1) -> bool:
-        """Store the value; return whether it was stored.
+        """Store the value. Return whether it was stored.
 
         Args:
             key: at most 250 bytes.
-            val: anything that can be pickled.
-            time: seconds, of at most thirty days, or a Unix time; 0 for no end.
-            min_compress_len: bytes from which on it is compressed; 0 for never.
-            compress_level: 0 to 9, as zlib has them.
+            val: any value that can be pickled.
+            time: seconds, up to thirty days, or a Unix time; 0 never expires.
+            min_compress_len: compress values of at least this many bytes; 0 for never.
+            compress_level: zlib's level, 0 to 9.
         """
         return self._store("set", key, val, (ttl_of(time),), min_compress_len, compress_level)
 
     def add(self, key: Key, val: Any, time: int = 0, min_compress_len: int = 0, compress_level: int = -1) -> bool:
-        """Like ``set``, if there is no such item."""
+        """Store the value as ``set`` does, but only if the key has no item."""
         return self._store("add", key, val, (ttl_of(time),), min_compress_len, compress_level)
 
     def replace(self, key: Key, val: Any, time: int = 0, min_compress_len: int = 0, compress_level: int = -1) -> bool:
-        """Like ``set``, if there is such an item."""
+        """Store the value as ``set`` does, but only if the key has an item."""
         return self._store("replace", key, val, (ttl_of(time),), min_compress_len, compress_level)
 
     def append(self, key: Key, val: Any, time: int = 0, min_compress_len: int = 0, compress_level: int = -1) -> bool:
-        """Put the value's bytes behind those of the item; its flags and its time to live stay."""
+        """Append the value's bytes to the item. Its flags and ttl do not change."""
         return self._store("append", key, val, (), min_compress_len, compress_level)
 
     def prepend(self, key: Key, val: Any, time: int = 0, min_compress_len: int = 0, compress_level: int = -1) -> bool:
-        """Put the value's bytes before those of the item; its flags and its time to live stay."""
+        """Prepend the value's bytes to the item. Its flags and ttl do not change."""
         return self._store("prepend", key, val, (), min_compress_len, compress_level)
 
     def _store(self, command: str, key: Key, value: Any, ttl: tuple[int, ...], least: int, level: int) -> bool:
@@ -99,7 +99,7 @@ class Client(Many):
             return self._softened(error)
 
     def cas(self, key: Key, val: Any, cas: int, time: int = 0) -> bool:
-        """Store the value if the item has not changed since ``gets`` returned that token; with the behavior ``cas``.
+        """Store the value if the item has not changed since ``gets`` returned the token. Needs the behavior ``cas``.
 
         Raises:
             NotFound: there is no such item.
@@ -121,7 +121,7 @@ class Client(Many):
             raise ValueError(f"{method} without cas behavior")
 
     def touch(self, key: Key, seconds: int, /) -> bool:
-        """Set the item's time to live anew; return whether there is such an item."""
+        """Set the item's ttl. Return whether there is such an item."""
         name, ttl = self._name(key), ttl_of(seconds)
         if not name:
             return False
@@ -133,7 +133,7 @@ class Client(Many):
     # Deleting.
 
     def delete(self, key: Key, /) -> bool:
-        """Delete the item; return whether there was one."""
+        """Delete the item. Return whether there was one."""
         name = self._name(key)
         if not name:
             return False
@@ -145,7 +145,7 @@ class Client(Many):
     # Counting.
 
     def incr(self, key: Key, delta: int = 1, /) -> int:
-        """Add to the number; return what it is then.
+        """Add to the number. Return the sum.
 
         Raises:
             NotFound: there is no such item.
@@ -153,7 +153,7 @@ class Client(Many):
         return self._count("incr", key, delta)
 
     def decr(self, key: Key, delta: int = 1, /) -> int:
-        """Subtract from the number, to zero at most; return what it is then.
+        """Subtract from the number, down to zero. Return the difference.
 
         Raises:
             NotFound: there is no such item.
@@ -177,7 +177,7 @@ class Client(Many):
     # Servers.
 
     def get_stats(self, args: str | None = None, /) -> list[tuple[bytes, dict[str, bytes]]]:
-        """Return each server's statistics, all or of that kind."""
+        """Return each server's statistics: the general ones, or those of one kind."""
         try:
             answers = self._cache.stats(args)
         except pinyon.Error as error:
@@ -191,7 +191,7 @@ class Client(Many):
         ]
 
     def flush_all(self, time: int = 0) -> bool:
-        """Make all items of all servers expire, after so many seconds."""
+        """Make all items of all servers expire, after ``time`` seconds."""
         if not isinstance(time, int):
             raise TypeError(f"flush_all() argument 1 must be int, not {type(time).__name__}")
         try:
@@ -206,7 +206,7 @@ class Client(Many):
         return SomeErrors(str(error)) if outage else failure
 
     def hash(self, key: Key, /) -> int:
-        """Return which server has the key, counted from 0 in the order they were given in."""
+        """Return the index of the key's server in the list of servers."""
         try:
             return number_of_server(self._cache, self._specs, self._name(key))
         except pinyon.Error as error:

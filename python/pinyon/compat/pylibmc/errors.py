@@ -1,6 +1,6 @@
-"""pylibmc's exceptions, and which of them a failure of Pinyon's becomes.
+"""pylibmc's exceptions, and how Pinyon's errors are translated into them.
 
-The error that Pinyon raised is the ``__cause__``: it says which server, and whether the command was sent.
+Pinyon's own error is the ``__cause__``. It names the server and says whether the command was sent.
 """
 
 from __future__ import annotations
@@ -11,17 +11,17 @@ import pinyon
 
 
 class Error(Exception):
-    """The root of the tree.
+    """The base class of all errors here.
 
     Attributes:
-        retcode: libmemcached's number of what went wrong; None where it has none.
+        retcode: libmemcached's number for the error, or None if it has none.
     """
 
     retcode: ClassVar[int | None] = None
 
 
 class CacheMiss(Error):
-    """Raised by a subclass's ``deserialize``: the item counts as a miss."""
+    """A subclass's ``deserialize`` raises this. The item then counts as a miss."""
 
 
 class Failure(Error):
@@ -35,7 +35,7 @@ class HostLookupError(Error):
 
 
 class ConnectionError(Error):
-    """No connection could be made."""
+    """The client could not connect."""
 
     retcode: ClassVar[int | None] = 3
 
@@ -53,19 +53,19 @@ class ReadError(Error):
 
 
 class UnknownReadFailure(Error):
-    """The connection broke while the command was in flight."""
+    """The connection was lost while the command was in flight."""
 
     retcode: ClassVar[int | None] = 7
 
 
 class ProtocolError(Error):
-    """The server sent what the protocol does not allow."""
+    """The server sent an answer that the protocol does not allow."""
 
     retcode: ClassVar[int | None] = 8
 
 
 class ClientError(Error):
-    """The server, or the client before it, refused the request."""
+    """The client or the server refused the request."""
 
     retcode: ClassVar[int | None] = 9
 
@@ -89,7 +89,7 @@ class DataDoesNotExist(Error):
 
 
 class NotFound(Error):
-    """There is no such item to count, or to compare and swap."""
+    """There is no such item to increment, decrement, or compare and swap."""
 
     retcode: ClassVar[int | None] = 16
 
@@ -99,7 +99,7 @@ class AllocationError(Error):
 
 
 class SomeErrors(Error):
-    """What was asked of all servers failed on one of them."""
+    """A command to all servers failed on some of them."""
 
     retcode: ClassVar[int | None] = 19
 
@@ -113,7 +113,7 @@ class UnixSocketError(Error):
 
 
 class NotSupportedError(Error):
-    """What this module, or the server, does not do; the message says what to do instead."""
+    """This module or the server does not support the call. The message says what to do instead."""
 
     retcode: ClassVar[int | None] = 28
 
@@ -123,7 +123,7 @@ class FetchNotFinished(Error):
 
 
 class BadKeyProvided(Error):
-    """A key that cannot be sent, with the behavior ``verify_keys``."""
+    """The key is invalid. Raised with the behavior ``verify_keys``."""
 
     retcode: ClassVar[int | None] = 33
 
@@ -147,14 +147,14 @@ class TooBig(Error):
 
 
 class ServerDown(Error):
-    """The server failed, and is not tried again yet."""
+    """The server failed, and its next attempt is not due yet."""
 
     retcode: ClassVar[int | None] = 47
 
 
 MemcachedError = Error
 
-#: As pylibmc lists them: name and class.
+#: Names and classes, as pylibmc lists them.
 exceptions: list[tuple[str, type[Error]]] = [
     ("Error", Error),
     *((kind.__name__, kind) for kind in Error.__subclasses__()),
@@ -162,11 +162,11 @@ exceptions: list[tuple[str, type[Error]]] = [
 
 
 def translated(error: pinyon.Error, verify_keys: bool = False) -> Error | ValueError:
-    """What pylibmc's users know this failure by; to be raised from it.
+    """Return pylibmc's error for one of Pinyon's. Raise it from Pinyon's.
 
     Args:
-        error: what Pinyon raised.
-        verify_keys: whether keys that cannot be sent are told by pylibmc's own check, or as by the server.
+        error: Pinyon's error.
+        verify_keys: whether invalid keys raise the error of pylibmc's own check, or that of the server.
     """
     return _kind(error, verify_keys)(str(error))
 

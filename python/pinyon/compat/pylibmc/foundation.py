@@ -1,4 +1,4 @@
-"""What all of a client's methods stand on: its connections, behaviors, values, keys and failures."""
+"""The base of pylibmc's client: connections, behaviors, values, keys and failures."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ if TYPE_CHECKING:
 
 Key: TypeAlias = Union[str, bytes]
 
-#: Bytes that a key may have.
+#: The longest key, in bytes.
 _LONGEST = 250
-#: What would break out of a command line of the text protocol.
+#: Bytes that would end a key in a line of the text protocol.
 _UNSENDABLE = re.compile(rb"[\x00-\x20\x7f]")
-#: Above this many seconds memcached takes a time for a Unix time.
+#: If a time is larger than this, in seconds, memcached reads it as a Unix time.
 _LONGEST_RELATIVE = 30 * 24 * 60 * 60
 
-#: What there is where there is no value; None is one.
+#: Stands for a missing value, because None is a value.
 MISS = object()
 
 
 class Connections:
-    """A client of Pinyon's that clones share; it is closed when the last of them lets go of it."""
+    """Pinyon's client, which clones share. It is closed when the last clone drops it."""
 
     def __init__(self, cache: pinyon.Client) -> None:
         self.cache = cache
@@ -41,7 +41,7 @@ class Connections:
 
 
 class Foundation:
-    """The client without its commands."""
+    """pylibmc's client without its commands."""
 
     _connections: Connections | None
 
@@ -74,8 +74,7 @@ class Foundation:
         return self._connected().cache
 
     def _connected(self) -> Connections:
-        """The client beneath, made when it is first needed and again when behaviors were set: only then is it known
-        which ring is meant."""
+        """Return Pinyon's client. It is made on first use, and again after behaviors were set: they choose the ring."""
         if self._connections is not None:
             return self._connections
         username, password = self._login
@@ -91,11 +90,11 @@ class Foundation:
         return connections
 
     def disconnect_all(self) -> None:
-        """Let go of all connections; they are made again when the client is used. Clones keep theirs."""
+        """Drop all connections. The next command connects again. Clones keep their connections."""
         self._connections = None
 
     def clone(self) -> Self:
-        """Return a client of the same servers and behaviors. Until either sets behaviors they share connections."""
+        """Return a client with the same servers and behaviors. Both share connections until one sets behaviors."""
         clone = type(self).__new__(type(self))
         clone.addresses, clone.binary = list(self.addresses), self.binary
         clone._login, clone._specs = self._login, self._specs
@@ -103,17 +102,17 @@ class Foundation:
         return clone
 
     def get_behaviors(self) -> behaving.BehaviorDict:
-        """Return the behaviors by name; to set one in the dict sets it on the client."""
+        """Return the behaviors by name. Setting one in the dict sets it on the client."""
         shown = {name: value for name, value in self._behaviors.items() if name not in behaving.all_callbacks}
         return behaving.BehaviorDict(self, shown)
 
     def set_behaviors(self, behaviors: Mapping[str, Any]) -> None:
-        """Set these behaviors and leave the others as they are."""
+        """Set these behaviors. The others do not change."""
         self._behave(behaving.changed(self._behaviors, behaviors))
 
     @property
     def behaviors(self) -> behaving.BehaviorDict:
-        """The behaviors by name; to set one in the dict sets it on the client."""
+        """The behaviors by name. Setting one in the dict sets it on the client."""
         return self.get_behaviors()
 
     @behaviors.setter
@@ -128,11 +127,11 @@ class Foundation:
     # Values.
 
     def serialize(self, value: Any) -> tuple[bytes, int]:
-        """Return the value's bytes and flags; for subclasses to override."""
+        """Return the value's bytes and flags. Subclasses may override this."""
         return values.serialize(value, self._behaviors["pickle_protocol"])
 
     def deserialize(self, bytestring: bytes, flags: int) -> Any:
-        """Return the value of these bytes and flags, or raise ``CacheMiss``; for subclasses to override."""
+        """Return the value of these bytes and flags, or raise ``CacheMiss``. Subclasses may override this."""
         return values.deserialize(bytestring, flags)
 
     def _dump(self, value: Any, least: int = 0, level: int = -1) -> values.Stored:
@@ -156,12 +155,12 @@ class Foundation:
         return name
 
     def _named(self, keys: Iterable[Any], prefix: Key | None) -> list[tuple[bytes, Any]]:
-        """The keys, each with what is sent for it."""
+        """Return the keys that are sent, each with the key that was given."""
         before = b"" if prefix is None else encoded(prefix)
         return [(self._name(key, before), key) for key in keys]
 
     def _unsendable(self, names: Iterable[bytes]) -> list[bytes]:
-        """Those that would break out of a command's line."""
+        """Return the keys with spaces or control bytes, unless such keys are encoded."""
         if self.binary or not _UNSENDABLE.search(b"".join(names := list(names))):
             return []
         return [name for name in names if _UNSENDABLE.search(name)]
@@ -170,14 +169,14 @@ class Foundation:
         return translated(error, bool(self._behaviors["verify_keys"]))
 
     def _refuse(self, names: Iterable[bytes]) -> list[bytes]:
-        """The names that cannot be sent, where that is a soft failure; else nothing is done of what was asked."""
+        """Return the invalid keys, or raise an error for them, by the behavior ``verify_keys``."""
         refused = self._unsendable(names)
         if refused and not self._behaviors["verify_keys"]:
             raise ClientError(f"the key {refused[0]!r} has spaces or control bytes, which memcached does not take")
         return refused
 
     def _softened(self, error: pinyon.Error) -> bool:
-        """False where a bad key is a soft failure; else it is raised."""
+        """Return False for an invalid key if the behavior ``verify_keys`` is set. Raise all other errors."""
         failure = self._failure(error)
         if isinstance(failure, BadKeyProvided):
             return False
@@ -193,7 +192,7 @@ def encoded(key: Any) -> bytes:
 
 
 def ttl_of(time: Any) -> int:
-    """A time of memcached's, relative or not, as Pinyon's ttl, which is always relative."""
+    """Return the ttl for one of memcached's times, which may be a Unix time."""
     seconds = operator.index(time)
     if seconds <= _LONGEST_RELATIVE:
         return seconds

@@ -12,12 +12,12 @@ from pinyon.compat.pylibmc.foundation import MISS, Foundation, Key, encoded, ttl
 
 
 class Many(Foundation):
-    """A client's commands on several keys, which ask all servers at once."""
+    """A client's commands on several keys. They contact all servers at the same time."""
 
     def get_multi(self, keys: Collection[Key], key_prefix: Key | None = None) -> dict[Any, Any]:
-        """Return the values there are, by their keys without the prefix.
+        """Return the values that exist, by their keys without the prefix.
 
-        Where some servers fail the others' values are returned; an error is raised when all of them did.
+        If some servers fail, this returns the values of the others. If all servers fail, it raises an error.
         """
         len(keys)
         named = self._named(keys, key_prefix)
@@ -47,7 +47,7 @@ class Many(Foundation):
         min_compress_len: int = 0,
         compress_level: int = -1,
     ) -> list[Any]:
-        """Store the values by key; return the keys, without the prefix, of those that were not stored."""
+        """Store the values by key. Return the keys that were not stored, without the prefix."""
         stored, failed = self._dumped(keys, key_prefix, min_compress_len, compress_level)
         try:
             rejected = self._cache.set_many({name: value for name, (_, value) in stored.items()}, ttl_of(time))
@@ -63,7 +63,7 @@ class Many(Foundation):
         min_compress_len: int = 0,
         compress_level: int = -1,
     ) -> list[Any]:
-        """Like ``set_multi``, where there are no such items."""
+        """Store as ``set_multi`` does, but only for keys that have no item."""
         stored, failed = self._dumped(keys, key_prefix, min_compress_len, compress_level)
         ttl = ttl_of(time)
         try:
@@ -80,7 +80,7 @@ class Many(Foundation):
     def _dumped(
         self, mapping: dict[Any, Any], prefix: Key | None, least: int, level: int
     ) -> tuple[dict[bytes, tuple[Any, values.Stored]], list[Any]]:
-        """What is stored, with its key, by what is sent for it; and the keys that cannot be sent."""
+        """Return the given key and stored bytes by the key that is sent; and the keys that are invalid."""
         if not isinstance(mapping, dict):
             raise TypeError(f"argument 1 must be dict, not {type(mapping).__name__}")
         named = self._named(mapping, prefix)
@@ -89,7 +89,7 @@ class Many(Foundation):
         return dumped, [key for name, key in named if name in refused]
 
     def delete_multi(self, keys: Iterable[Key], key_prefix: Key | None = None) -> bool:
-        """Delete the items; return whether all of them were there."""
+        """Delete the items. Return whether all of them existed."""
         if isinstance(keys, dict):
             raise TypeError("keys must be a sequence, not a mapping")
         names = [name for name, _ in self._named(keys, key_prefix)]
@@ -103,8 +103,8 @@ class Many(Foundation):
         """Add to several numbers.
 
         Raises:
-            NotFound: some are not there; the others were counted.
-            Error: of that class where one failed, of this one where several did.
+            NotFound: some items do not exist. The others were incremented.
+            Error: keys failed. If only one did, the error has the class of its failure.
         """
         if delta < 0:
             raise ValueError("delta must be positive")

@@ -1,4 +1,4 @@
-"""pylibmc's pools. Pinyon's client needs none, as threads may share it; they are here for code that has them."""
+"""pylibmc's pools, for code that uses them. Pinyon needs none, because threads can share a client."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ else:
 
 
 class ClientPool(_Queue):
-    """A queue of clones, lent one at a time.
+    """A queue of clones, each lent to one caller at a time.
 
     Args:
-        mc: the client to fill it with clones of.
-        n_slots: how many.
+        mc: the client to clone.
+        n_slots: the number of clones.
     """
 
     def __init__(self, mc: Client | None = None, n_slots: int = 0) -> None:
@@ -35,10 +35,10 @@ class ClientPool(_Queue):
         """Lend a client for the block.
 
         Args:
-            block: whether to wait for one where all are lent.
+            block: whether to wait if all clients are lent.
 
         Raises:
-            queue.Empty: all are lent, and ``block`` is False.
+            queue.Empty: all clients are lent, and ``block`` is False.
         """
         mc = self.get(block)
         try:
@@ -47,16 +47,16 @@ class ClientPool(_Queue):
             self.put(mc)
 
     def fill(self, mc: Client, n_slots: int) -> None:
-        """Add so many clones of ``mc``."""
+        """Add ``n_slots`` clones of ``mc``."""
         for _ in range(n_slots):
             self.put(mc.clone())
 
 
 class ThreadMappedPool(_Dict):
-    """A clone for each thread, made when the thread first reserves it.
+    """A clone for each thread. It is made when the thread first reserves a client.
 
     Args:
-        master: the client that is cloned.
+        master: the client to clone.
     """
 
     def __new__(cls, master: Client) -> ThreadMappedPool:
@@ -71,7 +71,7 @@ class ThreadMappedPool(_Dict):
 
     @contextmanager
     def reserve(self) -> Iterator[Client]:
-        """Lend the thread its client for the block."""
+        """Lend the calling thread its client for the block."""
         key = self.current_key
         mc = self.pop(key, None)
         if mc is None:
@@ -82,5 +82,5 @@ class ThreadMappedPool(_Dict):
             self[key] = mc
 
     def relinquish(self) -> Client | None:
-        """Take the thread's client out of the pool and return it; to be called before the thread ends."""
+        """Remove the calling thread's client from the pool and return it. Call this before the thread ends."""
         return self.pop(self.current_key, None)

@@ -1,4 +1,4 @@
-"""Which ring gives keys to servers as libmemcached does with a hash and a distribution."""
+"""Pinyon's rings for libmemcached's hashes and distributions."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ RINGS = {
 
 
 def placement(specs: list[Spec], distribution: str, hash_name: str) -> dict[str, Any]:
-    """The settings of ``pinyon.Client`` that give keys to the servers that pylibmc gives them to.
+    """Return the settings of ``pinyon.Client`` with which keys are on the same servers as with pylibmc.
 
     Raises:
-        NotSupportedError: Pinyon has no such ring, and there is more than one server to choose from.
+        NotSupportedError: Pinyon has no such ring, and there are several servers.
     """
     if distribution == MODULA:
         specs = [(*spec[:3], 1) for spec in specs]
@@ -36,14 +36,14 @@ def placement(specs: list[Spec], distribution: str, hash_name: str) -> dict[str,
     if ring is None:
         there_are = "; ".join(f'distribution "{one}" with hash "{other}"' for one, other in RINGS)
         raise NotSupportedError(
-            f'with the distribution "{distribution}" and the hash "{hash_name}" keys would be looked for on other '
-            f"servers than pylibmc stored them on. There are: {there_are}"
+            f'with the distribution "{distribution}" and the hash "{hash_name}" Pinyon would look for keys on other '
+            f"servers than pylibmc. Supported are: {there_are}"
         )
     return {"servers": servers, "ring": ring}
 
 
 def number_of_server(cache: Any, specs: list[Spec], name: bytes) -> int:
-    """Which of the servers has a key, counted from 0."""
+    """Return the index of the key's server."""
     if len(specs) == 1:
         return 0
     addresses = [address((*spec[:3], 1)) for spec in specs]

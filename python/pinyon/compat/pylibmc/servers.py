@@ -1,4 +1,4 @@
-"""Servers as pylibmc is given them, and as Pinyon writes them."""
+"""Servers in pylibmc's notations and in Pinyon's."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ Server: TypeAlias = Union[str, "tuple[Any, ...]"]
 
 
 def translate_server_spec(server: str, port: int = 11211, weight: int = 1) -> Spec:
-    """A server's type, host, port and weight, from text that may leave out the last two.
+    """Return a server's type, host, port and weight. The text may omit the last two.
 
     Args:
         server: ``"host[:port[:weight]]"``, ``"[v6][:port[:weight]]"``, ``"/path"``; or any but a path after ``"udp:"``.
-        port, weight: for a server that does not name its own.
+        port, weight: the defaults if the text has none.
 
     Raises:
         ValueError: the text is malformed.
@@ -46,14 +46,14 @@ def translate_server_spec(server: str, port: int = 11211, weight: int = 1) -> Sp
 
 
 def translate_server_specs(servers: Iterable[Server]) -> list[Spec]:
-    """The same of several, which may also be tuples of type, host or path, port and weight.
+    """Do the same for several servers. They may also be tuples of type, host or path, port and weight.
 
     A type is ``server_type_tcp`` or ``server_type_unix``, or its name: ``"inet"``, ``"tcp"``, ``"unix"``.
 
     Raises:
-        Error: there is none.
-        NotSupportedError: one is to be spoken to over UDP.
-        ValueError, TypeError: one is malformed.
+        Error: the list is empty.
+        NotSupportedError: a server uses UDP.
+        ValueError, TypeError: a server is malformed.
     """
     specs = [_spec(*server) if isinstance(server, tuple) else translate_server_spec(server) for server in servers]
     if not specs:
@@ -75,7 +75,7 @@ def _spec(kind: int | str, host: str, port: int = 0, weight: int = 1) -> Spec:
 
 
 def address(spec: Spec) -> str:
-    """As Pinyon writes it; without the weight where that is 1."""
+    """Return the server in Pinyon's notation, without the weight if that is 1."""
     kind, host, port, weight = spec
     suffix = f":{weight}" if weight != 1 else ""
     if kind == server_type_unix:

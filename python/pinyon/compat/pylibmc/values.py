@@ -1,7 +1,6 @@
-"""Values as pylibmc stores them: bytes and flags, compressed where asked.
+"""Values as pylibmc stores them: bytes and flags, compressed on request.
 
-Both sides work on what is *stored*, a pair of bytes and flags. How Pinyon's client is told to take such pairs as its
-values stands here too, and nowhere else.
+To Pinyon's client, a value of this module is a pair of stored bytes and flags (``AsStored``).
 """
 
 from __future__ import annotations
@@ -23,14 +22,14 @@ TEXT = 1 << 4
 
 _TYPES = PICKLE | INTEGER | LONG | TEXT
 
-#: As a server may be set up to store, in bytes; also what a compressed value may grow to.
+#: The largest value, also after decompression, in bytes. Servers can be configured to store that much.
 LARGEST = 128 * 1024 * 1024
 
 Stored: TypeAlias = "tuple[bytes, int]"
 
 
 class AsStored:
-    """Pinyon's serializer of values that are stored pairs already."""
+    """Pinyon's serializer. Its values are already pairs of bytes and flags."""
 
     def dump(self, value: Stored) -> Stored:
         return value
@@ -40,7 +39,7 @@ class AsStored:
 
 
 def serialize(value: object, pickle_protocol: int) -> Stored:
-    """What pylibmc stores for a value, before compression."""
+    """Return what pylibmc stores for a value, before compression."""
     if isinstance(value, bytes):
         return value, 0
     if isinstance(value, str):
@@ -53,10 +52,10 @@ def serialize(value: object, pickle_protocol: int) -> Stored:
 
 
 def deserialize(data: bytes, flags: int) -> Any:
-    """The value of what pylibmc stored, after decompression; unpickling runs code that the writer chose.
+    """Return the value for stored bytes, after decompression. Unpickling runs code that the writer chose.
 
     Raises:
-        Error: the flags are none of pylibmc's.
+        Error: the flags are not pylibmc's.
     """
     kind = flags & _TYPES
     if kind == 0:
@@ -71,7 +70,7 @@ def deserialize(data: bytes, flags: int) -> Any:
 
 
 def checked(serialized: object) -> Stored:
-    """What a subclass's ``serialize`` returned.
+    """Return the result of a subclass's ``serialize``, if it is valid.
 
     Raises:
         ValueError: it is not a pair of bytes and an integer.
@@ -84,7 +83,7 @@ def checked(serialized: object) -> Stored:
 
 
 def compressed(stored: Stored, least: int, level: int) -> Stored:
-    """The same, deflated if it has at least so many bytes and gets smaller; 0 for never."""
+    """Return the same, deflated if it has at least ``least`` bytes and becomes smaller. 0 deflates nothing."""
     data, flags = stored
     if not least or not level or len(data) < least:
         return stored
@@ -93,10 +92,10 @@ def compressed(stored: Stored, least: int, level: int) -> Stored:
 
 
 def inflated(data: bytes) -> bytes:
-    """What was deflated.
+    """Return the decompressed bytes.
 
     Raises:
-        Error: it is damaged, or larger than ``LARGEST``.
+        Error: the data is damaged, or larger than ``LARGEST``.
     """
     inflater = zlib.decompressobj()
     try:

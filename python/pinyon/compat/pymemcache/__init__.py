@@ -1,6 +1,6 @@
 """pymemcache 4.0's interface on top of ``pinyon.Client``: change the import, keep the code.
 
-``docs/from-pymemcache.md`` says what is the same, what differs, and how to move on.
+``docs/from-pymemcache.md`` says what is the same, what differs, and how to move to Pinyon's own interface.
 """
 
 from pinyon.compat.pymemcache.client.base import Client, KeepaliveOpts, PooledClient

@@ -1,7 +1,7 @@
-"""pymemcache's errors. They are Pinyon's too, so that ``except pinyon.Error`` catches them all.
+"""pymemcache's errors. They are also Pinyon's, so ``except pinyon.Error`` catches them all.
 
-A timeout, a connection that cannot be made and a server that is marked down stay what they are in Pinyon:
-``TimeoutError`` and ``ConnectionError``, both ``OSError`` as in pymemcache.
+Timeouts, failed connections and servers that are marked down raise Pinyon's own errors. These are ``TimeoutError`` and
+``ConnectionError``, both ``OSError`` as in pymemcache.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class MemcacheError(errors.Error):
-    """The root of pymemcache's tree."""
+    """The base class of pymemcache's errors."""
 
     def __init__(
         self,
@@ -30,7 +30,7 @@ class MemcacheError(errors.Error):
 
 
 class MemcacheClientError(MemcacheError):
-    """The server could not make sense of a request."""
+    """The server could not understand a request."""
 
 
 class MemcacheUnknownCommandError(MemcacheClientError):
@@ -46,14 +46,14 @@ class MemcacheServerError(MemcacheError):
 
 
 class MemcacheUnknownError(MemcacheError, errors.ProtocolError):
-    """The server sent what the protocol does not allow."""
+    """The server sent an answer that the protocol does not allow."""
 
 
 class MemcacheUnexpectedCloseError(MemcacheServerError, errors.ConnectionLost):
     """The connection broke while a command was in flight."""
 
 
-#: How the first word of a server's error names what went wrong.
+#: The errors by the first word of a server's error line.
 _SERVERS_WORDS = {
     "ERROR": MemcacheUnknownCommandError,
     "CLIENT_ERROR": MemcacheClientError,
@@ -70,12 +70,12 @@ _KINDS: list[tuple[type[errors.Error], type[MemcacheError]]] = [
 
 
 def error_of_server(words: str) -> type[MemcacheError] | None:
-    """The error that a server's line stands for, or None when it is none."""
+    """Return the class of error for a server's line, or None if the line is no error."""
     return _SERVERS_WORDS.get(re.split(r"[ :\"]", words, maxsplit=1)[0])
 
 
 def translated(error: errors.Error) -> errors.Error:
-    """Pymemcache's error for one of Pinyon's, or the same where it has none of its own."""
+    """Return pymemcache's error for one of Pinyon's, or the same error if pymemcache has none for it."""
     if isinstance(error, MemcacheError):
         return error
     if isinstance(error, errors.ServerError):

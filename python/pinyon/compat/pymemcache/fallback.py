@@ -1,4 +1,4 @@
-"""A client that writes to one cache and reads from several, while another takes its place."""
+"""A client for moving to a new cache: it writes to one cache and reads from several."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from pinyon.compat.pymemcache.client._arguments import Key
 
 
 class FallbackClient:
-    """Writes go to the first of several clients, reads to each in turn until one has something.
+    """Writes to the first of several clients. Reads from each in turn until one has a value.
 
     Args:
-        caches: the clients, the new cache first; older ones best with ``ignore_exc=True``.
+        caches: the clients, the new cache first. Give the old ones ``ignore_exc=True``.
     """
 
     def __init__(self, caches: Sequence[Any]) -> None:
@@ -67,7 +67,7 @@ class FallbackClient:
         return next((values for values in found if values), [])
 
     def gets(self, key: Key) -> tuple[Any, Any]:
-        """Return what the first cache has: its token is worth nothing to another one."""
+        """Return what the first cache has. Its token is not valid for other caches."""
         found: tuple[Any, Any] = self.caches[0].gets(key)
         return found
 

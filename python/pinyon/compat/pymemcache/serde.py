@@ -1,7 +1,7 @@
 """pymemcache's serializers: objects with ``serialize(key, value)`` and ``deserialize(key, value, flags)``.
 
-What they write is what pymemcache, python-memcached and ``pinyon.Client(serializer="pickle")`` read. They unpickle what
-they are given: only for caches that are yours alone.
+pymemcache, python-memcached and ``pinyon.Client(serializer="pickle")`` can read what they write. They unpickle stored
+values: use them only for caches that nobody else can write to.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ logger: logging.Logger = logging.getLogger(__name__)
 
 
 class Serde(Protocol):
-    """What a client's ``serde`` is."""
+    """The interface of a client's ``serde``."""
 
     def serialize(self, key: Any, value: Any) -> tuple[Any, int]:
-        """Return what to store for the value, and its flags."""
+        """Return the bytes to store for the value, and their flags."""
 
     def deserialize(self, key: Any, value: bytes, flags: int) -> Any:
-        """Return the value of what was stored."""
+        """Return the stored value."""
 
 
 def _serialize(key: Any, value: Any, pickle_version: int) -> tuple[bytes | str, int]:
-    # Of exactly these types, so that a subclass comes back as what it is.
+    # Only exactly these types: a subclass is pickled, so that it is read as the same class.
     if type(value) is bytes:
         return value, FLAG_BYTES
     if type(value) is str:
@@ -50,7 +50,7 @@ def _serialize(key: Any, value: Any, pickle_version: int) -> tuple[bytes | str, 
 
 
 def get_python_memcache_serializer(pickle_version: int = DEFAULT_PICKLE_VERSION) -> _Serializer:
-    """Return a function that serializes with this version of pickle's protocol."""
+    """Return a function that serializes with this version of the pickle protocol."""
     return partial(_serialize, pickle_version=pickle_version)
 
 
@@ -58,7 +58,7 @@ python_memcache_serializer: _Serializer = get_python_memcache_serializer()
 
 
 def python_memcache_deserializer(key: Any, value: bytes, flags: int) -> Any:
-    """Return the value of what was stored; None for a pickle that cannot be read, which is logged."""
+    """Return the stored value. If a pickle cannot be read, log this and return None."""
     if flags & FLAG_TEXT:
         return value.decode()
     if flags & (FLAG_INTEGER | FLAG_LONG):
@@ -73,10 +73,10 @@ def python_memcache_deserializer(key: Any, value: bytes, flags: int) -> Any:
 
 
 class PickleSerde:
-    """Bytes, text and integers as they are, and all else pickled.
+    """Stores bytes, text and integers as they are, and pickles all else.
 
     Args:
-        pickle_version: of pickle's protocol; the highest there is.
+        pickle_version: the version of the pickle protocol, by default the highest.
     """
 
     def __init__(self, pickle_version: int = DEFAULT_PICKLE_VERSION) -> None:
@@ -93,12 +93,12 @@ pickle_serde: PickleSerde = PickleSerde()
 
 
 class CompressedSerde:
-    """What another serde writes, compressed where that makes it smaller.
+    """Compresses the output of another serde if that makes it smaller.
 
     Args:
         compress, decompress: functions from bytes to bytes.
-        serde: the other one.
-        min_compress_len: values of up to so many bytes are not compressed; with 0, none are.
+        serde: the other serde.
+        min_compress_len: values of at most this many bytes are not compressed. With 0, no value is.
     """
 
     def __init__(
@@ -132,7 +132,7 @@ compressed_serde: CompressedSerde = CompressedSerde()
 
 
 class LegacyWrappingSerde:
-    """A serde of two functions; without them, values are stored as they are and read as bytes."""
+    """A serde made of two functions. Without them, values are stored unchanged and read as bytes."""
 
     def __init__(self, serializer_func: _Serializer | None, deserializer_func: _Deserializer | None) -> None:
         self.serialize: Callable[..., Any] = serializer_func or self._as_it_is

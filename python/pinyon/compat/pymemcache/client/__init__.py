@@ -1,4 +1,4 @@
-"""pymemcache's clients, where pymemcache has them."""
+"""pymemcache's clients, under the same import path as in pymemcache."""
 
 from pinyon.compat.pymemcache.client.base import Client, PooledClient
 from pinyon.compat.pymemcache.client.hash import HashClient

@@ -1,4 +1,4 @@
-"""What pymemcache's clients are given, checked as pymemcache checks it: servers, keys, numbers and values."""
+"""Arguments of pymemcache's clients, checked as pymemcache checks them: servers, keys, numbers and values."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pinyon.compat.pymemcache.exceptions import MemcacheIllegalInputError
 Key = Union[bytes, str]
 ServerSpec = Union["tuple[str, int]", str]
 
-#: Above this many seconds memcached takes an expiry for a Unix time.
+#: If an expiry is larger than this, in seconds, memcached reads it as a Unix time.
 _LONGEST_RELATIVE = 30 * 24 * 60 * 60
 
 _LARGEST_CAS = 2**64 - 1
@@ -34,7 +34,7 @@ def normalize_server_spec(server: Any) -> ServerSpec:
 
 
 def address_of(server: ServerSpec | list[Any]) -> str:
-    """Return a server as ``pinyon.Client`` takes it."""
+    """Return a server as ``pinyon.Client`` expects it."""
     if isinstance(server, str):
         return os.path.abspath(server)
     host, port = server
@@ -68,14 +68,14 @@ def prefix_of(key_prefix: Any) -> bytes:
 
 
 def integer(value: Any, name: str) -> int:
-    """Return the integer; nothing is taken for one that is not."""
+    """Return the integer. Raise if it is of another type."""
     if not isinstance(value, int):
         raise MemcacheIllegalInputError(f"{name} must be integer, got bad value: {value!r}")
     return int(value)
 
 
 def ttl_of(expire: Any) -> int:
-    """Return the ttl of an expiry, which above 30 days is a Unix time."""
+    """Return the ttl for an expiry. An expiry above 30 days is a Unix time."""
     seconds = integer(expire, "expire")
     if seconds <= _LONGEST_RELATIVE:
         return seconds
@@ -93,7 +93,7 @@ def token_of(cas: Any) -> int:
 
 
 def data_of(value: Any, encoding: str) -> bytes:
-    """Return the bytes of what a serde made."""
+    """Return a serde's output as bytes."""
     if isinstance(value, bytes):
         return value
     try:

@@ -1,4 +1,4 @@
-"""Commands that are not Pinyon's: each on a connection of its own, so that no reply can be taken for another's."""
+"""Raw commands. Each has a connection of its own, so that replies cannot be confused."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def ask(
     socket_module: Any,
     tls_context: Any,
 ) -> bytes:
-    """Send a request and return the reply without the ``end`` that is waited for.
+    """Send a request. Return the reply, without the ``end`` that marks its end.
 
     ``timeout``: seconds from the request to the end of the reply.
     """
@@ -70,7 +70,7 @@ def _reply(connection: Any, request: bytes, end: bytes, deadline: float) -> byte
     connection.sendall(request)
     reply = bytearray()
     while True:
-        # Only what is new, and as much before it as may hold the beginning of the end.
+        # Search only what is new, and the bytes before it that may begin the end mark.
         found = reply.find(end, max(0, len(reply) - 65536 - len(end)))
         line = bytes(reply[:512]).partition(b"\r\n")
         kind = error_of_server(line[0].decode(errors="replace")) if line[1] else None

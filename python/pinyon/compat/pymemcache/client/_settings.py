@@ -1,4 +1,4 @@
-"""pymemcache's settings into those of ``pinyon.Client``."""
+"""Converts pymemcache's settings to those of ``pinyon.Client``."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ import pinyon
 from pinyon.compat.pymemcache.client._arguments import ServerSpec, address_of
 from pinyon.errors import UsageError
 
-#: Seconds that stand for ``timeout=None`` and ``connect_timeout=None``: no wait is without an end.
+#: Seconds for ``timeout=None`` and ``connect_timeout=None``, because every wait must end.
 TIMEOUT_OF_NONE = 10.0
 CONNECT_TIMEOUT_OF_NONE = 5.0
 
-#: pymemcache leaves the size of values to the server; Pinyon's memory is bounded.
+#: pymemcache has no limit for the size of values. Pinyon needs one to bound its memory.
 LARGEST_VALUE = 128 * 1024 * 1024
 
 
 class KeepaliveOpts:
-    """pymemcache's ``socket_keepalive``: checked, and otherwise without effect, as every wait has a deadline.
+    """pymemcache's ``socket_keepalive``. It is checked, but has no effect, because every wait has a deadline.
 
     Args:
         idle, intvl: seconds.
-        cnt: how many probes.
+        cnt: number of probes.
     """
 
     __slots__ = ("cnt", "idle", "intvl")
@@ -41,7 +41,7 @@ class KeepaliveOpts:
 
 
 def check_keepalive(options: Any) -> None:
-    """Raise what pymemcache raises for keepalive options that it does not take."""
+    """Check keepalive options. Raise the same errors as pymemcache."""
     if options is None:
         return
     if platform.system() != "Linux":
@@ -51,7 +51,7 @@ def check_keepalive(options: Any) -> None:
 
 
 def client_class(socket_module: Any) -> type[Any]:
-    """Return the client whose waits are those of the socket module."""
+    """Return the class of client that waits as the socket module does."""
     if socket_module is socket:
         return pinyon.Client
     if isinstance(socket_module, ModuleType) and socket_module.__name__.startswith("gevent."):
@@ -74,7 +74,7 @@ def connected(
     tls: pinyon.Tls | None,
     max_connections: int | None,
 ) -> Any:
-    """Return a client of Pinyon's for one server; it connects when it is first used."""
+    """Return Pinyon's client for one server. It connects when it is first used."""
     return client_class(socket_module)(
         address_of(server),
         serializer=serializer,
@@ -88,10 +88,10 @@ def connected(
 
 
 def tls_of(context: Any) -> pinyon.Tls | None:
-    """Return the ``pinyon.Tls`` that trusts what an ``ssl.SSLContext`` trusts.
+    """Return the ``pinyon.Tls`` that trusts the same authorities as an ``ssl.SSLContext``.
 
     Raises:
-        UsageError: the context wants what cannot be read from it, or what Pinyon does not do.
+        UsageError: a setting of the context cannot be read, or Pinyon does not support it.
     """
     if context is None or isinstance(context, pinyon.Tls):
         return context
@@ -111,7 +111,7 @@ def tls_of(context: Any) -> pinyon.Tls | None:
     trusted = context.get_ca_certs(binary_form=True)
     if not trusted:
         raise UsageError(
-            "it cannot be read from the tls_context whom it trusts (a folder, or nobody): give "
+            "the tls_context has no authorities that can be read from it (those of a folder cannot): give "
             'tls_context=pinyon.Tls(ca="ca.pem"), or pinyon.Tls() to trust what the system trusts'
         )
     with tempfile.NamedTemporaryFile("w", suffix=".pem") as file:

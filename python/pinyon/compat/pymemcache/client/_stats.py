@@ -1,4 +1,4 @@
-"""Statistics as pymemcache gives them: by names of bytes, and of Python's types where they have one."""
+"""Statistics as pymemcache returns them: names are bytes, and values have Python's types where possible."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _CONVERSIONS: dict[bytes, Callable[[bytes], Any]] = {
 
 
 def converted(name: bytes, value: bytes) -> Any:
-    """Return the value of a statistic, as the bytes it is where it is nothing else."""
+    """Return the value of a statistic with its Python type, or else as bytes."""
     try:
         return _CONVERSIONS.get(name, int)(value)
     except ValueError:
@@ -30,6 +30,6 @@ def converted(name: bytes, value: bytes) -> Any:
 
 
 def items_of(reply: bytes) -> dict[bytes, bytes]:
-    """Return what ``stats cachedump`` says of each item."""
+    """Return what ``stats cachedump`` says about each item."""
     words = [line.split(b" ", 2) for line in reply.splitlines()]
     return {item[1]: item[2] for item in words if item[0] == b"ITEM" and len(item) == 3}

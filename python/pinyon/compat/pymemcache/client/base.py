@@ -1,4 +1,4 @@
-"""pymemcache's client for one server, which is a ``pinyon.Client`` underneath."""
+"""pymemcache's client for one server, on top of ``pinyon.Client``."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ __all__ = [
 
 
 class _AsStored:
-    """The serializer that Pinyon gets: values are bytes and flags, as the serde, which wants the key too, made them."""
+    """Pinyon's serializer. Its values are pairs of bytes and flags that the serde made, which needs the key."""
 
     def dump(self, value: tuple[bytes, int]) -> tuple[bytes, int]:
         return value
@@ -56,25 +56,25 @@ class _AsStored:
 class Client:
     """A client for one memcached server, with pymemcache's arguments, methods and defaults.
 
-    Every command waits for its reply, also with ``noreply=True``, which then returns what it would without one; so
-    errors are raised, and the next command sees what this one did. It may be shared by threads and greenlets, and after
+    Every command waits for its reply, also with ``noreply=True``, so errors are raised and the next command sees the
+    effect. With ``noreply=True`` it returns what pymemcache returns. Threads and greenlets may share the client. After
     ``close`` it connects again.
 
     Args:
         server: ``(host, port)``, ``"host:port"`` or the path of a Unix socket.
         serde: an object with ``serialize(key, value)`` and ``deserialize(key, value, flags)``.
-        serializer, deserializer: such functions, where there is no ``serde``.
-        connect_timeout: seconds that connecting may take; None for 5.
-        timeout: seconds that an operation may take, all in all; None for 10.
-        no_delay: is always so.
-        ignore_exc: let reads be misses where they fail.
-        socket_module: ``socket``, or ``gevent.socket`` to let other greenlets run, which is also done when gevent has
-            patched the process.
-        socket_keepalive: without effect, as every wait has a deadline.
-        key_prefix: put before every key.
-        default_noreply: what ``noreply`` is where a method is not told.
-        allow_unicode_keys: take keys of text beyond ASCII, as UTF-8.
-        encoding: of values that the serde leaves as text, or as what ``str`` makes text of.
+        serializer, deserializer: two such functions, if there is no ``serde``.
+        connect_timeout: the longest time for connecting, in seconds; None for 5.
+        timeout: the longest time for an operation in total, in seconds; None for 10.
+        no_delay: always on.
+        ignore_exc: treat failed reads as misses.
+        socket_module: ``socket``, or ``gevent.socket`` to let other greenlets run. If gevent has patched the process,
+            other greenlets run in any case.
+        socket_keepalive: has no effect, because every wait has a deadline.
+        key_prefix: a prefix for every key.
+        default_noreply: the default of every method's ``noreply``.
+        allow_unicode_keys: accept text keys beyond ASCII, and send them as UTF-8.
+        encoding: the encoding of values that are not bytes after the serde.
         tls_context: an ``ssl.SSLContext``, whose authorities are trusted, or a ``pinyon.Tls``.
     """
 
@@ -127,7 +127,7 @@ class Client:
         )
 
     def close(self) -> None:
-        """Close the connections; the next command opens one again."""
+        """Close the connections. The next command connects again."""
         before, self._pinyon = self._pinyon, self._connected()
         before.close()
 
@@ -149,7 +149,7 @@ class Client:
             return self._forgiven(default)
 
     def get_many(self, keys: Iterable[Key]) -> dict[Key, Any]:
-        """Return the values of those keys that have one."""
+        """Return the values of the keys that have one."""
         given = {self.check_key(key): key for key in keys}
         try:
             found = self._ask("get_many", given)
@@ -169,7 +169,7 @@ class Client:
             return self._forgiven((default, cas_default))
 
     def gets_many(self, keys: Iterable[Key]) -> dict[Key, tuple[Any, Any]]:
-        """Return the values, with their CAS tokens, of those keys that have one."""
+        """Return the values of the keys that have one, with their CAS tokens."""
         given = {self.check_key(key): key for key in keys}
         try:
             found = self._ask("gets_many", given)
@@ -194,13 +194,13 @@ class Client:
     def append(
         self, key: Key, value: Any, expire: int = 0, noreply: bool | None = None, flags: int | None = None
     ) -> bool:
-        """Put a value behind the one that is there, whose expiry and flags stay. Return whether there was one."""
+        """Append to the stored value. Expiry and flags do not change. Return whether there was a value."""
         return self._store("append", key, value, expire, noreply, flags)
 
     def prepend(
         self, key: Key, value: Any, expire: int = 0, noreply: bool | None = None, flags: int | None = None
     ) -> bool:
-        """Put a value before the one that is there, whose expiry and flags stay. Return whether there was one."""
+        """Prepend to the stored value. Expiry and flags do not change. Return whether there was a value."""
         return self._store("prepend", key, value, expire, noreply, flags)
 
     def cas(
@@ -220,7 +220,7 @@ class Client:
     def set_many(
         self, values: Mapping[Key, Any], expire: int = 0, noreply: bool | None = None, flags: int | None = None
     ) -> list[Key]:
-        """Store many values. Return the keys not known to be stored; with ``noreply`` they are an error."""
+        """Store many values. Return the keys that may not be stored. With ``noreply``, such keys raise an error."""
         given = {self.check_key(key): key for key in values}
         stored = {sent: self._stored(key, values[key], flags) for sent, key in given.items()}
         failed = [given[sent] for sent in self._ask("set_many", stored, ttl_of(expire))]
@@ -245,15 +245,15 @@ class Client:
     delete_multi = delete_many
 
     def incr(self, key: Key, value: int, noreply: bool | None = False) -> int | None:
-        """Add to a number. Return the sum, or None if there is none, and with ``noreply``."""
+        """Add to a number. Return the sum, or None if there is no number, or with ``noreply``."""
         return self._count("incr", key, value, noreply)
 
     def decr(self, key: Key, value: int, noreply: bool | None = False) -> int | None:
-        """Subtract from a number, down to 0. Return the difference, or None if there is none, and with ``noreply``."""
+        """Subtract from a number, down to 0. Return the difference, or None as ``incr`` does."""
         return self._count("decr", key, value, noreply)
 
     def touch(self, key: Key, expire: int = 0, noreply: bool | None = None) -> bool:
-        """Set when an item expires. Return whether there is one."""
+        """Set when an item expires. Return whether there is such an item."""
         return bool(self._ask("touch", self.check_key(key), ttl_of(expire))) or self._noreply(noreply)
 
     def stats(self, *args: Key) -> dict[bytes, Any]:
@@ -273,23 +273,23 @@ class Client:
         return bytes(version.encode())
 
     def flush_all(self, delay: int = 0, noreply: bool | None = None) -> bool:
-        """Let the server forget all items, after ``delay`` seconds. Return True."""
+        """Delete all items of the server, after ``delay`` seconds. Return True."""
         self._ask("flush_all", integer(delay, "delay"))
         return True
 
     def cache_memlimit(self, memlimit: int) -> bool:
-        """Set how many megabytes the server uses. Return True."""
+        """Set the server's memory limit, in megabytes. Return True."""
         self._ask_raw(b"cache_memlimit %d" % integer(memlimit, "memlimit"))
         return True
 
     def shutdown(self, graceful: bool = False) -> None:
-        """End the server, which has to allow it (memcached's option ``-A``)."""
-        # It closes the connection instead of answering.
+        """Shut the server down. The server must permit this (memcached's option ``-A``)."""
+        # The server closes the connection instead of answering.
         with contextlib.suppress(MemcacheUnexpectedCloseError):
             self._ask_raw(b"shutdown graceful" if graceful else b"shutdown")
 
     def raw_command(self, command: Key, end_tokens: Key = "\r\n") -> bytes:
-        """Send any command, on a connection of its own; return its reply, without the end that is waited for."""
+        """Send any command, on a connection of its own. Return the reply, without the end that marks it."""
         encoding = "utf-8" if self.allow_unicode_keys else "ascii"
         request = command.encode(encoding) if isinstance(command, str) else command
         end = end_tokens.encode(encoding) if isinstance(end_tokens, str) else end_tokens
@@ -312,7 +312,7 @@ class Client:
         try:
             return getattr(client, command)(*arguments)
         except Error as error:
-            # Another thread closed it between the two lines.
+            # Another thread closed the client between these two lines.
             if isinstance(error, Closed) and error.sent == "no" and client is not self._pinyon:
                 return self._ask(command, *arguments)
             raised = translated(error)
@@ -335,7 +335,7 @@ class Client:
 
     def _store(self, mode: str, key: Key, value: Any, expire: int, noreply: bool | None, flags: int | None) -> bool:
         sent, ttl = self.check_key(key), ttl_of(expire)
-        # What is put to an item has neither ttl nor flags of its own.
+        # Appended and prepended bytes have neither ttl nor flags.
         ending = () if mode in ("append", "prepend") else (ttl,)
         return bool(self._ask(mode, sent, self._stored(key, value, flags), *ending)) or self._noreply(noreply)
 
@@ -355,22 +355,22 @@ class Client:
         return bool(self.default_noreply if noreply is None else noreply)
 
     def _forgiven(self, lost: _Lost) -> _Lost:
-        """Return what is instead of an answer, or raise the error that is being handled."""
+        """Return the substitute for an answer, or raise the error that is being handled."""
         if self.ignore_exc:
             return lost
         raise
 
 
 class PooledClient(Client):
-    """The same; its connections are limited.
+    """The same client, with a limit for its connections.
 
     Args:
-        max_pool_size: how many connections there are at most; further threads wait their turn. None for 64.
-        pool_idle_timeout: without effect: idle connections are kept, and looked at before they are used again.
-        lock_generator: without effect.
+        max_pool_size: the largest number of connections; further threads wait. None for 64.
+        pool_idle_timeout: has no effect: idle connections are kept, and checked before they are used again.
+        lock_generator: has no effect.
     """
 
-    #: What it is made of in pymemcache; here it has no clients inside.
+    #: pymemcache's pool contains clients of this class. Here there are none inside.
     client_class = Client
 
     def __init__(

@@ -18,7 +18,7 @@ logger: logging.Logger = logging.getLogger(__name__)
 
 
 class _Failure(NamedTuple):
-    """Of a server that failed: when last, and how many attempts have failed since it first did."""
+    """The state of a failed server: when it failed last, and how many attempts failed since the first."""
 
     since: float
     attempts: int
@@ -27,19 +27,19 @@ class _Failure(NamedTuple):
 class HashClient:
     """A client for several memcached servers, with pymemcache's arguments, methods and defaults.
 
-    Keys are on the servers where pymemcache has them. A server that fails is left alone, and its keys are misses, for
-    ``retry_timeout``; after ``retry_attempts`` its keys go to the other servers, for ``dead_timeout``.
+    Keys are on the same servers as with pymemcache. If a server fails, it is not used for ``retry_timeout``, and its
+    keys are misses. After ``retry_attempts`` its keys go to the other servers, for ``dead_timeout``.
 
     Args:
-        servers: a list of what ``Client`` takes.
+        servers: a list of servers as ``Client`` takes them.
         hasher: a class with ``get_node``, ``add_node`` and ``remove_node``.
-        retry_attempts: how often a server is tried again before its keys go to others.
+        retry_attempts: how often a server is retried before its keys go to other servers.
         retry_timeout: seconds from one attempt to the next.
-        dead_timeout: seconds until a server that was given up gets its keys back.
+        dead_timeout: seconds until a removed server gets its keys back.
         use_pooling: use ``PooledClient``.
-        ignore_exc: do not raise; reads are misses then, and nothing is stored.
+        ignore_exc: do not raise errors. Reads are then misses, and nothing is stored.
 
-    The others are those of ``Client`` and ``PooledClient``.
+    All other arguments are those of ``Client`` and ``PooledClient``.
     """
 
     #: The class of the clients for one server.
@@ -109,9 +109,9 @@ class HashClient:
             self.add_server(normalize_server_spec(server))
 
     def add_server(self, server: Any, port: int | None = None) -> None:
-        """Use one more server."""
+        """Add a server."""
         server = _server(server, port)
-        # Every client is a pool; one of a class of the program's own is taken as it is.
+        # Every client of this package is a pool. A client of the program's own class is used as it is.
         if self.use_pooling and self.client_class is Client:
             client: Any = PooledClient(server, **self.default_kwargs, **self._pool_settings)
         else:
@@ -124,7 +124,7 @@ class HashClient:
             before.close()
 
     def remove_server(self, server: Any, port: int | None = None) -> None:
-        """Do not use a server for ``dead_timeout``."""
+        """Remove a server for ``dead_timeout``."""
         server = _server(server, port)
         with self._changing:
             self._failed_clients.pop(server, None)
@@ -133,7 +133,7 @@ class HashClient:
                 self.hasher.remove_node(_node(server))
 
     def _revive(self) -> None:
-        """Use those servers again that have been dead for long enough."""
+        """Add the removed servers again whose ``dead_timeout`` has passed."""
         now = time.monotonic()
         with self._changing:
             for server in [server for server, since in self._dead_clients.items() if now - since > self.dead_timeout]:
@@ -142,7 +142,7 @@ class HashClient:
                 del self._dead_clients[server]
 
     def _get_client(self, key: Key) -> Any:
-        """Return the client of the key's server, None when there are no servers left and that is no error."""
+        """Return the client of the key's server. Return None if no server is left and that is not an error."""
         check_key_helper(key, self.allow_unicode_keys, self.key_prefix)
         if self._dead_clients:
             self._revive()
@@ -154,7 +154,7 @@ class HashClient:
         raise MemcacheError("All servers seem to be down right now")
 
     def _on_server(self, client: Any, lost: Any, command: str, *arguments: Any, **settings: Any) -> Any:
-        """Return what a command comes to, or ``lost`` where the server is left alone, or its error ignored."""
+        """Return a command's result, or ``lost`` if the server is not used now, or if its error is ignored."""
         server = client.server
         failure = self._failed_clients.get(server)
         if failure is not None and failure.attempts >= self.retry_attempts:
@@ -185,7 +185,7 @@ class HashClient:
         return lost if client is None else self._on_server(client, lost, command, key, *arguments, **settings)
 
     def _by_server(self, keys: Iterable[Key]) -> tuple[list[tuple[Any, list[Key]]], list[Key]]:
-        """Return the servers' clients, each with its keys, and the keys that have no server."""
+        """Return each server's client with its keys, and the keys without a server."""
         placed: dict[int, tuple[Any, list[Key]]] = {}
         homeless: list[Key] = []
         for key in keys:
@@ -266,7 +266,7 @@ class HashClient:
             self._on_server(client, False, "flush_all", *args, **kwargs)
 
     def close(self) -> None:
-        """Close the connections; the next command opens them again."""
+        """Close the connections. The next command connects again."""
         for client in list(self.clients.values()):
             client.close()
 
@@ -275,7 +275,7 @@ class HashClient:
 
 
 def _server(server: Any, port: int | None) -> Any:
-    """Return the server of arguments that are one, or its host and port."""
+    """Return the server that the arguments name: one argument, or a host and a port."""
     if port is None:
         return server
     if not isinstance(server, str):
@@ -284,5 +284,5 @@ def _server(server: Any, port: int | None) -> Any:
 
 
 def _node(server: Any) -> str:
-    """Return what the hasher knows a server by."""
+    """Return the hasher's name for a server."""
     return server if isinstance(server, str) else f"{server[0]}:{server[1]}"

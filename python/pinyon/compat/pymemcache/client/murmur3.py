@@ -1,4 +1,4 @@
-"""MurmurHash3, by which pymemcache places keys."""
+"""MurmurHash3, with which pymemcache chooses a key's server."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _SECOND = 0x1B873593
 
 
 def murmur3_32(data: str, seed: int = 0) -> int:
-    """Return the 32-bit hash of a text, each of whose characters counts as the lowest byte of its number."""
+    """Return the 32-bit hash of a text. Only the lowest byte of each character's code point counts."""
     text = data.encode("utf-32-le", "surrogatepass")[::4]
     whole = len(text) // 4
     hashed = seed & _BITS

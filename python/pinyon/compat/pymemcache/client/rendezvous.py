@@ -1,4 +1,4 @@
-"""pymemcache's way to choose a server for a key: the one whose name hashes highest together with it."""
+"""Rendezvous hashing, as in pymemcache: a key's server is the one with the highest hash of name and key."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from pinyon.compat.pymemcache.client.murmur3 import murmur3_32
 
 
 class RendezvousHash:
-    """Places keys on nodes, so that a node that goes moves its own keys alone.
+    """Assigns keys to nodes. If a node is removed, only its own keys move.
 
     Args:
-        nodes: their names.
-        seed: of the hash function.
-        hash_function: of a text and a seed.
+        nodes: the names of the nodes.
+        seed: the seed of the hash function.
+        hash_function: a function of a text and a seed.
     """
 
     def __init__(
@@ -37,7 +37,7 @@ class RendezvousHash:
         self.nodes.remove(node)
 
     def get_node(self, key: Any) -> Any:
-        """Return the key's node, None when there are none. A key of bytes is another one than its text."""
+        """Return the key's node, or None if there are no nodes. Bytes and text are different keys."""
         if len(self.nodes) == 1:
             return self.nodes[0]
         winner, highest = None, (-1, "")

@@ -1,4 +1,4 @@
-"""A client that tries again what failed."""
+"""A client that retries failed commands."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ def _errors(name: str, given: Any) -> _Errors:
 
 
 class RetryingClient:
-    """Another client, whose commands are tried again when they fail.
+    """Retries the failed commands of another client.
 
-    A server that Pinyon has marked down is not asked for up to a quarter of a second: a try in that time fails at once.
+    While Pinyon has marked a server down, up to 1.5 seconds at a time, attempts on it fail immediately.
 
     Args:
-        client: the other one.
-        attempts: how often a command is tried at most.
-        retry_delay: seconds between one attempt and the next.
-        retry_for: the errors after which to try again; all, where there are none.
-        do_not_retry_for: the errors after which not to try again.
+        client: the other client.
+        attempts: the largest number of attempts for a command.
+        retry_delay: seconds between two attempts.
+        retry_for: the errors to retry after. Without any, all errors.
+        do_not_retry_for: the errors not to retry after.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""A cache in memory with a client's methods, for the tests of programs. No bytes are made of values but by a serde."""
+"""A cache in memory with a client's methods, for tests of programs. Values become bytes only if there is a serde."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pinyon.compat.pymemcache.serde import LegacyWrappingSerde
 
 
 class MockMemcacheClient:
-    """Takes a client's arguments; those of connections are kept and not used."""
+    """Takes a client's arguments. It keeps those for connections, but does not use them."""
 
     def __init__(
         self,
@@ -41,14 +41,14 @@ class MockMemcacheClient:
         self.allow_unicode_keys = allow_unicode_keys
         self.encoding = encoding
         self.tls_context = tls_context
-        #: Until when (0 for no end), and what the serde made of the value.
+        #: When the item expires (0 for never), and the serde's output.
         self._items: dict[bytes, tuple[float, Any, int]] = {}
 
     def check_key(self, key: Key) -> bytes:
         return check_key_helper(key, self.allow_unicode_keys)
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Delete all items."""
         self._items.clear()
 
     def _has(self, key: Key) -> bool:
