@@ -11,7 +11,9 @@ TEST_PROCESSES ?= 4
 version = $(shell sed -n '/^\[workspace.package\]/,/^$$/s/^version = "\(.*\)"/\1/p' Cargo.toml)
 
 # What Pinyon and the floor are built from.
-rust_sources := $(shell find proto core python/native bench/floor -name '*.rs' -o -name '*.lua' -o -name 'Cargo.toml' | grep -v /target/) Cargo.toml Cargo.lock
+core_sources := $(shell find proto core -name '*.rs' -o -name '*.lua' -o -name 'Cargo.toml') Cargo.toml Cargo.lock
+rust_sources := $(core_sources) $(shell find python/native bench/floor -name '*.rs' -o -name 'Cargo.toml')
+ruby_sources := $(core_sources) $(shell find ruby/native -name '*.rs' -o -name 'Cargo.toml')
 
 distributed := $(rust_sources) $(shell find python/pinyon -name '*.py*' -not -path '*/__pycache__*') \
 	python/pyproject.toml python/README.md LICENSE-APACHE LICENSE-MIT tools/distribution/build.py
@@ -38,6 +40,7 @@ test: setup ## Every test, on servers it starts itself
 	cd python && ../.venv/bin/python -m pytest -q -n $(TEST_PROCESSES) --dist loadscope
 	cd bench && ../.venv/bin/python -m pytest -q
 	cd verify && ../.venv/bin/python -m pytest -q
+	cd ruby && rake -q test
 	.venv/bin/python -m pinyon_bench instructions --check
 
 .PHONY: dist
@@ -88,6 +91,7 @@ lint: setup ## Formatting, lints and types of all languages
 	cd bench && ../.venv/bin/mypy pinyon_bench
 	cd verify && ../.venv/bin/mypy pinyon_verify
 	cd tools/distribution && ../../.venv/bin/mypy --strict .
+	cd ruby && rubocop
 
 .PHONY: signatures
 signatures: setup ## Write the arguments of classes and the docstrings of stubs anew, after a change of the core's settings
@@ -107,7 +111,7 @@ fuzz: ## Each fuzz target for FUZZ_SECONDS (60); needs Rust's nightly toolchain
 	tools/fuzz $(FUZZ_SECONDS)
 
 .PHONY: setup
-setup: .venv/.ready .venv/.pinyon ## Packages, .venv with Pinyon and the benchmark's peers
+setup: .venv/.ready .venv/.pinyon ruby/lib/pinyon/native.so ## Packages, .venv with Pinyon and the benchmark's peers, the gem
 
 .venv/.ready: tools/setup $(wildcard tools/*.txt) python/requirements-test.txt bench/requirements.txt
 	tools/setup
@@ -120,10 +124,14 @@ setup: .venv/.ready .venv/.pinyon ## Packages, .venv with Pinyon and the benchma
 	cargo build --release --locked -q -p pinyon-core --example instructions
 	touch $@
 
+ruby/lib/pinyon/native.so: .venv/.ready $(ruby_sources)
+	cargo build --release --locked -q -p pinyon-ruby
+	cp target/release/libpinyon_ruby.so $@
+
 .venv/.docs: .venv/.ready tools/requirements-docs.txt
 	.venv/bin/pip install -q --disable-pip-version-check -r tools/requirements-docs.txt
 	touch $@
 
 .PHONY: clean
 clean: ## Remove everything that was built
-	rm -rf target dist .venv fuzz/target docs/_build
+	rm -rf target dist .venv fuzz/target docs/_build ruby/lib/pinyon/native.so

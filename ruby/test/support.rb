@@ -19,10 +19,12 @@ module Support
   class Server
     attr_reader :address
 
+    # @param command [Array<String>] SOCKET or PORT is where it listens, FOLDER a directory of its own
     def initialize(*command)
       @folder = Dir.mktmpdir("pinyon")
-      @address = File.join(@folder, "socket")
-      @command = command.map { |word| word.sub("SOCKET", @address).sub("FOLDER", @folder) }
+      @port = free_port if command.include?("PORT")
+      @address = @port ? "127.0.0.1:#{@port}" : File.join(@folder, "socket")
+      @command = command.map { |word| word.sub("SOCKET", @address).sub("PORT", @port.to_s).sub("FOLDER", @folder) }
       start
     end
 
@@ -52,8 +54,13 @@ module Support
 
     private
 
+    def free_port
+      server = TCPServer.new("127.0.0.1", 0)
+      server.addr[1].tap { server.close }
+    end
+
     def accepts?
-      UNIXSocket.new(@address).close
+      (@port ? TCPSocket.new("127.0.0.1", @port) : UNIXSocket.new(@address)).close
       true
     rescue SystemCallError
       false
@@ -114,7 +121,8 @@ module Support
   end
 
   def redis
-    servers[:redis] ||= Server.new("redis-server", "--port", "0", "--unixsocket", "SOCKET", "--save", "", "--dir", "FOLDER")
+    servers[:redis] ||= Server.new("redis-server", "--port", "0", "--unixsocket", "SOCKET", "--save", "", "--dir",
+                                   "FOLDER")
   end
 
   def vectors(name)
@@ -134,7 +142,7 @@ class PinyonTest < Minitest::Test
 
   def client(*servers, timeout: GENEROUS, connect_timeout: GENEROUS, **settings)
     servers = [memcached.address] if servers.empty?
-    closing(Pinyon::Client.new(*servers, timeout: timeout, connect_timeout: connect_timeout, **settings))
+    closing(Pinyon::Client.new(*servers, timeout:, connect_timeout:, **settings))
   end
 
   def locks(**settings)

@@ -19,7 +19,8 @@ class TestClient < PinyonTest
 
   def test_stores_that_depend_on_what_is_there
     cache = client
-    assert_equal [false, true, false, true], [cache.replace(key, 1), cache.add(key, 1), cache.add(key, 2), cache.replace(key, 3)]
+    assert_equal [false, true, false, true],
+                 [cache.replace(key, 1), cache.add(key, 1), cache.add(key, 2), cache.replace(key, 3)]
     assert_equal 3, cache.get(key)
     assert cache.delete(key)
     refute cache.delete(key)
@@ -107,13 +108,14 @@ class TestClient < PinyonTest
         batch.delete(key("missing"))
       end
     end
-    assert_equal [[key, "add", "not stored"], [key("missing"), "delete", "not found"]],
-                 error.failures.map { |failure| [failure.key, failure.command, failure.reason] }
+    failed = error.failures.map { |failure| [failure.key, failure.command, failure.reason] }
+    assert_equal [[key, "add", "not stored"], [key("missing"), "delete", "not found"]], failed
     assert_equal "stored", cache.get(key("other"))
   end
 
   def test_a_batch_is_over_with_its_block
-    cache, left = client, nil
+    cache = client
+    left = nil
     cache.quiet { |batch| left = batch }
     assert_raises(Pinyon::UsageError) { left.set(key, 1) }
     assert_equal "raised", assert_raises(RuntimeError) { cache.quiet { raise "raised" } }.message
@@ -128,7 +130,7 @@ class TestClient < PinyonTest
     cache.get(key)
     assert_equal 1, cache.metrics.fetch(memcached.address)[:commands].fetch("get")[:misses]
     assert_match(/\A#<Pinyon::Client .* up, 1 connected, 1 idle>\z/, cache.inspect)
-    assert_equal 5, cache.tap { cache.set(key, 12_345) }.meta(key).size
+    assert_equal 5, cache.tap { cache.set(key, 12_345) }.meta(key).bytesize
   end
 
   def test_settings_are_checked
@@ -162,7 +164,7 @@ class TestClient < PinyonTest
     assert_equal :default, cache.using(on_failure: :miss).get("key", :default)
     assert_equal({}, cache.get_many(["key"], failed: failed = {}))
     assert_equal [server.address], failed.keys
-    assert(eventually { assert_raises(Pinyon::Error) { cache.get("key") } && events.any? { |event| event.kind == :down } })
+    assert_raises(Pinyon::Error) { cache.get("key") } until events.any? { |event| event.kind == :down }
     server.start
     assert(eventually { cache.using(on_failure: :miss).set("key", "again") })
     assert_equal "again", cache.get("key")

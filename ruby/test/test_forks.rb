@@ -8,12 +8,12 @@ class TestForks < PinyonTest
     reader, writer = IO.pipe
     pid = fork do
       reader.close
-      writer.write(Marshal.dump(yield))
+      writer.write(JSON.dump(yield))
       writer.close
       exit!(0)
     end
     writer.close
-    Marshal.load(reader.read).tap { Process.wait(pid) }
+    JSON.parse(reader.read).tap { Process.wait(pid) }
   end
 
   def test_children_use_the_client_while_the_parent_does

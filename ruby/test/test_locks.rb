@@ -3,12 +3,13 @@
 require_relative "support"
 
 class TestLocks < PinyonTest
-  def other_thread(&block)
-    Thread.new(&block).value
+  def other_thread(&)
+    Thread.new(&).value
   end
 
   def test_a_block_holds_the_lock
-    mine, others = locks, locks
+    mine = locks
+    others = locks
     result = mine.synchronize("a", :b) do |held|
       assert held.held?
       assert_equal ["a", :b], held.names
@@ -29,7 +30,8 @@ class TestLocks < PinyonTest
   end
 
   def test_who_waits_gets_it
-    mine, others = locks, locks
+    mine = locks
+    others = locks
     held = mine.lock("a")
     waiting = Thread.new { others.synchronize("a") { :got } }
     assert(eventually { mine.waiting("a") == 1 })
@@ -56,7 +58,8 @@ class TestLocks < PinyonTest
   end
 
   def test_threads_that_would_wait_for_each_other
-    mine, steps = locks, Queue.new
+    mine = locks
+    steps = Queue.new
     first = Thread.new do
       mine.synchronize("a") do
         steps.pop
@@ -74,7 +77,9 @@ class TestLocks < PinyonTest
   end
 
   def test_a_lost_lock_tells_its_holder
-    mine, others, told = locks, locks, Queue.new
+    mine = locks
+    others = locks
+    told = Queue.new
     held = mine.lock("a", on_lost: ->(lost) { told << lost })
     assert_equal 1, others.force_release("a", token: held.token)
     assert_same held, told.pop
@@ -98,7 +103,8 @@ class TestLocks < PinyonTest
   end
 
   def test_waiting_for_a_notification
-    mine, others = locks, locks
+    mine = locks
+    others = locks
     held = mine.lock("a")
     refute held.wait(0.01)
     notified = Thread.new { held.wait(GENEROUS) }
@@ -124,7 +130,8 @@ class TestLocks < PinyonTest
   end
 
   def test_a_wait_that_is_interrupted_gives_the_lock_up
-    mine, others = locks, locks
+    mine = locks
+    others = locks
     held = others.lock("a")
     waiting = Thread.new { mine.lock("a") }
     assert(eventually { others.waiting("a") == 1 })
@@ -135,7 +142,9 @@ class TestLocks < PinyonTest
   end
 
   def test_one_holder_at_a_time
-    mine, inside, most = locks, 0, 0
+    mine = locks
+    inside = 0
+    most = 0
     threads = (1..8).map do
       Thread.new do
         25.times do
@@ -153,7 +162,8 @@ class TestLocks < PinyonTest
   end
 
   def test_closing_ends_every_wait
-    mine, others = locks, locks
+    mine = locks
+    others = locks
     held = others.lock("a")
     waiting = Thread.new { mine.lock("a") }
     waiting.report_on_exception = false

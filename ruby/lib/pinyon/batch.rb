@@ -1,8 +1,8 @@
 # frozen_string_literal: true
 
 module Pinyon
-  # Commands that are sent without waiting for each reply. {Client#quiet} yields one. Their outcomes are known at the end
-  # of its block.
+  # Commands that are sent without waiting for each reply. {Client#quiet} yields one. Their outcomes are known at the
+  # end of its block.
   class Batch
     # @api private
     def initialize(native)

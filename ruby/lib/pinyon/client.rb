@@ -4,8 +4,8 @@ require "date"
 require "pinyon/batch"
 
 module Pinyon
-  # A client of one or more memcached servers. All threads of a process can share it; a forked child makes connections of
-  # its own.
+  # A client of one or more memcached servers. All threads of a process can share it; a forked child makes connections
+  # of its own.
   #
   #   cache = Pinyon::Client.new("cache1:11211", "cache2:11211", timeout: 0.5)
   #   cache.set("user:1", { "name" => "Ada" }, ttl: 300)
@@ -15,8 +15,9 @@ module Pinyon
   # Keys are Strings or Symbols. A ttl is a number of seconds, or an +ActiveSupport::Duration+; 0 never expires. Without
   # one, the client's +default_ttl+ counts.
   #
-  # Values are what every language that Pinyon has can read: Strings (text in UTF-8, or bytes in BINARY), Integers, true,
-  # false, nil, Floats, Arrays, Hashes and Times. What would come back as something else, such as a Symbol, is refused.
+  # Values are what every language that Pinyon has can read: Strings (text in UTF-8, or bytes in BINARY), Integers,
+  # true, false, nil, Floats, Arrays, Hashes and Times. What would come back as something else, such as a Symbol, is
+  # refused.
   class Client
     # An event of the servers.
     #
@@ -31,13 +32,13 @@ module Pinyon
 
     # What the server knows about an item.
     #
-    # @!attribute size [Integer] the bytes of its value
+    # @!attribute bytesize [Integer] the bytes of its value
     # @!attribute client_flags [Integer]
     # @!attribute cas [Integer] its CAS token
     # @!attribute ttl [Integer, nil] seconds until it expires; nil if it never does
     # @!attribute last_access [Integer] seconds since it was last read
     # @!attribute hit_before [Boolean] whether it was ever read
-    Metadata = Struct.new(:size, :client_flags, :cas, :ttl, :last_access, :hit_before)
+    Metadata = Struct.new(:bytesize, :client_flags, :cas, :ttl, :last_access, :hit_before)
 
     # @param servers [Array<String>] +"host:port"+, +"host:port:weight"+ or +"/path/of/socket"+. Without any, the
     #   environment variable +MEMCACHE_SERVERS+, or else +127.0.0.1:11211+
@@ -179,8 +180,8 @@ module Pinyon
 
     # Delete an item.
     #
-    # @param stale [Numeric, nil] seconds for which the item stays, marked as stale, instead: the next caller of {#fetch}
-    #   makes a new value, and all others get the stale one meanwhile
+    # @param stale [Numeric, nil] seconds for which the item stays instead, marked as stale: the next caller that asks
+    #   for a lease makes a new value, and all others get the stale one meanwhile
     # @return [Boolean] whether there was such an item
     def delete(key, stale: nil)
       stale ? @native.mark_stale(key, stale) : @native.delete(key)
@@ -212,8 +213,8 @@ module Pinyon
     # The values of many keys. All servers are asked at the same time.
     #
     # @param keys [Array<String, Symbol>]
-    # @param failed [Hash, nil] accepts partial results: it receives the error of each server that failed, and nothing is
-    #   raised for them
+    # @param failed [Hash, nil] accepts partial results: it receives the error of each server that failed, and nothing
+    #   is raised for them
     # @return [Hash] values by key, without the keys that have none
     # @raise [Error] a server failed; its {Error#partial} has the values that did arrive
     def get_many(keys, failed: nil)
@@ -293,7 +294,7 @@ module Pinyon
     # @return [Client]
     def using(failover: nil, on_failure: nil)
       view = dup
-      view.instance_variable_set(:@native, @native.using({ failover: failover, on_failure: on_failure }))
+      view.instance_variable_set(:@native, @native.using({ failover:, on_failure: }))
       view
     end
 
@@ -342,8 +343,8 @@ module Pinyon
 
     # What happened on the connections to each server, in this process.
     #
-    # @return [Hash{String => Hash{Symbol => Object}}] for each server +:up+, +:gutter+, +:connections+, +:idle+, +:sent+
-    #   and +:received+ (bytes), and +:commands+: for each command +:hits+, +:misses+, +:stored+, +:not_stored+,
+    # @return [Hash{String => Hash{Symbol => Object}}] for each server +:up+, +:gutter+, +:connections+, +:idle+,
+    #   +:sent+ and +:received+ (bytes), and +:commands+: for each command +:hits+, +:misses+, +:stored+, +:not_stored+,
     #   +:answered+, +:retries+, +:errors+, and of a sample of the answers +:timed+ (how many), +:seconds+ (in all) and
     #   +:buckets+
     def metrics

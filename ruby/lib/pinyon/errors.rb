@@ -10,8 +10,8 @@ module Pinyon
     # @return [String, nil] the protocol's name of the command; nil if there was none
     attr_reader :command
 
-    # @return [Symbol] whether the server may have executed the command: +:no+ (nothing of it was sent), +:maybe+ (it was
-    #   sent, and no answer came) or +:yes+ (the server answered)
+    # @return [Symbol] whether the server may have executed the command: +:no+ (nothing of it was sent), +:maybe+ (it
+    #   was sent, and no answer came) or +:yes+ (the server answered)
     attr_reader :sent
 
     # @return [Object, nil] what was achieved before the failure: of {Client#get_many} the Hash of what arrived, of
@@ -129,7 +129,7 @@ module Pinyon
       return if unsuccessful.empty?
 
       raise new(unsuccessful.map do |_number, command, key, reason, error|
-        Failure.new(key: key, command: command, reason: reason, error: error)
+        Failure.new(key:, command:, reason:, error:)
       end)
     end
 

@@ -56,7 +56,6 @@ module Pinyon
     #
     # @return [Boolean] whether it was held until then
     def release
-      Listening.forget(self)
       @native.release
     end
 

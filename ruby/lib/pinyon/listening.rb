@@ -1,8 +1,8 @@
 # frozen_string_literal: true
 
 module Pinyon
-  # Tells holders that their locks were lost, and warns the program's operators, in one thread of each process. It sleeps
-  # in the core.
+  # Tells holders that their locks were lost, and warns the program's operators, in one thread of each process. The
+  # thread sleeps in the core.
   #
   # @api private
   module Listening
@@ -46,8 +46,5 @@ module Pinyon
         warn("pinyon: a callback of on_lost failed: #{e.full_message(highlight: false)}")
       end
     end
-
-    # A lock that was released is not told of a loss.
-    def self.forget(_held); end
   end
 end

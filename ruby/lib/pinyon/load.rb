@@ -9,5 +9,6 @@ rescue LoadError
 end
 
 unless Pinyon::Native::VERSION == Pinyon::VERSION
-  raise LoadError, "pinyon #{Pinyon::VERSION} found a native half of version #{Pinyon::Native::VERSION}: reinstall the gem"
+  raise LoadError,
+        "pinyon #{Pinyon::VERSION} found a native half of version #{Pinyon::Native::VERSION}: reinstall the gem"
 end

@@ -49,8 +49,8 @@ module Pinyon
     # @raise [LockTimeout] others held it for all this time; the message names the holder
     # @raise [LockLost] it was lost before the block ended
     def synchronize(*names, ttl: nil, timeout: nil, renew: true, max_hold: nil, reentrant: nil, on_lost: nil)
-      held = lock(*names, ttl: ttl, timeout: timeout, renew: renew, max_hold: max_hold, reentrant: reentrant,
-                          on_lost: on_lost)
+      held = lock(*names, ttl:, timeout:, renew:, max_hold:, reentrant:,
+                          on_lost:)
       failed = true
       begin
         result = yield held
@@ -67,7 +67,7 @@ module Pinyon
     # @raise [LockTimeout] others held it for all this time; the message names the holder
     # @see #synchronize
     def lock(*names, ttl: nil, timeout: nil, renew: true, max_hold: nil, reentrant: nil, on_lost: nil)
-      terms = { ttl: ttl, timeout: timeout, renew: renew, max_hold: max_hold, reentrant: reentrant }
+      terms = { ttl:, timeout:, renew:, max_hold:, reentrant: }
       held(names, @native.acquire(names, terms, true), on_lost)
     end
 
@@ -76,7 +76,7 @@ module Pinyon
     # @return [Held, nil] nil if it is taken
     # @see #synchronize
     def try_lock(*names, ttl: nil, renew: true, max_hold: nil, reentrant: nil, on_lost: nil)
-      terms = { ttl: ttl, renew: renew, max_hold: max_hold, reentrant: reentrant }
+      terms = { ttl:, renew:, max_hold:, reentrant: }
       held(names, @native.acquire(names, terms, false), on_lost)
     end
 

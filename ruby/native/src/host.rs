@@ -30,7 +30,8 @@ pub(crate) fn unlocked_until<T: Send>(
     wait: impl FnOnce() -> T + Send,
     interrupt: impl Fn() + Sync,
 ) -> Result<T, Error> {
-    let outcome = Waiting { wait: Some(wait), outcome: None }.end(Some(call(&interrupt)), ptr::from_ref(&interrupt).cast_mut().cast())?;
+    let outcome = Waiting { wait: Some(wait), outcome: None }
+        .end(Some(call(&interrupt)), ptr::from_ref(&interrupt).cast_mut().cast())?;
     check_interrupts()?;
     Ok(outcome)
 }

@@ -7,7 +7,9 @@ use magnus::r_hash::ForEach;
 use magnus::time::{Offset, Timespec};
 use magnus::value::{Qfalse, Qtrue, ReprValue};
 use magnus::{Error, Float, Integer, IntoValue, Module, RArray, RClass, RHash, RString, Ruby, Time, Value};
-use pinyon_core::dialect::{DateTime, Instant, Notation, Objects, Part, Plain, Unwritable, ValueError, Writer, NOT_UTF8};
+use pinyon_core::dialect::{
+    DateTime, Instant, Notation, Objects, Part, Plain, Unwritable, ValueError, Writer, NOT_UTF8,
+};
 
 use crate::errors::of_value;
 use crate::texts::{self, StringKind};
@@ -92,7 +94,8 @@ fn put<W: Writer>(ruby: &Ruby, value: Value, writer: &mut W) -> Result<(), Faile
 fn without_zone(value: Value) -> Result<DateTime, Failed> {
     if value.funcall::<_, _, Value>("offset", ())?.funcall::<_, _, bool>("zero?", ())? {
         let text: String = value.funcall("strftime", ("%Y-%m-%dT%H:%M:%S.%N",))?;
-        return DateTime::parse(&text).ok_or_else(|| format!("a DateTime of the year {}", &text[..text.len().min(6)]).into());
+        return DateTime::parse(&text)
+            .ok_or_else(|| format!("a DateTime of the year {}", &text[..text.len().min(6)]).into());
     }
     Err("DateTime with an offset: give a Time, or the DateTime in UTC".to_owned().into())
 }
@@ -141,7 +144,8 @@ pub(crate) fn integer(number: Integer) -> Result<Plain, Error> {
     }
     let digits: String = number.funcall("to_s", (16,))?;
     let (negative, digits) = digits.strip_prefix('-').map_or((false, &*digits), |digits| (true, digits));
-    let byte = |pair: &[u8]| pair.iter().fold(0, |byte, digit| byte * 16 + (*digit as char).to_digit(16).unwrap_or(0) as u8);
+    let byte =
+        |pair: &[u8]| pair.iter().fold(0, |byte, digit| byte * 16 + (*digit as char).to_digit(16).unwrap_or(0) as u8);
     Ok(Plain::Big { negative, magnitude: digits.as_bytes().rchunks(2).map(byte).collect() })
 }
 

@@ -13,6 +13,9 @@ use crate::errors::{checked, exception, of_value, unsupported, ErrorKind};
 use crate::objects::{class_name, integer, is_exactly, load, truth, write, Failed};
 use crate::texts::{self, StringKind};
 
+/// Dalli's flag for a value that Ruby's Marshal has written.
+const DALLI_MARSHAL: u32 = 1;
+
 /// How a client converts values.
 pub(crate) struct Codec {
     kind: Kind,
@@ -29,7 +32,7 @@ enum Kind {
     /// Everything by an object with `dump` and `load`.
     Custom(Opaque<Value>),
     /// In another client's dialect; with Ruby's Marshal for objects if the user asked for it.
-    Foreign { dialect: Dialect, marshals: bool },
+    Foreign(Foreign),
 }
 
 /// A value ready to be sent.
@@ -74,20 +77,24 @@ impl Codec {
         let dialect = packing.dialect();
         let name = match serializer.is_nil() {
             true => Some("portable".to_owned()),
-            false => Symbol::from_value(serializer).map(|name| name.name().map(|name| name.into_owned())).transpose()?,
+            false => {
+                Symbol::from_value(serializer).map(|name| name.name().map(|name| name.into_owned())).transpose()?
+            }
         };
         let kind = match (name.as_deref(), dialect) {
             (Some("portable"), Dialect::Pinyon) => Kind::Plain(PlainSerializer::Portable),
             (Some("json"), Dialect::Pinyon) => Kind::Plain(PlainSerializer::Json),
             (Some("raw"), Dialect::Pinyon) => Kind::Raw,
             (Some("marshal"), Dialect::Pinyon) => Kind::Marshal,
-            (Some("portable"), dialect) => Kind::Foreign { dialect, marshals: false },
-            (Some("marshal"), Dialect::Dalli) => Kind::Foreign { dialect, marshals: true },
+            (Some("portable"), dialect) => Kind::Foreign(Foreign { dialect, marshals: false }),
+            (Some("marshal"), Dialect::Dalli) => Kind::Foreign(Foreign { dialect, marshals: true }),
             (Some(name), Dialect::Pinyon) => {
                 let message = format!("there is no serializer :{name}; there are :portable, :raw, :json and :marshal");
                 return Err(exception(ruby, ErrorKind::UsageError, &message));
             }
-            (None, Dialect::Pinyon) if serializer.respond_to("dump", false)? && serializer.respond_to("load", false)? => {
+            (None, Dialect::Pinyon)
+                if serializer.respond_to("dump", false)? && serializer.respond_to("load", false)? =>
+            {
                 Kind::Custom(serializer.into())
             }
             (None, Dialect::Pinyon) => {
@@ -128,7 +135,7 @@ impl Codec {
         checked(ruby, self.packing.check_append())?;
         match (&self.kind, RString::from_value(value)) {
             (Kind::Custom(_), _) => self.serialize(ruby, value),
-            (Kind::Foreign { .. }, Some(piece)) => Ok((Encoded::String(RString::new_frozen(piece)), 0)),
+            (Kind::Foreign(_), Some(piece)) => Ok((Encoded::String(RString::new_frozen(piece)), 0)),
             (_, Some(_)) => self.serialize(ruby, value),
             (_, None) => Err(unsupported(ruby, "append and prepend take a String", value)),
         }
@@ -138,7 +145,7 @@ impl Codec {
     pub(crate) fn counter_flags(&self, number: u64) -> u32 {
         let dialect = match self.kind {
             Kind::Plain(_) | Kind::Marshal => Dialect::Pinyon,
-            Kind::Foreign { dialect, .. } => dialect,
+            Kind::Foreign(Foreign { dialect, .. }) => dialect,
             Kind::Raw | Kind::Custom(_) => return BYTES,
         };
         match i64::try_from(number).map(|number| dialect.encode(&Plain::Integer(number))) {
@@ -159,7 +166,7 @@ impl Codec {
     fn serialize(&self, ruby: &Ruby, value: Value) -> Result<(Encoded, u32), Error> {
         match &self.kind {
             Kind::Custom(serializer) => return dump_by(ruby, ruby.get_inner(*serializer), value),
-            Kind::Foreign { dialect, marshals } => return Foreign { dialect: *dialect, marshals: *marshals }.encode(ruby, value),
+            Kind::Foreign(foreign) => return foreign.encode(ruby, value),
             Kind::Raw | Kind::Plain(_) | Kind::Marshal => {}
         }
         let string = RString::from_value(value);
@@ -187,7 +194,7 @@ impl Codec {
     #[inline]
     pub(crate) fn decode(&self, ruby: &Ruby, Bytes { bytes, client_flags }: Bytes) -> Result<Value, Error> {
         match (&self.kind, client_flags) {
-            (Kind::Plain(_) | Kind::Marshal, TEXT) => Ok(texts::text(ruby, &bytes).as_value()),
+            (Kind::Plain(_) | Kind::Marshal, TEXT) => text(ruby, &bytes),
             (Kind::Plain(_) | Kind::Marshal, BYTES) => Ok(ruby.str_from_slice(&bytes).as_value()),
             _ => self.decode_other(ruby, &bytes, client_flags),
         }
@@ -207,7 +214,7 @@ impl Codec {
             (Kind::Custom(serializer), flags) => {
                 ruby.get_inner(*serializer).funcall("load", (ruby.str_from_slice(bytes), flags))
             }
-            (Kind::Foreign { dialect, marshals }, flags) => Foreign { dialect: *dialect, marshals: *marshals }.decode(ruby, flags, bytes),
+            (Kind::Foreign(foreign), flags) => foreign.decode(ruby, flags, bytes),
             (_, INTEGER | INTEGER_OF_PYLIBMC) => number(ruby, bytes),
             (Kind::Marshal, RUBY_MARSHAL) => unmarshal(ruby, bytes),
             (Kind::Marshal, _) => checked(ruby, Err(unknown_flags("marshal", flags))),
@@ -216,7 +223,7 @@ impl Codec {
     }
 }
 
-/// The values of another client's dialect.
+/// The values of another client's dialect. `marshals`: by Ruby's Marshal, which the user asked for.
 struct Foreign {
     dialect: Dialect,
     marshals: bool,
@@ -224,8 +231,11 @@ struct Foreign {
 
 impl Foreign {
     fn encode(&self, ruby: &Ruby, value: Value) -> Result<(Encoded, u32), Error> {
+        if self.marshals {
+            return Ok((marshal(ruby, value)?, DALLI_MARSHAL));
+        }
         let kind = Self::kind(ruby, value)?;
-        let Some((form, flags)) = self.dialect.write(kind) else { return self.marshal(ruby, value, "") };
+        let Some((form, flags)) = self.dialect.write(kind) else { return Err(self.refuse(ruby, value, "")) };
         if let (Form::Bytes | Form::Text, Some(string)) = (form, RString::from_value(value)) {
             return Ok((Encoded::String(RString::new_frozen(string)), flags));
         }
@@ -240,22 +250,19 @@ impl Foreign {
         };
         match written {
             Ok(written) => Ok((Encoded::Owned(written), flags)),
-            Err(why) => self.marshal(ruby, value, &format!(": {why}")),
+            Err(why) => Err(self.refuse(ruby, value, &format!(": {why}"))),
         }
     }
 
-    /// Writes an object that has no other form.
-    fn marshal(&self, ruby: &Ruby, value: Value, why: &str) -> Result<(Encoded, u32), Error> {
-        match self.marshals {
-            true => Ok((marshal(ruby, value)?, 1)),
-            false => Err(of_value(ruby, &self.dialect.refuse(&class_name(value), why, false))),
-        }
+    #[cold]
+    fn refuse(&self, ruby: &Ruby, value: Value, why: &str) -> Error {
+        of_value(ruby, &self.dialect.refuse(&class_name(value), why, false))
     }
 
     fn decode(&self, ruby: &Ruby, flags: u32, bytes: &[u8]) -> Result<Value, Error> {
         match checked(ruby, self.dialect.form(flags))? {
             Form::Bytes => Ok(ruby.str_from_slice(bytes).as_value()),
-            Form::Text => Ok(texts::text(ruby, bytes).as_value()),
+            Form::Text => text(ruby, bytes),
             Form::Integer => number(ruby, bytes),
             Form::Notation(Notation::Ruby) if self.marshals => unmarshal(ruby, bytes),
             Form::Notation(notation) => load(ruby, notation, bytes),
@@ -279,7 +286,9 @@ impl Foreign {
             number if Integer::from_value(number).is_some() => HostType::Integer,
             number if magnus::Float::from_value(number).is_some() => HostType::Float,
             truthful if truth(truthful).is_some() => HostType::Bool,
-            list if list.is_nil() || is_exactly(list, ruby.class_array()) || is_exactly(list, ruby.class_hash()) => HostType::Plain,
+            list if list.is_nil() || is_exactly(list, ruby.class_array()) || is_exactly(list, ruby.class_hash()) => {
+                HostType::Plain
+            }
             _ => HostType::Object,
         })
     }
@@ -302,8 +311,12 @@ fn write_plain(ruby: &Ruby, serializer: PlainSerializer, value: Value) -> Result
 #[cold]
 fn refuse(ruby: &Ruby, serializer: PlainSerializer, what: &str) -> Error {
     let takes = match serializer {
-        PlainSerializer::Json => "true, false, nil, Float, String, Integer of up to 64 bits, Array and Hash with String keys",
-        PlainSerializer::Portable => "String, Integer of up to 64 bits, true, false, nil, Float, Array, Hash, Time and DateTime",
+        PlainSerializer::Json => {
+            "true, false, nil, Float, String, Integer of up to 64 bits, Array and Hash with String keys"
+        }
+        PlainSerializer::Portable => {
+            "String, Integer of up to 64 bits, true, false, nil, Float, Array, Hash, Time and DateTime"
+        }
     };
     let message = format!(
         "the serializer :{} does not take {what}, which other languages would read as something else; nested, it takes {takes}. \
@@ -317,7 +330,11 @@ fn refuse(ruby: &Ruby, serializer: PlainSerializer, what: &str) -> Error {
 fn dump_by(ruby: &Ruby, serializer: Value, value: Value) -> Result<(Encoded, u32), Error> {
     let dumped: Value = serializer.funcall("dump", (value,))?;
     let wrong = |_: Error| {
-        exception(ruby, ErrorKind::UnsupportedType, "a serializer's dump must return [bytes, flags], flags being 32 bits")
+        exception(
+            ruby,
+            ErrorKind::UnsupportedType,
+            "a serializer's dump must return [bytes, flags], flags being 32 bits",
+        )
     };
     let (bytes, flags) = <(RString, u32)>::try_convert(dumped).map_err(wrong)?;
     Ok((Encoded::String(RString::new_frozen(bytes)), flags))
@@ -339,9 +356,21 @@ fn unmarshal(ruby: &Ruby, bytes: &[u8]) -> Result<Value, Error> {
     let module: RModule = ruby.class_object().const_get("Marshal")?;
     let stored = ruby.str_from_slice(bytes);
     module.funcall("load", (stored,)).map_err(|raised| match raised.is_kind_of(ruby.exception_standard_error()) {
-        true => exception(ruby, ErrorKind::UndecodableValue, &format!("the stored value cannot be read by Marshal: {raised}")),
+        true => exception(
+            ruby,
+            ErrorKind::UndecodableValue,
+            &format!("the stored value cannot be read by Marshal: {raised}"),
+        ),
         false => raised,
     })
+}
+
+#[inline]
+fn text(ruby: &Ruby, bytes: &[u8]) -> Result<Value, Error> {
+    match std::str::from_utf8(bytes) {
+        Ok(_) => Ok(texts::text(ruby, bytes).as_value()),
+        Err(error) => Err(of_value(ruby, &ValueError::misread("text", error))),
+    }
 }
 
 /// After `decr` shortens a number, the server pads it with spaces.

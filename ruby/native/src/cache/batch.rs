@@ -3,7 +3,8 @@
 use std::sync::{Mutex, MutexGuard};
 
 use magnus::{
-    function, gc, method, Class, DataTypeFunctions, Error, Module, Object, RArray, RModule, Ruby, Symbol, TypedData, Value,
+    function, gc, method, Class, DataTypeFunctions, Error, Module, Object, RArray, RModule, Ruby, Symbol, TypedData,
+    Value,
 };
 use pinyon_core::operations::{Broken, Direction, Mode, Request, Unsuccessful};
 use pinyon_core::{blocking, Data};

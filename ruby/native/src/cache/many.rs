@@ -28,9 +28,10 @@ impl Cache {
         let (found, mut failures) = (ruby.hash_new(), fetched.failures);
         for FoundKey { index, value, cas } in fetched.found {
             let key: Value = given.entry(index as isize)?;
-            let value = this.codec.decode(ruby, value).map_err(|error| {
-                beside(ruby, stored_under(ruby, error, key), found.as_value())
-            })?;
+            let value = this
+                .codec
+                .decode(ruby, value)
+                .map_err(|error| beside(ruby, stored_under(ruby, error, key), found.as_value()))?;
             match cas {
                 Some(cas) => found.aset(key, (value, cas))?,
                 None => found.aset(key, value)?,

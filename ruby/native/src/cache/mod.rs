@@ -9,7 +9,8 @@ use std::sync::Arc;
 
 use magnus::value::ReprValue;
 use magnus::{
-    function, gc, method, Class, DataTypeFunctions, Error, Module, Object, RArray, RHash, RModule, Ruby, TypedData, Value,
+    function, gc, method, Class, DataTypeFunctions, Error, Module, Object, RArray, RHash, RModule, Ruby, TypedData,
+    Value,
 };
 use pinyon_core::blocking;
 use pinyon_core::directory::Directory;
@@ -95,7 +96,14 @@ impl Cache {
         let settings = changed(ruby, CacheSettings::default(), settings)?;
         let CacheParts { directory, keys, policy, default_ttl, packing, .. } = checked(ruby, settings.build(events))?;
         let codec = Codec::new(ruby, serializer, packing)?;
-        Ok(Self { directory: directory.into(), keys: keys.into(), codec: codec.into(), policy, default_ttl, closed: Arc::default() })
+        Ok(Self {
+            directory: directory.into(),
+            keys: keys.into(),
+            codec: codec.into(),
+            policy,
+            default_ttl,
+            closed: Arc::default(),
+        })
     }
 
     fn using(ruby: &Ruby, this: &Self, settings: RHash) -> Result<Self, Error> {

@@ -16,7 +16,9 @@ pub(super) fn answer(ruby: &Ruby, outcome: LockOutcome) -> Result<Value, Error> 
         LockOutcome::ForceReleased { released } => released.into_value_with(ruby),
         LockOutcome::Status(StatusAnswer::Each(inspected)) => statuses(ruby, &inspected)?,
         LockOutcome::Status(StatusAnswer::IsLocked(is_locked)) => is_locked.into_value_with(ruby),
-        LockOutcome::Status(StatusAnswer::FirstOwner(owner)) => owner.map(|owner| owner.to_string()).into_value_with(ruby),
+        LockOutcome::Status(StatusAnswer::FirstOwner(owner)) => {
+            owner.map(|owner| owner.to_string()).into_value_with(ruby)
+        }
         LockOutcome::Status(StatusAnswer::Waiting(count)) => count.into_value_with(ruby),
         LockOutcome::Value(value) => redis_value(ruby, value)?,
         LockOutcome::Failed(failure) => return Err(raised(ruby, *failure)),

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use magnus::value::ReprValue;
-use magnus::{function, method, Class, Error, Integer, Module, Object, RArray, RHash, RModule, RString, Ruby, Symbol, Value};
+use magnus::{
+    function, method, Class, Error, Integer, Module, Object, RArray, RHash, RModule, RString, Ruby, Symbol, Value,
+};
 use pinyon_core::locks::{
     self, owners, Asked, Branches, Grant, LockOperation, Names, RedisCommand, StatusQuestion, ThreadLocks, UsualLock,
 };
@@ -114,7 +116,9 @@ impl Locks {
         let names = texts(ruby, names)?;
         let names: Vec<&[u8]> = names.iter().map(Vec::as_slice).collect();
         match checked(ruby, locks::common_tag(&names))? {
-            Some(tag) => branches.of(tag, || Ok(ThreadLocks::new(self.threads.settings().tagged(tag), notes().clone()))),
+            Some(tag) => {
+                branches.of(tag, || Ok(ThreadLocks::new(self.threads.settings().tagged(tag), notes().clone())))
+            }
             None => Ok(self.threads.clone()),
         }
     }
@@ -154,7 +158,8 @@ fn name_bytes(ruby: &Ruby, name: Value) -> Result<Vec<u8>, Error> {
     if let Some(symbol) = Symbol::from_value(name) {
         return Ok(symbol.name()?.as_bytes().to_vec());
     }
-    let text = RString::from_value(name).ok_or_else(|| unsupported(ruby, "names of locks are Strings or Symbols", name))?;
+    let text =
+        RString::from_value(name).ok_or_else(|| unsupported(ruby, "names of locks are Strings or Symbols", name))?;
     // SAFETY: the bytes are copied before Ruby runs again.
     Ok(unsafe { text.as_slice() }.to_vec())
 }
