@@ -268,7 +268,7 @@ impl Foreign {
             Form::Notation(notation) => load(ruby, notation, bytes),
             form @ (Form::Float | Form::Bool) => Ok(match checked(ruby, form.decode(bytes))? {
                 Plain::Float(number) => ruby.float_from_f64(number).as_value(),
-                plain if plain == Plain::Bool(true) => ruby.qtrue().as_value(),
+                Plain::Bool(true) => ruby.qtrue().as_value(),
                 _ => ruby.qfalse().as_value(),
             }),
             Form::Pickle => checked(ruby, Err(ValueError::pickled(flags))),
