@@ -1,0 +1,39 @@
+# frozen_string_literal: true
+
+require "open3"
+require_relative "support"
+
+# Every block of Ruby on the pages runs by itself, and twice, on servers of its own.
+class TestDocumentation < PinyonTest
+  # A fence begins a block, and ends it.
+  BLOCK = /^```ruby\n(.*?)^```$/m
+  PAGES = Dir[File.join(Support::ROOT, "docs", "*.md")].freeze
+
+  PAGES.each do |page|
+    File.read(page).scan(BLOCK).flatten.each_with_index do |block, number|
+      define_method("test_#{File.basename(page, ".md")}_#{number}") { 2.times { check_runs(block) } }
+    end
+  end
+
+  def test_the_command_of_the_page
+    page = File.read(File.join(Support::ROOT, "docs", "ruby.md"))
+    command = page[/^ruby (.*)$/].sub("127.0.0.1:11211", memcached.address)
+    said, ended = Open3.capture2e(command, chdir: Support::ROOT)
+    assert_predicate ended, :success?, said
+    assert_match(/=>"1\./, said)
+  end
+
+  def test_there_are_blocks
+    assert_operator self.class.public_instance_methods.grep(/test_ruby_/).size, :>=, 3
+  end
+
+  def check_runs(block)
+    program = "require \"pinyon\"\n#{block}".gsub("127.0.0.1:11211", memcached.address)
+                                            .gsub("redis://127.0.0.1:6379/0", "unix://#{redis.address}")
+    said, ended = Open3.capture2e(RbConfig.ruby, "-W", "-I", File.expand_path("../lib", __dir__), stdin_data: program)
+    assert_predicate ended, :success?, said
+    refute_match(/warn/, said)
+    expected = block.scan(/# => (.*)$/).flatten
+    assert_empty(expected.reject { |value| value.split(", ").all? { |each| said.include?(each) } }, said)
+  end
+end
