@@ -120,8 +120,8 @@ impl KeyRules {
     /// The user's key itself, if it is sent unchanged. The ring then hashes it too.
     #[inline]
     pub fn as_given<'k>(&self, key: &'k [u8]) -> Option<Key<'k>> {
-        let fits = self.namespace.is_empty() && !key.is_empty() && key.len() <= MAX_KEY;
-        (fits && is_plain(key) && !self.would_meet_a_digest(key)).then_some(Key { wire: key, base64: false })
+        let is_usual = !key.is_empty() && key.len() <= MAX_KEY && is_plain(key) && !self.would_meet_a_digest(key);
+        (is_usual && self.namespace.is_empty()).then_some(Key { wire: key, base64: false })
     }
 
     /// The key that the ring hashes, without its namespace. Dalli hashes the shortened key.

@@ -153,7 +153,7 @@ class Lock(BaseLock):
         """
         if others:
             raise unknown_argument("acquire", others)
-        return self._take_awaited(self._at_once(blocking, timeout), timeout, by_block=False)
+        return self._take_awaited(self._at_once(blocking, timeout), timeout)
 
     def release(self) -> asyncio.Future[bool]:
         """Release what the caller acquired last with ``acquire``.
@@ -179,21 +179,21 @@ class Lock(BaseLock):
         locks: Locks = self._locks
         return await locks.is_locked(*self.names)
 
-    async def _take_awaited(self, at_once: bool, timeout: float | timedelta | None, by_block: bool) -> Held | None:
+    async def _take_awaited(self, at_once: bool, timeout: float | timedelta | None) -> Held | None:
         held = Held(self, at_once, timeout)
         if await _had(held._answer(), held) is None and at_once:
             return None
-        if self._on_lost is not None:
-            held.on_lost(self._on_lost)
-        self._enter(held, by_block)
+        self._keep(held, False)
         return held
 
     # The name in Python's warning that a coroutine was never awaited.
     _take_awaited.__qualname__ = "Lock.acquire"
 
     async def __aenter__(self) -> Held:
-        held: Any = await self._take_awaited(False, None, by_block=True)
-        return held  # type: ignore[no-any-return]
+        held = Held(self)
+        await _had(held._answer(), held)
+        self._keep(held, True)
+        return held
 
     async def __aexit__(
         self,

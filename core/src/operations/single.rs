@@ -197,6 +197,7 @@ impl<K: SentKey, D: SentData, V: Values> Operation for Single<K, D, V> {
 
 impl<K: SentKey, D: SentData, V: Values> Single<K, D, V> {
     /// Creates the counter if it is missing.
+    #[cold]
     fn counted(&mut self, initial: Initial) -> Next {
         if !matches!(self.answer, Some(Ok(Answer::Missing))) {
             return Next::Nothing;
@@ -211,6 +212,7 @@ impl<K: SentKey, D: SentData, V: Values> Single<K, D, V> {
     }
 
     /// Ends the creation. If another caller was first, asks to change its counter instead.
+    #[cold]
     fn added(&mut self) -> Next {
         let Some(beginning) = self.end_beginning() else { return Next::Nothing };
         match self.answer {

@@ -117,33 +117,35 @@ pub(crate) struct KeysOfLine {
     at: usize,
     index: usize,
     found: u64,
-    /// If any order will do, the indexes of the keys found.
-    seen: Option<Vec<usize>>,
+    /// Whether the server may answer in any order. Keys that were found are erased from `text` then.
+    any_order: bool,
 }
 
 impl KeysOfLine {
     fn new(text: &[u8], any_order: bool) -> Box<Self> {
-        Box::new(Self { text: text.to_vec(), at: 0, index: 0, found: 0, seen: any_order.then(Vec::new) })
+        Box::new(Self { text: text.to_vec(), at: 0, index: 0, found: 0, any_order })
     }
 
     /// The index of `key`, which was not found before. Unless any order will do, it must come after the last one found.
+    #[inline]
     fn find(&mut self, key: &[u8]) -> Option<usize> {
-        let begun = (self.at, self.index);
+        match self.any_order {
+            true => self.find_anywhere(key),
+            false => self.find_further(key),
+        }
+    }
+
+    #[cold]
+    fn find_anywhere(&mut self, key: &[u8]) -> Option<usize> {
+        // No key of a reply contains it.
+        const ERASED: u8 = b'\n';
         let further = self.find_further(key);
-        let Some(seen) = &mut self.seen else { return further };
-        let index = match further {
-            Some(index) => index,
-            None => {
-                (self.at, self.index) = begun;
-                let index = self.text.split(|byte| *byte == b' ').position(|other| other == key)?;
-                if seen.contains(&index) {
-                    return None;
-                }
-                self.found += 1;
-                index
-            }
-        };
-        seen.push(index);
+        let index = further.or_else(|| {
+            (self.at, self.index) = (0, 0);
+            self.find_further(key)
+        })?;
+        let end = self.at - 1;
+        self.text[end - key.len()..end].fill(ERASED);
         Some(index)
     }
 

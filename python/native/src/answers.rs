@@ -16,11 +16,11 @@ use crate::errors::{from_core, raised_beside, stored_under};
 pub(crate) fn answered<'py>(
     py: Python<'py>,
     answer: Answer<Py<PyAny>>,
-    default: Option<Bound<'py, PyAny>>,
+    default: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyAny>> {
     match answer {
         Answer::Value(value) => Ok(value.into_bound(py)),
-        Answer::Missing => Ok(default.unwrap_or_else(|| py.None().into_bound(py))),
+        Answer::Missing => Ok(default.map_or_else(|| py.None().into_bound(py), Bound::clone)),
         Answer::Done(done) => done.into_bound_py_any(py),
         Answer::Number(number) => number.into_bound_py_any(py),
         Answer::ValueAndCas(value, cas) => (value, cas).into_bound_py_any(py),

@@ -33,7 +33,12 @@ impl<'py> FromPyObject<'_, 'py> for CasToken {
 impl<'py> FromPyObject<'_, 'py> for Delta {
     type Error = PyErr;
 
+    #[inline]
     fn extract(delta: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        // CPython reads 64 bits several times faster than 128, which only refused numbers need.
+        if let (true, Ok(usual)) = (delta.is_instance_of::<PyInt>(), delta.extract::<u64>()) {
+            return Ok(Self(usual.into()));
+        }
         whole(delta, "delta", "a whole number (int)", Request::DELTAS).map(Self)
     }
 }
@@ -63,14 +68,13 @@ where
 
 /// Seconds from an int, a float or a timedelta. `name`: the name of the argument.
 pub(crate) fn seconds(time: &Bound<'_, PyAny>, name: &str) -> PyResult<f64> {
-    if let Ok(delta) = time.cast::<PyDelta>() {
-        return Ok(delta_seconds(delta));
+    let is_number = time.is_instance_of::<PyInt>() || time.is_instance_of::<PyFloat>();
+    if is_number && !time.is_instance_of::<PyBool>() {
+        let too_large = || format!("{name} is too large for a number of seconds");
+        return time.extract().map_err(|_| exception(time.py(), ErrorKind::UsageError, &too_large()));
     }
-    let is_number = time.is_instance_of::<PyFloat>() || time.is_instance_of::<PyInt>();
-    if !is_number || time.is_instance_of::<PyBool>() {
-        return Err(unsupported(time, &format!("{name} must be seconds (int or float) or a timedelta")));
+    match time.cast::<PyDelta>() {
+        Ok(delta) => Ok(delta_seconds(delta)),
+        Err(_) => Err(unsupported(time, &format!("{name} must be seconds (int or float) or a timedelta"))),
     }
-    time.extract().map_err(|_| {
-        exception(time.py(), ErrorKind::UsageError, &format!("{name} is too large for a number of seconds"))
-    })
 }

@@ -80,7 +80,7 @@ impl<M: Machine> EventLoop<M> {
     /// Called when the coroutines that have run wait again: by now they await or hold the latest future.
     #[inline]
     pub(crate) fn end_handing_out(&self, py: Python<'_>) {
-        self.coroutines.hand_out(py, None);
+        self.coroutines.end_handing_out(py);
     }
 
     pub(crate) fn context(&self) -> &M::Context {

@@ -1,5 +1,7 @@
 //! Futures, on which tasks wait.
 
+use std::sync::{Mutex, PoisonError};
+
 use pyo3::ffi;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::intern;
@@ -9,17 +11,37 @@ use pyo3::types::{PyDict, PyList};
 /// The outcome for a coroutine. It is moved often, so a large and rare error is boxed.
 pub(crate) type Answer = Result<Py<PyAny>, Box<PyErr>>;
 
-/// The latest future given to a caller, with the name of the method that returned it.
+/// The latest future given to a caller, until the next one is given out or the turn ends.
+#[derive(Default)]
+pub(crate) struct Latest(Mutex<Option<HandedOut>>);
+
+/// A future given to a caller, with the name of the method that returned it.
 pub(crate) struct HandedOut {
     pub(crate) future: Py<PyAny>,
     pub(crate) method: &'static str,
 }
 
+impl Latest {
+    /// Notes a future, or that there is none, and checks the one before it.
+    #[inline(always)]
+    pub(crate) fn replace(&self, py: Python<'_>, next: Option<HandedOut>) {
+        let last = std::mem::replace(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner), next);
+        if let Some(last) = last {
+            last.check(py);
+        }
+    }
+
+    pub(crate) fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        let last = self.0.try_lock();
+        last.iter().flat_map(|last| last.as_ref()).try_for_each(|last| visit.call(&last.future))
+    }
+}
+
 impl HandedOut {
     /// Warns if the future was forgotten: only this object and the one that sets its outcome refer to it. If there are
     /// more references, it may still be awaited.
-    #[inline]
-    pub(crate) fn check(self, py: Python<'_>) {
+    #[inline(always)]
+    fn check(self, py: Python<'_>) {
         let future = self.future.into_bound(py);
         // SAFETY: the object is alive, and this thread holds the GIL.
         let references = unsafe { ffi::Py_REFCNT(future.as_ptr()) };

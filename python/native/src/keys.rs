@@ -52,10 +52,9 @@ pub(crate) fn sent<'k>(
 ) -> PyResult<BorrowedKey<'k>> {
     let bytes = key_bytes(key)?;
     scratch.quoted = routing.quoted(key)?;
-    match BorrowedKey::new(rules, bytes, &mut scratch.wire) {
-        Ok(sent) => Ok(sent.asked_about(scratch.quoted.as_deref())),
-        Err(error) => Err(invalid_key(key.py(), &error, bytes)),
-    }
+    let sent = BorrowedKey::new(rules, bytes, &mut scratch.wire);
+    let sent = sent.map_err(|error| invalid_key(key.py(), &error, bytes))?;
+    Ok(sent.asked_about(scratch.quoted.as_deref()))
 }
 
 /// The bytes of a key, borrowed from the object.

@@ -147,7 +147,7 @@ impl Becomes {
         match (self, operation) {
             (Becomes::Answer { default }, AnyOperation::Single(mut single)) => {
                 let outcome = match single.take_answer() {
-                    Ok(answer) => answered(py, answer, default.as_ref().map(|default| default.bind(py).clone())),
+                    Ok(answer) => answered(py, answer, default.as_ref().map(|default| default.bind(py))),
                     Err(why) => Err(failed(py, why, &single.key().given(py))),
                 };
                 spare.give(single.vacate());

@@ -57,6 +57,7 @@ impl Encoded<'_> {
         }
     }
 
+    #[inline]
     pub(crate) fn bytes(&self) -> PyResult<&[u8]> {
         match self {
             Encoded::Bytes(bytes) => Ok(bytes.as_bytes()),

@@ -1,13 +1,13 @@
 //! Waiters: the handles of coroutines that wait.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use pinyon_core::driven::Answered;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 
 pub(crate) use crate::futures::Answer;
-use crate::futures::{is_done, Futures, HandedOut};
+use crate::futures::{is_done, Futures, HandedOut, Latest};
 use crate::greenlets::{Greenlets, Slot};
 
 /// The handle of a waiting coroutine.
@@ -21,7 +21,7 @@ pub(crate) enum Waiter {
 pub(crate) enum Coroutines {
     Tasks {
         futures: Futures,
-        handed_out: Mutex<Option<HandedOut>>,
+        latest: Latest,
     },
     /// They switch to the hub, which switches back.
     Greenlets(Greenlets),
@@ -76,29 +76,26 @@ impl Coroutines {
     /// `driver`: the driver in Python. It has a hub if its coroutines are greenlets.
     pub(crate) fn new(driver: &Bound<'_, PyAny>) -> PyResult<Self> {
         match driver.getattr("current_greenlet")?.is_none() {
-            true => Ok(Self::Tasks { futures: Futures::new(driver)?, handed_out: Mutex::default() }),
+            true => Ok(Self::Tasks { futures: Futures::new(driver)?, latest: Latest::default() }),
             false => Ok(Self::Greenlets(Greenlets::new(driver)?)),
         }
     }
 
     pub(crate) fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
         match self {
-            Self::Tasks { futures, handed_out } => {
-                let last = handed_out.try_lock();
-                last.iter().flat_map(|last| last.as_ref()).try_for_each(|last| visit.call(&last.future))?;
+            Self::Tasks { futures, latest } => {
+                latest.traverse(visit)?;
                 futures.traverse(visit)
             }
             Self::Greenlets(greenlets) => greenlets.traverse(visit),
         }
     }
 
-    /// Notes the latest future given to a caller, if any, and checks the one before it.
+    /// Checks the latest future given to a caller, at the end of a turn.
     #[inline]
-    pub(crate) fn hand_out(&self, py: Python<'_>, next: Option<HandedOut>) {
-        let Self::Tasks { handed_out, .. } = self else { return };
-        let last = std::mem::replace(&mut *handed_out.lock().unwrap_or_else(PoisonError::into_inner), next);
-        if let Some(last) = last {
-            last.check(py);
+    pub(crate) fn end_handing_out(&self, py: Python<'_>) {
+        if let Self::Tasks { latest, .. } = self {
+            latest.replace(py, None);
         }
     }
 
@@ -112,10 +109,9 @@ impl<'l> Waiting<'l> {
     /// Makes a waiter for a coroutine. `method`: the method that returns it, or none if it need not be awaited.
     pub(crate) fn waiter(&self, py: Python<'_>, method: Option<&'static str>) -> PyResult<Waiter> {
         match self.coroutines {
-            Coroutines::Tasks { futures, .. } => {
+            Coroutines::Tasks { futures, latest } => {
                 let future = futures.create(py)?;
-                let last = method.map(|method| HandedOut { future: future.clone_ref(py), method });
-                self.coroutines.hand_out(py, last);
+                latest.replace(py, method.map(|method| HandedOut { future: future.clone_ref(py), method }));
                 Ok(Waiter::Future(future))
             }
             Coroutines::Greenlets(greenlets) => Ok(Waiter::Greenlet(greenlets.slot())),

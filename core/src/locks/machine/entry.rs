@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::late::look_at;
+use super::late::LOOK_BEFORE;
 use super::time::Moment;
 use super::{Blocker, LockRequest, Renewal};
 use crate::locks::call::Names;
@@ -16,14 +16,12 @@ pub(super) struct Entry {
     /// The total time to wait. Zero or `None`: it takes its names at once or fails. `None` means that failing is
     /// expected.
     pub(super) wait: Option<Duration>,
-    /// When it began to wait.
-    pub(super) since: Moment,
     /// When the wait ends.
     pub(super) deadline: Moment,
-    /// When to ask for the holder of its names; `None` once that was done.
-    pub(super) look_at: Option<Moment>,
+    /// Whether it has asked for the holder of its names.
+    pub(super) looked: bool,
     /// The holder in the answer, and when the answer came.
-    pub(super) blocker: Option<(Blocker, Moment)>,
+    pub(super) blocker: Option<Box<(Blocker, Moment)>>,
     /// Whether the server has answered that the names are taken.
     pub(super) refused: bool,
     pub(super) renewal: Renewal,
@@ -95,8 +93,7 @@ impl Entry {
             owner: request.owner,
             ttl: request.ttl,
             wait: request.wait,
-            since: now,
-            look_at: look_at(request.wait, now),
+            looked: false,
             blocker: None,
             refused: false,
             deadline: request.wait.filter(|wait| !wait.is_zero()).map_or(impatient, |wait| now + wait),
@@ -115,10 +112,16 @@ impl Entry {
         self.wait.is_some_and(|wait| !wait.is_zero())
     }
 
+    /// When to ask for the holder of its names, unless that was done.
+    pub(super) fn look_at(&self) -> Option<Moment> {
+        let wait = self.wait.filter(|wait| !wait.is_zero() && !self.looked)?;
+        Some(self.deadline.before(if wait > 2 * LOOK_BEFORE { LOOK_BEFORE } else { wait / 2 }))
+    }
+
     /// When it needs attention. A renewal waits for a connection.
     pub(super) fn due(&self, connected: bool) -> Option<Moment> {
         let earlier = |other: Option<Moment>| {
-            let look_at = self.look_at.filter(|_| connected);
+            let look_at = self.look_at().filter(|_| connected);
             [other, look_at].into_iter().flatten().fold(self.deadline, Moment::min)
         };
         match &self.stage {

@@ -8,23 +8,17 @@ use crate::error::Sent;
 use crate::locks::call::{Inspected, Names};
 
 /// How long before its time is up an attempt asks for the holder of its names; half of its time if that is less.
-const LOOK_BEFORE: Duration = Duration::from_millis(250);
+pub(super) const LOOK_BEFORE: Duration = Duration::from_millis(250);
 
 /// The names in questions under way. Attempts that wait for the same names share a question.
 #[derive(Default)]
 pub(super) struct Looks(Vec<Names>);
 
-/// When an attempt with this time to wait asks for the holder.
-pub(super) fn look_at(wait: Option<Duration>, now: Moment) -> Option<Moment> {
-    let wait = wait.filter(|wait| !wait.is_zero())?;
-    Some(now + (wait - LOOK_BEFORE.min(wait / 2)))
-}
-
 impl Machine {
     /// Asks for the holder of an attempt's names, shortly before its time is up.
     pub(super) fn look(&mut self, number: u64, now: Moment) {
         let Some(entry) = self.entries.get_mut(&number) else { return };
-        entry.look_at = None;
+        entry.looked = true;
         let names = entry.names.clone();
         if !self.connected || self.looks.0.contains(&names) {
             return;
@@ -40,7 +34,7 @@ impl Machine {
         for entry in self.entries.values_mut() {
             let waits = matches!(entry.stage, Stage::Lined | Stage::Queued { .. } | Stage::Refused { .. });
             if waits && entry.names == *names {
-                entry.blocker = Some((blocker.clone(), now));
+                entry.blocker = Some((blocker.clone(), now).into());
             }
         }
     }
@@ -56,11 +50,15 @@ impl Machine {
         let entry = &self.entries[&number];
         let looked = entry
             .blocker
-            .clone()
+            .as_deref()
+            .cloned()
             .map(|(blocker, at)| Blocker { held_for: blocker.held_for.map(|age| age + (now - at)), ..blocker });
         let blocker = looked.or_else(|| self.holder_here(&entry.names, now));
         let was_answered = match entry.stage {
-            Stage::Lined => self.heard.is_some_and(|heard| heard >= entry.since),
+            Stage::Lined => {
+                let wait = entry.wait.filter(|wait| !wait.is_zero()).unwrap_or(self.options.patience);
+                self.heard.is_some_and(|heard| heard >= entry.deadline.before(wait))
+            }
             _ => entry.refused,
         };
         if blocker.is_none() && !was_answered {

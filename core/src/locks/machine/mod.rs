@@ -291,7 +291,7 @@ impl Machine {
         self.next_number += 1;
         let names = request.names.clone();
         let entry = Entry::new(number, request, nested, now + self.options.patience, now);
-        self.wake_by(entry.look_at.unwrap_or(entry.deadline));
+        self.wake_by(entry.look_at().unwrap_or(entry.deadline));
         self.entries.insert(number, entry);
         if nested || self.table.enter(number, &names) {
             self.ask(number, now);
@@ -510,8 +510,8 @@ impl Machine {
     fn wait_anew(&mut self, number: u64, now: Moment) {
         let Some(entry) = self.entries.get_mut(&number) else { return };
         entry.deadline = now + entry.wait.unwrap_or_default();
-        entry.look_at = late::look_at(entry.wait, now);
-        let due = entry.look_at.unwrap_or(entry.deadline);
+        entry.looked = false;
+        let due = entry.look_at().unwrap_or(entry.deadline);
         self.wake_by(due);
     }
 

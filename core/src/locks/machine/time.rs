@@ -18,6 +18,13 @@ impl Add<Duration> for Moment {
     }
 }
 
+impl Moment {
+    /// This long before.
+    pub(super) fn before(self, duration: Duration) -> Moment {
+        Moment(self.0.saturating_sub(duration))
+    }
+}
+
 impl Sub for Moment {
     type Output = Duration;
     fn sub(self, earlier: Moment) -> Duration {
@@ -56,7 +63,7 @@ impl Machine {
     fn expire_one(&mut self, number: u64, now: Moment) {
         let Some(entry) = self.entries.get_mut(&number) else { return };
         let is_waiting = matches!(entry.stage, Stage::Lined | Stage::Queued { .. } | Stage::Refused { .. });
-        if is_waiting && entry.deadline > now && entry.look_at.is_some_and(|at| at <= now) {
+        if is_waiting && entry.deadline > now && entry.look_at().is_some_and(|at| at <= now) {
             self.look(number, now);
         }
         let Some(entry) = self.entries.get_mut(&number) else { return };

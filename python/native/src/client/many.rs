@@ -32,7 +32,9 @@ impl Keys {
             keys.try_iter().map_err(not_iterable)?.map(|key| key.map(Bound::unbind)).collect::<PyResult<Vec<_>>>()?;
         let mut sent = SentKeys::with_capacity(given.len());
         for (index, key) in given.iter().enumerate() {
-            Self::push(client, &mut sent, key.bind(py)).map_err(|error| at_index(py, error, index))?;
+            if let Err(error) = Self::push(client, &mut sent, key.bind(py)) {
+                return Err(at_index(py, error, index));
+            }
         }
         Ok(Self { given, sent })
     }

@@ -60,7 +60,7 @@ impl Client {
     /// Raises:
     ///     UndecodableValue: the value was stored by other means, and the serializer cannot read it.
     #[pyo3(signature = (key, default = None))]
-    fn get<'py>(&self, key: &Bound<'py, PyAny>, default: Option<Bound<'py, PyAny>>) -> Returned<'py> {
+    fn get<'py>(&self, key: &Bound<'py, PyAny>, default: Option<&Bound<'py, PyAny>>) -> Returned<'py> {
         self.run(Call { key, request: Request::Get { cas: false }, value: None, default })
     }
 

@@ -25,7 +25,7 @@ pub(super) struct Call<'c, 'py> {
     pub(super) key: &'c Bound<'py, PyAny>,
     pub(super) request: Request,
     pub(super) value: Option<&'c Encoded<'c>>,
-    pub(super) default: Option<Bound<'py, PyAny>>,
+    pub(super) default: Option<&'c Bound<'py, PyAny>>,
 }
 
 /// A request that has been begun.
@@ -38,7 +38,7 @@ enum Begun<'py> {
 impl Client {
     /// Runs a request about a key. Returns its result, or what a coroutine must await.
     pub(super) fn run<'py>(&self, call: Call<'_, 'py>) -> Returned<'py> {
-        let begun = self.begin(call)?;
+        let begun = self.begin(&call)?;
         self.end(begun)
     }
 
@@ -65,24 +65,24 @@ impl Client {
         &self,
         direction: Direction,
         key: &Bound<'py, PyAny>,
-        Delta(delta): Delta,
+        delta: Delta,
         initial: Option<Initial>,
         ttl: StoredTtl,
     ) -> Returned<'py> {
-        let py = key.py();
-        let beginning = |Initial(number)| {
-            let ttl = ttl.or(py, self.default_ttl)?;
-            let client_flags = self.codec.counter_flags(py, number)?;
-            Ok::<_, PyErr>(operations::Initial { number, ttl, client_flags })
-        };
-        let initial = initial.map(beginning).transpose()?;
-        self.ask(key, checked(py, Request::arithmetic(direction, delta, initial))?)
+        let begun = self.begin_calculation(direction, key, delta, initial, ttl)?;
+        self.end(begun)
+    }
+
+    #[cold]
+    fn initial(&self, py: Python<'_>, Initial(number): Initial, ttl: StoredTtl) -> PyResult<operations::Initial> {
+        let (ttl, client_flags) = (ttl.or(py, self.default_ttl)?, self.codec.counter_flags(py, number)?);
+        Ok(operations::Initial { number, ttl, client_flags })
     }
 
     /// Has a frame of its own, like everything before a wait, because a waiting greenlet keeps a copy of the stack
     /// below it.
     #[inline(never)]
-    fn begin<'py>(&self, call: Call<'_, 'py>) -> PyResult<Begun<'py>> {
+    fn begin<'py>(&self, call: &Call<'_, 'py>) -> PyResult<Begun<'py>> {
         self.check_open(call.key.py())?;
         match self.loops.get() {
             None => self.execute(call).map(Begun::Over),
@@ -101,7 +101,21 @@ impl Client {
     ) -> PyResult<Begun<'py>> {
         let (encoded, client_flags) = self.codec.encode_for(mode, value)?;
         let request = Request::Store { mode, size: encoded.bytes()?.len(), client_flags, ttl, cas };
-        self.begin(Call { key, request, value: Some(&encoded), default: None })
+        self.begin(&Call { key, request, value: Some(&encoded), default: None })
+    }
+
+    #[inline(never)]
+    fn begin_calculation<'py>(
+        &self,
+        direction: Direction,
+        key: &Bound<'py, PyAny>,
+        Delta(delta): Delta,
+        initial: Option<Initial>,
+        ttl: StoredTtl,
+    ) -> PyResult<Begun<'py>> {
+        let initial = initial.map(|initial| self.initial(key.py(), initial, ttl)).transpose()?;
+        let request = checked(key.py(), Request::arithmetic(direction, delta, initial))?;
+        self.begin(&Call { key, request, value: None, default: None })
     }
 
     #[inline(always)]
@@ -113,7 +127,7 @@ impl Client {
     }
 
     #[inline(never)]
-    fn execute<'py>(&self, Call { key, request, value, default }: Call<'_, 'py>) -> Returned<'py> {
+    fn execute<'py>(&self, &Call { key, request, value, default }: &Call<'_, 'py>) -> Returned<'py> {
         let py = key.py();
         let mut scratch = Scratch::default();
         let sent = sent(&self.keys, self.routing, key, &mut scratch)?;
@@ -127,15 +141,16 @@ impl Client {
         }
     }
 
-    fn submit<'py>(&self, Call { key, request, value, default }: Call<'_, 'py>) -> PyResult<Begun<'py>> {
+    fn submit<'py>(&self, &Call { key, request, value, default }: &Call<'_, 'py>) -> PyResult<Begun<'py>> {
         let py = key.py();
         let kept = self.with_key(key, |sent| KeptKey::new(*sent, key))?;
         let data = value.map_or(Ok(Kept::Nothing), Encoded::keep)?;
         let caller = self.caller(py)?;
+        let waiter = caller.waiter(Some(method_of(&request)))?;
         let single = Single::new(request, kept, data, LoopValues(self.codec.clone()), self.policy);
         let single = Reused::new(single, caller.driver.get().spare().take());
-        let becomes = Becomes::Answer { default: default.map(Bound::unbind) };
-        start(py, caller, AnyOperation::Single(single), becomes, method_of(&request))
+        let becomes = Becomes::Answer { default: default.map(|default| default.clone().unbind()) };
+        start(py, caller, AnyOperation::Single(single), becomes, waiter)
     }
 
     /// Passes the key, as it is sent, to `work`.
@@ -182,7 +197,9 @@ impl Client {
         becomes: Becomes,
         method: &'static str,
     ) -> Returned<'py> {
-        let begun = start(py, self.caller(py)?, operation, becomes, method)?;
+        let caller = self.caller(py)?;
+        let waiter = caller.waiter(Some(method))?;
+        let begun = start(py, caller, operation, becomes, waiter)?;
         self.end(begun)
     }
 
@@ -208,9 +225,8 @@ fn start<'py>(
     caller: Caller<'py, Driver>,
     operation: LoopOperation,
     becomes: Becomes,
-    method: &'static str,
+    waiter: Waiter,
 ) -> PyResult<Begun<'py>> {
-    let waiter = caller.waiter(Some(method))?;
     caller.driver.get().start(py, operation, Awaited::Outcome { waiter: waiter.clone_ref(py), becomes })?;
     Ok(Begun::Waits(caller, waiter))
 }

@@ -50,20 +50,20 @@ impl Lock {
     #[pyo3(signature = (locks, names, ttl, timeout, renew, max_hold, reentrant, on_lost, /))]
     #[allow(clippy::too_many_arguments)] // those of `lock` in Python
     fn new(
-        locks: Bound<'_, Locks>,
-        names: Bound<'_, PyTuple>,
-        ttl: Option<Bound<'_, PyAny>>,
-        timeout: Option<Bound<'_, PyAny>>,
+        locks: &Bound<'_, Locks>,
+        names: &Bound<'_, PyTuple>,
+        ttl: Option<&Bound<'_, PyAny>>,
+        timeout: Option<&Bound<'_, PyAny>>,
         renew: bool,
-        max_hold: Option<Bound<'_, PyAny>>,
+        max_hold: Option<&Bound<'_, PyAny>>,
         reentrant: Option<bool>,
-        on_lost: Option<Bound<'_, PyAny>>,
+        on_lost: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
-        if let Some(callback) = &on_lost {
+        if let Some(callback) = on_lost {
             check_called(callback)?;
         }
         let usual = &locks.get().usual;
-        let time = |given: Option<Bound<'_, PyAny>>, name| given.map(|given| seconds(&given, name)).transpose();
+        let time = |given: Option<&Bound<'_, PyAny>>, name| given.map(|given| seconds(given, name)).transpose();
         let terms = LockTerms {
             ttl: time(ttl, "ttl")?.unwrap_or(usual.ttl),
             timeout: time(timeout, "timeout")?.unwrap_or(usual.timeout),
@@ -72,19 +72,19 @@ impl Lock {
             reentrant: reentrant.unwrap_or(usual.reentrant),
         };
         Ok(Self {
-            keeping: locks.get().of(&names)?,
-            request: checked(locks.py(), terms.request(lock_names(&names)?))?,
-            names: names.unbind(),
-            on_lost: on_lost.map(Bound::unbind),
+            keeping: locks.get().of(names)?,
+            request: checked(locks.py(), terms.request(lock_names(names)?))?,
+            names: names.clone().unbind(),
+            on_lost: on_lost.map(|callback| callback.clone().unbind()),
             taken: Mutex::default(),
-            locks: locks.unbind(),
+            locks: locks.clone().unbind(),
         })
     }
 
     /// Acquires the lock for a `with` block. Tasks cannot use it, since they must await.
     fn _take_by_with<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         let held = slf.getattr(intern!(slf.py(), "_held"))?.call1((slf,))?;
-        Self::keep(slf, &held, true)?;
+        Self::_keep(slf, &held, true)?;
         Ok(held)
     }
 
@@ -98,7 +98,7 @@ impl Lock {
         if at_once && held.cast::<Held>()?.get()._answer().is_none_or(|answer| answer.is_none(slf.py())) {
             return Ok(None);
         }
-        Self::keep(slf, &held, false)?;
+        Self::_keep(slf, &held, false)?;
         Ok(Some(held))
     }
 
@@ -124,9 +124,14 @@ impl Lock {
         }
     }
 
-    /// Keeps an acquired lock until `_leave`. Drops those that were released through their `Held`.
-    fn _enter(&self, held: Py<Held>, by_block: bool) {
-        let mut taken = self.lock_taken();
+    /// Keeps an acquired lock until `_leave`, and registers the callback for its loss. Drops those that were released
+    /// through their `Held`.
+    fn _keep(slf: &Bound<'_, Self>, held: &Bound<'_, PyAny>, by_block: bool) -> PyResult<()> {
+        if let Some(callback) = &slf.get().on_lost {
+            held.call_method1(intern!(slf.py(), "on_lost"), (callback,))?;
+        }
+        let held = held.cast::<Held>()?.clone().unbind();
+        let mut taken = slf.get().lock_taken();
         let released = |taken: &Taken| !taken.by_block && taken.held.get()._given_back();
         let mut gone = Vec::new();
         while let Some(index) = taken.iter().position(released) {
@@ -135,6 +140,7 @@ impl Lock {
         taken.push(Taken { owner: held.get().owner(), held, by_block });
         drop(taken);
         drop(gone);
+        Ok(())
     }
 
     /// Returns and forgets the lock that the caller acquired last. If there is only one, another task may release it.
@@ -181,16 +187,6 @@ impl Lock {
 }
 
 impl Lock {
-    /// Keeps an acquired lock, and registers the callback for its loss.
-    fn keep(slf: &Bound<'_, Self>, held: &Bound<'_, PyAny>, by_block: bool) -> PyResult<()> {
-        let (py, lock) = (slf.py(), slf.get());
-        if let Some(callback) = &lock.on_lost {
-            held.call_method1(intern!(py, "on_lost"), (callback,))?;
-        }
-        lock._enter(held.cast::<Held>()?.clone().unbind(), by_block);
-        Ok(())
-    }
-
     /// The number of the calling thread, greenlet or task.
     pub(super) fn owner(&self, py: Python<'_>) -> PyResult<u64> {
         self.locks.bind(py).call_method0(intern!(py, "_owner"))?.extract()
@@ -265,10 +261,10 @@ impl Held {
     /// Asks for the names, `at_once` or within the lock's time to wait. A thread or greenlet waits here.
     #[new]
     #[pyo3(signature = (lock, at_once = false, timeout = None, /))]
-    fn new(lock: Bound<'_, Lock>, at_once: bool, timeout: Option<Bound<'_, PyAny>>) -> PyResult<Self> {
+    fn new(lock: &Bound<'_, Lock>, at_once: bool, timeout: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
         let (py, asked) = (lock.py(), lock.get());
         let owner = asked.owner(py)?;
-        let request = asked.request(owner, at_once, timeout.as_ref())?;
+        let request = asked.request(owner, at_once, timeout)?;
         let (grant, place) = (Grant::new(request.names.clone()), asked.keeping.place(py)?);
         let answer = place.run(py, Operation::Acquire { grant: grant.clone(), request }, None)?.unbind();
         let (answer, given_back) = (Mutex::new(Some(answer)), AtomicBool::new(false));
