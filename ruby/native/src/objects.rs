@@ -1,12 +1,17 @@
 //! Converts Ruby's objects to the parts that the core writes, and parts that it reads to Ruby's objects.
 
+use std::sync::{Mutex, PoisonError};
 use std::vec::Drain;
 
 use magnus::encoding::Coderange;
 use magnus::r_hash::ForEach;
 use magnus::time::{Offset, Timespec};
-use magnus::value::{Qfalse, Qtrue, ReprValue};
-use magnus::{Error, Float, Integer, IntoValue, Module, RArray, RClass, RHash, RString, Ruby, Time, Value};
+use magnus::typed_data::Obj;
+use magnus::value::{Opaque, Qfalse, Qtrue, ReprValue};
+use magnus::{
+    gc, Class, DataTypeFunctions, Error, Float, Integer, IntoValue, Module, RArray, RClass, RHash, RModule, RString,
+    Ruby, Time, TypedData, Value,
+};
 use pinyon_core::dialect::{
     DateTime, Instant, Notation, Objects, Part, Plain, Unwritable, ValueError, Writer, NOT_UTF8,
 };
@@ -151,27 +156,47 @@ pub(crate) fn integer(number: Integer) -> Result<Plain, Error> {
 
 /// Reads an object in this notation.
 pub(crate) fn load(ruby: &Ruby, notation: Notation, bytes: &[u8]) -> Result<Value, Error> {
-    let mut objects = RubyObjects { ruby, kept: ruby.ary_new() };
+    let kept: Obj<Kept> = ruby.obj_wrap(Kept::default());
+    let mut objects = RubyObjects { ruby, kept: &kept };
     let made = notation.assemble(bytes, &mut objects).map_err(|failed| match failed {
         Failed::Why(why) => of_value(ruby, &ValueError::unreadable(notation, why)),
         Failed::Raised(raised) => raised,
     });
-    std::hint::black_box(&objects.kept);
+    std::hint::black_box(&kept);
     made
+}
+
+/// Objects that only Rust's heap refers to otherwise. The garbage collector neither collects nor moves them.
+#[derive(Default, TypedData)]
+#[magnus(class = "Pinyon::Native::Kept", free_immediately, mark)]
+struct Kept(Mutex<Vec<Opaque<Value>>>);
+
+impl DataTypeFunctions for Kept {
+    fn mark(&self, marker: &gc::Marker) {
+        // Nothing is allocated in Ruby while it is locked, so the collector always finds it free.
+        if let Ok(kept) = self.0.try_lock() {
+            kept.iter().for_each(|object| marker.mark(*object));
+        }
+    }
+}
+
+pub(crate) fn define(ruby: &Ruby, native: RModule) -> Result<(), Error> {
+    native.define_class("Kept", ruby.class_object())?.undef_default_alloc_func();
+    Ok(())
 }
 
 /// Makes Ruby's objects of parts.
 struct RubyObjects<'r> {
     ruby: &'r Ruby,
-    /// Everything that was made so far: the garbage collector does not see the lists of unfinished collections.
-    kept: RArray,
+    /// Everything that was made so far: unfinished collections are lists of Rust's.
+    kept: &'r Kept,
 }
 
 impl RubyObjects<'_> {
-    fn keep(&self, object: impl IntoValue) -> Result<Value, Failed> {
+    fn keep(&self, object: impl IntoValue) -> Value {
         let object = object.into_value_with(self.ruby);
-        self.kept.push(object)?;
-        Ok(object)
+        self.kept.0.lock().unwrap_or_else(PoisonError::into_inner).push(object.into());
+        object
     }
 }
 
@@ -181,9 +206,9 @@ impl Objects for RubyObjects<'_> {
 
     fn object(&mut self, part: Part<'_>) -> Result<Value, Failed> {
         let ruby = self.ruby;
-        match part {
-            Part::Null | Part::List(_) | Part::Tuple(_) | Part::Map(_) | Part::End => Ok(ruby.qnil().as_value()),
-            Part::Bool(truth) => Ok(truth.into_value_with(ruby)),
+        Ok(match part {
+            Part::Null | Part::List(_) | Part::Tuple(_) | Part::Map(_) | Part::End => ruby.qnil().as_value(),
+            Part::Bool(truth) => truth.into_value_with(ruby),
             Part::Integer(number) => self.keep(number),
             Part::Unsigned(number) => self.keep(number),
             Part::Float(number) => self.keep(number),
@@ -197,11 +222,11 @@ impl Objects for RubyObjects<'_> {
                 let since = Timespec { tv_sec: seconds, tv_nsec: nanoseconds.into() };
                 self.keep(ruby.time_timespec_new(since, Offset::utc())?)
             }
-        }
+        })
     }
 
     fn list(&mut self, items: Drain<'_, Value>) -> Result<Value, Failed> {
-        self.keep(self.ruby.ary_new_from_values(items.as_slice()))
+        Ok(self.keep(self.ruby.ary_new_from_values(items.as_slice())))
     }
 
     fn tuple(&mut self, items: Drain<'_, Value>) -> Result<Value, Failed> {
@@ -216,7 +241,7 @@ impl Objects for RubyObjects<'_> {
         }
         match keys_differ && hash.len() != pairs {
             true => Err("two keys in it are the same in Ruby".to_owned().into()),
-            false => self.keep(hash),
+            false => Ok(self.keep(hash)),
         }
     }
 }

@@ -12,8 +12,9 @@ use crate::errors::checked;
 
 /// These settings, changed by the given ones. A setting that is nil is left as it is.
 pub(crate) fn changed<S: NamedSettings>(ruby: &Ruby, mut settings: S, given: RHash) -> Result<S, Error> {
-    for (name, value) in pairs(given)? {
+    for name in names(given)? {
         S::check_name(&name).map_err(|unknown| Error::new(ruby.exception_arg_error(), unknown.message))?;
+        let value: Value = given.aref(ruby.to_symbol(&name))?;
         if value.is_nil() {
             continue;
         }
@@ -36,13 +37,13 @@ fn tls(ruby: &Ruby, given: RHash) -> Result<Arc<Tls>, Error> {
     checked(ruby, Tls::new(&settings)).map(Arc::new)
 }
 
-fn pairs(given: RHash) -> Result<Vec<(String, Value)>, Error> {
-    let mut pairs = Vec::new();
-    given.foreach(|name: Symbol, value: Value| {
-        pairs.push((name.name()?.into_owned(), value));
+fn names(given: RHash) -> Result<Vec<String>, Error> {
+    let mut names = Vec::new();
+    given.foreach(|name: Symbol, _: Value| {
+        names.push(name.name()?.into_owned());
         Ok(ForEach::Continue)
     })?;
-    Ok(pairs)
+    Ok(names)
 }
 
 /// A value of Ruby's, copied.

@@ -1,0 +1,57 @@
+# frozen_string_literal: true
+
+require_relative "support"
+
+# Objects that only the native half refers to are neither collected nor moved.
+class TestGarbage < PinyonTest
+  DEEP = [2**40, 0.5, nil, { "deep" => Time.at(0) }].freeze
+  NESTED = Array.new(20) { |number| { "number #{number}" => ["text #{number}", DEEP] } }
+
+  def teardown
+    GC.stress = false
+    GC.auto_compact = false
+    super
+  end
+
+  # Collects garbage, and moves what it may, at every allocation.
+  def under_stress
+    GC.auto_compact = true
+    GC.stress = true
+    yield
+  ensure
+    GC.stress = false
+  end
+
+  def test_values
+    cache = client
+    cache.set(key, NESTED)
+    read = under_stress { cache.get(key) }
+    assert_equal NESTED, read
+    under_stress { cache.set(key("again"), NESTED) }
+    assert_equal NESTED, cache.get(key("again"))
+  end
+
+  def test_many_keys
+    cache = client
+    pairs = (1..10).to_h { |number| [key(number), ["value #{number}"]] }
+    assert_equal([], under_stress { cache.set_many(pairs) })
+    assert_equal(pairs, under_stress { cache.get_many(pairs.keys) })
+    assert_equal(pairs, under_stress { cache.gets_many(pairs.keys) }.transform_values(&:first))
+  end
+
+  def test_settings_and_errors
+    settings = { namespace: "names:", compression: { algorithm: "zstd" }, servers: [memcached.address, "127.0.0.1:1"] }
+    cache = under_stress { Pinyon::Client.new(**settings, failover: false) }
+    key = (1..100).map(&:to_s).find { |each| cache.servers_of(each) == ["127.0.0.1:1"] }
+    error = under_stress { assert_raises(Pinyon::Error) { cache.get(key) } }
+    assert_equal "127.0.0.1:1", error.server
+    failed = under_stress { assert_raises(Pinyon::BatchError) { cache.quiet { |batch| batch.set(key, 1) } } }
+    assert_equal [key], failed.failures.map(&:key)
+  end
+
+  def test_locks
+    mine = locks
+    under_stress { mine.synchronize("a", "b") { |held| assert_equal 2, mine.status("a", held.names.last).size } }
+    refute mine.locked?("a")
+  end
+end
