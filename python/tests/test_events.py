@@ -69,7 +69,8 @@ async def test_a_timeout_is_told(model: Model, connect: Connect) -> None:
     watcher = Watcher()
     with FaultyServer(STALL) as silent:
         cache = connect(silent, timeout=0.2, on_event=watcher)
-        await swallow(cache.get("key"))
+        for _ in range(2):  # a busy loop may see the first one late
+            await swallow(cache.get("key"))
         down = await watcher.has(model, "down")
     assert isinstance(down.error, pinyon.Timeout)
     assert down.server == down.error.server == silent.address
