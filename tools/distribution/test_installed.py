@@ -58,14 +58,12 @@ def test_the_source_distribution_installs_with_pip_alone(tmp_path: Path) -> None
 
 def test_the_steps_of_the_documentation_lead_from_a_clone_to_an_environment(tmp_path: Path) -> None:
     page = (REPOSITORY / "docs" / "install.md").read_text()
-    steps = re.search(r"^## From a checkout$.*?^```sh\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    steps = re.search(r"^```sh\n(git clone (\S+)\n.*?)^```$", page, re.MULTILINE | re.DOTALL)
     assert steps is not None
-    repository = re.search(r"git clone (\S+)", steps[1])
-    assert repository is not None
     here = {
         "GIT_CONFIG_COUNT": "1",
         "GIT_CONFIG_KEY_0": f"url.{REPOSITORY}.insteadOf",
-        "GIT_CONFIG_VALUE_0": repository[1],
+        "GIT_CONFIG_VALUE_0": steps[2],
     }
     run("bash", "-exc", steps[1], folder=tmp_path, **here)
     smoke(tmp_path / "app" / ".venv" / "bin" / "python")
