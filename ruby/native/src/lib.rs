@@ -2,6 +2,7 @@
 
 mod cache;
 mod errors;
+mod fibers;
 mod host;
 mod keys;
 mod locks;
@@ -21,6 +22,7 @@ fn init(ruby: &Ruby) -> Result<(), Error> {
     let native = ruby.define_module("Pinyon")?.define_module("Native")?;
     native.const_set("VERSION", env!("CARGO_PKG_VERSION"))?;
     native.define_singleton_method("error_kinds", function!(errors::error_kinds, 0))?;
+    fibers::define(ruby, native)?;
     cache::define(ruby, native)?;
     locks::define(ruby, native)
 }
