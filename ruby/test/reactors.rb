@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require "async"
+require "pinyon/eventmachine"
 
 # A Fiber::Scheduler by select alone. It resumes what was unblocked whether or not it is still parked.
 class PlainScheduler
@@ -131,6 +132,10 @@ module Reactors
       fiber.raise(Stopped) if fiber.alive?
     end
 
+    def pause(seconds)
+      sleep(seconds)
+    end
+
     def with_timeout(seconds, &)
       Fiber.scheduler.with_timeout(seconds, &)
     end
@@ -159,10 +164,63 @@ module Reactors
       task.stop
     end
 
+    def pause(seconds)
+      sleep(seconds)
+    end
+
     def with_timeout(seconds, &)
       Async::Task.current.with_timeout(seconds, &)
     end
   end
 
-  ALL = { plain: Plain, async: Asynchronous }.freeze
+  # Fibers in EventMachine.
+  module EventMachine
+    EXPIRED = PlainScheduler::Expired
+
+    module_function
+
+    # A thread runs EventMachine's only reactor. It ends with its last fiber.
+    def run(&block)
+      result = nil
+      Thread.new do
+        Thread.current.report_on_exception = false
+        @running = 0
+        EM.run { start { result = block.call } }
+      end.join
+      result
+    end
+
+    def start
+      @running += 1
+      Fiber.new do
+        yield
+      rescue Stopped
+        nil
+      ensure
+        EM.stop if (@running -= 1).zero?
+      end.tap(&:resume)
+    end
+
+    def stop(fiber)
+      fiber.raise(Stopped) if fiber.alive?
+    end
+
+    def pause(seconds)
+      fiber = Fiber.current
+      timer = EM.add_timer(seconds) { fiber.resume }
+      Fiber.yield
+    ensure
+      EM.cancel_timer(timer)
+    end
+
+    def with_timeout(seconds)
+      fiber = Fiber.current
+      timer = EM.add_timer(seconds) { fiber.raise(EXPIRED) }
+      yield
+    ensure
+      EM.cancel_timer(timer) if timer
+    end
+  end
+
+  ALL = { plain: Plain, async: Asynchronous, eventmachine: EventMachine }.freeze
 end

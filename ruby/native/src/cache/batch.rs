@@ -59,7 +59,7 @@ impl Batch {
     fn new(ruby: &Ruby, cache: &Cache) -> Result<Self, Error> {
         cache.check_open(ruby)?;
         let failover = cache.policy.failover;
-        let way = match Scheduler::current(ruby) {
+        let way = match Scheduler::current(ruby)? {
             None => Way::Thread(Mutex::new(Some(blocking::Batch::new(cache.directory.clone(), failover)))),
             Some(scheduler) => {
                 let batch = fibers::Batch::new(cache.drivers.on(ruby, scheduler)?, failover);

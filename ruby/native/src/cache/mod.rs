@@ -256,7 +256,7 @@ impl Cache {
         let ttl = ttl::stored(ruby, ttl, self.default_ttl)?;
         let (encoded, client_flags) = self.codec.encode_for(ruby, mode, value)?;
         let request = Request::Store { mode, size: encoded.bytes().len(), client_flags, ttl, cas };
-        let answer = match Scheduler::current(ruby) {
+        let answer = match Scheduler::current(ruby)? {
             Some(scheduler) => self.exchange_in_fiber(ruby, scheduler, key, request, Some(encoded.into_bytes())),
             None => {
                 let answer = self.exchange(ruby, key, request, encoded.data());
@@ -293,7 +293,7 @@ impl Cache {
 
     #[inline]
     fn ask_or(&self, ruby: &Ruby, key: Value, request: Request, default: Value) -> Returned {
-        let answer = match Scheduler::current(ruby) {
+        let answer = match Scheduler::current(ruby)? {
             Some(scheduler) => self.exchange_in_fiber(ruby, scheduler, key, request, None)?,
             None => self.exchange(ruby, key, request, Data::None)?,
         };
@@ -329,7 +329,7 @@ impl Cache {
 
     /// Carries out an operation on many keys or servers.
     fn carry_out<O: Carried>(&self, ruby: &Ruby, mut operation: O) -> Result<O, Error> {
-        let Some(scheduler) = Scheduler::current(ruby) else {
+        let Some(scheduler) = Scheduler::current(ruby)? else {
             blocking::run(&self.directory, &RubyHost, &mut operation)?;
             return Ok(operation);
         };

@@ -78,7 +78,7 @@ impl Batch {
 
     /// The scheduler of the calling fiber, which must be the batch's.
     pub(crate) fn scheduler(&self, ruby: &Ruby) -> Result<Scheduler, Error> {
-        let scheduler = Scheduler::current(ruby);
+        let scheduler = Scheduler::current(ruby)?;
         let known = scheduler.map(|scheduler| scheduler.drivers(ruby)).transpose()?.flatten();
         match (scheduler, known) {
             (Some(scheduler), Some(known)) if known.has(ruby, ruby.get_inner(self.driver)) => Ok(scheduler),

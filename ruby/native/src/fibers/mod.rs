@@ -12,7 +12,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use magnus::rb_sys::AsRawValue;
 use magnus::typed_data::Obj;
 use magnus::value::{Opaque, ReprValue};
-use magnus::{gc, kwargs, method, Class, DataTypeFunctions, Error, Module, RModule, Ruby, TypedData, Value};
+use magnus::{
+    function, gc, kwargs, method, Class, DataTypeFunctions, Error, Module, Object, RModule, Ruby, TypedData, Value,
+};
 use pinyon_core::directory::Directory;
 use pinyon_core::driven::Polled;
 use pinyon_core::operations::{self, AnyOperation, AsBytes, BorrowedKey, Change, Everywhere, Fetch, OwnedKey, SentKey};
@@ -87,6 +89,7 @@ impl Carried for Everywhere {
 }
 
 pub(super) fn define(ruby: &Ruby, native: RModule) -> Result<(), Error> {
+    native.define_singleton_method("adapt", function!(scheduler::adapt, 0))?;
     native.define_class("Drivers", ruby.class_object())?.undef_default_alloc_func();
     let driver = native.define_class("Driver", ruby.class_object())?;
     driver.undef_default_alloc_func();
@@ -151,7 +154,7 @@ impl Driver {
     /// Sees to what a batch has submitted. A fiber calls it that was started for it; some schedulers pass an argument to
     /// a fiber's block.
     fn attend(ruby: &Ruby, this: &Self, _: &[Value]) -> Result<(), Error> {
-        match Scheduler::current(ruby) {
+        match Scheduler::current(ruby)? {
             Some(scheduler) => this.connections.attend(this.place(ruby, scheduler)),
             None => Ok(()),
         }

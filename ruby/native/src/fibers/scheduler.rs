@@ -1,5 +1,6 @@
 //! The scheduler of the calling fiber: it parks fibers, wakes them, and waits for a descriptor.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use magnus::rb_sys::{protect, AsRawId, AsRawValue, FromRawValue};
@@ -11,6 +12,14 @@ use super::Known;
 /// The variable of a scheduler that holds its drivers. Ruby code cannot see it, as its name is no variable's.
 static DRIVERS: LazyId = LazyId::new("__pinyon_drivers__");
 
+/// Whether `pinyon/eventmachine` was required.
+static HAS_ADAPTER: AtomicBool = AtomicBool::new(false);
+
+/// From now on, `Pinyon::EventMachine.current` is asked in fibers without a scheduler.
+pub(super) fn adapt() {
+    HAS_ADAPTER.store(true, Ordering::Relaxed);
+}
+
 /// Ruby's `Fiber::Scheduler`, or an object with its methods `block`, `unblock`, `io_wait` and `fiber`. Its users keep it
 /// alive: it is on their stack, or runs them.
 #[derive(Clone, Copy)]
@@ -19,10 +28,21 @@ pub(crate) struct Scheduler(Value);
 impl Scheduler {
     /// The one of the calling fiber, unless the fiber is to block its thread.
     #[inline]
-    pub(crate) fn current(_ruby: &Ruby) -> Option<Self> {
+    pub(crate) fn current(ruby: &Ruby) -> Result<Option<Self>, Error> {
         // SAFETY: the caller holds the VM lock. The function only looks.
         let current = unsafe { Value::from_raw(rb_sys::rb_fiber_scheduler_current()) };
-        (!current.is_nil()).then_some(Self(current))
+        if current.is_nil() && HAS_ADAPTER.load(Ordering::Relaxed) {
+            return Self::adapted(ruby);
+        }
+        Ok((!current.is_nil()).then_some(Self(current)))
+    }
+
+    /// What stands for a scheduler in EventMachine's reactor.
+    #[inline(never)]
+    fn adapted(ruby: &Ruby) -> Result<Option<Self>, Error> {
+        let pinyon: RModule = ruby.class_object().const_get("Pinyon")?;
+        let adapter: Value = pinyon.const_get::<_, RModule>("EventMachine")?.funcall("current", ())?;
+        Ok((!adapter.is_nil()).then_some(Self(adapter)))
     }
 
     /// The drivers that run on it.
