@@ -3,6 +3,7 @@
 require "open3"
 require "tempfile"
 require_relative "support"
+require_relative "reactors"
 
 # The scenarios of scenarios/: a scripted faulty server, and what every client must make of it.
 class TestScenarios < PinyonTest
@@ -62,12 +63,27 @@ class TestScenarios < PinyonTest
     private
 
     def step(step)
-      if step["together"] then step["together"].map { |each| Thread.new { quietly { step(each) } } }.each(&:value)
+      if step["together"] then together(step["together"])
       elsif step["wait_ms"] then sleep(step["wait_ms"] / 1000.0)
       elsif step["server"] == "heal" then heal
       else
         call(step)
       end
+    end
+
+    def together(steps)
+      return steps.map { |each| Thread.new { quietly { step(each) } } }.each(&:value) unless Fiber.current_scheduler
+
+      outcomes = Queue.new
+      steps.each do |each|
+        Fiber.schedule do
+          outcomes << step(each)
+        rescue StandardError => e
+          outcomes << e
+        end
+      end
+      failed = Array.new(steps.size) { outcomes.pop }.grep(Exception).first
+      raise failed if failed
     end
 
     def quietly
@@ -223,14 +239,30 @@ class TestScenarios < PinyonTest
     end
   end
 
-  def test_each
+  def test_each_in_threads
+    play(%w[memcached redis], more_than: 500) do |some|
+      Array.new(AT_ONCE) { Thread.new(&some) }.each(&:join)
+    end
+  end
+
+  def test_each_of_memcached_in_fibers
+    play(%w[memcached], more_than: 300) do |some|
+      Reactors::Plain.run { AT_ONCE.times { Fiber.schedule(&some) } }
+    end
+  end
+
+  # Plays the scenarios of these protocols. The block receives a proc that plays some, and may be
+  # called many times at the same time.
+  def play(protocols, more_than:)
     scenarios = Scenarios.new(real_servers.transform_values(&:address))
     left = Queue.new
-    scenarios.by_name.each_value { |scenario| left << scenario unless scenario["shared"] }
-    assert_operator left.size, :>, 500
+    scenarios.by_name.each_value do |scenario|
+      left << scenario if protocols.include?(scenario["protocol"]) && !scenario["shared"]
+    end
+    assert_operator left.size, :>, more_than
     left.close
     failed = Queue.new
-    Array.new(AT_ONCE) { Thread.new { play_some(scenarios, left, failed) } }.each(&:join)
+    yield -> { play_some(scenarios, left, failed) }
     failed.close
     assert_empty Array.new(failed.size) { failed.pop }
   ensure

@@ -1,7 +1,7 @@
 //! Keys from Ruby: the bytes of a String or Symbol.
 
 use magnus::{Error, RString, Ruby, Symbol, Value};
-use pinyon_core::operations::{BorrowedKey, KeyRules, Keys};
+use pinyon_core::operations::{BorrowedKey, KeyRules, Keys, OwnedKey};
 
 use crate::errors::{invalid_key, unsupported};
 
@@ -44,6 +44,11 @@ impl KeyBytes {
     ) -> Result<BorrowedKey<'k>, Error> {
         BorrowedKey::new(rules, self.bytes(), scratch).map_err(|error| invalid_key(ruby, &error, self.bytes()))
     }
+}
+
+/// The key as it is sent, for a request that may outlive the call.
+pub(crate) fn owned(ruby: &Ruby, rules: &KeyRules, key: Value) -> Result<OwnedKey, Error> {
+    with_bytes(ruby, key, |bytes| OwnedKey::new(rules, bytes).map_err(|error| invalid_key(ruby, &error, bytes)))?
 }
 
 /// Adds a key to many.

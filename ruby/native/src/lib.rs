@@ -2,6 +2,7 @@
 
 mod cache;
 mod errors;
+mod fibers;
 mod host;
 mod keys;
 mod locks;
@@ -22,6 +23,7 @@ fn init(ruby: &Ruby) -> Result<(), Error> {
     native.const_set("VERSION", env!("CARGO_PKG_VERSION"))?;
     native.define_singleton_method("error_kinds", function!(errors::error_kinds, 0))?;
     objects::define(ruby, native)?;
+    fibers::define(ruby, native)?;
     cache::define(ruby, native)?;
     locks::define(ruby, native)
 }

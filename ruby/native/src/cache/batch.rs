@@ -1,5 +1,6 @@
 //! `client.quiet`: commands without individual replies, whose outcomes are known at the end of the block.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
 use magnus::{
@@ -11,22 +12,34 @@ use pinyon_core::{blocking, Data};
 
 use super::Cache;
 use crate::errors::{checked, exception, failure, from_core, ErrorKind};
+use crate::fibers::{self, Scheduler};
 use crate::host::RubyHost;
 use crate::keys::KeyBytes;
 use crate::ttl;
+use crate::values::Encoded;
 
-/// A batch of one thread.
+/// A batch, which ends with its block.
 #[derive(TypedData)]
 #[magnus(class = "Pinyon::Native::Batch", free_immediately, mark)]
 pub(crate) struct Batch {
     cache: Cache,
-    /// `None` after the end of the block.
-    open: Mutex<Option<blocking::Batch<Vec<u8>>>>,
+    way: Way,
+}
+
+/// How it waits.
+enum Way {
+    /// In one thread. `None` after the end of the block.
+    Thread(Mutex<OpenBatch>),
+    /// In the fibers of a scheduler.
+    Fibers { batch: fibers::Batch, is_over: AtomicBool },
 }
 
 impl DataTypeFunctions for Batch {
     fn mark(&self, marker: &gc::Marker) {
         self.cache.mark(marker);
+        if let Way::Fibers { batch, .. } = &self.way {
+            batch.mark(marker);
+        }
     }
 }
 
@@ -45,8 +58,15 @@ pub(super) fn define(ruby: &Ruby, native: RModule) -> Result<(), Error> {
 impl Batch {
     fn new(ruby: &Ruby, cache: &Cache) -> Result<Self, Error> {
         cache.check_open(ruby)?;
-        let batch = blocking::Batch::new(cache.directory.clone(), cache.policy.failover);
-        Ok(Self { cache: cache.clone(), open: Mutex::new(Some(batch)) })
+        let failover = cache.policy.failover;
+        let way = match Scheduler::current(ruby)? {
+            None => Way::Thread(Mutex::new(Some(blocking::Batch::new(cache.directory.clone(), failover)))),
+            Some(scheduler) => {
+                let batch = fibers::Batch::new(cache.drivers.on(ruby, scheduler)?, failover);
+                Way::Fibers { batch, is_over: AtomicBool::new(false) }
+            }
+        };
+        Ok(Self { cache: cache.clone(), way })
     }
 
     fn store(ruby: &Ruby, this: &Self, mode: Symbol, key: Value, value: Value, ttl: Value) -> Result<(), Error> {
@@ -61,63 +81,96 @@ impl Batch {
         let ttl = ttl::stored(ruby, ttl, cache.default_ttl)?;
         let (encoded, client_flags) = cache.codec.encode_for(ruby, mode, value)?;
         let request = Request::Store { mode, size: encoded.bytes().len(), client_flags, ttl, cas: None };
-        let submitted = this.submit(ruby, key, request, &encoded.data());
-        encoded.stayed();
-        submitted
+        this.submit(ruby, key, request, Some(encoded))
     }
 
     fn delete(ruby: &Ruby, this: &Self, key: Value) -> Result<(), Error> {
-        this.submit(ruby, key, Request::Delete, &Data::None)
+        this.submit(ruby, key, Request::Delete, None)
     }
 
     fn mark_stale(ruby: &Ruby, this: &Self, key: Value, stale: Value) -> Result<(), Error> {
         let ttl = checked(ruby, pinyon_core::ttl::limited("stale", ttl::whole(ruby, stale)?))?;
-        this.submit(ruby, key, Request::MarkStale { ttl }, &Data::None)
+        this.submit(ruby, key, Request::MarkStale { ttl }, None)
     }
 
     fn calculate(ruby: &Ruby, this: &Self, increments: bool, key: Value, delta: i128) -> Result<(), Error> {
         let direction = if increments { Direction::Increment } else { Direction::Decrement };
-        this.submit(ruby, key, checked(ruby, Request::arithmetic(direction, delta, None))?, &Data::None)
+        this.submit(ruby, key, checked(ruby, Request::arithmetic(direction, delta, None))?, None)
     }
 
-    /// Waits for the outcome of every command. Returns those that failed: number, command, key, reason, error.
+    /// Waits for the outcome of every command. Returns those that failed.
     fn finish(ruby: &Ruby, this: &Self) -> Result<RArray, Error> {
-        let Some(mut batch) = this.lock(ruby)?.take() else { return Ok(ruby.ary_new()) };
-        let unsuccessful = batch.finish(&RubyHost).map_err(|failed| from_failure(ruby, failed))?;
-        let all = ruby.ary_new_capa(unsuccessful.len());
-        for Unsuccessful { number, key, command, why } in unsuccessful {
-            let error = match &why {
-                Broken::Failed(error) => Some(failure(ruby, error)?),
-                Broken::Refused(_) => None,
-            };
-            all.push((number, command, crate::texts::text(ruby, &key), why.to_string(), error))?;
+        match &this.way {
+            Way::Thread(open) => {
+                let Some(mut batch) = in_use(ruby, open)?.take() else { return Ok(ruby.ary_new()) };
+                let unsuccessful = batch.finish(&RubyHost).map_err(|failed| from_failure(ruby, failed))?;
+                failures(ruby, unsuccessful, |key| key)
+            }
+            Way::Fibers { batch, is_over } => {
+                let scheduler = batch.scheduler(ruby)?;
+                is_over.store(true, Ordering::Relaxed);
+                failures(ruby, batch.finish(ruby, scheduler)?, |key| key.given)
+            }
         }
-        Ok(all)
     }
 
-    /// Ends the batch without waiting. Its connections are closed.
+    /// Ends the batch without waiting. The connections of a thread are closed.
     fn discard(ruby: &Ruby, this: &Self) -> Result<(), Error> {
-        this.lock(ruby)?.take();
+        match &this.way {
+            Way::Thread(open) => drop(in_use(ruby, open)?.take()),
+            Way::Fibers { is_over, .. } => is_over.store(true, Ordering::Relaxed),
+        }
         Ok(())
     }
 
-    fn submit(&self, ruby: &Ruby, key: Value, request: Request, data: &Data<'_>) -> Result<(), Error> {
+    fn submit(&self, ruby: &Ruby, key: Value, request: Request, encoded: Option<Encoded>) -> Result<(), Error> {
         let cache = &self.cache;
         cache.check_open(ruby)?;
         let (key, mut scratch) = (KeyBytes::of(ruby, key)?, Vec::new());
         let sent = key.sent(ruby, &cache.keys, &mut scratch)?;
-        let mut open = self.lock(ruby)?;
-        let Some(batch) = open.as_mut() else {
-            let closed = "the batch is over; use it inside its block: client.quiet { |batch| … }";
-            return Err(exception(ruby, ErrorKind::UsageError, closed));
-        };
-        batch.submit(&RubyHost, &sent, request, data, key.bytes().to_vec()).map_err(|failed| from_failure(ruby, failed))
+        match &self.way {
+            Way::Thread(open) => {
+                let mut open = in_use(ruby, open)?;
+                let Some(batch) = open.as_mut() else { return Err(over(ruby)) };
+                let data = encoded.as_ref().map_or(Data::None, Encoded::data);
+                let submitted = batch.submit(&RubyHost, &sent, request, &data, key.bytes().to_vec());
+                encoded.iter().for_each(Encoded::stayed);
+                submitted.map_err(|failed| from_failure(ruby, failed))
+            }
+            Way::Fibers { is_over, .. } if is_over.load(Ordering::Relaxed) => Err(over(ruby)),
+            Way::Fibers { batch, .. } => {
+                let scheduler = batch.scheduler(ruby)?;
+                let key = fibers::Key::reported(sent, key.bytes());
+                batch.submit(ruby, scheduler, key, request, encoded.map(Encoded::into_bytes))
+            }
+        }
     }
+}
 
-    fn lock(&self, ruby: &Ruby) -> Result<MutexGuard<'_, Option<blocking::Batch<Vec<u8>>>>, Error> {
-        let busy = "the batch is in use by another thread; open one in each thread";
-        self.open.try_lock().map_err(|_| exception(ruby, ErrorKind::UsageError, busy))
+/// The failed commands: number, command, key, reason, error.
+fn failures<K>(ruby: &Ruby, failed: Vec<Unsuccessful<K>>, given: impl Fn(K) -> Vec<u8>) -> Result<RArray, Error> {
+    let all = ruby.ary_new_capa(failed.len());
+    for Unsuccessful { number, key, command, why } in failed {
+        let error = match &why {
+            Broken::Failed(error) => Some(failure(ruby, error)?),
+            Broken::Refused(_) => None,
+        };
+        all.push((number, command, crate::texts::text(ruby, &given(key)), why.to_string(), error))?;
     }
+    Ok(all)
+}
+
+type OpenBatch = Option<blocking::Batch<Vec<u8>>>;
+
+fn in_use<'b>(ruby: &Ruby, open: &'b Mutex<OpenBatch>) -> Result<MutexGuard<'b, OpenBatch>, Error> {
+    let busy = "the batch is in use by another thread; open one in each thread";
+    open.try_lock().map_err(|_| exception(ruby, ErrorKind::UsageError, busy))
+}
+
+#[cold]
+fn over(ruby: &Ruby) -> Error {
+    let over = "the batch is over; use it inside its block: client.quiet { |batch| … }";
+    exception(ruby, ErrorKind::UsageError, over)
 }
 
 fn from_failure(ruby: &Ruby, failed: blocking::Failure<Error>) -> Error {

@@ -4,7 +4,6 @@ use magnus::r_hash::ForEach;
 use magnus::value::ReprValue;
 use magnus::{method, Error, IntoValue, Module, RArray, RClass, RHash, Ruby, Value};
 use pinyon_core::operations::{AsBytes, Change, DataBlock, Fetch, FoundKey, Keys};
-use pinyon_core::Data;
 
 use super::answers::achieved;
 use super::{Cache, Returned};
@@ -22,9 +21,8 @@ impl Cache {
     /// `cas`: whether to ask for tokens too. `failed`: a Hash for the errors of failed servers, or nil to raise them.
     fn get_many(ruby: &Ruby, this: &Self, given: RArray, cas: bool, failed: Option<RHash>) -> Returned {
         this.check_open(ruby)?;
-        let mut fetch = Fetch::new(this.keys_of(ruby, given)?, cas, AsBytes, this.policy);
-        this.carry_out(&mut fetch)?;
-        let fetched = fetch.finish();
+        let fetch = Fetch::new(this.keys_of(ruby, given)?, cas, AsBytes, this.policy);
+        let fetched = this.carry_out(ruby, fetch)?.finish();
         let (found, mut failures) = (ruby.hash_new(), fetched.failures);
         for FoundKey { index, value, cas } in fetched.found {
             let key: Value = given.entry(index as isize)?;
@@ -65,9 +63,7 @@ impl Cache {
             checked(ruby, limits.check_value(bytes.len(), || key.inspect()))?;
             blocks.push(DataBlock { size: bytes.len(), data: Some(bytes), client_flags });
         }
-        let mut change = Change::store(keys, blocks, ttl, this.policy);
-        this.carry_out(&mut change)?;
-        let changed = change.finish();
+        let changed = this.carry_out(ruby, Change::store(keys, blocks, ttl, this.policy))?.finish();
         let not_stored = ruby.ary_new();
         for (key, _) in given.into_iter().zip(&changed.done).filter(|(_, done)| !**done) {
             not_stored.push(key)?;
@@ -78,9 +74,8 @@ impl Cache {
     /// Returns how many were deleted.
     fn delete_many(ruby: &Ruby, this: &Self, given: RArray) -> Returned {
         this.check_open(ruby)?;
-        let mut change = Change::<Data<'_>>::delete(this.keys_of(ruby, given)?, this.policy);
-        this.carry_out(&mut change)?;
-        let changed = change.finish();
+        let change = Change::<Option<Vec<u8>>>::delete(this.keys_of(ruby, given)?, this.policy);
+        let changed = this.carry_out(ruby, change)?.finish();
         let deleted = changed.done.iter().filter(|done| **done).count();
         achieved(ruby, deleted.into_value_with(ruby), changed.failures)
     }

@@ -4,6 +4,7 @@ mod answers;
 mod batch;
 mod many;
 
+use std::convert::Infallible;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 
@@ -15,16 +16,17 @@ use magnus::{
 use pinyon_core::blocking;
 use pinyon_core::directory::Directory;
 use pinyon_core::operations::{
-    Answer, AsBytes, Bytes, Direction, Everywhere, Failed, Initial, KeyRules, Mode, Operation, Policy, Request,
-    ServerCommand, Single, Win,
+    Answer, AsBytes, Bytes, Direction, Everywhere, Failed, Initial, KeyRules, Mode, Policy, Request, ServerCommand,
+    Single, Win,
 };
 use pinyon_core::settings::{CacheParts, CacheSettings, ViewSettings};
 use pinyon_core::ttl::DefaultTtl;
 use pinyon_core::Data;
 
 use crate::errors::{checked, exception, from_core, ErrorKind};
+use crate::fibers::{self, Carried, Drivers, Scheduler};
 use crate::host::RubyHost;
-use crate::keys::KeyBytes;
+use crate::keys::{self, KeyBytes};
 use crate::settings::changed;
 use crate::ttl;
 use crate::values::Codec;
@@ -34,6 +36,7 @@ use crate::values::Codec;
 #[magnus(class = "Pinyon::Native::Cache", free_immediately, frozen_shareable, mark)]
 pub(crate) struct Cache {
     directory: Arc<Directory>,
+    drivers: Arc<Drivers>,
     keys: Arc<KeyRules>,
     codec: Arc<Codec>,
     policy: Policy,
@@ -94,10 +97,13 @@ impl Cache {
     /// `serializer`: a Symbol, an object, or nil. `events`: whether somebody takes the events.
     fn new(ruby: &Ruby, settings: RHash, serializer: Value, events: bool) -> Result<Self, Error> {
         let settings = changed(ruby, CacheSettings::default(), settings)?;
-        let CacheParts { directory, keys, policy, default_ttl, packing, .. } = checked(ruby, settings.build(events))?;
+        let CacheParts { directory, connections, keys, policy, default_ttl, packing, .. } =
+            checked(ruby, settings.build(events))?;
         let codec = Codec::new(ruby, serializer, packing)?;
+        let directory = Arc::new(directory);
         Ok(Self {
-            directory: directory.into(),
+            drivers: Drivers::new(directory.clone(), connections).into(),
+            directory,
             keys: keys.into(),
             codec: codec.into(),
             policy,
@@ -239,6 +245,7 @@ impl Cache {
     fn close(&self) {
         self.closed.store(true, Ordering::Relaxed);
         self.directory.close();
+        self.drivers.close();
     }
 }
 
@@ -249,8 +256,14 @@ impl Cache {
         let ttl = ttl::stored(ruby, ttl, self.default_ttl)?;
         let (encoded, client_flags) = self.codec.encode_for(ruby, mode, value)?;
         let request = Request::Store { mode, size: encoded.bytes().len(), client_flags, ttl, cas };
-        let answer = self.exchange(ruby, key, request, encoded.data());
-        encoded.stayed();
+        let answer = match Scheduler::current(ruby)? {
+            Some(scheduler) => self.exchange_in_fiber(ruby, scheduler, key, request, Some(encoded.into_bytes())),
+            None => {
+                let answer = self.exchange(ruby, key, request, encoded.data());
+                encoded.stayed();
+                answer
+            }
+        };
         answers::answered(ruby, self, key, answer?, ruby.qnil().as_value())
     }
 
@@ -280,7 +293,10 @@ impl Cache {
 
     #[inline]
     fn ask_or(&self, ruby: &Ruby, key: Value, request: Request, default: Value) -> Returned {
-        let answer = self.exchange(ruby, key, request, Data::None)?;
+        let answer = match Scheduler::current(ruby)? {
+            Some(scheduler) => self.exchange_in_fiber(ruby, scheduler, key, request, None)?,
+            None => self.exchange(ruby, key, request, Data::None)?,
+        };
         answers::answered(ruby, self, key, answer, default)
     }
 
@@ -290,23 +306,42 @@ impl Cache {
         let (key, mut scratch) = (KeyBytes::of(ruby, key)?, Vec::new());
         let sent = key.sent(ruby, &self.keys, &mut scratch)?;
         let mut single = Single::new(request, sent, data, AsBytes, self.policy);
-        self.carry_out(&mut single)?;
-        single.take_answer().map_err(|failed| match failed {
-            Failed::Error(error) => from_core(ruby, &error),
-            Failed::Unreadable { error, .. } => match error {},
-        })
+        blocking::run(&self.directory, &RubyHost, &mut single)?;
+        single.take_answer().map_err(|failed| unanswered(ruby, failed))
     }
 
-    #[inline]
-    fn carry_out(&self, operation: &mut impl Operation) -> Result<(), Error> {
-        blocking::run(&self.directory, &RubyHost, operation)
+    fn exchange_in_fiber(
+        &self,
+        ruby: &Ruby,
+        scheduler: Scheduler,
+        key: Value,
+        request: Request,
+        data: Option<Vec<u8>>,
+    ) -> Result<Answer<Bytes>, Error> {
+        self.check_open(ruby)?;
+        let key = fibers::Key::new(keys::owned(ruby, &self.keys, key)?);
+        let single = Single::new(request, key, data, AsBytes, self.policy);
+        match self.drivers.carry_out(ruby, scheduler, single)? {
+            fibers::Operation::Single(mut single) => single.take_answer().map_err(|failed| unanswered(ruby, failed)),
+            _ => unreachable!("an operation stays what it is"),
+        }
+    }
+
+    /// Carries out an operation on many keys or servers.
+    fn carry_out<O: Carried>(&self, ruby: &Ruby, mut operation: O) -> Result<O, Error> {
+        let Some(scheduler) = Scheduler::current(ruby)? else {
+            blocking::run(&self.directory, &RubyHost, &mut operation)?;
+            return Ok(operation);
+        };
+        match O::carried(self.drivers.carry_out(ruby, scheduler, operation)?) {
+            Some(operation) => Ok(operation),
+            None => unreachable!("an operation stays what it is"),
+        }
     }
 
     fn ask_servers(&self, ruby: &Ruby, command: ServerCommand) -> Returned {
         self.check_open(ruby)?;
-        let mut everywhere = Everywhere::new(command);
-        self.carry_out(&mut everywhere)?;
-        answers::of_servers(ruby, everywhere)
+        answers::of_servers(ruby, self.carry_out(ruby, Everywhere::new(command))?)
     }
 
     fn check_open(&self, ruby: &Ruby) -> Result<(), Error> {
@@ -314,5 +349,13 @@ impl Cache {
             false => Ok(()),
             true => Err(exception(ruby, ErrorKind::Closed, "the client was closed; make another")),
         }
+    }
+}
+
+#[cold]
+fn unanswered(ruby: &Ruby, failed: Failed<Infallible>) -> Error {
+    match failed {
+        Failed::Error(error) => from_core(ruby, &error),
+        Failed::Unreadable { error, .. } => match error {},
     }
 }

@@ -1,0 +1,117 @@
+//! The scheduler of the calling fiber: it parks fibers, wakes them, and waits for a descriptor.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use magnus::rb_sys::{protect, AsRawId, AsRawValue, FromRawValue};
+use magnus::value::{LazyId, ReprValue};
+use magnus::{block::Proc, typed_data::Obj, Error, ExceptionClass, Module, RModule, Ruby, TryConvert, Value};
+
+use super::Known;
+
+/// The variable of a scheduler that holds its drivers. Ruby code cannot see it, as its name is no variable's.
+static DRIVERS: LazyId = LazyId::new("__pinyon_drivers__");
+
+/// Whether `pinyon/eventmachine` was required.
+static HAS_ADAPTER: AtomicBool = AtomicBool::new(false);
+
+/// From now on, `Pinyon::EventMachine.current` is asked in fibers without a scheduler.
+pub(super) fn adapt() {
+    HAS_ADAPTER.store(true, Ordering::Relaxed);
+}
+
+/// Ruby's `Fiber::Scheduler`, or an object with its methods `block`, `unblock`, `io_wait` and `fiber`. Its users keep it
+/// alive: it is on their stack, or runs them.
+#[derive(Clone, Copy)]
+pub(crate) struct Scheduler(Value);
+
+impl Scheduler {
+    /// The one of the calling fiber, unless the fiber is to block its thread.
+    #[inline]
+    pub(crate) fn current(ruby: &Ruby) -> Result<Option<Self>, Error> {
+        // SAFETY: the caller holds the VM lock. The function only looks.
+        let current = unsafe { Value::from_raw(rb_sys::rb_fiber_scheduler_current()) };
+        if current.is_nil() && HAS_ADAPTER.load(Ordering::Relaxed) {
+            return Self::adapted(ruby);
+        }
+        Ok((!current.is_nil()).then_some(Self(current)))
+    }
+
+    /// What stands for a scheduler in EventMachine's reactor.
+    #[inline(never)]
+    fn adapted(ruby: &Ruby) -> Result<Option<Self>, Error> {
+        let pinyon: RModule = ruby.class_object().const_get("Pinyon")?;
+        let adapter: Value = pinyon.const_get::<_, RModule>("EventMachine")?.funcall("current", ())?;
+        Ok((!adapter.is_nil()).then_some(Self(adapter)))
+    }
+
+    /// The drivers that run on it.
+    #[inline]
+    pub(super) fn drivers(self, ruby: &Ruby) -> Result<Option<Obj<Known>>, Error> {
+        let variable = LazyId::get_inner_with(&DRIVERS, ruby).as_raw();
+        // SAFETY: reading a variable that is not set returns nil, and raises nothing.
+        let known = unsafe { Value::from_raw(rb_sys::rb_ivar_get(self.0.as_raw(), variable)) };
+        Option::try_convert(known)
+    }
+
+    pub(super) fn keep_drivers(self, ruby: &Ruby, known: Obj<Known>) -> Result<(), Error> {
+        let variable = LazyId::get_inner_with(&DRIVERS, ruby).as_raw();
+        // SAFETY: both objects are alive. `protect` catches what a frozen scheduler raises.
+        protect(|| unsafe { rb_sys::rb_ivar_set(self.0.as_raw(), variable, known.as_raw()) }).map(drop)
+    }
+
+    /// Parks the calling fiber until it is unblocked, or until something else ends the wait.
+    pub(super) fn block(self, blocker: Value) -> Result<(), Error> {
+        let forever = rb_sys::Qnil as rb_sys::VALUE;
+        // SAFETY: both objects are alive. `protect` catches what ends the wait.
+        protect(|| unsafe { rb_sys::rb_fiber_scheduler_block(self.0.as_raw(), blocker.as_raw(), forever) }).map(drop)
+    }
+
+    /// Lets a parked fiber continue, later.
+    pub(super) fn unblock(self, blocker: Value, fiber: Value) -> Result<(), Error> {
+        // SAFETY: all three are alive.
+        protect(|| unsafe { rb_sys::rb_fiber_scheduler_unblock(self.0.as_raw(), blocker.as_raw(), fiber.as_raw()) })
+            .map(drop)
+    }
+
+    /// Parks the calling fiber until the descriptor is readable, until a time, or until something else ends the wait.
+    pub(super) fn io_wait(self, ruby: &Ruby, io: Value, until: Option<Instant>) -> Result<(), Error> {
+        let left = until.map(|until| until.saturating_duration_since(Instant::now()).as_secs_f64());
+        let timeout = left.map_or_else(|| ruby.qnil().as_value(), |left| ruby.float_from_f64(left).as_value());
+        let readable = ruby.integer_from_i64(1);
+        // SAFETY: all four are alive. `protect` catches what ends the wait.
+        let ready = protect(|| unsafe {
+            rb_sys::rb_fiber_scheduler_io_wait(self.0.as_raw(), io.as_raw(), readable.as_raw(), timeout.as_raw())
+        })?;
+        // SAFETY: it is an object that was just returned.
+        let is_ready = unsafe { Value::from_raw(ready) }.to_bool();
+        match is_ready || until.is_some_and(|until| until <= Instant::now()) {
+            true => Ok(()),
+            false => self.raise_swallowed(ruby),
+        }
+    }
+
+    /// Starts a fiber.
+    pub(super) fn start(self, block: Proc) -> Result<(), Error> {
+        self.0.funcall_with_block::<_, _, Value>("fiber", (), block).map(drop)
+    }
+
+    /// The scheduler of async 1 takes the user's `with_timeout` for the timeout of `io_wait`, which returns nil too
+    /// early. The user's timeout is raised here instead.
+    #[cold]
+    fn raise_swallowed(self, ruby: &Ruby) -> Result<(), Error> {
+        // SAFETY: the name is copied at once.
+        if unsafe { self.0.classname() } != "Async::Scheduler" {
+            return Ok(());
+        }
+        let asynchronous: RModule = ruby.class_object().const_get("Async")?;
+        let timeout: ExceptionClass = asynchronous.const_get("TimeoutError")?;
+        Err(Error::new(timeout, "execution expired"))
+    }
+}
+
+/// The calling fiber.
+pub(super) fn current_fiber(_ruby: &Ruby) -> Value {
+    // SAFETY: the caller holds the VM lock.
+    unsafe { Value::from_raw(rb_sys::rb_fiber_current()) }
+}
