@@ -101,8 +101,9 @@ class TestFibers < PinyonTest
       16.times { Fiber.schedule { 100.times { cache.get("key") } } }
     end
     assert_equal 1600, cache.metrics[server.address][:commands]["get"].values_at(:hits, :misses).sum
-    assert_includes 100..120, server.arrivals
-    assert_includes 100..120, scheduler.waits
+    # A busy machine may deliver a turn's replies in two parts.
+    assert_includes 100..400, server.arrivals
+    assert_includes 100..400, scheduler.waits
   ensure
     server.stop
   end
@@ -144,12 +145,12 @@ class TestFibers < PinyonTest
   end
 
   in_every_reactor(:a_value_that_nobody_awaits_any_more_is_nobodys) do |reactor|
-    cache = client(timeout: 0.2)
+    cache = client(timeout: 3)
     reactor.run { cache.set_many({ key("a") => "a", key("b") => "b" }) }
     reactor.run do
       assert_equal "a", cache.get(key("a"))
       reactor.stop(reactor.start { cache.get(key("a")) })
-      reactor.pause(0.5)
+      reactor.pause(3.5)
       assert_equal "b", cache.get(key("b"))
     end
     assert_empty cache.metrics[memcached.address][:commands]["get"][:errors]
@@ -229,11 +230,12 @@ class TestFibers < PinyonTest
   end
 
   in_every_reactor(:a_batch_is_sent_while_its_block_waits) do |reactor|
-    cache = client(timeout: 0.5)
+    cache = client
     reactor.run do
       cache.quiet do |batch|
         10.times { |number| batch.set(key(number), number) }
-        reactor.pause(1)
+        give_up = now + GENEROUS
+        reactor.pause(0.01) until raw_value(key(9)) == "9" || now > give_up
         assert_equal "9", raw_value(key(9))
       end
     end
