@@ -155,6 +155,18 @@ class PinyonTest < Minitest::Test
     "#{name}#{suffix}"
   end
 
+  # Runs the block in a child, and returns what it returned.
+  def in_child
+    reader, writer = IO.pipe
+    child = fork do
+      writer.write(JSON.dump(yield))
+    ensure
+      exit!(0)
+    end
+    writer.close
+    JSON.parse(reader.read).tap { Process.wait(child) }
+  end
+
   def closing(client)
     (@closed_at_the_end ||= []) << client
     client

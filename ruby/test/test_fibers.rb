@@ -348,16 +348,4 @@ class TestFibers < PinyonTest
     end
     assert_equal "value", values
   end
-
-  # Runs the block in a child, and returns what it returned.
-  def in_child
-    reader, writer = IO.pipe
-    child = fork do
-      writer.write(JSON.dump(yield))
-    ensure
-      exit!(0)
-    end
-    writer.close
-    JSON.parse(reader.read).tap { Process.wait(child) }
-  end
 end

@@ -3,19 +3,6 @@
 require_relative "support"
 
 class TestForks < PinyonTest
-  # Runs the block in a child, and returns what it returned.
-  def in_child
-    reader, writer = IO.pipe
-    pid = fork do
-      reader.close
-      writer.write(JSON.dump(yield))
-      writer.close
-      exit!(0)
-    end
-    writer.close
-    JSON.parse(reader.read).tap { Process.wait(pid) }
-  end
-
   def test_children_use_the_client_while_the_parent_does
     cache = client
     cache.set(key, "value")

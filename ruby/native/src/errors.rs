@@ -2,6 +2,7 @@
 
 use magnus::value::ReprValue;
 use magnus::{kwargs, Error, Exception, ExceptionClass, Module, RHash, RModule, Ruby, Value};
+use pinyon_core::blocking::Failure;
 use pinyon_core::dialect::ValueError;
 pub(crate) use pinyon_core::error::kinds::ErrorKind;
 use pinyon_core::error::kinds::Standard;
@@ -49,7 +50,15 @@ pub(crate) fn from_core(ruby: &Ruby, error: &pinyon_core::Error) -> Error {
     raised(failure(ruby, error))
 }
 
-/// The same, as an object to be kept.
+/// The exception for an operation that failed or was interrupted.
+pub(crate) fn from_failure(ruby: &Ruby, failed: Failure<Error>) -> Error {
+    match failed {
+        Failure::Error(error) => from_core(ruby, &error),
+        Failure::Interrupted(raised) => raised,
+    }
+}
+
+/// The same as [`from_core`], as an object to be kept.
 #[cold]
 pub(crate) fn failure(ruby: &Ruby, error: &pinyon_core::Error) -> Result<Value, Error> {
     let text = |text: &str| (!text.is_empty()).then(|| text.to_owned());

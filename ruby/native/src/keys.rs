@@ -7,6 +7,7 @@ use crate::errors::{invalid_key, unsupported};
 
 /// Longer keys are copied to the heap. memcached takes keys of 250 bytes.
 const SHORT: usize = 250;
+const KINDS: &str = "keys are Strings or Symbols";
 
 /// A copy of a key's bytes: another thread may change the String while this one waits.
 pub(crate) struct KeyBytes {
@@ -17,7 +18,7 @@ pub(crate) struct KeyBytes {
 
 impl KeyBytes {
     pub(crate) fn of(ruby: &Ruby, key: Value) -> Result<Self, Error> {
-        with_bytes(ruby, key, Self::copied)
+        with_bytes(ruby, key, KINDS, Self::copied)
     }
 
     #[inline]
@@ -48,17 +49,18 @@ impl KeyBytes {
 
 /// The key as it is sent, for a request that may outlive the call.
 pub(crate) fn owned(ruby: &Ruby, rules: &KeyRules, key: Value) -> Result<OwnedKey, Error> {
-    with_bytes(ruby, key, |bytes| OwnedKey::new(rules, bytes).map_err(|error| invalid_key(ruby, &error, bytes)))?
+    with_bytes(ruby, key, KINDS, |bytes| OwnedKey::new(rules, bytes).map_err(|error| invalid_key(ruby, &error, bytes)))?
 }
 
 /// Adds a key to many.
 pub(crate) fn push(ruby: &Ruby, keys: &mut Keys, rules: &KeyRules, key: Value) -> Result<(), Error> {
-    with_bytes(ruby, key, |bytes| keys.push(rules, bytes).map_err(|error| invalid_key(ruby, &error, bytes)))?
+    with_bytes(ruby, key, KINDS, |bytes| keys.push(rules, bytes).map_err(|error| invalid_key(ruby, &error, bytes)))?
 }
 
-/// Passes the bytes of a key to `work`, which does not call Ruby.
+/// Passes the bytes of a String or Symbol to `work`, which does not call Ruby. `kinds`: what is taken, as a sentence
+/// begins.
 #[inline]
-fn with_bytes<T>(ruby: &Ruby, key: Value, work: impl FnOnce(&[u8]) -> T) -> Result<T, Error> {
+pub(crate) fn with_bytes<T>(ruby: &Ruby, key: Value, kinds: &str, work: impl FnOnce(&[u8]) -> T) -> Result<T, Error> {
     if let Some(text) = RString::from_value(key) {
         // SAFETY: this thread holds the VM lock and does not call Ruby before the slice is dropped.
         return Ok(work(unsafe { text.as_slice() }));
@@ -66,5 +68,5 @@ fn with_bytes<T>(ruby: &Ruby, key: Value, work: impl FnOnce(&[u8]) -> T) -> Resu
     if let Some(symbol) = Symbol::from_value(key) {
         return Ok(work(symbol.name()?.as_bytes()));
     }
-    Err(unsupported(ruby, "keys are Strings or Symbols", key))
+    Err(unsupported(ruby, kinds, key))
 }

@@ -99,6 +99,5 @@ fn read(value: Value) -> Result<Read, Error> {
     if let Some(seconds) = crate::ttl::duration(value) {
         return Ok(Read::Number(seconds));
     }
-    // SAFETY: the name is copied at once.
-    Ok(Read::Other(unsafe { value.classname() }.into_owned()))
+    Ok(Read::Other(crate::objects::class_name(value)))
 }

@@ -20,6 +20,11 @@ pub(crate) fn sent(ruby: &Ruby, given: Value) -> Result<i32, Error> {
     checked(ruby, Ttl::from_seconds(whole(ruby, given)?)).map(|ttl| ttl.0)
 }
 
+/// A ttl between 1 second and 30 days. `name`: the argument's, for messages.
+pub(crate) fn limited(ruby: &Ruby, name: &str, given: Value) -> Result<i32, Error> {
+    checked(ruby, ttl::limited(name, whole(ruby, given)?))
+}
+
 /// Whole seconds, rounded up.
 pub(crate) fn whole(ruby: &Ruby, given: Value) -> Result<i64, Error> {
     match Integer::from_value(given) {

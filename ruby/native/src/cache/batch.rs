@@ -11,7 +11,7 @@ use pinyon_core::operations::{Broken, Direction, Mode, Request, Unsuccessful};
 use pinyon_core::{blocking, Data};
 
 use super::Cache;
-use crate::errors::{checked, exception, failure, from_core, ErrorKind};
+use crate::errors::{checked, exception, failure, from_failure, ErrorKind};
 use crate::fibers::{self, Scheduler};
 use crate::host::RubyHost;
 use crate::keys::KeyBytes;
@@ -89,7 +89,7 @@ impl Batch {
     }
 
     fn mark_stale(ruby: &Ruby, this: &Self, key: Value, stale: Value) -> Result<(), Error> {
-        let ttl = checked(ruby, pinyon_core::ttl::limited("stale", ttl::whole(ruby, stale)?))?;
+        let ttl = ttl::limited(ruby, "stale", stale)?;
         this.submit(ruby, key, Request::MarkStale { ttl }, None)
     }
 
@@ -171,11 +171,4 @@ fn in_use<'b>(ruby: &Ruby, open: &'b Mutex<OpenBatch>) -> Result<MutexGuard<'b, 
 fn over(ruby: &Ruby) -> Error {
     let over = "the batch is over; use it inside its block: client.quiet { |batch| … }";
     exception(ruby, ErrorKind::UsageError, over)
-}
-
-fn from_failure(ruby: &Ruby, failed: blocking::Failure<Error>) -> Error {
-    match failed {
-        blocking::Failure::Error(error) => from_core(ruby, &error),
-        blocking::Failure::Interrupted(raised) => raised,
-    }
 }

@@ -23,7 +23,7 @@ use pinyon_core::settings::{CacheParts, CacheSettings, ViewSettings};
 use pinyon_core::ttl::DefaultTtl;
 use pinyon_core::Data;
 
-use crate::errors::{checked, exception, from_core, ErrorKind};
+use crate::errors::{checked, exception, from_core, from_failure, ErrorKind};
 use crate::fibers::{self, Carried, Drivers, Scheduler};
 use crate::host::RubyHost;
 use crate::keys::{self, KeyBytes};
@@ -166,7 +166,7 @@ impl Cache {
     }
 
     fn mark_stale(ruby: &Ruby, this: &Self, key: Value, stale: Value) -> Returned {
-        let ttl = checked(ruby, pinyon_core::ttl::limited("stale", ttl::whole(ruby, stale)?))?;
+        let ttl = ttl::limited(ruby, "stale", stale)?;
         this.ask(ruby, key, Request::MarkStale { ttl })
     }
 
@@ -184,7 +184,7 @@ impl Cache {
 
     /// What was found, and the lease if it was won: its token, and whether a stale value stays if it is given back.
     fn ask_lease(ruby: &Ruby, this: &Self, key: Value, lease: Value, recache: Value) -> Returned {
-        let lease = checked(ruby, pinyon_core::ttl::limited("lease", ttl::whole(ruby, lease)?))?;
+        let lease = ttl::limited(ruby, "lease", lease)?;
         let recache = checked(ruby, pinyon_core::ttl::limited_or_none("recache", ttl::whole(ruby, recache)?))?;
         this.ask(ruby, key, Request::Lease { lease, recache })
     }
@@ -208,10 +208,7 @@ impl Cache {
     /// The names of the servers that may hold the key, in the order in which they are asked.
     fn servers_of(ruby: &Ruby, this: &Self, key: Value) -> Result<RArray, Error> {
         let key = KeyBytes::of(ruby, key)?;
-        let fleet = blocking::known(&this.directory, &RubyHost).map_err(|failure| match failure {
-            blocking::Failure::Error(error) => from_core(ruby, &error),
-            blocking::Failure::Interrupted(raised) => raised,
-        })?;
+        let fleet = blocking::known(&this.directory, &RubyHost).map_err(|failed| from_failure(ruby, failed))?;
         let servers = fleet.candidates(&this.keys.routed(key.bytes()), this.policy.failover);
         Ok(ruby.ary_from_iter(fleet.names(servers)))
     }

@@ -3,9 +3,7 @@
 use std::sync::Arc;
 
 use magnus::value::ReprValue;
-use magnus::{
-    function, method, Class, Error, Integer, Module, Object, RArray, RHash, RModule, RString, Ruby, Symbol, Value,
-};
+use magnus::{function, method, Class, Error, Integer, Module, Object, RArray, RHash, RModule, Ruby, Symbol, Value};
 use pinyon_core::locks::{
     self, owners, Asked, Branches, Grant, LockOperation, Names, RedisCommand, StatusQuestion, ThreadLocks, UsualLock,
 };
@@ -14,8 +12,9 @@ use pinyon_core::settings::{waiting_time, LockParts, LockSettings, LockTerms};
 use super::answers::{answer, raised};
 use super::held::Held;
 use super::listening::{notes, Listener};
-use crate::errors::{checked, unsupported};
+use crate::errors::checked;
 use crate::host::RubyHost;
+use crate::keys::with_bytes;
 use crate::objects::truth;
 use crate::settings::changed;
 use crate::ttl::seconds;
@@ -155,13 +154,7 @@ fn texts(ruby: &Ruby, given: RArray) -> Result<Vec<Vec<u8>>, Error> {
 }
 
 fn name_bytes(ruby: &Ruby, name: Value) -> Result<Vec<u8>, Error> {
-    if let Some(symbol) = Symbol::from_value(name) {
-        return Ok(symbol.name()?.as_bytes().to_vec());
-    }
-    let text =
-        RString::from_value(name).ok_or_else(|| unsupported(ruby, "names of locks are Strings or Symbols", name))?;
-    // SAFETY: the bytes are copied before Ruby runs again.
-    Ok(unsafe { text.as_slice() }.to_vec())
+    with_bytes(ruby, name, "names of locks are Strings or Symbols", <[u8]>::to_vec)
 }
 
 /// Adds text, bytes or a number in Redis's notation.
