@@ -206,6 +206,24 @@ class TestFibers < PinyonTest
     assert_equal 0, early
   end
 
+  in_every_reactor(:a_lease_whose_fiber_is_stopped_is_given_back) do |reactor|
+    native = client.instance_variable_get(:@native)
+    left = []
+    reactor.run do
+      100.times do |round|
+        fibers = Array.new(4) do |number|
+          name = key("#{round}:#{number}")
+          left << name
+          reactor.start { native.ask_lease(name, 600, 0) && left.delete(name) }
+        end
+        reactor.pause(0)
+        fibers.each { |fiber| reactor.stop(fiber) }
+      end
+      reactor.pause(0.01)
+      assert_empty(left.reject { |name| native.ask_lease(name, 600, 0).first == :won })
+    end
+  end
+
   in_every_reactor(:a_batch) do |reactor|
     cache = client
     result = reactor.run do

@@ -91,13 +91,15 @@ impl Flag {
 pub(super) enum Awaiting {
     Call(Arc<Call>),
     Batch(SharedBatch),
+    /// A lease is given back.
+    Nobody,
 }
 
 impl Waiter for Awaiting {
     fn is_gone(&self) -> bool {
         match self {
             Self::Call(call) => call.is_gone.get(),
-            Self::Batch(_) => false,
+            Self::Batch(_) | Self::Nobody => false,
         }
     }
 }
