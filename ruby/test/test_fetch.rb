@@ -3,35 +3,12 @@
 require "open3"
 require_relative "support"
 require_relative "making"
+require_relative "old_server"
 
 # fetch: one caller makes a value, however many others want it, and whatever happens to the maker.
 class TestFetch < PinyonTest
   extend Models
   include Making
-
-  # A server before leases.
-  class OldServer
-    attr_reader :address
-
-    def initialize
-      @server = TCPServer.new("127.0.0.1", 0)
-      @address = "127.0.0.1:#{@server.addr[1]}"
-      @thread = Thread.new { loop { Thread.new(@server.accept) { |connection| answer(connection) } } }
-    end
-
-    def stop
-      @thread.kill
-      @server.close
-    end
-
-    private
-
-    def answer(connection)
-      while (line = connection.gets)
-        connection.write(line.start_with?("version") ? "VERSION 1.4.15\r\n" : "ERROR\r\n")
-      end
-    end
-  end
 
   [1, 4].each do |clients|
     in_every_model("a_missing_value_is_made_once_by_#{clients}") do |model|

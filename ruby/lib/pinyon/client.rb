@@ -344,6 +344,13 @@ module Pinyon
       @native.servers
     end
 
+    # The bytes before every key on the servers.
+    #
+    # @return [String]
+    def namespace
+      @native.namespace
+    end
+
     # What happened on the connections to each server, in this process.
     #
     # @return [Hash{String => Hash{Symbol => Object}}] for each server +:up+, +:gutter+, +:connections+, +:idle+,

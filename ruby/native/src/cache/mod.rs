@@ -85,6 +85,7 @@ pub(crate) fn define(ruby: &Ruby, native: RModule) -> Result<(), Error> {
     class.define_method("flush_all", method!(Cache::flush_all, 1))?;
     class.define_method("servers_of", method!(Cache::servers_of, 1))?;
     class.define_method("servers", method!(Cache::servers, 0))?;
+    class.define_method("namespace", method!(Cache::namespace, 0))?;
     class.define_method("describe", method!(Cache::describe, 0))?;
     class.define_method("events?", method!(Cache::has_events, 0))?;
     class.define_method("take_events", method!(Cache::take_events, 0))?;
@@ -221,6 +222,10 @@ impl Cache {
 
     fn servers(ruby: &Ruby, this: &Self) -> RArray {
         ruby.ary_from_iter(this.directory.known().metrics().map(|metrics| metrics.server.to_string()))
+    }
+
+    fn namespace(ruby: &Ruby, this: &Self) -> Value {
+        ruby.str_from_slice(this.keys.namespace()).as_value()
     }
 
     /// A line for people about each server.
