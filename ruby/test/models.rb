@@ -39,8 +39,13 @@ module Models
     end
 
     def stop
-      @model.stop(@caller)
+      stop_now
       wait
+    end
+
+    # Without waiting for its end.
+    def stop_now
+      @model.stop(@caller)
     end
 
     # The block's value; or raises what it has raised.

@@ -225,6 +225,36 @@ class TestFetch < PinyonTest
     assert_equal 1, maker.calls
   end
 
+  # The maker has told its followers to continue, and stops them before they do.
+  Reactors::ALL.each do |kind, reactor|
+    define_method("test_a_follower_that_is_stopped_is_not_woken_later_#{kind}") do
+      cache = client
+      reactor.run { 20.times { |round| assert_equal [true] * 3, waits_after_stop(cache, reactor, key(round)) } }
+    end
+  end
+
+  # Whether fibers that were stopped could wait to the end.
+  def waits_after_stop(cache, reactor, key)
+    maker = Maker.new(reactor, "value", held: true)
+    followers = []
+    leader = Models::Task.new(reactor) { cache.fetch(key, ttl: 60, &maker) && followers.each(&:stop_now) }
+    maker.begun
+    waited = []
+    3.times { followers << Models::Task.new(reactor) { fetch_and_wait(cache, reactor, key, waited) } }
+    Models.wait_until(reactor) { following(cache) == 3 }
+    maker.held = false
+    [leader, *followers].each(&:value)
+    waited
+  end
+
+  def fetch_and_wait(cache, reactor, key, waited)
+    cache.fetch(key, ttl: 60, &NEVER)
+  ensure
+    begun = now
+    reactor.pause(0.01)
+    waited << (now - begun >= 0.01)
+  end
+
   # A timeout is the caller's own: the others may have more time.
   in_every_model(:a_caller_that_times_out_fails_alone) do |model|
     cache = client
@@ -342,6 +372,7 @@ class TestFetch < PinyonTest
     cache = client
     maker = Maker.new(model, ["made"], held: true)
     tasks = [Models::Task.new(model) { stressed_to_the_end(cache, maker) }]
+    maker.begun
     tasks += Array.new(2) { Models::Task.new(model) { cache.fetch(key, ttl: 60, &maker) } }
     Models.wait_until(model) { following(cache) == 2 }
     GC.start

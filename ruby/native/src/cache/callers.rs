@@ -27,10 +27,10 @@ pub(crate) struct Callers {
 }
 
 impl Callers {
-    /// Unblocks the fibers that were woken.
+    /// Unblocks the fibers that were woken, all of them, even if one cannot be unblocked.
     pub(super) fn unblock(&self, ruby: &Ruby) -> Result<(), Error> {
         let woken = std::mem::take(&mut *lock(&self.woken));
-        woken.iter().try_for_each(|parked| parked.unblock(ruby))
+        woken.iter().fold(Ok(()), |unblocked, parked| unblocked.and(parked.unblock(ruby)))
     }
 }
 
