@@ -28,7 +28,7 @@ class TestDocumentation < PinyonTest
   end
 
   def second
-    Support.servers[:second] ||= Server.new(*MEMCACHED)
+    SERVERS[:second] ||= Server.new(*MEMCACHED)
   end
 
   def check_runs(block)
