@@ -34,7 +34,28 @@ module Pinyon
       finish(*step)
     end
 
-    # @!group Steps: each returns its outcome
+    private
+
+    # Carries out a step. Returns the next one.
+    def following(name, *details)
+      @machine.next(*send(name, *details))
+    rescue Error => e
+      @error = e
+      @machine.failed(e)
+    end
+
+    def finish(name, result = nil)
+      case name
+      when :return then result
+      when :return_object then @objects[result]
+      when :return_values then @values
+      when :return_default then @arguments[1]
+      when :raise then raise @error
+      when :need_ttl then raise Unsupported, "#{@error.message}; #{result}", cause: @error
+      end
+    end
+
+    # The steps. Each returns its outcome.
 
     def get(pool)
       value = @pools[pool].get(key, MISSING)
@@ -83,29 +104,6 @@ module Pinyon
     def tell
       @settings[:failed][@error.server] ||= @error
       [:told, nil]
-    end
-
-    # @!endgroup
-
-    private
-
-    # Carries out a step. Returns the next one.
-    def following(name, *details)
-      @machine.next(*public_send(name, *details))
-    rescue Error => e
-      @error = e
-      @machine.failed(e)
-    end
-
-    def finish(name, result = nil)
-      case name
-      when :return then result
-      when :return_object then @objects[result]
-      when :return_values then @values
-      when :return_default then @arguments[1]
-      when :raise then raise @error
-      when :need_ttl then raise Unsupported, "#{@error.message}; #{result}", cause: @error
-      end
     end
 
     def key

@@ -42,10 +42,15 @@ module Pinyon
 
       # Locks that end with their ttl. A lock is a Hash with +:validity+ (milliseconds), +:resource+ and +:value+.
       class Client
+        # The server, if none is given.
         DEFAULT_REDIS_URLS = ["redis://localhost:6379"].freeze
+        # Seconds.
         DEFAULT_REDIS_TIMEOUT = 0.1
+        # How often redlock asks again.
         DEFAULT_RETRY_COUNT = 3
+        # Milliseconds between two questions.
         DEFAULT_RETRY_DELAY = 200
+        # Milliseconds of chance in the delay.
         DEFAULT_RETRY_JITTER = 50
         # The part of a ttl by which two clocks may differ.
         CLOCK_DRIFT_FACTOR = 0.01
