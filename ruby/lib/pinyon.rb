@@ -15,3 +15,4 @@ require "pinyon/errors"
 require "pinyon/load"
 require "pinyon/client"
 require "pinyon/locks"
+require "pinyon/railtie" if defined?(Rails::Railtie)

@@ -36,6 +36,7 @@ module Support
     def kill
       Process.kill(:KILL, @pid)
       Process.wait(@pid)
+      @pid = nil
       FileUtils.rm_f(@address)
     end
 
@@ -48,7 +49,7 @@ module Support
     end
 
     def stop
-      kill
+      kill if @pid
       FileUtils.rm_rf(@folder)
     end
 
