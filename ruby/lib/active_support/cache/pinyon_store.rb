@@ -237,14 +237,19 @@ module ActiveSupport
         entry.nil? || entry.is_a?(Entry) ? entry : Entry.new(entry, compress: false)
       end
 
-      # Rails 7.0 with the format of 6.1.
+      # Rails 7.0.
       def default_coder
-        Cache.format_version < 7.0 ? Entries : super
+        as_in_rails_6? ? Entries : super
       end
 
-      # Rails 7.1 with the format of 6.1.
+      # Rails 7.1 and newer.
       def default_serializer
-        Cache.format_version < 7.0 ? SerializerWithFallback[:passthrough] : super
+        as_in_rails_6? ? SerializerWithFallback[:passthrough] : super
+      end
+
+      # Whether this version of Rails can write the format of Rails 6.1, and is to do so.
+      def as_in_rails_6?
+        RAILS < Gem::Version.new("7.2.0") && Cache.format_version.to_s == "6.1"
       end
 
       def unpack(bytes, flags, raw)
