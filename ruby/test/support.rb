@@ -156,6 +156,13 @@ class PinyonTest < Minitest::Test
     "#{name}#{suffix}"
   end
 
+  # Skips the test where Debian's Dalli is not installed.
+  def with_dalli
+    require "dalli"
+  rescue LoadError
+    skip "Dalli is not installed"
+  end
+
   # Runs the block in a child, and returns what it returned.
   def in_child
     reader, writer = IO.pipe

@@ -192,6 +192,33 @@ class TestRackSessions < PinyonTest
     server.stop
   end
 
+  # The session could not be read, and must not be replaced by an empty one.
+  def test_a_server_that_continues_in_the_middle_of_a_request
+    server = Server.new(*MEMCACHED)
+    first = visitor(server.address)
+    first.visit("/count")
+    app = sessions(server.address, timeout: 0.2, connect_timeout: 0.2)
+    visitor = Visitor.new(app)
+    visitor.set_cookie("rack.session=#{first.cookie}")
+    server.pause
+    go_on = lambda do |count|
+      assert_nil count
+      server.resume
+      assert(eventually { writes?(app.client) })
+    end
+    visitor.get("/wait", {}, "test.wait" => go_on, "rack.errors" => visitor.errors)
+    assert_equal first.cookie, visitor.cookie
+    assert(eventually { visitor.visit("/say") == "1" })
+  ensure
+    server.stop
+  end
+
+  def writes?(client)
+    client.set("any", 1)
+  rescue Pinyon::Error
+    false
+  end
+
   def test_threads
     app = sessions
     counting = Array.new(8) do
@@ -203,7 +230,19 @@ class TestRackSessions < PinyonTest
     assert_equal ["20"] * 8, counting.map(&:value)
   end
 
+  def test_values_as_dalli_stores_them
+    with_dalli
+    visitor = visitor()
+    %w[/count /object /large].each { |path| visitor.visit(path) }
+    key = Rack::Session::SessionId.new(visitor.cookie).private_id
+    dalli = Dalli::Client.new(memcached.address, namespace: name)
+    assert_equal({ "count" => 1, "object" => { symbol: [1.5, nil] }, "large" => "x" * 100_000 }, dalli.get(key))
+    dalli.set(key, { "count" => 7 })
+    assert_equal "7", visitor.visit("/say")
+  end
+
   def test_the_same_sessions_as_dalli
+    with_dalli
     require "rack/session/dalli"
     unless Rack::Session::Dalli < Rack::Session::Abstract::PersistedSecure
       skip "this version of Dalli stores sessions under the ids of the cookies"

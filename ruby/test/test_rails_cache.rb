@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require_relative "rails_caches"
+require_relative "reactors"
 
 class TestRailsCache < PinyonTest
   include RailsCaches
@@ -191,6 +192,22 @@ class TestRailsCache < PinyonTest
     assert(seen.all? { |_name, payload| payload[:store] == "ActiveSupport::Cache::PinyonStore" })
     assert_equal([false, true], seen.select { |name,| name == "cache_read" }.map { |_name, payload| payload[:hit] })
     assert_equal 2, seen.to_h["cache_increment"][:amount]
+  end
+
+  Reactors::ALL.each do |name, reactor|
+    define_method("test_fibers_in_#{name}") do
+      cache = store
+      made = []
+      reactor.run do
+        16.times do |number|
+          reactor.start do
+            made << cache.fetch("name #{number}") { number }
+            made << cache.fetch("name #{number}") { flunk }
+          end
+        end
+      end
+      assert_equal (0..15).flat_map { |number| [number, number] }, made.sort
+    end
   end
 
   def test_clear_and_stats

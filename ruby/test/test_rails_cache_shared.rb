@@ -1,7 +1,6 @@
 # frozen_string_literal: true
 
 require_relative "rails_caches"
-require "active_support/cache/mem_cache_store"
 require "cgi"
 require "minitest/mock"
 
@@ -30,6 +29,7 @@ class TestRailsCacheShared < PinyonTest
 
   def setup
     @servers = []
+    with_dalli
   end
 
   def teardown

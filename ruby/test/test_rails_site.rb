@@ -11,8 +11,9 @@ class TestRailsSite < PinyonTest
   # Puma with the site.
   class Puma < Support::Server
     def initialize(*arguments, servers:, log:)
-      environment = ["MEMCACHE_SERVERS=#{servers}", "LOG=#{log}", "RUBYLIB=#{$LOAD_PATH.join(":")}", "RAILS_ENV=production"]
-      super("env", *environment, "puma", "--threads", "1:4", "--bind", "unix://SOCKET", *arguments, FILE)
+      environment = { MEMCACHE_SERVERS: servers, LOG: log, RUBYLIB: $LOAD_PATH.join(":"), RAILS_ENV: "production" }
+      super("env", *environment.map { |name, value| "#{name}=#{value}" }, "puma", "--threads", "1:4", "--bind",
+            "unix://SOCKET", *arguments, FILE)
     end
 
     # Lets the workers end.
