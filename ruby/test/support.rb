@@ -112,25 +112,38 @@ module Support
     Process.clock_gettime(Process::CLOCK_MONOTONIC)
   end
 
-  def servers
-    @servers ||= {}
-  end
-
   # One memcached and one Redis for all tests, which use keys of their own.
   def memcached
-    servers[:memcached] ||= Server.new(*MEMCACHED)
+    SHARED.fetch(:memcached, *MEMCACHED)
   end
 
   def redis
-    servers[:redis] ||= Server.new("redis-server", "--port", "0", "--unixsocket", "SOCKET", "--save", "", "--dir",
-                                   "FOLDER")
+    SHARED.fetch(:redis, "redis-server", "--port", "0", "--unixsocket", "SOCKET", "--save", "", "--dir", "FOLDER")
   end
 
   def vectors(name)
     JSON.parse(File.read(File.join(ROOT, "vectors", "#{name}.json")))
   end
 
-  Minitest.after_run { servers.each_value(&:stop) }
+  # The servers that tests share. Tests of scenarios run at the same time.
+  class Shared
+    def initialize
+      @servers = {}
+      @mutex = Mutex.new
+    end
+
+    # Starts the server when it is first asked for.
+    def fetch(name, *command)
+      @mutex.synchronize { @servers[name] ||= Server.new(*command) }
+    end
+
+    def stop
+      @servers.each_value(&:stop)
+    end
+  end
+  SHARED = Shared.new
+
+  Minitest.after_run { SHARED.stop }
 end
 
 # A test with clients that are closed at its end.
