@@ -112,38 +112,24 @@ module Support
     Process.clock_gettime(Process::CLOCK_MONOTONIC)
   end
 
+  # The servers of all tests.
+  SERVERS = {} # rubocop:disable Style/MutableConstant
+
   # One memcached and one Redis for all tests, which use keys of their own.
   def memcached
-    SHARED.fetch(:memcached, *MEMCACHED)
+    SERVERS[:memcached] ||= Server.new(*MEMCACHED)
   end
 
   def redis
-    SHARED.fetch(:redis, "redis-server", "--port", "0", "--unixsocket", "SOCKET", "--save", "", "--dir", "FOLDER")
+    SERVERS[:redis] ||= Server.new("redis-server", "--port", "0", "--unixsocket", "SOCKET", "--save", "", "--dir",
+                                   "FOLDER")
   end
 
   def vectors(name)
     JSON.parse(File.read(File.join(ROOT, "vectors", "#{name}.json")))
   end
 
-  # The servers that tests share. Tests of scenarios run at the same time.
-  class Shared
-    def initialize
-      @servers = {}
-      @mutex = Mutex.new
-    end
-
-    # Starts the server when it is first asked for.
-    def fetch(name, *command)
-      @mutex.synchronize { @servers[name] ||= Server.new(*command) }
-    end
-
-    def stop
-      @servers.each_value(&:stop)
-    end
-  end
-  SHARED = Shared.new
-
-  Minitest.after_run { SHARED.stop }
+  Minitest.after_run { SERVERS.each_value(&:stop) }
 end
 
 # A test with clients that are closed at its end.
