@@ -16,3 +16,4 @@ require "pinyon/load"
 require "pinyon/client"
 require "pinyon/migrating_client"
 require "pinyon/locks"
+require "pinyon/railtie" if defined?(Rails::Railtie)
