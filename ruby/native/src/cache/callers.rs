@@ -30,7 +30,11 @@ impl Callers {
     /// Unblocks the fibers that were woken, all of them, even if one cannot be unblocked.
     pub(super) fn unblock(&self, ruby: &Ruby) -> Result<(), Error> {
         let woken = std::mem::take(&mut *lock(&self.woken));
-        woken.iter().fold(Ok(()), |unblocked, parked| unblocked.and(parked.unblock(ruby)))
+        let mut unblocked = Ok(());
+        for parked in woken {
+            unblocked = unblocked.and(parked.unblock(ruby));
+        }
+        unblocked
     }
 }
 
