@@ -242,7 +242,8 @@ module Pinyon
     # @param ttl [Numeric, nil] the same for all; see {#set}
     # @return [Array] the keys that were not stored
     def set_many(pairs, ttl: nil)
-      @native.set_many(pairs.to_hash, ttl)
+      hash = Hash.try_convert(pairs) or raise UnsupportedType, "pairs are a Hash of keys and values, not #{pairs.class}"
+      @native.set_many(hash, ttl)
     ensure
       tell if @on_event
     end

@@ -7,6 +7,7 @@ mod host;
 mod keys;
 mod locks;
 mod migration;
+mod numbers;
 mod objects;
 mod settings;
 mod texts;

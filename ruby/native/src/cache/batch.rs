@@ -15,6 +15,7 @@ use crate::errors::{checked, exception, failure, from_failure, ErrorKind};
 use crate::fibers::{self, Scheduler};
 use crate::host::RubyHost;
 use crate::keys::KeyBytes;
+use crate::numbers::Delta;
 use crate::ttl;
 use crate::values::Encoded;
 
@@ -93,7 +94,7 @@ impl Batch {
         this.submit(ruby, key, Request::MarkStale { ttl }, None)
     }
 
-    fn calculate(ruby: &Ruby, this: &Self, increments: bool, key: Value, delta: i128) -> Result<(), Error> {
+    fn calculate(ruby: &Ruby, this: &Self, increments: bool, key: Value, Delta(delta): Delta) -> Result<(), Error> {
         let direction = if increments { Direction::Increment } else { Direction::Decrement };
         this.submit(ruby, key, checked(ruby, Request::arithmetic(direction, delta, None))?, None)
     }

@@ -29,6 +29,7 @@ use crate::errors::{checked, exception, from_core, from_failure, ErrorKind};
 use crate::fibers::{self, Carried, Drivers, Scheduler};
 use crate::host::RubyHost;
 use crate::keys::{self, KeyBytes};
+use crate::numbers::{self, CasToken, Delta};
 use crate::settings::changed;
 use crate::ttl;
 use crate::values::Codec;
@@ -164,8 +165,8 @@ impl Cache {
         this.store(ruby, Mode::Prepend, key, value, ruby.integer_from_i64(0).as_value(), None)
     }
 
-    fn cas(ruby: &Ruby, this: &Self, key: Value, value: Value, cas: u64, ttl: Value) -> Returned {
-        this.store(ruby, Mode::Set, key, value, ttl, Some(cas))
+    fn cas(ruby: &Ruby, this: &Self, key: Value, value: Value, cas: CasToken, ttl: Value) -> Returned {
+        this.store(ruby, Mode::Set, key, value, ttl, Some(cas.0))
     }
 
     fn delete(ruby: &Ruby, this: &Self, key: Value) -> Returned {
@@ -177,11 +178,25 @@ impl Cache {
         this.ask(ruby, key, Request::MarkStale { ttl })
     }
 
-    fn incr(ruby: &Ruby, this: &Self, key: Value, delta: i128, initial: Option<u64>, ttl: Value) -> Returned {
+    fn incr(
+        ruby: &Ruby,
+        this: &Self,
+        key: Value,
+        delta: Delta,
+        initial: Option<numbers::Initial>,
+        ttl: Value,
+    ) -> Returned {
         this.calculate(ruby, Direction::Increment, key, delta, initial, ttl)
     }
 
-    fn decr(ruby: &Ruby, this: &Self, key: Value, delta: i128, initial: Option<u64>, ttl: Value) -> Returned {
+    fn decr(
+        ruby: &Ruby,
+        this: &Self,
+        key: Value,
+        delta: Delta,
+        initial: Option<numbers::Initial>,
+        ttl: Value,
+    ) -> Returned {
         this.calculate(ruby, Direction::Decrement, key, delta, initial, ttl)
     }
 
@@ -280,13 +295,13 @@ impl Cache {
         ruby: &Ruby,
         direction: Direction,
         key: Value,
-        delta: i128,
-        initial: Option<u64>,
+        Delta(delta): Delta,
+        initial: Option<numbers::Initial>,
         ttl: Value,
     ) -> Returned {
         let initial = match initial {
             None => None,
-            Some(number) => {
+            Some(numbers::Initial(number)) => {
                 let ttl = ttl::stored(ruby, ttl, self.default_ttl)?;
                 Some(Initial { number, ttl, client_flags: self.codec.counter_flags(number) })
             }
