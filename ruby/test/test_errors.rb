@@ -35,10 +35,13 @@ class TestErrors < PinyonTest
     { 1.5 => "an Integer, not Float", nil => "an Integer, not NilClass", -1 => "from 0 to 2**64-1, not -1" }
       .each do |bad, words|
         [-> { cache.incr(key, bad) }, -> { cache.quiet { |batch| batch.decr(key, bad) } }].each do |call|
-          assert_includes assert_raises(Pinyon::UnsupportedType, Pinyon::UsageError, &call).message, "delta must be #{words}"
+          assert_includes assert_raises(Pinyon::UnsupportedType, Pinyon::UsageError, &call).message,
+                          "delta must be #{words}"
         end
       end
-    assert_match(/initial must be .* not -1/, assert_raises(Pinyon::UsageError) { cache.incr(key, initial: -1) }.message)
+    assert_match(/initial must be .* not -1/, assert_raises(Pinyon::UsageError) do
+                                                cache.incr(key, initial: -1)
+                                              end.message)
     assert_match(/not nil: .* use add/, assert_raises(Pinyon::UnsupportedType) { cache.cas(key, 1, nil) }.message)
     assert_match(/Hash .* not Array/, assert_raises(Pinyon::UnsupportedType) { cache.set_many([1]) }.message)
   end
