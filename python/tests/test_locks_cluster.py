@@ -231,7 +231,7 @@ async def test_tags_that_are_not_used_any_more_cost_no_connection(
     model: Model, own_redis: Redis, locks_on: LocksOn
 ) -> None:
     locks = locks_on(own_redis, hash_tags="names")
-    kept = locks.lock("{kept}", ttl=6)
+    kept = locks.lock("{kept}", ttl=12)
     held = await kept.acquire()
     for number in range(3 * KEPT):
         async with locks.lock(f"{{{number}}}:a"):
