@@ -100,7 +100,7 @@ impl Client {
         cas: Option<u64>,
     ) -> PyResult<Begun<'py>> {
         let (encoded, client_flags) = self.codec.encode_for(mode, value)?;
-        let request = Request::Store { mode, size: encoded.bytes()?.len(), client_flags, ttl, cas };
+        let request = Request::Store { mode, size: encoded.bytes()?.len(), client_flags, ttl, cas, returns_cas: false };
         self.begin(&Call { key, request, value: Some(&encoded), default: None })
     }
 
@@ -239,6 +239,7 @@ fn method_of(request: &Request) -> &'static str {
         Request::Get { cas: true } => "Client.gets",
         Request::GetAndTouch { .. } => "Client.gat",
         Request::GetWithTtl => "Client.get_with_ttl",
+        Request::GetWithMetadata { .. } => "Client.get_with_metadata",
         Request::Touch { .. } => "Client.touch",
         Request::Store { cas: Some(_), .. } => "Client.cas",
         Request::Store { mode: Mode::Set, .. } => "Client.set",
