@@ -50,7 +50,7 @@ class TestDalliFailures < PinyonTest
 
   def test_what_cannot_be_read
     cache = ours
-    plain = client(serializer: Ours::Values::AsStored)
+    plain = client(serializer: Pinyon::Compat::AsStored)
     { "no Marshal" => 1, "no zlib" => 2, Marshal.dump(1)[0, 3] => 1, Zlib.deflate("x" * 100)[0, 9] => 2,
       "\x04\bo:\fNoSuchC\x00" => 1 }.each do |bytes, flags|
       plain.set(key, [bytes, flags])
@@ -134,6 +134,19 @@ class TestDalliFailures < PinyonTest
     working = Array.new(3) { Thread.new { Array.new(100) { cache.get(key) }.uniq } }
     cache.close while working.any?(&:alive?)
     working.each { |thread| assert_equal [1], thread.value }
+  end
+
+  # Between the two lines of a call where another thread may close the client.
+  def test_a_call_that_meets_closed_connections_opens_new_ones
+    cache = ours
+    cache.set(key, 1)
+    asked = []
+    answered = cache.send(:ask) do |below|
+      asked << below
+      cache.close if asked.one?
+      below.gets(key).size
+    end
+    assert_equal [2, 2], [answered, asked.size]
   end
 
   def test_dalli_is_replaced

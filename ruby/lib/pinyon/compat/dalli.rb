@@ -2,6 +2,7 @@
 
 require "logger"
 require "pinyon"
+require "pinyon/compat/as_stored"
 
 module Pinyon
   # The interfaces of other clients, on Pinyon's own.

@@ -31,7 +31,7 @@ module Pinyon
         def of(options, namespace)
           timeout = options[:socket_timeout] || TIMEOUT
           {
-            ring: "dalli", key_rule: "dalli", namespace:, serializer: Values::AsStored,
+            ring: "dalli", key_rule: "dalli", namespace:, serializer: AsStored,
             timeout:, connect_timeout: timeout / 2.0, failover: options.fetch(:failover, true) != false,
             max_value_size: MOST_READ, tls: tls(options[:ssl_context]), **options.fetch(:pinyon, {})
           }

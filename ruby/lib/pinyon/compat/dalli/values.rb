@@ -26,12 +26,6 @@ module Pinyon
         COMPRESSED = 2
         TEXT = 4
 
-        # Bytes and flags as they are, for the client below. A value is read in the caller, once the reply is complete.
-        module AsStored
-          def self.dump(packed) = packed
-          def self.load(bytes, flags) = [bytes, flags]
-        end
-
         def initialize(options)
           @serializer = options.fetch(:serializer, Marshal)
           @compressor = options.fetch(:compressor, Compressor)
