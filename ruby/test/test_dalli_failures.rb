@@ -1,7 +1,6 @@
 # frozen_string_literal: true
 
 require "async"
-require "open3"
 require_relative "dallis"
 
 # Dalli's interface where things fail, are interrupted, or happen at the same time.
@@ -147,24 +146,5 @@ class TestDalliFailures < PinyonTest
       below.gets(key).size
     end
     assert_equal [2, 2], [answered, asked.size]
-  end
-
-  def test_dalli_is_replaced
-    program = <<~RUBY
-      require "pinyon/compat/dalli/replace"
-      require "dalli"
-      require "dalli/client"
-      require "dalli/cas/client"
-      cache = Dalli::Client.new("#{memcached.address}", namespace: "replaced")
-      p cache.set("k", 1).positive?, cache.get("k"), Dalli.name, $LOADED_FEATURES.grep(%r{/dalli-})
-    RUBY
-    assert_equal "true\n1\n\"Pinyon::Compat::Dalli\"\n[]\n", said_by(program)
-    too_late = 'require "dalli"; begin require "pinyon/compat/dalli/replace"; rescue LoadError => e then puts e; end'
-    assert_match(/Dalli is already loaded/, said_by(too_late)) if defined?(Dalli)
-  end
-
-  def said_by(program)
-    said, = Open3.capture2e(RbConfig.ruby, "-W", "-I", File.expand_path("../lib", __dir__), stdin_data: program)
-    said
   end
 end
