@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require "async"
+require "openssl"
 require_relative "dallis"
 
 # Dalli's interface where things fail, are interrupted, or happen at the same time.
@@ -71,6 +72,17 @@ class TestDalliFailures < PinyonTest
     assert_raises(ArgumentError) { cache.delete(key, invalidate: true, drop_value: true) }
     assert_raises(ArgumentError) { cache.fetch_with_lock(key) }
     assert_raises(Ours::MarshalError) { ours(raw: true).set(key, 5) }
+  end
+
+  def test_what_is_taken_from_a_context_of_openssl
+    tls = ->(context) { Ours::Settings.tls(context) }
+    context = OpenSSL::SSL::SSLContext.new
+    assert_equal [nil, true, { ca: "file" }], [nil, true, { ca: "file" }].map(&tls)
+    assert_equal({ accept_any_certificate_which_is_dangerous: true }, tls.call(context), "OpenSSL's default")
+    assert_equal true, tls.call(context.tap(&:set_params))
+    assert_equal({ ca: "file" }, tls.call(context.tap { context.ca_file = "file" }))
+    context.cert_store = OpenSSL::X509::Store.new
+    assert_match(/ssl_context has cert_store/, assert_raises(ArgumentError) { tls.call(context) }.message)
   end
 
   def test_options_of_values

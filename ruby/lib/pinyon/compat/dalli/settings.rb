@@ -10,8 +10,6 @@ module Pinyon
         # The largest value that is read, in bytes: what a client writes is bounded by its own +value_max_bytes+.
         MOST_READ = 128 * 1024 * 1024
         TIMEOUT = 1
-        # The files that a context names in Ruby's OpenSSL. Whatever else it holds cannot be read from it.
-        FILES = { ca_file: :ca }.freeze
 
         module_function
 
@@ -37,11 +35,13 @@ module Pinyon
           }
         end
 
+        # @param context [OpenSSL::SSL::SSLContext, Hash, true, nil]
         def tls(context)
           return if context.nil?
           return context if context == true || context.is_a?(Hash)
 
-          unreadable = %i[cert key cert_store ca_path].select { |part| context.public_send(part) }
+          unreadable = %i[cert key ca_path cert_store].select { |part| context.public_send(part) }
+          unreadable.delete(:cert_store) if context.cert_store.equal?(OpenSSL::SSL::SSLContext::DEFAULT_CERT_STORE)
           return of_context(context) if unreadable.empty?
 
           raise ArgumentError, "ssl_context has #{unreadable.join(" and ")}, which cannot be read from it: pass " \
@@ -49,10 +49,9 @@ module Pinyon
         end
 
         def of_context(context)
-          settings = FILES.to_h { |part, name| [name, context.public_send(part)] }.compact
-          # OpenSSL::SSL::VERIFY_NONE
-          settings[:accept_any_certificate_which_is_dangerous] = true if context.verify_mode&.zero?
-          settings.empty? || settings
+          return { accept_any_certificate_which_is_dangerous: true } if context.verify_mode == OpenSSL::SSL::VERIFY_NONE
+
+          context.ca_file ? { ca: context.ca_file } : true
         end
       end
     end
