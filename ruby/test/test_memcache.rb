@@ -98,7 +98,7 @@ class TestMemcache < PinyonTest
     assert_raises(Memcached::NotFound) { cache.get("k") }
     assert_equal [1, "other:", nil], [cache.get("other:k"), other.prefix_key, cache.prefix_key]
     assert_equal [nil, 1], [other.reset, other.get("k")]
-    assert_equal "1", cache.stats.fetch(memcached.address)["curr_items"]
+    assert_match(/\A\d+\z/, cache.stats.fetch(memcached.address)["pid"])
     cache.flush
     assert_raises(Memcached::NotFound) { other.get("k") }
     assert_raises(Memcached::ABadKeyWasProvidedOrCharactersOutOfRange) { cache.get("a key") }
