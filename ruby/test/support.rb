@@ -111,17 +111,16 @@ module Support
     Process.clock_gettime(Process::CLOCK_MONOTONIC)
   end
 
-  def servers
-    @servers ||= {}
-  end
+  # The servers of all tests.
+  SERVERS = {} # rubocop:disable Style/MutableConstant
 
   # One memcached and one Redis for all tests, which use keys of their own.
   def memcached
-    servers[:memcached] ||= Server.new(*MEMCACHED)
+    SERVERS[:memcached] ||= Server.new(*MEMCACHED)
   end
 
   def redis
-    servers[:redis] ||= Server.new("redis-server", "--port", "0", "--unixsocket", "SOCKET", "--save", "", "--dir",
+    SERVERS[:redis] ||= Server.new("redis-server", "--port", "0", "--unixsocket", "SOCKET", "--save", "", "--dir",
                                    "FOLDER")
   end
 
@@ -129,7 +128,7 @@ module Support
     JSON.parse(File.read(File.join(ROOT, "vectors", "#{name}.json")))
   end
 
-  Minitest.after_run { servers.each_value(&:stop) }
+  Minitest.after_run { SERVERS.each_value(&:stop) }
 end
 
 # A test with clients that are closed at its end.
