@@ -198,6 +198,6 @@ class TestDalli < PinyonTest
 
   # A server of these tests alone.
   def memcached
-    Support.servers[:dalli] ||= Support::Server.new(*Support::MEMCACHED)
+    Support::SERVERS[:dalli] ||= Support::Server.new(*Support::MEMCACHED)
   end
 end

@@ -61,6 +61,6 @@ class TestDalliReplace < PinyonTest
 
   # A server of these tests alone, as Rails' store flushes it.
   def memcached
-    Support.servers[:replaced] ||= Support::Server.new(*Support::MEMCACHED)
+    Support::SERVERS[:replaced] ||= Support::Server.new(*Support::MEMCACHED)
   end
 end

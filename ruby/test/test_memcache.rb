@@ -132,6 +132,6 @@ class TestMemcache < PinyonTest
 
   # A server of these tests alone, as they flush it.
   def memcached
-    Support.servers[:memcache] ||= Support::Server.new(*Support::MEMCACHED)
+    Support::SERVERS[:memcache] ||= Support::Server.new(*Support::MEMCACHED)
   end
 end
