@@ -75,14 +75,14 @@ impl Call {
 
 /// Only the holder of the VM lock reads or changes it.
 #[derive(Default)]
-pub(super) struct Flag(AtomicBool);
+pub(crate) struct Flag(AtomicBool);
 
 impl Flag {
-    pub(super) fn get(&self) -> bool {
+    pub(crate) fn get(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
 
-    pub(super) fn set(&self, value: bool) {
+    pub(crate) fn set(&self, value: bool) {
         self.0.store(value, Ordering::Relaxed);
     }
 }
@@ -91,13 +91,15 @@ impl Flag {
 pub(super) enum Awaiting {
     Call(Arc<Call>),
     Batch(SharedBatch),
+    /// A lease is given back.
+    Nobody,
 }
 
 impl Waiter for Awaiting {
     fn is_gone(&self) -> bool {
         match self {
             Self::Call(call) => call.is_gone.get(),
-            Self::Batch(_) => false,
+            Self::Batch(_) | Self::Nobody => false,
         }
     }
 }

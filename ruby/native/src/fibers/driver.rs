@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use magnus::value::ReprValue;
 use magnus::{block::Proc, gc, Error, Ruby, Value};
 use pinyon_core::driven::{Doorbell, Polled};
+use pinyon_core::operations::{Next, Operation as _};
 use pinyon_core::shared::Finished;
 use slab::Slab;
 
@@ -199,12 +200,27 @@ impl Connections {
     /// Waits for the outcome of a call, and does its part of the work meanwhile.
     fn outcome(&self, place: Place<'_>, call: &Arc<Call>, number: usize) -> Result<Option<Outcome>, Error> {
         let waited = self.wait(place, call);
+        let mut given_back = Ok(());
         if waited.is_err() {
             call.is_gone.set(true);
+            given_back = self.give_back(place, call);
         }
         let left = self.leave(place, number);
-        waited.and(left)?;
+        waited.and(given_back).and(left)?;
         Ok(call.take())
+    }
+
+    /// Gives back a lease whose fiber is gone. The core does so as long as the operation is under way.
+    #[cold]
+    fn give_back(&self, place: Place<'_>, call: &Call) -> Result<(), Error> {
+        let Some(Outcome::Operation(mut operation)) = call.take() else { return Ok(()) };
+        if !operation.may_win() || operation.give_back() != Next::Again {
+            return Ok(());
+        }
+        let begin = |machine: &mut Machine, now| machine.start(operation, Awaiting::Nobody, now);
+        let begun = self.lock().polled.begin(begin);
+        begun.map_err(|error| unusable(place.ruby, &error))?;
+        self.send(place)
     }
 
     fn leave(&self, place: Place<'_>, number: usize) -> Result<(), Error> {
@@ -358,6 +374,7 @@ impl State {
         while let Some(Finished { operation, waiter }) = self.polled.next_finished() {
             match waiter {
                 Awaiting::Call(call) => self.finish(&mut over, call, Outcome::Operation(operation)),
+                Awaiting::Nobody => {}
                 Awaiting::Batch(batch) => {
                     let Operation::Quiet(run) = operation else { unreachable!("a batch consists of runs") };
                     let (have_room, left) = batch.lock().unwrap_or_else(PoisonError::into_inner).over(*run);

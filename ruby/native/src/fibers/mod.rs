@@ -22,8 +22,9 @@ use pinyon_core::shared::Shared;
 use pinyon_proto::Key as WireKey;
 
 pub(crate) use batch::Batch;
+pub(crate) use call::Flag;
 use driver::{unusable, Connections, Place};
-pub(crate) use scheduler::Scheduler;
+pub(crate) use scheduler::{current_fiber, Scheduler};
 
 /// Every operation of fibers. It owns what it sends: the fiber that began it may be gone before it is over.
 pub(crate) type Operation = AnyOperation<Key, Option<Vec<u8>>, AsBytes>;
