@@ -12,7 +12,7 @@ class TestDalli < PinyonTest
 
   # For each call its answer, and that of 3.0.6 where it is another; :absent if that version does not have the method.
   # In every client, "there" is 1, "count" is a counter at 5, "text" raw, and nothing else is stored.
-  # rubocop:disable Style/RedundantFetchBlock, Style/Semicolon -- the clients' `fetch` is not Hash's; short calls stay on a line
+  # rubocop:disable Style/Semicolon -- short calls stay on a line
   ANSWERS = {
     "get" => [->(c) { [c.get("there"), c.get("missing"), c.get(:there)] }, [1, nil, 1]],
     "get with options" => [->(c) { c.get("there", raw: true) }, Marshal.dump(1), 1],
@@ -140,7 +140,7 @@ class TestDalli < PinyonTest
     "a get in a quiet block" => [->(c) { c.quiet { raised { c.get("there") } } }, "NotPermittedMultiOpError", :absent],
     "a tombstone's ttl without one" => [->(c) { raised { c.delete("k", tombstone_ttl: 1) } }, ArgumentError, :absent]
   }.freeze
-  # rubocop:enable Style/RedundantFetchBlock, Style/Semicolon
+  # rubocop:enable Style/Semicolon
 
   METHODS = %i[
     add alive! append cache_nils cas cas! close decr delete delete_cas delete_multi drain_deferred_responses fetch
