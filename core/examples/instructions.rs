@@ -89,7 +89,8 @@ impl Client {
     }
 }
 
-const STORE: Request = Request::Store { mode: Mode::Set, size: VALUE.len(), client_flags: 0, ttl: 0, cas: None };
+const STORE: Request =
+    Request::Store { mode: Mode::Set, size: VALUE.len(), client_flags: 0, ttl: 0, cas: None, returns_cas: false };
 
 fn borrowed(key: &str) -> BorrowedKey<'_> {
     BorrowedKey { wire: Key::new(key.as_bytes(), false).expect("a key"), routed: key.as_bytes() }

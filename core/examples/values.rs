@@ -47,7 +47,8 @@ fn get(client: &Directory, key: &str) -> Plain {
 }
 
 fn set(client: &Directory, key: &str, (bytes, client_flags): (Vec<u8>, u32)) {
-    let request = Request::Store { mode: Mode::Set, size: bytes.len(), client_flags, ttl: 0, cas: None };
+    let request =
+        Request::Store { mode: Mode::Set, size: bytes.len(), client_flags, ttl: 0, cas: None, returns_cas: false };
     assert_eq!(ask(client, key, request, Data::Copied(&bytes)), Answer::Done(true), "{key}");
 }
 

@@ -45,7 +45,7 @@ enum Ask<'a> {
     GetMany { cas: bool },
     GetAndTouch { ttl: i32, cas: bool },
     Touch { ttl: i32 },
-    Store { mode: AnyMode, size: usize, client_flags: u32, ttl: i32, cas: Option<u64> },
+    Store { mode: AnyMode, size: usize, client_flags: u32, ttl: i32, cas: Option<u64>, returns_cas: bool },
     Delete,
     DeleteIf { cas: u64 },
     MarkStale { ttl: Option<i32>, cas: Option<u64> },
@@ -207,8 +207,8 @@ fn command<'a>(ask: &'a Ask<'_>, key: Key<'a>, flags: &'a [Flag<'a>], many: &'a 
         Ask::GetMany { cas } => Command::GetMany { keys: many, cas },
         Ask::GetAndTouch { ttl, cas } => Command::GetAndTouch { key, ttl, cas },
         Ask::Touch { ttl } => Command::Touch { key, ttl },
-        Ask::Store { mode: any, size, client_flags, ttl, cas } => {
-            Command::Store(Store { mode: mode(any), key, size, client_flags, ttl, cas })
+        Ask::Store { mode: any, size, client_flags, ttl, cas, returns_cas } => {
+            Command::Store(Store { mode: mode(any), key, size, client_flags, ttl, cas, returns_cas })
         }
         Ask::Delete => Command::Delete { key },
         Ask::DeleteIf { cas } => Command::DeleteIf { key, cas },

@@ -70,6 +70,8 @@ pub struct Store<'a> {
     pub ttl: i32,
     /// Stores only if the item still has this CAS token.
     pub cas: Option<u64>,
+    /// Whether the server returns the new CAS token. Classic text does not have it.
+    pub returns_cas: bool,
 }
 
 /// The condition of a store, and where the value goes.

@@ -95,6 +95,9 @@ fn encode_store(store: &Store<'_>, out: &mut Vec<u8>) {
     if store.mode != Mode::Set {
         push_flag(Flag::StoreMode(store.mode), out);
     }
+    if store.returns_cas {
+        push_flag(Flag::ReturnCas, out);
+    }
 }
 
 fn encode_mark(mark: &MarkStale<'_>, out: &mut Vec<u8>) {

@@ -19,7 +19,8 @@ const VERSIONS: [Option<ServerVersion>; 5] = [
 
 /// Every kind of command on one key.
 fn commands<'a>(key: Key<'a>, number: u64, ttl: i32, flags: &'a [Flag<'a>]) -> Vec<Command<'a>> {
-    let store = Store { mode: Mode::Set, key, size: number as usize, client_flags: number as u32, ttl, cas: None };
+    let (size, client_flags) = (number as usize, number as u32);
+    let store = Store { mode: Mode::Set, key, size, client_flags, ttl, cas: None, returns_cas: false };
     let arithmetic = Arithmetic { key, direction: Direction::Increment, delta: number, initial: None };
     let mut commands = vec![
         Command::Get { key, cas: false },
@@ -31,7 +32,7 @@ fn commands<'a>(key: Key<'a>, number: u64, ttl: i32, flags: &'a [Flag<'a>]) -> V
         Command::DeleteIf { key, cas: number },
         Command::MarkStale(MarkStale { key, ttl: Some(ttl), cas: Some(number) }),
         Command::Lease(Lease { key, lease: ttl, recache: ttl }),
-        Command::Store(Store { cas: Some(number), ..store }),
+        Command::Store(Store { cas: Some(number), returns_cas: true, ..store }),
         Command::Arithmetic(arithmetic),
         Command::Arithmetic(Arithmetic { direction: Direction::Decrement, initial: Some((number, ttl)), ..arithmetic }),
         Command::NoOp,

@@ -126,7 +126,8 @@ impl Cache {
             self.packing.check_append()?;
         }
         let (bytes, client_flags) = self.written(value)?;
-        let request = Request::Store { mode, size: bytes.len(), client_flags, ttl: sent(ttl)?, cas: None };
+        let request =
+            Request::Store { mode, size: bytes.len(), client_flags, ttl: sent(ttl)?, cas: None, returns_cas: false };
         Ok(self.ask(key, request, Block::Copied(bytes))? == Answer::Done(true))
     }
 
@@ -136,7 +137,14 @@ impl Cache {
 
     /// Stores bytes without copying them. They must not change meanwhile.
     pub fn set_pinned(&mut self, key: &str, bytes: Arc<Vec<u8>>) -> Result<bool, Raised> {
-        let request = Request::Store { mode: Mode::Set, size: bytes.len(), client_flags: 0, ttl: 0, cas: None };
+        let request = Request::Store {
+            mode: Mode::Set,
+            size: bytes.len(),
+            client_flags: 0,
+            ttl: 0,
+            cas: None,
+            returns_cas: false,
+        };
         Ok(self.ask(key, request, Block::Shared(bytes))? == Answer::Done(true))
     }
 
@@ -144,7 +152,7 @@ impl Cache {
     pub fn compare_and_set(&mut self, key: &str, value: &Plain, cas: u64, ttl: i64) -> Result<Compared, Raised> {
         let (bytes, client_flags) = self.written(value)?;
         let (size, ttl) = (bytes.len(), sent(ttl)?);
-        let request = Request::Store { mode: Mode::Set, size, client_flags, ttl, cas: Some(cas) };
+        let request = Request::Store { mode: Mode::Set, size, client_flags, ttl, cas: Some(cas), returns_cas: false };
         match self.ask(key, request, Block::Copied(bytes))? {
             Answer::Compared(compared) => Ok(compared),
             other => unreachable!("a store under a token comes to {other:?}"),
@@ -157,7 +165,7 @@ impl Cache {
 
     /// Marks the value stale and keeps it for `ttl` seconds. The next caller that asks for a lease wins it.
     pub fn mark_stale(&mut self, key: &str, ttl: i64) -> Result<bool, Raised> {
-        self.is_done(key, Request::MarkStale { ttl: sent(ttl)? })
+        self.is_done(key, Request::MarkStale { ttl: Some(sent(ttl)?), cas: None })
     }
 
     /// Adds to a number or subtracts from it. Creates a missing one with `initial`, if given.
@@ -228,7 +236,8 @@ impl Cache {
         let mut commands = Vec::new();
         for (key, value) in items {
             let (bytes, client_flags) = self.written(value)?;
-            let request = Request::Store { mode, size: bytes.len(), client_flags, ttl: 0, cas: None };
+            let request =
+                Request::Store { mode, size: bytes.len(), client_flags, ttl: 0, cas: None, returns_cas: false };
             let key = OwnedKey::new(&self.keys, key.as_bytes())?;
             commands.push(Command { key, request, block: Block::Copied(bytes) });
         }

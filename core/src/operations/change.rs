@@ -154,7 +154,10 @@ impl<D: SentData> What<D> {
             What::Store { blocks, ttl } => {
                 let DataBlock { data, size, client_flags } = &blocks[index];
                 let (size, client_flags, ttl) = (*size, *client_flags, *ttl);
-                (Request::Store { mode: Mode::Set, size, client_flags, ttl, cas: None }, data.data())
+                (
+                    Request::Store { mode: Mode::Set, size, client_flags, ttl, cas: None, returns_cas: false },
+                    data.data(),
+                )
             }
         }
     }

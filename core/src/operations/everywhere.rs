@@ -75,6 +75,13 @@ impl Everywhere {
         &self.command
     }
 
+    /// The failure of each failed server, for callers that accept partial results. They are then not raised.
+    pub fn of_servers(&mut self) -> Vec<Error> {
+        let failures = self.failures.of_servers();
+        self.lines.retain(|(server, _)| failures.iter().all(|error| *error.server != **server));
+        failures
+    }
+
     /// The lines from all servers, or the first failure. Call it once the operation is over.
     pub fn finish(mut self) -> Result<ServerLines, Error> {
         match self.failures.raised() {

@@ -24,22 +24,29 @@ pub enum Request {
     },
     /// Reads the value, and the seconds until it expires.
     GetWithTtl,
+    /// Reads the value and the server's metadata about the item. `bumps`: whether this counts as an access.
+    GetWithMetadata {
+        bumps: bool,
+    },
     Touch {
         ttl: i32,
     },
     /// Stores a value. `size`: the size of the data block in bytes. With `cas`, stores only if the item still has this
-    /// token.
+    /// token. `returns_cas`: whether the answer is the new token, if the server tells it.
     Store {
         mode: Mode,
         size: usize,
         client_flags: u32,
         ttl: i32,
         cas: Option<u64>,
+        returns_cas: bool,
     },
     Delete,
-    /// Marks the value stale and keeps it for `ttl` seconds. The next caller that asks for a lease wins it.
+    /// Marks the value stale and keeps it for `ttl` seconds, or for the life that it had. The next caller that asks for
+    /// a lease wins it. With `cas`, only if the item still has this token.
     MarkStale {
-        ttl: i32,
+        ttl: Option<i32>,
+        cas: Option<u64>,
     },
     /// Reads the value and asks for the right to make a new one. `lease`: seconds until another caller can win a
     /// missing key. `recache`: one caller wins an item that expires within so many seconds.
@@ -83,6 +90,7 @@ pub enum Answer<V> {
     Compared(Compared),
     Number(u64),
     Metadata(Box<Item>),
+    ValueAndMetadata(V, Box<Item>),
     Lease(Box<Found<V>>),
 }
 
@@ -104,6 +112,16 @@ pub struct Found<V> {
 }
 
 const GET_WITH_TTL: &[Flag<'_>] = &[Flag::ReturnClientFlags, Flag::RemainingTtl, Flag::Value];
+
+const GET_WITH_METADATA: &[Flag<'_>] = &[
+    Flag::ReturnClientFlags,
+    Flag::ReturnCas,
+    Flag::HitBefore,
+    Flag::LastAccess,
+    Flag::RemainingTtl,
+    Flag::Value,
+    Flag::NoBump,
+];
 
 const METADATA: &[Flag<'_>] = &[
     Flag::ReturnClientFlags,
@@ -135,12 +153,16 @@ impl Request {
             Request::Get { cas } => Command::Get { key, cas },
             Request::GetAndTouch { ttl, cas } => Command::GetAndTouch { key, ttl, cas },
             Request::GetWithTtl => Command::Meta(MetaCommand { verb: Verb::Get, key, size: None, flags: GET_WITH_TTL }),
+            Request::GetWithMetadata { bumps } => {
+                let flags = &GET_WITH_METADATA[..GET_WITH_METADATA.len() - usize::from(bumps)];
+                Command::Meta(MetaCommand { verb: Verb::Get, key, size: None, flags })
+            }
             Request::Touch { ttl } => Command::Touch { key, ttl },
-            Request::Store { mode, size, client_flags, ttl, cas } => {
-                Command::Store(Store { mode, key, size, client_flags, ttl, cas })
+            Request::Store { mode, size, client_flags, ttl, cas, returns_cas } => {
+                Command::Store(Store { mode, key, size, client_flags, ttl, cas, returns_cas })
             }
             Request::Delete => Command::Delete { key },
-            Request::MarkStale { ttl } => Command::MarkStale(MarkStale { key, ttl: Some(ttl), cas: None }),
+            Request::MarkStale { ttl, cas } => Command::MarkStale(MarkStale { key, ttl, cas }),
             Request::Lease { lease, recache } => Command::Lease(Lease { key, lease, recache }),
             Request::GiveBack(Win { cas, keep: false }) => Command::DeleteIf { key, cas },
             Request::GiveBack(Win { cas, keep: true }) => {
@@ -189,7 +211,10 @@ impl Request {
     /// Whether running it twice has the same effect as once. Only then is it joined with others: if the server fails
     /// one of them, each is sent again by itself.
     pub(super) fn may_be_joined(&self) -> bool {
-        matches!(self, Request::Get { cas: false } | Request::Store { mode: Mode::Set, cas: None, .. })
+        matches!(
+            self,
+            Request::Get { cas: false } | Request::Store { mode: Mode::Set, cas: None, returns_cas: false, .. }
+        )
     }
 
     /// Interprets the reply.
@@ -214,6 +239,7 @@ impl Request {
                 Answer::ValueAndCas(value, head.item.cas.unwrap_or_default())
             }
             Request::GetWithTtl => Answer::ValueAndTtl(value, remaining(&head.item)),
+            Request::GetWithMetadata { .. } => Answer::ValueAndMetadata(value, Box::new(head.item)),
             _ => Answer::Value(value),
         })
     }
@@ -222,6 +248,9 @@ impl Request {
     fn answer_without_value<V>(&self, status: Status, item: &Item) -> Answer<V> {
         match (self, status) {
             (Request::Metadata, Status::Done) => Answer::Metadata(Box::new(*item)),
+            (Request::Store { returns_cas: true, .. }, Status::Done) => {
+                item.cas.map_or(Answer::Done(true), Answer::Number)
+            }
             (Request::Store { cas: Some(_), .. }, Status::Done) => Answer::Compared(Compared::Stored),
             (Request::Store { cas: Some(_), .. }, Status::NotFound) => Answer::Compared(Compared::Gone),
             (Request::Store { cas: Some(_), .. }, _) => Answer::Compared(Compared::Changed),
@@ -251,6 +280,7 @@ impl<V> Answer<V> {
             Answer::Value(value) => Answer::Value(read(value)?),
             Answer::ValueAndCas(value, cas) => Answer::ValueAndCas(read(value)?, cas),
             Answer::ValueAndTtl(value, ttl) => Answer::ValueAndTtl(read(value)?, ttl),
+            Answer::ValueAndMetadata(value, item) => Answer::ValueAndMetadata(read(value)?, item),
             Answer::Lease(found) => {
                 let Found { finding, value } = *found;
                 Answer::Lease(Found::with(finding, value.map(|value| || read(value)))?.into())

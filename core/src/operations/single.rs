@@ -209,7 +209,8 @@ impl<K: SentKey, D: SentData, V: Values> Single<K, D, V> {
         }
         let Initial { number, ttl, client_flags } = initial;
         let digits = number.to_string().into_bytes();
-        let store = Request::Store { mode: Mode::Add, size: digits.len(), client_flags, ttl, cas: None };
+        let store =
+            Request::Store { mode: Mode::Add, size: digits.len(), client_flags, ttl, cas: None, returns_cas: false };
         let arithmetic = std::mem::replace(&mut self.request, store);
         self.beginning = Some(Beginning { arithmetic, initial: number, digits }.into());
         self.answer = None;

@@ -27,7 +27,7 @@ fn sent() -> BorrowedKey<'static> {
 }
 
 fn store(batch: &mut Batch<&'static str>, mode: Mode, value: &'static str) {
-    let request = Request::Store { mode, size: value.len(), client_flags: 0, ttl: 0, cas: None };
+    let request = Request::Store { mode, size: value.len(), client_flags: 0, ttl: 0, cas: None, returns_cas: false };
     batch.submit(&NoHost, &sent(), request, &Data::Copied(value.as_bytes()), value).unwrap();
 }
 
@@ -100,7 +100,8 @@ impl Loop {
     }
 
     fn submit(&mut self, key: &str, mode: Mode, value: Vec<u8>) -> Result<(), Error> {
-        let request = Request::Store { mode, size: value.len(), client_flags: 0, ttl: 0, cas: None };
+        let request =
+            Request::Store { mode, size: value.len(), client_flags: 0, ttl: 0, cas: None, returns_cas: false };
         let command = (OwnedKey::new(&KeyRules::default(), key.as_bytes()).unwrap(), request, Some(value));
         let batch = &mut self.batch;
         self.polled.begin(|machine, now| machine.submit_quietly(batch, command, || Coroutine, now)).unwrap()

@@ -117,7 +117,7 @@ fn key(name: &str) -> Key<'_> {
 }
 
 fn store(mode: Mode, name: &str, size: usize) -> Command<'_> {
-    Command::Store(Store { mode, key: key(name), size, client_flags: 7, ttl: 0, cas: None })
+    Command::Store(Store { mode, key: key(name), size, client_flags: 7, ttl: 0, cas: None, returns_cas: false })
 }
 
 fn arithmetic(direction: Direction, delta: u64, initial: Option<(u64, i32)>) -> Command<'static> {

@@ -49,7 +49,14 @@ fn begin(polled: &mut Loop, number: usize, set: Option<&[u8]>) {
     let key = OwnedKey::new(&KeyRules::default(), key.as_bytes()).unwrap();
     let request = match set {
         None => Request::Get { cas: false },
-        Some(value) => Request::Store { mode: Mode::Set, size: value.len(), client_flags: 0, ttl: 0, cas: None },
+        Some(value) => Request::Store {
+            mode: Mode::Set,
+            size: value.len(),
+            client_flags: 0,
+            ttl: 0,
+            cas: None,
+            returns_cas: false,
+        },
     };
     let op = Single::new(request, key, set.map(Vec::from), AsBytes, Policy::default());
     polled.begin(|machine, now| machine.start(op, Patient(number), now)).unwrap();

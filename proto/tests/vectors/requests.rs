@@ -114,6 +114,7 @@ fn with_command<T>(vector: &Value, run: impl FnOnce(&Command<'_>) -> T) -> T {
             client_flags: vector["client_flags"].as_u64().unwrap().try_into().unwrap(),
             ttl: ttl(&vector["ttl"]),
             cas: vector["cas"].as_u64(),
+            returns_cas: vector["returns_cas"].as_bool().unwrap_or_default(),
         }),
     };
     run(&command)

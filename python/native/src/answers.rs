@@ -2,7 +2,7 @@
 
 use pinyon_core::operations::{
     remaining, statistics, version, Answer, Changed, Compared, Everywhere, Failed, Failures, Fetched,
-    Found as CoreFound, ServerCommand,
+    Found as CoreFound, Item, ServerCommand,
 };
 use pyo3::prelude::*;
 use pyo3::types::{IntoPyDict, PyDict, PyList};
@@ -31,11 +31,14 @@ pub(crate) fn answered<'py>(
             let CoreFound { finding, value } = *found;
             Found::new(finding, value).into_bound_py_any(py)
         }
-        Answer::Metadata(item) => {
-            let fields = (item.size, item.client_flags, item.cas, remaining(&item), item.last_access, item.hit_before);
-            py.import("pinyon.metadata")?.getattr("ItemMetadata")?.call1(fields)
-        }
+        Answer::Metadata(item) => metadata(py, &item),
+        Answer::ValueAndMetadata(value, item) => (value, metadata(py, &item)?).into_bound_py_any(py),
     }
+}
+
+fn metadata<'py>(py: Python<'py>, item: &Item) -> PyResult<Bound<'py, PyAny>> {
+    let fields = (item.size, item.client_flags, item.cas, remaining(item), item.last_access, item.hit_before);
+    py.import("pinyon.metadata")?.getattr("ItemMetadata")?.call1(fields)
 }
 
 /// The exception for a request about one key.

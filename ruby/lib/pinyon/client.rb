@@ -306,7 +306,7 @@ module Pinyon
     #
     # @return [Hash{String => String}]
     def version
-      @native.version
+      @native.version(nil)
     ensure
       tell if @on_event
     end
@@ -316,7 +316,7 @@ module Pinyon
     # @param kind [String, nil] +"items"+, +"slabs"+, +"settings"+ …; without it, the general ones
     # @return [Hash{String => Hash{String => String}}]
     def stats(kind = nil)
-      @native.stats(kind)
+      @native.stats(kind, nil)
     ensure
       tell if @on_event
     end

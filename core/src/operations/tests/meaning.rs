@@ -1,6 +1,6 @@
 //! What each command on one key sends, and what each reply means, on old and new servers.
 
-use pinyon_proto::{Direction, Mode};
+use pinyon_proto::{Direction, Item, Mode};
 
 use super::single::{finished, on, store, value, GET};
 use super::stage::{Stage, CLASSIC, META};
@@ -9,11 +9,12 @@ use crate::lease::{Finding, Win};
 use crate::operations::{Answer, Compared, Found, Initial, Request};
 
 const CAS: Request = Request::Get { cas: true };
-const COMPARE: Request = Request::Store { mode: Mode::Set, size: 5, client_flags: 7, ttl: 60, cas: Some(9) };
+const COMPARE: Request =
+    Request::Store { mode: Mode::Set, size: 5, client_flags: 7, ttl: 60, cas: Some(9), returns_cas: false };
 const INCREMENT: Request = Request::Arithmetic { direction: Direction::Increment, delta: 2, initial: None };
 const INITIAL: Initial = Initial { number: 10, ttl: 60, client_flags: 2 };
 const COUNT: Request = Request::Arithmetic { direction: Direction::Decrement, delta: 1, initial: Some(INITIAL) };
-const MARK_STALE: Request = Request::MarkStale { ttl: 30 };
+const MARK_STALE: Request = Request::MarkStale { ttl: Some(30), cas: None };
 const LEASE: Request = Request::Lease { lease: 20, recache: 5 };
 const GIVE_BACK: Request = Request::GiveBack(Win { cas: 9, keep: false });
 const GIVE_BACK_STALE: Request = Request::GiveBack(Win { cas: 9, keep: true });
@@ -75,11 +76,24 @@ fn stores() {
 }
 
 #[test]
+fn a_store_that_returns_its_cas_token() {
+    let replace =
+        |cas| Request::Store { mode: Mode::Replace, size: 5, client_flags: 7, ttl: 60, cas, returns_cas: true };
+    means(META, replace(None), "ms key 5 F7 T60 MR c O*|value", "HD c12 O*", Answer::Number(12));
+    means(META, replace(None), "ms key 5 F7 T60 MR c O*|value", "NS c0 O*", Answer::Done(false));
+    means(META, replace(Some(9)), "ms key 5 F7 T60 C9 MR c O*|value", "HD c12 O*", Answer::Number(12));
+    let changed = Answer::Compared(Compared::Changed);
+    means(META, replace(Some(9)), "ms key 5 F7 T60 C9 MR c O*|value", "EX c0 O*", changed);
+    means(CLASSIC, replace(None), "replace key 7 60 5|value", "STORED", Answer::Done(true));
+}
+
+#[test]
 fn what_changes_an_item_or_not() {
     for (request, sent) in [
         (Request::Delete, "md key O*"),
         (Request::Touch { ttl: 60 }, "mg key T60 O*"),
         (MARK_STALE, "md key I T30 O*"),
+        (Request::MarkStale { ttl: None, cas: Some(9) }, "md key I C9 O*"),
         (GIVE_BACK, "md key C9 O*"),
         (GIVE_BACK_STALE, "md key I C9 O*"),
     ] {
@@ -147,6 +161,25 @@ fn what_a_server_knows_of_an_item() {
     assert_eq!((item.client_flags, item.cas, item.hit_before), (7, Some(9), Some(true)));
     assert_eq!((item.last_access, item.size, item.ttl), (Some(3), Some(5), Some(-1)));
     means(META, Request::Metadata, "mg key f c h l s t u O*", "EN O*", Answer::Missing);
+}
+
+#[test]
+fn a_value_with_what_the_server_knows_of_it() {
+    let item = Item {
+        cas: Some(9),
+        hit_before: Some(false),
+        last_access: Some(3),
+        ttl: Some(-1),
+        won: true,
+        stale: true,
+        ..Item::default()
+    };
+    let answer = Answer::ValueAndMetadata(value("v", 0), item.into());
+    let reply = "VA 1 f0 c9 h0 l3 t-1 W X O*|v";
+    let request = |bumps| Request::GetWithMetadata { bumps };
+    means(META, request(true), "mg key f c h l t v O*", reply, answer.clone());
+    means(META, request(false), "mg key f c h l t v u O*", reply, answer);
+    means(META, request(true), "mg key f c h l t v O*", "EN O*", Answer::Missing);
 }
 
 #[test]

@@ -15,7 +15,7 @@ pub type Op = Single<OwnedKey, Option<Vec<u8>>, AsBytes>;
 pub const GET: Request = Request::Get { cas: false };
 
 pub fn store(mode: Mode) -> Request {
-    Request::Store { mode, size: 5, client_flags: 7, ttl: 60, cas: None }
+    Request::Store { mode, size: 5, client_flags: 7, ttl: 60, cas: None, returns_cas: false }
 }
 
 pub fn value(text: &str, client_flags: u32) -> Value {

@@ -242,7 +242,15 @@ pub fn get_many(names: &str) -> Command<'_> {
 }
 
 pub fn set(name: &str, size: usize) -> Command<'_> {
-    Command::Store(Store { mode: Mode::Set, key: key(name), size, client_flags: 0, ttl: 0, cas: None })
+    Command::Store(Store {
+        mode: Mode::Set,
+        key: key(name),
+        size,
+        client_flags: 0,
+        ttl: 0,
+        cas: None,
+        returns_cas: false,
+    })
 }
 
 pub fn delete(name: &str) -> Command<'_> {

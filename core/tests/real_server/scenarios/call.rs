@@ -21,7 +21,7 @@ pub fn request(call: &[Value]) -> Option<(&str, Request, Option<Vec<u8>>)> {
     let number = |index: usize| call[index].as_i64().unwrap() as i32;
     let store = |mode, cas| {
         let (bytes, client_flags) = encoded(&call[2]);
-        (Request::Store { mode, size: bytes.len(), client_flags, ttl: 0, cas }, Some(bytes))
+        (Request::Store { mode, size: bytes.len(), client_flags, ttl: 0, cas, returns_cas: false }, Some(bytes))
     };
     let (request, data) = match call[0].as_str()? {
         "get" => (Request::Get { cas: false }, None),

@@ -88,7 +88,8 @@ impl Batch {
         let client = self.client.get();
         let ttl = ttl.or(key.py(), client.default_ttl)?;
         let (encoded, client_flags) = client.codec.encode_for(mode, value)?;
-        let request = Request::Store { mode, size: encoded.bytes()?.len(), client_flags, ttl, cas: None };
+        let request =
+            Request::Store { mode, size: encoded.bytes()?.len(), client_flags, ttl, cas: None, returns_cas: false };
         self.submit(key, request, Some(&encoded))
     }
 
@@ -138,7 +139,7 @@ impl Batch {
     fn delete<'py>(&self, key: &Bound<'py, PyAny>, stale: Option<&Bound<'_, PyAny>>) -> Returned<'py> {
         let request = match stale {
             None => Request::Delete,
-            Some(stale) => Request::MarkStale { ttl: Ttl::within(stale, "stale")? },
+            Some(stale) => Request::MarkStale { ttl: Some(Ttl::within(stale, "stale")?), cas: None },
         };
         self.submit(key, request, None)
     }

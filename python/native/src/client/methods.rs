@@ -268,7 +268,7 @@ impl Client {
     fn delete<'py>(&self, key: &Bound<'py, PyAny>, stale: Option<&Bound<'py, PyAny>>) -> Returned<'py> {
         let request = match stale {
             None => Request::Delete,
-            Some(stale) => Request::MarkStale { ttl: Ttl::within(stale, "stale")? },
+            Some(stale) => Request::MarkStale { ttl: Some(Ttl::within(stale, "stale")?), cas: None },
         };
         self.ask(key, request)
     }

@@ -105,7 +105,7 @@ impl Client {
     ) -> PyResult<Begun<'py>> {
         let ttl = ttl.or(key.py(), self.default_ttl)?;
         let (encoded, client_flags) = self.codec.encode_for(mode, value)?;
-        let request = Request::Store { mode, size: encoded.bytes()?.len(), client_flags, ttl, cas };
+        let request = Request::Store { mode, size: encoded.bytes()?.len(), client_flags, ttl, cas, returns_cas: false };
         self.begin(&Call { key, request, value: Some(&encoded), default: None })
     }
 

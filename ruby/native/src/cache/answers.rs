@@ -35,6 +35,11 @@ pub(super) fn answered(
             let fields = (item.size, item.client_flags, item.cas, remaining(&item), item.last_access, item.hit_before);
             fields.into_value_with(ruby)
         }
+        Answer::ValueAndMetadata(value, item) => {
+            let recache = (item.won, item.stale, item.already_won);
+            let known = (item.hit_before, item.last_access, remaining(&item));
+            (read(value)?, item.cas, recache, known).into_value_with(ruby)
+        }
     })
 }
 
@@ -55,9 +60,15 @@ fn leased(ruby: &Ruby, found: Found<Bytes>, read: impl FnOnce(Bytes) -> Result<V
     Ok((ruby.to_symbol(state), value.is_some(), value, win).into_value_with(ruby))
 }
 
-/// The version or statistics of each server, by name; nil if nothing was asked.
-pub(super) fn of_servers(ruby: &Ruby, everywhere: Everywhere) -> Result<Value, Error> {
+/// The version or statistics of each server, by name; nil if nothing was asked. `failed`: a Hash for the errors of
+/// failed servers, or nil to raise them.
+pub(super) fn of_servers(ruby: &Ruby, mut everywhere: Everywhere, failed: Option<RHash>) -> Result<Value, Error> {
     let asked = everywhere.asked().clone();
+    if let Some(failed) = failed {
+        for error in everywhere.of_servers() {
+            failed.aset(&*error.server, failure(ruby, &error)?)?;
+        }
+    }
     let answered = everywhere.finish().map_err(|error| from_core(ruby, &error))?;
     let all = ruby.hash_new();
     for (server, lines) in answered {

@@ -7,10 +7,10 @@ use magnus::{
     function, gc, method, Class, DataTypeFunctions, Error, Module, Object, RArray, RModule, Ruby, Symbol, TypedData,
     Value,
 };
-use pinyon_core::operations::{Broken, Direction, Mode, Request, Unsuccessful};
+use pinyon_core::operations::{Broken, Direction, Request, Unsuccessful};
 use pinyon_core::{blocking, Data};
 
-use super::Cache;
+use super::{mode_of, Cache};
 use crate::errors::{checked, exception, failure, from_failure, ErrorKind};
 use crate::fibers::{self, Scheduler};
 use crate::host::RubyHost;
@@ -71,17 +71,12 @@ impl Batch {
     }
 
     fn store(ruby: &Ruby, this: &Self, mode: Symbol, key: Value, value: Value, ttl: Value) -> Result<(), Error> {
-        let mode = match &*mode.name()? {
-            "add" => Mode::Add,
-            "replace" => Mode::Replace,
-            "append" => Mode::Append,
-            "prepend" => Mode::Prepend,
-            _ => Mode::Set,
-        };
+        let mode = mode_of(mode)?;
         let cache = &this.cache;
         let ttl = ttl::stored(ruby, ttl, cache.default_ttl)?;
         let (encoded, client_flags) = cache.codec.encode_for(ruby, mode, value)?;
-        let request = Request::Store { mode, size: encoded.bytes().len(), client_flags, ttl, cas: None };
+        let request =
+            Request::Store { mode, size: encoded.bytes().len(), client_flags, ttl, cas: None, returns_cas: false };
         this.submit(ruby, key, request, Some(encoded))
     }
 
@@ -91,7 +86,7 @@ impl Batch {
 
     fn mark_stale(ruby: &Ruby, this: &Self, key: Value, stale: Value) -> Result<(), Error> {
         let ttl = ttl::limited(ruby, "stale", stale)?;
-        this.submit(ruby, key, Request::MarkStale { ttl }, None)
+        this.submit(ruby, key, Request::MarkStale { ttl: Some(ttl), cas: None }, None)
     }
 
     fn calculate(ruby: &Ruby, this: &Self, increments: bool, key: Value, Delta(delta): Delta) -> Result<(), Error> {

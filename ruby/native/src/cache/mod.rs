@@ -12,8 +12,8 @@ use std::sync::Arc;
 
 use magnus::value::ReprValue;
 use magnus::{
-    function, gc, method, Class, DataTypeFunctions, Error, Module, Object, RArray, RHash, RModule, Ruby, TypedData,
-    Value,
+    function, gc, method, Class, DataTypeFunctions, Error, Module, Object, RArray, RHash, RModule, Ruby, Symbol,
+    TypedData, Value,
 };
 use pinyon_core::blocking;
 use pinyon_core::directory::Directory;
@@ -67,6 +67,7 @@ pub(crate) fn define(ruby: &Ruby, native: RModule) -> Result<(), Error> {
     class.define_method("gets", method!(Cache::gets, 1))?;
     class.define_method("gat", method!(Cache::gat, 2))?;
     class.define_method("get_with_ttl", method!(Cache::get_with_ttl, 1))?;
+    class.define_method("get_with_metadata", method!(Cache::get_with_metadata, 2))?;
     class.define_method("touch", method!(Cache::touch, 2))?;
     class.define_method("set", method!(Cache::set, 3))?;
     class.define_method("add", method!(Cache::add, 3))?;
@@ -74,15 +75,17 @@ pub(crate) fn define(ruby: &Ruby, native: RModule) -> Result<(), Error> {
     class.define_method("append", method!(Cache::append, 2))?;
     class.define_method("prepend", method!(Cache::prepend, 2))?;
     class.define_method("cas", method!(Cache::cas, 4))?;
+    class.define_method("store", method!(Cache::store_for_cas, 5))?;
     class.define_method("delete", method!(Cache::delete, 1))?;
     class.define_method("mark_stale", method!(Cache::mark_stale, 2))?;
+    class.define_method("invalidate", method!(Cache::invalidate, 3))?;
     class.define_method("incr", method!(Cache::incr, 4))?;
     class.define_method("decr", method!(Cache::decr, 4))?;
     class.define_method("meta", method!(Cache::meta, 1))?;
     class.define_method("ask_lease", method!(Cache::ask_lease, 3))?;
     class.define_method("give_back", method!(Cache::give_back, 3))?;
-    class.define_method("version", method!(Cache::version, 0))?;
-    class.define_method("stats", method!(Cache::stats, 1))?;
+    class.define_method("version", method!(Cache::version, 1))?;
+    class.define_method("stats", method!(Cache::stats, 2))?;
     class.define_method("flush_all", method!(Cache::flush_all, 1))?;
     class.define_method("servers_of", method!(Cache::servers_of, 1))?;
     class.define_method("servers", method!(Cache::servers, 0))?;
@@ -141,6 +144,12 @@ impl Cache {
         this.ask(ruby, key, Request::GetWithTtl)
     }
 
+    /// The value, its CAS token, who makes a new value (won, stale, already won), and what is known of its life (hit
+    /// before, seconds since the last access, seconds left). `bumps`: whether this counts as an access.
+    fn get_with_metadata(ruby: &Ruby, this: &Self, key: Value, bumps: bool) -> Returned {
+        this.ask(ruby, key, Request::GetWithMetadata { bumps })
+    }
+
     fn touch(ruby: &Ruby, this: &Self, key: Value, ttl: Value) -> Returned {
         this.ask(ruby, key, Request::Touch { ttl: ttl::sent(ruby, ttl)? })
     }
@@ -169,13 +178,32 @@ impl Cache {
         this.store(ruby, Mode::Set, key, value, ttl, Some(cas.0))
     }
 
+    /// Returns the new CAS token; true if the server does not tell it; false or nil if nothing was stored.
+    fn store_for_cas(
+        ruby: &Ruby,
+        this: &Self,
+        mode: Symbol,
+        key: Value,
+        value: Value,
+        ttl: Value,
+        cas: Option<u64>,
+    ) -> Returned {
+        this.store_as(ruby, Storing { mode: mode_of(mode)?, cas, returns_cas: true }, key, value, ttl)
+    }
+
     fn delete(ruby: &Ruby, this: &Self, key: Value) -> Returned {
         this.ask(ruby, key, Request::Delete)
     }
 
     fn mark_stale(ruby: &Ruby, this: &Self, key: Value, stale: Value) -> Returned {
         let ttl = ttl::limited(ruby, "stale", stale)?;
-        this.ask(ruby, key, Request::MarkStale { ttl })
+        this.ask(ruby, key, Request::MarkStale { ttl: Some(ttl), cas: None })
+    }
+
+    /// Marks the item stale; with `cas`, only if it still has this token. nil as ttl leaves its life as it is.
+    fn invalidate(ruby: &Ruby, this: &Self, key: Value, ttl: Value, cas: Option<u64>) -> Returned {
+        let ttl = (!ttl.is_nil()).then(|| ttl::limited(ruby, "ttl", ttl)).transpose()?;
+        this.ask(ruby, key, Request::MarkStale { ttl, cas })
     }
 
     fn incr(
@@ -215,16 +243,17 @@ impl Cache {
         this.ask(ruby, key, Request::GiveBack(Win { cas, keep }))
     }
 
-    fn version(ruby: &Ruby, this: &Self) -> Returned {
-        this.ask_servers(ruby, ServerCommand::Version)
+    fn version(ruby: &Ruby, this: &Self, failed: Option<RHash>) -> Returned {
+        this.ask_servers(ruby, ServerCommand::Version, failed)
     }
 
-    fn stats(ruby: &Ruby, this: &Self, kind: Option<String>) -> Returned {
-        this.ask_servers(ruby, checked(ruby, ServerCommand::stats(kind.as_deref().unwrap_or_default()))?)
+    fn stats(ruby: &Ruby, this: &Self, kind: Option<String>, failed: Option<RHash>) -> Returned {
+        let kind = kind.as_deref().unwrap_or_default();
+        this.ask_servers(ruby, checked(ruby, ServerCommand::stats(kind))?, failed)
     }
 
     fn flush_all(ruby: &Ruby, this: &Self, delay: Value) -> Returned {
-        this.ask_servers(ruby, checked(ruby, ServerCommand::flush_all(ttl::whole(ruby, delay)?))?)
+        this.ask_servers(ruby, checked(ruby, ServerCommand::flush_all(ttl::whole(ruby, delay)?))?, None)
     }
 
     /// The names of the servers that may hold the key, in the order in which they are asked.
@@ -276,9 +305,15 @@ impl Cache {
     /// Stores a value. nil as ttl is the client's default.
     #[inline]
     fn store(&self, ruby: &Ruby, mode: Mode, key: Value, value: Value, ttl: Value, cas: Option<u64>) -> Returned {
+        self.store_as(ruby, Storing { mode, cas, returns_cas: false }, key, value, ttl)
+    }
+
+    #[inline]
+    fn store_as(&self, ruby: &Ruby, storing: Storing, key: Value, value: Value, ttl: Value) -> Returned {
         let ttl = ttl::stored(ruby, ttl, self.default_ttl)?;
+        let Storing { mode, cas, returns_cas } = storing;
         let (encoded, client_flags) = self.codec.encode_for(ruby, mode, value)?;
-        let request = Request::Store { mode, size: encoded.bytes().len(), client_flags, ttl, cas };
+        let request = Request::Store { mode, size: encoded.bytes().len(), client_flags, ttl, cas, returns_cas };
         let answer = match Scheduler::current(ruby)? {
             Some(scheduler) => self.exchange_in_fiber(ruby, scheduler, key, request, Some(encoded.into_bytes())),
             None => {
@@ -366,9 +401,9 @@ impl Cache {
         }
     }
 
-    fn ask_servers(&self, ruby: &Ruby, command: ServerCommand) -> Returned {
+    fn ask_servers(&self, ruby: &Ruby, command: ServerCommand, failed: Option<RHash>) -> Returned {
         self.check_open(ruby)?;
-        answers::of_servers(ruby, self.carry_out(ruby, Everywhere::new(command))?)
+        answers::of_servers(ruby, self.carry_out(ruby, Everywhere::new(command))?, failed)
     }
 
     fn check_open(&self, ruby: &Ruby) -> Result<(), Error> {
@@ -377,6 +412,23 @@ impl Cache {
             true => Err(exception(ruby, ErrorKind::Closed, "the client was closed; make another")),
         }
     }
+}
+
+/// How a value is stored.
+struct Storing {
+    mode: Mode,
+    cas: Option<u64>,
+    returns_cas: bool,
+}
+
+fn mode_of(name: Symbol) -> Result<Mode, Error> {
+    Ok(match &*name.name()? {
+        "add" => Mode::Add,
+        "replace" => Mode::Replace,
+        "append" => Mode::Append,
+        "prepend" => Mode::Prepend,
+        _ => Mode::Set,
+    })
 }
 
 #[cold]

@@ -1,0 +1,4 @@
+# frozen_string_literal: true
+
+# What `require "dalli"` finds once Dalli is replaced.
+require "pinyon/compat/dalli/replace"
