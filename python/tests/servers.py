@@ -237,7 +237,8 @@ class Twemproxy(Server):
         self.pools[0].port = self.port
         configuration = Path(self.folder.name) / "pools.yml"
         configuration.write_text("".join(pool.configuration() for pool in self.pools))
-        return ["nutcracker", "-c", str(configuration), "-a", "127.0.0.1", "-s", str(free_port())]
+        own = ["-o", "/dev/stderr", "-p", str(Path(self.folder.name) / "pid")]
+        return ["nutcracker", "-c", str(configuration), "-a", "127.0.0.1", "-s", str(free_port()), *own]
 
     def greet(self) -> None:
         with self.connect() as connection:

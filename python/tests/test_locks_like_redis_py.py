@@ -106,12 +106,16 @@ async def test_what_was_released_otherwise_is_not_kept(model: Model, redis: Redi
 @every_model
 async def test_what_is_acquired_is_kept_by_the_lock_alone(model: Model, redis: Redis, locks_on: LocksOn) -> None:
     """A program that ignores what ``acquire`` returns holds the lock until it is released, renewed on the way."""
-    lock = locks_on(redis).lock("a", ttl=2)
+    lock, watching = locks_on(redis).lock("a", ttl=10), locks_on(redis)
     first = (await lock.acquire()).token
     gc.collect()
-    await model.sleep(4)
+    before, remaining = 10.0, 10.0
+    while remaining <= before:
+        await model.sleep(0.01)
+        before, remaining = remaining, (await watching.status("a"))[0].remaining
+        assert remaining is not None, "it has expired"
     assert lock.owned()
-    assert (await locks_on(redis).status("a"))[0].token == first
+    assert (await watching.status("a"))[0].token == first
     assert await lock.release() is True
     await nothing_left(model, redis)
 

@@ -25,9 +25,15 @@ def free_port() -> int:
 
     Other processes get other ports from this function until this process ends. Each call returns another port, even
     before a server listens on the first one.
+
+    Raises:
+        RuntimeError: this process has none left.
     """
     ports, _ = _own_ports()
-    return next(port for port in ports if _is_free(port) and _is_free(port + BUS))
+    for port in itertools.islice(ports, OWN_PORTS):
+        if _is_free(port) and _is_free(port + BUS):
+            return port
+    raise RuntimeError(f"this process has servers on all of its {OWN_PORTS} ports")
 
 
 @functools.cache
@@ -48,6 +54,8 @@ def _own_ports() -> tuple[Iterator[int], socket.socket]:
 def _is_free(port: int) -> bool:
     for family, host in ((socket.AF_INET, "0.0.0.0"), (socket.AF_INET6, "::")):
         with socket.socket(family) as probe:
+            # As servers do. Without it, a port would not be free for a minute after a server closed a connection.
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             try:
                 probe.bind((host, port))
             except OSError as error:
