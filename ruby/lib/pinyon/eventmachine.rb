@@ -23,8 +23,12 @@ module Pinyon # :nodoc:
         end
       end
 
-      def block(_blocker, _timeout = nil)
+      def block(_blocker, timeout = nil)
+        fiber = Fiber.current
+        timer = timeout && EM.add_timer(timeout) { fiber.resume }
         Fiber.yield
+      ensure
+        EM.cancel_timer(timer) if timer
       end
 
       def unblock(_blocker, fiber)
