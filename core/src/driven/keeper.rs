@@ -9,7 +9,7 @@ use rustix::event::{PollFd, PollFlags};
 
 use super::{Driven, Polled};
 use crate::doorbell::{wait_for, LONGEST_SLEEP};
-use crate::own_thread;
+use crate::{fork, own_thread};
 
 /// How often it looks at a machine with nothing due: something may have arrived that no one has read.
 const IDLE: Duration = Duration::from_secs(5);
@@ -27,6 +27,7 @@ pub struct Keeper(Arc<Plan>);
 struct Plan {
     until: Mutex<Until>,
     changed: Condvar,
+    generation: u64,
 }
 
 #[derive(Clone, Copy)]
@@ -47,7 +48,8 @@ impl Keeper {
             polled.check_process()?;
             polled.as_fd().try_clone_to_owned()?
         };
-        let plan = Arc::new(Plan { until: Mutex::new(Until::Time(Instant::now())), changed: Condvar::new() });
+        let until = Mutex::new(Until::Time(Instant::now()));
+        let plan = Arc::new(Plan { until, changed: Condvar::new(), generation: fork::generation() });
         let keeper = Self(plan.clone());
         let machine = Arc::downgrade(machine);
         own_thread::start("pinyon-keeper", move || plan.carry_out(&machine, &descriptor))?;
@@ -64,6 +66,10 @@ impl Keeper {
 
 impl Drop for Keeper {
     fn drop(&mut self) {
+        // A forked child has no such thread, but the thread may have been using the plan.
+        if self.0.generation != fork::generation() {
+            return;
+        }
         *self.0.lock() = Until::Over;
         self.0.changed.notify_all();
     }
