@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import socket
-import warnings
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -80,13 +79,6 @@ class Driver(TaskDriver):
     def wake_in(self, seconds: float) -> None:
         if not self.loop.is_closed():
             self.loop.call_later(seconds, self._connections.woken)
-
-
-def warn_of_forgotten(future: asyncio.Future[Any], method: str) -> None:
-    """Warn as of a coroutine that was never awaited; an event loop in debug mode knows where it was called."""
-    created = getattr(future, "_source_traceback", None)
-    where = f" (called at {created[-1].filename}:{created[-1].lineno})" if created else ""
-    warnings.warn(f"'pinyon.aio.{method}' was never awaited{where}", RuntimeWarning, stacklevel=2)
 
 
 LOOPS: Loops = (asyncio._get_running_loop, Driver)

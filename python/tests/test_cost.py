@@ -83,8 +83,10 @@ def system_calls(server: Memcached, turns: int, directory: Path) -> dict[str, in
     counts = directory / f"counts-{turns}"
     program = [sys.executable, "-c", LOOP.format(turns=turns), server.address]
     subprocess.run(["strace", "-c", "-f", "-o", str(counts), *program], check=True, timeout=150)
-    lines = re.findall(r"^ *[\d.]+ +[\d.]+ +\d+ +(\d+) +(?:\d+ +)?(\w+)$", counts.read_text(), re.MULTILINE)
-    return {name: int(calls) for calls, name in lines if name != "total" and name not in INCIDENTAL}
+    lines = re.findall(r"^ *[\d.]+ +[\d.]+ +\d+ +(\d+) +(?:(\d+) +)?(\w+)$", counts.read_text(), re.MULTILINE)
+    counted = [line for line in lines if line[2] != "total" and line[2] not in INCIDENTAL]
+    # Those that fail are looks for an answer that has not arrived. How many there are, the server's speed decides.
+    return {name: int(calls) - int(failed or 0) for calls, failed, name in counted}
 
 
 def test_an_operation_is_two_system_calls(server: Memcached, tmp_path: Path) -> None:
@@ -95,7 +97,6 @@ def test_an_operation_is_two_system_calls(server: Memcached, tmp_path: Path) -> 
     once, twice = (system_calls(server, count, tmp_path) for count in (turns, 2 * turns))
     more = {name: calls - once.get(name, 0) for name, calls in twice.items()}
     more = {name: calls for name, calls in more.items() if calls > 0}
-    # Either run may check for an answer a few more times, depending on the server's speed.
     assert 4 * turns * 0.99 <= sum(more.values()) <= 4 * turns * 1.01, more
     assert more.get("sendto") == 2 * turns
 

@@ -112,24 +112,23 @@ module Support
     Process.clock_gettime(Process::CLOCK_MONOTONIC)
   end
 
-  def servers
-    @servers ||= {}
-  end
+  # The servers of all tests.
+  SERVERS = {} # rubocop:disable Style/MutableConstant
 
   # One memcached and one Redis for all tests, which use keys of their own.
   def memcached
-    servers[:memcached] ||= Server.new(*MEMCACHED)
+    SERVERS[:memcached] ||= Server.new(*MEMCACHED)
   end
 
   def redis
-    servers[:redis] ||= Server.new(*REDIS)
+    SERVERS[:redis] ||= Server.new(*REDIS)
   end
 
   def vectors(name)
     JSON.parse(File.read(File.join(ROOT, "vectors", "#{name}.json")))
   end
 
-  Minitest.after_run { servers.each_value(&:stop) }
+  Minitest.after_run { SERVERS.each_value(&:stop) }
 end
 
 # A test with clients that are closed at its end.

@@ -37,8 +37,9 @@ def believed(attempt: Attempt, until: int) -> Attempt:
     return attempt
 
 
-def wrote(attempt: Attempt, name: str, order: int, accepted: bool, at: int) -> Attempt:
-    attempt.writes.append(Write(name, attempt.token or 0, at * MS, at * MS, accepted, order))
+def wrote(attempt: Attempt, name: str, order: int, accepted: bool, at: int, answered: int | None = None) -> Attempt:
+    over = at if answered is None else answered
+    attempt.writes.append(Write(name, attempt.token or 0, at * MS, over * MS, accepted, order))
     return attempt
 
 

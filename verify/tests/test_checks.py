@@ -93,6 +93,18 @@ def test_a_holder_that_overstays_without_reason() -> None:
     assert found(history) == {"exclusion": ["the earlier holder got no time to leave"]}
 
 
+def test_a_holder_that_waits_for_the_register_as_its_belief_ends() -> None:
+    stayed, other = held("a", "x", 1, 10, 30, believed=15), held("b", "x", 2, 20, 40)
+    history = evidence(wrote(stayed, "x", 1, True, 14, answered=25), other)
+    assert found(history)["exclusion"] == ["the earlier holder waited for the register"]
+    stayed.writes.clear()
+    history = evidence(wrote(stayed, "x", 1, True, 16, answered=25), other)
+    assert found(history)["exclusion"] == [None], "it began to write when it knew better"
+    stayed.writes.clear()
+    history = evidence(wrote(stayed, "x", 1, True, 14, answered=19), other)
+    assert found(history)["exclusion"] == [None], "it could have left in time"
+
+
 def test_a_belief_beyond_what_the_server_keeps() -> None:
     history = evidence(held("a", "x", 1, 10, 20, believed=100), scans=[scan(15, ("x", "A", 1, 80))])
     assert found(history) == {"belief": [None]}

@@ -149,10 +149,9 @@ impl<M: Driven, W, O> LoopMachine<M, W, O> {
         host.end_turn_from_outside()
     }
 
-    /// Closes the connections of a loop that has ended. Its waiters are never resumed.
-    pub fn discard(&self) -> Result<(), InUse> {
-        self.machine()?.discard();
-        Ok(())
+    /// Closes the connections of a loop that has ended. Its waiters are never resumed. See [`Driven::discard`].
+    pub fn discard(&self) -> Result<Vec<M::Finished>, InUse> {
+        Ok(self.machine()?.discard())
     }
 
     /// In a forked child, has the loop stop watching the parent's connections.

@@ -103,8 +103,9 @@ pub trait Driven {
     /// Whether no caller waits for anything under way.
     fn is_idle(&self) -> bool;
 
-    /// Closes all connections of an event loop that has ended. No waiter is resumed.
-    fn discard(&mut self);
+    /// Closes all connections of an event loop that has ended. No waiter is resumed. Returns the unfinished operations,
+    /// as far as the machine still has them.
+    fn discard(&mut self) -> Vec<Self::Finished>;
 
     /// Fails everything and closes all connections.
     fn close(&mut self, now: Instant);

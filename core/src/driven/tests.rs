@@ -86,8 +86,9 @@ impl Driven for Script {
         self.in_flight == 0
     }
 
-    fn discard(&mut self) {
+    fn discard(&mut self) -> Vec<Self::Finished> {
         self.called("discard");
+        Vec::new()
     }
 
     fn close(&mut self, _: Instant) {

@@ -382,8 +382,9 @@ impl<W, L, P: Platform> Driven for Front<W, L, P> {
         self.client.is_idle()
     }
 
-    fn discard(&mut self) {
+    fn discard(&mut self) -> Vec<LockFinished<W, L>> {
         self.client.discard();
+        Vec::new()
     }
 
     fn close(&mut self, now: Instant) {

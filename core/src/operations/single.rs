@@ -90,6 +90,11 @@ impl<K: SentKey, D: SentData, V: Values> Single<K, D, V> {
         self.take_answer()
     }
 
+    /// The request, as the host made it.
+    pub fn request(&self) -> &Request {
+        self.beginning.as_ref().map_or(&self.request, |beginning| &beginning.arithmetic)
+    }
+
     /// The key, for messages.
     pub fn key(&self) -> &K {
         &self.key

@@ -199,10 +199,14 @@ impl<O: Operation, W: Waiter> Driven for Shared<O, W> {
         self.running.is_empty() && self.finished.is_empty()
     }
 
-    fn discard(&mut self) {
+    fn discard(&mut self) -> Vec<Finished<O, W>> {
         self.closed = true;
         self.lanes.clear();
-        self.running.clear();
+        self.unrouted.clear();
+        let unfinished = self.running.drain();
+        unfinished
+            .filter_map(|Running { operation, waiter, .. }| Some(Finished { operation, waiter: waiter? }))
+            .collect()
     }
 
     fn close(&mut self, now: Instant) {

@@ -23,6 +23,12 @@ pub(crate) trait Machine: Driven + Sized {
     /// Passes outcomes to [`Waiting::answer`]. Nothing is locked meanwhile.
     fn settle(event_loop: &EventLoop<Self>, py: Python<'_>, finished: Vec<Self::Finished>) -> PyResult<()>;
 
+    /// The waiter for something that is over, if it is one coroutine.
+    fn waiter(finished: &Self::Finished) -> Option<&Waiter>;
+
+    /// The method of `pinyon.aio` that began it, for a warning; none if it need not be awaited.
+    fn method(finished: &Self::Finished) -> Option<String>;
+
     fn traverse(context: &Self::Context, visit: &PyVisit<'_>) -> Result<(), PyTraverseError>;
 
     /// Reports events. Nothing is locked meanwhile.
@@ -74,13 +80,18 @@ impl<M: Machine> EventLoop<M> {
 
     /// Closes the connections of a loop that has ended. No coroutine is resumed.
     pub(crate) fn discard(&self, py: Python<'_>) -> PyResult<()> {
-        self.machine.discard().map_err(|InUse| in_use(py))
+        let unfinished = self.machine.discard().map_err(|InUse| in_use(py))?;
+        unfinished.iter().for_each(|unfinished| self.warn_if_forgotten(py, unfinished));
+        Ok(())
     }
 
-    /// Called when the coroutines that have run wait again: by now they await or hold the latest future.
-    #[inline]
-    pub(crate) fn end_handing_out(&self, py: Python<'_>) {
-        self.coroutines.end_handing_out(py);
+    /// Warns if nobody awaits what is over, nor can any more.
+    #[inline(always)]
+    fn warn_if_forgotten(&self, py: Python<'_>, finished: &M::Finished) {
+        let Some(waiter) = M::waiter(finished).filter(|waiter| waiter.is_dropped()) else { return };
+        if let Some(method) = M::method(finished) {
+            self.coroutines.warn_if_forgotten(py, waiter, &method);
+        }
     }
 
     pub(crate) fn context(&self) -> &M::Context {
@@ -136,16 +147,12 @@ macro_rules! driver {
 
             /// Ends the turn in which `end_turn` was called.
             fn turn(&self, py: Python<'_>) -> PyResult<()> {
-                let turned = self.0.machine.turn(&self.0.host(py));
-                self.0.end_handing_out(py);
-                turned
+                self.0.machine.turn(&self.0.host(py))
             }
 
             /// A watched descriptor is ready.
             fn ready(&self, py: Python<'_>, lane: usize) -> PyResult<()> {
-                let readied = self.0.machine.ready(&self.0.host(py), lane);
-                self.0.end_handing_out(py);
-                readied
+                self.0.machine.ready(&self.0.host(py), lane)
             }
 
             /// The time given to `wake_in` has passed.
@@ -225,6 +232,7 @@ impl<M: Machine> LoopHost<M, Waiter, Answer> for Attached<'_, '_, M> {
     }
 
     fn settle(&self, finished: Vec<M::Finished>) -> PyResult<()> {
+        finished.iter().for_each(|finished| self.event_loop.warn_if_forgotten(self.py, finished));
         M::settle(self.event_loop, self.py, finished)
     }
 

@@ -1,8 +1,6 @@
 //! Futures, on which tasks wait.
 
-use std::sync::{Mutex, PoisonError};
-
-use pyo3::ffi;
+use pyo3::exceptions::PyRuntimeWarning;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -10,66 +8,6 @@ use pyo3::types::{PyDict, PyList};
 
 /// The outcome for a coroutine. It is moved often, so a large and rare error is boxed.
 pub(crate) type Answer = Result<Py<PyAny>, Box<PyErr>>;
-
-/// The latest future given to a caller, until the next one is given out or the turn ends.
-#[derive(Default)]
-pub(crate) struct Latest(Mutex<Option<HandedOut>>);
-
-/// A future given to a caller, with the name of the method that returned it.
-pub(crate) struct HandedOut {
-    pub(crate) future: Py<PyAny>,
-    pub(crate) method: &'static str,
-}
-
-impl Latest {
-    /// Notes a future, or that there is none, and checks the one before it.
-    #[inline(always)]
-    pub(crate) fn replace(&self, py: Python<'_>, next: Option<HandedOut>) {
-        let last = std::mem::replace(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner), next);
-        if let Some(last) = last {
-            last.check(py);
-        }
-    }
-
-    pub(crate) fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
-        let last = self.0.try_lock();
-        last.iter().flat_map(|last| last.as_ref()).try_for_each(|last| visit.call(&last.future))
-    }
-}
-
-impl HandedOut {
-    /// Warns if the future was forgotten: only this object and the one that sets its outcome refer to it. If there are
-    /// more references, it may still be awaited.
-    #[inline(always)]
-    fn check(self, py: Python<'_>) {
-        let future = self.future.into_bound(py);
-        // SAFETY: the object is alive, and this thread holds the GIL.
-        let references = unsafe { ffi::Py_REFCNT(future.as_ptr()) };
-        if references == 2 {
-            warn_of_forgotten(&future, self.method);
-        }
-    }
-}
-
-#[cold]
-fn warn_of_forgotten(future: &Bound<'_, PyAny>, method: &str) {
-    let py = future.py();
-    let warn = || match is_done(future)? || has_callbacks(future)? {
-        true => Ok(()),
-        false => py.import("pinyon._aio_driver")?.call_method1("warn_of_forgotten", (future, method)).map(drop),
-    };
-    // If warnings are errors, there is no caller to raise it to, as with a coroutine that is never awaited.
-    if let Err(raised) = warn() {
-        raised.write_unraisable(py, Some(future));
-    }
-}
-
-fn has_callbacks(future: &Bound<'_, PyAny>) -> PyResult<bool> {
-    match future.getattr_opt(intern!(future.py(), "_callbacks"))? {
-        Some(callbacks) => callbacks.is_truthy(),
-        None => Ok(true),
-    }
-}
 
 /// How to make futures and set their outcome.
 pub(crate) enum Futures {
@@ -183,6 +121,40 @@ fn only_callback<'py>(future: &Bound<'py, PyAny>) -> PyResult<Option<(Bound<'py,
     match callbacks.cast::<PyList>() {
         Ok(callbacks) if callbacks.len() == 1 => callbacks.get_item(0)?.extract().map(Some),
         _ => Ok(None),
+    }
+}
+
+/// Warns as Python does of a coroutine that was never awaited, unless the future is done or has callbacks. `warn`: the
+/// function of `warnings`. `method`: the method of `pinyon.aio` that returned the future.
+#[cold]
+pub(crate) fn warn_if_forgotten(warn: &Bound<'_, PyAny>, future: &Bound<'_, PyAny>, method: &str) {
+    let warned = || match is_done(future)? || has_callbacks(future)? {
+        true => Ok(()),
+        false => warn_of_forgotten(warn, future, method),
+    };
+    // If warnings are errors, there is no caller to raise it to.
+    if let Err(raised) = warned() {
+        raised.write_unraisable(warn.py(), Some(future));
+    }
+}
+
+/// An event loop in debug mode knows where the method was called. Python itself says so if `tracemalloc` runs.
+fn warn_of_forgotten(warn: &Bound<'_, PyAny>, future: &Bound<'_, PyAny>, method: &str) -> PyResult<()> {
+    let py = warn.py();
+    let mut text = format!("'pinyon.aio.{method}' was never awaited");
+    if let Some(stack) = future.getattr_opt("_source_traceback")?.filter(|stack| !stack.is_none()) {
+        let caller = stack.get_item(-1)?;
+        text += &format!(" (called at {}:{})", caller.getattr("filename")?, caller.getattr("lineno")?);
+    }
+    let source = PyDict::new(py);
+    source.set_item("source", future)?;
+    warn.call((text, py.get_type::<PyRuntimeWarning>()), Some(&source)).map(drop)
+}
+
+fn has_callbacks(future: &Bound<'_, PyAny>) -> PyResult<bool> {
+    match future.getattr_opt(intern!(future.py(), "_callbacks"))? {
+        Some(callbacks) => callbacks.is_truthy(),
+        None => Ok(true),
     }
 }
 

@@ -40,9 +40,9 @@ pub(crate) struct Caller<'py, D> {
 }
 
 impl<'py, D: LoopDriver> Caller<'py, D> {
-    /// Makes a waiter for the caller. `method`: see [`Waiting::waiter`](crate::waiter::Waiting::waiter).
-    pub(crate) fn waiter(&self, method: Option<&'static str>) -> PyResult<Waiter> {
-        self.driver.get().event_loop().waiting().waiter(self.driver.py(), method)
+    /// Makes a waiter for the caller.
+    pub(crate) fn waiter(&self) -> PyResult<Waiter> {
+        self.driver.get().event_loop().waiting().waiter(self.driver.py())
     }
 
     /// Waits, if the caller is a greenlet. Returns the future if it is a task.
@@ -137,9 +137,16 @@ impl<D: LoopDriver> Loops<D> {
     pub(crate) fn retire(&self) {
         Python::attach(|py| {
             let being_raised = PyErr::take(py);
-            for driver in self.take_drivers() {
+            let drivers = self.drivers.all(|of, driver| (of.clone_ref(py), driver.clone_ref(py)));
+            self.drivers.take();
+            for (of, driver) in drivers {
                 let event_loop = driver.get().event_loop();
-                if let Err(raised) = event_loop.machine.retire(&event_loop.host(py)) {
+                let retired = match self.class.is_over.call1(py, (of,)).and_then(|over| over.is_truthy(py)) {
+                    Ok(true) if event_loop.machine.is_of_this_process() => event_loop.discard(py),
+                    Ok(_) => event_loop.machine.retire(&event_loop.host(py)),
+                    Err(raised) => Err(raised),
+                };
+                if let Err(raised) = retired {
                     raised.write_unraisable(py, None);
                 }
             }

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use pinyon_core::directory::Directory;
-use pinyon_core::operations::AnyOperation;
+use pinyon_core::operations::{AnyOperation, Operation, Request};
 use pinyon_core::shared::{self, Finished, Shared};
 use pinyon_core::spare::{Spare, Vacant};
 use pyo3::gc::{PyTraverseError, PyVisit};
@@ -88,6 +88,18 @@ impl Machine for Operations {
         Ok(())
     }
 
+    #[inline(always)]
+    fn waiter(finished: &Finished<LoopOperation, Awaited>) -> Option<&Waiter> {
+        match &finished.waiter {
+            Awaited::Outcome { waiter, .. } => Some(waiter),
+            Awaited::Run(_) => None,
+        }
+    }
+
+    fn method(finished: &Finished<LoopOperation, Awaited>) -> Option<String> {
+        Some(format!("Client.{}", method_of(&finished.operation)))
+    }
+
     fn traverse(context: &Context, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
         visit.call(&context.report)
     }
@@ -162,5 +174,22 @@ impl Becomes {
             (Becomes::OfServers, AnyOperation::Everywhere(everywhere)) => of_servers(py, *everywhere),
             _ => unreachable!("each operation is begun with what becomes of it"),
         }
+    }
+}
+
+/// The method that begins this operation.
+fn method_of(operation: &LoopOperation) -> &'static str {
+    let request = match operation {
+        AnyOperation::Single(single) => single.request(),
+        others => return others.name(),
+    };
+    match request {
+        Request::Get { cas: false } => "get",
+        Request::Get { cas: true } => "gets",
+        Request::GetAndTouch { .. } => "gat",
+        Request::GetWithTtl => "get_with_ttl",
+        Request::Lease { .. } => "ask_lease",
+        Request::GiveBack(_) => "give_back",
+        _ => operation.name(),
     }
 }

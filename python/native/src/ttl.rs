@@ -1,5 +1,7 @@
 //! Times to live from Python: int, float or timedelta.
 
+use std::convert::Infallible;
+
 use pinyon_core::ttl::{self, DefaultTtl};
 use pyo3::prelude::*;
 use pyo3::types::{PyDelta, PyDeltaAccess, PyFloat, PyInt};
@@ -41,24 +43,41 @@ impl<'py> FromPyObject<'_, 'py> for Ttl {
     }
 }
 
-/// The ttl of a stored value; without one, the client's default applies.
+/// The ttl of a stored value, as it was given. Nothing is converted yet, so that the frame of a waiting greenlet's method,
+/// which is copied, has no room for what may go wrong.
 #[derive(Clone, Copy)]
-pub(crate) struct StoredTtl(Option<Ttl>);
-
-impl StoredTtl {
-    /// No ttl was given, or `...`, by which Python methods pass that on.
-    pub(crate) const DEFAULT: Self = Self(None);
+pub(crate) enum StoredTtl<'a, 'py> {
+    /// No ttl was given: the client's default applies.
+    Default,
     /// For commands without a ttl.
-    pub(crate) const NONE: Self = Self(Some(Ttl(ttl::Ttl::NONE.0)));
+    None,
+    Given(Borrowed<'a, 'py, PyAny>),
+}
 
+impl StoredTtl<'_, '_> {
     #[inline(always)]
     pub(crate) fn or(self, py: Python<'_>, default: DefaultTtl) -> PyResult<i32> {
-        match (self.0, default.relative()) {
-            (Some(ttl), _) => Ok(ttl.0),
-            (None, Some(ttl)) => Ok(ttl.0),
-            (None, None) => ending(py, default),
+        match (self, default.relative()) {
+            (Self::Given(ttl), _) if !is_default(ttl) => ttl.extract().map(|ttl: Ttl| ttl.0),
+            (Self::None, _) => Ok(ttl::Ttl::NONE.0),
+            (_, Some(ttl)) => Ok(ttl.0),
+            (_, None) => ending(py, default),
         }
     }
+
+    /// Checks a ttl that is not used.
+    pub(crate) fn check(self) -> PyResult<()> {
+        match self {
+            Self::Given(ttl) if !is_default(ttl) => ttl.extract().map(|_: Ttl| ()),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Whether it is `...`, by which Python methods pass on that no ttl was given.
+#[inline]
+fn is_default(ttl: Borrowed<'_, '_, PyAny>) -> bool {
+    ttl.is(ttl.py().Ellipsis())
 }
 
 /// A default ttl of more than 30 days, from now on.
@@ -67,14 +86,12 @@ fn ending(py: Python<'_>, default: DefaultTtl) -> PyResult<i32> {
     checked(py, default.now()).map(|ttl| ttl.0)
 }
 
-impl<'py> FromPyObject<'_, 'py> for StoredTtl {
-    type Error = PyErr;
+impl<'a, 'py> FromPyObject<'a, 'py> for StoredTtl<'a, 'py> {
+    type Error = Infallible;
 
-    fn extract(ttl: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
-        match ttl.is(ttl.py().Ellipsis()) {
-            true => Ok(Self::DEFAULT),
-            false => ttl.extract().map(Some).map(Self),
-        }
+    #[inline(always)]
+    fn extract(ttl: Borrowed<'a, 'py, PyAny>) -> Result<Self, Infallible> {
+        Ok(Self::Given(ttl))
     }
 }
 

@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use pinyon_core::driven::Answered;
+use pyo3::ffi;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 
 pub(crate) use crate::futures::Answer;
-use crate::futures::{is_done, Futures, HandedOut, Latest};
+use crate::futures::{is_done, warn_if_forgotten, Futures};
 use crate::greenlets::{Greenlets, Slot};
 
 /// The handle of a waiting coroutine.
@@ -21,7 +22,8 @@ pub(crate) enum Waiter {
 pub(crate) enum Coroutines {
     Tasks {
         futures: Futures,
-        latest: Latest,
+        /// `warnings.warn`
+        warn: Py<PyAny>,
     },
     /// They switch to the hub, which switches back.
     Greenlets(Greenlets),
@@ -59,6 +61,17 @@ impl Waiter {
         }
     }
 
+    /// Whether nothing but this object refers to the future, so that nobody can await it. Only a callback of its own may
+    /// still make use of it.
+    #[inline(always)]
+    pub(crate) fn is_dropped(&self) -> bool {
+        match self {
+            // SAFETY: the object is alive. At worst the count is an old one, in a thread without the GIL.
+            Waiter::Future(future) => unsafe { ffi::Py_REFCNT(future.as_ptr()) == 1 },
+            Waiter::Greenlet(_) => false,
+        }
+    }
+
     /// Delivers the outcome, and lets the waiting coroutines run until they wait again.
     pub(crate) fn resume(self, waiting: Waiting<'_>, py: Python<'_>, answer: Answer) -> PyResult<()> {
         match (self, waiting.coroutines) {
@@ -76,26 +89,30 @@ impl Coroutines {
     /// `driver`: the driver in Python. It has a hub if its coroutines are greenlets.
     pub(crate) fn new(driver: &Bound<'_, PyAny>) -> PyResult<Self> {
         match driver.getattr("current_greenlet")?.is_none() {
-            true => Ok(Self::Tasks { futures: Futures::new(driver)?, latest: Latest::default() }),
+            true => {
+                let warn = driver.py().import("warnings")?.getattr("warn")?.unbind();
+                Ok(Self::Tasks { futures: Futures::new(driver)?, warn })
+            }
             false => Ok(Self::Greenlets(Greenlets::new(driver)?)),
         }
     }
 
     pub(crate) fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
         match self {
-            Self::Tasks { futures, latest } => {
-                latest.traverse(visit)?;
+            Self::Tasks { futures, warn } => {
+                visit.call(warn)?;
                 futures.traverse(visit)
             }
             Self::Greenlets(greenlets) => greenlets.traverse(visit),
         }
     }
 
-    /// Checks the latest future given to a caller, at the end of a turn.
-    #[inline]
-    pub(crate) fn end_handing_out(&self, py: Python<'_>) {
-        if let Self::Tasks { latest, .. } = self {
-            latest.replace(py, None);
+    /// Warns if a [dropped](Waiter::is_dropped) future was forgotten: nothing makes use of its outcome. `method`: the one
+    /// that returned it.
+    #[cold]
+    pub(crate) fn warn_if_forgotten(&self, py: Python<'_>, waiter: &Waiter, method: &str) {
+        if let (Self::Tasks { warn, .. }, Waiter::Future(future)) = (self, waiter) {
+            warn_if_forgotten(warn.bind(py), future.bind(py), method);
         }
     }
 
@@ -106,14 +123,10 @@ impl Coroutines {
 }
 
 impl<'l> Waiting<'l> {
-    /// Makes a waiter for a coroutine. `method`: the method that returns it, or none if it need not be awaited.
-    pub(crate) fn waiter(&self, py: Python<'_>, method: Option<&'static str>) -> PyResult<Waiter> {
+    /// Makes a waiter for a coroutine.
+    pub(crate) fn waiter(&self, py: Python<'_>) -> PyResult<Waiter> {
         match self.coroutines {
-            Coroutines::Tasks { futures, latest } => {
-                let future = futures.create(py)?;
-                latest.replace(py, method.map(|method| HandedOut { future: future.clone_ref(py), method }));
-                Ok(Waiter::Future(future))
-            }
+            Coroutines::Tasks { futures, .. } => futures.create(py).map(Waiter::Future),
             Coroutines::Greenlets(greenlets) => Ok(Waiter::Greenlet(greenlets.slot())),
         }
     }

@@ -79,7 +79,7 @@ impl<W, P: Platform> Driven for Client<W, P> {
         Client::is_idle(self)
     }
 
-    fn discard(&mut self) {
+    fn discard(&mut self) -> Vec<Report<W>> {
         self.closed = true;
         for lane in &mut self.link.lanes {
             lane.session.close();
@@ -87,6 +87,7 @@ impl<W, P: Platform> Driven for Client<W, P> {
             lane.session.take_failure();
             lane.session.release();
         }
+        Vec::new()
     }
 
     fn close(&mut self, now: Instant) {

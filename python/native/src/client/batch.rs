@@ -83,7 +83,7 @@ impl Batch {
         mode: Mode,
         key: &Bound<'py, PyAny>,
         value: &Bound<'_, PyAny>,
-        ttl: StoredTtl,
+        ttl: StoredTtl<'_, '_>,
     ) -> Returned<'py> {
         let client = self.client.get();
         let ttl = ttl.or(key.py(), client.default_ttl)?;
@@ -106,31 +106,31 @@ impl Batch {
     ///     value: any value that the serializer takes.
     ///     ttl: seconds (int or float, rounded up) or a timedelta until it expires; by default the client's
     ///         `default_ttl`. 0 never expires.
-    #[pyo3(signature = (key, value, ttl = StoredTtl::DEFAULT), text_signature = "($self, key, value, ttl=...)")]
-    fn set<'py>(&self, key: &Bound<'py, PyAny>, value: &Bound<'_, PyAny>, ttl: StoredTtl) -> Returned<'py> {
+    #[pyo3(signature = (key, value, ttl = StoredTtl::Default), text_signature = "($self, key, value, ttl=...)")]
+    fn set<'py>(&self, key: &Bound<'py, PyAny>, value: &Bound<'_, PyAny>, ttl: StoredTtl<'_, '_>) -> Returned<'py> {
         self.store(Mode::Set, key, value, ttl)
     }
 
     /// Store a value unless the key has one, like `Client.add`. If the key has a value, that is a failure.
-    #[pyo3(signature = (key, value, ttl = StoredTtl::DEFAULT), text_signature = "($self, key, value, ttl=...)")]
-    fn add<'py>(&self, key: &Bound<'py, PyAny>, value: &Bound<'_, PyAny>, ttl: StoredTtl) -> Returned<'py> {
+    #[pyo3(signature = (key, value, ttl = StoredTtl::Default), text_signature = "($self, key, value, ttl=...)")]
+    fn add<'py>(&self, key: &Bound<'py, PyAny>, value: &Bound<'_, PyAny>, ttl: StoredTtl<'_, '_>) -> Returned<'py> {
         self.store(Mode::Add, key, value, ttl)
     }
 
     /// Store a value if the key has one, like `Client.replace`. If the key has no value, that is a failure.
-    #[pyo3(signature = (key, value, ttl = StoredTtl::DEFAULT), text_signature = "($self, key, value, ttl=...)")]
-    fn replace<'py>(&self, key: &Bound<'py, PyAny>, value: &Bound<'_, PyAny>, ttl: StoredTtl) -> Returned<'py> {
+    #[pyo3(signature = (key, value, ttl = StoredTtl::Default), text_signature = "($self, key, value, ttl=...)")]
+    fn replace<'py>(&self, key: &Bound<'py, PyAny>, value: &Bound<'_, PyAny>, ttl: StoredTtl<'_, '_>) -> Returned<'py> {
         self.store(Mode::Replace, key, value, ttl)
     }
 
     /// Append to a value, like `Client.append`. If the key has no value, that is a failure.
     fn append<'py>(&self, key: &Bound<'py, PyAny>, value: &Bound<'_, PyAny>) -> Returned<'py> {
-        self.store(Mode::Append, key, value, StoredTtl::NONE)
+        self.store(Mode::Append, key, value, StoredTtl::None)
     }
 
     /// Prepend to a value, like `Client.prepend`. If the key has no value, that is a failure.
     fn prepend<'py>(&self, key: &Bound<'py, PyAny>, value: &Bound<'_, PyAny>) -> Returned<'py> {
-        self.store(Mode::Prepend, key, value, StoredTtl::NONE)
+        self.store(Mode::Prepend, key, value, StoredTtl::None)
     }
 
     /// Delete an item, like `Client.delete`. If there is no such item, that is a failure.
@@ -214,14 +214,14 @@ impl Runs {
         if !self.lock().is_full() {
             return Ok(None);
         }
-        let waiter = caller.waiter(None)?;
+        let waiter = caller.waiter()?;
         self.lock().wait_for_room((waiter.clone_ref(py), py.None()));
         caller.wait(waiter).map(Some)
     }
 
     fn leave<'py>(&self, caller: Caller<'py, Driver>, exception: &Bound<'py, PyAny>) -> Returned<'py> {
         let py = caller.driver.py();
-        let waiter = caller.waiter(None)?;
+        let waiter = caller.waiter()?;
         let left = self.lock().leave((waiter.clone_ref(py), exception.clone().unbind()));
         match left {
             Some(unsuccessful) => concluded(exception, unsuccessful, |key| key.given(py)).map(|()| None),

@@ -64,15 +64,14 @@ impl Client {
         if self.loops.get().is_some() {
             let fetch = Fetch::new(sent, cas, LoopValues(self.codec.clone()), self.policy);
             let becomes = Becomes::Values(Wanted { keys: given, failed: failed.map(Bound::unbind) }.into());
-            let method = if cas { "Client.gets_many" } else { "Client.get_many" };
-            return self.run_in_loop(py, AnyOperation::Fetch(fetch.into()), becomes, method);
+            return self.run_in_loop(py, AnyOperation::Fetch(fetch.into()), becomes);
         }
         let mut fetch = Fetch::new(sent, cas, ThreadValues { py, codec: &self.codec }, self.policy);
         self.carry_out(py, &mut fetch)?;
         fetched(py, fetch.finish(), &given, failed.as_ref())
     }
 
-    pub(crate) fn store_many<'py>(&self, mapping: &Bound<'py, PyAny>, ttl: StoredTtl) -> Returned<'py> {
+    pub(crate) fn store_many<'py>(&self, mapping: &Bound<'py, PyAny>, ttl: StoredTtl<'_, '_>) -> Returned<'py> {
         let py = mapping.py();
         let ttl = ttl.or(py, self.default_ttl)?;
         self.check_open(py)?;
@@ -99,7 +98,7 @@ impl Client {
             });
             let change = Change::store(sent, kept.collect(), ttl, self.policy);
             let becomes = Becomes::NotStored(given.into());
-            return self.run_in_loop(py, AnyOperation::Change(change.into()), becomes, "Client.set_many");
+            return self.run_in_loop(py, AnyOperation::Change(change.into()), becomes);
         }
         let mut change = Change::store(sent, blocks, ttl, self.policy);
         self.carry_out(py, &mut change)?;
@@ -112,7 +111,7 @@ impl Client {
         let mut change = Change::<Kept>::delete(Keys::new(self, keys)?.sent, self.policy);
         if self.loops.get().is_some() {
             let change = AnyOperation::Change(change.into());
-            return self.run_in_loop(py, change, Becomes::Count, "Client.delete_many");
+            return self.run_in_loop(py, change, Becomes::Count);
         }
         self.carry_out(py, &mut change)?;
         deleted(py, change.finish())

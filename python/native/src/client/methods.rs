@@ -160,8 +160,8 @@ impl Client {
     /// Raises:
     ///     UnsupportedType: the serializer does not take such a value.
     ///     ValueTooLarge: the value is larger than `max_value_size`, or than the server allows.
-    #[pyo3(signature = (key, value, ttl = StoredTtl::DEFAULT), text_signature = "($self, key, value, ttl=...)")]
-    fn set<'py>(&self, key: &Bound<'py, PyAny>, value: &Bound<'_, PyAny>, ttl: StoredTtl) -> Returned<'py> {
+    #[pyo3(signature = (key, value, ttl = StoredTtl::Default), text_signature = "($self, key, value, ttl=...)")]
+    fn set<'py>(&self, key: &Bound<'py, PyAny>, value: &Bound<'_, PyAny>, ttl: StoredTtl<'_, '_>) -> Returned<'py> {
         self.store(Mode::Set, key, value, ttl, None)
     }
 
@@ -174,8 +174,8 @@ impl Client {
     ///
     /// Returns:
     ///     Whether the value was stored.
-    #[pyo3(signature = (key, value, ttl = StoredTtl::DEFAULT), text_signature = "($self, key, value, ttl=...)")]
-    fn add<'py>(&self, key: &Bound<'py, PyAny>, value: &Bound<'_, PyAny>, ttl: StoredTtl) -> Returned<'py> {
+    #[pyo3(signature = (key, value, ttl = StoredTtl::Default), text_signature = "($self, key, value, ttl=...)")]
+    fn add<'py>(&self, key: &Bound<'py, PyAny>, value: &Bound<'_, PyAny>, ttl: StoredTtl<'_, '_>) -> Returned<'py> {
         self.store(Mode::Add, key, value, ttl, None)
     }
 
@@ -188,8 +188,8 @@ impl Client {
     ///
     /// Returns:
     ///     Whether the value was stored.
-    #[pyo3(signature = (key, value, ttl = StoredTtl::DEFAULT), text_signature = "($self, key, value, ttl=...)")]
-    fn replace<'py>(&self, key: &Bound<'py, PyAny>, value: &Bound<'_, PyAny>, ttl: StoredTtl) -> Returned<'py> {
+    #[pyo3(signature = (key, value, ttl = StoredTtl::Default), text_signature = "($self, key, value, ttl=...)")]
+    fn replace<'py>(&self, key: &Bound<'py, PyAny>, value: &Bound<'_, PyAny>, ttl: StoredTtl<'_, '_>) -> Returned<'py> {
         self.store(Mode::Replace, key, value, ttl, None)
     }
 
@@ -205,7 +205,7 @@ impl Client {
     /// Returns:
     ///     Whether there was a value.
     fn append<'py>(&self, key: &Bound<'py, PyAny>, value: &Bound<'_, PyAny>) -> Returned<'py> {
-        self.store(Mode::Append, key, value, StoredTtl::NONE, None)
+        self.store(Mode::Append, key, value, StoredTtl::None, None)
     }
 
     /// Prepend to the stored value, which must be text or bytes, as for `append`. Its ttl stays as it is.
@@ -217,7 +217,7 @@ impl Client {
     /// Returns:
     ///     Whether there was a value.
     fn prepend<'py>(&self, key: &Bound<'py, PyAny>, value: &Bound<'_, PyAny>) -> Returned<'py> {
-        self.store(Mode::Prepend, key, value, StoredTtl::NONE, None)
+        self.store(Mode::Prepend, key, value, StoredTtl::None, None)
     }
 
     /// Store a value if the item has not changed since `gets` returned its CAS token (compare and swap).
@@ -230,13 +230,13 @@ impl Client {
     ///
     /// Returns:
     ///     True if the value was stored, False if the item has changed, None if there is no item.
-    #[pyo3(signature = (key, value, cas, ttl = StoredTtl::DEFAULT), text_signature = "($self, key, value, cas, ttl=...)")]
+    #[pyo3(signature = (key, value, cas, ttl = StoredTtl::Default), text_signature = "($self, key, value, cas, ttl=...)")]
     fn cas<'py>(
         &self,
         key: &Bound<'py, PyAny>,
         value: &Bound<'_, PyAny>,
         cas: CasToken,
-        ttl: StoredTtl,
+        ttl: StoredTtl<'_, '_>,
     ) -> Returned<'py> {
         self.store(Mode::Set, key, value, ttl, Some(cas.0))
     }
@@ -249,8 +249,8 @@ impl Client {
     ///
     /// Returns:
     ///     The keys that were not stored.
-    #[pyo3(signature = (mapping, ttl = StoredTtl::DEFAULT), text_signature = "($self, mapping, ttl=...)")]
-    fn set_many<'py>(&self, mapping: &Bound<'py, PyAny>, ttl: StoredTtl) -> Returned<'py> {
+    #[pyo3(signature = (mapping, ttl = StoredTtl::Default), text_signature = "($self, mapping, ttl=...)")]
+    fn set_many<'py>(&self, mapping: &Bound<'py, PyAny>, ttl: StoredTtl<'_, '_>) -> Returned<'py> {
         self.store_many(mapping, ttl)
     }
 
@@ -326,14 +326,14 @@ impl Client {
     ///
     /// Raises:
     ///     ServerError: the value is not an integer.
-    #[pyo3(signature = (key, delta = Delta(1), *, initial = None, ttl = StoredTtl::DEFAULT),
+    #[pyo3(signature = (key, delta = Delta(1), *, initial = None, ttl = StoredTtl::Default),
            text_signature = "($self, key, delta=1, *, initial=None, ttl=...)")]
     fn incr<'py>(
         &self,
         key: &Bound<'py, PyAny>,
         delta: Delta,
         initial: Option<Initial>,
-        ttl: StoredTtl,
+        ttl: StoredTtl<'_, '_>,
     ) -> Returned<'py> {
         self.calculate(Direction::Increment, key, delta, initial, ttl)
     }
@@ -351,14 +351,14 @@ impl Client {
     ///
     /// Raises:
     ///     ServerError: the value is not an integer.
-    #[pyo3(signature = (key, delta = Delta(1), *, initial = None, ttl = StoredTtl::DEFAULT),
+    #[pyo3(signature = (key, delta = Delta(1), *, initial = None, ttl = StoredTtl::Default),
            text_signature = "($self, key, delta=1, *, initial=None, ttl=...)")]
     fn decr<'py>(
         &self,
         key: &Bound<'py, PyAny>,
         delta: Delta,
         initial: Option<Initial>,
-        ttl: StoredTtl,
+        ttl: StoredTtl<'_, '_>,
     ) -> Returned<'py> {
         self.calculate(Direction::Decrement, key, delta, initial, ttl)
     }

@@ -52,10 +52,9 @@ impl Client {
         mode: Mode,
         key: &Bound<'py, PyAny>,
         value: &Bound<'_, PyAny>,
-        ttl: StoredTtl,
+        ttl: StoredTtl<'_, '_>,
         cas: Option<u64>,
     ) -> Returned<'py> {
-        let ttl = ttl.or(key.py(), self.default_ttl)?;
         let begun = self.begin_store(mode, key, value, ttl, cas)?;
         self.end(begun)
     }
@@ -67,14 +66,19 @@ impl Client {
         key: &Bound<'py, PyAny>,
         delta: Delta,
         initial: Option<Initial>,
-        ttl: StoredTtl,
+        ttl: StoredTtl<'_, '_>,
     ) -> Returned<'py> {
         let begun = self.begin_calculation(direction, key, delta, initial, ttl)?;
         self.end(begun)
     }
 
     #[cold]
-    fn initial(&self, py: Python<'_>, Initial(number): Initial, ttl: StoredTtl) -> PyResult<operations::Initial> {
+    fn initial(
+        &self,
+        py: Python<'_>,
+        Initial(number): Initial,
+        ttl: StoredTtl<'_, '_>,
+    ) -> PyResult<operations::Initial> {
         let (ttl, client_flags) = (ttl.or(py, self.default_ttl)?, self.codec.counter_flags(py, number)?);
         Ok(operations::Initial { number, ttl, client_flags })
     }
@@ -96,9 +100,10 @@ impl Client {
         mode: Mode,
         key: &Bound<'py, PyAny>,
         value: &Bound<'_, PyAny>,
-        ttl: i32,
+        ttl: StoredTtl<'_, '_>,
         cas: Option<u64>,
     ) -> PyResult<Begun<'py>> {
+        let ttl = ttl.or(key.py(), self.default_ttl)?;
         let (encoded, client_flags) = self.codec.encode_for(mode, value)?;
         let request = Request::Store { mode, size: encoded.bytes()?.len(), client_flags, ttl, cas };
         self.begin(&Call { key, request, value: Some(&encoded), default: None })
@@ -111,9 +116,12 @@ impl Client {
         key: &Bound<'py, PyAny>,
         Delta(delta): Delta,
         initial: Option<Initial>,
-        ttl: StoredTtl,
+        ttl: StoredTtl<'_, '_>,
     ) -> PyResult<Begun<'py>> {
-        let initial = initial.map(|initial| self.initial(key.py(), initial, ttl)).transpose()?;
+        let initial = match initial {
+            Some(initial) => Some(self.initial(key.py(), initial, ttl)?),
+            None => ttl.check().map(|()| None)?,
+        };
         let request = checked(key.py(), Request::arithmetic(direction, delta, initial))?;
         self.begin(&Call { key, request, value: None, default: None })
     }
@@ -146,7 +154,7 @@ impl Client {
         let kept = self.with_key(key, |sent| KeptKey::new(*sent, key))?;
         let data = value.map_or(Ok(Kept::Nothing), Encoded::keep)?;
         let caller = self.caller(py)?;
-        let waiter = caller.waiter(Some(method_of(&request)))?;
+        let waiter = caller.waiter()?;
         let single = Single::new(request, kept, data, LoopValues(self.codec.clone()), self.policy);
         let single = Reused::new(single, caller.driver.get().spare().take());
         let becomes = Becomes::Answer { default: default.map(|default| default.clone().unbind()) };
@@ -195,10 +203,9 @@ impl Client {
         py: Python<'py>,
         operation: LoopOperation,
         becomes: Becomes,
-        method: &'static str,
     ) -> Returned<'py> {
         let caller = self.caller(py)?;
-        let waiter = caller.waiter(Some(method))?;
+        let waiter = caller.waiter()?;
         let begun = start(py, caller, operation, becomes, waiter)?;
         self.end(begun)
     }
@@ -206,14 +213,9 @@ impl Client {
     /// Asks every server.
     pub(crate) fn ask_servers<'py>(&self, py: Python<'py>, command: ServerCommand) -> Returned<'py> {
         self.check_open(py)?;
-        let method = match &command {
-            ServerCommand::Version => "Client.version",
-            ServerCommand::Stats(_) => "Client.stats",
-            ServerCommand::FlushAll { .. } => "Client.flush_all",
-        };
         let mut everywhere = Everywhere::new(command);
         if self.loops.get().is_some() {
-            return self.run_in_loop(py, everywhere.into(), Becomes::OfServers, method);
+            return self.run_in_loop(py, everywhere.into(), Becomes::OfServers);
         }
         self.carry_out(py, &mut everywhere)?;
         of_servers(py, everywhere)
@@ -229,28 +231,4 @@ fn start<'py>(
 ) -> PyResult<Begun<'py>> {
     caller.driver.get().start(py, operation, Awaited::Outcome { waiter: waiter.clone_ref(py), becomes })?;
     Ok(Begun::Waits(caller, waiter))
-}
-
-/// The method that makes this request.
-#[inline]
-fn method_of(request: &Request) -> &'static str {
-    match request {
-        Request::Get { cas: false } => "Client.get",
-        Request::Get { cas: true } => "Client.gets",
-        Request::GetAndTouch { .. } => "Client.gat",
-        Request::GetWithTtl => "Client.get_with_ttl",
-        Request::Touch { .. } => "Client.touch",
-        Request::Store { cas: Some(_), .. } => "Client.cas",
-        Request::Store { mode: Mode::Set, .. } => "Client.set",
-        Request::Store { mode: Mode::Add, .. } => "Client.add",
-        Request::Store { mode: Mode::Replace, .. } => "Client.replace",
-        Request::Store { mode: Mode::Append, .. } => "Client.append",
-        Request::Store { mode: Mode::Prepend, .. } => "Client.prepend",
-        Request::Delete | Request::MarkStale { .. } => "Client.delete",
-        Request::Lease { .. } => "Client.ask_lease",
-        Request::GiveBack(_) => "Client.give_back",
-        Request::Arithmetic { direction: Direction::Increment, .. } => "Client.incr",
-        Request::Arithmetic { direction: Direction::Decrement, .. } => "Client.decr",
-        Request::Metadata => "Client.meta",
-    }
 }

@@ -110,8 +110,9 @@ impl Place {
         };
         let caller = caller(py, driver, loops)?;
         let event_loop = caller.driver.get().event_loop();
-        let (waiter, awaited) = (caller.waiter(method_of(&operation))?, operation.awaited().cloned());
-        let wait = Wait { waiter: waiter.clone_ref(py), names: names.map(|names| names.clone().unbind()) };
+        let (waiter, awaited) = (caller.waiter()?, operation.awaited().cloned());
+        let (names, method) = (names.map(|names| names.clone().unbind()), method_of(&operation));
+        let wait = Wait { waiter: waiter.clone_ref(py), names, method };
         event_loop.begin(py, |front, now| front.begin(operation, wait, now))?;
         let waited = caller.wait(waiter.clone_ref(py));
         if let Some(grant) = awaited.filter(|_| waiter.was_abandoned()) {
@@ -201,11 +202,27 @@ pub(crate) struct Wait {
     pub(super) waiter: Waiter,
     /// The names of a question.
     pub(super) names: Option<Py<PyTuple>>,
+    /// See [`method_of`].
+    method: Option<&'static str>,
 }
 
 impl Machine for Front<Wait, Listener> {
     /// `warn(text)`
     type Context = Py<PyAny>;
+
+    fn waiter(finished: &LockFinished<Wait, Listener>) -> Option<&Waiter> {
+        match finished {
+            LockFinished::Done { waiter, .. } => Some(&waiter.waiter),
+            LockFinished::Note(_) => None,
+        }
+    }
+
+    fn method(finished: &LockFinished<Wait, Listener>) -> Option<String> {
+        match finished {
+            LockFinished::Done { waiter, .. } => waiter.method.map(str::to_owned),
+            LockFinished::Note(_) => None,
+        }
+    }
 
     fn traverse(warn: &Py<PyAny>, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
         visit.call(warn)
@@ -218,7 +235,7 @@ impl Machine for Front<Wait, Listener> {
     ) -> PyResult<()> {
         for finished in finished {
             match finished {
-                LockFinished::Done { waiter: Wait { waiter, names }, outcome, unheard } => {
+                LockFinished::Done { waiter: Wait { waiter, names, .. }, outcome, unheard } => {
                     drop(unheard);
                     let names = names.as_ref().map(|names| names.bind(py));
                     let answer = answer(py, outcome, names).map_err(Box::new);

@@ -13,7 +13,7 @@ from .finding import Finding
 
 
 def sections(evidence: Evidence) -> Iterator[Finding]:
-    """Critical sections do not overlap, unless the earlier holder was stopped or the server lost its state."""
+    """Critical sections do not overlap, unless the earlier holder could not leave or the server lost its state."""
     for name, earlier, later in _overlaps(evidence, lambda attempt: attempt.section_end):
         text = f"{name}: {earlier.id} was inside until {_after(earlier.section_end, later)} after {later.id} began"
         yield Finding("exclusion", later.begun or 0, text, _excuse(evidence, earlier, later))
@@ -48,6 +48,8 @@ def _excuse(evidence: Evidence, earlier: Attempt, later: Attempt) -> str | None:
         return None
     if any(late <= begun for late in earlier.late) or evidence.stalled(granted, begun):
         return "the earlier holder got no time to leave"
+    if any(write.sent < earlier.believed and begun < write.answered for write in earlier.writes):
+        return "the earlier holder waited for the register"
     return None
 
 
