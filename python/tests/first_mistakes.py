@@ -183,7 +183,7 @@ LOCKS = (
     Mistake(
         'locks.lock("a").acquire()',
         "AlreadyHeld",
-        'you already hold the lock "a", or one of its names; to acquire it again, use reentrant=True and no further names',
+        'you already hold the lock "a", or one of its names; to acquire it again, set reentrant and give no further names',
         before='locks.lock("a").acquire()',
     ),
     Mistake(

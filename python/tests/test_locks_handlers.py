@@ -190,7 +190,7 @@ async def test_conditions_need_scripts(model: Model, redis: Redis, locks_on: Loc
     locks = locks_on(redis, handler="pure")
     async with locks.lock("a") as held:
         for ask in (held.notify, held.wait):
-            with pytest.raises(pinyon.Unsupported, match='handler="script"'):
+            with pytest.raises(pinyon.Unsupported, match='set handler to "script"'):
                 await ask()
         held.check()
     await nothing_left(model, redis)
@@ -218,7 +218,7 @@ async def test_a_user_who_may_run_no_scripts_does_without(
     assert caplog.records[0].name == "pinyon.locks"
     assert caplog.records[0].levelno == logging.WARNING
     assert "locks go without scripts" in caplog.text
-    assert 'handler="pure"' in caplog.text
+    assert 'set handler to "pure"' in caplog.text
     strict = locks_on(url, handler="script")
     with pytest.raises(pinyon.ServerError, match=r"the user may not run .*; see the permissions"):
         await strict.lock("a").acquire()

@@ -14,4 +14,6 @@ require "pinyon/version"
 require "pinyon/errors"
 require "pinyon/load"
 require "pinyon/client"
+require "pinyon/migrating_client"
 require "pinyon/locks"
+require "pinyon/railtie" if defined?(Rails::Railtie)

@@ -100,7 +100,7 @@ end
 # Ways to run fibers, in one vocabulary.
 module Reactors
   # Raised in a fiber that is stopped.
-  class Stopped < StandardError; end
+  class Stopped < Exception; end # rubocop:disable Lint/InheritException
 
   # Fibers of {PlainScheduler}.
   module Plain

@@ -37,6 +37,7 @@ module Support
     def kill
       Process.kill(:KILL, @pid)
       Process.wait(@pid)
+      @pid = nil
       FileUtils.rm_f(@address)
     end
 
@@ -49,7 +50,7 @@ module Support
     end
 
     def stop
-      kill
+      kill if @pid
       FileUtils.rm_rf(@folder)
     end
 
@@ -152,6 +153,13 @@ class PinyonTest < Minitest::Test
   # A key that no other test uses.
   def key(suffix = "")
     "#{name}#{suffix}"
+  end
+
+  # Skips the test where Debian's Dalli is not installed.
+  def with_dalli
+    require "dalli"
+  rescue LoadError
+    skip "Dalli is not installed"
   end
 
   # Runs the block in a child, and returns what it returned.

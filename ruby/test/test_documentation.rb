@@ -27,8 +27,13 @@ class TestDocumentation < PinyonTest
     assert_operator self.class.public_instance_methods.grep(/test_ruby_/).size, :>=, 3
   end
 
+  def second
+    SERVERS[:second] ||= Server.new(*MEMCACHED)
+  end
+
   def check_runs(block)
     program = "require \"pinyon\"\n#{block}".gsub("127.0.0.1:11211", memcached.address)
+                                            .gsub("127.0.0.1:11212", second.address)
                                             .gsub("redis://127.0.0.1:6379/0", "unix://#{redis.address}")
     said, ended = Open3.capture2e(RbConfig.ruby, "-W", "-I", File.expand_path("../lib", __dir__), stdin_data: program)
     assert_predicate ended, :success?, said

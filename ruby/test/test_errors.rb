@@ -39,4 +39,26 @@ class TestErrors < PinyonTest
     end
     assert_match(/Strings or Symbols, not Integer/, assert_raises(Pinyon::UnsupportedType) { cache.get(5) }.message)
   end
+
+  # What the core says is the same for every language.
+  def test_texts_have_no_other_languages_notation
+    raw = client(serializer: :raw)
+    [1, 8, 512, 513, 1024].each { |flags| store(key(flags), flags) }
+    errors = [1, 8, 512, 513, 1024].map { |flags| assert_raises(Pinyon::UnknownFlags) { client.get(key(flags)) } }
+    errors << assert_raises(Pinyon::UnsupportedType) { client(dialect: "pymemcache").set(key, []) }
+    errors << assert_raises(Pinyon::UnsupportedType) { client(dialect: "dalli").set(key, 1r) }
+    errors << assert_raises(Pinyon::UsageError) { client(compression: {}).append(key, "more") }
+    errors << assert_raises(Pinyon::UsageError) { raw.fetch(key, ttl: 0, stale: 1) { "value" } }
+    errors << assert_raises(Pinyon::UsageError) { raw.fetch(key, ttl: 9) { raw.fetch(key, ttl: 9) { "value" } } }
+    own = locks
+    errors << own.synchronize(key) { assert_raises(Pinyon::AlreadyHeld) { own.lock(key) } }
+    errors.each { |error| refute_match(/True|False|None|\w=|get_or_set|list and dict/, error.message) }
+  end
+
+  def store(key, flags)
+    UNIXSocket.open(memcached.address) do |socket|
+      socket.write("set #{key} #{flags} 0 1\r\n1\r\n")
+      assert_equal "STORED\r\n", socket.gets
+    end
+  end
 end

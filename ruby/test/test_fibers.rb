@@ -193,6 +193,34 @@ class TestFibers < PinyonTest
     assert_equal 0, early
   end
 
+  # The first fiber receives for all, and stops the others before they run.
+  in_every_reactor(:a_lease_whose_fiber_is_stopped_is_given_back) do |reactor|
+    server = Support::Server.new(*Support::MEMCACHED)
+    native = client(server.address).instance_variable_get(:@native)
+    reactor.run do
+      native.version
+      10.times do |round|
+        server.pause
+        stopped = []
+        reactor.start { native.ask_lease("first:#{round}", 600, 0) && stopped.each { |fiber| reactor.stop(fiber) } }
+        3.times { |number| stopped << reactor.start { native.ask_lease("#{round}:#{number}", 600, 0) } }
+        reactor.pause(0.02)
+        server.resume
+        3.times { |number| won_at_last(reactor, native, "#{round}:#{number}") }
+      end
+    end
+  ensure
+    server.stop
+  end
+
+  def won_at_last(reactor, native, key)
+    give_up = now + GENEROUS
+    until native.ask_lease(key, 600, 0).first == :won
+      assert_operator now, :<, give_up
+      reactor.pause(0.005)
+    end
+  end
+
   in_every_reactor(:a_batch) do |reactor|
     cache = client
     result = reactor.run do

@@ -83,7 +83,7 @@ class TestValues < PinyonTest
     cache.set(key, value)
     assert_equal value, cache.get(key)
     error = assert_raises(Pinyon::UnknownFlags) { client.get(key) }
-    assert_match(/\A"#{key}": .*serializer: :marshal/, error.message)
+    assert_match(/\A"#{key}": .*the serializer "marshal"/, error.message)
     assert_raises(Pinyon::Unpicklable) { cache.set(key, proc {}) }
     cache.set(key, "text")
     assert_equal "text", client.get(key), "Strings are what every client reads"

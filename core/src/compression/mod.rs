@@ -183,7 +183,7 @@ impl std::fmt::Display for DecompressError {
             DecompressError::Dictionary(id) => write!(
                 f,
                 "it is compressed with the zstd dictionary {id}, which the client was not given; add it to the \
-                 dictionaries of compression="
+                 dictionaries of the setting compression"
             ),
             DecompressError::Trailing => f.write_str(
                 "bytes stand behind the compressed value, as after an append to it; store it again, uncompressed where \

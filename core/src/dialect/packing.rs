@@ -102,8 +102,8 @@ impl Packing {
         if self.compressor.is_none() {
             return Ok(());
         }
-        let message = "append and prepend would spoil a value that is stored compressed; make a client with \
-                       compression=None for the values that are appended to";
+        let message = "append and prepend would spoil a value that is stored compressed; use a \
+                       client without compression for the values that are appended to";
         Err(ValueError::new(ErrorKind::UsageError, message))
     }
 

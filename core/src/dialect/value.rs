@@ -42,8 +42,8 @@ impl ValueError {
     /// The stored value is a pickle, and the client does not read pickles.
     pub fn pickled(flags: u32) -> Self {
         let message = format!(
-            "the stored value is pickled (flags {flags}); serializer=\"pickle\" reads it, which runs code that its \
-             writer chose: use it only where nobody else can write to the cache"
+            "the stored value is pickled (flags {flags}); only Python reads it, with the serializer \"pickle\", which runs \
+             code that its writer chose: use it only where nobody else can write to the cache"
         );
         Self::new(ErrorKind::UnknownFlags, message)
     }
@@ -97,11 +97,11 @@ impl PlainSerializer {
 /// In Pinyon's own dialect, this serializer does not read values with these flags.
 pub fn unknown_flags(serializer: &str, flags: u32) -> ValueError {
     let hint = match flags {
-        PICKLE => "pickled, which serializer=\"pickle\" reads",
-        MESSAGEPACK => "MessagePack, which serializer=\"portable\" reads",
-        JSON => "JSON, which serializer=\"json\" reads",
-        RUBY_MARSHAL => "Ruby's Marshal, which only Ruby reads, with serializer: :marshal",
-        _ => "written by another client, whose values a client with its dialect= reads",
+        PICKLE => "pickled, which only Python reads, with the serializer \"pickle\"",
+        MESSAGEPACK => "MessagePack, which the serializer \"portable\" reads",
+        JSON => "JSON, which the serializer \"json\" reads",
+        RUBY_MARSHAL => "Ruby's Marshal, which only Ruby reads, with the serializer \"marshal\"",
+        _ => "written by another client, whose values a client with its dialect reads",
     };
     let message =
         format!("the serializer \"{serializer}\" cannot read a value stored with flags {flags}: it is {hint}");
@@ -159,7 +159,7 @@ impl Dialect {
             (Form::Bool, Plain::Bool(true)) => b"1".to_vec(),
             (Form::Bool, Plain::Bool(false)) if php => Vec::new(),
             (Form::Bool, Plain::Bool(false)) => b"0".to_vec(),
-            (Form::Pickle, _) => return Err("its clients would pickle it".to_owned()),
+            (Form::Pickle, _) => return Err("it is neither text, bytes nor a number".to_owned()),
             _ => return Err(format!("it is {}", value.described())),
         })
     }
@@ -169,10 +169,10 @@ impl Dialect {
     pub fn refuse(self, what: &str, why: &str, pickles: bool) -> ValueError {
         let remedy = match self.write(HostType::Object) {
             Some(_) if !pickles => {
-                "; its clients would pickle it, which serializer=\"pickle\" does (safe only where nobody else can write \
-                 to the cache)"
+                "; its clients would pickle it, which only Python does, with the serializer \"pickle\" (safe only where \
+                 nobody else can write to the cache)"
             }
-            _ if why.is_empty() => "; it takes plain data: bytes, text, numbers, bool, None, list and dict",
+            _ if why.is_empty() => "; it takes plain data: bytes, text, numbers, booleans, null, lists and maps",
             _ => "",
         };
         let message = format!("the dialect {:?} does not take {what}{why}{remedy}", self.name());

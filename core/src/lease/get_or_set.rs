@@ -74,7 +74,7 @@ impl Refusal {
                 format!("the value of {key} is still being made by another caller; to wait for it longer, raise wait")
             }
             Self::Recursion => {
-                format!("make calls get_or_set for {key}, the key that it is making, and would wait for itself")
+                format!("what makes the value of {key} asks for this value, and would wait for itself")
             }
         }
     }

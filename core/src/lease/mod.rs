@@ -67,7 +67,7 @@ impl Terms {
         }
         if ttl == 0 && (stale > 0 || early > 0) {
             return Err(InvalidArgument::usage(
-                "stale and early count from the end of a ttl; with ttl=0 there is none",
+                "stale and early count from the end of a ttl; with a ttl of 0 there is none",
             ));
         }
         if early > 0 && i64::from(early) >= ttl {

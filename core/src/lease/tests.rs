@@ -148,8 +148,8 @@ fn terms_become_what_the_server_counts() {
 fn terms_that_make_no_sense_are_refused() {
     let wrong = [
         ((-1, 0, 0, 5, None), "ttl must be positive"),
-        ((0, 1, 0, 5, None), "with ttl=0 there is none"),
-        ((0, 0, 1, 5, None), "with ttl=0 there is none"),
+        ((0, 1, 0, 5, None), "with a ttl of 0 there is none"),
+        ((0, 0, 1, 5, None), "with a ttl of 0 there is none"),
         ((9, 0, 9, 5, None), "early must be less than ttl"),
         ((9, -1, 0, 5, None), "stale must be from 0 to 30 days"),
         ((9, 0, 31 * DAY, 5, None), "early must be from 0 to 30 days"),
@@ -405,7 +405,7 @@ fn refusals_say_what_to_do() {
     assert_eq!(Refusal::StillBeingMade.kind().as_str(), "LeaseTimeout");
     assert!(Refusal::StillBeingMade.message("'key'").contains("'key' is still being made by another caller"));
     assert_eq!(Refusal::Recursion.kind().as_str(), "UsageError");
-    assert!(Refusal::Recursion.message("'key'").starts_with("make calls get_or_set for"));
+    assert!(Refusal::Recursion.message("'key'").starts_with("what makes the value of"));
 }
 
 #[test]

@@ -37,7 +37,7 @@ impl LockFailure {
             }
             MachineFailure::AlreadyHeld => {
                 let message = format!(
-                    "you already hold {lock}, or one of its names; to acquire it again, use reentrant=True and no \
+                    "you already hold {lock}, or one of its names; to acquire it again, set reentrant and give no \
                      further names"
                 );
                 Self::new(ErrorKind::AlreadyHeld, message)

@@ -359,7 +359,7 @@ impl Handler {
             (_, HandlerKind::Auto) => {
                 self.warning = Some(format!(
                     "locks go without scripts, unfairly and with more commands: {error}; permit FCALL and FUNCTION LOAD, \
-                     or EVALSHA and SCRIPT LOAD, or ask for handler=\"pure\""
+                     or EVALSHA and SCRIPT LOAD, or set handler to \"pure\""
                 ));
                 self.speak_plainly();
                 if !calls.iter().any(|(_, call)| matches!(call, Call::Open)) {

@@ -18,7 +18,7 @@ pub use counts::{Counts, Progress};
 pub use operation::{Migration, Plan};
 
 /// Why a migration needs a ttl. It completes the old server's message.
-pub const NEEDS_TTL: &str = "it cannot say when items expire: give migrating() a ttl for those that are moved";
+pub const NEEDS_TTL: &str = "it cannot say when items expire: give the migrating client a ttl for those that are moved";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {

@@ -40,7 +40,7 @@ impl Plan {
     pub fn of(operation: &str) -> Option<Self> {
         Some(match operation {
             "get" => Self::Get,
-            "get_or_set" | "lease" => Self::Lease,
+            "get_or_set" | "fetch" | "lease" => Self::Lease,
             "add" => Self::Add,
             "gets" | "get_with_ttl" | "gat" | "meta" | "touch" => Self::Find,
             "replace" | "append" | "prepend" | "cas" | "incr" | "decr" | "mark_stale" => Self::Change,

@@ -2,6 +2,7 @@
 
 require "date"
 require "pinyon/batch"
+require "pinyon/leases"
 
 module Pinyon
   # A client of one or more memcached servers. All threads of a process can share it; a forked child makes connections
@@ -19,6 +20,8 @@ module Pinyon
   # true, false, nil, Floats, Arrays, Hashes and Times. What would come back as something else, such as a Symbol, is
   # refused.
   class Client
+    include Leases
+
     # An event of the servers.
     #
     # @!attribute kind [Symbol] +:down+, +:up+, +:retry+, +:slow+, +:servers+, +:discovery+ or +:classic+
@@ -339,6 +342,13 @@ module Pinyon
     # @return [Array<String>]
     def servers
       @native.servers
+    end
+
+    # The bytes before every key on the servers.
+    #
+    # @return [String]
+    def namespace
+      @native.namespace
     end
 
     # What happened on the connections to each server, in this process.

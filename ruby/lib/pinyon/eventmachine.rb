@@ -23,16 +23,25 @@ module Pinyon # :nodoc:
         end
       end
 
+      def initialize
+        @is_over = false
+      end
+
+      # The reactor has ended. The next one has other fibers.
+      def end
+        @is_over = true
+      end
+
       def block(_blocker, timeout = nil)
         fiber = Fiber.current
-        timer = timeout && EM.add_timer(timeout) { fiber.resume }
+        timer = timeout && EM.add_timer(timeout) { fiber.resume(false) }
         Fiber.yield
       ensure
         EM.cancel_timer(timer) if timer
       end
 
       def unblock(_blocker, fiber)
-        EM.next_tick { fiber.resume if fiber.alive? }
+        EM.next_tick { fiber.resume if fiber.alive? } unless @is_over
       end
 
       # Watches only while it waits: a watch of an idle connection that the server has closed would never rest.
@@ -58,7 +67,7 @@ module Pinyon # :nodoc:
     def self.current
       return if !EM.reactor_thread? || Fiber.current.blocking?
 
-      @current ||= Adapter.new.tap { EM.add_shutdown_hook { @current = nil } }
+      @current ||= Adapter.new.tap { |adapter| EM.add_shutdown_hook { (@current = nil) || adapter.end } }
     end
   end
 

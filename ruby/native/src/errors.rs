@@ -119,12 +119,22 @@ fn reworded(ruby: &Ruby, error: Error, word: impl FnOnce(&str) -> String) -> Err
 }
 
 /// The exception, if it is Pinyon's.
-fn own(ruby: &Ruby, error: &Error) -> Result<Option<Exception>, Error> {
+pub(crate) fn own(ruby: &Ruby, error: &Error) -> Result<Option<Exception>, Error> {
     let module: RModule = pinyon(ruby)?.const_get("Error")?;
     match error.value().and_then(Exception::from_value) {
         Some(exception) if exception.funcall::<_, _, bool>("is_a?", (module,))? => Ok(Some(exception)),
         _ => Ok(None),
     }
+}
+
+/// The kind of one of Pinyon's exceptions.
+pub(crate) fn kind_of(exception: Exception) -> ErrorKind {
+    let kind_named = |class: Value| {
+        let name = class.to_string();
+        let name = name.strip_prefix("Pinyon::")?;
+        ErrorKind::ALL.into_iter().find(|kind| kind.as_str() == name)
+    };
+    exception.class().ancestors().into_iter().find_map(kind_named).unwrap_or(ErrorKind::Error)
 }
 
 fn pinyon(ruby: &Ruby) -> Result<RModule, Error> {

@@ -6,6 +6,7 @@ mod fibers;
 mod host;
 mod keys;
 mod locks;
+mod migration;
 mod objects;
 mod settings;
 mod texts;
@@ -25,5 +26,6 @@ fn init(ruby: &Ruby) -> Result<(), Error> {
     objects::define(ruby, native)?;
     fibers::define(ruby, native)?;
     cache::define(ruby, native)?;
+    migration::define(ruby, native)?;
     locks::define(ruby, native)
 }

@@ -188,7 +188,7 @@ impl<W, P: Platform> Client<W, P> {
                 extended.map(|()| (number, Awaited::Extension)).map_err(|NotHeld| Outcome::Extended { held: false })
             }
             Wish::Park { .. } | Wish::Notify { .. } if self.link.handler.is_plain() => {
-                let message = "conditions need scripts on the server: use handler=\"script\"";
+                let message = "conditions need scripts on the server: set handler to \"script\"";
                 let error = Error::new(Kind::Unsupported, &self.settings.server, message);
                 Err(Outcome::Failed(MachineFailure::Server(error)))
             }

@@ -2,6 +2,8 @@
 
 mod answers;
 mod batch;
+mod callers;
+mod fetching;
 mod many;
 
 use std::convert::Infallible;
@@ -30,6 +32,7 @@ use crate::keys::{self, KeyBytes};
 use crate::settings::changed;
 use crate::ttl;
 use crate::values::Codec;
+use callers::Callers;
 
 /// A client, or a view of one with another policy.
 #[derive(TypedData, Clone)]
@@ -42,6 +45,7 @@ pub(crate) struct Cache {
     policy: Policy,
     default_ttl: DefaultTtl,
     closed: Arc<AtomicBool>,
+    callers: Arc<Callers>,
 }
 
 impl DataTypeFunctions for Cache {
@@ -81,6 +85,7 @@ pub(crate) fn define(ruby: &Ruby, native: RModule) -> Result<(), Error> {
     class.define_method("flush_all", method!(Cache::flush_all, 1))?;
     class.define_method("servers_of", method!(Cache::servers_of, 1))?;
     class.define_method("servers", method!(Cache::servers, 0))?;
+    class.define_method("namespace", method!(Cache::namespace, 0))?;
     class.define_method("describe", method!(Cache::describe, 0))?;
     class.define_method("events?", method!(Cache::has_events, 0))?;
     class.define_method("take_events", method!(Cache::take_events, 0))?;
@@ -88,6 +93,7 @@ pub(crate) fn define(ruby: &Ruby, native: RModule) -> Result<(), Error> {
     class.define_method("closed?", method!(Cache::is_closed, 0))?;
     class.define_method("close", method!(Cache::close, 0))?;
     many::define(class)?;
+    fetching::define(ruby, native, class)?;
     batch::define(ruby, native)
 }
 
@@ -109,6 +115,7 @@ impl Cache {
             policy,
             default_ttl,
             closed: Arc::default(),
+            callers: Arc::default(),
         })
     }
 
@@ -217,6 +224,10 @@ impl Cache {
         ruby.ary_from_iter(this.directory.known().metrics().map(|metrics| metrics.server.to_string()))
     }
 
+    fn namespace(ruby: &Ruby, this: &Self) -> Value {
+        ruby.str_from_slice(this.keys.namespace()).as_value()
+    }
+
     /// A line for people about each server.
     fn describe(ruby: &Ruby, this: &Self) -> RArray {
         ruby.ary_from_iter(this.directory.known().metrics().map(|metrics| metrics.line(false)))
@@ -290,11 +301,15 @@ impl Cache {
 
     #[inline]
     fn ask_or(&self, ruby: &Ruby, key: Value, request: Request, default: Value) -> Returned {
-        let answer = match Scheduler::current(ruby)? {
-            Some(scheduler) => self.exchange_in_fiber(ruby, scheduler, key, request, None)?,
-            None => self.exchange(ruby, key, request, Data::None)?,
-        };
-        answers::answered(ruby, self, key, answer, default)
+        answers::answered(ruby, self, key, self.answer(ruby, key, request)?, default)
+    }
+
+    #[inline]
+    fn answer(&self, ruby: &Ruby, key: Value, request: Request) -> Result<Answer<Bytes>, Error> {
+        match Scheduler::current(ruby)? {
+            Some(scheduler) => self.exchange_in_fiber(ruby, scheduler, key, request, None),
+            None => self.exchange(ruby, key, request, Data::None),
+        }
     }
 
     #[inline]

@@ -1,11 +1,13 @@
 //! What fibers ask of caches.
 
 use std::sync::{Arc, PoisonError};
+use std::time::Instant;
 
 use magnus::{Error, Ruby};
 use pinyon_core::directory::Directory;
 use pinyon_core::operations::{
-    self, AnyOperation, AsBytes, BorrowedKey, Change, Everywhere, Fetch, OwnedKey, SentKey, Unsuccessful,
+    self, AnyOperation, AsBytes, BorrowedKey, Change, Everywhere, Fetch, Next, Operation as _, OwnedKey, SentKey,
+    Unsuccessful,
 };
 use pinyon_core::shared::{Finished, Shared, Waiter};
 use pinyon_proto::Key as WireKey;
@@ -90,13 +92,15 @@ pub(crate) enum Outcome {
 pub(crate) enum Awaiting {
     Call(Arc<Call<Outcome>>),
     Batch(SharedBatch),
+    /// A lease is given back.
+    Nobody,
 }
 
 impl Waiter for Awaiting {
     fn is_gone(&self) -> bool {
         match self {
             Self::Call(call) => call.is_gone.get(),
-            Self::Batch(_) => false,
+            Self::Batch(_) | Self::Nobody => false,
         }
     }
 }
@@ -108,6 +112,7 @@ impl Serves for Machine {
     fn hand_out(Finished { operation, waiter }: Self::Finished, mut finish: impl FnMut(Arc<Call<Outcome>>, Outcome)) {
         match waiter {
             Awaiting::Call(call) => finish(call, Outcome::Operation(operation)),
+            Awaiting::Nobody => {}
             Awaiting::Batch(batch) => {
                 let Operation::Quiet(run) = operation else { unreachable!("a batch consists of runs") };
                 let (have_room, left) = batch.lock().unwrap_or_else(PoisonError::into_inner).over(*run);
@@ -129,6 +134,15 @@ impl Serves for Machine {
 
     fn shared(connections: Arc<Connections<Self>>) -> Shares {
         Shares::Caches(connections)
+    }
+
+    fn give_back(&mut self, outcome: Outcome, now: Instant) -> bool {
+        let Outcome::Operation(mut operation) = outcome else { return false };
+        let is_won = operation.may_win() && operation.give_back() == Next::Again;
+        if is_won {
+            self.start(operation, Awaiting::Nobody, now);
+        }
+        is_won
     }
 
     /// A reply may still be awaited that no fiber wants.

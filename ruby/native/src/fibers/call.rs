@@ -81,14 +81,14 @@ impl<O> Call<O> {
 
 /// Only the holder of the VM lock reads or changes it.
 #[derive(Default)]
-pub(super) struct Flag(AtomicBool);
+pub(crate) struct Flag(AtomicBool);
 
 impl Flag {
-    pub(super) fn get(&self) -> bool {
+    pub(crate) fn get(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
 
-    pub(super) fn set(&self, value: bool) {
+    pub(crate) fn set(&self, value: bool) {
         self.0.store(value, Ordering::Relaxed);
     }
 }

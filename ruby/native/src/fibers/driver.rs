@@ -238,12 +238,26 @@ impl<M: Serves> Connections<M> {
         number: usize,
     ) -> Result<Option<M::Outcome>, Error> {
         let waited = self.wait(place, call);
+        let mut given_back = Ok(());
         if waited.is_err() {
             call.is_gone.set(true);
+            given_back = self.give_back(place, call);
         }
         let left = self.leave(place, number);
-        waited.and(left)?;
+        waited.and(given_back).and(left)?;
         Ok(call.take())
+    }
+
+    /// Gives back what a fiber that is gone has won, such as a lease. The core does so as long as the operation is under
+    /// way.
+    #[cold]
+    fn give_back(&self, place: Place<'_>, call: &Call<M::Outcome>) -> Result<(), Error> {
+        let Some(outcome) = call.take() else { return Ok(()) };
+        let begun = self.state(place)?.polled.begin(|machine, now| machine.give_back(outcome, now));
+        match begun.map_err(|error| unusable(place.ruby, &error))? {
+            true => self.send(place),
+            false => Ok(()),
+        }
     }
 
     fn leave(&self, place: Place<'_>, number: usize) -> Result<(), Error> {

@@ -2,7 +2,7 @@
 
 use std::io;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use magnus::typed_data::Obj;
 use magnus::{Error, Ruby};
@@ -40,6 +40,11 @@ impl Serves for Machine {
 
     fn shared(connections: Arc<Connections<Self>>) -> Shares {
         Shares::Locks(connections)
+    }
+
+    /// Whoever waited for a lock cancels its grant.
+    fn give_back(&mut self, _: LockOutcome, _: Instant) -> bool {
+        false
     }
 
     fn is_unused(&self) -> bool {

@@ -11,6 +11,7 @@ mod visitor;
 use std::os::fd::{AsFd, AsRawFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Instant;
 
 use magnus::rb_sys::AsRawValue;
 use magnus::typed_data::Obj;
@@ -22,11 +23,11 @@ use pinyon_core::driven::{Driven, Polled};
 
 pub(crate) use batch::Batch;
 pub(crate) use caches::{Carried, Key, Machine as CacheMachine, Operation};
-pub(crate) use call::Call;
+pub(crate) use call::{Call, Flag};
 pub(crate) use driver::Connections;
 use driver::{unusable, Place};
 pub(crate) use locks::{LockConnections, Machine as LockMachine};
-pub(crate) use scheduler::{owner_of_this_fiber, Scheduler};
+pub(crate) use scheduler::{current_fiber, owner_of_this_fiber, Scheduler};
 
 /// A machine whose connections the fibers of a scheduler share.
 pub(crate) trait Serves: Driven<Finished: Send> + Sized + Send + 'static {
@@ -48,6 +49,9 @@ pub(crate) trait Serves: Driven<Finished: Send> + Sized + Send + 'static {
     }
 
     fn shared(connections: Arc<Connections<Self>>) -> Shares;
+
+    /// Begins to give back what was won for a fiber that is gone. Returns whether there is anything to send.
+    fn give_back(&mut self, outcome: Self::Outcome, now: Instant) -> bool;
 
     /// Whether it may be closed when no fiber waits for it.
     fn is_unused(&self) -> bool;

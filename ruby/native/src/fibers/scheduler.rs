@@ -1,7 +1,7 @@
 //! The scheduler of the calling fiber: it parks fibers, wakes them, and waits for a descriptor.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use magnus::rb_sys::{protect, AsRawId, AsRawValue, FromRawValue};
 use magnus::value::{LazyId, ReprValue};
@@ -71,8 +71,29 @@ impl Scheduler {
         protect(|| unsafe { rb_sys::rb_fiber_scheduler_block(self.0.as_raw(), blocker.as_raw(), forever) }).map(drop)
     }
 
+    /// The same for at most this time. Returns whether it was unblocked.
+    pub(crate) fn block_within(self, ruby: &Ruby, time: Duration) -> Result<bool, Error> {
+        let (nobody, seconds) = (ruby.qnil(), ruby.float_from_f64(time.as_secs_f64()));
+        // SAFETY: all three are alive. `protect` catches what ends the wait.
+        let ended = protect(|| unsafe {
+            rb_sys::rb_fiber_scheduler_block(self.0.as_raw(), nobody.as_raw(), seconds.as_raw())
+        })?;
+        // The fiber is resumed with false when the time is over, and with anything else by `unblock`.
+        Ok(ended != rb_sys::Qfalse as rb_sys::VALUE)
+    }
+
+    /// Again from [`Self::object`].
+    pub(crate) fn of_object(object: Value) -> Self {
+        Self(object)
+    }
+
+    /// Ruby's object.
+    pub(crate) fn object(self) -> Value {
+        self.0
+    }
+
     /// Lets a parked fiber continue, later.
-    pub(super) fn unblock(self, blocker: Value, fiber: Value) -> Result<(), Error> {
+    pub(crate) fn unblock(self, blocker: Value, fiber: Value) -> Result<(), Error> {
         // SAFETY: all three are alive.
         protect(|| unsafe { rb_sys::rb_fiber_scheduler_unblock(self.0.as_raw(), blocker.as_raw(), fiber.as_raw()) })
             .map(drop)
@@ -130,7 +151,7 @@ pub(crate) fn owner_of_this_fiber(ruby: &Ruby) -> Result<u64, Error> {
 }
 
 /// The calling fiber.
-pub(super) fn current_fiber(_ruby: &Ruby) -> Value {
+pub(crate) fn current_fiber(_ruby: &Ruby) -> Value {
     // SAFETY: the caller holds the VM lock.
     unsafe { Value::from_raw(rb_sys::rb_fiber_current()) }
 }

@@ -1,0 +1,202 @@
+//! `fetch`: carries out the steps that the core decides on.
+
+use std::hash::{BuildHasher, RandomState};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use magnus::block::Proc;
+use magnus::error::ErrorType;
+use magnus::typed_data::Obj;
+use magnus::value::{Opaque, ReprValue};
+use magnus::{
+    function, gc, method, Class, DataTypeFunctions, Error, Exception, Module, Object, RArray, RClass, RModule, Ruby,
+    TypedData, Value,
+};
+use pinyon_core::lease::{GetOrSet, Place, Step, StepOutcome, Terms};
+use pinyon_core::operations::{Answer, Found, Mode, Request};
+
+use super::callers::{Here, Kept, Types};
+use super::{Cache, Returned};
+use crate::errors::{checked, exception, kind_of, own, stored_under};
+use crate::keys::KeyBytes;
+use crate::ttl;
+
+pub(super) fn define(ruby: &Ruby, native: RModule, cache: RClass) -> Result<(), Error> {
+    cache.define_method("followers", method!(Cache::followers, 0))?;
+    let class = native.define_class("Fetching", ruby.class_object())?;
+    class.undef_default_alloc_func();
+    class.define_singleton_method("new", function!(Fetching::new, 3))?;
+    class.define_method("run", method!(Fetching::run, 1))?;
+    class.define_method("leave", method!(Fetching::leave, 0))
+}
+
+impl Cache {
+    /// For each value that a caller of this process requests or makes, how many others wait for it.
+    fn followers(ruby: &Ruby, this: &Self) -> RArray {
+        ruby.ary_from_iter(this.callers.flights.followers())
+    }
+}
+
+/// One caller's way to a value.
+///
+/// If its fiber is never resumed, the garbage collector ends it: nothing else refers to it.
+#[derive(TypedData)]
+#[magnus(class = "Pinyon::Native::Fetching", free_immediately, mark)]
+pub(super) struct Fetching {
+    machine: Mutex<GetOrSet<Types>>,
+    cache: Opaque<Obj<Cache>>,
+    key: Opaque<Value>,
+    /// Kept alive and in place, because their addresses identify them.
+    scope_and_caller: [Opaque<Value>; 2],
+}
+
+impl DataTypeFunctions for Fetching {
+    fn mark(&self, marker: &gc::Marker) {
+        marker.mark(self.cache);
+        marker.mark(self.key);
+        self.scope_and_caller.iter().for_each(|object| marker.mark(*object));
+        if let Some(value) = self.machine().value() {
+            marker.mark(*value);
+        }
+    }
+}
+
+type Outcome = StepOutcome<Types>;
+
+impl Fetching {
+    /// `terms`: the ttl, stale, early, lease and wait.
+    fn new(ruby: &Ruby, cache: Obj<Cache>, key: Value, terms: RArray) -> Result<Self, Error> {
+        let [term, stale, early, lease, wait] = terms.to_array::<Value, 5>()?;
+        let wait = (!wait.is_nil()).then(|| ttl::seconds(ruby, wait)).transpose()?;
+        let whole = |given| ttl::whole(ruby, given);
+        let terms = Terms::new(whole(term)?, whole(stale)?, whole(early)?, whole(lease)?, wait);
+        let terms = checked(ruby, terms)?;
+        let here = Here::current(ruby)?;
+        let bytes = KeyBytes::of(ruby, key)?.bytes().into();
+        let place = Place { scope: here.scope_number(), key: bytes, policy: cache.policy };
+        let (chance, flights) = (RandomState::new().hash_one(()), cache.callers.flights.clone());
+        let machine = GetOrSet::new(flights, place, here.caller_number(), terms, chance, Instant::now());
+        let scope_and_caller = [here.scope.into(), here.caller.into()];
+        Ok(Self { machine: machine.into(), cache: cache.into(), key: key.into(), scope_and_caller })
+    }
+
+    /// Returns the value. `make`: makes it.
+    fn run(ruby: &Ruby, this: &Self, make: Proc) -> Returned {
+        let here = Here::current(ruby)?;
+        let (cache, key) = (ruby.get_inner(this.cache), ruby.get_inner(this.key));
+        let mut step = this.machine().begin(Instant::now());
+        loop {
+            cache.callers.unblock(ruby)?;
+            let (done, is_of_servers) = match step {
+                Step::Ask(request) => (cache.ask_for_lease(ruby, key, request), true),
+                Step::Store { cas, ttl } => (cache.store_made(ruby, key, this.value(ruby), cas, ttl), true),
+                Step::GiveBack(request) => (cache.ask(ruby, key, request).map(|_| Outcome::Done), true),
+                Step::Pause(time) => (this.pause(ruby, here, &cache, time), true),
+                Step::Follow(time) => (this.follow(ruby, here, &cache, time), true),
+                Step::Make => (make.call(()).map(value), false),
+                Step::Share => (cache.shared(ruby, this.value(ruby)), false),
+                Step::Copy(shared) => (cache.codec.decode(ruby, (*shared).clone()).map(value), false),
+                Step::Return(value) => return Ok(ruby.get_inner(value)),
+                Step::Raise(error) => return Err(error.object(ruby).into()),
+                Step::Refuse(refusal) => {
+                    return Err(exception(ruby, refusal.kind(), &refusal.message(&key.inspect())));
+                }
+            };
+            let outcome = match done {
+                Ok(outcome) => outcome,
+                Err(raised) => failed(ruby, raised, is_of_servers)?,
+            };
+            step = this.machine().next(outcome, Instant::now());
+        }
+    }
+
+    /// Ends a caller, wherever it is. Others continue without it. Returns the lease to be given back, as its token and
+    /// whether a stale value stays.
+    fn leave(ruby: &Ruby, this: &Self) -> Result<Option<(u64, bool)>, Error> {
+        let win = this.machine().leave();
+        ruby.get_inner(this.cache).callers.unblock(ruby)?;
+        Ok(win.map(|win| (win.cas, win.keep)))
+    }
+
+    fn pause(&self, ruby: &Ruby, here: Here, cache: &Cache, time: Duration) -> Result<Outcome, Error> {
+        here.follower(&cache.callers).wait(ruby, time).map(|()| Outcome::Done)
+    }
+
+    fn follow(&self, ruby: &Ruby, here: Here, cache: &Cache, time: Duration) -> Result<Outcome, Error> {
+        let follower = here.follower(&cache.callers);
+        if self.machine().follow(follower.clone()) {
+            follower.wait(ruby, time)?;
+        }
+        Ok(Outcome::Done)
+    }
+
+    /// The value to store or to share.
+    fn value(&self, ruby: &Ruby) -> Value {
+        self.machine().value().map_or_else(|| ruby.qnil().as_value(), |value| ruby.get_inner(*value))
+    }
+
+    /// Never locked while Ruby runs or allocates: the garbage collector takes it.
+    fn machine(&self) -> MutexGuard<'_, GetOrSet<Types>> {
+        self.machine.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Cache {
+    fn ask_for_lease(&self, ruby: &Ruby, key: Value, request: Request) -> Result<Outcome, Error> {
+        let read = |bytes| self.codec.decode(ruby, bytes).map_err(|error| stored_under(ruby, error, key));
+        match self.answer(ruby, key, request)?.read(read)? {
+            Answer::Lease(found) => {
+                let Found { finding, value } = *found;
+                Ok(Outcome::Found(Found { finding, value: value.map(Opaque::from) }))
+            }
+            _ => unreachable!("this answers no request for a lease"),
+        }
+    }
+
+    fn store_made(&self, ruby: &Ruby, key: Value, value: Value, cas: u64, ttl: i64) -> Result<Outcome, Error> {
+        let ttl = ruby.integer_from_i64(ttl).as_value();
+        self.store(ruby, Mode::Set, key, value, ttl, Some(cas)).map(|_| Outcome::Done)
+    }
+
+    fn shared(&self, ruby: &Ruby, value: Value) -> Result<Outcome, Error> {
+        let (encoded, client_flags) = self.codec.encode(ruby, value)?;
+        let bytes = encoded.into_bytes();
+        Ok(Outcome::Shared(Arc::new(pinyon_core::operations::Bytes { bytes, client_flags })))
+    }
+}
+
+fn value(value: Value) -> Outcome {
+    Outcome::Value(value.into())
+}
+
+/// The failure of a step, for the callers that wait. Returns what ends this caller alone as the error.
+fn failed(ruby: &Ruby, raised: Error, is_of_servers: bool) -> Result<Outcome, Error> {
+    let pinyons = own(ruby, &raised)?;
+    let exception = match (pinyons, thrown(&raised)?) {
+        (Some(exception), _) => exception,
+        // What Ruby raises in a wait comes from somewhere else: a timeout, or another thread.
+        (None, Some(exception)) if !is_of_servers && is_of_block(ruby, exception)? => exception,
+        _ => return Err(raised),
+    };
+    let is_outage = pinyons.is_some_and(|exception| kind_of(exception).is_outage());
+    Ok(Outcome::Failed { error: Arc::new(Kept::new(exception)), is_outage })
+}
+
+/// Whether it says that the value cannot be made. What stops a thread does not, nor a timeout: it may be the caller's,
+/// and those that wait for the value may have more time.
+fn is_of_block(ruby: &Ruby, exception: Exception) -> Result<bool, Error> {
+    let timeout = ruby.class_object().const_get::<_, RModule>("Timeout")?.const_get::<_, RClass>("Error")?;
+    let fails = [ruby.exception_standard_error(), ruby.exception_script_error()];
+    let has_failed = fails.into_iter().any(|class| exception.is_kind_of(class));
+    let is_expired = |class: Value| class.to_string() == "Async::TimeoutError";
+    Ok(has_failed && !exception.is_kind_of(timeout) && !exception.class().ancestors().into_iter().any(is_expired))
+}
+
+/// The exception; nothing for a `throw`, `break` or `Thread#kill`.
+fn thrown(raised: &Error) -> Result<Option<Exception>, Error> {
+    match raised.error_type() {
+        ErrorType::Jump(_) => Ok(None),
+        ErrorType::Exception(exception) => Ok(Some(*exception)),
+        ErrorType::Error(class, message) => class.new_instance((&**message,)).map(Some),
+    }
+}
