@@ -111,7 +111,8 @@
 //! **7. Locks.** [`LockSettings`](settings::LockSettings) builds a [`Setup`](locks::Setup). Threads share one
 //! [`ThreadLocks`](locks::ThreadLocks). An event loop drives a [`Front`](locks::Front) just as it drives `Shared`. Both
 //! carry out [`LockOperation`](locks::LockOperation)s on [`Grant`](locks::Grant)s. A grant is a lock that was asked
-//! for; if the lock is lost, the grant knows why. [`Branches`](locks::Branches) keeps one client for each hash tag, for
+//! for; if the lock is lost, the grant knows why. A [`Keeper`](driven::Keeper) renews the locks of a `Polled` whose host
+//! may be held up. [`Branches`](locks::Branches) keeps one client for each hash tag, for
 //! clusters whose lock names carry tags of their own.
 //!
 //! ```no_run
@@ -146,7 +147,7 @@
 //!
 //! Any thread may ring the [`Doorbell`](driven::Doorbell) of a `Polled`, which ends its wait.
 //!
-//! The core starts threads of its own for two purposes: the keeper renews locks, and short-lived threads resolve names.
+//! The core starts threads of its own for two purposes: keepers renew locks, and short-lived threads resolve names.
 //! These threads never call the host, and they block all signals.
 //!
 //! # Waiting and signals

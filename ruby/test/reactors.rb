@@ -223,4 +223,45 @@ module Reactors
   end
 
   ALL = { plain: Plain, async: Asynchronous, eventmachine: EventMachine }.freeze
+
+  # For classes of tests.
+  module Tests
+    def self.included(tests)
+      tests.extend(Table)
+    end
+
+    # What their bodies may use.
+    module Table
+      # Defines a test for each reactor.
+      def in_every_reactor(name, &)
+        ALL.each do |kind, reactor|
+          define_method("test_#{name}_#{kind}") { instance_exec(reactor, &) }
+        end
+      end
+    end
+
+    # Runs the block for each reactor at the same time, for tests that mostly wait.
+    def in_all_reactors(&block)
+      ALL.each_value.map { |reactor| Thread.new { block.call(reactor) } }.each(&:join)
+    end
+
+    # Runs the block in so many fibers. Returns the block's values when all have ended.
+    def in_fibers(reactor, number)
+      values = []
+      reactor.run { number.times { |index| reactor.start { values[index] = yield(index) } } }
+      assert(eventually { values.compact.size == number })
+      values
+    end
+
+    # Whether the block comes true in time, while the other fibers run.
+    def eventually_in(reactor)
+      give_up = now + Support::GENEROUS
+      until (outcome = yield)
+        return false if now > give_up
+
+        reactor.pause(0.005)
+      end
+      outcome
+    end
+  end
 end

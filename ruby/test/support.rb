@@ -14,6 +14,7 @@ module Support
   # Seconds within which something that must happen does, on slow machines too.
   GENEROUS = 60
   MEMCACHED = ["memcached", "-u", Etc.getpwuid.name, "-s", "SOCKET", "-t", "2"].freeze
+  REDIS = %w[redis-server --port 0 --unixsocket SOCKET --save] + ["", "--dir", "FOLDER"]
 
   # A server as a process, on a socket of its own.
   class Server
@@ -121,8 +122,7 @@ module Support
   end
 
   def redis
-    SERVERS[:redis] ||= Server.new("redis-server", "--port", "0", "--unixsocket", "SOCKET", "--save", "", "--dir",
-                                   "FOLDER")
+    SERVERS[:redis] ||= Server.new(*REDIS)
   end
 
   def vectors(name)
@@ -145,9 +145,9 @@ class PinyonTest < Minitest::Test
     closing(Pinyon::Client.new(*servers, timeout:, connect_timeout:, **settings))
   end
 
-  def locks(**settings)
+  def locks(server: redis, **settings)
     generous = { timeout: GENEROUS, command_timeout: GENEROUS, connect_timeout: GENEROUS }
-    closing(Pinyon::Locks.new("unix://#{redis.address}", namespace: name, **generous, **settings))
+    closing(Pinyon::Locks.new("unix://#{server.address}", namespace: name, **generous, **settings))
   end
 
   # A key that no other test uses.

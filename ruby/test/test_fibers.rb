@@ -5,6 +5,8 @@ require_relative "reactors"
 
 # One client in the fibers of any scheduler. Each scenario runs in every reactor of {Reactors::ALL}.
 class TestFibers < PinyonTest
+  include Reactors::Tests
+
   # A server for caches. It counts how often something arrived.
   class CountingServer
     attr_reader :address, :arrivals
@@ -43,21 +45,6 @@ class TestFibers < PinyonTest
       when /\Amg .* (O\S+)/ then "VA 1 f0 #{Regexp.last_match(1)}\r\nx\r\n"
       end
     end
-  end
-
-  # Defines a test for each reactor.
-  def self.in_every_reactor(name, &)
-    Reactors::ALL.each do |kind, reactor|
-      define_method("test_#{name}_#{kind}") { instance_exec(reactor, &) }
-    end
-  end
-
-  # Runs the block in so many fibers. Returns the block's values when all have ended.
-  def in_fibers(reactor, number)
-    values = []
-    reactor.run { number.times { |index| reactor.start { values[index] = yield(index) } } }
-    assert(eventually { values.compact.size == number })
-    values
   end
 
   in_every_reactor(:every_call) do |reactor|

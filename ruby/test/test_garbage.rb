@@ -2,21 +2,16 @@
 
 require_relative "support"
 
-# Objects that only the native half refers to are neither collected nor moved. Each test has a process of its own: what
-# other libraries do not hold in place, EventMachine's for one, is broken after a compaction.
+# Objects that only the native half refers to are neither collected nor moved. These tests run in a process without other
+# libraries: see the Rakefile.
 class TestGarbage < PinyonTest
   DEEP = [2**40, 0.5, nil, { "deep" => Time.at(0) }].freeze
   NESTED = Array.new(20) { |number| { "number #{number}" => ["text #{number}", DEEP] } }
 
-  def in_process_of_its_own
-    memcached && redis
-    said = in_child do
-      yield
-      "passed"
-    rescue Exception => e # rubocop:disable Lint/RescueException
-      e.full_message(highlight: false)
-    end
-    assert_equal "passed", said
+  def teardown
+    GC.stress = false
+    GC.auto_compact = false
+    super
   end
 
   # Collects garbage, and moves what it may, at every allocation.
@@ -28,12 +23,7 @@ class TestGarbage < PinyonTest
     GC.stress = false
   end
 
-  # Defines a test that runs in a process of its own.
-  def self.test(name, &)
-    define_method("test_#{name}") { in_process_of_its_own { instance_exec(&) } }
-  end
-
-  test :values do
+  def test_values
     cache = client
     cache.set(key, NESTED)
     read = under_stress { cache.get(key) }
@@ -42,7 +32,7 @@ class TestGarbage < PinyonTest
     assert_equal NESTED, cache.get(key("again"))
   end
 
-  test :many_keys do
+  def test_many_keys
     cache = client
     pairs = (1..10).to_h { |number| [key(number), ["value #{number}"]] }
     assert_equal([], under_stress { cache.set_many(pairs) })
@@ -50,7 +40,7 @@ class TestGarbage < PinyonTest
     assert_equal(pairs, under_stress { cache.gets_many(pairs.keys) }.transform_values(&:first))
   end
 
-  test :settings_and_errors do
+  def test_settings_and_errors
     settings = { namespace: "names:", compression: { algorithm: "zstd" }, servers: [memcached.address, "127.0.0.1:1"] }
     cache = under_stress { Pinyon::Client.new(**settings, failover: false) }
     key = (1..100).map(&:to_s).find { |each| cache.servers_of(each) == ["127.0.0.1:1"] }
@@ -60,7 +50,7 @@ class TestGarbage < PinyonTest
     assert_equal [key], failed.failures.map(&:key)
   end
 
-  test :locks do
+  def test_locks
     mine = locks
     under_stress { mine.synchronize("a", "b") { |held| assert_equal 2, mine.status("a", held.names.last).size } }
     refute mine.locked?("a")

@@ -245,8 +245,8 @@ class TestScenarios < PinyonTest
     end
   end
 
-  def test_each_of_memcached_in_fibers
-    play(%w[memcached], more_than: 300) do |some|
+  def test_each_in_fibers
+    play(%w[memcached redis], more_than: 500) do |some|
       Reactors::Plain.run { AT_ONCE.times { Fiber.schedule(&some) } }
     end
   end

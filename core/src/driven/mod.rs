@@ -7,10 +7,12 @@
 //!   ([`LoopHost`]). [`Drivers`] finds the driver of a loop. Coroutines that switch to others while they wait find
 //!   their outcome in a [`Slot`].
 //! - [`Polled`] never calls its host. It is for hosts that can wait for one descriptor only, have no end of a turn, or
-//!   cannot resolve names. It watches its connections by a [`Poller`], and its host asks for outcomes.
+//!   cannot resolve names. It watches its connections by a [`Poller`], and its host asks for outcomes. A
+//!   [`Keeper`] does what is due when the host does not.
 
 mod drivers;
 mod event_loop;
+mod keeper;
 mod polled;
 mod poller;
 mod slot;
@@ -20,6 +22,7 @@ mod turns;
 
 pub use drivers::Drivers;
 pub use event_loop::{InUse, LoopHost, LoopMachine};
+pub use keeper::Keeper;
 pub use polled::Polled;
 pub use poller::Poller;
 pub use slot::Slot;

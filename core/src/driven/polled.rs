@@ -136,6 +136,21 @@ impl<M: Driven> Polled<M> {
         self.look(Instant::now()).map(drop)
     }
 
+    /// Receives, does what is due and sends, in another thread than the one that waits for the descriptor. That one is
+    /// woken if there are outcomes to take.
+    ///
+    /// # Errors Those of [`Self::wait`].
+    pub fn tend(&mut self) -> io::Result<()> {
+        self.check_process()?;
+        let mut ready = std::mem::take(&mut self.ready);
+        let looked = self.poller.look(&mut ready);
+        let tended = self.handle(ready).and(looked).and_then(|()| self.send());
+        if self.finished.len() > 0 {
+            self.bell().ring();
+        }
+        tended
+    }
+
     /// When to call [`Self::receive`] even if nothing has arrived.
     pub fn deadline(&self) -> Option<Instant> {
         self.machine.deadline()
@@ -161,7 +176,7 @@ impl<M: Driven> Polled<M> {
         self.poller.is_of_this_process()
     }
 
-    fn check_process(&self) -> io::Result<()> {
+    pub(super) fn check_process(&self) -> io::Result<()> {
         match self.is_of_this_process() {
             true => Ok(()),
             false => {
@@ -174,6 +189,10 @@ impl<M: Driven> Polled<M> {
     fn look(&mut self, until: Instant) -> io::Result<Wake> {
         let mut ready = std::mem::take(&mut self.ready);
         let looked = self.poller.wait(until, &mut ready);
+        self.handle(ready).and(looked)
+    }
+
+    fn handle(&mut self, mut ready: Vec<usize>) -> io::Result<()> {
         let now = Instant::now();
         ready.drain(..).for_each(|lane| self.machine.ready(lane, now));
         self.ready = ready;
@@ -183,7 +202,7 @@ impl<M: Driven> Polled<M> {
         }
         let acted = self.act();
         self.take_finished();
-        acted.and(looked)
+        acted
     }
 
     fn take_resolved(&mut self, now: Instant) {

@@ -3,7 +3,7 @@
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, RawFd};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use selector::Selector;
 
@@ -91,25 +91,36 @@ impl Poller {
         }
         let all = until.saturating_duration_since(Instant::now());
         let left = all.min(LONGEST_SLEEP);
-        let mut is_rung = false;
-        let mut found = 0;
-        let waited = self.selector.wait(left, |number| {
-            found += 1;
-            match number {
-                BELL => is_rung = true,
-                lane => ready.push(lane),
-            }
-        });
-        if is_rung {
+        let before = ready.len();
+        let waited = self.wait_for(left, ready);
+        if matches!(waited, Ok(true)) {
             self.bell.silence();
         }
         match waited {
-            Ok(()) if found > 0 => Ok(Wake::Ready),
-            Ok(()) if left < all => Ok(Wake::Interrupted),
-            Ok(()) => Ok(Wake::Deadline),
+            Ok(is_rung) if is_rung || ready.len() > before => Ok(Wake::Ready),
+            Ok(_) if left < all => Ok(Wake::Interrupted),
+            Ok(_) => Ok(Wake::Deadline),
             Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(Wake::Interrupted),
             Err(error) => Err(error),
         }
+    }
+
+    /// Adds the ready lanes to `ready`, without waiting. The bell stays rung, for the thread that waits for it.
+    pub(super) fn look(&self, ready: &mut Vec<usize>) -> io::Result<()> {
+        match self.is_of_this_process() {
+            true => self.wait_for(Duration::ZERO, ready).map(drop),
+            false => Ok(()),
+        }
+    }
+
+    /// Returns whether the bell was rung.
+    fn wait_for(&self, time: Duration, ready: &mut Vec<usize>) -> io::Result<bool> {
+        let mut is_rung = false;
+        self.selector.wait(time, |number| match number {
+            BELL => is_rung = true,
+            lane => ready.push(lane),
+        })?;
+        Ok(is_rung)
     }
 }
 

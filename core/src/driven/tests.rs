@@ -2,9 +2,10 @@
 
 use std::cell::{Cell, RefCell};
 use std::os::fd::RawFd;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use super::{Action, Driven, Drivers, LoopHost, LoopMachine};
+use super::{Action, Driven, Drivers, Keeper, LoopHost, LoopMachine, Polled, Wake};
 use crate::address::Address;
 
 type Machine = LoopMachine<Script, &'static str, u32>;
@@ -14,6 +15,8 @@ type Machine = LoopMachine<Script, &'static str, u32>;
 struct Script {
     actions: Vec<Action>,
     finished: Vec<(&'static str, u32)>,
+    /// What is over at the deadline.
+    late: Vec<(&'static str, u32)>,
     deadline: Option<Instant>,
     in_flight: usize,
     calls: Vec<String>,
@@ -63,6 +66,7 @@ impl Driven for Script {
 
     fn expire(&mut self, _: Instant) {
         self.called("expire");
+        self.finished.append(&mut self.late);
     }
 
     fn deadline(&self) -> Option<Instant> {
@@ -391,6 +395,26 @@ fn a_forked_child_does_nothing_but_forget() {
     assert!(host.machine_calls().is_empty() && host.take_calls().is_empty());
     event_loop.leave_watched(&host).unwrap();
     assert_eq!(host.take_calls(), ["forget_inherited 0 5", "forget_inherited 1 6"]);
+}
+
+#[test]
+fn a_keeper_does_what_is_due_while_the_host_is_held_up() {
+    let machine = Arc::new(Mutex::new(Polled::new(Script::default()).unwrap()));
+    let keeper = Keeper::start(&machine).unwrap();
+    let bell = machine.lock().unwrap().bell().clone();
+    let due = Instant::now() + Duration::from_millis(10);
+    let begin = |script: &mut Script, _| {
+        script.submit();
+        script.deadline = Some(due);
+        script.late.push(("a", 1));
+    };
+    machine.lock().unwrap().begin(begin).unwrap();
+    keeper.plan(Some(due));
+    let give_up = Instant::now() + Duration::from_secs(60);
+    while bell.wait(give_up) == Wake::Interrupted {}
+    let mut polled = machine.lock().unwrap();
+    assert_eq!(polled.next_finished(), Some(("a", 1)));
+    assert!(polled.machine().calls.iter().any(|call| call == "turn"), "what was begun is sent, too");
 }
 
 #[test]

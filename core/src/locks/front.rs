@@ -16,7 +16,7 @@ use super::failure::LockFailure;
 use super::grant::{Grant, Registry};
 use super::identity::new_client;
 use super::machine::{LockRequest, MachineFailure};
-use super::notes::Note;
+use super::notes::{Note, Notes};
 use super::shareable;
 use super::status::{Asked, StatusAnswer, StatusQuestion};
 use crate::address::Address;
@@ -99,6 +99,8 @@ pub struct Front<W, L, P: Platform = System> {
     registry: Registry<L>,
     /// Outcomes that needed no answer from the client, and the notes of one loss.
     finished: VecDeque<LockFinished<W, L>>,
+    /// Where notes are left, if they are not handed out.
+    notes: Option<Arc<Notes<L>>>,
 }
 
 /// A waiter, and what it waits for.
@@ -117,11 +119,16 @@ impl<W, L> Front<W, L> {
     pub fn new(settings: Setup) -> Self {
         Self::of(Client::new(settings, new_client()))
     }
+
+    /// Like [`Self::new`]. It leaves its notes instead of handing them out, for hosts that take them in a thread.
+    pub fn with_notes(settings: Setup, notes: Arc<Notes<L>>) -> Self {
+        Self { notes: Some(notes), ..Self::new(settings) }
+    }
 }
 
 impl<W, L, P: Platform> Front<W, L, P> {
     pub(super) fn of(client: Client<Pending<W, L>, P>) -> Self {
-        Self { client, registry: Registry::default(), finished: VecDeque::new() }
+        Self { client, registry: Registry::default(), finished: VecDeque::new(), notes: None }
     }
 
     /// Begins an operation. Its outcome comes as [`LockFinished::Done`].
@@ -308,7 +315,7 @@ impl<L> LockOperation<L> {
 
     /// The outcome for a lock that a forked child inherited. The child does not hold it, so it neither releases nor
     /// renews it.
-    pub(super) fn outcome_if_inherited(&self) -> Option<LockOutcome> {
+    pub fn outcome_if_inherited(&self) -> Option<LockOutcome> {
         self.held().filter(|grant| grant.is_inherited()).and_then(|_| self.outcome_if_not_held())
     }
 
@@ -329,7 +336,14 @@ impl<W, L, P: Platform> Driven for Front<W, L, P> {
     }
 
     fn take_finished(&mut self) -> Vec<LockFinished<W, L>> {
-        std::iter::from_fn(|| self.next_finished()).collect()
+        let mut taken = Vec::new();
+        while let Some(finished) = self.next_finished() {
+            match (finished, &self.notes) {
+                (LockFinished::Note(note), Some(notes)) => notes.leave(note),
+                (finished, _) => taken.push(finished),
+            }
+        }
+        taken
     }
 
     fn open_connections(&self, server: usize) -> usize {

@@ -4,8 +4,9 @@ require "pinyon/listening"
 require "pinyon/held"
 
 module Pinyon
-  # Locks that programs share on one Redis or Valkey server. All threads of a process can share a client; a forked child
-  # makes connections of its own, and does not hold its parent's locks.
+  # Locks that programs share on one Redis or Valkey server. All threads and fibers of a process can share a client; a
+  # forked child makes connections of its own, and does not hold its parent's locks. In a fiber with a scheduler, other
+  # fibers run while one waits.
   #
   #   locks = Pinyon::Locks.new("redis://127.0.0.1:6379/0")
   #   locks.synchronize("report") do |held|
@@ -42,7 +43,7 @@ module Pinyon
     # @param timeout [Numeric, nil] seconds to wait for it; 0 does not wait, +Float::INFINITY+ waits for ever
     # @param renew [Boolean] whether to renew it while the block runs
     # @param max_hold [Numeric, nil] seconds after which it is not renewed any more
-    # @param reentrant [Boolean, nil] whether this thread may acquire again what it holds
+    # @param reentrant [Boolean, nil] whether this thread or fiber may acquire again what it holds
     # @param on_lost [#call, nil] called with the {Held} if the lock is lost
     # @yieldparam held [Held]
     # @return [Object] the block's value

@@ -113,6 +113,17 @@ fn release(grant: &Arc<Grant<&'static str>>) -> Operation {
 }
 
 #[test]
+fn notes_are_left_for_a_host_that_takes_them_elsewhere() {
+    let (mut host, notes) = (Host::connected(), Arc::new(Notes::default()));
+    host.front.notes = Some(notes.clone());
+    host.held().listen("somebody").unwrap();
+    host.pass(TTL / 2);
+    host.answer("*1\r\n:0\r\n");
+    assert!(host.told.is_empty(), "{:?}", host.told);
+    assert_eq!(notes.take(), Some(Note::Lost { listener: "somebody", loss: Loss::Gone }));
+}
+
+#[test]
 fn what_is_held_is_renewed_and_its_loss_noted() {
     let mut host = Host::connected();
     let grant = host.held();

@@ -40,7 +40,7 @@ use callers::Callers;
 #[magnus(class = "Pinyon::Native::Cache", free_immediately, frozen_shareable, mark)]
 pub(crate) struct Cache {
     directory: Arc<Directory>,
-    drivers: Arc<Drivers>,
+    drivers: Arc<Drivers<fibers::CacheMachine>>,
     keys: Arc<KeyRules>,
     codec: Arc<Codec>,
     policy: Policy,
@@ -112,7 +112,7 @@ impl Cache {
         let codec = Codec::new(ruby, serializer, packing)?;
         let directory = Arc::new(directory);
         Ok(Self {
-            drivers: Drivers::new(directory.clone(), connections).into(),
+            drivers: Drivers::of_caches(directory.clone(), connections).into(),
             directory,
             keys: keys.into(),
             codec: codec.into(),
@@ -383,7 +383,7 @@ impl Cache {
         self.check_open(ruby)?;
         let key = fibers::Key::new(keys::owned(ruby, &self.keys, key)?);
         let single = Single::new(request, key, data, AsBytes, self.policy);
-        match self.drivers.carry_out(ruby, scheduler, single)? {
+        match self.drivers.operate(ruby, scheduler, single)? {
             fibers::Operation::Single(mut single) => single.take_answer().map_err(|failed| unanswered(ruby, failed)),
             _ => unreachable!("an operation stays what it is"),
         }
@@ -395,7 +395,7 @@ impl Cache {
             blocking::run(&self.directory, &RubyHost, &mut operation)?;
             return Ok(operation);
         };
-        match O::carried(self.drivers.carry_out(ruby, scheduler, operation)?) {
+        match O::carried(self.drivers.operate(ruby, scheduler, operation)?) {
             Some(operation) => Ok(operation),
             None => unreachable!("an operation stays what it is"),
         }

@@ -8,12 +8,12 @@ use magnus::{gc, Error, Ruby};
 use pinyon_core::operations::{Request, Unsuccessful};
 use pinyon_core::shared;
 
-use super::call::{Awaiting, Call, Outcome};
-use super::{Driver, Key, Machine, Scheduler};
+use super::caches::{Awaiting, Key, Machine, Outcome};
+use super::{Call, Driver, Scheduler, Serves};
 use crate::errors::{exception, from_core, ErrorKind};
 
 /// The core's part of a batch. A run that is under way refers to it.
-pub(super) type SharedBatch = Arc<Mutex<shared::Batch<Key, Arc<Call>>>>;
+pub(crate) type SharedBatch = Arc<Mutex<shared::Batch<Key, Arc<Call<Outcome>>>>>;
 
 /// A batch of the fibers of one scheduler.
 pub(crate) struct Batch {
@@ -45,7 +45,7 @@ impl Batch {
             let awaiting = || Awaiting::Batch(self.shared.clone());
             machine.submit_quietly(&mut self.lock(), (key, request, data), awaiting, now)
         };
-        let wait = |call: &Arc<Call>| {
+        let wait = |call: &Arc<Call<Outcome>>| {
             let mut batch = self.lock();
             let is_full = batch.is_full();
             if is_full {
@@ -53,10 +53,11 @@ impl Batch {
             }
             is_full
         };
-        let (submitted, _) = driver.connections.begin(place, submit, wait)?;
+        let connections = Machine::of_its_client(&driver);
+        let (submitted, _) = connections.begin(place, submit, wait)?;
         submitted.map_err(|error| from_core(ruby, &error))?;
-        match driver.connections.lacks_sender() {
-            true => driver.connections.start_sender(place, driver.as_value()),
+        match connections.lacks_sender(place)? {
+            true => connections.start_sender(place, driver.as_value()),
             false => Ok(()),
         }
     }
@@ -65,11 +66,11 @@ impl Batch {
     pub(crate) fn finish(&self, ruby: &Ruby, scheduler: Scheduler) -> Result<Vec<Unsuccessful<Key>>, Error> {
         let driver = ruby.get_inner(self.driver);
         let mut known = None;
-        let leave = |call: &Arc<Call>| {
+        let leave = |call: &Arc<Call<Outcome>>| {
             known = self.lock().leave(call.clone());
             known.is_none()
         };
-        let (_, outcome) = driver.connections.begin(driver.place(ruby, scheduler), |_, _| (), leave)?;
+        let (_, outcome) = Machine::of_its_client(&driver).begin(driver.place(ruby, scheduler), |_, _| (), leave)?;
         Ok(match outcome {
             Some(Outcome::Left(unsuccessful)) => unsuccessful,
             _ => known.unwrap_or_default(),
@@ -89,7 +90,7 @@ impl Batch {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, shared::Batch<Key, Arc<Call>>> {
+    fn lock(&self) -> MutexGuard<'_, shared::Batch<Key, Arc<Call<Outcome>>>> {
         self.shared.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

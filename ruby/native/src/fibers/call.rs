@@ -1,31 +1,21 @@
-//! A fiber that waits for an operation, or for a quiet batch.
+//! A fiber that waits for an outcome.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use magnus::value::{Opaque, ReprValue};
 use magnus::{gc, Ruby, Value};
-use pinyon_core::operations::Unsuccessful;
-use pinyon_core::shared::Waiter;
+use pinyon_core::driven::Doorbell;
 
-use super::batch::SharedBatch;
 use super::scheduler::current_fiber;
-use super::{Key, Operation};
 
-/// What a fiber waited for.
-pub(super) enum Outcome {
-    Operation(Operation),
-    /// A batch has room for more commands.
-    Room,
-    /// A batch is over. These commands were not carried out.
-    Left(Vec<Unsuccessful<Key>>),
-    /// Nothing is under way any more.
-    Idle,
-}
-
-pub(super) struct Call {
+/// `O`: the outcome.
+pub(crate) struct Call<O> {
+    /// nil for a visitor.
     fiber: Opaque<Value>,
-    outcome: Mutex<Option<Outcome>>,
+    /// What a visitor waits for: it does not belong to the scheduler whose connections it uses.
+    bell: Option<Arc<Doorbell>>,
+    outcome: Mutex<Option<O>>,
     pub(super) is_done: Flag,
     /// Whether something else ended its wait.
     pub(super) is_gone: Flag,
@@ -37,10 +27,19 @@ pub(super) struct Call {
     pub(super) is_woken: Flag,
 }
 
-impl Call {
+impl<O> Call<O> {
     pub(super) fn of_this_fiber(ruby: &Ruby) -> Arc<Self> {
+        Self::new(current_fiber(ruby), None)
+    }
+
+    pub(super) fn of_a_visitor(ruby: &Ruby, bell: Arc<Doorbell>) -> Arc<Self> {
+        Self::new(ruby.qnil().as_value(), Some(bell))
+    }
+
+    fn new(fiber: Value, bell: Option<Arc<Doorbell>>) -> Arc<Self> {
         Arc::new(Self {
-            fiber: current_fiber(ruby).into(),
+            fiber: fiber.into(),
+            bell,
             outcome: Mutex::default(),
             is_done: Flag::default(),
             is_gone: Flag::default(),
@@ -48,6 +47,10 @@ impl Call {
             is_parked: Flag::default(),
             is_woken: Flag::default(),
         })
+    }
+
+    pub(super) fn is_a_visitors(&self) -> bool {
+        self.bell.is_some()
     }
 
     pub(super) fn fiber(&self, ruby: &Ruby) -> Value {
@@ -58,17 +61,20 @@ impl Call {
         marker.mark(self.fiber);
     }
 
-    /// Stores the outcome.
-    pub(super) fn finish(&self, outcome: Outcome) {
-        *self.lock() = Some(outcome);
+    /// Stores the outcome, if there is one.
+    pub(super) fn finish(&self, outcome: Option<O>) {
+        *self.lock() = outcome;
         self.is_done.set(true);
+        if let Some(bell) = &self.bell {
+            bell.ring();
+        }
     }
 
-    pub(super) fn take(&self) -> Option<Outcome> {
+    pub(super) fn take(&self) -> Option<O> {
         self.lock().take()
     }
 
-    fn lock(&self) -> MutexGuard<'_, Option<Outcome>> {
+    fn lock(&self) -> MutexGuard<'_, Option<O>> {
         self.outcome.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -84,22 +90,5 @@ impl Flag {
 
     pub(crate) fn set(&self, value: bool) {
         self.0.store(value, Ordering::Relaxed);
-    }
-}
-
-/// Who waits for an operation of the machine.
-pub(super) enum Awaiting {
-    Call(Arc<Call>),
-    Batch(SharedBatch),
-    /// A lease is given back.
-    Nobody,
-}
-
-impl Waiter for Awaiting {
-    fn is_gone(&self) -> bool {
-        match self {
-            Self::Call(call) => call.is_gone.get(),
-            Self::Batch(_) | Self::Nobody => false,
-        }
     }
 }

@@ -7,19 +7,17 @@
 //! - The **sender** lets the fibers of this turn submit first, then sends for all.
 
 use std::io;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use magnus::value::ReprValue;
 use magnus::{block::Proc, gc, Error, Ruby, Value};
-use pinyon_core::driven::{Doorbell, Polled};
-use pinyon_core::operations::{Next, Operation as _};
-use pinyon_core::shared::Finished;
+use pinyon_core::driven::{Doorbell, Keeper, Polled};
+use pinyon_core::fork;
 use slab::Slab;
 
-use super::call::{Awaiting, Call, Outcome};
 use super::scheduler::Scheduler;
-use super::{Machine, Operation};
+use super::{Call, Serves};
 use crate::errors::{exception, ErrorKind};
 
 /// How often a fiber waits for a wake-up that is under way before it raises. See [`Connections::park`].
@@ -28,19 +26,29 @@ const PATIENCE: usize = 16;
 /// The longest time without a fiber that waits, after which the next one first looks at what has come meanwhile.
 const UNSEEN: Duration = Duration::from_millis(1);
 
-/// The lock is never held while Ruby runs or allocates: the garbage collector takes it, to mark the fibers.
-pub(super) struct Connections {
-    state: Mutex<State>,
+/// A deadline that is so little earlier is the same one, read again.
+const SAME: Duration = Duration::from_millis(1);
+
+/// No lock is held while Ruby runs or allocates: the garbage collector takes that of the fibers, to mark them.
+pub(crate) struct Connections<M: Serves> {
+    /// A keeper uses it, too. In a forked child it may stay locked by a thread that does not exist there.
+    machine: Arc<Mutex<Polled<M>>>,
+    /// Only the holder of the VM lock uses it.
+    fibers: Mutex<Fibers<M::Outcome>>,
     bell: Arc<Doorbell>,
+    keeper: OnceLock<Keeper>,
+    generation: u64,
     /// The Ruby thread, as a number.
     pub(super) thread: usize,
 }
 
-struct State {
-    polled: Polled<Machine>,
-    waiting: Slab<Arc<Call>>,
+/// Those that wait.
+struct Fibers<O> {
+    waiting: Slab<Arc<Call<O>>>,
     /// Those that wait until nothing is under way.
-    attending: Vec<Arc<Call>>,
+    attending: Vec<Arc<Call<O>>>,
+    /// Those whose outcome a visitor found. A fiber of the scheduler has to wake them.
+    found: Vec<Arc<Call<O>>>,
     /// How many of those that wait have no outcome.
     open: usize,
     has_leader: bool,
@@ -50,6 +58,13 @@ struct State {
     /// When it was last looked at what has come.
     received: Instant,
     is_closed: bool,
+}
+
+/// Both locked.
+pub(super) struct State<'c, M: Serves> {
+    pub(super) polled: MutexGuard<'c, Polled<M>>,
+    fibers: MutexGuard<'c, Fibers<M::Outcome>>,
+    keeper: Option<&'c Keeper>,
 }
 
 /// What a fiber does next.
@@ -72,13 +87,12 @@ pub(super) struct Place<'r> {
     pub(super) io: Value,
 }
 
-impl Connections {
-    pub(super) fn new(polled: Polled<Machine>, thread: usize) -> Self {
-        let bell = polled.bell().clone();
-        let state = State {
-            polled,
+impl<M: Serves> Connections<M> {
+    pub(super) fn new(polled: Polled<M>, thread: usize) -> Self {
+        let fibers = Fibers {
             waiting: Slab::new(),
             attending: Vec::new(),
+            found: Vec::new(),
             open: 0,
             has_leader: false,
             led_until: None,
@@ -86,48 +100,68 @@ impl Connections {
             received: Instant::now(),
             is_closed: false,
         };
-        Self { state: state.into(), bell, thread }
+        Self {
+            bell: polled.bell().clone(),
+            machine: Arc::new(polled.into()),
+            fibers: fibers.into(),
+            keeper: OnceLock::new(),
+            generation: fork::generation(),
+            thread,
+        }
     }
 
     pub(super) fn mark(&self, marker: &gc::Marker) {
-        self.lock().waiting.iter().for_each(|(_, call)| call.mark(marker));
+        self.fibers().waiting.iter().for_each(|(_, call)| call.mark(marker));
     }
 
     /// Whether the scheduler's fibers can use it.
     pub(super) fn is_usable(&self) -> bool {
-        let state = self.lock();
-        !state.is_closed && state.polled.is_of_this_process()
+        self.is_of_this_process() && !self.fibers().is_closed
     }
 
     /// Whether no fiber waits for it.
     pub(super) fn is_idle(&self) -> bool {
-        self.lock().waiting.is_empty()
+        self.fibers().waiting.is_empty()
+    }
+
+    /// Whether it can be closed without a loss.
+    pub(super) fn is_unused(&self) -> bool {
+        self.is_idle() && self.lock().is_ok_and(|state| state.polled.machine().is_unused())
     }
 
     /// Closes the connections. The leader hands out the failures of what is under way.
     pub(super) fn close(&self) {
-        let mut state = self.lock();
-        state.is_closed = true;
+        self.fibers().is_closed = true;
         // In a forked child, there is nothing to close, and the bell is the parent's.
-        if state.polled.close().is_ok() {
+        if self.lock().is_ok_and(|mut state| state.polled.close().is_ok()) {
             self.bell.ring();
         }
     }
 
-    /// Carries out an operation.
-    pub(super) fn carry_out(&self, place: Place<'_>, operation: Operation) -> Result<Operation, Error> {
+    /// From now on, what is due is done even if no fiber waits, or the reactor is held up.
+    pub(super) fn start_keeper(&self) -> io::Result<()> {
+        if self.keeper.get().is_none() {
+            let keeper = Keeper::start(&self.machine)?;
+            self.keeper.get_or_init(|| keeper);
+        }
+        Ok(())
+    }
+
+    /// Carries out an operation, which `begin` submits for the call.
+    pub(super) fn carry_out(
+        &self,
+        place: Place<'_>,
+        begin: impl FnOnce(&mut M, Arc<Call<M::Outcome>>, Instant),
+    ) -> Result<M::Outcome, Error> {
         self.catch_up(place)?;
         let call = Call::of_this_fiber(place.ruby);
-        let begun = {
-            let mut state = self.lock();
-            let awaiting = Awaiting::Call(call.clone());
-            let begin = |machine: &mut Machine, now| machine.start(operation, awaiting, now);
-            state.polled.begin(begin).map(|()| state.enter(&call))
-        };
+        let begun = self.lock().and_then(|mut state| {
+            state.polled.begin(|machine, now| begin(machine, call.clone(), now)).map(|()| state.fibers.enter(&call))
+        });
         let number = begun.map_err(|error| unusable(place.ruby, &error))?;
         match self.outcome(place, &call, number)? {
-            Some(Outcome::Operation(operation)) => Ok(operation),
-            _ => unreachable!("an operation ends as an operation"),
+            Some(outcome) => Ok(outcome),
+            None => unreachable!("an operation has an outcome"),
         }
     }
 
@@ -135,15 +169,14 @@ impl Connections {
     pub(super) fn begin<T>(
         &self,
         place: Place<'_>,
-        begin: impl FnOnce(&mut Machine, Instant) -> T,
-        wait: impl FnOnce(&Arc<Call>) -> bool,
-    ) -> Result<(T, Option<Outcome>), Error> {
+        begin: impl FnOnce(&mut M, Instant) -> T,
+        wait: impl FnOnce(&Arc<Call<M::Outcome>>) -> bool,
+    ) -> Result<(T, Option<M::Outcome>), Error> {
         self.catch_up(place)?;
         let call = Call::of_this_fiber(place.ruby);
-        let begun = {
-            let mut state = self.lock();
-            state.polled.begin(begin).map(|begun| (begun, wait(&call).then(|| state.enter(&call))))
-        };
+        let begun = self.lock().and_then(|mut state| {
+            state.polled.begin(begin).map(|begun| (begun, wait(&call).then(|| state.fibers.enter(&call))))
+        });
         let (begun, number) = begun.map_err(|error| unusable(place.ruby, &error))?;
         let outcome = number.map(|number| self.outcome(place, &call, number)).transpose()?;
         Ok((begun, outcome.flatten()))
@@ -153,9 +186,9 @@ impl Connections {
     /// the batch's own fiber may be waiting for something else.
     pub(super) fn attend(&self, place: Place<'_>) -> Result<(), Error> {
         let call = Call::of_this_fiber(place.ruby);
-        let number = self.lock().enter(&call);
+        let number = self.fibers().enter(&call);
         let passed = self.pass_turn(place, &call);
-        self.lock().attending.push(call.clone());
+        self.fibers().attending.push(call.clone());
         let sent = self.send(place);
         match passed.and(sent) {
             Ok(()) => self.outcome(place, &call, number).map(drop),
@@ -167,9 +200,9 @@ impl Connections {
     }
 
     /// Whether something is unsent and nobody would send it. The caller has it sent then.
-    pub(super) fn lacks_sender(&self) -> bool {
-        let mut state = self.lock();
-        state.polled.is_unsent() && !std::mem::replace(&mut state.has_sender, true)
+    pub(super) fn lacks_sender(&self, place: Place<'_>) -> Result<bool, Error> {
+        let mut state = self.state(place)?;
+        Ok(state.polled.is_unsent() && !std::mem::replace(&mut state.fibers.has_sender, true))
     }
 
     /// Has what is unsent sent at the end of this turn, by a fiber that ends when nothing is under way.
@@ -179,7 +212,7 @@ impl Connections {
             .and_then(|method| method.funcall::<_, _, Proc>("to_proc", ()))
             .and_then(|attend| place.scheduler.start(attend));
         if started.is_err() {
-            self.lock().has_sender = false;
+            self.fibers().has_sender = false;
         }
         started
     }
@@ -187,8 +220,8 @@ impl Connections {
     /// Looks at what came while no fiber waited: late replies, or the end of a connection.
     #[inline]
     fn catch_up(&self, place: Place<'_>) -> Result<(), Error> {
-        let mut state = self.lock();
-        if !state.waiting.is_empty() || state.received.elapsed() < UNSEEN {
+        let mut state = self.state(place)?;
+        if !state.fibers.waiting.is_empty() || state.fibers.received.elapsed() < UNSEEN {
             return Ok(());
         }
         let (received, over) = (state.receive(), state.take_over());
@@ -198,7 +231,12 @@ impl Connections {
     }
 
     /// Waits for the outcome of a call, and does its part of the work meanwhile.
-    fn outcome(&self, place: Place<'_>, call: &Arc<Call>, number: usize) -> Result<Option<Outcome>, Error> {
+    fn outcome(
+        &self,
+        place: Place<'_>,
+        call: &Arc<Call<M::Outcome>>,
+        number: usize,
+    ) -> Result<Option<M::Outcome>, Error> {
         let waited = self.wait(place, call);
         let mut given_back = Ok(());
         if waited.is_err() {
@@ -210,27 +248,26 @@ impl Connections {
         Ok(call.take())
     }
 
-    /// Gives back a lease whose fiber is gone. The core does so as long as the operation is under way.
+    /// Gives back what a fiber that is gone has won, such as a lease. The core does so as long as the operation is under
+    /// way.
     #[cold]
-    fn give_back(&self, place: Place<'_>, call: &Call) -> Result<(), Error> {
-        let Some(Outcome::Operation(mut operation)) = call.take() else { return Ok(()) };
-        if !operation.may_win() || operation.give_back() != Next::Again {
-            return Ok(());
+    fn give_back(&self, place: Place<'_>, call: &Call<M::Outcome>) -> Result<(), Error> {
+        let Some(outcome) = call.take() else { return Ok(()) };
+        let begun = self.state(place)?.polled.begin(|machine, now| machine.give_back(outcome, now));
+        match begun.map_err(|error| unusable(place.ruby, &error))? {
+            true => self.send(place),
+            false => Ok(()),
         }
-        let begin = |machine: &mut Machine, now| machine.start(operation, Awaiting::Nobody, now);
-        let begun = self.lock().polled.begin(begin);
-        begun.map_err(|error| unusable(place.ruby, &error))?;
-        self.send(place)
     }
 
     fn leave(&self, place: Place<'_>, number: usize) -> Result<(), Error> {
-        let next = self.lock().leave(number);
-        next.map_or(Ok(()), |next| self.wake(place, &next))
+        let woken = self.fibers().leave(number);
+        self.hand_out(place, woken)
     }
 
-    fn wait(&self, place: Place<'_>, call: &Arc<Call>) -> Result<(), Error> {
+    fn wait(&self, place: Place<'_>, call: &Call<M::Outcome>) -> Result<(), Error> {
         while !call.is_done.get() {
-            let role = self.lock().role();
+            let role = self.state(place)?.role();
             match role {
                 Role::Sender { alone: true } => self.send(place)?,
                 Role::Sender { alone: false } => {
@@ -247,7 +284,7 @@ impl Connections {
     }
 
     /// Lets the other fibers of this turn run.
-    fn pass_turn(&self, place: Place<'_>, call: &Call) -> Result<(), Error> {
+    fn pass_turn(&self, place: Place<'_>, call: &Call<M::Outcome>) -> Result<(), Error> {
         call.is_woken.set(true);
         if let Err(raised) = place.scheduler.unblock(place.io, call.fiber(place.ruby)) {
             call.is_woken.set(false);
@@ -258,7 +295,7 @@ impl Connections {
 
     /// Waits to be woken. If something else ends the wait while a wake-up is under way, that is awaited nevertheless:
     /// else it would end the fiber's next wait, whatever it is for.
-    fn park(&self, place: Place<'_>, call: &Call) -> Result<(), Error> {
+    fn park(&self, place: Place<'_>, call: &Call<M::Outcome>) -> Result<(), Error> {
         call.is_parked.set(true);
         let parked = place.scheduler.block(place.io);
         call.is_parked.set(false);
@@ -272,10 +309,10 @@ impl Connections {
     /// Sends what is unsent.
     pub(super) fn send(&self, place: Place<'_>) -> Result<(), Error> {
         let (sent, over) = {
-            let mut state = self.lock();
-            state.has_sender = false;
+            let mut state = self.state(place)?;
+            state.fibers.has_sender = false;
             let sent = state.polled.send();
-            if sent.is_ok() && state.is_led_too_long() {
+            if sent.is_ok() && state.plan() {
                 self.bell.ring();
             }
             (sent, state.take_over())
@@ -284,13 +321,13 @@ impl Connections {
         sent.map_err(|error| unusable(place.ruby, &error))
     }
 
-    fn lead(&self, place: Place<'_>, call: &Call, until: Option<Instant>) -> Result<(), Error> {
+    fn lead(&self, place: Place<'_>, call: &Call<M::Outcome>, until: Option<Instant>) -> Result<(), Error> {
         call.leads.set(true);
         let waited = place.scheduler.io_wait(place.ruby, place.io, until);
         call.leads.set(false);
         let (received, over) = {
-            let mut state = self.lock();
-            (state.has_leader, state.led_until) = (false, None);
+            let mut state = self.state(place)?;
+            (state.fibers.has_leader, state.fibers.led_until) = (false, None);
             (state.receive(), state.take_over())
         };
         let handed_out = self.hand_out(place, over);
@@ -299,15 +336,15 @@ impl Connections {
     }
 
     /// Wakes the fibers, all of them, even if one cannot be woken.
-    fn hand_out(&self, place: Place<'_>, over: Vec<Arc<Call>>) -> Result<(), Error> {
+    fn hand_out(&self, place: Place<'_>, over: Vec<Arc<Call<M::Outcome>>>) -> Result<(), Error> {
         let mut handed_out = Ok(());
-        for call in over {
+        for call in over.into_iter().filter(|call| !call.is_a_visitors()) {
             handed_out = handed_out.and(self.wake(place, &call));
         }
         handed_out
     }
 
-    fn wake(&self, place: Place<'_>, call: &Call) -> Result<(), Error> {
+    fn wake(&self, place: Place<'_>, call: &Call<M::Outcome>) -> Result<(), Error> {
         if call.leads.get() {
             self.bell.ring();
             return Ok(());
@@ -319,86 +356,136 @@ impl Connections {
         place.scheduler.unblock(place.io, call.fiber(place.ruby))
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(super) fn bell(&self) -> &Doorbell {
+        &self.bell
+    }
+
+    /// Stops counting a visitor that has left without its outcome.
+    pub(super) fn forget_one(&self) {
+        self.fibers().open -= 1;
+    }
+
+    fn is_of_this_process(&self) -> bool {
+        self.generation == fork::generation()
+    }
+
+    fn state(&self, place: Place<'_>) -> Result<State<'_, M>, Error> {
+        self.lock().map_err(|error| unusable(place.ruby, &error))
+    }
+
+    pub(super) fn lock(&self) -> io::Result<State<'_, M>> {
+        if !self.is_of_this_process() {
+            return Err(io::Error::other(
+                "these connections belong to the parent process: a forked child makes its own",
+            ));
+        }
+        let polled = self.machine.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(State { polled, fibers: self.fibers(), keeper: self.keeper.get() })
+    }
+
+    fn fibers(&self) -> MutexGuard<'_, Fibers<M::Outcome>> {
+        self.fibers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
+impl<O> Fibers<O> {
     /// Registers a fiber that is about to wait.
-    fn enter(&mut self, call: &Arc<Call>) -> usize {
+    fn enter(&mut self, call: &Arc<Call<O>>) -> usize {
         self.open += 1;
         self.waiting.insert(call.clone())
     }
 
-    /// Removes a fiber that waits no longer. Returns one that has to wake up and lead.
-    fn leave(&mut self, number: usize) -> Option<Arc<Call>> {
+    /// Removes a fiber that waits no longer. Returns those to wake: one that has to lead, and those with an outcome.
+    fn leave(&mut self, number: usize) -> Vec<Arc<Call<O>>> {
         let call = self.waiting.remove(number);
         if !call.is_done.get() {
             self.open -= 1;
         }
-        if self.has_leader || self.has_sender || self.open == 0 {
-            return None;
+        let mut woken = std::mem::take(&mut self.found);
+        if !self.has_leader && !self.has_sender && self.open > 0 {
+            let next = self.waiting.iter().map(|(_, call)| call).find(|call| !call.is_done.get());
+            woken.extend(next.cloned());
         }
-        self.waiting.iter().map(|(_, call)| call).find(|call| !call.is_done.get()).cloned()
+        woken
     }
 
-    fn receive(&mut self) -> io::Result<()> {
-        self.received = Instant::now();
-        self.polled.receive()
-    }
-
-    fn role(&mut self) -> Role {
-        if self.polled.is_unsent() && !self.has_sender {
-            let alone = self.waiting.len() == 1;
-            self.has_sender = true;
-            return Role::Sender { alone };
-        }
-        if self.has_leader {
-            return Role::Follower;
-        }
-        self.has_leader = true;
-        self.led_until = self.polled.deadline();
-        Role::Leader { until: self.led_until }
-    }
-
-    /// Whether the leader would miss a deadline that is new.
-    fn is_led_too_long(&self) -> bool {
-        let due = self.polled.deadline();
-        self.has_leader && due.is_some_and(|due| self.led_until.is_none_or(|until| due < until))
-    }
-
-    /// Gives each finished operation to its call. Returns the calls that have their outcome now.
-    fn take_over(&mut self) -> Vec<Arc<Call>> {
-        let mut over = Vec::new();
-        while let Some(Finished { operation, waiter }) = self.polled.next_finished() {
-            match waiter {
-                Awaiting::Call(call) => self.finish(&mut over, call, Outcome::Operation(operation)),
-                Awaiting::Nobody => {}
-                Awaiting::Batch(batch) => {
-                    let Operation::Quiet(run) = operation else { unreachable!("a batch consists of runs") };
-                    let (have_room, left) = batch.lock().unwrap_or_else(PoisonError::into_inner).over(*run);
-                    have_room.into_iter().for_each(|call| self.finish(&mut over, call, Outcome::Room));
-                    if let Some((call, unsuccessful)) = left {
-                        self.finish(&mut over, call, Outcome::Left(unsuccessful));
-                    }
-                }
-            }
-        }
-        if !self.attending.is_empty() && self.polled.is_idle() {
-            let attending = std::mem::take(&mut self.attending);
-            attending.into_iter().for_each(|call| self.finish(&mut over, call, Outcome::Idle));
-        }
-        over
-    }
-
-    fn finish(&mut self, over: &mut Vec<Arc<Call>>, call: Arc<Call>, outcome: Outcome) {
+    fn finish(&mut self, over: &mut Vec<Arc<Call<O>>>, call: Arc<Call<O>>, outcome: Option<O>) {
         if call.is_gone.get() {
             return;
         }
         self.open -= 1;
         call.finish(outcome);
         over.push(call);
+    }
+}
+
+impl<M: Serves> State<'_, M> {
+    /// Counts a visitor.
+    pub(super) fn admit(&mut self) {
+        self.fibers.open += 1;
+    }
+
+    pub(super) fn is_led(&self) -> bool {
+        self.fibers.has_leader
+    }
+
+    /// Whether nothing has been received for so long.
+    pub(super) fn has_rested(&self, time: Duration) -> bool {
+        self.fibers.received.elapsed() > time
+    }
+
+    /// Gives each outcome to its call. Returns whether a fiber of the scheduler is needed, to wake others or to lead
+    /// until a time that is new.
+    pub(super) fn keep_found(&mut self) -> bool {
+        let over = self.take_over();
+        self.fibers.found.extend(over.into_iter().filter(|call| !call.is_a_visitors()));
+        self.plan() || !self.fibers.found.is_empty()
+    }
+
+    pub(super) fn receive(&mut self) -> io::Result<()> {
+        self.fibers.received = Instant::now();
+        let received = self.polled.receive();
+        self.plan();
+        received
+    }
+
+    fn role(&mut self) -> Role {
+        let fibers = &mut *self.fibers;
+        if self.polled.is_unsent() && !fibers.has_sender {
+            let alone = fibers.waiting.len() == 1;
+            fibers.has_sender = true;
+            return Role::Sender { alone };
+        }
+        if fibers.has_leader {
+            return Role::Follower;
+        }
+        fibers.has_leader = true;
+        fibers.led_until = self.polled.deadline();
+        Role::Leader { until: fibers.led_until }
+    }
+
+    /// Tells the keeper of the deadline. Returns whether the leader would miss it.
+    fn plan(&self) -> bool {
+        let due = self.polled.deadline();
+        if let Some(keeper) = self.keeper {
+            keeper.plan(due);
+        }
+        let led_until = self.fibers.led_until;
+        self.fibers.has_leader && due.is_some_and(|due| led_until.is_none_or(|until| due + SAME < until))
+    }
+
+    /// Gives each outcome to its call. Returns the calls to wake.
+    fn take_over(&mut self) -> Vec<Arc<Call<M::Outcome>>> {
+        let fibers = &mut *self.fibers;
+        let mut over = std::mem::take(&mut fibers.found);
+        while let Some(finished) = self.polled.next_finished() {
+            M::hand_out(finished, |call, outcome| fibers.finish(&mut over, call, Some(outcome)));
+        }
+        if !fibers.attending.is_empty() && self.polled.is_idle() {
+            let attending = std::mem::take(&mut fibers.attending);
+            attending.into_iter().for_each(|call| fibers.finish(&mut over, call, None));
+        }
+        over
     }
 }
 

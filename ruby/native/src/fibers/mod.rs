@@ -1,13 +1,17 @@
 //! Fibers with a scheduler: all fibers of a thread share one connection to each server.
 
 mod batch;
+mod caches;
 mod call;
 mod driver;
+mod locks;
 mod scheduler;
+mod visitor;
 
 use std::os::fd::{AsFd, AsRawFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Instant;
 
 use magnus::rb_sys::AsRawValue;
 use magnus::typed_data::Obj;
@@ -15,78 +19,42 @@ use magnus::value::{Opaque, ReprValue};
 use magnus::{
     function, gc, kwargs, method, Class, DataTypeFunctions, Error, Module, Object, RModule, Ruby, TypedData, Value,
 };
-use pinyon_core::directory::Directory;
-use pinyon_core::driven::Polled;
-use pinyon_core::operations::{self, AnyOperation, AsBytes, BorrowedKey, Change, Everywhere, Fetch, OwnedKey, SentKey};
-use pinyon_core::shared::Shared;
-use pinyon_proto::Key as WireKey;
+use pinyon_core::driven::{Driven, Polled};
 
 pub(crate) use batch::Batch;
-pub(crate) use call::Flag;
-use driver::{unusable, Connections, Place};
-pub(crate) use scheduler::{current_fiber, Scheduler};
+pub(crate) use caches::{Carried, Key, Machine as CacheMachine, Operation};
+pub(crate) use call::{Call, Flag};
+pub(crate) use driver::Connections;
+use driver::{unusable, Place};
+pub(crate) use locks::{LockConnections, Machine as LockMachine};
+pub(crate) use scheduler::{current_fiber, owner_of_this_fiber, Scheduler};
 
-/// Every operation of fibers. It owns what it sends: the fiber that began it may be gone before it is over.
-pub(crate) type Operation = AnyOperation<Key, Option<Vec<u8>>, AsBytes>;
+/// A machine whose connections the fibers of a scheduler share.
+pub(crate) trait Serves: Driven<Finished: Send> + Sized + Send + 'static {
+    /// What a fiber waits for.
+    type Outcome: Send;
 
-type Machine = Shared<Operation, call::Awaiting>;
+    /// Passes an outcome to those who wait for it.
+    fn hand_out(finished: Self::Finished, finish: impl FnMut(Arc<Call<Self::Outcome>>, Self::Outcome));
 
-/// A key as it is sent, and in batches also as the caller gave it.
-pub(crate) struct Key {
-    sent: OwnedKey,
-    pub(crate) given: Vec<u8>,
-}
+    /// The connections of a driver, if they are for this.
+    fn of(driver: &Driver) -> Option<&Arc<Connections<Self>>>;
 
-impl Key {
-    pub(crate) fn new(sent: OwnedKey) -> Self {
-        Self { sent, given: Vec::new() }
-    }
-
-    pub(crate) fn reported(sent: BorrowedKey<'_>, given: &[u8]) -> Self {
-        Self { sent: sent.into(), given: given.to_vec() }
-    }
-}
-
-impl SentKey for Key {
-    fn wire(&self) -> WireKey<'_> {
-        self.sent.wire()
-    }
-
-    fn routed(&self) -> &[u8] {
-        self.sent.routed()
-    }
-}
-
-/// An operation that is carried out as an [`Operation`] in a fiber, and as itself in a thread.
-pub(crate) trait Carried: operations::Operation + Into<Operation> {
-    fn carried(operation: Operation) -> Option<Self>;
-}
-
-impl Carried for Fetch<AsBytes> {
-    fn carried(operation: Operation) -> Option<Self> {
-        match operation {
-            Operation::Fetch(fetch) => Some(*fetch),
-            _ => None,
+    /// The connections of a driver that its client has found.
+    fn of_its_client(driver: &Driver) -> &Arc<Connections<Self>> {
+        match Self::of(driver) {
+            Some(connections) => connections,
+            None => unreachable!("all drivers of a client are for the same"),
         }
     }
-}
 
-impl Carried for Change<Option<Vec<u8>>> {
-    fn carried(operation: Operation) -> Option<Self> {
-        match operation {
-            Operation::Change(change) => Some(*change),
-            _ => None,
-        }
-    }
-}
+    fn shared(connections: Arc<Connections<Self>>) -> Shares;
 
-impl Carried for Everywhere {
-    fn carried(operation: Operation) -> Option<Self> {
-        match operation {
-            Operation::Everywhere(everywhere) => Some(*everywhere),
-            _ => None,
-        }
-    }
+    /// Begins to give back what was won for a fiber that is gone. Returns whether there is anything to send.
+    fn give_back(&mut self, outcome: Self::Outcome, now: Instant) -> bool;
+
+    /// Whether it may be closed when no fiber waits for it.
+    fn is_unused(&self) -> bool;
 }
 
 pub(super) fn define(ruby: &Ruby, native: RModule) -> Result<(), Error> {
@@ -110,9 +78,12 @@ impl DataTypeFunctions for Known {
 
 impl Known {
     fn find(&self, ruby: &Ruby, client: u64) -> Option<Obj<Driver>> {
+        self.any(ruby, |driver| driver.client == client && driver.shares.are_usable())
+    }
+
+    fn any(&self, ruby: &Ruby, is_wanted: impl Fn(&Driver) -> bool) -> Option<Obj<Driver>> {
         let drivers = self.lock();
-        let mut drivers = drivers.iter().map(|driver| ruby.get_inner(*driver));
-        drivers.find(|driver| driver.client == client && driver.connections.is_usable())
+        drivers.iter().map(|driver| ruby.get_inner(*driver)).find(|driver| is_wanted(driver))
     }
 
     fn has(&self, ruby: &Ruby, driver: Obj<Driver>) -> bool {
@@ -123,8 +94,8 @@ impl Known {
     fn add(&self, ruby: &Ruby, driver: Obj<Driver>) {
         let mut drivers = self.lock();
         drivers.retain(|driver| {
-            let connections = &ruby.get_inner(*driver).connections;
-            connections.is_usable() || !connections.is_idle()
+            let shares = &ruby.get_inner(*driver).shares;
+            shares.are_usable() || !shares.are_idle()
         });
         drivers.push(driver.into());
     }
@@ -139,15 +110,24 @@ impl Known {
 #[magnus(class = "Pinyon::Native::Driver", free_immediately, mark)]
 pub(crate) struct Driver {
     client: u64,
-    connections: Arc<Connections>,
+    shares: Shares,
     /// Ruby's view of the descriptor to wait for. It never closes it.
     io: Opaque<Value>,
+}
+
+/// The connections of a driver, by what they are for.
+pub(crate) enum Shares {
+    Caches(Arc<Connections<caches::Machine>>),
+    Locks(Arc<Connections<LockMachine>>),
 }
 
 impl DataTypeFunctions for Driver {
     fn mark(&self, marker: &gc::Marker) {
         marker.mark(self.io);
-        self.connections.mark(marker);
+        match &self.shares {
+            Shares::Caches(connections) => connections.mark(marker),
+            Shares::Locks(connections) => connections.mark(marker),
+        }
     }
 }
 
@@ -155,9 +135,9 @@ impl Driver {
     /// Sees to what a batch has submitted. A fiber calls it that was started for it; some schedulers pass an argument to
     /// a fiber's block.
     fn attend(ruby: &Ruby, this: &Self, _: &[Value]) -> Result<(), Error> {
-        match Scheduler::current(ruby)? {
-            Some(scheduler) => this.connections.attend(this.place(ruby, scheduler)),
-            None => Ok(()),
+        match (Scheduler::current(ruby)?, &this.shares) {
+            (Some(scheduler), Shares::Caches(connections)) => connections.attend(this.place(ruby, scheduler)),
+            _ => Ok(()),
         }
     }
 
@@ -166,32 +146,36 @@ impl Driver {
     }
 }
 
-/// A client's drivers on all schedulers.
-pub(crate) struct Drivers {
-    /// The client's number.
-    client: u64,
-    directory: Arc<Directory>,
-    /// Connections to each server from each scheduler.
-    connections: usize,
-    all: Mutex<Vec<Weak<Connections>>>,
-}
-
-impl Drivers {
-    pub(crate) fn new(directory: Arc<Directory>, connections: usize) -> Self {
-        static CLIENTS: AtomicU64 = AtomicU64::new(0);
-        let client = CLIENTS.fetch_add(1, Ordering::Relaxed);
-        Self { client, directory, connections, all: Mutex::default() }
+impl Shares {
+    fn are_usable(&self) -> bool {
+        match self {
+            Self::Caches(connections) => connections.is_usable(),
+            Self::Locks(connections) => connections.is_usable(),
+        }
     }
 
-    /// Carries out an operation. The other fibers of the scheduler run meanwhile.
-    pub(crate) fn carry_out(
-        &self,
-        ruby: &Ruby,
-        scheduler: Scheduler,
-        operation: impl Into<Operation>,
-    ) -> Result<Operation, Error> {
-        let driver = self.on(ruby, scheduler)?;
-        driver.connections.carry_out(driver.place(ruby, scheduler), operation.into())
+    fn are_idle(&self) -> bool {
+        match self {
+            Self::Caches(connections) => connections.is_idle(),
+            Self::Locks(connections) => connections.is_idle(),
+        }
+    }
+}
+
+/// A client's drivers on all schedulers.
+pub(crate) struct Drivers<M: Serves> {
+    /// The client's number.
+    client: u64,
+    machine: Box<dyn Fn() -> M + Send + Sync>,
+    all: Mutex<Vec<Weak<Connections<M>>>>,
+}
+
+impl<M: Serves> Drivers<M> {
+    /// `machine`: makes one for a scheduler.
+    pub(crate) fn new(machine: impl Fn() -> M + Send + Sync + 'static) -> Self {
+        static CLIENTS: AtomicU64 = AtomicU64::new(0);
+        let client = CLIENTS.fetch_add(1, Ordering::Relaxed);
+        Self { client, machine: Box::new(machine), all: Mutex::default() }
     }
 
     /// Closes all connections, in every thread.
@@ -220,20 +204,18 @@ impl Drivers {
 
     #[cold]
     fn make(&self, ruby: &Ruby) -> Result<Obj<Driver>, Error> {
-        let machine = Shared::new(self.directory.clone(), self.connections);
-        let polled = Polled::new(machine).map_err(|error| unusable(ruby, &error))?;
-        let descriptor = polled.as_fd().as_raw_fd();
-        let io: Value = ruby.class_io().funcall("for_fd", (descriptor, kwargs!(ruby, "autoclose" => false)))?;
+        let polled = Polled::new((self.machine)()).map_err(|error| unusable(ruby, &error))?;
+        let io = view(ruby, &polled)?;
         let connections = Arc::new(Connections::new(polled, ruby.thread_current().as_raw() as usize));
         self.add(&connections);
-        Ok(ruby.obj_wrap(Driver { client: self.client, connections, io: io.into() }))
+        Ok(ruby.obj_wrap(Driver { client: self.client, shares: M::shared(connections), io: io.into() }))
     }
 
     /// Adds connections, and closes those of schedulers that this thread had before: it has one at a time.
-    fn add(&self, connections: &Arc<Connections>) {
+    fn add(&self, connections: &Arc<Connections<M>>) {
         let mut all = self.lock();
         all.retain(|known| match known.upgrade() {
-            Some(known) if known.thread == connections.thread && known.is_idle() => {
+            Some(known) if known.thread == connections.thread && known.is_unused() => {
                 known.close();
                 false
             }
@@ -242,14 +224,19 @@ impl Drivers {
         all.push(Arc::downgrade(connections));
     }
 
-    fn lock(&self) -> MutexGuard<'_, Vec<Weak<Connections>>> {
+    fn lock(&self) -> MutexGuard<'_, Vec<Weak<Connections<M>>>> {
         self.all.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Drop for Drivers {
+impl<M: Serves> Drop for Drivers<M> {
     /// The schedulers may outlive the client.
     fn drop(&mut self) {
         self.close();
     }
+}
+
+/// Ruby's view of a descriptor.
+fn view(ruby: &Ruby, descriptor: &impl AsFd) -> Result<Value, Error> {
+    ruby.class_io().funcall("for_fd", (descriptor.as_fd().as_raw_fd(), kwargs!(ruby, "autoclose" => false)))
 }

@@ -6,11 +6,15 @@ use std::time::{Duration, Instant};
 use magnus::rb_sys::{protect, AsRawId, AsRawValue, FromRawValue};
 use magnus::value::{LazyId, ReprValue};
 use magnus::{block::Proc, typed_data::Obj, Error, ExceptionClass, Module, RModule, Ruby, TryConvert, Value};
+use pinyon_core::locks::owners;
 
 use super::Known;
 
 /// The variable of a scheduler that holds its drivers. Ruby code cannot see it, as its name is no variable's.
 static DRIVERS: LazyId = LazyId::new("__pinyon_drivers__");
+
+/// The variable of a fiber that holds its number.
+static OWNER: LazyId = LazyId::new("__pinyon_owner__");
 
 /// Whether `pinyon/eventmachine` was required.
 static HAS_ADAPTER: AtomicBool = AtomicBool::new(false);
@@ -129,6 +133,21 @@ impl Scheduler {
         let timeout: ExceptionClass = asynchronous.const_get("TimeoutError")?;
         Err(Error::new(timeout, "execution expired"))
     }
+}
+
+/// The number of the calling fiber as an owner of locks. The fiber keeps it.
+pub(crate) fn owner_of_this_fiber(ruby: &Ruby) -> Result<u64, Error> {
+    let (fiber, variable) = (current_fiber(ruby), LazyId::get_inner_with(&OWNER, ruby).as_raw());
+    // SAFETY: reading a variable that is not set returns nil, and raises nothing.
+    let known = unsafe { Value::from_raw(rb_sys::rb_ivar_get(fiber.as_raw(), variable)) };
+    if let Some(owner) = Option::try_convert(known)? {
+        return Ok(owner);
+    }
+    let owner = owners::new_owner();
+    let number = ruby.into_value(owner);
+    // SAFETY: both objects are alive. `protect` catches what a frozen fiber raises.
+    protect(|| unsafe { rb_sys::rb_ivar_set(fiber.as_raw(), variable, number.as_raw()) })?;
+    Ok(owner)
 }
 
 /// The calling fiber.

@@ -4,16 +4,13 @@ use std::sync::Arc;
 
 use magnus::value::ReprValue;
 use magnus::{function, method, Class, Error, Integer, Module, Object, RArray, RHash, RModule, Ruby, Symbol, Value};
-use pinyon_core::locks::{
-    self, owners, Asked, Branches, Grant, LockOperation, Names, RedisCommand, StatusQuestion, ThreadLocks, UsualLock,
-};
+use pinyon_core::locks::{self, Asked, Branches, LockOperation, Names, RedisCommand, StatusQuestion, UsualLock};
 use pinyon_core::settings::{waiting_time, LockParts, LockSettings, LockTerms};
 
-use super::answers::{answer, raised};
 use super::held::Held;
-use super::listening::{notes, Listener};
+use super::listening::Listener;
+use super::place::{Caller, Grant, Keeping};
 use crate::errors::checked;
-use crate::host::RubyHost;
 use crate::keys::with_bytes;
 use crate::objects::truth;
 use crate::settings::changed;
@@ -22,9 +19,9 @@ use crate::ttl::seconds;
 /// Locks on one Redis or Valkey server.
 #[magnus::wrap(class = "Pinyon::Native::Locks", free_immediately, frozen_shareable)]
 pub(crate) struct Locks {
-    threads: Arc<ThreadLocks<Listener>>,
+    keeping: Arc<Keeping>,
     /// The clients of hash tags, if names have their own.
-    branches: Option<Branches<ThreadLocks<Listener>>>,
+    branches: Option<Branches<Keeping>>,
     usual: UsualLock,
 }
 
@@ -46,24 +43,23 @@ impl Locks {
         let settings = changed(ruby, LockSettings::default(), settings)?;
         let LockParts { setup, usual, names_have_tags } = checked(ruby, settings.build())?;
         let branches = names_have_tags.then(Branches::default);
-        Ok(Self { threads: ThreadLocks::new(setup, notes().clone()).into(), branches, usual })
+        Ok(Self { keeping: Keeping::new(setup).into(), branches, usual })
     }
 
     /// Acquires names. Returns nil if `waits` is false and they are taken.
     fn acquire(ruby: &Ruby, this: &Self, given: RArray, terms: RHash, waits: bool) -> Result<Option<Held>, Error> {
         let names = lock_names(ruby, given)?;
-        let (threads, owner) = (this.of(ruby, given)?, owners::this_thread());
+        let keeping = this.of(ruby, given)?;
         let mut request = checked(ruby, this.terms(ruby, terms)?.request(names.clone()))?;
         let relock = request.wait.unwrap_or_default();
+        let Caller { place, owner } = keeping.caller(ruby)?;
         request.owner = owner;
         if !waits {
             request.wait = None;
         }
-        let station = threads.station().map_err(|failure| raised(ruby, failure))?;
         let grant = Grant::new(names);
-        let outcome = station.run(&RubyHost, LockOperation::Acquire { grant: grant.clone(), request })?;
-        let acquired = answer(ruby, outcome)?;
-        Ok((!acquired.is_nil()).then(|| Held::new(threads, station, grant, relock)))
+        let acquired = place.run(ruby, LockOperation::Acquire { grant: grant.clone(), request })?;
+        Ok((!acquired.is_nil()).then(|| Held::new(keeping, place, grant, relock)))
     }
 
     /// Answers a question about names: `:each`, `:is_locked`, `:first_owner` or `:waiting`.
@@ -88,37 +84,34 @@ impl Locks {
     }
 
     fn server(&self) -> String {
-        self.threads.settings().server.to_string()
+        self.keeping.settings().server.to_string()
     }
 
     fn is_closed(&self) -> bool {
-        self.threads.is_closed()
+        self.keeping.is_closed()
     }
 
     fn close(&self) {
-        self.threads.close();
+        self.keeping.close();
         self.branches.iter().flat_map(Branches::all).for_each(|branch| branch.close());
     }
 }
 
 impl Locks {
     fn run(&self, ruby: &Ruby, names: RArray, operation: LockOperation<Listener>) -> Result<Value, Error> {
-        let station = self.of(ruby, names)?.station().map_err(|failure| raised(ruby, failure))?;
-        answer(ruby, station.run(&RubyHost, operation)?)
+        self.of(ruby, names)?.caller(ruby)?.place.run(ruby, operation)
     }
 
     /// The client of these names: this one, or that of the names' own hash tag.
-    fn of(&self, ruby: &Ruby, names: RArray) -> Result<Arc<ThreadLocks<Listener>>, Error> {
+    fn of(&self, ruby: &Ruby, names: RArray) -> Result<Arc<Keeping>, Error> {
         let Some(branches) = self.branches.as_ref().filter(|_| !self.is_closed()) else {
-            return Ok(self.threads.clone());
+            return Ok(self.keeping.clone());
         };
         let names = texts(ruby, names)?;
         let names: Vec<&[u8]> = names.iter().map(Vec::as_slice).collect();
         match checked(ruby, locks::common_tag(&names))? {
-            Some(tag) => {
-                branches.of(tag, || Ok(ThreadLocks::new(self.threads.settings().tagged(tag), notes().clone())))
-            }
-            None => Ok(self.threads.clone()),
+            Some(tag) => branches.of(tag, || Ok(Keeping::new(self.keeping.settings().tagged(tag)))),
+            None => Ok(self.keeping.clone()),
         }
     }
 

@@ -5,25 +5,23 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use magnus::{method, Class, Error, Module, RModule, Ruby, Value};
-use pinyon_core::locks::{LockOperation, Station, ThreadLocks};
+use pinyon_core::locks::LockOperation;
 use pinyon_core::settings::lock_ttl;
 
-use super::answers::{answer, raised};
+use super::answers::raised;
 use super::client::waiting;
 use super::listening::Listener;
+use super::place::{Grant, Keeping, Place};
 use crate::errors::checked;
-use crate::host::RubyHost;
 use crate::ttl::seconds;
-
-type Grant = pinyon_core::locks::Grant<Listener>;
 
 /// A lock that was acquired. A lock that nothing refers to any more is not renewed.
 #[magnus::wrap(class = "Pinyon::Native::Held", free_immediately)]
 pub(crate) struct Held {
     number: Listener,
     /// Keeps the client alive, which renews the lock.
-    _threads: Arc<ThreadLocks<Listener>>,
-    station: Arc<Station<Listener>>,
+    _keeping: Arc<Keeping>,
+    place: Place,
     grant: Arc<Grant>,
     /// How long to wait for the names after waiting on the condition.
     relock: Duration,
@@ -32,9 +30,7 @@ pub(crate) struct Held {
 
 impl Drop for Held {
     fn drop(&mut self) {
-        if self.grant.forsake() {
-            self.station.forsake(&self.grant);
-        }
+        self.place.forsake(&self.grant);
     }
 }
 
@@ -55,15 +51,10 @@ pub(super) fn define(ruby: &Ruby, native: RModule) -> Result<(), Error> {
 }
 
 impl Held {
-    pub(super) fn new(
-        threads: Arc<ThreadLocks<Listener>>,
-        station: Arc<Station<Listener>>,
-        grant: Arc<Grant>,
-        relock: Duration,
-    ) -> Self {
+    pub(super) fn new(keeping: Arc<Keeping>, place: Place, grant: Arc<Grant>, relock: Duration) -> Self {
         static NUMBERS: AtomicU64 = AtomicU64::new(1);
         let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
-        Self { number, _threads: threads, station, grant, relock, given_back: AtomicBool::new(false) }
+        Self { number, _keeping: keeping, place, grant, relock, given_back: AtomicBool::new(false) }
     }
 
     /// Identifies it to whoever takes the notes.
@@ -76,13 +67,13 @@ impl Held {
     }
 
     /// The seconds for which it remains held without renewal; nil if it is not held.
-    fn remaining(&self) -> Option<f64> {
-        self.station.remaining(&self.grant).map(|remaining| remaining.as_secs_f64())
+    fn remaining(ruby: &Ruby, this: &Self) -> Result<Option<f64>, Error> {
+        Ok(this.place.remaining(ruby, &this.grant)?.map(|remaining| remaining.as_secs_f64()))
     }
 
     /// Raises `LockLost` unless it is held still.
     fn check(ruby: &Ruby, this: &Self) -> Result<(), Error> {
-        match this.station.remaining(&this.grant) {
+        match this.place.remaining(ruby, &this.grant)? {
             Some(_) => Ok(()),
             None => Err(raised(ruby, this.grant.not_held())),
         }
@@ -128,6 +119,6 @@ impl Held {
     }
 
     fn run(&self, ruby: &Ruby, operation: LockOperation<Listener>) -> Result<Value, Error> {
-        answer(ruby, self.station.run(&RubyHost, operation)?)
+        self.place.run(ruby, operation)
     }
 }

@@ -9,7 +9,7 @@ use pinyon_core::locks::{Note, Notes};
 use crate::host::unlocked_until;
 
 /// The number of the `Held` to be told.
-pub(super) type Listener = u64;
+pub(crate) type Listener = u64;
 
 /// The notes for the threads of the process.
 pub(super) fn notes() -> &'static Arc<Notes<Listener>> {

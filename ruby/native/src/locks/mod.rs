@@ -1,10 +1,12 @@
-//! Shared locks, for threads.
+//! Shared locks, for threads and fibers.
 
 mod answers;
 mod client;
 mod held;
 mod listening;
+mod place;
 
+pub(crate) use listening::Listener;
 use magnus::{function, Error, Object, RModule, Ruby};
 
 pub(crate) fn define(ruby: &Ruby, native: RModule) -> Result<(), Error> {
