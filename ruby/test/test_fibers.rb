@@ -198,7 +198,7 @@ class TestFibers < PinyonTest
     server = Support::Server.new(*Support::MEMCACHED)
     native = client(server.address).instance_variable_get(:@native)
     reactor.run do
-      native.version
+      native.version(nil)
       10.times do |round|
         server.pause
         stopped = []

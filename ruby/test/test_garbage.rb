@@ -2,8 +2,8 @@
 
 require_relative "support"
 
-# Objects that only the native half refers to are neither collected nor moved. These tests run in a process without other
-# libraries: see the Rakefile.
+# Objects that only the native half refers to are neither collected nor moved. These tests run in a process without
+# other libraries: see the Rakefile.
 class TestGarbage < PinyonTest
   DEEP = [2**40, 0.5, nil, { "deep" => Time.at(0) }].freeze
   NESTED = Array.new(20) { |number| { "number #{number}" => ["text #{number}", DEEP] } }

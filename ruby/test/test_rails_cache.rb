@@ -112,7 +112,7 @@ class TestRailsCache < PinyonTest
     assert_equal 4, cache.decrement("up")
     assert_equal 0, cache.decrement("up", 100)
     assert_equal 0, cache.decrement("down")
-    assert_raises(RangeError) { cache.increment("up", -1) }
+    assert_raises(Pinyon::UsageError) { cache.increment("up", -1) }
     cache.write("text", "not a number", raw: true)
     assert_match(/Pinyon::ServerError/, logged { assert_nil cache.increment("text") })
   end
