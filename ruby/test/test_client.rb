@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require "set"
+require "open3"
 require_relative "support"
 
 class TestClient < PinyonTest
@@ -171,5 +172,22 @@ class TestClient < PinyonTest
     assert_equal server.address, events.find { |event| event.kind == :up }.server
   ensure
     server.stop
+  end
+
+  # Ruby code that looks a class up may let another thread run, and that would wait with the VM lock.
+  def test_the_native_classes_are_looked_up_when_the_gem_is_loaded
+    program = <<~RUBY
+      require "pinyon"
+      class << Object
+        def const_get(name, ...) = raise("\#{name} is looked up")
+      end
+      client = Pinyon::Client.new(ARGV[0], timeout: 60, connect_timeout: 60)
+      client.set("key", { "a" => ["b"] })
+      locks = Pinyon::Locks.new("unix://\#{ARGV[1]}", command_timeout: 60, connect_timeout: 60)
+      p client.get("key"), locks.synchronize(ARGV[1]) { |held| held.held? }
+    RUBY
+    ruby = [RbConfig.ruby, "-I", File.expand_path("../lib", __dir__)]
+    said, ended = Open3.capture2e(*ruby, "-e", program, memcached.address, redis.address)
+    assert_predicate ended, :success?, said
   end
 end

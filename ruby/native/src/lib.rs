@@ -14,7 +14,7 @@ mod texts;
 mod ttl;
 mod values;
 
-use magnus::{function, Error, Module, Object, Ruby};
+use magnus::{function, Class, Error, Module, Object, RClass, RModule, Ruby, TypedData};
 
 #[magnus::init(name = "native")]
 fn init(ruby: &Ruby) -> Result<(), Error> {
@@ -29,4 +29,15 @@ fn init(ruby: &Ruby) -> Result<(), Error> {
     cache::define(ruby, native)?;
     migration::define(ruby, native)?;
     locks::define(ruby, native)
+}
+
+/// Defines the class of a type.
+///
+/// Magnus finds the class when it first needs it, by calling Ruby, which may let other threads run. One that needs the same
+/// class would wait with the VM lock, for ever. So the class is found now, by the only thread that loads the extension.
+fn define_class<T: TypedData>(ruby: &Ruby, native: RModule, name: &str) -> Result<RClass, Error> {
+    let class = native.define_class(name, ruby.class_object())?;
+    class.undef_default_alloc_func();
+    T::class(ruby);
+    Ok(class)
 }

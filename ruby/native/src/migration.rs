@@ -5,13 +5,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use magnus::value::ReprValue;
 use magnus::{
-    function, method, Class, Error, Exception, IntoValue, Module, Object, RArray, RModule, Ruby, Symbol, TryConvert,
-    Value,
+    function, method, Error, Exception, IntoValue, Module, Object, RArray, RModule, Ruby, Symbol, TryConvert, Value,
 };
 use pinyon_core::lease::{Finding, Win};
 use pinyon_core::migration::{self, Counts, Plan, Progress, Returned, Side, Step, StepOutcome, NEEDS_TTL};
 use pinyon_core::operations::{Answer, Compared, Found, Request};
 
+use crate::define_class;
 use crate::errors::kind_of;
 use crate::ttl;
 
@@ -20,12 +20,10 @@ type Number = usize;
 type Outcome = StepOutcome<Number, Number, ()>;
 
 pub(crate) fn define(ruby: &Ruby, native: RModule) -> Result<(), Error> {
-    let counts = native.define_class("MigrationCounts", ruby.class_object())?;
-    counts.undef_default_alloc_func();
+    let counts = define_class::<MigrationCounts>(ruby, native, "MigrationCounts")?;
     counts.define_singleton_method("new", function!(MigrationCounts::new, 0))?;
     counts.define_method("progress", method!(MigrationCounts::progress, 0))?;
-    let class = native.define_class("Migration", ruby.class_object())?;
-    class.undef_default_alloc_func();
+    let class = define_class::<Migration>(ruby, native, "Migration")?;
     class.define_singleton_method("new", function!(Migration::new, 5))?;
     class.define_method("begin", method!(Migration::begin, 0))?;
     class.define_method("key", method!(Migration::key, 0))?;

@@ -9,13 +9,14 @@ use magnus::time::{Offset, Timespec};
 use magnus::typed_data::Obj;
 use magnus::value::{Opaque, Qfalse, Qtrue, ReprValue};
 use magnus::{
-    gc, Class, DataTypeFunctions, Error, Float, Integer, IntoValue, Module, RArray, RClass, RHash, RModule, RString,
-    Ruby, Time, TypedData, Value,
+    gc, DataTypeFunctions, Error, Float, Integer, IntoValue, Module, RArray, RClass, RHash, RModule, RString, Ruby,
+    Time, TypedData, Value,
 };
 use pinyon_core::dialect::{
     DateTime, Instant, Notation, Objects, Part, Plain, Unwritable, ValueError, Writer, NOT_UTF8,
 };
 
+use crate::define_class;
 use crate::errors::of_value;
 use crate::texts::{self, StringKind};
 
@@ -181,7 +182,7 @@ impl DataTypeFunctions for Kept {
 }
 
 pub(crate) fn define(ruby: &Ruby, native: RModule) -> Result<(), Error> {
-    native.define_class("Kept", ruby.class_object())?.undef_default_alloc_func();
+    define_class::<Kept>(ruby, native, "Kept")?;
     Ok(())
 }
 

@@ -4,13 +4,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
 use magnus::{
-    function, gc, method, Class, DataTypeFunctions, Error, Module, Object, RArray, RModule, Ruby, Symbol, TypedData,
-    Value,
+    function, gc, method, DataTypeFunctions, Error, Module, Object, RArray, RModule, Ruby, Symbol, TypedData, Value,
 };
 use pinyon_core::operations::{Broken, Direction, Request, Unsuccessful};
 use pinyon_core::{blocking, Data};
 
 use super::{mode_of, Cache};
+use crate::define_class;
 use crate::errors::{checked, exception, failure, from_failure, ErrorKind};
 use crate::fibers::{self, Scheduler};
 use crate::host::RubyHost;
@@ -45,8 +45,7 @@ impl DataTypeFunctions for Batch {
 }
 
 pub(super) fn define(ruby: &Ruby, native: RModule) -> Result<(), Error> {
-    let class = native.define_class("Batch", ruby.class_object())?;
-    class.undef_default_alloc_func();
+    let class = define_class::<Batch>(ruby, native, "Batch")?;
     class.define_singleton_method("new", function!(Batch::new, 1))?;
     class.define_method("store", method!(Batch::store, 4))?;
     class.define_method("delete", method!(Batch::delete, 1))?;

@@ -17,14 +17,14 @@ use pinyon_core::operations::{Answer, Found, Mode, Request};
 
 use super::callers::{Here, Kept, Types};
 use super::{Cache, Returned};
+use crate::define_class;
 use crate::errors::{checked, exception, kind_of, own, stored_under};
 use crate::keys::KeyBytes;
 use crate::ttl;
 
 pub(super) fn define(ruby: &Ruby, native: RModule, cache: RClass) -> Result<(), Error> {
     cache.define_method("followers", method!(Cache::followers, 0))?;
-    let class = native.define_class("Fetching", ruby.class_object())?;
-    class.undef_default_alloc_func();
+    let class = define_class::<Fetching>(ruby, native, "Fetching")?;
     class.define_singleton_method("new", function!(Fetching::new, 3))?;
     class.define_method("run", method!(Fetching::run, 1))?;
     class.define_method("leave", method!(Fetching::leave, 0))

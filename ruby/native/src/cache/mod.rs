@@ -12,8 +12,8 @@ use std::sync::Arc;
 
 use magnus::value::ReprValue;
 use magnus::{
-    function, gc, method, Class, DataTypeFunctions, Error, Module, Object, RArray, RHash, RModule, Ruby, Symbol,
-    TypedData, Value,
+    function, gc, method, DataTypeFunctions, Error, Module, Object, RArray, RHash, RModule, Ruby, Symbol, TypedData,
+    Value,
 };
 use pinyon_core::blocking;
 use pinyon_core::directory::Directory;
@@ -25,6 +25,7 @@ use pinyon_core::settings::{CacheParts, CacheSettings, ViewSettings};
 use pinyon_core::ttl::DefaultTtl;
 use pinyon_core::Data;
 
+use crate::define_class;
 use crate::errors::{checked, exception, from_core, from_failure, ErrorKind};
 use crate::fibers::{self, Carried, Drivers, Scheduler};
 use crate::host::RubyHost;
@@ -59,8 +60,7 @@ impl DataTypeFunctions for Cache {
 
 /// Defines the class.
 pub(crate) fn define(ruby: &Ruby, native: RModule) -> Result<(), Error> {
-    let class = native.define_class("Cache", ruby.class_object())?;
-    class.undef_default_alloc_func();
+    let class = define_class::<Cache>(ruby, native, "Cache")?;
     class.define_singleton_method("new", function!(Cache::new, 3))?;
     class.define_method("using", method!(Cache::using, 1))?;
     class.define_method("get", method!(Cache::get, 2))?;

@@ -8,6 +8,7 @@ mod locks;
 mod scheduler;
 mod visitor;
 
+use crate::define_class;
 use std::os::fd::{AsFd, AsRawFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -16,9 +17,7 @@ use std::time::Instant;
 use magnus::rb_sys::AsRawValue;
 use magnus::typed_data::Obj;
 use magnus::value::{Opaque, ReprValue};
-use magnus::{
-    function, gc, kwargs, method, Class, DataTypeFunctions, Error, Module, Object, RModule, Ruby, TypedData, Value,
-};
+use magnus::{function, gc, kwargs, method, DataTypeFunctions, Error, Module, Object, RModule, Ruby, TypedData, Value};
 use pinyon_core::driven::{Driven, Polled};
 
 pub(crate) use batch::Batch;
@@ -59,9 +58,8 @@ pub(crate) trait Serves: Driven<Finished: Send> + Sized + Send + 'static {
 
 pub(super) fn define(ruby: &Ruby, native: RModule) -> Result<(), Error> {
     native.define_singleton_method("adapt", function!(scheduler::adapt, 0))?;
-    native.define_class("Drivers", ruby.class_object())?.undef_default_alloc_func();
-    let driver = native.define_class("Driver", ruby.class_object())?;
-    driver.undef_default_alloc_func();
+    define_class::<Known>(ruby, native, "Drivers")?;
+    let driver = define_class::<Driver>(ruby, native, "Driver")?;
     driver.define_method("attend", method!(Driver::attend, -1))
 }
 

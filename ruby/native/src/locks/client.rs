@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use magnus::value::ReprValue;
-use magnus::{function, method, Class, Error, Integer, Module, Object, RArray, RHash, RModule, Ruby, Symbol, Value};
+use magnus::{function, method, Error, Integer, Module, Object, RArray, RHash, RModule, Ruby, Symbol, Value};
 use pinyon_core::locks::{self, Asked, Branches, LockOperation, Names, RedisCommand, StatusQuestion, UsualLock};
 use pinyon_core::settings::{waiting_time, LockParts, LockSettings, LockTerms};
 
 use super::held::Held;
 use super::listening::Listener;
 use super::place::{Caller, Grant, Keeping};
+use crate::define_class;
 use crate::errors::checked;
 use crate::keys::with_bytes;
 use crate::objects::truth;
@@ -26,8 +27,7 @@ pub(crate) struct Locks {
 }
 
 pub(super) fn define(ruby: &Ruby, native: RModule) -> Result<(), Error> {
-    let class = native.define_class("Locks", ruby.class_object())?;
-    class.undef_default_alloc_func();
+    let class = define_class::<Locks>(ruby, native, "Locks")?;
     class.define_singleton_method("new", function!(Locks::new, 1))?;
     class.define_method("acquire", method!(Locks::acquire, 3))?;
     class.define_method("inspect_names", method!(Locks::inspect_names, 2))?;

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::Arc;
 use std::time::Duration;
 
-use magnus::{method, Class, Error, Module, RModule, Ruby, Value};
+use magnus::{method, Error, Module, RModule, Ruby, Value};
 use pinyon_core::locks::LockOperation;
 use pinyon_core::settings::lock_ttl;
 
@@ -12,6 +12,7 @@ use super::answers::raised;
 use super::client::waiting;
 use super::listening::Listener;
 use super::place::{Grant, Keeping, Place};
+use crate::define_class;
 use crate::errors::checked;
 use crate::ttl::seconds;
 
@@ -35,8 +36,7 @@ impl Drop for Held {
 }
 
 pub(super) fn define(ruby: &Ruby, native: RModule) -> Result<(), Error> {
-    let class = native.define_class("Held", ruby.class_object())?;
-    class.undef_default_alloc_func();
+    let class = define_class::<Held>(ruby, native, "Held")?;
     class.define_method("number", method!(Held::number, 0))?;
     class.define_method("token", method!(Held::token, 0))?;
     class.define_method("remaining", method!(Held::remaining, 0))?;
