@@ -7,7 +7,7 @@ use crate::fleet::{Choice, Fleet};
 
 /// Chooses the server for a key now. `earlier` is the failure that led to this retry. If no server is left, the request
 /// fails with `earlier`, or with an error that says its server is down.
-#[inline]
+#[inline(always)]
 pub(crate) fn choose(
     fleet: &Fleet,
     key: &[u8],

@@ -90,7 +90,7 @@ pub enum Answer<V> {
     Compared(Compared),
     Number(u64),
     Metadata(Box<Item>),
-    ValueAndMetadata(V, Box<Item>),
+    ValueAndMetadata(Box<(V, Item)>),
     Lease(Box<Found<V>>),
 }
 
@@ -153,10 +153,7 @@ impl Request {
             Request::Get { cas } => Command::Get { key, cas },
             Request::GetAndTouch { ttl, cas } => Command::GetAndTouch { key, ttl, cas },
             Request::GetWithTtl => Command::Meta(MetaCommand { verb: Verb::Get, key, size: None, flags: GET_WITH_TTL }),
-            Request::GetWithMetadata { bumps } => {
-                let flags = &GET_WITH_METADATA[..GET_WITH_METADATA.len() - usize::from(bumps)];
-                Command::Meta(MetaCommand { verb: Verb::Get, key, size: None, flags })
-            }
+            Request::GetWithMetadata { bumps } => get_with_metadata(key, bumps),
             Request::Touch { ttl } => Command::Touch { key, ttl },
             Request::Store { mode, size, client_flags, ttl, cas, returns_cas } => {
                 Command::Store(Store { mode, key, size, client_flags, ttl, cas, returns_cas })
@@ -235,11 +232,12 @@ impl Request {
         }
         let value = values.read(head, reply.value, reply.server)?;
         Ok(match self {
+            Request::Get { cas: false } => Answer::Value(value),
             Request::Get { cas: true } | Request::GetAndTouch { cas: true, .. } => {
                 Answer::ValueAndCas(value, head.item.cas.unwrap_or_default())
             }
             Request::GetWithTtl => Answer::ValueAndTtl(value, remaining(&head.item)),
-            Request::GetWithMetadata { .. } => Answer::ValueAndMetadata(value, Box::new(head.item)),
+            Request::GetWithMetadata { .. } => with_metadata(value, &head.item),
             _ => Answer::Value(value),
         })
     }
@@ -270,6 +268,17 @@ impl Request {
     }
 }
 
+#[cold]
+fn get_with_metadata(key: Key<'_>, bumps: bool) -> Command<'_> {
+    let flags = &GET_WITH_METADATA[..GET_WITH_METADATA.len() - usize::from(bumps)];
+    Command::Meta(MetaCommand { verb: Verb::Get, key, size: None, flags })
+}
+
+#[cold]
+fn with_metadata<V>(value: V, item: &Item) -> Answer<V> {
+    Answer::ValueAndMetadata((value, *item).into())
+}
+
 impl<V> Answer<V> {
     /// Reads the answer's value, for hosts that keep bytes until the operation is over.
     ///
@@ -280,7 +289,7 @@ impl<V> Answer<V> {
             Answer::Value(value) => Answer::Value(read(value)?),
             Answer::ValueAndCas(value, cas) => Answer::ValueAndCas(read(value)?, cas),
             Answer::ValueAndTtl(value, ttl) => Answer::ValueAndTtl(read(value)?, ttl),
-            Answer::ValueAndMetadata(value, item) => Answer::ValueAndMetadata(read(value)?, item),
+            Answer::ValueAndMetadata(both) => Answer::ValueAndMetadata((read(both.0)?, both.1).into()),
             Answer::Lease(found) => {
                 let Found { finding, value } = *found;
                 Answer::Lease(Found::with(finding, value.map(|value| || read(value)))?.into())

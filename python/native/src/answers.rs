@@ -32,7 +32,7 @@ pub(crate) fn answered<'py>(
             Found::new(finding, value).into_bound_py_any(py)
         }
         Answer::Metadata(item) => metadata(py, &item),
-        Answer::ValueAndMetadata(value, item) => (value, metadata(py, &item)?).into_bound_py_any(py),
+        Answer::ValueAndMetadata(both) => (both.0, metadata(py, &both.1)?).into_bound_py_any(py),
     }
 }
 

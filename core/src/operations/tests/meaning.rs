@@ -174,7 +174,7 @@ fn a_value_with_what_the_server_knows_of_it() {
         stale: true,
         ..Item::default()
     };
-    let answer = Answer::ValueAndMetadata(value("v", 0), item.into());
+    let answer = Answer::ValueAndMetadata((value("v", 0), item).into());
     let reply = "VA 1 f0 c9 h0 l3 t-1 W X O*|v";
     let request = |bumps| Request::GetWithMetadata { bumps };
     means(META, request(true), "mg key f c h l t v O*", reply, answer.clone());

@@ -35,7 +35,8 @@ pub(super) fn answered(
             let fields = (item.size, item.client_flags, item.cas, remaining(&item), item.last_access, item.hit_before);
             fields.into_value_with(ruby)
         }
-        Answer::ValueAndMetadata(value, item) => {
+        Answer::ValueAndMetadata(both) => {
+            let (value, item) = *both;
             let recache = (item.won, item.stale, item.already_won);
             let known = (item.hit_before, item.last_access, remaining(&item));
             (read(value)?, item.cas, recache, known).into_value_with(ruby)
