@@ -300,7 +300,9 @@ def locks_on(model: Model) -> Iterator[Callable[..., Any]]:
     with contextlib.ExitStack() as stack:
 
         def make(place: Redis | str, **settings: Any) -> Any:
-            locks = model.locks(getattr(place, "url", place), **{"connect_timeout": 30, "command_timeout": 30, **settings})
+            locks = model.locks(
+                getattr(place, "url", place), **{"connect_timeout": 30, "command_timeout": 30, **settings}
+            )
             stack.callback(locks.close)
             return locks
 

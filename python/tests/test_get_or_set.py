@@ -324,7 +324,7 @@ async def test_make_cannot_wait_for_itself(model: Model, server: Memcached, conn
     async def make() -> Any:
         return await cache.get_or_set("key", never, 60)
 
-    with pytest.raises(pinyon.UsageError, match="what makes the value of .* would wait for itself"):
+    with pytest.raises(pinyon.UsageError, match=r"what makes the value of .* would wait for itself"):
         await cache.get_or_set("key", make if isinstance(model, Asyncio) else lambda: drive(make()), 60)
     assert await cache.get_or_set("key", lambda: "value", 60, wait=0) == "value"
 

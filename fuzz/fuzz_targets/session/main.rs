@@ -197,7 +197,9 @@ impl Run {
             Ask::JoinedGets => return self.ask_joined(number, patient),
             Ask::Get => Command::Get { key, cas: false },
             Ask::GetMany => Command::GetMany { keys: all.as_bytes(), cas: false },
-            Ask::Set | Ask::JoinedSet => Command::Store(Store { mode, key, size, client_flags: 0, ttl: 0, cas: None, returns_cas: false }),
+            Ask::Set | Ask::JoinedSet => {
+                Command::Store(Store { mode, key, size, client_flags: 0, ttl: 0, cas: None, returns_cas: false })
+            }
             Ask::Delete => Command::Delete { key },
             Ask::Increment => Command::Arithmetic(Arithmetic {
                 key: Key::new(b"counter", false).unwrap(),
