@@ -41,8 +41,10 @@ module Support
       FileUtils.rm_f(@address)
     end
 
+    # Returns when it has stopped, which is a while after the signal.
     def pause
       Process.kill(:STOP, @pid)
+      Process.wait(@pid, Process::WUNTRACED)
     end
 
     def resume
