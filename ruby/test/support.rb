@@ -71,14 +71,14 @@ module Support
     end
   end
 
-  # Accepts connections, answers the greeting, and no command after it.
-  class SilentServer
+  # A server in a thread of the test. Its +answer+ makes the reply to a line.
+  class ScriptedServer
     attr_reader :address
 
     def initialize
       @server = TCPServer.new("127.0.0.1", 0)
       @address = "127.0.0.1:#{@server.addr[1]}"
-      @thread = Thread.new { loop { Thread.new(@server.accept) { |connection| greet(connection) } } }
+      @thread = Thread.new { loop { Thread.new(@server.accept) { |connection| serve(connection) } } }
     end
 
     def stop
@@ -88,13 +88,21 @@ module Support
 
     private
 
-    def greet(connection)
+    def serve(connection)
       while (line = connection.gets)
-        connection.write("VERSION 1.6.18\r\n") if line.start_with?("version")
-        connection.write("MN\r\n") if line.start_with?("mn")
+        connection.write(answer(*line.split))
       end
     rescue SystemCallError
       nil
+    end
+  end
+
+  # Accepts connections, answers the greeting, and no command after it.
+  class SilentServer < ScriptedServer
+    private
+
+    def answer(command = nil, *)
+      { "version" => "VERSION 1.6.18\r\n", "mn" => "MN\r\n" }.fetch(command, "")
     end
   end
 
