@@ -15,6 +15,7 @@ use serde_json::{json, Value};
 
 use super::call::{operation, outcome, owned, request, Op};
 use crate::playing::{ensure, Client, Outcome, Raised};
+use crate::TIMEOUT;
 
 /// A command of a batch.
 pub type QuietCommand = (OwnedKey, Request, Option<Vec<u8>>);
@@ -56,7 +57,7 @@ fn directory(scenario: &Value) -> Arc<Directory> {
         ..CacheSettings::default()
     };
     settings.timeout = given["timeout"].as_f64().unwrap_or(settings.timeout);
-    settings.connect_timeout = given["connect_timeout"].as_f64().unwrap_or(settings.connect_timeout);
+    settings.connect_timeout = given["connect_timeout"].as_f64().unwrap_or(TIMEOUT.as_secs_f64());
     settings.protocol = text(&given["protocol"]).unwrap_or(settings.protocol);
     settings.build(true).expect("settings that make sense").directory.into()
 }
