@@ -92,6 +92,7 @@ lint: setup ## Formatting, lints and types of all languages
 	cd verify && ../.venv/bin/mypy pinyon_verify
 	cd tools/distribution && ../../.venv/bin/mypy --strict .
 	cd ruby && rubocop
+	cd ruby && yard stats --list-undoc --no-cache --no-save --fail-on-warning | tee /dev/stderr | grep -q '100.00% documented'
 
 .PHONY: signatures
 signatures: setup ## Write the arguments of classes and the docstrings of stubs anew, after a change of the core's settings
@@ -101,6 +102,8 @@ signatures: setup ## Write the arguments of classes and the docstrings of stubs 
 .PHONY: docs
 docs: setup .venv/.docs ## The documentation site, in docs/_build/html; a link that leads nowhere fails it
 	.venv/bin/python -m sphinx -q -W --keep-going -c docs -d docs/_build/doctrees . docs/_build/html/$(version)
+	cd ruby && yard doc -q --no-cache --no-save --fail-on-warning --output-dir ../docs/_build/html/$(version)/ruby
+	.venv/bin/python tools/site_files.py docs/_build/html/$(version)
 
 .PHONY: docs-links
 docs-links: setup .venv/.docs ## Ask the network for every address that the documentation links to
