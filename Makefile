@@ -15,8 +15,9 @@ core_sources := $(shell find proto core -name '*.rs' -o -name '*.lua' -o -name '
 rust_sources := $(core_sources) $(shell find python/native bench/floor -name '*.rs' -o -name 'Cargo.toml')
 ruby_sources := $(core_sources) $(shell find ruby/native -name '*.rs' -o -name 'Cargo.toml')
 
-distributed := $(rust_sources) $(shell find python/pinyon -name '*.py*' -not -path '*/__pycache__*') \
-	python/pyproject.toml python/README.md LICENSE-APACHE LICENSE-MIT tools/distribution/build.py
+distributed := $(rust_sources) $(ruby_sources) $(shell find ruby/lib ruby/sig ruby/ext -type f -not -name native.so) \
+	ruby/pinyon.gemspec ruby/README.md CHANGELOG.md $(shell find python/pinyon -name '*.py*' -not -path '*/__pycache__*') \
+	python/pyproject.toml python/README.md LICENSE-APACHE LICENSE-MIT $(wildcard tools/distribution/*.py)
 
 .PHONY: help
 help: ## List these verbs
@@ -44,7 +45,7 @@ test: setup ## Every test, on servers it starts itself
 	.venv/bin/python -m pinyon_bench instructions --check
 
 .PHONY: dist
-dist: target/dist/tools/.ready ## What is uploaded, in dist: a source distribution, and a wheel for each CPython on PATH
+dist: target/dist/tools/.ready ## What is uploaded, in dist: source distribution, wheels and gems
 	target/dist/tools/bin/python tools/distribution/build.py
 	touch target/dist/.built
 
@@ -52,7 +53,7 @@ target/dist/.built: $(distributed)
 	$(MAKE) dist
 
 .PHONY: test-dist
-test-dist: target/dist/.built ## Install and try what is in dist, in environments outside the tree; package the crates
+test-dist: target/dist/.built ## Install and try what is in dist, in fresh environments and gem homes; package the crates
 	target/dist/tools/bin/python -m pytest -q tools/distribution
 
 target/dist/tools/.ready: tools/distribution/requirements.txt tools/requirements-build.txt
