@@ -15,8 +15,9 @@ core_sources := $(shell find proto core -name '*.rs' -o -name '*.lua' -o -name '
 rust_sources := $(core_sources) $(shell find python/native bench/floor -name '*.rs' -o -name 'Cargo.toml')
 ruby_sources := $(core_sources) $(shell find ruby/native -name '*.rs' -o -name 'Cargo.toml')
 
-distributed := $(rust_sources) $(shell find python/pinyon -name '*.py*' -not -path '*/__pycache__*') \
-	python/pyproject.toml python/README.md LICENSE-APACHE LICENSE-MIT tools/distribution/build.py
+distributed := $(rust_sources) $(ruby_sources) $(shell find ruby/lib ruby/sig ruby/ext -type f -not -name native.so) \
+	ruby/pinyon.gemspec ruby/README.md CHANGELOG.md $(shell find python/pinyon -name '*.py*' -not -path '*/__pycache__*') \
+	python/pyproject.toml python/README.md LICENSE-APACHE LICENSE-MIT $(wildcard tools/distribution/*.py)
 
 .PHONY: help
 help: ## List these verbs
@@ -44,7 +45,7 @@ test: setup ## Every test, on servers it starts itself
 	.venv/bin/python -m pinyon_bench instructions --check
 
 .PHONY: dist
-dist: target/dist/tools/.ready ## What is uploaded, in dist: a source distribution, and a wheel for each CPython on PATH
+dist: target/dist/tools/.ready ## What is uploaded, in dist: source distribution, wheels and gems
 	target/dist/tools/bin/python tools/distribution/build.py
 	touch target/dist/.built
 
@@ -52,7 +53,7 @@ target/dist/.built: $(distributed)
 	$(MAKE) dist
 
 .PHONY: test-dist
-test-dist: target/dist/.built ## Install and try what is in dist, in environments outside the tree; package the crates
+test-dist: target/dist/.built ## Install and try what is in dist, in fresh environments and gem homes; package the crates
 	target/dist/tools/bin/python -m pytest -q tools/distribution
 
 target/dist/tools/.ready: tools/distribution/requirements.txt tools/requirements-build.txt
@@ -92,6 +93,7 @@ lint: setup ## Formatting, lints and types of all languages
 	cd verify && ../.venv/bin/mypy pinyon_verify
 	cd tools/distribution && ../../.venv/bin/mypy --strict .
 	cd ruby && rubocop
+	cd ruby && yard stats --list-undoc --no-cache --no-save --fail-on-warning | tee /dev/stderr | grep -q '100.00% documented'
 
 .PHONY: signatures
 signatures: setup ## Write the arguments of classes and the docstrings of stubs anew, after a change of the core's settings
@@ -101,6 +103,8 @@ signatures: setup ## Write the arguments of classes and the docstrings of stubs 
 .PHONY: docs
 docs: setup .venv/.docs ## The documentation site, in docs/_build/html; a link that leads nowhere fails it
 	.venv/bin/python -m sphinx -q -W --keep-going -c docs -d docs/_build/doctrees . docs/_build/html/$(version)
+	cd ruby && yard doc -q --no-cache --no-save --fail-on-warning --output-dir ../docs/_build/html/$(version)/ruby
+	.venv/bin/python tools/site_files.py docs/_build/html/$(version)
 
 .PHONY: docs-links
 docs-links: setup .venv/.docs ## Ask the network for every address that the documentation links to

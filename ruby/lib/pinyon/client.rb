@@ -373,6 +373,9 @@ module Pinyon
       @native.closed?
     end
 
+    # The client, with its servers and the settings that are not the default, for people.
+    #
+    # @return [String]
     def inspect
       "#<#{self.class} #{@native.describe.join("; ")}>"
     end

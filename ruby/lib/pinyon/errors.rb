@@ -128,9 +128,10 @@ module Pinyon
     def self.check(unsuccessful)
       return if unsuccessful.empty?
 
-      raise new(unsuccessful.map do |_number, command, key, reason, error|
+      failures = unsuccessful.map do |_number, command, key, reason, error|
         Failure.new(key:, command:, reason:, error:)
-      end)
+      end
+      raise BatchError, failures
     end
 
     # @return [Array<Failure>] the commands that were not carried out, in the order in which they were given

@@ -126,6 +126,9 @@ module Pinyon
       raise unless failed
     end
 
+    # The lock, with its names and token, for people.
+    #
+    # @return [String]
     def inspect
       "#<#{self.class} #{names.map(&:to_s).join(", ")} token=#{token}#{" lost" if lost?}>"
     end

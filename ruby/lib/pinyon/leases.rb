@@ -152,6 +152,9 @@ module Pinyon
       @native.give_back(@key, *given)
     end
 
+    # The lease, with its key and state, for people.
+    #
+    # @return [String]
     def inspect
       "#<#{self.class} #{@key.inspect} #{@state}>"
     end

@@ -25,8 +25,8 @@ module Pinyon
     # @!attribute age [Float, nil] the seconds since it was acquired
     Status = Struct.new(:name, :holder, :token, :left, :waiting, :age)
 
-    # @param url [String] +redis://[user[:password]@]host[:port][/database]+, +rediss://…+ with TLS, or
-    #   +unix:///path[?db=database]+
+    # @param url [String] +redis://user:password@host:port/database+, where only the host is needed; +rediss://…+ with
+    #   TLS, or +unix:///path?db=database+
     # @param settings [Hash] further settings, by the names that they have in every language: +namespace+, +ttl+,
     #   +timeout+, +reentrant+, +handler+, +fairness+, +command_timeout+, +connect_timeout+, +tls+ …
     # @raise [ArgumentError] a setting that does not exist; the message names the closest one
@@ -144,6 +144,9 @@ module Pinyon
       @native.closed?
     end
 
+    # The client, with its server, for people.
+    #
+    # @return [String]
     def inspect
       "#<#{self.class} #{server}#{" closed" if closed?}>"
     end

@@ -279,6 +279,9 @@ module Pinyon
       @new.closed?
     end
 
+    # The client, with both pools, for people.
+    #
+    # @return [String]
     def inspect
       "#<#{self.class} from #{@old.inspect} to #{@new.inspect}>"
     end

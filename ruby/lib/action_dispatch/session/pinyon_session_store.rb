@@ -4,7 +4,9 @@ require "action_dispatch"
 require "action_dispatch/middleware/session/abstract_store"
 require "rack/session/pinyon"
 
+# What Rails does with requests.
 module ActionDispatch
+  # Its sessions.
   module Session
     # Rails' sessions on memcached.
     #

@@ -7,7 +7,9 @@ require "pinyon"
 require "pinyon/failures"
 require "zlib"
 
+# What Rails' libraries have in common.
 module ActiveSupport
+  # Its caches.
   module Cache
     # Rails' cache on memcached, by a {Pinyon::Client}.
     #
@@ -40,13 +42,16 @@ module ActiveSupport
       # What cannot be read raises these.
       UNREADABLE = [ArgumentError, TypeError, NameError, Zlib::Error].freeze
       LEVELS = { debug: :debug, info: :info, warning: :warn }.freeze
-      private_constant(*constants(false))
+      private_constant :RAILS, :IN_RAILS_6, :SINCE_RAILS_7_1 # rubocop:disable Naming/VariableNumber
+      private_constant :OF_RAILS, :OF_POOLS, :GRACE, :MARSHALLED, :COMPRESSED, :LONGEST_KEY, :REFUSED_IN_KEYS,
+                       :BEFORE_DIGEST, :NOT_WRITTEN, :UNREADABLE, :LEVELS
 
       # Rails 6.1 looks for the coder here. Entries are marshalled as they are.
       DEFAULT_CODER = NullCoder if IN_RAILS_6
 
       # Rails 6.1 leaves it to the store that a raw value in the local cache is a String, as on the server.
-      module LocalCacheWithRaw # :nodoc:
+      # @api private
+      module LocalCacheWithRaw
         private
 
         def write_entry(key, entry, **options)
@@ -59,7 +64,8 @@ module ActiveSupport
       end
 
       # A serializer for pairs of bytes and client flags: one value that cannot be read does not prevent reading others.
-      module Stored # :nodoc:
+      # @api private
+      module Stored
         def self.dump(stored)
           stored
         end
@@ -70,7 +76,8 @@ module ActiveSupport
       end
 
       # A coder of Rails 7.0 that stores entries as Rails 6.1 does.
-      module Entries # :nodoc:
+      # @api private
+      module Entries
         def self.dump(entry)
           entry
         end

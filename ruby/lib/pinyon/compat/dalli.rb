@@ -25,6 +25,7 @@ module Pinyon
 
       # What {Client#get} returns for a miss if +cache_nils: true+ is among its options.
       NOT_FOUND = Object.new
+      # @private
       def NOT_FOUND.inspect = "Dalli::NOT_FOUND"
       NOT_FOUND.freeze
 
@@ -35,7 +36,7 @@ module Pinyon
                       ::Logger.new($stdout, level: ::Logger::INFO)
         end
 
-        # @param [#debug, #info, #warn] logger
+        # What has the methods of a Logger.
         attr_writer :logger
       end
     end

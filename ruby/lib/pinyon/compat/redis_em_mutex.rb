@@ -231,6 +231,9 @@ module Pinyon
         self.class.watching?
       end
 
+      # The mutex, with its names, for people.
+      #
+      # @return [String]
       def inspect
         "#<#{self.class} #{names.join(", ")}>"
       end

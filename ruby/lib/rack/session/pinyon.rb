@@ -4,7 +4,9 @@ require "pinyon"
 require "pinyon/failures"
 require "rack/session/abstract/id"
 
+# The interface between Ruby's web servers and applications.
 module Rack
+  # Its sessions.
   module Session
     # Sessions on memcached, by a {::Pinyon::Client}, in Rack 2 and 3.
     #

@@ -127,6 +127,9 @@ module Pinyon
           cache_nils ? value.equal?(NOT_FOUND) : value.nil?
         end
 
+        # The client, with its servers, for people.
+        #
+        # @return [String]
         def inspect
           "#<#{self.class} #{@cache&.inspect || "closed"}>"
         end

@@ -8,5 +8,6 @@ if defined?(Dalli) && !Dalli.equal?(Pinyon::Compat::Dalli)
   raise LoadError, "Dalli is already loaded, so it cannot be replaced: require pinyon/compat/dalli/replace before dalli"
 end
 
+# Pinyon's interface for programs that use Dalli.
 Dalli = Pinyon::Compat::Dalli unless defined?(Dalli)
 $LOAD_PATH.unshift(File.join(__dir__, "replacing"))

@@ -7,6 +7,7 @@ class Redis
   # Its namespace.
   module EM
     remove_const(:Mutex) if const_defined?(:Mutex, false)
+    # Pinyon's interface for programs that use redis-em-mutex.
     Mutex = Pinyon::Compat::RedisEMMutex
   end
 end

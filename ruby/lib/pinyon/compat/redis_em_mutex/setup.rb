@@ -22,6 +22,7 @@ module Pinyon
             name.end_with?("=")
           end
 
+          # Writes an option: <tt>options.expire = 60</tt>.
           def method_missing(name, *values)
             return super unless name.end_with?("=")
 
