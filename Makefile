@@ -92,6 +92,7 @@ lint: setup ## Formatting, lints and types of all languages
 	cd verify && ../.venv/bin/mypy pinyon_verify
 	cd tools/distribution && ../../.venv/bin/mypy --strict .
 	cd ruby && rubocop
+	cd bench/ruby && rubocop
 
 .PHONY: signatures
 signatures: setup ## Write the arguments of classes and the docstrings of stubs anew, after a change of the core's settings
