@@ -7,12 +7,21 @@ module PinyonBench
   class HashClient
     ITEMS = {} # rubocop:disable Style/MutableConstant
 
-    # Locks that exclude each other, unless they are to fail.
+    # Locks that exclude each other. Those that are to fail keep each worker inside until there are two.
     class HashLocks
       def initialize(model, wrong)
         @model = model
         @wrong = wrong
         @mutex = Mutex.new
+        @inside = 0
+        locks = self
+        model.define_singleton_method(:pause) { |_seconds| locks.meet } if wrong
+      end
+
+      # Waits for another worker.
+      def meet
+        @inside += 1
+        sleep(0.001) until @inside > 1
       end
 
       # Holds the only lock there is.
