@@ -94,6 +94,7 @@ lint: setup ## Formatting, lints and types of all languages
 	cd tools/distribution && ../../.venv/bin/mypy --strict .
 	cd ruby && rubocop
 	cd ruby && yard stats --list-undoc --no-cache --no-save --fail-on-warning | tee /dev/stderr | grep -q '100.00% documented'
+	cd bench/ruby && rubocop
 
 .PHONY: signatures
 signatures: setup ## Write the arguments of classes and the docstrings of stubs anew, after a change of the core's settings

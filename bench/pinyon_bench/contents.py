@@ -9,7 +9,9 @@ from .grids import Grid, Lines
 from .history import history_grid
 from .locks import seed_lines as lock_lines
 from .locks.grids import lock_grids
+from .locks.history import lock_history_grids
 from .results import Document
+from .ruby.rows import RUBY_SEED
 from .step_rows import SEED
 
 
@@ -22,8 +24,9 @@ def tables(document: Document) -> list[Grid]:
         grids.syscall_grid(document),
         grids.memory_grid(document),
     ]
-    if participants(document, SEED.name):
+    if participants(document, SEED.name) or participants(document, RUBY_SEED):
         found.append(history_grid(document))
+    found += lock_history_grids(document)
     return [grid for grid in found if grid.rows]
 
 

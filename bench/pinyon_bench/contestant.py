@@ -17,11 +17,12 @@ from .locks import entries as lock_entries
 from .names import ASYNCIO, BARE, BLOCKING, FLOOR, GEVENT, MODELS, OURS, UVLOOP, contestant_name
 from .placement import pinned
 from .protocol import ProtocolError, decode, encode
+from .ruby import entries as ruby_entries
 from .step_rows import SIZE, STEP_GROUPS
 
 REPLY_SECONDS = 120.0
 ALL_STEPS = tuple(group.name for group in STEP_GROUPS)
-FLOOR_GROUPS = (*ALL_STEPS, GEVENT, ASYNCIO, UVLOOP, *lock_entries.FLOOR_GROUPS)
+FLOOR_GROUPS = (*ALL_STEPS, GEVENT, ASYNCIO, UVLOOP, *ruby_entries.FLOOR_GROUPS, *lock_entries.FLOOR_GROUPS)
 BENCH_FOLDER = Path(__file__).resolve().parent.parent
 REPOSITORY = BENCH_FOLDER.parent
 
@@ -69,6 +70,7 @@ def all_entries() -> list[Entry]:
         *_event_loop(ASYNCIO, "local", "slow"),
         *_event_loop(UVLOOP),
         *(_locks(*each) for each in lock_entries.LOCK_CONTESTANTS),
+        *(_ruby(*each) for each in ruby_entries.CONTESTANTS),
         Entry(FLOOR, [_floor_program()], FLOOR_GROUPS, MODELS, "cargo build --release -p pinyon-floor"),
         Entry(BARE, _python_command("bare_socket"), (SIZE.name,)),
     ]
@@ -96,6 +98,11 @@ def _coroutines(client: str, adapter: str, model: str, *groups: str) -> Entry:
 def _locks(client: str, adapter: str, model: str) -> Entry:
     command = [sys.executable, "-m", "pinyon_bench.locks.contestants", adapter, model]
     return Entry(contestant_name(client, model), command, lock_entries.LIBRARY_GROUPS, (model,))
+
+
+def _ruby(client: str, file: str, model: str, groups: tuple[str, ...]) -> Entry:
+    name = contestant_name(client, model)
+    return Entry(name, ruby_entries.command(file, model), groups, (model,), ruby_entries.BUILD)
 
 
 def _python_command(adapter: str) -> list[str]:

@@ -11,8 +11,9 @@ from .catalogue import GROUPS, targets
 from .compare import figures, participants, processor_time, rate, rate_ratio, rates, ratio
 from .coroutines.rows import SYNC
 from .declaration import Group
-from .names import BLOCKING, FLOOR, MODELS, contestant_name
+from .names import BLOCKING, FLOOR, MODELS, RUBY, contestant_name
 from .results import Document, RowInfo
+from .ruby.rows import RUBY_SEED
 from .step_rows import SEED, STEP_GROUPS
 
 NONE = "–"
@@ -217,13 +218,14 @@ def _processor_cell(document: Document, row: str, name: str) -> str:
 
 
 def seed_lines(document: Document) -> list[str]:
-    """Dalli's table, one block per contestant, in its layout, with rate and ratios beside."""
-    names = participants(document, SEED.name)
+    """Dalli's table, one block per contestant, in its layout, with rate and ratios beside; Python's, then Ruby's."""
     lines: list[str] = []
-    for info in document.contestants:
-        if info.name in names:
-            lines += [f"Testing {info.name} {info.version}", _seed_header()]
-            lines += [_seed_line(document, row.name, info.name, names[0]) for row in document.rows_of(SEED.name)]
+    for group in (SEED.name, RUBY_SEED):
+        names = participants(document, group)
+        for name in names:
+            version = next(info.version for info in document.contestants if info.name == name)
+            lines += [f"Testing {name} {version}", _seed_header()]
+            lines += [_seed_line(document, row.name, name, names[0]) for row in document.rows_of(group)]
             lines.append("")
     return lines[:-1]
 
@@ -233,7 +235,7 @@ def _seed_header() -> str:
 
 
 def _seed_line(document: Document, row: str, name: str, first: str) -> str:
-    label = f"{row}:{name}"
+    label = f"{row.removeprefix(f'{RUBY}:')}:{name}"
     shown = figures(document, row, name)
     value = rate(document, row, name)
     if shown is None or value is None:

@@ -1,4 +1,4 @@
-"""The figures that seeds 000 and 001 published, beside ours."""
+"""The figures that seeds 000 and 001 published, beside today's."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ from .compare import figures, participants
 from .grids import NONE, Grid
 from .names import FLOOR
 from .results import Document
-from .step_rows import SEED_N
+from .ruby.rows import PREFIX, RUBY_SEED
+from .step_rows import SEED, SEED_N
 
+RUBY_PREFIX = f"{PREFIX}:"
 DATA = Path(__file__).with_name("history.json")
 
 
@@ -32,12 +34,14 @@ def published() -> list[Published]:
 
 
 def history_grid(document: Document) -> Grid:
-    """Real seconds of the published tables, and of our first contestant and the floor, for n = 2500."""
-    rows = [row.name for row in document.rows_of("seed")]
-    names = participants(document, "seed")
-    ours = [name for name in names if name in (names[0], FLOOR)]
+    """Real seconds of the published tables, and of today's clients, for n = 2500: ours, the floor, and those in Ruby."""
+    python, ruby = ([row.name for row in document.rows_of(group)] for group in (SEED.name, RUBY_SEED))
+    rows = python or [row.removeprefix(RUBY_PREFIX) for row in ruby]
+    names = participants(document, SEED.name)
+    here = [("", name) for name in names if name in (names[0], FLOOR)]
+    here += [(RUBY_PREFIX, name) for name in participants(document, RUBY_SEED) if ("", name) not in here]
     lines = [[each.name, *(_past(each, row) for row in rows)] for each in published()]
-    lines += [[f"{name}, here", *(_ours(document, row, name) for row in rows)] for name in ours]
+    lines += [[f"{name}, here", *(_ours(document, f"{prefix}{row}", name) for row in rows)] for prefix, name in here]
     header = ["client", *(row.replace(":", "\n").replace("multiget", "multi-get") for row in rows)]
     title = f"History: real seconds for n = {SEED_N}, as published in seeds 000 and 001, and here"
     return Grid(title, header, lines, "The seeds call the object rows `ruby`. " + _sources())

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-BLOCKING, GEVENT, ASYNCIO, UVLOOP = MODELS = ("blocking", "gevent", "asyncio", "uvloop")
+BLOCKING, GEVENT, ASYNCIO, UVLOOP = PYTHON_MODELS = ("blocking", "gevent", "asyncio", "uvloop")
+#: Ruby's: threads, the tasks of async, and fibers in EventMachine.
+RUBY, ASYNC, EVENTMACHINE = RUBY_MODELS = ("ruby", "async", "eventmachine")
+MODELS = (*PYTHON_MODELS, *RUBY_MODELS)
 
 OURS = "Pinyon"
 #: The reference client of most targets.
 PEER = "pylibmc"
+#: The same of targets in Ruby.
+DALLI = "Dalli"
 #: The least that any client can do, and the least that Python can do.
 FLOOR, BARE = "floor", "bare socket"
 

@@ -6,7 +6,7 @@ from .checks import Counts, stored_wrongly
 from .contestant import Contestant, ContestantError, answered
 from .results import Measured, Sample
 from .servers import Server
-from .step_rows import SEED, StepRow
+from .step_rows import StepRow
 
 VERIFY_SECONDS = 20.0
 LONGEST_CELL_SECONDS = 20.0
@@ -43,7 +43,7 @@ class StepCells:
             seconds = self._cell(contestant, row, few).wall
         per_iteration = seconds / few
         fitting = max(3, round(self._cell_seconds / per_iteration))
-        iterations = self._seed_iterations if row.group == SEED.name else fitting
+        iterations = self._seed_iterations if row.of_seed else fitting
         expected = iterations * per_iteration
         if expected > LONGEST_CELL_SECONDS:
             each = f"{per_iteration * 1e3:.0f} ms per iteration"
@@ -74,6 +74,6 @@ class StepCells:
 
 def server_names(row: StepRow, servers: list[Server]) -> list[str]:
     """Returns the servers as the row's clients get them; Dalli's rows know one process under two names."""
-    if row.group == SEED.name:
+    if row.of_seed:
         return [servers[0].name, f"localhost:{servers[0].port}"]
     return [server.name for server in servers[: row.servers]]

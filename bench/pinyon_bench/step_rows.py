@@ -87,6 +87,8 @@ class StepRow(Row):
     prepare: list[Step] = field(default_factory=list)
     quiet: bool = False
     counting: bool = False
+    #: Whether it is one of Dalli's rows: with their count and servers, and with its connect inside the timing.
+    of_seed: bool = False
 
     def spec(self, servers: list[str], iterations: int) -> RowSpec:
         """Returns the row as the contestant gets it."""
@@ -96,7 +98,7 @@ class StepRow(Row):
             "kind": self.kind,
             "length": self.size,
             "quiet": self.quiet,
-            "connect": "inside" if self.group == SEED.name else "outside",
+            "connect": "inside" if self.of_seed else "outside",
             "warmup": max(10, iterations // WARM_UP_SHARE),
             "prepare": self.prepare,
             "phases": self._phases(iterations),
@@ -171,6 +173,7 @@ def seed_rows() -> list[StepRow]:
             steps=[["incr", COUNTER, 1, 1], ["decr", COUNTER, 1], ["incr", COUNTER, 0, None]],
             operations=2,
             counting=True,
+            of_seed=True,
         ),
     ]
 
@@ -188,6 +191,7 @@ def _seed(
         operations=len(steps),
         prepare=prepare or [],
         quiet=quiet,
+        of_seed=True,
     )
 
 

@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..contestant import program
+from ..contestant import BENCH_FOLDER, program
 from ..servers import START_SECONDS, ServerError, end_process
 from .callgrind import count
 from .operations import MODELS
@@ -23,6 +23,8 @@ from .operations import MODELS
 MEMCACHED = ("memcached", "-t", "1", "-u", "root", "-s")
 REDIS = ("redis-server", "--port", "0", "--save", "", "--appendonly", "no", "--unixsocket")
 CORE = program("examples") / "instructions"
+RUBY = str(BENCH_FOLDER / "ruby" / "instructions.rb")
+RUBY_MODELS = ("ruby", "ruby:fibers", "ruby:async", "ruby:eventmachine", "ruby:locks")
 
 
 @dataclass(frozen=True)
@@ -34,9 +36,10 @@ class Program:
 
 
 def programs() -> list[Program]:
-    """Returns the core's program, and one for each concurrency model."""
+    """Returns the core's program, and one for each concurrency model of each language."""
     python = (sys.executable, "-m", f"{__package__}")
-    models = [Program((*python, name), REDIS if "locks" in name else MEMCACHED) for name in MODELS]
+    commands = [(*python, name) for name in MODELS] + [("ruby", RUBY, name) for name in RUBY_MODELS]
+    models = [Program(command, REDIS if "locks" in command[-1] else MEMCACHED) for command in commands]
     return [Program((str(CORE),), MEMCACHED), *models]
 
 

@@ -18,7 +18,7 @@ FILE = BENCH_FOLDER / "instructions.json"
 TOLERANCE = 0.05
 UPDATE = "make bench-instructions"
 VERSION = re.compile(r"\d+(\.\d+)+")
-SOURCES = ("proto", "core", "python", "Cargo.toml", "Cargo.lock")
+SOURCES = ("proto", "core", "python", "ruby", "Cargo.toml", "Cargo.lock")
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ def built_with() -> dict[str, str]:
         "processor": _processor(),
         "Python": platform.python_version(),
         "glibc": platform.libc_ver()[1],
-        **{program: _version(program) for program in ("rustc", "memcached", "redis-server")},
+        **{program: _version(program) for program in ("rustc", "ruby", "memcached", "redis-server")},
     }
 
 

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from typing import Union
 
 from ..locks.workloads import HANDLERS
-from ..names import ASYNCIO, BARE, FLOOR, GEVENT, UVLOOP
+from ..names import ASYNCIO, BARE, FLOOR, GEVENT, RUBY_MODELS, UVLOOP
 from ..results import Document
 
 COROUTINE_GROUPS = (GEVENT, ASYNCIO, UVLOOP)
-VARIANTS = (*COROUTINE_GROUPS, *HANDLERS)
+VARIANTS = (*COROUTINE_GROUPS, *RUBY_MODELS, *HANDLERS)
 BOUNDS = (FLOOR, BARE)
 
 Dashes = Union[str, tuple[float, tuple[float, ...]]]
