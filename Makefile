@@ -75,6 +75,7 @@ verify-locks: setup ## Locks on real processes that are killed, stopped and cut 
 .PHONY: soak
 soak: setup ## Caches on real processes that are killed, paused and silenced, in every concurrency model: ten minutes
 	.venv/bin/python -m pinyon_verify soak
+	.venv/bin/python -m pinyon_verify ruby
 
 .PHONY: lint
 lint: setup ## Formatting, lints and types of all languages
@@ -91,7 +92,7 @@ lint: setup ## Formatting, lints and types of all languages
 	cd bench && ../.venv/bin/mypy pinyon_bench
 	cd verify && ../.venv/bin/mypy pinyon_verify
 	cd tools/distribution && ../../.venv/bin/mypy --strict .
-	cd ruby && rubocop
+	cd ruby && rubocop -c .rubocop.yml . ../verify/ruby
 
 .PHONY: signatures
 signatures: setup ## Write the arguments of classes and the docstrings of stubs anew, after a change of the core's settings
