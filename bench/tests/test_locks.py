@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import math
 import shutil
 import subprocess
@@ -26,6 +27,7 @@ from pinyon_bench.locks.harness import LocksHarness
 from pinyon_bench.locks.origins import Origins, listening, statistics_name
 from pinyon_bench.locks.rows import FAR_ONE_WAY_MILLISECONDS, LocksRow, lock_names, lock_rows
 from pinyon_bench.locks.server import PROGRAM, LockServer, Statistics, start_lock_server
+from pinyon_bench.locks.tally import INSIDE_SECONDS
 from pinyon_bench.placement import UNPINNED, place
 from pinyon_bench.results import Document
 from pinyon_bench.rounds import NO_LOCK_SERVER, Plan, Runner, describe
@@ -120,8 +122,26 @@ def test_a_right_library_is_verified_and_timed(model: Any) -> None:
     assert ask(harness, "time", "locks:ping", 10)["latency"]["median"] > 0
 
 
-def test_a_lock_that_lets_two_in_is_found(model: Any) -> None:
-    reply = ask(LocksHarness(model[1](broken=True), model[0]), "verify", "locks:mutex:3/5", 60)
+class Crowd(Threads):
+    """Threads of which the first to be inside stays there until another one is."""
+
+    def __init__(self) -> None:
+        self._inside = itertools.count(1)
+        self._two = threading.Event()
+
+    async def sleep(self, seconds: float) -> None:
+        if seconds == INSIDE_SECONDS:
+            if next(self._inside) == 2:
+                self._two.set()
+            self._two.wait(60)
+        await super().sleep(seconds)
+
+
+@pytest.mark.parametrize(
+    ("model", "library"), [(Crowd(), Library), (Tasks(), AsyncLibrary)], ids=["blocking", "asyncio"]
+)
+def test_a_lock_that_lets_two_in_is_found(model: Model, library: type[Library]) -> None:
+    reply = ask(LocksHarness(library(broken=True), model), "verify", "locks:mutex:3/5", 60)
     assert not reply["ok"] and "inside at once" in reply["reason"]
 
 

@@ -54,17 +54,20 @@ pub struct Capabilities {
     version: Option<ServerVersion>,
     /// Whether to send only classic text, whatever the version.
     classic: bool,
+    meta: bool,
+    opaque_on_miss: bool,
 }
 
 impl Capabilities {
     /// `None`: a version that could not be read. Such a server gets only classic text.
     pub fn of(version: Option<ServerVersion>) -> Self {
-        Self { version, classic: false }
+        let since = |first| version.is_some_and(|version| version >= first);
+        Self { version, classic: false, meta: since(META), opaque_on_miss: since(OPAQUE_ON_MISS) }
     }
 
     /// For a server that gets only classic text, whatever its version: it may be behind a proxy.
     pub fn classic(version: Option<ServerVersion>) -> Self {
-        Self { version, classic: true }
+        Self { version, classic: true, meta: false, opaque_on_miss: false }
     }
 
     /// For a server that takes meta commands although its version could not be read.
@@ -83,12 +86,12 @@ impl Capabilities {
 
     /// Whether the server takes meta commands in their final syntax.
     pub fn meta(&self) -> bool {
-        self.since(META)
+        self.meta
     }
 
     /// Whether a meta miss echoes the opaque, so that even a miss can be verified.
     pub fn opaque_on_miss(&self) -> bool {
-        self.since(OPAQUE_ON_MISS)
+        self.opaque_on_miss
     }
 
     pub(crate) fn since(&self, version: ServerVersion) -> bool {

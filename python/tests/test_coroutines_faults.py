@@ -25,7 +25,7 @@ def full_listener() -> Iterator[str]:
     """The address of a server whose queue of connections is full: connecting takes forever."""
     with contextlib.ExitStack() as stack:
         listening = stack.enter_context(socket.socket())
-        listening.bind(("127.0.0.1", free_port()))
+        listening.bind(("127.0.0.1", 0))
         listening.listen(0)
         for _ in range(3):
             filling = stack.enter_context(socket.socket())

@@ -100,6 +100,10 @@ impl<N: Network> RespSession<N> {
 
     /// When to [`Self::poll`] even if nothing has happened.
     pub fn deadline(&self) -> Option<Instant> {
+        // A lock asks for this some ten times, mostly of a connection with nothing in flight.
+        if self.queue.is_empty() {
+            return self.connection.deadline();
+        }
         let awaited = self.queue.iter().filter(|exchange| !exchange.abandoned);
         self.connection.deadline().or_else(|| awaited.map(|exchange| exchange.deadline).min())
     }

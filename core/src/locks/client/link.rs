@@ -129,8 +129,12 @@ impl<W, P: Platform> Link<W, P> {
 
     pub(super) fn deadline(&self) -> Option<Instant> {
         let waiting = self.outbox.iter().filter(|item| matches!(item.about, About::Command(_)));
-        let sessions = self.lanes.iter().filter_map(|lane| lane.session.deadline());
-        sessions.chain(waiting.map(|item| item.deadline)).chain(self.retry_at).chain(self.again_at).min()
+        let [commands, messages] = &self.lanes;
+        [commands.session.deadline(), messages.session.deadline(), self.retry_at, self.again_at]
+            .into_iter()
+            .chain(waiting.map(|item| Some(item.deadline)))
+            .flatten()
+            .min()
     }
 
     pub(super) fn watched(&self) -> impl Iterator<Item = (usize, RawFd)> + '_ {

@@ -289,11 +289,12 @@ impl Machine {
         }
         let number = self.next_number;
         self.next_number += 1;
-        let names = request.names.clone();
-        let entry = Entry::new(number, request, nested, now + self.options.patience, now);
-        self.wake_by(entry.look_at().unwrap_or(entry.deadline));
-        self.entries.insert(number, entry);
-        if nested || self.table.enter(number, &names) {
+        let impatient = now + self.options.patience;
+        let entry = self.entries.entry(number).or_insert_with(|| Entry::new(number, request, nested, impatient, now));
+        let due = entry.look_at().unwrap_or(entry.deadline);
+        let leads = nested || self.table.enter(number, &entry.names);
+        self.wake_by(due);
+        if leads {
             self.ask(number, now);
         }
         Ok(number)
