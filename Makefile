@@ -76,6 +76,7 @@ verify-locks: setup ## Locks on real processes that are killed, stopped and cut 
 .PHONY: soak
 soak: setup ## Caches on real processes that are killed, paused and silenced, in every concurrency model: ten minutes
 	.venv/bin/python -m pinyon_verify soak
+	.venv/bin/python -m pinyon_verify ruby
 
 .PHONY: lint
 lint: setup ## Formatting, lints and types of all languages
@@ -92,7 +93,7 @@ lint: setup ## Formatting, lints and types of all languages
 	cd bench && ../.venv/bin/mypy pinyon_bench
 	cd verify && ../.venv/bin/mypy pinyon_verify
 	cd tools/distribution && ../../.venv/bin/mypy --strict .
-	cd ruby && rubocop
+	cd ruby && rubocop -c .rubocop.yml . ../verify/ruby
 	cd ruby && yard stats --list-undoc --no-cache --no-save --fail-on-warning | tee /dev/stderr | grep -q '100.00% documented'
 	cd bench/ruby && rubocop
 

@@ -9,6 +9,7 @@ import shutil
 from .locks.cells import CELLS
 from .locks.run import HEADING, details, line, run
 from .locks.sabotage import SABOTAGES
+from .ruby.cli import add_verb as add_ruby
 from .soak.cli import add_verb as add_soak
 
 #: The duration of work in each quick cell, in seconds.
@@ -96,4 +97,5 @@ def _parser() -> argparse.ArgumentParser:
     locks.add_argument("--list", action="store_true", help="list the cells and exit")
     locks.set_defaults(carry_out=_locks)
     add_soak(verbs)
+    add_ruby(verbs)
     return parser

@@ -3,6 +3,7 @@
 require "date"
 require "pinyon/batch"
 require "pinyon/leases"
+require "pinyon/sharing"
 
 module Pinyon
   # A client of one or more memcached servers. All threads of a process can share it; a forked child makes connections
@@ -21,6 +22,7 @@ module Pinyon
   # refused.
   class Client
     include Leases
+    include Sharing
 
     # An event of the servers.
     #

@@ -2,6 +2,7 @@
 
 require "pinyon/listening"
 require "pinyon/held"
+require "pinyon/sharing"
 
 module Pinyon
   # Locks that programs share on one Redis or Valkey server. All threads and fibers of a process can share a client; a
@@ -15,6 +16,8 @@ module Pinyon
   #
   # A lock has one name or several; several are acquired together or not at all.
   class Locks
+    include Sharing
+
     # The state of one name.
     #
     # @!attribute name [String, Symbol]

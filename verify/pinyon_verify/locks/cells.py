@@ -12,6 +12,8 @@ CALM = Settings(ttl=60.0, heartbeat=60.0, long_stays=0.0, patience=30.0)
 BUSY = Settings(cancels=0.15, tries=0.05, unrenewed=0.05, stay=0.002, long_stays=0.005)
 MODELS = ("blocking", "gevent", "asyncio")
 
+RUBY = ("ruby-threads", "ruby-async")
+
 #: A user with exactly the permissions that the pure handler needs according to the documentation.
 PLAIN_USER = (
     "plain on >secret ~{verify}:* &{verify}:* +ping +info +subscribe +publish +time +multi +exec +watch +unwatch"
@@ -248,6 +250,20 @@ CELLS = (
         _all(_CUT),
         cuts=("before-send", "before-reply", "mid-reply", "half-open"),
         options=("--rename-command", "HELLO", ""),
+    ),
+    Cell("ruby", "Ruby's threads and fibers beside Python's models", each(BUSY, *MODELS, *RUBY), quick=True),
+    Cell(
+        "kill-ruby",
+        "kill -9 and SIGSTOP among Ruby's clients and Python's",
+        each(BUSY, "blocking", "asyncio", *RUBY),
+        faults=(faults.kill_holder, faults.kill_waiter, faults.stop_holder, faults.stop_waiter),
+        quick=True,
+    ),
+    Cell(
+        "cut-ruby",
+        "connections cut among Ruby's clients and Python's",
+        each(_CUT, "blocking", "asyncio", *RUBY),
+        cuts=("before-send", "before-reply", "mid-reply", "half-open"),
     ),
     Cell("fork", "forks inside critical sections while others wait", each(BUSY.but(forks=0.03), *3 * ["blocking"])),
     Cell(

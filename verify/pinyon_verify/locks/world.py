@@ -30,6 +30,14 @@ WARM_UP, TAIL = 0.3, 0.5
 ENDING = 30.0
 
 
+def program(model: str) -> list[str]:
+    """Return the command that runs a client process in this concurrency model."""
+    if model.startswith("ruby"):
+        root = Path(__file__).parents[3]
+        return ["ruby", "-I", str(root / "ruby" / "lib"), str(root / "verify" / "ruby" / "locks.rb")]
+    return [sys.executable, "-m", "pinyon_verify.locks.client"]
+
+
 class Client:
     """One client process."""
 
@@ -40,7 +48,7 @@ class Client:
         settings.dump(path)
         self._errors = path.with_suffix(".errors")
         with self._errors.open("wb") as errors:
-            command = [sys.executable, "-m", "pinyon_verify.locks.client", str(path)]
+            command = [*program(settings.model), str(path)]
             self.process = subprocess.Popen(command, stderr=errors, env={**os.environ, **environment})
 
     @property

@@ -6,6 +6,8 @@ require "active_support/core_ext/marshal" if ActiveSupport::VERSION::MAJOR < 7 #
 require "pinyon"
 require "pinyon/failures"
 require "zlib"
+require "active_support/cache/pinyon_store/compare_and_swap"
+require "active_support/cache/pinyon_store/leases"
 
 # What Rails' libraries have in common.
 module ActiveSupport
@@ -27,6 +29,8 @@ module ActiveSupport
       SINCE_RAILS_7_1 = RAILS >= Gem::Version.new("7.1.0")
       # Options of Rails' that are not settings of the client.
       OF_RAILS = [*UNIVERSAL_OPTIONS, :skip_nil, :raw].freeze
+      # Options of its own that a call can set, too.
+      OF_CALLS = %i[lease].freeze
       # What other stores do with a pool of connections; the client has its own.
       OF_POOLS = %i[pool pool_size pool_timeout].freeze
       # Seconds for which the server keeps an entry longer where +race_condition_ttl+ is used, as in MemCacheStore.
@@ -93,6 +97,8 @@ module ActiveSupport
       private_constant :LocalCacheWithRaw, :Stored, :Entries
 
       include Pinyon::Failures
+      include Leases
+      include CompareAndSwap
       prepend Strategy::LocalCache
       prepend LocalCacheWithRaw if IN_RAILS_6
 
@@ -112,8 +118,8 @@ module ActiveSupport
       def initialize(*addresses)
         addresses = addresses.flatten
         options = addresses.extract_options!
-        super(options.slice(*OF_RAILS))
-        settings = options.except(*OF_RAILS, *OF_POOLS)
+        super(options.slice(*OF_RAILS, *OF_CALLS))
+        settings = options.except(*OF_RAILS, *OF_CALLS, *OF_POOLS)
         servers = addresses.compact.flat_map { |address| address.split(",").map(&:strip) }
         @client = Pinyon::Client.new(*servers, ring: "dalli", on_event: method(:log), **settings, serializer: Stored)
       end
@@ -200,14 +206,17 @@ module ActiveSupport
       end
 
       # @param together [Hash, nil] receives the value, which is then sent with others
-      def write_serialized_entry(key, payload, raw: false, unless_exist: false, together: nil, **options)
-        stored = raw ? [payload.to_s, 0] : [Marshal.dump(payload), MARSHALLED]
+      # @param written [Array, nil] receives whether it was stored
+      def write_serialized_entry(key, payload, raw: false, unless_exist: false, together: nil, written: nil, **options)
+        stored = pack(payload, raw)
         if together
           together[key] = stored
           return true
         end
         ttl = ttl_of_entry(raw:, **options)
-        failing_to(NOT_WRITTEN) { unless_exist ? @client.add(key, stored, ttl:) : @client.set(key, stored, ttl:) }
+        outcome = failing_to(NOT_WRITTEN) { @client.public_send(unless_exist ? :add : :set, key, stored, ttl:) }
+        written&.push(outcome)
+        outcome
       end
 
       # Each entry passes through the local cache. Then all are sent together.
@@ -257,6 +266,10 @@ module ActiveSupport
       # Whether this version of Rails can write the format of Rails 6.1, and is to do so.
       def as_in_rails_6?
         RAILS < Gem::Version.new("7.2.0") && Cache.format_version.to_s == "6.1"
+      end
+
+      def pack(payload, raw)
+        raw ? [payload.to_s, 0] : [Marshal.dump(payload), MARSHALLED]
       end
 
       def unpack(bytes, flags, raw)

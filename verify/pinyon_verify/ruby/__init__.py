@@ -1,0 +1,1 @@
+"""Ruby callers that are stopped at random, and Ruby under valgrind."""
