@@ -417,5 +417,7 @@ class TestFetch < PinyonTest
 
   def kill(process)
     Process.kill(:KILL, process.pid) if process.alive?
+  rescue Errno::ESRCH
+    # It has ended since it was asked whether it is alive.
   end
 end

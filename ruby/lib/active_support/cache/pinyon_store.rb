@@ -47,8 +47,8 @@ module ActiveSupport
       UNREADABLE = [ArgumentError, TypeError, NameError, Zlib::Error].freeze
       LEVELS = { debug: :debug, info: :info, warning: :warn }.freeze
       private_constant :RAILS, :IN_RAILS_6, :SINCE_RAILS_7_1 # rubocop:disable Naming/VariableNumber
-      private_constant :OF_RAILS, :OF_CALLS, :OF_POOLS, :GRACE, :MARSHALLED, :COMPRESSED, :LONGEST_KEY, :REFUSED_IN_KEYS,
-                       :BEFORE_DIGEST, :NOT_WRITTEN, :UNREADABLE, :LEVELS
+      private_constant :OF_RAILS, :OF_CALLS, :OF_POOLS, :GRACE, :MARSHALLED, :COMPRESSED, :LONGEST_KEY,
+                       :REFUSED_IN_KEYS, :BEFORE_DIGEST, :NOT_WRITTEN, :UNREADABLE, :LEVELS
 
       # Rails 6.1 looks for the coder here. Entries are marshalled as they are.
       DEFAULT_CODER = NullCoder if IN_RAILS_6

@@ -7,10 +7,12 @@ module ActiveSupport
       #
       # The lease has a key of its own beside the entry's. A lease of memcached's under the entry's key would leave an
       # empty item there while the value is made, and Rails' MemCacheStore reads that as a value.
-      module Leases # :nodoc:
+      module Leases
         # What is under the lease's key for a second after the value was made.
         MADE = ["made", 0].freeze
+        # The same where the made value was not stored.
         NOT_STORED = ["not stored", 0].freeze
+        # For how long.
         SECONDS_AFTER = 1
         # How often to ask for the lease, where made entries are deleted at once.
         ROUNDS = 3
@@ -19,7 +21,7 @@ module ActiveSupport
 
         # The block has raised an error of Pinyon's, which is none of this cache.
         class FailedBlock < StandardError; end
-        private_constant(*constants(false))
+        private_constant :MADE, :NOT_STORED, :SECONDS_AFTER, :ROUNDS, :MARK, :FailedBlock
 
         private
 
