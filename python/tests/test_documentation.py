@@ -200,6 +200,12 @@ def check_packages(words: list[str]) -> None:
     assert [word for word in words[3:] if not re.search(rf"^{word}\b", installed, re.MULTILINE)] == []
 
 
+def check_gem(words: list[str]) -> None:
+    """`make test-dist` installs a gem of this version."""
+    assert words[:3] == ["gem", "install", "--local"]
+    assert words[3].startswith(f"dist/pinyon-{pinyon.__version__}-")
+
+
 def check_target(words: list[str]) -> None:
     targets = set(re.findall(r"^([a-z-]+):", (REPOSITORY / "Makefile").read_text(), re.MULTILINE))
     assert {word for word in words[1:] if "=" not in word} <= targets
@@ -228,6 +234,7 @@ def is_run_elsewhere(words: list[str]) -> None:
 CHECKS = {
     "cargo": has_nothing_of_ours,
     "cp": has_nothing_of_ours,
+    "gem": check_gem,
     "git": has_nothing_of_ours,
     "make": check_target,
     "memcached": check_options,
