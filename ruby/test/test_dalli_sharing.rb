@@ -34,7 +34,7 @@ class TestDalliSharing < PinyonTest
     end
   end
 
-  def test_raw_values
+  def test_raw_values_in_a_shared_pool
     mine = ours
     its = theirs
     ["text", "\xFF".b, 5, :symbol, "x" * 10_000, ""].each do |value|
@@ -96,7 +96,7 @@ class TestDalliSharing < PinyonTest
   end
 
   # The server's clock may be a second behind.
-  def test_times_to_live
+  def test_times_to_live_in_a_shared_pool
     mine = ours(expires_in: 9000)
     its = theirs(expires_in: 9000)
     plain = client(serializer: :raw)

@@ -32,7 +32,7 @@ class TestGarbage < PinyonTest
     assert_equal NESTED, cache.get(key("again"))
   end
 
-  def test_many_keys
+  def test_many_keys_under_stress
     cache = client
     pairs = (1..10).to_h { |number| [key(number), ["value #{number}"]] }
     assert_equal([], under_stress { cache.set_many(pairs) })

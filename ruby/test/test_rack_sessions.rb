@@ -151,7 +151,7 @@ class TestRackSessions < PinyonTest
     assert_raises(Pinyon::UnsupportedType) { visitor.visit("/object") }
   end
 
-  def test_mistakes_are_raised
+  def test_mistakes_of_sessions_are_raised
     assert_raises(TypeError) { visitor.visit("/proc") }
     said = assert_raises(ArgumentError) { sessions(time_out: 1) }.message
     assert_match(/time_out.*timeout/, said)

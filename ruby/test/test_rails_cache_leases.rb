@@ -173,7 +173,7 @@ class TestRailsCacheLeases < PinyonTest
     ActiveSupport::Cache::Store.instance_method(:save_block_result_to_cache).arity == 3
   end
 
-  def test_the_local_cache_of_a_request
+  def test_leases_and_the_local_cache_of_a_request
     cache = store
     cache.with_local_cache do
       assert_nil cache.read("name")

@@ -64,7 +64,7 @@ class TestRailsCacheSwaps < PinyonTest
     assert_nil(cache.cas_multi { flunk })
   end
 
-  def test_the_local_cache_of_a_request
+  def test_a_swap_is_seen_in_the_local_cache_of_a_request
     cache = store
     cache.with_local_cache do
       cache.write_multi({ "a" => 1, "b" => 1 })
@@ -76,7 +76,7 @@ class TestRailsCacheSwaps < PinyonTest
     end
   end
 
-  def test_a_server_that_fails
+  def test_a_server_that_fails_swaps_nothing
     server = Server.new(*MEMCACHED)
     cache = store(server.address)
     cache.write("name", 1)
@@ -95,7 +95,7 @@ class TestRailsCacheSwaps < PinyonTest
     logged { assert_nil(cache.cas("name") { flunk }) }
   end
 
-  def test_notifications
+  def test_notifications_of_swaps
     cache = store
     cache.write("name", 1)
     seen = notified { cache.cas("name") { 2 } && cache.cas_multi("name") { { "name" => 3 } } }
