@@ -9,7 +9,7 @@ from fnmatch import fnmatchcase
 from ..grids import NONE, Grid
 from ..locks.grids import WAITING, WORK
 from ..locks.workloads import FAR_ONE_WAY_MILLISECONDS
-from ..names import ASYNCIO, BARE, FLOOR, GEVENT, OURS, PEER, UVLOOP
+from ..names import ASYNC, ASYNCIO, BARE, EVENTMACHINE, FLOOR, GEVENT, OURS, PEER, RUBY, UVLOOP
 from .medians import Figures
 from .record import MISSED, TARGETS, Record
 
@@ -115,6 +115,38 @@ def _tasks(_: Record, figures: Figures, rows: list[str]) -> str:
     )
 
 
+def _tasks_on_uvloop(_: Record, figures: Figures, rows: list[str]) -> str:
+    ours, other = f"{OURS} {UVLOOP}", f"emcache autobatch {UVLOOP}"
+    wall = _span(1e6 / figures.rates[row, ours].rate for row in rows)
+    busy = _span(figures.processor[row, ours] for row in rows)
+    times = _span(figures.processor[row, other] / figures.processor[row, ours] for row in rows)
+    return (
+        f"The server works on the same core. Of the {wall} µs of an operation, Pinyon's process takes {busy}; most of the "
+        f"rest is the server's. emcache takes {times} times Pinyon's processor time."
+    )
+
+
+def _ruby_small_set(_: Record, figures: Figures, rows: list[str]) -> str:
+    times = figures.rates[rows[0], FLOOR].rate / figures.rates[rows[0], f"Dalli {RUBY}"].rate
+    return f"The floor, which has no Ruby, is itself only {times:.2f} times Dalli."
+
+
+def _fibers_of_async(_: Record, figures: Figures, rows: list[str]) -> str:
+    busy = _span(figures.processor[row, f"{OURS} {ASYNC}"] for row in rows)
+    return (
+        "async 1 writes a byte into a pipe of its own for each fiber that is to go on: nearly all of the system calls. An "
+        f"operation takes {busy} µs of processor time."
+    )
+
+
+def _fibers_of_eventmachine(_: Record, figures: Figures, rows: list[str]) -> str:
+    busy = _span(figures.processor[row, f"{OURS} {EVENTMACHINE}"] for row in rows)
+    return (
+        "EventMachine's `next_tick`, by which each fiber goes on, asks for the process's number and writes a byte into a "
+        f"pipe: nearly all of the system calls. An operation takes {busy} µs of processor time."
+    )
+
+
 def _large_values_at_once(_: Record, figures: Figures, __: list[str]) -> str:
     ten = "local:get:100KB:10"
     ours, other = figures.processor[ten, f"{OURS} {ASYNCIO}"], figures.processor[ten, f"emcache {ASYNCIO}"]
@@ -167,6 +199,10 @@ REASONS: dict[str, Reason] = {
     "gevent:*: at least * times *": _greenlets,
     "gevent:*: never slower with more greenlets; worst step: 64 to 256": _many_greenlets,
     "asyncio:*: at least * times *": _tasks,
+    "uvloop:*: at least * times *": _tasks_on_uvloop,
+    "ruby:set:36B: at least * times Dalli": _ruby_small_set,
+    "ruby:async:*:64: *": _fibers_of_async,
+    "ruby:eventmachine:*:64: *": _fibers_of_eventmachine,
     "local: CPU *get:100KB:100 *": _large_values_at_once,
     "locks:pair:1: at least * times redis-py": _lock,
     f"locks:pair:1: at least * times {FLOOR}": _lock_and_floor,
