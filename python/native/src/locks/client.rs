@@ -161,8 +161,11 @@ fn texts<'n>(names: &'n Bound<'_, PyTuple>) -> PyResult<Vec<&'n [u8]>> {
 }
 
 pub(super) fn lock_names(names: &Bound<'_, PyTuple>) -> PyResult<Names> {
-    let py = names.py();
-    checked(py, locks::names(texts(names)?))
+    let sorted = match names.as_slice() {
+        [name] => locks::names([name_bytes(name)?]), // needs no list
+        _ => locks::names(texts(names)?),
+    };
+    checked(names.py(), sorted)
 }
 
 fn name_bytes<'n>(name: &'n Bound<'_, PyAny>) -> PyResult<&'n [u8]> {
