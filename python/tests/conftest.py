@@ -85,8 +85,11 @@ def own_server() -> Iterator[Memcached]:
 
 @pytest.fixture(scope="session")
 def roomy() -> Iterator[Memcached]:
-    """A server that accepts values of many megabytes, and evicts none of them."""
-    with Memcached("-I", "32m", "-m", "1024") as server:
+    """A server that accepts values of many megabytes, and loses none of them.
+
+    It does not reassign pages either: that drops a value that is in use for too long.
+    """
+    with Memcached("-I", "32m", "-m", "1024", "-o", "slab_automove=0") as server:
         yield server
 
 
