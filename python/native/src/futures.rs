@@ -64,7 +64,9 @@ impl Futures {
         }
     }
 
-    /// Sets the outcome of a future.
+    /// Sets the outcome of a future. Has a frame of its own, because a hub that switches to a greenlet keeps a copy of the
+    /// stack below it.
+    #[inline(never)]
     pub(crate) fn resume(&self, future: &Bound<'_, PyAny>, answer: Answer) -> PyResult<()> {
         let py = future.py();
         match self {
