@@ -35,13 +35,13 @@ static STRLEN room_for(SV *sv)
 }
 
 /* The arguments of one of the calls: an array of them, or a key alone. */
-static SSize_t unpacked(pTHX_ const call_method_of *method, SV *item, SV **given)
+static SSize_t unpacked(pTHX_ const call_method_of *method, SV *item, SV **given, bool is_complete)
 {
     AV     *list;
     SSize_t count, index;
     SvGETMAGIC(item);
     if (!SvROK(item) || SvTYPE(SvRV(item)) != SVt_PVAV || SvOBJECT(SvRV(item))) {
-        if (method->takes != TAKES_KEY && method->takes != TAKES_STALE && method->takes != TAKES_DELTA)
+        if (!is_complete && method->takes != TAKES_KEY && method->takes != TAKES_STALE && method->takes != TAKES_DELTA)
             throw_usage(aTHX_ newSVpvf("%s_multi takes array references with %s each", method->name,
                                        shown_arguments[method->takes]));
         given[0] = item;
@@ -108,7 +108,7 @@ static void many_prepare(pTHX_ many_calls *many, SV *self, unsigned number, SV *
         SSize_t present = 1;
         given[0]        = item[index];
         if (SvROK(item[index]) || methods[number].takes != TAKES_KEY)
-            present = unpacked(aTHX_ & methods[number], item[index], given);
+            present = unpacked(aTHX_ & methods[number], item[index], given, common != NULL);
         if (common)
             given[present++] = common;
         one->room = at;

@@ -99,6 +99,8 @@ static void write_list(pTHX_ pinyon_writer *writer, AV *list, unsigned depth)
         SV **item = av_fetch(list, index, 0);
         write_value(aTHX_ writer, item ? *item : &PL_sv_undef, depth + 1);
     }
+    part.kind = PINYON_CLOSE;
+    write_part(aTHX_ writer, &part);
 }
 
 static void write_map(pTHX_ pinyon_writer *writer, HV *map, unsigned depth)
@@ -121,6 +123,8 @@ static void write_map(pTHX_ pinyon_writer *writer, HV *map, unsigned depth)
         write_string(aTHX_ writer, start, size, cBOOL(SvUTF8(key)));
         write_value(aTHX_ writer, hv_iterval(map, entry), depth + 1);
     }
+    part.kind = PINYON_CLOSE;
+    write_part(aTHX_ writer, &part);
 }
 
 /* What Perl has no type of its own for: booleans, large integers, times. */
