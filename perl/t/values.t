@@ -69,6 +69,7 @@ subtest 'what has no counterpart is refused' => sub {
         like $@, $says;
     }
     @{$cycle} = ();
+    ok !eval { $cache->set( refused => [ [ sub {1} ] ] ); 1 }, 'in the middle of a value';
     is $cache->set( after => [1] ), 1, 'and the next value is stored';
 };
 
