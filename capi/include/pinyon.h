@@ -277,7 +277,8 @@ void pinyon_answers_free(pinyon_answers *answers);
 /* ---- What a host does during a call ------------------------------------------------------------------------------ */
 
 /* Where to put a value of so many bytes; NULL to have it in the reply. It is written to until the reply is there, even
- * for a request that fails in the end. It must not wait, and not use the library. */
+ * for a request that fails in the end. A request that is repeated may ask again; the last memory counts. It must not
+ * wait, and not use the library. */
 typedef void *(*pinyon_place)(void *context, size_t size, uint32_t client_flags);
 /* Asked after every wait, at least ten times a second. Anything but 0 ends the call with PINYON_INTERRUPTED. */
 typedef int (*pinyon_interrupted)(void *host);
@@ -405,7 +406,8 @@ void pinyon_making_made(pinyon_making *making, pinyon_bytes value, uint32_t clie
 void pinyon_making_failed(pinyon_making *making, pinyon_bytes message);
 
 typedef enum pinyon_step_kind {
-    PINYON_STEP_ASK    = 0, /* carry out `request`, and pass its reply to pinyon_making_replied */
+    PINYON_STEP_ASK    = 0, /* carry out `request`, whose context you may set; have no `place` for its value, and pass
+                               its reply to pinyon_making_replied */
     PINYON_STEP_PAUSE  = 1, /* wait for `seconds` */
     PINYON_STEP_FOLLOW = 2, /* wait until pinyon_next_woken returns this caller's context, for `seconds` at most */
     PINYON_STEP_MAKE   = 3, /* make the value: pinyon_making_made, or pinyon_making_failed */
@@ -482,6 +484,7 @@ void          pinyon_writer_free(pinyon_writer *writer);
 /* Reads values in the client's dialect. A reader may be used for many values, one after the other. */
 typedef struct pinyon_reader pinyon_reader;
 
+/* `client` may be NULL for a reader of answers only. */
 pinyon_reader *pinyon_reader_new(const pinyon_client *client);
 /* Begins to read a value with these flags, as a reply has them. The bytes must stay as they are while it is read. */
 pinyon_status pinyon_read_value(pinyon_reader *reader, pinyon_bytes value, uint32_t client_flags, pinyon_error **error);

@@ -3,7 +3,24 @@
 //! A function here checks its pointers, converts, and calls a safe function of its module. A panic ends the call and
 //! poisons the handle, never the process.
 
-use std::ffi::{c_char, CStr};
+pub mod answers;
+pub mod batch;
+pub mod client;
+pub mod errors;
+pub mod events;
+pub mod guard;
+pub mod host;
+pub mod making;
+mod metrics;
+pub mod options;
+pub mod placing;
+pub mod replies;
+pub mod requests;
+pub mod run;
+pub mod structs;
+pub mod values;
+
+use std::ffi::{c_char, c_void, CStr};
 
 /// The number of this interface.
 pub const ABI: u32 = 1;
@@ -21,3 +38,6 @@ pub extern "C" fn pinyon_version() -> *const c_char {
     };
     VERSION.as_ptr()
 }
+
+/// Frees a lock that nobody has taken out of a reply.
+fn drop_lock(_lock: *mut c_void) {}
