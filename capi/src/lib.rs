@@ -10,6 +10,7 @@ pub mod errors;
 pub mod events;
 pub mod guard;
 pub mod host;
+pub mod loops;
 pub mod making;
 mod metrics;
 pub mod options;

@@ -17,12 +17,13 @@ macro_rules! sized {
     ($($name:ident as $c:literal),* $(,)?) => {
         $(
             // SAFETY: all fields are numbers, pointers, or functions that may be null.
-            unsafe impl CStruct for $name {
+            unsafe impl $crate::structs::CStruct for $name {
                 const NAME: &'static str = $c;
             }
         )*
     };
 }
+pub(crate) use sized;
 
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
