@@ -64,11 +64,9 @@ static void watch(size_t lane, int fd, bool write)
     if (lane >= lanes) {
         watched = realloc(watched, (lane + 1) * sizeof *watched);
         if (!watched) abort();
-        for (; lanes <= lane; lanes++) watched[lanes].fd = -1;
+        for (; lanes <= lane; lanes++) watched[lanes] = (struct pollfd){.fd = -1};
     }
-    watched[lane].fd      = fd;
-    watched[lane].events  = write ? POLLIN | POLLOUT : POLLIN;
-    watched[lane].revents = 0;
+    watched[lane] = (struct pollfd){.fd = fd, .events = write ? POLLIN | POLLOUT : POLLIN};
 }
 
 static void carry_out(void)
