@@ -77,6 +77,11 @@ impl Callers {
         Some(&known.caller)
     }
 
+    /// Whether nobody waits.
+    pub fn is_empty(&self) -> bool {
+        self.places.len() == self.vacant.len()
+    }
+
     /// Marks a caller that no longer waits.
     pub fn abandon(&mut self, ticket: u64) -> bool {
         let caller = self.end(ticket);
@@ -111,6 +116,7 @@ mod tests {
         assert!(!callers.abandon(first.ticket) && !third.is_gone());
         assert!(callers.abandon(third.ticket) && third.is_gone() && !second.is_gone());
         assert!(!callers.abandon(third.ticket) && !callers.abandon(0) && !callers.abandon(u64::MAX));
+        assert!(!callers.is_empty() && callers.end(second.ticket).is_some() && callers.is_empty());
     }
 
     #[test]

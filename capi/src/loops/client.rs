@@ -134,6 +134,11 @@ impl ClientLoop {
         self.callers.abandon(ticket);
     }
 
+    /// Whether no caller waits.
+    pub fn is_idle(&self) -> bool {
+        self.callers.is_empty()
+    }
+
     /// Fills the next reply. False: there is none.
     #[inline]
     pub fn next_reply(&mut self, reply: &mut Reply) -> bool {

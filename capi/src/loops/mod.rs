@@ -2,6 +2,7 @@
 
 mod callers;
 mod client;
+mod locks;
 pub mod structs;
 mod values;
 
@@ -10,11 +11,15 @@ use std::time::Instant;
 use pinyon_core::driven::Order;
 
 use crate::client::Client;
-use crate::errors::Error;
+use crate::errors::{Error, Failure};
 use crate::guard::{free, made, with, with_mut, Handle, Poison};
+use crate::locks::structs::Wish;
+use crate::locks::Locks;
 use crate::replies::Status;
 use crate::structs::{given, to_fill, Place, Reply, Request};
 use client::ClientLoop;
+pub use locks::LockMachine;
+use locks::LocksLoop;
 use structs::Action;
 
 /// An event loop of a client or of locks.
@@ -25,6 +30,7 @@ pub struct Loop {
 
 enum Kind {
     Client(Box<ClientLoop>),
+    Locks(Box<LocksLoop>),
 }
 
 impl Handle for Loop {
@@ -43,6 +49,7 @@ macro_rules! machine {
                 let $machine = of_client.machine();
                 $call
             }
+            Kind::Locks($machine) => $call,
         }
     };
 }
@@ -58,18 +65,40 @@ impl Loop {
         match &mut self.kind {
             // SAFETY: the caller says so.
             Kind::Client(of_client) => unsafe { of_client.begin(view, request) },
+            Kind::Locks(_) => {
+                Err(Failure::usage("this event loop is of locks: begin wishes there (pinyon_lock_begin)"))
+            }
+        }
+    }
+
+    /// # Safety
+    /// As for [`LocksLoop::begin`].
+    unsafe fn begin_wish(&mut self, wish: &Wish) -> Result<u64, Error> {
+        match &mut self.kind {
+            // SAFETY: the caller says so.
+            Kind::Locks(of_locks) => unsafe { of_locks.begin(wish) },
+            Kind::Client(_) => Err(Failure::usage("this event loop is of caches: begin requests there (pinyon_begin)")),
         }
     }
 
     fn abandon(&mut self, ticket: u64) {
         match &mut self.kind {
             Kind::Client(of_client) => of_client.abandon(ticket),
+            Kind::Locks(of_locks) => of_locks.abandon(ticket),
         }
     }
 
     fn next_reply(&mut self, reply: &mut Reply) -> bool {
         match &mut self.kind {
             Kind::Client(of_client) => of_client.next_reply(reply),
+            Kind::Locks(of_locks) => of_locks.next_reply(reply),
+        }
+    }
+
+    fn is_idle(&self) -> bool {
+        match &self.kind {
+            Kind::Client(of_client) => of_client.is_idle(),
+            Kind::Locks(of_locks) => of_locks.is_idle(),
         }
     }
 }
@@ -123,6 +152,15 @@ pub unsafe extern "C" fn pinyon_loop_of_client(
 /// # Safety
 /// As the header says.
 #[no_mangle]
+pub unsafe extern "C" fn pinyon_loop_of_locks(locks: *const Locks, error: *mut *mut Error) -> *mut Loop {
+    let of_locks = |locks: &Locks| Ok(Loop::new(Kind::Locks(LocksLoop::new(locks.clone())?.into())));
+    // SAFETY: the header says so.
+    unsafe { made(with(locks, of_locks), error) }
+}
+
+/// # Safety
+/// As the header says.
+#[no_mangle]
 pub unsafe extern "C" fn pinyon_loop_close(event_loop: *mut Loop) {
     // SAFETY: the header says so.
     unsafe { call(event_loop, |event_loop| machine!(event_loop, machine => machine.close())) }
@@ -169,6 +207,19 @@ pub unsafe extern "C" fn pinyon_begin_using(
         };
         begun(with_mut(event_loop, begin), ticket, error)
     }
+}
+
+/// # Safety
+/// As the header says.
+#[no_mangle]
+pub unsafe extern "C" fn pinyon_lock_begin(
+    event_loop: *mut Loop,
+    wish: *const Wish,
+    ticket: *mut u64,
+    error: *mut *mut Error,
+) -> i32 {
+    // SAFETY: the header says so.
+    unsafe { begun(with_mut(event_loop, |event_loop| event_loop.begin_wish(&given(wish)?)), ticket, error) }
 }
 
 /// # Safety
@@ -240,9 +291,8 @@ pub unsafe extern "C" fn pinyon_due_in(event_loop: *const Loop) -> f64 {
 /// As the header says.
 #[no_mangle]
 pub unsafe extern "C" fn pinyon_loop_is_idle(event_loop: *const Loop) -> bool {
-    let is_idle = |event_loop: &mut Loop| Ok(machine!(event_loop, machine => machine.is_idle()));
-    // SAFETY: the header says so, and that one thread at a time uses a loop.
-    unsafe { with_mut(event_loop.cast_mut(), is_idle) }.unwrap_or(true)
+    // SAFETY: the header says so.
+    unsafe { with(event_loop, |event_loop| Ok(event_loop.is_idle())) }.unwrap_or(true)
 }
 
 /// Calls a loop that has no way to say what was wrong: without a loop, or after a panic, nothing is done.

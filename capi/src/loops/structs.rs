@@ -1,16 +1,16 @@
 //! The structs of event loops, field by field.
 
-use crate::structs::sized;
+use crate::structs::{c_structs, sized};
 
-#[repr(C)]
-#[derive(Clone, Copy, Debug)]
-pub struct Action {
-    pub size: usize,
-    pub kind: u32,
-    pub fd: i32,
-    pub lane: usize,
-    pub write: u8,
-    pub seconds: f64,
+c_structs! {
+    "pinyon_action" Action {
+        size: usize,
+        kind: u32,
+        fd: i32,
+        lane: usize,
+        write: u8,
+        seconds: f64,
+    }
 }
 
-sized! { Action as "pinyon_action" }
+sized! { Action }

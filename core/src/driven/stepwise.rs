@@ -49,6 +49,8 @@ pub struct Stepwise<M: Driven> {
     /// Whether the deadline may have become earlier than the alarm.
     alarm_is_old: bool,
     bell: Option<Arc<Doorbell>>,
+    /// A bell that the host is told to forget.
+    last_bell: Option<Arc<Doorbell>>,
     resolving: Vec<(usize, Resolving)>,
     generation: u64,
 }
@@ -63,6 +65,7 @@ impl<M: Driven> Stepwise<M> {
             alarm: Alarm::default(),
             alarm_is_old: false,
             bell: None,
+            last_bell: None,
             resolving: Vec::new(),
             generation: fork::generation(),
         }
@@ -143,8 +146,9 @@ impl<M: Driven> Stepwise<M> {
     pub fn close(&mut self) {
         self.advance(M::close);
         self.resolving.clear();
-        if let Some(bell) = &self.bell {
+        if let Some(bell) = self.bell.take() {
             self.orders.push_back(Order::Forget { lane: BELL, fd: bell.as_fd().as_raw_fd() });
+            self.last_bell = Some(bell);
         }
     }
 
@@ -175,7 +179,7 @@ impl<M: Driven> Stepwise<M> {
     fn close_forgotten(&mut self, now: Instant) {
         match self.forgotten.take() {
             None => {}
-            Some(BELL) => self.bell = None,
+            Some(BELL) => self.last_bell = None,
             Some(lane) => {
                 self.machine.forgotten(lane - 1, now);
                 self.take_orders(now);

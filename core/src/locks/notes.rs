@@ -100,6 +100,10 @@ impl<L> Notes<L> {
         left.some.notify_all();
     }
 
+    pub fn is_closed(&self) -> bool {
+        self.of_process().lock().closed
+    }
+
     pub(super) fn leave(&self, note: Note<L>) {
         let left = self.of_process();
         let mut waiting = left.lock();

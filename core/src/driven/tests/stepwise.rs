@@ -94,8 +94,9 @@ fn a_name_is_resolved_inside() {
     connected.sort();
     assert_eq!(connected, ["connect 0 true", "connect 1 false"]);
     stepwise.close();
+    stepwise.close();
     assert_eq!(orders(&mut stepwise), [Order::Forget { lane, fd }]);
-    assert_eq!(calls(&mut stepwise), ["close"]);
+    assert_eq!(calls(&mut stepwise), ["close", "close"]);
 }
 
 #[test]
