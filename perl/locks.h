@@ -66,9 +66,9 @@ static void wish_options(pTHX_ pinyon_wish *wish, HV *options)
             wish->wait = seconds_of(aTHX_ value, 0, "timeout");
             if (SvOK(value) && !(wish->wait >= 0))
                 throw_usage(aTHX_ newSVpvf("timeout is a number of seconds from 0 on, not %" SVf, SVfARG(value)));
-            /* A moment, for here 0 means the client's own. */
+            /* For the library, 0 means the client's own. */
             if (SvOK(value) && wish->wait == 0)
-                wish->wait = 1e-9;
+                wish->with |= PINYON_AT_ONCE;
         } else if (strEQ(name, "owner")) {
             wish->owner = (uint64_t)SvUV(value);
         } else {
@@ -143,6 +143,8 @@ static bool acquire(pTHX_ locks_handle *locks, SV *object, SV *names, HV *option
         reply.lock = NULL;
     }
     pinyon_reply_clear(&reply);
+    if (!held && !at_once)
+        throw_kind(aTHX_ PINYON_E_LOCK_TIMEOUT, newSVpvs("others hold the lock, and timeout => 0 does not wait for it"));
     return held;
 }
 

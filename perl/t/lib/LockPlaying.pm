@@ -119,7 +119,7 @@ sub _caller {
             while ( my $call = $calls->dequeue ) {
                 my ( $name, @arguments ) = @{ $json->decode( $call->[0] ) };
                 my $said;
-                eval { $said = { returns => _used( \%caller, $name, @arguments ) }; 1 } or $said = _raised($@);
+                eval { $said = { returns => scalar _used( \%caller, $name, @arguments ) }; 1 } or $said = _raised($@);
                 $call->[1]->enqueue( $json->encode($said) );
             }
             return;
