@@ -8,3 +8,4 @@ mod server;
 mod build;
 mod cases;
 mod examples;
+mod installed;
