@@ -59,7 +59,8 @@ fn values_of_other_clients_are_read_from_the_cache() {
     for (section, exchanged) in vectors("values").as_object().unwrap() {
         let dialect = section.split(' ').next().unwrap();
         let (address, timeout) = (server.address().to_string(), "60");
-        let client = Client::new(&[("servers", &address), ("dialect", dialect), ("timeout", timeout)]);
+        let times = [("timeout", timeout), ("connect_timeout", timeout)];
+        let client = Client::new(&[&[("servers", &*address), ("dialect", dialect)][..], &times].concat());
         for vector in items(&exchanged["values"]) {
             client.store_raw("value", &bytes(&vector["data_hex"]), flags(vector));
             let (stored, client_flags) = client.get("value");
