@@ -107,7 +107,7 @@ impl Reply {
             free(std::mem::replace(&mut self.error, std::ptr::null_mut()));
             free(std::mem::replace(&mut self.answers, std::ptr::null_mut()));
         }
-        crate::drop_lock(std::mem::replace(&mut self.lock, std::ptr::null_mut()));
+        crate::locks::drop_lock(std::mem::replace(&mut self.lock, std::ptr::null_mut()));
     }
 
     #[inline]

@@ -4,6 +4,8 @@ use std::ffi::{c_char, c_int, c_void};
 
 use crate::answers::Answers;
 use crate::errors::{Error, Failure};
+use crate::locks::structs::{Note, Wish};
+use crate::loops::structs::Action;
 
 /// A struct that begins with its size. Any bytes are a valid value of it, all zero included.
 ///
@@ -210,7 +212,7 @@ impl Bytes {
 sized! { Request, Reply, Answer, Host, Terms, Step, Part }
 
 /// The layouts of all structs here.
-pub const LAYOUTS: [Layout; 10] = [
+pub const LAYOUTS: [Layout; 13] = [
     Bytes::LAYOUT,
     NamedText::LAYOUT,
     Request::LAYOUT,
@@ -221,6 +223,9 @@ pub const LAYOUTS: [Layout; 10] = [
     Terms::LAYOUT,
     Step::LAYOUT,
     Part::LAYOUT,
+    Wish::LAYOUT,
+    Note::LAYOUT,
+    Action::LAYOUT,
 ];
 
 /// All zero, but for its size.

@@ -103,14 +103,6 @@ fn what_the_header_declares_is_exported_and_nothing_else() {
     let exported = exported();
     let exported: BTreeSet<&str> = exported.iter().map(|function| function.name.as_str()).collect();
     assert_eq!(exported.difference(&declared).collect::<Vec<_>>(), Vec::<&&str>::new());
-    let absent: Vec<_> = declared.difference(&exported).filter(|name| !is_of_locks_or_loops(name)).collect();
+    let absent: Vec<_> = declared.difference(&exported).collect();
     assert_eq!(absent, Vec::<&&str>::new());
-}
-
-/// These parts of the header are implemented apart.
-fn is_of_locks_or_loops(name: &str) -> bool {
-    let loops = ["begin", "begin_using", "abandon", "next_action", "next_reply", "ready", "turn", "expire", "due_in"];
-    let others = ["loss_text", "next_note", "wait_note", "note_free", "new_owner", "this_thread", "common_tag"];
-    let name = name.trim_start_matches("pinyon_");
-    name.starts_with("lock") || name.starts_with("loop") || loops.contains(&name) || others.contains(&name)
 }

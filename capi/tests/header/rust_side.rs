@@ -3,6 +3,8 @@
 use std::fmt::Write;
 
 use pinyon::errors::Kind;
+use pinyon::locks::lock::{number, LOSSES};
+use pinyon::locks::{flags, WishKind};
 use pinyon::making::StepKind;
 use pinyon::replies::{marks, Status};
 use pinyon::requests::{with, Verb};
@@ -76,6 +78,13 @@ pub fn checks(functions: &[Function]) -> String {
     for step in [StepKind::Ask, StepKind::Pause, StepKind::Follow, StepKind::Make, StepKind::Over] {
         equal(&constant("STEP_", &step), step as i64);
     }
+    WishKind::ALL.iter().for_each(|kind| equal(&constant("", kind), *kind as i64));
+    for loss in LOSSES {
+        equal(&constant("LOSS_", &loss), number(Some(loss)).into());
+    }
+    for (number, name) in ["WATCH", "FORGET", "END_TURN", "ALARM"].into_iter().enumerate() {
+        equal(&format!("PINYON_{name}"), number as i64);
+    }
     for status in STATUSES {
         equal(&constant("", &status), status as i64);
     }
@@ -122,6 +131,11 @@ const FLAGS: &[(&str, u32)] = &[
     ("NO_FAILOVER", with::NO_FAILOVER),
     ("RAW", with::RAW),
     ("TTL_AS_SENT", with::TTL_AS_SENT),
+    ("AT_ONCE", flags::AT_ONCE),
+    ("NO_RENEWAL", flags::NO_RENEWAL),
+    ("REENTRANT", flags::REENTRANT),
+    ("NOT_REENTRANT", flags::NOT_REENTRANT),
+    ("WITH_TOKEN", flags::TOKEN),
     ("HAS_VALUE", marks::HAS_VALUE),
     ("HAS_CAS", marks::HAS_CAS),
     ("HAS_STALE", marks::HAS_STALE),

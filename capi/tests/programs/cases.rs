@@ -1,6 +1,7 @@
 //! Programs that check what the header says, one for each of its chapters.
 
 use crate::build::{Linked, Program};
+use crate::redis::Redis;
 use crate::server::Memcached;
 
 fn check(source: &str) {
@@ -44,4 +45,11 @@ fn options_errors_and_misuse() {
 #[test]
 fn hosts_interrupt_waits_and_place_values() {
     check("hosts");
+}
+
+#[test]
+fn locks_in_threads() {
+    let server = Redis::start("");
+    let program = Program::compile(&["gcc", "-std=gnu11", "-O1"], "tests/programs/c/locks.c", Linked::Shared);
+    program.run(&[&format!("unix://{}", server.address())]);
 }

@@ -33,18 +33,33 @@ fn it_says_why_a_server_cannot_be_reached() {
 }
 
 #[test]
+fn the_program_with_poll_runs_a_hundred_chains_on_two_servers() {
+    let servers = [(); 2].map(|()| Memcached::tcp());
+    let names = servers.each_ref().map(|server| server.address().to_string()).join(",");
+    let program = Program::compile(&["gcc", "-std=c99"], "examples/poll.c", Linked::Shared);
+    assert_eq!(program.run(&[&names, "100", "20"]), "4000 operations\n");
+}
+
+#[test]
 fn memcheck_finds_nothing() {
     let server = Memcached::tcp();
-    let program = Program::compile(&["gcc", "-std=c99"], "examples/blocking.c", Linked::Static);
-    let output = Command::new("valgrind")
-        .args(["-q", "--error-exitcode=9", "--leak-check=full", "--errors-for-leak-kinds=definite,indirect,possible"])
-        .arg(program.path())
-        .arg(server.address().to_string())
-        .output()
-        .expect("valgrind is installed: apt install valgrind, or make setup");
-    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert_eq!(printed(output), PRINTED);
-    assert_eq!(errors, "");
+    let address = server.address().to_string();
+    for (source, arguments, said) in [
+        ("examples/blocking.c", &[address.as_str()][..], PRINTED),
+        ("examples/poll.c", &[&address, "100", "3"], "600 operations\n"),
+    ] {
+        let program = Program::compile(&["gcc", "-std=c99"], source, Linked::Static);
+        let output = Command::new("valgrind")
+            .args(["-q", "--error-exitcode=9", "--leak-check=full"])
+            .args(["--errors-for-leak-kinds=definite,indirect,possible"])
+            .arg(program.path())
+            .args(arguments)
+            .output()
+            .expect("valgrind is installed: apt install valgrind, or make setup");
+        let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(printed(output), said);
+        assert_eq!(errors, "");
+    }
 }
 
 #[test]

@@ -5,6 +5,10 @@
 #[allow(dead_code)]
 mod server;
 
+#[path = "../../../core/tests/real_redis/server.rs"]
+#[allow(dead_code)]
+mod redis;
+
 mod build;
 mod cases;
 mod examples;
