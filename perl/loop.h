@@ -14,6 +14,7 @@ struct loop_handle {
     SV            *closures[CLOSURES];
     operation     *begun;   /* all that is under way */
     operation     *orphans; /* what was under way when the process forked */
+    SV            *owner;   /* the object of the client, weakly */
     SV            *died;    /* what a callback died of, until all replies are handed out */
     size_t         lanes;   /* a number that all lanes are below */
     unsigned       forks;
@@ -23,6 +24,7 @@ struct loop_handle {
     bool           turn_is_announced;
     bool           is_gone;
     bool           has_coroutines;
+    bool           is_calm; /* coroutines are made ready, but run later */
 #ifdef MULTIPLICITY
     PerlInterpreter *my_perl;
 #endif
@@ -30,9 +32,11 @@ struct loop_handle {
 
 /* What a caller began. */
 struct operation {
-    call         one; /* the first field: what `place` is told */
-    loop_handle *loop;
-    operation   *before, *after;
+    call          one;  /* the first field: what `place` is told */
+    loop_handle  *loop; /* while it is under way */
+    operation    *before, *after;
+    cache_handle *cache; /* that of `self`, unless it has locks */
+    pinyon_verb   verb;  /* of a question to all servers */
     SV *(*read)(pTHX_ operation *); /* the answer: a new reference, or NULL for undef. It may die */
     uint64_t     ticket;
     pinyon_reply reply;
@@ -46,6 +50,7 @@ struct operation {
     line_t       line;
     unsigned     holders;
     bool         is_over;
+    bool         is_miss_empty; /* a miss is the empty list, where a list is wanted */
     bool         is_plain; /* reading the answer cannot die */
     bool         has_no_place;
 };
@@ -54,7 +59,7 @@ static unsigned forks_so_far;
 
 static void count_fork(void) { forks_so_far++; }
 
-static void wake(pTHX_ operation *begun);
+static void wake(pTHX_ loop_handle *loop, operation *begun);
 
 /* ---- Operations ------------------------------------------------------------------------------------------------- */
 
@@ -145,17 +150,21 @@ static bool is_plain_value(pTHX_ cache_handle *cache, call *one, const pinyon_re
 
 static SV *read_call(pTHX_ operation *begun)
 {
-    SV           *self  = sv_2mortal(newRV_inc(begun->self));
-    cache_handle *cache = cache_of(aTHX_ self);
-    return answer(aTHX_ cache, self, &begun->one, &begun->reply);
+    SV *self = begun->is_plain ? NULL : sv_2mortal(newRV_inc(begun->self));
+    return answer(aTHX_ begun->cache, self, &begun->one, &begun->reply);
 }
 
-static operation *operation_at(SV *pointer) { return INT2PTR(operation *, SvIV(pointer)); }
+static SV *read_servers(pTHX_ operation *begun)
+{
+    return server_answers(aTHX_ & begun->reply, begun->verb);
+}
+
+static operation *operation_at(pTHX_ SV *pointer) { return INT2PTR(operation *, SvIV(pointer)); }
 
 static XSPROTO(read_operation)
 {
     dXSARGS;
-    operation *begun = operation_at(ST(0));
+    operation *begun = operation_at(aTHX_ ST(0));
     SV        *value = begun->read(aTHX_ begun);
     PERL_UNUSED_VAR(items);
     ST(0) = value ? sv_2mortal(value) : &PL_sv_undef;
@@ -187,8 +196,11 @@ static void read_carefully(pTHX_ operation *begun)
 static void read_answer(pTHX_ operation *begun)
 {
     if (begun->reply.status < 0) {
-        begun->failure     = error_object_taken(aTHX_ begun->reply.error);
-        begun->reply.error = NULL;
+        pinyon_error *error = begun->reply.error;
+        begun->reply.error  = NULL;
+        begun->failure      = begun->read == read_servers
+                                  ? partial_error(aTHX_ error, read_servers(aTHX_ begun))
+                                  : error_object_taken(aTHX_ error);
     } else if (begun->is_plain) {
         SV *value    = begun->read(aTHX_ begun);
         begun->value = value;
@@ -197,6 +209,13 @@ static void read_answer(pTHX_ operation *begun)
     }
     if (begun->failure && begun->file)
         place_error(aTHX_ begun->failure, begun->file, begun->line);
+}
+
+static SV *read_nothing(pTHX_ operation *begun)
+{
+    PERL_UNUSED_CONTEXT;
+    PERL_UNUSED_VAR(begun);
+    return NULL;
 }
 
 /* Takes over what the reply has. The memory of its value stays with it, to be used again. */
@@ -306,15 +325,6 @@ static void call_back(pTHX_ loop_handle *loop, operation *begun)
     LEAVE;
 }
 
-/* Reports events of a cache that has on_event. */
-static void tell_of(pTHX_ SV *client)
-{
-    SV           *self  = sv_2mortal(newRV_inc(client));
-    cache_handle *cache = (cache_handle *)attached(self, &cache_table);
-    if (cache && cache->tells)
-        tell(aTHX_ self);
-}
-
 static void hand_out_one(pTHX_ loop_handle *loop, operation *begun)
 {
     begun->holders++;
@@ -322,16 +332,23 @@ static void hand_out_one(pTHX_ loop_handle *loop, operation *begun)
     begun->is_over = true;
     if (!begun->failure)
         read_answer(aTHX_ begun);
-    tell_of(aTHX_ begun->self);
+    if (begun->cache && begun->cache->tells)
+        tell(aTHX_ sv_2mortal(newRV_inc(begun->self)));
     if (begun->callback)
         call_back(aTHX_ loop, begun);
     else
-        wake(aTHX_ begun);
+        wake(aTHX_ loop, begun);
     operation_release(aTHX_ begun); /* what was under way */
     operation_release(aTHX_ begun);
 }
 
-static void making_replied(operation *begun, pinyon_reply *reply);
+/* The reply to a step of get_or_set: its caller there says what went wrong. */
+static void making_replied(operation *begun, pinyon_reply *reply)
+{
+    pinyon_making *making = (pinyon_making *)attached(begun->object, &making_table);
+    if (making)
+        pinyon_making_replied(making, reply);
+}
 
 static void hand_out_replies(pTHX_ loop_handle *loop)
 {
@@ -346,8 +363,8 @@ static void hand_out_replies(pTHX_ loop_handle *loop)
             making_replied(begun, &reply);
         else
             take_over(aTHX_ begun, &reply);
-        begun->is_plain = begun->is_plain || (begun->read == read_call && begun->one.method->gives != GIVES_LEASE
-            && is_plain_value(aTHX_ (cache_handle *)begun->one.room, &begun->one, &begun->reply));
+        if (!begun->is_plain && begun->read == read_call)
+            begun->is_plain = is_plain_value(aTHX_ begun->cache, &begun->one, &begun->reply);
         hand_out_one(aTHX_ loop, begun);
     }
     pinyon_reply_clear(&reply);
@@ -366,11 +383,14 @@ static void loop_leave(pTHX_ void *pointer)
         loop_drop(aTHX_ loop);
 }
 
-static void take_notes(pTHX_ SV *locks)
+/* Warnings, and locks that were lost. */
+static void take_notes(pTHX_ loop_handle *loop)
 {
     dSP;
+    if (!loop->locks || !SvROK(loop->owner) || PL_dirty)
+        return;
     PUSHMARK(SP);
-    XPUSHs(locks);
+    XPUSHs(sv_2mortal(newSVsv(loop->owner)));
     PUTBACK;
     call_method("_take_notes", G_VOID | G_DISCARD | G_EVAL);
     if (SvTRUE(ERRSV))
@@ -397,6 +417,7 @@ static void hand_out(pTHX_ loop_handle *loop)
     }
     if (loop->turn_is_due && !loop->is_gone)
         announce_turn(aTHX_ loop);
+    take_notes(aTHX_ loop);
     died = loop->depth == 1 ? loop->died : NULL;
     if (died)
         loop->died = NULL;
@@ -430,6 +451,7 @@ static void loop_drop(pTHX_ loop_handle *loop)
     for (index = 0; index < CLOSURES; index++)
         SvREFCNT_dec(loop->closures[index]);
     SvREFCNT_dec(loop->died);
+    SvREFCNT_dec(loop->owner);
     pinyon_loop_free(loop->loop);
     pinyon_client_free(loop->client);
     pinyon_locks_free(loop->locks);
@@ -518,53 +540,56 @@ static void operation_abandon(pTHX_ operation *begun)
 
 /* ---- Beginning --------------------------------------------------------------------------------------------------- */
 
-/* What was made for a begin that failed. */
-static void operation_failed(pTHX_ void *pointer)
+static void operation_unless_begun(pTHX_ void *pointer)
 {
-    operation *begun = *(operation **)pointer;
-    if (begun)
+    operation *begun = (operation *)pointer;
+    if (!begun->loop)
         operation_release(aTHX_ begun);
-    Safefree(pointer);
 }
 
-/* Holds an operation until it is begun: preparing it may die. Between ENTER and LEAVE. */
-static operation **operation_guarded(pTHX_ SV *self, SV *callback)
+/* An operation that is let go at LEAVE unless it is begun: preparing it may die. */
+static operation *operation_prepared(pTHX_ SV *self, SV *callback)
 {
-    operation **guard;
-    Newxz(guard, 1, operation *);
-    SAVEDESTRUCTOR_X(operation_failed, guard);
-    *guard            = operation_new(aTHX_ self);
-    (*guard)->holders = 1;
+    operation *begun = operation_new(aTHX_ self);
+    begun->holders   = 1;
+    SAVEDESTRUCTOR_X(operation_unless_begun, begun);
     if (callback && SvOK(callback)) {
         if (!SvROK(callback) || (SvTYPE(SvRV(callback)) != SVt_PVCV && !SvAMAGIC(callback)))
             throw_usage(aTHX_ newSVpvs("cb is a reference to a sub that is called with value and error"));
-        (*guard)->callback = newSVsv(callback);
-        remember_place(aTHX_ * guard);
+        begun->callback = newSVsv(callback);
+        remember_place(aTHX_ begun);
     }
-    return guard;
-}
-
-/* Notes that it is under way. */
-static operation *operation_begun(pTHX_ loop_handle *loop, operation **guard)
-{
-    operation *begun = *guard;
-    *guard           = NULL;
-    begun->loop      = loop;
-    operation_link(&loop->begun, begun);
     return begun;
 }
 
-static operation *begin_request(pTHX_ cache_handle *cache, operation **guard, const pinyon_request *request)
+static void operation_is_begun(loop_handle *loop, operation *begun)
 {
-    loop_handle  *loop  = loop_ready(aTHX_ cache->loop);
+    begun->loop = loop;
+    operation_link(&loop->begun, begun);
+}
+
+static void begin_request(pTHX_ operation *begun, pinyon_request *request)
+{
+    loop_handle  *loop  = loop_ready(aTHX_ begun->cache->loop);
     pinyon_error *error = NULL;
-    (*guard)->one.room  = (char *)cache;
-    if (pinyon_begin_using(loop->loop, cache->client, request, &(*guard)->ticket, &error) < 0)
+    request->context    = begun;
+    if (pinyon_begin_using(loop->loop, begun->cache->client, request, &begun->ticket, &error) < 0)
         throw_error(aTHX_ error);
-    return operation_begun(aTHX_ loop, guard);
+    operation_is_begun(loop, begun);
 }
 
 #define LOOP_ROOM 1024
+
+static operation *call_prepared(pTHX_ cache_handle *cache, SV *self, pinyon_request *request, char *room, SV *callback)
+{
+    operation *begun   = operation_prepared(aTHX_ self, callback);
+    begun->cache       = cache;
+    begun->one.request = request;
+    begun->one.room    = room;
+    begun->one.left    = LOOP_ROOM;
+    begun->read        = read_call;
+    return begun;
+}
 
 /* Begins a call of one of the methods. */
 static operation *begin_call(pTHX_ SV *self, unsigned number, SV **given, SSize_t count, SV *callback)
@@ -572,21 +597,20 @@ static operation *begin_call(pTHX_ SV *self, unsigned number, SV **given, SSize_
     cache_handle  *cache = cache_of(aTHX_ self);
     pinyon_request request;
     char           room[LOOP_ROOM];
-    operation    **guard, *begun;
+    operation     *begun;
 
     ENTER;
     SAVETMPS;
-    guard                = operation_guarded(aTHX_ self, callback);
-    begun                = *guard;
-    begun->one.request   = &request;
-    begun->one.room      = room;
-    begun->one.left      = sizeof room;
-    begun->read          = read_call;
+    begun = call_prepared(aTHX_ cache, self, &request, room, callback);
     prepare(aTHX_ cache, self, &begun->one, number, given, count);
-    begun->is_plain = begun->one.method->gives == GIVES_TRUTH || begun->one.method->gives == GIVES_CHANGED
-                      || begun->one.method->gives == GIVES_NUMBER || begun->one.method->gives == GIVES_METADATA;
-    request.context = begun;
-    begin_request(aTHX_ cache, guard, &request);
+    switch (begun->one.method->gives) {
+    case GIVES_TRUTH:
+    case GIVES_CHANGED:
+    case GIVES_NUMBER:
+    case GIVES_METADATA: begun->is_plain = true; break;
+    default: break;
+    }
+    begin_request(aTHX_ begun, &request);
     FREETMPS;
     LEAVE;
     return begun;
@@ -597,34 +621,69 @@ static operation *begin_give_back(pTHX_ SV *self, SV *key, SV *token, bool stays
     cache_handle  *cache = cache_of(aTHX_ self);
     pinyon_request request;
     char           room[LOOP_ROOM];
-    operation    **guard, *begun;
+    operation     *begun;
 
     ENTER;
     SAVETMPS;
-    guard              = operation_guarded(aTHX_ self, callback);
-    begun              = *guard;
-    begun->one.request = &request;
-    begun->one.room    = room;
-    begun->one.left    = sizeof room;
-    begun->read        = read_call;
-    begun->is_plain    = true;
+    begun           = call_prepared(aTHX_ cache, self, &request, room, callback);
+    begun->is_plain = true;
     prepare(aTHX_ cache, self, &begun->one, METHOD_DELETE, &key, 1);
-    request.verb    = PINYON_GIVE_BACK;
-    request.cas     = (uint64_t)SvUV(token);
-    request.with    = stays ? PINYON_KEEP : 0;
-    request.context = begun;
-    begin_request(aTHX_ cache, guard, &request);
+    request.verb = PINYON_GIVE_BACK;
+    request.cas  = (uint64_t)SvUV(token);
+    request.with = stays ? PINYON_KEEP : 0;
+    begin_request(aTHX_ begun, &request);
     FREETMPS;
     LEAVE;
     return begun;
 }
 
-static SV *read_servers(pTHX_ operation *begun)
+static operation *begin_question(pTHX_ SV *self, int number, SV *value, SV *delay, SV *callback)
 {
-    SV *failure = NULL;
-    SV *result  = server_answers(aTHX_ & begun->reply, (pinyon_verb)begun->line, &failure);
-    PERL_UNUSED_VAR(failure);
-    return result;
+    pinyon_request request;
+    operation     *begun;
+
+    ENTER;
+    SAVETMPS;
+    begun        = operation_prepared(aTHX_ self, callback);
+    begun->cache = cache_of(aTHX_ self);
+    begun->read  = read_servers;
+    server_question(aTHX_ & request, number, value, delay);
+    begun->verb     = request.verb;
+    begun->is_plain = true;
+    begin_request(aTHX_ begun, &request);
+    FREETMPS;
+    LEAVE;
+    return begun;
+}
+
+/* Asks what a caller of get_or_set wants to know. The reply goes to that caller. */
+static operation *begin_step(pTHX_ SV *self, SV *making, pinyon_request *request, SV *callback)
+{
+    operation *begun;
+    ENTER;
+    begun               = operation_prepared(aTHX_ self, callback);
+    begun->cache        = cache_of(aTHX_ self);
+    begun->object       = newSVsv(making);
+    begun->has_no_place = true;
+    begun->is_plain     = true;
+    begun->read         = read_nothing;
+    begin_request(aTHX_ begun, request);
+    LEAVE;
+    return begun;
+}
+
+/* Begins what nobody waits for. */
+static operation *begin_unawaited(pTHX_ SV *self, pinyon_request *request)
+{
+    operation *begun;
+    ENTER;
+    begun           = operation_prepared(aTHX_ self, NULL);
+    begun->cache    = cache_of(aTHX_ self);
+    begun->is_plain = true;
+    begun->read     = read_nothing;
+    begin_request(aTHX_ begun, request);
+    LEAVE;
+    return begun;
 }
 
 /* ---- Perl's hold on an operation ---------------------------------------------------------------------------------- */
@@ -656,4 +715,60 @@ static SV *operation_object(pTHX_ operation *begun)
 static operation *operation_of(pTHX_ SV *object)
 {
     return (operation *)handle_of(aTHX_ object, &operation_table, "an operation that is under way");
+}
+
+/* ---- From Perl ---------------------------------------------------------------------------------------------------- */
+
+static void loop_attach(pTHX_ SV *self, SV *client, SV *watch, SV *forget, SV *turn, SV *alarm, bool has_coroutines)
+{
+    cache_handle *cache = (cache_handle *)attached(client, &cache_table);
+    locks_handle *locks = cache ? NULL : locks_of(aTHX_ client);
+    loop_handle  *loop;
+    Newxz(loop, 1, loop_handle);
+    loop->has_coroutines            = has_coroutines;
+    loop->forks                     = forks_so_far;
+    loop->closures[PINYON_WATCH]    = newSVsv(watch);
+    loop->closures[PINYON_FORGET]   = newSVsv(forget);
+    loop->closures[PINYON_END_TURN] = newSVsv(turn);
+    loop->closures[PINYON_ALARM]    = newSVsv(alarm);
+    loop->owner                     = newSVsv(client);
+    sv_rvweaken(loop->owner);
+    if (cache) {
+        loop->client = pinyon_client_clone(cache->client);
+        cache->loop  = loop;
+    } else {
+        loop->locks = pinyon_locks_clone(locks->locks);
+        locks->loop = loop;
+    }
+    attach(aTHX_ self, &loop_table, loop);
+}
+
+/* Whether the last arguments are cb => sub. */
+static bool ends_with_callback(pTHX_ SV **given, SSize_t count)
+{
+    SV *name;
+    PERL_UNUSED_CONTEXT;
+    if (count < 2 || count > MOST_ARGUMENTS || !SvROK(given[count - 1]))
+        return false;
+    name = given[count - 2];
+    return SvPOK(name) && SvCUR(name) == 2 && memEQ(SvPVX(name), "cb", 2) && SvTYPE(SvRV(given[count - 1])) == SVt_PVCV;
+}
+
+/* The same call without a callback: what it returns is the model's, such as a promise. Leaves it on Perl's stack. */
+static void promise_call(pTHX_ I32 ax, I32 items, unsigned number)
+{
+    dSP;
+    I32 index, count;
+    SP = PL_stack_base + ax + items - 1;
+    PUSHMARK(SP);
+    EXTEND(SP, items + 1);
+    PUSHs(PL_stack_base[ax]);
+    mPUSHu(number);
+    for (index = 1; index < items; index++)
+        PUSHs(PL_stack_base[ax + index]);
+    PUTBACK;
+    count = call_method("_promise_call", G_SCALAR);
+    SPAGAIN;
+    PL_stack_base[ax] = count ? POPs : &PL_sv_undef;
+    PL_stack_sp       = PL_stack_base + ax;
 }
