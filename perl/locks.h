@@ -66,9 +66,9 @@ static void wish_options(pTHX_ pinyon_wish *wish, HV *options)
             wish->wait = seconds_of(aTHX_ value, 0, "timeout");
             if (SvOK(value) && !(wish->wait >= 0))
                 throw_usage(aTHX_ newSVpvf("timeout is a number of seconds from 0 on, not %" SVf, SVfARG(value)));
-            /* For the library, 0 means the client's own. */
+            /* For the library, 0 means the client's own; this is no time at all. */
             if (SvOK(value) && wish->wait == 0)
-                wish->with |= PINYON_AT_ONCE;
+                wish->wait = 1e-300;
         } else if (strEQ(name, "owner")) {
             wish->owner = (uint64_t)SvUV(value);
         } else {

@@ -76,9 +76,8 @@ sub owner {
 
 sub waiting {
     my ( $self, $names ) = @_;
-    my $count = 0;
-    $count += @{ $_->{waiting} } for @{ $self->_inspect($names) };
-    return $count;
+    my %waits = map { $_ => 1 } map { @{ $_->{waiting} } } @{ $self->_inspect($names) };
+    return scalar keys %waits;
 }
 
 sub force_release {
