@@ -54,3 +54,19 @@ sub DESTROY {
 }
 
 1;
+
+__END__
+
+=encoding utf-8
+
+=head1 NAME
+
+Pinyon::Making - one caller of get_or_set: for Pinyon's own modules
+
+=head1 FUNCTIONS
+
+=for Pod::Coverage .*
+
+None that programs should use; see L<Pinyon::Cache>.
+
+=cut

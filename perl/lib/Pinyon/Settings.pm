@@ -54,3 +54,19 @@ sub _is_false {
 }
 
 1;
+
+__END__
+
+=encoding utf-8
+
+=head1 NAME
+
+Pinyon::Settings - the arguments of constructors: for Pinyon's own modules
+
+=head1 FUNCTIONS
+
+=for Pod::Coverage .*
+
+None that programs should use; see L<Pinyon::Cache>.
+
+=cut

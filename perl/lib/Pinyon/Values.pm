@@ -54,3 +54,19 @@ sub described {
 }
 
 1;
+
+__END__
+
+=encoding utf-8
+
+=head1 NAME
+
+Pinyon::Values - values that Perl has no type of its own for: for Pinyon's own modules
+
+=head1 FUNCTIONS
+
+=for Pod::Coverage .*
+
+None that programs should use; see L<Pinyon::Cache>.
+
+=cut
