@@ -4,7 +4,7 @@ use 5.016;
 use strict;
 use warnings;
 
-our $VERSION = '0.001000';
+our $VERSION = '0.1.0';
 
 # The arguments of a constructor as a hash: it takes a list, or one hash.
 sub given {
