@@ -57,6 +57,8 @@ def stage_perl(stage: Path, environment: Mapping[str, str]) -> None:
     stage_workspace(stage / "rust", CRATES, environment)
     for manifest in (stage / "rust").glob("*/Cargo.toml"):
         manifest.write_text(without_tests(manifest.read_text()))
+    for tests in [*(stage / "rust").glob("*/src/**/tests"), *(stage / "rust").glob("*/src/**/tests.rs")]:
+        shutil.rmtree(tests) if tests.is_dir() else tests.unlink()
     run("cargo", "metadata", "--offline", "--format-version=1", environment=environment, folder=stage / "rust")
 
 
@@ -75,8 +77,8 @@ def vendor(folder: Path, environment: Mapping[str, str]) -> None:
     needed: set[tuple[str, str]] = set()
     for target in TARGETS:
         words = ("tree", "--locked", "--prefix", "none", "--edges", "normal,build", "--format", "{p}", "--target", target)
-        for line in run("cargo", *words, environment=environment, folder=folder).splitlines():
-            name, version, *_ = line.split()
+        lines = run("cargo", *words, environment=environment, folder=folder).splitlines()
+        for name, version, *_ in map(str.split, filter(None, lines)):
             needed.add((name, version.removeprefix("v")))
     for crate in sorted((folder / "vendor").iterdir()):
         package = tomllib.loads((crate / "Cargo.toml").read_text())["package"]
