@@ -690,7 +690,7 @@ _wish(self, locks, kind, number)
         begin_wish(&wish, (pinyon_wish_kind)kind);
         wish.lock = lock_of(aTHX_ self);
         if (kind == PINYON_EXTEND)
-            wish.ttl = seconds_of(aTHX_ number, 0, "ttl");
+            wish.ttl = above_zero(aTHX_ number, "ttl");
         else if (kind == PINYON_PARK)
             wish.wait = seconds_of(aTHX_ number, 0, "timeout");
         else if (kind == PINYON_NOTIFY)

@@ -166,7 +166,9 @@ sub _used {
         return $others[0] <= $left && $left <= $others[1];
     }
     return $held->notify_all if $name eq 'notify' && $others[0] == 0;
-    return $held->$name(@others);
+    my $done = $held->$name(@others);
+    $caller->{tokens}{$_} = $caller->{held}{$_}->token for keys %{ $caller->{held} };    # others after a wait
+    return $done;
 }
 
 sub _acquired {
