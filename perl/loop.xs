@@ -97,7 +97,6 @@ get(self, ...)
     prepend      = METHOD_PREPEND
     cas          = METHOD_CAS
     delete       = METHOD_DELETE
-    remove       = METHOD_DELETE
     touch        = METHOD_TOUCH
     incr         = METHOD_INCR
     decr         = METHOD_DECR

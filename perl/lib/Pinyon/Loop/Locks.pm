@@ -16,7 +16,10 @@ our @ISA = qw(Pinyon::Loop::Asking Pinyon::Locks);    ## no critic (ProhibitExpl
 
 sub new {
     my ( $class, @arguments ) = @_;
+    @arguments = %{ $arguments[0] } if @arguments == 1 && ref $arguments[0] eq 'HASH';
+    my $host = $class->_take_loop( \@arguments );
     my $self = Pinyon::Locks::new( $class, @arguments );
+    $self->{host} = $host;
     $self->{loop} = Pinyon::Loop->new( $self, $self );
     return $self;
 }
