@@ -48,6 +48,11 @@ fn hosts_interrupt_waits_and_place_values() {
 }
 
 #[test]
+fn event_loops() {
+    check("loops");
+}
+
+#[test]
 fn locks_in_threads() {
     let server = Redis::start("");
     let program = Program::compile(&["gcc", "-std=gnu11", "-O1"], "tests/programs/c/locks.c", Linked::Shared);
