@@ -52,9 +52,19 @@ fn event_loops() {
     check("loops");
 }
 
+fn check_locks(source: &str) {
+    let server = Redis::start("");
+    let program =
+        Program::compile(&["gcc", "-std=gnu11", "-O1"], &format!("tests/programs/c/{source}.c"), Linked::Shared);
+    program.run(&[&format!("unix://{}", server.address())]);
+}
+
 #[test]
 fn locks_in_threads() {
-    let server = Redis::start("");
-    let program = Program::compile(&["gcc", "-std=gnu11", "-O1"], "tests/programs/c/locks.c", Linked::Shared);
-    program.run(&[&format!("unix://{}", server.address())]);
+    check_locks("locks");
+}
+
+#[test]
+fn locks_in_event_loops() {
+    check_locks("lock_loops");
 }
