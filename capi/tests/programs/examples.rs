@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use crate::build::{printed, Linked, Program};
+use crate::build::{crate_folder, libraries, printed, Linked, Program};
 use crate::server::Memcached;
 
 const PRINTED: &str = "user:1: Ada\nuser:2: no such user\nvisits: 2\nuser:1: Ada\nvisits: 2\npage: <p>Hello\n";
@@ -60,4 +60,20 @@ fn memcheck_finds_nothing() {
         assert_eq!(printed(output), said);
         assert_eq!(errors, "");
     }
+}
+
+#[test]
+fn a_language_without_a_compiler_reads_the_header_itself() {
+    let server = Memcached::tcp();
+    let output = Command::new("luajit")
+        .arg(crate_folder().join("examples/blocking.lua"))
+        .arg(server.address().to_string())
+        .env("PINYON_HEADER", crate_folder().join("include/pinyon.h"))
+        .env("PINYON_LIBRARY", libraries().join("libpinyon.so"))
+        .output()
+        .expect("luajit is installed: apt install luajit, or make setup");
+    let lines = printed(output);
+    let expected = "user:1: Ada\nuser:2: nil\nvisits: 2\n";
+    let refused = "there is no setting \"time_out\"; did you mean \"timeout\"?\n";
+    assert!(lines.starts_with(expected) && lines.ends_with(refused), "{lines}");
 }
