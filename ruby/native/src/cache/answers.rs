@@ -5,11 +5,12 @@ use magnus::{Error, IntoValue, RArray, RHash, Ruby, Value};
 use pinyon_core::events::Event;
 use pinyon_core::metrics::ServerMetrics;
 use pinyon_core::operations::{
-    remaining, statistics, version, Answer, Bytes, Compared, Everywhere, Failures, Finding, Found, ServerCommand,
+    remaining, statistics, version, Answer, Compared, Everywhere, Failures, Finding, Found, ServerCommand,
 };
 
 use super::Cache;
 use crate::errors::{beside, failure, from_core, stored_under};
+use crate::stored::Stored;
 
 /// The answer to a request about one key. `default`: returned if the value is missing.
 #[inline]
@@ -17,10 +18,10 @@ pub(super) fn answered(
     ruby: &Ruby,
     cache: &Cache,
     key: Value,
-    answer: Answer<Bytes>,
+    answer: Answer<impl Into<Stored>>,
     default: Value,
 ) -> Result<Value, Error> {
-    let read = |bytes| cache.codec.decode(ruby, bytes).map_err(|error| stored_under(ruby, error, key));
+    let read = |stored| cache.codec.read(ruby, stored).map_err(|error| stored_under(ruby, error, key));
     Ok(match answer {
         Answer::Value(value) => read(value)?,
         Answer::Missing => default,
@@ -45,7 +46,7 @@ pub(super) fn answered(
 }
 
 /// The state, whether there is a value, the value, and the win as its token and whether a stale value stays.
-fn leased(ruby: &Ruby, found: Found<Bytes>, read: impl FnOnce(Bytes) -> Result<Value, Error>) -> Result<Value, Error> {
+fn leased<S>(ruby: &Ruby, found: Found<S>, read: impl FnOnce(S) -> Result<Value, Error>) -> Result<Value, Error> {
     let win = found.win().map(|win| (win.cas, win.keep));
     let (state, is_won) = match found.finding {
         Finding::Hit => ("hit", false),
