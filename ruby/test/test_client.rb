@@ -5,6 +5,13 @@ require "open3"
 require_relative "support"
 
 class TestClient < PinyonTest
+  def test_get_takes_a_key_and_a_default
+    cache = client
+    wrong = [[], %w[a b c]].map { |arguments| assert_raises(ArgumentError) { cache.get(*arguments) }.message }
+    assert_equal [0, 3].map { |given| "wrong number of arguments (given #{given}, expected 1..2)" }, wrong
+    assert_equal [nil, "default"], [cache[key], cache.get(key, "default")]
+  end
+
   def test_what_was_set_is_read
     cache = client
     assert_equal true, cache.set(key, "value")
