@@ -62,13 +62,13 @@ pub(super) fn current(ruby: &Ruby) -> Result<Option<Value>, Error> {
 impl Adapters {
     #[inline(never)]
     fn current(&self, ruby: &Ruby) -> Result<Option<Value>, Error> {
-        let thread = ruby.thread_current().as_raw() as u64;
+        let thread = ruby.thread_current().as_raw();
         let is_of_thread = self.thread.load(Ordering::Relaxed) == thread;
         if is_of_thread && self.generation.load(Ordering::Relaxed) == fork::generation() {
             let fibers = ruby.get_inner(self.fibers);
             let is_blocking: Value = fibers.funcall(LazyId::get_inner_with(&IS_BLOCKING, ruby), ())?;
             // SAFETY: an adapter that is kept is marked.
-            let adapter = unsafe { Value::from_raw(self.adapter.load(Ordering::Relaxed) as rb_sys::VALUE) };
+            let adapter = unsafe { Value::from_raw(self.adapter.load(Ordering::Relaxed)) };
             return Ok((!is_blocking.to_bool()).then_some(adapter));
         }
         let module = ruby.get_inner(self.module);
@@ -76,7 +76,7 @@ impl Adapters {
         if adapter.is_nil() {
             return Ok(None);
         }
-        self.keep(adapter.as_raw() as u64, thread);
+        self.keep(adapter.as_raw(), thread);
         Ok(Some(adapter))
     }
 
