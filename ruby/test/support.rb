@@ -163,12 +163,17 @@ class PinyonTest < Minitest::Test
 
   def locks(server: redis, **settings)
     generous = { timeout: GENEROUS, command_timeout: GENEROUS, connect_timeout: GENEROUS }
-    closing(Pinyon::Locks.new("unix://#{server.address}", namespace: name, **generous, **settings))
+    closing(Pinyon::Locks.new("unix://#{server.address}", namespace:, **generous, **settings))
+  end
+
+  # What only this test's keys and locks begin with: tests of several classes share servers, and names.
+  def namespace
+    "#{self.class}.#{name}"
   end
 
   # A key that no other test uses.
   def key(suffix = "")
-    "#{name}#{suffix}"
+    "#{namespace}#{suffix}"
   end
 
   # Skips the test where Debian's Dalli is not installed.

@@ -122,8 +122,8 @@ class TestLocks < PinyonTest
       assert_equal ["free", nil], [free.name, free.holder]
       assert_equal [held.token, mine.owner("a")], [taken.token, taken.holder]
     end
-    assert_equal "OK", mine.execute("SET", "#{name}:key", 5)
-    assert_equal "5", mine.execute("GET", "#{name}:key")
+    assert_equal "OK", mine.execute("SET", "#{namespace}:key", 5)
+    assert_equal "5", mine.execute("GET", "#{namespace}:key")
     assert_raises(Pinyon::ServerError) { mine.execute("NOSUCH") }
     assert_raises(Pinyon::InvalidName) { mine.lock("") }
     assert_match(/timeout/, assert_raises(ArgumentError) { Pinyon::Locks.new(tmeout: 1) }.message)

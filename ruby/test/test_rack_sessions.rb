@@ -47,7 +47,7 @@ class TestRackSessions < PinyonTest
   def sessions(*servers, **options)
     servers = [memcached.address] if servers.empty?
     generous = { timeout: GENEROUS, connect_timeout: GENEROUS }
-    made = Rack::Session::Pinyon.new(APPLICATION, { memcache_server: servers, namespace: name, **generous, **options })
+    made = Rack::Session::Pinyon.new(APPLICATION, { memcache_server: servers, namespace:, **generous, **options })
     closing(made.client)
     made
   end
@@ -162,7 +162,7 @@ class TestRackSessions < PinyonTest
     visitor = Visitor.new(app)
     visitor.visit("/count")
     id = visitor.cookie
-    client(serializer: :json, namespace: "#{name}:").set(Rack::Session::SessionId.new(id).private_id, [1])
+    client(serializer: :json, namespace: "#{namespace}:").set(Rack::Session::SessionId.new(id).private_id, [1])
     assert_equal "1", visitor.visit("/count")
     refute_equal id, visitor.cookie
     assert_match(/Pinyon::UnknownFlags/, visitor.errors.string)
@@ -275,7 +275,7 @@ class TestRackSessions < PinyonTest
     visitor = visitor()
     %w[/count /object /large].each { |path| visitor.visit(path) }
     key = private_id(visitor)
-    dalli = Dalli::Client.new(memcached.address, namespace: name)
+    dalli = Dalli::Client.new(memcached.address, namespace:)
     assert_equal({ "count" => 1, "object" => { symbol: [1.5, nil] }, "large" => "x" * 100_000 }, dalli.get(key))
     dalli.set(key, { "count" => 7 })
     assert_equal "7", visitor.visit("/say")
@@ -288,7 +288,7 @@ class TestRackSessions < PinyonTest
       skip "this version of Dalli stores sessions under the ids of the cookies"
     end
 
-    both = [sessions, Rack::Session::Dalli.new(APPLICATION, memcache_server: memcached.address, namespace: name)]
+    both = [sessions, Rack::Session::Dalli.new(APPLICATION, memcache_server: memcached.address, namespace:)]
     visitors = both.map { |app| Visitor.new(app) }
     visitors.permutation do |first, second|
       first.visit("/count")
