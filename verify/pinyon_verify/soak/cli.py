@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import random
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import TYPE_CHECKING
 
 from .models import MODELS, RUBY
@@ -56,13 +58,16 @@ def soak_or_sabotage(options: argparse.Namespace) -> int:
 def _sabotage(models: list[str], seed: int, seconds: float, workers: int) -> int:
     """Apply each sabotage in turn; return 0 when every one was found."""
     missed = []
-    for number, (name, sabotage) in enumerate(SABOTAGES.items()):
-        for model in _one_of_each_language(models, number):
-            result = run(Plan(models, seed, seconds, workers, sabotage=name), model)
-            found = sabotage.found_by in result.kinds
-            if not found:
-                missed.append(f"{name} in {model}")
-            print(f"{name:<14} {model:<17} {'found' if found else 'missed'}; in all: {dict(result.kinds)}", flush=True)
+    with ThreadPoolExecutor() as pool:
+        for number, (name, sabotage) in enumerate(SABOTAGES.items()):
+            plan = Plan(models, seed, seconds, workers, sabotage=name)
+            # Both languages at once, as it takes long otherwise.
+            for result in pool.map(partial(run, plan), _one_of_each_language(models, number)):
+                found = sabotage.found_by in result.kinds
+                if not found:
+                    missed.append(f"{name} in {result.model}")
+                verdict = "found" if found else "missed"
+                print(f"{name:<14} {result.model:<17} {verdict}; in all: {dict(result.kinds)}", flush=True)
     print(f"missed: {', '.join(missed)}" if missed else "everything was found")
     return 1 if missed else 0
 
