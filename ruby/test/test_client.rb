@@ -141,6 +141,21 @@ class TestClient < PinyonTest
     assert_equal 5, cache.tap { cache.set(key, 12_345) }.meta(key).bytesize
   end
 
+  def test_how_long_answers_took
+    cache = client
+    cache.version
+    figures = -> { cache.metrics.fetch(memcached.address)[:commands].fetch("get") }
+    cache.get(key)
+    assert(eventually { cache.get(key) || figures.call[:timed] > 2 })
+    of_gets = figures.call
+    median, high = of_gets[:percentiles].values_at(50, 99)
+    assert_equal of_gets[:timed], of_gets[:buckets].values.sum
+    assert_in_delta of_gets[:seconds], of_gets[:mean] * of_gets[:timed]
+    assert_operator 0, :<, median
+    assert_operator median, :<=, high
+    assert_operator high, :<=, of_gets[:buckets].keys.max
+  end
+
   def test_settings_are_checked
     error = assert_raises(ArgumentError) { Pinyon::Client.new(tiemout: 1) }
     assert_equal 'there is no setting "tiemout"; did you mean "timeout"?', error.message

@@ -355,8 +355,9 @@ module Pinyon
     #
     # @return [Hash{String => Hash{Symbol => Object}}] for each server +:up+, +:gutter+, +:connections+, +:idle+,
     #   +:sent+ and +:received+ (bytes), and +:commands+: for each command +:hits+, +:misses+, +:stored+, +:not_stored+,
-    #   +:answered+, +:retries+, +:errors+, and of a sample of the answers +:timed+ (how many), +:seconds+ (in all) and
-    #   +:buckets+
+    #   +:answered+, +:retries+, +:errors+, and of a sample of the answers +:timed+ (how many), +:seconds+ (in all),
+    #   +:mean+ and +:percentiles+ (50, 90, 95 and 99; all in seconds, nil before the first), and +:buckets+: how many
+    #   took at most so many seconds, and longer than the bucket before
     def metrics
       @native.metrics
     end
