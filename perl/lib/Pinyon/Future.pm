@@ -76,7 +76,7 @@ sub _promise {
         sub {
             my ( $value, $error ) = @_;
             return if $future->is_ready;
-            return defined $error ? $future->fail( $error, 'pinyon' ) : $future->done($value);
+            return defined $error ? $future->fail($error) : $future->done($value);
         }
     );
 }

@@ -130,7 +130,7 @@ sub _play {
 sub _step {
     my ( $self, $step ) = @_;
     return $self->_together( $step->{together} ) if $step->{together};
-    return sleep $step->{wait_ms} / 1000         if $step->{wait_ms};
+    return $self->{way}->pause( $step->{wait_ms} / 1000 ) if $step->{wait_ms};
     return $self->_heal                          if ( $step->{server} // q{} ) eq 'heal';
     return $self->_call($step);
 }
@@ -169,7 +169,7 @@ sub _call {
         if ($error) {
             $self->_check_values( $error->partial );
             if ( $step->{eventually} && time < $give_up ) {
-                sleep 0.02;
+                $self->{way}->pause(0.02);
                 next;
             }
             $self->_check_error( $step, $error );
@@ -188,20 +188,21 @@ sub _call {
 # A call in the words of every language.
 sub _use {
     my ( $self, $name, @arguments ) = @_;
-    my $client = $self->{client};
+    my ( $client, $way ) = @{$self}{qw(client way)};
     _make_texts( \@arguments );
     return $self->_use_locks( $name, @arguments )   if !$self->{is_cache};
-    return $client->get_multi( @{ $arguments[0] } ) if $name eq 'get_many';
+    return $way->got( $client->get_multi( @{ $arguments[0] } ) ) if $name eq 'get_many';
     if ( $name eq 'set_many' ) {
-        my $done = $client->set_multi( map { [ $_ => $arguments[0]{$_} ] } sort keys %{ $arguments[0] } );
+        my $done = $way->got( scalar $client->set_multi( map { [ $_ => $arguments[0]{$_} ] } sort keys %{ $arguments[0] } ) );
         return [ grep { !$done->{$_} } sort keys %{$done} ];
     }
     if ( $name eq 'delete_many' ) {
-        my $done = $client->delete_multi( @{ $arguments[0] } );
+        my $done = $way->got( scalar $client->delete_multi( @{ $arguments[0] } ) );
         return scalar grep { $_ } values %{$done};
     }
     if ( $name eq 'batch' ) {
-        $client->quiet(
+        $way->got(
+            scalar $client->quiet(
             sub {
                 my ($batch) = @_;
                 for my $command (@arguments) {
@@ -209,22 +210,22 @@ sub _use {
                     $batch->$method(@given);
                 }
             }
-        );
+        ) );
         return;
     }
-    return scalar $client->$name(@arguments);
+    return $way->got( scalar $client->$name(@arguments) );
 }
 
 sub _use_locks {
     my ( $self, $name, @arguments ) = @_;
-    my $client = $self->{client};
-    return $client->synchronized( \@arguments, sub { $_[0]->token } ) if $name eq 'lock';
+    my ( $client, $way ) = @{$self}{qw(client way)};
+    return $way->got( scalar $client->synchronized( \@arguments, sub { $_[0]->token } ) ) if $name eq 'lock';
     if ( $name eq 'try_lock' ) {
-        $client->try_lock( \@arguments )->release;
+        $way->got( $way->got( scalar $client->try_lock( \@arguments ) )->release );
         return;
     }
-    return $client->is_locked( \@arguments ) if $name eq 'is_locked';
-    return $client->$name(@arguments);
+    return $way->got( scalar $client->is_locked( \@arguments ) ) if $name eq 'is_locked';
+    return $way->got( scalar $client->$name(@arguments) );
 }
 
 sub _check_error {
