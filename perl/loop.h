@@ -37,6 +37,7 @@ struct operation {
     operation    *before, *after;
     cache_handle *cache; /* that of `self`, unless it has locks */
     pinyon_verb   verb;  /* of a question to all servers */
+    pinyon_lock  *lock;  /* what is released for an object that is gone */
     int           wish;  /* the kind of a wish */
     bool          at_once;
     SV *(*read)(pTHX_ operation *); /* the answer: a new reference, or NULL for undef. It may die */
@@ -108,6 +109,7 @@ static void operation_release(pTHX_ operation *begun)
     if (--begun->holders)
         return;
     pinyon_reply_clear(&begun->reply);
+    pinyon_lock_free(begun->lock);
     SvREFCNT_dec(begun->one.value);
     SvREFCNT_dec(begun->value);
     SvREFCNT_dec(begun->failure);
@@ -334,6 +336,9 @@ static void hand_out_one(pTHX_ loop_handle *loop, operation *begun)
     begun->is_over = true;
     if (!begun->failure)
         read_answer(aTHX_ begun);
+    /* Nothing is held while a coroutine runs that may go on for long: a lock is released when its caller lets it go. */
+    SvREFCNT_dec(begun->object);
+    begun->object = NULL;
     if (begun->cache && begun->cache->tells)
         tell(aTHX_ sv_2mortal(newRV_inc(begun->self)));
     if (begun->callback)
@@ -766,6 +771,16 @@ static operation *begin_holders(pTHX_ SV *self, SV *lock, int kind, SV *number, 
     begin_wished(aTHX_ begun, &wish);
     FREETMPS;
     LEAVE;
+    return begun;
+}
+
+/* The lock of an object that goes now: the operation has it until it is released. */
+static operation *begin_last_release(pTHX_ SV *self, SV *lock, SV *callback)
+{
+    operation *begun = begin_holders(aTHX_ self, lock, PINYON_RELEASE, &PL_sv_undef, callback);
+    MAGIC     *magic = mg_findext(SvRV(lock), PERL_MAGIC_ext, &lock_table);
+    begun->lock      = (pinyon_lock *)magic->mg_ptr;
+    magic->mg_ptr    = NULL;
     return begun;
 }
 

@@ -283,6 +283,16 @@ _begin_wish(self, callback, lock, kind, number)
   OUTPUT:
     RETVAL
 
+SV *
+_begin_last_release(self, callback, lock)
+    SV *self
+    SV *callback
+    SV *lock
+  CODE:
+    RETVAL = begun_object(aTHX_ begin_last_release(aTHX_ self, lock, callback));
+  OUTPUT:
+    RETVAL
+
 MODULE = Pinyon    PACKAGE = Pinyon::Operation
 
 void

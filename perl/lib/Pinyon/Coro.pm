@@ -86,7 +86,15 @@ sub _new_lock {
 
 sub _acquired {
     my ( $self, $names, $options, $at_once ) = @_;
-    return Pinyon::Locks::_acquired( $self, $names, { %{$options}, owner => $options->{owner} // $self->_owner }, $at_once );
+    my $owner = $options->{owner} // $self->_owner;
+    if ( $self->{releasing}{$owner} ) {
+        my $rouse = Coro::rouse_cb();
+        push @{ $self->{wait_for_release}{$owner} }, $rouse;
+        Coro::rouse_wait($rouse);
+    }
+    my $lock = Pinyon::Locks::_acquired( $self, $names, { %{$options}, owner => $owner }, $at_once ) or return;
+    $lock->{owner} = $owner;
+    return $lock;
 }
 
 sub _acquire       { my ( $self, @wish ) = @_; return Pinyon::Coro::_wait( $self->_begin_lock( undef, @wish ) ) }

@@ -108,13 +108,16 @@ sub DESTROY {
     return if !$self->{is_held} || $self->{process} != $$ || ${^GLOBAL_PHASE} eq 'DESTRUCT';
     local ( $@, $!, $? );
     my $names = "@{ $self->{names} }";
+    my ( $locks, $owner ) = @{$self}{qw(locks owner)};
     my $told  = sub {
         my ( undef, $error ) = @_;
+        $locks->_has_released($owner);
         return if !defined $error;
         my $why = "$error" =~ s/ at \S+ line \d+\.\n\z//r;
         warn "pinyon: the lock on $names was not released, and ends with its ttl: $why\n";
     };
-    eval { $self->{locks}->_begin_wish( $told, $self, $self->RELEASE, undef ); 1 } or $told->( undef, $@ );
+    $locks->{releasing}{$owner}++;
+    eval { $locks->_begin_last_release( $told, $self ); 1 } or $told->( undef, $@ );
     return;
 }
 

@@ -58,7 +58,7 @@ sub _acquired {
             }
             my $on_lost = delete $options{on_lost};
             my $lock    = $self->_new_lock($names);
-            $options{owner} //= $self->_owner;
+            $lock->{owner} = $options{owner} //= $self->_owner;
             return $self->_begin_lock(
                 sub {
                     my ( $is_held, $error ) = @_;
@@ -94,6 +94,15 @@ sub synchronized {
             return $self->lock( $names, @arguments, cb => $held );
         }
     );
+}
+
+# A lock that nobody has any more is released: its owner, which may wait to acquire it again, goes on.
+sub _has_released {
+    my ( $self, $owner ) = @_;
+    return if --$self->{releasing}{$owner};
+    delete $self->{releasing}{$owner};
+    $_->() for @{ delete $self->{wait_for_release}{$owner} || [] };
+    return;
 }
 
 # The end of a block of code with a lock: value or error, unless the lock was lost inside.

@@ -1,0 +1,240 @@
+use 5.016;
+use strict;
+use warnings;
+
+use FindBin qw($Bin);
+use lib "$Bin/lib";
+use Test::More;
+use Time::HiRes ();
+
+use Pinyon;
+use Servers qw(cache eventually have_server in_child memcached redis GENEROUS);
+
+plan skip_all => "$_ is not installed" for grep { !have_server($_) } qw(memcached redis-server);
+plan skip_all => "$_ does not load"    for grep { !eval "require $_" } qw(EV Coro Coro::AnyEvent);
+
+require Pinyon::AnyEvent;
+require Pinyon::Coro;
+
+my @generous = ( timeout => GENEROUS, connect_timeout => GENEROUS );
+my $address  = memcached()->{address};
+my $url      = 'unix://' . redis()->{address};
+
+sub coro_cache     { return Pinyon::Coro::Cache->new( servers => [$address], @generous, @_ ) }
+sub anyevent_cache { return Pinyon::AnyEvent::Cache->new( servers => [$address], @generous, @_ ) }
+
+subtest 'callbacks and condvars' => sub {
+    my $cache = anyevent_cache();
+    my $done  = AE::cv();
+    my @got;
+    $cache->set(
+        told => 'value',
+        cb   => sub {
+            push @got, $_[0];
+            $cache->get( told => cb => sub { push @got, @_; $done->send } );
+        }
+    );
+    $done->recv;
+    is_deeply \@got, [ 1, 'value', undef ], 'value and error';
+    is $cache->get('told')->recv,    'value', 'a condvar';
+    is $cache->get('missing')->recv, undef,   'a miss';
+    ok !eval { $cache->get('with space')->recv; 1 }, 'a condvar fails';
+    isa_ok $@, 'Pinyon::Error::InvalidKey';
+    is $@->file, __FILE__, 'the error is where it was called';
+    is_deeply $cache->get_multi(qw(told missing))->recv, { told => 'value' }, 'many';
+    is $cache->get_or_set( made => sub { my $later = AE::cv(); $later->send('made'); $later } )->recv, 'made', 'made by a condvar';
+    my @counted;
+    my $all = AE::cv();
+    for my $number ( 1 .. 50 ) {
+        $all->begin;
+        $cache->get_or_set( once => sub { push @counted, $number; $number }, cb => sub { $all->end } );
+    }
+    $all->recv;
+    is scalar @counted, 1, 'one of fifty makes the value';
+};
+
+subtest 'a callback that dies does not keep others from their replies' => sub {
+    my $cache = anyevent_cache();
+    my $all   = AE::cv();
+    my @said;
+    no warnings 'once';
+    local $EV::DIED = sub { push @said, $@ };
+    for my $number ( 1 .. 10 ) {
+        $all->begin;
+        $cache->get( number => cb => sub { $all->end; die "in the $number.\n" if $number == 5 } );
+    }
+    $all->recv;
+    is_deeply \@said, ["in the 5.\n"], 'the loop is told';
+};
+
+subtest 'coroutines' => sub {
+    my $cache  = coro_cache();
+    my $wrong  = 0;
+    my @chains = map {
+        my $chain = $_;
+        Coro::async(
+            sub {
+                for my $round ( 1 .. 50 ) {
+                    $cache->set( "chain:$chain" => "$chain in $round" );
+                    $wrong++ if $cache->get("chain:$chain") ne "$chain in $round";
+                }
+                return $chain;
+            }
+        )
+    } 1 .. 100;
+    is scalar( grep { $_->join } @chains ), 100, 'all chains end';
+    is $wrong, 0, 'with their own values';
+    is_deeply [ $cache->get('missing') ], [], 'a miss in list context';
+    is $cache->get_or_set( deep => sub { $cache->get('chain:7') } ), '7 in 50', 'a maker may wait';
+    ok !eval { $cache->get('with space'); 1 }, 'an error is thrown';
+    is $@->line, __LINE__ - 1, 'where it was called';
+    my $semaphore = Coro::Semaphore->new(100);
+    my @many      = map { Coro::async( sub { my $guard = $semaphore->guard; $cache->get('chain:1') } ) } 1 .. 2000;
+    is scalar( grep { $_->join eq '1 in 50' } @many ), 2000, 'behind a semaphore';
+};
+
+subtest 'coroutines that are thrown at and cancelled in the middle' => sub {
+    my $cache = coro_cache();
+    $cache->set( "key:$_" => "value $_" ) for 0 .. 19;
+    my ( $wrong, $thrown, $cancelled, $got ) = (0) x 4;
+    my $alive   = 0;
+    my $batches = 150;
+    for my $batch ( 1 .. $batches ) {
+        my @all = map {
+            my $number = $_;
+            Coro::async(
+                sub {
+                    my $scope = Scope->new( \$alive );
+                    while (1) {
+                        my $value = eval { $cache->get("key:$number") };
+                        if ( !defined $value ) {
+                            $wrong++ if $@ ne "thrown\n";
+                            return;
+                        }
+                        $wrong++ if $value ne "value $number";
+                        $got++;
+                    }
+                }
+            )
+        } 0 .. 19;
+        Coro::cede() for 1 .. rand 4;
+        Coro::AnyEvent::sleep( rand 0.002 );
+        for my $coroutine (@all) {
+            if ( rand() < 0.5 ) { $coroutine->throw("thrown\n"); $thrown++ }
+            else                { $coroutine->cancel; $cancelled++ }
+            Coro::cede() if rand() < 0.3;
+        }
+        $_->join for @all;
+    }
+    is $wrong, 0, "no wrong value in $got, with $thrown thrown and $cancelled cancelled";
+    cmp_ok $got, '>', $batches, 'values were got';
+    is $alive, 0, 'all scopes are left';
+    is $cache->get('key:3'), 'value 3', 'the client goes on';
+};
+
+{
+
+    package Scope;
+    sub new { my ( $class, $count ) = @_; $$count++; return bless { count => $count }, $class }
+    sub DESTROY { ${ $_[0]{count} }-- }
+}
+
+subtest 'a dead server, and one that does not answer' => sub {
+    my $dead = coro_cache( servers => ['127.0.0.1:1'], connect_timeout => 1 );
+    my @all  = map { Coro::async( sub { eval { $dead->get('key') }; ref $@ } ) } 1 .. 20;
+    is_deeply [ grep { !/\APinyon::Error::(?:Connect|ServerDown)\z/ } map { $_->join } @all ], [], 'all are told';
+    my $silent = Servers::silent_server();
+    my $waits  = coro_cache( servers => [ $silent->{address} ], timeout => 0.3 );
+    ok !eval { $waits->get('key'); 1 }, 'nothing waits for ever';
+    isa_ok $@, 'Pinyon::Error::Timeout';
+    my $closed  = anyevent_cache( servers => [ $silent->{address} ] );
+    my $condvar = $closed->get('key');
+    $closed->close;
+    ok !eval { $condvar->recv; 1 }, 'close ends what waits';
+    isa_ok $@, 'Pinyon::Error';
+};
+
+subtest 'a fork while the loop runs' => sub {
+    my $cache = coro_cache();
+    $cache->set( forked => 'value' );
+    my $silent  = Servers::silent_server();
+    my $waiting = anyevent_cache( servers => [ $silent->{address} ] );
+    my $condvar = $waiting->get('key');
+    Coro::AnyEvent::sleep(0.05);
+    my $child = in_child {
+        my $value = $cache->get('forked');
+        eval { $waiting->set( key => 1, cb => sub { } ) };
+        eval { $condvar->recv };
+        return "$value " . ref $@;
+    };
+    is $child, 'value Pinyon::Error::Closed', 'a child has connections of its own, and the reply stays its parent\'s';
+    is $cache->get('forked'), 'value', 'the parent goes on';
+    $waiting->close;
+};
+
+subtest 'two clients, and a view, in one process' => sub {
+    my ( $first, $second ) = ( coro_cache( namespace => 'one:' ), anyevent_cache( namespace => 'two:' ) );
+    my $view = $first->using( namespace => 'three:' );
+    $first->set( key => 1 );
+    $second->set( key => 2 )->recv;
+    $view->set( key => 3 );
+    is_deeply [ $first->get('key'), $second->get('key')->recv, $view->get('key') ], [ 1, 2, 3 ], 'do not meet';
+};
+
+subtest 'large and compressed values on small stacks' => sub {
+    my $cache = coro_cache( compression => { algorithm => 'zstd', threshold => 100 } );
+    my $text  = join q{ }, 1 .. 50_000;
+    my @all   = map { my $key = "large:$_"; Coro::async( sub { $cache->set( $key => $text ); $cache->get($key) eq $text } ) } 1 .. 20;
+    is scalar( grep { $_->join } @all ), 20, 'in twenty coroutines';
+};
+
+subtest 'locks' => sub {
+    my $locks = Pinyon::Coro::Locks->new( $url, namespace => "l$$", ttl => 3, @generous[ 2, 3 ] );
+    my ( $inside, $most, $count ) = (0) x 3;
+    my @all = map {
+        Coro::async(
+            sub {
+                for ( 1 .. 10 ) {
+                    my $lock = $locks->lock( 'shared', timeout => GENEROUS );
+                    $inside++;
+                    $most = $inside if $inside > $most;
+                    Coro::cede();
+                    $inside--;
+                    $count++;
+                    $lock->release;
+                }
+            }
+        )
+    } 1 .. 10;
+    $_->join for @all;
+    is "$most $count", '1 100', 'one holder at a time';
+
+    my $held = $locks->lock('held');
+    my $lost = 0;
+    $held->on_lost( sub { $lost++ } );
+    Coro::AnyEvent::sleep(4);
+    ok $held->is_held, 'is renewed while the loop runs';
+    my $waits = Coro::async( sub { eval { $locks->lock( 'held', timeout => GENEROUS ) }; "$@" } );
+    Coro::AnyEvent::sleep(0.1);
+    $waits->throw("enough\n");
+    is $waits->join, "enough\n", 'a coroutine that waits is thrown at';
+    $locks->force_release('held');
+    ok eventually { Coro::AnyEvent::sleep(0.01); $lost }, 'a loss is told';
+    ok !eval { $held->check; 1 }, 'and checked';
+    isa_ok $@, 'Pinyon::Error::LockLost';
+    { my $scoped = $locks->lock( 'scoped', ttl => GENEROUS * 10 ); }
+    is $locks->lock( 'scoped', timeout => GENEROUS )->release, 1, 'the end of a scope releases';
+    ok !eval { my $one = $locks->lock('own'); $locks->lock( 'own', timeout => 1 ); 1 }, 'a coroutine does not wait for itself';
+    isa_ok $@, 'Pinyon::Error::AlreadyHeld';
+
+    my $called = Pinyon::AnyEvent::Locks->new( $url, namespace => "l$$", @generous[ 2, 3 ] );
+    my $first  = $called->lock('called')->recv;
+    my $token;
+    my $second = AE::cv();
+    $called->lock( 'called', timeout => GENEROUS, cb => sub { $second->send( $_[0] ) } );
+    $first->release->recv;
+    cmp_ok $second->recv->token, '>', $first->token, 'callbacks hand over a lock';
+    is $called->synchronized( sum => sub { my $later = AE::cv(); $later->send(42); $later } )->recv, 42, 'synchronized';
+};
+
+done_testing;
