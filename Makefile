@@ -122,7 +122,7 @@ lint: setup ## Formatting, lints and types of all languages
 	cd ruby && rubocop -c .rubocop.yml . ../verify/ruby
 	cd ruby && yard stats --list-undoc --no-cache --no-save --fail-on-warning | tee /dev/stderr | grep -q '100.00% documented'
 	cd bench/ruby && rubocop
-	cd perl && prove -b xt
+	cd perl && prove -b xt/pod.t xt/style.t
 
 .PHONY: signatures
 signatures: setup ## Write the arguments of classes and the docstrings of stubs anew, after a change of the core's settings
