@@ -9,7 +9,8 @@ use std::time::Duration;
 use pinyon::answers::pinyon_next_answer;
 use pinyon::errors::*;
 use pinyon::locks::lock::{
-    self, pinyon_lock_check, pinyon_lock_free, pinyon_lock_listen, pinyon_lock_remaining, pinyon_lock_token,
+    self, pinyon_lock_check, pinyon_lock_free, pinyon_lock_listen, pinyon_lock_lost_early, pinyon_lock_remaining,
+    pinyon_lock_token,
 };
 use pinyon::locks::structs::Wish;
 use pinyon::locks::{flags, WishKind};
@@ -18,6 +19,7 @@ use pinyon::structs::{empty, Answer, Bytes, Reply};
 use pinyon_core::error::kinds::ErrorKind;
 use pinyon_core::locks::{RedisValue, StatusQuestion};
 use pinyon_core::settings::UsualLock;
+use pinyon_core::Sent;
 use serde_json::{json, Value};
 
 /// A time as wishes have it: 0 is the usual choice there.
@@ -38,19 +40,45 @@ pub struct Raised {
 
 pub type Outcome = Result<Value, Raised>;
 
-impl Raised {
+/// All that an error says.
+#[derive(Debug)]
+pub struct Failure {
+    pub kind: ErrorKind,
+    pub sent: Sent,
+    pub server: String,
+    pub command: String,
+    pub message: String,
+    cycle: usize,
+}
+
+pub type Over = Result<Value, Failure>;
+
+impl Failure {
     /// # Safety
     /// It is an error, which is freed.
     pub unsafe fn of(error: *mut Error) -> Self {
         // SAFETY: the caller says so.
         unsafe {
+            let text = |text| CStr::from_ptr(text).to_str().unwrap().to_owned();
             let number = pinyon_error_kind(error);
             let kind = ErrorKind::ALL.into_iter().find(|kind| Kind::Core(*kind).number() == number);
-            let message = CStr::from_ptr(pinyon_error_message(error)).to_str().unwrap().to_owned();
-            let cycle = (0..).take_while(|index| !pinyon_error_holder(error, *index).is_null()).count();
+            let read = Self {
+                kind: kind.expect("a kind of the core's"),
+                sent: [Sent::No, Sent::Maybe, Sent::Yes][pinyon_error_sent(error) as usize],
+                server: text(pinyon_error_server(error)),
+                command: text(pinyon_error_command(error)),
+                message: text(pinyon_error_message(error)),
+                cycle: (0..).take_while(|index| !pinyon_error_holder(error, *index).is_null()).count(),
+            };
             pinyon_error_free(error);
-            Self { kind: kind.expect("a kind of the core's"), message, cycle }
+            read
         }
+    }
+}
+
+impl From<Failure> for Raised {
+    fn from(Failure { kind, message, cycle, .. }: Failure) -> Self {
+        Self { kind, message, cycle }
     }
 }
 
@@ -97,8 +125,14 @@ impl Held {
         // SAFETY: as the header says.
         unsafe {
             assert_eq!(pinyon_lock_check(self.handle(), &mut error), Status::Failed as i32);
-            Raised::of(error)
+            Failure::of(error).into()
         }
+    }
+
+    /// The failure of a holder whose lock was lost.
+    pub fn lost_early(&self) -> Failure {
+        // SAFETY: as the header says.
+        unsafe { Failure::of(pinyon_lock_lost_early(self.handle())) }
     }
 
     /// Has a loss told with this name.
@@ -163,17 +197,17 @@ impl Asked {
     }
 
     /// The outcome of a reply, which is cleared.
-    pub fn over(&self, reply: &mut Reply) -> Outcome {
+    pub fn over(&self, reply: &mut Reply) -> Over {
         let outcome = self.read(reply);
         // SAFETY: as the header says.
         unsafe { pinyon_reply_clear(reply) };
         outcome
     }
 
-    fn read(&self, reply: &mut Reply) -> Outcome {
+    fn read(&self, reply: &mut Reply) -> Over {
         if reply.status == Status::Failed as i32 {
             // SAFETY: a reply that failed has an error, which is taken over.
-            return Err(unsafe { Raised::of(std::mem::replace(&mut reply.error, null_mut())) });
+            return Err(unsafe { Failure::of(std::mem::replace(&mut reply.error, null_mut())) });
         }
         if !reply.lock.is_null() {
             self.lock.0.lock().unwrap().0 = std::mem::replace(&mut reply.lock, null_mut()).cast();
@@ -264,9 +298,9 @@ pub fn execute(parts: &[String]) -> Asked {
     Asked { names: parts.to_vec(), ..Asked::new(WishKind::Command) }
 }
 
-/// The outcome of a call is that of its reply.
-pub fn outcome(outcome: Outcome) -> Outcome {
-    outcome
+/// What a scenario may say of an outcome.
+pub fn outcome(over: Over) -> Outcome {
+    over.map_err(Raised::from)
 }
 
 /// Each character of a text is a byte.

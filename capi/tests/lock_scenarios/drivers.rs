@@ -14,7 +14,7 @@ use pinyon_core::locks::{Loss, Note, Setup};
 use pinyon_core::settings::{LockParts, UsualLock};
 use rustix::event::{poll, PollFd, PollFlags, Timespec};
 
-use crate::call::{Asked, Held, Outcome, Raised};
+use crate::call::{Asked, Failure, Held, Over};
 
 pub type Operation = Asked;
 
@@ -22,6 +22,9 @@ pub type Operation = Asked;
 const A_MOMENT: Duration = Duration::from_millis(2);
 
 pub trait Driver {
+    /// Whether wishes that begin together leave together, in order.
+    const SHARES: bool;
+
     fn new(setup: Setup) -> Self;
 
     /// Begins a wish, and returns its number.
@@ -31,7 +34,7 @@ pub trait Driver {
     fn go_on(&mut self);
 
     /// Takes the outcome of a wish.
-    fn outcome(&mut self, number: usize) -> Option<Outcome>;
+    fn outcome(&mut self, number: usize) -> Option<Over>;
 
     fn remaining(&self, held: &Held) -> Option<Duration> {
         held.remaining()
@@ -55,7 +58,7 @@ impl Client {
         Self(Box::into_raw(Box::new(Locks::of(LockParts { setup, usual, names_have_tags: false }))))
     }
 
-    fn run(self, asked: &Asked) -> Outcome {
+    fn run(self, asked: &Asked) -> Over {
         let mut reply: Reply = empty();
         // SAFETY: as the header says.
         asked.pass(|wish: &Wish| unsafe { pinyon_lock_run(self.0, wish, &mut reply, null()) });
@@ -79,10 +82,12 @@ impl Client {
 /// Each wish waits in its own thread.
 pub struct Threads {
     client: Client,
-    begun: Vec<Option<JoinHandle<Outcome>>>,
+    begun: Vec<Option<JoinHandle<Over>>>,
 }
 
 impl Driver for Threads {
+    const SHARES: bool = false;
+
     fn new(setup: Setup) -> Self {
         Self { client: Client::new(setup), begun: Vec::new() }
     }
@@ -98,7 +103,7 @@ impl Driver for Threads {
         std::thread::sleep(A_MOMENT);
     }
 
-    fn outcome(&mut self, number: usize) -> Option<Outcome> {
+    fn outcome(&mut self, number: usize) -> Option<Over> {
         let over = self.begun[number].take_if(|thread| thread.is_finished())?;
         Some(over.join().expect("it does not panic"))
     }
@@ -125,7 +130,7 @@ pub struct Looping {
     turn_is_due: bool,
     /// Wishes under way, by their tickets.
     begun: HashMap<u64, Asked>,
-    over: HashMap<u64, Outcome>,
+    over: HashMap<u64, Over>,
 }
 
 impl Looping {
@@ -169,6 +174,8 @@ impl Looping {
 }
 
 impl Driver for Looping {
+    const SHARES: bool = true;
+
     fn new(setup: Setup) -> Self {
         let client = Client::new(setup);
         // SAFETY: as the header says.
@@ -188,7 +195,7 @@ impl Driver for Looping {
             // What is refused at once has no ticket. These are others'.
             ticket = u64::MAX - self.over.len() as u64;
             // SAFETY: it is an error.
-            self.over.insert(ticket, Err(unsafe { Raised::of(error) }));
+            self.over.insert(ticket, Err(unsafe { Failure::of(error) }));
         }
         ticket as usize
     }
@@ -213,7 +220,7 @@ impl Driver for Looping {
         }
     }
 
-    fn outcome(&mut self, number: usize) -> Option<Outcome> {
+    fn outcome(&mut self, number: usize) -> Option<Over> {
         self.over.remove(&(number as u64))
     }
 

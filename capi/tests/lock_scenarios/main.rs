@@ -2,8 +2,14 @@
 
 mod call;
 mod drivers;
+mod faults;
 #[path = "../../../core/tests/lock_scenarios/player.rs"]
 mod player;
+#[path = "../../../core/tests/playing/mod.rs"]
+#[allow(dead_code)] // Other protocols need more of it.
+mod playing;
+#[path = "../../../core/tests/ports/mod.rs"]
+mod ports;
 #[path = "../../../core/tests/real_redis/server.rs"]
 #[allow(dead_code)]
 mod server;
