@@ -4,6 +4,7 @@ mod call;
 mod drivers;
 mod faults;
 #[path = "../../../core/tests/lock_scenarios/player.rs"]
+#[allow(clippy::useless_conversion)] // the core has another type for failures there
 mod player;
 #[path = "../../../core/tests/playing/mod.rs"]
 #[allow(dead_code)] // Other protocols need more of it.
