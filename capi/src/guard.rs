@@ -1,0 +1,137 @@
+//! What stands between a call from C and the code that carries it out: panics end the call and poison the handle.
+
+use std::panic::{catch_unwind, AssertUnwindSafe};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::errors::{Error, Failure};
+use crate::structs::missing;
+
+/// Whether a panic has ended a call with this handle.
+#[derive(Debug, Default)]
+pub struct Poison(AtomicBool);
+
+/// Something that a caller has a pointer to.
+pub trait Handle {
+    const NAME: &'static str;
+
+    fn poison(&self) -> &Poison;
+}
+
+/// Calls a function with a handle.
+///
+/// # Safety
+/// The pointer is null, or a handle that lives and that nobody changes meanwhile.
+#[inline]
+pub unsafe fn with<H: Handle, T>(handle: *const H, call: impl FnOnce(&H) -> Result<T, Error>) -> Result<T, Error> {
+    // SAFETY: the caller says so.
+    let Some(handle) = (unsafe { handle.as_ref() }) else { return Err(missing(H::NAME)) };
+    contained(handle.poison(), || call(handle))
+}
+
+/// Calls a function with a handle that one thread at a time uses.
+///
+/// # Safety
+/// The pointer is null, or a handle that lives and that nobody else uses meanwhile.
+pub unsafe fn with_mut<H: Handle, T>(
+    handle: *mut H,
+    call: impl FnOnce(&mut H) -> Result<T, Error>,
+) -> Result<T, Error> {
+    // SAFETY: the caller says so.
+    let Some(handle) = (unsafe { handle.as_mut() }) else { return Err(missing(H::NAME)) };
+    if handle.poison().0.load(Ordering::Relaxed) {
+        return Err(Failure::internal());
+    }
+    match catch_unwind(AssertUnwindSafe(|| call(handle))) {
+        Ok(outcome) => outcome,
+        Err(_) => {
+            handle.poison().0.store(true, Ordering::Relaxed);
+            Err(Failure::internal())
+        }
+    }
+}
+
+#[inline]
+fn contained<T>(poison: &Poison, call: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
+    if poison.0.load(Ordering::Relaxed) {
+        return Err(Failure::internal());
+    }
+    match catch_unwind(AssertUnwindSafe(call)) {
+        Ok(outcome) => outcome,
+        Err(_) => {
+            poison.0.store(true, Ordering::Relaxed);
+            Err(Failure::internal())
+        }
+    }
+}
+
+/// The same without a handle.
+pub fn alone<T>(call: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
+    contained(&Poison::default(), call)
+}
+
+/// Frees a handle.
+///
+/// # Safety
+/// The pointer is null, or came from `Box::into_raw` and is not used afterwards.
+pub unsafe fn free<T>(handle: *mut T) {
+    if !handle.is_null() {
+        // SAFETY: the caller says so.
+        let handle = unsafe { Box::from_raw(handle) };
+        // There is nobody to tell about a panic.
+        let _ = catch_unwind(AssertUnwindSafe(|| drop(handle)));
+    }
+}
+
+/// A new handle for the caller; null and an error if there is none.
+///
+/// # Safety
+/// `error` is null, or can be written to.
+pub unsafe fn made<T>(made: Result<T, Error>, error: *mut *mut Error) -> *mut T {
+    match made {
+        Ok(made) => Box::into_raw(Box::new(made)),
+        Err(why) => {
+            // SAFETY: the caller says so.
+            unsafe { why.leave(error) };
+            std::ptr::null_mut()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::errors::Kind;
+
+    #[derive(Default)]
+    struct Thing(Poison);
+
+    impl Handle for Thing {
+        const NAME: &'static str = "pinyon_thing";
+
+        fn poison(&self) -> &Poison {
+            &self.0
+        }
+    }
+
+    fn call(thing: *const Thing, panics: bool) -> Result<u32, Error> {
+        let work = |_: &Thing| if panics { panic!("a fault, on purpose") } else { Ok(7) };
+        // SAFETY: it is null or lives.
+        unsafe { with(thing, work) }
+    }
+
+    #[test]
+    fn a_panic_ends_the_call_and_poisons_the_handle_and_no_other() {
+        let (thing, other) = (Thing::default(), Thing::default());
+        assert!(matches!(call(&thing, false), Ok(7)));
+        for panics in [true, false] {
+            let error = call(&thing, panics).unwrap_err();
+            assert_eq!(error.kind, Kind::Internal);
+        }
+        assert!(matches!(call(&other, false), Ok(7)));
+        let mut mutable = thing;
+        // SAFETY: it lives.
+        let again = unsafe { with_mut(&mut mutable, |_| Ok(7)) };
+        assert_eq!(again.unwrap_err().kind, Kind::Internal);
+        assert!(call(std::ptr::null(), false).unwrap_err().message.to_string_lossy().contains("pinyon_thing"));
+    }
+}

@@ -1,0 +1,314 @@
+//! The structs of the header, field by field. Tests compare both.
+
+use std::ffi::{c_char, c_int, c_void};
+
+use crate::answers::Answers;
+use crate::errors::{Error, Failure};
+use crate::locks::structs::{Note, Wish};
+use crate::loops::structs::Action;
+
+/// A struct that begins with its size. Any bytes are a valid value of it, all zero included.
+///
+/// # Safety
+/// The type is `repr(C)`, its first field is the size, and it has no field with invalid bit patterns.
+pub unsafe trait CStruct: Copy {
+    const NAME: &'static str;
+}
+
+/// A struct as both languages must have it: its name in the header, its size, and each field's name, offset and size.
+pub struct Layout {
+    pub name: &'static str,
+    pub size: usize,
+    pub fields: &'static [(&'static str, usize, usize)],
+}
+
+/// Defines structs of the header.
+macro_rules! c_structs {
+    ($(
+        $(#[doc = $doc:literal])*
+        $c:literal $name:ident { $($field:ident: $kind:ty,)* }
+    )*) => {
+        $(
+            $(#[doc = $doc])*
+            #[repr(C)]
+            #[derive(Clone, Copy, Debug)]
+            pub struct $name { $(pub $field: $kind,)* }
+
+            impl $name {
+                pub const LAYOUT: $crate::structs::Layout = $crate::structs::Layout {
+                    name: $c,
+                    size: size_of::<$name>(),
+                    fields: &[$((
+                        stringify!($field),
+                        std::mem::offset_of!($name, $field),
+                        size_of::<$kind>(),
+                    ),)*],
+                };
+            }
+        )*
+    };
+}
+
+/// Says of structs that they begin with their size.
+macro_rules! sized {
+    ($($name:ident),* $(,)?) => {
+        $(
+            // SAFETY: all fields are numbers, pointers, or functions that may be null.
+            unsafe impl $crate::structs::CStruct for $name {
+                const NAME: &'static str = $name::LAYOUT.name;
+            }
+        )*
+    };
+}
+
+#[allow(unused_imports)] // those of locks and loops are defined in files of their own
+pub(crate) use {c_structs, sized};
+
+pub type Place = unsafe extern "C" fn(*mut c_void, usize, u32) -> *mut c_void;
+
+c_structs! {
+    "pinyon_bytes" Bytes {
+        start: *const c_char,
+        size: usize,
+    }
+
+    "pinyon_option" NamedText {
+        name: *const c_char,
+        value: Bytes,
+    }
+
+    "pinyon_request" Request {
+        size: usize,
+        verb: u32,
+        with: u32,
+        key: Bytes,
+        value: Bytes,
+        route: Bytes,
+        client_flags: u32,
+        lease: u32,
+        ttl: i64,
+        cas: u64,
+        delta: u64,
+        initial: u64,
+        recache: i64,
+        context: *mut c_void,
+    }
+
+    "pinyon_reply" Reply {
+        size: usize,
+        status: i32,
+        marks: u32,
+        client_flags: u32,
+        reserved: u32,
+        value: Bytes,
+        cas: u64,
+        number: u64,
+        ttl: i64,
+        idle: u64,
+        item_size: u64,
+        context: *mut c_void,
+        ticket: u64,
+        error: *mut Error,
+        answers: *mut Answers,
+        lock: *mut c_void,
+        memory: *mut c_void,
+        memory_size: usize,
+    }
+
+    "pinyon_answer" Answer {
+        size: usize,
+        server: *const c_char,
+        name: Bytes,
+        value: Bytes,
+        error: *const Error,
+        token: u64,
+        left: f64,
+        age: f64,
+        waits: u8,
+    }
+
+    "pinyon_host" Host {
+        size: usize,
+        place: Option<Place>,
+        interrupted: Option<unsafe extern "C" fn(*mut c_void) -> c_int>,
+        before_wait: Option<unsafe extern "C" fn(*mut c_void)>,
+        after_wait: Option<unsafe extern "C" fn(*mut c_void)>,
+        host: *mut c_void,
+    }
+
+    "pinyon_event" Event {
+        size: usize,
+        kind: *const c_char,
+        level: *const c_char,
+        server: *const c_char,
+        command: *const c_char,
+        message: *const c_char,
+        seconds: f64,
+        error: *const Error,
+    }
+
+    "pinyon_terms" Terms {
+        size: usize,
+        key: Bytes,
+        route: Bytes,
+        ttl: f64,
+        stale: f64,
+        early: f64,
+        lease: f64,
+        wait: f64,
+        scope: u64,
+        caller: u64,
+        context: *mut c_void,
+    }
+
+    "pinyon_step" Step {
+        size: usize,
+        kind: u32,
+        seconds: f64,
+        request: Request,
+    }
+
+    "pinyon_part" Part {
+        size: usize,
+        kind: u32,
+        truth: u8,
+        bytes: Bytes,
+        encoding: Bytes,
+        integer: i64,
+        number: u64,
+        real: f64,
+        year: u16,
+        month: u8,
+        day: u8,
+        hour: u8,
+        minute: u8,
+        second: u8,
+        nanosecond: u32,
+    }
+}
+
+impl Bytes {
+    pub const NONE: Self = Self { start: std::ptr::null(), size: 0 };
+
+    pub fn of(bytes: &[u8]) -> Self {
+        Self { start: bytes.as_ptr().cast(), size: bytes.len() }
+    }
+
+    pub fn is_given(&self) -> bool {
+        !self.start.is_null()
+    }
+
+    /// # Safety
+    /// The memory stays as it is for the lifetime.
+    pub unsafe fn slice<'a>(self) -> &'a [u8] {
+        match self.start.is_null() {
+            true => &[],
+            // SAFETY: the caller says so.
+            false => unsafe { std::slice::from_raw_parts(self.start.cast(), self.size) },
+        }
+    }
+}
+
+sized! { Request, Reply, Answer, Host, Terms, Step, Part }
+
+/// The layouts of all structs here.
+pub const LAYOUTS: [Layout; 13] = [
+    Bytes::LAYOUT,
+    NamedText::LAYOUT,
+    Request::LAYOUT,
+    Reply::LAYOUT,
+    Answer::LAYOUT,
+    Host::LAYOUT,
+    Event::LAYOUT,
+    Terms::LAYOUT,
+    Step::LAYOUT,
+    Part::LAYOUT,
+    Wish::LAYOUT,
+    Note::LAYOUT,
+    Action::LAYOUT,
+];
+
+/// All zero, but for its size.
+pub fn empty<T: CStruct>() -> T {
+    // SAFETY: any bytes are a valid value, and the first field is the size.
+    unsafe {
+        let mut empty: T = std::mem::zeroed();
+        std::ptr::from_mut(&mut empty).cast::<usize>().write(size_of::<T>());
+        empty
+    }
+}
+
+/// A copy of a struct that the caller filled.
+///
+/// # Safety
+/// The pointer is null, or points to as many bytes as the struct's size says.
+#[inline]
+pub unsafe fn given<T: CStruct>(struct_: *const T) -> Result<T, Error> {
+    // SAFETY: the caller says so, and any bytes are a valid value.
+    unsafe {
+        check_size(struct_)?;
+        Ok(struct_.read())
+    }
+}
+
+/// A struct that the caller filled, where it is.
+///
+/// # Safety
+/// As for [`given`], and nobody changes it for the lifetime.
+pub unsafe fn borrowed<'a, T: CStruct>(struct_: *const T) -> Result<&'a T, Error> {
+    // SAFETY: the caller says so, and any bytes are a valid value.
+    unsafe {
+        check_size(struct_)?;
+        Ok(&*struct_)
+    }
+}
+
+/// A struct that the caller wants filled.
+///
+/// # Safety
+/// As for [`given`], and nobody else uses it for the lifetime.
+#[inline]
+pub unsafe fn to_fill<'a, T: CStruct>(struct_: *mut T) -> Result<&'a mut T, Error> {
+    // SAFETY: the caller says so, and any bytes are a valid value.
+    unsafe {
+        check_size(struct_)?;
+        Ok(&mut *struct_)
+    }
+}
+
+/// How far the structs of a list are apart.
+///
+/// # Safety
+/// As for [`given`].
+pub unsafe fn stride<T: CStruct>(first: *const T) -> Result<usize, Error> {
+    // SAFETY: the caller says so.
+    unsafe {
+        check_size(first)?;
+        Ok(first.cast::<usize>().read())
+    }
+}
+
+#[inline]
+unsafe fn check_size<T: CStruct>(struct_: *const T) -> Result<(), Error> {
+    if struct_.is_null() {
+        return Err(missing(T::NAME));
+    }
+    // SAFETY: it begins with its size.
+    let size = unsafe { struct_.cast::<usize>().read() };
+    // This is the first version of all structs: none may be smaller.
+    match size >= size_of::<T>() && size % align_of::<T>() == 0 {
+        true => Ok(()),
+        false => Err(wrong_size(T::NAME, size, size_of::<T>())),
+    }
+}
+
+#[cold]
+fn wrong_size(name: &str, size: usize, known: usize) -> Error {
+    Failure::usage(format!("set the field size of a {name} to sizeof({name}), which is {known}; it is {size}"))
+}
+
+/// The error for a pointer that must not be null.
+#[cold]
+pub fn missing(name: &str) -> Error {
+    Failure::usage(format!("a {name} is missing: the pointer is NULL"))
+}
