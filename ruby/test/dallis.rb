@@ -10,7 +10,7 @@ rescue LoadError
   warn "the Debian package ruby-dalli is not installed: what compares with Dalli itself is skipped"
 end
 
-# What tests of Dalli's interface share: Pinyon's client with it, and Dalli's own from Debian, 3.0.6.
+# What tests of Dalli's interface share: Pinyon's client with it, and Dalli's own from Debian: 3.0.6, or a newer one.
 module Dallis
   Ours = Pinyon::Compat::Dalli
   Ours.logger = Logger.new(IO::NULL)
