@@ -1,1 +1,1 @@
-"""Debian's next releases as a second platform, each in a folder: Pinyon is built for them, tested and measured there."""
+"""Debian's next releases as a second platform, each in a folder: Pinyon is built, tested and measured there."""

@@ -8,10 +8,8 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
-from .folders import NEWER, REPOSITORY, Folder
+from .folders import NEWER, REPOSITORY, Folder, environment
 
-#: What the releases are built with; cargo keeps it apart from this machine's.
-TARGET = NEWER / "build"
 VENV = REPOSITORY / ".venv"
 #: Of the virtual environment, for the tests' requirements. Whatever changes there makes it anew.
 REQUIREMENTS = REPOSITORY / "python" / "requirements-test.txt"
@@ -19,7 +17,7 @@ REQUIREMENTS = REPOSITORY / "python" / "requirements-test.txt"
 
 def build_ruby(folder: Folder) -> dict[Path, Path]:
     """Builds the gem's native half for the folder's Ruby. Returns the library with it, and where it is seen."""
-    library = _cargo("pinyon-ruby", "libpinyon_ruby.so", {"RUBY": str(folder.ruby())})
+    library = _cargo("pinyon-ruby", "libpinyon_ruby.so", folder, {"RUBY": str(folder.ruby())})
     return _laid_over(REPOSITORY / "ruby" / "lib", library, Path("pinyon", "native.so"), folder)
 
 
@@ -32,26 +30,25 @@ def build_python(folder: Folder) -> dict[Path, Path]:
     asked = "import sysconfig; print(sysconfig.get_config_var('EXT_SUFFIX'), sysconfig.get_python_version())"
     suffix, version = _said(str(python), "-c", asked).split()
     building = {"PYO3_PYTHON": str(python), "PYO3_BUILD_EXTENSION_MODULE": "1"}
-    library = _cargo("pinyon-python", "libpinyon_native.so", building)
+    library = _cargo("pinyon-python", "libpinyon_native.so", folder, building)
     package = _laid_over(REPOSITORY / "python" / "pinyon", library, Path(f"_native{suffix}"), folder)
-    environment = _environment(folder, version)
+    made = _environment(folder, version)
     # The sources of other clients' tests are those that `make setup` has fetched.
-    return {**package, environment: VENV, VENV / "suites": VENV / "suites"}
+    return {**package, made: VENV, VENV / "suites": VENV / "suites"}
 
 
 def _environment(folder: Folder, version: str) -> Path:
     """Makes a virtual environment for the usual path, unless it is there. Pinyon is in it as in a checkout."""
-    environment = NEWER / f"{folder.suite}-venv"
-    noted = environment / "requirements"
+    made = NEWER / f"{folder.suite}-venv"
+    noted = made / "requirements"
     if not noted.exists() or noted.read_text() != REQUIREMENTS.read_text():
-        shutil.rmtree(environment, ignore_errors=True)
-        (environment / "suites").mkdir(parents=True)
+        shutil.rmtree(made, ignore_errors=True)
+        (made / "suites").mkdir(parents=True)
         commands = f"python3 -m venv {VENV} && {VENV}/bin/pip install -q --disable-pip-version-check -r {REQUIREMENTS}"
-        here = {name: value for name, value in os.environ.items() if name != "VIRTUAL_ENV"}
-        inside = [*folder.running({environment: VENV}), "sh", "-ec", commands]
-        subprocess.run(inside, check=True, env=here, timeout=3600)
+        inside = [*folder.running({made: VENV}), "sh", "-ec", commands]
+        subprocess.run(inside, check=True, env=environment(), timeout=3600)
         shutil.copy(REQUIREMENTS, noted)
-    packages = environment / "lib" / f"python{version}" / "site-packages"
+    packages = made / "lib" / f"python{version}" / "site-packages"
     trees = (REPOSITORY / name for name in ("python", "verify", "bench"))
     (packages / "pinyon.pth").write_text("".join(f"{tree}\n" for tree in trees))
     # Frameworks find Pinyon's backends by its entry points.
@@ -60,14 +57,16 @@ def _environment(folder: Folder, version: str) -> Path:
     subprocess.run(
         described, cwd=REPOSITORY / "python", check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
-    return environment
+    return made
 
 
-def _cargo(package: str, library: str, environment: Mapping[str, str]) -> Path:
+def _cargo(package: str, library: str, folder: Folder, languages: Mapping[str, str]) -> Path:
+    """Builds a package for a language that these variables name. Each release keeps what was built for it."""
+    target = NEWER / f"{folder.suite}-build"
     command = ["cargo", "build", "--release", "--locked", "-q", "-p", package]
-    here = {**os.environ, "CARGO_TARGET_DIR": str(TARGET), **environment}
+    here = {**os.environ, "CARGO_TARGET_DIR": str(target), **languages}
     subprocess.run(command, cwd=REPOSITORY, check=True, env=here)
-    return TARGET / "release" / library
+    return target / "release" / library
 
 
 def _laid_over(tree: Path, library: Path, place: Path, folder: Folder) -> dict[Path, Path]:

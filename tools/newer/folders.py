@@ -15,9 +15,17 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 NEWER = REPOSITORY / "target" / "newer"
 #: What a program in a folder needs of this machine to use the network.
 NETWORK = ("/etc/resolv.conf", "/etc/ssl/certs", "/etc/pip.conf")
+#: Variables that name programs and libraries of this machine.
+OWN = ("VIRTUAL_ENV", "PYO3_PYTHON", "PYTHONPATH", "RUBYLIB", "RUBYOPT", "GEM_HOME", "GEM_PATH")
 #: Mounts of a command's own, and processes that end with it.
 ALONE = ("unshare", "--mount", "--propagation", "private")
 TOGETHER = ("--pid", "--fork", "--kill-child")
+
+
+def environment() -> dict[str, str]:
+    """Returns this machine's environment without what names its own programs."""
+    kept = {name: value for name, value in os.environ.items() if name not in OWN}
+    return {**kept, "PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/root", "LANG": "C.UTF-8", "LC_ALL": "C.UTF-8"}
 
 
 class CannotInstall(Exception):
@@ -92,7 +100,7 @@ class Folder:
         The mounts exist for that command alone, so none is left behind, however it ends.
 
         Args:
-            over: by their path, folders that are seen there in the place of these of the checkout.
+            over: folders, and those of the checkout that they are seen in the place of.
         """
         return [*ALONE, "sh", "-ec", f'{self._mounts(over)}\nexec chroot "$folder" "$@"', "sh"]
 
@@ -103,7 +111,7 @@ class Folder:
 
     def _mounts(self, over: Mapping[Path, Path]) -> str:
         """Returns the shell's commands that make the folder complete."""
-        bound = {REPOSITORY: REPOSITORY, **{path: seen for seen, path in over.items()}}
+        bound = {REPOSITORY: REPOSITORY, **over}
         lines = [
             f"folder={shlex.quote(str(self.path))}",
             'mount -t tmpfs tmpfs "$folder/tmp"',

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,7 +9,7 @@ from functools import cache
 from pathlib import Path
 
 from .building import VENV, build_python, build_ruby
-from .folders import NEWER, REPOSITORY, Folder
+from .folders import NEWER, REPOSITORY, Folder, environment
 
 #: Ruby 3.3, Rails 7.2, Rack 3, async 1, Dalli 3.2; Python 3.13; memcached 1.6.38, Redis 8 and Valkey 8.
 NEXT = Folder(
@@ -20,7 +19,17 @@ NEXT = Folder(
         *("ruby", "ruby-dev", "rake", "ruby-minitest", "ruby-async", "ruby-eventmachine", "ruby-activesupport"),
         *("ruby-railties", "puma", "ruby-rack-session", "ruby-rack-test", "ruby-rack-attack", "ruby-dalli"),
         *("ruby-connection-pool", "python3", "python3-dev", "python3-venv", "gcc", "g++", "make", "pkg-config"),
-        *("libmemcached-dev", "zlib1g-dev", "memcached", "redis-server", "valkey-server", "procps", "strace", "git"),
+        *(
+            "libmemcached-dev",
+            "zlib1g-dev",
+            "memcached",
+            "redis-server",
+            "valkey-server",
+            "procps",
+            "strace",
+            "git",
+            "zstd",
+        ),
         *("nutcracker", "php-cli", "php-memcached", "libcache-memcached-perl", "libcache-memcached-fast-perl"),
         *("ca-certificates", "openssl"),
     ),
@@ -70,7 +79,7 @@ class Suite:
         command = ["env", f"--chdir={folder}", "sh", "-c", f"{self._renamed()}{self.command}"]
         try:
             done = subprocess.run(
-                [*self.folder.running(_built(self.folder)), *command], env=_environment(), timeout=PATIENCE, check=False
+                [*self.folder.running(_built(self.folder)), *command], env=environment(), timeout=PATIENCE, check=False
             )
         except subprocess.TimeoutExpired:
             print(f"newer: ended after {PATIENCE} seconds", flush=True)
@@ -108,9 +117,3 @@ def _built(folder: Folder) -> dict[Path, Path]:
     folder.install()
     built = build_ruby(folder)
     return {**built, **build_python(folder)} if "python3-venv" in folder.packages else built
-
-
-def _environment() -> dict[str, str]:
-    """Returns this machine's environment without what names its own programs."""
-    kept = {name: value for name, value in os.environ.items() if name not in ("VIRTUAL_ENV", "PYO3_PYTHON")}
-    return {**kept, "PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8", "LC_ALL": "C.UTF-8"}
