@@ -15,6 +15,9 @@ module Dallis
   Ours = Pinyon::Compat::Dalli
   Ours.logger = Logger.new(IO::NULL)
   Dalli.logger = Ours.logger if defined?(Dalli)
+  # The version of Dalli itself. From 5 on it speaks meta commands, and its answers are those of our client.
+  INSTALLED = defined?(Dalli) ? Dalli::VERSION : "none"
+  FIVE = INSTALLED.start_with?("5.")
 
   def ours(*servers, **options)
     servers = [memcached.address] if servers.empty?

@@ -11,8 +11,8 @@ from pathlib import Path
 from .folders import NEWER, REPOSITORY, Folder, environment
 
 VENV = REPOSITORY / ".venv"
-#: Of the virtual environment, for the tests' requirements. Whatever changes there makes it anew.
-REQUIREMENTS = REPOSITORY / "python" / "requirements-test.txt"
+#: What the tests need. Whatever changes there makes the virtual environment anew.
+REQUIREMENTS = (REPOSITORY / "python" / "requirements-test.txt", REPOSITORY / "bench" / "requirements.txt")
 
 
 def build_ruby(folder: Folder) -> dict[Path, Path]:
@@ -37,17 +37,32 @@ def build_python(folder: Folder) -> dict[Path, Path]:
     return {**package, made: VENV, VENV / "suites": VENV / "suites"}
 
 
+def without_packages(folder: Folder) -> dict[Path, Path]:
+    """Makes an environment of nothing but the folder's Python: the server of Ruby's scenarios needs no more.
+
+    Returns it, and where it is seen.
+    """
+    made = NEWER / f"{folder.suite}-venv"
+    python = made / "bin" / "python"
+    python.parent.mkdir(parents=True, exist_ok=True)
+    python.unlink(missing_ok=True)
+    python.symlink_to("/usr/bin/python3")
+    return {made: VENV}
+
+
 def _environment(folder: Folder, version: str) -> Path:
     """Makes a virtual environment for the usual path, unless it is there. Pinyon is in it as in a checkout."""
     made = NEWER / f"{folder.suite}-venv"
     noted = made / "requirements"
-    if not noted.exists() or noted.read_text() != REQUIREMENTS.read_text():
+    wanted = "".join(file.read_text() for file in REQUIREMENTS)
+    if not noted.exists() or noted.read_text() != wanted:
         shutil.rmtree(made, ignore_errors=True)
         (made / "suites").mkdir(parents=True)
-        commands = f"python3 -m venv {VENV} && {VENV}/bin/pip install -q --disable-pip-version-check -r {REQUIREMENTS}"
+        files = " ".join(f"-r {file}" for file in REQUIREMENTS)
+        commands = f"python3 -m venv {VENV} && {VENV}/bin/pip install -q --disable-pip-version-check {files}"
         inside = [*folder.running({made: VENV}), "sh", "-ec", commands]
         subprocess.run(inside, check=True, env=environment(), timeout=3600)
-        shutil.copy(REQUIREMENTS, noted)
+        noted.write_text(wanted)
     packages = made / "lib" / f"python{version}" / "site-packages"
     trees = (REPOSITORY / name for name in ("python", "verify", "bench"))
     (packages / "pinyon.pth").write_text("".join(f"{tree}\n" for tree in trees))

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
-from .building import VENV, build_python, build_ruby
+from .building import VENV, build_python, build_ruby, without_packages
 from .folders import NEWER, REPOSITORY, Folder, environment
 
 #: Ruby 3.3, Rails 7.2, Rack 3, async 1, Dalli 3.2; Python 3.13; memcached 1.6.38, Redis 8 and Valkey 8.
@@ -40,7 +40,7 @@ LATEST = Folder(
     NEWER / "forky",
     (
         *("ruby", "ruby-dev", "rake", "ruby-minitest", "ruby-async", "ruby-eventmachine", "ruby-dalli"),
-        *("ruby-connection-pool", "memcached", "redis-server"),
+        *("ruby-connection-pool", "memcached", "redis-server", "python3"),
     ),
 )
 #: Seconds after which a suite is ended.
@@ -116,4 +116,4 @@ def _built(folder: Folder) -> dict[Path, Path]:
     """Installs the folder and builds Pinyon for its languages, once. Returns what is seen in the place of what."""
     folder.install()
     built = build_ruby(folder)
-    return {**built, **build_python(folder)} if "python3-venv" in folder.packages else built
+    return {**built, **(build_python(folder) if folder == NEXT else without_packages(folder))}
