@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require "dalli"
+require "logger"
 require_relative "../calls"
 
 # Dalli 5 warns of Marshal on the standard output, where the replies go.
