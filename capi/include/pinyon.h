@@ -399,7 +399,7 @@ typedef struct pinyon_terms {
 
 pinyon_making *pinyon_making_new(const pinyon_client *client, const pinyon_terms *terms, pinyon_error **error);
 /* Goes on until the value is there (PINYON_DONE, in the reply), must be made (PINYON_MAKE), or cannot be had
- * (PINYON_FAILED, PINYON_INTERRUPTED). Waits meanwhile. */
+ * (PINYON_FAILED). Waits meanwhile. After PINYON_INTERRUPTED, call it again to go on, or pinyon_making_leave. */
 pinyon_status pinyon_making_run(pinyon_making *making, pinyon_reply *reply, const pinyon_host *host);
 /* After PINYON_MAKE: the value, as it is stored. It is compressed as any other. */
 void pinyon_making_made(pinyon_making *making, pinyon_bytes value, uint32_t client_flags);

@@ -66,7 +66,7 @@ impl Loop {
             false => Ok(()),
             true => {
                 let closed = ErrorKind::Closed;
-                Err(Failure::new(errors::Kind::Core(closed), "this event loop was closed; make another"))
+                Err(Failure::of_kind(errors::Kind::Core(closed), "this event loop was closed; make another"))
             }
         }
     }
