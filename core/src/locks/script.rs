@@ -558,7 +558,11 @@ mod tests {
             ("ERR", "The user executing the script can't access at least one of the keys mentioned in it", "keys"),
             ("ERR", "The user executing the script can't publish to the channel mentioned in it", "channels"),
             ("ERR", "Error running script (call to f_5): The user executing the script can't run this", "scripts use"),
-            ("ERR", "ACL failure in script: User u has no permissions to run the 'set' command script: f", "scripts use"),
+            (
+                "ERR",
+                "ACL failure in script: User u has no permissions to run the 'set' command script: f",
+                "scripts use",
+            ),
             ("ERR", "ACL failure in script: No permissions to access a key script: f, on @user_function:2.", "keys"),
             ("ERR", "ACL failure in script: No permissions to access a channel script: g", "channels"),
         ] {
