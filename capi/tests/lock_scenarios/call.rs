@@ -120,12 +120,12 @@ impl Held {
         (remaining > 0.0).then(|| Duration::from_secs_f64(remaining))
     }
 
-    pub fn not_held(&self) -> Raised {
+    pub fn not_held(&self) -> Failure {
         let mut error = null_mut();
         // SAFETY: as the header says.
         unsafe {
             assert_eq!(pinyon_lock_check(self.handle(), &mut error), Status::Failed as i32);
-            Failure::of(error).into()
+            Failure::of(error)
         }
     }
 
