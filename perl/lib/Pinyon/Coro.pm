@@ -133,3 +133,48 @@ sub DESTROY {
 }
 
 1;
+
+__END__
+
+=encoding utf8
+
+=head1 NAME
+
+Pinyon::Coro - caches and locks for coroutines of Coro
+
+=head1 SYNOPSIS
+
+    use EV;
+    use Coro;
+    use Pinyon::Coro;
+
+    my $cache = Pinyon::Coro::Cache->new(servers => '127.0.0.1:11211');
+    my $locks = Pinyon::Coro::Locks->new('redis://127.0.0.1:6379/0');
+    my @all   = map {
+        my $key = "user:$_";
+        async {
+            my $lock = $locks->lock('table', timeout => 10);
+            $cache->set($key => 'Ada');
+            return $cache->get($key);
+        };
+    } 1 .. 100;
+    say join q{ }, map { $_->join } @all[0, 99];    # Ada Ada
+
+=head1 DESCRIPTION
+
+C<Pinyon::Coro::Cache> and C<Pinyon::Coro::Locks> have the constructors and methods of L<Pinyon::Cache> and L<Pinyon::Locks>.
+Where those wait, only the coroutine waits. All coroutines share one connection to each server, and what they ask at the same
+time leaves in one system call. Coroutines go on one after the other, so that a L<Coro::Semaphore> behind them stays quick.
+
+A coroutine that is thrown at (C<throw>) or cancelled gives up what it waits for: a lock that it would get all the same is given
+back. A coroutine is the owner of its locks. At the end of a lock's scope it is released without waiting.
+
+A coroutine that waits inside several subs must not be cancelled with Coro 6.57 on perl 5.36: Coro then reads the wrong
+variables and crashes, whatever the coroutine waits for. C<throw> is safe.
+
+Coro is asked for its C interface, version 7, when this is loaded; another one is refused.
+
+=head1 ERRORS
+
+Errors are thrown. Errors are those of L<Pinyon::Error>, with the file and line of the call. If what
+this needs is not installed, loading it dies with L<Pinyon::Error::Unsupported|Pinyon::Error>.

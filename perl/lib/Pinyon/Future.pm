@@ -112,3 +112,35 @@ package Pinyon::Future::Locks;
 our @ISA = qw(Pinyon::Future::Model Pinyon::Loop::Locks);    ## no critic (ProhibitExplicitISA)
 
 1;
+
+__END__
+
+=encoding utf8
+
+=head1 NAME
+
+Pinyon::Future - caches and locks that return futures, for IO::Async and async/await
+
+=head1 SYNOPSIS
+
+    use IO::Async::Loop;
+    use Pinyon::Future;
+
+    my $loop  = IO::Async::Loop->new;
+    my $cache = Pinyon::Future::Cache->new(servers => '127.0.0.1:11211', loop => $loop);
+    my $name  = $cache->set('user:1' => 'Ada')->then(sub { $cache->get('user:1') });
+    say $name->get;    # Ada
+
+=head1 DESCRIPTION
+
+C<Pinyon::Future::Cache> and C<Pinyon::Future::Locks> have the constructors and methods of L<Pinyon::Cache>, L<Pinyon::Locks>, and the
+objects that these return, but each method that would wait returns a future of the loop. The setting C<loop> names the loop, an L<IO::Async::Loop>;
+otherwise it is the one of the process. A future that is cancelled gives up what it waits for.
+
+Each method also takes C<< cb => sub { my ($value, $error) = @_ } >>, as in L<Pinyon::AnyEvent>, where it says how methods
+differ from those of programs that wait. What C<get_or_set> calls, and the block of C<synchronized>, may return a future of the loop.
+
+=head1 ERRORS
+
+A failure is always that of what is returned. Errors are those of L<Pinyon::Error>, with the file and line of the call. If what
+this needs is not installed, loading it dies with L<Pinyon::Error::Unsupported|Pinyon::Error>.
