@@ -2,7 +2,8 @@ use 5.016;
 use strict;
 use warnings;
 
-use FindBin qw($Bin);
+use File::Temp ();
+use FindBin    qw($Bin);
 use lib "$Bin/lib";
 use Test::More;
 use Time::HiRes ();
@@ -186,6 +187,29 @@ subtest 'large and compressed values on small stacks' => sub {
     my $text  = join q{ }, 1 .. 50_000;
     my @all   = map { my $key = "large:$_"; Coro::async( sub { $cache->set( $key => $text ); $cache->get($key) eq $text } ) } 1 .. 20;
     is scalar( grep { $_->join } @all ), 20, 'in twenty coroutines';
+};
+
+subtest 'TLS on small stacks' => sub {
+    plan skip_all => 'openssl is not installed'        if !have_server('openssl');
+    plan skip_all => 'this memcached is without TLS' if `memcached --help` !~ /--enable-ssl/;
+    my $folder = File::Temp->newdir;
+    my @files  = map {"$folder/$_"} qw(key.pem certificate.pem);
+    my $request = '-x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=localhost -addext subjectAltName=IP:127.0.0.1 -batch';
+    system("openssl req $request -keyout $files[0] -out $files[1] 2>/dev/null") == 0 or die 'openssl failed';
+    my $server = Servers::server(
+        'memcached', '-u', scalar getpwuid($>), qw(-l 127.0.0.1 -p PORT -Z -o), "ssl_chain_cert=$files[1],ssl_key=$files[0]"
+    );
+    my @all = map {
+        my $key = "tls:$_";
+        Coro::async(
+            sub {
+                my $cache = coro_cache( servers => [ $server->{address} ], tls => { ca => $files[1] } );
+                $cache->set( $key => 'x' x 100_000 );
+                return length $cache->get($key);
+            }
+        )
+    } 1 .. 5;
+    is_deeply [ map { $_->join } @all ], [ (100_000) x 5 ], 'handshakes in coroutines';
 };
 
 subtest 'locks' => sub {
