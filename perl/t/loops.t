@@ -193,9 +193,12 @@ subtest 'TLS on small stacks' => sub {
     plan skip_all => 'openssl is not installed'        if !have_server('openssl');
     plan skip_all => 'this memcached is without TLS' if `memcached --help` !~ /--enable-ssl/;
     my $folder = File::Temp->newdir;
-    my @files  = map {"$folder/$_"} qw(key.pem certificate.pem);
-    my $request = '-x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=localhost -addext subjectAltName=IP:127.0.0.1 -batch';
-    system("openssl req $request -keyout $files[0] -out $files[1] 2>/dev/null") == 0 or die 'openssl failed';
+    my @files  = map {"$folder/$_"} qw(key.pem certificate.pem authority.pem authority.key);
+    my $new    = 'openssl req -x509 -newkey rsa:2048 -nodes -days 2 -batch';
+    my $server_own = '-addext subjectAltName=IP:127.0.0.1 -addext basicConstraints=critical,CA:FALSE';
+    system("$new -subj /CN=authority -keyout $files[3] -out $files[2] 2>/dev/null") == 0 or die 'openssl failed';
+    system("$new -subj /CN=localhost $server_own -CA $files[2] -CAkey $files[3] -keyout $files[0] -out $files[1] 2>/dev/null") == 0
+        or die 'openssl failed';
     my $server = Servers::server(
         'memcached', '-u', scalar getpwuid($>), qw(-l 127.0.0.1 -p PORT -Z -o), "ssl_chain_cert=$files[1],ssl_key=$files[0]"
     );
@@ -203,7 +206,7 @@ subtest 'TLS on small stacks' => sub {
         my $key = "tls:$_";
         Coro::async(
             sub {
-                my $cache = coro_cache( servers => [ $server->{address} ], tls => { ca => $files[1] } );
+                my $cache = coro_cache( servers => [ $server->{address} ], tls => { ca => $files[2] } );
                 $cache->set( $key => 'x' x 100_000 );
                 return length $cache->get($key);
             }
