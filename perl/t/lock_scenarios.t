@@ -9,7 +9,7 @@ use Test::More;
 
 use LockPlaying ();
 use Pinyon;
-use Ways ();
+use Ways    ();
 use Servers qw(have_server in_child redis root);
 
 plan skip_all => 'the scenarios are in the checkout' if !root();

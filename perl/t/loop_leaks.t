@@ -24,8 +24,8 @@ my $cache    = Pinyon::Coro::Cache->new(@servers);
 my $locks    = Pinyon::Coro::Locks->new( $url, namespace => "k$$", @generous[ 2, 3 ] );
 my $asked    = Pinyon::AnyEvent::Locks->new( $url, namespace => "m$$", @generous[ 2, 3 ] );
 
-$cache->set( there => 'value' );
-$cache->set( deep  => { list => [ 1, 2.5, undef ] } );
+$cache->set( there  => 'value' );
+$cache->set( deep   => { list => [ 1, 2.5, undef ] } );
 $cache->set( broken => [1] );
 $cache->append( broken => 'x' );
 
@@ -35,26 +35,54 @@ my %use = (
         $called->get( there => cb => sub { $done->send( $_[0] ) } );
         $done->recv;
     },
-    'a condvar'       => sub { my $value = $called->get('deep')->recv },
-    'a failure'       => sub { eval { $called->get('broken')->recv } },
-    'a wrong key'     => sub { eval { $called->get('a b')->recv } },
+    'a condvar' => sub { my $value = $called->get('deep')->recv },
+    'a failure' => sub {
+        eval { $called->get('broken')->recv }
+    },
+    'a wrong key' => sub {
+        eval { $called->get('a b')->recv }
+    },
     'many'            => sub { my $found = $called->get_multi(qw(there deep missing))->recv },
-    'a cancelled one' => sub { my $operation = $called->get( there => cb => sub { } ); $operation->cancel; $called->get('there')->recv },
-    'made by a callback' => sub { $called->get_or_set( made => sub { 'made' }, ttl => 60 )->recv; $called->delete('made')->recv },
-    'the outcome of a batch' => sub { eval { $called->quiet( sub { $_[0]->add( there => 1 ) } )->recv }; $@ = q{} },
-    'a coroutine'        => sub { my $value = $cache->get('there'); my @none = $cache->get('missing'); $cache->set( there => 'value' ) },
-    'an error in it'     => sub { eval { $cache->get('broken') } },
-    'many in it'         => sub { my $found = $cache->get_multi(qw(there deep missing)) },
-    'made in it'         => sub { $cache->get_or_set( made => sub { $cache->get('there') }, ttl => 60 ); $cache->delete('made') },
-    'a lease'            => sub { my $lease = $cache->lease('leased'); $lease->give_back },
-    'a lock'             => sub { $locks->lock('name')->release },
-    'a scope'            => sub { { my $lock = $locks->lock('scoped') } $locks->is_locked('scoped') },
-    'a promised lock'    => sub { $asked->synchronized( name => sub { 1 } )->recv },
+    'a cancelled one' => sub {
+        my $operation = $called->get( there => cb => sub { } );
+        $operation->cancel;
+        $called->get('there')->recv;
+    },
+    'made by a callback' => sub {
+        $called->get_or_set( made => sub { 'made' }, ttl => 60 )->recv;
+        $called->delete('made')->recv;
+    },
+    'the outcome of a batch' => sub {
+        eval {
+            $called->quiet( sub { $_[0]->add( there => 1 ) } )->recv;
+        };
+        $@ = q{};
+    },
+    'a coroutine' =>
+        sub { my $value = $cache->get('there'); my @none = $cache->get('missing'); $cache->set( there => 'value' ) },
+    'an error in it' => sub {
+        eval { $cache->get('broken') }
+    },
+    'many in it' => sub { my $found = $cache->get_multi(qw(there deep missing)) },
+    'made in it' => sub {
+        $cache->get_or_set( made => sub { $cache->get('there') }, ttl => 60 );
+        $cache->delete('made');
+    },
+    'a lease' => sub { my $lease = $cache->lease('leased'); $lease->give_back },
+    'a lock'  => sub { $locks->lock('name')->release },
+    'a scope' => sub {
+        { my $lock = $locks->lock('scoped') }
+        $locks->is_locked('scoped');
+    },
+    'a promised lock' => sub {
+        $asked->synchronized( name => sub { 1 } )->recv;
+    },
 );
 
 for my $name ( ( sort keys %use ) x 5 ) {
     $use{$name}->();
 }
+
 # What is made once is made in the first count.
 Test::LeakTrace::leaked_count( sub { $called->get('there')->recv } );
 for my $name ( sort keys %use ) {
@@ -65,11 +93,15 @@ for my $name ( sort keys %use ) {
 # they wait for.)
 my $thrown_at = sub {
     my @all = map {
-        Coro::async( sub { eval { $cache->get('there') } } )
+        Coro::async(
+            sub {
+                eval { $cache->get('there') }
+            }
+        )
     } 1 .. 10;
     Coro::cede();
     $_->throw("thrown\n") for @all;
-    $_->join               for @all;
+    $_->join for @all;
     $cache->get('there');
 };
 $thrown_at->() for 1 .. 50;

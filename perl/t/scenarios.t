@@ -14,7 +14,10 @@ plan skip_all => 'the scenarios are in the checkout' if !root();
 plan skip_all => "$_ is not installed" for grep { !have_server($_) } qw(memcached redis-server python3);
 
 my %way = (
-    blocking => Ways::Blocking->new, coro => Ways::Coro->new, anyevent => Ways::AnyEvent->new, future => Ways::Future->new,
+    blocking => Ways::Blocking->new,
+    coro     => Ways::Coro->new,
+    anyevent => Ways::AnyEvent->new,
+    future   => Ways::Future->new,
 );
 
 # Threads first: they copy all that is loaded.

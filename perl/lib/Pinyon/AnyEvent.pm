@@ -6,7 +6,7 @@ use warnings;
 
 our $VERSION = '0.1.0';
 
-use Pinyon::Loop ();
+use Pinyon::Loop        ();
 use Pinyon::Loop::Cache ();
 use Pinyon::Loop::Locks ();
 
@@ -21,10 +21,7 @@ sub _closures {
         sub {
             my ( $lane, $descriptor, $write ) = @_;
             my $is_ready = sub { $ready->($lane) };
-            $watchers[$lane] = [
-                AE::io( $descriptor, 0, $is_ready ),
-                $write ? AE::io( $descriptor, 1, $is_ready ) : ()
-            ];
+            $watchers[$lane] = [ AE::io( $descriptor, 0, $is_ready ), $write ? AE::io( $descriptor, 1, $is_ready ) : () ];
         },
         sub { $watchers[ $_[0] ] = undef },
         sub { &AE::postpone($turn) },
@@ -57,7 +54,7 @@ sub _when {
         sub {
             my $found;
             return $callback->( $found, undef ) if eval { $found = $value->recv; 1 };
-            return $callback->( undef, $@ );
+            return $callback->( undef,  $@ );
         }
     );
     return;

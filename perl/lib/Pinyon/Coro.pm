@@ -6,7 +6,7 @@ use warnings;
 
 our $VERSION = '0.1.0';
 
-use Pinyon::Loop ();
+use Pinyon::Loop        ();
 use Pinyon::Loop::Cache ();
 use Pinyon::Loop::Locks ();
 
@@ -43,14 +43,14 @@ package Pinyon::Coro::Cache;
 our @ISA = qw(Pinyon::Coro::Model Pinyon::Loop::Cache);    ## no critic (ProhibitExplicitISA)
 
 for my $method ( Pinyon::Loop::Many::methods() ) {
-    no strict 'refs';    ## no critic (ProhibitNoStrict)
+    no strict 'refs';                                      ## no critic (ProhibitNoStrict)
     *{$method} = sub {
         my ( $self, @arguments ) = @_;
-        my $many = Pinyon::Loop::Many->new( $method, \@arguments );
+        my $many       = Pinyon::Loop::Many->new( $method, \@arguments );
         my @operations = map { $self->_begin( $many->{number}, undef, @{$_} ) } @{ $many->{calls} };
         for my $index ( 0 .. $#operations ) {
             my $value;
-            next if eval { $value = Pinyon::Coro::_wait( $operations[$index] ); $many->take( $index, $value, undef ); 1 };
+            next   if eval { $value = Pinyon::Coro::_wait( $operations[$index] ); $many->take( $index, $value, undef ); 1 };
             die $@ if !UNIVERSAL::isa( $@, 'Pinyon::Error' );
             $many->take( $index, undef, $@ );
         }
@@ -75,7 +75,7 @@ our @ISA = qw(Pinyon::Coro::Model Pinyon::Loop::Locks);    ## no critic (Prohibi
 
 # These are the methods of clients that wait, over what waits here.
 BEGIN {
-    no strict 'refs';    ## no critic (ProhibitNoStrict)
+    no strict 'refs';                                      ## no critic (ProhibitNoStrict)
     *{$_} = Pinyon::Locks->can($_) for qw(lock try_lock synchronized status is_locked owner waiting force_release execute);
 }
 

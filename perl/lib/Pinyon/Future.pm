@@ -6,7 +6,7 @@ use warnings;
 
 our $VERSION = '0.1.0';
 
-use Pinyon::Loop ();
+use Pinyon::Loop        ();
 use Pinyon::Loop::Cache ();
 use Pinyon::Loop::Locks ();
 
@@ -49,7 +49,8 @@ sub _closures {
             }
 
             # A copy of the descriptor, for a handle closes its own.
-            open my $handle, '+<&', $descriptor or Pinyon::Error::Connect->throw("cannot copy a descriptor: $!");
+            open my $handle, '+<&', $descriptor    ## no critic (RequireBriefOpen)
+                or Pinyon::Error::Connect->throw("cannot copy a descriptor: $!");
             ( $handles[$lane], $writes[$lane] ) = ( $handle, $write );
             $loop->watch_io( handle => $handle, on_read_ready => $is_ready, $write ? ( on_write_ready => $is_ready ) : () );
         },
@@ -96,7 +97,7 @@ sub _when {
             my ($future) = @_;
             my $found;
             return $callback->( $found, undef ) if eval { $found = $future->get; 1 };
-            return $callback->( undef, $@ );
+            return $callback->( undef,  $@ );
         }
     );
     $value->retain;

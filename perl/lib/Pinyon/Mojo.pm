@@ -6,7 +6,7 @@ use warnings;
 
 our $VERSION = '0.1.0';
 
-use Pinyon::Loop ();
+use Pinyon::Loop        ();
 use Pinyon::Loop::Cache ();
 use Pinyon::Loop::Locks ();
 
@@ -39,7 +39,8 @@ sub _closures {
             if ( !$handles[$lane] ) {
 
                 # A copy of the descriptor, for a handle closes its own.
-                open my $handle, '+<&', $descriptor or Pinyon::Error::Connect->throw("cannot copy a descriptor: $!");
+                open my $handle, '+<&', $descriptor    ## no critic (RequireBriefOpen)
+                    or Pinyon::Error::Connect->throw("cannot copy a descriptor: $!");
                 $handles[$lane] = $handle;
                 $reactor->io( $handle => sub { $ready->($lane) } );
             }

@@ -7,8 +7,8 @@ use 5.016;
 use strict;
 use warnings;
 
-use Exporter      qw(import);
-use JSON::PP      ();
+use Exporter    qw(import);
+use JSON::PP    ();
 use Time::HiRes qw(time);
 
 use Pinyon  ();
@@ -30,8 +30,16 @@ sub scenarios {
 # Plays a scenario in a namespace of its own; returns what is wrong, or undef.
 sub played {
     my ( $model, $url, $namespace, $settings, $scenario ) = @_;
-    my $self  = bless { model => $model, namespace => $namespace, tokens => $model->shared_hash, clients => {}, callers => {}, begun => {} }, __PACKAGE__;
-    my @steps = ( @{ $scenario->{steps} }, { by => 'A', call => ['left_behind'], returns => [], eventually => 1 } );
+    my $self = bless {
+        model     => $model,
+        namespace => $namespace,
+        tokens    => $model->shared_hash,
+        clients   => {},
+        callers   => {},
+        begun     => {}
+        },
+        __PACKAGE__;
+    my @steps    = ( @{ $scenario->{steps} }, { by => 'A', call => ['left_behind'], returns => [], eventually => 1 } );
     my %settings = ( %{$settings}, %{ $scenario->{client} || {} } );
     for ( map { $_->{by} // () } @steps ) {
         $self->{clients}{ substr $_, 0, 1 } ||= $model->locks( $url, namespace => $namespace, %settings );
@@ -105,10 +113,11 @@ sub _wrong {
 # ---- In the thread of a caller ----
 
 sub _caller {
-    my ( $self, $locks ) = @_;
+    my ( $self,  $locks ) = @_;
     my ( $model, $owner ) = ( $self->{model}, Pinyon::_new_owner() );
-    my $calls  = $model->queue;
-    my $shared = { model => $model, owner => $owner, locks => $locks, tokens => $self->{tokens}, namespace => $self->{namespace} };
+    my $calls = $model->queue;
+    my $shared =
+        { model => $model, owner => $owner, locks => $locks, tokens => $self->{tokens}, namespace => $self->{namespace} };
     my $thread = $model->start(
         sub {
             my %caller = ( %{$shared}, held => {}, losses => {} );
@@ -134,10 +143,12 @@ sub _used {
     my ( $caller, $name, @arguments ) = @_;
     my ( $locks, $model ) = @{$caller}{qw(locks model)};
     return _acquired( $caller, $name eq 'acquire' ? 'lock' : 'try_lock', @arguments ) if $name =~ /\A(?:acquire|try_lock)\z/;
-    return $model->got( scalar $locks->is_locked( \@arguments ) )                                           if $name eq 'is_locked';
-    return $model->got( scalar $locks->waiting( \@arguments ) )                                             if $name eq 'waiting';
-    return $model->got( scalar $locks->execute( map { s/\{namespace\}/{$caller->{namespace}}/r } @arguments ) )           if $name eq 'execute';
-    return [ grep { !/:#[fp]\z|:#x:/ } @{ $model->got( scalar $locks->execute( 'KEYS', "{$caller->{namespace}}:*" ) ) } ] if $name eq 'left_behind';
+    return $model->got( scalar $locks->is_locked( \@arguments ) )                     if $name eq 'is_locked';
+    return $model->got( scalar $locks->waiting( \@arguments ) )                       if $name eq 'waiting';
+    return $model->got( scalar $locks->execute( map { s/\{namespace\}/{$caller->{namespace}}/r } @arguments ) )
+        if $name eq 'execute';
+    return [ grep { !/:#[fp]\z|:#x:/ } @{ $model->got( scalar $locks->execute( 'KEYS', "{$caller->{namespace}}:*" ) ) } ]
+        if $name eq 'left_behind';
     if ( $name eq 'force_release' ) {
         my $token = defined $arguments[1] ? $caller->{tokens}{ $arguments[1] } : undef;
         return $model->got( scalar $locks->force_release( $arguments[0], token => $token ) );
@@ -172,7 +183,13 @@ sub _acquired {
     my ( $caller, $method, $name, $names, $settings ) = @_;
     my %options = %{ $settings || {} };
     $_ = ref $_ ? ( $_ ? 1 : 0 ) : $_ for values %options;
-    my $held = $caller->{model}->got( scalar $caller->{locks}->$method( $names, on_lost => sub { $caller->{losses}{$name}++ }, %options, $caller->{model}->owns( $caller->{owner} ) ) ) or return 0;
+    my $held = $caller->{model}->got(
+        scalar $caller->{locks}->$method(
+            $names,
+            on_lost => sub { $caller->{losses}{$name}++ },
+            %options, $caller->{model}->owns( $caller->{owner} )
+        )
+    ) or return 0;
     $caller->{held}{$name}   = $held;
     $caller->{tokens}{$name} = $held->token;
     return 1;
@@ -204,11 +221,11 @@ sub new { my ( $class, $way, $owns ) = @_; return bless { way => $way, owns => $
 sub missing     { my ($self) = @_; return $self->{way}->missing }
 sub shared_hash { return {} }
 sub queue       { my ($self) = @_; return bless { channel => Coro::Channel->new, way => $self->{way} }, 'LockPlaying::Channel' }
-sub start       { my ( $self, $code ) = @_; return Coro::async($code) }
-sub pause       { my ( $self, $seconds ) = @_; return $self->{way}->pause($seconds) }
+sub start       { my ( $self, $code )     = @_; return Coro::async($code) }
+sub pause       { my ( $self, $seconds )  = @_; return $self->{way}->pause($seconds) }
 sub locks       { my ( $self, @settings ) = @_; return $self->{way}->locks(@settings) }
-sub got         { my ( $self, $value ) = @_; return $self->{way}->got($value) }
-sub owns        { my ( $self, $owner ) = @_; return $self->{owns} ? ( owner => $owner ) : () }
+sub got         { my ( $self, $value )    = @_; return $self->{way}->got($value) }
+sub owns        { my ( $self, $owner )    = @_; return $self->{owns} ? ( owner => $owner ) : () }
 
 package LockPlaying::Channel;
 
