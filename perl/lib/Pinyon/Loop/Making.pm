@@ -62,6 +62,7 @@ sub _go_on {
     return $self->_end( undef, $error ) if !defined $kind;
     return $self->_end( $what, undef )  if $kind == OVER;
     return $self->_make if $kind == MAKE;
+
     if ( $kind == ASK ) {
         $self->{operation} = $what;
         return;
