@@ -1,0 +1,63 @@
+package PinyonBench::Model::Coro;
+
+# Coroutines of Coro, on the event loop EV.
+
+use v5.36;
+use AnyEvent ();
+use Coro;
+use Coro::AnyEvent ();
+use Coro::Semaphore;
+use EV ();
+use PinyonBench::Loops qw(do_each do_one);
+
+sub name ($) {
+    return 'coro';
+}
+
+sub version ($) {
+    return sprintf 'Perl %vd, Coro %s, EV %s', $^V, Coro->VERSION, EV->VERSION;
+}
+
+# A coroutine for each list.
+sub in_loops ( $class, $calls, $operation, $parts, $seconds = undef ) {
+    $calls->required($operation);
+    return $class->together( map { my $items = $_; sub { do_each( $calls, $operation, $items, $seconds ) } } @$parts );
+}
+
+# The program of seed 003: a coroutine for each item, all started at once, and a semaphore that lets so many work at a time.
+sub behind_semaphore ( $class, $calls, $operation, $items, $concurrency, $seconds = undef ) {
+    my $semaphore = Coro::Semaphore->new($concurrency);
+    my $one       = $seconds ? \&do_each : \&do_one;
+    my $error;
+    my @started = map {
+        my $item = $_;
+        async {
+            $semaphore->down;
+            eval { $one->( $calls, $operation, $seconds ? ( [$item], $seconds ) : $item ); 1 } or $error //= $@;
+            $semaphore->up;
+        }
+    } @$items;
+    $_->join for @started;
+    die $error if $error;
+    return;
+}
+
+# Does all works at once, each in a coroutine. Dies with the first error.
+sub together ( $, @works ) {
+    my $error;
+    my @started = map {
+        my $work = $_;
+        async { eval { $work->(); 1 } or $error //= $@ }
+    } @works;
+    $_->join for @started;
+    die $error if $error;
+    return;
+}
+
+# Lets the others run for so long.
+sub pause ( $, $seconds ) {
+    Coro::AnyEvent::sleep($seconds);
+    return;
+}
+
+1;
