@@ -19,9 +19,9 @@ sub now () {
 # Does some work. Returns the seconds that it took: by the clock, and of this process's processor time.
 sub timed ($work) {
     my ( $user, $system ) = getrusage(RUSAGE_SELF);
-    my $start = now;
+    my $start = now();
     $work->();
-    my $wall = now - $start;
+    my $wall = now() - $start;
     my ( $user_now, $system_now ) = getrusage(RUSAGE_SELF);
     return { wall => $wall, user => $user_now - $user, system => $system_now - $system };
 }

@@ -21,9 +21,9 @@ sub new ( $class, $client, $model ) {
 # Does the row's cycles. Dies if two workers were inside at once.
 sub verify ( $self, $row ) {
     my $tally = PinyonBench::Tally->new;
-    my $start = now;
+    my $start = now();
     $self->_run( $row, $tally, \&_checked );
-    my $wall = now - $start;
+    my $wall = now() - $start;
     $tally->require_alone;
     $tally->require_count( $row->{count} );
     return { wall => $wall, cycles => $tally->count };
@@ -62,8 +62,8 @@ sub _sample ( $names, $count ) {
 # Locks, counts, unlocks. Reads the clock before each lock and within.
 sub _cycle ( $, $lock, $draws, $tally ) {
     while ( my $names = shift @$draws ) {
-        my $start = now;
-        $lock->( $names, sub { $tally->add( now - $start ) } );
+        my $start = now();
+        $lock->( $names, sub { $tally->add( now() - $start ) } );
     }
     return;
 }
@@ -71,14 +71,14 @@ sub _cycle ( $, $lock, $draws, $tally ) {
 # The same, and stays inside for a while, so that others have time to enter.
 sub _checked ( $model, $lock, $draws, $tally ) {
     while ( my $names = shift @$draws ) {
-        my $start = now;
+        my $start = now();
         $lock->(
             $names,
             sub {
-                my $entered = now;
+                my $entered = now();
                 $tally->add( $entered - $start );
                 $model->pause(INSIDE_SECONDS);
-                $tally->note( $entered, now );
+                $tally->note( $entered, now() );
             }
         );
     }

@@ -29,9 +29,9 @@ sub do_each ( $calls, $operation, $items, $seconds = undef ) {
 
 sub _clock_each ( $calls, $operation, $items, $seconds ) {
     while ( my $item = shift @$items ) {
-        my $start = now;
+        my $start = now();
         do_one( $calls, $operation, $item );
-        push @$seconds, now - $start;
+        push @$seconds, now() - $start;
     }
     return;
 }

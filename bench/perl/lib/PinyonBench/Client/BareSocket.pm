@@ -44,11 +44,12 @@ sub _get ( $socket, $key ) {
     sysread $socket, my $reply, READ_BYTES or die "the server is gone\n";
     return undef if $reply eq "END\r\n";
     my $head = index( $reply, "\r\n" ) + LINE_END;
-    my $size = substr $reply, rindex( $reply, q{ }, $head - LINE_END ) + 1, $head;
-    ($size) = $size =~ /\A(\d+)/;
+    my $space = 1 + rindex $reply, q{ }, $head;
+    my $size  = substr $reply, $space, $head - LINE_END - $space;
     my $left = $head + $size + GET_END - length $reply;
     while ( $left > 0 ) {
-        $left -= sysread $socket, $reply, $left, length $reply or die "the server is gone\n";
+        my $more = sysread( $socket, $reply, $left, length $reply ) or die "the server is gone\n";
+        $left -= $more;
     }
     return substr $reply, $head, $size;
 }
@@ -56,7 +57,8 @@ sub _get ( $socket, $key ) {
 sub _write ( $socket, $request ) {
     my $done = 0;
     while ( $done < length $request ) {
-        $done += syswrite $socket, $request, length($request) - $done, $done or die "the server is gone: $!\n";
+        my $more = syswrite( $socket, $request, length($request) - $done, $done ) or die "the server is gone: $!\n";
+        $done += $more;
     }
     return;
 }

@@ -47,7 +47,7 @@ sub _chain ( $calls, $operation, $items, $seconds, $done ) {
     my $stores = $operation eq 'set';
     my ( $item, $start, $next );
     my $replied = sub ( $reply = undef, $error = undef, @ ) {
-        push @$seconds, now - $start if $seconds;
+        push @$seconds, now() - $start if $seconds;
         $error = "$operation $item->[0]: $error" if defined $error && $error ne q{};
         if ( !defined $error || $error eq q{} ) {
             undef $error;
@@ -64,7 +64,7 @@ sub _chain ( $calls, $operation, $items, $seconds, $done ) {
             undef $next;
             return $done->(undef);
         }
-        $start = now if $seconds;
+        $start = now() if $seconds;
         return $stores
             ? $client->$code( $item->[0], $item->[1], cb => $replied )
             : $client->$code( $item->[0], cb => $replied );
