@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
+from .c import entries as c_entries
 from .declaration import Row
 from .locks import entries as lock_entries
 from .names import ASYNCIO, BARE, BLOCKING, FLOOR, GEVENT, MODELS, OURS, UVLOOP, contestant_name
@@ -27,6 +28,7 @@ FLOOR_GROUPS = (
     *(*ALL_STEPS, GEVENT, ASYNCIO, UVLOOP),
     *ruby_entries.FLOOR_GROUPS,
     *perl_entries.FLOOR_GROUPS,
+    *c_entries.FLOOR_GROUPS,
     *lock_entries.FLOOR_GROUPS,
 )
 BENCH_FOLDER = Path(__file__).resolve().parent.parent
@@ -78,6 +80,7 @@ def all_entries() -> list[Entry]:
         *(_locks(*each) for each in lock_entries.LOCK_CONTESTANTS),
         *(_of_language(ruby_entries, *each) for each in ruby_entries.CONTESTANTS),
         *(_of_language(perl_entries, *each) for each in perl_entries.CONTESTANTS),
+        *(_of_language(c_entries, *each) for each in c_entries.CONTESTANTS),
         Entry(FLOOR, [_floor_program()], FLOOR_GROUPS, MODELS, "cargo build --release -p pinyon-floor"),
         Entry(BARE, _python_command("bare_socket"), (SIZE.name,)),
     ]

@@ -37,7 +37,9 @@ def published() -> list[Published]:
 
 def history_grid(document: Document) -> Grid:
     """Real seconds of the published tables, and of today's clients, for n = 2500: ours, the floor, and those in Ruby and Perl."""
-    rows = list(dict.fromkeys(row.name.removeprefix(_prefix(group)) for group in GROUPS for row in document.rows_of(group)))
+    rows = list(
+        dict.fromkeys(row.name.removeprefix(_prefix(group)) for group in GROUPS for row in document.rows_of(group))
+    )
     names = participants(document, SEED.name)
     here = [("", name) for name in names if name in (names[0], FLOOR)]
     for group in GROUPS[1:]:

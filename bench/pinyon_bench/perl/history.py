@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from ..compare import participants, rate
-from ..coroutines.rows import OPERATIONS, SIZES, SYNC
+from ..coroutines.rows import OPERATIONS, SYNC
 from ..grids import NONE, Grid, model_of
 from ..names import CORO, OURS, contestant_name
 from ..results import Document
+from ..step_rows import SIZES
 from .rows import LINKS, LOCAL, LOOPS, PAIRS_GROUPS, PREFIX, SEMAPHORE
 
 DATA = Path(__file__).with_name("history.json")
@@ -54,9 +55,7 @@ def _published(link: str) -> list[dict[str, Any]]:
 
 def _here(document: Document, link: str) -> list[list[str]]:
     """Returns the lines of blocking clients, then of Pinyon in coroutines; a line without figures is left out."""
-    blocking = [
-        name for name in participants(document, PAIRS_GROUPS[LOOPS, link].name) if model_of(name) == PREFIX
-    ]
+    blocking = [name for name in participants(document, PAIRS_GROUPS[LOOPS, link].name) if model_of(name) == PREFIX]
     rows = document.rows_of(PAIRS_GROUPS[SEMAPHORE, link].name)
     cells = [(name, LOOPS, 0) for name in blocking]
     cells += [(contestant_name(OURS, CORO), SEMAPHORE, many) for many in sorted({row.concurrency for row in rows})]

@@ -55,7 +55,7 @@ MULTISET_KEYS = 100
 
 
 def _order(row: RowInfo) -> tuple[int, int, int]:
-    return OPERATIONS.index(row.operation), row.size, row.concurrency  # type: ignore[arg-type]
+    return OPERATIONS.index(row.operation), row.size, row.concurrency
 
 
 def _steps_group(name: str, title: str, counted: str) -> Group:
