@@ -39,11 +39,11 @@ module PinyonBench
       calls&.close&.call
     end
 
-    def within_batch(calls, row, &)
+    def within_batch(calls, row, &block)
       return yield calls unless row[:quiet]
       raise CannotDo, "no quiet mode" unless calls.quietly
 
-      calls.quietly.call(&)
+      calls.quietly.call(&block)
     end
 
     def check(model, calls, steps, row)

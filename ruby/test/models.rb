@@ -32,10 +32,10 @@ module Models
 
   # A caller, and what became of it.
   class Task
-    def initialize(model, &)
+    def initialize(model, &block)
       @model = model
       @is_over = false
-      @caller = model.start { carry_out(&) }
+      @caller = model.start { carry_out(&block) }
     end
 
     def stop
@@ -77,8 +77,8 @@ module Models
   end
 
   # Defines a test for each model.
-  def in_every_model(name, &)
-    define_method(scenario = :"scenario_#{name}", &)
+  def in_every_model(name, &block)
+    define_method(scenario = :"scenario_#{name}", &block)
     ALL.each { |kind, model| define_method("test_#{name}_#{kind}") { model.run { send(scenario, model) } } }
   end
 

@@ -51,10 +51,10 @@ module RailsCaches
   end
 
   # The names and payloads of the notifications of caches.
-  def notified(&)
+  def notified(&block)
     seen = []
     note = ->(name, _start, _end, _id, payload) { seen << [name.delete_suffix(".active_support"), payload] }
-    ActiveSupport::Notifications.subscribed(note, /\Acache_.*\.active_support\z/, &)
+    ActiveSupport::Notifications.subscribed(note, /\Acache_.*\.active_support\z/, &block)
     seen
   end
 end

@@ -28,8 +28,8 @@ class PlainScheduler
     [@bell, @ring].each(&:close)
   end
 
-  def fiber(&)
-    Fiber.new(blocking: false, &).tap(&:resume)
+  def fiber(&block)
+    Fiber.new(blocking: false, &block).tap(&:resume)
   end
 
   # Holds the fibers that wait for Ruby's own locks. The others must be held by what they wait for.
@@ -63,9 +63,9 @@ class PlainScheduler
     block(nil, seconds)
   end
 
-  def with_timeout(seconds, &)
+  def with_timeout(seconds, &block)
     fiber = Fiber.current
-    within(seconds, -> { fiber.raise(Expired) }, &)
+    within(seconds, -> { fiber.raise(Expired) }, &block)
   end
 
   private
@@ -136,8 +136,8 @@ module Reactors
       sleep(seconds)
     end
 
-    def with_timeout(seconds, &)
-      Fiber.scheduler.with_timeout(seconds, &)
+    def with_timeout(seconds, &block)
+      Fiber.scheduler.with_timeout(seconds, &block)
     end
   end
 
@@ -168,8 +168,8 @@ module Reactors
       sleep(seconds)
     end
 
-    def with_timeout(seconds, &)
-      Async::Task.current.with_timeout(seconds, &)
+    def with_timeout(seconds, &block)
+      Async::Task.current.with_timeout(seconds, &block)
     end
   end
 
@@ -233,9 +233,9 @@ module Reactors
     # What their bodies may use.
     module Table
       # Defines a test for each reactor.
-      def in_every_reactor(name, &)
+      def in_every_reactor(name, &block)
         ALL.each do |kind, reactor|
-          define_method("test_#{name}_#{kind}") { instance_exec(reactor, &) }
+          define_method("test_#{name}_#{kind}") { instance_exec(reactor, &block) }
         end
       end
     end

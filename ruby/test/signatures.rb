@@ -9,6 +9,8 @@ require "pinyon/eventmachine"
 require "active_support/cache/pinyon_store"
 require "action_dispatch/session/pinyon_session_store"
 require "pinyon/railtie"
+# The bundler of Ruby 3.1.2, which rbs loads, needs it and does not ask for it.
+require "rubygems/source"
 require "rbs"
 require "rbs/test"
 

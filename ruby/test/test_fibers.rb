@@ -310,8 +310,8 @@ class TestFibers < PinyonTest
     silent.stop
   end
 
-  def assert_closed(&)
-    assert_match(/the client was closed/, assert_raises(Pinyon::Error, &).message)
+  def assert_closed(&block)
+    assert_match(/the client was closed/, assert_raises(Pinyon::Error, &block).message)
   end
 
   in_every_reactor(:connections_end_with_their_reactor) do |reactor|

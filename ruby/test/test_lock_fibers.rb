@@ -13,8 +13,8 @@ class TestLockFibers < PinyonTest
   end
 
   # Runs the block while no other fiber of this thread can run.
-  def held_up(&)
-    Fiber.new(blocking: true, &).resume
+  def held_up(&block)
+    Fiber.new(blocking: true, &block).resume
   end
 
   in_every_reactor(:every_call) do |reactor|

@@ -19,8 +19,8 @@ class TestLockScenarios < PinyonTest
       yield
     end
 
-    def start(&)
-      Thread.new(&)
+    def start(&block)
+      Thread.new(&block)
     end
 
     def pause(seconds)

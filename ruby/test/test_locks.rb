@@ -3,8 +3,8 @@
 require_relative "support"
 
 class TestLocks < PinyonTest
-  def other_thread(&)
-    Thread.new(&).value
+  def other_thread(&block)
+    Thread.new(&block).value
   end
 
   def test_a_block_holds_the_lock

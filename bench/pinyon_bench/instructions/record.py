@@ -9,9 +9,13 @@ import re
 import subprocess
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ..contestant import BENCH_FOLDER, REPOSITORY
 from .callgrind import CountError
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
 
 FILE = BENCH_FOLDER / "instructions.json"
 #: By how much of the recorded figure an operation may grow without a failure.
@@ -19,6 +23,8 @@ TOLERANCE = 0.05
 UPDATE = "make bench-instructions"
 VERSION = re.compile(r"\d+(\.\d+)+")
 SOURCES = ("proto", "core", "python", "ruby", "Cargo.toml", "Cargo.lock")
+#: Conditions that only the rows of one language depend on. The name of a row begins with its language, or is Python's.
+LANGUAGES = ("Python", "ruby")
 
 
 @dataclass(frozen=True)
@@ -115,15 +121,24 @@ def _output(*command: str) -> str:
         raise CountError(f"{command[0]} does not say what is needed for the record: {error}") from error
 
 
-def differences(record: Record) -> list[str]:
-    """Returns in words how this machine differs from the one where the record was counted."""
+def language(row: str) -> str | None:
+    """Returns the condition, besides those of all rows, that a row depends on."""
+    first = row.partition(":")[0]
+    if first == "core":
+        return None
+    return first if first in LANGUAGES else "Python"
+
+
+def differences(record: Record) -> dict[str, str]:
+    """Returns in words how this machine differs from the one where the record was counted, by condition."""
     here = built_with()
     names = sorted(here.keys() | record.built_with.keys())
     pairs = ((name, record.built_with.get(name, "none"), here.get(name, "none")) for name in names)
-    return [f"{name} {there} there, {now} here" for name, there, now in pairs if there != now]
+    return {name: f"{name} {there} there, {now} here" for name, there, now in pairs if there != now}
 
 
-def changes(record: Record, counted: dict[str, int]) -> list[Change]:
-    """Returns how each operation that is recorded or counted has changed."""
+def changes(record: Record, counted: dict[str, int], without: Collection[str] = ()) -> list[Change]:
+    """Returns how each operation that is recorded or counted has changed, but for those of some languages."""
     names = [*counted, *(name for name in record.instructions if name not in counted)]
-    return [Change(name, record.instructions.get(name), counted.get(name)) for name in names]
+    compared = [name for name in names if language(name) not in without]
+    return [Change(name, record.instructions.get(name), counted.get(name)) for name in compared]

@@ -29,10 +29,13 @@ def instructions(options: argparse.Namespace, console: Console) -> None:
 def _check(record: Record, console: Console) -> None:
     different = records.differences(record)
     if different:
-        console.print(f"instructions: not compared; the record was counted elsewhere: {', '.join(different)}.")
+        in_part = different.keys() <= set(records.LANGUAGES)
+        what = "other languages' rows are compared" if in_part else "not compared"
+        console.print(f"instructions: {what}; the record was counted elsewhere: {', '.join(different.values())}.")
         console.print(f"To compare changes here, write a record of the state before them: {UPDATE}")
-        return
-    changes = records.changes(record, count_all())
+        if not in_part:
+            return
+    changes = records.changes(record, count_all(), without=different)
     console.print(_table(changes))
     gains = [str(change) for change in changes if change.gains]
     if gains:

@@ -20,8 +20,8 @@ module PinyonBench
       end
 
       # Holds a lock of some names for a block.
-      def lock(names, &)
-        @locks.synchronize(*names, ttl: @ttl, timeout: TIMEOUT_SECONDS, &)
+      def lock(names, &block)
+        @locks.synchronize(*names, ttl: @ttl, timeout: TIMEOUT_SECONDS, &block)
       end
 
       # Sends any command and returns its reply.

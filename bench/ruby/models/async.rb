@@ -13,8 +13,8 @@ module PinyonBench
     end
 
     # Runs the block in a task.
-    def run(&)
-      Sync(&)
+    def run(&block)
+      Sync(&block)
     end
 
     # Runs all works at once, each in a task. Returns their values; raises the error of the first that failed.

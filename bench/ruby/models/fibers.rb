@@ -11,8 +11,8 @@ module PinyonBench
 
     # The hooks that Ruby calls.
 
-    def fiber(&)
-      Fiber.new(blocking: false, &).tap(&:resume)
+    def fiber(&block)
+      Fiber.new(blocking: false, &block).tap(&:resume)
     end
 
     def block(_blocker, _timeout = nil)

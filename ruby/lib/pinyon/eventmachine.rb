@@ -57,8 +57,8 @@ module Pinyon # :nodoc:
         watch&.detach
       end
 
-      def fiber(&)
-        Fiber.new(&).tap(&:resume)
+      def fiber(&block)
+        Fiber.new(&block).tap(&:resume)
       end
     end
 

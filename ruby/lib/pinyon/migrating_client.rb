@@ -116,15 +116,15 @@ module Pinyon
     # The value of a key. No value is made while the old pool has one.
     #
     # @see Leases#fetch
-    def fetch(key, ttl:, **terms, &)
-      carry_out(:fetch, [key], ttl:, **terms, &)
+    def fetch(key, ttl:, **terms, &block)
+      carry_out(:fetch, [key], ttl:, **terms, &block)
     end
 
     # Read an item, and ask for the right to make a new value. A value that only the old pool has is moved first.
     #
     # @see Leases#lease
-    def lease(key, **terms, &)
-      carry_out(:lease, [key], **terms, &)
+    def lease(key, **terms, &block)
+      carry_out(:lease, [key], **terms, &block)
     end
 
     # Store a value in the new pool, and delete it in the old pool.
@@ -290,8 +290,8 @@ module Pinyon
     private
 
     # Carries out an operation. +plan+: its name in the core, where that is not the method's.
-    def carry_out(method, arguments, plan: method, **settings, &)
-      Migration.new(@old, @new, method, arguments, settings).run(plan, @counts, @ttl, &)
+    def carry_out(method, arguments, plan: method, **settings, &block)
+      Migration.new(@old, @new, method, arguments, settings).run(plan, @counts, @ttl, &block)
     end
 
     def calculate(method, create, key, delta, initial, ttl)

@@ -307,8 +307,8 @@ module ActiveSupport
         survives ? expires_in + GRACE : expires_in
       end
 
-      def instrument_counter(operation, name, key, amount, &)
-        instrument(operation, SINCE_RAILS_7_1 ? key : name, amount:) { failing_to(nil, &) }
+      def instrument_counter(operation, name, key, amount, &block)
+        instrument(operation, SINCE_RAILS_7_1 ? key : name, amount:) { failing_to(nil, &block) }
       end
 
       def report(error)

@@ -26,14 +26,14 @@ module ActiveSupport
         private
 
         # Where Rails makes and writes what +fetch+ has not found. Rails 7.1 passes the key, too.
-        def save_block_result_to_cache(name, *key, options, &)
+        def save_block_result_to_cache(name, *key, options, &block)
           return super if options[:lease].nil? || options[:force]
 
           made = nil
           entry = failing_to(nil) do
             made_elsewhere(name, options) do
               written = []
-              made = [super(name, *key, options.merge(written:), &)]
+              made = [super(name, *key, options.merge(written:), &block)]
               written.last ? MADE : NOT_STORED
             end
           end

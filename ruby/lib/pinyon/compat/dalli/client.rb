@@ -45,9 +45,9 @@ module Pinyon
         #
         # @return [Object] the block's value
         # @raise [DalliError] no server could be reached
-        def quiet(&)
+        def quiet(&block)
           open = Quiet.of(self)
-          guarded { open ? yield.tap { open.settle } : Quiet.open(self, @cache || open_cache, &) }
+          guarded { open ? yield.tap { open.settle } : Quiet.open(self, @cache || open_cache, &block) }
         end
         alias multi quiet
 
@@ -163,11 +163,11 @@ module Pinyon
         end
 
         # Runs a command that changes something. `silent` is its form in a quiet block, if it has one.
-        def change(silent = nil, &)
+        def change(silent = nil, &block)
           quiet = Quiet.of(self)
-          return ask(&) if quiet.nil?
+          return ask(&block) if quiet.nil?
 
-          guarded { silent ? quiet.submit(&silent) : quiet.between(&) }
+          guarded { silent ? quiet.submit(&silent) : quiet.between(&block) }
         end
 
         # Runs the block with a Hash for the errors of servers that fail.

@@ -208,10 +208,10 @@ module Pinyon
         raise MemCacheError, "the value of #{key.inspect} cannot be read: #{e.message}"
       end
 
-      def changed(&)
+      def changed(&block)
         raise MemCacheError, "the cache is read only (readonly: true)" if readonly?
 
-        asked(&)
+        asked(&block)
       end
 
       def asked

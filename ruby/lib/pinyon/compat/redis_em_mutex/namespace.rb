@@ -28,8 +28,8 @@ module Pinyon
 
         # @return [Object] the block's value
         # @see RedisEMMutex.synchronize
-        def synchronize(*names, **options, &)
-          RedisEMMutex.synchronize(*names, **@options, **options, ns:, &)
+        def synchronize(*names, **options, &block)
+          RedisEMMutex.synchronize(*names, **@options, **options, ns:, &block)
         end
       end
     end

@@ -109,12 +109,12 @@ module Pinyon
           # @yieldparam pair [Array(Object, Integer)]
           # @return [Hash{String => Array(Object, Integer)}, nil] nil with a block
           # @see #get_multi
-          def get_multi_cas(*keys, &)
+          def get_multi_cas(*keys, &block)
             found = many(:get_multi_cas, keys, nil) { |cache, sent, failed| cache.gets_many(sent, failed:) }
             found = found.filter_map { |key, pair| readable(key) { [key, valued(key, pair)] } }
             return found.to_h unless block_given?
 
-            found.each(&)
+            found.each(&block)
             nil
           end
 
