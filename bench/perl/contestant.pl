@@ -5,7 +5,7 @@
 
 use v5.36;
 use FindBin;
-use lib "$FindBin::Bin/lib", map { "$FindBin::Bin/../../perl/blib/$_" } qw(lib arch);
+use lib "$FindBin::Bin/lib", map {"$FindBin::Bin/../../perl/blib/$_"} qw(lib arch);
 use PinyonBench::Requests;
 
 die "usage: perl $0 CLIENT MODEL\n" if @ARGV != 2;

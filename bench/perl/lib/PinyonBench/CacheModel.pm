@@ -6,6 +6,7 @@ package PinyonBench::CacheModel;
 
 use v5.36;
 use PinyonBench::Calls;
+use PinyonBench::WrongResult;
 
 my %CHECKS = (
     ( map { $_ => \&_store } qw(set add replace) ),
@@ -17,9 +18,9 @@ my %CHECKS = (
 );
 
 sub new ( $class, $row ) {
-    my @steps     = map { @{ $_->{steps} } } @{ $row->{phases} };
+    my @steps = map { @{$_->{steps}} } @{$row->{phases}};
     my @unsettled = $row->{quiet} ? map { $_->[1] } grep { $_->[0] eq 'delete' } @steps : ();
-    return bless { row => $row, items => {}, unsettled => { map { $_ => 1 } @unsettled } }, $class;
+    return bless {row => $row, items => {}, unsettled => {map { $_ => 1 } @unsettled}}, $class;
 }
 
 # Returns everything that must be stored now.
@@ -62,8 +63,8 @@ sub _get_many ( $self, $reply, $, $keys ) {
 }
 
 sub _set_many ( $self, $reply, $, $pairs ) {
-    $self->{items}{ $_->[0] } = PinyonBench::Calls::value_of( $self->{row}, $_->[1] ) for @$pairs;
-    my @stored = grep { $reply->{ $_->[0] } } ref $reply eq 'HASH' ? @$pairs : ();
+    $self->{items}{$_->[0]} = PinyonBench::Calls::value_of( $self->{row}, $_->[1] ) for @$pairs;
+    my @stored = grep { $reply->{$_->[0]} } ref $reply eq 'HASH' ? @$pairs : ();
     return _compare( 'set of many:', $pairs->[0][0], scalar @stored, scalar @$pairs );
 }
 
@@ -82,6 +83,7 @@ sub _count ( $self, $reply, $operation, $key, $delta, $initial = undef ) {
     elsif ( defined $initial ) {
         $items->{$key} = $initial;
     }
+
     # A true zero, `0E0`, is a number.
     return _compare( $operation, $key, $reply ? $reply + 0 : $reply, $items->{$key} );
 }
@@ -92,7 +94,7 @@ sub _compare ( $what, $key, $reply, $wanted ) {
 
 # Returns whether two values are the same: both missing, both empty arrays, or the same text.
 sub is_same ( $one, $other ) {
-    return !defined $one && !defined $other if !defined $one || !defined $other;
+    return !defined $one          && !defined $other  if !defined $one       || !defined $other;
     return ref $one eq ref $other && @$one == @$other if ref $one eq 'ARRAY' || ref $other eq 'ARRAY';
     return $one eq $other;
 }

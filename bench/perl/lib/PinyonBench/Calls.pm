@@ -10,6 +10,7 @@ package PinyonBench::Calls;
 # missing.
 
 use v5.36;
+use PinyonBench::CannotDo;
 
 sub new ( $class, %calls ) {
     return bless {%calls}, $class;
@@ -37,8 +38,8 @@ sub _bound_step ( $self, $row, $operation, $key, @rest ) {
     if ( $operation eq 'multiset' ) {
         return $self->required('set_many'), [ map { [ $_->[0], value_of( $row, $_->[1] ) ] } @$key ];
     }
-    return $self->required('incr_or_create'), [ $key, @rest ]    if $operation eq 'incr' && defined $rest[1];
-    return $self->required($operation),       [ $key, $rest[0] ] if $operation =~ /\A(?:incr|decr)\z/;
+    return $self->required('incr_or_create'), [ $key, @rest ] if $operation eq 'incr' && defined $rest[1];
+    return $self->required($operation), [ $key, $rest[0] ] if $operation =~ /\A(?:incr|decr)\z/;
     return $self->required($operation), [$key];
 }
 
@@ -53,34 +54,6 @@ sub value_of ( $row, $text ) {
     return [] if ( $row->{kind} // 'bytes' ) eq 'object';
     my $length = $row->{length} or return $text;
     return substr $text x ( $length / length($text) + 1 ), 0, $length;
-}
-
-package PinyonBench::CannotDo;    # The client has no such operation.
-
-use overload '""' => sub ( $self, @ ) { $self->{reason} }, fallback => 1;
-
-sub throw ( $class, $reason ) {
-    die bless { reason => $reason }, $class;
-}
-
-package PinyonBench::WrongResult;    # A reply of the client was wrong.
-
-use overload '""' => sub ( $self, @ ) { $self->{reason} }, fallback => 1;
-
-sub throw ( $class, $reason ) {
-    die bless { reason => "WrongResult: $reason" }, $class;
-}
-
-# Throws it, in words.
-sub of ( $class, $what, $key, $reply, $wanted ) {
-    return $class->throw( join ' ', $what, _short($key), 'answered', _short($reply), 'instead of', _short($wanted) );
-}
-
-sub _short ($value) {
-    return 'nothing' if !defined $value;
-    my $text =
-        ref $value eq 'HASH' ? 'keys ' . join( ',', sort keys %$value ) : ref $value ? ref $value : "'$value'";
-    return length $text <= 40 ? $text : substr( $text, 0, 37 ) . '...';
 }
 
 1;

@@ -3,19 +3,20 @@ package PinyonBench::Locks;
 # Verifies and times a lock library on rows of locks. Keeps its client between requests.
 
 use v5.36;
-use PinyonBench::Calls;
+use PinyonBench::CannotDo;
 use PinyonBench::Clock qw(latency_of now timed);
 use PinyonBench::Tally;
 
 # Of the choices of names.
 use constant DRAWS_SEED => 19;
+
 # How long a worker stays inside during verification: long enough for another to come in, if it could.
 use constant INSIDE_SECONDS => 1e-4;
 
 my %WORKLOADS = map { $_ => 1 } qw(pair mutex);
 
 sub new ( $class, $client, $model ) {
-    return bless { client => $client, model => $model, connected => {} }, $class;
+    return bless {client => $client, model => $model, connected => {}}, $class;
 }
 
 # Does the row's cycles. Dies if two workers were inside at once.
@@ -26,22 +27,22 @@ sub verify ( $self, $row ) {
     my $wall = now() - $start;
     $tally->require_alone;
     $tally->require_count( $row->{count} );
-    return { wall => $wall, cycles => $tally->count };
+    return {wall => $wall, cycles => $tally->count};
 }
 
 # Times the row's cycles, after those that warm up.
 sub time ( $self, $row ) {
-    $self->_run( { %$row, count => $row->{warmup} }, PinyonBench::Tally->new, \&_cycle ) if $row->{warmup};
+    $self->_run( {%$row, count => $row->{warmup}}, PinyonBench::Tally->new, \&_cycle ) if $row->{warmup};
     my $tally  = PinyonBench::Tally->new;
     my $timing = timed( sub { $self->_run( $row, $tally, \&_cycle ) } );
     $tally->require_count( $row->{count} );
-    return { %$timing, cycles => $tally->count, latency => latency_of( $tally->seconds ) };
+    return {%$timing, cycles => $tally->count, latency => latency_of( $tally->seconds )};
 }
 
 sub _run ( $self, $row, $tally, $cycle ) {
-    PinyonBench::CannotDo->throw('no locks')                      if !$self->{client}->can('connect_locks');
-    PinyonBench::CannotDo->throw("no workload $row->{workload}") if !$WORKLOADS{ $row->{workload} };
-    my $lock  = $self->{connected}{ $row->{server} } //= $self->{client}->connect_locks( @$row{qw(server ttl)} );
+    PinyonBench::CannotDo->throw('no locks')                     if !$self->{client}->can('connect_locks');
+    PinyonBench::CannotDo->throw("no workload $row->{workload}") if !$WORKLOADS{$row->{workload}};
+    my $lock  = $self->{connected}{$row->{server}} //= $self->{client}->connect_locks( @$row{qw(server ttl)} );
     my $draws = _draws($row);
     my $model = $self->{model};
     my $work  = sub { $cycle->( $model, $lock, $draws, $tally ) };

@@ -6,6 +6,7 @@ use v5.36;
 use Exporter qw(import);
 use PinyonBench::CacheModel;
 use PinyonBench::Clock qw(now);
+use PinyonBench::WrongResult;
 
 our @EXPORT_OK = qw(do_each do_one compare);
 
@@ -38,7 +39,7 @@ sub _clock_each ( $calls, $operation, $items, $seconds ) {
 
 # Makes one call.
 sub do_one ( $calls, $operation, $item ) {
-    my ( $client, $code ) = @$calls{ 'client', $operation };
+    my ( $client, $code ) = @$calls{'client', $operation};
     my $reply = $operation eq 'set' ? $client->$code( $item->[0], $item->[1] ) : $client->$code( $item->[0] );
     return compare( $operation, $item, $reply );
 }

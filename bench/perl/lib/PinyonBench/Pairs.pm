@@ -12,14 +12,14 @@ use PinyonBench::Clock qw(latency_of timed);
 use constant ABSENT => 'absent';
 
 sub new ( $class, $client, $model ) {
-    return bless { client => $client, model => $model, connected => {} }, $class;
+    return bless {client => $client, model => $model, connected => {}}, $class;
 }
 
 # Does every pair once, gets what was set, and gets what is absent.
 sub verify ( $self, $row ) {
     my $items = _items($row);
-    $self->_do( 'set', $items, $row ) if $row->{operation} eq 'set';
-    $self->_do( 'get', $items, $row );
+    $self->_do( 'set', $items,                $row ) if $row->{operation} eq 'set';
+    $self->_do( 'get', $items,                $row );
     $self->_do( 'get', [ [ ABSENT, undef ] ], $row );
     return {};
 }
@@ -33,7 +33,7 @@ sub time ( $self, $row ) {
     my $timing = timed( sub { $self->_together( $operation, $_, $row ) for @passes } );
     my @seconds;
     $self->_do( $operation, [ @$items[ 0 .. $row->{clocked} - 1 ] ], $row, \@seconds );
-    return { %$timing, latency => latency_of( \@seconds ) };
+    return {%$timing, latency => latency_of( \@seconds )};
 }
 
 sub _do ( $self, $operation, $items, $row, $seconds = undef ) {
@@ -41,7 +41,7 @@ sub _do ( $self, $operation, $items, $row, $seconds = undef ) {
 }
 
 sub _together ( $self, $operation, $work, $row, $seconds = undef ) {
-    my $calls = $self->{connected}{ $row->{server} } //= $self->{client}->connect( [ $row->{server} ], 'bytes', 0 );
+    my $calls = $self->{connected}{$row->{server}} //= $self->{client}->connect( [ $row->{server} ], 'bytes', 0 );
     my $model = $self->{model};
     return $model->behind_semaphore( $calls, $operation, $work, $row->{concurrency}, $seconds )
         if $row->{order} eq 'semaphore';
@@ -50,7 +50,7 @@ sub _together ( $self, $operation, $work, $row, $seconds = undef ) {
 
 sub _items ($row) {
     my %values;
-    return [ map { [ $_->[0], $values{ $_->[1] } //= PinyonBench::Calls::value_of( $row, $_->[1] ) ] } @{ $row->{pairs} } ];
+    return [ map { [ $_->[0], $values{$_->[1]} //= PinyonBench::Calls::value_of( $row, $_->[1] ) ] } @{$row->{pairs}} ];
 }
 
 # Returns what each coroutine takes its items from: its own chunk, or one list that all share. For a coroutine per item, the

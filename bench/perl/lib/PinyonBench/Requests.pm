@@ -4,7 +4,7 @@ package PinyonBench::Requests;
 
 use v5.36;
 use Cpanel::JSON::XS ();
-use PinyonBench::Calls;
+use PinyonBench::CannotDo;
 use PinyonBench::Locks;
 use PinyonBench::Pairs;
 use PinyonBench::Steps;
@@ -14,12 +14,13 @@ my $JSON = Cpanel::JSON::XS->new->utf8->canonical->allow_blessed;
 # Answers requests until the input ends; only the first one, with the reason, where a module cannot be loaded. Returns the
 # status of the program.
 sub answer_all ( $client, $model ) {
-    my ( $loaded_model, $loaded_client ) =
-        eval { map { _loaded(@$_) } [ Model => $model ], [ Client => $client ] };
+    my ( $loaded_model, $loaded_client ) = eval {
+        map { _loaded(@$_) } [ Model => $model ], [ Client => $client ];
+    };
     if ( !$loaded_client ) {
         my $reason = $@ =~ s/ [(]\@INC contains.*//sr;
         readline STDIN;
-        _reply( { ok => Cpanel::JSON::XS::false, reason => "cannot be loaded: $reason" } );
+        _reply( {ok => Cpanel::JSON::XS::false, reason => "cannot be loaded: $reason"} );
         return 1;
     }
     my $made      = $loaded_client->new($loaded_model);
@@ -42,18 +43,18 @@ sub _loaded ( $kind, $name ) {
 
 sub _answer ( $client, $harnesses, $request ) {
     my $reply = eval { _done( $client, $harnesses, $request ) };
-    return { ok => Cpanel::JSON::XS::true, %$reply } if $reply;
+    return {ok => Cpanel::JSON::XS::true, %$reply} if $reply;
     my $error  = $@;
     my $cannot = ref $error && eval { $error->isa('PinyonBench::CannotDo') };
-    return { ok => Cpanel::JSON::XS::false, reason => "$error", $cannot ? ( cannot => Cpanel::JSON::XS::true ) : () };
+    return {ok => Cpanel::JSON::XS::false, reason => "$error", $cannot ? ( cannot => Cpanel::JSON::XS::true ) : ()};
 }
 
 sub _done ( $client, $harnesses, $request ) {
-    return { version => $client->version, configuration => $client->configuration } if $request->{do} eq 'describe';
+    return {version => $client->version, configuration => $client->configuration} if $request->{do} eq 'describe';
     my $row     = $request->{row};
     my ($kind)  = grep { exists $row->{$_} } sort keys %$harnesses;
     my %actions = ( verify => 'verify', time => 'time' );
-    my $action  = $kind && $actions{ $request->{do} } or PinyonBench::CannotDo->throw("no request '$request->{do}'");
+    my $action  = $kind && $actions{$request->{do}} or PinyonBench::CannotDo->throw("no request '$request->{do}'");
     return $harnesses->{$kind}->$action($row);
 }
 

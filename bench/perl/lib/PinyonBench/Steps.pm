@@ -5,9 +5,10 @@ package PinyonBench::Steps;
 use v5.36;
 use PinyonBench::CacheModel;
 use PinyonBench::Clock qw(timed);
+use PinyonBench::CannotDo;
 
 sub new ( $class, $client ) {
-    return bless { client => $client }, $class;
+    return bless {client => $client}, $class;
 }
 
 # Runs the row once against a model of a cache, then reads everything back with a new client.
@@ -44,12 +45,12 @@ sub _with_client ( $self, $row, $quiet, $work ) {
 sub _within_batch ( $calls, $row, $work ) {
     return $work->($calls) if !$row->{quiet};
     $calls->{quietly} // PinyonBench::CannotDo->throw('no quiet mode');
-    my %keys = map { $_->[1] => 1 } map { @{ $_->{steps} } } @{ $row->{phases} };
+    my %keys = map { $_->[1] => 1 } map { @{$_->{steps}} } @{$row->{phases}};
     return $calls->{quietly}->( $work, sort keys %keys );
 }
 
 sub _check_phases ( $model, $calls, $row ) {
-    for my $phase ( @{ $row->{phases} } ) {
+    for my $phase ( @{$row->{phases}} ) {
         _check( $model, $calls, $phase->{steps}, $row ) for 1 .. $phase->{iterations};
     }
     return;
@@ -59,19 +60,21 @@ sub _check ( $model, $calls, $steps, $row ) {
     my @bound = $calls->bound( $steps, $row );
     for my $number ( keys @bound ) {
         my ( $step, $reply ) = $steps->[$number];
-        my ( $client, $code, $arguments ) = @{ $bound[$number] };
+        my ( $client, $code, $arguments ) = @{$bound[$number]};
+
         # Some clients await no reply only if none is wanted.
-        if ( $model->is_quiet($step) ) { $client->$code(@$arguments) }
-        else                           { $reply = $client->$code(@$arguments) }
+        if   ( $model->is_quiet($step) ) { $client->$code(@$arguments) }
+        else                             { $reply = $client->$code(@$arguments) }
         $model->check( $step, $reply );
     }
     return;
 }
 
 sub _read_back ( $model, $calls, $row ) {
-    my %counters = map { $_->[1] => 1 } grep { $_->[0] =~ /\A(?:incr|decr)\z/ } map { @{ $_->{steps} } } @{ $row->{phases} };
+    my %counters =
+        map { $_->[1] => 1 } grep { $_->[0] =~ /\A(?:incr|decr)\z/ } map { @{$_->{steps}} } @{$row->{phases}};
     my ( $client, $get ) = @$calls{qw(client get)};
-    for my $key ( grep { !$counters{$_} } sort keys %{ $model->items } ) {
+    for my $key ( grep { !$counters{$_} } sort keys %{$model->items} ) {
         my $reply = $client->$get($key);
         $model->check( [ get => $key ], $reply );
     }
@@ -94,7 +97,7 @@ sub _time_with_connect ( $self, $row ) {
 
 sub _run_phases ( $calls, $row ) {
     my $repeat = $row->{quiet} ? \&_repeat_quietly : \&_repeat;
-    $repeat->( [ $calls->bound( $_->{steps}, $row ) ], $_->{iterations} ) for @{ $row->{phases} };
+    $repeat->( [ $calls->bound( $_->{steps}, $row ) ], $_->{iterations} ) for @{$row->{phases}};
     return;
 }
 
@@ -103,7 +106,7 @@ sub _time_warm ( $self, $row ) {
     $self->_with_client(
         $row, 0,
         sub ($calls) {
-            my @work = map { [ [ $calls->bound( $_->{steps}, $row ) ], $_->{iterations} ] } @{ $row->{phases} };
+            my @work = map { [ [ $calls->bound( $_->{steps}, $row ) ], $_->{iterations} ] } @{$row->{phases}};
             _repeat( $_->[0], $row->{warmup} ) for @work;
             $timing = timed( sub { _repeat(@$_) for @work } );
         }
@@ -115,7 +118,7 @@ sub _time_warm ( $self, $row ) {
 sub _repeat ( $steps, $times ) {
     my $reply;
     if ( @$steps == 1 ) {
-        my ( $client, $code, $arguments ) = @{ $steps->[0] };
+        my ( $client, $code, $arguments ) = @{$steps->[0]};
         $reply = $client->$code(@$arguments) for 1 .. $times;
         return;
     }

@@ -3,10 +3,10 @@ package PinyonBench::Tally;
 # What the workers of a cell share: how many cycles they have done, and when each was inside.
 
 use v5.36;
-use PinyonBench::Calls;
+use PinyonBench::WrongResult;
 
 sub new ($class) {
-    return bless { seconds => [], inside => [] }, $class;
+    return bless {seconds => [], inside => []}, $class;
 }
 
 # Returns how long each acquisition took.
@@ -16,25 +16,25 @@ sub seconds ($self) {
 
 # Returns the number of cycles.
 sub count ($self) {
-    return scalar @{ $self->{seconds} };
+    return scalar @{$self->{seconds}};
 }
 
 # Records a cycle, and how long its lock took to acquire.
 sub add ( $self, $seconds ) {
-    push @{ $self->{seconds} }, $seconds;
+    push @{$self->{seconds}}, $seconds;
     return;
 }
 
 # Records when a worker was inside.
 sub note ( $self, $entered, $left ) {
-    push @{ $self->{inside} }, [ $entered, $left ];
+    push @{$self->{inside}}, [ $entered, $left ];
     return;
 }
 
 # Dies if two workers were inside at the same time.
 sub require_alone ($self) {
     my $until = 0;
-    for my $stay ( sort { $a->[0] <=> $b->[0] } @{ $self->{inside} } ) {
+    for my $stay ( sort { $a->[0] <=> $b->[0] } @{$self->{inside}} ) {
         PinyonBench::WrongResult->throw('two workers were inside at once') if $stay->[0] < $until;
         $until = $stay->[1];
     }

@@ -7,7 +7,7 @@ use AnyEvent::Memcached ();
 use PinyonBench::Calls;
 
 sub new ( $class, $model ) {
-    return bless { model => $model }, $class;
+    return bless {model => $model}, $class;
 }
 
 sub version ($self) {
@@ -20,7 +20,7 @@ sub configuration ($) {
 
 sub connect ( $, $servers, $, $ ) {
     my $client = AnyEvent::Memcached->new( servers => $servers );
-    return PinyonBench::Calls->of( $client, { get => 'get', set => 'set' }, close => sub { $client->destroy } );
+    return PinyonBench::Calls->of( $client, {get => 'get', set => 'set'}, close => sub { $client->destroy } );
 }
 
 1;

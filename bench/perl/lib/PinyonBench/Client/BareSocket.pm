@@ -7,15 +7,16 @@ use v5.36;
 use IO::Socket::INET ();
 use PinyonBench::Calls;
 use PinyonBench::Protocol qw(address_of);
-use Socket qw(IPPROTO_TCP TCP_NODELAY);
+use Socket                qw(IPPROTO_TCP TCP_NODELAY);
 
 # Read at once; more than a value of 100 KB.
 use constant READ_BYTES => 1 << 18;
+
 # The length of the line end and of the end of a reply to a get.
-use constant { LINE_END => 2, GET_END => 7 };
+use constant {LINE_END => 2, GET_END => 7};
 
 sub new ( $class, $model ) {
-    return bless { model => $model }, $class;
+    return bless {model => $model}, $class;
 }
 
 sub version ($self) {
@@ -42,11 +43,11 @@ sub _set ( $socket, $key, $value ) {
 sub _get ( $socket, $key ) {
     _write( $socket, "get $key\r\n" );
     sysread $socket, my $reply, READ_BYTES or die "the server is gone\n";
-    return undef if $reply eq "END\r\n";
-    my $head = index( $reply, "\r\n" ) + LINE_END;
+    return if $reply eq "END\r\n";
+    my $head  = index( $reply, "\r\n" ) + LINE_END;
     my $space = 1 + rindex $reply, q{ }, $head;
     my $size  = substr $reply, $space, $head - LINE_END - $space;
-    my $left = $head + $size + GET_END - length $reply;
+    my $left  = $head + $size + GET_END - length $reply;
     while ( $left > 0 ) {
         my $more = sysread( $socket, $reply, $left, length $reply ) or die "the server is gone\n";
         $left -= $more;

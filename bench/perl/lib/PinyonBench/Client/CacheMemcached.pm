@@ -7,7 +7,7 @@ use Cache::Memcached ();
 use PinyonBench::Calls;
 
 sub new ( $class, $model ) {
-    return bless { model => $model }, $class;
+    return bless {model => $model}, $class;
 }
 
 sub version ($self) {
@@ -20,10 +20,10 @@ sub configuration ($) {
 }
 
 sub connect ( $self, $servers, $, $ ) {
-    my $client = Cache::Memcached->new( { servers => $servers } );
+    my $client = Cache::Memcached->new( {servers => $servers} );
     return PinyonBench::Calls->of(
         $client,
-        { ( map { $_ => $_ } qw(get set add replace delete incr decr) ), get_many => 'get_multi' },
+        {( map { $_ => $_ } qw(get set add replace delete incr decr) ), get_many => 'get_multi'},
         incr_or_create => \&_incr_or_create,
         close          => sub { $client->disconnect_all },
     );

@@ -7,7 +7,7 @@ use Cache::Memcached::Fast ();
 use PinyonBench::Calls;
 
 sub new ( $class, $model ) {
-    return bless { model => $model }, $class;
+    return bless {model => $model}, $class;
 }
 
 # Returns the class of the client.
@@ -25,8 +25,9 @@ sub configuration ($) {
 
 # Returns the calls of a new client.
 sub connect ( $self, $servers, $, $quiet ) {
-    my $client = $self->library->new( { servers => $servers, $quiet ? ( nowait => 1 ) : () } );
-    my %names  = ( ( map { $_ => $_ } qw(get set add replace delete incr decr) ), get_many => 'get_multi', set_many => 'set_multi' );
+    my $client = $self->library->new( {servers => $servers, $quiet ? ( nowait => 1 ) : ()} );
+    my %names =
+        ( ( map { $_ => $_ } qw(get set add replace delete incr decr) ), get_many => 'get_multi', set_many => 'set_multi' );
     return PinyonBench::Calls->of(
         $client, \%names,
         incr_or_create => \&_incr_or_create,

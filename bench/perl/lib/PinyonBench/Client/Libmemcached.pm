@@ -6,13 +6,13 @@ use v5.36;
 use Memcached::libmemcached ();
 use PinyonBench::Calls;
 use PinyonBench::Protocol qw(address_of);
-use Storable qw(nfreeze thaw);
+use Storable              qw(nfreeze thaw);
 
 my %CALLS = map { $_ => Memcached::libmemcached->can("memcached_$_") } qw(get set add replace delete);
 my @QUIET = qw(NO_BLOCK BUFFER_REQUESTS NOREPLY);
 
 sub new ( $class, $model ) {
-    return bless { model => $model }, $class;
+    return bless {model => $model}, $class;
 }
 
 sub version ($self) {
@@ -35,14 +35,14 @@ sub connect ( $, $servers, $kind, $quiet ) {
         client => $client,
         %CALLS,
         get_many       => Memcached::libmemcached->can('get_multi'),
-        incr           => sub { return _count( 'increment', @_ ) },
-        decr           => sub { return _count( 'decrement', @_ ) },
+        incr           => sub (@arguments) { return _count( 'increment', @arguments ) },
+        decr           => sub (@arguments) { return _count( 'decrement', @arguments ) },
         incr_or_create => sub ( $, $key, $delta, $initial ) {
-            return _count( 'increment', $client, $key, $delta )
-                // ( $client->memcached_add( $key, $initial ) && $initial );
+            return _count( 'increment', $client, $key, $delta ) // ( $client->memcached_add( $key, $initial ) && $initial );
         },
         quietly => sub ( $work, @keys ) {
             $work->( PinyonBench::Calls->new( client => $client, %CALLS ) );
+
             # A reply proves that everything sent before is done.
             $client->memcached_get($_) for @keys;
         },
@@ -62,15 +62,15 @@ sub _count ( $name, $client, $key, $delta ) {
 }
 
 # Callbacks have the value in `$_`, and its flags as the second argument; both may be changed.
-sub _frozen {
+sub _frozen {    ## no critic (RequireArgUnpacking) - they are changed
     if ( ref $_ ) {
-        $_    = nfreeze($_);
+        $_ = nfreeze($_);
         $_[1] = 1;
     }
     return;
 }
 
-sub _thawed {
+sub _thawed {    ## no critic (RequireArgUnpacking) - they are looked at
     $_ = thaw($_) if $_[1] & 1;
     return;
 }

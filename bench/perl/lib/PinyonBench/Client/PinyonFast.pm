@@ -4,7 +4,7 @@ package PinyonBench::Client::PinyonFast;
 
 use v5.36;
 use parent 'PinyonBench::Client::CacheMemcachedFast';
-use Pinyon ();
+use Pinyon                               ();
 use Pinyon::Compat::Cache_Memcached_Fast ();
 
 sub library ($) {

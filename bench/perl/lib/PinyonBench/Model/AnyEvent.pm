@@ -5,7 +5,7 @@ package PinyonBench::Model::AnyEvent;
 use v5.36;
 use AnyEvent ();
 use EV       ();
-use PinyonBench::Calls;
+use PinyonBench::CannotDo;
 use PinyonBench::Clock qw(now);
 use PinyonBench::Loops qw(compare);
 
@@ -48,15 +48,14 @@ sub _chain ( $calls, $operation, $items, $seconds, $done ) {
     my ( $item, $start, $next );
     my $replied = sub ( $reply = undef, $error = undef, @ ) {
         push @$seconds, now() - $start if $seconds;
-        $error = "$operation $item->[0]: $error" if defined $error && $error ne q{};
-        if ( !defined $error || $error eq q{} ) {
-            undef $error;
-            eval { compare( $operation, $item, $reply ) } or $error = $@
-                if $stores ? !$reply : !defined $reply || !defined $item->[1] || $reply ne $item->[1];
+        if ( $stores ? !$reply : !defined $reply || !defined $item->[1] || $reply ne $item->[1] ) {
+            my $right = !$error && eval { compare( $operation, $item, $reply ) };
+            if ( !$right ) {
+                undef $next;
+                return $done->( $error ? "$operation $item->[0]: $error" : $@ );
+            }
         }
-        return $next->() if !defined $error;
-        undef $next;
-        return $done->($error);
+        return $next->();
     };
     $next = sub {
         $item = shift @$items;

@@ -7,7 +7,7 @@ use AnyEvent ();
 use Coro;
 use Coro::AnyEvent ();
 use Coro::Semaphore;
-use EV ();
+use EV                 ();
 use PinyonBench::Loops qw(do_each do_one);
 
 sub name ($) {
@@ -21,7 +21,12 @@ sub version ($) {
 # A coroutine for each list.
 sub in_loops ( $class, $calls, $operation, $parts, $seconds = undef ) {
     $calls->required($operation);
-    return $class->together( map { my $items = $_; sub { do_each( $calls, $operation, $items, $seconds ) } } @$parts );
+    return $class->together(
+        map {
+            my $items = $_;
+            sub { do_each( $calls, $operation, $items, $seconds ) }
+        } @$parts
+    );
 }
 
 # The program of seed 003: a coroutine for each item, all started at once, and a semaphore that lets so many work at a time.
@@ -33,7 +38,8 @@ sub behind_semaphore ( $class, $calls, $operation, $items, $concurrency, $second
         my $item = $_;
         async {
             $semaphore->down;
-            eval { $one->( $calls, $operation, $seconds ? ( [$item], $seconds ) : $item ); 1 } or $error //= $@;
+            my $done = eval { $one->( $calls, $operation, $seconds ? ( [$item], $seconds ) : $item ); 1 };
+            $error //= $@ if !$done;
             $semaphore->up;
         }
     } @$items;
@@ -47,7 +53,10 @@ sub together ( $, @works ) {
     my $error;
     my @started = map {
         my $work = $_;
-        async { eval { $work->(); 1 } or $error //= $@ }
+        async {
+            my $done = eval { $work->(); 1 };
+            $error //= $@ if !$done;
+        }
     } @works;
     $_->join for @started;
     die $error if $error;

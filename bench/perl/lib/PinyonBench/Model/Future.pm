@@ -3,10 +3,10 @@ package PinyonBench::Model::Future;
 # Futures that are awaited, on the event loop of IO::Async.
 
 use v5.36;
-use Future           ();
+use Future ();
 use Future::AsyncAwait;
 use IO::Async::Loop ();
-use PinyonBench::Calls;
+use PinyonBench::CannotDo;
 use PinyonBench::Clock qw(now);
 use PinyonBench::Loops qw(compare);
 
@@ -46,7 +46,7 @@ sub together {
 }
 
 async sub _each ( $calls, $operation, $items, $seconds ) {
-    my ( $client, $code ) = @$calls{ 'client', $operation };
+    my ( $client, $code ) = @$calls{'client', $operation};
     my $stores = $operation eq 'set';
     while ( my $item = shift @$items ) {
         my $start = $seconds && now();

@@ -3,7 +3,7 @@ package PinyonBench::Model::Perl;
 # Calls that wait, one after another.
 
 use v5.36;
-use PinyonBench::Calls;
+use PinyonBench::CannotDo;
 use PinyonBench::Loops qw(do_each);
 use Time::HiRes        ();
 

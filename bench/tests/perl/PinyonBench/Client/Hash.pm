@@ -10,7 +10,7 @@ my %items;
 my %WAITS = map { $_ => 1 } qw(perl coro);
 
 sub new ( $class, $model ) {
-    return bless { model => $model, wrong => $ENV{PERL_HASH} // q{}, inside => 0, held => 0 }, $class;
+    return bless {model => $model, wrong => $ENV{PERL_HASH} // q{}, inside => 0, held => 0}, $class;
 }
 
 sub version ($self) {
@@ -28,14 +28,14 @@ sub connect ( $self, $, $, $quiet ) {
         delete   => sub ( $, $key ) { return defined delete $items{$key} },
         get_many => sub ( $, @keys ) {
             return {} if $self->_is('get_many');
-            return { map { $_ => $items{$_} } grep { exists $items{$_} } @keys };
+            return {map { $_ => $items{$_} } grep { exists $items{$_} } @keys};
         },
         set_many => sub ( $, @pairs ) {
             $self->_store(@$_) for @pairs;
-            return { map { $_->[0] => 1 } @pairs[ ( $self->_is('set_many') ? 1 : 0 ) .. $#pairs ] };
+            return {map { $_->[0] => 1 } @pairs[ ( $self->_is('set_many') ? 1 : 0 ) .. $#pairs ]};
         },
     );
-    if ( !$WAITS{ $self->{model}->name } ) {
+    if ( !$WAITS{$self->{model}->name} ) {
         %calls = map { $_ => $self->_later( $calls{$_} ) } qw(get set);
     }
     return PinyonBench::Calls->new( client => $self, %calls, close => sub { } );
@@ -44,10 +44,13 @@ sub connect ( $self, $, $, $quiet ) {
 # Returns a call whose result comes by a callback, or by a future.
 sub _later ( $self, $call ) {
     if ( $self->{model}->name eq 'future' ) {
-        return sub { my @arguments = @_; return $self->{model}->later( sub { $call->(@arguments) } ) };
+        return sub {
+            my @arguments = @_;
+            return $self->{model}->later( sub { $call->(@arguments) } );
+        };
     }
     return sub {
-        my $callback = pop;
+        my $callback  = pop;
         my @arguments = @_[ 0 .. $#_ - 1 ];
         AnyEvent::postpone( sub { $callback->( $call->(@arguments) ) } );
     };
