@@ -96,6 +96,8 @@ lint: setup ## Formatting, lints and types of all languages
 	cd ruby && rubocop -c .rubocop.yml . ../verify/ruby
 	cd ruby && yard stats --list-undoc --no-cache --no-save --fail-on-warning | tee /dev/stderr | grep -q '100.00% documented'
 	cd bench/ruby && rubocop
+	perlcritic --quiet --profile bench/perl/.perlcriticrc bench/perl bench/tests/perl
+	find bench/perl bench/tests/perl -name '*.p[lm]' | xargs perltidy -pro=bench/perl/.perltidyrc --assert-tidy
 
 .PHONY: signatures
 signatures: setup ## Write the arguments of classes and the docstrings of stubs anew, after a change of the core's settings
