@@ -84,7 +84,9 @@ def test_coroutines_callbacks_and_futures_do_the_work(ask: Ask, shape: str, mode
 
 
 @needs_perl
-@pytest.mark.parametrize("name", ["perl:set:plain", "perl:multiget", "perl:missing", "perl:get:64B", "perl:multiset:100:1"])
+@pytest.mark.parametrize(
+    "name", ["perl:set:plain", "perl:multiget", "perl:missing", "perl:get:64B", "perl:multiset:100:1"]
+)
 def test_steps_are_done_and_checked(ask: Ask, name: str) -> None:
     row = row_named(name)
     assert ask("verify", row, PERL) == {"ok": True}
