@@ -19,6 +19,10 @@ distributed := $(rust_sources) $(ruby_sources) $(shell find ruby/lib ruby/sig ru
 	ruby/pinyon.gemspec ruby/README.md CHANGELOG.md $(shell find python/pinyon -name '*.py*' -not -path '*/__pycache__*') \
 	python/pyproject.toml python/README.md LICENSE-APACHE LICENSE-MIT $(wildcard tools/distribution/*.py)
 
+# How the benchmark's clients in C are compiled, and linked with Pinyon.
+C := cc -std=c11 -O2 -Wall -Wextra -Werror -fPIC
+C_PINYON := -Icapi/include target/release/libpinyon.a -lgcc_s -lutil -lrt -lpthread -lm -ldl
+
 .PHONY: help
 help: ## List these verbs
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-19s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -119,7 +123,7 @@ fuzz: ## Each fuzz target for FUZZ_SECONDS (60); needs Rust's nightly toolchain
 	tools/fuzz $(FUZZ_SECONDS)
 
 .PHONY: setup
-setup: .venv/.ready .venv/.pinyon ruby/lib/pinyon/native.so ## Packages, .venv with Pinyon and the benchmark's peers, the gem
+setup: .venv/.ready .venv/.pinyon ruby/lib/pinyon/native.so target/release/.bench-c ## Packages, .venv with Pinyon and the benchmark's peers, the gem
 
 .venv/.ready: tools/setup $(wildcard tools/*.txt) python/requirements-test.txt bench/requirements.txt
 	tools/setup
@@ -135,6 +139,14 @@ setup: .venv/.ready .venv/.pinyon ruby/lib/pinyon/native.so ## Packages, .venv w
 ruby/lib/pinyon/native.so: .venv/.ready $(ruby_sources)
 	cargo build --release --locked -q -p pinyon-ruby
 	cp target/release/libpinyon_ruby.so $@
+
+target/release/.bench-c: .venv/.ready $(core_sources) $(shell find capi -name '*.rs' -o -name '*.h' -o -name 'Cargo.toml') \
+		$(wildcard bench/c/*)
+	cargo build --release --locked -q -p pinyon-capi
+	$(C) -shared -o target/release/libpinyon-bench-pinyon.so bench/c/pinyon.c bench/c/loop.c $(C_PINYON)
+	$(C) -shared -o target/release/libpinyon-bench-libmemcached.so bench/c/libmemcached.c bench/c/loop.c -lmemcached
+	$(C) -o target/release/pinyon-bench-instructions bench/c/instructions.c bench/c/pinyon.c bench/c/loop.c $(C_PINYON)
+	touch $@
 
 .venv/.docs: .venv/.ready tools/requirements-docs.txt
 	.venv/bin/pip install -q --disable-pip-version-check -r tools/requirements-docs.txt
